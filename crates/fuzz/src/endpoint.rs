@@ -84,7 +84,7 @@ impl Run {
     }
 
     fn poll(&mut self, mask: u8) {
-        let ready = Ready::of(|class| mask >> class.index() & 1 != 0);
+        let ready = Ready::from_fn(|class| mask >> class.index() & 1 != 0);
         for _ in 0..2000 {
             match self.endpoint.poll(self.now, ready) {
                 Output::Wait(wait) => {

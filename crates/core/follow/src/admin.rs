@@ -40,7 +40,7 @@ pub enum Effect {
 
 impl Effect {
     /// The effect of `command`.
-    pub fn of(command: &Command) -> Self {
+    pub fn from_command(command: &Command) -> Self {
         // QID and QSIZE, 0's based, in dword 10; PC in bit 0 of dword 11 (sections 5.3 and 5.4).
         let (id, last) = (command.cdw10 as u16, (command.cdw10 >> 16) as u16);
         let high = (command.cdw11 >> 16) as u16;
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn queues_that_are_not_contiguous_or_impossible_have_no_ring() {
         let create = |opcode, prp1, cdw10, cdw11| {
-            Effect::of(&Command { opcode, prp1, cdw10, cdw11, ..Command::default() })
+            Effect::from_command(&Command { opcode, prp1, cdw10, cdw11, ..Command::default() })
         };
         let submission = |ring| Effect::CreateSubmission { id: 3, ring, completion: 2 };
         let ring = Some(Ring::submission(0x5000, 63));

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn positions_go_round() {
+    fn ring_positions_wrap() {
         let ring = Ring::submission(0x1000, 7);
         assert_eq!(ring.range(), 0x1000..0x1200);
         assert_eq!((ring.after(6, 1), ring.after(6, 3), ring.after(2, 8)), (7, 1, 2));

@@ -65,7 +65,7 @@ impl Ready {
     pub const NONE: Self = Self { classes: [false; 3], runs: false };
 
     /// The classes for which `takes` returns true.
-    pub fn of(mut takes: impl FnMut(Class) -> bool) -> Self {
+    pub fn from_fn(mut takes: impl FnMut(Class) -> bool) -> Self {
         Class::ALL.into_iter().fold(Self::NONE, |ready, class| ready.with(class, takes(class)))
     }
 

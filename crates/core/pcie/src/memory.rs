@@ -93,14 +93,14 @@ impl Ram {
         &mut self,
         address: u64,
         length: usize,
-        look: impl FnOnce(&[u8]) -> T,
+        inspect: impl FnOnce(&[u8]) -> T,
     ) -> Option<T> {
         if matches!(self.contents, Contents::Own(_)) {
-            return self.get(address, length).map(look);
+            return self.get(address, length).map(inspect);
         }
         let mut copy = vec![0; length];
         self.read(address, &mut copy)?;
-        Some(look(&copy))
+        Some(inspect(&copy))
     }
 
     /// Lets `fill` write every byte of a range; `None` if any lies outside.

@@ -19,7 +19,7 @@ pub enum Target {
 
 impl Target {
     /// The target of `tlp`.
-    pub fn of(tlp: &Tlp) -> Self {
+    pub fn from_tlp(tlp: &Tlp) -> Self {
         match tlp.packet {
             Packet::MemoryRead(r) | Packet::MemoryWrite(r) => Self::Address(r.address),
             Packet::ConfigRead(c) | Packet::ConfigWrite(c) => Self::Id(c.target),
@@ -79,7 +79,7 @@ pub(crate) struct PortQueues {
 impl PortQueues {
     /// Appends a packet to its queue. Returns the queue.
     pub fn push(&mut self, tlp: Tlp, below: &impl Receiver) -> usize {
-        let queue = below.queue(Target::of(&tlp));
+        let queue = below.queue(Target::from_tlp(&tlp));
         if queue >= self.queues.len() {
             self.queues.resize_with(queue + 1, OrderedQueue::default);
         }
@@ -99,7 +99,7 @@ impl PortQueues {
             let tlp = self.queues[queue].take_for(class, below.takes(queue))?;
             self.busy &= !(u64::from(self.queues[queue].is_empty()) << queue);
             self.completions -= if class == Class::Completion { tlp.packets() } else { 0 };
-            if below.queue(Target::of(&tlp)) == queue {
+            if below.queue(Target::from_tlp(&tlp)) == queue {
                 return Some(tlp);
             }
         }
@@ -186,7 +186,7 @@ mod tests {
     }
 
     fn ready(mask: u8) -> Ready {
-        Ready::of(|class| mask >> class.index() & 1 != 0)
+        Ready::from_fn(|class| mask >> class.index() & 1 != 0)
     }
 
     proptest! {
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waited_for_a_port_that_lives_elsewhere_now_is_lost() {
+    fn packets_of_an_absent_port_are_dropped() {
         let mut queues = PortQueues::default();
         let there = Ports([Ready::ALL; 3]);
         queues.push(packet(Class::Posted, 1, 0), &there);

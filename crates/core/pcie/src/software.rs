@@ -227,7 +227,7 @@ mod tests {
     fn on_a_full_bus_posted_writes_pass_reads_and_nothing_else() {
         let target = Bdf::new(1, 0, 0);
         let read = Request::MemoryRead { address: 0, size: 4 };
-        let look = Request::ConfigRead { target, offset: 0, size: 4 };
+        let config_read = Request::ConfigRead { target, offset: 0, size: 4 };
         let set = Request::ConfigWrite { target, offset: 4, size: 2, value: 6 };
         let [one, two] = [1, 2].map(|value| Request::MemoryWrite { address: 0, size: 4, value });
         let posted = |request: &Request| matches!(request, Request::MemoryWrite { .. });
@@ -238,10 +238,10 @@ mod tests {
             }
             std::iter::from_fn(|| bus.next_request_if(takes)).map(|(_, request)| request).collect()
         };
-        assert_eq!(taken(&[read, look, one, two], &posted), [one, two]);
+        assert_eq!(taken(&[read, config_read, one, two], &posted), [one, two]);
         assert_eq!(taken(&[read, set, one], &posted), []);
         assert_eq!(taken(&[one, set, two], &posted), [one]);
         assert_eq!(taken(&[one, read, two, set], &|_| true), [one, read, two, set]);
-        assert_eq!(taken(&[one, look, two], &|request| !posted(request)), []);
+        assert_eq!(taken(&[one, config_read, two], &|request| !posted(request)), []);
     }
 }

@@ -78,22 +78,25 @@ mod tests {
     #[test]
     fn quantiles_are_those_of_the_values() {
         let hundred: Counts = (1..=100).rev().collect();
-        let of = |share| hundred.quantile(share);
-        assert_eq!([of(0.0), of(0.5), of(0.99), of(1.0)], [1, 50, 99, 100]);
+        let quantile = |share| hundred.quantile(share);
+        assert_eq!([quantile(0.0), quantile(0.5), quantile(0.99), quantile(1.0)], [1, 50, 99, 100]);
         assert_eq!((hundred.total(), hundred.max(), hundred.mean()), (100, 100, 50.5));
         let none = Counts::default();
         assert_eq!((none.quantile(0.5), none.max(), none.mean()), (0, 0, 0.0));
     }
 
     #[test]
-    fn weights_count() {
+    fn quantiles_and_mean_use_weights() {
         let mut depth = Counts::default();
         // 90 ns with one, 9 ns with 4, 1 ns with 32: (90 + 36 + 32) / 100.
         [(1, 90), (32, 1), (4, 9), (7, 0)]
             .into_iter()
             .for_each(|(n, weight)| depth.record(n, weight));
-        let of = |share| depth.quantile(share);
-        assert_eq!([of(0.5), of(0.9), of(0.91), of(0.99), of(0.991)], [1, 1, 4, 4, 32]);
+        let quantile = |share| depth.quantile(share);
+        assert_eq!(
+            [quantile(0.5), quantile(0.9), quantile(0.91), quantile(0.99), quantile(0.991)],
+            [1, 1, 4, 4, 32]
+        );
         assert_eq!((depth.mean(), depth.max(), depth.total()), (1.58, 32, 100));
     }
 

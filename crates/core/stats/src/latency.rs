@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn single_and_endless_spans_count_too() {
+    fn single_and_longest_spans_are_counted() {
         let one: Latency = [Duration::from_ns(123_457)].into_iter().collect();
         assert_eq!((one.summary().p50_ns, one.quantile_ns(0.0)), (123_457, 123_457));
         let mut latency: Latency = [Duration::from_ps(u64::MAX)].into_iter().collect();

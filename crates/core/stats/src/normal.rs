@@ -26,7 +26,7 @@ mod tests {
 
     /// Abramowitz and Stegun, table 26.1, and the usual quantiles.
     #[test]
-    fn known_chances() {
+    fn two_sided_matches_published_values() {
         for (z, chance) in [
             (0.0, 1.0),
             (1.0, 0.317_310_507_863),

@@ -36,7 +36,7 @@ impl Probability {
     }
 
     /// This share of `count`, rounded down.
-    pub const fn of(self, count: u64) -> u64 {
+    pub const fn part_of(self, count: u64) -> u64 {
         (count as u128 * self.0 as u128 / Self::ONE as u128) as u64
     }
 }
@@ -139,10 +139,10 @@ mod tests {
 
     #[test]
     fn components_have_streams_of_their_own() {
-        let of = |seed, name| Random::for_component(seed, name).bits();
-        assert_eq!(of(1, "host"), of(1, "host"));
-        assert_ne!(of(1, "host"), of(2, "host"));
-        assert_ne!(of(1, "host"), of(1, "drive"));
+        let first_bits = |seed, name| Random::for_component(seed, name).bits();
+        assert_eq!(first_bits(1, "host"), first_bits(1, "host"));
+        assert_ne!(first_bits(1, "host"), first_bits(2, "host"));
+        assert_ne!(first_bits(1, "host"), first_bits(1, "drive"));
     }
 
     #[test]

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn idleness_saves_no_share() {
+    fn idle_destination_accumulates_no_share() {
         let mut egress = Egress::new(2, FRAME, rate("1G"));
         let mut loads = Loads::new(&[100, 100], 0);
         loads.waiting[0] = u64::MAX;

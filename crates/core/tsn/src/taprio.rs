@@ -44,12 +44,12 @@ pub fn words(list: &GateControlList) -> String {
 
 /// A text that is no list.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("line {line}: {what}")]
+#[error("line {line}: {message}")]
 pub struct ParseError {
     /// Counted from 1.
     pub line: usize,
     /// What is wrong, and what is allowed.
-    pub what: String,
+    pub message: String,
 }
 
 /// Reads the words of an entry, such as `S 01 300us`: operation, open gates in hexadecimal, and the
@@ -75,29 +75,29 @@ pub fn parse(text: &str) -> Result<GateControlList, ParseError> {
     let (mut base, mut cycle, mut entries) = (0, None, Vec::new());
     let mut last = 1;
     for (line, content) in (1..).zip(text.lines()) {
-        let fail = |what: String| ParseError { line, what };
+        let fail = |message: String| ParseError { line, message };
         let content = content.split('#').next().unwrap_or_default();
         let mut words = content.split_whitespace();
         while let Some(key) = words.next() {
-            let mut of = |count| words.by_ref().take(count).collect::<Vec<_>>();
+            let mut take = |count| words.by_ref().take(count).collect::<Vec<_>>();
             match key {
                 "base-time" => {
-                    let value = of(1).join(" ");
+                    let value = take(1).join(" ");
                     let ns = value.parse().ok();
                     let ns = ns.or_else(|| nanoseconds(&value).map(Duration::as_ns));
                     base = ns.ok_or_else(|| fail(wrong_time(key, &value)))?;
                 }
                 "cycle-time" => {
-                    let value = of(1).join(" ");
+                    let value = take(1).join(" ");
                     let time = nanoseconds(&value);
                     cycle = Some(time.ok_or_else(|| fail(wrong_time(key, &value)))?);
                 }
                 "sched-entry" => {
-                    let value = of(3);
+                    let value = take(3);
                     let wrong = || {
-                        let what = value.join(" ");
+                        let entry = value.join(" ");
                         fail(format!(
-                            "sched-entry '{what}': S, H or R, the open gates in hexadecimal, a \
+                            "sched-entry '{entry}': S, H or R, the open gates in hexadecimal, a \
                              time, such as 'S 01 300us'"
                         ))
                     };
@@ -117,7 +117,7 @@ pub fn parse(text: &str) -> Result<GateControlList, ParseError> {
         Some(cycle) => GateControlList::new(base, cycle, &entries),
         None => GateControlList::of_entries(base, &entries),
     };
-    list.map_err(|error| ParseError { line: last, what: error.to_string() })
+    list.map_err(|error| ParseError { line: last, message: error.to_string() })
 }
 
 fn wrong_time(key: &str, value: &str) -> String {
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_named_with_its_line() {
+    fn parse_errors_name_line_and_part() {
         for (text, line, part) in [
             ("", 1, "at least one entry"),
             ("\nsched-entry X 01 1ms", 2, "'X 01 1ms': S, H or R"),
@@ -168,7 +168,7 @@ mod tests {
         ] {
             let error = parse(text).unwrap_err();
             assert_eq!(error.line, line, "{text}: {error}");
-            assert!(error.what.contains(part), "{text}: {error}");
+            assert!(error.message.contains(part), "{text}: {error}");
         }
     }
 }

@@ -106,7 +106,7 @@ macro_rules! numbers {
         }
 
         impl $crate::macros::Bits for $name {
-            fn of(bits: u64) -> Self {
+            fn from_field(bits: u64) -> Self {
                 Self::from_bits(bits as u8)
             }
         }
@@ -260,29 +260,29 @@ macro_rules! layout {
 /// What a few bits of a [`register!`] hold.
 pub(crate) trait Bits: Copy + Into<u64> {
     /// From these bits alone.
-    fn of(bits: u64) -> Self;
+    fn from_field(bits: u64) -> Self;
 }
 
 impl Bits for bool {
-    fn of(bits: u64) -> Self {
+    fn from_field(bits: u64) -> Self {
         bits != 0
     }
 }
 
 impl Bits for u8 {
-    fn of(bits: u64) -> Self {
+    fn from_field(bits: u64) -> Self {
         bits as Self
     }
 }
 
 impl Bits for u64 {
-    fn of(bits: u64) -> Self {
+    fn from_field(bits: u64) -> Self {
         bits
     }
 }
 
 impl Bits for u16 {
-    fn of(bits: u64) -> Self {
+    fn from_field(bits: u64) -> Self {
         bits as Self
     }
 }
@@ -306,7 +306,7 @@ macro_rules! register {
             /// From the register.
             pub fn from_bits(bits: $int) -> Self {
                 let part = |low: u32, width: u32| u64::from(bits) >> low & ((1 << width) - 1);
-                Self { $($field: $crate::macros::Bits::of(part($low, $bits)),)* }
+                Self { $($field: $crate::macros::Bits::from_field(part($low, $bits)),)* }
             }
 
             /// As the register.

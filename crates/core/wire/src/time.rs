@@ -207,7 +207,7 @@ mod tests {
     const HUNDRED_YEARS: u64 = 100 * 36_525 * 864_000_000_000;
 
     #[test]
-    fn time_goes_on_for_a_hundred_years() {
+    fn times_are_exact_for_a_hundred_years() {
         for start in [DAYS_213 - 1, DAYS_213, HUNDRED_YEARS] {
             let now = Instant::from_ns(start);
             let later = now + Duration::from_ns(5);

@@ -49,8 +49,8 @@ impl Clocks {
         let series = |follower: Follower| follower.finish(sign);
         match (self.ptp4l.map(series), self.phc.map(series)) {
             (Some(ptp4l), Some(phc)) => ClockError::sum(phc, ptp4l),
-            (Some(ptp4l), None) => ClockError::of(Source::Ptp4l, ptp4l),
-            (None, Some(phc)) => ClockError::of(Source::Phc2sys, phc),
+            (Some(ptp4l), None) => ClockError::from_series(Source::Ptp4l, ptp4l),
+            (None, Some(phc)) => ClockError::from_series(Source::Phc2sys, phc),
             (None, None) => {
                 let is_loopback = address.is_some_and(|address| address.ip().is_loopback());
                 let is_shared = match machine.clocks.first() {
@@ -60,7 +60,7 @@ impl Clocks {
                     Some(clock) => *clock == Clock::Shared,
                 };
                 let source = if is_shared { Source::Shared } else { Source::Unknown };
-                ClockError::of(source, Vec::new())
+                ClockError::from_series(source, Vec::new())
             }
         }
     }

@@ -203,7 +203,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_make_it_panic(bytes: Vec<u8>, length in 0u64..100) {
+        fn any_bytes_do_not_panic(bytes: Vec<u8>, length in 0u64..100) {
             parse(&bytes);
             let mut bytes = bytes;
             if bytes.len() >= 16 {

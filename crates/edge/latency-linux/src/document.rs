@@ -92,9 +92,9 @@ pub struct Faults {
 
 impl Faults {
     /// Counts a stranger.
-    pub fn stranger(&mut self, what: impl FnOnce() -> String) {
+    pub fn stranger(&mut self, describe: impl FnOnce() -> String) {
         if self.strangers == 0 {
-            self.first_stranger = what();
+            self.first_stranger = describe();
         }
         self.strangers += 1;
     }

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_stays_on() {
+    fn enabled_timestamping_stays_enabled() {
         let all = [0, TX_ON, FILTER_ALL];
         assert_eq!(ask(Some(all), &[]), (vec![], Some(all)), "nothing to do");
         assert_eq!(ask(Some([0; 3]), &[FILTER_ALL]), (vec![all], Some(all)));
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_changed_here_is_changed_back() {
+    fn only_own_changes_are_restored() {
         let (off, set, other) = ([0; 3], [0, TX_ON, FILTER_ALL], [0, TX_ON, PTP_EVENTS]);
         assert_eq!(to_restore(Some(off), set, Some(set)), Some(off));
         assert_eq!(to_restore(Some(set), set, Some(set)), None, "it was so before");

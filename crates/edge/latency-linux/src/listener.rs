@@ -261,7 +261,7 @@ impl<'a> Receiver<'a> {
 
     /// Writes the rows of frames of which everything is known.
     fn write_rows(&mut self) {
-        let now = self.shift.of(now());
+        let now = self.shift.apply(now());
         let last = self.samples.last_key_value().map_or(0, |(last, _)| *last);
         let is_due = |sample: &&Sample| {
             is_old(now, sample.received.map_or(0, u64::from), sample.sequence, last)
@@ -361,7 +361,7 @@ impl<'a> Receiver<'a> {
             faults: self.faults,
             tags: self.tags.list(),
             band: heading.band,
-            analysis: Analysis::of(&input),
+            analysis: Analysis::from_input(&input),
         };
         Run { document, unwritten, sent: 0 }
     }

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_hardware_clock_is_named() {
+    fn opening_invalid_hardware_clock_names_it() {
         for (name, says) in [
             ("/dev/null", "/dev/null is no hardware clock"),
             ("/dev/ptp999", "/dev/ptp999: No such file"),

@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn no_priority_above_99() {
+    fn priority_above_99_is_refused() {
         assert!(prioritise(100).is_err());
     }
 }

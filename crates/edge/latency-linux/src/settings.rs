@@ -94,12 +94,12 @@ pub struct Shift(pub i64);
 
 impl Shift {
     /// A time in ns.
-    pub fn of(self, at: u64) -> u64 {
+    pub fn apply(self, at: u64) -> u64 {
         at.saturating_add_signed(self.0)
     }
 
     /// A stamp in ns; 0 is none.
     pub fn stamp(self, at: u64) -> latency::Stamp {
-        latency::stamp(at).and_then(|at| latency::stamp(self.of(at.get())))
+        latency::stamp(at).and_then(|at| latency::stamp(self.apply(at.get())))
     }
 }

@@ -252,14 +252,14 @@ impl<'a> Sender<'a> {
     fn frame(&self, kind: Kind, sequence: u64, due: u64) -> Frame {
         let mut window = self.talk.schedule.window(due.max(self.talk.schedule.base));
         if window.cycle > 0 {
-            window.opens = self.shift.of(window.opens);
+            window.opens = self.shift.apply(window.opens);
         }
         Frame {
             kind,
             size: self.talk.size,
             run: self.number,
             sequence,
-            scheduled: self.shift.of(due),
+            scheduled: self.shift.apply(due),
             woken: 0,
             sent: 0,
             more: [0; 4],
@@ -276,11 +276,11 @@ impl<'a> Sender<'a> {
             self.faults.overslept += 1;
         }
         let mut frame = self.frame(Kind::Data, number, due);
-        frame.woken = self.shift.of(woken);
+        frame.woken = self.shift.apply(woken);
         if let Some(earlier) = self.next_follow_up() {
             frame.set_follow_up(&earlier);
         }
-        frame.sent = self.shift.of(now());
+        frame.sent = self.shift.apply(now());
         let launch = self.launch.map(|_| due);
         let was_sent = self.transmit(&frame, Some(number), launch);
         self.samples.push(Sample {
@@ -342,7 +342,7 @@ impl<'a> Sender<'a> {
                     self.take_back(&frame, tag, [wire, kernel, application]);
                 }
                 Event::Back { .. } => self.faults.stranger(|| "a frame of another run".to_owned()),
-                Event::Stranger(what) => self.faults.stranger(|| what),
+                Event::Stranger(description) => self.faults.stranger(|| description),
                 Event::Broken(error) => return Err(error),
             }
         }
@@ -351,7 +351,7 @@ impl<'a> Sender<'a> {
 
     /// Writes the rows of frames of which everything is known.
     fn write_rows(&mut self) {
-        let now = self.shift.of(now());
+        let now = self.shift.apply(now());
         let last = self.samples.last().map_or(0, |last| last.sequence);
         let is_due = |sample: &&Sample| is_old(now, sample.scheduled, sample.sequence, last);
         let frames = self.samples[self.rows.next() as usize..].iter();
@@ -442,7 +442,7 @@ impl<'a> Sender<'a> {
             faults: self.faults,
             tags: self.tags.list(),
             band: heading.band,
-            analysis: Analysis::of(&input),
+            analysis: Analysis::from_input(&input),
         };
         let unwritten = self.samples.split_off(self.rows.next() as usize);
         Run { document, unwritten, sent }

@@ -107,7 +107,7 @@ pub struct Clocks {
 
 impl Analysis {
     /// Looks at everything.
-    pub fn of(input: &Input) -> Self {
+    pub fn from_input(input: &Input) -> Self {
         let (primary, points) = primary(input.samples);
         let mut found = findings::find(&points, &context(input, primary));
         let stable = stable::choose(&points, &found);
@@ -117,10 +117,12 @@ impl Analysis {
         let apart = found.iter().any(|finding| finding.kind == Kind::ClockOffset);
         let segments = Segment::ALL.into_iter();
         Self {
-            segments: segments.filter_map(|of| segment(of, input, &stable, apart)).collect(),
+            segments: segments
+                .filter_map(|segment| segment_report(segment, input, &stable, apart))
+                .collect(),
             stable,
             stable_by: primary.name().to_owned(),
-            slots: slots::of(input.samples, &input.window),
+            slots: slots::by_stamp(input.samples, &input.window),
             findings: found,
             clock: Clocks {
                 offset_ns: input.clock.offset_ns(),
@@ -151,11 +153,11 @@ fn points(segment: Segment, samples: &[Sample]) -> Vec<Point> {
     let point = |sample: &Sample| {
         let sequence = sample.sequence;
         let (from, latency) = match segment {
-            Segment::ToWire => (sample.scheduled, segment.of(sample)?),
+            Segment::ToWire => (sample.scheduled, segment.latency(sample)?),
             Segment::EndToEnd => {
                 (sample.sent, sample.received?.get().wrapping_sub(sample.sent) as i64)
             }
-            _ => (sample.sent, segment.of(sample)?),
+            _ => (sample.sent, segment.latency(sample)?),
         };
         Some(Point { sequence, from, latency })
     };
@@ -166,15 +168,20 @@ fn points(segment: Segment, samples: &[Sample]) -> Vec<Point> {
 fn application_stalls(input: &Input, known: &[Finding]) -> Vec<Finding> {
     let points = points(Segment::EndToEnd, input.samples);
     let found = findings::find(&points, &context(input, Segment::EndToEnd));
-    let is_known = |of: &Finding| {
-        let both = |other: &&Finding| other.first <= of.last && other.last >= of.first;
+    let is_known = |finding: &Finding| {
+        let both = |other: &&Finding| other.first <= finding.last && other.last >= finding.first;
         known.iter().any(|other| other.kind == Kind::Stall && both(&other))
     };
-    found.into_iter().filter(|of| of.kind == Kind::Stall && !is_known(of)).collect()
+    found.into_iter().filter(|finding| finding.kind == Kind::Stall && !is_known(finding)).collect()
 }
 
-fn segment(of: Segment, input: &Input, stable: &Range, apart: bool) -> Option<SegmentReport> {
-    let with = |sample: &Sample| Some((*sample, of.of(sample)?));
+fn segment_report(
+    segment: Segment,
+    input: &Input,
+    stable: &Range,
+    apart: bool,
+) -> Option<SegmentReport> {
+    let with = |sample: &Sample| Some((*sample, segment.latency(sample)?));
     let samples: Vec<(Sample, i64)> = input.samples.iter().filter_map(with).collect();
     if samples.is_empty() {
         return None;
@@ -182,13 +189,15 @@ fn segment(of: Segment, input: &Input, stable: &Range, apart: bool) -> Option<Se
     let all: Vec<i64> = samples.iter().map(|(_, ns)| *ns).collect();
     let is_stable = |sample: &Sample| (stable.first..=stable.last).contains(&sample.sequence);
     let part = samples.iter().filter(|(sample, _)| is_stable(sample)).map(|(_, ns)| *ns);
-    let crosses = of.crosses_clocks();
+    let crosses = segment.crosses_clocks();
     let within = |error: u64| all.iter().filter(|ns| ns.unsigned_abs() < error).count() as u64;
     let known = input.clock.possible_ns().filter(|_| crosses);
-    let whole = Figures::of(&all, input.band);
+    let whole = Figures::from_samples(&all, input.band);
     let unknown = input.clock.source == Source::Unknown;
     let caution = match crosses {
-        true if apart || (of.proves() && whole.negative > 0) => "no latency: the clocks are apart",
+        true if apart || (segment.proves() && whole.negative > 0) => {
+            "no latency: the clocks are apart"
+        }
         true if unknown => "holds the clock error, which is not known",
         true if known.is_some_and(|error| whole.p50_ns.unsigned_abs() < error) => {
             "the median is smaller than the clock error may be"
@@ -196,10 +205,10 @@ fn segment(of: Segment, input: &Input, stable: &Range, apart: bool) -> Option<Se
         _ => "",
     };
     Some(SegmentReport {
-        segment: of.name().to_owned(),
+        segment: segment.name().to_owned(),
         crosses_clocks: crosses,
         whole,
-        stable: Figures::of(&part.collect::<Vec<_>>(), input.band),
+        stable: Figures::from_samples(&part.collect::<Vec<_>>(), input.band),
         within_clock_error: known.map(within),
         caution: caution.to_owned(),
         course: course(&samples),

@@ -104,25 +104,25 @@ pub fn exchange(samples: &[Sample]) -> Vec<ClockPoint> {
         })
     };
     let points: Vec<ClockPoint> = samples.iter().filter_map(point).collect();
-    let best = |points: &[ClockPoint]| points.iter().min_by_key(|of| of.bound_ns).copied();
+    let best = |points: &[ClockPoint]| points.iter().min_by_key(|point| point.bound_ns).copied();
     points.chunks(FILTER).filter_map(best).collect()
 }
 
 impl ClockError {
     /// From one source.
-    pub fn of(source: Source, series: Vec<ClockPoint>) -> Self {
+    pub fn from_series(source: Source, series: Vec<ClockPoint>) -> Self {
         Self { source, series, parts: Vec::new() }
     }
 
     /// Nothing is known.
     pub fn unknown() -> Self {
-        Self::of(Source::Unknown, Vec::new())
+        Self::from_series(Source::Unknown, Vec::new())
     }
 
     /// The system's clock less the hardware clock, and that less its master: the sum at the times of
     /// the former. Nothing is known without either.
     pub fn sum(system: Vec<ClockPoint>, master: Vec<ClockPoint>) -> Self {
-        let hardware = Self::of(Source::Ptp4l, master);
+        let hardware = Self::from_series(Source::Ptp4l, master);
         let add = |point: &ClockPoint| {
             let (offset, bound) = hardware.around(point.at_ns)?;
             Some(ClockPoint {
@@ -177,8 +177,8 @@ impl ClockError {
             return Some((if at <= left.at_ns { left.offset_ns } else { right.offset_ns }, bound));
         }
         let part = i128::from(at) - i128::from(left.at_ns);
-        let rise = i128::from(right.offset_ns) - i128::from(left.offset_ns);
-        Some(((i128::from(left.offset_ns) + rise * part / span) as i64, bound))
+        let change = i128::from(right.offset_ns) - i128::from(left.offset_ns);
+        Some(((i128::from(left.offset_ns) + change * part / span) as i64, bound))
     }
 }
 
@@ -206,12 +206,12 @@ mod tests {
         let ahead = exchange(&[sample(1000, 300, 100, 50_000)]);
         // ((300 + 50000) + (50000 - 100)) / 2, and (300 + 100) / 2.
         assert_eq!(ahead, [ClockPoint { at_ns: 1000, offset_ns: 50_100, bound_ns: 200 }]);
-        let error = ClockError::of(Source::Shared, ahead);
+        let error = ClockError::from_series(Source::Shared, ahead);
         assert_eq!((error.proven_ns(), error.possible_ns()), (49_900, Some(50_300)));
         let same = exchange(&[sample(1000, 300, 100, 0)]);
-        let shared = ClockError::of(Source::Shared, same.clone());
+        let shared = ClockError::from_series(Source::Shared, same.clone());
         assert_eq!((shared.proven_ns(), shared.possible_ns()), (0, Some(0)));
-        let found = ClockError::of(Source::Exchange, same);
+        let found = ClockError::from_series(Source::Exchange, same);
         assert_eq!((found.proven_ns(), found.possible_ns()), (0, Some(300)));
         assert_eq!(ClockError::unknown().possible_ns(), None);
     }
@@ -220,7 +220,7 @@ mod tests {
     fn the_series_is_a_line_between_its_points() {
         let point = |at_ns, offset_ns| ClockPoint { at_ns, offset_ns, bound_ns: 0 };
         let series = vec![point(100, 10), point(200, 30)];
-        let error = ClockError::of(Source::Ptp4l, series);
+        let error = ClockError::from_series(Source::Ptp4l, series);
         let at = [0, 100, 150, 200, 300].map(|at| error.offset_at(at).unwrap());
         assert_eq!(at, [10, 10, 20, 30, 30]);
         assert_eq!(ClockError::unknown().offset_at(5), None);

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_are_told_apart() {
+    fn undecodable_frames_are_refused_with_cause() {
         let mut bytes = Vec::new();
         data().encode(&mut bytes);
         assert_eq!(Frame::decode(&bytes[..LEAST - 1]), Err(Stranger::Short(LEAST - 1)));
@@ -296,7 +296,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(
+        fn frames_round_trip(
             kind in 0..KINDS.len(),
             size in LEAST..=MOST,
             numbers: [u64; 10],
@@ -318,7 +318,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_it_panic(mut bytes: Vec<u8>, begins: bool) {
+        fn any_bytes_do_not_panic(mut bytes: Vec<u8>, begins: bool) {
             if begins && bytes.len() >= 5 {
                 bytes[..5].copy_from_slice(b"FLLT\x02");
             }

@@ -92,7 +92,7 @@ mod tests {
 
     /// An offset of -1000 ns from a grandmaster.
     #[test]
-    fn an_answer_and_what_is_none() {
+    fn only_a_complete_response_is_an_answer() {
         let mut bytes = request(7, 0, 0).to_vec();
         bytes[46] = RESPONSE;
         bytes.extend((-1000i64).to_be_bytes());
@@ -108,7 +108,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_make_it_panic(bytes: Vec<u8>) {
+        fn any_bytes_do_not_panic(bytes: Vec<u8>) {
             answer(&bytes);
         }
     }

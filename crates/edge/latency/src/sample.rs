@@ -201,7 +201,7 @@ impl Segment {
     }
 
     /// How long a frame took, in ns; `None` if a stamp is missing.
-    pub fn of(self, sample: &Sample) -> Option<i64> {
+    pub fn latency(self, sample: &Sample) -> Option<i64> {
         let Sample { departure, back_departure, arrived, received, returned, .. } = *sample;
         let Sample { back_arrived, back_received, .. } = *sample;
         let [scheduled, woken, sent] = [sample.scheduled, sample.woken, sample.sent].map(stamp);
@@ -259,21 +259,23 @@ mod tests {
             back_received: stamp(1300),
             opens: 0,
         };
-        assert_eq!(Segment::WireToWire.of(&sample), None, "no stamp of the talker's hardware");
-        assert_eq!(Segment::WireToKernel.of(&sample), Some(70));
+        assert_eq!(Segment::WireToWire.latency(&sample), None, "no stamp of the talker's hardware");
+        assert_eq!(Segment::WireToKernel.latency(&sample), Some(70));
         sample.departure.wire = stamp(1040);
-        let all = Segment::ALL.map(|segment| segment.of(&sample).unwrap());
+        let all = Segment::ALL.map(|segment| segment.latency(&sample).unwrap());
         let there = [10, 3, 17, 40, 50, 80, 60, 50, 150];
         let back = [10, 4, 18, 28, 60, 38, 80, 140, 280];
         assert_eq!(all[..], [there, back].concat());
-        assert_eq!(Segment::WireToKernel.of(&sample), Some(60), "the wire is nearer");
+        assert_eq!(Segment::WireToKernel.latency(&sample), Some(60), "the wire is nearer");
         sample.arrived = None;
-        assert_eq!(Segment::WireToKernel.of(&sample), None);
+        assert_eq!(Segment::WireToKernel.latency(&sample), None);
         sample.arrived = stamp(900);
-        assert_eq!(Segment::SentToKernel.of(&sample), Some(-120), "the clocks disagree");
+        assert_eq!(Segment::SentToKernel.latency(&sample), Some(-120), "the clocks disagree");
         let refused = Sample { sent: 0, ..sample };
-        for of in [Segment::ToQueue, Segment::ToWire, Segment::WireToKernel, Segment::RoundTrip] {
-            assert_eq!(of.of(&refused), None, "{}", of.name());
+        for segment in
+            [Segment::ToQueue, Segment::ToWire, Segment::WireToKernel, Segment::RoundTrip]
+        {
+            assert_eq!(segment.latency(&refused), None, "{}", segment.name());
         }
     }
 

@@ -34,10 +34,10 @@ pub struct Slot {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Wrong {
     /// A time that is not in its range.
-    #[error("{what} is {found} ns; it may be {least} to {most} ns")]
+    #[error("{name} is {found} ns; it may be {least} to {most} ns")]
     Range {
         /// Which.
-        what: &'static str,
+        name: &'static str,
         /// The time.
         found: u64,
         /// The least.
@@ -117,11 +117,11 @@ impl Schedule {
 /// How many frames are looked at for one outside its window.
 const PLACES: u64 = 1 << 20;
 
-fn in_range(what: &'static str, found: u64, least: u64, most: u64) -> Result<(), Wrong> {
+fn in_range(name: &'static str, found: u64, least: u64, most: u64) -> Result<(), Wrong> {
     if (least..=most).contains(&found) {
         Ok(())
     } else {
-        Err(Wrong::Range { what, found, least, most })
+        Err(Wrong::Range { name, found, least, most })
     }
 }
 
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_named() {
+    fn invalid_schedules_are_refused_with_reason() {
         let zero = Schedule { interval: 0, ..ARTICLE };
         let text = "the interval is 0 ns; it may be 1 to 4000000000 ns";
         assert_eq!(zero.check().unwrap_err().to_string(), text);

@@ -34,7 +34,7 @@ type At = fn(&Sample) -> Option<u64>;
 
 /// By the stamps that there are; nothing without windows. `window` has cycle and length, each
 /// sample has the opening of its own.
-pub fn of(samples: &[Sample], window: &Window) -> Vec<Slots> {
+pub fn by_stamp(samples: &[Sample], window: &Window) -> Vec<Slots> {
     let stamps: [(&str, At); 2] = [
         ("departure", |sample| (sample.sent > 0).then(|| sample.departed())),
         ("arrival", |sample| sample.came().map(u64::from)),
@@ -47,7 +47,7 @@ pub fn of(samples: &[Sample], window: &Window) -> Vec<Slots> {
         };
         by(name, &samples.iter().filter_map(placed).collect::<Vec<_>>())
     });
-    all.into_iter().filter(|of| of.n > 0).collect()
+    all.into_iter().filter(|slots| slots.n > 0).collect()
 }
 
 /// Of the places where frames were due, and where they were.
@@ -97,26 +97,26 @@ mod tests {
             frame(20_000, 20_000, 500_000),
             frame(20_000, 20_000, 6_000_000),
         ];
-        let found = of(&samples, &WINDOW);
+        let found = by_stamp(&samples, &WINDOW);
         assert_eq!([&found[0].stamp, &found[1].stamp], ["departure", "arrival"]);
         assert_eq!([found[0].in_slot, found[0].in_window], [4, 4]);
         let by = &found[1];
         assert_eq!([by.n, by.in_slot, by.in_window, by.early], [4, 1, 3, 0]);
         assert_eq!(by.late, [(1, 1), (10, 1)]);
         assert_eq!([by.outside_due, by.outside_arrived], [0, 0]);
-        assert_eq!(of(&samples, &Window::default()), []);
+        assert_eq!(by_stamp(&samples, &Window::default()), []);
     }
 
     /// All are due 200 us before their windows open.
     #[test]
     fn frames_due_outside_say_whether_something_held_them() {
         let gated = [frame(-200_000, -190_000, 5_000), frame(-200_000, -190_000, 500_000)];
-        let found = of(&gated, &WINDOW);
+        let found = by_stamp(&gated, &WINDOW);
         assert_eq!([found[0].outside_due, found[0].outside_arrived, found[0].early], [2, 2, 2]);
         assert_eq!([found[1].outside_due, found[1].outside_arrived], [2, 0]);
         assert_eq!((found[1].in_slot, &found[1].late), (1, &vec![(1, 1)]));
         let open = [frame(-200_000, -190_000, -150_000), frame(-200_000, -190_000, -150_000)];
-        let found = &of(&open, &WINDOW)[1];
+        let found = &by_stamp(&open, &WINDOW)[1];
         assert_eq!([found.outside_due, found.outside_arrived, found.early], [2, 2, 2]);
     }
 }

@@ -37,8 +37,10 @@ pub fn choose(points: &[Point], findings: &[Finding]) -> Range {
     let deviation = median(parts.iter().map(|part| (part.median - usual).abs()));
     let near = (DEVIATIONS * deviation).max(spread).max(1);
     let stalls = |first: u64, last: u64| {
-        let stall = |of: &&Finding| of.kind == Kind::Stall && of.first <= last && of.last >= first;
-        findings.iter().any(|of| stall(&of))
+        let stall = |finding: &&Finding| {
+            finding.kind == Kind::Stall && finding.first <= last && finding.last >= first
+        };
+        findings.iter().any(|finding| stall(&finding))
     };
     let verdicts: Vec<(bool, bool)> = parts
         .iter()

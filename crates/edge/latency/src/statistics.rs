@@ -44,7 +44,7 @@ pub struct Figures {
 
 impl Figures {
     /// Of samples in the order in which they were sent.
-    pub fn of(samples: &[i64], band: Option<Band>) -> Self {
+    pub fn from_samples(samples: &[i64], band: Option<Band>) -> Self {
         let n = samples.len();
         let in_band = band.map(|Band { from_ns, to_ns }| {
             samples.iter().filter(|ns| (from_ns..=to_ns).contains(ns)).count() as u64
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn figures_of_a_thousand_numbers() {
         let samples: Vec<i64> = (1..=1000).collect();
-        let figures = Figures::of(&samples, Some(Band { from_ns: 40, to_ns: 100 }));
+        let figures = Figures::from_samples(&samples, Some(Band { from_ns: 40, to_ns: 100 }));
         let golden = Figures {
             n: 1000,
             negative: 0,
@@ -124,17 +124,17 @@ mod tests {
             in_band: Some(61),
         };
         assert_eq!(figures, golden);
-        assert_eq!(Figures::of(&[], None), Figures::default());
+        assert_eq!(Figures::from_samples(&[], None), Figures::default());
     }
 
     /// Mean -20 / 3 = -6.67; variance (100 + 2500 + 900) / 3 - 6.67^2 = 1122.2, root 33.5.
     #[test]
-    fn below_zero() {
-        let figures = Figures::of(&[10, -50, 20], None);
+    fn figures_of_negative_numbers() {
+        let figures = Figures::from_samples(&[10, -50, 20], None);
         assert_eq!((figures.negative, figures.min_ns, figures.mean_ns), (1, -50, -7));
-        let wide = Figures::of(&[10, -50, 30], None);
+        let wide = Figures::from_samples(&[10, -50, 30], None);
         assert_eq!((wide.sigma_ns, wide.jitter_ns), (33, 70));
-        let ends = Figures::of(&[i64::MIN, i64::MAX], None);
+        let ends = Figures::from_samples(&[i64::MIN, i64::MAX], None);
         assert_eq!((ends.min_ns, ends.max_ns, ends.mean_ns), (i64::MIN, i64::MAX, -1));
     }
 
@@ -142,7 +142,7 @@ mod tests {
         #[test]
         fn figures_are_ordered_and_percentiles_are_samples(us in prop::collection::vec(1i64..100_000, 1..300)) {
             let samples: Vec<i64> = us.iter().map(|us| us * 1000).collect();
-            let figures = Figures::of(&samples, None);
+            let figures = Figures::from_samples(&samples, None);
             prop_assert!(figures.min_ns <= figures.p50_ns && figures.p50_ns <= figures.p90_ns);
             prop_assert!(figures.p99_ns <= figures.p99_9_ns && figures.p99_99_ns <= figures.max_ns);
             prop_assert!((figures.min_ns..=figures.max_ns).contains(&figures.mean_ns));

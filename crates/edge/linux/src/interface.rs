@@ -68,12 +68,12 @@ impl Interface {
             .collect();
         let Some((link, found)) = all.iter().find(|(_, found)| found.interface_name == name) else {
             let names: Vec<&str> = all.iter().map(|(_, found)| &*found.interface_name).collect();
-            let what = format!("no interface '{name}' here, there are: {}", names.join(", "));
-            return Err(io::Error::new(io::ErrorKind::NotFound, what));
+            let message = format!("no interface '{name}' here, there are: {}", names.join(", "));
+            return Err(io::Error::new(io::ErrorKind::NotFound, message));
         };
         let refuse = |why: &str| {
-            let what = format!("interface {name} {why}");
-            io::Error::other(what)
+            let message = format!("interface {name} {why}");
+            io::Error::other(message)
         };
         if !found.flags.contains(InterfaceFlags::IFF_UP) {
             return Err(refuse("is down: `ip link set up` it first"));

@@ -37,6 +37,6 @@ pub fn random_number() -> u64 {
 }
 
 /// Adds what failed to the error's text.
-pub fn about(what: impl fmt::Display, error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{what}: {error}"))
+pub fn about(context: impl fmt::Display, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{context}: {error}"))
 }

@@ -64,8 +64,8 @@ mod tests {
             let mut sets = capabilities(None).unwrap();
             sets.effective.remove(CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW);
             set_capabilities(None, sets).unwrap();
-            let of = |priority| Marking { priority: Some(priority), dscp: None }.check();
-            (of(6), of(7))
+            let check = |priority| Marking { priority: Some(priority), dscp: None }.check();
+            (check(6), check(7))
         });
         let (six, seven) = refused.join().unwrap();
         six.unwrap();

@@ -19,8 +19,8 @@ impl Namespace {
     /// A sentence, most likely that CAP_SYS_ADMIN is missing.
     pub fn new() -> io::Result<Self> {
         let own = Self::current()?;
-        let what = "no network namespace can be made (CAP_SYS_ADMIN is needed)";
-        unshare(CloneFlags::CLONE_NEWNET).map_err(|error| about(what, error.into()))?;
+        let context = "no network namespace can be made (CAP_SYS_ADMIN is needed)";
+        unshare(CloneFlags::CLONE_NEWNET).map_err(|error| about(context, error.into()))?;
         let made = Self::current();
         own.join()?;
         made

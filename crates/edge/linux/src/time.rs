@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_wakes_at_the_time_or_later() {
+    fn sleep_until_never_returns_early() {
         let at = now() + 2_000_000;
         assert!(sleep_until(at) && now() >= at);
         let at = now() + 100_000;

@@ -24,6 +24,6 @@ use std::fmt;
 use std::io;
 
 /// Adds what failed to the error's text.
-fn about(what: impl fmt::Display, error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{what}: {error}"))
+fn about(context: impl fmt::Display, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{context}: {error}"))
 }

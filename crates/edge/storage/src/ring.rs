@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_and_the_end_of_the_file_is_told() {
+    fn ring_reads_written_data_and_reports_end_of_file() {
         let Some((mut ring, signal)) = ring(4) else { return };
         ring.write(4096, Bytes::from(vec![7; 512]), 1);
         let ended = wait(&mut ring, &signal);

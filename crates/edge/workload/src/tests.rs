@@ -33,7 +33,7 @@ proptest! {
 
     /// Actions come at their times, those of one time in the order of scheduling.
     #[test]
-    fn agendas_keep_the_order(times in prop::collection::vec(0u64..8, 0..40)) {
+    fn agenda_keeps_order_of_time_and_scheduling(times in prop::collection::vec(0u64..8, 0..40)) {
         let mut agenda = Agenda::default();
         for (number, time) in times.iter().enumerate() {
             agenda.schedule(Instant::from_ns(*time), number);
@@ -58,15 +58,19 @@ fn a_rate_is_a_time_between_transfers() {
 #[test]
 fn a_job_moves_its_size_unless_it_is_told_otherwise() {
     let fio = Fio { size: 10 * 4096 + 512, ..Fio::new(Rw::Read, 4096, 1) };
-    let of = |fio: &Fio| fio.transfers();
-    assert_eq!(of(&fio), Some(10));
-    assert_eq!(of(&Fio { io_size: Some(3 * 4096), ..fio.clone() }), Some(3));
-    assert_eq!(of(&Fio { io_size: Some(25 * 4096), loops: 2, ..fio.clone() }), Some(50));
-    assert_eq!(of(&Fio { number_ios: Some(4), ..fio.clone() }), Some(4));
-    assert_eq!(of(&Fio { number_ios: Some(40), ..fio.clone() }), Some(10), "it only shortens");
+    let transfers = |fio: &Fio| fio.transfers();
+    assert_eq!(transfers(&fio), Some(10));
+    assert_eq!(transfers(&Fio { io_size: Some(3 * 4096), ..fio.clone() }), Some(3));
+    assert_eq!(transfers(&Fio { io_size: Some(25 * 4096), loops: 2, ..fio.clone() }), Some(50));
+    assert_eq!(transfers(&Fio { number_ios: Some(4), ..fio.clone() }), Some(4));
+    assert_eq!(
+        transfers(&Fio { number_ios: Some(40), ..fio.clone() }),
+        Some(10),
+        "it only shortens"
+    );
     let runtime = Some(Duration::from_ms(1));
-    assert_eq!(of(&Fio { runtime, ..fio.clone() }), Some(10), "whichever comes first");
-    assert_eq!(of(&Fio { runtime, time_based: true, loops: 2, ..fio }), None);
+    assert_eq!(transfers(&Fio { runtime, ..fio.clone() }), Some(10), "whichever comes first");
+    assert_eq!(transfers(&Fio { runtime, time_based: true, loops: 2, ..fio }), None);
 }
 
 #[test]

@@ -105,7 +105,7 @@ pub fn run(args: &Args) -> Outcome {
             if stop.is_set() {
                 return Err(io::Error::other("interrupted"));
             }
-            links.look(now, switch)
+            links.check(now, switch)
         },
     )?;
     print_options(&node.sockets());

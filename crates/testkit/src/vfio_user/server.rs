@@ -138,7 +138,7 @@ impl Session {
             if self.is_ready(ms) && self.message(nvme).is_none() {
                 return;
             }
-            if self.kind.page && !self.look(nvme) && nvme.is_idle() {
+            if self.kind.page && !self.check_page(nvme) && nvme.is_idle() {
                 std::thread::yield_now();
             }
             for _ in 0..if nvme.is_idle() { 0 } else { STEPS } {
@@ -208,7 +208,7 @@ impl Session {
     }
 
     /// Looks for stores into the page; whether there were any.
-    fn look(&mut self, nvme: &mut Controller) -> bool {
+    fn check_page(&mut self, nvme: &mut Controller) -> bool {
         let mut now = vec![0; 0x1000];
         self.page.read_exact_at(&mut now, DOORBELLS).unwrap();
         let mut any = false;

@@ -174,7 +174,7 @@ pub fn host(
 ) -> Result<Rig<Switch>, Failure> {
     let mut links = LinkWait::new(link.clock.now(), PATIENCE);
     let switch = host_switch(link, devices).traced(tracer);
-    let ready = |switch: &mut Switch| Ok(links.look(link.clock.now(), switch)?);
+    let ready = |switch: &mut Switch| Ok(links.check(link.clock.now(), switch)?);
     let hardware = Hardware { push: link.push, ..Hardware::default() };
     Rig::start(link.clock, Poller::new(link.waiting)?, hardware, driver, switch, ready)
 }

@@ -301,8 +301,10 @@ impl Layout {
                 mistakes.keep(tables.check(neighbours));
             }
         }
-        let first = groups.of(0);
-        if let Some(apart) = (0..self.names.len()).find(|node| groups.of(*node) != first) {
+        let first = groups.representative(0);
+        if let Some(apart) =
+            (0..self.names.len()).find(|node| groups.representative(*node) != first)
+        {
             let what = format!("no way leads from '{}' to '{}'", self.names[0], self.names[apart]);
             mistakes.note(self.places[0].fail(what));
         }

@@ -79,9 +79,9 @@ impl<'a> Excess<'a> {
     ) -> Option<Self> {
         let class = egress.queue;
         let all: Vec<_> = there.iter().map(|(_, one)| *one).collect();
-        let line = reservable.of(egress.rate.bits_per_second());
+        let line = reservable.part_of(egress.rate.bits_per_second());
         if sum(&all) > line {
-            let why = format!("{} % of its rate", reservable.of(100));
+            let why = format!("{} % of its rate", reservable.part_of(100));
             return Some(Self { lent: line, why, wanted: all });
         }
         let of_class = there.iter().filter(|(of, _)| *of == class);

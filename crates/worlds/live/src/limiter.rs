@@ -148,10 +148,10 @@ impl<K: PartialEq, E> EventLimiter<K, E> {
 }
 
 impl<E> Suppressed<E> {
-    /// One line: how many more of `what`, and the `last` one.
-    pub fn line(&self, what: &str, last: &str) -> String {
+    /// One line: how many more of `events`, and the `last` one.
+    pub fn line(&self, events: &str, last: &str) -> String {
         let seconds = (self.within.as_ns() as f64 / 1e9).max(1.0);
-        format!("{} more {what} in the last {seconds:.0} s, the last: {last}", self.count)
+        format!("{} more {events} in the last {seconds:.0} s, the last: {last}", self.count)
     }
 }
 
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn after_some_quiet_seconds_it_is_as_new_and_needs_no_timer() {
+    fn limiter_is_full_again_after_quiet_seconds() {
         let mut limiter = Limiter::new(3);
         assert!((0..3).all(|_| limiter.admit(at(0))));
         for second in 1..3 {

@@ -44,7 +44,7 @@ impl LinkWait {
     /// # Errors
     /// When it is clear that one will not come up, or the patience is over: one line that names each
     /// far side that is missing, and the cause.
-    pub fn look(&mut self, now: Instant, switch: &mut Switch) -> io::Result<bool> {
+    pub fn check(&mut self, now: Instant, switch: &mut Switch) -> io::Result<bool> {
         while let Some(event) = switch.links_mut().event() {
             match event {
                 LinkEvent::Failed { link, why, permanent: true, .. } => match &mut self.absent {
@@ -100,7 +100,7 @@ pub fn wait_for_links(node: &mut DeviceNode<Switch>, stop: &Stop) -> io::Result<
             return Err(io::Error::other("interrupted"));
         }
         let now = node.clock().now();
-        if links.look(now, node.attached_mut())? {
+        if links.check(now, node.attached_mut())? {
             return Ok(());
         }
         node.prepare()?;

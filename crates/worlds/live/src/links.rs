@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_arrived_keeps_the_link_of_a_node_that_is_late() {
+    fn late_node_keeps_link_if_bytes_have_arrived() {
         assert!(late(true));
         assert!(!late(false));
     }

@@ -124,9 +124,9 @@ impl Poller {
     /// per report.
     pub fn take_ready(&self, fd: impl AsFd) -> bool {
         let (token, Known { ready, recent }) = (token(&fd), &mut *self.known.borrow_mut());
-        let Some(at) = ready.iter().position(|of| *of == token) else { return false };
+        let Some(at) = ready.iter().position(|other| *other == token) else { return false };
         ready.swap_remove(at);
-        recent.iter_mut().filter(|(of, _)| *of == token).for_each(|(_, misses)| *misses = 0);
+        recent.iter_mut().filter(|(other, _)| *other == token).for_each(|(_, misses)| *misses = 0);
         true
     }
 
@@ -218,7 +218,7 @@ impl Poller {
         // Copied out: the kernel's structure is packed.
         for token in self.events.iter().map(|event| { event.data }.u64()) {
             ready.push(token & !NO_SPIN);
-            let known = token & NO_SPIN != 0 || recent.iter().any(|(of, _)| *of == token);
+            let known = token & NO_SPIN != 0 || recent.iter().any(|(other, _)| *other == token);
             if recent.len() <= MAX_RECENT && !known {
                 recent.push((token, 0));
             }
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_asks_once_and_a_late_one_before_anything_else() {
+    fn turn_polls_once_and_late_turn_polls_first() {
         let mut poller = Poller::new(Waiting::Block).unwrap();
         let (mut near, fd) = UnixStream::pair().unwrap();
         poller.add(&fd, false).unwrap();
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn while_spinning_what_was_ready_lately_is_looked_at_unasked() {
+    fn spinning_poller_tries_recently_ready_descriptors() {
         let mut poller = Poller::new(Waiting::Spin(Duration::from_ms(50))).unwrap();
         let [(mut near, first), (mut far, second)] = [(); 2].map(|()| UnixStream::pair().unwrap());
         poller.add(&first, false).unwrap();

@@ -126,7 +126,7 @@ impl<B: Function> HostNode<B> {
                     self.send_down(now, input, memory);
                     continue;
                 }
-                root::Output::Host(what) => return Output::Host(what),
+                root::Output::Host(output) => return Output::Host(output),
                 root::Output::Wait(wait) => wait,
             };
             let mut fed = false;

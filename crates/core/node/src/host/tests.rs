@@ -59,7 +59,7 @@ fn a_hot_reset_of_the_root_port_reaches_what_is_below() {
 }
 
 #[test]
-fn what_nobody_answers_fails_after_the_completion_timeout() {
+fn unanswered_request_fails_after_completion_timeout() {
     let mut host = HostNode::new(Settings::default(), Below::default());
     let target = wire::Bdf::new(1, 0, 0);
     let buses = Request::ConfigWrite { target: ROOT_PORT, offset: 0x18, size: 4, value: 0x10100 };
@@ -76,7 +76,7 @@ fn what_nobody_answers_fails_after_the_completion_timeout() {
 }
 
 #[test]
-fn what_is_below_is_waited_for_while_it_takes_nothing() {
+fn request_waits_while_node_below_is_full() {
     let mut host = HostNode::new(Settings::default(), Below { full: true, ..Below::default() });
     let target = wire::Bdf::new(1, 0, 0);
     let buses = Request::ConfigWrite { target: ROOT_PORT, offset: 0x18, size: 4, value: 0x10100 };

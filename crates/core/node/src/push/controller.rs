@@ -313,7 +313,7 @@ impl Controller {
                 let capture = ranges.map(|ranges| (command.cid, Capture::new(ranges)));
                 self.captures.extend(capture);
             }
-            _ => self.forget_formats(Effect::of(&command)),
+            _ => self.forget_formats(Effect::from_command(&command)),
         }
         self.admin.insert(command.cid, command);
     }
@@ -438,7 +438,7 @@ impl Controller {
     fn succeeded(&mut self, command: &Command, capture: Option<Capture>) {
         let sizes = self.registers.configuration();
         let known = (sizes.sq_entry_size, sizes.cq_entry_size) == ENTRY_SIZES;
-        match Effect::of(command) {
+        match Effect::from_command(command) {
             Effect::CreateCompletion { id, ring: Some(ring), .. } if known => {
                 self.queues.add_completion(id, ring, ring);
             }

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_format_in_use_counts() {
+    fn block_size_is_captured_from_format_in_use() {
         let format = LbaFormat { metadata: 0, data_shift: 12, performance: 0 };
         assert_eq!(captured(&data(format, 100)), Some(12));
         assert_eq!(captured(&data(format, 0)), None, "no such namespace");

@@ -29,7 +29,7 @@ impl InFlight {
 
     /// Removes the commands of a queue.
     pub fn remove_queue(&mut self, queue: u16) {
-        let gone = self.commands.extract_if(|(of, _), _| *of == queue);
+        let gone = self.commands.extract_if(|(id, _), _| *id == queue);
         self.bytes -= gone.map(|(_, bytes)| bytes).sum::<usize>();
     }
 }

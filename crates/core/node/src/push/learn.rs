@@ -55,8 +55,8 @@ impl Watch {
     }
 }
 
-fn range(of: &MemoryRange) -> Range<u64> {
-    of.address..of.address.saturating_add(of.length as u64)
+fn range(memory: &MemoryRange) -> Range<u64> {
+    memory.address..memory.address.saturating_add(memory.length as u64)
 }
 
 /// The same bytes in as few ranges as there can be, in order.
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     /// What a write of `blocks` blocks at 1_0c00h tells that moves these bytes.
-    fn told(blocks: u32, pieces: &[(u64, usize)]) -> Option<u8> {
+    fn learnt(blocks: u32, pieces: &[(u64, usize)]) -> Option<u8> {
         let command = Command {
             opcode: opcode::nvm::WRITE,
             prp1: 0x1_0c00,
@@ -93,12 +93,12 @@ mod tests {
 
     #[test]
     fn block_size_is_learnt_only_from_exactly_the_bytes_of_the_data_pointer() {
-        assert_eq!(told(2, &[(0x1_0e00, 512), (0x1_0c00, 512)]), Some(9));
-        assert_eq!(told(1, &[(0x8000, 2048), (0x1_0c00, 1024), (0x8800, 1024)]), Some(12));
-        assert_eq!(told(2, &[(0x1_0c00, 512)]), None, "too little");
-        assert_eq!(told(2, &[(0x1_0c00, 1024), (0x9000, 64)]), None, "metadata, or a list");
-        assert_eq!(told(2, &[(0x1_0c00, 1024), (0x8000, 16)]), None, "520 bytes");
-        assert_eq!(told(64, &[(0x1_0c00, 1024), (0x8000, 4096)]), None, "with a list");
-        assert_eq!(told(2, &[]), None);
+        assert_eq!(learnt(2, &[(0x1_0e00, 512), (0x1_0c00, 512)]), Some(9));
+        assert_eq!(learnt(1, &[(0x8000, 2048), (0x1_0c00, 1024), (0x8800, 1024)]), Some(12));
+        assert_eq!(learnt(2, &[(0x1_0c00, 512)]), None, "too little");
+        assert_eq!(learnt(2, &[(0x1_0c00, 1024), (0x9000, 64)]), None, "metadata, or a list");
+        assert_eq!(learnt(2, &[(0x1_0c00, 1024), (0x8000, 16)]), None, "520 bytes");
+        assert_eq!(learnt(64, &[(0x1_0c00, 1024), (0x8000, 4096)]), None, "with a list");
+        assert_eq!(learnt(2, &[]), None);
     }
 }

@@ -394,7 +394,8 @@ impl Follower {
     /// Bytes in flight for the other controllers of a function's link: what is pushed goes to the
     /// bus right below the port alone.
     fn in_flight_beside(&self, bdf: Bdf) -> usize {
-        let others = self.functions.iter().filter(|(of, _)| of.bus() == bdf.bus() && **of != bdf);
+        let others =
+            self.functions.iter().filter(|(other, _)| other.bus() == bdf.bus() && **other != bdf);
         others.map(|(_, function)| function.controller.in_flight.bytes()).sum()
     }
 }
@@ -425,7 +426,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buses_that_are_others_afterwards() {
+    fn moved_returns_buses_gained_and_lost_by_a_port() {
         let (old, same) = (Some((2, 5)), Some((2, 5)));
         assert_eq!(moved(None, old), [2..=5]);
         assert_eq!(moved(old, same), []);

@@ -24,8 +24,8 @@ impl NotPushed {
 
     /// Both, reason by reason.
     #[must_use]
-    pub fn with(self, other: Self, of: impl Fn(u64, u64) -> u64) -> Self {
-        Self(std::array::from_fn(|reason| of(self.0[reason], other.0[reason])))
+    pub fn with(self, other: Self, combine: impl Fn(u64, u64) -> u64) -> Self {
+        Self(std::array::from_fn(|reason| combine(self.0[reason], other.0[reason])))
     }
 }
 

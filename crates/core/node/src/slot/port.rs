@@ -22,8 +22,8 @@ impl Port {
     /// The link came up. [`poll`](Self::poll) returns what is below, unless the link goes down.
     pub fn link_up(&mut self, bus: &Bus, settings: &enumerate::Settings) {
         let (node, payload) = (self.node.clone(), self.node.max_payload);
-        let look = enumerate::enumerate_below(bus.clone(), node, settings.clone(), payload);
-        self.rescan = Some(Task::new(bus, look));
+        let rescan = enumerate::enumerate_below(bus.clone(), node, settings.clone(), payload);
+        self.rescan = Some(Task::new(bus, rescan));
     }
 
     /// The link went down.

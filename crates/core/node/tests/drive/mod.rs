@@ -49,7 +49,7 @@ fn io(opcode: u8, nsid: u32, slba: u64, at: u64) -> Command {
 }
 
 fn contents(world: &World, nsid: u32) -> Option<ContentsId> {
-    world.drive().contents().find(|(of, _)| *of == nsid).map(|(_, id)| id)
+    world.drive().contents().find(|(id, _)| *id == nsid).map(|(_, contents)| contents)
 }
 
 #[test]

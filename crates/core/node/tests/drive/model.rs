@@ -231,7 +231,7 @@ impl Life {
 }
 
 #[test]
-fn a_drive_is_as_the_model_says() {
+fn drive_node_matches_model() {
     let mut reached = [0; 4];
     for seed in 0..200 {
         let mut life = Life::new(seed);

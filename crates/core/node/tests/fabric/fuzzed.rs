@@ -7,7 +7,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn whatever_happens_the_host_gets_its_answers(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn every_host_request_is_answered_for_random_operations(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         run_operations(&bytes);
     }
 }

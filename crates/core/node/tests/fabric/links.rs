@@ -109,7 +109,7 @@ fn an_attempt_without_answer_is_given_up() {
 }
 
 #[test]
-fn who_turns_us_away_is_told_of_once_and_asked_again() {
+fn rejected_link_is_reported_once_and_retried() {
     let mut world = world(1, None);
     world.links[0].manner = Manner::TurnsAway;
     world.pass(ms(1_000));
@@ -187,7 +187,7 @@ fn keepalive(world: &mut Fabric) -> Bytes {
 }
 
 #[test]
-fn what_has_arrived_keeps_the_link_of_a_node_that_is_late() {
+fn late_node_keeps_link_if_bytes_have_arrived() {
     assert!(sleeps(true));
     assert!(!sleeps(false));
 }
@@ -302,7 +302,7 @@ proptest! {
     /// [`Fabric`] checks that each path is asked for once, gets no more than it
     /// takes and only while it stands, and that timers are in the future.
     #[test]
-    fn whatever_happens_paths_are_used_as_they_are(
+    fn paths_are_used_correctly_for_random_steps(
         steps in prop::collection::vec((0usize..2, step(), any::<bool>()), 1..60),
         limited: bool,
     ) {

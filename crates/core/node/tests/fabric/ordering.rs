@@ -74,12 +74,12 @@ fn requests_stuck_on_the_way_down_hold_up_nothing_else() {
         fabric.script(0).send.push_back(write(node.bdf, number as u32));
     }
     fabric.pass(Duration::from_ms(10));
-    let of = |fabric: &mut Fabric, class: Class| {
+    let received = |fabric: &mut Fabric, class: Class| {
         fabric.script(0).received.iter().filter(|tlp| tlp.class() == class).count()
     };
-    assert_eq!(of(&mut fabric, Class::NonPosted), 0, "stuck");
-    assert_eq!(of(&mut fabric, Class::Posted), 100);
-    assert_eq!(of(&mut fabric, Class::Completion), 100);
+    assert_eq!(received(&mut fabric, Class::NonPosted), 0, "stuck");
+    assert_eq!(received(&mut fabric, Class::Posted), 100);
+    assert_eq!(received(&mut fabric, Class::Completion), 100);
     assert_eq!(fabric.count(|h| matches!(h, Happened::Written(..))), 100);
     assert!(waiting.iter_mut().all(|task| task.poll(fabric.now).is_none()));
     fabric.script(0).takes = Ready::ALL;
@@ -202,7 +202,7 @@ fn lawful(taken: &[Tlp]) -> Result<(), TestCaseError> {
 }
 
 fn ready(mask: u8) -> Ready {
-    Ready::of(|class| mask >> class.index() & 1 != 0)
+    Ready::from_fn(|class| mask >> class.index() & 1 != 0)
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -354,7 +354,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(10))]
 
     #[test]
-    fn every_byte_is_right_and_a_seed_is_a_run(seed in any::<u64>()) {
+    fn data_is_correct_and_same_seed_repeats_run(seed in any::<u64>()) {
         prop_assert_eq!(run(seed, 60), run(seed, 60));
     }
 }

@@ -66,15 +66,15 @@ impl Rule for Leaving {
 
     fn write(&mut self, tlp: &Tlp, request: MemoryRequest, invalid: &mut dyn FnMut(Invalid)) {
         let written = request.address..request.address + tlp.payload() as u64;
-        self.rule.write(tlp, request, &mut |what| {
-            let ending = match &what {
+        self.rule.write(tlp, request, &mut |invalidated| {
+            let ending = match &invalidated {
                 Invalid::Command(_) => Ending::Completion,
                 Invalid::Range(range) if *range == (0..u64::MAX) => Ending::PartialEntry,
                 Invalid::Range(range) if *range == written => Ending::Write,
                 Invalid::Range(_) => Ending::Head,
             };
             if self.without != Some(ending) {
-                invalid(what);
+                invalid(invalidated);
             }
         });
     }
@@ -87,7 +87,7 @@ pub fn leave_out(tlp: Tlp, ending: Ending, cause: Ending, queues: Range<u64>) ->
     let push = push.expect("a valid message");
     let mut payload = Vec::new();
     for record in push.records {
-        let of = match &record {
+        let caused_by = match &record {
             Record::Queue(_) | Record::Bytes { .. } => None,
             Record::EndRange { address, .. } if queues.contains(address) => Some(Ending::Doorbell),
             Record::EndRange { .. } => Some(Ending::Mapping),
@@ -95,7 +95,7 @@ pub fn leave_out(tlp: Tlp, ending: Ending, cause: Ending, queues: Range<u64>) ->
             Record::EndQueue(_) => Some(Ending::QueueDeleted),
             Record::EndAll => Some(cause),
         };
-        if of != Some(ending) {
+        if caused_by != Some(ending) {
             record.encode(&mut payload);
         }
     }

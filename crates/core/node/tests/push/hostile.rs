@@ -114,13 +114,13 @@ fn run(seed: u64) -> World {
 
 proptest! {
     #[test]
-    fn nothing_breaks(seed in any::<u64>()) {
+    fn hostile_software_with_push_keeps_all_invariants(seed in any::<u64>()) {
         prop_assert!(run(seed).link().sent.len() > 50);
     }
 }
 
 #[test]
-fn nonsense_is_pushed_all_the_same() {
+fn random_traffic_causes_many_pushes() {
     let counters = (0..20).map(|seed| run(seed).host.push_counters());
     let (messages, bytes) =
         counters.fold((0, 0), |all, one| (all.0 + one.messages, all.1 + one.bytes));

@@ -52,7 +52,7 @@ fn our_drive_reads_nothing_from_the_host() {
 }
 
 #[test]
-fn without_push_it_reads_everything() {
+fn drive_reads_everything_from_host_without_push() {
     let (reads, counters) = written_and_read(Mode::Off, 4096, 1, 8);
     assert!(reads[0] > reads[1] && reads[1] == 1, "{reads:?}");
     assert_eq!(counters.pushed_bytes, 0);

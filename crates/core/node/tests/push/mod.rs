@@ -129,7 +129,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 2, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_byte_is_stale(seed in any::<u64>()) {
+    fn pushed_bytes_are_never_stale(seed in any::<u64>()) {
         prop_assert_eq!(run(seed, None), None);
     }
 }
@@ -155,7 +155,7 @@ fn push_answers_reads_and_off_sends_no_message() {
 const WORLDS: u64 = 200;
 
 #[test]
-fn each_ending_is_needed() {
+fn leaving_out_any_invalidation_makes_data_stale() {
     for ending in Ending::ALL {
         let found = (0..WORLDS).find(|seed| run(*seed, Some(ending)).is_some());
         assert!(found.is_some(), "without {ending:?} nothing is stale in {WORLDS} worlds");

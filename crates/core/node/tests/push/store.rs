@@ -137,7 +137,7 @@ fn flushes_and_foreign_reads_go_to_the_host() {
 }
 
 #[test]
-fn a_completion_entry_ends_its_command_and_what_its_head_says() {
+fn completion_entry_invalidates_its_command_and_consumed_slots() {
     let slots: Vec<_> = (0..4).map(|slot| bytes(slot, 0x1000 + u64::from(slot) * 64, 64)).collect();
     let mut store = store(&[&slots[..], &[bytes(0, DATA, 64), bytes(1, DATA + 64, 64)]].concat());
     // Command 0 is complete, and slots 0 and 1 are consumed.
@@ -155,14 +155,14 @@ fn a_completion_entry_ends_its_command_and_what_its_head_says() {
 }
 
 #[test]
-fn an_entry_in_pieces_ends_everything() {
+fn partial_completion_entry_invalidates_everything() {
     let mut store = store(&[bytes(0, DATA, 64)]);
     write(&mut store, 0x2008, &entry(7, 1).slice(8..));
     assert_eq!((store.bytes(), store.counters().unused_bytes), (0, 64));
 }
 
 #[test]
-fn a_write_of_the_function_ends_what_it_overlaps() {
+fn write_of_function_invalidates_overlapped_bytes() {
     let mut store = store(&[bytes(0, DATA, 64)]);
     write(&mut store, DATA + 16, &Bytes::from_static(&[0; 4]));
     assert!(!hits(&mut store, DATA, 64) && !hits(&mut store, DATA + 16, 4));
@@ -170,7 +170,7 @@ fn a_write_of_the_function_ends_what_it_overlaps() {
 }
 
 #[test]
-fn messages_end_what_they_name() {
+fn end_records_invalidate_the_bytes_they_name() {
     let all = [bytes(0, DATA, 64), bytes(1, DATA + 64, 64), bytes(2, DATA + 128, 64)];
     let rest = |record| {
         let mut store = store(&all);
@@ -198,7 +198,7 @@ fn bytes_of_a_queue_that_is_not_followed_are_not_kept() {
 }
 
 #[test]
-fn the_oldest_give_way() {
+fn oldest_bytes_are_evicted_when_store_is_full() {
     let mut store = Store::new(128, Completions::default());
     send(&mut store, &[Record::Queue(QUEUE), bytes(0, DATA, 64), bytes(1, DATA + 64, 64)]);
     send(&mut store, &[bytes(2, DATA + 128, 32), bytes(3, DATA + 512, 132)]);
@@ -207,7 +207,7 @@ fn the_oldest_give_way() {
 }
 
 #[test]
-fn a_malformed_message_ends_everything_and_is_counted() {
+fn malformed_message_invalidates_everything_and_is_counted() {
     let mut store = store(&[bytes(0, DATA, 64)]);
     let bad = message(ROOT, DRIVE, 128, false, Bytes::from_static(&[9, 0, 0, 0]));
     assert_eq!(store.take(bad), None);
@@ -215,7 +215,7 @@ fn a_malformed_message_ends_everything_and_is_counted() {
 }
 
 #[test]
-fn without_capacity_messages_are_the_functions() {
+fn store_without_capacity_passes_messages_to_function() {
     let mut store = Store::new(0, Completions::default());
     let tlp = message(ROOT, DRIVE, 128, false, Bytes::new());
     assert_eq!(store.take(tlp.clone()), Some(tlp));

@@ -347,7 +347,7 @@ fn long_data_are_not_pushed() {
 }
 
 #[test]
-fn without_an_identified_format_the_entry_goes_alone() {
+fn only_entry_is_pushed_without_identified_format() {
     let mut rig = Rig::new(Mode::All, 1 << 20);
     rig.start();
     let pushed = |rig: &mut Rig, slot| {

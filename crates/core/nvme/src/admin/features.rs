@@ -54,12 +54,12 @@ impl Controller {
             let protected = select == Select::Current && record.write_protected;
             return Ok(Plan::Done(protected.into()));
         }
-        let of = |features: &Features| features.get(id, nsid, value);
+        let value_in = |features: &Features| features.get(id, nsid, value);
         Ok(Plan::Done(match select {
-            Select::Current => of(&self.features)?,
+            Select::Current => value_in(&self.features)?,
             // What was not saved has its default.
-            Select::Saved => of(&self.saved_features(shared))?,
-            _ => of(&Features::new(&self.settings))?,
+            Select::Saved => value_in(&self.saved_features(shared))?,
+            _ => value_in(&Features::new(&self.settings))?,
         }))
     }
 

@@ -48,7 +48,7 @@ pub(crate) struct SanitizePlan {
 
 impl SanitizePlan {
     /// That of a command dword 10 that begins an operation.
-    pub fn of(command: u32) -> Self {
+    pub fn from_command(command: u32) -> Self {
         let passes = (command >> 4 & 15) as u8;
         Self {
             overwrites: match action(command) {

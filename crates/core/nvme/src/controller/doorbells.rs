@@ -22,12 +22,12 @@ pub(super) struct DoorbellBuffers {
     shadow: u64,
     event_index: u64,
     /// By offset.
-    looks: BTreeMap<u64, Look>,
+    states: BTreeMap<u64, ShadowState>,
 }
 
 /// How the controller looks at a doorbell.
 #[derive(Debug, Default)]
-struct Look {
+struct ShadowState {
     /// The read that is under way.
     read: Option<Key>,
     /// There was a reason to look since that began.
@@ -43,9 +43,9 @@ fn offset(doorbell: Doorbell) -> u64 {
 impl Controller {
     /// The buffers from now on: what they have for queues that exist is looked at.
     pub(crate) fn set_doorbell_buffers(&mut self, shadow: u64, event_index: u64) {
-        self.doorbells = Some(DoorbellBuffers { shadow, event_index, looks: BTreeMap::new() });
+        self.doorbells = Some(DoorbellBuffers { shadow, event_index, states: BTreeMap::new() });
         for doorbell in self.queues.io_doorbells() {
-            self.look(doorbell);
+            self.check_shadow(doorbell);
         }
     }
 
@@ -56,11 +56,11 @@ impl Controller {
     }
 
     /// The host has written the register, or everything up to the tail is fetched.
-    pub(super) fn look(&mut self, doorbell: Doorbell) {
+    pub(super) fn check_shadow(&mut self, doorbell: Doorbell) {
         let Some(buffers) = &mut self.doorbells else { return };
-        let look = buffers.looks.entry(offset(doorbell)).or_default();
-        match look.read {
-            Some(_) => look.again = true,
+        let state = buffers.states.entry(offset(doorbell)).or_default();
+        match state.read {
+            Some(_) => state.again = true,
             None => self.read_shadow(doorbell),
         }
     }
@@ -70,8 +70,8 @@ impl Controller {
     pub(super) fn look_for_head(&mut self, queue: u16) {
         let Some(buffers) = &self.doorbells else { return };
         let doorbell = Doorbell::CompletionHead(queue);
-        let look = buffers.looks.get(&offset(doorbell));
-        if queue != 0 && look.is_none_or(|look| look.read.is_none() && !look.rests) {
+        let state = buffers.states.get(&offset(doorbell));
+        if queue != 0 && state.is_none_or(|state| state.read.is_none() && !state.rests) {
             self.read_shadow(doorbell);
         }
     }
@@ -89,7 +89,7 @@ impl Controller {
     /// with this number, means nothing.
     pub(crate) fn reset_doorbell(&mut self, doorbell: Doorbell) {
         let Some(buffers) = &mut self.doorbells else { return };
-        buffers.looks.remove(&offset(doorbell));
+        buffers.states.remove(&offset(doorbell));
         let event_index = buffers.event_index + offset(doorbell);
         self.endpoint.dma_copy(event_index, &[0; 4]);
     }
@@ -101,7 +101,7 @@ impl Controller {
         let at = offset(doorbell);
         let (shadow, event_index) = (buffers.shadow + at, buffers.event_index + at);
         let key = self.reads.insert(Read::Doorbell(doorbell));
-        buffers.looks.insert(at, Look { read: Some(key), ..Look::default() });
+        buffers.states.insert(at, ShadowState { read: Some(key), ..ShadowState::default() });
         self.endpoint.dma_copy(event_index, &seen.to_le_bytes());
         self.endpoint.dma_read(key.as_u64(), shadow, size_of::<u32>());
     }
@@ -116,9 +116,10 @@ impl Controller {
         result: Result<Bytes, DmaError>,
     ) {
         let Some(buffers) = &mut self.doorbells else { return };
-        let look = buffers.looks.get_mut(&offset(doorbell)).filter(|look| look.read == Some(read));
-        let Some(look) = look else { return };
-        let again = std::mem::take(look).again;
+        let state =
+            buffers.states.get_mut(&offset(doorbell)).filter(|state| state.read == Some(read));
+        let Some(state) = state else { return };
+        let again = std::mem::take(state).again;
         let Ok(data) = result else { return self.fatal() };
         let value = u32::from_le_bytes(data[..].try_into().expect("as many bytes as asked for"));
         let moved = match self.queues.doorbell(doorbell) {
@@ -133,14 +134,14 @@ impl Controller {
             Doorbell::CompletionHead(_) => again || moved && !self.endpoint.msix_enabled(),
         };
         if more {
-            self.look(doorbell);
+            self.check_shadow(doorbell);
         }
     }
 
     fn rest(&mut self, doorbell: Doorbell, rests: bool) {
-        let look = self.doorbells.as_mut().and_then(|all| all.looks.get_mut(&offset(doorbell)));
-        if let Some(look) = look {
-            look.rests = rests;
+        let state = self.doorbells.as_mut().and_then(|all| all.states.get_mut(&offset(doorbell)));
+        if let Some(state) = state {
+            state.rests = rests;
         }
     }
 }

@@ -74,7 +74,7 @@ impl Controller {
         if queue.pending() == 0 {
             self.queues.stop_sq(id);
             if id != 0 {
-                self.look(Doorbell::SubmissionTail(id));
+                self.check_shadow(Doorbell::SubmissionTail(id));
             }
         }
         self.queues.cq_mut(cq).expect("looked at above").reserve((count + parked).into());

@@ -41,7 +41,7 @@ impl Controller {
         }
         match Doorbell::at(offset, 0) {
             // The register only says that there is something in memory.
-            Some(doorbell) if self.has_shadow(doorbell) => self.look(doorbell),
+            Some(doorbell) if self.has_shadow(doorbell) => self.check_shadow(doorbell),
             doorbell => {
                 self.ring(shared, doorbell, value);
             }

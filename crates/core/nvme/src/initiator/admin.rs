@@ -39,18 +39,18 @@ impl Admin {
     }
 
     /// Sends a command and waits for its completion; yields dword 0.
-    pub async fn run(&mut self, what: &'static str, command: Command) -> Result<u32, Error> {
+    pub async fn run(&mut self, name: &'static str, command: Command) -> Result<u32, Error> {
         let host = &self.host;
         let deadline = host.bus.now() + self.settings.timeout;
-        let id = self.queue.put(host, command, deadline).map_err(|_| Error::Timeout(what))?;
+        let id = self.queue.put(host, command, deadline).map_err(|_| Error::Timeout(name))?;
         self.queue.ring(host);
         loop {
             if let Some(done) = self.queue.reap(host).into_iter().find(|done| done.id == id) {
                 let success = done.status.is_success();
-                return success.then_some(done.result).ok_or(Error::Command(what, done.status));
+                return success.then_some(done.result).ok_or(Error::Command(name, done.status));
             }
             if host.bus.now() >= deadline {
-                return Err(Error::Timeout(what));
+                return Err(Error::Timeout(name));
             }
             host.bus.sleep(self.settings.poll).await;
         }
@@ -67,7 +67,7 @@ impl Admin {
     /// Waits until CSTS is as wanted, for CAP.TO from now on, at least the 500 ms of one unit.
     pub async fn wait_status(
         &self,
-        what: &'static str,
+        name: &'static str,
         wanted: impl Fn(ControllerStatus) -> bool,
     ) -> Result<(), Error> {
         let bus = &self.host.bus;
@@ -85,7 +85,7 @@ impl Admin {
                 return Err(Error::Fatal);
             }
             if bus.now() >= deadline {
-                return Err(Error::Timeout(what));
+                return Err(Error::Timeout(name));
             }
             bus.sleep(self.settings.poll).await;
         }

@@ -194,12 +194,12 @@ impl Driver {
     /// (section 7.6.2). Commands that are not done are lost.
     pub async fn shutdown(&mut self) -> Result<(), Error> {
         for id in 1..=self.queues.len() as u32 {
-            for (what, opcode) in [
+            for (name, opcode) in [
                 ("Delete I/O Submission Queue", opcode::admin::DELETE_SQ),
                 ("Delete I/O Completion Queue", opcode::admin::DELETE_CQ),
             ] {
                 let command = Command { opcode, cdw10: id, ..Command::default() };
-                self.admin.run(what, command).await?;
+                self.admin.run(name, command).await?;
             }
         }
         self.queues.clear();

@@ -72,7 +72,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn as_bit_by_bit(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+        fn crc_matches_bitwise_computation(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
             let mut remainder = 0u16;
             for byte in &bytes {
                 remainder ^= u16::from(*byte) << 8;

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_inserted_passes_the_checks() {
+    fn inserted_protection_information_passes_checks() {
         let data: Vec<u8> = (0..4 * 512).map(|at| ((at * 7) >> 3) as u8).collect();
         let protection = type2(ALL, TAGS);
         let information = protection.insert(512, &data);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_fault_is_told_with_its_block() {
+    fn first_protection_fault_is_reported_with_its_block() {
         use StatusCode as Code;
         let data = [7; 1024];
         let good = type2(ALL, TAGS).insert(512, &data);

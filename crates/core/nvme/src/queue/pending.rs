@@ -67,7 +67,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_set_in_a_ring(
+        fn pending_queues_match_set_model(
             changes in proptest::collection::vec((any::<bool>(), 0..=MAX_QUEUES), 0..40),
             from in 0..=MAX_QUEUES,
         ) {

@@ -149,7 +149,7 @@ fn error(key: &str, value: &str) -> String {
 }
 
 #[test]
-fn a_record_that_lies_is_named_with_its_field() {
+fn inconsistent_record_is_refused_with_its_field() {
     let changed = |key: &str, from: &str, to: &str| {
         let text = String::from_utf8(state().encode()[key].clone()).unwrap();
         assert!(text.contains(from), "{text}");
@@ -231,7 +231,7 @@ fn a_record_that_lies_is_named_with_its_field() {
 }
 
 #[test]
-fn what_the_store_keeps_for_itself_is_not_looked_at() {
+fn decode_ignores_records_of_the_store() {
     let mut records = state().encode();
     records.insert("contents/1".into(), vec![0xff]);
     assert_eq!(State::decode(&records), Ok(state()));
@@ -239,7 +239,7 @@ fn what_the_store_keeps_for_itself_is_not_looked_at() {
 
 proptest! {
     #[test]
-    fn no_bytes_make_it_panic(
+    fn any_bytes_do_not_panic(
         at in 0..9usize, start in 0..400usize, length in 0..8usize,
         bytes in proptest::collection::vec(any::<u8>(), 0..8),
     ) {
@@ -269,7 +269,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_encoded_is_decoded(
+    fn states_round_trip(
         blocks in 1..1_000_000u64, shift in 9..=16u8, names: ([u8; 16], [u8; 8], [u8; 16]),
         counters: (u64, u64, u64), metadata: bool, protection in 0..4u8, rest: u32,
     ) {

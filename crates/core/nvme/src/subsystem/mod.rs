@@ -269,10 +269,10 @@ impl Subsystem {
 /// The namespaces that controllers got or lost, by CNTLID.
 fn changed_namespaces(before: &Attachments, after: &Attachments) -> BTreeMap<u16, BTreeSet<u32>> {
     let pairs = |attachments: &Attachments| -> BTreeSet<(u16, u32)> {
-        let of = |(nsid, ids): (&u32, &BTreeSet<u16>)| -> Vec<(u16, u32)> {
+        let pairs_of = |(nsid, ids): (&u32, &BTreeSet<u16>)| -> Vec<(u16, u32)> {
             ids.iter().map(|id| (*id, *nsid)).collect()
         };
-        attachments.iter().flat_map(of).collect()
+        attachments.iter().flat_map(pairs_of).collect()
     };
     let mut changed = BTreeMap::<u16, BTreeSet<u32>>::new();
     for (controller, nsid) in &pairs(before) ^ &pairs(after) {

@@ -47,7 +47,7 @@ pub(crate) struct Erase {
 impl Erase {
     /// Begins an operation, also one that a loss of power has interrupted.
     fn new(sanitize: &Sanitize, namespaces: &[(u32, u64)]) -> Self {
-        let plan = Plan::of(sanitize.command);
+        let plan = Plan::from_command(sanitize.command);
         let mut all: Vec<Work> = match plan.overwrites {
             0 => vec![Work::Zero],
             count => (0..count).map(|pass| overwrite(sanitize, plan, pass)).collect(),
@@ -205,7 +205,7 @@ impl Shared {
             ..SanitizeStatus::default()
         };
         let Some(sanitize) = sanitize else { return log };
-        let plan = Plan::of(sanitize.command);
+        let plan = Plan::from_command(sanitize.command);
         let (progress, passes) = match (&self.erase, sanitize.phase) {
             (Some(erase), _) => (erase.progress(), erase.passes(plan)),
             // How it ended is being stored.

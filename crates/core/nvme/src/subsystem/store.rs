@@ -48,7 +48,7 @@ pub struct Contents {
 }
 
 impl Contents {
-    fn of(nsid: u32, namespace: &state::Namespace) -> Self {
+    fn from_namespace(nsid: u32, namespace: &state::Namespace) -> Self {
         Self { nsid, name: namespace.contents.clone(), bytes: namespace.bytes() }
     }
 }
@@ -276,11 +276,16 @@ impl Shared {
         use NamespaceChange::{Create, Delete};
         match change {
             Change::Namespaces { change: Create(nsid, namespace), .. } => {
-                (Some(Contents::of(*nsid, namespace)), Vec::new())
+                (Some(Contents::from_namespace(*nsid, namespace)), Vec::new())
             }
             Change::Namespaces { change: Delete(nsids), .. } => {
                 let removed = self.namespaces.iter().filter(|(nsid, _)| nsids.contains(nsid));
-                (None, removed.map(|(nsid, one)| Contents::of(*nsid, &one.record)).collect())
+                (
+                    None,
+                    removed
+                        .map(|(nsid, one)| Contents::from_namespace(*nsid, &one.record))
+                        .collect(),
+                )
             }
             _ => (None, Vec::new()),
         }

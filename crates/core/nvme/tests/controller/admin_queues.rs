@@ -98,7 +98,7 @@ fn an_identifier_in_use_is_a_conflict() {
 }
 
 #[test]
-fn a_deleted_queue_finishes_what_the_media_work_on() {
+fn deleted_queue_finishes_commands_at_the_media() {
     let mut host = Host::with_queue(config());
     let cid = host.put(1, flush(1));
     host.ring(1);
@@ -117,7 +117,7 @@ fn a_deleted_queue_finishes_what_the_media_work_on() {
 }
 
 #[test]
-fn a_deleted_queue_aborts_what_was_not_begun() {
+fn deleted_queue_aborts_commands_not_begun() {
     // Room for one transfer in the buffer: the second write waits.
     let mut host = Host::with_queue(configured(|settings| settings.buffer = 128 << 10));
     for _ in 0..2 {
@@ -153,7 +153,7 @@ fn a_queue_is_deleted_while_a_batch_is_on_its_way() {
 }
 
 #[test]
-fn abort_ends_what_waits_at_once_and_the_rest_when_it_can() {
+fn abort_ends_waiting_commands_at_once_and_others_later() {
     let mut host = Host::with_queue(configured(|settings| settings.buffer = 128 << 10));
     host.testbed.put_list(DATA + 0x10_0000, (1..32).map(page));
     let first = host.put(1, write(0, 256, DATA, DATA + 0x10_0000));
@@ -187,7 +187,7 @@ fn abort_now(host: &mut Host, cid: u16) -> u32 {
 }
 
 #[test]
-fn the_last_thing_that_the_media_do_is_not_aborted() {
+fn last_media_operation_is_not_aborted() {
     let mut host = Host::with_queue(config());
     for (command, aborted) in [
         (flush(1), false),

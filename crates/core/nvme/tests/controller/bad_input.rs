@@ -162,36 +162,36 @@ fn io_commands() -> Vec<Case> {
     ];
     let mut cases = Vec::new();
     for opcode in of_blocks {
-        let of = |slba, blocks| Command { opcode, ..read(slba, blocks, DATA, DATA + 4096) };
+        let in_range = |slba, blocks| Command { opcode, ..read(slba, blocks, DATA, DATA + 4096) };
         for (slba, blocks) in [(8192, 1), (8191, 2), (u64::MAX, 1), (1 << 63, 8)] {
-            cases.push((of(slba, blocks), range, cdw(10, 0)));
+            cases.push((in_range(slba, blocks), range, cdw(10, 0)));
         }
     }
     for opcode in of_blocks.into_iter().chain([nvm::FLUSH, nvm::DATASET_MANAGEMENT, nvm::COPY]) {
-        let of = |nsid| Command { opcode, nsid, ..read(0, 1, DATA, 0) };
-        cases.push((of(3), field, at(4, 0)));
+        let in_namespace = |nsid| Command { opcode, nsid, ..read(0, 1, DATA, 0) };
+        cases.push((in_namespace(3), field, at(4, 0)));
         for nsid in [0, 5, 0xffff_fffe] {
-            cases.push((of(nsid), Code::INVALID_NAMESPACE, at(4, 0)));
+            cases.push((in_namespace(nsid), Code::INVALID_NAMESPACE, at(4, 0)));
         }
-        cases.push((Command { psdt: 3, ..of(1) }, field, at(1, 6)));
-        let fuse = Command { fuse: 3, ..of(1) };
+        cases.push((Command { psdt: 3, ..in_namespace(1) }, field, at(1, 6)));
+        let fuse = Command { fuse: 3, ..in_namespace(1) };
         cases.push((fuse, field, at(1, 0)));
         if opcode != nvm::FLUSH {
-            cases.push((of(u32::MAX), Code::INVALID_NAMESPACE, at(4, 0)));
+            cases.push((in_namespace(u32::MAX), Code::INVALID_NAMESPACE, at(4, 0)));
         }
     }
     for opcode in [nvm::WRITE, nvm::READ, nvm::COMPARE] {
-        let of = |blocks, prp1, prp2| Command { opcode, ..read(0, blocks, prp1, prp2) };
+        let with_prps = |blocks, prp1, prp2| Command { opcode, ..read(0, blocks, prp1, prp2) };
         let offset = Code::INVALID_PRP_OFFSET;
         // MDTS is 128 KiB.
-        cases.push((of(257, DATA, DATA), field, cdw(12, 0)));
+        cases.push((with_prps(257, DATA, DATA), field, cdw(12, 0)));
         for bytes in [1, 2, 3] {
-            cases.push((of(1, DATA + bytes, 0), offset, at(24, 0)));
+            cases.push((with_prps(1, DATA + bytes, 0), offset, at(24, 0)));
         }
-        cases.push((of(16, DATA, 0), field, at(32, 0)));
-        cases.push((of(8, DATA + 4, 0), field, at(32, 0)));
-        cases.push((of(16, DATA, DATA + 0x1004), offset, at(32, 0)));
-        cases.push((of(24, DATA, DATA + 0x1004), offset, at(32, 0)));
+        cases.push((with_prps(16, DATA, 0), field, at(32, 0)));
+        cases.push((with_prps(8, DATA + 4, 0), field, at(32, 0)));
+        cases.push((with_prps(16, DATA, DATA + 0x1004), offset, at(32, 0)));
+        cases.push((with_prps(24, DATA, DATA + 0x1004), offset, at(32, 0)));
         // Reserved types of descriptors, and a block that is no double words.
         let sgl = |kind, address, length| SglDescriptor { address, length, subtype: 0, kind };
         for (descriptor, code) in [
@@ -202,7 +202,7 @@ fn io_commands() -> Vec<Case> {
             (sgl(0, DATA, 508), Code::DATA_SGL_LENGTH_INVALID),
             (sgl(3, DATA, 17), Code::INVALID_SGL_SEGMENT),
         ] {
-            cases.push((of(1, 0, 0).with_sgl1(descriptor), code, at(24, 0)));
+            cases.push((with_prps(1, 0, 0).with_sgl1(descriptor), code, at(24, 0)));
         }
     }
     let copy = Command { opcode: nvm::COPY, ..read(0, 1, DATA, 0) };
@@ -283,8 +283,8 @@ fn doorbells_that_do_not_exist_are_events_with_an_entry() {
     ] {
         host.doorbell(doorbell, to);
         host.testbed.settle();
-        let told: Vec<_> = host.reap(0).iter().map(|done| (done.cid, done.result)).collect();
-        assert_eq!(told, [(cid, event.bits())], "{doorbell:?}");
+        let events: Vec<_> = host.reap(0).iter().map(|done| (done.cid, done.result)).collect();
+        assert_eq!(events, [(cid, event.bits())], "{doorbell:?}");
         let newest = host.last_error();
         assert_eq!((newest.sq_id, newest.cid, newest.parameter), (queue, 0xffff, NOWHERE));
         cid = host.put(0, with(admin::ASYNC_EVENT_REQUEST, 0, 0, 0));

@@ -26,8 +26,8 @@ fn controller(host: &mut Host) -> IdentifyController {
 }
 
 #[track_caller]
-fn agrees(claimed: bool, accepted: bool, what: impl std::fmt::Display) {
-    assert_eq!(claimed, accepted, "{what}: claimed and accepted");
+fn agrees(claimed: bool, accepted: bool, capability: impl std::fmt::Display) {
+    assert_eq!(claimed, accepted, "{capability}: claimed and accepted");
 }
 
 /// Whether the controller has the command. Its fields are nonsense, so that it changes nothing.
@@ -131,7 +131,7 @@ fn features_are_those_that_identify_claims() {
     for mut host in drives() {
         let claims = controller(&mut host);
         let attribute = |bit: u32| claims.attributes & 1 << bit != 0;
-        for (claimed, id, what) in [
+        for (claimed, id, capability) in [
             (claims.write_cache & 1 != 0, feature::VOLATILE_WRITE_CACHE, "VWC"),
             (claims.nvm_commands & 1 << 6 != 0, feature::TIMESTAMP, "ONCS, Timestamp"),
             (claims.keep_alive != 0, feature::KEEP_ALIVE_TIMER, "KAS"),
@@ -147,7 +147,7 @@ fn features_are_those_that_identify_claims() {
             (attribute(5), 0x13, "CTRATT, predictable latency"),
             (claims.nvm_commands & 1 << 5 != 0, 0x82, "ONCS, reservations"),
         ] {
-            agrees(claimed, has_feature(&mut host, id), what);
+            agrees(claimed, has_feature(&mut host, id), capability);
         }
         // CTRATT bits 2, 7 and 9: NVM sets, namespace granularity and UUID lists.
         for (bit, cns) in [(2, 0x04), (7, 0x16), (9, 0x17)] {

@@ -43,7 +43,7 @@ fn answer(host: &mut Host) {
 }
 
 #[test]
-fn the_command_is_there_where_the_drive_is_run_so() {
+fn doorbell_buffer_config_is_supported_if_configured() {
     let offered = |host: &mut Host| host.controller_data().admin_commands >> 8 & 1;
     let mut plain = Host::new(config());
     assert_eq!(offered(&mut plain), 0);
@@ -86,7 +86,7 @@ fn registers_are_written_only_to_wake_the_controller() {
 }
 
 #[test]
-fn what_comes_while_the_controller_goes_to_rest_is_not_missed() {
+fn doorbell_rung_while_controller_stops_polling_is_seen() {
     // After the EventIdx, before the look: the host rings, and the look finds it too.
     let mut host = host(16);
     host.put(1, flush(1));
@@ -117,27 +117,27 @@ fn what_comes_while_the_controller_goes_to_rest_is_not_missed() {
 }
 
 #[test]
-fn a_register_that_overtakes_what_was_read_is_not_missed() {
+fn register_write_that_overtakes_shadow_read_is_seen() {
     let mut host = host(16);
     host.put(1, flush(1));
     host.ring(1);
     answer(&mut host);
-    let looks = |read: &wire::tlp::MemoryRequest| read.first_byte() == SHADOW + TAIL;
-    let at = host.testbed.reads.iter().position(looks).expect("it looks once more");
-    let look = host.testbed.reads.remove(at).unwrap();
+    let is_shadow_tail = |read: &wire::tlp::MemoryRequest| read.first_byte() == SHADOW + TAIL;
+    let at = host.testbed.reads.iter().position(is_shadow_tail).expect("it looks once more");
+    let shadow_read = host.testbed.reads.remove(at).unwrap();
     // Memory is read; then the host writes it and the register, which comes first.
     host.put(1, flush(1));
     host.ring(1);
     assert_eq!(host.rung, 2);
     host.testbed.put(SHADOW + TAIL, &1u32.to_le_bytes());
-    host.testbed.answer_read(look, false);
+    host.testbed.answer_read(shadow_read, false);
     host.testbed.put(SHADOW + TAIL, &2u32.to_le_bytes());
     host.testbed.settle();
     assert_eq!(host.reap(1).len(), 2);
 }
 
 #[test]
-fn a_register_that_comes_late_means_nothing() {
+fn late_register_value_is_ignored() {
     let mut host = host(8);
     host.admin(Command { opcode: admin::GET_FEATURES, cdw10: 1, ..Command::default() });
     let event = host.request_event();

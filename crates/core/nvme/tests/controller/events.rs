@@ -27,7 +27,7 @@ fn states(events: &[NvmeEvent]) -> Vec<ControllerState> {
 }
 
 #[test]
-fn nothing_is_told_unasked() {
+fn no_events_unless_enabled() {
     let mut host = Host::with_queue(config());
     host.io(read(0, 8, DATA, 0)).expect_success();
     assert_eq!(reported(&mut host), []);
@@ -38,7 +38,7 @@ fn nothing_is_told_unasked() {
 }
 
 #[test]
-fn commands_are_told_step_by_step() {
+fn command_events_follow_each_step() {
     let mut host = listening();
     let fua = Command { cdw12: 7 | 1 << 30, ..write(100, 8, DATA, 0) };
     let write_op = (MediaOperation::Write, 51_200, 4096);
@@ -62,7 +62,7 @@ fn commands_are_told_step_by_step() {
 }
 
 #[test]
-fn failures_are_told() {
+fn failures_are_reported() {
     let mut host = listening();
     host.testbed.media.failure = Some(block::Error::Media);
     let failed = host.io(read(0, 1, DATA, 0));
@@ -77,7 +77,7 @@ fn failures_are_told() {
 }
 
 #[test]
-fn the_life_of_a_controller_is_told() {
+fn controller_state_changes_are_reported() {
     use ControllerState::{
         ControllerReset, Enabled, Fatal, FunctionReset, HotReset, Ready, ShutdownBegun,
         ShutdownComplete,

@@ -43,7 +43,7 @@ fn every_feature_has_a_default_and_capabilities() {
 }
 
 #[test]
-fn what_is_set_can_be_read_and_a_reset_brings_the_default_back() {
+fn set_features_are_read_back_until_reset() {
     let mut host = Host::new(config());
     for (id, value, seen) in [
         (feature::ARBITRATION, 0x0302_01ff, 0x0302_0107),

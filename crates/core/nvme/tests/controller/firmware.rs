@@ -70,7 +70,7 @@ fn images_go_into_slots_and_become_active_as_asked() {
 }
 
 #[test]
-fn what_is_no_image_or_no_slot_is_refused() {
+fn invalid_firmware_image_or_slot_is_refused() {
     let mut host = Host::new(config());
     let bad_image = StatusCode::INVALID_FIRMWARE_IMAGE;
     host.admin(commit(2, 0)).expect_failure(bad_image);

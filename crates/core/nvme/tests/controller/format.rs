@@ -48,7 +48,7 @@ fn all_namespaces_at_once() {
 }
 
 #[test]
-fn what_is_not_offered_is_refused() {
+fn unsupported_formats_are_refused() {
     let mut host = host();
     for (cdw10, code) in [
         (4, StatusCode::INVALID_FORMAT),
@@ -87,7 +87,7 @@ fn store(host: &mut Host) {
 }
 
 #[test]
-fn no_other_command_runs_meanwhile() {
+fn format_runs_only_without_other_commands() {
     let mut host = host();
     host.put(1, write(0, 1, DATA, 0));
     host.ring(1);
@@ -130,7 +130,7 @@ fn no_other_command_runs_meanwhile() {
 }
 
 #[test]
-fn a_reset_or_a_failure_ends_it() {
+fn reset_or_failure_ends_format() {
     let mut host = host();
     host.testbed.media.failure = Some(block::Error::Media);
     let failed = host.admin(format(1, 1)).status.code;
@@ -155,7 +155,7 @@ fn a_reset_or_a_failure_ends_it() {
 }
 
 #[test]
-fn its_effects_make_drivers_wait_and_rescan() {
+fn effects_log_of_format_requires_exclusion_and_rescan() {
     let mut host = host();
     let effects = host.effects();
     // CSUPP, LBCC, NCC; CSE 001b.

@@ -109,7 +109,7 @@ fn a_pair_is_put_together_however_it_arrives() {
 }
 
 #[test]
-fn what_is_no_pair_fails() {
+fn commands_that_form_no_fused_pair_fail() {
     let mut host = host_with(config());
     let [compare, write] = pair(0, 1);
     let invalid = StatusCode::INVALID_FIELD;

@@ -52,7 +52,7 @@ fn the_subsystem_has_a_valid_name_of_its_own() {
 }
 
 #[test]
-fn a_question_for_what_is_absent_is_no_error_to_be_logged() {
+fn identify_of_absent_structure_logs_no_error() {
     let mut host = Host::new(config());
     // NVM sets, primary and secondary controllers, namespace granularity, UUIDs, domains.
     for cns in [0x04, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0xff] {
@@ -117,16 +117,16 @@ fn structures_of_the_nvm_command_set_and_of_no_other() {
 #[test]
 fn combinations_of_command_sets() {
     let mut host = Host::new(config());
-    let of = |controller: u32| Command {
+    let command_sets = |controller: u32| Command {
         cdw10: u32::from(cns::COMMAND_SETS) | controller << 16,
         ..command(0, 0)
     };
     for controller in [1, 0xffff] {
-        host.admin(of(controller)).expect_success();
+        host.admin(command_sets(controller)).expect_success();
         let data = host.testbed.load(DATA, IDENTIFY).unwrap();
         assert_eq!((data[0], data[1..].iter().max()), (1, Some(&0)));
     }
-    host.admin(of(2)).expect_failure(StatusCode::INVALID_FIELD);
+    host.admin(command_sets(2)).expect_failure(StatusCode::INVALID_FIELD);
 }
 
 #[test]

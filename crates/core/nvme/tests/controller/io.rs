@@ -10,7 +10,7 @@ fn log(host: &mut Host) -> Vec<(u32, &'static str)> {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn read_returns_written_data() {
     let mut host = Host::with_queue(config());
     let data = pattern(4096, 1);
     host.testbed.put(DATA, &data);

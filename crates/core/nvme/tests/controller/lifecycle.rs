@@ -23,7 +23,7 @@ fn registers_after_power_on() {
 }
 
 #[test]
-fn what_cap_does_not_offer_is_fatal() {
+fn enable_with_settings_outside_cap_is_fatal() {
     let good = Configuration { enable: true, ..entry_sizes() };
     for bad in [
         Configuration { command_set: 1, ..good },

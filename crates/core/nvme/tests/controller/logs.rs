@@ -36,7 +36,7 @@ fn errors_are_logged_newest_first() {
 }
 
 #[test]
-fn smart_counts() {
+fn smart_log_counts_commands_data_and_errors() {
     let mut host = Host::with_queue(config());
     host.io(write(0, 8, DATA, 0)).expect_success();
     host.io(read(0, 16, DATA, DATA + 4096)).expect_success();

@@ -236,7 +236,7 @@ fn data_and_metadata_of_a_block_are_never_apart() {
 }
 
 #[test]
-fn a_reset_lets_blocks_go() {
+fn reset_releases_claimed_blocks() {
     let mut host = host(SMALL);
     for slba in [0, 0, 1] {
         host.put(1, with_metadata(write(slba, 2, DATA, 0)));

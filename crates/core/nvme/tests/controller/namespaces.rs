@@ -115,7 +115,7 @@ fn a_namespace_outlives_power_and_its_names_are_never_used_again() {
 }
 
 #[test]
-fn what_all_namespaces_have_in_common_is_told_for_the_broadcast_nsid() {
+fn identify_of_broadcast_nsid_returns_common_capabilities() {
     let mut host = host();
     let common = host.identify(cns::NAMESPACE, BROADCAST_NSID);
     // NLBAF, MC, DPC; LBAF0 to LBAF3: MS and LBADS (figures 245 and 246).
@@ -190,7 +190,7 @@ fn capacity_and_nsids_run_out() {
 }
 
 #[test]
-fn attachments_that_cannot_be_are_refused() {
+fn invalid_attachments_are_refused() {
     let mut host = host();
     create(&mut host, wanted(8)).expect_success();
     let one = controller_list([1]);
@@ -279,8 +279,8 @@ fn a_host_is_told_which_namespaces_have_changed() {
     assert_eq!(host.log(log_page::CHANGED_NAMESPACES), [0; IDENTIFY]);
     attach(&mut host, 3);
     host.testbed.settle();
-    let told = host.done.pop_front().or_else(|| host.reap(0).pop()).unwrap();
-    assert_eq!(AsyncEvent::from_bits(told.result), AsyncEvent::NAMESPACE_ATTRIBUTE_CHANGED);
+    let event = host.done.pop_front().or_else(|| host.reap(0).pop()).unwrap();
+    assert_eq!(AsyncEvent::from_bits(event.result), AsyncEvent::NAMESPACE_ATTRIBUTE_CHANGED);
 }
 
 #[test]
@@ -301,10 +301,10 @@ fn commands_for_a_namespace_that_goes_end() {
     host.testbed.settle();
     let done = host.reap(1);
     assert_eq!(done.len(), 2);
-    let of = |cid: u16| done.iter().find(|one| one.cid == cid).expect("a completion");
-    of(first).expect_failure(StatusCode::INVALID_FIELD);
+    let completion = |cid: u16| done.iter().find(|one| one.cid == cid).expect("a completion");
+    completion(first).expect_failure(StatusCode::INVALID_FIELD);
     // A flush of all namespaces is one of those that are left.
-    of(second).expect_success();
+    completion(second).expect_success();
     host.reap(0)[0].expect_success();
     host.testbed.subsystem.check_invariants();
     host.io(read(0, 8, DATA, 0)).expect_success();
@@ -365,18 +365,18 @@ fn a_feature_saved_while_its_namespace_is_deleted_goes_with_it() {
 }
 
 #[test]
-fn one_change_at_a_time() {
+fn concurrent_namespace_changes_are_serialized() {
     let mut host = host();
     host.testbed.put(DATA, &bytes(wanted(8)));
     let first = host.put(0, management(0, 0));
     let second = host.put(0, management(1, 2));
     host.carry_out(0);
     let done = host.reap(0);
-    let of = |cid| done.iter().find(|one| one.cid == cid).unwrap().status;
+    let status = |cid| done.iter().find(|one| one.cid == cid).unwrap().status;
     // Both were fetched at once; deletion needs no data and comes first.
-    assert_eq!(of(second), Status::SUCCESS);
-    assert!(of(first).is_success() || of(first).code == StatusCode::COMMAND_INTERRUPTED);
-    assert!(!of(first).do_not_retry);
+    assert_eq!(status(second), Status::SUCCESS);
+    assert!(status(first).is_success() || status(first).code == StatusCode::COMMAND_INTERRUPTED);
+    assert!(!status(first).do_not_retry);
 }
 
 #[test]

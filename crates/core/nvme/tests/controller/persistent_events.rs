@@ -342,7 +342,7 @@ fn events_outlive_power_and_the_oldest_go() {
 }
 
 #[test]
-fn what_could_not_be_stored_is_stored_with_the_next_change() {
+fn unstored_events_are_stored_with_next_change() {
     let mut host = host();
     let events = |host: &Host| State::decode(&host.testbed.store.records).unwrap().events.0.len();
     assert_eq!(events(&host), 2);

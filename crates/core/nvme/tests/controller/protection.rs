@@ -67,7 +67,7 @@ fn with(guard: u16, application: u16, reference: u32) -> Information {
 }
 
 #[test]
-fn identify_says_what_is_offered_and_what_is_used() {
+fn identify_reports_protection_capabilities_and_settings() {
     let mut host = formatted(2 | 3 << 5 | 1 << 8);
     let found = host.namespace_data(1);
     // Type 3, in the first eight bytes; DEAC is not offered, nor CRCs of deallocated blocks.
@@ -115,7 +115,7 @@ fn the_controller_inserts_and_strips() {
 }
 
 #[test]
-fn what_the_host_sends_is_checked_and_kept() {
+fn protection_information_from_host_is_checked_and_kept() {
     let mut host = host(1);
     host.testbed.put(DATA, &[0xff; 1024]);
     let good = [with(ONES, 0x12, 5), with(ONES, 0x12, 6)];
@@ -298,7 +298,7 @@ fn copy_checks_strips_and_inserts() {
 }
 
 #[test]
-fn what_is_inserted_outlives_power() {
+fn inserted_protection_information_survives_power_cycle() {
     let mut host = host(1);
     host.testbed.put(DATA, &[0xff; 512]);
     host.io(protected(write(9, 1, DATA, 0), ACT, 0, 9)).expect_success();
@@ -404,7 +404,7 @@ proptest! {
 
     /// Random commands against the model; tags and data of few values, so that checks fail and pass.
     #[test]
-    fn commands_do_what_a_model_does(
+    fn protected_commands_match_model(
         kind in 1u32..4,
         extended: bool,
         commands in proptest::collection::vec(
@@ -412,7 +412,7 @@ proptest! {
     ) {
         let mut host = formatted(2 | kind << 5 | u32::from(extended) << 4);
         let mut model = Model { kind, blocks: [FREE; 16] };
-        for (what, slba, count, control, [fill, tag, wrong, own]) in commands {
+        for (operation, slba, count, control, [fill, tag, wrong, own]) in commands {
             let count = count.min(16 - slba);
             let (fill, application) = (0xa5 * u8::from(fill), 7 + u16::from(tag));
             let mut control = control << 26;
@@ -426,7 +426,7 @@ proptest! {
             let sent: Vec<Information> = (0..count)
                 .map(|number| with(crc(fill) ^ u16::from(wrong), 7, model.reference(lba, number)))
                 .collect();
-            let (read, opcode) = (read(slba as u64, count as u32, DATA, 0), [nvm::WRITE, nvm::READ, nvm::VERIFY, nvm::WRITE_ZEROES, nvm::DATASET_MANAGEMENT][usize::from(what)]);
+            let (read, opcode) = (read(slba as u64, count as u32, DATA, 0), [nvm::WRITE, nvm::READ, nvm::VERIFY, nvm::WRITE_ZEROES, nvm::DATASET_MANAGEMENT][usize::from(operation)]);
             let mut command = Command { opcode, ..read };
             let separate = extended && control & ACT == 0;
             let expected = match opcode {

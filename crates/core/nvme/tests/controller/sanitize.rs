@@ -59,7 +59,7 @@ fn words(host: &Host) -> Vec<u32> {
 }
 
 #[test]
-fn identify_says_what_is_offered() {
+fn identify_reports_sanitize_capabilities() {
     let mut host = host();
     // SANICAP: BES and OWS, no CES; NODMMAS 01b (figure 247).
     assert_eq!(host.controller_data().sanitize, 0x4000_0006);
@@ -105,7 +105,7 @@ fn an_overwrite_leaves_its_last_pattern_unless_it_deallocates() {
 }
 
 #[test]
-fn progress_and_completion_are_told() {
+fn sanitize_progress_and_completion_are_reported() {
     let mut host = host();
     host.request_event();
     begin(&mut host, OVERWRITE | 1 << 4 | NO_DEALLOCATE, 0);
@@ -118,14 +118,14 @@ fn progress_and_completion_are_told() {
     assert_eq!(log(&mut host).progress, 0x4000);
     assert_eq!(host.reap(0), []);
     host.testbed.settle();
-    let told = host.reap(0);
+    let events = host.reap(0);
     // Type 6, information 1, log page 81h (figures 146 and 150).
-    assert_eq!(told.iter().map(|one| one.result).collect::<Vec<_>>(), [0x0081_0106]);
-    assert_eq!(AsyncEvent::from_bits(told[0].result), AsyncEvent::SANITIZE_COMPLETED);
+    assert_eq!(events.iter().map(|one| one.result).collect::<Vec<_>>(), [0x0081_0106]);
+    assert_eq!(AsyncEvent::from_bits(events[0].result), AsyncEvent::SANITIZE_COMPLETED);
 }
 
 #[test]
-fn few_commands_are_allowed_meanwhile() {
+fn few_commands_are_allowed_during_sanitize() {
     let mut host = host();
     // One that waits for the media is aborted when they are done.
     let cid = host.put(1, read(0, 8, DATA, 0));
@@ -160,7 +160,7 @@ fn few_commands_are_allowed_meanwhile() {
 }
 
 #[test]
-fn it_goes_on_after_resets_and_power() {
+fn sanitize_continues_after_resets_and_power_cycle() {
     let mut host = host();
     begin(&mut host, OVERWRITE | 1 << 4 | NO_DEALLOCATE, 7);
     host.testbed.serve_block();

@@ -66,7 +66,7 @@ fn commands_abort_tests_and_resets_short_ones() {
 }
 
 #[test]
-fn what_is_no_test_is_refused() {
+fn invalid_self_test_codes_are_refused() {
     let mut host = Host::new(config());
     for code in [0, 3, 0xe] {
         host.admin(test(code, 0)).expect_failure(StatusCode::INVALID_FIELD);
@@ -94,7 +94,7 @@ fn results_and_an_extended_test_outlive_power() {
 }
 
 #[test]
-fn what_takes_the_data_of_its_namespace_ends_a_test() {
+fn format_delete_and_sanitize_end_a_self_test() {
     use opcode::admin::{FORMAT, NAMESPACE_MANAGEMENT, SANITIZE};
     let command = |opcode, nsid, cdw10| Command { opcode, nsid, cdw10, ..Command::default() };
     let delete = |nsid| command(NAMESPACE_MANAGEMENT, nsid, 1);

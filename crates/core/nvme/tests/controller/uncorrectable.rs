@@ -69,7 +69,7 @@ fn marked_blocks_cannot_be_read() {
 }
 
 #[test]
-fn drives_without_records_do_not_have_it() {
+fn write_uncorrectable_is_unsupported_without_records() {
     let oncs = |host: &mut Host| host.controller_data().nvm_commands >> 1 & 1;
     assert_eq!(oncs(&mut host()), 1);
     let mut host = Host::with_queue(config());
@@ -78,7 +78,7 @@ fn drives_without_records_do_not_have_it() {
 }
 
 #[test]
-fn what_cannot_be_marked_is_refused() {
+fn write_uncorrectable_of_invalid_range_is_refused() {
     let mut host = host();
     host.io(mark(8192, 1)).expect_failure(StatusCode::LBA_OUT_OF_RANGE);
     host.io(mark(8191, 2)).expect_failure(StatusCode::LBA_OUT_OF_RANGE);
@@ -193,7 +193,7 @@ fn the_data_come_first_then_the_record_then_the_completion() {
 }
 
 #[test]
-fn a_mark_that_cannot_go_fails_the_write() {
+fn write_fails_if_uncorrectable_mark_cannot_be_removed() {
     let mut host = host();
     host.io(mark(0, 4)).expect_success();
     host.testbed.store.failure = Some(block::Error::Media);

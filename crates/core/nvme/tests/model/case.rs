@@ -42,13 +42,13 @@ pub struct Io {
     pub nsid: u32,
     pub slba: u64,
     pub blocks: u32,
-    pub what: What,
+    pub op: IoOp,
     pub fua: bool,
     pub sgl: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum IoOp {
     Read,
     Write,
     Flush,
@@ -71,7 +71,7 @@ pub enum What {
     },
 }
 
-impl What {
+impl IoOp {
     /// Whether it writes what is or was elsewhere too.
     pub fn repeats(self) -> bool {
         matches!(self, Self::WriteZeroes { .. } | Self::Deallocate | Self::Copy(_))
@@ -97,19 +97,19 @@ pub enum Reset {
     Hot,
 }
 
-fn what() -> impl Strategy<Value = What> {
+fn io_op() -> impl Strategy<Value = IoOp> {
     prop_oneof![
-        3 => Just(What::Read),
-        4 => Just(What::Write),
-        1 => Just(What::Flush),
-        1 => Just(What::FlushAll),
-        1 => any::<bool>().prop_map(|deallocate| What::WriteZeroes { deallocate }),
-        1 => Just(What::Deallocate),
-        1 => Just(What::WriteUncorrectable),
-        1 => Just(What::Verify),
-        1 => (0..34u64).prop_map(What::Copy),
-        1 => any::<bool>().prop_map(|right| What::Compare { right }),
-        3 => prop::bool::weighted(0.8).prop_map(|right| What::CompareAndWrite { right }),
+        3 => Just(IoOp::Read),
+        4 => Just(IoOp::Write),
+        1 => Just(IoOp::Flush),
+        1 => Just(IoOp::FlushAll),
+        1 => any::<bool>().prop_map(|deallocate| IoOp::WriteZeroes { deallocate }),
+        1 => Just(IoOp::Deallocate),
+        1 => Just(IoOp::WriteUncorrectable),
+        1 => Just(IoOp::Verify),
+        1 => (0..34u64).prop_map(IoOp::Copy),
+        1 => any::<bool>().prop_map(|right| IoOp::Compare { right }),
+        3 => prop::bool::weighted(0.8).prop_map(|right| IoOp::CompareAndWrite { right }),
     ]
 }
 
@@ -117,16 +117,8 @@ fn io() -> impl Strategy<Value = Io> {
     let nsid = prop_oneof![10 => 1..3u32, 3 => 3..5u32, 1 => Just(0), 1 => Just(5)];
     // Few blocks, so that commands meet.
     let slba = prop_oneof![8 => 0..6u64, 2 => 0..34u64];
-    (1..3u16, nsid, slba, 1..5u32, what(), prop::bool::weighted(0.2), any::<bool>()).prop_map(
-        |(queue, nsid, slba, blocks, what, fua, sgl)| Io {
-            queue,
-            nsid,
-            slba,
-            blocks,
-            what,
-            fua,
-            sgl,
-        },
+    (1..3u16, nsid, slba, 1..5u32, io_op(), prop::bool::weighted(0.2), any::<bool>()).prop_map(
+        |(queue, nsid, slba, blocks, op, fua, sgl)| Io { queue, nsid, slba, blocks, op, fua, sgl },
     )
 }
 

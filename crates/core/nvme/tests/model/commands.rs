@@ -1,6 +1,6 @@
 //! The commands of a case as entries of submission queues, with their data in host memory.
 
-use super::case::{Admin, Io, What};
+use super::case::{Admin, Io, IoOp};
 use super::contents::UNIT;
 use testkit::nvme::{DATA, Host};
 use wire::nvme::opcode::{admin, nvm};
@@ -85,30 +85,30 @@ pub fn io(host: &mut Host, io: &Io, shift: u8, buffer: Buffer) -> Command {
     };
     let length = u64::from(io.blocks) << shift;
     let with = |opcode| Command { opcode, ..command };
-    match io.what {
-        What::Read => buffer.point(host, with(nvm::READ), length),
-        What::Write => buffer.point(host, with(nvm::WRITE), length),
-        What::Compare { .. } => buffer.point(host, with(nvm::COMPARE), length),
-        What::CompareAndWrite { .. } => {
+    match io.op {
+        IoOp::Read => buffer.point(host, with(nvm::READ), length),
+        IoOp::Write => buffer.point(host, with(nvm::WRITE), length),
+        IoOp::Compare { .. } => buffer.point(host, with(nvm::COMPARE), length),
+        IoOp::CompareAndWrite { .. } => {
             buffer.point(host, Command { fuse: 1, ..with(nvm::COMPARE) }, length)
         }
-        What::Flush => Command { opcode: nvm::FLUSH, nsid: io.nsid, ..Command::default() },
-        What::FlushAll => {
+        IoOp::Flush => Command { opcode: nvm::FLUSH, nsid: io.nsid, ..Command::default() },
+        IoOp::FlushAll => {
             Command { opcode: nvm::FLUSH, nsid: BROADCAST_NSID, ..Command::default() }
         }
-        What::WriteZeroes { deallocate } => {
+        IoOp::WriteZeroes { deallocate } => {
             let deallocate = u32::from(deallocate) << 25;
             Command { cdw12: command.cdw12 | deallocate, ..with(nvm::WRITE_ZEROES) }
         }
-        What::WriteUncorrectable => with(nvm::WRITE_UNCORRECTABLE),
-        What::Verify => with(nvm::VERIFY),
-        What::Deallocate => {
+        IoOp::WriteUncorrectable => with(nvm::WRITE_UNCORRECTABLE),
+        IoOp::Verify => with(nvm::VERIFY),
+        IoOp::Deallocate => {
             let range = DsmRange { attributes: 0, blocks: io.blocks, slba: io.slba };
             host.testbed.put(buffer.address(), &range.encode());
             let command = Command { cdw10: 0, cdw11: 4, cdw12: 0, ..with(nvm::DATASET_MANAGEMENT) };
             buffer.point(host, command, DsmRange::LENGTH as u64)
         }
-        What::Copy(to) => {
+        IoOp::Copy(to) => {
             let range =
                 CopyRange { slba: io.slba, last: (io.blocks - 1) as u16, ..CopyRange::default() };
             host.testbed.put(buffer.address(), &range.encode());

@@ -52,7 +52,7 @@ impl Contents {
     }
 
     pub fn remove(&mut self, nsid: u32) {
-        self.units.retain(|(of, _), _| *of != nsid);
+        self.units.retain(|(id, _), _| *id != nsid);
     }
 
     /// A unit holds this, and no write of it is under way.
@@ -95,8 +95,8 @@ impl Contents {
 
     /// What was completed before `submitted` is on the media.
     pub fn flushed(&mut self, nsid: u32, submitted: u64) {
-        let of_it = self.units.iter_mut().filter(|((of, _), _)| *of == nsid);
-        for write in of_it.flat_map(|(_, writes)| writes) {
+        let units = self.units.iter_mut().filter(|((id, _), _)| *id == nsid);
+        for write in units.flat_map(|(_, writes)| writes) {
             write.durable |= write.done && write.completed.is_some_and(|at| at < submitted);
         }
     }

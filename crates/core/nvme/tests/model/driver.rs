@@ -1,6 +1,6 @@
 //! The host of a case: it sends the commands and compares what comes back with the model.
 
-use super::case::{Admin, Case, Io, Step, What};
+use super::case::{Admin, Case, Io, IoOp, Step};
 use super::commands::{self, Buffer, SLOTS};
 use super::contents::{Contents, Place, UNIT, UNREADABLE, Value};
 use super::statuses::{Drive, NAMESPACES, Statuses};
@@ -89,7 +89,7 @@ impl Driver {
                 Testbed::new(config.clone())
             }
         };
-        let drive = Drive::of(&testbed.subsystem.state());
+        let drive = Drive::from_state(&testbed.subsystem.state());
         let mut contents = Contents::default();
         for (nsid, one) in &drive.namespaces {
             contents.create(*nsid, one.bytes() / UNIT);
@@ -134,7 +134,7 @@ impl Driver {
             Step::Wait(us) => {
                 let end = self.world.testbed().now + Duration::from_us(*us);
                 while self.world.step(Some(end)) {
-                    self.look();
+                    self.observe();
                 }
             }
             Step::Settle => self.settle(),
@@ -142,7 +142,7 @@ impl Driver {
             Step::PowerLoss(seed) if records => self.lose_power(*seed),
             Step::Admin(_) | Step::PowerLoss(_) => {}
         }
-        self.look();
+        self.observe();
     }
 
     pub(super) fn tick(&mut self) -> u64 {
@@ -157,7 +157,7 @@ impl Driver {
             Some((_, Admin::Create { .. }, ..)) => !self.drive.namespaces.contains_key(&io.nsid),
             _ => false,
         };
-        let absent = !records && io.what == What::WriteUncorrectable;
+        let absent = !records && io.op == IoOp::WriteUncorrectable;
         if used >= OUTSTANDING || unknown || absent || self.slots.len() < 2 {
             return;
         }
@@ -184,38 +184,38 @@ impl Driver {
             tokens: Vec::new(),
             write: None,
         };
-        match io.what {
-            What::Read => buffer.fill(&mut self.world.host, &vec![0xeeee_eeee; count as usize]),
-            What::Write => sent.write = Some(self.write_tokens(now, io, &range, buffer)),
-            What::WriteZeroes { .. } | What::Deallocate => {
+        match io.op {
+            IoOp::Read => buffer.fill(&mut self.world.host, &vec![0xeeee_eeee; count as usize]),
+            IoOp::Write => sent.write = Some(self.write_tokens(now, io, &range, buffer)),
+            IoOp::WriteZeroes { .. } | IoOp::Deallocate => {
                 let zeroes = range.clone().map(|unit| (unit, Value::Token(0)));
                 sent.write = Some(self.contents.begin(now, io.nsid, zeroes));
             }
-            What::WriteUncorrectable => {
+            IoOp::WriteUncorrectable => {
                 let marks = range.clone().map(|unit| (unit, Value::Token(UNREADABLE)));
                 sent.write = Some(self.contents.begin(now, io.nsid, marks));
             }
-            What::Copy(to) => {
+            IoOp::Copy(to) => {
                 let copies =
                     range.clone().zip(units(to)..).map(|(from, to)| (to, Value::CopyOf(from)));
                 let copies: Vec<_> = copies.collect();
                 sent.write = Some(self.contents.begin(now, io.nsid, copies));
             }
-            What::Compare { right } | What::CompareAndWrite { right } => {
+            IoOp::Compare { right } | IoOp::CompareAndWrite { right } => {
                 sent.tokens = range.clone().map(|unit| self.guess((io.nsid, unit))).collect();
                 if !right {
                     sent.tokens[0] ^= 0x8000_0000;
                 }
                 buffer.fill(&mut self.world.host, &sent.tokens);
             }
-            What::Flush | What::FlushAll | What::Verify => {}
+            IoOp::Flush | IoOp::FlushAll | IoOp::Verify => {}
         }
-        if io.what.repeats() {
+        if io.op.repeats() {
             self.replaced.retain(|((nsid, _), _)| *nsid != io.nsid);
         }
         let command = commands::io(&mut self.world.host, io, shift, buffer);
         let cid = self.world.host.put(io.queue, command);
-        if let What::CompareAndWrite { .. } = io.what {
+        if let IoOp::CompareAndWrite { .. } = io.op {
             let buffer = self.buffer(io);
             let write = Some(self.write_tokens(now, io, &range, buffer));
             let length = count * UNIT;
@@ -264,7 +264,7 @@ impl Driver {
         };
         while waits(self) {
             assert!(self.world.step(None), "a command never ends: {:?}", self.admin);
-            self.look();
+            self.observe();
         }
         let now = self.tick();
         let busy = !self.outstanding.is_empty();
@@ -282,7 +282,7 @@ impl Driver {
 
     pub(super) fn begin_erasure(&mut self, now: u64, admin: Admin) {
         let erases = |nsid: u32| match admin {
-            Admin::Format(of, _) => of == nsid,
+            Admin::Format(formatted, _) => formatted == nsid,
             Admin::Sanitize => true,
             _ => false,
         };
@@ -317,7 +317,7 @@ impl Driver {
         self.aborts.insert(command, (queue, cid));
         // Few at a time.
         while self.aborts.len() > 2 && self.world.step(None) {
-            self.look();
+            self.observe();
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What comes back from the drive, compared with the model.
 
-use super::case::{Admin, What};
+use super::case::{Admin, IoOp};
 use super::contents::{UNIT, UNREADABLE};
 use super::driver::{Driver, Half, Key, SUCCESS, Sent};
 use super::statuses::{Statuses, of_fault};
@@ -10,7 +10,7 @@ use wire::trace::CommandId;
 
 impl Driver {
     /// Takes what has happened.
-    pub(super) fn look(&mut self) {
+    pub(super) fn observe(&mut self) {
         let phase = self.world.testbed().subsystem.state().sanitize.map(|one| one.phase);
         if phase != self.drive.sanitize {
             self.drive.sanitize = phase;
@@ -101,7 +101,7 @@ impl Driver {
             }
             Admin::Delete(nsid) => {
                 self.contents.remove(nsid);
-                self.replaced.retain(|((of, _), _)| *of != nsid);
+                self.replaced.retain(|((id, _), _)| *id != nsid);
             }
             Admin::Format(..) => self.end_erasure(code == SUCCESS, true),
             Admin::Sanitize if self.drive.sanitize != Some(SanitizePhase::Running) => {
@@ -130,16 +130,16 @@ impl Driver {
         if !faults.is_empty() {
             // A flush of all does without a namespace that goes.
             let moot = self.next.is_some() || self.changed > sent.submitted;
-            if sent.io.what != What::FlushAll || !moot {
+            if sent.io.op != IoOp::FlushAll || !moot {
                 allowed.remove(&SUCCESS);
             }
             allowed.extend(faults.iter().flatten());
         } else if allowed.contains(&SUCCESS) {
             self.allow_for_contents(&sent, now, &mut allowed);
         }
-        let told = || format!("{sent:?} ended with {code}");
+        let failure = || format!("{sent:?} ended with {code}");
         let of_pair = sent.half != Half::Whole && code == StatusCode::ABORTED_FAILED_FUSED;
-        assert!(of_pair || allowed.contains(&code), "{}, not {allowed:?}", told());
+        assert!(of_pair || allowed.contains(&code), "{}, not {allowed:?}", failure());
         if code == SUCCESS {
             self.check_success(&sent, now);
         }
@@ -155,14 +155,14 @@ impl Driver {
             if never {
                 self.contents.withdraw(write);
             } else {
-                let through = sent.io.fua && sent.io.what != What::Deallocate;
-                let durable = through || sent.io.what == What::WriteUncorrectable;
+                let through = sent.io.fua && sent.io.op != IoOp::Deallocate;
+                let durable = through || sent.io.op == IoOp::WriteUncorrectable;
                 self.contents.end(now, write, code == SUCCESS, durable);
             }
         }
-        match sent.io.what {
-            What::Flush if code == SUCCESS => self.contents.flushed(sent.io.nsid, sent.submitted),
-            What::FlushAll if code == SUCCESS && faults.is_empty() => {
+        match sent.io.op {
+            IoOp::Flush if code == SUCCESS => self.contents.flushed(sent.io.nsid, sent.submitted),
+            IoOp::FlushAll if code == SUCCESS && faults.is_empty() => {
                 for nsid in self.drive.namespaces.keys() {
                     if self.drive.active(*nsid).is_some() && self.next.is_none() {
                         self.contents.flushed(*nsid, sent.submitted);
@@ -171,7 +171,7 @@ impl Driver {
             }
             _ => {}
         }
-        if sent.io.what.repeats() {
+        if sent.io.op.repeats() {
             self.repeated.insert(sent.io.nsid, now);
         }
         self.slots.push(sent.buffer.slot);
@@ -182,10 +182,10 @@ impl Driver {
     /// What a command that is carried out may end with because of what its blocks hold.
     fn allow_for_contents(&self, sent: &Sent, now: u64, allowed: &mut Statuses) {
         let nsid = sent.io.nsid;
-        let reads = match sent.io.what {
-            What::Read | What::Verify | What::Copy(_) => true,
-            What::Compare { .. } => true,
-            What::CompareAndWrite { .. } => matches!(sent.half, Half::First(_)),
+        let reads = match sent.io.op {
+            IoOp::Read | IoOp::Verify | IoOp::Copy(_) => true,
+            IoOp::Compare { .. } => true,
+            IoOp::CompareAndWrite { .. } => matches!(sent.half, Half::First(_)),
             _ => false,
         };
         if !reads {
@@ -211,7 +211,7 @@ impl Driver {
     }
 
     fn check_success(&self, sent: &Sent, now: u64) {
-        if sent.io.what != What::Read {
+        if sent.io.op != IoOp::Read {
             return;
         }
         let found = sent.buffer.tokens(&self.world.host, sent.units.end - sent.units.start);
@@ -226,7 +226,7 @@ impl Driver {
 
     /// Whether a namespace may have got a token for the second time since then.
     fn repeats(&self, nsid: u32, since: u64) -> bool {
-        let under_way = |sent: &Sent| sent.io.nsid == nsid && sent.io.what.repeats();
+        let under_way = |sent: &Sent| sent.io.nsid == nsid && sent.io.op.repeats();
         self.repeated.get(&nsid).is_some_and(|at| *at > since)
             || !self.erased.is_empty()
             || self.outstanding.values().any(under_way)

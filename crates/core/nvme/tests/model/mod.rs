@@ -22,7 +22,7 @@ proptest! {
     })]
 
     #[test]
-    fn drives_are_as_the_model_says(case in case::case()) {
+    fn drive_matches_model(case in case::case()) {
         driver::Driver::new(&case).run(&case);
     }
 }

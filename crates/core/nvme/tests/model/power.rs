@@ -1,6 +1,6 @@
 //! The host begins, resets the drive, loses it to a failure of power, and reads everything.
 
-use super::case::{Io, Reset, What};
+use super::case::{Io, IoOp, Reset};
 use super::commands::{self, Buffer};
 use super::contents::{Place, UNIT, UNREADABLE};
 use super::driver::{Driver, SUCCESS};
@@ -18,9 +18,9 @@ const CHUNK: u64 = 4096;
 impl Driver {
     pub(super) fn settle(&mut self) {
         while self.world.step(None) {
-            self.look();
+            self.observe();
         }
-        self.look();
+        self.observe();
         assert!(self.outstanding.is_empty(), "never ended: {:?}", self.outstanding);
         assert!(self.admin.is_none() && self.aborts.is_empty(), "never ended: {:?}", self.admin);
         assert_ne!(self.drive.sanitize, Some(SanitizePhase::Running), "it goes on for ever");
@@ -57,7 +57,7 @@ impl Driver {
     }
 
     pub(super) fn reset(&mut self, kind: Reset) {
-        self.look();
+        self.observe();
         match kind {
             Reset::Controller => self.world.host.configure(entry_sizes()),
             Reset::Function => self.world.testbed().function_level_reset(),
@@ -70,9 +70,9 @@ impl Driver {
         self.abandon();
         self.world.calm = true;
         while self.world.step(None) {
-            self.look();
+            self.observe();
         }
-        self.look();
+        self.observe();
         let now = self.tick();
         self.contents.reset(now);
         self.erased.clear();
@@ -81,7 +81,7 @@ impl Driver {
     }
 
     pub(super) fn lose_power(&mut self, seed: u64) {
-        self.look();
+        self.observe();
         self.world.lose_power(seed);
         let settings = self.config.settings.clone();
         self.world.testbed().power_cycle(&settings);
@@ -111,7 +111,7 @@ impl Driver {
 
     /// What a lost admin command has changed, or not, the records say.
     fn find_drive(&mut self) {
-        let drive = Drive::of(&self.world.testbed().subsystem.state());
+        let drive = Drive::from_state(&self.world.testbed().subsystem.state());
         let before = std::mem::replace(&mut self.drive, drive);
         for nsid in before.namespaces.keys() {
             if !self.drive.namespaces.contains_key(nsid) {
@@ -162,7 +162,7 @@ impl Driver {
     ) -> bool {
         let (at, length) = (bytes.start, bytes.end - bytes.start);
         let (slba, blocks) = (at >> shift, (length >> shift) as u32);
-        let io = Io { queue: 1, nsid, slba, blocks, what: What::Read, fua: false, sgl: false };
+        let io = Io { queue: 1, nsid, slba, blocks, op: IoOp::Read, fua: false, sgl: false };
         let buffer = Buffer::new(0, false);
         let command = commands::io(&mut self.world.host, &io, shift, buffer);
         let code = self.execute(1, command).status.code;

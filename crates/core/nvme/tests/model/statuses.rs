@@ -1,6 +1,6 @@
 //! What commands may end with, given the namespaces.
 
-use super::case::{Admin, Io, What};
+use super::case::{Admin, Io, IoOp};
 use nvme::state::{SanitizePhase, State};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::nvme::StatusCode;
@@ -33,7 +33,7 @@ pub struct Drive {
 }
 
 impl Drive {
-    pub fn of(state: &State) -> Self {
+    pub fn from_state(state: &State) -> Self {
         let namespace = |(nsid, one): (&u32, &nvme::state::Namespace)| {
             let attached = state.attachments.contains_key(nsid);
             let (blocks, shift, protected) = (one.blocks, one.block_shift, one.write_protected);
@@ -62,9 +62,9 @@ impl Drive {
     pub fn io(&self, io: &Io) -> Statuses {
         let mut errors: Statuses = self.sanitize_error().into_iter().collect();
         let changes =
-            !matches!(io.what, What::Read | What::Flush | What::Verify | What::Compare { .. });
+            !matches!(io.op, IoOp::Read | IoOp::Flush | IoOp::Verify | IoOp::Compare { .. });
         match self.active(io.nsid) {
-            _ if io.what == What::FlushAll => {}
+            _ if io.op == IoOp::FlushAll => {}
             None if (1..=NAMESPACES).contains(&io.nsid) => {
                 errors.insert(StatusCode::INVALID_FIELD);
             }
@@ -72,9 +72,9 @@ impl Drive {
                 errors.insert(StatusCode::INVALID_NAMESPACE);
             }
             Some(one) => {
-                let to = if let What::Copy(to) = io.what { to } else { io.slba };
+                let to = if let IoOp::Copy(to) = io.op { to } else { io.slba };
                 let last = to.max(io.slba) + u64::from(io.blocks);
-                if last > one.blocks && io.what != What::Flush {
+                if last > one.blocks && io.op != IoOp::Flush {
                     errors.insert(StatusCode::LBA_OUT_OF_RANGE);
                 }
                 if one.protected && changes {

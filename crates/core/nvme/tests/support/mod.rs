@@ -133,17 +133,17 @@ fn section(section: &Section) -> String {
         let Some(name) = (section.name)(code) else { continue };
         let answers = ((section.ask)(&mut with, code), (section.ask)(&mut without, code));
         let (status, supported) = status(answers.0, answers.1);
-        let tests = of(section.proofs, code);
+        let tests = test_names(section.proofs, code);
         assert_eq!(supported, !tests.is_empty(), "{name} ({code:02x}h): {status}, tests {tests}");
-        let tests = if supported { tests } else { "`what_is_absent_is_refused`".into() };
-        let guests = of(section.guests, code);
+        let tests = if supported { tests } else { "`unlisted_codes_are_refused`".into() };
+        let guests = test_names(section.guests, code);
         writeln!(text, "| {code:02x}h | {name} | {status} | {tests} | {guests} |").unwrap();
     }
     text
 }
 
 /// The tests for a code.
-fn of(proofs: Proofs, code: u8) -> String {
+fn test_names(proofs: Proofs, code: u8) -> String {
     let found = proofs.iter().filter(|(proven, _)| *proven == code).flat_map(|(_, tests)| *tests);
     found.map(|test| format!("`{test}`")).collect::<Vec<_>>().join(", ")
 }
@@ -154,7 +154,7 @@ fn folder() -> PathBuf {
 
 #[test]
 #[allow(clippy::disallowed_methods, reason = "the document is written only when asked for")]
-fn the_document_is_what_drives_say() {
+fn support_document_matches_drives() {
     let text = SECTIONS.iter().fold(HEAD.to_owned(), |text, one| text + &section(one));
     let path = folder().join("../../../docs/nvme-support.md");
     if std::env::var_os("FARLANE_BLESS").is_some() {
@@ -194,7 +194,7 @@ fn the_tests_of_the_document_exist() {
 }
 
 #[test]
-fn what_is_absent_is_refused() {
+fn unlisted_codes_are_refused() {
     for records in [false, true] {
         let mut host = host(records);
         for section in &SECTIONS {

@@ -5,7 +5,7 @@ pub type Proofs = &'static [(u8, &'static [&'static str])];
 
 /// By opcode.
 pub const ADMIN: Proofs = &[
-    (0x00, &["queues_are_created_used_and_deleted", "a_deleted_queue_aborts_what_was_not_begun"]),
+    (0x00, &["queues_are_created_used_and_deleted", "deleted_queue_aborts_commands_not_begun"]),
     (0x01, &["queues_are_created_used_and_deleted", "bad_fields_of_the_create_commands"]),
     (0x02, &["offsets_and_lengths"]),
     (0x04, &["queues_are_created_used_and_deleted"]),
@@ -14,13 +14,13 @@ pub const ADMIN: Proofs = &[
     (
         0x08,
         &[
-            "abort_ends_what_waits_at_once_and_the_rest_when_it_can",
-            "the_last_thing_that_the_media_do_is_not_aborted",
+            "abort_ends_waiting_commands_at_once_and_others_later",
+            "last_media_operation_is_not_aborted",
             "data_that_wait_for_the_link_are_not_sent_after_an_abort",
             "requests_are_limited_and_can_be_aborted",
         ],
     ),
-    (0x09, &["what_is_set_can_be_read_and_a_reset_brings_the_default_back"]),
+    (0x09, &["set_features_are_read_back_until_reset"]),
     (0x0a, &["every_feature_has_a_default_and_capabilities"]),
     (0x0c, &["events_wait_for_a_request", "requests_are_limited_and_can_be_aborted"]),
     (
@@ -30,14 +30,14 @@ pub const ADMIN: Proofs = &[
             "fields_of_a_namespace_to_create_are_checked",
             "capacity_and_nsids_run_out",
             "all_namespaces_can_be_deleted_at_once",
-            "identify_says_what_is_offered_and_what_is_used",
+            "identify_reports_protection_capabilities_and_settings",
         ],
     ),
     (
         0x10,
         &[
             "images_go_into_slots_and_become_active_as_asked",
-            "what_is_no_image_or_no_slot_is_refused",
+            "invalid_firmware_image_or_slot_is_refused",
             "an_activation_without_reset_is_announced_to_those_who_ask",
         ],
     ),
@@ -45,7 +45,7 @@ pub const ADMIN: Proofs = &[
         0x11,
         &[
             "images_go_into_slots_and_become_active_as_asked",
-            "what_is_no_image_or_no_slot_is_refused",
+            "invalid_firmware_image_or_slot_is_refused",
         ],
     ),
     (
@@ -53,16 +53,16 @@ pub const ADMIN: Proofs = &[
         &[
             "a_test_takes_its_time_and_leaves_a_result",
             "commands_abort_tests_and_resets_short_ones",
-            "what_is_no_test_is_refused",
+            "invalid_self_test_codes_are_refused",
             "results_and_an_extended_test_outlive_power",
-            "what_takes_the_data_of_its_namespace_ends_a_test",
+            "format_delete_and_sanitize_end_a_self_test",
         ],
     ),
     (
         0x15,
         &[
             "a_namespace_is_created_attached_used_detached_and_deleted",
-            "attachments_that_cannot_be_are_refused",
+            "invalid_attachments_are_refused",
             "a_private_namespace_has_one_controller",
         ],
     ),
@@ -70,10 +70,10 @@ pub const ADMIN: Proofs = &[
     (
         0x7c,
         &[
-            "the_command_is_there_where_the_drive_is_run_so",
+            "doorbell_buffer_config_is_supported_if_configured",
             "registers_are_written_only_to_wake_the_controller",
-            "what_comes_while_the_controller_goes_to_rest_is_not_missed",
-            "a_register_that_overtakes_what_was_read_is_not_missed",
+            "doorbell_rung_while_controller_stops_polling_is_seen",
+            "register_write_that_overtakes_shadow_read_is_seen",
             "a_reset_forgets_the_buffers_also_while_they_are_read",
         ],
     ),
@@ -82,9 +82,9 @@ pub const ADMIN: Proofs = &[
         &[
             "blocks_get_another_size_and_read_as_zeroes",
             "all_namespaces_at_once",
-            "what_is_not_offered_is_refused",
-            "no_other_command_runs_meanwhile",
-            "a_reset_or_a_failure_ends_it",
+            "unsupported_formats_are_refused",
+            "format_runs_only_without_other_commands",
+            "reset_or_failure_ends_format",
             "contents_keep_their_size_and_the_number_of_blocks_follows",
         ],
     ),
@@ -101,7 +101,7 @@ pub const ADMIN: Proofs = &[
         &[
             "a_block_erase_leaves_zeroes",
             "an_overwrite_leaves_its_last_pattern_unless_it_deallocates",
-            "it_goes_on_after_resets_and_power",
+            "sanitize_continues_after_resets_and_power_cycle",
             "a_failure_without_restriction_can_be_left",
         ],
     ),
@@ -113,17 +113,17 @@ pub const IO: Proofs = &[
     (
         0x01,
         &[
-            "what_is_written_is_read",
+            "read_returns_written_data",
             "ranges_and_sizes_are_checked",
             "the_controller_inserts_and_strips",
-            "what_the_host_sends_is_checked_and_kept",
+            "protection_information_from_host_is_checked_and_kept",
             "blocks_are_compared_and_written",
         ],
     ),
     (
         0x02,
         &[
-            "what_is_written_is_read",
+            "read_returns_written_data",
             "ranges_and_sizes_are_checked",
             "the_controller_inserts_and_strips",
             "blocks_that_have_changed_on_the_media_are_noticed",
@@ -175,21 +175,15 @@ pub const IO: Proofs = &[
 
 /// By feature identifier.
 pub const FEATURES: Proofs = &[
-    (
-        0x01,
-        &[
-            "what_is_set_can_be_read_and_a_reset_brings_the_default_back",
-            "weights_share_what_urgent_queues_leave",
-        ],
-    ),
-    (0x02, &["what_is_set_can_be_read_and_a_reset_brings_the_default_back"]),
+    (0x01, &["set_features_are_read_back_until_reset", "weights_share_what_urgent_queues_leave"]),
+    (0x02, &["set_features_are_read_back_until_reset"]),
     (0x04, &["temperatures_cross_thresholds"]),
     (0x05, &["error_recovery_belongs_to_a_namespace"]),
     (0x06, &["forced_unit_access_and_a_disabled_cache_flush"]),
     (0x07, &["the_number_of_queues_binds"]),
     (0x08, &["coalescing_ends_by_time_or_by_count"]),
     (0x09, &["coalescing_ends_by_time_or_by_count"]),
-    (0x0a, &["what_is_set_can_be_read_and_a_reset_brings_the_default_back"]),
+    (0x0a, &["set_features_are_read_back_until_reset"]),
     (0x0b, &["temperatures_cross_thresholds", "a_host_is_told_which_namespaces_have_changed"]),
     (0x0e, &["the_timestamp_counts_milliseconds_from_what_a_host_sets"]),
     (0x0f, &["a_keep_alive_timer_expires_only_where_the_drive_is_run_so"]),
@@ -200,7 +194,7 @@ pub const FEATURES: Proofs = &[
 /// By log page identifier.
 pub const LOG_PAGES: Proofs = &[
     (0x01, &["errors_are_logged_newest_first"]),
-    (0x02, &["smart_counts"]),
+    (0x02, &["smart_log_counts_commands_data_and_errors"]),
     (0x03, &["firmware_and_effects"]),
     (0x04, &["a_host_is_told_which_namespaces_have_changed"]),
     (0x05, &["firmware_and_effects", "the_effects_log_has_what_makes_a_host_look_for_namespaces"]),
@@ -230,7 +224,7 @@ pub const LOG_PAGES: Proofs = &[
     (
         0x81,
         &[
-            "progress_and_completion_are_told",
+            "sanitize_progress_and_completion_are_reported",
             "an_overwrite_leaves_its_last_pattern_unless_it_deallocates",
         ],
     ),

@@ -74,7 +74,7 @@ fn fills_and_holds_bytes_behind_its_bar() {
 }
 
 #[test]
-fn failures_are_told() {
+fn failed_jobs_report_their_cause() {
     let (mut testbed, bar) = Testbed::ready(true);
     let bus = testbed.bus.clone();
     testbed.run(async move {

@@ -359,7 +359,7 @@ fn software_has_every_packet_guarded() {
 }
 
 #[test]
-fn the_owner_outlives_every_reset() {
+fn contents_owner_survives_every_reset() {
     let vendor = contents::VENDOR;
     let settings = EndpointConfig { vendor, incarnation: Some(7), ..settings() };
     let mut endpoint = Endpoint::new(settings);

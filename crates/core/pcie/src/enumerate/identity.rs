@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_comes_back_is_judged_by_what_it_says() {
+    fn returning_device_is_compared_by_identity() {
         let before = identity(5, 70, 0);
         let silent = Identity { contents: None, ..before };
         let new = Comparison::NewContents(ContentsChange::Incarnation);

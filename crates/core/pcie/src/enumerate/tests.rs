@@ -116,7 +116,7 @@ proptest! {
 }
 
 #[test]
-fn the_largest_bars_fit_nowhere() {
+fn bars_of_2_to_the_63_do_not_fit() {
     let bar = |index| Bar { index, size: 1 << 63, is_64bit: true, prefetchable: false, address: 0 };
     let device =
         Device { bars: vec![bar(0), bar(2), bar(4)], msix: None, serial: None, contents: None };

@@ -65,7 +65,7 @@ fn an_endpoint_is_found_sized_and_enabled() {
 }
 
 #[test]
-fn looking_where_nobody_is_counts_as_no_error() {
+fn vendor_id_read_of_absent_function_counts_no_error() {
     let (mut testbed, _) = Testbed::enumerated();
     for (device, offset, errors) in [(1, 0, 0), (1, 4, 1)] {
         let (bus, nobody) = (testbed.bus.clone(), Bdf::new(1, device, 0));
@@ -201,8 +201,8 @@ fn a_run_of_writes_is_one_access_to_memory() {
         testbed.outputs.clear();
         testbed.receive(whole);
         testbed.settle();
-        let count = |what: fn(&HostOutput) -> bool| {
-            testbed.outputs.iter().filter(|o| matches!(o, Output::Host(o) if what(o))).count()
+        let count = |matching: fn(&HostOutput) -> bool| {
+            testbed.outputs.iter().filter(|o| matches!(o, Output::Host(o) if matching(o))).count()
         };
         assert_eq!(count(|output| matches!(output, HostOutput::Interrupt { .. })), interrupts);
         let data = Bytes::from(bytes);

@@ -24,14 +24,14 @@ fn latencies(seed: u64, n: usize, mean: f64, spread: i64, memory: i64) -> Vec<u6
 #[test]
 fn intervals_are_those_of_the_order_statistics() {
     // David and Nagaraja: of six values the range has 1 - 2 * 2^-6 = 96.9 %, of five less than 95.
-    let of = |n: u64| {
+    let median_of_first = |n: u64| {
         let (series, median) = Series::new(&(1..=n).collect::<Vec<_>>()).unwrap();
         (median, Series { tau: 1.0, ..series }.interval(Z95))
     };
-    assert_eq!(of(5), (3, None));
-    assert_eq!(of(6), (3, Some((1, 6))));
+    assert_eq!(median_of_first(5), (3, None));
+    assert_eq!(median_of_first(6), (3, Some((1, 6))));
     // 50.5 - 1.96 * 5 = 40.7.
-    assert_eq!(of(100), (50, Some((40, 61))));
+    assert_eq!(median_of_first(100), (50, Some((40, 61))));
     assert!(Series::new(&[]).is_none() && median(&[]).is_none());
 }
 
@@ -102,14 +102,14 @@ fn autocorrelation_times_are_those_of_the_definition() {
 
 /// Of simulated pairs of equal runs about one in twenty seems to differ.
 #[test]
-fn false_findings_are_as_many_as_they_may_be() {
+fn equal_runs_differ_at_about_the_significance_level() {
     const VALUES: u64 = 100_000;
     for (n, spread, memory) in
         [(50, 300, 10), (300, 300, 0), (300, 800, 6), (500, 300, 10), (1000, 150, 12)]
     {
         let found = |seed: u64| {
-            let of = |seed| latencies(seed, n, 1e5, spread, memory);
-            compare(&of(2 * seed), &of(2 * seed + 1)).unwrap().p < 0.05
+            let series = |seed| latencies(seed, n, 1e5, spread, memory);
+            compare(&series(2 * seed), &series(2 * seed + 1)).unwrap().p < 0.05
         };
         let pairs = VALUES / n as u64;
         let share = (0..pairs).filter(|seed| found(*seed)).count() as f64 / pairs as f64;
@@ -118,16 +118,17 @@ fn false_findings_are_as_many_as_they_may_be() {
 }
 
 #[test]
-fn five_per_cent_more_are_found() {
+fn difference_of_five_per_cent_is_found() {
     let found = |seed: u64| {
-        let of = |seed, mean| latencies(seed, 2000, mean, 150, 6);
-        let both = compare(&of(2 * seed, 1e5), &of(2 * seed + 1, 1.05e5)).unwrap();
+        let series = |seed, mean| latencies(seed, 2000, mean, 150, 6);
+        let both = compare(&series(2 * seed, 1e5), &series(2 * seed + 1, 1.05e5)).unwrap();
         let (low, high) = both.ratio.unwrap().interval.unwrap();
         // 20 comparisons at once need p < 0.05 / 20 for the first.
         (both.p < 0.0025, low < 1.05 && 1.05 < high)
     };
     let all: Vec<_> = (0..100).map(found).collect();
-    let count = |of: fn(&(bool, bool)) -> bool| all.iter().filter(|one| of(one)).count();
+    let count =
+        |condition: fn(&(bool, bool)) -> bool| all.iter().filter(|one| condition(one)).count();
     assert!(count(|one| one.0) >= 95, "found {} of 100", count(|one| one.0));
     assert!(count(|one| one.1) >= 88, "intervals with the ratio in them: {}", count(|one| one.1));
 }

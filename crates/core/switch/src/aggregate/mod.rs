@@ -63,7 +63,7 @@ impl Aggregate {
 
     /// Which classes have room.
     pub fn ready(&self) -> Ready {
-        Ready::of(|class| {
+        Ready::from_fn(|class| {
             self.queue.len(class) < MAX_PACKETS && self.queue.payload(class) < MAX_PAYLOAD
         })
     }
@@ -259,7 +259,7 @@ impl Aggregate {
 
     /// The classes whose first TLP has credits.
     fn allowed(&self) -> Ready {
-        Ready::of(|class| {
+        Ready::from_fn(|class| {
             let (used, limit) = (self.used[class.index()], self.limits[class.index()]);
             self.queue.front(class).is_some_and(|front| {
                 limit.headers.wrapping_sub(used.headers) >= 1

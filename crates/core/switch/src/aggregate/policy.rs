@@ -184,13 +184,13 @@ impl FromStr for Policy {
             _ => {}
         }
         let Some(time) = text.strip_prefix("wait=") else {
-            let what = format!("no aggregation policy: '{text}'; there are {}", Self::WORDS);
-            return Err(UnknownPolicy(what));
+            let message = format!("no aggregation policy: '{text}'; there are {}", Self::WORDS);
+            return Err(UnknownPolicy(message));
         };
         let wait: Duration = time.parse().map_err(|error| UnknownPolicy(format!("{error}")))?;
         if wait == Duration::ZERO || wait > MAX_WAIT {
-            let what = format!("wait={time}: a time above 0 and up to {}", MAX_WAIT.exact());
-            return Err(UnknownPolicy(what));
+            let message = format!("wait={time}: a time above 0 and up to {}", MAX_WAIT.exact());
+            return Err(UnknownPolicy(message));
         }
         Ok(Self::Wait(wait))
     }
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_and_policies_are_the_same() {
+    fn policies_round_trip_as_text() {
         let us = Policy::Wait(Duration::from_us(1));
         for (text, policy) in
             [("per-tlp", Policy::PerTlp), ("wait=1us", us), ("adaptive", Policy::Adaptive)]
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_name_the_words() {
+    fn policy_parse_errors_name_allowed_words() {
         let error = |text: &str| text.parse::<Policy>().unwrap_err().to_string();
         assert!(error("none").contains("per-tlp, wait=TIME"), "{}", error("none"));
         assert!(error("wait=1").contains("'1' is no time"), "{}", error("wait=1"));

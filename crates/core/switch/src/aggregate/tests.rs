@@ -65,7 +65,7 @@ fn credits_hold_back_their_class_alone() {
 }
 
 #[test]
-fn credits_left_count_what_waits() {
+fn posted_credits_include_queued_tlps() {
     let mut queue = Aggregate::new(Policy::Adaptive, limits(10, 100));
     queue.push(write(64));
     queue.fill(&mut BytesMut::new(), 1000, |_, _| ());

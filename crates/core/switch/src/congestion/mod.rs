@@ -93,9 +93,9 @@ impl Controller {
     }
 
     /// Frames were acknowledged.
-    pub fn acknowledged(&mut self, now: Instant, what: Acknowledged) {
+    pub fn acknowledged(&mut self, now: Instant, frames: Acknowledged) {
         if let Self::Swift(swift) = self {
-            swift.acknowledged(now, what);
+            swift.acknowledged(now, frames);
         }
     }
 

@@ -12,7 +12,7 @@ fn ack(round_trip_us: u64) -> Acknowledged {
 }
 
 #[test]
-fn words_are_read_and_written() {
+fn settings_round_trip_as_text() {
     for word in ["none", "swift", "swift=50us", "rate=5G", "rate=2500M", "swift=1500ns", "rate=7"] {
         let config: Config = word.parse().expect(word);
         assert_eq!(config.to_string(), word);
@@ -79,7 +79,7 @@ fn the_window_grows_by_a_frame_a_round_trip() {
 }
 
 #[test]
-fn it_shrinks_in_proportion_once_a_round_trip() {
+fn window_shrinks_in_proportion_once_per_round_trip() {
     let mut swift = swift();
     swift.acknowledged(us(100), ack(40));
     // 0.8 * (40 - 30) / 40 = 20 %, rounded to parts of 1024.
@@ -92,7 +92,7 @@ fn it_shrinks_in_proportion_once_a_round_trip() {
 }
 
 #[test]
-fn loss_without_delay_costs_nothing_unless_it_is_much() {
+fn loss_without_delay_keeps_window_up_to_2_per_cent() {
     let mut swift = swift();
     swift.acknowledged(us(100), ack(20));
     let before = swift.window();

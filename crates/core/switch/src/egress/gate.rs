@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_handed_over_before_counts() {
+    fn frames_already_handed_over_use_up_the_window() {
         let windows = Periodic { cycle: 2_000_000_000, open: 1_000_000_000 };
         let mut gate = Gate::new(rate(1_000_000_000), Duration::ZERO);
         // 81 frames of 12.304 us are 996.624 us; one more would end behind the window.

@@ -266,12 +266,12 @@ impl Held {
 
     /// Removes what is kept of a command; yields how many bytes.
     pub fn end_command(&mut self, command: Command) -> usize {
-        if self.commands.contains_key(&command) { self.end(|of| of == command) } else { 0 }
+        if self.commands.contains_key(&command) { self.end(|held| held == command) } else { 0 }
     }
 
     /// Removes what is kept of the commands of a queue; yields how many bytes.
     pub fn end_queue(&mut self, queue: u16) -> usize {
-        self.end(|(of, _)| of == queue)
+        self.end(|(held_queue, _)| held_queue == queue)
     }
 
     /// Removes what is kept of commands.
@@ -348,7 +348,7 @@ mod tests {
     proptest! {
         /// As a map from each address to its byte and command.
         #[test]
-        fn intervals_are_bytes(steps in prop::collection::vec(step(), 0..60)) {
+        fn held_bytes_match_map_of_single_bytes(steps in prop::collection::vec(step(), 0..60)) {
             let mut held = Held::default();
             let mut model: BTreeMap<u64, (u8, u16)> = BTreeMap::new();
             for (number, step) in steps.into_iter().enumerate() {

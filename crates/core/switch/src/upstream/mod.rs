@@ -172,7 +172,7 @@ impl Upstream {
         }
         while self.ports[0].tunnel.has_received() {
             let room = self.room(0);
-            let takes = Ready::of(|class| ready.has(class) && room.has(class))
+            let takes = Ready::from_fn(|class| ready.has(class) && room.has(class))
                 .with_runs(ready.takes_runs() && room.takes_runs());
             let tlp = self.ports[0].tunnel.pop(takes)?;
             if let Some(tlp) = self.route_upstream(0, tlp) {
@@ -214,7 +214,7 @@ impl Upstream {
         let links = self.ports.iter().map(|port| &port.tunnel).filter(|link| link.is_up());
         links.fold(ready, |all, link| {
             let link = link.ready();
-            Ready::of(|class| all.has(class) && link.has(class))
+            Ready::from_fn(|class| all.has(class) && link.has(class))
         })
     }
 }

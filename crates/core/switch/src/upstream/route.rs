@@ -118,7 +118,7 @@ impl Upstream {
                     }
                 }
             }
-            Routing::ById | Routing::ByAddress => match self.port_of(Target::of(&tlp)) {
+            Routing::ById | Routing::ByAddress => match self.port_of(Target::from_tlp(&tlp)) {
                 Some(port) => self.send(port, tlp),
                 None => self.errors.unsupported_request += 1,
             },
@@ -132,7 +132,7 @@ impl Upstream {
         if !self.settings.p2p {
             return None;
         }
-        let peer = self.port_of(Target::of(tlp))?;
+        let peer = self.port_of(Target::from_tlp(tlp))?;
         match &tlp.packet {
             Packet::MemoryRead(_) | Packet::MemoryWrite(_) => (peer != port).then_some(peer),
             Packet::Completion(_) => Some(peer),

@@ -43,7 +43,7 @@ struct Model {
 
 impl Model {
     fn allowed(&self) -> Ready {
-        Ready::of(|class| {
+        Ready::from_fn(|class| {
             let (used, limit) = (self.used[class.index()], self.limits[class.index()]);
             let need = self.queue.front(class).map_or(0, Tlp::data_credits);
             limit.headers > used.headers && limit.data - used.data >= need
@@ -294,7 +294,7 @@ proptest! {
     /// Fails if `Aggregate::departure` returns anything but `Now` for an adaptive queue whose next TLP has credits and
     /// room.
     #[test]
-    fn no_tlp_waits_that_the_network_could_take(
+    fn no_tlp_waits_while_network_has_room(
         policy in policies(),
         headers in 1u32..12,
         data in 16u32..80,

@@ -59,7 +59,7 @@ fn endless_retransmission_ends() {
 }
 
 #[test]
-fn a_close_is_told() {
+fn close_reaches_the_peer() {
     let mut network = network();
     network.queue(0, 1);
     network.run(LONG);
@@ -100,7 +100,7 @@ fn each_open_has_a_connection_of_its_own() {
 }
 
 #[test]
-fn the_smaller_offer_counts() {
+fn smaller_segment_and_window_offers_are_used() {
     let small = Settings { segment: 500, window: 3, ..Settings::new(2) };
     let mut network = Network::new([Settings::new(1), small], 1);
     network.run(LONG);
@@ -126,7 +126,7 @@ fn a_network_that_takes_nothing_gets_nothing() {
 }
 
 #[test]
-fn stations_without_an_endpoint_say_so() {
+fn open_without_endpoint_is_refused() {
     let mut open = Endpoint::new(Settings::new(77));
     open.handle(Instant::ZERO, Input::Open);
     let Output::Transmit(asked) = open.poll(Instant::ZERO) else { panic!("no Open") };

@@ -105,7 +105,7 @@ fn run(seed: u64, faults: Faults, window: usize, congestion: &str) -> (u64, u64)
 }
 
 #[test]
-fn two_runs_are_the_same_run() {
+fn equal_seeds_give_equal_runs() {
     let faults = Faults { lost: 30, repeated: 30, late: 100, corrupt: 30 };
     let first = run(11, faults, 64, "swift=40us");
     assert_eq!(first, run(11, faults, 64, "swift=40us"));
@@ -116,7 +116,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn whatever_the_network_does_segments_come_once_and_in_order(
+    fn segments_arrive_once_and_in_order_under_any_faults(
         seed in any::<u64>(),
         lost in 0u64..200,
         repeated in 0u64..200,

@@ -52,7 +52,7 @@ fn other_connections_and_nonsense_are_counted_and_dropped() {
 }
 
 #[test]
-fn what_was_never_sent_cannot_be_acknowledged() {
+fn acknowledgement_of_unsent_frame_closes_connection() {
     let now = Instant::from_ns(7);
     let mut end = established(now);
     end.handle(now, Input::Received(frame(9, 1, data(1))));
@@ -63,7 +63,7 @@ fn what_was_never_sent_cannot_be_acknowledged() {
 }
 
 #[test]
-fn what_is_kept_is_bounded_by_the_window() {
+fn frames_beyond_the_window_are_not_kept() {
     let now = Instant::from_ns(7);
     let mut end = established(now);
     for sequence in 2..2000 {
@@ -111,7 +111,7 @@ fn any_frame() -> impl Strategy<Value = Bytes> {
 
 proptest! {
     #[test]
-    fn nothing_a_peer_says_breaks_more_than_its_connection(
+    fn hostile_frames_break_only_their_connection(
         steps in prop::collection::vec((any_frame(), 0u64..400, any::<bool>()), 0..60),
         swift in any::<bool>(),
     ) {

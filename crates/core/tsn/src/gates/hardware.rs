@@ -25,11 +25,11 @@ impl GateControlList {
         if count > hardware.entries {
             return Err(ListError::TooManyEntries { entries: count, max: hardware.entries });
         }
-        let check = |what: String, ps: u64| {
+        let check = |name: String, ps: u64| {
             let grain_ps = hardware.grain.as_ps();
             match ps.is_multiple_of(grain_ps) {
                 true => Ok(()),
-                false => Err(ListError::Grain { what, ps, grain_ps }),
+                false => Err(ListError::Grain { name, ps, grain_ps }),
             }
         };
         for (index, entry) in self.entries().iter().enumerate() {

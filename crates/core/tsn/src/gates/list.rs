@@ -107,10 +107,10 @@ pub enum ListError {
         ps: u64,
     },
     /// A time that hardware cannot keep.
-    #[error("{what} of {ps} ps is no multiple of {grain_ps} ps")]
+    #[error("{name} of {ps} ps is no multiple of {grain_ps} ps")]
     Grain {
         /// Which time: of which entry, the cycle time or the base time.
-        what: String,
+        name: String,
         /// The time.
         ps: u64,
         /// The hardware's grain.

@@ -104,7 +104,7 @@ impl Detour {
         at: LocalTime,
         then: impl FnOnce(LocalTime) -> Option<(LocalTime, LocalTime)>,
     ) -> Option<(LocalTime, LocalTime)> {
-        match row.of(&self.list).next(at) {
+        match row.windows(&self.list).next(at) {
             Some((opens, closes)) if opens < self.until && closes < self.until => {
                 Some((opens, closes))
             }

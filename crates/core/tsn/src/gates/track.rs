@@ -27,7 +27,7 @@ pub(super) enum Row {
 }
 
 impl Row {
-    pub fn of(self, list: &GateControlList) -> &Windows {
+    pub fn windows(self, list: &GateControlList) -> &Windows {
         match self {
             Self::Queue(queue) => list.windows(queue),
             Self::Hold => list.hold(),
@@ -185,7 +185,7 @@ impl<'a> Track<'a> {
 
     fn windows(&self, index: usize) -> &'a Windows {
         match index.checked_sub(1) {
-            Some(later) => self.row.of(&self.later[later].list),
+            Some(later) => self.row.windows(&self.later[later].list),
             None => self.first,
         }
     }

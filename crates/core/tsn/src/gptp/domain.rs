@@ -186,7 +186,7 @@ impl Domain {
                 let (_, stamp) = self.sync.take_if(|sync| sync.0 == message.sequence)?;
                 let upstream = RateRatio::from_scaled(*rate);
                 // The delay is in the partner's time (11.2.14.2.1).
-                let delay = upstream.of(link.delay()?);
+                let delay = upstream.convert(link.delay()?);
                 let received = Received {
                     at: stamp.free,
                     origin: *origin,
@@ -299,7 +299,7 @@ impl Domain {
             }
             Some(Received { at, origin, correction: since, rate }) => {
                 // Residence in the grandmaster's time (11.2.15.2.3).
-                let residence = rate.of(stamp.free.saturating_sub(at));
+                let residence = rate.convert(stamp.free.saturating_sub(at));
                 (origin, correction(since.saturating_add(residence)), rate)
             }
             None => return None,

@@ -165,7 +165,7 @@ impl LinkDelay {
             }
         }
         // ((t4 - t1) * r - (t3 - t2)) / 2 (11.2.19.3.4).
-        let round_trip = self.ratio().of(t4.saturating_sub(t1));
+        let round_trip = self.ratio().convert(t4.saturating_sub(t1));
         let turnaround = theirs.saturating_sub(t2);
         keep(&mut self.delays, round_trip.saturating_sub(turnaround) / 2, MEDIAN_OF);
     }

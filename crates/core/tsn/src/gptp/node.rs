@@ -73,7 +73,7 @@ impl Node {
         };
         Self {
             links: (0..ports).map(link).collect(),
-            domains: config.domains.iter().map(|of| Domain::new(*of, ports, now)).collect(),
+            domains: config.domains.iter().map(|domain| Domain::new(*domain, ports, now)).collect(),
             using: 0,
             servo: Servo::new(config.servo),
             followed: false,

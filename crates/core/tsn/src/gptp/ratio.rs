@@ -39,7 +39,7 @@ impl RateRatio {
     }
 
     /// A span of one clock on the other.
-    pub const fn of(self, ps: i64) -> i64 {
+    pub const fn convert(self, ps: i64) -> i64 {
         ps + ((ps as i128 * self.0 as i128) >> SHIFT) as i64
     }
 }

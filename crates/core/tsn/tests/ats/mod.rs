@@ -126,7 +126,7 @@ fn run(rates: [u64; 3], frames: &[Frame]) -> Vec<(u64, u64)> {
 
 proptest! {
     #[test]
-    fn it_is_a_token_bucket(rates: [u32; 3], frames in frames()) {
+    fn eligibility_times_match_token_bucket(rates: [u32; 3], frames in frames()) {
         let rates = rates.map(|rate| u64::from(rate) + 1);
         let mut buckets = rates.map(|rate| Bucket::new(rate, BURST));
         let mut before = 0;
@@ -144,7 +144,7 @@ proptest! {
         prop_assert!(times.is_sorted_by_key(|&(_, eligible)| eligible));
         for (scheduler, rate) in rates.into_iter().enumerate() {
             let own: Vec<(u64, u64)> = (frames.iter().zip(&times))
-                .filter(|((of, ..), _)| *of == scheduler)
+                .filter(|((id, ..), _)| *id == scheduler)
                 .map(|((.., bits), &(_, eligible))| (eligible, *bits))
                 .collect();
             for (first, &(begin, _)) in own.iter().enumerate() {

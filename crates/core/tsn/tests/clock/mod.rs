@@ -30,7 +30,7 @@ fn clocks() -> impl Strategy<Value = Clock> {
 
 proptest! {
     #[test]
-    fn never_backwards(clock in clocks(), at in 0..DAY_PS, step in 0u64..5) {
+    fn local_time_never_runs_backwards(clock in clocks(), at in 0..DAY_PS, step in 0u64..5) {
         let (now, later) = (Instant::from_ps(at), Instant::from_ps(at + step));
         prop_assert!(clock.local(now) <= clock.local(later));
     }
@@ -47,7 +47,7 @@ proptest! {
     }
 
     #[test]
-    fn there_and_back(clock in clocks(), at in 0..DAY_PS) {
+    fn global_and_local_times_round_trip(clock in clocks(), at in 0..DAY_PS) {
         let global = Instant::from_ps(at);
         let back = clock.global(clock.local(global));
         prop_assert!(back <= global);

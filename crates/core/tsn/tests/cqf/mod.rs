@@ -28,7 +28,7 @@ fn one_class_is_filled_and_the_other_sent() {
 
 /// The list of the port governs the other classes.
 #[test]
-fn beside_a_list() {
+fn cqf_gates_keep_port_list_for_other_classes() {
     let entries = [(0x01, 30), (0x0e, 70)]
         .map(|(states, us)| Entry::set(GateStates(states), Duration::from_us(us)));
     let list = GateControlList::of_entries(Instant::ZERO, &entries).expect("valid");
@@ -38,7 +38,7 @@ fn beside_a_list() {
 }
 
 #[test]
-fn errors() {
+fn invalid_cqf_settings_are_refused() {
     let error = |change: fn(&mut Cqf)| {
         let mut cqf = cqf();
         change(&mut cqf);

@@ -110,7 +110,7 @@ fn streams_need_a_slope() {
 
 proptest! {
     #[test]
-    fn slices_change_nothing(
+    fn credit_is_independent_of_time_slices(
         idle in 1u64..1_000_000_000,
         steps in proptest::collection::vec((0u8..3, 0u64..1_000_000, 0u64..1_000_000), 1..20),
     ) {
@@ -132,7 +132,7 @@ proptest! {
     }
 
     #[test]
-    fn it_is_ready_after_the_time_it_says_and_not_before(
+    fn until_ready_is_the_least_wait(
         idle in 1u64..1_000_000_000,
         spent in 1u64..1_000_000_000,
     ) {

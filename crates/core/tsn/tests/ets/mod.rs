@@ -7,12 +7,12 @@ use tsn::ets::{Ets, EtsError};
 const LARGEST: usize = 1542;
 
 /// Weights of classes from 0 on.
-fn weights<const N: usize>(of: [u8; N]) -> [Option<u8>; QUEUES] {
-    std::array::from_fn(|class| of.get(class).copied())
+fn weights<const N: usize>(first: [u8; N]) -> [Option<u8>; QUEUES] {
+    std::array::from_fn(|class| first.get(class).copied())
 }
 
-fn heads<const N: usize>(of: [Option<usize>; N]) -> [Option<usize>; QUEUES] {
-    std::array::from_fn(|class| of.get(class).copied().flatten())
+fn heads<const N: usize>(first: [Option<usize>; N]) -> [Option<usize>; QUEUES] {
+    std::array::from_fn(|class| first.get(class).copied().flatten())
 }
 
 /// The classes that send `count` frames.
@@ -28,7 +28,7 @@ fn run(ets: &mut Ets, waiting: [Option<usize>; QUEUES], count: usize) -> Vec<usi
 
 #[test]
 fn weights_are_100_together() {
-    let error = |of| Ets::new(of, LARGEST).map(drop).unwrap_err();
+    let error = |weights| Ets::new(weights, LARGEST).map(drop).unwrap_err();
     assert_eq!(error(weights([50, 49])), EtsError::Sum(99));
     assert_eq!(error(weights([255, 101])), EtsError::Sum(356));
     assert_eq!(error(weights([])), EtsError::Sum(0));
@@ -92,12 +92,12 @@ fn any_weights() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #[test]
     fn each_class_gets_its_share_within_10_per_cent(
-        of in any_weights(),
+        chosen in any_weights(),
         smallest in proptest::collection::vec(64usize..=LARGEST, QUEUES),
         seed: u64,
     ) {
         // Frames between the smallest of the class and the largest of all, in no order.
-        let weights = std::array::from_fn(|class| of.get(class).copied());
+        let weights = std::array::from_fn(|class| chosen.get(class).copied());
         let mut ets = Ets::new(weights, LARGEST).unwrap();
         let mut random = seed | 1;
         let mut frame = |class: usize| {
@@ -107,7 +107,7 @@ proptest! {
         let mut waiting = std::array::from_fn(|class| Some(frame(class)));
         let mut sent = [0usize; QUEUES];
         // 20 rounds of the class with the least weight, each a largest frame.
-        let least = usize::from(*of.iter().min().unwrap());
+        let least = usize::from(*chosen.iter().min().unwrap());
         while sent.iter().sum::<usize>() < 20 * LARGEST * 100 / least {
             let class = ets.select(waiting).unwrap();
             let bytes = waiting[class].unwrap();
@@ -116,7 +116,7 @@ proptest! {
             waiting[class] = Some(frame(class));
         }
         let total: usize = sent.iter().sum();
-        for (class, &weight) in of.iter().enumerate() {
+        for (class, &weight) in chosen.iter().enumerate() {
             let share = sent[class] as f64 / total as f64 * 100.0 / f64::from(weight);
             prop_assert!((0.9..=1.1).contains(&share), "class {class}: {share}");
         }

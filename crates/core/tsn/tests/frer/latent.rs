@@ -32,7 +32,7 @@ fn a_broken_path_is_found_beyond_the_difference() {
 }
 
 #[test]
-fn the_counts_begin_anew() {
+fn latent_error_counts_restart_after_reset_period() {
     let mut tester = tester();
     // The test at 2 s and 4 s, the reset at 5 s.
     assert_eq!(tester.advance(second(50), counters(100, 100)), 2);

@@ -57,16 +57,22 @@ fn two_copies_of_255_to_257_and_over_the_wrap_pass_once() {
 
 /// 7.4.3.4: |delta| >= history is rogue.
 #[test]
-fn the_edges_of_the_history() {
+fn numbers_at_edges_of_history_pass_once() {
     for first in [100, 2, 65_533] {
-        let of = |delta: i32| (i32::from(first) + delta) as u16;
+        let number = |delta: i32| (i32::from(first) + delta) as u16;
         // History 4: 97 to 100 are in it, 101 to 103 move it.
         let counters = check(
             vector(4),
-            &[(first, true), (of(-3), true), (of(-3), false), (of(-4), false), (of(4), false)],
+            &[
+                (first, true),
+                (number(-3), true),
+                (number(-3), false),
+                (number(-4), false),
+                (number(4), false),
+            ],
         );
         assert_eq!((counters.rogue, counters.discarded, counters.out_of_order), (2, 3, 1));
-        let counters = check(vector(4), &[(first, true), (of(3), true), (of(0), false)]);
+        let counters = check(vector(4), &[(first, true), (number(3), true), (number(0), false)]);
         assert_eq!((counters.rogue, counters.out_of_order), (0, 1));
     }
     // The longest: -32768 is rogue, -32767 is not.
@@ -145,7 +151,7 @@ fn match_recovery_knows_the_last_number_only() {
 }
 
 #[test]
-fn ranges() {
+fn recovery_settings_out_of_range_are_refused() {
     let error = |config| Recovery::new(config).map(drop).unwrap_err();
     assert_eq!(error(vector(1)), ConfigError::History(1));
     assert_eq!(error(vector(32_769)), ConfigError::History(32_769));
@@ -183,7 +189,7 @@ impl Slow {
 
 proptest! {
     #[test]
-    fn a_tag_comes_back_and_no_bytes_are_too_strange(
+    fn rtag_round_trips_and_any_bytes_decode_or_fail(
         number in any::<u16>(),
         bytes in prop::collection::vec(any::<u8>(), 0..12),
     ) {
@@ -194,7 +200,7 @@ proptest! {
 
     /// Against a list, from anywhere in the number space and over its end.
     #[test]
-    fn as_a_list_of_seen_numbers(
+    fn vector_recovery_matches_list_of_seen_numbers(
         start in any::<u16>(),
         history in prop_oneof![2_u16..40, Just(Config::LONGEST)],
         steps in prop::collection::vec(-60_i64..60, 1..300),

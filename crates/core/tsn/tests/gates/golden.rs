@@ -173,7 +173,7 @@ fn hardware_names_what_does_not_fit() {
 }
 
 #[test]
-fn cycles_that_meet() {
+fn cycles_divide_and_hyperperiod_of_known_cycles() {
     assert!(cycles_divide(us(250), us(1_000)) && cycles_divide(us(1_000), us(250)));
     assert!(cycles_divide(us(3), us(3)));
     assert!(!cycles_divide(us(300), us(1_000)) && !cycles_divide(us(0), us(1_000)));

@@ -165,7 +165,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn as_the_stepping_reference(
+    fn gate_queries_match_stepping_reference(
         list in lists(),
         queue in 0usize..8,
         now in 0i64..400,
@@ -209,7 +209,7 @@ proptest! {
     /// Through a clock: the answer lies in an open window, in true time, and
     /// there is no earlier one.
     #[test]
-    fn through_a_clock(
+    fn earliest_start_through_clock_is_open_and_earliest(
         list in lists(),
         queue in 0usize..8,
         now in 0u64..200_000,

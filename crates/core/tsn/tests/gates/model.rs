@@ -32,7 +32,7 @@ impl fmt::Debug for Port {
             format!("{entries:?} {:?} {:?}", list.base_time(), list.cycle_time())
         };
         let changes: Vec<_> = self.changes.iter().map(|(to, more)| (list(to), more)).collect();
-        let class = self.class.as_ref().map(|(classes, of)| (classes, list(of)));
+        let class = self.class.as_ref().map(|(classes, gates)| (classes, list(gates)));
         write!(f, "{} {changes:?} {class:?} {:?}", list(&self.first), self.clock)
     }
 }

@@ -65,7 +65,7 @@ fn a_step_forward() {
 proptest! {
     /// Whatever the step: afterwards the gates follow the list by the clock.
     #[test]
-    fn they_catch_up(
+    fn gates_follow_clock_again_after_a_step(
         now in 0u64..5_000, step in -3_000i64..3_000, later in 0u64..3_000, which in 0usize..3,
     ) {
         let policy = [StepPolicy::Rederived, StepPolicy::Frozen, StepPolicy::Burst][which];

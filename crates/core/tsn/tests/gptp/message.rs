@@ -58,7 +58,7 @@ fn bodies() -> impl Strategy<Value = Body> {
 
 proptest! {
     #[test]
-    fn there_and_back(body in bodies(), domain: u8, correction: i64, sequence: u16) {
+    fn messages_round_trip(body in bodies(), domain: u8, correction: i64, sequence: u16) {
         let message = Message { domain, correction, sequence, ..message(body) };
         prop_assert_eq!(Message::decode(&message.encode()), Ok(message.clone()));
         let mut padded = frame([2, 0, 0, 0, 0, 1], &message);
@@ -67,7 +67,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..120), cut in 0usize..120, body in bodies()) {
+    fn decode_of_any_bytes_does_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..120), cut in 0usize..120, body in bodies()) {
         let _ = Message::decode(&bytes);
         let whole = message(body).encode();
         if cut < whole.len() {

@@ -10,17 +10,17 @@ const MS: i64 = 1_000_000_000;
 /// the place of 0.7 and 0.3. At 1 s both are the scales themselves.
 #[test]
 fn gains_are_those_of_linuxptp() {
-    let of = |stamping, log| {
+    let gains_of = |stamping, log| {
         let gains = Gains::new(stamping, log);
         [gains.proportional, gains.integral].map(|gain| gain / 100_000_000)
     };
-    assert_eq!(of(Stamping::Hardware, 0), [7_000, 3_000]);
-    assert_eq!(of(Stamping::Software, 0), [1_000, 10]);
-    assert_eq!(of(Stamping::Hardware, -3), [13_062, 1_305]);
-    assert_eq!(of(Stamping::Software, -3), [1_866, 4]);
+    assert_eq!(gains_of(Stamping::Hardware, 0), [7_000, 3_000]);
+    assert_eq!(gains_of(Stamping::Software, 0), [1_000, 10]);
+    assert_eq!(gains_of(Stamping::Hardware, -3), [13_062, 1_305]);
+    assert_eq!(gains_of(Stamping::Software, -3), [1_866, 4]);
     // Longer intervals: 0.7 / s and 0.3 / s bound both. At 4 s 0.7 * 4^-0.3 = 0.4618 > 0.175, and
     // 0.3 * 4^0.4 = 0.5223 > 0.075.
-    assert_eq!(of(Stamping::Hardware, 2), [1_750, 750]);
+    assert_eq!(gains_of(Stamping::Hardware, 2), [1_750, 750]);
 }
 
 /// 0.016 s^2 / ki: 0.053 s and 16 s at 1 s; 0.123 s and 36.8 s at 0.125 s.

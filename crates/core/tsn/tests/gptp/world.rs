@@ -47,9 +47,9 @@ impl World {
     }
 
     /// How far the steered clock of a system is ahead of another's, in picoseconds.
-    pub fn offset(&self, of: usize, against: usize) -> i64 {
+    pub fn offset(&self, system: usize, against: usize) -> i64 {
         let local = |at: usize| self.systems[at].clock.steered().local(self.now).as_ps();
-        local(of) - local(against)
+        local(system) - local(against)
     }
 
     pub fn run_until(&mut self, end: Instant) {

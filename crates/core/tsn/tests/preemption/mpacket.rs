@@ -71,7 +71,7 @@ fn a_frame_of_three_fragments() {
 }
 
 #[test]
-fn frame_and_fragment_counts_go_round() {
+fn frame_and_fragment_counts_wrap() {
     let frame = frame(60 * 5 + 64);
     let heads = |number| -> Vec<[u8; 2]> {
         fragments(number, &frame).iter().map(|packet| [packet[6], packet[7]]).collect()

@@ -62,7 +62,7 @@ fn violations_close_the_gate_for_good() {
 }
 
 #[test]
-fn it_runs_on_the_clock_of_the_bridge() {
+fn stream_gate_follows_clock_of_bridge() {
     // 5 us ahead: its 10 us are 5 us of true time.
     let clock = Clock::new(5_000_000, 0).unwrap();
     let list = gate(20, vec![entry(true, 10), entry(false, 10)]);
@@ -77,7 +77,7 @@ fn it_runs_on_the_clock_of_the_bridge() {
 }
 
 #[test]
-fn lists_that_cannot_be() {
+fn invalid_gate_lists_are_refused() {
     let error = |entries| StreamGate::new(gate(20, entries)).map(drop).unwrap_err();
     assert_eq!(error(vec![]), GateError::Empty);
     assert_eq!(error(vec![entry(true, 1), entry(true, 0)]), GateError::Interval(2));
@@ -90,7 +90,7 @@ fn lists_that_cannot_be() {
 proptest! {
     /// Against a walk through all intervals from the base on.
     #[test]
-    fn as_a_walk_through_the_intervals(
+    fn stream_gate_matches_walk_through_intervals(
         spans in prop::collection::vec((any::<bool>(), 1_u64..20, 0_u64..200), 1..6),
         rest in 0_u64..20,
         base in 0_u64..300,

@@ -113,7 +113,7 @@ proptest! {
 
     /// Against a bucket that gains one picobit each picosecond and bit a second, one by one.
     #[test]
-    fn as_a_slow_bucket(
+    fn meter_matches_stepwise_bucket(
         cir in 1_u64..50,
         eir in 0_u64..50,
         coupling in any::<bool>(),

@@ -55,7 +55,7 @@ fn long_frames_are_dropped_and_may_block_the_stream() {
 /// The longest SDU comes first, then the gate, then the meter: what one holds back does not use up
 /// the next.
 #[test]
-fn the_order_of_the_three() {
+fn max_sdu_gate_and_meter_are_checked_in_order() {
     let meter = MeterConfig { cir: 8_000_000, cbs: 118, ..MeterConfig::default() };
     let octets = GateEntry { octets: Some(150), ..entry(true, 100) };
     let config = Config {
@@ -85,7 +85,7 @@ fn the_order_of_the_three() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn invalid_filters_are_refused() {
     let config = Config { gate: Some(gate(100, vec![])), ..Config::default() };
     let error = Filter::new(&config).map(drop).unwrap_err();
     assert_eq!(error, FilterError::Gate(GateError::Empty));

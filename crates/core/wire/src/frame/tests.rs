@@ -171,7 +171,7 @@ fn malformed_entries_are_refused() {
 }
 
 #[test]
-fn what_greets_is_told_by_its_first_bytes() {
+fn greeting_is_recognised_by_first_bytes() {
     let mut greeting = hex("0030 01 00 00000000 00000000");
     greeting.extend(hello_bytes(""));
     (0..greeting.len()).for_each(|end| assert!(may_be_greeting(&greeting[..end]), "{end} bytes"));

@@ -109,7 +109,7 @@ numbers! {
 }
 
 impl Bits for ShutdownNotice {
-    fn of(bits: u64) -> Self {
+    fn from_field(bits: u64) -> Self {
         Self::ALL[bits as usize]
     }
 }
@@ -149,7 +149,7 @@ numbers! {
 }
 
 impl Bits for ShutdownStatus {
-    fn of(bits: u64) -> Self {
+    fn from_field(bits: u64) -> Self {
         Self::ALL[bits as usize]
     }
 }

@@ -205,7 +205,7 @@ register! {
 }
 
 impl Bits for StatusCode {
-    fn of(bits: u64) -> Self {
+    fn from_field(bits: u64) -> Self {
         Self(bits as u16)
     }
 }

@@ -78,7 +78,7 @@ fn altered(change: impl FnOnce(&mut Message), payload: &str) -> Option<Result<Pu
 }
 
 #[test]
-fn other_messages_are_not_ours() {
+fn messages_of_other_vendors_and_types_are_ignored() {
     assert_eq!(altered(|message| message.body[3] ^= 1, ""), None, "another vendor");
     assert_eq!(altered(|message| message.code = 0x7e, ""), None, "type 0");
     assert_eq!(altered(|message| message.routing = Routing::Local, ""), None);
@@ -209,7 +209,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_panic(body in any::<[u8; 4]>(), payload in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn any_bytes_do_not_panic(body in any::<[u8; 4]>(), payload in prop::collection::vec(any::<u8>(), 0..200)) {
         let mut tlp = message(COMPLETER, TARGET, 64, false, payload.clone().into());
         let Packet::Message(message) = &mut tlp.packet else { unreachable!("it is one") };
         if body[0] & 1 != 0 {

@@ -45,7 +45,7 @@ fn golden_vectors() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn malformed_frames_are_refused_with_cause() {
     let good = bytes(frame(Body::Close(Reason::Done)));
     let changed = |at: usize, value: u8| {
         let mut bytes = good.clone();
@@ -79,7 +79,7 @@ fn a_full_acknowledgement_fits_the_smallest_frame() {
 }
 
 #[test]
-fn numbers_come_round() {
+fn sequence_numbers_wrap() {
     let last = Sequence::new((1 << 24) - 1);
     assert_eq!(last.plus(1), Sequence::new(0));
     assert_eq!(last.plus(3).ahead_of(last), Some(3));
@@ -97,7 +97,7 @@ proptest! {
     }
 
     #[test]
-    fn what_looks_like_a_frame_too(kind in 1u8..6, length in 0u8..40, rest in any::<[u8; 60]>()) {
+    fn frame_like_bytes_decode_or_are_refused(kind in 1u8..6, length in 0u8..40, rest in any::<[u8; 60]>()) {
         let data = [&[0x10 | kind, 0, length][..], &rest].concat();
         if let Ok(frame) = Frame::decode(&data) {
             let again = bytes(frame);

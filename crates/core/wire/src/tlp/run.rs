@@ -189,7 +189,7 @@ impl Tlp {
 
     /// Appends the bytes of the first `packets` packets.
     pub fn encode_packets(&self, packets: usize, out: &mut impl BufMut) {
-        let Some(headers) = self.run.and_then(|_| Headers::of(self)) else {
+        let Some(headers) = self.run.and_then(|_| Headers::from_tlp(self)) else {
             return if packets > 0 {
                 self.encode(out)
             };
@@ -207,7 +207,7 @@ impl Tlp {
     /// `max_payload` bytes.
     pub fn extend_run(&mut self, whole: &Bytes, behind: &mut Bytes, max_payload: usize) {
         let first = self.data.len();
-        let Some(headers) = Headers::of(self).filter(|_| first >= LEAST) else { return };
+        let Some(headers) = Headers::from_tlp(self).filter(|_| first >= LEAST) else { return };
         let gap = headers.length;
         let (mut length, mut size, mut at) = (first, 0, 0);
         while let Some(next) = behind.get(at..at + gap) {
@@ -246,7 +246,7 @@ struct Headers {
 
 impl Headers {
     /// `None` if the packet can begin no run.
-    fn of(tlp: &Tlp) -> Option<Self> {
+    fn from_tlp(tlp: &Tlp) -> Option<Self> {
         let may = match tlp.packet {
             Packet::MemoryWrite(r) => r.is_whole(),
             Packet::Message(_) => crate::push::is_push(tlp),
@@ -310,14 +310,14 @@ mod tests {
         (prop::sample::select(vec![0x1000u64, 0x1f80, 0xffff_ff00, 0x1_0000_0040]))
             .prop_flat_map(move |start| (Just(start), prop::collection::vec(packet.clone(), 1..20)))
             .prop_map(|(mut at, packets)| {
-                let one = |(number, (what, length)): (usize, (u8, usize))| {
-                    let address = if what == 0 { 0x4000 } else { at };
+                let one = |(number, (kind, length)): (usize, (u8, usize))| {
+                    let address = if kind == 0 { 0x4000 } else { at };
                     let length = length.min(4096 - (address & 0xfff) as usize);
                     let bytes = Bytes::from(vec![number as u8; length]);
                     at = address + length as u64;
                     let mut tlp = Tlp::memory_write(request(address, length), bytes);
-                    tlp.digest = what == 1;
-                    tlp.attributes.relaxed = what == 2;
+                    tlp.digest = kind == 1;
+                    tlp.attributes.relaxed = kind == 2;
                     tlp
                 };
                 packets.into_iter().enumerate().map(one).collect()

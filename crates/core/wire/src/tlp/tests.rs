@@ -244,7 +244,7 @@ prop_compose! {
 }
 
 #[test]
-fn a_mark_is_no_part_of_a_packet() {
+fn mark_is_not_encoded_or_compared() {
     let request = MemoryRequest::for_bytes(Bdf::default(), Tag::default(), 0x1000, 4).unwrap();
     let plain = Tlp::memory_read(request);
     let marked = Tlp { mark: Mark::new(7), ..plain.clone() };

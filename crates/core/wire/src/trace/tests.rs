@@ -127,7 +127,7 @@ fn the_bytes_of_records() {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn records_round_trip() {
     let mut out = Vec::new();
     let mut expected = Vec::new();
     let mut at_ns = 1_000;
@@ -147,7 +147,7 @@ fn what_is_written_is_read() {
 }
 
 #[test]
-fn chunks_know_their_records() {
+fn chunk_header_covers_its_records() {
     let chunk = ChunkHeader::new(7, 2, 1 << 40, b"records");
     let bytes = chunk.encode();
     assert_eq!(ChunkHeader::decode(&bytes), Some(chunk));
@@ -185,7 +185,7 @@ fn a_tlp_is_cut_to_what_is_kept() {
 }
 
 #[test]
-fn a_record_says_what_a_report_says() {
+fn record_of_frame_matches_its_report() {
     let id = Bdf::new(1, 0, 0);
     let write = Tlp::write_bytes(id, 0x1000, &Bytes::from(vec![0xab; 256])).unwrap();
     let read = Tlp::read_bytes(id, Tag::default(), 0x1000, 64).unwrap();
@@ -245,17 +245,17 @@ fn data_of_users_are_hashed_and_the_rest_is_kept() {
     let key = PayloadKey::new(std::array::from_fn(|i| i as u8));
     let payload = Bytes::from_iter(0..64);
     let write = Tlp::write_bytes(Bdf::default(), 0x1000, &payload).unwrap();
-    let of = |known: Option<usize>, snap| {
+    let kept_when = |known: Option<usize>, snap| {
         let follower = known.map(|known| Box::new(Told(known)) as Box<dyn Follower>);
         Payloads::new(follower, key, snap).kept_of(false, &write)
     };
     let kept = |bytes| Kept { bytes, hash: Some(key.hash(&payload)), ..Kept::ALL };
-    assert_eq!(of(Some(64), None), Kept { bytes: 64, ..Kept::ALL });
-    assert_eq!(of(None, None), Kept::ALL);
-    assert_eq!(of(Some(0), None), kept(0));
-    assert_eq!(of(Some(16), Some(32)), kept(16));
-    assert_eq!(of(Some(64), Some(32)), kept(32));
-    assert_eq!(of(Some(64), Some(64)), Kept { bytes: 64, ..Kept::ALL });
+    assert_eq!(kept_when(Some(64), None), Kept { bytes: 64, ..Kept::ALL });
+    assert_eq!(kept_when(None, None), Kept::ALL);
+    assert_eq!(kept_when(Some(0), None), kept(0));
+    assert_eq!(kept_when(Some(16), Some(32)), kept(16));
+    assert_eq!(kept_when(Some(64), Some(32)), kept(32));
+    assert_eq!(kept_when(Some(64), Some(64)), Kept { bytes: 64, ..Kept::ALL });
 }
 
 /// The test vectors of HighwayHash: key 00 to 1f, messages of bytes from 00 on (`kExpected64` in
@@ -312,7 +312,7 @@ proptest! {
 
     /// What is kept is where it was, and nothing else is in the record.
     #[test]
-    fn kept_parts_come_back(
+    fn kept_payload_parts_round_trip(
         edges in proptest::collection::btree_set(0usize..300, 1..20), snap in 0usize..400,
         delta: u64,
     ) {
@@ -390,7 +390,7 @@ proptest! {
     }
 
     #[test]
-    fn hostile_bytes_are_read_to_some_end(bytes in proptest::collection::vec(any::<u8>(), 0..2000)) {
+    fn reading_hostile_bytes_ends(bytes in proptest::collection::vec(any::<u8>(), 0..2000)) {
         let mut reader = Records::new(u64::MAX - 5, &bytes);
         let found = reader.by_ref().count() as u64 + reader.bad();
         prop_assert!(found as usize <= bytes.len() / 2);

@@ -252,7 +252,7 @@ fn accesses() {
 
 proptest! {
     #[test]
-    fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn any_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let shared = Bytes::from(bytes.clone());
         let _ = Header::decode(&bytes);
         let _ = Version::decode(&bytes);

@@ -130,7 +130,7 @@ pub fn find(points: &[Point], context: &Context) -> Vec<Finding> {
 }
 
 fn in_any(findings: &[Finding], point: &Point) -> bool {
-    findings.iter().any(|of| (of.first..=of.last).contains(&point.sequence))
+    findings.iter().any(|finding| (finding.first..=finding.last).contains(&point.sequence))
 }
 
 /// By how much TAI is ahead of UTC, in ns: 37 s since 2017 (IERS Bulletin C 52). A CLOCK_TAI that
@@ -152,7 +152,7 @@ fn apart(points: &[Point], context: &Context) -> Option<Finding> {
     let usual = median(points.iter().map(|point| point.latency));
     let difference = context.clock.offset_ns().unwrap_or(usual).unsigned_abs();
     let is_leap = difference.abs_diff(LEAP_SECONDS) < NEAR;
-    let what = if proven > 0 {
+    let cause = if proven > 0 {
         format!("frames that came back prove that the clocks are {proven} ns apart at least")
     } else if below > 0 {
         let Point { sequence, latency, .. } = least;
@@ -169,6 +169,6 @@ fn apart(points: &[Point], context: &Context) -> Option<Finding> {
     let (first, last) = (points.first()?.sequence, points.last()?.sequence);
     let n = points.iter().filter(|point| point.latency < 0).count() as u64;
     let size_ns = proven.max(below).max(if is_leap { difference } else { 0 });
-    let evidence = format!("{what}; one-way times are no latencies{why}");
+    let evidence = format!("{cause}; one-way times are no latencies{why}");
     Some(Finding { n, size_ns, ..context.finding(Kind::ClockOffset, (first, last), evidence) })
 }

@@ -55,11 +55,11 @@ pub fn find(points: &[Point], context: &Context) -> Option<Finding> {
 
 /// The swing that is left without the clock error; `None` if no series is known.
 fn corrected(points: &[Point], context: &Context) -> Option<i64> {
-    let of = |point: &Point| {
+    let correct = |point: &Point| {
         let offset = context.clock.offset_at(point.from)?;
         Some(Point { latency: point.latency.saturating_sub(offset), ..*point })
     };
-    let points: Vec<Point> = points.iter().map(of).collect::<Option<_>>()?;
+    let points: Vec<Point> = points.iter().map(correct).collect::<Option<_>>()?;
     let (least, most) = ends(blocks(&points).iter().map(|part| part.median))?;
     Some(most - least)
 }

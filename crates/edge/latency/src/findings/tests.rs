@@ -29,7 +29,7 @@ fn found(points: &[Point], clock: &ClockError) -> Vec<Finding> {
 }
 
 fn kinds(found: &[Finding]) -> Vec<Kind> {
-    found.iter().map(|of| of.kind).collect()
+    found.iter().map(|finding| finding.kind).collect()
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn servo(bound_ns: u64) -> ClockError {
         let offset_ns = ramp(at);
         ClockPoint { at_ns: START + at * INTERVAL, offset_ns, bound_ns }
     };
-    ClockError::of(Source::Exchange, (0..4000).step_by(16).map(point).collect())
+    ClockError::from_series(Source::Exchange, (0..4000).step_by(16).map(point).collect())
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_swing_is_the_clock_only_with_a_proof() {
     assert_eq!(kinds(&found(&points, &unknown())), [Kind::Swing], "nothing is known");
     // The clock is steady, so the swing is none of it.
     let point = ClockPoint { at_ns: START, offset_ns: 3, bound_ns: 70_000 };
-    let steady = ClockError::of(Source::Exchange, vec![point]);
+    let steady = ClockError::from_series(Source::Exchange, vec![point]);
     assert_eq!(kinds(&found(&points, &steady)), [Kind::Swing]);
     // Below zero it can only be the clock.
     let below = series(4000, |at| ramp(at) - 100_000);
@@ -115,7 +115,7 @@ fn a_swing_is_the_clock_only_with_a_proof() {
 #[test]
 fn clocks_that_are_apart_are_named() {
     let point = ClockPoint { at_ns: START, offset_ns: 40_000_000, bound_ns: 60_000 };
-    let ahead = ClockError::of(Source::Shared, vec![point]);
+    let ahead = ClockError::from_series(Source::Shared, vec![point]);
     let found_ = found(&series(1000, |_| 40_000_000), &ahead);
     assert_eq!(kinds(&found_), [Kind::ClockOffset]);
     assert_eq!(found_[0].size_ns, 39_940_000);
@@ -132,9 +132,9 @@ fn an_offset_of_the_leap_seconds_is_named() {
         assert!(found_[0].size_ns.abs_diff(LEAP as u64) < 1_000_000, "{}", found_[0].size_ns);
         found_[0].evidence.clone()
     };
-    let shared = ClockError::of(Source::Shared, Vec::new());
+    let shared = ClockError::from_series(Source::Shared, Vec::new());
     let point = ClockPoint { at_ns: START, offset_ns: LEAP, bound_ns: 60_000 };
-    let exchange = ClockError::of(Source::Exchange, vec![point]);
+    let exchange = ClockError::from_series(Source::Exchange, vec![point]);
     for (offset, clock) in
         [(LEAP, &unknown()), (-LEAP, &unknown()), (LEAP, &shared), (LEAP, &exchange)]
     {
@@ -159,7 +159,7 @@ fn a_warm_up_is_left_out_of_the_stable_range() {
 proptest! {
     /// Whatever the latencies are, nothing panics, and the range is one of the run.
     #[test]
-    fn any_series_is_looked_at(latencies in prop::collection::vec(any::<i32>(), 0..2000)) {
+    fn analysis_of_any_series_does_not_panic(latencies in prop::collection::vec(any::<i32>(), 0..2000)) {
         let all = latencies.iter().enumerate();
         let points: Vec<Point> = all
             .map(|(at, ns)| Point {
@@ -181,7 +181,7 @@ proptest! {
     fn stalls_do_not_depend_on_the_clock(at in 10u64..900, frames in 3u64..8, shift in -10_000_000i64..10_000_000) {
         let tooth = |n: u64| if (at..at + frames).contains(&n) { (at + frames - n) as i64 * 1_000_000 } else { 0 };
         let points = series(1000, |n| tooth(n) + shift);
-        let stalls: Vec<_> = found(&points, &unknown()).into_iter().filter(|of| of.kind == Kind::Stall).collect();
+        let stalls: Vec<_> = found(&points, &unknown()).into_iter().filter(|finding| finding.kind == Kind::Stall).collect();
         prop_assert_eq!(stalls.len(), 1);
         prop_assert_eq!((stalls[0].first, stalls[0].n), (at, frames + 1));
     }

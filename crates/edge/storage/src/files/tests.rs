@@ -67,13 +67,13 @@ fn keeps_the_promises(root: &dyn Folder) {
 }
 
 #[test]
-fn the_machine_keeps_the_promises() {
+fn system_folder_keeps_file_contract() {
     let scratch = Scratch::new();
     keeps_the_promises(&SystemFolder::open(&scratch).unwrap());
 }
 
 #[test]
-fn the_model_keeps_the_promises() {
+fn model_folder_keeps_file_contract() {
     keeps_the_promises(&crash::Disk::new().root());
 }
 
@@ -100,7 +100,7 @@ fn only_regular_files_of_the_folder_are_opened() {
 }
 
 #[test]
-fn what_the_system_says_is_reported() {
+fn system_errors_keep_their_kind() {
     let open = |path| {
         SystemFile::from(std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap())
     };

@@ -20,11 +20,11 @@ fn check(size: u64, root: &Path) -> io::Result<()> {
         let bytes = read(&path)?.trim().parse().ok()?;
         Some((bytes, format!("are the limit of this control group ({})", path.display())))
     });
-    let Some((bytes, what)) = available.into_iter().chain(limits).min() else { return Ok(()) };
+    let Some((bytes, limit)) = available.into_iter().chain(limits).min() else { return Ok(()) };
     if size <= bytes {
         return Ok(());
     }
-    let why = format!("{size} bytes of RAM for namespaces: only {bytes} bytes {what}");
+    let why = format!("{size} bytes of RAM for namespaces: only {bytes} bytes {limit}");
     Err(io::Error::new(io::ErrorKind::OutOfMemory, why))
 }
 
@@ -89,12 +89,12 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_available() {
+    fn available_memory_is_a_limit() {
         most(&[MEMINFO], 1_024_000, "available");
     }
 
     #[test]
-    fn the_tightest_limit_of_version_2_counts() {
+    fn tightest_cgroup_v2_limit_is_used() {
         let files = [
             MEMINFO,
             ("proc/self/cgroup", "0::/user.slice/job.scope\n"),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_of_version_1_counts() {
+    fn cgroup_v1_limit_is_used() {
         let files = [
             MEMINFO,
             ("proc/self/cgroup", "5:cpu:/x\n4:cpuset,memory:/docker/1\n0::/\n"),

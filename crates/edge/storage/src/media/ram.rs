@@ -179,9 +179,9 @@ mod tests {
 
     fn step() -> impl Strategy<Value = Step> {
         let length = prop_oneof![Just(512usize), Just(PAGE), Just(3 * PAGE), Just(PAGE * UNIT)];
-        (0..3u8, 0..SIZE / 512, length, any::<u8>()).prop_map(|(what, at, length, value)| {
+        (0..3u8, 0..SIZE / 512, length, any::<u8>()).prop_map(|(kind, at, length, value)| {
             let (at, length) = (at * 512, length.min(SIZE - at * 512));
-            match what {
+            match kind {
                 0 => Step::Read(at, length),
                 1 => Step::Write(at, length, value),
                 _ => Step::Zero(at, length),
@@ -192,7 +192,7 @@ mod tests {
     proptest! {
         /// As an array of bytes; what was read stays as it was.
         #[test]
-        fn a_drive_is_its_bytes(steps in prop::collection::vec(step(), 0..40)) {
+        fn ram_media_matches_byte_array(steps in prop::collection::vec(step(), 0..40)) {
             let mut media = RamMedia::new(SIZE as u64);
             let (mut model, mut kept) = (vec![0; SIZE], Vec::new());
             for step in steps {

@@ -26,7 +26,7 @@ pub(crate) struct ImageRecord {
 impl ImageRecord {
     /// The record of the image that `path` leads to, through symbolic links; `None` if the image is
     /// in no folder, or its name is not UTF-8.
-    pub fn of(path: &Path, image: &Metadata) -> Option<Self> {
+    pub fn for_image(path: &Path, image: &Metadata) -> Option<Self> {
         let path = std::fs::canonicalize(path).ok()?;
         // A path below /proc may lead to a file that was removed or never had a name.
         if !files::leads_to(&path, image) {

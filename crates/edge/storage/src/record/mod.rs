@@ -130,10 +130,10 @@ impl Record {
     }
 }
 
-fn bad(what: &str, value: &str) -> String {
+fn bad(field: &str, value: &str) -> String {
     // A hostile record may be one long line.
     let short: String = value.chars().take(40).collect();
-    format!("has a bad {what} '{}'", short.escape_debug())
+    format!("has a bad {field} '{}'", short.escape_debug())
 }
 
 /// The file as it is now.

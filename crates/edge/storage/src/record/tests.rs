@@ -31,7 +31,7 @@ boot = b0077000-0000-4000-8000-000000000001
 ";
 
 #[test]
-fn the_text_is_this_one() {
+fn record_text_matches_golden() {
     assert_eq!(record().to_string(), GOLDEN);
     assert_eq!(Record::parse(GOLDEN.as_bytes()), Ok(record()));
 }
@@ -76,7 +76,7 @@ fn same(change: impl FnOnce(&mut Record, &mut Found), boot: &str) -> Result<(boo
 }
 
 #[test]
-fn every_row_of_the_table() {
+fn record_comparison_covers_every_case() {
     const SIZE: u64 = 1 << 20;
     assert_eq!(compare(None, &found(), "any").map(|j| (j.same, j.size)), Ok((false, SIZE)));
     // Clean: the boot means nothing.
@@ -134,7 +134,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_panic(
+    fn any_bytes_do_not_panic(
         bytes: Vec<u8>, cut in 0..GOLDEN.len(), at in 0..GOLDEN.len(), byte: u8,
     ) {
         let _ = Record::parse(&bytes);

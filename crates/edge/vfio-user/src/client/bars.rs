@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn registers_tell_their_sizes_and_find_addresses() {
+    fn bar_registers_return_sizes_and_resolve_addresses() {
         // BAR 0: 16 KiB, 64 bits; BAR 2: 4 KiB, 32 bits; BAR 3: I/O; BAR 4: none.
         let sizes = [0x4000, 0, 0x1000, 0x100, 0, 0];
         let mut bars = Bars::new(sizes, [4, 0, 0, 1, 0, 0]);

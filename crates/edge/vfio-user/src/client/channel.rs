@@ -35,18 +35,18 @@ const BATCH: usize = 64;
 
 /// Why a server cannot be used, or no longer: one line with its socket and the message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}: {what}", socket.display())]
+#[error("{}: {message}", socket.display())]
 pub struct Error {
     socket: PathBuf,
-    what: String,
+    message: String,
     /// No reply came: the connection has ended, or it took too long.
     silent: bool,
 }
 
 impl Error {
     /// Of the server at `socket`.
-    pub fn new(socket: &Path, what: impl Into<String>) -> Self {
-        Self { socket: socket.to_owned(), what: what.into(), silent: false }
+    pub fn new(socket: &Path, message: impl Into<String>) -> Self {
+        Self { socket: socket.to_owned(), message: message.into(), silent: false }
     }
 
     fn silent(self) -> Self {
@@ -56,7 +56,7 @@ impl Error {
     /// Says why a server that does not answer may be silent.
     pub fn perhaps(mut self, why: &str) -> Self {
         if self.silent {
-            self.what = format!("{}: {why}", self.what);
+            self.message = format!("{}: {why}", self.message);
         }
         self
     }
@@ -123,8 +123,8 @@ impl Channel {
     }
 
     /// An error of this server.
-    pub fn error(&self, what: impl Into<String>) -> Error {
-        Error::new(&self.path, what)
+    pub fn error(&self, message: impl Into<String>) -> Error {
+        Error::new(&self.path, message)
     }
 
     /// An error in a command or in its reply.
@@ -273,13 +273,13 @@ impl Channel {
             (Some(sent), _) => sent,
             (None, Some(at)) => self.posted.remove(at).expect("found there"),
             (None, None) => {
-                let what = format!("a reply to message {id:#x}, which was not sent");
-                return Err(self.error(what));
+                let reason = format!("a reply to message {id:#x}, which was not sent");
+                return Err(self.error(reason));
             }
         };
         if command != sent.command.number() {
-            let what = format!("the reply is one to command {command}");
-            return Err(self.fail(sent.command, what));
+            let reason = format!("the reply is one to command {command}");
+            return Err(self.fail(sent.command, reason));
         }
         if let Some(errno) = message.refusal {
             return Err(self.fail(sent.command, format!("more than one reply may have: {errno}")));

@@ -69,7 +69,7 @@ impl Device {
             memory,
         };
         device.greet()?;
-        device.look(doorbells)?;
+        device.query(doorbells)?;
         device.reset()?;
         device.map_memory()?;
         Ok(device)
@@ -113,8 +113,8 @@ impl Device {
             payload.map_err(|error| error.perhaps("no vfio-user server, or it has a client"))?;
         let theirs = Version::decode(&payload).map_err(|why| self.channel.fail(command, why))?;
         if (theirs.major, theirs.minor.min(1)) != (0, theirs.minor) {
-            let what = format!("version {}.{}, and not 0.1", theirs.major, theirs.minor);
-            return Err(self.channel.fail(command, what));
+            let reason = format!("version {}.{}, and not 0.1", theirs.major, theirs.minor);
+            return Err(self.channel.fail(command, reason));
         }
         let offered = theirs.capabilities.unwrap_or_default();
         let fds = offered.max_msg_fds.unwrap_or(DEFAULT_MAX_MSG_FDS);
@@ -123,7 +123,7 @@ impl Device {
     }
 
     /// Asks for device, regions and interrupts.
-    fn look(&mut self, doorbells: Doorbells) -> Result<(), Error> {
+    fn query(&mut self, doorbells: Doorbells) -> Result<(), Error> {
         let command = Command::DeviceGetInfo;
         let argsz = DeviceInfo::LENGTH as u32;
         let request = DeviceInfo { argsz, flags: 0, num_regions: 0, num_irqs: 0 };
@@ -134,8 +134,8 @@ impl Device {
         }
         let regions = region_index::CONFIG + 1..=MOST_INDEXES;
         if !regions.contains(&info.num_regions) || info.num_irqs > MOST_INDEXES {
-            let what = format!("{} regions, {} interrupt types", info.num_regions, info.num_irqs);
-            return Err(self.channel.fail(command, what));
+            let reason = format!("{} regions, {} interrupt types", info.num_regions, info.num_irqs);
+            return Err(self.channel.fail(command, reason));
         }
         self.resets = info.flags & DEVICE_FLAGS_RESET != 0;
         for index in 0..=region_index::CONFIG {
@@ -166,8 +166,8 @@ impl Device {
         if index == region_index::CONFIG
             && !((LEAST_CONFIG..=MOST_CONFIG).contains(&info.size) && info.flags & both == both)
         {
-            let what = "configuration space has 256 to 4096 bytes to read and write";
-            return Err(fail(what.to_owned()));
+            let reason = "configuration space has 256 to 4096 bytes to read and write";
+            return Err(fail(reason.to_owned()));
         }
         self.regions[index as usize] = info.size;
         let offered = index == u32::from(doorbell::BAR) && info.flags & REGION_FLAG_MMAP != 0;
@@ -184,17 +184,17 @@ impl Device {
         match doorbells {
             _ if file.is_memory() => {}
             Doorbells::Mapped => {
-                let what = "the page of doorbells is not in memory: give the server a folder on \
+                let reason = "the page of doorbells is not in memory: give the server a folder on \
                     tmpfs, or use doorbells by message";
-                return Err(fail(what.to_owned()));
+                return Err(fail(reason.to_owned()));
             }
             Doorbells::Auto | Doorbells::Message => return Ok(()),
         }
         let mut pages = Vec::new();
         for SparseArea { offset, size } in areas.iter().copied() {
             if offset.checked_add(size).is_none_or(|end| end > info.size) {
-                let what = format!("the area of {size:#x} bytes at {offset:#x} is not inside");
-                return Err(fail(what));
+                let reason = format!("the area of {size:#x} bytes at {offset:#x} is not inside");
+                return Err(fail(reason));
             }
             let at = info.offset.checked_add(offset);
             let mapping = at
@@ -213,8 +213,8 @@ impl Device {
         let payload = self.ask(command, |out| request.encode(out))?;
         let info = IrqInfo::decode(&payload).map_err(|why| self.channel.fail(command, why))?;
         if info.index != index || info.count > 2048 {
-            let what = format!("{} interrupts of type {}", info.count, info.index);
-            return Err(self.channel.fail(command, what));
+            let reason = format!("{} interrupts of type {}", info.count, info.index);
+            return Err(self.channel.fail(command, reason));
         }
         self.vectors = if info.flags & IRQ_INFO_EVENTFD != 0 { info.count } else { 0 };
         Ok(())
@@ -271,8 +271,9 @@ impl Device {
         let head = RegionAccess::decode(&payload);
         let data = payload.get(RegionAccess::LENGTH..).unwrap_or_default();
         if head != Ok(request) || data.len() != usize::from(count) {
-            let what = format!("the reply is not that of {count} bytes at {offset:#x} of {region}");
-            return Err(self.channel.fail(command, what));
+            let reason =
+                format!("the reply is not that of {count} bytes at {offset:#x} of {region}");
+            return Err(self.channel.fail(command, reason));
         }
         let mut value = [0; 8];
         value[..data.len()].copy_from_slice(data);

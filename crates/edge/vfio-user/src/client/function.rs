@@ -149,8 +149,8 @@ impl Function {
         let last = (0..usize::from(msix.vectors)).rev().find(|vector| !masked(vector));
         let count = last.map_or(0, |last| last + 1);
         if count > self.device.vectors as usize {
-            let what = format!("{count} interrupts are wanted, {} offered", self.device.vectors);
-            return Err(self.device.channel().error(what));
+            let reason = format!("{count} interrupts are wanted, {} offered", self.device.vectors);
+            return Err(self.device.channel().error(reason));
         }
         for _ in 0..count {
             let flags = EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC;

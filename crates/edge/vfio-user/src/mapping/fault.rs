@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn many_threads_find_their_own_mappings_dead() {
+    fn each_thread_detects_only_its_own_dead_mapping() {
         std::thread::scope(|threads| {
             for _ in 0..4 {
                 threads.spawn(|| {

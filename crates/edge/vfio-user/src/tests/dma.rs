@@ -172,7 +172,7 @@ fn messages_are_split_to_what_the_client_takes() {
 }
 
 #[test]
-fn refusals_lies_and_silence_are_failures() {
+fn refused_invalid_and_missing_dma_replies_fail() {
     let mut testbed = Testbed::by_message();
     let failed = |testbed: &mut Testbed, error| {
         let [Action::DmaDone { result, .. }] = &testbed.take_actions()[..] else { panic!() };
@@ -202,7 +202,7 @@ fn refusals_lies_and_silence_are_failures() {
 }
 
 #[test]
-fn what_is_in_flight_is_bounded() {
+fn dma_messages_in_flight_are_bounded() {
     let mut testbed = Testbed::by_message();
     let mut started = 0;
     while matches!(testbed.dma_read(0x1000, 4), Access::Pending(_)) {

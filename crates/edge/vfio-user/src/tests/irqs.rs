@@ -132,12 +132,12 @@ fn intx_masks_itself_and_follows_its_level() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_set_irqs_requests_are_refused() {
     let mut testbed = Testbed::new();
     let event = eventfd();
     let fd = event.as_fd();
     let mask_by_fd = (IrqData::Eventfd, IrqAction::Mask);
-    for (what, which, fds) in [
+    for (flags, which, fds) in [
         (TRIGGER, (MSIX, 4, 1), &[fd][..]),
         (TRIGGER, (MSIX, 0, 5), &[]),
         (TRIGGER, (MSIX, u32::MAX, 2), &[]),
@@ -152,7 +152,7 @@ fn what_makes_no_sense_is_refused() {
         (MASK, (REQ, 0, 1), &[]),
         (mask_by_fd, (MSIX, 0, 1), &[fd]),
     ] {
-        assert!(testbed.set_irqs(what.clone(), which, fds).is_some(), "{what:?} {which:?}");
+        assert!(testbed.set_irqs(flags.clone(), which, fds).is_some(), "{flags:?} {which:?}");
     }
 }
 
@@ -194,7 +194,7 @@ fn ends<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
 }
 
 #[test]
-fn a_full_counter_that_was_made_to_block_stops_nobody() {
+fn full_blocking_eventfd_does_not_block_the_server() {
     let full = || {
         let event = eventfd();
         rustix::io::write(&event, &(u64::MAX - 1).to_ne_bytes()).unwrap();
@@ -232,7 +232,7 @@ fn an_unmask_counter_that_never_empties_does_not_keep_the_node_awake() {
 }
 
 #[test]
-fn an_unmask_descriptor_that_somebody_else_read_stops_nobody() {
+fn unmask_eventfd_read_by_another_process_does_not_block() {
     ends(|| {
         let (event, unmask) = (eventfd(), eventfd());
         let own = unmask.try_clone().unwrap();

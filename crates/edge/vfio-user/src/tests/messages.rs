@@ -47,7 +47,7 @@ fn a_command_before_version_or_another_major_is_refused() {
 }
 
 #[test]
-fn messages_may_come_in_pieces_and_in_heaps() {
+fn partial_and_coalesced_messages_are_read() {
     let mut testbed = Testbed::new();
     let one = message(1, 9, &access(CONFIG, 0, 4, &[]), false);
     let two = message(2, 9, &access(0, 8, 4, &[]), false);
@@ -121,7 +121,7 @@ fn too_long_a_message_is_drained_and_refused() {
 }
 
 #[test]
-fn what_is_no_header_ends_the_connection() {
+fn invalid_message_header_ends_the_connection() {
     for head in [&[0; 16][..], &[0, 0, 1, 0, 16, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0]] {
         let mut testbed = Testbed::new();
         testbed.send(head, &[]);
@@ -158,7 +158,7 @@ fn too_many_descriptors_are_closed_and_refused() {
 }
 
 #[test]
-fn informations() {
+fn device_region_and_irq_info_are_answered() {
     let mut testbed = Testbed::new();
     let reply = testbed.exchange(Command::DeviceGetInfo, &[16, 0, 0, 0].repeat(4), &[]);
     let info = DeviceInfo { argsz: 16, flags: 3, num_regions: 9, num_irqs: 5 };

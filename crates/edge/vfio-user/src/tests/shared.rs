@@ -85,7 +85,7 @@ fn trapped_writes_reach_the_bar_too_and_in_order() {
 }
 
 #[test]
-fn a_reset_forgets_what_was_rung() {
+fn reset_discards_rung_doorbells() {
     let mut testbed = Testbed::with(shared_endpoint());
     let page = info(&mut testbed, 4096).1.unwrap();
     testbed.answer = false;
@@ -97,7 +97,7 @@ fn a_reset_forgets_what_was_rung() {
 }
 
 #[test]
-fn the_page_of_a_client_that_has_gone_rings_nothing() {
+fn page_of_previous_client_rings_nothing() {
     let mut testbed = Testbed::with(shared_endpoint());
     let page = info(&mut testbed, 4096).1.unwrap();
     page.write(4, &9_u32.to_le_bytes()).unwrap();
@@ -124,7 +124,7 @@ fn the_page_cannot_be_cut_by_the_client() {
 }
 
 #[test]
-fn what_was_rung_while_nobody_was_there_is_forgotten() {
+fn doorbells_rung_while_function_is_absent_are_discarded() {
     let mut testbed = Testbed::with(shared_endpoint());
     let page = info(&mut testbed, 4096).1.unwrap();
     for presence in [Presence::Absent, Presence::ConfigOnly] {

@@ -195,7 +195,7 @@ fn connect(
     let mut links = LinkWait::new(clock.now(), options.wait);
     let ready = |switch: &mut Switch| {
         meanwhile()?;
-        Ok(links.look(clock.now(), switch)?)
+        Ok(links.check(clock.now(), switch)?)
     };
     let switch = switch.traced(tracer.clone());
     let rig = Rig::power_on(clock, node.poller()?, hardware, switch, ready)?;

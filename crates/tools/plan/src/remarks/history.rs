@@ -144,7 +144,7 @@ impl Ways<'_> {
 
     /// The share of frames that these ports lose on their cables.
     fn lost_on<'a>(&self, ports: impl Iterator<Item = &'a CableEnd>) -> f64 {
-        let share = |chance: Probability| chance.of(1_000_000_000_000) as f64 / 1e12;
+        let share = |chance: Probability| chance.part_of(1_000_000_000_000) as f64 / 1e12;
         let passes = ports.filter_map(|port| {
             let faults = self.faults(*port)?;
             Some((1.0 - share(faults.loss)) * (1.0 - share(faults.corruption)))

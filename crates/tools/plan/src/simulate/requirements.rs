@@ -90,8 +90,8 @@ fn row(requirement: &Requirement, seen: Seen, report: &Report) -> Row {
     match (requirement.bound, stream) {
         (Bound::Loss(share), stream) => {
             let (sent, lost) = stream.map_or((0, 0), |stream| (stream.sent, stream.lost));
-            let holds = sent > 0 && lost <= share.of(sent);
-            let limit = format!("{} lost", share.of(sent));
+            let holds = sent > 0 && lost <= share.part_of(sent);
+            let limit = format!("{} lost", share.part_of(sent));
             Row { count: sent, late: lost, holds, ..Row::new(name, limit) }
         }
         (Bound::Deadline(deadline), stream) => {

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn many_who_alternate_make_few_lines() {
+    fn alternating_rejections_are_reported_in_few_lines() {
         let events = (0..10_000u32).map(|n| {
             let cause =
                 if n % 2 == 0 { Cause::Lost } else { Cause::Rejected(Reject::Group(Some((1, 2)))) };
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_that_come_and_go_make_few_lines_too() {
+    fn reconnecting_hosts_are_reported_in_few_lines() {
         let events = (0..10_000).map(|n| match n % 2 {
             0 => DeviceEvent::HostUp(peer(1)),
             _ => DeviceEvent::HostDown(peer(1), Cause::Goodbye),

@@ -42,7 +42,7 @@ mod tests {
     use wire::Bdf;
 
     #[test]
-    fn vectors_of_all_endpoints_count() {
+    fn descriptor_limit_includes_vectors_of_all_endpoints() {
         let endpoint = |vectors| {
             let at = (0, 0);
             let msix = Msix { capability: 0x48, vectors, table: at, pending: at };

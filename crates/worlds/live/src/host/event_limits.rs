@@ -52,7 +52,7 @@ mod tests {
     use wire::{Duration, Instant};
 
     #[test]
-    fn no_flood_hides_what_happens_to_another_endpoint_or_its_data() {
+    fn flood_of_one_endpoint_does_not_hide_events_of_others() {
         let (mut lines, mut emitted) = (HostEventLimiter::new(HostEvent::Suppressed), Vec::new());
         let mut now = Instant::ZERO;
         // An hour in which clients of one endpoint and its link connect and disconnect, and

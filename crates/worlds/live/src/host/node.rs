@@ -69,7 +69,7 @@ pub struct MachineSettings {
     pub push: push::Settings,
 }
 
-fn of(endpoints: &mut [Endpoint], function: Bdf) -> Option<&mut Endpoint> {
+fn find_endpoint(endpoints: &mut [Endpoint], function: Bdf) -> Option<&mut Endpoint> {
     endpoints.iter_mut().find(|endpoint| endpoint.slot.node().bdf == function)
 }
 
@@ -82,25 +82,25 @@ impl Memory for Vec<Endpoint> {
         range: (u64, usize),
         token: &ReadToken,
     ) -> ReadOutcome {
-        match of(self, requester) {
+        match find_endpoint(self, requester) {
             Some(Endpoint { slot, guest, .. }) => slot.memory_read(now, guest, range, token),
             None => ReadOutcome::Done(None),
         }
     }
 
     fn peek(&mut self, requester: Bdf, range: (u64, usize), out: &mut BytesMut) -> bool {
-        of(self, requester)
+        find_endpoint(self, requester)
             .is_some_and(|endpoint| endpoint.slot.peek(&mut endpoint.guest, range, out))
     }
 
     fn write(&mut self, now: Instant, requester: Bdf, address: u64, data: &[u8]) {
-        if let Some(Endpoint { slot, guest, .. }) = of(self, requester) {
+        if let Some(Endpoint { slot, guest, .. }) = find_endpoint(self, requester) {
             slot.memory_write(now, guest, address, data);
         }
     }
 
     fn interrupt(&mut self, requester: Bdf, data: u32) {
-        if let Some(Endpoint { slot, guest, .. }) = of(self, requester) {
+        if let Some(Endpoint { slot, guest, .. }) = find_endpoint(self, requester) {
             slot.interrupt(guest, data as u16);
         }
     }

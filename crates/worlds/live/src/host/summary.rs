@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_one_line() {
+    fn summary_is_one_line() {
         let label = |capacity| Some(Label { serial: "FL1".into(), capacity });
         let summary = Summary {
             bdf: Bdf::new(3, 0, 0),

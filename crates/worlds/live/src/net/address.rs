@@ -205,14 +205,14 @@ fn tcp(text: &str, insecure: bool) -> io::Result<Vec<Address>> {
     Ok(addresses)
 }
 
-fn allow(what: impl fmt::Display, allowed: bool) -> io::Result<()> {
+fn allow(address: impl fmt::Display, allowed: bool) -> io::Result<()> {
     if allowed {
         return Ok(());
     }
     Err(io::Error::new(
         io::ErrorKind::PermissionDenied,
         format!(
-            "{what} is not loopback, and links are neither authenticated nor encrypted: \
+            "{address} is not loopback, and links are neither authenticated nor encrypted: \
              add --insecure if the network between the nodes is trusted"
         ),
     ))

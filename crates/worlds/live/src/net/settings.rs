@@ -104,13 +104,16 @@ mod tests {
         };
         home.run("ip link set lo up").unwrap();
         for at in ["127.0.0.1:0", "[::1]:0"] {
-            let of =
+            let marks_with =
                 |dscp| home.enter(|| all_packets(at, Marking { priority: Some(5), dscp })).unwrap();
-            let marks = of(Some(46));
+            let marks = marks_with(Some(46));
             // SYN-ACK, the acknowledgement of the data, and FIN.
-            assert!(marks.len() >= 3 && marks.iter().all(|of| *of == 46 << 2), "{at}: {marks:?}");
-            let marks = of(None);
-            assert!(marks.iter().all(|of| *of == 0), "{at}: {marks:?}");
+            assert!(
+                marks.len() >= 3 && marks.iter().all(|mark| *mark == 46 << 2),
+                "{at}: {marks:?}"
+            );
+            let marks = marks_with(None);
+            assert!(marks.iter().all(|mark| *mark == 0), "{at}: {marks:?}");
         }
     }
 }

@@ -180,9 +180,9 @@ impl Recorder {
     }
 
     /// Notes what happens now.
-    pub fn happens(&mut self, what: Note) {
+    pub fn happens(&mut self, note: Note) {
         let now = self.timestamps.now();
-        self.note(now, what);
+        self.note(now, note);
     }
 
     /// The time of the next TLP of a run.

@@ -62,7 +62,7 @@ fn addresses(file: &[u8]) -> (Vec<u64>, u64) {
 }
 
 #[test]
-fn what_is_recorded_or_lost_is_in_the_file() {
+fn trace_file_has_every_record_or_counts_it_lost() {
     let (file, lost) = record(None, None, 20_000);
     let (found, counted) = addresses(&file);
     assert!(found.is_sorted_by(|a, b| a < b));
@@ -180,7 +180,7 @@ fn records_are_in_the_order_of_time() {
     let records = &file[at + CHUNK_HEADER..];
     assert_eq!(records.len(), chunk.length as usize, "one chunk");
     let records: Vec<_> = Records::new(chunk.start_ns, records).collect();
-    let what: Vec<_> = records
+    let kinds: Vec<_> = records
         .iter()
         .map(|timed| match timed.record {
             Record::Frame { up, sequence: 5, tlps: 1, .. } => ('f', up),
@@ -189,7 +189,7 @@ fn records_are_in_the_order_of_time() {
         })
         .collect();
     let once = [('f', false), ('t', false), ('t', true), ('f', true)];
-    assert_eq!(what, [once, once].concat());
+    assert_eq!(kinds, [once, once].concat());
     assert_eq!(records[0].at_ns, chunk.start_ns);
     assert!(records[0].at_ns < records[7].at_ns);
 }

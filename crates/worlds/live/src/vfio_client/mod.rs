@@ -43,7 +43,7 @@ pub struct Machine {
     function: Result<Function, Error>,
     interrupts: VecDeque<u32>,
     /// When the socket is looked at next, if the machine polls.
-    look: Instant,
+    next_poll: Instant,
     talked: Instant,
 }
 
@@ -66,7 +66,7 @@ impl Machine {
             memory,
             buses: Buses::default(),
             interrupts: VecDeque::new(),
-            look: Instant::ZERO,
+            next_poll: Instant::ZERO,
             talked: Instant::ZERO,
         };
         machine.reconnect()?;
@@ -161,14 +161,14 @@ impl Machine {
 
     /// Looks at the socket now and then, of which epoll is not asked.
     fn poll_socket(&mut self, now: Instant) -> bool {
-        if now < self.look {
+        if now < self.next_poll {
             return false;
         }
         let moved = self.function.is_ok() && self.service();
         if moved {
             self.talked = now;
         }
-        self.look = if now < self.talked + TALK { now } else { now + LOOK };
+        self.next_poll = if now < self.talked + TALK { now } else { now + LOOK };
         moved
     }
 

@@ -111,8 +111,8 @@ fn a_gate_lets_frames_go_in_its_windows_alone() {
         let seen = seen();
         assert!(seen.len() > 100, "{} frames", seen.len());
         let outside = seen.iter().filter(|ns| *ns % CYCLE > CYCLE / 2).count();
-        let number = |what: &str| -> usize {
-            let (before, _) = report.split_once(what).unwrap();
+        let number = |label: &str| -> usize {
+            let (before, _) = report.split_once(label).unwrap();
             before.rsplit(' ').next().unwrap().parse().unwrap()
         };
         assert!(number(" waited") > 0, "{report}");
@@ -166,23 +166,23 @@ fn faulty(home: &Namespace, congestion: Config, thousandth: u64, seed: u64) {
     let mut far = away.enter(|| Far::listen(listen("far0"), link)).unwrap();
     let mut near = Near::connect(link, &[through("near0", &far)]);
     copies(&mut near, 16);
-    for (what, count) in FAULTS.iter().zip(relay.state.count.iter()) {
-        assert!(count.load(Ordering::Relaxed) > 0, "nothing was {what}");
+    for (fault, count) in FAULTS.iter().zip(relay.state.count.iter()) {
+        assert!(count.load(Ordering::Relaxed) > 0, "nothing was {fault}");
     }
     let report = far.stop().expect("it ran");
     assert!(report[0].1.contains("errors: none"), "{report:?}");
 }
 
 #[test]
-fn what_is_lost_doubled_late_or_nonsense_does_no_harm() {
-    isolated("raw::what_is_lost_doubled_late_or_nonsense_does_no_harm", |home| {
+fn copies_survive_lost_doubled_late_and_invalid_frames() {
+    isolated("raw::copies_survive_lost_doubled_late_and_invalid_frames", |home| {
         faulty(home, Config::None, 20, 0x5eed);
     });
 }
 
 #[test]
-fn nor_does_it_with_congestion_control() {
-    isolated("raw::nor_does_it_with_congestion_control", |home| {
+fn copies_survive_faults_with_congestion_control() {
+    isolated("raw::copies_survive_faults_with_congestion_control", |home| {
         // It takes loss above 2 % for congestion. The target round trip leaves room for threads
         // that wait for a processor.
         faulty(home, "swift=5ms".parse().unwrap(), 5, 0xfeed);

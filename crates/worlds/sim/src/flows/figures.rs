@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn jain_knows_even_and_uneven() {
+    fn jain_index_of_known_shares() {
         assert_eq!(jain(&[7, 7, 7]), 1000);
         assert_eq!(jain(&[1, 0, 0, 0]), 250);
         assert_eq!(jain(&[3, 1]), 800);

@@ -151,7 +151,7 @@ pub fn run(config: &FlowsConfig) -> Result<FlowsReport, FlowsError> {
 
 impl Flows {
     fn new(config: &FlowsConfig) -> Result<Self, FlowsError> {
-        let fail = |what: &str| Err(FlowsError::Config(what.to_owned()));
+        let fail = |reason: &str| Err(FlowsError::Config(reason.to_owned()));
         if config.interval == Duration::ZERO {
             return fail("samples are some time apart");
         }

@@ -59,33 +59,33 @@ impl Digest {
 mod tests {
     use super::*;
 
-    fn of(bytes: &[u8]) -> u64 {
+    fn digest_of(bytes: &[u8]) -> u64 {
         let mut digest = Digest::default();
         digest.bytes(bytes);
         digest.value()
     }
 
     #[test]
-    fn every_bit_order_and_length_count() {
+    fn digest_depends_on_every_bit_order_and_length() {
         let base: Vec<u8> = (0..100).collect();
         for at in 0..base.len() {
             for bit in 0..8 {
                 let mut other = base.clone();
                 other[at] ^= 1 << bit;
-                assert_ne!(of(&base), of(&other), "bit {bit} of byte {at}");
+                assert_ne!(digest_of(&base), digest_of(&other), "bit {bit} of byte {at}");
             }
         }
-        assert_ne!(of(&[0; 16]), of(&[0; 17]));
+        assert_ne!(digest_of(&[0; 16]), digest_of(&[0; 17]));
         let mut swapped = base.clone();
         swapped.swap(0, 16);
-        assert_ne!(of(&base), of(&swapped));
+        assert_ne!(digest_of(&base), digest_of(&swapped));
     }
 
     #[test]
-    fn the_same_on_every_machine() {
-        assert_eq!(of(b"farlane"), GOLDEN[0]);
+    fn digest_matches_golden_values() {
+        assert_eq!(digest_of(b"farlane"), GOLDEN[0]);
         let long: Vec<u8> = (0..100).collect();
-        assert_eq!(of(&long), GOLDEN[1]);
+        assert_eq!(digest_of(&long), GOLDEN[1]);
     }
 
     /// Computed once; a change would make digests of old reports useless.

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn order_is_time_then_arming() {
+    fn wake_ups_are_ordered_by_time_then_arming() {
         let mut kernel = Kernel::new(1, Limits::default());
         let c: Vec<_> = (0..4).map(|_| kernel.add()).collect();
         kernel.arm(c[2], at(5));

@@ -102,12 +102,12 @@ mod tests {
     proptest! {
         /// Against a sorted map: the same order, whatever is armed, moved and disarmed.
         #[test]
-        fn as_a_sorted_map(steps in prop::collection::vec((0u32..8, 0u64..20, 0u8..4), 1..200)) {
+        fn wakes_match_sorted_map(steps in prop::collection::vec((0u32..8, 0u64..20, 0u8..4), 1..200)) {
             let mut wakes = Wakes::default();
             (0..8).for_each(|_| { wakes.add(); });
             let (mut map, mut sequence) = (BTreeMap::<u32, (u64, u64)>::new(), 0u64);
-            for (component, at, what) in steps {
-                match what {
+            for (component, at, operation) in steps {
+                match operation {
                     0 => {
                         wakes.disarm(component);
                         map.remove(&component);

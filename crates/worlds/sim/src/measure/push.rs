@@ -26,17 +26,17 @@ pub struct Pushed {
 }
 
 impl Pushed {
-    fn with(self, other: Self, of: impl Fn(u64, u64) -> u64) -> Self {
+    fn with(self, other: Self, combine: impl Fn(u64, u64) -> u64) -> Self {
         Self {
-            messages: of(self.messages, other.messages),
-            entries: of(self.entries, other.entries),
-            unpushed: of(self.unpushed, other.unpushed),
-            bytes: of(self.bytes, other.bytes),
-            hits: of(self.hits, other.hits),
-            hit_bytes: of(self.hit_bytes, other.hit_bytes),
-            misses: of(self.misses, other.misses),
-            unused_bytes: of(self.unused_bytes, other.unused_bytes),
-            not_pushed: self.not_pushed.with(other.not_pushed, &of),
+            messages: combine(self.messages, other.messages),
+            entries: combine(self.entries, other.entries),
+            unpushed: combine(self.unpushed, other.unpushed),
+            bytes: combine(self.bytes, other.bytes),
+            hits: combine(self.hits, other.hits),
+            hit_bytes: combine(self.hit_bytes, other.hit_bytes),
+            misses: combine(self.misses, other.misses),
+            unused_bytes: combine(self.unused_bytes, other.unused_bytes),
+            not_pushed: self.not_pushed.with(other.not_pushed, &combine),
         }
     }
 }

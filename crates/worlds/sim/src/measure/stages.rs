@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_happens_the_split_sums_to_the_time() {
+    fn stages_sum_to_the_whole_time() {
         let at = Instant::from_ns;
         let mut journey = Journey::new(at(10));
         journey.advance(at(20), Stage::Pcie);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_is_good_for_one_journey() {
+    fn mark_is_valid_for_one_journey() {
         let at = Instant::from_ns;
         let mut journeys = Journeys::default();
         let first = journeys.insert(Journey::new(at(1)));

@@ -90,9 +90,9 @@ impl Tracker {
     /// Sets the function, BAR 0 and queues of a drive. If it was there before, its TLPs in flight
     /// are lost.
     pub fn set_drive(&mut self, drive: u16, function: Bdf, bar0: u64, queues: &[QueueMemory]) {
-        self.places.remove(|(of, _)| *of == drive);
+        self.places.remove(|(owner, _)| *owner == drive);
         self.buffers.retain(|_, (_, key)| key.drive != drive);
-        self.offsets.retain(|(of, ..), _| *of != drive);
+        self.offsets.retain(|(owner, ..), _| *owner != drive);
         let mut tracked = Vec::new();
         for (queue, memory) in (1..).zip(queues) {
             let (entries, last) = (usize::from(memory.entries), memory.entries - 1);

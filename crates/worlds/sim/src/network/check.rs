@@ -34,10 +34,10 @@ pub(super) fn network(config: &NetworkConfig) -> Result<(), String> {
         for (place, partner) in [(cable.a, cable.b), (cable.b, cable.a)] {
             let partner = config.port(partner).preemption.is_some();
             let port = config.port(place);
-            port.check().map_err(|what| format!("{place:?}: {what}"))?;
-            let what = "preemption without verification, but its partner takes no fragments";
+            port.check().map_err(|reason| format!("{place:?}: {reason}"))?;
+            let reason = "preemption without verification, but its partner takes no fragments";
             let asks = |preemption: port::Preemption| partner || preemption.verify.enabled;
-            ensure(port.preemption.is_none_or(asks), format!("{place:?}: {what}"))?;
+            ensure(port.preemption.is_none_or(asks), format!("{place:?}: {reason}"))?;
         }
     }
     for (number, outage) in config.bridge_outages.iter().enumerate() {

@@ -317,26 +317,27 @@ pub(super) fn directions(
                 .iter()
                 .any(|end| matches!(end, CableEnd::Bridge(at, _) if *at == outage.bridge))
         });
-        let cuts = dark.map(|of| (of.from, of.until.unwrap_or(Instant::MAX)));
+        let cuts = dark.map(|outage| (outage.from, outage.until.unwrap_or(Instant::MAX)));
         let cuts = faults.cuts.iter().copied().chain(cuts).collect();
         Faults { cuts, ..faults.clone() }
     };
-    let way = |cable: &CableConfig, from: CableEnd, to: CableEnd, of: &Faults| CableDirection {
-        cable: Cable::new(cable::Config {
-            propagation: cable.propagation,
-            delivery: delivery(to),
-            faults: faults(from, to, of),
-        }),
-        to: component(to),
-        name: format!("{} to {}", name(from), name(to)),
-        load: Load::default(),
-        lag: lag(from, to),
-        is_dark: false,
-        left: Vec::new(),
-        preempts: config.port(from).preemption.is_some(),
-        recorder: Recorder::new(config.port(from).preemption.is_some()),
-        followed: None,
-    };
+    let way =
+        |cable: &CableConfig, from: CableEnd, to: CableEnd, own_faults: &Faults| CableDirection {
+            cable: Cable::new(cable::Config {
+                propagation: cable.propagation,
+                delivery: delivery(to),
+                faults: faults(from, to, own_faults),
+            }),
+            to: component(to),
+            name: format!("{} to {}", name(from), name(to)),
+            load: Load::default(),
+            lag: lag(from, to),
+            is_dark: false,
+            left: Vec::new(),
+            preempts: config.port(from).preemption.is_some(),
+            recorder: Recorder::new(config.port(from).preemption.is_some()),
+            followed: None,
+        };
     config
         .cables
         .iter()

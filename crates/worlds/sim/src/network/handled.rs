@@ -19,15 +19,15 @@ pub struct Handled {
 impl Network {
     /// What nodes did with streams until `now`, by stream, stations first.
     pub fn handled(&self, now: Instant) -> Vec<Handled> {
-        let of = move |place: Place| {
+        let handled_at = move |place: Place| {
             move |(stream, counters): (usize, Counters)| Handled { stream, place, counters }
         };
         let stations = self.stations.iter().enumerate();
-        let stations =
-            stations.flat_map(|(at, node)| node.nic.streams(now).map(of(Place::Station(at))));
+        let stations = stations
+            .flat_map(|(at, node)| node.nic.streams(now).map(handled_at(Place::Station(at))));
         let bridges = self.bridges.iter().enumerate();
-        let bridges =
-            bridges.flat_map(|(at, node)| node.bridge.streams(now).map(of(Place::Bridge(at))));
+        let bridges = bridges
+            .flat_map(|(at, node)| node.bridge.streams(now).map(handled_at(Place::Bridge(at))));
         let mut all: Vec<Handled> = stations.chain(bridges).collect();
         all.sort_by_key(|handled| (handled.stream, handled.place));
         all

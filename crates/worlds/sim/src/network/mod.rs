@@ -134,7 +134,7 @@ impl Network {
     ) -> Result<Self, String> {
         check::network(config)?;
         let wiring = config.wiring();
-        let mut handlings = Handlings::of(&wiring)?;
+        let mut handlings = Handlings::from_wiring(&wiring)?;
         let directions = config::directions(config, &stations, bridges);
         let ends = |place: CableEnd| {
             // Direction 2n goes from a to b.
@@ -171,8 +171,8 @@ impl Network {
             let cables = ports.map(|port| ends(CableEnd::Bridge(number, port)));
             let streams = handlings.bridges.remove(&number).unwrap_or_default();
             let here = config.bridge_outages.iter().filter(|outage| outage.bridge == number);
-            let changes = here.flat_map(|of| {
-                std::iter::once((of.from, false)).chain(of.until.map(|until| (until, true)))
+            let changes = here.flat_map(|outage| {
+                std::iter::once((outage.from, false)).chain(outage.until.map(|until| (until, true)))
             });
             let mut outages: Vec<_> = changes.collect();
             outages.sort_unstable_by_key(|(at, on)| std::cmp::Reverse((*at, !on)));
@@ -209,10 +209,10 @@ impl Network {
 
     /// Data segments and raw data frames sent again so far.
     pub fn retransmitted(&self) -> u64 {
-        let of = |Station { host, ends, .. }: &Station| {
+        let resent = |Station { host, ends, .. }: &Station| {
             host.as_ref().map_or(0, |host| host.counters().retransmitted) + raw::retransmitted(ends)
         };
-        self.stations.iter().map(of).sum()
+        self.stations.iter().map(resent).sum()
     }
 
     /// Runs a station; yields its next wake-up.
@@ -368,7 +368,7 @@ impl CableDirection {
         context: &mut Context,
     ) {
         self.occupy(&event);
-        self.left.extend(Left::of(&event));
+        self.left.extend(Left::from_event(&event));
         self.show(now, number, &event, port, context);
         if let Some(observer) = context.observer {
             let point = Point::Wire(number as u16);

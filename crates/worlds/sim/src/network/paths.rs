@@ -53,11 +53,13 @@ impl Handlings {
     ///
     /// # Errors
     /// A stream that cannot be, with its number.
-    pub fn of(wiring: &Wiring<'_>) -> Result<Self, String> {
+    pub fn from_wiring(wiring: &Wiring<'_>) -> Result<Self, String> {
         let mut all = Self::default();
         for (number, stream) in wiring.network.streams.iter().enumerate() {
             let handlings = stream.handlings(wiring, number);
-            for (place, handling) in handlings.map_err(|what| format!("stream {number}: {what}"))? {
+            for (place, handling) in
+                handlings.map_err(|reason| format!("stream {number}: {reason}"))?
+            {
                 match place {
                     Place::Station(station) => all.stations.entry(station),
                     Place::Bridge(bridge) => all.bridges.entry(bridge),
@@ -123,7 +125,10 @@ impl StreamConfig {
             let (part, filter) = match place {
                 Place::Bridge(at) => (
                     parts.get(&at),
-                    self.filters.iter().find(|(of, _)| *of == at).map(|(_, of)| of.clone()),
+                    self.filters
+                        .iter()
+                        .find(|(bridge, _)| *bridge == at)
+                        .map(|(_, filter)| filter.clone()),
                 ),
                 Place::Station(_) => (None, None),
             };
@@ -209,7 +214,9 @@ impl StreamConfig {
     fn check_ends(&self, wiring: &Wiring<'_>, parts: &BTreeMap<usize, Part>) -> Result<(), String> {
         let ends = |at: usize| {
             let recover = self.recover(Place::Bridge(at));
-            recover.is_some_and(|of| matches!(of.recovery.algorithm, Algorithm::Vector { .. }))
+            recover.is_some_and(|recover| {
+                matches!(recover.recovery.algorithm, Algorithm::Vector { .. })
+            })
         };
         let next = |(at, received): (usize, usize)| {
             let routes = parts[&at].routes(self.recover(Place::Bridge(at)).is_some());
@@ -235,8 +242,8 @@ impl StreamConfig {
             }
             open = leads.into_iter().copied().collect();
         }
-        let what = "its paths together are a circle in which no bridge eliminates by vector";
-        ensure(open.is_empty(), what.to_owned())
+        let reason = "its paths together are a circle in which no bridge eliminates by vector";
+        ensure(open.is_empty(), reason.to_owned())
     }
 }
 
@@ -245,11 +252,11 @@ impl Part {
     /// first stands for all.
     fn routes(&self, eliminates: bool) -> Vec<(usize, Vec<usize>)> {
         let all: BTreeSet<usize> = self.routes.values().flatten().copied().collect();
-        let of = |(received, sent): (&usize, &BTreeSet<usize>)| {
+        let route = |(received, sent): (&usize, &BTreeSet<usize>)| {
             let sent = if eliminates { &all } else { sent };
             (*received, sent.iter().copied().filter(|port| port != received).collect())
         };
-        self.routes.iter().map(of).collect()
+        self.routes.iter().map(route).collect()
     }
 
     /// Whether all its ports lead to a place.

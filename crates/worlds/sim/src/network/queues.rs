@@ -11,7 +11,7 @@ impl Network {
         let mut all = vec![QueueStats::default(); self.directions.len()];
         for station in &self.stations {
             if let Some((_, way)) = station.cables {
-                let port = of(station.nic.port(), now);
+                let port = queue_stats(station.nic.port(), now);
                 all[way] = QueueStats {
                     offered: port.offered + station.overflowed,
                     dropped: port.dropped + station.overflowed,
@@ -22,7 +22,7 @@ impl Network {
         for switching in &self.bridges {
             for (port, cables) in switching.cables.iter().enumerate() {
                 if let Some((_, way)) = cables {
-                    all[*way] = of(switching.bridge.port(port), now);
+                    all[*way] = queue_stats(switching.bridge.port(port), now);
                 }
             }
         }
@@ -30,7 +30,7 @@ impl Network {
     }
 }
 
-fn of(port: &Port, now: Instant) -> QueueStats {
+fn queue_stats(port: &Port, now: Instant) -> QueueStats {
     let counters = port.counters();
     QueueStats {
         offered: counters.offered,

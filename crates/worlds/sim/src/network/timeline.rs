@@ -41,7 +41,7 @@ struct Sink<'a> {
 }
 
 impl<'a> Sink<'a> {
-    fn of(now: Instant, wire: usize, context: &'a mut Context) -> Option<Self> {
+    fn for_wire(now: Instant, wire: usize, context: &'a mut Context) -> Option<Self> {
         let observer = context.observer.as_mut()?;
         Some(Self { now, wire: Point::Wire(wire as u16), observer: &mut **observer })
     }
@@ -100,7 +100,7 @@ impl CableDirection {
         context: &mut Context,
     ) {
         let Some(followed) = &mut self.followed else { return };
-        if let Some(mut sink) = Sink::of(now, wire, context) {
+        if let Some(mut sink) = Sink::for_wire(now, wire, context) {
             followed.line(event, port, &mut sink);
         }
     }
@@ -110,7 +110,7 @@ impl Followed {
     /// Behind the port's turn.
     fn after(&mut self, wire: usize, port: &Port, context: &mut Context) {
         let now = context.now;
-        let Some(mut sink) = Sink::of(now, wire, context) else { return };
+        let Some(mut sink) = Sink::for_wire(now, wire, context) else { return };
         let full = port.counters().full;
         for (class, full) in full.into_iter().enumerate() {
             let shown = &mut self.classes[class];

@@ -199,7 +199,7 @@ impl Groups {
     }
 
     /// The node that stands for the group of a node.
-    pub fn of(&mut self, mut node: usize) -> usize {
+    pub fn representative(&mut self, mut node: usize) -> usize {
         while self.0[node] != node {
             self.0[node] = self.0[self.0[node]];
             node = self.0[node];
@@ -209,7 +209,7 @@ impl Groups {
 
     /// Joins the groups of two nodes; whether they were two.
     pub fn join(&mut self, a: usize, b: usize) -> bool {
-        let (a, b) = (self.of(a), self.of(b));
+        let (a, b) = (self.representative(a), self.representative(b));
         self.0[b] = a;
         a != b
     }

@@ -115,8 +115,8 @@ impl DriveNode {
     /// # Panics
     /// If there is no such namespace.
     pub fn pattern(&self, nsid: u32) -> u64 {
-        let (_, id) = self.node.contents().find(|(of, _)| *of == nsid).expect("a namespace");
-        self.contents[&id].store.seed()
+        let (_, contents) = self.node.contents().find(|(id, _)| *id == nsid).expect("a namespace");
+        self.contents[&contents].store.seed()
     }
 
     /// Handles a reset of the link above.

@@ -61,7 +61,7 @@ impl Port {
 
     /// The classes that it takes from the link below.
     pub fn room_up(&self) -> Ready {
-        Ready::of(|class| self.up.len(class) < DEPTH)
+        Ready::from_fn(|class| self.up.len(class) < DEPTH)
     }
 
     /// Resets the link below after a hot reset from above; whether there was one.
@@ -100,7 +100,7 @@ impl Function for Port {
 
     fn ready(&self) -> Ready {
         let passes = |class| self.down.is_empty() && self.link.has(class);
-        Ready::of(|class| self.down.len(class) < self.depth || passes(class))
+        Ready::from_fn(|class| self.down.len(class) < self.depth || passes(class))
     }
 
     fn ports(&self) -> Option<&dyn Ports> {

@@ -126,7 +126,7 @@ impl Direction {
             return Ready::NONE;
         }
         let need = max_payload.div_ceil(16) as u32;
-        let ready = Ready::of(|class| {
+        let ready = Ready::from_fn(|class| {
             let left = self.left[class.index()];
             let data = if class == Class::NonPosted { 1 } else { need };
             left.headers > 0 && left.data >= data

@@ -100,7 +100,7 @@ fn step_by_step(link: &mut Link, lengths: &[usize], end: Instant) -> Vec<Instant
 }
 
 #[test]
-fn what_is_sent_ahead_leaves_as_if_chosen_at_its_time() {
+fn tlps_sent_ahead_leave_at_the_same_times() {
     let buffer = Buffer { headers: [8; 3], data: [128; 3] };
     let new = || Link::new(&LinkConfig { buffer, ..GEN2_X4 });
     let lengths = [256, 4, 100, 256, 256];

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_changed_twice_meanwhile_is_not_compared() {
+    fn blocks_changed_twice_during_read_are_not_compared() {
         let mut contents = Contents::new(3);
         let change = |contents: &mut Contents, content| {
             contents.begin(512, 512);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_certain_is_compared_and_nothing_else() {
+    fn only_certain_blocks_are_compared() {
         let mut contents = Contents::new(3);
         let mut bytes = [0; 1024];
         fill(3, 512, 0, &mut bytes);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn overlapping_writes_leave_what_nobody_knows() {
+    fn overlapping_writes_leave_unknown_contents() {
         let content = |contents: &Contents, offset, length| {
             let known = contents.known(offset, length).into_iter();
             known.map(|known| known.map(|(content, _)| content)).collect::<Vec<_>>()

@@ -121,7 +121,7 @@ impl Software {
     /// missing drive fails its commands, a returned one is initialised again.
     pub fn link_changed(&mut self, now: Instant, drive: usize, up: bool, tracker: &mut Tracker) {
         let Stage::Working(work) = &mut self.stage else { return };
-        self.attaching.retain(|(of, ..)| *of != drive);
+        self.attaching.retain(|(attaching, ..)| *attaching != drive);
         if !up {
             self.missing.entry(drive).or_insert(now);
             self.slots[drive].link_down();
@@ -257,8 +257,8 @@ impl Software {
 
     /// Runs until nothing is left to do now; yields the next wake-up.
     pub fn run(&mut self, now: Instant, tracker: &mut Tracker) -> Option<Instant> {
-        let look = self.poll_intx(now, tracker);
-        earliest([look, self.advance(now, tracker)])
+        let poll = self.poll_intx(now, tracker);
+        earliest([poll, self.advance(now, tracker)])
     }
 
     fn advance(&mut self, now: Instant, tracker: &mut Tracker) -> Option<Instant> {

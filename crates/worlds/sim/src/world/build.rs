@@ -61,7 +61,7 @@ pub(super) fn build(config: &Config) -> Result<World, Error> {
 }
 
 fn check(config: &Config) -> Result<(), Error> {
-    let at = |place: String| move |what| Error::Config(format!("{place}: {what}"));
+    let at = |place: String| move |reason| Error::Config(format!("{place}: {reason}"));
     let lasts = config.runtime.is_none_or(|runtime| runtime > Duration::ZERO);
     let ends = lasts && (config.runtime.is_some() || !config.hosts.is_empty());
     ensure(ends, Error::Config("no host, and no runtime above zero".into()))?;
@@ -264,9 +264,9 @@ impl World {
         self.switch_above.push(above);
         for (number, port) in config.ports.iter().enumerate() {
             let place = ([host, number], index, component);
-            let of = (&port.transport, &port.link);
-            let link = self.add_link(place, (config, keeps), of, moves);
-            let on_host = self.drive_above.iter().filter(|(of, _)| *of == host).count();
+            let tunnel = (&port.transport, &port.link);
+            let link = self.add_link(place, (config, keeps), tunnel, moves);
+            let on_host = self.drive_above.iter().filter(|(owner, _)| *owner == host).count();
             self.device_drives[link] = Some(self.drives.len());
             self.device_below[link] =
                 self.add_drive(host, on_host as u16, queues, &port.drive, Some(link));

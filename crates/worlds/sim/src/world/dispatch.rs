@@ -181,8 +181,8 @@ impl World {
 
     /// Whether the links of all switches of a host are up.
     fn all_up(&self, host: usize) -> bool {
-        let of_host = self.switches.iter().zip(&self.switch_hosts).filter(|(_, of)| **of == host);
-        of_host.into_iter().all(|(switch, _)| switch.up == switch.links().len())
+        let own = self.switches.iter().zip(&self.switch_hosts).filter(|(_, owner)| **owner == host);
+        own.into_iter().all(|(switch, _)| switch.up == switch.links().len())
     }
 
     fn run_switch(&mut self, switch: usize) -> Option<Instant> {

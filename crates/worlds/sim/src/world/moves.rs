@@ -28,7 +28,7 @@ pub(super) fn first_group(moves: &[Move], place: [usize; 2]) -> Option<u16> {
 impl World {
     /// The tunnel link of a port of a host's switch.
     pub(super) fn link_of(&self, [host, port]: [usize; 2]) -> usize {
-        let switch = self.switch_hosts.iter().position(|of| *of == host);
+        let switch = self.switch_hosts.iter().position(|owner| *owner == host);
         self.switches[switch.expect("it was checked")].first + port
     }
 

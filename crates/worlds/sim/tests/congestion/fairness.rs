@@ -27,7 +27,7 @@ fn flows_with_one_target_are_fair_whenever_they_begin() {
 /// What they lack is stated, here and in the documents: those that come to a
 /// standing queue take it for distance.
 #[test]
-fn a_measured_target_favours_those_who_come_late() {
+fn measured_target_favours_later_flows() {
     let (together, ..) = share(2, "swift", Duration::ZERO);
     assert!(together >= 950, "{together}");
     let (apart, rate, _) = share(8, "swift", Duration::from_us(300));

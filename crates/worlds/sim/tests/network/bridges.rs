@@ -92,7 +92,7 @@ fn latency_of_both_modes() {
 }
 
 #[test]
-fn a_busy_output_queues_what_would_be_cut_through() {
+fn busy_output_queues_cut_through_frames() {
     let mut config = bridge(Mode::CutThrough, &[Rate::G1; 3]);
     config.delay = Duration::ZERO;
     let inputs = [(0, 0u32, 1522), (1, 1, 64)].map(|(port, from, length)| {
@@ -107,7 +107,7 @@ proptest! {
     /// Frames that are handed over late, but with the times of their reception and before they
     /// are through the bridge, leave as if they had been handed over at once.
     #[test]
-    fn the_time_of_reception_counts(
+    fn bridge_uses_time_of_reception_not_of_hand_over(
         frames in prop::collection::vec((0usize..3, 1u32..3, 64usize..400, 0u64..3_000), 1..40),
         lags in prop::collection::vec(0..=DELAY.as_ps(), 40),
         cuts_through: bool,

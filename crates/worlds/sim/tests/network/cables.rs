@@ -39,7 +39,7 @@ fn carry(config: Config, count: u64) -> (Vec<(Instant, Transmission)>, Counters)
 }
 
 #[test]
-fn whole_or_header() {
+fn frame_is_delivered_whole_or_after_header() {
     let propagation = Duration::from_ns(500);
     for (delivery, at) in [(Delivery::Whole, 576 + 500), (Delivery::Header, (8 + 14) * 8 + 500)] {
         let config = Config { propagation, delivery, faults: Faults::default() };

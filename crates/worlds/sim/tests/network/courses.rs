@@ -73,7 +73,7 @@ proptest! {
     /// Between two changes the course has every bend: its line is the credit of the port at any
     /// time.
     #[test]
-    fn a_course_is_the_credit_of_the_port(
+    fn credit_course_matches_credit_of_port(
         gated in any::<bool>(),
         frame_only in any::<bool>(),
         rises in any::<bool>(),

@@ -203,7 +203,7 @@ fn sockets_take_turns() {
 
 /// A socket takes data below its low-water mark, then none until it has sent.
 #[test]
-fn low_water() {
+fn socket_takes_data_below_low_water_mark() {
     let mut pair = Pair::new(true);
     pair.hosts[1].listen(PORT, 0);
     let socket = pair.connect();

@@ -122,7 +122,7 @@ proptest! {
     /// No frame is on the line outside its window, frames do not overlap, each queue keeps its
     /// order, nothing is lost without being counted, and every picosecond is booked.
     #[test]
-    fn gates_hold(
+    fn no_frame_leaves_outside_its_window(
         gates in any_gates(),
         rate in prop::sample::select(Rate::ALL.to_vec()),
         offers in prop::collection::vec((0u64..300_000, 0u8..8, 64usize..1522), 1..60),

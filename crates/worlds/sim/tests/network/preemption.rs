@@ -123,7 +123,7 @@ fn every_interruption_costs_24_bytes() {
 /// preemptable frame goes before the rest of one that is interrupted, whatever its priority. Class
 /// 0 interrupts class 6 if only 0 is express.
 #[test]
-fn express_is_no_priority() {
+fn preemption_does_not_nest_whatever_the_priority() {
     let mut port = Port::new(preempting(0));
     let at = Instant::from_ns;
     let offers = [(at(0), 0, 1000), (at(10_000), 6, 500), (at(20_000), 7, 64)];

@@ -77,7 +77,7 @@ impl Shaper for Paced {
 
 /// The class waits for its shaper, then for its gate; others pass meanwhile.
 #[test]
-fn a_shaper_of_ones_own_says_when_its_class_sends() {
+fn custom_shaper_decides_when_its_class_sends() {
     let at = Instant::from_ns;
     let offers = [(at(0), 5, 980), (at(0), 5, 980), (at(0), 5, 980), (at(1), 0, 980)];
     let mut config = with(5, Algorithm::Own(|_, _| Box::<Paced>::default()));
@@ -208,7 +208,7 @@ proptest! {
     /// waits for a window that never comes; a class with credit never starts below zero and never
     /// falls below its lowest credit; no frame leaves before it is eligible.
     #[test]
-    fn any_of_them_together(
+    fn random_shapers_gates_and_preemption_keep_all_laws(
         algorithms in prop::array::uniform8(0u8..4),
         slope in 1_000_000u64..12_000_000,
         gates in prop::option::of(prop::collection::vec((any::<u8>(), 130u64..500), 1..5)),
@@ -283,8 +283,8 @@ fn within_annex_l(slopes: (u64, u64), offers: &[(u64, u8, usize)]) {
         offers.iter().map(|&(ns, pcp, length)| (Instant::from_ns(ns), pcp, length)).collect();
     assert_eq!(starts(&mut port, &offers).len(), offers.len());
     let longest = |classes: &[u8]| {
-        let of = offers.iter().filter(|(_, pcp, _)| classes.contains(pcp));
-        of.map(|(_, _, length)| (length + 20) as u64 * 8).max().unwrap_or(0)
+        let offered = offers.iter().filter(|(_, pcp, _)| classes.contains(pcp));
+        offered.map(|(_, _, length)| (length + 20) as u64 * 8).max().unwrap_or(0)
     };
     let [top, below] = [slopes.0, slopes.1].map(|idle| Slopes::new(idle, 100_000_000).unwrap());
     let higher = [Higher { idle: top.idle, max_frame: longest(&[7]) }];

@@ -115,7 +115,7 @@ fn everything_arrives_exactly_once_under_faults() {
 }
 
 #[test]
-fn nothing_vanishes_without_faults() {
+fn no_frame_is_lost_without_faults() {
     for mode in [bridge::Mode::StoreAndForward, bridge::Mode::CutThrough] {
         let mut world = transfer(&Plan::bridged(Rate::G10, mode), 1 << 20, 1_000);
         world.settle(Instant::from_ns(1_000_000_000));

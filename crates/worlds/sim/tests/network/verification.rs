@@ -134,7 +134,7 @@ fn offers(from: u64, count: u64) -> Vec<(u64, u8, usize)> {
 }
 
 #[test]
-fn both_ask_and_answer() {
+fn both_sides_verify_and_respond() {
     let mut pair = Pair::new([port(true, true), port(true, true)], fine());
     pair.run(vec![]);
     // The question is there at 626 ns; the line is free at (72 + 12) * 8 = 672 ns.
@@ -174,7 +174,7 @@ fn a_partner_without_preemption_never_answers() {
 
 /// Questions or answers that a cut swallows.
 #[test]
-fn what_is_lost_is_asked_again() {
+fn lost_verification_messages_are_sent_again() {
     for lost in 0..=3u64 {
         for side in [0, 1] {
             let mut faults = fine();

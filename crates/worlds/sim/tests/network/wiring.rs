@@ -49,7 +49,7 @@ fn search(network: &NetworkConfig, at: CableEnd, to: usize) -> Option<Vec<CableE
 
 proptest! {
     #[test]
-    fn ways_are_those_that_a_search_finds(network in any_network()) {
+    fn ways_match_exhaustive_search(network in any_network()) {
         let wiring = network.wiring();
         for from in 0..network.stations.len() {
             for to in (0..network.stations.len()).filter(|to| *to != from) {

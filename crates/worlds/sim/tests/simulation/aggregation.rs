@@ -51,7 +51,7 @@ fn watched(config: &Config) -> (Report, Option<Instant>) {
 }
 
 #[test]
-fn no_tlp_waits_that_the_network_could_take() {
+fn no_tlp_waits_while_network_has_room() {
     for policy in [Policy::Adaptive, Policy::PerTlp] {
         let (report, held) = watched(&busy(|switch| switch.aggregation = policy));
         check(&report);
@@ -69,7 +69,8 @@ fn each_policy_makes_the_frames_it_says() {
     let frames = |policy| {
         let report = run(&busy(|switch| switch.aggregation = policy));
         check(&report);
-        let sum = |of: fn(&sim::world::TunnelReport) -> u64| report.tunnels.iter().map(of).sum();
+        let sum =
+            |figure: fn(&sim::world::TunnelReport) -> u64| report.tunnels.iter().map(figure).sum();
         (sum(|way| way.frames), sum(|way| way.tlps), report.hosts[0].span)
     };
     let (frames_alone, tlps_alone, _): (u64, u64, _) = frames(Policy::PerTlp);

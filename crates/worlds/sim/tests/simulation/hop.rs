@@ -25,7 +25,7 @@ fn frames(report: &Report) -> u64 {
 }
 
 #[test]
-fn what_waits_before_the_bottleneck_goes_in_one_frame_and_arrives() {
+fn tlps_waiting_before_bottleneck_are_merged() {
     let [plain, merged] = [0, 1500].map(|merge| twice(&plan(Rw::RandRead, merge)).0);
     let tlps = merged.tunnels[1].tlps;
     assert_eq!(plain.tunnels[1].tlps, tlps, "the same TLPs");

@@ -5,7 +5,7 @@ use node::push::Mode;
 use sim::drive::{Access, Media};
 
 #[test]
-fn a_configuration_read_takes_its_way() {
+fn configuration_read_takes_time_of_its_way() {
     let reads = Workload::ConfigReads { count: 10, gap: Duration::from_us(5) };
     for rate in [Rate::M100, Rate::G1, Rate::G10, Rate::G100] {
         let report = run(&Config::nvme_tsn_tcp(reads.clone(), rate));
@@ -30,7 +30,7 @@ fn a_faster_network_is_never_slower() {
 }
 
 #[test]
-fn a_busy_wire_is_busy_and_no_more() {
+fn busy_wire_is_utilised_up_to_its_rate() {
     let work =
         Fio { runtime: Some(Duration::from_ms(20)), time_based: true, ..fio(Rw::Read, 4096, 32) };
     let report = run(&Config::nvme_tsn_tcp(Workload::Fio(work), Rate::G1));
@@ -68,7 +68,7 @@ fn jobs_end_by_their_size_or_their_time() {
 
 /// L = λW for the commands in flight: a closed loop keeps `iodepth` there.
 #[test]
-fn littles_law() {
+fn commands_in_flight_follow_littles_law() {
     for iodepth in [1, 4, 16] {
         let work = Fio {
             runtime: Some(Duration::from_ms(30)),
@@ -113,7 +113,7 @@ fn a_rate_holds() {
 }
 
 #[test]
-fn the_null_drive_leaves_the_way_alone() {
+fn null_timing_removes_media_latency() {
     let dd = Workload::Dd { write: true, bs: 4096, count: 10 };
     let mut config = Config::nvme_tsn_direct(dd);
     let brief = run(&config).hosts[0].root_port.summary().mean_ns;
@@ -144,7 +144,7 @@ impl Media for Steady {
 }
 
 #[test]
-fn media_of_ones_own_give_the_times() {
+fn custom_media_determine_latency() {
     let dd = Workload::Dd { write: false, bs: 4096, count: 10 };
     let mut config = Config::nvme_tsn_direct(dd);
     let mut mean = |change: fn(&mut DriveConfig)| {
@@ -180,7 +180,7 @@ fn a_drive_has_its_namespaces_apart() {
 
 /// What a world holds is what is on its way, however long it has run.
 #[test]
-fn nothing_piles_up() {
+fn memory_in_use_does_not_grow_with_time() {
     let modes = [Mode::Off, Mode::All];
     for (over_tcp, push) in [true, false].into_iter().flat_map(|tcp| modes.map(|push| (tcp, push)))
     {

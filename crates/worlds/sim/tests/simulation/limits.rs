@@ -16,14 +16,14 @@ fn error(config: &Config) -> Error {
 }
 
 #[test]
-fn events() {
+fn event_limit_ends_the_run() {
     let plan = Config { limits: Limits { events: 1000, ..Limits::default() }, ..small() };
     let got = error(&plan);
     assert!(matches!(got, Error::Limit(LimitReached::Events { limit: 1000, .. })), "{got}");
 }
 
 #[test]
-fn time() {
+fn time_limit_ends_the_run() {
     let limit = Instant::from_ns(200_000);
     let plan = Config { limits: Limits { time: limit, ..Limits::default() }, ..small() };
     let got = error(&plan);
@@ -42,10 +42,10 @@ fn workloads_that_do_not_fit() {
         (Fio { bs: 1 << 20, iodepth: 512, size: 512 << 20, ..base }, "queue"),
     ] {
         let got = error(&Config::nvme_tsn_direct(Workload::Fio(work)));
-        let Error::Boot { host: 0, error: BootError::Workload(what) } = got else {
+        let Error::Boot { host: 0, error: BootError::Workload(reason) } = got else {
             panic!("{got}")
         };
-        assert!(what.contains(word), "{what}");
+        assert!(reason.contains(word), "{reason}");
     }
 }
 

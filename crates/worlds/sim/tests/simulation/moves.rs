@@ -28,7 +28,7 @@ pub fn plan(first: Rw, second: Rw) -> Config {
 }
 
 #[test]
-fn a_drive_goes_to_another_host_with_what_it_holds() {
+fn moved_drive_keeps_its_data() {
     for (first, second) in [(Rw::RandWrite, Rw::Read), (Rw::RandRw, Rw::RandRw)] {
         let config = plan(first, second);
         let (report, happened) = recorded(&config);
@@ -53,7 +53,7 @@ fn a_drive_goes_to_another_host_with_what_it_holds() {
 /// What the first host wrote is gone: before the second host has the drive, or
 /// after that and before it looks.
 #[test]
-fn what_a_volatile_drive_lost_is_not_passed_on() {
+fn data_lost_by_volatile_drive_is_unknown_after_move() {
     for (runtime, moved, off) in [(12, 6, 7), (3, 12, 6)] {
         let mut config = plan(Rw::RandWrite, Rw::Read);
         config.moves[0].at = ms(moved);
@@ -68,7 +68,7 @@ fn what_a_volatile_drive_lost_is_not_passed_on() {
 }
 
 #[test]
-fn a_drive_that_does_not_go_is_not_had() {
+fn host_waits_for_drive_not_yet_moved() {
     let mut config = plan(Rw::Read, Rw::Read);
     config.moves[0].at = ms(100_000);
     let mut world = World::new(&config).unwrap();
@@ -90,10 +90,10 @@ fn moves_that_contradict_the_plan_are_refused() {
         (|config| config.moves.push(config.moves[0]), "a port has one move"),
         (|config| config.moves[0].from = [4, 0], "a port of a host's switch"),
     ];
-    for (change, what) in changes {
+    for (change, expected) in changes {
         let mut config = plan(Rw::Read, Rw::Read);
         change(&mut config);
         let error = World::new(&config).map(|_| ()).unwrap_err().to_string();
-        assert!(error.contains("move 0") && error.contains(what), "{error}");
+        assert!(error.contains("move 0") && error.contains(expected), "{error}");
     }
 }

@@ -105,7 +105,7 @@ fn a_node_that_was_away_is_found_again() {
 }
 
 #[test]
-fn again_and_again() {
+fn repeated_outages_are_survived() {
     let outages = [20, 320].map(|at| outage(at, Some(at + 20)));
     let (report, happened) = checked(&with(lasting(580), outages.to_vec()));
     assert_eq!(report.hosts[0].failures, 2 * 8);
@@ -138,7 +138,7 @@ fn a_node_that_never_comes_back_is_named() {
 }
 
 #[test]
-fn a_node_may_come_late() {
+fn host_waits_for_node_that_starts_late() {
     let (report, happened) = checked(&with(lasting(50), vec![outage(0, Some(30))]));
     assert_eq!(report.hosts[0].failures, 0);
     assert!(turns(&happened, true)[0] >= 30 && after(&happened, 30) > 40);
@@ -146,7 +146,7 @@ fn a_node_may_come_late() {
 
 /// Two nodes with a drive each: one goes, the other's commands never notice.
 #[test]
-fn other_nodes_go_on() {
+fn outage_of_one_node_leaves_others_unaffected() {
     let network = bridged(vec![station(Rate::G1); 3], 1, bridge::Mode::StoreAndForward, None);
     let ports = [1, 2].map(|at| (tcp([0, at]), drive(at, Timing::OPTANE)));
     let work = Fio { numjobs: 2, ..paced(350, 2) };
@@ -155,8 +155,9 @@ fn other_nodes_go_on() {
     let (report, happened) = checked(&Config { outages, ..config(hosts, network) });
     assert_eq!(report.hosts[0].failures, 2, "those of one job");
     let during = |drive: u16| {
-        let of = |r: &&CommandRecord| r.drive == drive && r.until > ms(21) && r.until < ms(250);
-        happened.commands.iter().filter(of).count()
+        let in_outage =
+            |r: &&CommandRecord| r.drive == drive && r.until > ms(21) && r.until < ms(250);
+        happened.commands.iter().filter(in_outage).count()
     };
     assert!(during(0) == 0 && during(1) > 500, "{} {}", during(0), during(1));
     let worst = happened.commands.iter().filter(|r| r.drive == 1).map(|r| r.until - r.since).max();
@@ -165,7 +166,7 @@ fn other_nodes_go_on() {
 }
 
 #[test]
-fn a_replay_goes_on_and_counts_what_failed() {
+fn replay_continues_after_outage_and_counts_failures() {
     let operation = |n: u64| Operation {
         at: Duration::from_us(n * 500),
         drive: 0,
@@ -193,7 +194,7 @@ fn a_replay_goes_on_and_counts_what_failed() {
 
 /// Reads of nobody's configuration space bring all ones, at once or after the completion timeout.
 #[test]
-fn configuration_reads_say_that_nobody_is_there() {
+fn config_reads_of_absent_node_return_all_ones() {
     let reads = Workload::ConfigReads { count: 40, gap: Duration::from_ms(10) };
     let config = with(reads, vec![outage(50, Some(90))]);
     let report = run(&config);
@@ -204,14 +205,14 @@ fn configuration_reads_say_that_nobody_is_there() {
 }
 
 #[test]
-fn outages_are_of_device_nodes() {
+fn outage_of_other_than_device_node_is_refused() {
     for (outage, word) in [
         (Outage { station: 0, ..outage(1, None) }, "device node"),
         (Outage { station: 7, ..outage(1, None) }, "device node"),
         (outage(5, Some(5)), "ends after"),
     ] {
         let error = World::new(&with(lasting(1), vec![outage])).err().expect(word);
-        assert!(matches!(&error, Error::Config(what) if what.contains(word)), "{error}");
+        assert!(matches!(&error, Error::Config(reason) if reason.contains(word)), "{error}");
     }
 }
 
@@ -220,7 +221,7 @@ proptest! {
 
     /// Whenever it goes and comes, and whatever the host does.
     #[test]
-    fn any_outage(
+    fn random_outage_keeps_all_laws(
         from_us in 2_000..40_000u64,
         us in 1..40_000u64,
         depth in 1..16usize,

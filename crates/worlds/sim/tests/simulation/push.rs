@@ -99,7 +99,7 @@ fn a_command_takes_one_round_trip() {
 }
 
 #[test]
-fn with_push_off_nothing_is_other_than_before() {
+fn run_with_push_off_equals_run_without_push() {
     let mut config = Config::nvme_tsn_tcp(dd(true), Rate::G1);
     let (report, seen) = watched_root(&with(config.clone(), Mode::Off));
     assert_eq!((report.hosts[0].pushed, seen.messages), (Pushed::default(), 0));
@@ -113,7 +113,7 @@ fn with_push_off_nothing_is_other_than_before() {
 /// Reading memory takes its time, and messages take theirs on the link: a doorbell behind them
 /// counts from when it would have left alone.
 #[test]
-fn what_is_pushed_takes_time() {
+fn push_takes_memory_and_link_time() {
     let config = |memory_read| {
         let mut config = with(Config::nvme_tsn_tcp(dd(true), Rate::G10), Mode::All);
         config.hosts[0].root.memory_read = memory_read;

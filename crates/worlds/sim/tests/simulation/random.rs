@@ -93,7 +93,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_plan_holds(plan in plan()) {
+    fn random_plans_keep_all_laws(plan in plan()) {
         prop_assert!(twice(&plan).0.hosts[0].latency.count() > 0);
     }
 }

@@ -24,7 +24,7 @@ fn reads_and_writes_pass() {
 }
 
 #[test]
-fn a_configuration_read_takes_its_way() {
+fn configuration_read_takes_time_of_its_way() {
     let reads = Workload::ConfigReads { count: 10, gap: Duration::from_us(5) };
     let mut plan = plan(Rw::Read, Rate::G1, "none");
     plan.hosts[0].workload = reads;
@@ -40,7 +40,7 @@ fn a_configuration_read_takes_its_way() {
 
 /// Loss, corruption and a cut shorter than the loss limit are mended.
 #[test]
-fn what_the_network_loses_is_sent_again() {
+fn lost_raw_frames_are_sent_again() {
     for congestion in ["none", "swift=60us", "rate=2G"] {
         let mut plan = plan(Rw::RandRw, Rate::G10, congestion);
         let faults = Faults {

@@ -73,7 +73,7 @@ fn a_full_queue_is_waited_for() {
 }
 
 #[test]
-fn asap_takes_no_notice_of_pauses() {
+fn asap_replay_ignores_recorded_pauses() {
     let all = mixture();
     let span = |timing| {
         let (report, _) = twice(&Config::nvme_tsn_tcp(replay(&all, timing, &[4, 4]), Rate::G1));
@@ -86,7 +86,7 @@ fn asap_takes_no_notice_of_pauses() {
 
 /// Zeroes, data and zeroes again while a read is under way: what it brings is nobody's fault.
 #[test]
-fn what_changes_twice_while_it_is_read_is_not_compared() {
+fn replayed_read_of_block_changed_twice_is_not_compared() {
     let all = [
         operation(0, 0, Op::WriteZeroes, 4096, 6656),
         operation(82, 2, Op::Write, 10_752, 512),
@@ -115,7 +115,7 @@ fn buffers_are_waited_for() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn invalid_replay_operations_are_refused() {
     let whole = operation(0, 0, Op::Read, 0, 4096);
     for (operations, word) in [
         (vec![Operation { offset: 1 << 40, ..whole }], "end"),
@@ -128,8 +128,10 @@ fn what_does_not_fit_is_refused() {
     ] {
         let config = Config::nvme_tsn_direct(replay(&operations, IssueTiming::Recorded, &[4]));
         let error = World::new(&config).and_then(|mut world| world.run()).expect_err(word);
-        let Error::Boot { error: BootError::Workload(what), .. } = error else { panic!("{error}") };
-        assert!(what.contains(word), "{what}");
+        let Error::Boot { error: BootError::Workload(reason), .. } = error else {
+            panic!("{error}")
+        };
+        assert!(reason.contains(word), "{reason}");
     }
 }
 
@@ -151,7 +153,7 @@ proptest! {
 
     /// However commands overlap: all of them end, and no block is wrong.
     #[test]
-    fn any_mixture(
+    fn random_replays_end_without_mismatch(
         mut all in prop::collection::vec(any_operation(), 1..60),
         asap: bool,
         depth in 1..9u16,

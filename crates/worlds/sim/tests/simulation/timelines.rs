@@ -150,7 +150,7 @@ fn followed(config: &sim::Config) -> (Report, BTreeMap<usize, Seen>) {
 /// Every frame is seen to start once and to go in pieces that are all of it; queues are integrated
 /// to the picosecond as the port itself does; credit has the slopes of its class.
 #[test]
-fn what_is_seen_of_a_port_is_what_it_did() {
+fn timeline_of_port_matches_its_counters() {
     let (report, seen) = followed(&shaped());
     let wire = 2;
     for (wire, seen) in &seen {

@@ -223,7 +223,7 @@ fn a_short_queue_of_a_bridge_loses_no_message() {
 
 /// The same plan gives the same run.
 #[test]
-fn runs_repeat() {
+fn same_plan_gives_same_run() {
     let run = || chain(2).0.run(seconds(5), Vec::new());
     let [a, b] = [run(), run()];
     assert_eq!(a.digest, b.digest);
@@ -299,7 +299,7 @@ fn a_closed_gate_hurts_software_stamps_alone() {
 /// A frame with a wrong FCS tells nothing: over cables that corrupt every frame nobody hears of
 /// another grandmaster, at a station or a bridge that cuts through.
 #[test]
-fn corrupt_messages_tell_nothing() {
+fn corrupt_messages_are_ignored() {
     let run = |corruption: Probability| {
         let mut net = Net::new();
         let master = net.station(clock(50, &[100]));
@@ -316,9 +316,9 @@ fn corrupt_messages_tell_nothing() {
         time.clocks.iter().map(|clock| clock.grandmaster).collect::<Vec<_>>()
     };
     // By station, then by bridge.
-    let of = |place| Some(TimeConfig::identity(place));
-    assert_eq!(run(Probability::NEVER), [of(0), of(0), of(0)]);
-    assert_eq!(run(Probability::ALWAYS), [of(0), of(1), of(2)]);
+    let grandmaster = |place| Some(TimeConfig::identity(place));
+    assert_eq!(run(Probability::NEVER), [grandmaster(0), grandmaster(0), grandmaster(0)]);
+    assert_eq!(run(Probability::ALWAYS), [grandmaster(0), grandmaster(1), grandmaster(2)]);
 }
 
 /// A bridge that is the grandmaster loses its power for 20 s: a station takes over, offsets are

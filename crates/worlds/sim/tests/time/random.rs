@@ -33,7 +33,7 @@ proptest! {
     /// Bridges hang below each other at random, each with a station; the grandmaster has no drift,
     /// so that its time is true time. Streams of class 0 go from each station to the next.
     #[test]
-    fn trees(shape in prop::collection::vec((any::<u8>(), -100i64..100), 1..4), seed in 0u64..100) {
+    fn clocks_of_random_trees_synchronise(shape in prop::collection::vec((any::<u8>(), -100i64..100), 1..4), seed in 0u64..100) {
         let mut net = Net::new();
         let mut bridges = Vec::new();
         let mut wires = Vec::new();

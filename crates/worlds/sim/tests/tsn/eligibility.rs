@@ -75,7 +75,7 @@ fn a_stream_above_its_rate_is_shaped_alike_whatever_the_ring() {
     let (_, unbounded) = observed(&talker(4_096, 2));
     let first = arrivals(&unbounded);
     let id = StreamId { station: 0, number: 0 }.first_frame() + 1;
-    let second = first.iter().find(|(of, _)| *of == id).expect("it arrived");
+    let second = first.iter().find(|(frame, _)| *frame == id).expect("it arrived");
     let eligible = Instant::from_ns(512_000);
     assert!(second.1 >= eligible + Duration::from_ns(SLOT_NS - 960 + 50));
     for ring in [1, 2, 4, 9] {

@@ -23,12 +23,12 @@ pub fn counted(report: &Report, seen: &Seen) -> Result<(), TestCaseError> {
         prop_assert!(ids.insert(frame.id), "frame {} arrived twice", frame.id);
         *arrived.entry(StreamId::of_frame(frame.id).expect("of a stream")).or_default() += 1;
     }
-    for of in &report.streams {
-        prop_assert!(of.arrived + of.lost <= of.sent, "{of:?}");
-        prop_assert_eq!(arrived.get(&of.stream).copied().unwrap_or(0), of.arrived);
+    for stream in &report.streams {
+        prop_assert!(stream.arrived + stream.lost <= stream.sent, "{stream:?}");
+        prop_assert_eq!(arrived.get(&stream.stream).copied().unwrap_or(0), stream.arrived);
     }
     // Nothing but full queues and windows that are too short loses frames here.
-    let lost: u64 = report.streams.iter().map(|of| of.lost).sum();
+    let lost: u64 = report.streams.iter().map(|stream| stream.lost).sum();
     let dropped: u64 = report.queues.iter().map(|queue| queue.dropped).sum();
     prop_assert_eq!(lost, dropped);
     Ok(())

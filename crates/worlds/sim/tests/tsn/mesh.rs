@@ -129,9 +129,9 @@ proptest! {
         prop_assert!(!(refused && all), "nothing is left to circle");
         if !refused {
             let (report, _) = observed(&config);
-            let of = report.stream(id).expect("it is there");
-            prop_assert_eq!(of.duplicates, 0);
-            prop_assert_eq!(of.arrived + of.lost, of.sent);
+            let stream = report.stream(id).expect("it is there");
+            prop_assert_eq!(stream.duplicates, 0);
+            prop_assert_eq!(stream.arrived + stream.lost, stream.sent);
             let again = observed(&config).0;
             prop_assert_eq!(again.digest, report.digest, "the same twice");
         }
@@ -154,7 +154,7 @@ proptest! {
             network.cables[at].faults = Default::default();
         }
         let (report, _) = observed(&config);
-        let of = report.stream(id).expect("it is there");
-        prop_assert_eq!((of.arrived, of.lost), (of.sent, 0));
+        let stream = report.stream(id).expect("it is there");
+        prop_assert_eq!((stream.arrived, stream.lost), (stream.sent, 0));
     }
 }

@@ -71,7 +71,7 @@ fn a_meter_cuts_a_babbling_talker_to_its_rate() {
 
 /// The first frame beyond the burst blocks the stream for good.
 #[test]
-fn a_latch_cuts_it_off() {
+fn meter_with_mark_all_red_blocks_stream_for_good() {
     let meter =
         MeterConfig { cir: 20_000_000, cbs: 3_008, mark_all_red: true, ..MeterConfig::default() };
     let (_, [good, bad], counters) =

@@ -260,7 +260,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn every_network_of_streams_holds(run in any_world()) {
+    fn random_stream_networks_keep_all_laws(run in any_world()) {
         let (report, seen) = observed(&run.config);
         laws::counted(&report, &seen)?;
         laws::in_order(&run, &seen)?;

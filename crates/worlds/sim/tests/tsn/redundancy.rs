@@ -64,8 +64,8 @@ fn at(report: &Report, place: Place) -> Handled {
 }
 
 fn counts(report: &Report, id: StreamId) -> [u64; 4] {
-    let of = report.stream(id).expect("it is there");
-    [of.sent, of.arrived, of.lost, of.duplicates]
+    let stream = report.stream(id).expect("it is there");
+    [stream.sent, stream.arrived, stream.lost, stream.duplicates]
 }
 
 /// INET's showcase framereplication: a bridge is down from 20 to 80 ms of 100, and nothing is lost.
@@ -121,7 +121,7 @@ fn without_elimination_every_frame_arrives_twice() {
 /// Bridge 0 numbers instead of the station. Its restart begins at 0 again, which the eliminating
 /// bridge takes for old numbers until its timer has expired.
 #[test]
-fn a_restart_of_who_numbers_costs_the_reset_time() {
+fn restart_of_sequence_generator_costs_the_reset_time() {
     let (mut tree, id, _) = diamond();
     tree.network().bridge_outages =
         vec![BridgeOutage { bridge: 0, from: ms(40), until: Some(ms(41)) }];
@@ -167,8 +167,8 @@ fn a_lost_copy_on_the_faster_path_reorders() {
     let recovery = at(&report, Place::Bridge(3)).counters.recovery.expect("it eliminates");
     // Frame 31 is one too far, and frame 30 comes late.
     assert_eq!(recovery.out_of_order, 2);
-    let of = report.stream(id).expect("it is there");
-    assert_eq!((of.lost, of.overtaken), (0, 1));
+    let counts = report.stream(id).expect("it is there");
+    assert_eq!((counts.lost, counts.overtaken), (0, 1));
     // With the default history of 2 frame 31 is rogue, and all others of the faster path after it:
     // from there on the stream lives on the slower path alone.
     let report = run(&mut tree, vec![stream(both(), vec![(Place::Bridge(3), vector(2))])]);

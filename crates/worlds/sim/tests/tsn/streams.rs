@@ -16,14 +16,14 @@ fn line(start: Instant) -> (Tree, StreamId) {
 }
 
 #[test]
-fn it_runs_for_its_time_and_counts_what_is_on_the_way() {
+fn run_ends_after_runtime_and_counts_frames_under_way() {
     let (mut tree, stream) = line(Instant::ZERO);
     // Frames at 0, 1 and 2 ms, none at the end.
     let runtime = Duration::from_ms(3);
     let (report, seen) = observed(&config(&mut tree, runtime));
     assert_eq!(report.time, Instant::ZERO + runtime);
-    let of = report.stream(stream).expect("it is there");
-    assert_eq!((of.sent, of.arrived, of.lost), (3, 3, 0));
+    let counts = report.stream(stream).expect("it is there");
+    assert_eq!((counts.sent, counts.arrived, counts.lost), (3, 3, 0));
     assert_eq!(seen.sent.len(), 6);
     assert_eq!(seen.arrived.len(), 3);
     // Two lines of 8 + 64 bytes and the tag's 4, two cables, the bridge.
@@ -34,8 +34,8 @@ fn it_runs_for_its_time_and_counts_what_is_on_the_way() {
     assert_eq!(report.links[0].utilisation_ppm, 6_080);
     // 1 ns after the last frame left.
     let (cut, _) = observed(&config(&mut tree, Duration::from_ns(2_000_001)));
-    let of = cut.stream(stream).expect("it is there");
-    assert_eq!((of.sent, of.arrived, of.lost), (3, 2, 0));
+    let counts = cut.stream(stream).expect("it is there");
+    assert_eq!((counts.sent, counts.arrived, counts.lost), (3, 2, 0));
 }
 
 /// A thousand frames of a stream wait in its station; the port counts the others.
@@ -44,9 +44,9 @@ fn frames_without_room_in_their_station_are_counted_at_its_port() {
     let (mut tree, stream) = line(Instant::ZERO);
     tree.network().stations[0].traffic[0].burst = 1_500;
     let (report, _) = observed(&config(&mut tree, Duration::from_us(900)));
-    let of = report.stream(stream).expect("it is there");
-    assert_eq!((of.sent, of.lost), (1_500, 500));
-    assert_eq!((report.queues[0].dropped, report.queues[0].offered), (500, of.sent));
+    let counts = report.stream(stream).expect("it is there");
+    assert_eq!((counts.sent, counts.lost), (1_500, 500));
+    assert_eq!((report.queues[0].dropped, report.queues[0].offered), (500, counts.sent));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_host_comes_works_and_says_goodbye() {
+fn host_connects_exchanges_tlps_and_leaves_with_goodbye() {
     let mut shell = Shell::new(|node| node);
     let host = shell.host(0);
     assert_eq!(shell.events(), [Event::HostUp(host)]);
@@ -24,7 +24,7 @@ fn a_host_comes_works_and_says_goodbye() {
 }
 
 #[test]
-fn what_came_before_the_end_is_delivered_before_the_reset() {
+fn tlps_received_before_disconnect_are_delivered_before_reset() {
     let mut shell = Shell::new(|node| node);
     let host = shell.host(0);
     shell.peer(host).tunnel.push(write(7, 64));
@@ -38,7 +38,7 @@ fn what_came_before_the_end_is_delivered_before_the_reset() {
 }
 
 #[test]
-fn a_silent_host_is_lost_when_the_node_says_so() {
+fn silent_host_is_lost_after_loss_timeout() {
     let mut shell = Shell::new(|node| node);
     let host = shell.host(0);
     shell.peer(host).alive = false;
@@ -53,7 +53,7 @@ fn a_silent_host_is_lost_when_the_node_says_so() {
 
 /// The processor was elsewhere; what came in the meantime counts.
 #[test]
-fn a_node_that_was_not_scheduled_loses_nobody_whose_bytes_are_there() {
+fn late_node_keeps_hosts_whose_bytes_have_arrived() {
     let mut shell = Shell::new(|node| node);
     let host = shell.host(0);
     let late = shell.connect(Settings::new(Role::Probe, 3), true);
@@ -83,7 +83,7 @@ fn a_node_that_was_not_scheduled_loses_nobody_whose_bytes_are_there() {
 }
 
 #[test]
-fn a_second_host_is_told_why_it_has_no_device() {
+fn second_host_is_rejected_with_reason() {
     let mut shell = Shell::new(|node| node.in_group(Some(1)));
     let early = shell.host(2);
     shell.rejected(early, Reject::Group(Some((1, 2))));
@@ -125,7 +125,7 @@ fn a_host_started_again_waits_for_the_loss_of_its_last_link() {
 }
 
 #[test]
-fn nobody_succeeds_a_host_that_lives() {
+fn second_host_is_rejected_while_first_host_is_alive() {
     let mut shell = Shell::new(|node| node);
     let host = shell.connect(Settings::new(Role::Host, 2), false);
     shell.settle();
@@ -167,7 +167,7 @@ fn a_node_that_ends_sends_all_and_says_goodbye() {
 }
 
 #[test]
-fn who_has_no_room_is_left_without_a_goodbye() {
+fn shutdown_closes_host_without_room_and_sends_no_goodbye() {
     let mut shell = Shell::new(|node| node);
     let host = shell.host(0);
     shell.peer(host).room = 0;

@@ -58,7 +58,7 @@ fn a_move_disconnects_a_host_of_another_group() {
 }
 
 #[test]
-fn who_belongs_to_nobody_is_not_moved() {
+fn move_is_refused_by_node_without_group() {
     for (status, mut shell) in [
         (MoveStatus::Fixed, Shell::new(|node| node)),
         (MoveStatus::Switch, Shell::new(DeviceNode::for_switch)),
@@ -72,7 +72,7 @@ fn who_belongs_to_nobody_is_not_moved() {
 }
 
 #[test]
-fn who_asks_for_a_move_and_goes_has_none() {
+fn move_request_is_dropped_when_prober_disconnects() {
     let mut shell = Shell::new(|node| node.in_group(Some(1)));
     let (host, by) = (shell.host(1), shell.probe());
     shell.peer(by).tunnel.move_to(2);
@@ -83,7 +83,7 @@ fn who_asks_for_a_move_and_goes_has_none() {
 }
 
 #[test]
-fn a_stranger_is_named_also_one_that_went() {
+fn unknown_protocol_is_reported_even_after_disconnect() {
     let mut shell = Shell::new(|node| node);
     let stays = shell.stranger(b"GET / HTTP/1.1\r\n\r\n");
     let goes = shell.stranger(b"hello\r\n");
@@ -100,7 +100,7 @@ fn a_stranger_is_named_also_one_that_went() {
 }
 
 #[test]
-fn who_says_nothing_for_two_seconds_goes() {
+fn connection_without_hello_is_closed_after_two_seconds() {
     let mut shell = Shell::new(|node| node);
     let without_hello = shell.stranger(b"");
     // The head of a greeting is none.
@@ -114,7 +114,7 @@ fn who_says_nothing_for_two_seconds_goes() {
 }
 
 #[test]
-fn the_oldest_of_seventeen_goes() {
+fn seventeenth_pending_connection_closes_the_oldest() {
     let mut shell = Shell::new(|node| node);
     let host = shell.host(0);
     let first = shell.probe();

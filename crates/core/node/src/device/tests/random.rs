@@ -92,7 +92,7 @@ impl Shell {
 
 proptest! {
     #[test]
-    fn nothing_makes_it_break_its_contract(
+    fn device_node_keeps_its_contract_for_random_steps(
         steps in prop::collection::vec((step(), prop::bool::weighted(0.7)), 1..60),
         leaves: bool,
     ) {

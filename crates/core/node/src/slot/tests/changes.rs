@@ -154,7 +154,7 @@ fn a_device_that_is_replaced_while_it_is_prepared_leaves_the_slot_empty() {
 }
 
 #[test]
-fn what_began_before_a_loss_does_not_count() {
+fn work_begun_before_link_loss_is_discarded() {
     for reset in [false, true] {
         let mut world = World::new();
         if reset {

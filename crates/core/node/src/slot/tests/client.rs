@@ -9,7 +9,7 @@ fn write(world: &mut World, address: u64, length: usize) {
 }
 
 #[test]
-fn reads_run_beside_other_accesses_and_what_runs_alone_beside_none() {
+fn reads_overlap_other_accesses_and_config_write_runs_alone() {
     let mut world = World::new();
     world.slot.bar_read(Instant::ZERO, 1, 0, (0x100, 8));
     world.slot.bar_write(0, 0x1000, &[0; 4]);
@@ -33,7 +33,7 @@ fn reads_run_beside_other_accesses_and_what_runs_alone_beside_none() {
 }
 
 #[test]
-fn what_the_client_does_not_take_stays_in_order() {
+fn accesses_that_a_full_client_defers_keep_their_order() {
     let mut world = World::new();
     world.client.full = true;
     write(&mut world, 0x1000, 4);

@@ -75,7 +75,7 @@ fn bus_mastering_is_restored_last() {
 
 #[test]
 fn the_device_is_identified_before_a_reset() {
-    let look = |answers: &dyn Fn(u16) -> u32| {
+    let identify = |answers: &dyn Fn(u16) -> u32| {
         let before = node().identity().unwrap();
         let software =
             async move |bus: Bus| identify_and_reset(&bus, before, &node(), &settings()).await;
@@ -86,7 +86,7 @@ fn the_device_is_identified_before_a_reset() {
     for (incarnation, expected) in
         [(INCARNATION, Comparison::Same), (8, Comparison::NewContents(ContentsChange::Incarnation))]
     {
-        let (returned, written) = look(&config(SERIAL, incarnation));
+        let (returned, written) = identify(&config(SERIAL, incarnation));
         assert_eq!(returned, Some(expected));
         let begin = written.iter().position(|write| *write == flr).expect("a reset");
         let written = &written[begin..];
@@ -96,17 +96,18 @@ fn the_device_is_identified_before_a_reset() {
         assert!(command.clone().all(|(_, value)| value & 4 == 0), "no bus mastering");
         assert_eq!(command.count(), 1);
     }
-    let (returned, written) = look(&config(SERIAL + 1, INCARNATION));
+    let (returned, written) = identify(&config(SERIAL + 1, INCARNATION));
     assert!(matches!(returned, Some(Comparison::Another(_))) && written.is_empty());
     let strange = [(0x10, 0xffff_8004), (0x4a, 3), (0x50, 0x3800)];
     for (at, value) in strange {
         let same = config(SERIAL, INCARNATION);
-        let (returned, written) = look(&|offset| if offset == at { value } else { same(offset) });
+        let (returned, written) =
+            identify(&|offset| if offset == at { value } else { same(offset) });
         let another = Comparison::Another("other BARs or interrupts".to_owned());
         assert_eq!(returned, Some(another), "{at:#x}");
         assert!(!written.iter().any(|write| *write == flr || write.0 == 0x11c), "{written:?}");
         assert!(!written.contains(&(0x10, 0x8000)), "the BAR of the one before");
     }
-    let (returned, written) = look(&|_| u32::MAX);
+    let (returned, written) = identify(&|_| u32::MAX);
     assert!(returned.is_none() && written.is_empty(), "nobody");
 }

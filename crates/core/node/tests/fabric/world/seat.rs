@@ -140,9 +140,10 @@ impl Seat {
     /// What a read that was begun has found, and its block.
     pub fn finds(&mut self) -> Option<(usize, u64)> {
         let replies = &self.replies;
-        let done = |(token, _): &(Token, usize)| replies.iter().any(|(of, _)| of == token);
+        let done =
+            |(token, _): &(Token, usize)| replies.iter().any(|(answered, _)| answered == token);
         let (token, block) = self.open.swap_remove(self.open.iter().position(done)?);
-        let at = self.replies.iter().position(|(of, _)| *of == token)?;
+        let at = self.replies.iter().position(|(answered, _)| *answered == token)?;
         let data = self.replies.swap_remove(at).1;
         Some((block, u64::from_le_bytes(data.try_into().ok()?)))
     }
@@ -191,7 +192,7 @@ impl Fabric {
         loop {
             self.settle();
             let Seat { open, replies, .. } = &self.seats[seat];
-            if open.iter().all(|(token, _)| replies.iter().any(|(of, _)| of == token)) {
+            if open.iter().all(|(token, _)| replies.iter().any(|(answered, _)| answered == token)) {
                 return;
             }
             assert!(self.step(limit), "no answer");
@@ -204,7 +205,7 @@ impl Fabric {
         loop {
             self.settle();
             let replies = &mut self.seats[seat].replies;
-            if let Some(at) = replies.iter().position(|(of, _)| *of == token) {
+            if let Some(at) = replies.iter().position(|(answered, _)| *answered == token) {
                 let data = replies.swap_remove(at).1;
                 return <[u8; 8]>::try_from(&data[..]).ok().map(u64::from_le_bytes);
             }

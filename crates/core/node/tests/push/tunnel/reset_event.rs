@@ -44,7 +44,7 @@ fn an_outstanding_event_request_is_completed_where_the_driver_looks_next() {
 }
 
 #[test]
-fn in_doubt_nothing_is_completed() {
+fn event_request_is_not_completed_when_state_is_in_doubt() {
     type Doubt = fn(&mut Rig);
     let doubts: [(&str, Doubt); 8] = [
         ("the driver disabled the controller", |rig| rig.write(0x14, 4, 0)),
@@ -66,12 +66,12 @@ fn in_doubt_nothing_is_completed() {
             }
         }),
     ];
-    for (what, doubt) in doubts {
+    for (case, doubt) in doubts {
         let mut rig = Rig::new(Mode::Off, 1 << 20);
         rig.command(0, 0, EVENT, 0, [0; 3]);
         assert!(event(&rig).is_some());
         doubt(&mut rig);
-        assert_eq!(event(&rig), None, "{what}");
+        assert_eq!(event(&rig), None, "{case}");
     }
 }
 

@@ -53,7 +53,7 @@ fn a_host_of_version_1_is_rejected_in_the_form_that_it_reads() {
 }
 
 #[test]
-fn a_device_of_version_1_is_told_from_others() {
+fn device_of_version_1_is_reported_with_its_version() {
     for role in [Role::Host, Role::Probe] {
         // What it answers, and what it would say if it greeted first.
         for answer in [REJECT_1, HELLO_1] {
@@ -69,7 +69,7 @@ fn a_device_of_version_1_is_told_from_others() {
 }
 
 #[test]
-fn of_a_later_version_only_the_number_is_read() {
+fn greeting_of_later_version_is_read_only_to_version_number() {
     let later = "000c 01 00 00000000 00000000 4641524c414e4500 0009 ffff";
     let (cause, sent) = hears(Role::Device, &hex(later), 1);
     assert_eq!(sent, hex(REJECT_2));
@@ -86,7 +86,7 @@ fn of_a_later_version_only_the_number_is_read() {
 }
 
 #[test]
-fn entries_of_later_times_are_ignored_or_named() {
+fn unknown_optional_entries_are_ignored_and_required_ones_rejected() {
     let ignored = hello_2("0037", "01") + "0007 0003 aabbcc";
     assert_eq!(hears(Role::Device, &hex(&ignored), 3).0, None);
     let required = hello_2("0034", "01") + "8009 0000";
@@ -128,7 +128,7 @@ fn malformed_entries_close_without_an_answer() {
 }
 
 #[test]
-fn strangers_are_quoted() {
+fn unknown_protocol_error_quotes_received_bytes() {
     let says = |role, bytes: &[u8], quoted: &str| {
         for cut in [1, 5, 100] {
             let (cause, sent) = hears(role, bytes, cut);

@@ -116,7 +116,7 @@ fn greeting_brings_both_ends_up() {
 }
 
 #[test]
-fn what_queued_up_shares_one_frame() {
+fn queued_tlps_share_one_frame() {
     let mut link = Link::up();
     (0..10).for_each(|i| link.ends[0].push(write(i, 64)));
     link.settle(1000);
@@ -194,7 +194,7 @@ fn silence_ends_the_link_and_keepalives_prevent_it() {
 }
 
 #[test]
-fn only_the_host_resets() {
+fn reset_from_device_side_is_a_violation() {
     let mut link = Link::up();
     link.ends[1].reset();
     link.settle(1000);
@@ -348,7 +348,7 @@ fn counters_go_on_over_connections() {
 }
 
 #[test]
-fn a_host_says_its_group() {
+fn host_group_is_in_greeting() {
     let link = Link::joined(|settings| settings.group = 9);
     assert!(matches!(link.outputs[1][..], [Output::Up(Hello { group: 9, .. })]));
     assert!(matches!(link.outputs[0][..], [Output::Up(Hello { group: 0, .. })]));

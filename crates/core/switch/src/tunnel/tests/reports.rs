@@ -40,7 +40,7 @@ fn tlps(payload: &[u8]) -> Bytes {
 }
 
 #[test]
-fn a_report_says_what_went_where() {
+fn reports_list_frames_with_offsets_and_marks() {
     let mut link = reported();
     link.settle(1000);
     let hello = &frames(&mut link.ends[0])[0];
@@ -62,7 +62,7 @@ fn a_report_says_what_went_where() {
 }
 
 #[test]
-fn nobody_is_told_who_did_not_ask() {
+fn no_reports_without_request() {
     let mut link = Link::up();
     link.ends[0].push(marked(1, 64));
     link.settle(1000);
@@ -86,7 +86,7 @@ fn marks_cross_when_the_owner_carries_them() {
 
 /// Whatever forgets a TLP says so.
 #[test]
-fn tlps_that_are_forgotten_are_told() {
+fn dropped_tlps_are_reported() {
     let mut link = reported();
     link.settle(1000);
     // What waits at the host, and what waits at the device, when the link goes.
@@ -119,7 +119,7 @@ fn tlps_that_are_forgotten_are_told() {
 
 /// A far side that sends nonsense: what made sense of it is reported, no more.
 #[test]
-fn a_frame_that_breaks_the_rules_is_told_up_to_there() {
+fn invalid_frame_is_reported_up_to_the_invalid_tlp() {
     let mut link = reported();
     link.settle(1000);
     frames(&mut link.ends[1]);
@@ -143,7 +143,7 @@ proptest! {
 
     /// Both ends tell the same, however the network cuts the stream, and frames lie end to end.
     #[test]
-    fn both_ends_tell_the_same(
+    fn both_ends_report_the_same_frames(
         lengths in prop::collection::vec(1usize..=64, 1..60), cut in 1usize..3000,
     ) {
         let mut link = reported();
@@ -158,10 +158,10 @@ proptest! {
         link.settle(cut);
         (0..2).for_each(|end| seen[end] = frames(&mut link.ends[end]));
         for from in 0..2 {
-            let of = |end: usize, sent| seen[end].iter().filter(move |frame| frame.sent == sent);
-            let sent: Vec<_> = of(from, true).cloned().collect();
+            let frames = |end: usize, sent| seen[end].iter().filter(move |frame| frame.sent == sent);
+            let sent: Vec<_> = frames(from, true).cloned().collect();
             let taken: Vec<_> =
-                of(1 - from, false).map(|f| FrameReport { sent: true, ..f.clone() }).collect();
+                frames(1 - from, false).map(|f| FrameReport { sent: true, ..f.clone() }).collect();
             prop_assert_eq!(&sent, &taken);
             prop_assert_eq!(sent[0].begin, 0);
             prop_assert!(sent.windows(2).all(|pair| pair[0].end() == pair[1].begin));
@@ -171,7 +171,7 @@ proptest! {
     }
 
     #[test]
-    fn hostile_bytes_are_told_of_in_order(
+    fn frames_in_hostile_bytes_are_reported_in_order(
         bytes in prop::collection::vec(any::<u8>(), 0..300), whole: bool,
     ) {
         let mut link = reported();

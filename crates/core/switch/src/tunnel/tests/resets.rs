@@ -18,7 +18,7 @@ fn a_reset_drops_everything_of_before() {
 }
 
 #[test]
-fn what_follows_a_reset_waits_until_it_is_done() {
+fn tlps_after_a_reset_wait_until_it_is_done() {
     let mut link = Link::up();
     link.ends[0].reset();
     link.ends[0].push(write(7, 64));
@@ -49,7 +49,7 @@ fn resets_may_follow_each_other() {
 }
 
 #[test]
-fn one_reset_of_the_function_does_for_two_that_wait() {
+fn two_waiting_resets_cause_one_function_reset() {
     let mut link = Link::up();
     for number in 1..3 {
         link.ends[1].handle(link.now, Input::Received(frame(Control::Reset(number))));
@@ -85,7 +85,7 @@ fn keeps(host: &mut Tunnel, frames: &[Control], sequence: u32) -> bool {
 }
 
 #[test]
-fn the_answer_to_the_latest_reset_ends_the_wait_whatever_became_of_the_others() {
+fn answer_to_latest_reset_ends_wait_even_if_others_are_lost() {
     let done = Control::ResetDone;
     assert!(!keeps(&mut after_two_resets(), &[], 0), "none is done");
     assert!(!keeps(&mut after_two_resets(), &[done(1)], 0), "the second is not done");
@@ -123,7 +123,7 @@ fn numbers_start_again_with_a_connection() {
 }
 
 #[test]
-fn numbers_go_round() {
+fn reset_numbers_wrap() {
     let mut requested = RequestedResets::default();
     let mut received = ReceivedResets::default();
     let far = u32::MAX - 1;
@@ -194,14 +194,14 @@ impl Model {
         }
     }
 
-    fn happens(&mut self, what: Happens) {
+    fn happens(&mut self, event: Happens) {
         let take = |way: &mut Vec<u32>, at: prop::sample::Index, again: bool| {
             (!way.is_empty()).then(|| {
                 let at = at.index(way.len());
                 if again { way[at] } else { way.swap_remove(at) }
             })
         };
-        match what {
+        match event {
             Happens::Ask => self.ask(),
             Happens::Do => self.finish(),
             Happens::Down(at, again) => {

@@ -20,7 +20,7 @@ fn seeds(step: usize, crashes: u64) -> std::ops::Range<u64> {
 }
 
 /// Stops `ops` at every step; then the process was killed, or the machine crashed.
-fn at_every_step(what: &str, ops: &[Op]) {
+fn at_every_step(name: &str, ops: &[Op]) {
     let mut step = 0;
     loop {
         let mut world = World::new();
@@ -33,7 +33,7 @@ fn at_every_step(what: &str, ops: &[Op]) {
         }
         step += 1;
     }
-    println!("{what}: {step} failpoints, at each 1 kill and {CRASHES} crashes");
+    println!("{name}: {step} failpoints, at each 1 kill and {CRASHES} crashes");
     assert!(step > ops.len(), "every operation has some");
 }
 
@@ -42,7 +42,7 @@ fn set(id: u8, value: u8, length: usize) -> (u8, Option<(u8, usize)>) {
 }
 
 #[test]
-fn commits_are_old_or_new() {
+fn commit_is_atomic_at_every_step() {
     at_every_step(
         "commits",
         &[

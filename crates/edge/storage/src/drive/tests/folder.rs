@@ -97,7 +97,7 @@ fn contents_whose_record_an_older_program_wrote_keep_their_incarnation() {
 }
 
 #[test]
-fn one_process_has_it() {
+fn drive_folder_is_locked_by_one_process() {
     let scratch = Scratch::new();
     let (path, drive) = created(&scratch);
     let media = drive.open_contents("one").unwrap();

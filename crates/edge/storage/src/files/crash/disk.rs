@@ -111,10 +111,10 @@ pub struct Disk(Arc<Mutex<State>>);
 impl Disk {
     /// A disk with an empty root folder.
     pub fn new() -> Self {
-        Self::of(vec![Node::folder()])
+        Self::from_nodes(vec![Node::folder()])
     }
 
-    fn of(nodes: Vec<Node>) -> Self {
+    fn from_nodes(nodes: Vec<Node>) -> Self {
         let (locks, failures) = (BTreeMap::new(), BTreeSet::new());
         let error = ErrorKind::StorageFull;
         let state = State { nodes, locks, steps: 0, stop: None, failures, error };
@@ -152,13 +152,13 @@ impl Disk {
 
     /// The disk after the process was killed: it loses nothing, but unsynced changes stay unsynced.
     pub fn after_kill(&self) -> Self {
-        Self::of(self.state().nodes.clone())
+        Self::from_nodes(self.state().nodes.clone())
     }
 
     /// The disk after the machine crashed.
     pub fn after_crash(&self, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let state = self.state();
-        Self::of(state.nodes.iter().map(|node| node.crash(&mut random)).collect())
+        Self::from_nodes(state.nodes.iter().map(|node| node.crash(&mut random)).collect())
     }
 }

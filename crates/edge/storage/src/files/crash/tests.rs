@@ -35,7 +35,7 @@ fn sectors(first: u8, second: u8) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn what_is_synced_survives_and_nothing_is_lost_by_a_kill() {
+fn synced_data_survives_crash_and_all_data_survives_kill() {
     let (disk, file) = disk();
     assert_eq!(outcomes(&disk, "a"), [sectors(1, 1)].into());
     file.write_at(&[2; 512], 0).unwrap();

@@ -19,7 +19,7 @@ pub(super) struct BlockDevice {
 
 impl BlockDevice {
     /// The block device that `metadata` is of, if it is one.
-    pub fn of(metadata: &Metadata) -> Option<Self> {
+    pub fn from_metadata(metadata: &Metadata) -> Option<Self> {
         let device = metadata.rdev();
         let number = format!("{}:{}", major(device), minor(device));
         metadata.file_type().is_block_device().then_some(Self { number })

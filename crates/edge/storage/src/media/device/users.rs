@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// A disk or a partition in sysfs.
 struct Node {
     /// What a sentence calls it.
-    what: String,
+    label: String,
     /// The kernel's name, as `sda1`.
     name: String,
     /// Major and minor number, as `8:1`.
@@ -15,11 +15,11 @@ struct Node {
 }
 
 impl Node {
-    fn new(what: &str, folder: PathBuf) -> Option<Self> {
+    fn new(label: &str, folder: PathBuf) -> Option<Self> {
         let name = folder.file_name()?.to_str()?.to_owned();
         let number = fs::read_to_string(folder.join("dev")).ok()?.trim().to_owned();
-        let what = if what.is_empty() { String::new() } else { format!("{what} {name} ") };
-        Some(Self { what, name, number, folder })
+        let label = if label.is_empty() { String::new() } else { format!("{label} {name} ") };
+        Some(Self { label, name, number, folder })
     }
 }
 
@@ -31,7 +31,7 @@ impl Node {
 pub(super) fn user_of(root: &Path, number: &str) -> Option<String> {
     family(root, number).iter().find_map(|node| {
         let use_of_it = mount(root, node).or_else(|| swap(root, node)).or_else(|| holder(node))?;
-        Some(format!("{}{use_of_it}", node.what))
+        Some(format!("{}{use_of_it}", node.label))
     })
 }
 
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_shows_nothing_names_nobody() {
+    fn no_device_users_without_sysfs_entries() {
         assert_eq!(user_of(&machine(), "259:0"), None);
         assert_eq!(user_of(&Folder::new(), "8:0"), None);
     }

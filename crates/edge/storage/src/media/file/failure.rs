@@ -15,7 +15,7 @@ pub(super) struct Failures {
     /// The file refuses writes since it was opened.
     read_only: AtomicBool,
     /// The kinds of errors that the user was told of, a bit each.
-    told: AtomicU8,
+    reported: AtomicU8,
 }
 
 impl Failures {
@@ -60,10 +60,10 @@ impl Shared {
             self.failures.read_only.store(true, Ordering::Release);
         }
         let kind = 1 << status as u8;
-        if self.failures.told.fetch_or(kind, Ordering::AcqRel) & kind == 0 {
+        if self.failures.reported.fetch_or(kind, Ordering::AcqRel) & kind == 0 {
             self.notify(format!(
                 "{}: {error}; {}",
-                what(operation),
+                describe(operation),
                 consequence(operation, status)
             ));
         }
@@ -72,7 +72,7 @@ impl Shared {
 }
 
 /// What was tried.
-fn what(operation: &Operation) -> String {
+fn describe(operation: &Operation) -> String {
     let (offset, bytes) = operation.range();
     let verb = match operation {
         Operation::Read { .. } => "read",

@@ -188,7 +188,7 @@ fn threads_do_what_the_kernel_refuses_to_io_uring() {
     file.set_len(SIZE).unwrap();
     let record = OpenedRecord { keeper: None, incarnation: 1, size: SIZE, notes: Vec::new() };
     let (name, aio) = ("disk".to_owned(), Aio::IoUringDirect);
-    let mut media = FileMedia::of(Box::new(file), name, SIZE, false, aio, record).unwrap();
+    let mut media = FileMedia::from_file(Box::new(file), name, SIZE, false, aio, record).unwrap();
     let notice = media.take_notice().unwrap();
     assert!(notice.starts_with("disk: no io_uring: ") && notice.ends_with("threads instead"));
     run(&mut media, write(0, 1)).unwrap();

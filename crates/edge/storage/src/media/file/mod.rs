@@ -93,7 +93,7 @@ impl FileMedia {
             grow(&opened.file, length, size, options.sparse)?;
         }
         let file = Box::new(opened.file);
-        let mut media = Self::of(file, name, size, read_only, options.aio, record)?;
+        let mut media = Self::from_file(file, name, size, read_only, options.aio, record)?;
         if read_only && !options.read_only {
             media.shared.notify("cannot be written: served read-only".into());
         }
@@ -114,11 +114,11 @@ impl FileMedia {
         }
         let record = OpenedRecord::in_drive(record, &*file, boot)?;
         let size = record.size;
-        Self::of(file, name, size, false, Aio::default(), record)
+        Self::from_file(file, name, size, false, Aio::default(), record)
     }
 
     /// Serves the first `size` bytes of a file, whose name is for messages.
-    fn of(
+    fn from_file(
         file: Box<dyn File>,
         name: String,
         size: u64,
@@ -135,7 +135,7 @@ impl FileMedia {
         let failures = Failures::default();
         let shared = Shared { file, name, marked, keeper, failures, notices };
         let mut media = Self::start(shared, received, size, read_only, record.incarnation)?;
-        media.transfers = match Transfers::of(&*media.shared.file, aio, media.done.signal()) {
+        media.transfers = match Transfers::new(&*media.shared.file, aio, media.done.signal()) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 return Err(about("in use by another process", error));
             }

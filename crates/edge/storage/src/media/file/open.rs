@@ -30,7 +30,8 @@ impl Opened {
     /// opened exclusively (`O_EXCL`, open(2)) and checked.
     /// Error: a sentence without the path.
     pub fn new(path: &Path, wanted: FileOptions) -> io::Result<Self> {
-        let device = std::fs::metadata(path).ok().and_then(|found| BlockDevice::of(&found));
+        let device =
+            std::fs::metadata(path).ok().and_then(|found| BlockDevice::from_metadata(&found));
         let read_only = wanted.read_only || device.as_ref().is_some_and(BlockDevice::is_read_only);
         let mut options = OpenOptions::new();
         // Opening must not wait for the far end of a pipe.
@@ -57,7 +58,7 @@ impl Opened {
             undo.created &= error.kind() != io::ErrorKind::WouldBlock;
             return Err(about("in use by another process", error));
         }
-        if !undo.is_at_path() || BlockDevice::of(&metadata) != device {
+        if !undo.is_at_path() || BlockDevice::from_metadata(&metadata) != device {
             return Err(io::Error::other("was removed or replaced while it was opened"));
         }
         if !metadata.is_file() && device.is_none() {

@@ -56,7 +56,7 @@ impl OpenedRecord {
     pub fn open(path: &Path, opened: &Opened, boot: &str) -> io::Result<Self> {
         let read_only = opened.read_only;
         let found = Found::new(&opened.metadata, opened.length);
-        let Some(image) = ImageRecord::of(path, &opened.metadata) else {
+        let Some(image) = ImageRecord::for_image(path, &opened.metadata) else {
             let note = "has no place for a record: its contents count as new at each start";
             let (incarnation, notes) = match read_only {
                 true => (unchanged(&opened.metadata, opened.length), Vec::new()),

@@ -65,9 +65,9 @@ pub(super) fn served_size(have: u64, opened: &Opened, size: Option<u64>) -> io::
         )));
     }
     if size > length && (fixed || opened.read_only) {
-        let what = if fixed { "a block device" } else { "read-only" };
+        let kind = if fixed { "a block device" } else { "read-only" };
         return Err(io::Error::other(format!(
-            "is {length} bytes long and {what}, size={size} asks for more"
+            "is {length} bytes long and {kind}, size={size} asks for more"
         )));
     }
     Ok(size)

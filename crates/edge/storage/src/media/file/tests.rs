@@ -302,7 +302,7 @@ fn a_flush_that_failed_makes_the_contents_new() {
 }
 
 #[test]
-fn mistakes_name_the_file() {
+fn open_errors_name_the_file() {
     let scratch = Scratch::new();
     scratch.fails(AS_IT_IS, &["cannot open"]);
     std::fs::write(scratch.image(), vec![0; 4096]).unwrap();
@@ -385,7 +385,7 @@ fn another_file_has_other_contents() {
 }
 
 #[test]
-fn the_recorded_size_counts() {
+fn recorded_size_is_used_if_file_is_longer() {
     let scratch = Scratch::new();
     let incarnation = scratch.open(NEW, "A").incarnation();
     let set_len =
@@ -480,7 +480,7 @@ fn a_reservation_that_fails_after_the_look_at_free_space_is_undone() {
 }
 
 #[test]
-fn what_size_adds_is_reserved_unless_sparse() {
+fn growth_by_size_is_reserved_unless_sparse() {
     let scratch = Scratch::new();
     let blocks = |options| {
         drop(scratch.open(options, "A"));

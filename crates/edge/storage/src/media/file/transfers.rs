@@ -42,7 +42,7 @@ impl Transfers {
     /// # Errors
     /// As [`Ring::new`]; as open(2) where the file system has no direct I/O; `WouldBlock` if
     /// another process was faster to lock the file.
-    pub fn of(file: &dyn File, aio: Aio, signal: BorrowedFd<'_>) -> io::Result<Option<Self>> {
+    pub fn new(file: &dyn File, aio: Aio, signal: BorrowedFd<'_>) -> io::Result<Option<Self>> {
         let Some(file) = file.descriptor() else { return Ok(None) };
         let (worked_on, alignment) = match aio {
             Aio::Threads => return Ok(None),
@@ -127,9 +127,9 @@ fn reopened(file: BorrowedFd<'_>) -> io::Result<OwnedFd> {
 
 /// What direct I/O with the file asks for (`STATX_DIOALIGN`, statx(2)).
 fn alignment(file: BorrowedFd<'_>) -> Alignment {
-    let told = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok();
-    let told = told.filter(|stat| stat.stx_dio_mem_align != 0 && stat.stx_dio_offset_align != 0);
-    let (memory, range) = match (told, ioctl_blksszget(file)) {
+    let dio = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok();
+    let dio = dio.filter(|stat| stat.stx_dio_mem_align != 0 && stat.stx_dio_offset_align != 0);
+    let (memory, range) = match (dio, ioctl_blksszget(file)) {
         (Some(stat), _) => (stat.stx_dio_mem_align, stat.stx_dio_offset_align),
         (None, Ok(block)) => (SAFE_ALIGNMENT, block),
         (None, Err(_)) => (SAFE_ALIGNMENT, SAFE_ALIGNMENT),

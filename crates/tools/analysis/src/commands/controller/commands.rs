@@ -162,7 +162,7 @@ impl Controller {
     /// Applies the changes that a successful admin command makes.
     fn apply(&mut self, uid: Uid, shared: &mut Shared) {
         let Some(open) = self.open.get_mut(&uid) else { return };
-        match Effect::of(&open.command.entry) {
+        match Effect::from_command(&open.command.entry) {
             // Without its completion queue the end of its commands is not seen.
             Effect::CreateSubmission { id, ring: Some(ring), completion }
                 if self.queues.completion.contains_key(&completion) =>
@@ -260,7 +260,7 @@ fn has_room<Q>(queues: &BTreeMap<u16, Q>, id: u16, shared: &mut Shared) -> bool 
 
 /// Whether the entry is Identify for a namespace, whose data has the size of blocks.
 fn names_namespace(queue: u16, entry: &Entry) -> bool {
-    queue == 0 && matches!(Effect::of(entry), Effect::Identify(_))
+    queue == 0 && matches!(Effect::from_command(entry), Effect::Identify(_))
 }
 
 /// Whether the data of the command say where data of users are or what a drive is, and are never

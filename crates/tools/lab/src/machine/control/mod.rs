@@ -63,7 +63,7 @@ fn list(options: &Value) -> Result<Option<GateControlList>, String> {
         let [letter, mask] = [text(&entry["cmd"]), text(&entry["gatemask"])];
         let _ = write!(line, " sched-entry {letter} {mask} {}", entry["interval"]);
     }
-    taprio::parse(&line).map(Some).map_err(|error| format!("tc's taprio: {}", error.what))
+    taprio::parse(&line).map(Some).map_err(|error| format!("tc's taprio: {}", error.message))
 }
 
 /// Whether the root of a device is a taprio whose list in force is the one that was asked for.

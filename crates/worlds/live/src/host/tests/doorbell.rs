@@ -120,7 +120,7 @@ fn ring(client: &Client) {
 }
 
 #[test]
-fn a_doorbell_goes_in_the_turn_in_which_it_is_read() {
+fn doorbell_is_sent_in_the_turn_that_reads_it() {
     let folder = Folder::new();
     let (announce, announced) = channel();
     let (waker, far) = thread(move |wake| device(announce, wake));

@@ -157,11 +157,11 @@ impl World {
     fn settle(&mut self) {
         while self.endpoint.service(Instant::ZERO) || self.bus.queued() > 0 {
             while let Some((id, request)) = self.bus.next_request() {
-                let of = self.command_of(request);
-                self.check_start(of);
-                self.begun.insert(of);
+                let command = self.command_of(request);
+                self.check_start(command);
+                self.begun.insert(command);
                 if !matches!(request, Request::MemoryWrite { .. }) {
-                    self.open.push((id, of));
+                    self.open.push((id, command));
                 }
             }
         }
@@ -205,7 +205,7 @@ impl World {
 
     /// Whether `number` is done: later commands may start.
     fn done(&self, number: usize) -> bool {
-        let open = self.open.iter().any(|(_, of)| *of == number);
+        let open = self.open.iter().any(|(_, command)| *command == number);
         !open
             && match self.commands[number] {
                 C::Posted => self.begun.contains(&number),
@@ -224,7 +224,7 @@ impl World {
         let this = self.commands[number];
         (0..number).all(|before| {
             let begun = self.begun.contains(&before);
-            let open = self.open.iter().any(|(_, of)| *of == before);
+            let open = self.open.iter().any(|(_, command)| *command == before);
             match self.commands[before] {
                 C::Posted => begun,
                 command if command.reads() => this == C::Posted || begun && (this.reads() || !open),

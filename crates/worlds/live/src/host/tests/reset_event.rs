@@ -124,11 +124,11 @@ fn a_driver_that_did_anything_meanwhile_gets_no_event() {
             world.lose(None);
         }),
     ];
-    for (what, act) in acts {
+    for (case, act) in acts {
         let mut world = World::new();
         world.lose(Some(EVENT));
         act(&mut world);
-        assert!(!world.reports(), "{what}");
+        assert!(!world.reports(), "{case}");
     }
 }
 

@@ -6,9 +6,9 @@ use proptest::prelude::*;
 
 /// A lie in the first answer to a command.
 fn once(command: u16, lie: impl Fn(&mut Answer) + Send + 'static) -> Lie {
-    let mut told = false;
+    let mut done = false;
     Box::new(move |message, answer| {
-        if message.command() == command && !std::mem::replace(&mut told, true) {
+        if message.command() == command && !std::mem::replace(&mut done, true) {
             lie(answer);
         }
     })
@@ -22,7 +22,7 @@ fn at(command: u16, offset: usize, value: u32) -> Lie {
 }
 
 #[test]
-fn each_lie_is_one_line_that_names_the_message() {
+fn invalid_server_message_is_one_line_naming_it() {
     let table: Vec<(Lie, &str)> = vec![
         (
             once(VERSION, |answer| (answer.silent, answer.close) = (true, true)),
@@ -131,7 +131,7 @@ fn a_write_without_a_reply_is_late_too() {
 }
 
 #[test]
-fn what_cannot_be_connected_to_is_named() {
+fn connect_error_names_the_socket() {
     let folder = testkit::Folder::new();
     let memory = HostMemory::new(BASE, 4096).unwrap();
     let says = |socket: std::path::PathBuf| {
@@ -192,7 +192,7 @@ proptest! {
 
     /// Any byte of any answer may be another: the client is done or refuses, and ends in any case.
     #[test]
-    fn no_wrong_byte_makes_it_panic_or_hang(which in 0..24usize, at in 0..64usize, bits in 1..=255u8) {
+    fn any_wrong_byte_neither_panics_nor_hangs(which in 0..24usize, at in 0..64usize, bits in 1..=255u8) {
         let (clock, mut answers) = (Clock::scripted(), 0);
         let lie = move |_: &Message, answer: &mut Answer| {
             answers += 1;

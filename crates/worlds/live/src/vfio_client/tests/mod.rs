@@ -82,13 +82,13 @@ fn doorbells_are_stored_into_the_page_and_registers_written_by_message() {
     let seen = server.end();
     let offset =
         |message: &&Message| message.payload()[..8].try_into().map(u64::from_le_bytes).unwrap();
-    let of = |command: u16| seen.iter().filter(move |message| message.command() == command);
-    let writes: Vec<u64> = of(server::REGION_WRITE).map(|message| offset(&message)).collect();
+    let received = |command: u16| seen.iter().filter(move |message| message.command() == command);
+    let writes: Vec<u64> = received(server::REGION_WRITE).map(|message| offset(&message)).collect();
     assert_eq!(writes, [0x14, 0x2000], "neither BARs nor doorbells");
 }
 
 #[test]
-fn a_page_that_goes_away_ends_it_and_nothing_crashes() {
+fn truncated_page_ends_connection_without_crash() {
     let server = Server::start(truth());
     let mut machine = machine(&server, Clock::start()).unwrap();
     let bus = machine.new_bus();

@@ -16,7 +16,7 @@ impl Config {
         self.ets().map_err(|error| error.to_string())?;
         let mut reserved = 0;
         for (number, class) in self.classes.iter().enumerate() {
-            let at = |what: String| format!("class {number}: {what}");
+            let at = |reason: String| format!("class {number}: {reason}");
             ensure(class.queue_frames > 0, at("its queue holds no frame".to_owned()))?;
             match &class.algorithm {
                 Algorithm::CreditBased(shaper) => {
@@ -25,7 +25,7 @@ impl Config {
                 }
                 Algorithm::Ats(shaper) => {
                     let streams = shaper.streams.iter().map(|(_, committed)| committed);
-                    let right = |of: &Committed| of.rate > 0 && of.burst > 0;
+                    let right = |committed: &Committed| committed.rate > 0 && committed.burst > 0;
                     let right = streams.chain([&shaper.committed]).all(right);
                     ensure(right, at("committed rate and burst are above 0".to_owned()))?;
                 }
@@ -33,8 +33,8 @@ impl Config {
             }
         }
         let rate = self.rate.bits_per_second();
-        let what = format!("idle slopes of {reserved} b/s together, its rate is {rate} b/s");
-        ensure(reserved <= rate, what)?;
+        let reason = format!("idle slopes of {reserved} b/s together, its rate is {rate} b/s");
+        ensure(reserved <= rate, reason)?;
         self.check_pairs()?;
         self.check_verification()
     }
@@ -65,8 +65,8 @@ impl Config {
         let count = classes.len();
         classes.sort_unstable();
         classes.dedup();
-        let what = "a class belongs to two pairs of cyclic queues";
-        ensure(classes.len() == count, what.to_owned())
+        let reason = "a class belongs to two pairs of cyclic queues";
+        ensure(classes.len() == count, reason.to_owned())
     }
 
     fn check_verification(&self) -> Result<(), String> {

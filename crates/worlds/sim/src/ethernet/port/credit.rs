@@ -24,7 +24,7 @@ pub(super) struct ClassCredit {
 
 impl ClassCredit {
     /// By class: its credit, if the class has a credit-based shaper.
-    pub fn of(config: &Config) -> [Option<Self>; QUEUES] {
+    pub fn from_config(config: &Config) -> [Option<Self>; QUEUES] {
         std::array::from_fn(|class| {
             let Algorithm::CreditBased(shaper) = config.classes[class].algorithm else {
                 return None;

@@ -51,7 +51,7 @@ impl Selection {
         });
         Self {
             shapes,
-            credits: ClassCredit::of(config),
+            credits: ClassCredit::from_config(config),
             own: std::array::from_fn(|class| match config.classes[class].algorithm {
                 Algorithm::Own(new) => Some(new(config, class)),
                 _ => None,

@@ -20,7 +20,7 @@ pub struct Header {
 
 impl Header {
     /// That of a frame.
-    pub fn of(frame: &Frame) -> Self {
+    pub fn from_frame(frame: &Frame) -> Self {
         let ip = Segment::parse(&frame.bytes).map(|segment| [segment.source, segment.destination]);
         Self { destination: frame.destination(), source: frame.source(), tag: frame.tag, ip }
     }
@@ -69,14 +69,16 @@ impl Identification {
     pub fn matches(&self, header: &Header) -> bool {
         let vlan = header.tag.map(|tag| tag.vid);
         match *self {
-            Self::Null { destination, vlan: of } => (destination, of) == (header.destination, vlan),
-            Self::Source { source, vlan: of } => (source, of) == (header.source, vlan),
+            Self::Null { destination, vlan: vid } => {
+                (destination, vid) == (header.destination, vlan)
+            }
+            Self::Source { source, vlan: vid } => (source, vid) == (header.source, vlan),
             Self::Priority { destination, source, tag } => {
                 (destination, source) == (header.destination, header.source)
                     && header.tag == Some(tag)
             }
-            Self::Ip { destination, vlan: of, ip } => {
-                (destination, of) == (header.destination, vlan) && header.ip == Some(ip)
+            Self::Ip { destination, vlan: vid, ip } => {
+                (destination, vid) == (header.destination, vlan) && header.ip == Some(ip)
             }
         }
     }

@@ -90,9 +90,9 @@ impl StreamTable {
     /// What a recovery function or filter cannot be.
     pub fn new(streams: &[Handling]) -> Result<Self, String> {
         let state = |handling: &Handling| {
-            let recover = |of: Recover| {
-                let recovery = Recovery::new(of.recovery).map_err(|error| error.to_string())?;
-                let tester = of.latent.map(|test| LatentTester::new(test, Instant::ZERO));
+            let recover = |config: Recover| {
+                let recovery = Recovery::new(config.recovery).map_err(|error| error.to_string())?;
+                let tester = config.latent.map(|test| LatentTester::new(test, Instant::ZERO));
                 Ok::<_, String>((recovery, tester))
             };
             let filter = handling.filter.as_ref().map(psfp::Filter::new).transpose();
@@ -104,7 +104,7 @@ impl StreamTable {
                 handling: handling.clone(),
             })
         };
-        let looks_inside = streams.iter().any(|of| of.identification.looks_inside());
+        let looks_inside = streams.iter().any(|handling| handling.identification.looks_inside());
         let streams = streams.iter().map(state).collect::<Result<_, String>>()?;
         Ok(Self { streams, looks_inside })
     }
@@ -200,7 +200,7 @@ impl StreamTable {
             return None;
         }
         let header = match self.looks_inside {
-            true => Header::of(frame),
+            true => Header::from_frame(frame),
             false => Header {
                 destination: frame.destination(),
                 source: frame.source(),

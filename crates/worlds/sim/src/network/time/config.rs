@@ -74,7 +74,7 @@ impl TimeConfig {
         ensure(each, "clocks of some nodes are missing".to_owned())?;
         ensure(self.sample > Duration::ZERO, "samples of clocks need an interval".to_owned())?;
         for (number, node) in self.stations.iter().chain(&self.bridges).enumerate() {
-            let at = |what: &str| format!("clock {number}: {what}");
+            let at = |reason: &str| format!("clock {number}: {reason}");
             ensure(node.class < 8, at("its messages are of class 0 to 7"))?;
             ensure(node.clock.grain > Duration::ZERO, at("stamps need a grain"))?;
             let walks = node.clock.walk.is_none_or(|walk| walk.every > Duration::ZERO);

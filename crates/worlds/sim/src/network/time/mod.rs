@@ -43,7 +43,7 @@ pub(super) struct Left {
 
 impl Left {
     /// What begins on a line, if that is a message.
-    pub fn of(event: &LineEvent) -> Option<Self> {
+    pub fn from_event(event: &LineEvent) -> Option<Self> {
         let LineEvent::Transmit(Transmission { frame, start, end, .. }) = event else {
             return None;
         };

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_always_one_when_nothing_is_in_flight() {
+    fn largest_buffer_is_available_when_nothing_is_in_flight() {
         let ram = RefCell::new(Ram::new(0x1000, 16 << 10));
         assert!(Buffers::new(&ram, 32 << 10).is_none());
         let mut buffers = Buffers::new(&ram, 8 << 10).expect("it fits");
