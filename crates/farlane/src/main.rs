@@ -1,4 +1,14 @@
 //! The `farlane` program: see `farlane --help`.
+//!
+//! # Modules
+//!
+//! - `commands`: the subcommands, one file or folder each
+//! - `node`, `namespace`, `gate_args`, `push_args`, `trace_args`: options that several commands
+//!   share
+//! - `link_end`: a link end without a device, for `ping` and `move`
+//! - `output`: standard output and standard error, which may be closed or full
+//! - `progress`: the progress on one line of a terminal
+//! - `signals`: signals that end a node, print its counters or stop its trace
 
 // First: its macros are for all that follows.
 #[macro_use]

@@ -1,11 +1,11 @@
 //! An endpoint that receives arbitrary valid TLPs, with a device that uses all
 //! functions: every DMA read ends once, every TLP sent is legal.
 
-use crate::world::operations::Source;
 use bytes::Bytes;
 use pcie::endpoint::{Endpoint, EndpointConfig, Event};
 use pcie::{Input, Output, Ready};
 use std::collections::BTreeSet;
+use testkit::Source;
 use wire::tlp::{Completion, MemoryRequest, Packet, Status, Tlp};
 use wire::{Bdf, Duration, Instant};
 
@@ -62,21 +62,21 @@ impl Run {
                 }
             }
             2 => {
-                let (id, address) = (self.next_read, u64::from(source.word()) << source.below(40));
+                let (id, address) = (self.next_read, u64::from(source.u32()) << source.below(40));
                 self.next_read += 1;
                 self.reads.insert(id);
-                self.endpoint.dma_read(id, address, source.word() as usize % 10_000);
+                self.endpoint.dma_read(id, address, source.u32() as usize % 10_000);
             }
             3 => {
-                let address = u64::from(source.word()) << source.below(40);
-                let length = source.word() as usize % 10_000;
+                let address = u64::from(source.u32()) << source.below(40);
+                let length = source.u32() as usize % 10_000;
                 if self.endpoint.posted_backlog() < 1 << 20 {
                     self.endpoint.dma_write(address, Bytes::from(vec![1; length]));
                 }
             }
             4 => self.endpoint.interrupt(source.byte().into()),
             5 => self.endpoint.set_intx(source.byte() & 1 != 0),
-            6 => self.now += Duration::from_us(u64::from(source.word() & 0xf_ffff)),
+            6 => self.now += Duration::from_us(u64::from(source.u32() & 0xf_ffff)),
             7 => self.complete(source),
             8 => self.endpoint.handle(self.now, Input::HotReset),
             _ => self.poll(source.byte()),

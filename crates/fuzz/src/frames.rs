@@ -1,9 +1,9 @@
 //! A tunnel end with a hostile peer, before and after the Hellos.
 
-use crate::world::operations::Source;
 use bytes::{Bytes, BytesMut};
 use pcie::Ready;
 use switch::tunnel::{Input, Output, Settings, Tunnel};
+use testkit::Source;
 use wire::frame::{Control, HEADER, Header, Hello, HostAfter, Kind, MoveStatus, Moved, Role};
 use wire::tlp::{MemoryRequest, Tlp};
 use wire::{Bdf, Duration, Instant, Tag};
@@ -46,7 +46,7 @@ pub fn run(data: &[u8]) {
     }
     while !source.0.is_empty() {
         match source.byte() {
-            0 => end.handle(now, Input::CanTransmit { bytes: source.word() as usize }),
+            0 => end.handle(now, Input::CanTransmit { bytes: source.u32() as usize }),
             1 => {
                 let ready = end.ready();
                 let write = MemoryRequest::for_bytes(Bdf::new(1, 0, 0), Tag::default(), 0x1000, 64);
@@ -61,7 +61,7 @@ pub fn run(data: &[u8]) {
             }
             3 => end.reset(),
             4 => end.echo(1),
-            5 => now += Duration::from_us(source.word().into()),
+            5 => now += Duration::from_us(source.u32().into()),
             6 => end.goodbye(),
             length => {
                 let piece = source.take(usize::from(length));

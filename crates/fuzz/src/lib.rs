@@ -1,4 +1,17 @@
 //! Fuzz targets: each takes bytes and panics if a promise is broken.
+//!
+//! # Modules
+//!
+//! - `tlp`: the TLP codec
+//! - `frames`: a tunnel end with a hostile peer
+//! - `push`: the push codec, and a device's store with hostile ends
+//! - `raw`: the raw Ethernet codec, and an endpoint with a hostile peer
+//! - `session`: random messages to a vfio-user server
+//! - `endpoint`: an endpoint that receives arbitrary TLPs
+//! - `mpacket`: mPackets of a hostile sender
+//! - `trace`: arbitrary trace files
+//! - `world`: arbitrary operations on a fabric of nodes
+//! - `corpora`: every stored input as a test
 
 #[cfg(test)]
 #[allow(clippy::disallowed_methods, reason = "corpora are files")]

@@ -1,6 +1,6 @@
 //! mPackets: a receiver with hostile packets, and frames that are cut and put together again.
 
-use crate::world::operations::Source;
+use testkit::Source;
 use tsn::preemption::mpacket::{Fragmenter, Mpacket, fcs};
 use tsn::preemption::reassembler::{Reassembler, Received};
 use tsn::preemption::{FragmentSize, split};

@@ -1,11 +1,11 @@
 //! The codec of pushes, and a device's store with a hostile host and a hostile function.
 
-use crate::world::operations::Source;
 use bytes::Bytes;
 use node::push::Completions;
 use pcie::Ready;
 use std::collections::BTreeMap;
-use switch::push::Store;
+use switch::push_store::Store;
+use testkit::Source;
 use wire::push::{Push, Queue, Record, message};
 use wire::tlp::{Class, Packet, Tlp};
 use wire::{Bdf, Tag};
@@ -56,7 +56,7 @@ fn target(source: &mut Source<'_>) -> Bdf {
 
 /// In three pages: of a submission queue, of a completion queue, and of data.
 fn address(source: &mut Source<'_>) -> u64 {
-    0x1000 + u64::from(source.word() % 0x3000)
+    0x1000 + u64::from(source.u32() % 0x3000)
 }
 
 fn record(source: &mut Source<'_>) -> Record {
@@ -77,7 +77,7 @@ fn record(source: &mut Source<'_>) -> Record {
             Record::Bytes { queue, command, address, bytes: bytes.into() }
         }
         5 => Record::EndCommand { queue, command },
-        6 => Record::EndRange { address: address(source), length: source.word().into() },
+        6 => Record::EndRange { address: address(source), length: source.u32().into() },
         _ if source.byte().is_multiple_of(2) => Record::EndQueue(queue),
         _ => Record::EndAll,
     }

@@ -1,8 +1,8 @@
 //! The raw-Ethernet codec, and an endpoint with a hostile peer.
 
-use crate::world::operations::Source;
 use bytes::Bytes;
 use switch::raw::{Endpoint, Input, Output, Settings};
+use testkit::Source;
 use wire::raw::{Bitmap, Body, Frame, Offer, Reason, Sequence};
 use wire::{Duration, Instant};
 
@@ -71,7 +71,7 @@ pub fn run(data: &[u8]) {
                     end.send(now, vec![7; room.min(1 + usize::from(source.byte()))]);
                 }
             }
-            7 => now += Duration::from_ns(u64::from(source.word()) % 2_000_000_000),
+            7 => now += Duration::from_ns(u64::from(source.u32()) % 2_000_000_000),
             8 => end.handle(now, Input::CanTransmit { frames: source.byte().into() }),
             9 => end.handle(now, Input::Close),
             10 => end.handle(now, Input::Accept),

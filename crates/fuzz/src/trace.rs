@@ -1,11 +1,11 @@
 //! Arbitrary trace files of a host and a device, through all functions of
 //! `farlane trace`.
 
-use crate::world::operations::Source;
 use analysis::commands::{Event, intervals};
 use analysis::trace::capture::Capture;
 use analysis::trace::{Anomalies, Finding, Run, Statistics, TraceFile, chart, path, perfetto};
 use std::path::Path;
+use testkit::Source;
 use wire::trace::{ChunkHeader, Header, NodeRole};
 
 /// The most commands to draw diagrams of.

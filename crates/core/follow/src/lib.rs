@@ -14,6 +14,17 @@
 //! | rings | tail, head, slots rung for and pushed | tail, head, phase, entries fetched and pushed, by doorbell | tails that left the root port and reached the drive |
 //! | blocks | from all of Identify's bytes, or from a command alone; a Format, an attachment ends it | from Identify's data; a Format ends it | – |
 //! | reset | forgets queues, ends pushed bytes | ends commands, counts | from the host's driver |
+//!
+//! # Modules
+//!
+//! - `admin`: the effects of admin commands
+//! - `config`: a function's configuration space, as far as requests have shown it
+//! - `data`: the data that I/O commands move
+//! - `entries`: completion queue entries in a controller's writes
+//! - `places`: address ranges and their use
+//! - `queues`: a controller's queues, by number and by address
+//! - `registers`: a controller's registers, as host software wrote them
+//! - `ring`: the entries of a queue in host memory
 
 mod admin;
 mod config;

@@ -8,6 +8,33 @@
 //! move blocks.
 //!
 //! `docs/nvme.md` and `docs/nvme-support.md` say what a controller does, and what it does not.
+//!
+//! # Modules
+//!
+//! - `subsystem`: what the controllers of a drive share, and their ports
+//! - `controller`: one controller, one file per step of a command
+//! - `admin`: admin commands, one file per command family
+//! - `io`: I/O commands, one file per command family
+//! - `plan`: the work that a command's handler leaves to the controller
+//! - [`block`]: requests to the media
+//! - `namespace`: a range of blocks with a name
+//! - `metadata`: metadata of blocks: their place and their transfer
+//! - `protection`: end-to-end data protection
+//! - [`state`]: the records that a drive keeps without power, one file per record
+//! - `features`: the values of features
+//! - `log`: log pages
+//! - `events`: asynchronous events
+//! - `failure`: the status of a failed command and the place of the error
+//! - `identity`: names derived from the serial number, and the identity on PCIe
+//! - `config`: the properties of a drive, and how a drive is run
+//! - `registers`: the register file in BAR 0
+//! - `queue`: submission and completion queues, arbitration
+//! - `interrupt`: vectors, coalescing, masks
+//! - `pointer`: the place of a command's data and metadata in host memory
+//! - `prp`: physical region pages
+//! - `sgl`: scatter gather lists
+//! - `slots`: tables whose keys are never reused
+//! - [`initiator`]: a small host driver
 
 mod admin;
 pub mod block;

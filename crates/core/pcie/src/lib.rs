@@ -3,6 +3,22 @@
 //! Configuration space and capabilities, routing, splitting, tags, ordering, the endpoint core,
 //! bridges, the root complex, and the host software that enumerates a hierarchy. Nothing here knows
 //! a device type: devices are anything that implements [`Function`].
+//!
+//! # Modules
+//!
+//! - [`function`]: the trait [`Function`] of everything below a downstream port
+//! - [`config`]: configuration space: registers with access rules, capabilities
+//! - [`bridge`]: the type 1 function of root ports and switch ports
+//! - [`endpoint`]: the PCIe part of a type 0 function: registers, DMA, MSI-X
+//! - [`root`]: the root complex with one root port
+//! - [`enumerate`]: discovery and set-up of a hierarchy, identity of functions
+//! - [`software`]: host software as coroutines
+//! - [`memory`]: host memory of the initiator and of tests
+//! - [`ordering`]: a queue with PCIe ordering
+//! - [`port_queues`]: one queue per downstream port
+//! - [`split`]: splitting of transfers into packets
+//! - [`errors`]: error counters of a port or function
+//! - [`dma_test`]: an endpoint that copies and fills memory by DMA
 
 pub mod bridge;
 pub mod config;

@@ -1,4 +1,13 @@
 //! Latency statistics in bounded memory, comparisons of medians, and seeded random numbers.
+//!
+//! # Modules
+//!
+//! - `latency`: latency distributions
+//! - `bins`: counts of values to three significant digits
+//! - `counts`: weighted distributions of whole numbers
+//! - [`medians`]: confidence intervals of medians, comparison of two series
+//! - `normal`: the normal distribution
+//! - [`random`]: seeded random integers
 
 mod bins;
 mod counts;

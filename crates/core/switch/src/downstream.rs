@@ -1,6 +1,6 @@
 //! The device node's end of a link, with the function below it.
 
-use crate::push::{Rule, Store};
+use crate::push_store::{Rule, Store};
 use crate::tunnel::{self, Cause, Settings, Tunnel};
 use bytes::BytesMut;
 use pcie::{Errors, Function, Input, Output as FunctionOutput, Wait};

@@ -1,11 +1,20 @@
-//! The distributed PCIe switch; modules in the order of downstream traffic.
+//! The distributed PCIe switch.
 //!
-//! [`upstream`] routes what comes from the root complex; [`aggregate`] decides
-//! when a TLP leaves; [`tunnel`] carries frames and credits; [`downstream`]
-//! hands TLPs to the endpoint, and answers its reads of what [`push`] brought.
-//! Upstream traffic takes the same path back. The switch does not depend on the
-//! kind of endpoint, but for completion entries of NVMe, by which [`push`]
-//! knows what ends.
+//! The switch does not depend on the kind of endpoint, with one exception: [`push_store`] reads
+//! completion entries of NVMe to invalidate pushed bytes.
+//!
+//! # Modules
+//!
+//! In the order of downstream traffic; upstream traffic takes the same path back.
+//!
+//! - [`upstream`]: the upstream port, mirrors of the downstream ports, routing
+//! - [`aggregate`]: the aggregation queue, which decides when a TLP leaves
+//! - [`egress`]: the link that sends next, and the rate limit
+//! - [`tunnel`]: one end of a link: frames, sequence, credits, resets, keepalive
+//! - [`raw`]: raw Ethernet, a reliable stream in Ethernet frames
+//! - [`congestion`]: congestion control: a rate limit, or control by delay and loss
+//! - [`downstream`]: the device node's end of a link, with the function below it
+//! - [`push_store`]: pushed bytes that are kept in front of a function
 //!
 //! Not implemented: traffic classes beyond TC0 share the one connection;
 //! replay after a lost connection (frames already have sequence numbers).
@@ -14,7 +23,7 @@ pub mod aggregate;
 pub mod congestion;
 pub mod downstream;
 pub mod egress;
-pub mod push;
+pub mod push_store;
 pub mod raw;
 pub mod tunnel;
 pub mod upstream;

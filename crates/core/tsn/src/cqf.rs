@@ -69,13 +69,6 @@ impl Cqf {
         gates.with_class_list(GateStates(first.0 | second.0), list)
     }
 
-    /// The shortest and the longest time from a talker's transmission to the reception over `hops`
-    /// bridges: (hops - 1) T and (hops + 1) T (T.1).
-    pub fn delay_bounds(&self, hops: u32) -> (Duration, Duration) {
-        let cycles = |count: u64| Duration::from_ps(self.cycle.as_ps().saturating_mul(count));
-        (cycles(u64::from(hops.saturating_sub(1))), cycles(u64::from(hops) + 1))
-    }
-
     fn list(&self) -> Result<GateControlList, ListError> {
         let open = |class| Entry::set(self.states(class), self.cycle);
         let [first, second] = self.classes;

@@ -2,6 +2,23 @@
 //! frames, vfio-user messages, trace and capture files.
 //!
 //! Everything here is a view of bytes or a validated value, without behaviour.
+//!
+//! # Modules
+//!
+//! - [`tlp`]: transaction-layer packets and runs of them
+//! - [`nvme`]: NVMe registers, queue entries, status, identify data, log pages
+//! - [`frame`]: frames of the tunnel
+//! - [`push`]: the message of pushed bytes
+//! - [`raw`]: the header of raw Ethernet
+//! - [`vfio_user`]: vfio-user messages
+//! - [`trace`]: records of trace files
+//! - [`pcapng`]: capture files
+//! - [`time`]: instants and durations in picoseconds
+//! - [`units`]: text form of numbers with units
+//! - [`id`]: bus, device and function numbers; tags
+//! - `table`: tables with numbers as keys
+//! - `arena`: memory for short-lived bytes
+//! - `macros`: structures and enums that derive their codecs
 
 #[macro_use]
 mod macros;

@@ -4,6 +4,28 @@
 //! [`redirect`] frames are here too. What follows from the stamps is in [`latency`].
 //!
 //! All times are nanoseconds of CLOCK_TAI (clock_gettime(2)).
+//!
+//! # Modules
+//!
+//! - `talker`: sends frames on schedule and receives the returned frames
+//! - `listener`: receives the talker's frames and returns them
+//! - `receive`: the thread that receives frames and stamps
+//! - `outbox`: assigns the kernel's stamps to sent frames
+//! - `options`: the parameters of a run
+//! - `settings`: the requested settings, and the settings that the machine granted
+//! - `rows`: rows of frames during the run
+//! - `document`: the document of `--json`
+//! - `operator`: the interface by which a run reports to its user and is stopped
+//! - `port`: sockets whose frames are stamped
+//! - `control`: control messages of stamped frames
+//! - `hardware`: stamps of a NIC
+//! - `netdev`: properties of an interface over generic netlink
+//! - `phc`: hardware clocks
+//! - `ptp`: the offset that ptp4l reports
+//! - `clocks`: the clock error of a run, once a second
+//! - `realtime`: real-time threads
+//! - [`redirect`]: XDP programs that forward frames
+//! - `kernel`: system calls without a safe wrapper, and the unsafe code of this crate
 
 #![deny(unsafe_code)]
 

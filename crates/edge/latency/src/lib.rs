@@ -5,6 +5,21 @@
 //! All times are nanoseconds of TAI since 1970-01-01 (CLOCK_TAI of clock_gettime(2)), as the
 //! kernel stamps frames; [`Stamp`] is one that may be missing. They are no `wire::Instant`: its
 //! picoseconds end after 213 days. Differences are signed, because two clocks may disagree.
+//!
+//! # Modules
+//!
+//! - [`frame`]: the payload of a frame, byte by byte
+//! - [`schedule`]: due times of frames, and their windows
+//! - `sample`: the stamps of one frame, and the segments between them
+//! - `sequence`: losses, duplicates and order
+//! - `slots`: how well frames kept their windows
+//! - `clock`: the offset between the clocks of the two ends
+//! - [`phc`]: comparison of the system's clock with a hardware clock
+//! - [`ptp`]: ptp4l's management message TIME_STATUS_NP
+//! - `statistics`: figures of signed latencies
+//! - `stable`: the stable range of a run
+//! - [`findings`]: stalls, periodic spikes, slips by whole cycles, swings of the clock
+//! - `analysis`: all results of a run
 
 mod analysis;
 mod clock;

@@ -1,5 +1,15 @@
 //! What several crates ask of Linux: clocks that machines share and waking at a time ([`time`]),
 //! network interfaces, packet sockets, marks of packets, network namespaces.
+//!
+//! # Modules
+//!
+//! - [`time`]: clocks that machines share, waking at a time
+//! - `interface`: network interfaces by name
+//! - `packet`: packet sockets
+//! - `marking`: DSCP and priority of sent packets
+//! - `namespace`: network namespaces
+//! - [`proc_stat`]: `/proc/PID/stat`
+//! - `kernel`: system calls without a safe wrapper, and the unsafe code of this crate
 
 #![deny(unsafe_code)]
 

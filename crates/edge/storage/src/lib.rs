@@ -1,7 +1,14 @@
 //! Storage of namespaces: media in RAM, in a file or on a block device, and drives that live in a
 //! folder. Their requests are those of [`nvme::block`].
 //!
-//! [`ring`] has the `unsafe` code of this crate.
+//! # Modules
+//!
+//! - [`media`]: media of namespaces: RAM, files, block devices
+//! - `record`: the record that identifies a file's contents
+//! - [`drive`]: a drive in a folder: its records and contents
+//! - [`files`]: files and folders, and a model of a disk that crashes
+//! - `completions`: results that threads return to a node's loop
+//! - `ring`: io_uring, and the unsafe code of this crate
 
 #![deny(unsafe_code)]
 

@@ -1,11 +1,24 @@
 //! A vfio-user server for one endpoint: a VMM's accesses become [`Action`]s for the host node,
 //! and the device's DMA and interrupts go to the VMM's guest.
 //!
-//! Files in the order data flows: [`Server`] owns the socket and has the interface for an event
-//! loop; `connection` makes messages of bytes; [`Session`] is the state machine that answers
-//! them, with the VMM's view of the function in `config`, `msix` and `doorbell`, and
-//! accesses in flight in `access`; in the other direction, the device's DMA and interrupts are
-//! in `transfer`, DMA by message in `dma`, eventfds in `irq`.
+//! # Modules
+//!
+//! In the order of data flow:
+//!
+//! - `server`: [`Server`], the interface for an event loop
+//! - `listener`: the socket to which a VMM connects
+//! - `connection`: converts bytes and descriptors to messages, and back
+//! - `session`: [`Session`], the state machine that answers messages
+//! - `action`: inputs and outputs of a session
+//! - `config`, `msix`: configuration space and MSI-X table as the VMM sees them
+//! - `doorbell`: doorbells in a page that the client shares
+//! - `transfer`: DMA of the device, and interrupts ordered behind DMA
+//! - `guest`: the guest's memory
+//! - `dma`: DMA by message, for memory that is not mapped
+//! - `irq`: eventfds and their masks
+//! - `signals`: signals eventfds without waiting
+//! - [`mapping`]: shared memory, its faults, signals; the unsafe code of this crate
+//! - [`client`]: a client for the function of any server
 //!
 //! Requirements of known clients, each with a test:
 //!

@@ -5,6 +5,19 @@
 //! ([`Work::signal`]) and runs it at the times it names ([`Work::run`], [`Work::next`]). The
 //! simulator runs it in virtual time with the costs of modelled CPUs, the live side in real time
 //! with none.
+//!
+//! # Modules
+//!
+//! - `spec`: the parameters of a section of a job file
+//! - `fio`: the parameters of jobs, in fio's words
+//! - `jobs`: jobs: commands in flight, CPU time, verification
+//! - `job`: one job: its part of the drives and its transfers
+//! - `work`: the interface of workloads with NVMe commands
+//! - `agenda`: due times
+//! - `bring_up`: enumeration and initialisation of drives
+//! - [`pattern`]: block contents that identify place and version
+//! - `versions`: the number of writes of each block
+//! - `observer`: the events that a workload reports
 
 mod agenda;
 mod bring_up;

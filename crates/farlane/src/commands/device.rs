@@ -13,7 +13,7 @@ use live::net::CarrierListener;
 use live::{Clock, DeviceNode, NvmeDrive};
 use nvme::MAX_QUEUES;
 use std::path::PathBuf;
-use switch::push::CAPACITY;
+use switch::push_store::CAPACITY;
 use switch::tunnel::Settings;
 use wire::frame::{MoveStatus, Moved, Role};
 use wire::trace::NodeRole;

@@ -3,7 +3,6 @@
 
 use super::io::shape;
 use super::transcripts::transcripts;
-use crate::support::controller::{Kind, NVME, Server};
 use crate::support::folder::Sockets;
 use crate::support::program::{
     document, fails, farlane, is_refused, page, parsed, scratch, succeeds, text,
@@ -11,6 +10,7 @@ use crate::support::program::{
 use crate::support::{ANY, HostNode, Node, Process, folder, process::LIMIT};
 use serde_json::Value;
 use std::path::Path;
+use testkit::vfio_user::server::{Kind, NVME, Server};
 
 /// Arguments of `farlane io` on a server.
 fn io(socket: &Path, more: &str) -> Vec<String> {

@@ -3,7 +3,6 @@
 
 use super::{Nodes, is_undisturbed};
 use crate::support::Drive;
-use crate::support::client::send;
 use crate::support::process::LIMIT;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd};
@@ -15,6 +14,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use testkit::vfio_user::send;
 
 /// How long the end of a socket takes; longer than the working client waits.
 const LINGER: Duration = Duration::from_secs(30);

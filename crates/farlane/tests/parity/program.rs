@@ -1,7 +1,7 @@
 //! The host software of both worlds.
 
 use super::script;
-use node::hotplug::{OwnSlot, Settings};
+use node::slot::{OwnSlot, Settings};
 use nvme::initiator::{self, Driver, Io, Op};
 use pcie::enumerate::{self, Node};
 use pcie::root::ROOT_PORT;

@@ -76,7 +76,7 @@ pub fn tunnel(role: Role, push: Mode) -> tunnel::Settings {
     let (instance, keeps) = match (role, push) {
         (Role::Host, _) => (1, 0),
         (_, Mode::Off) => (1 << 32, 0),
-        (_, Mode::Entries | Mode::All) => (1 << 32, switch::push::CAPACITY),
+        (_, Mode::Entries | Mode::All) => (1 << 32, switch::push_store::CAPACITY),
     };
     let max_payload = MAX_PAYLOAD as u16;
     tunnel::Settings { max_payload, push: keeps, ..tunnel::Settings::new(role, instance) }

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::mem::MaybeUninit;
 use std::net::Shutdown;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
@@ -11,18 +10,13 @@ use std::time::Duration;
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::MemfdFlags;
-use rustix::io::{IoSlice, IoSliceMut};
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recv, recvmsg, sendmsg,
-};
+use rustix::net::{RecvFlags, recv};
+use testkit::vfio_user::{HEADER, receive_header, send};
 use vfio_user::mapping::Mapping;
+use wire::nvme::register::{DOORBELLS, Doorbell};
 
 /// No reply may take longer.
 const LIMIT: Duration = Duration::from_secs(10);
-const HEADER: usize = 16;
-/// Descriptors with one message: one more than a server takes.
-const MOST_FDS: usize = 17;
 /// SPDK's buffer for a reply.
 const LARGEST_REPLY: usize = 4096;
 
@@ -39,10 +33,6 @@ const DEVICE_RESET: u16 = 13;
 /// Region numbers of a PCI device.
 pub const BAR0: u32 = 0;
 pub const CONFIG: u32 = 7;
-
-/// What the client asks of the doorbells (NVMe 1.4, section 3.1): mappable, and
-/// the area begins above the registers.
-const DOORBELLS: u64 = 0x1000;
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
@@ -76,6 +66,7 @@ impl Memory {
         Self { file, mapping: Some(mapping), address, size }
     }
 
+    /// Writes bytes from this offset on.
     pub fn store(&self, at: u64, bytes: &[u8]) {
         match &self.mapping {
             Some(mapping) => mapping.write(at as usize, bytes).expect("mapped"),
@@ -93,6 +84,17 @@ impl Memory {
     }
 }
 
+/// By the addresses that the device knows.
+impl testkit::nvme::Memory for Memory {
+    fn read_at(&mut self, address: u64, bytes: &mut [u8]) {
+        bytes.copy_from_slice(&self.load(address - self.address, bytes.len()));
+    }
+
+    fn write_at(&mut self, address: u64, bytes: &[u8]) {
+        self.store(address - self.address, bytes);
+    }
+}
+
 /// Doorbells: in the page that is polled, or as registers.
 pub enum Doorbells {
     Page(File, u64),
@@ -100,13 +102,15 @@ pub enum Doorbells {
 }
 
 impl Doorbells {
-    /// A store to doorbell `index`, an aligned double word.
-    pub fn store(&self, client: &Client, index: u64, value: u32) {
+    /// A store to a doorbell, an aligned double word.
+    pub fn store(&self, client: &Client, doorbell: Doorbell, value: u16) {
+        let register = doorbell.offset(0);
         match self {
             Self::Page(file, offset) => {
-                file.write_all_at(&value.to_le_bytes(), offset + index * 4).unwrap();
+                let at = offset + register - DOORBELLS;
+                file.write_all_at(&u32::from(value).to_le_bytes(), at).unwrap();
             }
-            Self::Registers => client.write(BAR0, DOORBELLS + index * 4, 4, value.into()),
+            Self::Registers => client.write(BAR0, register, 4, value.into()),
         }
     }
 }
@@ -115,16 +119,6 @@ impl Doorbells {
 type Fds<'a> = &'a [BorrowedFd<'a>];
 /// The payload of a reply, and the descriptors that came with it.
 type Reply = (Vec<u8>, Vec<OwnedFd>);
-
-/// Sends bytes, and descriptors along with them; how many bytes went.
-pub fn send(socket: &UnixStream, bytes: &[u8], fds: Fds<'_>) -> rustix::io::Result<usize> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    if !fds.is_empty() {
-        assert!(control.push(SendAncillaryMessage::ScmRights(fds)));
-    }
-    sendmsg(socket, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL)
-}
 
 /// A connection.
 pub struct Client(UnixStream);
@@ -184,17 +178,7 @@ impl Client {
     /// The header in one read, the payload in another: a reply that was sent in
     /// pieces would be cut.
     pub fn receive(&self, command: u16) -> Result<Reply, u32> {
-        let mut header = [0; HEADER];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
-        let mut control = RecvAncillaryBuffer::new(&mut space);
-        let mut slices = [IoSliceMut::new(&mut header)];
-        let read = recvmsg(&self.0, &mut slices, &mut control, RecvFlags::CMSG_CLOEXEC).unwrap();
-        assert_eq!(read.bytes, HEADER);
-        let fds = control.drain().flat_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(fds) => fds.collect::<Vec<_>>(),
-            _ => Vec::new(),
-        });
-        let fds = fds.collect();
+        let (header, fds) = receive_header(&self.0).unwrap().expect("a reply");
         assert_eq!(header[..2], [0, 0], "message number");
         assert_eq!(header[2..4], command.to_le_bytes(), "a reply to another command");
         let flags = u32_at(&header, 8);

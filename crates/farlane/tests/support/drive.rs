@@ -4,6 +4,12 @@ use std::path::Path;
 
 use crate::support::client::{BAR0, CONFIG, Client, Doorbells, Memory};
 use crate::support::wait_until;
+use testkit::nvme::{
+    Pair, admin_sizes, create_polled, delete, entry_sizes, identify, io, number_of_queues,
+};
+use wire::nvme::opcode::admin;
+use wire::nvme::register::{ACQ, AQA, ASQ, CAP, CC, CSTS, Configuration, Doorbell, ShutdownNotice};
+use wire::nvme::{Command, Completion, cns, log_page};
 
 /// Bytes of a block.
 pub const BLOCK: usize = 512;
@@ -23,106 +29,15 @@ const DEEP_CQ: u64 = 0xa_0000;
 /// The Command register (PCIe Base 4.0, section 7.5.1.1.3).
 const COMMAND: u64 = 4;
 
-// Registers (NVMe 1.4, section 3.1).
-const CAP: u64 = 0x00;
-const CC: u64 = 0x14;
-const CSTS: u64 = 0x1c;
-const AQA: u64 = 0x24;
-const ASQ: u64 = 0x28;
-const ACQ: u64 = 0x30;
-
 /// Opcodes of the NVM command set (NVMe 1.4, figure 346).
-pub const WRITE: u8 = 0x01;
-pub const READ: u8 = 0x02;
+pub use wire::nvme::opcode::nvm::{READ, WRITE};
 
-/// A submission queue entry's fields that are used here.
-#[derive(Clone, Copy, Default)]
-struct Command {
-    opcode: u8,
-    namespace: u32,
-    prp: [u64; 2],
-    cdw10: [u32; 3],
-}
+/// Entries of the queues.
+const ENTRIES: u16 = 8;
 
-/// What a queue works with.
-type Place<'a> = (&'a Client, &'a Memory, &'a Doorbells);
-
-/// A pair of queues.
-struct Queue {
-    id: u16,
-    sq: u64,
-    cq: u64,
-    tail: u16,
-    head: u16,
-    phase: bool,
-    commands: u16,
-    depth: u16,
-}
-
-impl Queue {
-    /// Of 8 entries each.
-    fn new(id: u16, at: u64) -> Self {
-        Self::deep(id, at, at + 0x1000, 8)
-    }
-
-    fn deep(id: u16, sq: u64, cq: u64, depth: u16) -> Self {
-        Self { id, sq, cq, tail: 0, head: 0, phase: true, commands: 0, depth }
-    }
-
-    /// Carries one command out; what it returns in dword 0.
-    fn run(&mut self, place: Place<'_>, command: Command) -> u32 {
-        let (result, status) = self.try_run(place, command);
-        assert_eq!(status, 0, "status of {:#x}", command.opcode);
-        result
-    }
-
-    /// The same for one that may fail: with its status code and type (NVMe 1.4, figure 124).
-    fn try_run(&mut self, place: Place<'_>, command: Command) -> (u32, u16) {
-        let number = self.submit(place, command);
-        self.complete(place, command, number)
-    }
-
-    /// Starts a command; its identifier.
-    fn submit(&mut self, (client, memory, doorbells): Place<'_>, command: Command) -> u16 {
-        let number = self.commands;
-        self.commands = self.commands.wrapping_add(1);
-        let mut entry = Vec::new();
-        entry.extend((u32::from(command.opcode) | u32::from(number) << 16).to_le_bytes());
-        entry.extend(command.namespace.to_le_bytes());
-        entry.extend([0; 16]);
-        command.prp.iter().for_each(|prp| entry.extend(prp.to_le_bytes()));
-        command.cdw10.iter().for_each(|word| entry.extend(word.to_le_bytes()));
-        entry.resize(64, 0);
-        memory.store(self.sq + u64::from(self.tail) * 64, &entry);
-        self.tail = (self.tail + 1) % self.depth;
-        doorbells.store(client, u64::from(self.id) * 2, self.tail.into());
-        number
-    }
-
-    /// Whether the oldest command is completed.
-    fn has_completed(&self, memory: &Memory) -> bool {
-        let entry = memory.load(self.cq + u64::from(self.head) * 16, 16);
-        (entry[14] & 1 == 1) == self.phase
-    }
-
-    /// Waits for the oldest command; what it returns in dword 0, and its status.
-    fn complete(
-        &mut self,
-        (client, memory, doorbells): Place<'_>,
-        command: Command,
-        number: u16,
-    ) -> (u32, u16) {
-        let opcode = command.opcode;
-        wait_until(&format!("no completion of {opcode:#x}"), || self.has_completed(memory));
-        let completion = memory.load(self.cq + u64::from(self.head) * 16, 16);
-        self.head = (self.head + 1) % self.depth;
-        self.phase ^= self.head == 0;
-        doorbells.store(client, u64::from(self.id) * 2 + 1, self.head.into());
-        assert_eq!(completion[12..14], number.to_le_bytes(), "command identifier");
-        let status = u16::from_le_bytes([completion[14], completion[15]]) >> 1;
-        // Without Do Not Retry, More and the retry delay.
-        (u32::from_le_bytes(completion[..4].try_into().unwrap()), status & 0x7ff)
-    }
+/// An empty pair of queues at this offset in the memory.
+fn pair(id: u16, at: u64) -> Pair {
+    Pair::at(id, ENTRIES, ADDRESS + at, ADDRESS + at + 0x1000)
 }
 
 /// An attached drive.
@@ -131,8 +46,9 @@ pub struct Drive {
     pub client: Client,
     memory: Memory,
     doorbells: Doorbells,
-    admin: Queue,
-    io: Queue,
+    admin: Pair,
+    io: Pair,
+    commands: u16,
 }
 
 impl Drive {
@@ -169,7 +85,8 @@ impl Drive {
     fn connect_with(client: Client, memory: Memory, mapped: bool) -> Self {
         let doorbells = if mapped { client.doorbells() } else { Doorbells::Registers };
         client.map_memory(&memory);
-        Self { client, memory, doorbells, admin: Queue::new(0, ADMIN), io: Queue::new(1, IO) }
+        let (admin, io) = (pair(0, ADMIN), pair(1, IO));
+        Self { client, memory, doorbells, admin, io, commands: 0 }
     }
 
     fn enable(&self) {
@@ -177,12 +94,11 @@ impl Drive {
         assert_ne!(client.read(BAR0, CAP, 8), u64::MAX);
         client.write(BAR0, CC, 4, 0);
         self.wait_ready(false);
-        let entries = u64::from(self.admin.depth - 1);
-        client.write(BAR0, AQA, 4, entries << 16 | entries);
-        client.write(BAR0, ASQ, 8, ADDRESS + self.admin.sq);
-        client.write(BAR0, ACQ, 8, ADDRESS + self.admin.cq);
-        // Entries of 64 and 16 bytes, enabled.
-        client.write(BAR0, CC, 4, 4 << 20 | 6 << 16 | 1);
+        client.write(BAR0, AQA, 4, admin_sizes(ENTRIES));
+        client.write(BAR0, ASQ, 8, self.admin.sq());
+        client.write(BAR0, ACQ, 8, self.admin.cq());
+        let on = Configuration { enable: true, ..entry_sizes() };
+        client.write(BAR0, CC, 4, on.bits().into());
         self.wait_ready(true);
     }
 
@@ -195,7 +111,7 @@ impl Drive {
     /// driver of a process does after an error. Bus mastering is left alone.
     pub fn recover(&mut self) {
         self.memory.store(ADMIN, &vec![0; DATA as usize]);
-        (self.admin, self.io) = (Queue::new(0, ADMIN), Queue::new(1, IO));
+        (self.admin, self.io) = (pair(0, ADMIN), pair(1, IO));
         self.enable();
         self.create_queues();
     }
@@ -253,41 +169,57 @@ impl Drive {
         at
     }
 
-    fn administer(&mut self, command: Command) -> u32 {
-        self.admin.run((&self.client, &self.memory, &self.doorbells), command)
+    /// Starts a command; yields its identifier.
+    fn submit(&mut self, admin: bool, command: Command) -> u16 {
+        let cid = self.commands;
+        self.commands = self.commands.wrapping_add(1);
+        let pair = if admin { &mut self.admin } else { &mut self.io };
+        pair.put(&mut self.memory, Command { cid, ..command });
+        self.doorbells.store(&self.client, Doorbell::SubmissionTail(pair.id), pair.tail);
+        cid
+    }
+
+    /// Carries a command out, which may fail.
+    fn run(&mut self, admin: bool, command: Command) -> Completion {
+        let cid = self.submit(admin, command);
+        let pair = if admin { &mut self.admin } else { &mut self.io };
+        let mut done = None;
+        wait_until(&format!("no completion of {:#x}", command.opcode), || {
+            done = pair.take(&mut self.memory);
+            done.is_some()
+        });
+        self.doorbells.store(&self.client, Doorbell::CompletionHead(pair.id), pair.head);
+        let done = done.expect("waited for above");
+        assert_eq!(done.cid, cid, "command identifier");
+        done
+    }
+
+    fn administer(&mut self, command: Command) {
+        let status = self.run(true, command).status;
+        assert!(status.is_success(), "{:#x}: {status:?}", command.opcode);
     }
 
     fn delete_queues(&mut self) {
-        let id = u32::from(self.io.id);
-        for opcode in [0x00, 0x04] {
-            self.administer(Command { opcode, cdw10: [id, 0, 0], ..Command::default() });
+        for opcode in [admin::DELETE_SQ, admin::DELETE_CQ] {
+            self.administer(delete(opcode, self.io.id));
         }
     }
 
     fn create_queues(&mut self) {
-        // Number of Queues: one of each kind.
-        self.administer(Command { opcode: 0x09, cdw10: [7, 0, 0], ..Command::default() });
+        self.administer(number_of_queues());
         self.create_pair();
     }
 
     fn create_pair(&mut self) {
-        let size = u32::from(self.io.depth - 1) << 16;
-        let id = u32::from(self.io.id);
-        let (sq, cq) = (ADDRESS + self.io.sq, ADDRESS + self.io.cq);
-        // Contiguous, and without interrupts.
-        let cdw10 = [size | id, 1, 0];
-        self.administer(Command { opcode: 0x05, prp: [cq, 0], cdw10, ..Command::default() });
-        let cdw10 = [size | id, id << 16 | 1, 0];
-        self.administer(Command { opcode: 0x01, prp: [sq, 0], cdw10, ..Command::default() });
+        create_polled(&self.io).into_iter().for_each(|command| self.administer(command));
     }
 
     /// Blocks of a namespace, after a look at the controller.
     pub fn identify_namespace(&mut self, namespace: u32) -> u64 {
-        let prp = [ADDRESS + DATA, 0];
-        self.administer(Command { opcode: 0x06, prp, cdw10: [1, 0, 0], ..Command::default() });
+        self.administer(identify(cns::CONTROLLER, 0, ADDRESS + DATA));
         let model = self.memory.load(DATA + 24, 40);
         assert!(model.starts_with(b"farlane"), "{}", String::from_utf8_lossy(&model));
-        self.administer(Command { opcode: 0x06, namespace, prp, ..Command::default() });
+        self.administer(identify(cns::NAMESPACE, namespace, ADDRESS + DATA));
         u64::from_le_bytes(self.memory.load(DATA, 8).try_into().unwrap())
     }
 
@@ -311,14 +243,8 @@ impl Drive {
     }
 
     fn try_transfer(&mut self, opcode: u8, block: u64, bytes: usize) -> u16 {
-        let blocks = (bytes / BLOCK) as u32;
-        let command = Command {
-            opcode,
-            namespace: 1,
-            prp: self.pointers(bytes),
-            cdw10: [block as u32, (block >> 32) as u32, blocks - 1],
-        };
-        self.io.try_run((&self.client, &self.memory, &self.doorbells), command).1
+        let command = io(opcode, block, (bytes / BLOCK) as u32, self.pointers(bytes));
+        u64::from(self.run(false, command).status.code) as u16
     }
 
     /// Writes whole blocks.
@@ -335,9 +261,9 @@ impl Drive {
     /// The critical warnings of the SMART log (NVMe 1.4, figure 196).
     pub fn critical_warning(&mut self) -> u8 {
         // Get Log Page 02h of 512 bytes.
-        let (prp, cdw10) = ([ADDRESS + DATA, 0], [127 << 16 | 2, 0, 0]);
-        let command = Command { opcode: 0x02, namespace: u32::MAX, prp, cdw10 };
-        self.administer(command);
+        let (prp1, cdw10) = (ADDRESS + DATA, 127 << 16 | u32::from(log_page::SMART));
+        let (opcode, nsid) = (admin::GET_LOG_PAGE, u32::MAX);
+        self.administer(Command { opcode, nsid, prp1, cdw10, ..Command::default() });
         self.memory.load(DATA, 1)[0]
     }
 
@@ -352,43 +278,41 @@ impl Drive {
     /// Starts a read or write of one block whose data are at a DMA address of the caller's choice,
     /// and waits for nothing.
     pub fn begin(&mut self, opcode: u8, address: u64) {
-        let command = Command { opcode, namespace: 1, prp: [address, 0], ..Command::default() };
-        self.io.submit((&self.client, &self.memory, &self.doorbells), command);
+        self.submit(false, io(opcode, 0, 1, [address, 0]));
     }
 
     /// Whether the oldest command of the I/O queue is completed.
-    pub fn has_completed(&self) -> bool {
-        self.io.has_completed(&self.memory)
+    pub fn has_completed(&mut self) -> bool {
+        self.io.peek(&mut self.memory).is_some()
     }
 
     /// Starts `count` reads of 128 KiB to DMA addresses from `address` on, in
     /// queues of its own, and waits for nothing.
     pub fn begin_reads_to(&mut self, address: u64, count: u16) {
         self.delete_queues();
-        self.io = Queue::deep(1, DEEP_SQ, DEEP_CQ, count + 1);
+        self.io = Pair::at(1, count + 1, ADDRESS + DEEP_SQ, ADDRESS + DEEP_CQ);
         self.create_pair();
         let pages = (1..32).map(|page| address + page * PAGE as u64);
         let list: Vec<u8> = pages.flat_map(u64::to_le_bytes).collect();
         self.memory.store(PRP_LIST, &list);
-        let (prp, cdw10) = ([address, ADDRESS + PRP_LIST], [0, 0, 255]);
-        let command = Command { opcode: READ, namespace: 1, prp, cdw10 };
-        let place = (&self.client, &self.memory, &self.doorbells);
         for _ in 0..count {
-            self.io.submit(place, command);
+            self.submit(false, io(READ, 0, 256, [address, ADDRESS + PRP_LIST]));
         }
     }
 
     /// Rings for an entry that was never written.
     pub fn ring(&mut self) {
-        let tail = (self.io.tail + 1) % self.io.depth;
-        self.doorbells.store(&self.client, u64::from(self.io.id) * 2, tail.into());
+        let tail = (self.io.tail + 1) % self.io.entries;
+        self.doorbells.store(&self.client, Doorbell::SubmissionTail(self.io.id), tail);
     }
 
     /// Goes in good order.
     pub fn detach(mut self) {
         self.delete_queues();
         let client = &self.client;
-        client.write(BAR0, CC, 4, 4 << 20 | 6 << 16 | 1 << 14 | 1);
+        let shutdown = ShutdownNotice::Normal;
+        let off = Configuration { enable: true, shutdown, ..entry_sizes() };
+        client.write(BAR0, CC, 4, off.bits().into());
         wait_until("no end of the shutdown", || client.read(BAR0, CSTS, 4) >> 2 & 3 == 2);
         client.unmap(&self.memory);
         assert!(client.is_quiet());

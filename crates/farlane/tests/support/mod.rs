@@ -2,7 +2,6 @@
 
 pub mod check;
 pub mod client;
-pub mod controller;
 pub mod drive;
 pub mod folder;
 pub mod huge;

@@ -1,7 +1,7 @@
 //! Commands out of bytes: plausible ones, with a fault now and then.
 
 use super::DATA;
-use super::input::Input;
+use crate::Source;
 use wire::nvme::opcode::{admin, nvm};
 use wire::nvme::{Command, cns, feature, log_page};
 
@@ -21,7 +21,7 @@ pub(super) const BUFFERS: (u64, u64) = (NAMESPACE + 0x1000, NAMESPACE + 0x2000);
 pub(super) const METADATA: u64 = BUFFERS.1 + 0x1000;
 
 /// An I/O command on one of two namespaces.
-pub(super) fn io(input: &mut Input) -> Command {
+pub(super) fn io(input: &mut Source) -> Command {
     const OPCODES: [u8; 12] = [
         nvm::READ,
         nvm::READ,
@@ -67,14 +67,14 @@ pub(super) fn io(input: &mut Input) -> Command {
 }
 
 /// A fused Compare and Write, most often of the same blocks.
-pub(super) fn pair(input: &mut Input) -> [Command; 2] {
+pub(super) fn pair(input: &mut Source) -> [Command; 2] {
     let compare = Command { opcode: nvm::COMPARE, fuse: 1, ..io(input) };
     let mut write = Command { opcode: nvm::WRITE, fuse: 2, prp1: prp1(input), ..compare };
     write.cdw10 ^= u32::from(input.byte() < 8);
     [compare, write]
 }
 
-fn nsid(input: &mut Input) -> u32 {
+fn nsid(input: &mut Source) -> u32 {
     match input.byte() {
         0..4 => 0,
         4..8 => 3,
@@ -84,7 +84,7 @@ fn nsid(input: &mut Input) -> u32 {
     }
 }
 
-fn prp1(input: &mut Input) -> u64 {
+fn prp1(input: &mut Source) -> u64 {
     match input.byte() {
         0xff => 2,
         0xfe => 0x5000_0000,
@@ -92,7 +92,7 @@ fn prp1(input: &mut Input) -> u64 {
     }
 }
 
-fn prp2(input: &mut Input) -> u64 {
+fn prp2(input: &mut Source) -> u64 {
     match input.byte() {
         0xf8..0xfe => 0,
         0xff => 2,
@@ -103,7 +103,7 @@ fn prp2(input: &mut Input) -> u64 {
 }
 
 /// An admin command that neither creates nor deletes queues.
-pub(super) fn admin(input: &mut Input) -> Command {
+pub(super) fn admin(input: &mut Source) -> Command {
     let opcode = input.pick(&[
         admin::IDENTIFY,
         admin::GET_LOG_PAGE,
@@ -174,7 +174,7 @@ pub(super) fn admin(input: &mut Input) -> Command {
     }
 }
 
-fn feature_value(input: &mut Input) -> u32 {
+fn feature_value(input: &mut Source) -> u32 {
     match input.byte() % 4 {
         0 => 0,
         1 => u32::from(input.byte()),
@@ -228,7 +228,7 @@ pub(super) fn is_probe(queue: u16, command: &Command) -> bool {
 }
 
 /// Whatever the bytes say.
-pub(super) fn anything(input: &mut Input) -> Command {
+pub(super) fn anything(input: &mut Source) -> Command {
     let mut entry = [0; 64];
     entry.fill_with(|| input.byte());
     Command::decode(&entry)

@@ -1,46 +1,20 @@
 //! A host that sends commands by hand.
 
-use super::{QUEUES, Testbed};
-use ::nvme::{Config, initiator};
+use super::pair::admin_sizes;
+use super::{DATA, Pair, Testbed, create_commands, entry_sizes, event_request, get_log, identify};
+use ::nvme::Config;
 use std::collections::VecDeque;
 use wire::nvme::opcode::admin;
 use wire::nvme::register::{
-    ACQ, AQA, ASQ, AdminQueueAttributes, CC, CSTS, Configuration, ControllerStatus, DOORBELLS,
-    Doorbell,
+    ACQ, AQA, ASQ, CC, CSTS, Configuration, ControllerStatus, DOORBELLS, Doorbell,
 };
-use wire::nvme::{COMPLETION_ENTRY, Command, Completion, SUBMISSION_ENTRY, StatusCode};
+use wire::nvme::{
+    Command, CommandsSupported, Completion, ErrorLogEntry, IDENTIFY, IdentifyController,
+    IdentifyNamespace, SmartLog, StatusCode, cns, log_page,
+};
 
-/// A queue pair of the host's.
-#[derive(Clone, Debug)]
-pub struct Pair {
-    /// Queue identifier, the same for both.
-    pub id: u16,
-    /// Entries of each.
-    pub entries: u16,
-    /// Submission tail.
-    pub tail: u16,
-    /// Completion head.
-    pub head: u16,
-    /// Phase expected at the head.
-    pub phase: bool,
-}
-
-impl Pair {
-    /// Empty queues.
-    pub fn new(id: u16, entries: u16) -> Self {
-        Self { id, entries, tail: 0, head: 0, phase: true }
-    }
-
-    /// Bus address of the submission queue.
-    pub fn sq(&self) -> u64 {
-        QUEUES + u64::from(self.id) * 0x1_0000
-    }
-
-    /// Bus address of the completion queue.
-    pub fn cq(&self) -> u64 {
-        self.sq() + 0x8000
-    }
-}
+/// Where what a controller says of itself goes: the last page of the data.
+const ANSWERS: u64 = DATA + 0x3f_f000;
 
 /// A host that sends single commands. Queues have up to 512 entries.
 pub struct Host {
@@ -104,12 +78,10 @@ impl Host {
     /// Programs the admin queues and sets CC.EN.
     pub fn enable(&mut self, entries: u16) {
         let pair = Pair::new(0, entries);
-        let size = entries - 1;
-        let sizes = AdminQueueAttributes { sq_size: size, cq_size: size };
-        self.testbed.write(AQA, 4, sizes.bits().into());
+        self.testbed.write(AQA, 4, admin_sizes(entries));
         self.testbed.write(ASQ, 8, pair.sq());
         self.testbed.write(ACQ, 8, pair.cq());
-        self.clear(&pair);
+        pair.clear(&mut self.testbed);
         self.pairs = vec![None; 65];
         self.pairs[0] = Some(pair);
         self.shadow = None;
@@ -126,10 +98,6 @@ impl Host {
     /// Reads CSTS.
     pub fn status(&mut self) -> ControllerStatus {
         ControllerStatus::from_bits(self.testbed.read(CSTS, 4) as u32)
-    }
-
-    fn clear(&mut self, pair: &Pair) {
-        self.testbed.put(pair.cq(), &vec![0; usize::from(pair.entries) * COMPLETION_ENTRY]);
     }
 
     /// Gives the controller doorbell buffers of zeroes; no I/O queue has been used.
@@ -154,7 +122,7 @@ impl Host {
     /// Creates a queue pair whose completion queue has the vector of its number.
     pub fn create(&mut self, id: u16, entries: u16) {
         let pair = Pair::new(id, entries);
-        self.clear(&pair);
+        pair.clear(&mut self.testbed);
         self.clear_shadow(id);
         for command in create_commands(&pair) {
             self.admin(command).expect_success();
@@ -176,10 +144,8 @@ impl Host {
 
     /// Puts a command in a queue as it is.
     pub fn put_as(&mut self, queue: u16, command: Command) {
-        let pair = self.pair(queue);
-        let address = pair.sq() + u64::from(pair.tail) * SUBMISSION_ENTRY as u64;
-        pair.tail = (pair.tail + 1) % pair.entries;
-        self.testbed.put(address, &command.encode());
+        let pair = self.pairs[usize::from(queue)].as_mut().expect("the queue exists");
+        pair.put(&mut self.testbed, command);
     }
 
     /// Rings the tail doorbell.
@@ -246,23 +212,8 @@ impl Host {
 
     /// Takes up to `most` completions without ringing.
     pub fn peek(&mut self, queue: u16, most: usize) -> Vec<Completion> {
-        let mut done = Vec::new();
-        let Some(pair) = self.pairs[usize::from(queue)].as_mut() else { return done };
-        while done.len() < most {
-            let address = pair.cq() + u64::from(pair.head) * COMPLETION_ENTRY as u64;
-            let entry = self.testbed.load(address, COMPLETION_ENTRY).expect("queue memory");
-            let completion = Completion::decode(entry[..].try_into().expect("16 bytes"));
-            if completion.phase != pair.phase {
-                break;
-            }
-            pair.head += 1;
-            if pair.head == pair.entries {
-                pair.head = 0;
-                pair.phase = !pair.phase;
-            }
-            done.push(completion);
-        }
-        done
+        let Some(pair) = self.pairs[usize::from(queue)].as_mut() else { return Vec::new() };
+        std::iter::from_fn(|| pair.take(&mut self.testbed)).take(most).collect()
     }
 
     /// Sends a command and waits for its completion; others are kept in `done`.
@@ -287,6 +238,61 @@ impl Host {
     /// Sends an admin command.
     pub fn admin(&mut self, command: Command) -> Completion {
         self.execute(0, command)
+    }
+
+    /// Identify, whose data go to a page that nothing else uses.
+    ///
+    /// # Panics
+    /// If it fails.
+    pub fn identify(&mut self, cns: u8, nsid: u32) -> [u8; IDENTIFY] {
+        self.admin(identify(cns, nsid, ANSWERS)).expect_success();
+        self.answer()
+    }
+
+    /// What the controller says of itself.
+    pub fn controller_data(&mut self) -> IdentifyController {
+        IdentifyController::decode(&self.identify(cns::CONTROLLER, 0))
+    }
+
+    /// What it says of a namespace.
+    pub fn namespace_data(&mut self, nsid: u32) -> IdentifyNamespace {
+        IdentifyNamespace::decode(&self.identify(cns::NAMESPACE, nsid))
+    }
+
+    /// The first bytes of a log page.
+    ///
+    /// # Panics
+    /// If the command fails.
+    pub fn log<const N: usize>(&mut self, page: u8) -> [u8; N] {
+        self.admin(get_log(page, N, ANSWERS)).expect_success();
+        self.answer()
+    }
+
+    fn answer<const N: usize>(&self) -> [u8; N] {
+        let data = self.testbed.load(ANSWERS, N).expect("host memory");
+        data.try_into().expect("as long as asked for")
+    }
+
+    /// The newest entry of the error log.
+    pub fn last_error(&mut self) -> ErrorLogEntry {
+        ErrorLogEntry::decode(&self.log(log_page::ERROR))
+    }
+
+    /// The SMART log.
+    pub fn smart(&mut self) -> SmartLog {
+        SmartLog::decode(&self.log(log_page::SMART))
+    }
+
+    /// The log of supported commands and their effects.
+    pub fn effects(&mut self) -> CommandsSupported {
+        CommandsSupported::decode(&self.log(log_page::EFFECTS))
+    }
+
+    /// Sends an Asynchronous Event Request and yields its identifier.
+    pub fn request_event(&mut self) -> u16 {
+        let cid = self.put(0, event_request());
+        self.carry_out(0);
+        cid
     }
 
     /// Sends an I/O command to queue 1.
@@ -316,19 +322,4 @@ impl Expect for Completion {
         assert_eq!(self.status.code, code);
         assert!(self.status.do_not_retry && self.status.more, "{:?}", self.status);
     }
-}
-
-/// CC's entry sizes, 64 and 16 bytes.
-pub fn entry_sizes() -> Configuration {
-    initiator::entry_sizes()
-}
-
-/// The commands that create a pair.
-pub fn create_commands(pair: &Pair) -> [Command; 2] {
-    initiator::create_commands(pair.id, pair.entries, pair.sq(), pair.cq())
-}
-
-/// The command that deletes a queue.
-pub fn delete(opcode: u8, id: u16) -> Command {
-    Command { opcode, cdw10: id.into(), ..Command::default() }
 }

@@ -1,9 +1,9 @@
 //! Random operations derived from bytes.
 
 use super::commands::{self, LISTS};
-use super::input::Input;
 use super::tracker::Tracker;
 use super::{DATA, Host, Testbed, entry_sizes};
+use crate::Source;
 use ::nvme::block::Error;
 use ::nvme::state::{Format, Records};
 use ::nvme::{Config, NamespaceConfig};
@@ -27,7 +27,7 @@ const MAX_OPERATIONS: usize = 2000;
 /// # Panics
 /// If the controller fails.
 pub fn run_operations(bytes: &[u8]) {
-    let mut input = Input(bytes);
+    let mut input = Source(bytes);
     let mode = input.byte();
     let mut config = config(input.byte());
     config.settings.doorbell_buffer = mode & 32 != 0;
@@ -94,7 +94,7 @@ fn testbed(config: &Config, msix: bool, records: Option<Records>) -> Testbed {
 }
 
 /// A random event that does not depend on the host.
-fn random_event(testbed: &mut Testbed, operation: u8, input: &mut Input) {
+fn random_event(testbed: &mut Testbed, operation: u8, input: &mut Source) {
     match operation {
         0 => testbed.take_tlps(Ready::ALL),
         1 => testbed.take_tlps(Ready::ALL.with(Class::Posted, false)),
@@ -173,7 +173,7 @@ impl ConformingHost {
         }
     }
 
-    fn run(&mut self, mut input: Input) {
+    fn run(&mut self, mut input: Source) {
         for _ in 0..MAX_OPERATIONS {
             if input.is_empty() {
                 break;
@@ -193,7 +193,7 @@ impl ConformingHost {
         assert!(!self.msix || silent.is_empty(), "no interrupt for queues {silent:?}");
     }
 
-    fn step(&mut self, input: &mut Input) {
+    fn step(&mut self, input: &mut Source) {
         let operation = input.byte() % 32;
         let queue = u16::from(input.byte() % 4);
         match operation {
@@ -271,7 +271,7 @@ impl ConformingHost {
 }
 
 /// The host that writes anything anywhere.
-fn run_arbitrary(mut host: Host, mut input: Input) {
+fn run_arbitrary(mut host: Host, mut input: Source) {
     host.enable(16);
     host.testbed.settle();
     host.create(1, 16);
@@ -287,7 +287,7 @@ fn run_arbitrary(mut host: Host, mut input: Input) {
     host.testbed.subsystem.check_invariants();
 }
 
-fn arbitrary_step(host: &mut Host, input: &mut Input) {
+fn arbitrary_step(host: &mut Host, input: &mut Source) {
     let operation = input.byte() % 24;
     let queue = u16::from(input.byte() % 3);
     let testbed = &mut host.testbed;
@@ -325,7 +325,7 @@ fn arbitrary_step(host: &mut Host, input: &mut Input) {
     }
 }
 
-fn arbitrary_send(host: &mut Host, queue: u16, input: &mut Input) {
+fn arbitrary_send(host: &mut Host, queue: u16, input: &mut Source) {
     if host.pairs[usize::from(queue)].is_none() {
         return;
     }

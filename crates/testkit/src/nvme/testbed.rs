@@ -1,7 +1,7 @@
 //! The machine around a controller: configuration and register accesses as
 //! TLPs, host memory that answers DMA, interrupts that are counted.
 
-use super::{Media, RecordStore};
+use super::{Media, Memory, RecordStore};
 use ::nvme::block::Request;
 use ::nvme::state::Records;
 use ::nvme::{Config, Controller, Port, Settings, Subsystem};
@@ -455,6 +455,16 @@ impl Testbed {
             }
         }
         self.settle();
+    }
+}
+
+impl Memory for Testbed {
+    fn read_at(&mut self, address: u64, bytes: &mut [u8]) {
+        bytes.copy_from_slice(&self.load(address, bytes.len()).expect("host memory"));
+    }
+
+    fn write_at(&mut self, address: u64, bytes: &[u8]) {
+        self.put(address, bytes);
     }
 }
 

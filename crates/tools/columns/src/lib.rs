@@ -4,6 +4,13 @@
 //! Adding a row to a batch is cheap: numbers are copied, and a text is looked up among the texts
 //! of its column. Whatever formats, encodes or writes happens with whole batches, and may happen
 //! in another thread, as in [`RowFiles`]. Sinks are the caller's.
+//!
+//! # Modules
+//!
+//! - `batch`: rows in memory, by column
+//! - `csv`: the CSV format
+//! - `parquet_file`: the Parquet format
+//! - `rows`: files with one row per event, written by a thread
 
 mod batch;
 mod csv;

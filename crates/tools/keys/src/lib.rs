@@ -3,6 +3,17 @@
 //!
 //! [`Table`]s declare keys, [`allowed::check`] checks a whole [`Value`] against them, and a
 //! [`Section`] reads what was checked. [`job`] has the keys of a job in fio's words.
+//!
+//! # Modules
+//!
+//! - [`allowed`]: tables of keys, their allowed values, checks
+//! - `value`: TOML values with their places
+//! - `section`: reads checked tables key by key
+//! - [`units`]: parsers of values with units
+//! - `names`: names that a plan chooses
+//! - `mistakes`: all mistakes that one pass finds
+//! - `error_text`: messages for invalid TOML and unknown names
+//! - [`job`]: the keys of a job
 
 pub mod allowed;
 mod error_text;

@@ -1,6 +1,31 @@
 //! Experiments with `farlane latency` on one machine: talker – bridge – listener are built,
 //! measured and taken down ([`run`]), or printed as lines of a shell ([`script`], [`boards`]). What
 //! came of it is shown here ([`show`]), and what came of single runs ([`view`]).
+//!
+//! # Modules
+//!
+//! - `run`: a whole lab: all bridges in turn
+//! - `experiment`: the set-up and the runs of one bridge
+//! - `measure`: builds one bridge, measures, and takes the bridge down
+//! - `place`: names and addresses of the lab's network
+//! - `bridge`: the kinds of bridges
+//! - `cables`: the namespaces and the links between them
+//! - `ends`: the interfaces of talker and listener
+//! - `step`: the lab's actions as shell lines
+//! - `site`: runs steps and programs, and undoes them
+//! - `journal`: the actions to undo, on disk
+//! - `child`: programs that the lab started
+//! - `threads`: CPUs of the talker and of kernel threads
+//! - `window`: gates, and the window of the measured frames
+//! - `stress`: load by iperf3
+//! - `reads`: NVMe reads through the bridge
+//! - `check`: possible and active settings of the kernel
+//! - `machine`: properties of the machine
+//! - `results`: the document of the lab
+//! - [`show`]: the results as text and page
+//! - [`view`]: documents of talkers and listeners as text, page and rows
+//! - [`script`]: the lab as a shell script
+//! - [`boards`]: the lab as two scripts, one per board
 
 pub mod boards;
 mod bridge;

@@ -5,6 +5,22 @@
 //! [`io`] runs jobs on any drive. [`testbed`], [`recording`] and [`ablation`] measure cases,
 //! [`latencies`] single transactions at the root port. [`floor`] is what the network alone takes.
 //! A [`Console`] learns how far a run is.
+//!
+//! # Modules
+//!
+//! - [`rig`]: a host node with the built-in initiator
+//! - [`local`]: the far side in threads of this process
+//! - [`io`]: jobs on live drives
+//! - [`case`]: the cases of a bench
+//! - [`testbed`]: rounds of a case on every path
+//! - [`recording`]: the cost of recording a trace
+//! - [`ablation`]: comparison of aggregation policies
+//! - [`latencies`]: transactions measured at the root port
+//! - [`floor`]: round trip and stream of raw TCP
+//! - `verify`: writes, reads back and compares every byte
+//! - `trace`: the place where a node records
+//! - `console`: progress reports of a run
+//! - `cpu`: CPU time of a thread and of the process
 
 pub mod ablation;
 pub mod case;

@@ -83,7 +83,7 @@ impl Node {
             let tracer = trace.open(NodeRole::Device, random_number(), link.clock)?;
             Ok(made.traced(tracer))
         };
-        Self::start(at, link, switch::push::CAPACITY, make, |_, _| Ok(()))
+        Self::start(at, link, switch::push_store::CAPACITY, make, |_, _| Ok(()))
     }
 
     /// A switch node before `devices`.

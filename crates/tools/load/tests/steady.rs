@@ -96,7 +96,7 @@ fn measure(mps: u16, depth: usize, op: Op) -> (f64, f64, f64) {
         let attached = Counted { drive, counts: counted.clone(), input: false };
         let settings = Settings {
             max_payload: mps,
-            push: switch::push::CAPACITY,
+            push: switch::push_store::CAPACITY,
             ..Settings::new(Role::Device, 1)
         };
         let listener = CarrierListener::bind(&loopback(), live::net::RawSettings::default());

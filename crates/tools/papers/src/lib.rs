@@ -1,5 +1,15 @@
 //! Published experiments, simulated: one module a publication. Its figures lie
 //! in `data`, with their source; here is what is simulated for them.
+//!
+//! # Modules
+//!
+//! - [`nvme_tsn`]: the NVMe/TSN paper
+//! - [`expether`]: the aggregation paper
+//! - [`tsn_ports`]: ports of TSN bridges, compared with other simulators
+//! - [`tsn_vm`]: Linaro's virtual machines behind gates
+//! - `runs`: parallel simulations
+//! - `section`: one part of the results: text, tables, plots
+//! - `row`: a published figure next to a simulated one
 
 #[cfg(test)]
 mod described;

@@ -1,4 +1,33 @@
 //! A simulation in one file, `plan.toml`: docs/plan.md describes every key.
+//!
+//! # Modules
+//!
+//! - `tables`: every table and key of a plan
+//! - `units`: parsers of values that only plans have
+//! - `section`: access to the tables of a plan
+//! - `host`: hosts, links and drives
+//! - `owners`: which host owns which drive
+//! - `attached`: drives and PCIe links
+//! - `workload`: the workload of a host
+//! - `recording`: a recorded trace as a list of operations
+//! - `network`: stations, bridges, cables, background traffic, outages
+//! - `port`: interfaces of stations and ports of bridges
+//! - `shapers`: shapers of traffic classes
+//! - `schedule`: gate control lists
+//! - `clocks`: clocks that drift, and 802.1AS
+//! - `streams`: `[streams.NAME]`
+//! - `filters`: `[filters.NAME]`
+//! - `hop`: `aggregation = "hop"`
+//! - `distance`: the round trip between two stations
+//! - `variants`: `[variants.NAME]`
+//! - `phases`: phases between hosts, streams, gate cycles and clocks
+//! - `check`: finds gates that never let a frame pass
+//! - `overload`: finds streams that exceed their gates, shaper or line
+//! - `reservations`: reserved bandwidth
+//! - `requirements`: deadlines and permitted losses
+//! - `remarks`: remarks on a plan before the run
+//! - [`run`]: runs, phases, sweeps and their document
+//! - [`simulate`]: observers of a simulation: traces, captures, limits, ports
 
 mod attached;
 mod check;

@@ -1,6 +1,20 @@
 //! Reports as one self-contained HTML page: no scripts, nothing from the network, readable on a
 //! telephone and on paper. [`Page`] is the skeleton, [`Table`], [`Plot`], [`Dots`] and [`Stack`] are what
 //! stands on it; pictures are SVG in the page.
+//!
+//! # Modules
+//!
+//! - `page`: the skeleton of a page
+//! - `table`: tables
+//! - `plot`: plots, distributions, histograms
+//! - `dots`: values of cases on one axis
+//! - `bars`: stacked bars
+//! - [`lanes`]: lanes along a time axis
+//! - [`latency`]: latency figures
+//! - [`span`]: text form of times and sizes
+//! - [`document`]: documents of `--json`, the end of a command and of a page
+//! - [`target`]: files and `-` as targets of documents
+//! - `failure`: the reason of a failed command
 
 mod bars;
 pub mod document;

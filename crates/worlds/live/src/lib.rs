@@ -1,6 +1,21 @@
 //! The live nodes: clock, TCP, raw Ethernet, shells around the nodes of [`node`].
 //!
-//! The module `receive` has the `unsafe` code of this crate.
+//! # Modules
+//!
+//! - [`clock`]: the node's clock
+//! - [`poller`]: epoll and timers, with an optional spin
+//! - [`net`]: TCP, raw Ethernet, other carriers
+//! - [`links`]: the shell around `node::SwitchNode`
+//! - [`device`]: the shell around `node::DeviceNode`
+//! - [`host`]: the shell around `node::HostNode`, and endpoints for VMMs
+//! - [`attached`]: functions with their I/O: drives and switches
+//! - [`vfio_client`]: host software on the function of any vfio-user server, without TLPs
+//! - [`trace`]: the recorder of `--trace`
+//! - [`limiter`]: limits reports of events that others cause
+//! - `node_settings`: the settings that all nodes share
+//! - `link_wait`: waits until links are up
+//! - `stop`: requests to a running node
+//! - `receive`: reads into uninitialised memory, and the unsafe code of this crate
 
 #![deny(unsafe_code)]
 

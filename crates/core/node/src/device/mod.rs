@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use switch::congestion::Rate;
 use switch::downstream::{self, Downstream};
 use switch::egress::Egress;
-use switch::push::Store;
+use switch::push_store::Store;
 use switch::tunnel::{Cause, Input, Report, Settings, Tunnel};
 use wire::Instant;
 use wire::earliest;

@@ -6,7 +6,7 @@ mod tests;
 
 pub use buses::Buses;
 
-use crate::push::{self, Ending, Follower, HostMemory, ResetEvent};
+use crate::push::{self, Follower, HostMemory, ResetEvent};
 use bytes::Bytes;
 use pcie::root::{self, HostOutput, ROOT_PORT, ReadToken, RootComplex, Settings};
 use pcie::software::{Request, RequestId};
@@ -64,13 +64,6 @@ impl<B: Function> HostNode<B> {
         Self { follower: Follower::new(settings), ..self }
     }
 
-    /// The same host with one ending of pushed bytes left out, for tests: stale bytes go down.
-    #[must_use]
-    pub fn without(mut self, ending: Ending) -> Self {
-        self.follower.leave_out(ending);
-        self
-    }
-
     /// What was pushed.
     pub fn push_counters(&self) -> push::Counters {
         self.follower.counters()
@@ -109,7 +102,7 @@ impl<B: Function> HostNode<B> {
             Input::Request(id, request) => {
                 // The root port answers these itself; they may turn bus mastering off.
                 if let Request::ConfigWrite { target: ROOT_PORT, .. } = request {
-                    self.follower.end_all(Ending::RootPort);
+                    self.follower.end_all();
                 }
                 root::Input::Request(id, request)
             }

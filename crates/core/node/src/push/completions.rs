@@ -1,9 +1,8 @@
 //! The far side's rule: which pushed bytes a controller's own writes invalidate.
 
-use super::Ending;
 use follow::{Places, Ring, completion_entries};
 use std::collections::BTreeMap;
-use switch::push::{Invalid, Rule};
+use switch::push_store::{Invalid, Rule};
 use wire::push::Queue;
 use wire::tlp::{MemoryRequest, Packet, Tlp};
 
@@ -23,15 +22,9 @@ pub struct Completions {
     queues: BTreeMap<u16, Submission>,
     /// The completion queues.
     places: Places<()>,
-    without: Option<Ending>,
 }
 
 impl Completions {
-    /// Leaves one ending out, for tests: stale bytes stay.
-    pub fn leave_out(ending: Ending) -> Self {
-        Self { without: Some(ending), ..Self::default() }
-    }
-
     /// The slots from the last head pointer of a queue up to this one: consumed entries (NVM Express
     /// 1.4, section 4.1).
     fn consumed(&mut self, queue: u16, head: u16) -> [std::ops::Range<u64>; 2] {
@@ -72,23 +65,17 @@ impl Rule for Completions {
             }
             return;
         }
-        let without = self.without;
-        let mut end = |ending, what| {
-            if without != Some(ending) {
-                invalid(what);
-            }
-        };
         if self.places.at(request.address).is_some() {
             match completion_entries(tlp, request) {
                 Some(entries) => entries.for_each(|entry| {
-                    end(Ending::Completion, Invalid::Command((entry.sq_id, entry.cid)));
+                    invalid(Invalid::Command((entry.sq_id, entry.cid)));
                     for range in self.consumed(entry.sq_id, entry.sq_head) {
-                        end(Ending::Head, Invalid::Range(range));
+                        invalid(Invalid::Range(range));
                     }
                 }),
-                None => end(Ending::PartialEntry, Invalid::Range(0..u64::MAX)),
+                None => invalid(Invalid::Range(0..u64::MAX)),
             }
         }
-        end(Ending::Write, Invalid::Range(written));
+        invalid(Invalid::Range(written));
     }
 }

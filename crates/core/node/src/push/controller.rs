@@ -1,12 +1,12 @@
 //! What is known of one NVMe controller: registers, queues, admin commands in flight.
 
+use super::Reason;
 use super::doorbell::Turn;
 use super::identify::Capture;
 use super::in_flight::InFlight;
 use super::learn::Watch;
 use super::reset_event::AdminTail;
 use super::unread::Unread;
-use super::{Ending, Reason};
 use follow::{Effect, Queue, Queues, Registers, Ring, completion_entries, touches};
 use pcie::root::MSI_WINDOW;
 use std::collections::BTreeMap;
@@ -143,7 +143,7 @@ impl Controller {
         let touches = |at, length| touches(offset, bytes, at, length);
         if OWN_MEMORY.iter().any(|at| touches(*at, 8)) {
             self.own_memory = true;
-            self.end_before(Ending::ControllerReset, turn);
+            self.end_before(turn);
         }
         if offset >= DOORBELLS {
             return self.doorbells(offset, bytes, turn);
@@ -180,7 +180,7 @@ impl Controller {
 
     /// The controller was reset or shut down.
     fn disable(&mut self, turn: &mut Turn<'_, '_>) {
-        self.end_before(Ending::ControllerReset, turn);
+        self.end_before(turn);
         self.forget();
     }
 
@@ -196,7 +196,7 @@ impl Controller {
 
     /// Does not know any more what the controller does: pushes nothing until its next reset.
     pub fn lose(&mut self, reason: Reason, turn: &mut Turn<'_, '_>) {
-        self.end_before(Ending::ControllerReset, turn);
+        self.end_before(turn);
         self.forget();
         self.lost = Some(reason);
     }
@@ -210,24 +210,23 @@ impl Controller {
         count: usize,
         turn: &mut Turn<'_, '_>,
     ) {
-        self.end_before(Ending::ControllerReset, turn);
+        self.end_before(turn);
         self.unread.add((0..count).map(|at| queue.ring.after(first, at as u32)));
     }
 
     /// Ends everything, in front of the write of this turn.
-    fn end_before(&mut self, ending: Ending, turn: &mut Turn<'_, '_>) {
-        if let Some(record) = self.end_all(ending, turn.without) {
+    fn end_before(&mut self, turn: &mut Turn<'_, '_>) {
+        if let Some(record) = self.end_all() {
             turn.end(&record);
         }
     }
 
     /// Ends everything that may have been pushed. The far side forgets the queues as well.
-    pub fn end_all(&mut self, ending: Ending, without: Option<Ending>) -> Option<Record> {
+    pub fn end_all(&mut self) -> Option<Record> {
         for queue in self.queues.submission.values_mut() {
             (queue.announced, queue.pushed_until) = (false, 0);
         }
-        let pushed = std::mem::take(&mut self.has_pushed);
-        (pushed && without != Some(ending)).then_some(Record::EndAll)
+        std::mem::take(&mut self.has_pushed).then_some(Record::EndAll)
     }
 
     fn doorbells(&mut self, offset: u64, bytes: &[u8], turn: &mut Turn<'_, '_>) {
@@ -294,17 +293,17 @@ impl Controller {
                     queue.suspended = true;
                     let announced = std::mem::take(&mut queue.announced);
                     queue.pushed_until = 0;
-                    if announced && turn.ends(Ending::QueueDeleted) {
+                    if announced {
                         turn.end(&Record::EndQueue(low));
                     }
                 }
             }
             // SQID in bits 15:0, CID in bits 31:16 of dword 10 (section 5.1).
-            opcode::admin::ABORT if turn.ends(Ending::Abort) && self.has_pushed => {
+            opcode::admin::ABORT if self.has_pushed => {
                 turn.end(&Record::EndCommand { queue: low, command: high });
             }
-            opcode::admin::DOORBELL_BUFFER_CONFIG if turn.ends(Ending::DoorbellBuffer) => {
-                self.end_before(Ending::DoorbellBuffer, turn);
+            opcode::admin::DOORBELL_BUFFER_CONFIG => {
+                self.end_before(turn);
                 self.off = true;
             }
             opcode::admin::IDENTIFY if command.cdw10 as u8 == cns::NAMESPACE => {
@@ -375,12 +374,7 @@ impl Controller {
     }
 
     /// Takes note of a write of the controller to host memory. Yields what ends by it.
-    pub fn host_write(
-        &mut self,
-        tlp: &Tlp,
-        request: MemoryRequest,
-        without: Option<Ending>,
-    ) -> Option<Record> {
+    pub fn host_write(&mut self, tlp: &Tlp, request: MemoryRequest) -> Option<Record> {
         if !self.captures.is_empty() {
             for (at, bytes) in pcie::split::enabled_runs(&request, &tlp.data) {
                 let address = request.address + at as u64;
@@ -397,7 +391,7 @@ impl Controller {
             return None;
         };
         let Some(entries) = completion_entries(tlp, request) else {
-            let record = self.end_all(Ending::PartialEntry, without);
+            let record = self.end_all();
             self.forget();
             self.lost = Some(Reason::Lost);
             return record;

@@ -2,7 +2,7 @@
 
 use super::controller::{Controller, Submission};
 use super::messages::Messages;
-use super::{Counters, Ending, Mode, Reason, Settings};
+use super::{Counters, Mode, Reason, Settings};
 use bytes::{Bytes, BytesMut};
 use follow::{Amount, Ring, io_data};
 use pcie::{PushRoom, RootComplex};
@@ -76,7 +76,6 @@ pub(super) struct Turn<'a, 'b> {
     pub settings: Settings,
     /// Bytes in flight for the other controllers of the link.
     pub others: usize,
-    pub without: Option<Ending>,
     pub counters: &'a mut Counters,
     pub arena: &'a mut Arena,
     /// What goes in front of the write goes here.
@@ -86,10 +85,6 @@ pub(super) struct Turn<'a, 'b> {
 }
 
 impl Turn<'_, '_> {
-    pub fn ends(&self, ending: Ending) -> bool {
-        self.without != Some(ending)
-    }
-
     /// Sends the end of something in front of the write.
     pub fn end(&mut self, record: &Record) {
         if self.host.room(self.bdf).is_some() {
@@ -228,7 +223,7 @@ impl Controller {
                 }
             }
         }
-        if queue.may_hold((count - pushed) as u64) && turn.ends(Ending::Doorbell) {
+        if queue.may_hold((count - pushed) as u64) {
             let from = queue.ring.after(first, pushed as u32);
             for range in
                 queue.ring.between(from, queue.tail).iter().filter(|range| !range.is_empty())

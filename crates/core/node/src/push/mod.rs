@@ -9,7 +9,6 @@
 mod completions;
 mod controller;
 mod doorbell;
-mod ending;
 mod identify;
 mod in_flight;
 mod learn;
@@ -19,7 +18,6 @@ mod reset_event;
 mod unread;
 pub use completions::Completions;
 pub use doorbell::HostMemory;
-pub use ending::Ending;
 pub use reason::NotPushed;
 pub use reset_event::ResetEvent;
 pub use wire::push::Reason;
@@ -145,7 +143,6 @@ pub(crate) struct Follower {
     /// Endings that no TLP brings along.
     pending: Vec<(Bdf, Record)>,
     counters: Counters,
-    without: Option<Ending>,
     /// For entries and messages.
     arena: Arena,
 }
@@ -159,14 +156,8 @@ impl Follower {
             reads: BTreeMap::new(),
             pending: Vec::new(),
             counters: Counters::default(),
-            without: None,
             arena: Arena::new(BLOCK),
         }
-    }
-
-    /// Leaves one ending out, for tests.
-    pub fn leave_out(&mut self, ending: Ending) {
-        self.without = Some(ending);
     }
 
     /// Zeros if nothing is to be pushed: then there is no reason to count either.
@@ -218,7 +209,7 @@ impl Follower {
             }
             Packet::MemoryWrite(r) => {
                 if let Some(function) = self.functions.get_mut(&r.requester) {
-                    let ended = function.controller.host_write(tlp, r, self.without);
+                    let ended = function.controller.host_write(tlp, r);
                     self.pending.extend(ended.map(|record| (r.requester, record)));
                 }
             }
@@ -257,8 +248,8 @@ impl Follower {
 
     /// Everything below was reset, and with it what was pushed.
     pub fn reset(&mut self) {
-        let Self { settings, counters, without, .. } = *self;
-        *self = Self { counters, without, ..Self::new(settings) };
+        let Self { settings, counters, .. } = *self;
+        *self = Self { counters, ..Self::new(settings) };
     }
 
     /// Forgets the functions on these buses: they were reset or removed. A link that came up again
@@ -266,7 +257,7 @@ impl Follower {
     pub fn forget(&mut self, buses: RangeInclusive<u8>) {
         let gone = self.functions.extract_if(.., |bdf, _| buses.contains(&bdf.bus()));
         for (bdf, mut function) in gone {
-            let ended = function.controller.end_all(Ending::HotReset, self.without);
+            let ended = function.controller.end_all();
             self.pending.extend(ended.map(|record| (bdf, record)));
         }
         self.place_bars();
@@ -275,21 +266,18 @@ impl Follower {
     /// Host memory at these addresses is other memory from now on.
     pub fn remapped(&mut self, range: Range<u64>) {
         if self.pending.len() >= MOST_PENDING {
-            return self.end_all(Ending::Mapping);
+            return self.end_all();
         }
         let length = range.end.saturating_sub(range.start);
         let record = Record::EndRange { address: range.start, length };
         let pushed = self.functions.iter().filter(|(_, function)| function.controller.has_pushed);
-        if self.without != Some(Ending::Mapping) {
-            self.pending.extend(pushed.map(|(bdf, _)| (*bdf, record.clone())));
-        }
+        self.pending.extend(pushed.map(|(bdf, _)| (*bdf, record.clone())));
     }
 
     /// Ends everything pushed to any function.
-    pub fn end_all(&mut self, ending: Ending) {
-        let without = self.without;
+    pub fn end_all(&mut self) {
         for (bdf, function) in &mut self.functions {
-            let ended = function.controller.end_all(ending, without);
+            let ended = function.controller.end_all();
             self.pending.extend(ended.map(|record| (*bdf, record)));
         }
     }
@@ -298,26 +286,25 @@ impl Follower {
         let Some(value) = data.first_chunk().map(|bytes| u32::from_le_bytes(*bytes)) else {
             return;
         };
-        let without = self.without;
         let function = self.functions.entry(c.target).or_default();
         if function.shadow.is_bridge() && c.register == register::PRIMARY_BUS {
             // The functions of these buses have other numbers, or are other functions.
             let before = function.shadow.buses();
             function.shadow.write(c.register, c.first_be, value);
             let moved = moved(before, function.shadow.buses());
-            self.end_all(Ending::Configuration);
+            self.end_all();
             self.functions.retain(|bdf, _| !moved.iter().any(|buses| buses.contains(&bdf.bus())));
             return self.place_bars();
         }
         function.shadow.write(c.register, c.first_be, value);
         if function.shadow.header_type() != Some(0) {
             // Bus mastering, a reset of the bus below, windows: whatever is below may be concerned.
-            self.end_all(Ending::Configuration);
+            self.end_all();
         } else {
             if may_reset(&c, value) {
                 function.controller.admin_tail = None;
             }
-            let ended = function.controller.end_all(Ending::Configuration, without);
+            let ended = function.controller.end_all();
             self.pending.extend(ended.map(|record| (c.target, record)));
             self.place_bars();
         }
@@ -398,9 +385,9 @@ impl Follower {
     ) {
         let others = self.in_flight_beside(bdf);
         let Some(function) = self.functions.get_mut(&bdf) else { return };
-        let (settings, without, counters) = (self.settings, self.without, &mut self.counters);
+        let (settings, counters) = (self.settings, &mut self.counters);
         let (arena, before) = (&mut self.arena, out.len());
-        let mut turn = Turn { host, bdf, settings, others, without, counters, arena, out, before };
+        let mut turn = Turn { host, bdf, settings, others, counters, arena, out, before };
         note(&mut function.controller, &mut turn);
     }
 

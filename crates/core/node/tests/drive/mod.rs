@@ -91,31 +91,3 @@ fn media_that_became_read_only_make_their_namespace_so() {
     assert!(world.pending.is_empty(), "the media are not asked again");
     assert_eq!(world.reap(1).unwrap().status.code, StatusCode::WRITE_TO_READ_ONLY_RANGE);
 }
-
-#[test]
-fn what_cannot_be_stored_changes_nothing() {
-    let mut world = World::new(&state());
-    let (before, records) = (contents(&world, 1), world.records.clone());
-    assert!(!delete(&mut world, 1, Err(Error::NoSpace)).status.is_success());
-    assert!(!create(&mut world, 4096, false, Err(Error::NoSpace)).status.is_success());
-    assert_eq!((contents(&world, 1), contents(&world, 2)), (before, None));
-    assert_eq!((world.closed, world.media.len()), (0, 1));
-    assert_eq!(world.records, records);
-    world.submit(1, io(nvm::READ, 1, 31, 1));
-    world.serve(0, None);
-    assert!(world.reap(1).unwrap().status.is_success());
-}
-
-#[test]
-fn capacity_and_namespaces_run_out() {
-    let mut world = World::new(&state());
-    let too_large = create(&mut world, 49 << 10, false, Ok(()));
-    assert_eq!(too_large.status.code, StatusCode::INSUFFICIENT_CAPACITY);
-    assert_eq!(create(&mut world, 40 << 10, false, Ok(())).result, 2);
-    assert_eq!(create(&mut world, 8 << 10, true, Ok(())).result, 3);
-    let too_many = create(&mut world, 512, false, Ok(()));
-    assert_eq!(too_many.status.code, StatusCode::NAMESPACE_ID_UNAVAILABLE);
-    assert!(delete(&mut world, 2, Ok(())).status.is_success());
-    assert_eq!(world.closed, 1, "nothing was under way");
-    assert_eq!(create(&mut world, 40 << 10, true, Ok(())).result, 2, "its space is free again");
-}

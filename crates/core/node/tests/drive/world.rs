@@ -12,9 +12,9 @@ use pcie::root::HostOutput;
 use pcie::software::Task;
 use pcie::{Bus, Ram, enumerate};
 use std::collections::BTreeMap;
-use testkit::nvme::{Pair, QUEUES, create_commands, entry_sizes};
-use wire::nvme::register::{ACQ, AQA, ASQ, AdminQueueAttributes, CC, Configuration, Doorbell};
-use wire::nvme::{COMPLETION_ENTRY, Command, Completion, SUBMISSION_ENTRY};
+use testkit::nvme::{Pair, QUEUES, admin_sizes, create_commands, entry_sizes};
+use wire::nvme::register::{ACQ, AQA, ASQ, CC, Configuration, Doorbell};
+use wire::nvme::{Command, Completion};
 use wire::{Duration, Instant};
 
 /// Entries of the queues.
@@ -78,9 +78,7 @@ impl World {
     fn start(&mut self) {
         self.bar = self.enumerate();
         let [admin, io] = self.pairs.clone();
-        let last = ENTRIES - 1;
-        let sizes = AdminQueueAttributes { sq_size: last, cq_size: last };
-        self.bus.write(self.bar + AQA, 4, sizes.bits().into());
+        self.bus.write(self.bar + AQA, 4, admin_sizes(ENTRIES));
         self.bus.write(self.bar + ASQ, 8, admin.sq());
         self.bus.write(self.bar + ACQ, 8, admin.cq());
         let on = Configuration { enable: true, ..entry_sizes() };
@@ -225,10 +223,8 @@ impl World {
     pub fn submit(&mut self, queue: usize, command: Command) -> u16 {
         self.commands += 1;
         let pair = &mut self.pairs[queue];
-        let address = pair.sq() + u64::from(pair.tail) * SUBMISSION_ENTRY as u64;
-        pair.tail = (pair.tail + 1) % ENTRIES;
+        pair.put(&mut self.ram, Command { cid: self.commands, ..command });
         let (tail, doorbell) = (pair.tail, Doorbell::SubmissionTail(pair.id));
-        self.put(address, &Command { cid: self.commands, ..command }.encode());
         self.bus.write(self.bar + doorbell.offset(0), 4, tail.into());
         self.settle();
         self.commands
@@ -236,15 +232,8 @@ impl World {
 
     /// The next completion of a queue.
     pub fn reap(&mut self, queue: usize) -> Option<Completion> {
-        let head =
-            self.pairs[queue].cq() + u64::from(self.pairs[queue].head) * COMPLETION_ENTRY as u64;
-        let completion = Completion::decode(&self.load(head));
         let pair = &mut self.pairs[queue];
-        if completion.phase != pair.phase {
-            return None;
-        }
-        pair.head = (pair.head + 1) % ENTRIES;
-        pair.phase ^= pair.head == 0;
+        let completion = pair.take(&mut self.ram)?;
         let (head, doorbell) = (pair.head, Doorbell::CompletionHead(pair.id));
         self.bus.write(self.bar + doorbell.offset(0), 4, head.into());
         self.settle();

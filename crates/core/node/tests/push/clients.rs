@@ -1,37 +1,28 @@
 //! Push with the orders in which host software initialises a controller: registers and admin commands
 //! as SPDK, Linux, Windows, UEFI and QEMU send them.
 
-use super::initiator::Rig;
 use node::push::{Mode, NotPushed, Reason};
-use wire::nvme::register::{
-    ACQ, AQA, ASQ, AdminQueueAttributes, CAP, CC, CSTS, Configuration, Doorbell, VS,
+use testkit::machine::Machine;
+use testkit::nvme::{
+    Pair, admin_sizes, create_polled, entry_sizes, identify, io, number_of_queues,
 };
-use wire::nvme::{COMPLETION_ENTRY, Command, Completion, SUBMISSION_ENTRY, cns, feature, opcode};
-
-/// A queue pair in host memory.
-struct Queues {
-    sq: u64,
-    cq: u64,
-    entries: u16,
-    tail: u16,
-    head: u16,
-    phase: bool,
-}
+use wire::nvme::register::{ACQ, AQA, ASQ, CAP, CC, CSTS, Configuration, Doorbell, VS};
+use wire::nvme::{COMPLETION_ENTRY, Command, SUBMISSION_ENTRY, cns, opcode};
 
 /// Host software whose every register access and command a test writes.
 struct Client {
-    rig: Rig,
+    rig: Machine,
     bar: u64,
-    queues: Vec<Queues>,
+    queues: Vec<Pair>,
     page: u64,
     cid: u16,
 }
 
 impl Client {
     fn new() -> Self {
-        let mut rig = Rig::new(Mode::All, 4096);
-        let bar = rig.enumerate();
-        let page = rig.memory.0.borrow_mut().allocate(4096, 4096).expect("room");
+        let mut rig = Machine::new([(); 2], 4096, 4096, Mode::All);
+        let bar = rig.enumerate().endpoints()[0].bar(0).expect("BAR 0").address;
+        let page = rig.buffer(4096);
         Self { rig, bar, queues: Vec::new(), page, cid: 0 }
     }
 
@@ -57,27 +48,22 @@ impl Client {
     }
 
     /// New queues of `entries` entries.
-    fn allocate(&mut self, entries: u16) -> (u64, u64) {
-        let mut ram = self.rig.memory.0.borrow_mut();
+    fn allocate(&mut self, entries: u16) -> Pair {
+        let mut ram = self.rig.ram.borrow_mut();
         let mut place =
             |entry: usize| ram.allocate(usize::from(entries) * entry, 4096).expect("room");
         let (sq, cq) = (place(SUBMISSION_ENTRY), place(COMPLETION_ENTRY));
-        self.queues.push(Queues { sq, cq, entries, tail: 0, head: 0, phase: true });
-        (sq, cq)
+        drop(ram);
+        self.queues.push(Pair::at(self.queues.len() as u16, entries, sq, cq));
+        self.queues[self.queues.len() - 1].clone()
     }
 
     /// Sets CC.EN, with other bits first if so.
     fn enable(&mut self, at_once: bool) {
-        let configuration = Configuration {
-            enable: true,
-            sq_entry_size: 6,
-            cq_entry_size: 4,
-            ..Configuration::default()
-        };
         if !at_once {
-            self.write(CC, 4, Configuration { enable: false, ..configuration }.bits().into());
+            self.write(CC, 4, entry_sizes().bits().into());
         }
-        self.write(CC, 4, configuration.bits().into());
+        self.write(CC, 4, Configuration { enable: true, ..entry_sizes() }.bits().into());
         while self.read(CSTS, 4) & 1 == 0 {}
     }
 
@@ -88,10 +74,9 @@ impl Client {
     }
 
     fn admin_queues(&mut self, entries: u16, halves: bool) {
-        let (sq, cq) = self.allocate(entries);
-        let sizes = AdminQueueAttributes { sq_size: entries - 1, cq_size: entries - 1 };
-        self.write(AQA, 4, sizes.bits().into());
-        for (register, base) in [(ASQ, sq), (ACQ, cq)] {
+        let pair = self.allocate(entries);
+        self.write(AQA, 4, admin_sizes(entries));
+        for (register, base) in [(ASQ, pair.sq()), (ACQ, pair.cq())] {
             if halves {
                 self.write_halves(register, base);
             } else {
@@ -104,71 +89,42 @@ impl Client {
     fn command(&mut self, queue: usize, command: Command) {
         self.cid = self.cid.wrapping_add(1);
         let (cid, id) = (self.cid, queue as u16);
-        let queue = &mut self.queues[queue];
-        let mut ram = self.rig.memory.0.borrow_mut();
-        let slot = queue.sq + u64::from(queue.tail) * SUBMISSION_ENTRY as u64;
-        let entry = Command { cid, ..command }.encode();
-        ram.get_mut(slot, entry.len()).expect("in RAM").copy_from_slice(&entry);
-        drop(ram);
-        queue.tail = (queue.tail + 1) % queue.entries;
-        let tail = queue.tail;
+        let memory = self.rig.ram.clone();
+        let pair = &mut self.queues[queue];
+        pair.put(&mut *memory.borrow_mut(), Command { cid, ..command });
+        let tail = pair.tail;
         self.write(Doorbell::SubmissionTail(id).offset(0), 4, tail.into());
-        let queue = &mut self.queues[usize::from(id)];
-        let slot = queue.cq + u64::from(queue.head) * COMPLETION_ENTRY as u64;
-        let mut entry = [0; COMPLETION_ENTRY];
-        self.rig.memory.0.borrow_mut().read(slot, &mut entry).expect("in RAM");
-        let done = Completion::decode(&entry);
-        assert_eq!((done.cid, done.phase), (cid, queue.phase), "opcode {:#x}", command.opcode);
+        let pair = &mut self.queues[queue];
+        let done = pair.take(&mut *memory.borrow_mut());
+        let done = done.unwrap_or_else(|| panic!("opcode {:#x} does not end", command.opcode));
+        assert_eq!(done.cid, cid, "opcode {:#x}", command.opcode);
         assert!(done.status.is_success(), "opcode {:#x}: {:?}", command.opcode, done.status);
-        queue.head = (queue.head + 1) % queue.entries;
-        queue.phase ^= queue.head == 0;
-        let head = queue.head;
+        let head = pair.head;
         self.write(Doorbell::CompletionHead(id).offset(0), 4, head.into());
     }
 
     fn identify(&mut self, cns: u8, nsid: u32) {
-        let command = Command {
-            opcode: opcode::admin::IDENTIFY,
-            nsid,
-            prp1: self.page,
-            cdw10: cns.into(),
-            ..Command::default()
-        };
-        self.command(0, command);
+        self.command(0, identify(cns, nsid, self.page));
     }
 
     fn number_of_queues(&mut self) {
-        let cdw10 = feature::NUMBER_OF_QUEUES.into();
-        self.command(
-            0,
-            Command { opcode: opcode::admin::SET_FEATURES, cdw10, ..Command::default() },
-        );
+        self.command(0, number_of_queues());
     }
 
     fn create_queues(&mut self, entries: u16) {
-        let (sq, cq) = self.allocate(entries);
-        let command = Command {
-            opcode: opcode::admin::CREATE_CQ,
-            prp1: cq,
-            cdw10: 1 | u32::from(entries - 1) << 16,
-            cdw11: 1,
-            ..Command::default()
-        };
-        self.command(0, command);
-        let opcode = opcode::admin::CREATE_SQ;
-        self.command(0, Command { opcode, prp1: sq, cdw11: 1 | 1 << 16, ..command });
+        let pair = self.allocate(entries);
+        create_polled(&pair).into_iter().for_each(|command| self.command(0, command));
     }
 
     /// Writes 4 KiB. Yields how many reads of the drive reached the host.
     fn writes(&mut self) -> usize {
         self.rig.reads = 0;
-        let (opcode, prp1) = (opcode::nvm::WRITE, self.page);
-        self.command(1, Command { opcode, nsid: 1, prp1, cdw12: 7, ..Command::default() });
+        self.command(1, io(opcode::nvm::WRITE, 0, 8, [self.page, 0]));
         self.rig.reads
     }
 
     fn not_pushed(&self) -> NotPushed {
-        self.rig.host.push_counters().not_pushed
+        self.rig.pushed().not_pushed
     }
 }
 

@@ -1,9 +1,13 @@
 //! A driver that obeys the specification, and uses again at once what it may use again.
 
-use super::controller::{PAGE, Used, u32_at};
 use super::world::{RAM, World};
 use stats::random::Random;
 use std::collections::BTreeMap;
+use testkit::controller::{PAGE, Used};
+use testkit::nvme::{Pair, admin_sizes, create_polled, delete, entry_sizes, identify};
+use wire::nvme::opcode::admin;
+use wire::nvme::register::{ACQ, AQA, ASQ, CC, Configuration, Doorbell};
+use wire::nvme::{Command, Completion, cns};
 
 /// Pages for data and lists behind the queues.
 const FIRST_PAGE: u64 = RAM + 0x1_0000;
@@ -15,18 +19,14 @@ pub const ENTRIES: u16 = 8;
 
 #[derive(Debug)]
 struct Queue {
-    base: u64,
-    completion_base: u64,
-    tail: u16,
-    /// As the last completion entry said.
+    pair: Pair,
+    /// Of the submission queue, as the last completion entry said.
     head: u16,
-    completion_head: u16,
-    phase: bool,
 }
 
 #[derive(Debug)]
 struct Outstanding {
-    entry: Vec<u8>,
+    command: Command,
     pages: Vec<u64>,
     /// The data that the controller has to read; `None` where they may change.
     data: Option<Vec<u8>>,
@@ -36,8 +36,8 @@ pub struct Driver {
     queues: BTreeMap<u16, Queue>,
     outstanding: BTreeMap<(u16, u16), Outstanding>,
     free: Vec<u64>,
-    /// Admin completions: command, status and dword 0.
-    done: Vec<(u16, u16, u32)>,
+    /// Admin completions.
+    done: Vec<Completion>,
     /// It counts commands and does not look at the SQ head pointer, as Linux.
     counts: bool,
     /// Tails reach the controller in memory, and only sometimes by a doorbell.
@@ -57,31 +57,27 @@ impl Driver {
         }
     }
 
-    fn places(id: u16) -> (u64, u64) {
+    fn pair(id: u16) -> Pair {
         let base = RAM + u64::from(id) * 2 * PAGE;
-        (base, base + PAGE)
+        Pair::at(id, ENTRIES, base, base + PAGE)
     }
 
-    fn add_queue(&mut self, world: &mut World, id: u16) {
-        let (base, completion_base) = Self::places(id);
-        world.memory.put(completion_base, &[0; PAGE as usize]);
-        let (tail, head, completion_head, phase) = (0, 0, 0, true);
-        let queue = Queue { base, completion_base, tail, head, completion_head, phase };
-        self.queues.insert(id, queue);
+    fn add_queue(&mut self, world: &mut World, pair: Pair) {
+        world.memory.put(pair.cq(), &[0; PAGE as usize]);
+        self.queues.insert(pair.id, Queue { pair, head: 0 });
     }
 
     /// Enables the controller, learns the format and creates queues 1 and 2.
     pub fn start(&mut self, world: &mut World, random: &mut Random) {
-        self.add_queue(world, 0);
-        let (base, completion_base) = Self::places(0);
-        let last = u64::from(ENTRIES - 1);
-        world.write(0x24, 4, last << 16 | last);
-        world.write(0x28, 8, base);
-        world.write(0x30, 8, completion_base);
-        world.write(0x14, 4, 4 << 20 | 6 << 16 | 1);
+        let pair = Self::pair(0);
+        world.write(AQA, 4, admin_sizes(ENTRIES));
+        world.write(ASQ, 8, pair.sq());
+        world.write(ACQ, 8, pair.cq());
+        self.add_queue(world, pair);
+        world.write(CC, 4, Configuration { enable: true, ..entry_sizes() }.bits().into());
         let page = self.free.pop().expect("all are free");
-        let identified = self.admin(world, random, 0x06, page, [0, 0]);
-        assert!(matches!(identified, None | Some((0, 0))), "{identified:?}");
+        let identified = self.admin(world, random, identify(cns::NAMESPACE, 1, page));
+        assert!(identified.is_none_or(|done| done.status.is_success()), "{identified:?}");
         self.free.push(page);
         for id in [1, 2] {
             self.create(world, random, id);
@@ -89,11 +85,11 @@ impl Driver {
     }
 
     fn create(&mut self, world: &mut World, random: &mut Random, id: u16) {
-        let (base, completion_base) = Self::places(id);
-        let size = u32::from(ENTRIES - 1) << 16 | u32::from(id);
-        self.admin(world, random, 0x05, completion_base, [size, 1]);
-        self.add_queue(world, id);
-        self.admin(world, random, 0x01, base, [size, u32::from(id) << 16 | 1]);
+        let pair = Self::pair(id);
+        let [completion, submission] = create_polled(&pair);
+        self.admin(world, random, completion);
+        self.add_queue(world, pair);
+        self.admin(world, random, submission);
     }
 
     fn scribble(world: &mut World, random: &mut Random, address: u64, length: usize) {
@@ -120,7 +116,7 @@ impl Driver {
         let queue = &self.queues[&id];
         let used = match self.counts {
             true => self.outstanding.range((id, 0)..=(id, u16::MAX)).count() as u16,
-            false => (queue.tail + ENTRIES - queue.head) % ENTRIES,
+            false => (queue.pair.tail + ENTRIES - queue.head) % ENTRIES,
         };
         ENTRIES - 1 - used.min(ENTRIES - 1)
     }
@@ -129,19 +125,16 @@ impl Driver {
         &mut self,
         world: &mut World,
         id: u16,
-        entry: Vec<u8>,
+        command: Command,
         pages: Vec<u64>,
         data: Option<Vec<u8>>,
     ) {
-        let queue = self.queues.get_mut(&id).unwrap();
-        world.memory.put(queue.base + u64::from(queue.tail) * 64, &entry);
-        queue.tail = (queue.tail + 1) % ENTRIES;
-        let cid = u16::from_le_bytes([entry[2], entry[3]]);
-        self.outstanding.insert((id, cid), Outstanding { entry, pages, data });
+        self.queues.get_mut(&id).unwrap().pair.put(&mut world.memory, command);
+        self.outstanding.insert((id, command.cid), Outstanding { command, pages, data });
     }
 
     fn ring(&mut self, world: &mut World, random: &mut Random, id: u16) {
-        let tail = self.queues[&id].tail;
+        let tail = self.queues[&id].pair.tail;
         if self.shadow && id != 0 {
             world.link().controller.ring(id, tail);
             if random.below(3) != 0 {
@@ -149,50 +142,39 @@ impl Driver {
             }
         }
         let dstrd = world.link().controller.manners.dstrd;
-        let offset = 0x1000 + ((u64::from(id) * 2) << (2 + dstrd));
-        world.write(offset, 4, tail.into());
+        world.write(Doorbell::SubmissionTail(id).offset(dstrd), 4, tail.into());
     }
 
     fn free_cid(&self, id: u16) -> u16 {
         (0..).find(|cid| !self.outstanding.contains_key(&(id, *cid))).expect("some are free")
     }
 
-    fn entry(opcode: u8, cid: u16, prps: [u64; 2], dwords: [u32; 3]) -> Vec<u8> {
-        let mut entry = vec![0; 64];
-        (entry[0], entry[4]) = (opcode, 1);
-        entry[2..4].copy_from_slice(&cid.to_le_bytes());
-        for (at, prp) in [24, 32].into_iter().zip(prps) {
-            entry[at..at + 8].copy_from_slice(&prp.to_le_bytes());
-        }
-        for (at, dword) in [40, 44, 48].into_iter().zip(dwords) {
-            entry[at..at + 4].copy_from_slice(&dword.to_le_bytes());
-        }
-        entry
-    }
-
-    /// Carries an admin command out; yields status and dword 0. Nothing if something went wrong.
+    /// Carries an admin command out; nothing if something went wrong.
     pub fn admin(
         &mut self,
         world: &mut World,
         random: &mut Random,
-        opcode: u8,
-        prp1: u64,
-        [dw10, dw11]: [u32; 2],
-    ) -> Option<(u16, u32)> {
+        command: Command,
+    ) -> Option<Completion> {
         let cid = self.free_cid(0);
-        self.put(world, 0, Self::entry(opcode, cid, [prp1, 0], [dw10, dw11, 0]), Vec::new(), None);
+        self.put(world, 0, Command { cid, ..command }, Vec::new(), None);
         self.ring(world, random, 0);
         for _ in 0..20_000 {
             self.progress(world, random);
-            if let Some(at) = self.done.iter().position(|done| done.0 == cid) {
-                let (_, status, result) = self.done.swap_remove(at);
-                return Some((status, result));
+            if let Some(at) = self.done.iter().position(|done| done.cid == cid) {
+                return Some(self.done.swap_remove(at));
             }
             if world.fault.is_some() {
                 return None;
             }
         }
-        panic!("admin command {opcode:#x} does not end");
+        panic!("{command:?} does not end");
+    }
+
+    /// Carries one out; whether it did what it is for.
+    fn succeeds(&mut self, world: &mut World, random: &mut Random, command: Command) -> bool {
+        let done = self.admin(world, random, command);
+        done.is_some_and(|done| done.status.is_success() && done.result == 0)
     }
 
     /// Rings for up to `count` commands.
@@ -213,7 +195,7 @@ impl Driver {
         let block = 1usize << world.link().controller.manners.shift;
         let opcode = [1, 1, 1, 1, 2, 9, 0][random.below(7) as usize];
         let blocks = 1 + random.below((3 * PAGE as usize / block) as u64) as usize;
-        let (length, dwords) = match opcode {
+        let (length, [cdw10, cdw11, cdw12]) = match opcode {
             1 | 2 => (blocks * block, [0, 0, blocks as u32 - 1]),
             9 => (32, [1, 4, 0]),
             _ => (0, [0; 3]),
@@ -240,16 +222,16 @@ impl Driver {
         let second = if lists == 0 { prp(1) } else { Self::lists(world, random, &pages, count) };
         let data = ranges.iter().flat_map(|(at, length)| world.memory.get(*at, *length).to_vec());
         let data = (opcode != 2).then(|| data.collect::<Vec<u8>>());
-        let entry = Self::entry(opcode, cid, [prp(0), second], dwords);
+        let (prp1, prp2, nsid) = (prp(0), second, 1);
+        let command =
+            Command { opcode, cid, nsid, prp1, prp2, cdw10, cdw11, cdw12, ..Command::default() };
         // Sometimes the controller also writes what it reads, in any order.
         if opcode == 1 && self.room(id) > 1 && random.below(6) == 0 {
-            let mut read = entry.clone();
-            self.put(world, id, entry, pages.clone(), None);
-            read[0] = 2;
-            read[2..4].copy_from_slice(&self.free_cid(id).to_le_bytes());
+            self.put(world, id, command, pages.clone(), None);
+            let read = Command { opcode: 2, cid: self.free_cid(id), ..command };
             self.put(world, id, read, pages, None);
         } else {
-            self.put(world, id, entry, pages, data);
+            self.put(world, id, command, pages, data);
         }
         true
     }
@@ -288,17 +270,10 @@ impl Driver {
         for id in self.queues.keys().copied().collect::<Vec<_>>() {
             let mut any = false;
             while let Some(queue) = self.queues.get_mut(&id) {
-                let at = queue.completion_base + u64::from(queue.completion_head) * 16;
-                let entry = world.memory.get(at, 16).to_vec();
-                let [result, ids, last] = [0, 8, 12].map(|at| u32_at(&entry, at));
-                if (last >> 16 & 1 != 0) != queue.phase {
-                    break;
-                }
+                let Some(done) = queue.pair.take(&mut world.memory) else { break };
                 any = true;
-                queue.completion_head = (queue.completion_head + 1) % ENTRIES;
-                queue.phase ^= queue.completion_head == 0;
-                let (head, cid, status) = (ids as u16, last as u16, (last >> 17) as u16);
-                let (base, before) = (queue.base, std::mem::replace(&mut queue.head, head));
+                let (head, cid) = (done.sq_head, done.cid);
+                let (base, before) = (queue.pair.sq(), std::mem::replace(&mut queue.head, head));
                 // What the controller has consumed may be written at any time from now on.
                 for slot in (0..ENTRIES).filter(|_| !self.counts) {
                     let ahead = |to: u16| (to + ENTRIES - before) % ENTRIES;
@@ -307,14 +282,14 @@ impl Driver {
                     }
                 }
                 if id == 0 {
-                    self.done.push((cid, status, result));
+                    self.done.push(done);
                 }
                 self.retire(world, random, (id, cid));
             }
             if any {
                 let dstrd = world.link().controller.manners.dstrd;
-                let offset = 0x1000 + ((u64::from(id) * 2 + 1) << (2 + dstrd));
-                world.write(offset, 4, self.queues[&id].completion_head.into());
+                let offset = Doorbell::CompletionHead(id).offset(dstrd);
+                world.write(offset, 4, self.queues[&id].pair.head.into());
             }
         }
     }
@@ -325,7 +300,8 @@ impl Driver {
             let fine = match &used {
                 Used::Entry { queue, entry } => {
                     let cid = u16::from_le_bytes([entry[2], entry[3]]);
-                    self.outstanding.get(&(*queue, cid)).is_some_and(|o| o.entry == *entry)
+                    let given = self.outstanding.get(&(*queue, cid));
+                    given.is_some_and(|o| o.command.encode()[..] == entry[..])
                 }
                 Used::Data { queue, cid, data } => {
                     let given = self.outstanding.get(&(*queue, *cid));
@@ -356,8 +332,8 @@ impl Driver {
         let Some(&(queue, cid)) = self.outstanding.keys().find(|(queue, _)| *queue != 0) else {
             return;
         };
-        let dword = u32::from(cid) << 16 | u32::from(queue);
-        if self.admin(world, random, 0x08, 0, [dword, 0]) == Some((0, 0)) {
+        let (opcode, cdw10) = (admin::ABORT, u32::from(cid) << 16 | u32::from(queue));
+        if self.succeeds(world, random, Command { opcode, cdw10, ..Command::default() }) {
             self.retire(world, random, (queue, cid));
         }
     }
@@ -365,7 +341,7 @@ impl Driver {
     /// Deletes a queue with its commands in flight, and creates it anew.
     pub fn delete(&mut self, world: &mut World, random: &mut Random) {
         let id = 1 + random.below(2) as u16;
-        if self.admin(world, random, 0x00, 0, [id.into(), 0]).is_none() {
+        if self.admin(world, random, delete(admin::DELETE_SQ, id)).is_none() {
             return;
         }
         self.completions(world, random);
@@ -379,16 +355,17 @@ impl Driver {
             }
             self.progress(world, random);
         }
-        self.admin(world, random, 0x04, 0, [id.into(), 0]);
+        self.admin(world, random, delete(admin::DELETE_CQ, id));
         self.create(world, random, id);
     }
 
     /// From now on doorbells say little.
     pub fn doorbell_buffers(&mut self, world: &mut World, random: &mut Random) {
-        if self.admin(world, random, 0x7c, 0, [0, 0]) == Some((0, 0)) {
+        let opcode = admin::DOORBELL_BUFFER_CONFIG;
+        if self.succeeds(world, random, Command { opcode, ..Command::default() }) {
             self.shadow = true;
             for (id, queue) in self.queues.iter().filter(|(id, _)| **id != 0) {
-                world.link().controller.ring(*id, queue.tail);
+                world.link().controller.ring(*id, queue.pair.tail);
             }
         }
     }

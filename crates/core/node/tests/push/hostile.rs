@@ -1,6 +1,5 @@
 //! Host software and drives that obey nothing: the follower may push nonsense, but nothing breaks.
 
-use super::controller::{DRIVE, Manners};
 use super::driver::Driver;
 use super::world::{RAM, RAM_BYTES, World};
 use node::push::Mode;
@@ -8,6 +7,7 @@ use pcie::PushRoom;
 use pcie::software::Request;
 use proptest::prelude::*;
 use stats::random::Random;
+use testkit::controller::{DRIVE, Manners};
 use wire::tlp::Tlp;
 
 /// A register, most often one that matters.

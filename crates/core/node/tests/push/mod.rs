@@ -2,21 +2,22 @@
 //! the host's memory has, whatever was pushed.
 
 mod clients;
-mod controller;
 mod driver;
+mod ending;
 mod hostile;
 mod initiator;
 mod store;
 mod tunnel;
 mod world;
 
-use controller::{DRIVE, Manners};
 use driver::Driver;
-use node::push::{Ending, Mode};
+use ending::Ending;
+use node::push::Mode;
 use pcie::PushRoom;
 use pcie::root::ROOT_PORT;
 use proptest::prelude::*;
 use stats::random::Random;
+use testkit::controller::{DRIVE, Manners};
 use wire::tlp::Packet;
 use world::World;
 

@@ -7,7 +7,7 @@ use wire::push::{Queue, Record, message};
 use wire::tlp::{Attributes, Completion, MemoryRequest, Packet, Status, Tlp};
 use wire::{Bdf, Tag, nvme};
 
-type Store = switch::push::Store<Completions>;
+type Store = switch::push_store::Store<Completions>;
 
 const ROOT: Bdf = Bdf::new(0, 1, 0);
 const DRIVE: Bdf = Bdf::new(3, 0, 0);

@@ -2,7 +2,6 @@
 
 mod reset_event;
 
-use super::controller::{Controller, Manners};
 use bytes::{Bytes, BytesMut};
 use node::host::{Input, Output};
 use node::push::{HostMemory, Mode, Settings};
@@ -12,6 +11,7 @@ use pcie::software::Request;
 use pcie::{Function, Ports, Ready, Wait};
 use stats::random::Random;
 use switch::{tunnel, upstream};
+use testkit::controller::{Controller, Manners};
 use wire::frame::Role;
 use wire::tlp::{Class, Tlp};
 use wire::{Bdf, Instant};
@@ -264,9 +264,9 @@ impl Rig {
         self.device.function_mut().0.used.clear();
         self.command(1, 0, 0x01, RAM + 0x1_1000, [0, 0, 7]);
         let used = &self.device.function().0.used;
-        let data = |used: &super::controller::Used| match used {
-            super::controller::Used::Data { data, .. } => *data == [0x5a; 4096],
-            super::controller::Used::Entry { .. } => false,
+        let data = |used: &testkit::controller::Used| match used {
+            testkit::controller::Used::Data { data, .. } => *data == [0x5a; 4096],
+            testkit::controller::Used::Entry { .. } => false,
         };
         assert_eq!(used.iter().filter(|used| data(used)).count(), 1, "the write was executed");
         self.memory.reads

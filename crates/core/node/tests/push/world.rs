@@ -1,15 +1,17 @@
 //! A host node, a link whose TLPs a test moves one by one, the store, and the controller.
 
-use super::controller::{Controller, DRIVE, Manners, Used};
+use super::ending::{Ending, Leaving, leave_out};
 use bytes::{Bytes, BytesMut};
 use node::HostNode;
 use node::host::{Input, Output};
-use node::push::{Completions, Ending, HostMemory, Mode, Settings};
+use node::push::{HostMemory, Mode, Settings};
 use pcie::root::{HostOutput, ROOT_PORT};
 use pcie::software::Request;
 use pcie::{Function, Ports, PushRoom, Ready, Target, Wait};
 use std::collections::{BTreeMap, VecDeque};
-use switch::push::Store;
+use std::ops::Range;
+use switch::push_store::Store;
+use testkit::controller::{Controller, DRIVE, Manners, Used};
 use wire::push::{Push, Record};
 use wire::tlp::{Packet, Tlp};
 use wire::{Bdf, Instant};
@@ -17,6 +19,8 @@ use wire::{Bdf, Instant};
 /// Where host memory is, and how much.
 pub const RAM: u64 = 0x10_0000;
 pub const RAM_BYTES: usize = 1 << 20;
+/// Where queues are in it.
+const QUEUES: Range<u64> = RAM..RAM + 0x1_0000;
 /// Where the registers of the controller are.
 pub const BAR: u64 = 0xe000_0000;
 
@@ -27,7 +31,7 @@ const NOW: Instant = Instant::ZERO;
 pub struct Memory(Vec<u8>);
 
 impl Memory {
-    fn range(&self, address: u64, length: usize) -> Option<std::ops::Range<usize>> {
+    fn range(&self, address: u64, length: usize) -> Option<Range<usize>> {
         let start = usize::try_from(address.checked_sub(RAM)?).ok()?;
         (start + length <= self.0.len()).then_some(start..start + length)
     }
@@ -39,6 +43,16 @@ impl Memory {
     pub fn put(&mut self, address: u64, bytes: &[u8]) {
         let range = self.range(address, bytes.len()).expect("host memory");
         self.0[range].copy_from_slice(bytes);
+    }
+}
+
+impl testkit::nvme::Memory for Memory {
+    fn read_at(&mut self, address: u64, bytes: &mut [u8]) {
+        bytes.copy_from_slice(self.get(address, bytes.len()));
+    }
+
+    fn write_at(&mut self, address: u64, bytes: &[u8]) {
+        self.put(address, bytes);
     }
 }
 
@@ -57,9 +71,11 @@ pub struct Link {
     pub up: VecDeque<Tlp>,
     /// Of `up`, so many may arrive.
     arrived: usize,
-    pub store: Store<Completions>,
-    /// What a reset does to it is left out.
-    keeps: bool,
+    pub store: Store<Leaving>,
+    /// The ending that is left out.
+    without: Option<Ending>,
+    /// Why the host node ends everything now, if it does.
+    cause: Ending,
     pub controller: Controller,
     pub room: PushRoom,
     /// Everything that went down.
@@ -86,13 +102,18 @@ impl Function for Link {
     fn handle(&mut self, _: Instant, input: pcie::Input) {
         match input {
             pcie::Input::Tlp(tlp) => {
+                let tlp = match self.without {
+                    Some(ending) => leave_out(tlp, ending, self.cause, QUEUES),
+                    None => Some(tlp),
+                };
+                let Some(tlp) = tlp else { return };
                 self.check_room(&tlp);
                 self.sent.push(tlp.clone());
                 self.down.push_back(tlp);
             }
             pcie::Input::HotReset => {
                 (self.down, self.up, self.arrived) = Default::default();
-                if self.keeps {
+                if self.without == Some(Ending::HotReset) {
                     while self.store.pop(Ready::ALL).is_some() {}
                 } else {
                     self.store.clear().for_each(drop);
@@ -147,13 +168,13 @@ pub struct World {
 
 impl World {
     pub fn new(manners: Manners, mode: Mode, bound: usize, without: Option<Ending>) -> Self {
-        let rule = without.map_or_else(Completions::default, Completions::leave_out);
         let link = Link {
             down: VecDeque::new(),
             up: VecDeque::new(),
             arrived: 0,
-            store: Store::new(256 << 10, rule),
-            keeps: without == Some(Ending::HotReset),
+            store: Store::new(256 << 10, Leaving::new(without)),
+            without,
+            cause: Ending::Configuration,
             controller: Controller::new(manners),
             room: PushRoom { payload: 512, headers: 1000, data: 60_000, capacity: 256 << 10 },
             sent: Vec::new(),
@@ -161,10 +182,7 @@ impl World {
         };
         let host = HostNode::new(Default::default(), link).with_push(Settings { mode, bound });
         Self {
-            host: match without {
-                Some(ending) => host.without(ending),
-                None => host,
-            },
+            host,
             memory: Memory(vec![0; RAM_BYTES]),
             answers: BTreeMap::new(),
             requests: 0,
@@ -184,6 +202,14 @@ impl World {
 
     pub fn request(&mut self, request: Request) -> u64 {
         self.requests += 1;
+        self.link().cause = match request {
+            Request::ConfigWrite { target: ROOT_PORT, .. } => Ending::RootPort,
+            Request::MemoryWrite { address, .. } if address < BAR + 0x1000 => {
+                Ending::ControllerReset
+            }
+            Request::MemoryWrite { .. } => Ending::DoorbellBuffer,
+            _ => Ending::Configuration,
+        };
         self.host.handle(NOW, Input::Request(self.requests, request));
         self.poll_host();
         self.requests
@@ -260,7 +286,7 @@ impl World {
                 }
             }
         }
-        let in_queue = address < RAM + 0x1_0000;
+        let in_queue = QUEUES.contains(&address);
         if self.refused {
             self.fail(format!("a read of {address:#x} was answered with bus mastering off"));
         } else if found != expected && !(self.lagging && in_queue) {
@@ -273,6 +299,7 @@ impl World {
         let link = self.link();
         if link.arrived < link.up.len() {
             link.arrived += 1;
+            link.cause = Ending::PartialEntry;
             self.poll_host();
         }
     }

@@ -5,7 +5,7 @@ use crate::slots::Key;
 use std::collections::VecDeque;
 use wire::trace::{CommandId, ControllerState, NvmeEvent};
 
-/// The most events queued. An owner that polls after every call finds a few.
+/// The most events queued; later ones are lost. An owner that polls after every call finds a few.
 const MAX_EVENTS: usize = 4096;
 /// Initial capacity. A ring buffer with capacity for [`MAX_EVENTS`] would touch all of its memory.
 const INITIAL_EVENTS: usize = 16;
@@ -15,19 +15,13 @@ const INITIAL_EVENTS: usize = 16;
 pub(super) struct EventQueue {
     enabled: bool,
     events: VecDeque<NvmeEvent>,
-    lost: u64,
 }
 
 impl EventQueue {
     pub fn add(&mut self, event: NvmeEvent) {
-        if !self.enabled {
-            return;
+        if self.enabled && self.events.len() < MAX_EVENTS {
+            self.events.push_back(event);
         }
-        if self.events.len() >= MAX_EVENTS {
-            self.lost += 1;
-            return;
-        }
-        self.events.push_back(event);
     }
 }
 
@@ -43,11 +37,6 @@ impl Controller {
     /// The next event, oldest first.
     pub(crate) fn poll_event(&mut self) -> Option<NvmeEvent> {
         self.reported.events.pop_front()
-    }
-
-    /// Events lost because they were not polled.
-    pub fn lost_events(&self) -> u64 {
-        self.reported.lost
     }
 
     pub(super) fn report_media_ended(&mut self, id: Option<CommandId>, nsid: u32, ok: bool) {

@@ -160,9 +160,9 @@ fn abort_ends_what_waits_at_once_and_the_rest_when_it_can() {
     let second = host.put(1, write(0, 256, DATA, DATA + 0x10_0000));
     host.ring(1);
     take_entries(&mut host);
-    host.put(0, abort(first));
-    host.put(0, abort(second));
-    host.put(0, abort(77));
+    host.put(0, abort(1, first));
+    host.put(0, abort(1, second));
+    host.put(0, abort(1, 77));
     host.ring(0);
     take_entries(&mut host);
     let results: Vec<_> = host.reap(0).iter().map(|done| done.expect_success()).collect();
@@ -178,14 +178,9 @@ fn abort_ends_what_waits_at_once_and_the_rest_when_it_can() {
     assert_eq!(host.testbed.media.log, []);
 }
 
-fn abort(cid: u16) -> Command {
-    let opcode = opcode::admin::ABORT;
-    Command { opcode, cdw10: 1 | u32::from(cid) << 16, ..Command::default() }
-}
-
 /// Aborts a command, and returns what the Abort says; nothing but queue memory answers.
 fn abort_now(host: &mut Host, cid: u16) -> u32 {
-    host.put(0, abort(cid));
+    host.put(0, abort(1, cid));
     host.ring(0);
     take_entries(host);
     host.reap(0)[0].expect_success()
@@ -226,7 +221,7 @@ fn data_that_wait_for_the_link_are_not_sent_after_an_abort() {
     host.testbed.media.namespaces.get_mut(&1).unwrap()[..8192].fill(0xaa);
     let first = host.put(1, read(0, 8, DATA, 0));
     let second = host.put(1, read(8, 8, page(1), 0));
-    host.put(0, abort(second));
+    host.put(0, abort(1, second));
     host.ring(1);
     host.ring(0);
     let stuck = pcie::Ready::ALL.with(wire::tlp::Class::Posted, false);

@@ -4,17 +4,6 @@ use super::*;
 use wire::nvme::register::Doorbell;
 use wire::nvme::{AsyncEvent, log_page};
 
-fn request() -> Command {
-    Command { opcode: opcode::admin::ASYNC_EVENT_REQUEST, ..Command::default() }
-}
-
-/// Puts a request in place and yields its identifier.
-fn arm(host: &mut Host) -> u16 {
-    let cid = host.put(0, request());
-    host.carry_out(0);
-    cid
-}
-
 fn events(host: &mut Host) -> Vec<(u16, AsyncEvent)> {
     host.testbed.settle();
     let done = host.reap(0);
@@ -22,20 +11,14 @@ fn events(host: &mut Host) -> Vec<(u16, AsyncEvent)> {
 }
 
 fn read_log(host: &mut Host, id: u8, retain: bool) {
-    let log = Command {
-        opcode: opcode::admin::GET_LOG_PAGE,
-        nsid: u32::MAX,
-        prp1: DATA,
-        cdw10: u32::from(id) | 15 << 16 | u32::from(retain) << 15,
-        ..Command::default()
-    };
-    host.admin(log).expect_success();
+    let log = get_log(id, 64, DATA);
+    host.admin(Command { cdw10: log.cdw10 | u32::from(retain) << 15, ..log }).expect_success();
 }
 
 #[test]
 fn bad_doorbells_are_reported_until_the_log_is_read() {
     let mut host = Host::with_queue(config());
-    let (first, second) = (arm(&mut host), arm(&mut host));
+    let (first, second) = (host.request_event(), host.request_event());
     host.doorbell(Doorbell::SubmissionTail(9), 1);
     assert_eq!(events(&mut host), [(first, AsyncEvent::INVALID_DOORBELL_REGISTER)]);
     host.doorbell(Doorbell::SubmissionTail(1), 16);
@@ -54,7 +37,7 @@ fn events_wait_for_a_request() {
     let mut host = Host::new(config());
     host.doorbell(Doorbell::CompletionHead(0), 31);
     assert_eq!(events(&mut host), []);
-    let cid = arm(&mut host);
+    let cid = host.request_event();
     assert_eq!(events(&mut host), [(cid, AsyncEvent::INVALID_DOORBELL_VALUE)]);
 }
 
@@ -69,7 +52,7 @@ fn an_event_waits_once_and_masks_those_of_its_log_page_alone() {
     host.doorbell(Doorbell::CompletionHead(0), 31);
     let now = host.testbed.now;
     host.testbed.subsystem.set_temperature(now, 351);
-    let cids = [(); 4].map(|()| arm(&mut host));
+    let cids = [(); 4].map(|()| host.request_event());
     let expected = [AsyncEvent::INVALID_DOORBELL_REGISTER, AsyncEvent::TEMPERATURE_THRESHOLD];
     let expected: Vec<_> = cids.into_iter().zip(expected).collect();
     assert_eq!(events(&mut host), expected);
@@ -80,19 +63,14 @@ fn an_event_waits_once_and_masks_those_of_its_log_page_alone() {
 #[test]
 fn requests_are_limited_and_can_be_aborted() {
     let mut host = Host::new(config());
-    let cids: Vec<u16> = (0..4).map(|_| arm(&mut host)).collect();
-    host.admin(request()).expect_failure(StatusCode::ASYNC_EVENT_LIMIT_EXCEEDED);
-    let abort = Command {
-        opcode: opcode::admin::ABORT,
-        cdw10: u32::from(cids[2]) << 16,
-        ..Command::default()
-    };
-    assert_eq!(host.admin(abort).expect_success(), 0);
+    let cids: Vec<u16> = (0..4).map(|_| host.request_event()).collect();
+    host.admin(event_request()).expect_failure(StatusCode::ASYNC_EVENT_LIMIT_EXCEEDED);
+    assert_eq!(host.admin(abort(0, cids[2])).expect_success(), 0);
     let aborted = host.done.pop_front().unwrap();
     assert_eq!(aborted.cid, cids[2]);
     assert_eq!(aborted.status, Status::retry(StatusCode::ABORT_REQUESTED));
-    assert_eq!(host.admin(abort).expect_success(), 1);
-    arm(&mut host);
+    assert_eq!(host.admin(abort(0, cids[2])).expect_success(), 1);
+    host.request_event();
     host.doorbell(Doorbell::SubmissionTail(9), 1);
     assert_eq!(events(&mut host)[0].0, cids[0], "the oldest request reports");
 }
@@ -102,7 +80,7 @@ fn requests_do_not_use_up_a_small_admin_queue() {
     let mut host = Host::over(Testbed::enumerated(config(), true));
     host.enable(2);
     for _ in 0..4 {
-        arm(&mut host);
+        host.request_event();
     }
     host.admin(get_feature(feature::ARBITRATION, 0)).expect_success();
 }
@@ -110,7 +88,7 @@ fn requests_do_not_use_up_a_small_admin_queue() {
 #[test]
 fn temperatures_cross_thresholds() {
     let mut host = Host::new(config());
-    arm(&mut host);
+    host.request_event();
     let event = feature::ASYNC_EVENT_CONFIG;
     host.admin(set_feature(feature::TEMPERATURE_THRESHOLD, 300)).expect_success();
     assert_eq!(events(&mut host), [], "not asked for");
@@ -120,7 +98,7 @@ fn temperatures_cross_thresholds() {
     host.testbed.subsystem.set_temperature(now, 351);
     assert_eq!(events(&mut host)[0].1, AsyncEvent::TEMPERATURE_THRESHOLD);
     read_log(&mut host, log_page::SMART, false);
-    arm(&mut host);
+    host.request_event();
     host.testbed.subsystem.set_temperature(now, 352);
     assert_eq!(events(&mut host), [], "it was too hot before");
     host.testbed.subsystem.set_temperature(now, 310);
@@ -133,7 +111,7 @@ fn temperatures_cross_thresholds() {
 #[test]
 fn media_that_become_read_only_are_reported() {
     let mut host = Host::new(config());
-    arm(&mut host);
+    host.request_event();
     host.admin(set_feature(feature::ASYNC_EVENT_CONFIG, 0x08)).expect_success();
     let now = host.testbed.now;
     host.testbed.subsystem.set_read_only(now, 1, true);

@@ -224,7 +224,7 @@ fn check(host: &mut Host, queue: u16, (command, code, parameter): Case) {
     let done = host.execute(queue, command);
     assert_eq!((done.status.code, done.status.do_not_retry), (code, true), "{command:?}");
     assert!(done.status.more, "{command:?}");
-    let newest = logs::newest(host);
+    let newest = host.last_error();
     let expected = ErrorLogEntry {
         count: before as u64 + 1,
         sq_id: queue,
@@ -285,7 +285,7 @@ fn doorbells_that_do_not_exist_are_events_with_an_entry() {
         host.testbed.settle();
         let told: Vec<_> = host.reap(0).iter().map(|done| (done.cid, done.result)).collect();
         assert_eq!(told, [(cid, event.bits())], "{doorbell:?}");
-        let newest = logs::newest(&mut host);
+        let newest = host.last_error();
         assert_eq!((newest.sq_id, newest.cid, newest.parameter), (queue, 0xffff, NOWHERE));
         cid = host.put(0, with(admin::ASYNC_EVENT_REQUEST, 0, 0, 0));
         host.carry_out(0);

@@ -3,14 +3,7 @@
 
 use super::records::{found, start};
 use super::*;
-use wire::nvme::{IDENTIFY, IdentifyController, IdentifyNamespace, cns, feature_bits, log_page};
-
-fn identify(host: &mut Host, cns: u8, nsid: u32) -> [u8; IDENTIFY] {
-    let opcode = opcode::admin::IDENTIFY;
-    let command = Command { opcode, nsid, prp1: DATA, cdw10: cns.into(), ..Command::default() };
-    host.admin(command).expect_success();
-    host.testbed.load(DATA, IDENTIFY).unwrap().try_into().unwrap()
-}
+use wire::nvme::{IdentifyController, feature_bits, log_page};
 
 /// A drive without records and doorbell buffers, and one with both: each has an I/O queue.
 fn drives() -> [Host; 2] {
@@ -29,7 +22,7 @@ fn drives() -> [Host; 2] {
 }
 
 fn controller(host: &mut Host) -> IdentifyController {
-    IdentifyController::decode(&identify(host, cns::CONTROLLER, 0))
+    host.controller_data()
 }
 
 #[track_caller]
@@ -54,8 +47,7 @@ fn has_feature(host: &mut Host, id: u8) -> bool {
 }
 
 fn log(id: u8) -> Command {
-    let opcode = opcode::admin::GET_LOG_PAGE;
-    Command { opcode, nsid: u32::MAX, cdw10: 127 << 16 | u32::from(id), ..Command::default() }
+    get_log(id, 512, 0)
 }
 
 #[test]
@@ -128,7 +120,7 @@ fn bits_without_a_command_are_clear() {
         assert_eq!(claims.attributes & !0x2bf, 0, "CTRATT");
         let metadata_by_sgl = 1 << 17 | 1 << 19;
         assert_eq!(claims.sgl & !(3 | 1 << 2 | 0x35 << 16 | metadata_by_sgl), 0, "SGLS");
-        let namespace = IdentifyNamespace::decode(&identify(&mut host, cns::NAMESPACE, 1));
+        let namespace = host.namespace_data(1);
         // Thin provisioning, atomic sizes of its own, preferred sizes.
         assert_eq!(namespace.features & !(1 << 2 | 1 << 3), 0, "NSFEAT");
     }
@@ -225,7 +217,7 @@ fn lists_and_namespace_features_are_as_identified() {
             let done = host.io(read(0, 1, 0, 0).with_sgl1(descriptor)).status.is_success();
             agrees(claims.sgl & 1 << bit != 0, done, format_args!("SGLS bit {bit}"));
         }
-        let namespace = IdentifyNamespace::decode(&identify(&mut host, cns::NAMESPACE, 1));
+        let namespace = host.namespace_data(1);
         // NSFEAT bit 3: identifiers of drives with records are never used again (docs/drive.md).
         agrees(namespace.features & 1 << 3 != 0, saves, "NSFEAT, identifiers");
         // NSFEAT bit 2: Error Recovery takes DULBE.

@@ -3,8 +3,8 @@
 use super::*;
 use nvme::NamespaceError;
 use wire::nvme::{
-    ErrorLogEntry, IDENTIFY, IdentifyController, IdentifyNamespace, SmartLog, cns, controller_list,
-    log_page, namespace_list, opcode::admin,
+    ErrorLogEntry, IDENTIFY, IdentifyController, IdentifyNamespace, cns, controller_list, log_page,
+    namespace_list, opcode::admin,
 };
 
 /// A host for each controller of a drive.
@@ -43,39 +43,22 @@ impl Two {
         }
         &mut self.hosts[number]
     }
-
-    fn data(&mut self, number: usize, opcode: u8, nsid: u32, cdw10: u32) -> Vec<u8> {
-        let command = Command { opcode, nsid, prp1: DATA, cdw10, ..Command::default() };
-        self.at(number).admin(command).expect_success();
-        self.at(number).testbed.load(DATA, IDENTIFY).unwrap()
-    }
-
-    fn identify(&mut self, number: usize, cns: u8, nsid: u32) -> [u8; IDENTIFY] {
-        self.data(number, admin::IDENTIFY, nsid, cns.into()).try_into().unwrap()
-    }
-
-    fn log<const N: usize>(&mut self, number: usize, page: u8) -> [u8; N] {
-        let dwords = N as u32 / 4 - 1;
-        let data = self.data(number, admin::GET_LOG_PAGE, 0, u32::from(page) | dwords << 16);
-        data[..N].try_into().unwrap()
-    }
 }
 
 #[test]
 fn each_has_its_own_number_and_they_share_the_rest() {
     let mut two = Two::new();
-    let [one, other] =
-        [0, 1].map(|number| IdentifyController::decode(&two.identify(number, cns::CONTROLLER, 0)));
+    let [one, other] = [0, 1].map(|number| two.at(number).controller_data());
     assert_eq!((one.controller_id, other.controller_id), (1, 2));
     // CMIC: the subsystem may have two or more controllers (figure 247).
     assert_eq!((one.multi_path, other.multi_path), (2, 2));
     assert_eq!(IdentifyController { controller_id: 1, ..other }, one);
     for number in 0..2 {
-        assert_eq!(two.identify(number, cns::CONTROLLERS, 0), controller_list([1, 2]));
-        assert_eq!(two.identify(number, cns::ATTACHED_CONTROLLERS, 1), controller_list([1, 2]));
-        assert_eq!(two.identify(number, cns::ATTACHED_CONTROLLERS, 2), controller_list([1]));
-        assert_eq!(two.identify(number, cns::ALLOCATED_NAMESPACES, 0), namespace_list([1, 2]));
-        let shared = IdentifyNamespace::decode(&two.identify(number, cns::NAMESPACE, 1));
+        assert_eq!(two.at(number).identify(cns::CONTROLLERS, 0), controller_list([1, 2]));
+        assert_eq!(two.at(number).identify(cns::ATTACHED_CONTROLLERS, 1), controller_list([1, 2]));
+        assert_eq!(two.at(number).identify(cns::ATTACHED_CONTROLLERS, 2), controller_list([1]));
+        assert_eq!(two.at(number).identify(cns::ALLOCATED_NAMESPACES, 0), namespace_list([1, 2]));
+        let shared = two.at(number).namespace_data(1);
         assert_eq!((shared.size, shared.sharing), (8192, 1));
     }
 }
@@ -93,11 +76,11 @@ fn both_read_what_one_has_written() {
 #[test]
 fn a_namespace_of_one_controller_does_not_exist_for_the_other() {
     let mut two = Two::new();
-    assert_eq!(two.identify(0, cns::ACTIVE_NAMESPACES, 0), namespace_list([1, 2]));
-    assert_eq!(two.identify(1, cns::ACTIVE_NAMESPACES, 0), namespace_list([1]));
+    assert_eq!(two.at(0).identify(cns::ACTIVE_NAMESPACES, 0), namespace_list([1, 2]));
+    assert_eq!(two.at(1).identify(cns::ACTIVE_NAMESPACES, 0), namespace_list([1]));
     // Inactive, not invalid (section 6.1.4): zeroes, and Invalid Field in Command.
-    assert_eq!(two.identify(1, cns::NAMESPACE, 2), [0; IDENTIFY]);
-    let allocated = two.identify(1, cns::ALLOCATED_NAMESPACE, 2);
+    assert_eq!(two.at(1).identify(cns::NAMESPACE, 2), [0; IDENTIFY]);
+    let allocated = two.at(1).identify(cns::ALLOCATED_NAMESPACE, 2);
     assert_eq!(IdentifyNamespace::decode(&allocated).size, 256);
     for command in [read(0, 1, DATA, 0), write(0, 1, DATA, 0), flush(2)] {
         let command = Command { nsid: 2, ..command };
@@ -158,11 +141,11 @@ fn counters_are_of_both_and_error_logs_of_each() {
         two.at(number).io(read(8192, 1, DATA, 0)).expect_failure(StatusCode::LBA_OUT_OF_RANGE);
     }
     for number in 0..2 {
-        let smart = SmartLog::decode(&two.log(number, log_page::SMART));
+        let smart = two.at(number).smart();
         assert_eq!((smart.host_reads, smart.host_writes), (4, 2));
         assert_eq!(smart.error_log_entries, 2);
         // Each has its own entry, and the drive numbers them.
-        let log: [u8; 128] = two.log(number, log_page::ERROR);
+        let log: [u8; 128] = two.at(number).log(log_page::ERROR);
         let count = |at: usize| ErrorLogEntry::decode(log[at..at + 64].try_into().unwrap()).count;
         assert_eq!((count(0), count(64)), (number as u64 + 1, 0));
     }
@@ -174,8 +157,7 @@ fn both_learn_that_the_media_cannot_be_written() {
     for number in 0..2 {
         let host = two.at(number);
         host.admin(set_feature(feature::ASYNC_EVENT_CONFIG, 0x08)).expect_success();
-        host.put(0, Command { opcode: admin::ASYNC_EVENT_REQUEST, ..Command::default() });
-        host.carry_out(0);
+        host.request_event();
     }
     let subsystem = &mut two.at(0).testbed.subsystem;
     for nsid in 1..=2 {

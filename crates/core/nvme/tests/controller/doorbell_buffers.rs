@@ -2,9 +2,9 @@
 
 use super::*;
 use pcie::Ready;
+use wire::nvme::AsyncEvent;
 use wire::nvme::opcode::admin;
 use wire::nvme::register::Doorbell;
-use wire::nvme::{AsyncEvent, IDENTIFY, IdentifyController, cns};
 
 const SHADOW: u64 = DATA + 0x10_0000;
 const EVENT_INDEX: u64 = SHADOW + 0x1000;
@@ -44,12 +44,7 @@ fn answer(host: &mut Host) {
 
 #[test]
 fn the_command_is_there_where_the_drive_is_run_so() {
-    let offered = |host: &mut Host| {
-        let (opcode, cdw10) = (admin::IDENTIFY, cns::CONTROLLER.into());
-        host.admin(Command { opcode, prp1: DATA, cdw10, ..Command::default() }).expect_success();
-        let data = host.testbed.load(DATA, IDENTIFY).unwrap();
-        IdentifyController::decode(&data.try_into().unwrap()).admin_commands >> 8 & 1
-    };
+    let offered = |host: &mut Host| host.controller_data().admin_commands >> 8 & 1;
     let mut plain = Host::new(config());
     assert_eq!(offered(&mut plain), 0);
     plain.give_buffers(SHADOW, EVENT_INDEX).expect_failure(StatusCode::INVALID_OPCODE);
@@ -145,8 +140,7 @@ fn a_register_that_overtakes_what_was_read_is_not_missed() {
 fn a_register_that_comes_late_means_nothing() {
     let mut host = host(8);
     host.admin(Command { opcode: admin::GET_FEATURES, cdw10: 1, ..Command::default() });
-    let event = host.put(0, Command { opcode: admin::ASYNC_EVENT_REQUEST, ..Command::default() });
-    host.carry_out(0);
+    let event = host.request_event();
     for _ in 0..3 {
         host.put(1, flush(1));
         host.updates_shadow(
@@ -265,8 +259,7 @@ fn a_queue_that_is_created_again_begins_with_0() {
 #[test]
 fn a_value_that_cannot_be_is_an_event_and_memory_that_does_not_answer_is_fatal() {
     let mut host = host(16);
-    host.put(0, Command { opcode: admin::ASYNC_EVENT_REQUEST, ..Command::default() });
-    host.carry_out(0);
+    host.request_event();
     host.doorbell(Doorbell::SubmissionTail(1), 16);
     host.testbed.settle();
     let done = host.reap(0);

@@ -59,7 +59,6 @@ fn commands_are_told_step_by_step() {
         expected.push(NvmeEvent::Completed { id, status: Status::SUCCESS });
         assert_eq!(reported(&mut host), expected);
     }
-    assert_eq!(host.testbed.controller().lost_events(), 0);
 }
 
 #[test]
@@ -111,5 +110,4 @@ fn events_that_nobody_takes_are_bounded() {
         host.io(flush(1)).expect_success();
     }
     assert_eq!(reported(&mut host).len(), 4096);
-    assert_eq!(host.testbed.controller().lost_events(), 1500 * 4 - 4096);
 }

@@ -2,7 +2,7 @@
 
 use super::records::{found, power_cycle, start};
 use super::*;
-use wire::nvme::{AsyncEvent, FirmwareSlots, IdentifyController, cns, feature_bits, log_page};
+use wire::nvme::{AsyncEvent, FirmwareSlots, feature_bits, log_page};
 
 fn download(offset: u32, length: u32) -> Command {
     Command {
@@ -29,14 +29,8 @@ fn send(host: &mut Host, revision: &[u8; 8]) {
 
 /// Active slot, that after the next reset, revisions of slots 2 and 3, and what Identify shows.
 fn slots(host: &mut Host) -> (u8, u8, [String; 3]) {
-    host.admin(logs::command(log_page::FIRMWARE, 512, 0)).expect_success();
-    let log = host.testbed.load(DATA, 512).unwrap();
-    let log = FirmwareSlots::decode(log[..].try_into().unwrap());
-    let identify = Command { cdw10: cns::CONTROLLER.into(), prp1: DATA, ..Command::default() };
-    let identify = Command { opcode: opcode::admin::IDENTIFY, ..identify };
-    host.admin(identify).expect_success();
-    let identify = host.testbed.load(DATA, 4096).unwrap();
-    let shown = IdentifyController::decode(identify[..].try_into().unwrap()).firmware;
+    let log = FirmwareSlots::decode(&host.log(log_page::FIRMWARE));
+    let shown = host.controller_data().firmware;
     let text = |bytes: [u8; 8]| String::from_utf8_lossy(&bytes).trim_matches('\0').to_owned();
     let [_, two, three, ..] = log.revisions;
     (log.active, log.next, [two, three, shown].map(text))
@@ -131,8 +125,7 @@ fn an_activation_without_reset_is_announced_to_those_who_ask() {
     for (asked, expected) in [(0, None), (feature_bits::FIRMWARE_ACTIVATION, Some(()))] {
         let mut host = Host::new(config());
         host.admin(set_feature(feature::ASYNC_EVENT_CONFIG, asked)).expect_success();
-        let request = opcode::admin::ASYNC_EVENT_REQUEST;
-        host.put(0, Command { opcode: request, ..Command::default() });
+        host.put(0, event_request());
         host.admin(commit(1, 3)).expect_success();
         let event = host.done.pop_front().or_else(|| host.reap(0).pop());
         let event = event.map(|done| AsyncEvent::from_bits(done.result));

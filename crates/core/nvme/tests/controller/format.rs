@@ -2,8 +2,8 @@
 
 use super::*;
 use nvme::state::State;
+use wire::nvme::BROADCAST_NSID;
 use wire::nvme::opcode::{admin, nvm};
-use wire::nvme::{BROADCAST_NSID, CommandsSupported, IdentifyNamespace, cns, log_page};
 
 /// A drive with records and an I/O queue pair.
 fn host() -> Host {
@@ -15,21 +15,14 @@ fn format(nsid: u32, cdw10: u32) -> Command {
     Command { opcode: admin::FORMAT, nsid, cdw10, ..Command::default() }
 }
 
-fn identify(host: &mut Host, nsid: u32) -> IdentifyNamespace {
-    let cdw10 = cns::NAMESPACE.into();
-    host.admin(Command { opcode: admin::IDENTIFY, cdw10, prp1: DATA, ..format(nsid, 0) })
-        .expect_success();
-    IdentifyNamespace::decode(&host.testbed.load(DATA, 4096).unwrap().try_into().unwrap())
-}
-
 #[test]
 fn blocks_get_another_size_and_read_as_zeroes() {
     let mut host = host();
     host.testbed.media.namespaces.get_mut(&1).unwrap().fill(7);
-    let before = identify(&mut host, 1);
+    let before = host.namespace_data(1);
     assert_eq!((before.size, before.formatted, before.lba_formats), (8192, 0, 3));
     host.admin(format(1, 1)).expect_success();
-    let after = identify(&mut host, 1);
+    let after = host.namespace_data(1);
     assert_eq!((after.size, after.formatted, after.lba_format.data_shift), (1024, 1, 12));
     assert_eq!(after.nguid, before.nguid);
     assert!(host.testbed.media.namespaces[&1].iter().all(|byte| *byte == 0));
@@ -42,7 +35,7 @@ fn blocks_get_another_size_and_read_as_zeroes() {
     assert_eq!((state.namespaces[&1].blocks, state.namespaces[&1].block_shift), (1024, 12));
     // Back, with user data erase.
     host.admin(format(1, 1 << 9)).expect_success();
-    assert_eq!(identify(&mut host, 1), before);
+    assert_eq!(host.namespace_data(1), before);
 }
 
 #[test]
@@ -50,7 +43,7 @@ fn all_namespaces_at_once() {
     let mut host = host();
     host.testbed.media.namespaces.values_mut().for_each(|bytes| bytes.fill(7));
     host.admin(format(BROADCAST_NSID, 1)).expect_success();
-    assert_eq!([identify(&mut host, 1).size, identify(&mut host, 2).size], [1024, 256]);
+    assert_eq!([host.namespace_data(1).size, host.namespace_data(2).size], [1024, 256]);
     assert!(host.testbed.media.namespaces.values().flatten().all(|byte| *byte == 0));
 }
 
@@ -151,24 +144,20 @@ fn a_reset_or_a_failure_ends_it() {
     host.testbed.settle();
     host.start();
     host.io(read(0, 1, DATA, 0)).expect_success();
-    assert_eq!(identify(&mut host, 1).size, 8192);
+    assert_eq!(host.namespace_data(1).size, 8192);
     // Records that cannot be stored.
     host.testbed.store.failure = Some(block::Error::NoSpace);
     let failed = host.admin(format(1, 1)).status.code;
     assert_eq!(failed, StatusCode::INTERNAL_ERROR);
     host.testbed.store.failure = None;
-    assert_eq!(identify(&mut host, 1).size, 8192);
+    assert_eq!(host.namespace_data(1).size, 8192);
     host.io(read(0, 1, DATA, 0)).expect_success();
 }
 
 #[test]
 fn its_effects_make_drivers_wait_and_rescan() {
     let mut host = host();
-    let effects = u32::from(log_page::EFFECTS) | 1023 << 16;
-    host.admin(Command { opcode: admin::GET_LOG_PAGE, prp1: DATA, ..format(u32::MAX, effects) })
-        .expect_success();
-    let page = host.testbed.load(DATA, 4096).unwrap();
-    let effects = CommandsSupported::decode(page[..].try_into().unwrap());
+    let effects = host.effects();
     // CSUPP, LBCC, NCC; CSE 001b.
     assert_eq!(effects.admin[usize::from(admin::FORMAT)].bits(), 0x1_0007);
 }

@@ -3,8 +3,8 @@
 use super::*;
 use pcie::Ready;
 use testkit::nvme::Media;
+use wire::nvme::opcode::nvm;
 use wire::nvme::register::{Configuration, ShutdownNotice, ShutdownStatus};
-use wire::nvme::{IdentifyController, cns, opcode::nvm};
 
 const SUCCESS: StatusCode = StatusCode::SUCCESS;
 const MISSING: StatusCode = StatusCode::ABORTED_MISSING_FUSED;
@@ -74,11 +74,7 @@ fn blocks_are_compared_and_written() {
 fn identify_says_how_large_a_pair_may_be() {
     for (commands, expected) in [(2, (1, 31)), (1, (0, 0))] {
         let mut host = host_with(configured(|settings| settings.commands = commands));
-        let cdw10 = cns::CONTROLLER.into();
-        let opcode = opcode::admin::IDENTIFY;
-        host.admin(Command { opcode, prp1: DATA, cdw10, ..Command::default() }).expect_success();
-        let data = host.testbed.load(DATA, 4096).unwrap();
-        let identify = IdentifyController::decode(&data.try_into().unwrap());
+        let identify = host.controller_data();
         // 128 KiB in blocks of 4 KiB, 0's based.
         assert_eq!((identify.fused, identify.atomic_compare_and_write), expected);
         host.testbed.put(DATA, &[0; 4096]);
@@ -144,10 +140,10 @@ fn what_is_no_pair_fails() {
     assert_eq!(host.testbed.media.log, [(1, "flush"), (1, "read"), (1, "write"), (1, "flush")]);
     host.admin(Command { fuse: 1, ..get_feature(1, 0) }).expect_failure(invalid);
     // Where the fault lies: FUSE, and SLBA.
-    let last = logs::newest(&mut host);
+    let last = host.last_error();
     assert_eq!((last.status.code, last.parameter, last.sq_id), (invalid, 1, 0));
     run(&mut host, [compare, Command { cdw10: 1, ..write }]);
-    assert_eq!(logs::newest(&mut host).parameter, 40);
+    assert_eq!(host.last_error().parameter, 40);
 }
 
 #[test]
@@ -296,11 +292,7 @@ fn a_first_command_that_waits_can_be_aborted() {
     let [compare, write] = pair(0, 1);
     let cid = host.put(1, compare);
     host.carry_out(1);
-    let abort = |cid: u16| Command {
-        opcode: opcode::admin::ABORT,
-        cdw10: 1 | u32::from(cid) << 16,
-        ..Command::default()
-    };
+    let abort = |cid: u16| abort(1, cid);
     assert_eq!(host.admin(abort(cid)).expect_success(), 0);
     assert_eq!(codes(&mut host, [cid]), [StatusCode::ABORT_REQUESTED]);
     assert_eq!(host.admin(abort(cid)).expect_success(), 1);

@@ -7,24 +7,13 @@ use wire::nvme::{
 };
 
 fn command(cns: u8, nsid: u32) -> Command {
-    Command {
-        opcode: opcode::admin::IDENTIFY,
-        nsid,
-        prp1: DATA,
-        cdw10: cns.into(),
-        ..Command::default()
-    }
-}
-
-fn identify(host: &mut Host, cns: u8, nsid: u32) -> [u8; IDENTIFY] {
-    host.admin(command(cns, nsid)).expect_success();
-    host.testbed.load(DATA, IDENTIFY).unwrap().try_into().unwrap()
+    testkit::nvme::identify(cns, nsid, DATA)
 }
 
 #[test]
 fn the_controller() {
     let mut host = Host::new(config());
-    let page = identify(&mut host, cns::CONTROLLER, 0);
+    let page = host.identify(cns::CONTROLLER, 0);
     let controller = IdentifyController::decode(&page);
     assert_eq!(controller.encode(), page, "nothing but known fields");
     assert_eq!(&controller.model[..18], b"farlane NVMe drive");
@@ -39,8 +28,7 @@ fn the_controller() {
 
 /// The subsystem NQN of a drive.
 fn subsystem_nqn(config: Config) -> String {
-    let page = identify(&mut Host::new(config), cns::CONTROLLER, 0);
-    let field = IdentifyController::decode(&page).subsystem_nqn;
+    let field = Host::new(config).controller_data().subsystem_nqn;
     let end = field.iter().position(|byte| *byte == 0).expect("it ends with a null character");
     assert!(field[end..].iter().all(|byte| *byte == 0));
     String::from_utf8(field[..end].to_vec()).expect("UTF-8")
@@ -65,20 +53,13 @@ fn the_subsystem_has_a_valid_name_of_its_own() {
 
 #[test]
 fn a_question_for_what_is_absent_is_no_error_to_be_logged() {
-    use wire::nvme::{SmartLog, log_page};
     let mut host = Host::new(config());
     // NVM sets, primary and secondary controllers, namespace granularity, UUIDs, domains.
     for cns in [0x04, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0xff] {
         let status = host.admin(command(cns, 0)).status;
         assert_eq!(status, Status::fail(StatusCode::INVALID_FIELD), "without More");
     }
-    let entries = |host: &mut Host| {
-        let opcode = opcode::admin::GET_LOG_PAGE;
-        let cdw10 = u32::from(log_page::SMART) | 127 << 16;
-        host.admin(Command { opcode, nsid: u32::MAX, cdw10, ..command(0, 0) }).expect_success();
-        let page = host.testbed.load(DATA, 512).unwrap();
-        SmartLog::decode(page[..].try_into().unwrap()).error_log_entries
-    };
+    let entries = |host: &mut Host| host.smart().error_log_entries;
     assert_eq!(entries(&mut host), 0);
     // A structure that exists, of a namespace that does not, is one.
     host.admin(command(cns::NAMESPACE, 9)).expect_failure(StatusCode::INVALID_NAMESPACE);
@@ -88,19 +69,19 @@ fn a_question_for_what_is_absent_is_no_error_to_be_logged() {
 #[test]
 fn namespaces() {
     let mut host = Host::new(config());
-    let one = IdentifyNamespace::decode(&identify(&mut host, cns::NAMESPACE, 1));
+    let one = host.namespace_data(1);
     assert_eq!((one.size, one.lba_format.data_shift, one.attributes), (8192, 9, 0));
     // Blocks read as zeroes once deallocated, Write Zeroes deallocates; MSSRL, MCL and MSRC.
     assert_eq!(one.deallocate_features, 0b1001);
     assert_eq!((one.copy_range, one.copy_length, one.copy_ranges), (256, 4096, 127));
-    let two = IdentifyNamespace::decode(&identify(&mut host, cns::ALLOCATED_NAMESPACE, 2));
+    let two = IdentifyNamespace::decode(&host.identify(cns::ALLOCATED_NAMESPACE, 2));
     assert_eq!((two.size, two.lba_format.data_shift), (256, 12));
     assert_ne!(one.nguid, two.nguid);
     for nsid in [0, 3, BROADCAST_NSID] {
         host.admin(command(cns::NAMESPACE, nsid)).expect_failure(StatusCode::INVALID_NAMESPACE);
         host.admin(command(cns::DESCRIPTORS, nsid)).expect_failure(StatusCode::INVALID_NAMESPACE);
     }
-    let descriptors = identify(&mut host, cns::DESCRIPTORS, 1);
+    let descriptors = host.identify(cns::DESCRIPTORS, 1);
     let ids = [
         NamespaceDescriptor::Nguid(one.nguid),
         NamespaceDescriptor::Uuid(one.nguid),
@@ -112,10 +93,10 @@ fn namespaces() {
 #[test]
 fn structures_of_the_nvm_command_set_and_of_no_other() {
     let mut host = Host::new(config());
-    assert_eq!(identify(&mut host, cns::SET_CONTROLLER, 0), [0; IDENTIFY], "no limits");
+    assert_eq!(host.identify(cns::SET_CONTROLLER, 0), [0; IDENTIFY], "no limits");
     for cns in [cns::SET_NAMESPACE, cns::SET_ALLOCATED_NAMESPACE, cns::INDEPENDENT_NAMESPACE] {
         host.testbed.put(DATA, &[0xff; IDENTIFY]);
-        let page = identify(&mut host, cns, 2);
+        let page = host.identify(cns, 2);
         let expected = IndependentNamespace { status: 1, ..IndependentNamespace::default() };
         match cns {
             cns::INDEPENDENT_NAMESPACE => assert_eq!(page, expected.encode()),
@@ -124,7 +105,7 @@ fn structures_of_the_nvm_command_set_and_of_no_other() {
         host.admin(command(cns, 3)).expect_failure(StatusCode::INVALID_NAMESPACE);
     }
     for cns in [cns::SET_ACTIVE_NAMESPACES, cns::SET_ALLOCATED_NAMESPACES] {
-        assert_eq!(identify(&mut host, cns, 1), namespace_list([2]));
+        assert_eq!(host.identify(cns, 1), namespace_list([2]));
     }
     for cns in [0x05, 0x06, 0x07, 0x1a, 0x1b] {
         // CSI 2, zoned namespaces.
@@ -152,12 +133,12 @@ fn combinations_of_command_sets() {
 fn lists() {
     let mut host = Host::new(config());
     for cns in [cns::ACTIVE_NAMESPACES, cns::ALLOCATED_NAMESPACES] {
-        assert_eq!(identify(&mut host, cns, 0), namespace_list([1, 2]));
-        assert_eq!(identify(&mut host, cns, 1), namespace_list([2]));
+        assert_eq!(host.identify(cns, 0), namespace_list([1, 2]));
+        assert_eq!(host.identify(cns, 1), namespace_list([2]));
         host.admin(command(cns, 0xffff_fffe)).expect_failure(StatusCode::INVALID_NAMESPACE);
     }
-    assert_eq!(identify(&mut host, cns::CONTROLLERS, 0), controller_list([1]));
-    assert_eq!(identify(&mut host, cns::ATTACHED_CONTROLLERS, 2), controller_list([1]));
+    assert_eq!(host.identify(cns::CONTROLLERS, 0), controller_list([1]));
+    assert_eq!(host.identify(cns::ATTACHED_CONTROLLERS, 2), controller_list([1]));
     host.admin(command(cns::ATTACHED_CONTROLLERS, 3)).expect_failure(StatusCode::INVALID_NAMESPACE);
     let later = Command { cdw10: u32::from(cns::CONTROLLERS) | 2 << 16, ..command(0, 0) };
     host.admin(later).expect_success();
@@ -168,7 +149,7 @@ fn lists() {
 #[test]
 fn the_page_may_cross_a_boundary() {
     let mut host = Host::new(config());
-    let whole = identify(&mut host, cns::CONTROLLER, 0);
+    let whole = host.identify(cns::CONTROLLER, 0);
     let (first, second) = (DATA + 0x1800, DATA + 0x5000);
     host.admin(Command { prp1: first, prp2: second, ..command(cns::CONTROLLER, 0) })
         .expect_success();

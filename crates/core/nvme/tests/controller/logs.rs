@@ -19,19 +19,6 @@ pub fn command(id: u8, length: usize, offset: u64) -> Command {
     }
 }
 
-fn page<const N: usize>(host: &mut Host, id: u8) -> [u8; N] {
-    host.admin(command(id, N, 0)).expect_success();
-    host.testbed.load(DATA, N).unwrap().try_into().unwrap()
-}
-
-/// The newest entry of the error log; memory is as before.
-pub fn newest(host: &mut Host) -> ErrorLogEntry {
-    let before = host.testbed.load(DATA, ErrorLogEntry::LENGTH).unwrap();
-    let entry = ErrorLogEntry::decode(&page(host, log_page::ERROR));
-    host.testbed.put(DATA, &before);
-    entry
-}
-
 #[test]
 fn errors_are_logged_newest_first() {
     let mut host = Host::with_queue(config());
@@ -39,7 +26,7 @@ fn errors_are_logged_newest_first() {
     let failed = host.io(bad);
     failed.expect_failure(StatusCode::LBA_OUT_OF_RANGE);
     host.admin(get_feature(0, 0)).expect_failure(StatusCode::INVALID_FIELD);
-    let log: [u8; 128] = page(&mut host, log_page::ERROR);
+    let log: [u8; 128] = host.log(log_page::ERROR);
     let newest = ErrorLogEntry::decode(log[..64].try_into().unwrap());
     assert_eq!((newest.count, newest.sq_id, newest.parameter), (2, 0, 40));
     let older = ErrorLogEntry::decode(log[64..].try_into().unwrap());
@@ -57,7 +44,7 @@ fn smart_counts() {
     host.testbed.media.failure = Some(block::Error::Media);
     host.io(read(0, 1, DATA, 0));
     host.testbed.pass(Duration::from_ms(2 * 3_600_000));
-    let smart = SmartLog::decode(&page(&mut host, log_page::SMART));
+    let smart = host.smart();
     assert_eq!((smart.host_reads, smart.host_writes), (3, 1));
     assert_eq!((smart.data_units_read, smart.data_units_written), (1, 1));
     assert_eq!((smart.media_errors, smart.error_log_entries), (1, 1));
@@ -76,17 +63,17 @@ fn busy_time_is_time_with_commands_outstanding() {
     host.testbed.pass(Duration::from_ms(120_000));
     host.testbed.settle();
     host.testbed.pass(Duration::from_ms(120_000));
-    let smart = SmartLog::decode(&page(&mut host, log_page::SMART));
+    let smart = host.smart();
     assert_eq!(smart.busy_minutes, 2);
 }
 
 #[test]
 fn firmware_and_effects() {
     let mut host = Host::new(config());
-    let firmware = FirmwareSlots::decode(&page(&mut host, log_page::FIRMWARE));
+    let firmware = FirmwareSlots::decode(&host.log(log_page::FIRMWARE));
     assert_eq!((firmware.active, firmware.next), (1, 0));
     assert_eq!(&firmware.revisions[0][..5], env!("CARGO_PKG_VERSION").as_bytes());
-    let effects = CommandsSupported::decode(&page(&mut host, log_page::EFFECTS));
+    let effects = CommandsSupported::decode(&host.log(log_page::EFFECTS));
     let supported = |opcodes: [wire::nvme::CommandEffects; 256]| {
         opcodes.iter().filter(|effects| effects.bits() & 1 != 0).count()
     };

@@ -3,7 +3,7 @@
 use super::*;
 use nvme::state::State;
 use wire::nvme::opcode::{admin, nvm};
-use wire::nvme::{DsmRange, IdentifyNamespace, SglDescriptor, SglKind, cns};
+use wire::nvme::{DsmRange, SglDescriptor, SglKind};
 
 /// Where metadata lie in host memory.
 const METADATA: u64 = DATA + 0x30_0000;
@@ -30,13 +30,6 @@ fn format(host: &mut Host, cdw10: u32) {
     host.admin(Command { opcode, nsid: 1, cdw10, ..Command::default() }).expect_success();
 }
 
-fn identify(host: &mut Host) -> IdentifyNamespace {
-    let (opcode, cdw10) = (admin::IDENTIFY, cns::NAMESPACE.into());
-    let identify = Command { opcode, nsid: 1, cdw10, prp1: DATA, ..Command::default() };
-    host.admin(identify).expect_success();
-    IdentifyNamespace::decode(&host.testbed.load(DATA, 4096).unwrap().try_into().unwrap())
-}
-
 fn with_metadata(command: Command) -> Command {
     Command { mptr: METADATA, ..command }
 }
@@ -44,13 +37,13 @@ fn with_metadata(command: Command) -> Command {
 #[test]
 fn contents_keep_their_size_and_the_number_of_blocks_follows() {
     let mut host = host(SMALL);
-    let found = identify(&mut host);
+    let found = host.namespace_data(1);
     // (512 + 8) * 8064 = 4193280; 8065 blocks would need 4129280, rounded up to 4132864, and 64520
     // bytes: more than 4194304.
     assert_eq!((found.size, found.formatted, found.lba_format.metadata), (8064, 2, 8));
     assert_eq!((found.metadata_capabilities, found.media_capacity), (0b11, 4 << 20));
     format(&mut host, LARGE | EXTENDED);
-    let found = identify(&mut host);
+    let found = host.namespace_data(1);
     // (4096 + 8) * 1022 = 4194288.
     assert_eq!((found.size, found.formatted), (1022, 0x13));
     let state = State::decode(&host.testbed.store.records).unwrap();
@@ -58,7 +51,7 @@ fn contents_keep_their_size_and_the_number_of_blocks_follows() {
     assert_eq!((record.metadata, record.extended, record.rest), (8, true, 16));
     assert_eq!(record.bytes(), 4 << 20);
     format(&mut host, 0);
-    assert_eq!(identify(&mut host).size, 8192, "nothing is lost");
+    assert_eq!(host.namespace_data(1).size, 8192, "nothing is lost");
 }
 
 #[test]
@@ -268,7 +261,7 @@ fn a_reset_lets_blocks_go() {
 #[test]
 fn drives_without_records_have_no_metadata() {
     let mut host = Host::with_queue(config());
-    let found = identify(&mut host);
+    let found = host.namespace_data(1);
     assert_eq!((found.metadata_capabilities, found.protection_capabilities), (0, 0));
     assert_eq!((found.lba_formats, found.deallocate_features), (0, 0b1001));
     // MPTR and PRINFO mean nothing.

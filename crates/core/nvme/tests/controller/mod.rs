@@ -33,7 +33,10 @@ mod transfer;
 mod uncorrectable;
 
 use nvme::{Config, NamespaceConfig, Settings, block};
-use testkit::nvme::{DATA, Expect, Host, Pair, Testbed, create_commands, delete, entry_sizes};
+use testkit::nvme::{
+    DATA, Expect, Host, Pair, Testbed, abort, create_commands, delete, entry_sizes, event_request,
+    get_log,
+};
 use wire::nvme::{Command, Completion, Status, StatusCode, feature, opcode};
 
 /// Two namespaces of 4 MiB and 1 MiB, the second with blocks of 4 KiB.
@@ -50,20 +53,11 @@ fn configured(change: impl FnOnce(&mut Settings)) -> Config {
 }
 
 fn read(slba: u64, blocks: u32, prp1: u64, prp2: u64) -> Command {
-    Command {
-        opcode: opcode::nvm::READ,
-        nsid: 1,
-        prp1,
-        prp2,
-        cdw10: slba as u32,
-        cdw11: (slba >> 32) as u32,
-        cdw12: blocks - 1,
-        ..Command::default()
-    }
+    testkit::nvme::io(opcode::nvm::READ, slba, blocks, [prp1, prp2])
 }
 
 fn write(slba: u64, blocks: u32, prp1: u64, prp2: u64) -> Command {
-    Command { opcode: opcode::nvm::WRITE, ..read(slba, blocks, prp1, prp2) }
+    testkit::nvme::io(opcode::nvm::WRITE, slba, blocks, [prp1, prp2])
 }
 
 fn flush(nsid: u32) -> Command {

@@ -4,8 +4,8 @@ use super::*;
 use nvme::state::State;
 use pcie::Ready;
 use wire::nvme::{
-    AsyncEvent, BROADCAST_NSID, CommandsSupported, ErrorLogEntry, IDENTIFY, IdentifyController,
-    IdentifyNamespace, cns, controller_list, log_page, namespace_list, opcode::admin,
+    AsyncEvent, BROADCAST_NSID, CommandsSupported, IDENTIFY, IdentifyNamespace, cns,
+    controller_list, log_page, namespace_list, opcode::admin,
 };
 
 /// Bytes of the drive.
@@ -54,40 +54,27 @@ fn attach(host: &mut Host, nsid: u32) {
     attachment(host, 0, nsid, controller_list([1])).expect_success();
 }
 
-fn data(host: &mut Host, opcode: u8, nsid: u32, cdw10: u32) -> [u8; IDENTIFY] {
-    host.admin(Command { opcode, nsid, prp1: DATA, cdw10, ..Command::default() }).expect_success();
-    host.testbed.load(DATA, IDENTIFY).unwrap().try_into().unwrap()
-}
-
-fn identify(host: &mut Host, cns: u8, nsid: u32) -> [u8; IDENTIFY] {
-    data(host, admin::IDENTIFY, nsid, cns.into())
-}
-
-fn log(host: &mut Host, page: u8) -> [u8; IDENTIFY] {
-    data(host, admin::GET_LOG_PAGE, BROADCAST_NSID, u32::from(page) | 1023 << 16)
-}
-
 fn unallocated(host: &mut Host) -> u128 {
-    IdentifyController::decode(&identify(host, cns::CONTROLLER, 0)).unallocated_capacity
+    host.controller_data().unallocated_capacity
 }
 
 #[test]
 fn a_namespace_is_created_attached_used_detached_and_deleted() {
     let mut host = host();
-    let controller = IdentifyController::decode(&identify(&mut host, cns::CONTROLLER, 0));
+    let controller = host.controller_data();
     assert_eq!((controller.admin_commands, controller.async_events), (0b1_1111, 0b11 << 8));
     assert_eq!((controller.total_capacity, controller.unallocated_capacity), (8 << 20, 3 << 20));
     let new = IdentifyNamespace { formatted: 1, sharing: 1, ..wanted(256) };
     assert_eq!(create(&mut host, new).expect_success(), 3);
     assert_eq!(unallocated(&mut host), 2 << 20);
     // It is allocated, not active.
-    assert_eq!(identify(&mut host, cns::ALLOCATED_NAMESPACES, 0), namespace_list([1, 2, 3]));
-    assert_eq!(identify(&mut host, cns::ACTIVE_NAMESPACES, 0), namespace_list([1, 2]));
+    assert_eq!(host.identify(cns::ALLOCATED_NAMESPACES, 0), namespace_list([1, 2, 3]));
+    assert_eq!(host.identify(cns::ACTIVE_NAMESPACES, 0), namespace_list([1, 2]));
     let read_it = Command { nsid: 3, ..read(255, 1, DATA, 0) };
     host.io(read_it).expect_failure(StatusCode::INVALID_FIELD);
     attach(&mut host, 3);
-    assert_eq!(identify(&mut host, cns::ATTACHED_CONTROLLERS, 3), controller_list([1]));
-    let found = IdentifyNamespace::decode(&identify(&mut host, cns::NAMESPACE, 3));
+    assert_eq!(host.identify(cns::ATTACHED_CONTROLLERS, 3), controller_list([1]));
+    let found = host.namespace_data(3);
     assert_eq!((found.size, found.capacity, found.formatted, found.sharing), (256, 256, 1, 1));
     assert_eq!((found.lba_formats, found.lba_format.data_shift), (3, 12));
     assert_ne!(found.nguid, [0; 16]);
@@ -101,7 +88,7 @@ fn a_namespace_is_created_attached_used_detached_and_deleted() {
     attachment(&mut host, 1, 3, controller_list([1])).expect_success();
     host.io(read_it).expect_failure(StatusCode::INVALID_FIELD);
     delete(&mut host, 3).expect_success();
-    assert_eq!(identify(&mut host, cns::ALLOCATED_NAMESPACES, 0), namespace_list([1, 2]));
+    assert_eq!(host.identify(cns::ALLOCATED_NAMESPACES, 0), namespace_list([1, 2]));
     assert_eq!(unallocated(&mut host), 3 << 20);
     let state = State::decode(&host.testbed.store.records).unwrap();
     assert_eq!((state.namespaces.len(), state.created), (2, 1));
@@ -130,7 +117,7 @@ fn a_namespace_outlives_power_and_its_names_are_never_used_again() {
 #[test]
 fn what_all_namespaces_have_in_common_is_told_for_the_broadcast_nsid() {
     let mut host = host();
-    let common = identify(&mut host, cns::NAMESPACE, BROADCAST_NSID);
+    let common = host.identify(cns::NAMESPACE, BROADCAST_NSID);
     // NLBAF, MC, DPC; LBAF0 to LBAF3: MS and LBADS (figures 245 and 246).
     let mut expected = [0; IDENTIFY];
     (expected[25], expected[27], expected[28]) = (3, 0b11, 0b1_1111);
@@ -140,7 +127,7 @@ fn what_all_namespaces_have_in_common_is_told_for_the_broadcast_nsid() {
 
 #[test]
 fn the_effects_log_has_what_makes_a_host_look_for_namespaces() {
-    let effects = CommandsSupported::decode(&log(&mut host(), log_page::EFFECTS));
+    let effects = host().effects();
     for opcode in [admin::NAMESPACE_MANAGEMENT, admin::NAMESPACE_ATTACHMENT] {
         // CSUPP and NIC (figure 199).
         assert_eq!(effects.admin[usize::from(opcode)].bits(), 0b1001);
@@ -188,8 +175,7 @@ fn capacity_and_nsids_run_out() {
     // 3 MiB are left: 6144 blocks of 512 bytes.
     let much = create(&mut host, wanted(6145));
     much.expect_failure(StatusCode::INSUFFICIENT_CAPACITY);
-    let entry: [u8; 64] = log(&mut host, log_page::ERROR)[..64].try_into().unwrap();
-    assert_eq!(ErrorLogEntry::decode(&entry).command_specific, 6145 * 512);
+    assert_eq!(host.last_error().command_specific, 6145 * 512);
     host.testbed.store.failure = Some(block::Error::NoSpace);
     create(&mut host, wanted(8)).expect_failure(StatusCode::INSUFFICIENT_CAPACITY);
     host.testbed.store.failure = Some(block::Error::Media);
@@ -229,7 +215,7 @@ fn attachments_that_cannot_be_are_refused() {
     for (select, nsid, list, status) in cases {
         attachment(&mut host, select, nsid, list).expect_failure(status);
     }
-    assert_eq!(identify(&mut host, cns::ACTIVE_NAMESPACES, 0), namespace_list([1, 2]));
+    assert_eq!(host.identify(cns::ACTIVE_NAMESPACES, 0), namespace_list([1, 2]));
     for (nsid, status) in [
         (0, StatusCode::INVALID_NAMESPACE),
         (4, StatusCode::INVALID_FIELD),
@@ -245,7 +231,7 @@ fn a_private_namespace_has_one_controller() {
     host.testbed.beside();
     create(&mut host, wanted(8)).expect_success();
     create(&mut host, IdentifyNamespace { sharing: 1, ..wanted(8) }).expect_success();
-    let found = IdentifyNamespace::decode(&identify(&mut host, cns::ALLOCATED_NAMESPACE, 3));
+    let found = IdentifyNamespace::decode(&host.identify(cns::ALLOCATED_NAMESPACE, 3));
     assert_eq!(found.sharing, 0);
     let both = controller_list([1, 2]);
     attachment(&mut host, 0, 3, both).expect_failure(StatusCode::NAMESPACE_IS_PRIVATE);
@@ -253,7 +239,7 @@ fn a_private_namespace_has_one_controller() {
     let other = attachment(&mut host, 0, 3, controller_list([2]));
     other.expect_failure(StatusCode::NAMESPACE_IS_PRIVATE);
     attachment(&mut host, 0, 4, both).expect_success();
-    assert_eq!(identify(&mut host, cns::ATTACHED_CONTROLLERS, 4), both);
+    assert_eq!(host.identify(cns::ATTACHED_CONTROLLERS, 4), both);
 }
 
 #[test]
@@ -271,8 +257,7 @@ fn all_namespaces_can_be_deleted_at_once() {
 fn a_host_is_told_which_namespaces_have_changed() {
     let mut host = host();
     let event = |host: &mut Host| {
-        host.put(0, Command { opcode: admin::ASYNC_EVENT_REQUEST, ..Command::default() });
-        host.carry_out(0);
+        host.request_event();
         let mut done: Vec<Completion> = host.done.drain(..).collect();
         done.extend(host.reap(0));
         done.iter().map(|done| AsyncEvent::from_bits(done.result)).collect::<Vec<_>>()
@@ -287,12 +272,11 @@ fn a_host_is_told_which_namespaces_have_changed() {
     assert_eq!(done.iter().map(|one| one.result).collect::<Vec<_>>(), [0x0004_0002]);
     delete(&mut host, 2).expect_success();
     assert_eq!(event(&mut host), [], "the log was not read yet");
-    let retain = Command { cdw10: 4 | 1 << 15 | 1023 << 16, ..Command::default() };
-    let retain = Command { opcode: admin::GET_LOG_PAGE, prp1: DATA, ..retain };
-    host.admin(retain).expect_success();
+    let log = get_log(log_page::CHANGED_NAMESPACES, 4096, DATA);
+    host.admin(Command { cdw10: log.cdw10 | 1 << 15, ..log }).expect_success();
     assert_eq!(host.testbed.load(DATA, IDENTIFY).unwrap(), namespace_list([2, 3]));
-    assert_eq!(log(&mut host, log_page::CHANGED_NAMESPACES), namespace_list([2, 3]));
-    assert_eq!(log(&mut host, log_page::CHANGED_NAMESPACES), [0; IDENTIFY]);
+    assert_eq!(host.log(log_page::CHANGED_NAMESPACES), namespace_list([2, 3]));
+    assert_eq!(host.log(log_page::CHANGED_NAMESPACES), [0; IDENTIFY]);
     attach(&mut host, 3);
     host.testbed.settle();
     let told = host.done.pop_front().or_else(|| host.reap(0).pop()).unwrap();
@@ -405,7 +389,7 @@ fn a_reset_ends_the_command_and_not_the_change() {
     host.testbed.settle();
     host.enable(32);
     host.testbed.settle();
-    assert_eq!(identify(&mut host, cns::ALLOCATED_NAMESPACES, 0), namespace_list([1]));
+    assert_eq!(host.identify(cns::ALLOCATED_NAMESPACES, 0), namespace_list([1]));
 }
 
 #[test]
@@ -415,16 +399,16 @@ fn a_drive_without_records_manages_no_namespaces() {
         let command = Command { opcode, ..management(1, 1) };
         host.admin(command).expect_failure(StatusCode::INVALID_OPCODE);
     }
-    let controller = IdentifyController::decode(&identify(&mut host, cns::CONTROLLER, 0));
+    let controller = host.controller_data();
     assert_eq!(controller.admin_commands & 0b1010, 0);
-    let effects = CommandsSupported::decode(&log(&mut host, log_page::EFFECTS));
+    let effects = CommandsSupported::decode(&host.log(log_page::EFFECTS));
     assert_eq!(effects.admin[usize::from(admin::NAMESPACE_MANAGEMENT)].bits(), 0);
 }
 
 #[test]
 fn a_namespace_is_write_protected_until_the_host_says_otherwise() {
     let mut host = host();
-    let controller = IdentifyController::decode(&identify(&mut host, cns::CONTROLLER, 0));
+    let controller = host.controller_data();
     assert_eq!(controller.write_protection, 1);
     let set = |value| Command { nsid: 1, ..set_feature(feature::WRITE_PROTECTION, value) };
     let get = Command { nsid: 1, ..get_feature(feature::WRITE_PROTECTION, 0) };
@@ -432,7 +416,7 @@ fn a_namespace_is_write_protected_until_the_host_says_otherwise() {
     host.admin(set(1)).expect_success();
     assert_eq!(host.testbed.media.log, [(1, "flush")]);
     assert_eq!(host.admin(get).expect_success(), 1);
-    let found = IdentifyNamespace::decode(&identify(&mut host, cns::NAMESPACE, 1));
+    let found = host.namespace_data(1);
     assert_eq!(found.attributes, IdentifyNamespace::WRITE_PROTECTED);
     host.io(write(0, 1, DATA, 0)).expect_failure(StatusCode::NAMESPACE_WRITE_PROTECTED);
     host.io(read(0, 1, DATA, 0)).expect_success();

@@ -6,10 +6,10 @@ use nvme::state::State;
 use wire::nvme::opcode::admin;
 use wire::nvme::{
     BROADCAST_NSID, ChangeNamespaceEvent, FirmwareCommitEvent, FormatCompletionEvent,
-    FormatStartEvent, IDENTIFY, IdentifyController, IdentifyNamespace, PersistentEventHeader,
-    PersistentEventLog, PersistentEventType, PowerOnEvent, SanitizeCompletionEvent,
-    SanitizeStartEvent, SetFeatureEvent, SmartLog, ThermalExcursionEvent, TimestampChangeEvent,
-    ascii, cns, log_page, sanitize_status, thermal_threshold,
+    FormatStartEvent, IdentifyNamespace, PersistentEventHeader, PersistentEventLog,
+    PersistentEventType, PowerOnEvent, SanitizeCompletionEvent, SanitizeStartEvent,
+    SetFeatureEvent, SmartLog, ThermalExcursionEvent, TimestampChangeEvent, ascii, log_page,
+    sanitize_status, thermal_threshold,
 };
 use wire::{Duration, Instant};
 
@@ -117,10 +117,7 @@ fn the_log_is_read_in_a_context() {
 #[test]
 fn only_drives_with_records_have_the_log() {
     let identify = |host: &mut Host| {
-        let (opcode, cdw10) = (admin::IDENTIFY, cns::CONTROLLER.into());
-        host.admin(Command { opcode, prp1: DATA, cdw10, ..Command::default() }).expect_success();
-        let data = host.testbed.load(DATA, IDENTIFY).unwrap();
-        let identify = IdentifyController::decode(&data.try_into().unwrap());
+        let identify = host.controller_data();
         (identify.log_page_attributes >> 4 & 1, identify.persistent_log)
     };
     assert_eq!(identify(&mut host()), (1, 1), "up to 64 KiB");

@@ -4,8 +4,7 @@ use super::*;
 use proptest::prelude::*;
 use wire::nvme::opcode::{admin, nvm};
 use wire::nvme::{
-    CopyRange, DsmRange, ErrorLogEntry, IdentifyNamespace, ProtectionInformation as Information,
-    SmartLog, cns, controller_list, log_page,
+    CopyRange, DsmRange, IdentifyNamespace, ProtectionInformation as Information, controller_list,
 };
 
 /// Where metadata lie in host memory.
@@ -70,16 +69,13 @@ fn with(guard: u16, application: u16, reference: u32) -> Information {
 #[test]
 fn identify_says_what_is_offered_and_what_is_used() {
     let mut host = formatted(2 | 3 << 5 | 1 << 8);
-    let (opcode, cdw10) = (admin::IDENTIFY, cns::NAMESPACE.into());
-    let identify = Command { opcode, nsid: 1, cdw10, prp1: DATA, ..Command::default() };
-    host.admin(identify).expect_success();
-    let found =
-        IdentifyNamespace::decode(&host.testbed.load(DATA, 4096).unwrap().try_into().unwrap());
+    let found = host.namespace_data(1);
     // Type 3, in the first eight bytes; DEAC is not offered, nor CRCs of deallocated blocks.
     assert_eq!((found.protection, found.protection_capabilities), (0b1011, 0b1_1111));
     assert_eq!(found.deallocate_features, 1);
     // A namespace is created with type 1.
-    let management = Command { opcode: admin::NAMESPACE_MANAGEMENT, prp1: DATA, ..identify };
+    let opcode = admin::NAMESPACE_MANAGEMENT;
+    let management = Command { opcode, prp1: DATA, ..Command::default() };
     host.admin(Command { nsid: 2, cdw10: 1, ..management }).expect_success();
     let sizes = IdentifyNamespace { size: 8, capacity: 8, ..IdentifyNamespace::default() };
     let new = IdentifyNamespace { formatted: 2, protection: 1, ..sizes };
@@ -140,12 +136,7 @@ fn what_the_host_sends_is_checked_and_kept() {
     ] {
         put(&mut host, &[good[0], bad]);
         host.io(command).expect_failure(code);
-        let (opcode, cdw10) = (admin::GET_LOG_PAGE, u32::from(log_page::ERROR) | 15 << 16);
-        let nsid = u32::MAX;
-        host.admin(Command { opcode, nsid, cdw10, prp1: page(2), ..Command::default() })
-            .expect_success();
-        let entry = host.testbed.load(page(2), 64).unwrap();
-        let entry = ErrorLogEntry::decode(entry[..].try_into().unwrap());
+        let entry = host.last_error();
         assert_eq!((entry.lba, entry.nsid, entry.status.code), (6, 1, code));
     }
     assert_eq!(host.testbed.media.log, []);
@@ -160,14 +151,7 @@ fn blocks_that_have_changed_on_the_media_are_noticed() {
     host.testbed.put(DATA, &[0xff; 512]);
     host.io(protected(write(9, 1, DATA, 0), ACT, 0, 9)).expect_success();
     host.testbed.media.namespaces.get_mut(&1).unwrap()[9 * 512] ^= 1;
-    let errors = |host: &mut Host| {
-        let (opcode, cdw10) = (admin::GET_LOG_PAGE, u32::from(log_page::SMART) | 127 << 16);
-        let nsid = u32::MAX;
-        host.admin(Command { opcode, nsid, cdw10, prp1: page(2), ..Command::default() })
-            .expect_success();
-        let page = host.testbed.load(page(2), 512).unwrap();
-        SmartLog::decode(page[..].try_into().unwrap()).media_errors
-    };
+    let errors = |host: &mut Host| host.smart().media_errors;
     assert_eq!(errors(&mut host), 0);
     let guard = StatusCode::GUARD_CHECK_ERROR;
     for opcode in [nvm::READ, nvm::VERIFY] {

@@ -67,12 +67,7 @@ fn a_drive_that_cannot_store_that_it_is_in_use_is_read_only_until_it_can() {
     start(&mut host);
     host.create(1, 16);
     let is_read_only = |host: &mut Host| {
-        let page = Command { opcode: opcode::admin::IDENTIFY, nsid: 1, prp1: DATA, ..flush(1) };
-        host.admin(page).expect_success();
-        let page = host.testbed.load(DATA, 4096).unwrap();
-        IdentifyNamespace::decode(page[..].try_into().unwrap()).attributes
-            & IdentifyNamespace::WRITE_PROTECTED
-            != 0
+        host.namespace_data(1).attributes & IdentifyNamespace::WRITE_PROTECTED != 0
     };
     host.io(read(0, 1, DATA, 0)).expect_success();
     host.io(write(0, 1, DATA, 0)).expect_failure(StatusCode::WRITE_TO_READ_ONLY_RANGE);

@@ -3,9 +3,7 @@
 use super::*;
 use nvme::state::{SanitizePhase, State};
 use pcie::Ready;
-use wire::nvme::{
-    AsyncEvent, IdentifyController, SanitizeStatus, cns, log_page, opcode::admin, sanitize_status,
-};
+use wire::nvme::{AsyncEvent, SanitizeStatus, log_page, opcode::admin, sanitize_status};
 
 const BLOCK_ERASE: u32 = 2;
 const OVERWRITE: u32 = 3;
@@ -45,10 +43,7 @@ fn admin_meanwhile(host: &mut Host, command: Command) -> Completion {
 }
 
 fn log(host: &mut Host) -> SanitizeStatus {
-    let cdw10 = u32::from(log_page::SANITIZE) | 127 << 16;
-    let opcode = admin::GET_LOG_PAGE;
-    let command = Command { opcode, prp1: DATA, cdw10, ..Command::default() };
-    admin_meanwhile(host, command).expect_success();
+    admin_meanwhile(host, get_log(log_page::SANITIZE, 512, DATA)).expect_success();
     SanitizeStatus::decode(&host.testbed.load(DATA, 512).unwrap().try_into().unwrap())
 }
 
@@ -66,12 +61,8 @@ fn words(host: &Host) -> Vec<u32> {
 #[test]
 fn identify_says_what_is_offered() {
     let mut host = host();
-    let cdw10 = cns::CONTROLLER.into();
-    let command = Command { opcode: admin::IDENTIFY, prp1: DATA, cdw10, ..Command::default() };
-    host.admin(command).expect_success();
-    let data = host.testbed.load(DATA, 4096).unwrap();
     // SANICAP: BES and OWS, no CES; NODMMAS 01b (figure 247).
-    assert_eq!(IdentifyController::decode(&data.try_into().unwrap()).sanitize, 0x4000_0006);
+    assert_eq!(host.controller_data().sanitize, 0x4000_0006);
     let never = log(&mut host);
     assert_eq!((never.progress, never.status), (0xffff, sanitize_status::NEVER));
     assert_eq!(never.estimates, [[0xff; 4]; 6]);
@@ -116,8 +107,7 @@ fn an_overwrite_leaves_its_last_pattern_unless_it_deallocates() {
 #[test]
 fn progress_and_completion_are_told() {
     let mut host = host();
-    host.put(0, Command { opcode: admin::ASYNC_EVENT_REQUEST, ..Command::default() });
-    host.carry_out(0);
+    host.request_event();
     begin(&mut host, OVERWRITE | 1 << 4 | NO_DEALLOCATE, 0);
     assert_eq!((log(&mut host).progress, log(&mut host).status), (0, 2));
     for _ in 0..10 {

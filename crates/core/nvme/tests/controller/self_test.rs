@@ -10,10 +10,7 @@ fn test(code: u32, nsid: u32) -> Command {
 }
 
 fn log(host: &mut Host) -> SelfTestLog {
-    let command = logs::command(log_page::SELF_TEST, SelfTestLog::LENGTH, 0);
-    host.admin(command).expect_success();
-    let page = host.testbed.load(DATA, SelfTestLog::LENGTH).unwrap();
-    SelfTestLog::decode(page[..].try_into().unwrap())
+    SelfTestLog::decode(&host.log(log_page::SELF_TEST))
 }
 
 /// Current operation and completion, and (code, result) of the results.

@@ -5,7 +5,7 @@ use super::*;
 use nvme::state::{MAX_UNCORRECTABLE, State};
 use pcie::Ready;
 use wire::nvme::opcode::{admin, nvm};
-use wire::nvme::{CopyRange, DsmRange, IdentifyController, cns};
+use wire::nvme::{CopyRange, DsmRange};
 
 const UNREADABLE: StatusCode = StatusCode::UNRECOVERED_READ_ERROR;
 
@@ -31,7 +31,7 @@ fn stored(host: &Host) -> String {
 /// The LBA in the newest entry of the error log, after a command with this status.
 fn lba(host: &mut Host, command: Command, code: StatusCode) -> u64 {
     host.io(command).expect_failure(code);
-    let entry = logs::newest(host);
+    let entry = host.last_error();
     assert_eq!((entry.status.code, entry.nsid), (code, 1));
     entry.lba
 }
@@ -70,13 +70,7 @@ fn marked_blocks_cannot_be_read() {
 
 #[test]
 fn drives_without_records_do_not_have_it() {
-    let oncs = |host: &mut Host| {
-        let cdw10 = cns::CONTROLLER.into();
-        let command = Command { opcode: admin::IDENTIFY, prp1: DATA, cdw10, ..Command::default() };
-        host.admin(command).expect_success();
-        let data = host.testbed.load(DATA, 4096).unwrap();
-        IdentifyController::decode(&data.try_into().unwrap()).nvm_commands >> 1 & 1
-    };
+    let oncs = |host: &mut Host| host.controller_data().nvm_commands >> 1 & 1;
     assert_eq!(oncs(&mut host()), 1);
     let mut host = Host::with_queue(config());
     assert_eq!(oncs(&mut host), 0);

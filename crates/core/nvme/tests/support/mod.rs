@@ -8,25 +8,25 @@ use nvme::{Config, NamespaceConfig};
 use proofs::{ADMIN, FEATURES, IO, LOG_PAGES, Proofs};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use testkit::nvme::{DATA, Expect, Host, Testbed};
+use testkit::nvme::{DATA, Host, Testbed};
 use wire::nvme::opcode::{admin, nvm};
-use wire::nvme::{Command, CommandsSupported, Completion, StatusCode, feature, log_page};
+use wire::nvme::{Command, Completion, StatusCode, feature, log_page};
 
 const HEAD: &str = "# NVMe support
 
-For each command, feature and log page of NVM Express 1.4 (and those of 2.0 that Linux asks for): \
-whether drives have it, or the status with which they refuse it, and the tests that prove it. \
-[nvme.md](nvme.md) says more about most of them. A drive with records is one in a folder. These \
-drives are run with `--doorbell-buffer`; without it Doorbell Buffer Config is refused.
+Each command, feature and log page of NVM Express 1.4, and of 2.0 where Linux uses it: supported, \
+or refused with which status, and the tests of it. [nvme.md](nvme.md) describes the behaviour. \
+Drives with records are those in folders (`--drive`). The tested drives have `--doorbell-buffer`; \
+without it Doorbell Buffer Config is refused.
 
-A test asks a drive and compares this document with its answers. To write it anew:
+A test compares this page with the answers of a drive. To regenerate the page:
 
 ```
 FARLANE_BLESS=1 cargo test --package farlane-nvme --test main support
 ```
 
-The tests are in `crates/core/nvme/tests`. Those with a guest, a stock Linux kernel with nvme-cli, fio and \
-others, are in `crates/farlane/tests/stock_guest`.
+The tests are in `crates/core/nvme/tests`, those with a guest (a stock Linux kernel with nvme-cli, \
+fio and others) in `crates/farlane/tests/stock_guest`.
 ";
 
 /// A drive with records, or without.
@@ -75,16 +75,8 @@ fn result(done: &Completion) -> Result<(), StatusCode> {
     if done.status.is_success() { Ok(()) } else { Err(done.status.code) }
 }
 
-fn effects(host: &mut Host) -> CommandsSupported {
-    let cdw10 = u32::from(log_page::EFFECTS) | 1023 << 16;
-    let opcode = admin::GET_LOG_PAGE;
-    host.admin(Command { opcode, prp1: DATA, cdw10, ..Command::default() }).expect_success();
-    let page = host.testbed.load(DATA, 4096).unwrap();
-    CommandsSupported::decode(&page.try_into().unwrap())
-}
-
 fn ask_admin(host: &mut Host, opcode: u8) -> Result<(), StatusCode> {
-    if effects(host).admin[usize::from(opcode)].bits() & 1 != 0 {
+    if host.effects().admin[usize::from(opcode)].bits() & 1 != 0 {
         return Ok(());
     }
     let refused = result(&host.admin(Command { opcode, ..Command::default() }));
@@ -93,7 +85,7 @@ fn ask_admin(host: &mut Host, opcode: u8) -> Result<(), StatusCode> {
 }
 
 fn ask_io(host: &mut Host, opcode: u8) -> Result<(), StatusCode> {
-    if effects(host).io[usize::from(opcode)].bits() & 1 != 0 {
+    if host.effects().io[usize::from(opcode)].bits() & 1 != 0 {
         return Ok(());
     }
     let refused = result(&host.io(Command { opcode, nsid: 1, ..Command::default() }));

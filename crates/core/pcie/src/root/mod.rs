@@ -160,6 +160,8 @@ pub struct RootComplex {
     errors: Errors,
     /// For the data of writes.
     arena: Arena,
+    /// For the data of runs from below.
+    runs: Arena,
 }
 
 impl RootComplex {
@@ -180,6 +182,7 @@ impl RootComplex {
             intx: [false; 4],
             errors: Errors::default(),
             arena: Arena::new(4096),
+            runs: Arena::new(32 << 10),
         }
     }
 

@@ -7,7 +7,7 @@ use crate::function;
 use crate::software::Task;
 use crate::testing::{Testbed, endpoint};
 use wire::Tag;
-use wire::tlp::{MemoryRequest, Packet, Status};
+use wire::tlp::{MemoryRequest, Packet, Run, Status};
 
 impl Testbed<Endpoint> {
     fn enumerated() -> (Self, Hierarchy) {
@@ -185,6 +185,30 @@ fn bytes_that_are_not_enabled_are_not_written() {
         testbed.outputs,
         [written(0x1000, Bytes::from_static(&[1])), written(0x1003, Bytes::from_static(&[4])),]
     );
+}
+
+/// One that reaches the interrupt window is taken packet by packet.
+#[test]
+fn a_run_of_writes_is_one_access_to_memory() {
+    let (mut testbed, _) = Testbed::enumerated();
+    let bdf = testbed.master();
+    for (address, interrupts) in [(0x1000, 0), (0xfedf_ff00, 1)] {
+        let bytes: Vec<u8> = (0..=255).cycle().take(516).collect();
+        let first = MemoryRequest::for_bytes(bdf, Tag::default(), address, 256).unwrap();
+        let mut whole = Tlp::memory_write(first, Bytes::from(bytes.clone()));
+        whole.run = Run::of_writes(&first, bytes.len(), 256);
+        assert!(whole.run.is_some());
+        testbed.outputs.clear();
+        testbed.receive(whole);
+        testbed.settle();
+        let count = |what: fn(&HostOutput) -> bool| {
+            testbed.outputs.iter().filter(|o| matches!(o, Output::Host(o) if what(o))).count()
+        };
+        assert_eq!(count(|output| matches!(output, HostOutput::Interrupt { .. })), interrupts);
+        let data = Bytes::from(bytes);
+        let write = Output::Host(HostOutput::HostWrite { requester: bdf, address, data });
+        assert_eq!(testbed.outputs == [write], interrupts == 0);
+    }
 }
 
 #[test]

@@ -56,6 +56,14 @@ impl RootComplex {
         if tlp.run.is_none() {
             return self.write_packet(request, tlp.data);
         }
+        let end = request.address.saturating_add(tlp.payload() as u64);
+        if request.is_whole() && (end <= MSI_WINDOW.start || request.address >= MSI_WINDOW.end) {
+            // One access to memory costs more than a copy.
+            let mut data = self.runs.buffer(tlp.payload());
+            tlp.pieces().for_each(|piece| data.extend_from_slice(piece));
+            let (requester, address, data) = (request.requester, request.address, data.freeze());
+            return self.output_to_host(HostOutput::HostWrite { requester, address, data });
+        }
         for single in tlp.singles() {
             if let Packet::MemoryWrite(request) = single.packet {
                 self.write_packet(request, single.data);

@@ -29,7 +29,7 @@ pub struct Settings {
     pub tlp_overhead: usize,
     /// The group that a host belongs to; 0: none. Devices can be moved between groups.
     pub group: u16,
-    /// Bytes that a device keeps of what its host pushes ([`crate::push::Store`]); 0: it takes no
+    /// Bytes that a device keeps of what its host pushes ([`crate::push_store::Store`]); 0: it takes no
     /// such messages.
     pub push: u32,
 }

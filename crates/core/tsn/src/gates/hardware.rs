@@ -14,12 +14,6 @@ pub struct Hardware {
     pub entries: usize,
 }
 
-impl Hardware {
-    /// NXP SJA1105: 200 ns, 1024 entries (UM10944, schedule table; Linux,
-    /// Documentation/networking/dsa/sja1105.rst).
-    pub const SJA1105: Self = Self { grain: Duration::from_ns(200), entries: 1024 };
-}
-
 impl GateControlList {
     /// Whether `hardware` can execute the list exactly.
     ///

@@ -147,10 +147,13 @@ fn classes_with_their_own_list() {
     assert_eq!(open.next_change(5, at(7)), None);
 }
 
+/// NXP SJA1105 (UM10944, schedule table; Linux, Documentation/networking/dsa/sja1105.rst).
+const SJA1105: Hardware = Hardware { grain: Duration::from_ns(200), entries: 1024 };
+
 #[test]
 fn hardware_names_what_does_not_fit() {
     let error = |list: &GateControlList, entries| {
-        let hardware = Hardware { entries, ..Hardware::SJA1105 };
+        let hardware = Hardware { entries, ..SJA1105 };
         list.fits(&hardware).expect_err("it does not fit").to_string()
     };
     let ns = Duration::from_ns;
@@ -159,7 +162,7 @@ fn hardware_names_what_does_not_fit() {
     let new = |base, cycle, entries: &[Entry]| {
         GateControlList::new(Instant::from_ns(base), ns(cycle), entries).expect("valid")
     };
-    assert_eq!(new(200, 1_000, &fine).fits(&Hardware::SJA1105), Ok(()));
+    assert_eq!(new(200, 1_000, &fine).fits(&SJA1105), Ok(()));
     assert_eq!(error(&new(0, 1_000, &fine), 1), "2 entries, at most 1 are possible");
     let interval = "entry 2: the interval of 300000 ps is no multiple of 200000 ps";
     assert_eq!(error(&new(0, 1_000, &odd), 2), interval);

@@ -5,7 +5,7 @@ use live::Clock;
 use live::attached::Switch;
 use live::links::LinkEvent;
 use live::vfio_client;
-use node::hotplug::OwnSlot;
+use node::slot::OwnSlot;
 use nvme::initiator;
 use pcie::enumerate::{self, Kind, Node, Port};
 use pcie::{Bus, Ram};

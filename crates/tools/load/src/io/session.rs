@@ -12,7 +12,7 @@ use live::net::Peer;
 use live::trace::Tracer;
 use live::vfio_client;
 use live::{Clock, LinkWait, Stop, random_number};
-use node::hotplug::{self, OwnSlot};
+use node::slot::{self, OwnSlot};
 use nvme::initiator::{self, Driver, NamespaceInfo};
 use pcie::enumerate::{self, Node};
 use pcie::root;
@@ -237,7 +237,7 @@ fn bring_up(
     let bdf = node.bdf;
     let failed = |why: &dyn Display| Failure(format!("{bdf}: {why}"));
     let enumeration = machine.bring_up_with(settings).enumeration;
-    let settings_of_slot = hotplug::Settings { enumeration, owner: random_number() as u32 | 1 };
+    let settings_of_slot = slot::Settings { enumeration, owner: random_number() as u32 | 1 };
     let mut slot = OwnSlot::new(port, node, machine.bus(), settings_of_slot);
     machine.ready(&mut slot)?.map_err(|why| failed(&why))?;
     match (attach(machine, slot.node(), settings)?, machine.why_lost()) {

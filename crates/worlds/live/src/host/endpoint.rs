@@ -3,8 +3,8 @@
 use super::ReadOutcome;
 use crate::random_number;
 use ::node::Slot;
-use ::node::hotplug::{self, Change, Client, Output};
 use ::node::push::ResetEvent;
+use ::node::slot::{self, Change, Client, Output};
 use bytes::{Bytes, BytesMut};
 use pcie::enumerate::{self, Node};
 use pcie::root::ReadToken;
@@ -100,7 +100,7 @@ impl Endpoint {
         enumeration: enumerate::Settings,
     ) -> Result<Self, BindError> {
         // Never 0, which means that no host has had the device.
-        let settings = hotplug::Settings { enumeration, owner: random_number() as u32 | 1 };
+        let settings = slot::Settings { enumeration, owner: random_number() as u32 | 1 };
         let server = Server::bind(directory, number, info)?;
         Ok(Self {
             port,

@@ -11,7 +11,7 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
-pub use ::node::hotplug::{Change as EndpointChange, ReadOutcome};
+pub use ::node::slot::{Change as EndpointChange, ReadOutcome};
 pub use memory::{Memory, RamMemory};
 pub use node::{HostEvent, HostNode, MachineSettings};
 pub use probe::{Probe, Record};

@@ -10,8 +10,8 @@ use crate::clock::Clock;
 use crate::limiter::Suppressed;
 use crate::poller::Poller;
 use ::node::LinkEvent;
-use ::node::hotplug::{self, Change};
 use ::node::push;
+use ::node::slot::{self, Change};
 use bytes::BytesMut;
 use pcie::enumerate::{self, Node, Settings};
 use pcie::root::{self, ReadToken};
@@ -129,7 +129,7 @@ pub struct HostNode {
     bus: Bus,
     settings: Settings,
     /// The downstream ports of the switch right below the root port.
-    ports: Vec<hotplug::Port>,
+    ports: Vec<slot::Port>,
     discovered: Vec<DiscoveredEndpoint>,
     /// Pairs of endpoints with the same serial number, not yet reported.
     duplicates: Vec<(usize, usize)>,
@@ -171,7 +171,7 @@ impl HostNode {
             endpoints,
             bus,
             settings,
-            ports: ports.iter().cloned().map(hotplug::Port::new).collect(),
+            ports: ports.iter().cloned().map(slot::Port::new).collect(),
             discovered: Vec::new(),
             directory: directory.to_owned(),
             duplicates: Vec::new(),

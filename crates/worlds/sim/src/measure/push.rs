@@ -67,9 +67,9 @@ impl From<node::push::Counters> for Pushed {
 }
 
 /// What a device node did with it.
-impl From<switch::push::Counters> for Pushed {
-    fn from(kept: switch::push::Counters) -> Self {
-        let switch::push::Counters { hits, hit_bytes, misses, unused_bytes, .. } = kept;
+impl From<switch::push_store::Counters> for Pushed {
+    fn from(kept: switch::push_store::Counters) -> Self {
+        let switch::push_store::Counters { hits, hit_bytes, misses, unused_bytes, .. } = kept;
         Self { hits, hit_bytes, misses, unused_bytes, ..Self::default() }
     }
 }

@@ -6,7 +6,7 @@ use crate::measure::Tracker;
 use ::workload::{
     BootError, BringUp, Jobs, NvmeDrive, Settings, Tally, Verification, Work, Written,
 };
-use node::hotplug::{self, OwnSlot};
+use node::slot::{self, OwnSlot};
 use nvme::initiator::{self, Driver, QueueMemory};
 use pcie::software::Task;
 use stats::random::Random;
@@ -326,7 +326,7 @@ impl Software {
         let slot = |drive: &NvmeDrive| {
             // The plan says whose writes a drive holds: no host marks it.
             let settings =
-                hotplug::Settings { enumeration: self.bring_up.enumeration.clone(), owner: 0 };
+                slot::Settings { enumeration: self.bring_up.enumeration.clone(), owner: 0 };
             let (port, node) = (drive.port.clone(), drive.node.clone());
             OwnSlot::new(port, node, self.bring_up.bus.clone(), settings)
         };

@@ -12,7 +12,7 @@ use crate::node::{DeviceNode, DriveNode, HostNode, RootConfig, SwitchNode};
 use crate::pcie::{Link, LinkConfig};
 use crate::transport::{Encapsulation, Pipe, Transport, TransportConfig};
 use node::push::Mode;
-use switch::push::CAPACITY;
+use switch::push_store::CAPACITY;
 use switch::tunnel;
 use wire::frame::Role;
 use wire::{Duration, Instant};

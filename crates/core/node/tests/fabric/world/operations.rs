@@ -8,33 +8,9 @@ use bytes::Bytes;
 use pcie::dma_test::driver;
 use pcie::enumerate::Hierarchy;
 use pcie::software::Task;
+use testkit::Source;
 use wire::tlp::Tlp;
 use wire::{Bdf, Duration};
-
-/// The operations not read yet; zeroes at the end.
-pub struct Source<'a>(pub &'a [u8]);
-
-impl Source<'_> {
-    pub fn take(&mut self, count: usize) -> Vec<u8> {
-        let (head, tail) = self.0.split_at(count.min(self.0.len()));
-        self.0 = tail;
-        head.to_vec()
-    }
-
-    pub fn byte(&mut self) -> u8 {
-        self.take(1).first().copied().unwrap_or(0)
-    }
-
-    pub fn word(&mut self) -> u32 {
-        let mut word = [0; 4];
-        self.take(4).into_iter().zip(&mut word).for_each(|(byte, place)| *place = byte);
-        u32::from_le_bytes(word)
-    }
-
-    pub fn below(&mut self, bound: usize) -> usize {
-        usize::from(self.byte()) % bound
-    }
-}
 
 struct Run<'a> {
     source: Source<'a>,
@@ -54,7 +30,7 @@ pub fn run_operations(bytes: &[u8]) {
     let mut source = Source(bytes);
     let kind = source.byte();
     let plan = Plan {
-        seed: source.word().into(),
+        seed: source.u32().into(),
         shape: if kind & 1 != 0 { Shape::ROUGH } else { Shape::PLAIN },
         p2p: kind & 2 != 0,
         ..Plan::default()
@@ -89,12 +65,12 @@ impl Run<'_> {
             1 => self.config_write(),
             2 => self.memory_read(),
             3 => {
-                let (address, value) = (self.address(), self.source.word());
+                let (address, value) = (self.address(), self.source.u32());
                 self.fabric.bus.write(address & !3, 4, value.into());
             }
             4 => {
                 let (bar, from, to) = (self.bar(), self.address(), self.address());
-                let length = self.source.word() % 9000;
+                let length = self.source.u32() % 9000;
                 driver::start_copy(&self.fabric.bus, bar, from, to, length);
             }
             5 => {
@@ -107,11 +83,11 @@ impl Run<'_> {
             }
             7 => self.stall(),
             8 => {
-                let (link, at) = (self.link(), self.source.word() as usize);
+                let (link, at) = (self.link(), self.source.u32() as usize);
                 self.fabric.links[link].up.spoil = Some(at);
             }
             9 => {
-                let span = Duration::from_us(self.source.word().into());
+                let span = Duration::from_us(self.source.u32().into());
                 self.fabric.pass(Duration::from_ps(span.as_ps() % 200_000_000_000));
             }
             10 => self.reset(),
@@ -146,7 +122,7 @@ impl Run<'_> {
 
     fn config_read(&mut self) {
         let (bus, target) = (self.fabric.bus.clone(), self.function());
-        let offset = self.source.word() as u16 & 0xffc;
+        let offset = self.source.u32() as u16 & 0xffc;
         self.spawn(async move {
             bus.config_read(target, offset, 4).await;
         });
@@ -155,7 +131,7 @@ impl Run<'_> {
     fn config_write(&mut self) {
         let (bus, target) = (self.fabric.bus.clone(), self.function());
         let offset = u16::from(self.source.byte()) << 2 & 0x1fc;
-        let value = self.source.word();
+        let value = self.source.u32();
         self.spawn(async move { bus.config_write(target, offset, 4, value).await });
     }
 
@@ -177,7 +153,7 @@ impl Run<'_> {
     /// In a BAR, in host memory, or nowhere.
     fn address(&mut self) -> u64 {
         let kind = self.source.byte();
-        let offset = u64::from(self.source.word());
+        let offset = u64::from(self.source.u32());
         match kind & 3 {
             0 | 1 => self.bar() + offset % pcie::dma_test::BAR0_SIZE,
             2 => RAM + offset % (1 << 20),

@@ -4,7 +4,7 @@ use super::disk::{BLOCKS, COUNT, DOORBELL};
 use super::{Fabric, Parent};
 use bytes::{Bytes, BytesMut};
 use node::Slot;
-use node::hotplug::{Access, Change, Client, Output, Port, ReadOutcome, Settings, Token};
+use node::slot::{Access, Change, Client, Output, Port, ReadOutcome, Settings, Token};
 use pcie::enumerate::{self, Node};
 use pcie::root::ReadToken;
 use pcie::{Bus, Presence};

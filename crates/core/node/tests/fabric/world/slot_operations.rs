@@ -6,11 +6,11 @@ use super::build::Plan;
 use super::device::Device;
 use super::disk::{COUNT, Disk};
 use super::link::Shape;
-use super::operations::Source;
 use super::seat::Seat;
 use super::{Fabric, Manner};
-use node::hotplug::{Change, Condition};
+use node::slot::{Change, Condition};
 use pcie::enumerate::{Node, Settings};
+use testkit::Source;
 use wire::Duration;
 
 /// Most operations of one run.
@@ -70,7 +70,7 @@ pub fn run_operations(bytes: &[u8]) -> Reached {
     let mut source = Source(bytes);
     let kind = source.byte();
     let shape = if kind & 1 != 0 { Shape::ROUGH } else { Shape::PLAIN };
-    let plan = Plan { seed: source.word().into(), shape, ..Plan::default() };
+    let plan = Plan { seed: source.u32().into(), shape, ..Plan::default() };
     let mut next = 0;
     let disks = (0..SEATS as u64)
         .map(|serial| Device::Disk(Box::new(Disk::new(serial, 0, fresh(&mut next)))));
@@ -164,7 +164,7 @@ impl Run<'_> {
             16..=18 => self.fabric.connect(seat),
             19..=21 => self.drive(seat),
             _ => {
-                let span = self.source.word() % 1_000_000;
+                let span = self.source.u32() % 1_000_000;
                 self.pass(span.into());
             }
         }

@@ -1,7 +1,7 @@
 //! What a real host node pushes is explained in full at every tap, and the commands are those that
 //! the function sees.
 
-use super::machine::{Machine, io};
+use super::machine::{Machine, io, machine, with_push};
 use super::real::{analysed, at_root_port, check, commands, explained, in_tunnel, storm};
 use crate::commands::replay::{Difference, Issued, compare};
 use crate::commands::view::{self, Options};
@@ -22,7 +22,7 @@ fn of_kind(commands: &[Command], kind: StepKind) -> usize {
 #[test]
 fn a_storm_with_push_is_explained_at_all_taps() {
     for (mode, payload) in [(Mode::All, 256), (Mode::All, 4096), (Mode::Entries, 512)] {
-        let mut machine = Machine::with_push(payload, 2048, mode);
+        let mut machine = with_push(payload, 2048, mode);
         let (_, mut driver) = machine.bring_up(2);
         storm(&mut machine, &mut driver, 6);
         let (pushed, store) = (machine.pushed(), machine.store());
@@ -80,18 +80,18 @@ fn a_pushed_command_has_no_fetch() {
     let ends = ["CQE write", "MSI-X", "CQ doorbell"];
     let all = Parts { entry: 64, lists: 0, data: 4096 };
     let entry = Parts { data: 0, ..all };
-    let [write, read] = write_and_read(&mut Machine::with_push(256, 2048, Mode::All));
+    let [write, read] = write_and_read(&mut with_push(256, 2048, Mode::All));
     assert_eq!(kinds(&write), [&["push", "SQ doorbell"][..], &ends].concat());
     assert_eq!(kinds(&read), [&["push", "SQ doorbell", "data write"][..], &ends].concat());
     assert_eq!((write.answered_from_push(), read.answered_from_push()), (all, entry));
     // Queue (28 bytes) and entry (16 + 64) leave 132 of 256 bytes of data in the first message,
     // 16 messages of 240 follow, then 124 bytes: 3 + 18 TLPs in all.
     assert_eq!(write.traffic.tlps_down, 2 + 18);
-    let [write, read] = write_and_read(&mut Machine::with_push(256, 2048, Mode::Entries));
+    let [write, read] = write_and_read(&mut with_push(256, 2048, Mode::Entries));
     let data = ["data read", "data completion"];
     assert_eq!(kinds(&write), [&["push", "SQ doorbell"][..], &data, &ends].concat());
     assert_eq!((write.answered_from_push(), read.answered_from_push()), (entry, entry));
-    let [write, _] = write_and_read(&mut Machine::new(256, 2048));
+    let [write, _] = write_and_read(&mut machine(256, 2048));
     assert_eq!(write.answered_from_push(), Parts::default());
     assert_eq!(kinds(&write)[..3], ["SQ doorbell", "SQE fetch", "SQE data"]);
 }

@@ -1,7 +1,7 @@
 //! Real traffic: what the initiator, the switch and the controller really
 //! send is explained in full, at the root port and in the tunnel.
 
-use super::machine::{Machine, io};
+use super::machine::{Machine, io, machine, ranges};
 use crate::commands::replay::{Difference, Initial, Issued, Replay, Report, compare};
 use crate::commands::stream::LinkAnalyser;
 use crate::commands::view::{self, Options};
@@ -66,8 +66,7 @@ pub fn analysed(seen: &[(Instant, Direction, Tlp)]) -> (Vec<Event>, Counters) {
 pub fn in_tunnel(machine: &Machine) -> (Vec<Event>, Counters) {
     let mut link = LinkAnalyser::new(COLLECT());
     let mut events = Vec::new();
-    link.run(&machine.down, &machine.up, machine.ranges.iter().cloned(), |e| events.push(e))
-        .unwrap();
+    link.run(&machine.down, &machine.up, ranges(machine), |e| events.push(e)).unwrap();
     link.finish().unwrap();
     events.extend(std::iter::from_fn(|| link.analyser.next_event()));
     (events, *link.analyser.counters())
@@ -108,7 +107,7 @@ pub fn check(commands: impl IntoIterator<Item = Command>, media: &[u8]) -> Repor
 
 #[test]
 fn a_storm_is_explained_at_both_taps() {
-    let mut machine = Machine::new(256, 2048);
+    let mut machine = machine(256, 2048);
     let (_, mut driver) = machine.bring_up(2);
     storm(&mut machine, &mut driver, 6);
     let (port, seen) = at_root_port(&machine);
@@ -141,7 +140,7 @@ fn a_storm_is_explained_at_both_taps() {
 
 #[test]
 fn a_wrong_byte_is_found() {
-    let mut machine = Machine::new(4096, 2048);
+    let mut machine = machine(4096, 2048);
     let (_, mut driver) = machine.bring_up(2);
     storm(&mut machine, &mut driver, 2);
     let (events, _) = in_tunnel(&machine);
@@ -157,7 +156,7 @@ fn a_wrong_byte_is_found() {
 /// What the demo shows, on the real thing.
 #[test]
 fn views_of_one_read_and_one_write() {
-    let mut machine = Machine::new(256, 2048);
+    let mut machine = machine(256, 2048);
     let (hierarchy, mut driver) = machine.bring_up(1);
     let buffer = machine.buffer(4096);
     for op in [Op::Write, Op::Read] {
@@ -190,7 +189,7 @@ fn views_of_one_read_and_one_write() {
 
 #[test]
 fn a_hot_reset_ends_commands_and_what_follows_is_explained() {
-    let mut machine = Machine::new(512, 2048);
+    let mut machine = machine(512, 2048);
     let (_, mut driver) = machine.bring_up(2);
     storm(&mut machine, &mut driver, 1);
     let buffer = machine.buffer(4096);

@@ -1,6 +1,6 @@
 //! Captured streams: cut anywhere, broken anywhere.
 
-use super::machine::Machine;
+use super::machine::{self, Machine, ranges};
 use crate::commands::stream::{
     DecodeError, Decoder, Fault, Item, LinkAnalyser, Payload, StreamRange,
 };
@@ -25,7 +25,7 @@ fn decode(down: &[u8], up: &[u8], ranges: &[StreamRange]) -> (Vec<Item>, Result<
 }
 
 fn machine() -> Machine {
-    let mut machine = Machine::new(256, 64);
+    let mut machine = machine::machine(256, 64);
     machine.bring_up(1);
     machine
 }
@@ -33,7 +33,7 @@ fn machine() -> Machine {
 #[test]
 fn a_connection_begins_with_greetings_and_keeps_order() {
     let machine = machine();
-    let (items, end) = decode(&machine.down, &machine.up, &machine.ranges);
+    let (items, end) = decode(&machine.down, &machine.up, &ranges(&machine));
     end.unwrap();
     assert!(matches!(items[0].payload, Payload::Control(Control::Hello(_))));
     assert_eq!((items[0].direction, items[0].offset), (Direction::Down, 0));
@@ -46,14 +46,14 @@ fn a_connection_begins_with_greetings_and_keeps_order() {
 #[test]
 fn faults_name_their_place() {
     let machine = machine();
-    let (items, _) = decode(&machine.down, &machine.up, &machine.ranges);
+    let (items, _) = decode(&machine.down, &machine.up, &ranges(&machine));
     let tlp =
         |item: &&Item| item.direction == Direction::Down && matches!(item.payload, Payload::Tlp(_));
     let at = items.iter().filter(tlp).nth(5).unwrap().offset as usize;
     let broken = |index: usize, value: u8| {
         let mut down = machine.down.clone();
         down[at + index] = value;
-        decode(&down, &machine.up, &machine.ranges).1.unwrap_err()
+        decode(&down, &machine.up, &ranges(&machine)).1.unwrap_err()
     };
     let kind = broken(2, 77);
     assert_eq!((kind.direction, kind.offset), (Direction::Down, at as u64));
@@ -62,7 +62,7 @@ fn faults_name_their_place() {
     assert!(matches!(broken(8, 0x7f).fault, Fault::Acknowledged(..)));
     assert!(matches!(broken(HEADER, 0xff).fault, Fault::Tlp(0, _)));
     let cut = &machine.down[..machine.down.len() - 1];
-    let (_, end) = decode(cut, &machine.up, &machine.ranges);
+    let (_, end) = decode(cut, &machine.up, &ranges(&machine));
     assert!(matches!(end.unwrap_err().fault, Fault::Truncated(_)));
 }
 
@@ -80,11 +80,12 @@ proptest! {
     #[test]
     fn cuts_do_not_matter(cut in 1usize..40) {
         let machine = machine();
-        let fine = machine.ranges.iter().flat_map(|range| {
+        let ranges = ranges(&machine);
+        let fine = ranges.iter().flat_map(|range| {
             let starts = range.bytes.clone().step_by(cut);
             starts.map(|start| StreamRange { bytes: start..(start + cut).min(range.bytes.end), ..range.clone() })
         });
-        let whole = decode(&machine.down, &machine.up, &machine.ranges);
+        let whole = decode(&machine.down, &machine.up, &ranges);
         prop_assert_eq!(whole, decode(&machine.down, &machine.up, &fine.collect::<Vec<_>>()));
     }
 
@@ -100,8 +101,7 @@ proptest! {
             stream[at] = value;
         }
         let mut link = LinkAnalyser::new(Settings { collect_data: true, ..Settings::default() });
-        let ranges = machine.ranges.iter().cloned();
-        let _ = link.run(&machine.down, &machine.up, ranges, |_| {});
+        let _ = link.run(&machine.down, &machine.up, ranges(&machine), |_| {});
         let _ = link.finish();
         while link.analyser.next_event().is_some() {}
     }

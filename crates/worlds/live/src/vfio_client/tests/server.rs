@@ -2,18 +2,13 @@
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::MemfdFlags;
-use rustix::io::{IoSlice, IoSliceMut};
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags,
-};
 use std::io::Read;
-use std::mem::MaybeUninit;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use testkit::Folder;
+use testkit::vfio_user::{receive_header, send};
 
 pub const VERSION: u16 = 1;
 pub const DMA_MAP: u16 = 2;
@@ -105,7 +100,8 @@ impl Server {
                 let Answer { mut header, payload, fds, before, silent, close } = answer;
                 header[4..8].copy_from_slice(&(16 + payload.len() as u32).to_le_bytes());
                 let bytes = [before, header, payload].concat();
-                if !silent && !send(&stream, &bytes, &fds) || close {
+                let fds: Vec<BorrowedFd<'_>> = fds.iter().map(AsFd::as_fd).collect();
+                if !silent && send(&stream, &bytes, &fds).is_err() || close {
                     break;
                 }
             }
@@ -121,34 +117,12 @@ impl Server {
 }
 
 fn receive(stream: &UnixStream) -> Option<Message> {
-    let mut bytes = vec![0; 16];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(16))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut slices = [IoSliceMut::new(&mut bytes)];
-    let got = rustix::net::recvmsg(stream, &mut slices, &mut control, RecvFlags::empty()).ok()?;
-    let fds = control.drain().flat_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(fds) => fds.collect::<Vec<_>>(),
-        _ => Vec::new(),
-    });
-    let fds = fds.collect();
-    if got.bytes < 16 {
-        return None;
-    }
+    let (header, fds) = receive_header(stream).ok()??;
+    let mut bytes = header.to_vec();
     let size = u32::from_le_bytes(bytes[4..8].try_into().unwrap()) as usize;
     bytes.resize(size, 0);
     (&*stream).read_exact(&mut bytes[16..]).ok()?;
     Some(Message { bytes, fds })
-}
-
-fn send(stream: &UnixStream, bytes: &[u8], fds: &[OwnedFd]) -> bool {
-    let fds: Vec<BorrowedFd<'_>> = fds.iter().map(AsFd::as_fd).collect();
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(64))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    if !fds.is_empty() {
-        assert!(control.push(SendAncillaryMessage::ScmRights(&fds)));
-    }
-    let slices = [IoSlice::new(bytes)];
-    rustix::net::sendmsg(stream, &slices, &mut control, SendFlags::NOSIGNAL).is_ok()
 }
 
 /// What an honest server with 16 KiB of BAR 0, four vectors and a page of doorbells answers.

@@ -1,36 +1,37 @@
-//! A vfio-user controller that shares no code with farlane: raw bytes of the protocol over a
-//! socket, and [`nvme`] behind it. One client at a time; a RAM disk of 4 MiB.
+//! A vfio-user server that shares no code with farlane: raw bytes of the protocol over a socket,
+//! and the testkit's [`Controller`] behind it. One client at a time; a RAM disk of 4 MiB.
 //!
 //! It differs from our own server where others do: 256 bytes of configuration space, doorbells 8
 //! bytes apart, one descriptor a message, a doorbell page that it compares with what it saw last.
 
-mod nvme;
-
-use nvme::{Controller, Dma};
+use super::socket::{receive_header, send};
+use crate::controller::{Controller, Disk, MSI, Manners, u32_at, u64_at};
+use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::io::{IoSlice, IoSliceMut};
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags,
-};
+use stats::random::Random;
 use std::fs::File;
 use std::io::{Read, Write};
-use std::mem::MaybeUninit;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use wire::Bdf;
+use wire::tlp::{Packet, Status, Tlp, whole_double_words};
 
+/// Bytes of the disk.
+const DISK: usize = 4 << 20;
+/// What the controller does before the server looks at its client again.
+const STEPS: usize = 64;
 /// Where the doorbells begin in BAR 0 (NVMe 1.4, section 3.1).
 const DOORBELLS: u64 = 0x1000;
 /// Bytes of BAR 0; the MSI-X table is at 2000h.
 const BAR0: u64 = 0x4000;
 
 /// How it differs from case to case.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Kind {
     /// It offers its doorbells as a page.
     pub page: bool,
@@ -49,6 +50,7 @@ pub const NVME: Kind =
     Kind { page: false, by_message: false, class: [2, 8, 1], leaves_after: None, damages: None };
 
 /// The controller's thread; ends with this value.
+#[derive(Debug)]
 pub struct Server {
     socket: PathBuf,
     stop: Arc<AtomicBool>,
@@ -57,6 +59,9 @@ pub struct Server {
 
 impl Server {
     /// Listens on `socket`.
+    ///
+    /// # Panics
+    /// If it cannot.
     pub fn start(socket: &Path, kind: Kind) -> Self {
         let _ = std::fs::remove_file(socket);
         let listener = UnixListener::bind(socket).unwrap();
@@ -64,7 +69,9 @@ impl Server {
         let stopped = stop.clone();
         let thread = std::thread::spawn(move || {
             // What is on the disk stays from client to client.
-            let mut controller = Controller::new(kind.damages);
+            let mut controller =
+                Controller::new(Manners { chunk: 4096, dstrd: 1, ..Manners::default() });
+            controller.disk = Some(Disk::new(DISK, kind.damages));
             let mut left = kind.leaves_after;
             while let Ok((socket, _)) = listener.accept() {
                 if stopped.load(Ordering::Relaxed) {
@@ -87,14 +94,6 @@ impl Drop for Server {
     }
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
-}
-
 /// One client.
 struct Session {
     socket: UnixStream,
@@ -105,6 +104,9 @@ struct Session {
     seen: Vec<u8>,
     memory: Option<(u64, u64, File)>,
     vectors: Vec<Option<File>>,
+    /// Messages of the client that crossed those of the server.
+    crossed: Vec<Vec<u8>>,
+    random: Random,
 }
 
 impl Session {
@@ -122,45 +124,81 @@ impl Session {
         config[0x40..0x4c].copy_from_slice(&[0x11, 0, 7, 0, 0, 0x20, 0, 0, 0, 0x30, 0, 0]);
         let vectors = (0..8).map(|_| None).collect();
         let seen = vec![0; 0x1000];
-        Self { socket, kind, config, page: page.into(), seen, memory: None, vectors }
+        let (page, memory, crossed) = (page.into(), None, Vec::new());
+        let random = Random::new(1);
+        Self { socket, kind, config, page, seen, memory, vectors, crossed, random }
     }
 
     fn serve(&mut self, nvme: &mut Controller, left: &mut Option<u64>, stop: &AtomicBool) {
-        nvme.reset();
+        nvme.function_level_reset();
+        nvme.interrupts = true;
+        let before = nvme.completed;
         while !stop.load(Ordering::Relaxed) {
-            let ms = if self.kind.page { 0 } else { 50 };
+            let ms = if self.kind.page || !nvme.is_idle() { 0 } else { 50 };
             if self.is_ready(ms) && self.message(nvme).is_none() {
                 return;
             }
-            if self.kind.page && !self.look(nvme) {
+            if self.kind.page && !self.look(nvme) && nvme.is_idle() {
                 std::thread::yield_now();
             }
-            let mut dma = Dma::default();
-            std::mem::swap(&mut dma.memory, &mut self.memory);
-            if self.kind.by_message {
-                dma.socket = Some(self.socket.try_clone().unwrap());
+            for _ in 0..if nvme.is_idle() { 0 } else { STEPS } {
+                nvme.act(&mut self.random);
+                self.carry_out(nvme);
             }
-            let done = nvme.work(&mut dma);
-            self.memory = dma.memory;
-            for message in dma.crossed {
+            nvme.used.clear();
+            for message in std::mem::take(&mut self.crossed) {
                 let head = *message.first_chunk().unwrap();
                 if self.reply(nvme, head, &message[16..], Vec::new()).is_none() {
                     return;
                 }
             }
-            for vector in done.vectors {
-                if let Some(Some(signal)) = self.vectors.get_mut(usize::from(vector)) {
-                    signal.write_all(&1_u64.to_ne_bytes()).unwrap();
-                }
+            // Once.
+            if left.take_if(|left| nvme.completed - before >= *left).is_some() {
+                return;
             }
-            if let Some(left) = left {
-                *left = left.saturating_sub(done.commands);
-                if *left == 0 && done.commands > 0 {
-                    // Once.
-                    *left = u64::MAX;
-                    return;
+        }
+    }
+
+    /// Carries out what the controller sends.
+    fn carry_out(&mut self, nvme: &mut Controller) {
+        while let Some(tlp) = nvme.out.pop_front() {
+            match tlp.packet {
+                Packet::MemoryWrite(request) if request.address == MSI => {
+                    let vector = u32_at(&tlp.data, 0) as usize;
+                    if let Some(Some(signal)) = self.vectors.get_mut(vector) {
+                        signal.write_all(&1_u64.to_ne_bytes()).unwrap();
+                    }
                 }
+                Packet::MemoryWrite(request) => {
+                    // The last double word, which may have the phase tag, last.
+                    let (address, mut data) = (request.first_byte(), tlp.data.to_vec());
+                    let front = data.len() - 4;
+                    self.reach(true, address, &mut data[..front]);
+                    self.reach(true, address + front as u64, &mut data[front..]);
+                }
+                Packet::MemoryRead(request) => {
+                    let (address, mut data) = (request.first_byte(), vec![0; request.byte_count()]);
+                    self.reach(false, address, &mut data);
+                    let root = Bdf::default();
+                    let completion = request.completion(root, Status::Success, data.len());
+                    let data = whole_double_words(address, Bytes::from(data));
+                    nvme.handle(Tlp::new(Packet::Completion(completion), data));
+                }
+                other => panic!("a controller sends no {other:?}"),
             }
+        }
+    }
+
+    /// Reads or writes memory; every address has to be the client's.
+    fn reach(&mut self, write: bool, address: u64, bytes: &mut [u8]) {
+        let (first, size, file) = self.memory.as_ref().expect("mapped");
+        let at = address.checked_sub(*first).expect("mapped");
+        assert!(at + bytes.len() as u64 <= *size, "mapped");
+        match (self.kind.by_message, write) {
+            _ if bytes.is_empty() => {}
+            (true, _) => self.crossed.extend(exchange(&mut self.socket, write, address, bytes)),
+            (false, true) => file.write_all_at(bytes, at).unwrap(),
+            (false, false) => file.read_exact_at(bytes, at).unwrap(),
         }
     }
 
@@ -177,7 +215,7 @@ impl Session {
         for at in (0..0x1000).step_by(4) {
             if now[at..at + 4] != self.seen[at..at + 4] {
                 any = true;
-                nvme.doorbell(at as u64, u32_at(&now, at));
+                nvme.set_register(DOORBELLS as usize + at, &now[at..at + 4]);
             }
         }
         self.seen = now;
@@ -186,20 +224,7 @@ impl Session {
 
     /// Handles a message; nothing if the client has gone.
     fn message(&mut self, nvme: &mut Controller) -> Option<()> {
-        let mut head = [0; 16];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
-        let mut control = RecvAncillaryBuffer::new(&mut space);
-        let mut slices = [IoSliceMut::new(&mut head)];
-        let flags = RecvFlags::WAITALL | RecvFlags::CMSG_CLOEXEC;
-        let got = rustix::net::recvmsg(&self.socket, &mut slices, &mut control, flags).ok()?;
-        let fds = control.drain().flat_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(fds) => fds.collect::<Vec<_>>(),
-            _ => Vec::new(),
-        });
-        let fds: Vec<OwnedFd> = fds.collect();
-        if got.bytes < head.len() {
-            return None;
-        }
+        let (head, fds) = receive_header(&self.socket).ok()??;
         let mut payload = vec![0; u32_at(&head, 4) as usize - head.len()];
         self.socket.read_exact(&mut payload).ok()?;
         assert!(fds.len() <= 1, "it said that it takes one descriptor");
@@ -222,16 +247,8 @@ impl Session {
         }
         let answer = answer.unwrap_or_default();
         head[4..8].copy_from_slice(&(16 + answer.len() as u32).to_le_bytes());
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
         let files: Vec<_> = fd.iter().map(AsFd::as_fd).collect();
-        if !files.is_empty() {
-            control.push(SendAncillaryMessage::ScmRights(&files));
-        }
-        let bytes = [&head[..], &answer].concat();
-        let slices = [IoSlice::new(&bytes)];
-        rustix::net::sendmsg(&self.socket, &slices, &mut control, SendFlags::NOSIGNAL).ok()?;
-        Some(())
+        send(&self.socket, &[&head[..], &answer].concat(), &files).ok().map(drop)
     }
 
     fn answer(
@@ -260,7 +277,9 @@ impl Session {
             8 => self.set_irqs(asked, fds),
             9 | 10 => self.access(nvme, command == 10, asked),
             13 => {
-                nvme.reset();
+                self.config[4] = 0;
+                nvme.function_level_reset();
+                nvme.interrupts = true;
                 Ok(Vec::new())
             }
             _ => Err(()),
@@ -308,20 +327,44 @@ impl Session {
                 // Only the Command register and MSI-X Enable can be written.
                 if at == 4 || at == 0x42 {
                     self.config[at..at + length].copy_from_slice(&asked[16..]);
+                    nvme.master = self.config[4] & 4 != 0;
                 }
             }
-            (0, false) => reply.extend(&nvme.read(offset).to_le_bytes()[..length]),
-            (0, true) if offset >= DOORBELLS => {
-                assert!(offset < 0x2000, "the MSI-X table belongs to the client");
-                nvme.doorbell(offset - DOORBELLS, u32_at(asked, 16));
-            }
+            (0, false) => reply.extend(nvme.register(at, length)),
             (0, true) => {
-                let mut value = [0; 8];
-                value[..length].copy_from_slice(&asked[16..]);
-                nvme.write(offset, length, u64::from_le_bytes(value));
+                assert!(offset < 0x2000, "the MSI-X table belongs to the client");
+                nvme.set_register(at, &asked[16..]);
             }
             _ => return Err(()),
         }
         Ok(reply)
+    }
+}
+
+/// DMA_READ or DMA_WRITE. Yields the messages of the client that come before the reply.
+fn exchange(socket: &mut UnixStream, write: bool, address: u64, bytes: &mut [u8]) -> Vec<Vec<u8>> {
+    let data: &[u8] = if write { bytes } else { &[] };
+    let mut message = vec![0x55, 0xaa, if write { 12 } else { 11 }, 0];
+    message.extend((32 + data.len() as u32).to_le_bytes());
+    message.extend([0; 8]);
+    message.extend(address.to_le_bytes());
+    message.extend((bytes.len() as u64).to_le_bytes());
+    message.extend(data);
+    socket.write_all(&message).unwrap();
+    let mut crossed = Vec::new();
+    loop {
+        let mut reply = vec![0; 16];
+        socket.read_exact(&mut reply).unwrap();
+        reply.resize(u32_at(&reply, 4) as usize, 0);
+        socket.read_exact(&mut reply[16..]).unwrap();
+        if reply[..4] != message[..4] {
+            crossed.push(reply);
+            continue;
+        }
+        assert_eq!(u32_at(&reply, 8), 1, "no error");
+        if !write {
+            bytes.copy_from_slice(&reply[32..]);
+        }
+        return crossed;
     }
 }

@@ -1,35 +1,26 @@
 //! A model of somebody else's NVMe controller. It shares no code with the crate `nvme`, obeys the
-//! specification, and fetches as oddly as that allows.
+//! specification, and fetches as oddly as that allows. Its owner moves its TLPs.
+
+mod admin;
+mod command;
+
+pub use admin::Disk;
+pub use command::{Command, Manners};
 
 use bytes::Bytes;
+use command::u16_at;
+pub(crate) use command::{u32_at, u64_at};
 use stats::random::Random;
 use std::collections::{BTreeMap, VecDeque};
 use wire::tlp::{Packet, Status, Tlp};
 use wire::{Bdf, Tag};
 
+/// Where the controller is, until configuration requests name another place.
 pub const DRIVE: Bdf = Bdf::new(1, 0, 0);
+/// Where it writes the vectors of its interrupts.
+pub const MSI: u64 = 0xfee0_0000;
+/// Bytes of a page.
 pub const PAGE: u64 = 4096;
-
-/// How a controller behaves.
-#[derive(Clone, Copy, Debug)]
-pub struct Manners {
-    /// Entries that one fetch reads at most.
-    pub batch: u16,
-    /// It also reads slots that were not rung for, and what it has read before.
-    pub speculates: bool,
-    /// Bytes that one read of data asks for at most.
-    pub chunk: usize,
-    /// It fails so many commands of 100 before it has their data.
-    pub fails: u64,
-    /// The SQ head pointer that it reports does not move.
-    pub lags: bool,
-    /// It writes completion entries of I/O queues in two pieces.
-    pub pieces: bool,
-    /// Doorbell stride: 4 bytes times 2 to this.
-    pub dstrd: u8,
-    /// Binary logarithm of the block size.
-    pub shift: u8,
-}
 
 #[derive(Debug)]
 struct Submission {
@@ -48,39 +39,7 @@ struct Completions {
     tail: u16,
     head: u16,
     phase: bool,
-}
-
-/// A controller with blocks of 512 bytes that does nothing unusual.
-impl Default for Manners {
-    fn default() -> Self {
-        Self {
-            batch: 8,
-            speculates: false,
-            chunk: 512,
-            fails: 0,
-            lags: false,
-            pieces: false,
-            dstrd: 0,
-            shift: 9,
-        }
-    }
-}
-
-/// A command that was fetched.
-#[derive(Debug)]
-pub struct Command {
-    pub queue: u16,
-    pub cid: u16,
-    pub entry: Vec<u8>,
-    pub data: Vec<u8>,
-    /// Ranges of the data so far; all of them if no list is due.
-    ranges: Vec<(u64, usize)>,
-    /// A list to read: address and pages that it leads to.
-    list: Option<(u64, usize)>,
-    /// Bytes asked for, and bytes that came.
-    asked: usize,
-    came: usize,
-    waits: bool,
+    vector: Option<u16>,
 }
 
 #[derive(Debug)]
@@ -94,48 +53,61 @@ enum Purpose {
 /// What the controller does with bytes that it has read.
 #[derive(Debug)]
 pub enum Used {
-    Entry { queue: u16, entry: Vec<u8> },
-    Data { queue: u16, cid: u16, data: Vec<u8> },
+    /// An entry of a submission queue.
+    Entry {
+        /// The queue.
+        queue: u16,
+        /// The entry.
+        entry: Vec<u8>,
+    },
+    /// The data of a command.
+    Data {
+        /// The queue.
+        queue: u16,
+        /// The command.
+        cid: u16,
+        /// The data.
+        data: Vec<u8>,
+    },
 }
 
+/// The controller.
 #[derive(Debug)]
 pub struct Controller {
+    /// How it behaves.
     pub manners: Manners,
     /// As configuration requests name it (PCIe Base 4.0, section 2.2.6.2).
     id: Bdf,
     bar: u64,
     sizing: bool,
+    /// It may read and write memory.
     pub master: bool,
     registers: [u8; 0x38],
     queues: BTreeMap<u16, Submission>,
     completions: BTreeMap<u16, Completions>,
+    /// The commands that it has fetched and not completed.
     pub commands: BTreeMap<u64, Command>,
     numbers: u64,
     reads: BTreeMap<u16, (Purpose, Vec<u8>, usize)>,
     next_tag: u16,
+    /// The TLPs that it sends, oldest first.
     pub out: VecDeque<Tlp>,
+    /// What it has used of what it read.
     pub used: Vec<Used>,
     /// Tails of I/O queues come from a shadow of the doorbells.
     shadow: bool,
     /// Reads go on with bus mastering off.
     pub nasty: bool,
-    /// A completion entry is followed by an interrupt.
+    /// A completion entry is followed by the interrupt of its queue.
     pub interrupts: bool,
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes([bytes[at], bytes[at + 1]])
-}
-
-pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
-}
-
-pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
+    /// I/O commands completed so far.
+    pub completed: u64,
+    /// What it keeps.
+    pub disk: Option<Disk>,
 }
 
 impl Controller {
+    /// One that nobody has configured.
     pub fn new(manners: Manners) -> Self {
         Self {
             manners,
@@ -155,16 +127,20 @@ impl Controller {
             shadow: false,
             nasty: false,
             interrupts: false,
+            completed: 0,
+            disk: None,
         }
     }
 
     /// After a hot reset, behind which no completion comes any more.
     pub fn hot_reset(&mut self) {
-        let (numbers, next_tag) = (self.numbers, self.next_tag);
-        *self = Self { numbers, next_tag, ..Self::new(self.manners) };
+        let Self { numbers, next_tag, completed, .. } = *self;
+        let disk = self.disk.take();
+        *self = Self { numbers, next_tag, completed, disk, ..Self::new(self.manners) };
     }
 
-    fn function_level_reset(&mut self) {
+    /// A function level reset: completions of reads still come.
+    pub fn function_level_reset(&mut self) {
         self.disable();
         let reads = std::mem::take(&mut self.reads);
         self.hot_reset();
@@ -180,6 +156,7 @@ impl Controller {
         self.out.clear();
     }
 
+    /// Takes a TLP.
     pub fn handle(&mut self, tlp: Tlp) {
         match tlp.packet {
             Packet::ConfigRead(c) => {
@@ -211,13 +188,12 @@ impl Controller {
                 self.out.push_back(Tlp::completion(c.completion(c.target, Status::Success)));
             }
             Packet::MemoryRead(r) => {
-                let capabilities = 0xff | 1 << 16 | u64::from(self.manners.dstrd) << 32 | 1 << 37;
-                let bytes = if r.address == self.bar { capabilities } else { 0 };
-                let data = Bytes::copy_from_slice(&bytes.to_le_bytes()[..r.length()]);
+                let at = r.address.wrapping_sub(self.bar) as usize;
+                let data = Bytes::from(self.register(at, r.length()));
                 let completion = r.completion(self.id, Status::Success, r.length());
                 self.out.push_back(Tlp { data, ..Tlp::completion(completion) });
             }
-            Packet::MemoryWrite(r) => self.register((r.address - self.bar) as usize, &tlp.data),
+            Packet::MemoryWrite(r) => self.set_register((r.address - self.bar) as usize, &tlp.data),
             Packet::Completion(c) => {
                 let Some((_, bytes, wanted)) = self.reads.get_mut(&c.tag.get()) else {
                     panic!("no read has tag {}", c.tag)
@@ -235,7 +211,26 @@ impl Controller {
         }
     }
 
-    fn register(&mut self, at: usize, data: &[u8]) {
+    /// Registers from `at` on; zeroes where there are none.
+    pub fn register(&self, at: usize, length: usize) -> Vec<u8> {
+        let mut bytes = self.registers.to_vec();
+        // MQES, CQR, TO, DSTRD, the NVM command set.
+        let stride = u64::from(self.manners.dstrd);
+        bytes[..8]
+            .copy_from_slice(&(0xff | 1 << 16 | 2 << 24 | stride << 32 | 1 << 37).to_le_bytes());
+        bytes[8..12].copy_from_slice(&0x1_0400_u32.to_le_bytes());
+        // CSTS: ready; shutdown complete.
+        let configuration = u32_at(&bytes, 0x14);
+        bytes[0x1c] =
+            configuration as u8 & 1 | if configuration >> 14 & 3 != 0 { 2 << 2 } else { 0 };
+        bytes.into_iter().skip(at).chain(std::iter::repeat(0)).take(length).collect()
+    }
+
+    /// Writes registers or a doorbell.
+    ///
+    /// # Panics
+    /// If it is told to write what is neither.
+    pub fn set_register(&mut self, at: usize, data: &[u8]) {
         if at >= 0x1000 {
             let index = (at - 0x1000) >> (2 + self.manners.dstrd);
             let (queue, value) = ((index / 2) as u16, u16_at(data, 0));
@@ -252,7 +247,7 @@ impl Controller {
             if data[0] & 1 != 0 {
                 let sizes = u32_at(&self.registers, 0x24);
                 let [asq, acq] = [0x28, 0x30].map(|at| u64_at(&self.registers, at));
-                self.create_completions(0, acq, (sizes >> 16) as u16 + 1);
+                self.create_completions(0, acq, (sizes >> 16) as u16 + 1, Some(0));
                 self.create_submission(0, asq, sizes as u16 + 1, 0);
             }
         }
@@ -268,9 +263,16 @@ impl Controller {
         self.queues.insert(id, Submission { base, entries, next, tail, completion, fetching });
     }
 
-    fn create_completions(&mut self, id: u16, base: u64, entries: u16) {
+    fn create_completions(&mut self, id: u16, base: u64, entries: u16, vector: Option<u16>) {
         let (tail, head, phase) = (0, 0, true);
-        self.completions.insert(id, Completions { base, entries, tail, head, phase });
+        self.completions.insert(id, Completions { base, entries, tail, head, phase, vector });
+    }
+
+    /// Whether it has nothing to do.
+    pub fn is_idle(&self) -> bool {
+        let waits = |command: &Command| command.is_event_request();
+        let rung = self.queues.values().any(|queue| queue.next != queue.tail);
+        self.reads.is_empty() && self.out.is_empty() && !rung && self.commands.values().all(waits)
     }
 
     /// Does one thing of those that it could do now.
@@ -388,34 +390,47 @@ impl Controller {
         let command = &self.commands[&number];
         let (id, cid) = (command.queue, command.cid);
         // Asynchronous Event Requests wait.
-        if id == 0 && command.entry[0] == 0x0c {
+        if command.is_event_request() {
             return;
         }
         let completion = self.queues[&id].completion;
-        let whole =
-            command.list.is_none() && (!command.reads_host() || command.came == command.data.len());
+        let whole = command.is_whole();
         let fails = id != 0 && !whole && random.below(100) < self.manners.fails;
         let queue = &self.completions[&completion];
         if !whole && !fails || (queue.tail + 1) % queue.entries == queue.head {
             return;
         }
         let command = self.commands.remove(&number).unwrap();
-        let mut result = 0;
+        let shift = self.manners.shift;
+        let (mut status, mut result) = (if fails { 4 } else { 0 }, 0);
+        if let (true, Some(disk)) = (id != 0, &self.disk) {
+            status = disk.status(&command, shift);
+        }
         if whole && command.reads_host() {
+            if let Some(disk) = &mut self.disk {
+                disk.write(&command, shift);
+            }
             self.used.push(Used::Data { queue: id, cid, data: command.data.clone() });
-        } else if whole && id != 0 && command.entry[0] == 2 {
+        } else if whole && id != 0 && command.entry[0] == 2 && status == 0 {
+            let bytes = match &mut self.disk {
+                Some(disk) => disk.read(&command, shift),
+                None => random.bytes(command.data.len()),
+            };
+            let mut rest = &bytes[..];
             for (address, length) in &command.ranges {
-                let bytes: Vec<u8> = (0..*length).map(|_| random.below(256) as u8).collect();
-                self.write(*address, bytes);
+                let (piece, behind) = rest.split_at(*length);
+                rest = behind;
+                self.write(*address, piece.to_vec());
             }
         }
         if id == 0 {
-            result = self.admin(&command.entry);
+            (status, result) = self.admin(&command.entry);
         }
+        self.completed += u64::from(id != 0);
         let Some(submission) = self.queues.get(&id) else { return };
         let head = if self.manners.lags && id != 0 { 0 } else { submission.next };
         let queue = self.completions.get_mut(&completion).unwrap();
-        let status = u16::from(queue.phase) | if fails { 4 << 1 } else { 0 };
+        let (status, vector) = (u16::from(queue.phase) | status << 1, queue.vector);
         let mut entry = u32::to_le_bytes(result).to_vec();
         entry.extend([0; 4]);
         [head, id, cid, status].iter().for_each(|field| entry.extend(field.to_le_bytes()));
@@ -428,8 +443,8 @@ impl Controller {
             return self.write(address + 8, tail);
         }
         self.write(address, entry);
-        if self.interrupts {
-            self.write(0xfee0_0000, vec![1, 0, 0, 0]);
+        if let (true, Some(vector)) = (self.interrupts, vector) {
+            self.write(MSI, u32::from(vector).to_le_bytes().to_vec());
         }
     }
 
@@ -441,90 +456,5 @@ impl Controller {
     fn write(&mut self, address: u64, bytes: Vec<u8>) {
         self.out
             .push_back(Tlp::write_bytes(self.id, address, &bytes.into()).expect("within a page"));
-    }
-
-    /// Carries an admin command out; yields dword 0 of its completion entry.
-    fn admin(&mut self, entry: &[u8]) -> u32 {
-        let (prp1, dw10, dw11) = (u64_at(entry, 24), u32_at(entry, 40), u32_at(entry, 44));
-        let (id, last) = (dw10 as u16, (dw10 >> 16) as u16);
-        match entry[0] {
-            0x00 => {
-                self.queues.remove(&id);
-                for (purpose, ..) in self.reads.values_mut() {
-                    if matches!(purpose, Purpose::Entries { queue, .. } if *queue == id) {
-                        *purpose = Purpose::Nothing;
-                    }
-                }
-                self.commands.retain(|_, command| command.queue != id);
-            }
-            0x01 => self.create_submission(id, prp1, last + 1, (dw11 >> 16) as u16),
-            0x04 => drop(self.completions.remove(&id)),
-            0x05 => self.create_completions(id, prp1, last + 1),
-            0x06 => {
-                let mut data = vec![0; 4096];
-                (data[0], data[128 + 2]) = (100, self.manners.shift);
-                self.write(prp1, data);
-            }
-            0x08 => {
-                let found = self.commands.iter().find(|(_, c)| (c.queue, c.cid) == (id, last));
-                let Some(number) = found.map(|(number, _)| *number) else { return 1 };
-                // Without a completion entry: its owner takes this answer for it.
-                self.commands.remove(&number);
-            }
-            0x7c => self.shadow = true,
-            _ => {}
-        }
-        0
-    }
-}
-
-impl Command {
-    fn new(queue: u16, entry: &[u8], shift: u8) -> Self {
-        let (prp1, prp2) = (u64_at(entry, 24), u64_at(entry, 32));
-        let length = match (queue, entry[0]) {
-            (0, _) => 0,
-            (_, 1 | 2) => (usize::from(u16_at(entry, 48)) + 1) << shift,
-            (_, 9) => (usize::from(entry[40]) + 1) * 16,
-            _ => 0,
-        };
-        let first = length.min((PAGE - prp1 % PAGE) as usize);
-        let mut command = Self {
-            queue,
-            cid: u16_at(entry, 2),
-            entry: entry.to_vec(),
-            data: vec![0; length],
-            ranges: vec![(prp1, first)],
-            list: None,
-            asked: 0,
-            came: 0,
-            waits: false,
-        };
-        match (length - first).div_ceil(PAGE as usize) {
-            0 => {}
-            1 => command.ranges.push((prp2, length - first)),
-            pages => command.list = Some((prp2, pages)),
-        }
-        command
-    }
-
-    /// Whether its data come from the host.
-    fn reads_host(&self) -> bool {
-        self.queue != 0 && matches!(self.entry[0], 1 | 9)
-    }
-
-    fn add_list(&mut self, bytes: &[u8]) {
-        let (_, mut pages) = self.list.take().unwrap();
-        let entries = bytes.len() / 8;
-        let chained = pages > entries;
-        for (number, entry) in bytes.chunks(8).enumerate() {
-            let entry = u64_at(entry, 0);
-            if chained && number + 1 == entries {
-                self.list = Some((entry, pages));
-                return;
-            }
-            let known: usize = self.ranges.iter().map(|(_, length)| length).sum();
-            self.ranges.push((entry, (self.data.len() - known).min(PAGE as usize)));
-            pages -= 1;
-        }
     }
 }

@@ -1,8 +1,8 @@
 //! The slot's host software alone.
 
 use super::{INCARNATION, SERIAL, config, node};
-use crate::hotplug::Settings;
-use crate::hotplug::software::{Restore, identify_and_reset, restore};
+use crate::slot::Settings;
+use crate::slot::software::{Restore, identify_and_reset, restore};
 use pcie::enumerate::{Comparison, ContentsChange};
 use pcie::software::{Bus, Request, Task};
 use wire::Instant;

@@ -1,7 +1,7 @@
 //! The order of accesses, and a client that takes none.
 
 use super::*;
-use crate::hotplug::client::MAX_DEFERRED;
+use crate::slot::client::MAX_DEFERRED;
 
 fn write(world: &mut World, address: u64, length: usize) {
     let data = vec![3; length];

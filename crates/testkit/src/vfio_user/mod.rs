@@ -1,15 +1,16 @@
-//! A client of vfio-user that blocks, and a function for its server to show.
+//! A client of vfio-user that blocks, a server with a controller, and a function for the server
+//! under test to show.
+
+pub mod server;
+mod socket;
+
+pub use socket::{HEADER, receive_header, send};
 
 use pcie::enumerate::Bar;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::io::{IoSlice, IoSliceMut};
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags,
-};
+use rustix::net::RecvFlags;
 use std::io::Read;
-use std::mem::MaybeUninit;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use wire::vfio_user::*;
@@ -55,33 +56,13 @@ impl Client {
 
     /// Sends bytes with descriptors, in one call.
     pub fn send(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(64))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        if !fds.is_empty() {
-            assert!(control.push(SendAncillaryMessage::ScmRights(fds)));
-        }
-        let slices = [IoSlice::new(bytes)];
-        let sent =
-            rustix::net::sendmsg(&self.0, &slices, &mut control, SendFlags::NOSIGNAL).unwrap();
-        assert_eq!(sent, bytes.len());
+        assert_eq!(send(&self.0, bytes, fds).unwrap(), bytes.len());
     }
 
     /// Reads one message: the header with its descriptors, then the payload
     /// with a single read, as SPDK does.
     pub fn receive(&self) -> Reply {
-        let mut head = [0; Header::SIZE];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
-        let mut control = RecvAncillaryBuffer::new(&mut space);
-        let mut slices = [IoSliceMut::new(&mut head)];
-        let got =
-            rustix::net::recvmsg(&self.0, &mut slices, &mut control, RecvFlags::empty()).unwrap();
-        assert_eq!(got.bytes, Header::SIZE);
-        let mut fds = Vec::new();
-        for message in control.drain() {
-            if let RecvAncillaryMessage::ScmRights(some) = message {
-                fds.extend(some);
-            }
-        }
+        let (head, fds) = receive_header(&self.0).unwrap().expect("a message");
         let header = Header::decode(&head).unwrap();
         let mut payload = vec![0; header.payload()];
         if !payload.is_empty() {

@@ -1,0 +1,105 @@
+//! What ends a pushed byte, and a world without one of these endings: that each is needed.
+
+use node::push::Completions;
+use std::ops::Range;
+use switch::push_store::{Invalid, Rule};
+use wire::push::{Push, Queue, Record, message};
+use wire::tlp::{MemoryRequest, Tlp};
+
+wire::named! {
+    /// What ends a pushed byte.
+    pub enum Ending {
+        /// A later doorbell over the same slot of a submission queue.
+        Doorbell "doorbell",
+        /// The completion entry of the command.
+        Completion "completion entry",
+        /// The SQ head pointer of a completion entry.
+        Head "head pointer",
+        /// A completion entry that is written in pieces.
+        PartialEntry "entry in pieces",
+        /// A posted write of the function to the byte.
+        Write "write",
+        /// An Abort command for the command.
+        Abort "abort",
+        /// The deletion of its queue.
+        QueueDeleted "queue deleted",
+        /// A controller reset, or a shutdown.
+        ControllerReset "controller reset",
+        /// A configuration write: function level reset, D3, bus mastering, the bridges above.
+        Configuration "configuration write",
+        /// Bus mastering of the root port, which no configuration request on the link tells.
+        RootPort "root port",
+        /// A hot reset, or a lost link.
+        HotReset "hot reset",
+        /// Memory of the host that is mapped or unmapped.
+        Mapping "mapping",
+        /// A successful Doorbell Buffer Config, after which nothing is pushed.
+        DoorbellBuffer "doorbell buffers",
+    }
+}
+
+/// The far side's rule, which leaves out one ending: then stale bytes stay.
+#[derive(Clone, Debug)]
+pub struct Leaving {
+    rule: Completions,
+    without: Option<Ending>,
+}
+
+impl Leaving {
+    pub fn new(without: Option<Ending>) -> Self {
+        Self { rule: Completions::default(), without }
+    }
+}
+
+impl Rule for Leaving {
+    fn queues(&self) -> usize {
+        self.rule.queues()
+    }
+
+    fn follows(&self, queue: u16) -> bool {
+        self.rule.follows(queue)
+    }
+
+    fn set_queue(&mut self, id: u16, queue: Option<Queue>) {
+        self.rule.set_queue(id, queue);
+    }
+
+    fn write(&mut self, tlp: &Tlp, request: MemoryRequest, invalid: &mut dyn FnMut(Invalid)) {
+        let written = request.address..request.address + tlp.payload() as u64;
+        self.rule.write(tlp, request, &mut |what| {
+            let ending = match &what {
+                Invalid::Command(_) => Ending::Completion,
+                Invalid::Range(range) if *range == (0..u64::MAX) => Ending::PartialEntry,
+                Invalid::Range(range) if *range == written => Ending::Write,
+                Invalid::Range(_) => Ending::Head,
+            };
+            if self.without != Some(ending) {
+                invalid(what);
+            }
+        });
+    }
+}
+
+/// The message in `tlp` without the records that `ending` caused; nothing if no record is left.
+/// `cause` is why the host node ends everything, if it does.
+pub fn leave_out(tlp: Tlp, ending: Ending, cause: Ending, queues: Range<u64>) -> Option<Tlp> {
+    let Some(push) = Push::decode(&tlp) else { return Some(tlp) };
+    let push = push.expect("a valid message");
+    let mut payload = Vec::new();
+    for record in push.records {
+        let of = match &record {
+            Record::Queue(_) | Record::Bytes { .. } => None,
+            Record::EndRange { address, .. } if queues.contains(address) => Some(Ending::Doorbell),
+            Record::EndRange { .. } => Some(Ending::Mapping),
+            Record::EndCommand { .. } => Some(Ending::Abort),
+            Record::EndQueue(_) => Some(Ending::QueueDeleted),
+            Record::EndAll => Some(cause),
+        };
+        if of != Some(ending) {
+            record.encode(&mut payload);
+        }
+    }
+    let size = push.completion_size;
+    let left = !payload.is_empty();
+    left.then(|| message(push.completer, push.target, size, push.digest, payload.into()))
+}

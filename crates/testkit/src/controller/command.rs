@@ -1,0 +1,137 @@
+//! Commands as a controller takes them, and how it does.
+
+use super::PAGE;
+
+/// A number of a structure.
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+/// A number of a structure.
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
+}
+
+/// A number of a structure.
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
+}
+
+/// How a controller behaves.
+#[derive(Clone, Copy, Debug)]
+pub struct Manners {
+    /// Entries that one fetch reads at most.
+    pub batch: u16,
+    /// It also reads slots that were not rung for, and what it has read before.
+    pub speculates: bool,
+    /// Bytes that one read of data asks for at most.
+    pub chunk: usize,
+    /// It fails so many commands of 100 before it has their data.
+    pub fails: u64,
+    /// The SQ head pointer that it reports does not move.
+    pub lags: bool,
+    /// It writes completion entries of I/O queues in two pieces.
+    pub pieces: bool,
+    /// Doorbell stride: 4 bytes times 2 to this.
+    pub dstrd: u8,
+    /// Binary logarithm of the block size.
+    pub shift: u8,
+}
+
+/// A controller with blocks of 512 bytes that does nothing unusual.
+impl Default for Manners {
+    fn default() -> Self {
+        Self {
+            batch: 8,
+            speculates: false,
+            chunk: 512,
+            fails: 0,
+            lags: false,
+            pieces: false,
+            dstrd: 0,
+            shift: 9,
+        }
+    }
+}
+
+/// A command that was fetched.
+#[derive(Debug)]
+pub struct Command {
+    /// The queue.
+    pub queue: u16,
+    /// Its identifier.
+    pub cid: u16,
+    /// The submission queue entry.
+    pub entry: Vec<u8>,
+    /// The data that came from the host.
+    pub data: Vec<u8>,
+    /// Ranges of the data so far; all of them if no list is due.
+    pub(super) ranges: Vec<(u64, usize)>,
+    /// A list to read: address and pages that it leads to.
+    pub(super) list: Option<(u64, usize)>,
+    /// Bytes asked for, and bytes that came.
+    pub(super) asked: usize,
+    pub(super) came: usize,
+    pub(super) waits: bool,
+}
+
+impl Command {
+    pub(super) fn new(queue: u16, entry: &[u8], shift: u8) -> Self {
+        let (prp1, prp2) = (u64_at(entry, 24), u64_at(entry, 32));
+        let length = match (queue, entry[0]) {
+            (0, _) => 0,
+            (_, 1 | 2) => (usize::from(u16_at(entry, 48)) + 1) << shift,
+            (_, 9) => (usize::from(entry[40]) + 1) * 16,
+            _ => 0,
+        };
+        let first = length.min((PAGE - prp1 % PAGE) as usize);
+        let mut command = Self {
+            queue,
+            cid: u16_at(entry, 2),
+            entry: entry.to_vec(),
+            data: vec![0; length],
+            ranges: vec![(prp1, first)],
+            list: None,
+            asked: 0,
+            came: 0,
+            waits: false,
+        };
+        match (length - first).div_ceil(PAGE as usize) {
+            0 => {}
+            1 => command.ranges.push((prp2, length - first)),
+            pages => command.list = Some((prp2, pages)),
+        }
+        command
+    }
+
+    /// Whether its data come from the host.
+    pub(super) fn reads_host(&self) -> bool {
+        self.queue != 0 && matches!(self.entry[0], 1 | 9)
+    }
+
+    pub(super) fn add_list(&mut self, bytes: &[u8]) {
+        let (_, mut pages) = self.list.take().unwrap();
+        let entries = bytes.len() / 8;
+        let chained = pages > entries;
+        for (number, entry) in bytes.chunks(8).enumerate() {
+            let entry = u64_at(entry, 0);
+            if chained && number + 1 == entries {
+                self.list = Some((entry, pages));
+                return;
+            }
+            let known: usize = self.ranges.iter().map(|(_, length)| length).sum();
+            self.ranges.push((entry, (self.data.len() - known).min(PAGE as usize)));
+            pages -= 1;
+        }
+    }
+
+    /// Whether it is an Asynchronous Event Request.
+    pub(super) fn is_event_request(&self) -> bool {
+        self.queue == 0 && self.entry[0] == 0x0c
+    }
+
+    /// Whether everything is known and has come that it needs.
+    pub(super) fn is_whole(&self) -> bool {
+        self.list.is_none() && (!self.reads_host() || self.came == self.data.len())
+    }
+}

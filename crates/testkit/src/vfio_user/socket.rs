@@ -1,0 +1,58 @@
+//! Messages with descriptors over a Unix socket.
+
+use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::io::{IoSlice, IoSliceMut};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags,
+};
+use std::mem::MaybeUninit;
+use std::os::unix::net::UnixStream;
+
+/// Bytes of a header.
+pub const HEADER: usize = 16;
+
+/// Sends bytes, and descriptors along with them, in one call. Yields how many bytes were sent.
+///
+/// # Errors
+/// That of sendmsg(2).
+pub fn send(
+    socket: &UnixStream,
+    bytes: &[u8],
+    fds: &[BorrowedFd<'_>],
+) -> rustix::io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(64))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !fds.is_empty() {
+        assert!(control.push(SendAncillaryMessage::ScmRights(fds)));
+    }
+    rustix::net::sendmsg(socket, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL)
+}
+
+/// Receives a header and the descriptors that came with it; nothing if the peer has gone.
+///
+/// # Errors
+/// That of recvmsg(2).
+///
+/// # Panics
+/// If the header is cut.
+pub fn receive_header(
+    socket: &UnixStream,
+) -> rustix::io::Result<Option<([u8; HEADER], Vec<OwnedFd>)>> {
+    let mut header = [0; HEADER];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(64))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut slices = [IoSliceMut::new(&mut header)];
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    let received = rustix::net::recvmsg(socket, &mut slices, &mut control, flags)?;
+    let fds = control.drain().flat_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(fds) => fds.collect::<Vec<_>>(),
+        _ => Vec::new(),
+    });
+    let fds = fds.collect();
+    if received.bytes == 0 {
+        return Ok(None);
+    }
+    assert_eq!(received.bytes, HEADER, "a whole header");
+    Ok(Some((header, fds)))
+}
