@@ -2,58 +2,64 @@
 
 use crate::Tag;
 use latency::{Analysis, Band, Counts};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The document.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// What one end of `farlane latency` measured; both ends print the same keys. docs/latency.md
+/// explains each figure. `farlane latency compare` reads these documents. Times of stamps are in ns
+/// of TAI.
+#[derive(Clone, Debug, JsonSchema, Serialize, Deserialize)]
+#[schemars(rename = "LatencyDocument")]
 pub struct Document {
-    /// 1.
+    /// Version of the document: 1.
+    #[schemars(extend("const" = 1))]
     pub schema: u64,
     /// `talk` or `listen`.
     pub end: String,
-    /// The name of the run.
+    /// The text of `--label`.
     pub label: String,
-    /// The far side, or where it listened.
+    /// Of the talker: the far end. Of the listener: the address at which it listened.
     pub address: String,
-    /// The run's number in hexadecimal.
+    /// The run's number, 16 hexadecimal digits.
     pub run: String,
-    /// How it ended: `done`, `interrupted` or `silent`.
+    /// `done`, `interrupted` (by a signal) or `silent` (nothing came from the talker for `--idle`).
     pub ended: String,
-    /// From one frame to the next, in ns.
+    /// From one frame to the next; 0 if no frame came.
     pub interval_ns: u64,
-    /// The cycle of the windows in ns; 0 without.
+    /// From the opening of one window to the next; 0 without windows.
     pub cycle_ns: u64,
-    /// The length of a window in ns.
+    /// How long a window is open; 0 without windows.
     pub window_ns: u64,
-    /// Bytes of a payload.
+    /// Size of a payload.
     pub size_bytes: u64,
-    /// What was asked of the machine, and what it granted.
+    /// Settings that were asked of the machine.
     pub settings: Vec<Setting>,
-    /// What became of the frames: at the listener, or of those that came back to the talker;
-    /// null if none were to come back.
+    /// What became of the frames that came to the listener, or came back to the talker; null for a
+    /// talker without `--reflect`.
     pub counts: Option<Counts>,
-    /// What was not as it should be, in counts.
+    /// Counts of what went wrong.
     pub faults: Faults,
-    /// VLAN tags that frames had when they came.
+    /// VLAN tags of the frames that came to the listener, or came back to the talker, by priority
+    /// and VLAN.
     pub tags: Vec<TagCount>,
-    /// The band, if one was given.
+    /// The band of `--band`; null without.
     pub band: Option<Band>,
     /// What follows from the stamps.
     #[serde(flatten)]
     pub analysis: Analysis,
 }
 
-/// A setting.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A setting of the machine.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Setting {
-    /// Its name.
+    /// Name of the setting.
     pub name: String,
     /// What was asked for, or found.
     pub value: String,
-    /// Whether it is so.
+    /// Whether the setting is in force.
     pub in_force: bool,
-    /// Why not, or what to know of it.
+    /// Why the setting is not in force, or a remark; may be empty.
     pub note: String,
 }
 
@@ -66,27 +72,29 @@ impl Setting {
     }
 }
 
-/// Counted faults.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Counts of what went wrong at one end.
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Faults {
-    /// Frames that are none of this run.
+    /// Frames that do not belong to this run.
     pub strangers: u64,
-    /// What the first of them was; empty without.
+    /// What the first such frame was; empty without.
     pub first_stranger: String,
     /// Frames that the kernel did not take.
     pub refused: u64,
-    /// Why it did not take the last of them; empty without.
+    /// Why the kernel did not take the last refused frame; empty without.
     pub refusal: String,
-    /// Frames to which the network answered that they did not reach a listener.
+    /// Frames of UDP to which ICMP answered that nobody listens at their port; ICMP answers only
+    /// some.
     #[serde(default)]
     pub unreachable: u64,
-    /// Frames that were dropped for their launch time.
+    /// Frames that a queueing discipline dropped for their launch time.
     pub launch_dropped: u64,
     /// Frames for which the talker woke after the next one was due.
     pub overslept: u64,
     /// Sent frames without the driver's stamp, or received ones without the kernel's.
     pub without_stamp: u64,
-    /// Stamps that came after the row of their frame was written.
+    /// Stamps that are in no row of `--csv` and `--parquet`, because the row was written before
+    /// they came; figures have them.
     pub late_stamps: u64,
 }
 
@@ -119,13 +127,13 @@ impl Tags {
     }
 }
 
-/// Frames with a tag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Frames with one VLAN tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct TagCount {
-    /// The priority (PCP).
+    /// Priority of the tag (PCP), 0 to 7.
     pub priority: u8,
-    /// The VLAN.
+    /// VLAN of the tag.
     pub vlan: u16,
-    /// Frames.
+    /// Frames with this tag.
     pub n: u64,
 }

@@ -7,6 +7,7 @@ use crate::slots::{self, Slots};
 use crate::stable::{self, Range};
 use crate::statistics::{Band, Figures, quantile};
 use crate::{frame, statistics};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Points of a course along time at most, and bars of a histogram.
@@ -29,13 +30,13 @@ pub struct Input<'a> {
 }
 
 /// What follows.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Analysis {
-    /// By part of the way, those of which there are stamps.
+    /// Parts of the way that have stamps, in the order of the way.
     pub segments: Vec<SegmentReport>,
-    /// The stable range, of the part of the way that `stable_by` names.
+    /// The stable range of the run.
     pub stable: Range,
-    /// By which part of the way the range was chosen and the findings were made.
+    /// Name of the segment by which the range was chosen and the findings were made.
     pub stable_by: String,
     /// How frames kept their windows; empty without windows.
     pub slots: Vec<Slots>,
@@ -46,59 +47,63 @@ pub struct Analysis {
 }
 
 /// A part of the way.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[schemars(rename = "LatencySegment")]
 pub struct SegmentReport {
-    /// Its name.
+    /// Name of the part.
     pub segment: String,
-    /// Whether two clocks measure it.
+    /// Whether the part begins by one end's clock and ends by the other's.
     pub crosses_clocks: bool,
-    /// All frames.
+    /// Figures of all frames.
     pub whole: Figures,
-    /// Those of the stable range.
+    /// Figures of the stable range.
     pub stable: Figures,
-    /// Frames whose time is smaller than the clock error may be; null if that is not known, or if
-    /// one clock measures this part.
+    /// Frames whose time is smaller than the clock error may be; null if the clock error is not
+    /// known, or if one clock measures this part.
     pub within_clock_error: Option<u64>,
     /// What is wrong with the figures; empty if nothing is.
     pub caution: String,
-    /// Along time.
+    /// The run along time, in up to 200 pieces.
     pub course: Vec<Bin>,
-    /// How many took how long.
+    /// 48 bars from the least to the 99th percentile.
     pub histogram: Vec<Bar>,
 }
 
-/// A piece of time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A piece of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[schemars(rename = "CourseBin")]
 pub struct Bin {
-    /// Its first frame's schedule, from that of the run's first frame, in ns.
+    /// Schedule of the piece's first frame, since the schedule of the run's first frame.
     pub at_ns: u64,
-    /// The shortest.
+    /// The shortest latency.
     pub min_ns: i64,
     /// The median.
     pub p50_ns: i64,
-    /// The longest.
+    /// The longest latency.
     pub max_ns: i64,
 }
 
-/// Latencies of a histogram; the last bar has all that are longer too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Latencies of a bar; the last bar has all longer ones, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[schemars(rename = "HistogramBar")]
 pub struct Bar {
-    /// The least.
+    /// The least latency.
     pub from_ns: i64,
-    /// The end; latencies are below it.
+    /// The end: latencies are below it.
     pub to_ns: i64,
     /// Frames.
     pub n: u64,
 }
 
-/// The clock error.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The clock error of a run.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[schemars(rename = "ClockError")]
 pub struct Clocks {
-    /// The listener's clock less the talker's in ns: the median of the series.
+    /// The listener's clock less the talker's, the median of `series`; null if `series` is empty.
     pub offset_ns: Option<i64>,
-    /// The least difference that is proven, in ns.
+    /// The least clock error that follows from `series`.
     pub proven_ns: u64,
-    /// The greatest one that may be, in ns; null if nothing is known.
+    /// The greatest possible clock error; null if nothing is known.
     pub possible_ns: Option<u64>,
     /// Where it is known from, and the series.
     #[serde(flatten)]

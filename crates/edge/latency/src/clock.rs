@@ -2,10 +2,12 @@
 
 use crate::sample::Sample;
 use crate::statistics::median;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Where the clock error is known from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[schemars(rename = "ClockSource")]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
     /// Nowhere: one-way times hold it, whatever it is.
@@ -40,14 +42,14 @@ impl Source {
     }
 }
 
-/// The listener's clock less the talker's, at one time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The listener's clock less the talker's at one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct ClockPoint {
-    /// When, in ns of TAI.
+    /// Time of the point, in ns of TAI.
     pub at_ns: u64,
-    /// How much the listener's clock is ahead.
+    /// How far the listener's clock is ahead.
     pub offset_ns: i64,
-    /// How much that may be wrong, either way.
+    /// How wrong `offset_ns` may be, either way.
     pub bound_ns: u64,
 }
 
@@ -63,22 +65,24 @@ impl ClockPoint {
 }
 
 /// The clock error of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[schemars(rename = "ClockErrorSeries")]
 pub struct ClockError {
-    /// Where it is known from.
+    /// Where the clock error is known from.
     pub source: Source,
-    /// Along time.
+    /// The clock error along time.
     pub series: Vec<ClockPoint>,
-    /// What it is the sum of; empty if it is none.
+    /// The series of which `series` is the sum; empty if it is no sum.
     pub parts: Vec<Part>,
 }
 
 /// A part of a clock error.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[schemars(rename = "ClockPart")]
 pub struct Part {
-    /// Where it is known from.
+    /// Where this part is known from.
     pub source: Source,
-    /// Along time.
+    /// The part along time.
     pub series: Vec<ClockPoint>,
 }
 

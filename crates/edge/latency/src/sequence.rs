@@ -1,23 +1,25 @@
 //! Losses, duplicates and order.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Frames of a run at most.
 pub const MOST: u64 = 10_000_000;
 
 /// What became of the frames of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[schemars(rename = "FrameCounts")]
 pub struct Counts {
-    /// How many were sent, as far as is known: the talker says so at the end; without that, up to
-    /// the highest number seen.
+    /// Frames sent, as the talker reports at its end; without a report, up to the highest number
+    /// seen.
     pub sent: u64,
-    /// Different ones that came.
+    /// Different frames that came.
     pub received: u64,
-    /// Those that never came.
+    /// Frames that never came.
     pub lost: u64,
-    /// Those that came again.
+    /// Frames that came again.
     pub duplicates: u64,
-    /// Those that came after a later one (RFC 4737, section 3.3).
+    /// Frames that came after a later one (RFC 4737, section 3.3).
     pub reordered: u64,
     /// The longest run of consecutive losses.
     pub longest_loss: u64,

@@ -3,29 +3,35 @@
 use crate::frame::Window;
 use crate::sample::Sample;
 use crate::schedule::{Place, place};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Different numbers of late cycles that are told apart; the last one has all above it.
 const LATE: i64 = 10;
 
 /// How frames kept their windows, by one stamp.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Slots {
-    /// Which stamp: `departure` is the talker's last, `arrival` the listener's first.
+    /// The stamp that is compared with the windows: `departure` is the talker's last one, `arrival`
+    /// the listener's first one.
     pub stamp: String,
     /// Frames with this stamp.
     pub n: u64,
-    /// Within the window in which they were scheduled: that in which they were due, else the next.
+    /// Frames within the window in which they were scheduled: that in which they were due, else the
+    /// next.
     pub in_slot: u64,
-    /// In a window, that of their cycle or another.
+    /// Frames within any window.
     pub in_window: u64,
-    /// One cycle late or more, by how many: (cycles, frames).
+    /// How many frames were late by how many whole cycles: `[cycles, frames]`. 10 cycles stand for
+    /// more, too.
     pub late: Vec<(i64, u64)>,
-    /// Before the window in which they were scheduled opened.
+    /// Frames before the opening of the window in which they were scheduled.
     pub early: u64,
-    /// Due outside any window, so that a gate on the way has to hold them.
+    /// Frames that were due outside any window (`--outside`), so that a gate on the way has to hold
+    /// them.
     pub outside_due: u64,
-    /// Of those, outside any window by this stamp: nothing before it held them.
+    /// Frames of `outside_due` that were outside any window by this stamp, too: no gate before it
+    /// held them.
     pub outside_arrived: u64,
 }
 

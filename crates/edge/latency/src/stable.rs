@@ -2,18 +2,20 @@
 
 use crate::findings::{Finding, Kind, Point, blocks};
 use crate::statistics::median;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A part of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[schemars(rename = "StableRange")]
 pub struct Range {
-    /// Its first frame.
+    /// Number of the first frame.
     pub first: u64,
-    /// Its last frame.
+    /// Number of the last frame.
     pub last: u64,
-    /// Whether it is all of the run.
+    /// Whether the range is the whole run.
     pub is_whole: bool,
-    /// Why this one.
+    /// Why this range was chosen.
     pub reason: String,
 }
 

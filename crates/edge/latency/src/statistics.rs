@@ -1,30 +1,32 @@
 //! Figures of signed latencies. Every sample counts, and percentiles are samples.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A band of latencies, both ends included, in ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A band of latencies, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Band {
-    /// The least.
+    /// The least latency.
     pub from_ns: i64,
-    /// The greatest.
+    /// The greatest latency.
     pub to_ns: i64,
 }
 
-/// Figures of samples in ns; all zero without samples.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Figures of latencies, all zero without frames. Percentiles are samples, by nearest rank.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[schemars(rename = "LatencyFigures")]
 pub struct Figures {
-    /// Samples.
+    /// Frames.
     pub n: u64,
-    /// Samples below zero, which no latency is.
+    /// Frames with a latency below zero, which no latency is; `n` counts them, too.
     pub negative: u64,
     /// The least.
     pub min_ns: i64,
     /// Arithmetic mean, rounded down.
     pub mean_ns: i64,
-    /// Standard deviation of the samples (divisor n), rounded down.
+    /// Standard deviation (divisor n), rounded down.
     pub sigma_ns: u64,
-    /// Median: the percentiles are samples, by nearest rank.
+    /// Median.
     pub p50_ns: i64,
     /// 90th percentile.
     pub p90_ns: i64,
@@ -36,9 +38,9 @@ pub struct Figures {
     pub p99_99_ns: i64,
     /// The greatest.
     pub max_ns: i64,
-    /// Mean difference between consecutive samples (RFC 3393, without RFC 3550's smoothing).
+    /// Mean difference between consecutive frames (RFC 3393, without RFC 3550's smoothing).
     pub jitter_ns: u64,
-    /// Samples within the band, if one was given.
+    /// Frames within the band of `--band`; null without.
     pub in_band: Option<u64>,
 }
 

@@ -10,6 +10,8 @@ pub mod latency;
 pub mod move_to;
 pub mod ping;
 pub mod reproduce;
+#[cfg(test)]
+mod schemas;
 pub mod sim;
 pub mod switch;
 pub mod trace;

@@ -1,6 +1,6 @@
 //! `farlane ping`: the raw round trip of a link, and of a configuration read.
 
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, json};
 use crate::link_end::LinkEnd;
 use crate::node::NodeArgs;
 use crate::output::note;
@@ -9,6 +9,8 @@ use report::Align::{Left, Right};
 use report::latency::{Latency, Summary};
 use report::span::micros;
 use report::{Column, Table};
+use schemars::JsonSchema;
+use serde::Serialize;
 use wire::frame::Role;
 use wire::tlp::{ConfigKind, ConfigRequest, Packet, Tlp};
 use wire::{Bdf, Tag};
@@ -32,6 +34,22 @@ pub struct Args {
     node: NodeArgs,
 }
 
+/// The round trip to a node. `n` is `--count` in both measurements. A configuration read needs the
+/// place of the host: if another host uses the device, one line on stderr reports it, and the exit
+/// status is still 0.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "PingDocument")]
+pub struct Document {
+    /// Round trip of a configuration read of the vendor and device ID (type 0, register 0), answered
+    /// by the function behind the link; null if another host uses the device.
+    config_read: Option<Summary>,
+    /// Round trip of an echo frame, answered by the node itself.
+    link: Summary,
+    /// Version of the document: 1.
+    #[schemars(extend("const" = 1))]
+    schema: u32,
+}
+
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     let mut end = LinkEnd::connect(&args.address, &args.node, Role::Probe)?;
@@ -47,12 +65,8 @@ pub fn run(args: &Args) -> Outcome {
         Err(failure) => Err(failure),
     };
     if args.json {
-        let document = serde_json::json!({
-            "schema": 1,
-            "link": link,
-            "config_read": config.as_ref().ok(),
-        });
-        println!("{document:#}");
+        let config_read = config.as_ref().ok().copied();
+        println!("{}", json(&Document { config_read, link, schema: 1 }));
     } else {
         let rows = [("link", Some(link)), ("configuration read", config.as_ref().ok().copied())];
         let rows = rows.map(|(name, summary)| summary.map(|summary| (name, summary)));

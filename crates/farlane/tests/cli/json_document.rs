@@ -1,67 +1,38 @@
-//! `docs/json.md` describes every key of the documents.
+//! Real documents fit the schemas in `docs/schemas`, from which `docs/json.md` is made.
 
+use crate::support::schema::errors;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-const DESCRIPTION: &str = include_str!("../../../../docs/json.md");
-
-/// Every key of the document, those of all elements of lists included: what is
-/// empty in the first one may be filled in another.
-///
-/// `troubles`, `notes` and `set` have names, not keys.
-fn keys(value: &Value, found: &mut BTreeSet<String>) {
-    match value {
-        Value::Object(members) => members.iter().for_each(|(key, value)| {
-            found.insert(key.clone());
-            match (key.as_str(), value) {
-                ("troubles" | "notes" | "set", Value::Object(named)) => {
-                    named.values().for_each(|value| keys(value, found));
-                }
-                _ => keys(value, found),
-            }
-        }),
-        Value::Array(elements) => elements.iter().for_each(|element| keys(element, found)),
-        _ => {}
-    }
+/// Name and schema of every document.
+fn schemas() -> &'static [(PathBuf, Value)] {
+    static SCHEMAS: OnceLock<Vec<(PathBuf, Value)>> = OnceLock::new();
+    SCHEMAS.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas");
+        let entries = std::fs::read_dir(folder).expect("docs/schemas");
+        let read = |entry: std::io::Result<std::fs::DirEntry>| {
+            let path = entry.expect("an entry").path();
+            let text = std::fs::read_to_string(&path).expect("a schema");
+            (path, serde_json::from_str(&text).expect("JSON"))
+        };
+        entries.map(read).collect()
+    })
 }
 
-/// Keys that have a row in a table of the page.
-fn described() -> BTreeSet<&'static str> {
-    DESCRIPTION
-        .lines()
-        .filter_map(|line| line.strip_prefix("| `"))
-        .filter_map(|row| row.split_once('`'))
-        .map(|(key, _)| key)
-        .collect()
-}
-
+/// Fails unless the document fits one of the schemas; names the mistakes by the one that fits best.
 #[track_caller]
-pub fn every_key_is_described(document: &Value) {
-    let mut found = BTreeSet::new();
-    keys(document, &mut found);
-    let described = described();
-    let missing: Vec<_> = found.iter().filter(|key| !described.contains(key.as_str())).collect();
-    assert!(missing.is_empty(), "docs/json.md has no row for {missing:?}");
+pub fn has_its_schema(document: &Value) {
+    let all = schemas().iter().map(|(path, schema)| (errors(schema, document), path));
+    let (errors, path) = all.min_by_key(|(errors, _)| errors.len()).expect("schemas");
+    assert!(errors.is_empty(), "not as {}: {errors:#?}", path.display());
 }
 
 #[test]
-fn the_schema_is_the_one_described() {
-    let rows = DESCRIPTION.lines().filter(|line| line.starts_with("| `schema` | count | 1 |"));
-    assert_eq!(rows.count(), 17, "a new schema needs a new description");
-}
-
-#[test]
-fn every_command_with_a_document_is_in_the_list_of_commands() {
-    let (list, rest) = DESCRIPTION.split_once("\n## ").unwrap();
-    let headings =
-        rest.lines().filter_map(|line| line.strip_prefix("## `")?.strip_suffix("--json`"));
-    let mut count = 0;
-    for heading in headings {
-        // `farlane latency` stands in the list with its subcommands behind it.
-        let words: Vec<&str> = heading.split(' ').filter(|word| !word.starts_with("--")).collect();
-        let known = |words: &[&str]| list.contains(&format!("`{}`", words.join(" ").trim_end()));
-        assert!(known(&words) || known(&words[..2]), "docs/json.md does not name {heading}");
-        count += 1;
-    }
-    assert!(count > 10, "{count} headings");
+fn an_unknown_document_has_no_schema() {
+    let mistakes = |document: &Value| {
+        schemas().iter().map(|(_, schema)| errors(schema, document).len()).min().unwrap()
+    };
+    assert!(mistakes(&serde_json::json!({ "schema": 1 })) > 0);
+    assert!(mistakes(&serde_json::json!({ "schema": 2, "link": {}, "config_read": null })) > 1);
 }

@@ -1,7 +1,6 @@
 //! Requirements of plans: what the program prints, and its exit status.
 
-use super::json_document::every_key_is_described;
-use crate::support::program::{farlane, plan_of, run};
+use crate::support::program::{farlane, parsed, plan_of, run};
 use serde_json::Value;
 
 /// A plan whose stream `t` offers what `interval` says to a gate that is open half of the time.
@@ -99,8 +98,7 @@ fn periods_that_do_not_divide_one_another_are_a_remark() {
             assert_eq!(text.contains(said), there, "{text}");
         }
         let output = run(&["sim", &plan, "--json"]);
-        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-        every_key_is_described(&document);
+        let document = parsed(std::str::from_utf8(&output.stdout).unwrap());
         let remark = document["remarks"][0].as_str();
         assert_eq!(remark.is_some(), there);
         assert!(remark.is_none_or(|text| text.starts_with(said) && text.ends_with("covers that")));

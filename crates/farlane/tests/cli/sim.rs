@@ -1,6 +1,5 @@
 //! `farlane sim`: plans that come with the program, its document, sweeps.
 
-use super::json_document::every_key_is_described;
 use crate::support::program::{
     document, fails, is_refused, page, parsed, plan_of as path, prints, run,
 };
@@ -134,7 +133,6 @@ fn what_is_pushed_is_told() {
     let writes = ["--set", "workload.dd=write", "--set", "workload.count=5"];
     let sweep = ["--json", "--sweep", "host.push=off,entries,all"];
     let rows = &document(&[&["sim", &plan][..], &writes, &sweep].concat())["combinations"];
-    every_key_is_described(rows);
     let pushed = |row: usize, key: &str| rows[row]["hosts"][0]["pushed"][key].as_u64();
     assert_eq!(pushed(0, "messages"), None);
     // An entry of 64 bytes; 4096 bytes in 16 reads of 256.

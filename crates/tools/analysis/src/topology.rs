@@ -1,51 +1,54 @@
 //! A hierarchy as text, in the manner of `lspci -tv`, and as JSON.
 
 use pcie::enumerate::{Bar, Device, Hierarchy, Kind, Node, Port};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A memory BAR.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[schemars(rename = "Bar")]
 pub struct BarEntry {
-    /// 0 to 5.
+    /// Index of the BAR, 0 to 5.
     pub index: u8,
-    /// Where it lies.
+    /// Bus address of the BAR; below 4 GiB.
     pub address: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
 }
 
-/// One function of a hierarchy. What does not apply is `null`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A function of a hierarchy.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[schemars(rename = "Function")]
 pub struct Entry {
-    /// `"bb:dd.f"`.
+    /// BDF of the function.
     pub bdf: String,
-    /// The bridge right above; `null` for the root port.
+    /// BDF of the bridge above the function; null for the root port.
     pub parent: Option<String>,
-    /// `"root port"`, `"upstream port"`, `"downstream port"`, `"bridge"` or `"endpoint"`.
+    /// `root port`, `upstream port`, `downstream port`, `bridge` or `endpoint`.
     pub kind: &'static str,
     /// Vendor ID.
     pub vendor: u16,
     /// Device ID.
     pub device: u16,
-    /// Base class, subclass, programming interface: six hexadecimal digits.
+    /// Base class, subclass and programming interface: six hexadecimal digits.
     pub class: String,
-    /// What the class is called.
+    /// Name of the class.
     pub class_name: &'static str,
-    /// Max_Payload_Size in bytes.
+    /// Max_Payload_Size as it was set, in bytes.
     pub max_payload: usize,
-    /// Physical slot number of a downstream port.
+    /// Physical slot number of a downstream port; null for others.
     pub slot: Option<u16>,
-    /// Whether a downstream port's link is up.
+    /// Whether the link of a downstream switch port is up; null for others.
     pub link_up: Option<bool>,
-    /// First and last bus below a bridge.
+    /// First and last bus below a bridge; null for others.
     pub buses: Option<(u8, u8)>,
-    /// Start and end (exclusive) of a bridge's memory window.
+    /// Start and end (exclusive) of the memory window of a bridge; null if it has none.
     pub window: Option<(u64, u64)>,
-    /// Memory BARs of an endpoint.
+    /// Memory BARs of an endpoint, by index; empty for bridges.
     pub bars: Vec<BarEntry>,
-    /// MSI-X vectors of an endpoint.
+    /// MSI-X vectors of an endpoint; null for others.
     pub msix_vectors: Option<u16>,
-    /// Device serial number, 16 hexadecimal digits.
+    /// Device serial number, 16 hexadecimal digits; null without.
     pub serial: Option<String>,
 }
 

@@ -1,11 +1,15 @@
 //! The kinds of bridges, and how each joins the two ports.
 
 use super::step::Steps;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// A kind of bridge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize,
+)]
+#[schemars(rename = "BridgeKind")]
 #[serde(rename_all = "kebab-case")]
 pub enum Bridge {
     /// The kernel's bridge, as between a NIC and a guest's tap device

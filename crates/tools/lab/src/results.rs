@@ -4,22 +4,26 @@ use super::bridge::Bridge;
 use super::experiment::PROBES;
 use latency::Slots;
 use latency_linux::{Document, Setting};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The document.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// Experiments with talker, bridge and listener on one machine (docs/latency.md).
+#[derive(Clone, Debug, JsonSchema, Serialize, Deserialize)]
+#[schemars(rename = "LabDocument")]
 pub struct Results {
-    /// 1.
+    /// Version of the document: 1.
+    #[schemars(extend("const" = 1))]
     pub schema: u64,
     /// The name of the lab.
     pub name: String,
-    /// How it ended: `done` or `interrupted`.
+    /// `done`, or `interrupted` (by a signal): the last bridge may have fewer runs then, and others
+    /// none.
     pub ended: String,
-    /// The gate control list, as tc-taprio(8) has it; empty without.
+    /// The gate control list as it was read; empty without.
     pub gates: String,
-    /// What was found out about the machine, and asked of it.
+    /// What was found out about the machine.
     pub machine: Vec<Setting>,
-    /// One for each bridge, in the order of the command line.
+    /// One element per bridge, in the order of the command line.
     pub bridges: Vec<BridgeReport>,
 }
 
@@ -37,25 +41,26 @@ impl Results {
     }
 }
 
-/// What was found out about a bridge.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// Results of a bridge.
+#[derive(Clone, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct BridgeReport {
-    /// Its kind.
+    /// The kind of bridge.
     pub bridge: Bridge,
-    /// What became of it.
+    /// What became of the bridge.
     pub outcome: Outcome,
-    /// Why it was refused or failed; empty else.
+    /// Why the bridge was refused or failed; empty otherwise.
     pub why: String,
-    /// Whether its gates are in force; null without gates, or if nothing passes.
+    /// Whether the gates are in force; null without gates, or if nothing passes.
     pub gate: Option<Gate>,
-    /// What was asked for, and whether the kernel says that it is so.
+    /// What was asked for, and whether the kernel reports that it is so.
     pub settings: Vec<Setting>,
-    /// The runs.
+    /// The runs, in their order.
     pub runs: Vec<RunResult>,
 }
 
 /// What became of a bridge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[schemars(rename = "BridgeOutcome")]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// It hands frames on.
@@ -84,30 +89,32 @@ impl Outcome {
 }
 
 /// Whether gates are in force, by the arrivals of frames that were due outside every window.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[schemars(rename = "GateCheck")]
 pub struct Gate {
-    /// What follows.
+    /// What follows from the arrivals.
     pub verdict: Verdict,
-    /// Frames that came.
+    /// Frames that came with the stamp after the gate.
     pub n: u64,
-    /// Of them those that came within a window.
+    /// Frames of `n` that came within a window.
     pub in_window: u64,
-    /// Of them those that came before the next window opened: nothing held them back.
+    /// Frames of `n` that came before the next window opened: nothing held them back.
     pub early: u64,
 }
 
 /// Whether gates are in force.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[schemars(rename = "GateVerdict")]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Frames were held back, and 98 of 100 came within a window.
     Gated,
     /// Frames were held back, but fewer came within a window.
     Late,
-    /// Frames were not held back.
+    /// More than 2 of 100 frames came early: nothing held them back.
     NotGated,
-    /// Of these, and of frames that were due within their window, three of four came outside: the
-    /// gate of another priority let them go.
+    /// Three of four frames came outside, and so did three of four frames that were due within a
+    /// window: the gate of another priority let them go.
     OtherGate,
 }
 
@@ -163,37 +170,40 @@ fn slots<'a>(document: &'a Document, stamp: &str) -> Option<&'a Slots> {
     document.analysis.slots.iter().find(|slots| slots.stamp == stamp && slots.n > 0)
 }
 
-/// A run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// A run over a bridge.
+#[derive(Clone, Debug, JsonSchema, Serialize, Deserialize)]
+#[schemars(rename = "LabRun")]
 pub struct RunResult {
-    /// Its name: `gates`, `idle` or `loaded`, with the reads.
+    /// `gates`, `idle`, or `loaded` (with the reads of a drive).
     pub name: String,
-    /// What the talker says; it has the frames that came back.
+    /// The talker's document.
     pub talk: Document,
-    /// What the listener says; null if it is a guest's.
+    /// The listener's document; null if the listener is a guest's.
     pub listen: Option<Document>,
-    /// Bits a second that came to the listener's interface, frames and all; null if it is a guest's.
+    /// Bits per second that came to the listener's interface, load included; null if the listener
+    /// is a guest's.
     pub received_bits_per_second: Option<u64>,
-    /// The reads of a drive.
+    /// 4 KiB reads of a drive during the frames; null without.
     pub reads: Option<ReadsResult>,
 }
 
-/// Reads of a drive.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Reads of a drive during the frames.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[schemars(rename = "LabReads")]
 pub struct ReadsResult {
-    /// The priority of both nodes; null without.
+    /// Priority of both nodes; null without.
     pub priority: Option<u8>,
     /// Whether the nodes have a gate of their own.
     pub gated: bool,
-    /// How many.
+    /// Reads.
     pub n: u64,
-    /// The median of their latencies, in ns.
+    /// Median of the latencies.
     pub p50_ns: u64,
-    /// Their 99th percentile, in ns.
+    /// 99th percentile of the latencies.
     pub p99_ns: u64,
-    /// The longest, in ns.
+    /// The longest latency.
     pub max_ns: u64,
-    /// Why there are none; empty else.
+    /// Why there are no reads; empty otherwise.
     pub why: String,
 }
 

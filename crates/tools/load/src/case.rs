@@ -1,6 +1,7 @@
 //! What is measured.
 
 use nvme::initiator::Op;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 wire::named! {
@@ -14,9 +15,9 @@ wire::named! {
 }
 
 /// One workload, in fio's words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Case {
-    /// `randread`, `randwrite`, `read` or `write`.
+    /// fio's word: `randread`, `randwrite`, `read` or `write`.
     pub rw: &'static str,
     /// Read or write.
     #[serde(skip)]
@@ -24,7 +25,7 @@ pub struct Case {
     /// Random addresses, or sequential ones.
     #[serde(skip)]
     pub random: bool,
-    /// Bytes a command.
+    /// Bytes per command.
     pub bs: u32,
     /// Commands in flight.
     pub iodepth: usize,

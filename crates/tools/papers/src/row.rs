@@ -1,21 +1,23 @@
 //! A published figure beside a simulated one.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A published figure with its simulated value.
-#[derive(Clone, Debug, Serialize)]
+/// A published figure and the simulated one.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[schemars(rename = "Figure")]
 pub struct Row {
-    /// Its name.
+    /// Name of the figure.
     pub figure: String,
-    /// Such as `ns` or `us`.
+    /// Unit of the figure, such as `ns` or `us`.
     pub unit: &'static str,
-    /// As printed.
+    /// The figure as it was printed, in `unit`.
     pub published: f64,
-    /// The same, simulated.
+    /// The simulated figure, in `unit`: nanoseconds are whole; others have one or two decimals.
     pub simulated: f64,
-    /// Simulated against published, in per cent.
+    /// Simulated against published, in per cent to two decimals; may be negative.
     pub error_percent: f64,
-    /// Whether a parameter was calibrated by it.
+    /// Whether a parameter was chosen by this figure, or the figure follows from one that was.
     pub calibrated: bool,
     /// A remark.
     pub note: &'static str,

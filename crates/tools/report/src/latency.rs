@@ -1,23 +1,24 @@
 //! Latencies: how many, how long, how far they spread. Every sample counts.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use stats::Latency;
 
-/// Statistics of samples, in nanoseconds; all zero if there are none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+/// Statistics of latencies. Every sample counts. All fields are 0 without samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Summary {
     /// Samples.
     pub n: u64,
     /// The shortest.
     pub min_ns: u64,
-    /// Arithmetic mean.
+    /// Arithmetic mean, rounded down.
     pub mean_ns: u64,
     /// Median, to three significant digits.
     pub p50_ns: u64,
     /// 99th percentile, to three significant digits.
     pub p99_ns: u64,
-    /// The longest.
+    /// The longest, exact.
     pub max_ns: u64,
 }
 
@@ -29,11 +30,11 @@ impl From<&Latency> for Summary {
 }
 
 /// The same measurement direct-attached and through the tunnel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Pair {
-    /// Without the tunnel.
+    /// The same root complex, TLP codec and controller, without switch and tunnel.
     pub direct: Summary,
-    /// With it.
+    /// Through the switch and TCP on loopback.
     pub tunnelled: Summary,
 }
 

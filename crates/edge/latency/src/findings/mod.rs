@@ -14,10 +14,12 @@ pub use blocks::{Block, blocks};
 use crate::clock::ClockError;
 use crate::sample::Segment;
 use crate::statistics::median;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[schemars(rename = "FindingKind")]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// Frames that were sent one after the other came all at once: latencies fall like a saw's
@@ -29,7 +31,7 @@ pub enum Kind {
     Slips,
     /// Latencies that rise and fall over long times because a clock does.
     ClockSwing,
-    /// The same without a proof that it is the clock.
+    /// Latencies that rise and fall over long times, without a proof that a clock does.
     Swing,
     /// Clocks that are apart.
     ClockOffset,
@@ -50,21 +52,21 @@ impl Kind {
 }
 
 /// Something that went wrong.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Finding {
-    /// What it is.
+    /// What the finding is.
     pub kind: Kind,
-    /// The part of the way that shows it, by its name.
+    /// Name of the segment that shows the finding.
     pub segment: String,
-    /// The first frame that shows it.
+    /// Number of the first frame that shows the finding.
     pub first: u64,
-    /// The last one.
+    /// Number of the last frame that shows the finding.
     pub last: u64,
-    /// Frames, or spikes, that show it.
+    /// Frames or spikes that show the finding.
     pub n: u64,
-    /// How large it is, in ns: the highest latency above the median, or the swing.
+    /// Size: the highest latency above the median, the swing, or how far the clocks are apart.
     pub size_ns: u64,
-    /// The time between two of them, or a cycle, in ns, if there is one.
+    /// The time between spikes, or the cycle; null if there is none.
     pub period_ns: Option<u64>,
     /// The evidence in a sentence.
     pub evidence: String,

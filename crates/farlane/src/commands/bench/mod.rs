@@ -1,11 +1,11 @@
 //! `farlane bench`: direct and tunnelled beside the raw floor, in one run.
 
-mod ablation;
-mod congestion;
+pub(super) mod ablation;
+pub(super) mod congestion;
 mod html;
 mod options;
-mod print;
-mod sim;
+pub(super) mod print;
+pub(super) mod sim;
 
 use super::{Ended, Failure, json};
 use crate::node::waiting;

@@ -8,47 +8,71 @@ use load::recording::Cost;
 use load::testbed::{Floor, Round, Series};
 use report::Align::{Left, Right};
 use report::{Column, Table};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt;
 
 /// Version of the document.
 const SCHEMA: u32 = 1;
 
-/// The document of `--json`; docs/json.md describes it.
-#[derive(Serialize)]
+/// Throughput and latency of live nodes. With `--rw`, `--iodepth`, `--push` and `--path` the
+/// document has only the runs that match.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "BenchDocument")]
 pub struct Document {
+    /// Version of the document: 1.
+    #[schemars(extend("const" = 1))]
     schema: u32,
-    /// Whether a signal ended it: it has what was finished.
+    /// `true`, only after Ctrl-C: the document has what was finished.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
+    /// Raw TCP on loopback in the same run, medians over the rounds.
     pub floor: FloorEntry,
+    /// One element per path, payload size and workload.
     pub runs: Vec<Run>,
-    /// Only if asked for.
+    /// One element per workload, only with `--recording`: what recording a trace costs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub recording: Vec<Recording>,
 }
 
-/// What recording costs one command at a time.
-#[derive(Serialize)]
+/// What recording costs: one command of 4 KiB at a time, in pairs of rounds without and with a
+/// trace on both nodes. The rounds of a pair follow each other in changing order.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "RecordingCost")]
 pub struct Recording {
+    /// Max_Payload_Size in bytes.
     pub mps: u16,
+    /// fio's word: `randread` or `randwrite`.
     pub rw: &'static str,
+    /// Pairs of rounds.
     pub pairs: usize,
+    /// Median over the medians of rounds without a trace.
     pub p50_without_ns: u64,
+    /// Median over the medians of rounds with a trace.
     pub p50_with_ns: u64,
+    /// Median over the medians of a second machine without a trace.
     pub p50_control_ns: u64,
+    /// What recording adds to p50, in per cent: median over the pairs.
     pub cost_percent: f64,
+    /// First quartile of `cost_percent` over the pairs.
     pub cost_percent_q1: f64,
+    /// Third quartile of `cost_percent` over the pairs.
     pub cost_percent_q3: f64,
+    /// What the second machine seems to add to p50, in per cent, by chance: median over the pairs.
     pub control_percent: f64,
 }
 
-/// The raw floor of the run.
-#[derive(Serialize)]
+/// Raw TCP on loopback in the same run, medians over the rounds.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "Floor")]
 pub struct FloorEntry {
+    /// How both the floor and the data path wait: `block` or `spin` (`--spin` above 0).
     pub wait: &'static str,
+    /// Round trip of 64 bytes.
     pub tcp_pingpong_64b_p50_ns: u64,
+    /// Bytes per second in one direction, in writes of 128 KiB.
     pub tcp_stream_bytes_per_s: u64,
+    /// Bytes per second if each side also copies the payload once, from and to 64 MiB of memory.
     pub tcp_stream_copied_bytes_per_s: u64,
 }
 
@@ -80,26 +104,45 @@ impl FloorEntry {
     }
 }
 
-/// One path at one payload size, one workload.
-#[derive(Serialize)]
+/// One workload on one path at one payload size. Each figure is a median over the rounds.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "BenchRun")]
 pub struct Run {
+    /// `direct` (the same root complex and controller without a tunnel) or `tunnelled` over TCP on
+    /// loopback.
     pub path: &'static str,
+    /// Max_Payload_Size in bytes.
     pub mps: u16,
+    /// What goes in front of doorbells (docs/push.md): `off`, `entries` or `all`; `off` on the path
+    /// `direct`.
     pub push: &'static str,
     #[serde(flatten)]
     pub case: Case,
+    /// Rounds.
     pub rounds: usize,
+    /// Commands per second.
     pub iops: f64,
+    /// Commands per second in the slowest round.
     pub iops_min: f64,
+    /// Commands per second in the fastest round.
     pub iops_max: f64,
+    /// Payload per second, in bytes.
     pub bytes_per_s: f64,
+    /// Median of the time from submission to completion, as the driver sees it.
     pub p50_ns: u64,
+    /// 99th percentile of the same time.
     pub p99_ns: u64,
+    /// CPU time per command on both sides, spinning included.
     pub cpu_ns_per_io: f64,
+    /// CPU time of the host node per command.
     pub host_cpu_ns_per_io: f64,
+    /// CPU time of the device node per command.
     pub device_cpu_ns_per_io: f64,
+    /// `p50_ns` in round trips of the floor, to two decimals.
     pub floor_round_trips: f64,
+    /// `bytes_per_s` divided by the stream of the floor, to two decimals.
     pub floor_stream_share: f64,
+    /// `bytes_per_s` divided by the stream with copies, to two decimals.
     pub floor_copied_stream_share: f64,
 }
 

@@ -1,6 +1,6 @@
 //! `farlane demo`: the main job on one machine, without privileges.
 
-mod print;
+pub(super) mod print;
 
 use super::{Failure, Outcome};
 use crate::node::waiting;

@@ -8,48 +8,82 @@ use analysis::commands::view::{self, Options};
 use analysis::topology;
 use load::latencies::Latencies;
 use report::latency::{Pair, Summary, table};
+use schemars::JsonSchema;
 use serde::Serialize;
 use wire::Duration;
 
 /// Version of the document.
 const SCHEMA: u32 = 1;
 
-/// The document of `--json`; docs/json.md describes it.
-#[derive(Serialize)]
-struct Document<'a> {
+/// A demonstration on one machine. `n` is `--samples` in every pair: 1000 by default, 100 at least.
+/// The three experiments follow the NVMe/TSN paper (Missing Link Electronics, "Latency Analysis for
+/// NVMe/TSN", sections 3 and 4).
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "DemoDocument")]
+pub struct Document<'a> {
+    /// Version of the document: 1.
+    #[schemars(extend("const" = 1))]
     schema: u32,
+    /// Bytes that were written, read back and compared, over all drives: 8 MiB per drive.
     verified_bytes: u64,
+    /// Every function that the host enumerated, depth first.
     topology: Vec<topology::Entry>,
+    /// Raw round trip of 64 bytes over TCP on loopback, waiting as the data path does. It is taken
+    /// in three parts: before, between and after the other measurements, so that its `n` is up to 3
+    /// more.
     floor: &'a Summary,
+    /// Configuration read, from the start of the request to the start of its completion, at the
+    /// root port.
     config_read: Pair,
+    /// 4 KiB read, one at a time, from the start of the submission doorbell to the start of the
+    /// completion queue head doorbell, at the root port.
     read_4k: Pair,
+    /// 4 KiB write, one at a time, between the same two doorbells.
     write_4k: Pair,
+    /// T_tunnel: (tunnelled - direct) / 2 of the medians of `config_read`. Negative if noise makes
+    /// it so.
     t_tunnel_ns: i64,
+    /// Medians of the tunnelled measurements in units of the median of `floor`.
     round_trips: RoundTrips,
+    /// Where the time of the median tunnelled command goes.
     #[serde(rename = "segments")]
     intervals: Intervals<'a>,
+    /// One 4 KiB read, then one 4 KiB write, tunnelled, after warm-up.
     transactions: [Transaction; 2],
+    /// What the analyser at the root port counted.
     trace: Trace,
 }
 
-/// Medians in raw round trips of the same run.
-#[derive(Serialize)]
+/// Medians in units of the median of `floor`, to two decimals.
+#[derive(JsonSchema, Serialize)]
 struct RoundTrips {
+    /// Configuration read.
     config_read: f64,
+    /// 4 KiB read.
     read_4k: f64,
+    /// 4 KiB write.
     write_4k: f64,
 }
 
-#[derive(Serialize)]
+/// Segments of the median command, in the order of time; their `ns` add up to the command's
+/// duration.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "DemoSegments")]
 struct Intervals<'a> {
+    /// Segments of the 4 KiB read.
     read_4k: &'a [Interval],
+    /// Segments of the 4 KiB write.
     write_4k: &'a [Interval],
 }
 
-/// What the analyser saw besides.
-#[derive(Serialize)]
+/// Counts of the analyser at the root port.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "DemoTrace")]
 struct Trace {
+    /// TLPs that passed the root port during enumeration, bring-up, transactions and measurements,
+    /// but not the verification.
     packets: u64,
+    /// Memory requests of or for an NVMe controller that nothing explains; 0 in a healthy run.
     orphans: u64,
 }
 
@@ -66,7 +100,7 @@ fn round_trips(findings: &Findings, summary: &Summary) -> f64 {
 }
 
 /// One JSON document on stdout.
-pub fn document(findings: &Findings) {
+pub(super) fn document(findings: &Findings) {
     let [config_read, read_4k, write_4k] = pairs(findings);
     let document = Document {
         schema: SCHEMA,
@@ -96,7 +130,7 @@ pub fn document(findings: &Findings) {
 }
 
 /// Text on stdout.
-pub fn text(findings: &Findings, args: &Args) {
+pub(super) fn text(findings: &Findings, args: &Args) {
     heading("Topology, as the host enumerated it");
     print!("{}", topology::tree(&findings.rig.hierarchy));
     heading("Data");

@@ -2,7 +2,7 @@
 
 mod create;
 mod namespace;
-mod show;
+pub(super) mod show;
 
 use super::Outcome;
 use clap::Subcommand;

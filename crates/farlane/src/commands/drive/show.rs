@@ -4,6 +4,7 @@ use crate::commands::json;
 use nvme::state::{History, Namespace, State};
 use report::Align::{Left, Right};
 use report::{Column, Failure, Outcome, Table, span};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::PathBuf;
 use storage::drive::{DriveFolder, Shown, VERSION};
@@ -43,44 +44,78 @@ pub fn run(args: &Args) -> Outcome {
     Ok(())
 }
 
-/// The document of `--json`.
-#[derive(Debug, Serialize)]
-struct Document {
+/// A drive in a folder (docs/drive.md).
+#[derive(Debug, JsonSchema, Serialize)]
+#[schemars(rename = "DriveDocument")]
+pub struct Document {
+    /// Version of the document: 1.
+    #[schemars(extend("const" = 1))]
     schema: u32,
+    /// Version of the folder's format.
     format: u64,
+    /// Whether another process has the drive; the document then has what was stored last.
     in_use: bool,
+    /// Serial number.
     serial: String,
+    /// Model number.
     model: String,
+    /// Incarnation of the contents of all namespaces together, 16 hexadecimal digits.
     incarnation: String,
+    /// Capacity for all namespaces together.
     capacity_bytes: u64,
+    /// Capacity that is in no namespace.
     unallocated_bytes: u64,
+    /// The largest NSID.
     max_namespaces: u32,
+    /// The namespaces, by NSID.
     namespaces: Vec<Row>,
+    /// Counters of the drive.
     health: Health,
 }
 
-#[derive(Debug, Serialize)]
+/// A namespace of a drive in a folder.
+#[derive(Debug, JsonSchema, Serialize)]
+#[schemars(rename = "DriveNamespace")]
 struct Row {
+    /// Namespace identifier.
     nsid: u32,
+    /// Size of the namespace.
     bytes: u64,
+    /// Size of a logical block.
     block_bytes: u64,
+    /// NGUID, 32 hexadecimal digits.
     nguid: String,
+    /// EUI-64, 16 hexadecimal digits.
     eui64: String,
+    /// UUID, 32 hexadecimal digits.
     uuid: String,
+    /// Whether the namespace refuses writes.
     write_protected: bool,
+    /// CNTLIDs of the controllers to which the namespace is attached.
     controllers: Vec<u16>,
+    /// Name of the file in the folder `contents`.
     contents: String,
 }
 
-#[derive(Debug, Serialize)]
+/// Counters of a drive.
+#[derive(Debug, JsonSchema, Serialize)]
+#[schemars(rename = "DriveHealth")]
 struct Health {
+    /// How often power came.
     power_cycles: u64,
+    /// How often power went while a controller was in use.
     unsafe_shutdowns: u64,
+    /// Time with power, in seconds.
     power_on_s: u64,
+    /// Bytes that Read commands read.
     bytes_read: u64,
+    /// Bytes that Write commands wrote.
     bytes_written: u64,
+    /// Media and data integrity errors.
     media_errors: u64,
+    /// Entries of the error log so far.
     errors: u64,
+    /// Whether a controller is in use, or was when power went.
     running: bool,
 }
 

@@ -3,54 +3,86 @@
 use crate::commands::rounded;
 use load::io::{Bin, GroupResult, Outage, Recorder, Row, Section, Session};
 use report::span::size;
+use schemars::JsonSchema;
 use serde::Serialize;
 use stats::Latency;
 use std::fmt;
 use wire::Duration;
 use workload::Mismatch;
 
-/// The whole document.
-#[derive(Serialize)]
+/// Load on live drives (docs/io.md). The document is printed after every run that began to work,
+/// also one with errors: then the exit status is 1, `why`, `errors` and `wrong` have the details,
+/// and so has one line on stderr.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "IoDocument")]
 pub struct Document {
+    /// Version of the document: 1.
+    #[schemars(extend("const" = 1))]
     schema: u32,
+    /// The drive of the first target.
     pub drive: Drive,
+    /// The drives under load: first each `--connect`, then each `--vfio-user`, in the order of the
+    /// command line.
     pub targets: Vec<Target>,
+    /// The seed of order and data: `--randseed`, or a random number.
     pub randseed: u64,
+    /// `done`, `interrupted` (Ctrl-C) or `stopped` (after an error).
     pub ended: &'static str,
+    /// The error after which the run stopped; null without.
     pub why: Option<String>,
+    /// One element per section that began and target, in the order of the job file; options are one
+    /// section.
     pub sections: Vec<SectionResult>,
 }
 
-/// What was under load.
-#[derive(Serialize)]
+/// A drive under load and the way to it.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "IoTarget")]
 pub struct Target {
+    /// The address or the socket.
     pub name: String,
+    /// `mapped` or `message`; null with `--connect`.
     pub doorbells: Option<&'static str>,
+    /// `msix` or `polled`; null with `--connect`.
     pub completions: Option<&'static str>,
+    /// The drive.
     pub drive: Drive,
 }
 
-/// The drive under load.
-#[derive(Clone, Serialize)]
+/// A drive under load.
+#[derive(Clone, JsonSchema, Serialize)]
+#[schemars(rename = "IoDrive")]
 pub struct Drive {
+    /// Function of the drive in this host's hierarchy.
     pub function: String,
+    /// Serial number (Identify Controller, SN).
     pub serial_number: String,
+    /// The active namespaces.
     pub namespaces: Vec<Namespace>,
 }
 
-/// A namespace of it.
-#[derive(Clone, Serialize)]
+/// An active namespace.
+#[derive(Clone, JsonSchema, Serialize)]
+#[schemars(rename = "IoNamespace")]
 pub struct Namespace {
+    /// Namespace identifier.
     pub nsid: u32,
+    /// Size of a logical block.
     pub block_bytes: u64,
+    /// Size of the namespace.
     pub bytes: u64,
 }
 
-/// A section's results.
-#[derive(Serialize)]
+/// Results of a section on a target.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "IoSection")]
 pub struct SectionResult {
+    /// Name of the section; without a job file the kind of work.
     pub name: String,
+    /// Index of the target in `targets`.
     pub target: usize,
+    /// Number of the group, from 0. Sections of one group run at the same time
+    /// (docs/io.md#job-files).
     pub group: usize,
     /// The section's number, from 0.
     #[serde(skip)]
@@ -58,30 +90,55 @@ pub struct SectionResult {
     /// The latencies of all transfers.
     #[serde(skip)]
     pub latency: Latency,
+    /// The parameters as they were used; null for configuration reads.
     pub workload: Option<Parameters>,
+    /// From the first transfer to the end of the last one, without reading back.
     pub elapsed_ns: u64,
+    /// CPU time of this node while the section worked, spinning included, divided by the transfers
+    /// of its whole group that ended in that time; 0 for configuration reads.
     pub host_cpu_ns_per_io: f64,
+    /// CPU time of the process on the other side, in steps of 10 ms, divided by the transfers of
+    /// the whole group; null if the process is not seen, or if a section of the group read back
+    /// what it wrote (docs/io.md#cpu-time).
     pub peer_cpu_ns_per_io: Option<f64>,
+    /// One element per job and kind of transfer that succeeded or was lost at least once.
     pub jobs: Vec<RowResult>,
+    /// All reads and writes together; `job` is null.
     pub all: RowResult,
+    /// Transfers that failed, one element per cause.
     pub errors: Vec<Cause>,
+    /// The times without the drive, in order.
     pub outages: Vec<OutageResult>,
+    /// Bytes that were read and compared with what was written.
     pub verified_bytes: u64,
+    /// Commands that read other data than were written.
     pub mismatches: u64,
+    /// The first 16 mismatches.
     pub wrong: Vec<Wrong>,
+    /// Length of an interval of `timeline`: 100 ms, or longer if there would be more than 4096
+    /// intervals. The last interval continues to the end of the work.
     pub interval_ns: u64,
+    /// Reads and writes by the interval in which they ended.
     pub timeline: Vec<Interval>,
 }
 
-/// What jobs did.
-#[derive(Serialize)]
+/// The parameters of a section.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "IoWorkload")]
 pub struct Parameters {
+    /// fio's word, such as `randread`, `write` or `randrw`.
     rw: &'static str,
+    /// Bytes per transfer.
     bs: usize,
+    /// Transfers in flight per job.
     iodepth: usize,
+    /// Jobs.
     numjobs: usize,
+    /// First byte of the first job's part.
     offset: u64,
+    /// Bytes of the part of each job.
     size: u64,
+    /// Namespace identifier.
     nsid: u32,
 }
 
@@ -96,58 +153,95 @@ impl fmt::Display for Parameters {
     }
 }
 
-/// The transfers of a job of one kind, or of all.
-#[derive(Clone, Serialize)]
+/// The transfers of a job of one kind, or all transfers. The latency is the time from the
+/// submission of a transfer until it was taken from the completion queue. Percentiles have three
+/// significant digits.
+#[derive(Clone, JsonSchema, Serialize)]
+#[schemars(rename = "IoTransfers")]
 pub struct RowResult {
+    /// Number of the job, from 0; null for all jobs.
     pub job: Option<usize>,
+    /// `read`, `write`, `verify` (read back at the end), `configread`, or `all`.
     pub op: &'static str,
+    /// Transfers of `bs` bytes that succeeded.
     pub n: u64,
+    /// Transfers per second that succeeded.
     pub iops: f64,
+    /// Bytes moved.
     pub bytes: u64,
+    /// Bytes moved per second.
     pub bytes_per_s: f64,
+    /// Transfers that were lost with their drive.
     pub lost: u64,
+    /// The shortest latency.
     pub min_ns: u64,
+    /// Arithmetic mean.
     pub mean_ns: u64,
+    /// Median.
     pub p50_ns: u64,
+    /// 90th percentile.
     pub p90_ns: u64,
+    /// 99th percentile.
     pub p99_ns: u64,
+    /// 99.9th percentile.
     pub p99_9_ns: u64,
+    /// 99.99th percentile.
     pub p99_99_ns: u64,
+    /// The longest latency.
     pub max_ns: u64,
 }
 
 /// Transfers that failed.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "IoCause")]
 pub struct Cause {
+    /// The NVMe status, `lost with its drive`, or `no answer`.
     pub cause: String,
+    /// Transfers.
     pub n: u64,
 }
 
 /// A time without the drive.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "IoOutage")]
 pub struct OutageResult {
+    /// When the drive was lost, since the section's work began.
     pub start_ns: u64,
+    /// Until the drive was attached again, or the section's group ended.
     pub length_ns: u64,
+    /// Transfers of the section that were lost with the drive.
     pub lost: u64,
 }
 
-/// Wrong data.
-#[derive(Serialize)]
+/// A read that brought other data than were written.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "IoMismatch")]
 pub struct Wrong {
+    /// Number of the job, from 0.
     pub job: usize,
+    /// Block of the first wrong byte.
     pub lba: u64,
+    /// Place of the first wrong byte in its block.
     pub byte: u64,
+    /// Place of the first wrong byte in the namespace.
     pub offset: u64,
+    /// The byte that was written.
     pub expected: u8,
+    /// The byte that was read.
     pub found: u8,
 }
 
 /// Transfers that ended in an interval.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "IoInterval")]
 pub struct Interval {
+    /// Transfers per second.
     pub iops: f64,
+    /// Bytes per second.
     pub bytes_per_s: f64,
+    /// Mean latency; 0 without transfers.
     pub mean_ns: u64,
+    /// The longest latency.
     pub max_ns: u64,
 }
 

@@ -2,7 +2,7 @@
 
 mod compare;
 mod consent;
-mod document;
+pub(super) mod document;
 mod html;
 mod options;
 mod print;

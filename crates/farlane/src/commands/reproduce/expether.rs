@@ -7,6 +7,7 @@ use papers::expether::{
 };
 use papers::{Row, Section};
 use report::{Failure, Outcome};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A part of what is simulated.
@@ -20,27 +21,38 @@ pub enum Part {
     Assumed,
 }
 
-/// What came of the parts that ran.
-#[derive(Default, Serialize)]
-struct Results {
+/// Results of the parts that ran.
+#[derive(Default, JsonSchema, Serialize)]
+#[schemars(rename = "ExpetherResults")]
+pub struct Results {
+    /// Part `table`: the published figures, in this order: `saturation_read` in MB/s,
+    /// `gain_read_ssds` and `gain_write_ssds` in %, `onset_ssds` in SSDs, `gain_read_rate` and
+    /// `gain_write_rate` in %, `fio_4k_read_on`, `_off`, `fio_4k_write_on`, `_off`,
+    /// `fio_64m_read_on`, `_off`, `fio_64m_write_on`, `_off` in us.
     #[serde(skip_serializing_if = "Option::is_none")]
     rows: Option<Vec<Row>>,
+    /// Part `table`: sentences of the aggregation paper without a figure.
     #[serde(skip_serializing_if = "Option::is_none")]
     statements: Option<Vec<Statement>>,
+    /// Part `table`: places on the curves of evaluation 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     ssds: Option<Vec<Point>>,
+    /// Part `table`: places on the curves of evaluation 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<Vec<Point>>,
+    /// Part `table`: the parameters.
     #[serde(skip_serializing_if = "Option::is_none")]
     parameters: Option<Vec<Parameter>>,
+    /// Part `ablation`: one element per policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     ablation: Option<Vec<Ablation>>,
+    /// Part `assumed`: one element per changed assumption.
     #[serde(skip_serializing_if = "Option::is_none")]
     assumed: Option<Vec<Assumed>>,
 }
 
 /// Runs the requested parts.
-pub fn run(options: &Options<Part>) -> Outcome {
+pub(super) fn run(options: &Options<Part>) -> Outcome {
     options.run("expether", published().citation(), simulate)
 }
 

@@ -1,7 +1,7 @@
 //! `farlane reproduce`: published experiments, simulated.
 
-mod expether;
-mod nvme_tsn;
+pub(super) mod expether;
+pub(super) mod nvme_tsn;
 mod tsn_ports;
 mod tsn_vm;
 
@@ -14,6 +14,7 @@ use papers::tsn_ports::Check;
 use report::document::WRITTEN_BY;
 use report::target::Target;
 use report::{Failure, Page};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::cell::Cell;
 
@@ -75,20 +76,25 @@ pub fn run(args: &Args) -> Outcome {
     }
 }
 
-/// Figures beside those that are expected, of the parts that ran.
-#[derive(Default, Serialize)]
-struct Checks {
+/// Figures and their expected values, of the parts that ran.
+#[derive(Default, JsonSchema, Serialize)]
+pub struct Checks {
+    /// One element per figure, in the order of the cases.
     checks: Vec<Check>,
 }
 
 /// Version of the document.
 const SCHEMA: u32 = 1;
 
-/// The document of `--json`.
-#[derive(Serialize)]
-struct Document<R> {
+/// A reproduced publication. Simulated figures are the same on any machine. Parts that `--only`
+/// leaves out have no key.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "Reproduction")]
+pub struct Document<R> {
+    /// Version of the document: 1.
+    #[schemars(extend("const" = 1))]
     schema: u32,
-    /// Title and authors.
+    /// Title and authors of the publication.
     source: String,
     #[serde(flatten)]
     results: R,

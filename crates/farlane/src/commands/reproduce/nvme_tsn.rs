@@ -7,6 +7,7 @@ use papers::nvme_tsn::{
 };
 use papers::{Row, Section};
 use report::{Failure, Outcome};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A part of what is simulated.
@@ -26,27 +27,37 @@ pub enum Part {
     Mrrs,
 }
 
-/// What came of the parts that ran.
-#[derive(Default, Serialize)]
-struct Results {
+/// Results of the parts that ran.
+#[derive(Default, JsonSchema, Serialize)]
+#[schemars(rename = "NvmeTsnResults")]
+pub struct Results {
+    /// Part `table`: the published figures, in this order: `config_read_direct`, `_tcp`, `_tsn`,
+    /// `t_tunnel_tcp`, `_tsn` in ns, `read_4k_direct`, `_tcp`, `_tsn`, `write_4k_direct`, `_tcp`,
+    /// `_tsn` in us.
     #[serde(skip_serializing_if = "Option::is_none")]
     rows: Option<Vec<Row>>,
+    /// Part `table`: the parameters.
     #[serde(skip_serializing_if = "Option::is_none")]
     parameters: Option<Vec<Parameter>>,
+    /// Part `tsn-read`: possible causes of the published read over TSN.
     #[serde(skip_serializing_if = "Option::is_none")]
     tsn_read: Option<TsnRead>,
+    /// Part `speeds`: one element per topology and rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     speeds: Option<Vec<Speed>>,
+    /// Part `push`: one element per topology and rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     push: Option<Vec<Pushed>>,
+    /// Part `depth`: one element per workload, rate and depth.
     #[serde(skip_serializing_if = "Option::is_none")]
     depth: Option<Vec<Depth>>,
+    /// Part `mrrs`: a sweep of payload and request sizes.
     #[serde(skip_serializing_if = "Option::is_none")]
     requests: Option<Requests>,
 }
 
 /// Runs the requested parts.
-pub fn run(options: &Options<Part>) -> Outcome {
+pub(super) fn run(options: &Options<Part>) -> Outcome {
     options.run("nvme-tsn", published().citation(), simulate)
 }
 

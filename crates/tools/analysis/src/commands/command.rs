@@ -1,6 +1,7 @@
 //! Finished commands.
 
 use super::step::{Direction, Step, StepKind};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt;
@@ -32,15 +33,16 @@ impl Transfer {
 
 /// The TLPs of a command at the point of the link that was seen, and their bytes: header and
 /// payload, without digest, LCRC and framing. A TLP that serves several commands counts in each.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Traffic {
-    /// TLPs from the host.
+    /// TLPs of the command from the host, at the port of the first node. A TLP that serves several
+    /// commands counts in each.
     pub tlps_down: u64,
-    /// TLPs from the drive.
+    /// TLPs of the command from the drive.
     pub tlps_up: u64,
-    /// Bytes from the host.
+    /// Header and payload bytes of the TLPs from the host.
     pub bytes_down: u64,
-    /// Bytes from the drive.
+    /// Header and payload bytes of the TLPs from the drive.
     pub bytes_up: u64,
 }
 
@@ -66,14 +68,15 @@ impl Traffic {
     }
 }
 
-/// Bytes of what a drive reads for a command.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+/// Bytes that a drive reads for a command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
+#[schemars(rename = "PushedBytes")]
 pub struct Parts {
-    /// Of its submission queue entry.
+    /// Bytes of the submission queue entry: 64 or 0.
     pub entry: u64,
-    /// Of PRP lists and SGL segments.
+    /// Bytes of PRP lists and SGL segments.
     pub lists: u64,
-    /// Of its data.
+    /// Bytes of data.
     pub data: u64,
 }
 

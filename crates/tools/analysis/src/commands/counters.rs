@@ -1,9 +1,10 @@
 //! Counters of TLPs seen, not understood and not kept.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Counters of an analyser since it began.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+/// Counts of the analyser.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Counters {
     /// TLPs from the host.
     pub down: u64,
@@ -15,46 +16,45 @@ pub struct Counters {
     pub registers: u64,
     /// Messages.
     pub messages: u64,
-    /// Those of them that push bytes of host memory, or end what was pushed (`docs/push.md`).
+    /// Messages that push bytes of host memory, or invalidate pushed bytes (docs/push.md).
     pub pushes: u64,
-    /// Bytes of entries, lists and data in them.
+    /// Bytes of entries, lists and data in the pushes.
     pub pushed_bytes: u64,
-    /// Those of them that are not valid.
+    /// Pushes that are not valid.
     pub malformed_pushes: u64,
     /// Reads of host memory by NVMe controllers, without those of length zero.
     pub reads: u64,
     /// TLPs of functions that are no NVMe controllers.
     pub foreign: u64,
-    /// Memory requests of or to an NVMe controller with no known purpose.
+    /// Memory requests of or for an NVMe controller that nothing explains.
     pub orphans: u64,
     /// Completions that answer no request.
     pub unexpected_completions: u64,
-    /// Completions with status Unsupported Request.
+    /// Completions with status Unsupported Request (UR).
     pub unsupported_requests: u64,
-    /// Completions with status Completer Abort.
+    /// Completions with status Completer Abort (CA).
     pub completer_aborts: u64,
-    /// Completions with status Configuration Request Retry.
+    /// Completions with status Configuration Request Retry (CRS).
     pub config_retries: u64,
     /// Poisoned TLPs; their payload is ignored.
     pub poisoned: u64,
-    /// Requests without an answer when the capture ended.
+    /// Requests without an answer at the end.
     pub unanswered: u64,
     /// Requests whose tag was used again before an answer came.
     pub reused_tags: u64,
-    /// Doorbells without a queue, with a value outside it, or that ring for
-    /// more entries than it has.
+    /// Doorbells without a queue, with a value outside it, or that ring for more entries than it
+    /// has.
     pub bad_doorbells: u64,
-    /// Submission entries passed over by the drive's fetches.
+    /// Submission entries that the drive passed over.
     pub skipped_entries: u64,
-    /// Submission entries that the host rang for and the drive had not fetched
-    /// at a reset or the end of the capture.
+    /// Submission entries that the host rang for and the drive had not fetched at a reset or the
+    /// end.
     pub unfetched_entries: u64,
-    /// All-zero submission entries, which are no commands: they lie
-    /// behind what a capture kept of their TLP.
+    /// Submission entries of nothing but zeroes: they lie beyond what was recorded of their TLP.
     pub blank_entries: u64,
-    /// Completion entries whose command is not known.
+    /// Completion entries of no known command.
     pub unknown_completions: u64,
-    /// Completion entries that the host acknowledged without their having been seen.
+    /// Completion entries that were acknowledged but never seen.
     pub unseen_completions: u64,
     /// Entries with the identifier of a command that is not done.
     pub reused_ids: u64,
@@ -70,6 +70,6 @@ pub struct Counters {
     pub lost_commands: u64,
     /// Things forgotten because a limit was reached: commands, steps, events, requests, queues.
     pub dropped: u64,
-    /// Commands whose data was not kept because the limit was reached.
+    /// Commands whose data were not kept because the limit was reached.
     pub dropped_data: u64,
 }

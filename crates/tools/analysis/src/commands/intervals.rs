@@ -1,6 +1,7 @@
 //! The time of a command in intervals, as seen at one point.
 
 use super::{Command, StepKind, Transfer};
+use schemars::JsonSchema;
 use serde::Serialize;
 use wire::Instant;
 
@@ -31,13 +32,14 @@ pub const ALL: [&str; 11] = [
     TO_HEAD,
 ];
 
-/// One interval of a command: from the end of the interval before.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A segment of a command: what passes between two TLPs.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[schemars(rename = "Segment")]
 pub struct Interval {
-    /// Its name: from which TLP to which.
+    /// Name of the segment: from which TLP to which.
     #[serde(rename = "segment")]
     pub name: &'static str,
-    /// Nanoseconds.
+    /// Time since the end of the segment before.
     pub ns: u64,
 }
 

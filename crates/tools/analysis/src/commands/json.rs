@@ -5,6 +5,7 @@
 
 use super::command::{Command, Parts};
 use super::step::{Direction, StepKind};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 
 /// The largest whole number up to which every reader is exact.
@@ -17,36 +18,46 @@ fn address<S: Serializer>(address: &u64, serializer: S) -> Result<S::Ok, S::Erro
     }
 }
 
-/// One TLP of a command.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A number or text, as [`address`] writes it.
+fn address_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": ["integer", "string"], "minimum": 0, "pattern": "^0x[0-9a-f]+$" })
+}
+
+/// A TLP of a command. A doorbell, a fetch or an interrupt that serves several commands is in each
+/// of them.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Step {
-    /// Nanoseconds since the start of the command.
+    /// Time since the submission doorbell, or the first push in front of it: the first step has 0,
+    /// and times never go back.
     pub t_ns: u64,
-    /// Its part in the command, see [`StepKind::name`].
+    /// What the TLP does for the command.
     pub step: StepKind,
-    /// `"down"` from the host, `"up"` from the drive.
+    /// Direction of the TLP.
     pub direction: Direction,
-    /// Its type as analysers print it: `"MWr32"`, `"CplD"`, ….
+    /// Type of the TLP, such as `MRd32`, `MRd64`, `MWr32`, `MWr64`, `CplD` or `Cpl`.
     pub tlp: &'static str,
-    /// Bus address of the first byte asked for or carried.
+    /// Bus address of the first byte asked for or carried. Completions carry no address: theirs is
+    /// the address of the request plus the bytes before.
     #[serde(serialize_with = "address")]
+    #[schemars(schema_with = "address_schema")]
     pub address: u64,
     /// Bytes asked for or carried.
     pub bytes: u32,
-    /// Transaction tag; `null` for posted requests.
+    /// Transaction tag; null for posted requests, which have none.
     pub tag: Option<u16>,
-    /// Its number on the link, from 0.
+    /// Number among all TLPs at the root port, from 0.
     pub packet: u64,
-    /// The port in front of the drive answered this read, or sent this completion, from push.
+    /// Whether the port in front of the drive answered this read, or sent this completion, from
+    /// push; never at the root port.
     pub from_push: bool,
 }
 
-/// A command with its TLPs in the order of the link.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// An NVMe command with its TLPs.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Transaction {
-    /// The command's name in lower case: `"read"`, `"write"`, ….
+    /// Name of the NVMe command in lower case.
     pub command: String,
-    /// The drive, `"bb:dd.f"`.
+    /// BDF of the drive.
     pub device: String,
     /// Submission queue; 0 is the admin queue.
     pub queue: u16,
@@ -54,23 +65,30 @@ pub struct Transaction {
     pub cid: u16,
     /// Namespace identifier.
     pub nsid: u32,
-    /// First logical block.
+    /// First logical block; null for commands without blocks.
     pub slba: Option<u64>,
-    /// Logical blocks.
+    /// Number of logical blocks; null for commands without blocks.
     pub blocks: Option<u32>,
-    /// Status code type and status code, 0 for success; `null` if none came.
+    /// Status code type × 256 + status code of the completion entry: 0 is success; null if none
+    /// came.
     pub status: Option<u16>,
-    /// From the submission doorbell to the completion head doorbell.
+    /// From the start of the submission doorbell, or of the first push (docs/push.md) in front of
+    /// it, to the start of the head doorbell; null if the command did not end.
     pub duration_ns: Option<u64>,
-    /// Bytes of data that moved and that the recording left out.
+    /// Bytes of data that moved and that the recording left out (docs/trace.md#payloads); 0 if
+    /// nothing was recorded into a file.
     pub data_unrecorded: u64,
-    /// Their hash, 16 hexadecimal digits; `null` if the recording has none of all of them.
+    /// Hash of the data that the recording left out, 16 hexadecimal digits: commands with equal
+    /// data, divided alike into TLPs, have the same. Null if no data were left out, or not every
+    /// TLP has a hash.
     pub data_hash: Option<String>,
-    /// Bytes pushed for it.
+    /// Bytes pushed for the command, as seen at the root port; all 0 in the trace of a device node
+    /// alone.
     pub pushed: Parts,
-    /// Bytes that the drive read and the port in front of it answered from push.
+    /// Bytes that the drive read and the port in front of it answered from push, as far as that is
+    /// certain: at the root port, lists and data of commands that succeeded.
     pub answered_from_push: Parts,
-    /// The TLPs.
+    /// Every TLP of the command, in the order in which they passed the root port.
     pub steps: Vec<Step>,
 }
 

@@ -1,11 +1,14 @@
 //! What one TLP means for a command.
 
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use wire::tlp::Status;
 use wire::{Instant, Tag};
 
 /// The direction of a TLP.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
     /// From the host to the device.
@@ -27,30 +30,44 @@ impl Direction {
 
 wire::named! {
     /// The part a TLP plays in a command, in the logical order of a command.
+    #[derive(JsonSchema)]
     pub enum StepKind {
-        /// The host sends entries, lists or data in front of the doorbell (`docs/push.md`).
+        /// The host sends entries, lists or data in front of the doorbell (`docs/push.md`). One
+        /// message may serve several commands.
+        #[schemars(rename = "push")]
         Push "push",
         /// The host writes the submission queue's tail.
+        #[schemars(rename = "SQ doorbell")]
         SqDoorbell "SQ doorbell",
         /// The drive asks for submission queue entries.
+        #[schemars(rename = "SQE fetch")]
         SqeFetch "SQE fetch",
         /// Entries come.
+        #[schemars(rename = "SQE data")]
         SqeData "SQE data",
         /// The drive asks for a part of a PRP list, or for an SGL segment.
+        #[schemars(rename = "PRP list fetch")]
         ListFetch "PRP list fetch",
         /// PRP entries or SGL descriptors come.
+        #[schemars(rename = "PRP list data")]
         ListData "PRP list data",
         /// The drive asks for data of a command that carries data to it.
+        #[schemars(rename = "data read")]
         DataRead "data read",
         /// That data comes.
+        #[schemars(rename = "data completion")]
         DataCompletion "data completion",
         /// The drive writes data of a command that carries data to the host.
+        #[schemars(rename = "data write")]
         DataWrite "data write",
         /// The drive writes a completion queue entry.
+        #[schemars(rename = "CQE write")]
         CqeWrite "CQE write",
         /// The drive signals the vector of the completion queue.
+        #[schemars(rename = "MSI-X")]
         MsiX "MSI-X",
         /// The host writes the completion queue's head.
+        #[schemars(rename = "CQ doorbell")]
         CqDoorbell "CQ doorbell",
     }
 }

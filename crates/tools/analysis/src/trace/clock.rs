@@ -6,6 +6,7 @@
 //! the tightest bounds. It is exact if the shortest delays are equal both ways, and never wrong by
 //! more than the uncertainty.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The largest difference of clock rates that is searched, as a ratio.
@@ -24,21 +25,22 @@ pub(super) struct Bound {
     pub most: bool,
 }
 
-/// The offset of one clock against another.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+/// A node's clock against its parent's.
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
+#[schemars(rename = "ClockOffset")]
 pub struct Offset {
-    /// The child's time less the parent's, in nanoseconds, at `since_ns`.
+    /// The node's time less the parent's, at `since_ns`.
     pub offset_ns: i64,
     /// A time of the parent's clock.
     pub since_ns: u64,
-    /// What the child's clock gains, in nanoseconds a second; 0 unless one
-    /// offset does not explain everything.
+    /// What the node's clock gains, in ns per second; 0 unless one offset does not explain
+    /// everything.
     pub drift_ns_per_s: f64,
-    /// It may be wrong by this many nanoseconds either way.
+    /// How wrong `offset_ns` may be, either way.
     pub uncertainty_ns: u64,
-    /// Frames and echoes it was taken from.
+    /// Frames and echoes from which the offset was taken.
     pub samples: u64,
-    /// Whether nothing explains all bounds: some times cannot be right.
+    /// Whether no offset explains all samples: some times cannot be right.
     pub contradictory: bool,
 }
 

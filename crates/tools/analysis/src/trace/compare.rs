@@ -4,6 +4,7 @@ use super::measures::{self, Measure, What};
 use super::path::Leg;
 use super::stats::{Kind, Statistics};
 use crate::commands::Command;
+use schemars::JsonSchema;
 use serde::Serialize;
 use stats::medians::{self, Comparison};
 use stats::random::mix;
@@ -107,12 +108,13 @@ pub struct Pair {
     pub differences: Vec<Difference>,
 }
 
-/// A type that only one of the runs has.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A type of commands that only one of the runs has.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[schemars(rename = "LoneType")]
 pub struct Alone {
-    /// The type: name and bytes.
+    /// The command's name and how many bytes it moves.
     pub kind: String,
-    /// Its commands.
+    /// Commands of the type.
     pub commands: u64,
 }
 

@@ -3,34 +3,35 @@
 use super::drive::{Access, StateChange};
 use super::run::Run;
 use crate::commands::{Command, StepKind};
+use schemars::JsonSchema;
 use serde::Serialize;
 use wire::trace::CommandId;
 
-/// One access to the media, on the timeline.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// An access to the media.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct MediaAccess {
-    /// What.
+    /// `read`, `write`, `flush`, `write zeroes` or `discard`.
     pub operation: &'static str,
-    /// On which namespace.
+    /// Namespace identifier.
     pub nsid: u32,
-    /// First byte of the namespace.
+    /// The first byte in the namespace.
     pub offset: u64,
-    /// Bytes.
+    /// Bytes of the access.
     pub bytes: u64,
-    /// When it began, in nanoseconds.
+    /// When the access began, on the timeline.
     pub from_ns: i64,
-    /// When it ended, if it did.
+    /// When the access ended, on the timeline; null if it did not.
     pub to_ns: Option<i64>,
-    /// Whether it succeeded.
+    /// Whether the access succeeded.
     pub ok: bool,
 }
 
-/// A command as its drive saw it, on the timeline.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A command as its drive recorded it.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct DriveTiming {
-    /// When its entry had come, in nanoseconds.
+    /// When the submission entry had come, on the timeline.
     pub fetched_ns: i64,
-    /// When its completion entry was posted, if it was.
+    /// When the completion entry was posted, on the timeline; null if it was not.
     pub completed_ns: Option<i64>,
     /// Accesses to the media, in order.
     pub media: Vec<MediaAccess>,

@@ -3,11 +3,13 @@
 use super::path::{Leg, Part, Stage, by_part, by_stage};
 use crate::commands::Command;
 use crate::commands::intervals;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 wire::named! {
     /// Kinds of measures.
-    #[derive(Serialize)]
+    #[derive(JsonSchema, Serialize)]
+    #[schemars(rename = "MeasureKind")]
     #[serde(rename_all = "snake_case")]
     pub enum What {
         /// The whole time in nanoseconds.

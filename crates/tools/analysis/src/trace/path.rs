@@ -9,12 +9,14 @@ use super::locations::{Location, Point};
 use super::run::Run;
 use crate::commands::{Command, Direction, Step, StepKind, Transfer};
 use report::span::micros;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt;
 
 wire::named! {
     /// A stage of the path: the place where time passes.
-    #[derive(Serialize)]
+    #[derive(JsonSchema, Serialize)]
+    #[schemars(rename = "Lane")]
     #[serde(rename_all = "snake_case")]
     pub enum Stage {
         /// Above the root port: software, memory.
@@ -53,7 +55,8 @@ impl Stage {
 
 wire::named! {
     /// What the time in the drive is spent on.
-    #[derive(Serialize)]
+    #[derive(JsonSchema, Serialize)]
+    #[schemars(rename = "DrivePart")]
     #[serde(rename_all = "snake_case")]
     pub enum Part {
         /// The controller.
@@ -64,18 +67,18 @@ wire::named! {
 }
 
 /// A leg of a path: the time of one TLP in one stage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Leg {
-    /// Where.
+    /// The stage.
     #[serde(rename = "lane")]
     pub stage: Stage,
-    /// What the drive did meanwhile, if its trace is here.
+    /// The part of the drive; null outside the drive, or without the trace of the drive.
     pub part: Option<Part>,
     /// The TLP on its way, or waited for.
     pub step: StepKind,
-    /// Its beginning on the timeline, in nanoseconds.
+    /// Beginning of the leg on the timeline.
     pub from_ns: i64,
-    /// Its end.
+    /// End of the leg on the timeline.
     pub to_ns: i64,
 }
 

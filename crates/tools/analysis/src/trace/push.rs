@@ -2,36 +2,37 @@
 
 use super::run::Run;
 use crate::commands::Counters;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use wire::trace::{NodeRole, Tap};
 
-/// Totals of a run; `None` for what no trace of it shows.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+/// What was pushed and used (docs/push.md).
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct PushTotals {
-    /// Messages that pushed or ended something; they pass the port of a host or switch node.
+    /// Messages that pushed or invalidated bytes; null in the trace of a device node alone.
     pub messages: Option<u64>,
-    /// Bytes of entries, lists and data in them.
+    /// Bytes of entries, lists and data in the messages; null in the trace of a device node alone.
     pub pushed_bytes: Option<u64>,
-    /// Reads of drives that device nodes answered; with the traces of all of these.
+    /// Reads of drives that device nodes answered; null without the traces of all device nodes.
     pub hits: Option<u64>,
-    /// Bytes of these reads.
+    /// Bytes of the reads in `hits`; null where `hits` is.
     pub hit_bytes: Option<u64>,
     /// Reads of drives that the host answered, without those of length zero.
     pub misses: u64,
-    /// Bytes that were pushed and answered no read; where no records are missing.
+    /// Pushed bytes that answered no read; null where records or traces are missing.
     pub unused_bytes: Option<u64>,
-    /// Commands that the host node did not push, or only in part, by reason; of a live node that
-    /// ended in order.
+    /// Commands that a live host node did not push, or only in part, by reason; empty if the node
+    /// was killed.
     pub not_pushed: Vec<NotPushed>,
 }
 
 /// Commands that were not pushed, or only in part, for one reason.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct NotPushed {
-    /// The reason (`docs/push.md`).
+    /// The reason (docs/push.md#why-a-command-is-not-pushed).
     pub reason: &'static str,
-    /// How many.
+    /// Commands.
     pub commands: u64,
 }
 

@@ -3,6 +3,7 @@
 use super::run::Finding;
 use super::select::Selection;
 use crate::commands::{Event, Ring, RingState};
+use schemars::JsonSchema;
 use serde::Serialize;
 use stats::Counts;
 use std::collections::BTreeMap;
@@ -54,12 +55,13 @@ impl Depth {
     }
 }
 
-/// Commands outstanding, weighted by time, while there was one at least.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+/// Commands outstanding, weighted by time, of the time in which at least one was outstanding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize)]
+#[schemars(rename = "QueueDepth")]
 pub struct DepthSummary {
-    /// Nanoseconds from the creation of the queue to its end or that of the window.
+    /// From the creation of the queue to its end, or the end of the trace or filter.
     pub life_ns: u64,
-    /// Nanoseconds with a command outstanding.
+    /// Time with a command outstanding.
     pub busy_ns: u64,
     /// Median.
     pub p50: u64,
@@ -72,9 +74,10 @@ pub struct DepthSummary {
 }
 
 /// One of the two rings of a queue pair.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
+#[schemars(rename = "Ring")]
 pub struct RingSummary {
-    /// Entries of the ring, of which one is always free.
+    /// Size of the ring; one entry is always free.
     pub entries: u32,
     /// The most entries in it at once, from head to tail.
     pub most: u32,

@@ -5,6 +5,7 @@ use crate::commands::intervals::{self, Interval};
 use crate::commands::{Command, Transfer};
 use report::latency::{Latency, Summary};
 use report::span::{micros, size};
+use schemars::JsonSchema;
 use serde::Serialize;
 use stats::Counts;
 use std::collections::BTreeMap;
@@ -46,49 +47,50 @@ struct Group {
 }
 
 /// What commands of a type got from push.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct FromPush {
-    /// Commands with anything answered from push.
+    /// Commands of which anything was answered from push.
     pub commands: u64,
     /// Bytes answered from push.
     pub bytes: u64,
-    /// Bytes pushed for them; 0 where pushes are not seen.
+    /// Bytes pushed for the commands; 0 in the trace of a device node alone.
     pub pushed_bytes: u64,
 }
 
-/// The latencies of the commands of a type.
-#[derive(Clone, Debug, Serialize)]
+/// The commands of a type.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[schemars(rename = "CommandType")]
 pub struct Kind {
-    /// The type: name and bytes.
+    /// The command's name and how many bytes it moves, such as `Read 4 KiB`.
     pub kind: String,
-    /// All of them, however they ended.
+    /// All commands of the type, however they ended.
     pub commands: u64,
-    /// Totals of those whose head doorbell was rung.
+    /// Latency of the commands whose head doorbell was rung.
     pub latency: Summary,
-    /// Those that failed.
+    /// Commands with a status that is not success.
     pub failed: u64,
-    /// Those without a completion entry.
+    /// Commands without a completion entry.
     pub lost: u64,
-    /// Those with a completion entry for which the host rang no head doorbell.
+    /// Commands with a completion entry for which the host rang no head doorbell.
     pub unacknowledged: u64,
-    /// What they got from push.
+    /// What the commands got from push.
     pub from_push: FromPush,
-    /// TLPs of each command that ended, in both directions.
+    /// TLPs per command that ended, in both directions.
     pub tlps: Spread,
-    /// Their bytes, see [`Traffic`](crate::commands::Traffic).
+    /// Bytes of these TLPs per command: header and payload.
     pub link_bytes: Spread,
-    /// The median of each interval; medians do not add up.
+    /// Median of each segment; medians do not add up.
     #[serde(rename = "segments_p50")]
     pub intervals_p50: Vec<Interval>,
     /// The median time in each stage.
     #[serde(rename = "lanes_p50")]
     pub stages_p50: Vec<StageTime>,
-    /// The median time of each part of the drive, where there is its trace.
+    /// Median time in each part of the drive; empty without the trace of the drive.
     pub drive_p50: Vec<PartTime>,
 }
 
-/// How a whole number spreads over commands; all zero without any.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+/// The distribution of a count over commands; all zero without commands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Spread {
     /// Median.
     pub p50: u64,
@@ -104,22 +106,24 @@ impl From<&Counts> for Spread {
     }
 }
 
-/// Time in a stage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// The time in a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[schemars(rename = "LaneTime")]
 pub struct StageTime {
-    /// Where.
+    /// The stage.
     #[serde(rename = "lane")]
     pub stage: Stage,
-    /// Nanoseconds.
+    /// Time in the stage.
     pub ns: u64,
 }
 
-/// Time in a part of the drive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// The time in a part of the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[schemars(rename = "DriveTime")]
 pub struct PartTime {
-    /// Which.
+    /// The part.
     pub part: Part,
-    /// Nanoseconds.
+    /// Time in the part.
     pub ns: u64,
 }
 

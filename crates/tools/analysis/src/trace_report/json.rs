@@ -9,95 +9,150 @@ use crate::trace::{
     Anomalies, DriveTiming, Kind, Leg, Offset, PartTime, PushTotals, Run, StageTime, StateChange,
     by_part, by_stage,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 use wire::Bdf;
 
 /// Version of the document.
 const SCHEMA: u32 = 1;
 
-#[derive(Serialize)]
-struct Document<'a> {
+/// What nodes recorded (docs/trace.md). Times are nanoseconds on the timeline: the clock of the
+/// node nearest to the host, since that node's start.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "TraceDocument")]
+pub struct Document<'a> {
+    /// Version of the document: 1.
+    #[schemars(extend("const" = 1))]
     schema: u32,
+    /// One element per file, from the host on.
     nodes: Vec<Node<'a>>,
+    /// The commands that fit the filters, in the order of `--sort`, by default in the order of
+    /// their ends; at most `--limit`, by default 1000.
     commands: Vec<Entry<'a>>,
+    /// State changes of the controllers, by time.
     lifecycle: Vec<StateEntry>,
     /// Commands that fit the filters, and commands there are.
     selected: u64,
+    /// Commands in the traces.
     total: u64,
+    /// All commands that fit the filters, by type.
     stats: Vec<Kind>,
+    /// Depth and rings of each queue along time; of the filters, `--drive`, `--queue`, `--from` and
+    /// `--to` count.
     queues: Vec<QueueEntry<'a>>,
+    /// The I/O queues together.
     all_queues: AllQueues,
+    /// What was pushed and used, in the whole trace.
     push: PushTotals,
+    /// What the analyser counted, in the whole trace.
     counters: &'a Counters,
+    /// TLPs that could not be decoded.
     unreadable: u64,
     #[serde(flatten)]
     anomalies: &'a Anomalies,
 }
 
-#[derive(Serialize)]
+/// A node and its trace.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "TraceNode")]
 struct Node<'a> {
+    /// Path of the file as it was given.
     file: String,
+    /// `host`, `switch` or `device`.
     role: String,
+    /// A number that no other trace has: 16 hexadecimal digits.
     instance: String,
+    /// Time 0 of the node's clock since 1970 (UTC), by its wall clock.
     start_unix_ns: u64,
-    /// Of the first and the last record, by its own clock.
+    /// Times of the first and the last record, by the node's own clock; null without records.
     span_ns: Option<(u64, u64)>,
+    /// TLPs at the node's port.
     tlps: usize,
+    /// Frames with TLPs on all links of the node.
     frames: usize,
+    /// Records that are missing, as far as they were counted.
     lost: u64,
+    /// Places where records are missing.
     gaps: u64,
+    /// Whether the file ends in the middle of a chunk.
     cut: bool,
+    /// Bytes that belong to no chunk, or to a damaged one.
     damaged_bytes: u64,
-    /// Index of the node on the host's side.
+    /// Index in `nodes` of the node at the other end of the link towards the host; null for the
+    /// first node.
     parent: Option<usize>,
+    /// Downstream port of the parent; null for the first node.
     link: Option<usize>,
+    /// The node's clock against the parent's; null for the first node.
     clock: Option<&'a Offset>,
-    /// How wrong its times may be on the timeline.
+    /// How wrong the node's times may be on the timeline, either way.
     uncertainty_ns: u64,
 }
 
-#[derive(Serialize)]
+/// A command of a recording. `duration_ns` is null if the command did not end.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "TracedCommand")]
 struct Entry<'a> {
+    /// Number among all commands, from 1, as for `--command`.
     number: u64,
+    /// Time of the submission doorbell, or of the first push in front of it.
     start_ns: u64,
     #[serde(flatten)]
     transaction: Transaction,
+    /// Where the time goes, seen at one point; the `ns` add up to `duration_ns`.
     #[serde(rename = "segments")]
     intervals: Vec<Interval>,
+    /// Where the time goes, by place; the `ns` add up to `duration_ns`.
     #[serde(rename = "lanes")]
     stages: Vec<StageTime>,
+    /// The legs behind `lanes`, in order and without gaps.
     path: &'a [Leg],
     #[serde(flatten)]
     traffic: Traffic,
-    /// Time in the drive by part; empty if it did not tell.
+    /// Where the time of the stage `drive` goes; the `ns` add up to its time. Empty if the trace
+    /// has no events of the drive.
     parts: Vec<PartTime>,
+    /// What the drive recorded of the command; null without.
     in_drive: &'a Option<DriveTiming>,
 }
 
-/// A queue pair along time.
-#[derive(Serialize)]
+/// A queue pair along time (docs/trace.md#queues).
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "TracedQueue")]
 struct QueueEntry<'a> {
+    /// BDF of the drive.
     drive: String,
+    /// Number of the queue; 0 is the admin queue.
     queue: u16,
+    /// Commands outstanding.
     depth: DepthSummary,
+    /// The ring of the submission queue.
     submission: RingSummary,
+    /// The ring of the completion queue.
     completion: RingSummary,
     #[serde(flatten)]
     series: &'a Series,
 }
 
-/// The sum of the I/O queues, which has no positions.
-#[derive(Serialize)]
+/// The I/O queues together.
+#[derive(JsonSchema, Serialize)]
 struct AllQueues {
+    /// Commands outstanding.
     depth: DepthSummary,
+    /// 0 if every change has a point; otherwise the time for which each point stands.
     interval_ns: u64,
+    /// Along time, at most 2048 points.
     points: Vec<DepthPoint>,
 }
 
-#[derive(Serialize)]
+/// Commands outstanding at a time.
+#[derive(JsonSchema, Serialize)]
 struct DepthPoint {
+    /// Time of the change, or of the first one in the interval.
     at_ns: u64,
+    /// Commands outstanding, at the end of the interval.
     outstanding: u64,
+    /// The most commands outstanding in the interval.
     peak: u64,
 }
 
@@ -114,14 +169,18 @@ fn all_queues(all: &Queue) -> AllQueues {
     AllQueues { depth: all.depth(), interval_ns: all.series.interval_ns, points: points.collect() }
 }
 
-/// A state change of a controller.
-#[derive(Serialize)]
+/// A change of a controller's state.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "StateChange")]
 struct StateEntry {
-    /// Index of its node.
+    /// Index of the node in `nodes`.
     node: usize,
+    /// When the state changed.
     at_ns: i64,
+    /// `enabled`, `ready`, `controller reset`, `function level reset`, `hot reset or link down`,
+    /// `shutdown begun`, `shutdown complete` or `fatal status (CSTS.CFS)`.
     state: &'static str,
-    /// Commands in flight.
+    /// Commands that were on their way, Asynchronous Event Requests left out.
     open: usize,
 }
 

@@ -10,6 +10,7 @@ mod sort;
 mod table;
 mod text;
 
+pub use json::Document;
 pub use sort::Key;
 
 use crate::commands::{Command, Counters, Event};

@@ -14,6 +14,7 @@ use crate::case::Case;
 use crate::testbed::Floor;
 use live::{Clock, Stop, Waiting};
 use report::Failure;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt;
 use switch::aggregate::Policy;
@@ -93,12 +94,12 @@ pub struct Pairs {
     pub p50: Vec<(u64, u64)>,
 }
 
-/// The measured rate of the limited link with frames of one size: frames times what each costs.
-#[derive(Clone, Debug, Serialize)]
+/// The measured rate of the limited link with frames of one size.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct LinkCheck {
-    /// Bytes behind the Ethernet header.
+    /// Bytes after the Ethernet header.
     pub frame_payload: usize,
-    /// Bits of wire a second.
+    /// Frames per second, times the bits of a frame on a wire.
     pub wire_bits_per_s: f64,
 }
 

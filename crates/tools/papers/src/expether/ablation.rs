@@ -4,6 +4,7 @@ use super::setup::{self, Interconnect, Setup};
 use crate::{Runs, Section};
 use report::Align::{Left, Right};
 use report::{Column, Failure};
+use schemars::JsonSchema;
 use serde::Serialize;
 use sim::world::Report;
 use switch::aggregate::Policy;
@@ -22,22 +23,22 @@ const CASES: [(&str, Policy, Interconnect); 4] = [
     ("adaptive", Policy::Adaptive, Interconnect::Bridge),
 ];
 
-/// A policy's figures.
-#[derive(Clone, Debug, Serialize)]
+/// Figures of a policy. Throughputs are in 10^6 bytes per second.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Ablation {
     /// `per-tlp`, `wait=1us`, `hop` or `adaptive`.
     pub aggregation: &'static str,
-    /// Sequential read and write through the bottleneck, MB/s.
+    /// Sequential read through the bottleneck.
     pub read_mb_per_s: f64,
-    /// The same, writing.
+    /// Sequential write through the bottleneck.
     pub write_mb_per_s: f64,
-    /// TLPs in a frame behind the bottleneck, reading.
+    /// TLPs per frame after the bottleneck, reading.
     pub read_tlps_per_frame: f64,
-    /// The same, writing.
+    /// TLPs per frame after the bottleneck, writing.
     pub write_tlps_per_frame: f64,
-    /// 4 KiB at 10 Gb/s, us.
+    /// 4 KiB read at 10 Gb/s.
     pub read_4k_us: f64,
-    /// The same, written.
+    /// 4 KiB written at 10 Gb/s.
     pub write_4k_us: f64,
 }
 

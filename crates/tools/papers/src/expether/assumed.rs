@@ -5,6 +5,7 @@ use super::sweep::BYTES;
 use crate::{Runs, Section};
 use report::Align::{Left, Right};
 use report::{Column, Failure};
+use schemars::JsonSchema;
 use serde::Serialize;
 use sim::Config;
 use sim::node::RootConfig;
@@ -45,20 +46,20 @@ fn pipelines(config: &mut Config, time: Duration) {
     }
 }
 
-/// The results with one assumption changed.
-#[derive(Clone, Debug, Default, Serialize)]
+/// Results with one assumption changed. Throughputs are in 10^6 bytes per second.
+#[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub struct Assumed {
     /// The changed assumption.
     pub case: &'static str,
-    /// Throughput without aggregation, MB/s.
+    /// Throughput of four SSDs read without aggregation.
     pub read_off_mb_per_s: f64,
     /// What aggregation gains a read, in per cent.
     pub read_gain_percent: f64,
-    /// The same, writing.
+    /// Throughput of four SSDs written without aggregation.
     pub write_off_mb_per_s: f64,
-    /// The same, writing.
+    /// What aggregation gains a write, in per cent.
     pub write_gain_percent: f64,
-    /// TLPs a frame of a write with one SSD at 10 Gb/s: 1 in the paper.
+    /// TLPs per frame of a write with aggregation, one SSD at 10 Gb/s: 1 in the paper.
     pub write_one_ssd_tlps_per_frame: f64,
 }
 

@@ -4,6 +4,7 @@ use super::setup::{LINE, POLICIES, Setup, small};
 use crate::Section;
 use report::Align::{Left, Right};
 use report::Column;
+use schemars::JsonSchema;
 use serde::Serialize;
 use sim::Config;
 use sim::network::StationConfig;
@@ -11,14 +12,15 @@ use sim::workload::CompletionMode;
 use sim::world::{Attached, PortConfig, SwitchConfig};
 use wire::Duration;
 
-/// One of them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A parameter.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[schemars(rename = "ExpetherParameter")]
 pub struct Parameter {
-    /// Its name, with the unit.
+    /// Name of the parameter, with the unit.
     pub parameter: &'static str,
-    /// With one SSD at 10 Gb/s.
+    /// Value with one SSD at 10 Gb/s.
     pub value: String,
-    /// Its source.
+    /// Source of the value.
     pub from: &'static str,
 }
 

@@ -5,6 +5,7 @@ use super::setup::{self, LINE, POLICIES, Setup};
 use crate::{Runs, Section};
 use report::Align::{Left, Right};
 use report::{Axis, Column, Failure, Plot, Scale, Table};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// SSDs in the RAID0.
@@ -27,7 +28,8 @@ pub enum Sweep {
 }
 
 /// A place on one of the curves.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, JsonSchema, Serialize)]
+#[schemars(rename = "CurvePoint")]
 pub struct Point {
     /// `read` or `write`.
     pub rw: &'static str,
@@ -35,13 +37,13 @@ pub struct Point {
     pub ssds: u16,
     /// Rate limit in Gb/s.
     pub limit_gbps: f64,
-    /// Throughput with aggregation, MB/s.
+    /// Throughput with aggregation, in 10^6 bytes per second.
     pub on_mb_per_s: f64,
-    /// Without.
+    /// Throughput without aggregation, in 10^6 bytes per second.
     pub off_mb_per_s: f64,
     /// What aggregation gains, in per cent.
     pub gain_percent: f64,
-    /// TLPs a frame with aggregation, in the direction of the data.
+    /// TLPs per frame with aggregation, in the direction of the data.
     pub tlps_per_frame: f64,
 }
 

@@ -7,6 +7,7 @@ use super::sweep::{Point, most, of};
 use crate::{Row, Runs, Section, percent};
 use report::Align::{Left, Right};
 use report::{self, Column, Failure};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// SSDs of the 64 MB transfers, where Ethernet is the bottleneck.
@@ -51,10 +52,10 @@ impl Latencies {
     }
 }
 
-/// A statement of the paper without a figure.
-#[derive(Clone, Debug, Default, Serialize)]
+/// A statement of the aggregation paper without a figure.
+#[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub struct Statement {
-    /// The statement, close to their words.
+    /// The statement, close to the words of the paper.
     pub statement: &'static str,
     /// The simulated figures.
     pub simulated: String,

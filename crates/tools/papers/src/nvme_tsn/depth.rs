@@ -5,6 +5,7 @@ use super::{Topology, drive};
 use crate::{Runs, Section};
 use report::Align::{Left, Right};
 use report::{Axis, Column, Failure, Plot, Scale, Table};
+use schemars::JsonSchema;
 use serde::Serialize;
 use sim::ethernet::Rate;
 use sim::workload::{Fio, Rw, Workload};
@@ -22,8 +23,8 @@ const KINDS: [(Rw, &str, usize); 3] = [
     (Rw::RandWrite, "randwrite", 16),
 ];
 
-/// One depth on one network.
-#[derive(Clone, Debug, Default, Serialize)]
+/// A queue depth on a network.
+#[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub struct Depth {
     /// `randread` or `randwrite`.
     pub rw: &'static str,
@@ -35,9 +36,9 @@ pub struct Depth {
     pub iodepth: usize,
     /// Time of the run divided by its commands, directly attached.
     pub direct_ns_per_io: u64,
-    /// The same over TCP.
+    /// Time of the run divided by its commands, over TCP.
     pub tcp_ns_per_io: u64,
-    /// The same over TSN.
+    /// Time of the run divided by its commands, over TSN.
     pub tsn_ns_per_io: u64,
 }
 

@@ -4,6 +4,7 @@ use super::{RATE, Topology};
 use crate::Section;
 use report::Align::{Left, Right};
 use report::Column;
+use schemars::JsonSchema;
 use serde::Serialize;
 use sim::Config;
 use sim::drive::DriveConfig;
@@ -14,17 +15,18 @@ use sim::world::Attached;
 use wire::Duration;
 
 /// A parameter in the three topologies.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[schemars(rename = "NvmeTsnParameter")]
 pub struct Parameter {
-    /// Its name, with the unit.
+    /// Name of the parameter, with the unit.
     pub parameter: &'static str,
-    /// Directly attached; null where it has none.
+    /// Value of the directly attached drive; null where it has none.
     pub direct: Option<String>,
-    /// Over TCP.
+    /// Value over TCP; null where it has none.
     pub tcp: Option<String>,
-    /// Over TSN.
+    /// Value over TSN; null where it has none.
     pub tsn: Option<String>,
-    /// Its source.
+    /// Source of the values.
     pub from: &'static str,
 }
 

@@ -8,6 +8,7 @@ use crate::{Runs, Section};
 use node::push::Mode;
 use report::Align::{Left, Right};
 use report::{Column, Failure};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sim::Config;
 use sim::ethernet::Rate;
@@ -47,29 +48,31 @@ pub fn goal() -> Goal {
     serde_json::from_str(GOAL).expect("data/remote-nvme.json is part of the program")
 }
 
-/// What a tunnel adds to a command, in microseconds.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+/// What the tunnel adds to the directly attached drive.
+#[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
+#[schemars(rename = "AddedTime")]
 pub struct Added {
     /// With plain TLPs.
     pub plain_us: f64,
     /// With push.
     pub push_us: f64,
-    /// With push at the least, by arithmetic.
+    /// With push at the least, by arithmetic on the parameters.
     pub least_us: f64,
-    /// Whether push is within the goal of remote storage.
+    /// Whether `push_us` is within the 10 us that remote storage is to add at most.
     pub within_goal: bool,
 }
 
-/// A tunnel at a rate.
-#[derive(Clone, Debug, Default, Serialize)]
+/// What a tunnel adds, with push and without.
+#[derive(Clone, Debug, Default, JsonSchema, Serialize)]
+#[schemars(rename = "PushedTunnel")]
 pub struct Pushed {
-    /// The rate's name.
+    /// Rate of the network.
     pub rate: String,
     /// `tcp` or `tsn`.
     pub topology: &'static str,
-    /// To a 4 KiB read.
+    /// Of a 4 KiB read.
     pub read: Added,
-    /// To a 4 KiB write.
+    /// Of a 4 KiB write.
     pub write: Added,
 }
 

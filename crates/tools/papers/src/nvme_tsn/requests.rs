@@ -5,6 +5,7 @@ use super::{Experiment, RATE, Topology, drive, us};
 use crate::{Runs, Section};
 use report::Align::{Left, Right};
 use report::{Axis, Failure, Plot, Scale, Table};
+use schemars::JsonSchema;
 use serde::Serialize;
 use sim::Config;
 use sim::workload::{Fio, Rw, Workload};
@@ -21,43 +22,45 @@ const IODEPTH: usize = 8;
 /// A setting within this many per cent of the best is as good.
 const AS_GOOD: f64 = 1.0;
 
-/// One setting.
-#[derive(Clone, Debug, Default, Serialize)]
+/// A setting of payload and request sizes.
+#[derive(Clone, Debug, Default, JsonSchema, Serialize)]
+#[schemars(rename = "RequestsSetting")]
 pub struct RequestsRow {
     /// Max_Payload_Size in bytes.
     pub mps: usize,
     /// Max_Read_Request_Size in bytes; the drive makes full use of it.
     pub mrrs: usize,
-    /// DMA reads in flight.
+    /// DMA reads that the drive keeps in flight.
     pub reads_in_flight: usize,
     /// Mean of 4 KiB writes, one at a time.
     pub write_4k_us: f64,
-    /// Bytes per second of 4 KiB writes, eight at a time; null but for MPS 256.
+    /// Bytes per second of 4 KiB writes, eight at a time; null where they were not run.
     pub write_bytes_per_s: Option<u64>,
 }
 
-/// The smallest setting that is as good as the best.
-#[derive(Clone, Debug, Default, Serialize)]
+/// The smallest setting that is within 1 % of the best.
+#[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub struct Recommendation {
     /// Max_Payload_Size in bytes.
     pub mps: usize,
     /// Max_Read_Request_Size in bytes.
     pub mrrs: usize,
-    /// DMA reads in flight.
+    /// DMA reads that the drive keeps in flight.
     pub reads_in_flight: usize,
-    /// 4 KiB writes so, and as the NVMe/TSN paper's drive does it.
+    /// Mean of 4 KiB writes with this setting.
     pub write_4k_us: f64,
-    /// With completions of 128 bytes, reads of 256 bytes, two in flight.
+    /// Mean of 4 KiB writes with the NVMe/TSN paper's parameters: completions of 128 bytes, reads
+    /// of 256 bytes, two in flight.
     #[serde(rename = "as_in_the_brief_us")]
     pub as_published_us: f64,
 }
 
-/// The sweep.
-#[derive(Clone, Debug, Default, Serialize)]
+/// A sweep of payload and request sizes.
+#[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub struct Requests {
-    /// Every setting.
+    /// The settings.
     pub rows: Vec<RequestsRow>,
-    /// 4 KiB reads by MPS: the reads in flight do not touch them.
+    /// 4 KiB reads by MPS: `[MPS, us]`. The reads in flight do not affect them.
     pub read_4k_us: Vec<(usize, f64)>,
     /// The recommended setting.
     pub recommendation: Recommendation,

@@ -5,6 +5,7 @@ use super::{Experiment, Topology, ns, us};
 use crate::{Runs, Section};
 use report::Align::{Left, Right};
 use report::{Axis, Column, Failure, Plot, Scale};
+use schemars::JsonSchema;
 use serde::Serialize;
 use sim::ethernet::Rate;
 use wire::Duration;
@@ -13,15 +14,15 @@ pub(super) const RATES: [Rate; 5] = [Rate::G1, Rate::G10, Rate::G25, Rate::G50, 
 pub(super) const TUNNELS: [Topology; 2] = [Topology::Tcp, Topology::Tsn];
 
 /// A topology at a rate.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Speed {
-    /// The rate's name.
+    /// Rate of the network; `-` for direct.
     pub rate: String,
-    /// `direct`, `tcp` or `tsn`; direct has no rate.
+    /// `direct`, `tcp` or `tsn`.
     pub topology: &'static str,
     /// Mean of configuration reads.
     pub config_read_ns: u64,
-    /// Half of what it takes longer than direct.
+    /// Half of the time that configuration reads take longer than direct.
     pub t_tunnel_ns: u64,
     /// Mean of 4 KiB reads.
     pub read_4k_us: f64,

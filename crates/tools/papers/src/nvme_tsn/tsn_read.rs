@@ -6,6 +6,7 @@ use super::{Experiment, Published, RATE, Topology, drive, mean, port, us};
 use crate::{Runs, Section, error_percent, percent};
 use report::Align::{Left, Right};
 use report::{Axis, Failure, Plot, Scale, Table};
+use schemars::JsonSchema;
 use serde::Serialize;
 use sim::Config;
 use sim::ethernet::traffic::Pattern;
@@ -28,19 +29,20 @@ const OVERHEAD: usize = 82;
 const LONGEST: usize = 1518;
 const ON_THE_WIRE: u64 = 1542;
 
-/// A cause, and what follows from it.
-#[derive(Clone, Debug, Default, Serialize)]
+/// A possible cause of the published read, and what follows from it. Times are mean, shortest and
+/// longest.
+#[derive(Clone, Debug, Default, JsonSchema, Serialize)]
+#[schemars(rename = "TsnReadCase")]
 pub struct Case {
     /// What is different from the prediction.
     pub case: String,
-    /// 4 KiB read over TSN: mean, shortest, longest.
+    /// 4 KiB read over TSN.
     pub read_4k_us: [f64; 3],
-    /// 4 KiB write.
+    /// 4 KiB write over TSN.
     pub write_4k_us: [f64; 3],
-    /// Configuration read.
+    /// Configuration read over TSN.
     pub config_read_us: [f64; 3],
-    /// Whether the published read lies between shortest and longest, or within
-    /// two per cent of them.
+    /// Whether the published read lies between shortest and longest, or within 2 % of them.
     pub reaches_read: bool,
     /// The same for the published write, within eight per cent.
     pub keeps_write: bool,
@@ -48,12 +50,12 @@ pub struct Case {
     pub keeps_config_read: bool,
 }
 
-/// The exploration.
-#[derive(Clone, Debug, Serialize)]
+/// Possible causes of the published read over TSN.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct TsnRead {
-    /// Published.
+    /// The published read over TSN.
     pub published_us: f64,
-    /// Each cause.
+    /// One element per cause.
     pub cases: Vec<Case>,
 }
 

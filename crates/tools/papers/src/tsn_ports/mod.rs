@@ -29,6 +29,7 @@ pub use observed::{Arrival, Latencies, Observed};
 pub use published::{Basis, CaseData, Figure, Published, Rule, published};
 use report::Align::{Left, Right, Wrap};
 use report::{Column, Failure, Table};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Simulated figures of a case by their names.
@@ -74,26 +75,26 @@ const CASES: &[(Part, &str, Simulate)] = &[
     (Part::Cyclic, "cyclic", cyclic::simulate),
 ];
 
-/// An expected figure beside the simulated one.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// An expected figure and the simulated one.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Check {
-    /// The case.
+    /// The case, or the statement.
     pub case: String,
-    /// Its figure.
+    /// The figure of the case.
     pub figure: String,
-    /// Such as `us` or `Mb/s`.
+    /// Unit of the figure, such as `us` or `Mb/s`.
     pub unit: String,
-    /// Who says so.
+    /// Where the expected figure is from.
     pub basis: Basis,
     /// How the simulated figure has to compare.
     pub rule: Rule,
     /// The expected figure.
     pub expected: f64,
-    /// How far the simulated one may be off, per cent.
+    /// Allowed difference, in per cent of the expected figure.
     pub percent: f64,
     /// The simulated figure.
     pub simulated: f64,
-    /// Whether it is as it has to be.
+    /// Whether the simulated figure is as expected.
     pub holds: bool,
 }
 

@@ -1,5 +1,6 @@
 //! The expected figures: `data/tsn-ports.json`, each with its source or its arithmetic.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 const DATA: &str = include_str!("../../data/tsn-ports.json");
@@ -52,7 +53,7 @@ pub struct Figure {
 }
 
 /// Where a figure is from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
     /// The source prints it.
@@ -62,7 +63,7 @@ pub enum Basis {
 }
 
 /// How a simulated figure has to compare with the expected one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
     /// No more and no less, but for the percentage.

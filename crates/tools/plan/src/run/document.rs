@@ -1,91 +1,130 @@
 //! The document of `--json`, from which the tables are printed as well.
 
 use super::phases::Phases;
+pub use super::rows::{
+    Class, Credit, Host, Latency, Link, NotPushed, Overload, Part, Port, Pushed, Recorded, Run,
+    Segments, Stream, Totals, Tunnel,
+};
 use super::simulate::{Commands, Failed, Results, breakdown_in_ns, in_ns, remarks};
+use crate::Planned;
 use crate::simulate::clocks;
 use crate::simulate::handled::{self, Elimination, Policing};
 use crate::simulate::limits::{self, Assumptions};
 use crate::simulate::{places, requirements};
-use crate::{Planned, Recording};
 use report::document::{Ended, rounded};
+use schemars::JsonSchema;
 use serde::Serialize;
 use sim::ethernet::traffic::StreamId;
 use sim::measure::{ClassStats, QueueStats, STAGES, Stage};
-use sim::world::{HostReport, Report};
+use sim::world::Report;
 use std::collections::BTreeMap;
 
 /// Version of the document.
 const SCHEMA: u32 = 1;
 
-/// One simulation.
-#[derive(Clone, Debug, Serialize)]
+/// A simulation of a plan (docs/plan.md). All times are virtual. The same plan and seed give the
+/// same document on any machine.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[schemars(rename = "Simulation")]
 pub struct Document {
+    /// Version of the document: 1.
+    #[schemars(extend("const" = 1))]
     pub schema: u32,
+    /// The file of the plan, as it was named.
     pub plan: String,
-    /// Whether a signal ended it: it has what was finished.
+    /// `true`, only after Ctrl-C: the run has what happened until then, and `runs` and `phases`
+    /// have only simulations that ended.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
-    /// Keys that the sweep has set.
+    /// Only with `--sweep`: the values of this combination, as text by dotted key.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub set: BTreeMap<String, String>,
+    /// Seed of everything drawn.
     pub seed: u64,
+    /// Digest of everything that happened, 16 hexadecimal digits.
     pub digest: String,
+    /// Wake-ups of components.
     pub events: u64,
+    /// Virtual time at the end, enumeration and bring-up included.
     pub time_ns: u64,
+    /// The application's transfers or configuration reads of all hosts, from call to answer.
     pub latency_ns: Latency,
+    /// Transfers per second of all hosts, from the beginning of the first workload to the end of
+    /// the last one.
     pub iops: u64,
+    /// Bytes moved per second by all hosts, from the beginning of the first workload to the end of
+    /// the last one.
     pub bytes_per_s: u64,
+    /// Jain's index of what the drives moved per second for the application, each drive of each
+    /// host alike: 1 is even, 1/n is one alone; null without data. Even by construction unless the
+    /// workload has a `runtime`.
     pub fairness: Option<f64>,
+    /// The hosts, in the order of the plan; empty without hosts (docs/plan.md#without-hosts), and
+    /// then `latency_ns`, `iops` and `bytes_per_s` are zero and `segments` is null.
     pub hosts: Vec<Host>,
+    /// What became of the frames of each `[traffic.NAME]`, in the order of the plan.
     pub streams: Vec<Stream>,
-    /// Replication and elimination, by stream and node.
+    /// Only if there are any: replication and elimination of `[streams.NAME]`, by stream and node.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub eliminations: Vec<Elimination>,
-    /// Filters, by stream and bridge.
+    /// Only if there are any: filters, by stream and bridge.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub policings: Vec<Policing>,
-    /// Data segments of TCP and raw data frames that stations sent again.
+    /// TCP segments with data, and raw frames with data, that stations sent again.
     pub retransmitted: u64,
-    /// Clocks of stations and bridges, and the gates that run by them, if clocks are simulated.
+    /// Only with `[clocks]`: the clocks of stations, then of bridges.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub clocks: Vec<clocks::Clock>,
+    /// Only with `[clocks]`: ports with gates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gate_edges: Vec<clocks::Edges>,
-    /// Ports that frames passed.
+    /// Only if there are any: ports of stations and bridges that frames passed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<Port>,
-    /// Classes to which streams offer more than a port lets through.
+    /// Only if there are any: ports to which streams offer more than gates, shaper and line let
+    /// through.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub overloads: Vec<Overload>,
-    /// What is remarkable, and what it means for this run.
+    /// Only if there are any: periods that do not divide one another, and whether the run covers
+    /// the time after which they repeat.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
+    /// What the plan requires, and whether the run met it.
     pub requirements: Vec<requirements::Row>,
+    /// Where the time of NVMe commands goes; null without commands.
     pub segments: Option<Segments>,
+    /// Both directions of every PCIe link and cable, while the workloads ran.
     pub links: Vec<Link>,
+    /// Both directions of every tunnel, while the workloads ran.
     pub tunnels: Vec<Tunnel>,
-    /// Waits against the limits of real systems; not in sweeps.
+    /// Every wait against the limits that break real systems (docs/model.md). Not in sweeps, and
+    /// not with `--phases` after Ctrl-C.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<limits::Document>,
     /// The same as a table.
     #[serde(skip)]
     pub limits_text: String,
-    /// Other phases.
+    /// Only with `--phases`: what other phases showed. Everything else is of trial 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phases: Option<Phases>,
-    /// Further seeds.
+    /// Only with several runs: the further seeds. Everything else is of the first seed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<Run>,
 }
 
-/// Every combination of a sweep.
-#[derive(Clone, Debug, Serialize)]
+/// A sweep: every combination of values. It has no `limits`.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[schemars(rename = "Sweep")]
 pub struct SweepDocument {
+    /// Version of the document: 1.
+    #[schemars(extend("const" = 1))]
     pub schema: u32,
+    /// The file of the plan, as it was named.
     pub plan: String,
-    /// Whether a signal ended it: it has the combinations that were finished.
+    /// `true`, only after Ctrl-C: the combinations that were not finished are missing.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
+    /// One simulation per combination, with `set`; the last key varies fastest.
     pub combinations: Vec<Document>,
 }
 
@@ -96,13 +135,23 @@ impl SweepDocument {
     }
 }
 
-/// A simulation that failed.
-#[derive(Clone, Debug, Serialize)]
+/// A simulation that did not come to its end. `farlane sim --json` prints this document, with exit
+/// status 1, because a host did not come up, because a limit of `[limits]` was reached, or because
+/// a drive did not come back. A sweep prints no document then, and neither does a plan with an
+/// error.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct FailedRun {
+    /// Version of the document: 1.
+    #[schemars(extend("const" = 1))]
     pub schema: u32,
+    /// The file of the plan, as it was named.
     pub plan: String,
+    /// Seed of the run that failed.
     pub seed: u64,
+    /// Why the run failed: the line on stderr.
     pub failed: String,
+    /// Every wait until then; of another run than the first one, only the waits that follow from
+    /// the plan alone.
     pub limits: Vec<limits::Document>,
 }
 
@@ -118,232 +167,6 @@ impl FailedRun {
             failed: failed.why.clone(),
             limits: rows.iter().map(limits::Document::from).collect(),
         }
-    }
-}
-
-/// Samples of one latency, in nanoseconds.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Latency {
-    pub n: u64,
-    pub min: u64,
-    pub mean: u64,
-    pub p50: u64,
-    pub p90: u64,
-    pub p99: u64,
-    pub p99_9: u64,
-    pub max: u64,
-    pub jitter: u64,
-    /// The largest less the smallest.
-    pub peak_to_peak: u64,
-}
-
-/// A stream, from the beginning of the simulation.
-#[derive(Clone, Debug, Serialize)]
-pub struct Stream {
-    pub name: String,
-    pub sent: u64,
-    pub arrived: u64,
-    pub lost: u64,
-    pub late: u64,
-    pub duplicates: u64,
-    pub overtaken: u64,
-    pub latency_ns: Latency,
-    pub backlog_bytes: u64,
-}
-
-/// A class of a port to which streams offer more than it lets through.
-#[derive(Clone, Debug, Serialize)]
-pub struct Overload {
-    pub port: String,
-    pub classes: Vec<usize>,
-    pub offered_bits_per_s: u64,
-    pub limit_bits_per_s: u64,
-    pub streams: Vec<String>,
-}
-
-/// A port of a station or bridge.
-#[derive(Clone, Debug, Serialize)]
-pub struct Port {
-    pub name: String,
-    pub offered: u64,
-    pub dropped: u64,
-    pub interrupted: u64,
-    pub overrun: u64,
-    pub classes: Vec<Class>,
-}
-
-/// A class of a port that frames waited in.
-#[derive(Clone, Debug, Serialize)]
-pub struct Class {
-    pub class: usize,
-    pub most_frames: usize,
-    pub most_bytes: usize,
-    pub full: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub credit_bits: Option<Credit>,
-}
-
-/// The extremes of a credit.
-#[derive(Clone, Debug, Serialize)]
-pub struct Credit {
-    pub lowest: f64,
-    pub highest: f64,
-}
-
-/// A host.
-#[derive(Clone, Debug, Serialize)]
-pub struct Host {
-    pub host: String,
-    pub latency_ns: Latency,
-    pub root_port_ns: Latency,
-    pub config_read_ns: Latency,
-    pub commands: u64,
-    pub bytes: u64,
-    pub span_ns: u64,
-    pub iops: u64,
-    pub bytes_per_s: u64,
-    pub verified_blocks: u64,
-    pub mismatches: u64,
-    pub failures: u64,
-    /// What it pushed, if anything.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pushed: Option<Pushed>,
-    /// The recording that it replayed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub recorded: Option<Recorded>,
-}
-
-/// What went in front of doorbells, and what became of it.
-#[derive(Clone, Debug, Serialize)]
-pub struct Pushed {
-    pub messages: u64,
-    pub entries: u64,
-    pub unpushed_entries: u64,
-    pub bytes: u64,
-    pub hits: u64,
-    pub hit_bytes: u64,
-    pub misses: u64,
-    pub unused_bytes: u64,
-    pub not_pushed: Vec<NotPushed>,
-}
-
-/// Commands that were not pushed, or only in part, for one reason.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct NotPushed {
-    pub reason: &'static str,
-    pub commands: u64,
-}
-
-impl Pushed {
-    fn of(host: &HostReport) -> Option<Self> {
-        let sim::measure::Pushed { messages, entries, unpushed, bytes, .. } = host.pushed;
-        let sim::measure::Pushed { hits, hit_bytes, misses, unused_bytes, .. } = host.pushed;
-        let pushed = Self {
-            messages,
-            entries,
-            unpushed_entries: unpushed,
-            bytes,
-            hits,
-            hit_bytes,
-            misses,
-            unused_bytes,
-            not_pushed: host
-                .pushed
-                .not_pushed
-                .iter()
-                .map(|(reason, commands)| NotPushed { reason: reason.name(), commands })
-                .collect(),
-        };
-        (messages > 0 || !pushed.not_pushed.is_empty()).then_some(pushed)
-    }
-}
-
-/// A recording that was replayed.
-#[derive(Clone, Debug, Serialize)]
-pub struct Recorded {
-    pub files: Vec<String>,
-    pub at: &'static str,
-    pub latency_ns: Latency,
-    pub commands: u64,
-    pub left_out: u64,
-    pub gaps: u64,
-}
-
-impl From<&Recording> for Recorded {
-    fn from(recording: &Recording) -> Self {
-        Self {
-            files: recording.files.iter().map(|file| file.display().to_string()).collect(),
-            at: recording.at,
-            latency_ns: recording.latency.summary().into(),
-            commands: recording.operations.len() as u64,
-            left_out: recording.left_out,
-            gaps: recording.gaps,
-        }
-    }
-}
-
-/// The time of commands by segment.
-#[derive(Clone, Debug, Serialize)]
-pub struct Segments {
-    pub mean: Vec<Part>,
-    pub median: Vec<Part>,
-    pub p99: Vec<Part>,
-    pub total_ns: Totals,
-}
-
-/// Sums of the parts.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Totals {
-    pub mean: u64,
-    pub median: u64,
-    pub p99: u64,
-}
-
-/// The time in one stage.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Part {
-    pub segment: &'static str,
-    pub ns: u64,
-}
-
-/// One direction of a link or wire.
-#[derive(Clone, Debug, Serialize)]
-pub struct Link {
-    pub link: String,
-    pub utilisation_ppm: u64,
-    pub packets: u64,
-    pub bytes: u64,
-    pub busy_ns: u64,
-}
-
-/// One direction of a tunnel.
-#[derive(Clone, Debug, Serialize)]
-pub struct Tunnel {
-    pub tunnel: String,
-    pub frames: u64,
-    pub tlps: u64,
-    pub tlps_per_frame: f64,
-}
-
-/// Another seed.
-#[derive(Clone, Debug, Serialize)]
-pub struct Run {
-    pub seed: u64,
-    pub digest: String,
-    pub events: u64,
-    pub latency_ns: Latency,
-    pub iops: u64,
-    pub bytes_per_s: u64,
-    pub requirements: Vec<requirements::Row>,
-}
-
-impl From<stats::Summary> for Latency {
-    fn from(summary: stats::Summary) -> Self {
-        let stats::Summary { n, min_ns: min, mean_ns: mean, p50_ns: p50, p90_ns: p90, .. } =
-            summary;
-        let stats::Summary { p99_ns: p99, p99_9_ns: p99_9, max_ns: max, .. } = summary;
-        let (jitter, peak_to_peak) = (summary.jitter_ns, max - min);
-        Self { n, min, mean, p50, p90, p99, p99_9, max, jitter, peak_to_peak }
     }
 }
 

@@ -1,11 +1,10 @@
 //! Runs of a plan: one simulation or several with other seeds, the worst of several phases, and
 //! every combination of a sweep. Each fills one document; text and page come from it.
 
-#[allow(missing_docs, reason = "docs/json.md describes every key")]
 pub mod document;
-#[allow(missing_docs, reason = "docs/json.md describes every key")]
 pub mod phases;
 mod pool;
+mod rows;
 mod simulate;
 pub mod sweep;
 pub mod text;

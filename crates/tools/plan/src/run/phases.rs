@@ -10,53 +10,73 @@ use crate::simulate::requirements::{self, Row};
 use crate::{KeyError, Plan, Planned, Shift, Trial};
 use report::Align::{Left, Right};
 use report::{Column, Table};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What was tried, and the largest values that were observed.
-#[derive(Clone, Debug, Serialize)]
+/// Trials with other phases (docs/plan.md#phases), and the largest values that were observed.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Phases {
-    /// Simulations, the plan as it is written among them.
+    /// Trials, including trial 0: the plan as it is written.
     pub tried: usize,
-    /// Of the draws.
+    /// Seed of the draws, and of everything drawn in each trial.
     pub seed: u64,
+    /// What the trials shift.
     pub shifts: Vec<Range>,
+    /// The longest latency of each host and stream.
     pub observed: Vec<Observed>,
+    /// Each requirement in the trial that is the worst for it.
     pub requirements: Vec<Required>,
-    /// Those in which something was largest.
+    /// The trials in which something was largest.
     pub trials: Vec<Named>,
 }
 
-/// What trials shift.
-#[derive(Clone, Debug, Serialize)]
+/// A key that trials shift.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[schemars(rename = "Shift")]
 pub struct Range {
+    /// Dotted path of the key.
     pub key: String,
+    /// Value in trial 0.
     pub written_ps: i64,
+    /// The other trials add less than this.
     pub within_ns: u64,
 }
 
-/// The largest latency of a host or a stream.
-#[derive(Clone, Debug, Serialize)]
+/// The largest latency of a host or stream.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Observed {
+    /// Name of the host or stream.
     pub name: String,
+    /// The longest latency of trial 0.
     pub as_written_ns: u64,
+    /// The longest latency of all trials: the largest observed one, not a bound.
     pub largest_ns: u64,
+    /// Number of the trial with `largest_ns`; the first one of several alike.
     pub trial: usize,
 }
 
 /// A requirement in the trial that is the worst for it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[schemars(rename = "TriedRequirement")]
 pub struct Required {
+    /// The requirement.
     #[serde(flatten)]
     pub row: Row,
+    /// Number of the trial; the first one of several alike.
     pub trial: usize,
 }
 
-/// A trial, with what turns the plan into it.
-#[derive(Clone, Debug, Serialize)]
+/// A trial, and how to repeat it.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[schemars(rename = "Trial")]
 pub struct Named {
+    /// Number of the trial.
     pub trial: usize,
+    /// Values as text by dotted key: `--set KEY=VALUE` for each of them repeats the trial, with its
+    /// `digest`.
     pub set: BTreeMap<String, String>,
+    /// Digest of everything that happened, 16 hexadecimal digits.
     pub digest: String,
 }
 

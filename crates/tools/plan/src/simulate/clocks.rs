@@ -3,49 +3,53 @@
 use super::places;
 use report::Align::{Left, Right};
 use report::{Column, Table, time};
+use schemars::JsonSchema;
 use serde::Serialize;
 use sim::Config;
 use sim::network::{ClockReport, EdgeReport, TimeConfig};
 use sim::world::Report;
 use wire::Instant;
 
-/// A clock of a station or bridge.
-#[derive(Clone, Debug, Serialize)]
+/// A clock. Offsets are against the clock of the best grandmaster with power.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Clock {
-    /// Its name in the plan.
+    /// Name of the station or bridge.
     pub name: String,
-    /// Its grandmaster at the end.
+    /// Grandmaster of the clock at the end; null without.
     pub grandmaster: Option<String>,
-    /// Its oscillator against true time at the end, parts per 10^9.
+    /// Oscillator against true time at the end, in parts per 10^9.
     pub drift_ppb: f64,
-    /// When it first followed the reference, or was it.
+    /// When the clock was first locked to the reference, or was the reference; null if never.
     pub synced_from_ns: Option<u64>,
-    /// From when until when it did not, since then; without an end if it did not at the end.
+    /// When the clock was not locked since `synced_from_ns`: beginning and end in ns; the end is
+    /// null if the clock was not locked at the end.
     pub unlocked_ns: Vec<(u64, Option<u64>)>,
-    /// The largest offset since it first followed the reference.
+    /// The largest offset since `synced_from_ns`; null if never locked.
     pub worst_ps: Option<u64>,
-    /// When somebody, or its servo, set it: nanoseconds, and by how many picoseconds.
+    /// When the clock was set, in ns, and by how many picoseconds.
     pub steps: Vec<(u64, i64)>,
-    /// Along time: nanoseconds, and how many picoseconds it is ahead.
+    /// Along time: ns, and how many picoseconds the clock was ahead.
     pub offsets: Vec<(u64, i64)>,
 }
 
-/// The gates of a port.
-#[derive(Clone, Debug, Serialize)]
+/// Errors of a port's gates: how far their edges came before or after their time, since the port's
+/// clock was first locked to the reference.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[schemars(rename = "GateEdges")]
 pub struct Edges {
-    /// The port.
+    /// Name of the port.
     pub port: String,
-    /// Edges since its clock first followed the reference.
+    /// Edges.
     pub edges: u64,
-    /// Median of their errors.
+    /// Median of the errors, to three significant digits.
     pub error_p50_ns: u64,
-    /// 99th percentile of their errors.
+    /// 99th percentile of the errors, to three significant digits.
     pub error_p99_ns: u64,
-    /// The edge that came first before its time, negative.
+    /// Error of the earliest edge; negative if it came before its time.
     pub earliest_ps: i64,
-    /// The edge that came last behind its time.
+    /// Error of the latest edge.
     pub latest_ps: i64,
-    /// What the line carries in the worst error.
+    /// Bytes that the line carries in the largest error.
     pub lost_bytes: u64,
 }
 

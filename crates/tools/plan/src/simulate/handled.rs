@@ -2,36 +2,38 @@
 
 use report::Align::{Left, Right};
 use report::{Column, Table};
+use schemars::JsonSchema;
 use serde::Serialize;
 use sim::ethernet::streams::Counters;
 use sim::world::Report;
 use tsn::psfp::Reason;
 use wire::Instant;
 
-/// A recovery function, or a node that numbers or replicates (802.1CB-2017, 10.8 and 10.9).
-#[derive(Clone, Debug, Serialize)]
+/// Replication and elimination of a stream at a node (IEEE 802.1CB-2017, 10.8 and 10.9).
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Elimination {
-    /// The stream.
+    /// Name of the stream; `NAME back` is the way back of a stream with `both`.
     pub stream: String,
-    /// The station or bridge.
+    /// Name of the station or bridge.
     pub node: String,
-    /// Frames that it numbered.
+    /// Frames that the node numbered.
     pub numbered: u64,
-    /// Copies that it made.
+    /// Copies that the node made.
     pub copies: u64,
-    /// Whether it discards copies; the counts below are of that.
+    /// Whether the node has a recovery function, to which the counts below belong.
     pub eliminates: bool,
     /// Frames that passed.
     pub passed: u64,
-    /// Copies that it discarded, rogue ones among them.
+    /// Frames that did not pass, `rogue` ones included.
     pub discarded: u64,
     /// Frames whose number was too far from the history.
     pub rogue: u64,
     /// Frames that passed and did not follow the one before.
     pub out_of_order: u64,
-    /// Numbers that it never saw.
+    /// Numbers that left the history and had not been seen.
     pub lost: u64,
-    /// Those of `lost` that are older than the first frame after the beginning or a reset.
+    /// Numbers in `lost` that are older than the first frame after the beginning or a reset. The
+    /// standard counts them, too, although nobody need have sent them.
     pub lost_before_first: u64,
     /// Frames without a number.
     pub tagless: u64,
@@ -41,28 +43,30 @@ pub struct Elimination {
     pub latent_errors: u64,
 }
 
-/// A filter of a stream at a bridge (802.1Q-2022, 12.31.2).
-#[derive(Clone, Debug, Serialize)]
+/// The filter of a stream at a bridge (IEEE 802.1Q-2022, 12.31.2).
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Policing {
-    /// The stream.
+    /// Name of the stream.
     pub stream: String,
-    /// The bridge.
+    /// Name of the bridge.
     pub node: String,
     /// Frames of the stream.
     pub matching: u64,
-    /// Those that passed everything.
+    /// Frames that passed the filter.
     pub passed: u64,
-    /// Those that the longest SDU stopped, and all of a stream blocked by it.
+    /// Frames longer than the longest SDU, and all frames of a stream that such a frame had
+    /// blocked.
     pub not_passing_sdu: u64,
-    /// Those that the stream gate held back.
+    /// Frames that the stream gate held back.
     pub not_passing_gate: u64,
-    /// Those that the meter marked yellow.
+    /// Frames that the meter marked yellow.
     pub yellow: u64,
-    /// Those that the meter marked red.
+    /// Frames that the meter marked red.
     pub red: u64,
-    /// Why the stream was blocked for good, if it was.
+    /// Why the stream was blocked for good: `too long`, `gate closed`, `octets of the gate` or
+    /// `red`; null if it was not.
     pub blocked: Option<&'static str>,
-    /// When.
+    /// When the stream was blocked; null if it was not.
     pub blocked_at_ns: Option<u64>,
 }
 

@@ -3,6 +3,7 @@
 use super::limits::signed_time;
 use crate::{Bound, Requirement, Subject};
 use report::{Align, Column, FAIL, Table, time};
+use schemars::JsonSchema;
 use serde::Serialize;
 use sim::measure::{CommandRecord, Observer};
 use sim::world::Report;
@@ -52,23 +53,26 @@ impl Observer for Deadlines {
     }
 }
 
-/// A requirement and what was observed.
-#[derive(Clone, Debug, Serialize)]
+/// A requirement of the plan and what was observed. If a requirement does not hold, the exit status
+/// is 3; with `--sweep` if this happens in any combination.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[schemars(rename = "Requirement")]
 pub struct Row {
-    /// As in [`Requirement`].
+    /// `host NAME`, `drive NAME`, `stream NAME` or `stream NAME loss`.
     pub name: String,
-    /// The deadline in nanoseconds; none of losses.
+    /// The deadline; null for a loss.
     pub limit_ns: Option<u64>,
-    /// The longest latency observed, in nanoseconds.
+    /// The largest latency observed; null without any, and for a loss.
     pub worst_ns: Option<u64>,
-    /// `limit_ns` less `worst_ns`; below 0 if it was late.
+    /// `limit_ns` less `worst_ns`, negative if the deadline was missed; null if one is null.
     pub margin_ns: Option<i64>,
     /// Commands, or frames sent.
     pub count: u64,
-    /// Those of them that came after the deadline or, of a stream, never; of a requirement of
-    /// losses those that were lost.
+    /// Commands or frames that missed the deadline: they came later or, of a stream, never. For a
+    /// loss, the lost frames.
     pub late: u64,
-    /// Whether the requirement is met.
+    /// Whether nothing was late, at least one command or frame was counted, and no command of the
+    /// host failed. For a loss, whether the share of lost frames is allowed.
     pub holds: bool,
     /// What is required, in words.
     #[serde(skip)]

@@ -1,7 +1,7 @@
 //! `farlane bench --aggregation`: policies side by side.
 
 mod html;
-mod print;
+pub(in crate::commands) mod print;
 
 use super::super::{Ended, Failure};
 use super::Args;

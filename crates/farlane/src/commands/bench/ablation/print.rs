@@ -6,64 +6,110 @@ use load::ablation::{Ablation, Cost, Link, LinkCheck, Pairs, Setup};
 use nvme::initiator::Op;
 use report::Align::{Left, Right};
 use report::{Column, Table};
+use schemars::JsonSchema;
 use serde::Serialize;
 use switch::aggregate::Policy;
 
 /// Version of the document.
 const SCHEMA: u32 = 1;
 
-/// The document of `--aggregation … --json`; docs/json.md describes it.
-#[derive(Serialize)]
+/// Policies of aggregation compared on live nodes. Runs that need missing privileges are left out,
+/// and stderr states why.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "AggregationDocument")]
 pub struct Document {
+    /// Version of the document: 1.
+    #[schemars(extend("const" = 1))]
     schema: u32,
-    /// Whether a signal ended it: it has what was finished.
+    /// `true`, only after Ctrl-C: the document has what was finished.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
+    /// Raw TCP on loopback in the same run, medians over the rounds.
     pub floor: FloorEntry,
+    /// One element per link, transport, policy and workload.
     pub runs: Vec<SetupRun>,
+    /// What a policy gains in throughput over `per-tlp`: one element per link, transport, policy
+    /// and direction.
     pub gains: Vec<Gain>,
+    /// One command of 4 KiB at a time, `per-tlp` and `adaptive` in pairs of rounds.
     pub latencies: Vec<LatencyPair>,
+    /// What the limited link let pass in the same run, by size of frame; empty if there is none.
     pub link_check: Vec<LinkCheck>,
 }
 
-/// One workload on one setup.
-#[derive(Serialize)]
+/// One workload on one link, transport and policy. `path` is `tunnelled`; `floor_round_trips` and
+/// `floor_stream_share` refer to TCP on loopback.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "AggregationRun")]
 pub struct SetupRun {
+    /// The policy: `per-tlp`, `wait=TIME` or `adaptive`.
     pub aggregation: String,
+    /// `tcp` or `raw` (raw Ethernet).
     pub transport: String,
+    /// `loopback`, or `veth N Mb/s`: a pair of interfaces in namespaces of their own with a token
+    /// bucket of that rate in each direction.
     pub link: String,
     #[serde(flatten)]
     pub run: Run,
+    /// TLPs per frame of the tunnel in the direction of the data, over all rounds.
     pub tlps_per_frame: f64,
 }
 
-/// What a policy gains over per-tlp.
-#[derive(Serialize)]
+/// What a policy gains over `per-tlp`.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "AggregationGain")]
 pub struct Gain {
+    /// The policy: `per-tlp`, `wait=TIME` or `adaptive`.
     pub aggregation: String,
+    /// `tcp` or `raw` (raw Ethernet).
     pub transport: String,
+    /// `loopback` or `veth N Mb/s`.
     pub link: String,
+    /// fio's word: `randread`, `randwrite`, `read` or `write`.
     pub rw: &'static str,
+    /// Throughput above that of `per-tlp`, in per cent, by the medians.
     pub gain_percent: f64,
+    /// Bytes on the wire of one TLP of data in a frame or TCP segment of its own, with preamble,
+    /// FCS and gap; null where no link is the bottleneck.
     pub wire_bytes_alone: Option<f64>,
+    /// Bytes on the wire of one TLP of data in a full frame, or its share of full TCP segments;
+    /// null where no link is the bottleneck.
     pub wire_bytes_together: Option<f64>,
+    /// The gain that `wire_bytes_alone` and `wire_bytes_together` allow, in per cent; null where no
+    /// link is the bottleneck.
     pub most_percent: Option<f64>,
+    /// `gain_percent` in per cent of `most_percent`; null where no link is the bottleneck.
     pub reached_percent: Option<f64>,
+    /// Share of the link that the data TLPs fill with `per-tlp`, in per cent of its rate; null
+    /// where no link is the bottleneck.
     pub link_share_per_tlp: Option<f64>,
+    /// Share of the link that the data TLPs would fill with this policy if every frame were full,
+    /// in per cent of its rate; null where no link is the bottleneck.
     pub link_share: Option<f64>,
 }
 
-/// One command at a time, per-tlp and adaptive in pairs.
-#[derive(Clone, Serialize)]
+/// One command of 4 KiB at a time, `per-tlp` and `adaptive` in pairs of rounds. The rounds of a
+/// pair follow each other in changing order.
+#[derive(Clone, JsonSchema, Serialize)]
+#[schemars(rename = "AggregationLatency")]
 pub struct LatencyPair {
+    /// `tcp` or `raw` (raw Ethernet).
     pub transport: String,
+    /// `loopback` or `veth N Mb/s`.
     pub link: String,
+    /// fio's word: `randread`, `randwrite`, `read` or `write`.
     pub rw: &'static str,
+    /// Pairs of rounds.
     pub pairs: usize,
+    /// Median with `per-tlp` over the medians of the rounds.
     pub p50_per_tlp_ns: u64,
+    /// Median with `adaptive` over the medians of the rounds.
     pub p50_adaptive_ns: u64,
+    /// What `adaptive` adds to p50, in per cent: median over the pairs.
     pub change_percent: f64,
+    /// First quartile of `change_percent` over the pairs.
     pub change_percent_q1: f64,
+    /// Third quartile of `change_percent` over the pairs.
     pub change_percent_q3: f64,
 }
 

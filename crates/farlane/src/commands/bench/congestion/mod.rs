@@ -7,6 +7,7 @@ use crate::progress::Progress;
 use crate::signals::stop_on_signals;
 use report::Align::{Left, Right};
 use report::{Column, Failure, Table};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What congestion control makes of a bottleneck, simulated
@@ -25,33 +26,56 @@ pub struct Args {
 /// Version of the document.
 const SCHEMA: u32 = 1;
 
-/// The document of `--json`.
-#[derive(Serialize)]
-struct Document {
+/// Congestion control at a bottleneck. Everything is simulated and the same on any machine.
+/// docs/experiments/congestion.md explains the scenarios.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "CongestionDocument")]
+pub struct Document {
+    /// Version of the document: 1.
+    #[schemars(extend("const" = 1))]
     schema: u32,
-    /// Whether a signal ended it: it has what was finished.
+    /// `true`, only after Ctrl-C: the document has what was finished.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     interrupted: bool,
+    /// One element per simulation, in the order of the table.
     runs: Vec<Run>,
 }
 
 /// One simulation.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, JsonSchema, Serialize)]
+#[schemars(rename = "CongestionRun")]
 pub(super) struct Run {
+    /// `step`, `fairness`, `loss`, `rate` or `nvme`.
     scenario: &'static str,
+    /// The simulation in words.
     what: String,
+    /// The control, as `congestion` in docs/plan.md.
     congestion: String,
+    /// Senders.
     flows: usize,
+    /// Bits per second on the line of the bottleneck, preamble and gap counted: after the last
+    /// step, in the second half with `fairness`, else after the first millisecond.
     bits_per_s: u64,
+    /// `bits_per_s` in per cent of the line's rate.
     utilisation_percent: Option<f64>,
+    /// Jain's index of what the flows delivered, 1 is even; null but for `fairness`.
     jain: Option<f64>,
+    /// From the last step to the end of the first 50 us in which 90 % of the line were used; null
+    /// but for `step`.
     back_us: Option<f64>,
+    /// 99th percentile of the frames' waits in the bridge's queue, since the beginning.
     wait_p99_us: f64,
+    /// The longest wait; with `fairness` in the second half.
     wait_max_us: f64,
+    /// Frames dropped because the bridge's queue was full.
     dropped: u64,
+    /// Data frames sent again.
     retransmitted: u64,
+    /// Median latency of NVMe commands; null but for `nvme`.
     command_p50_us: Option<f64>,
+    /// 99th percentile of the latency of NVMe commands; null but for `nvme`.
     command_p99_us: Option<f64>,
+    /// Digest of everything that happened.
     digest: String,
 }
 

@@ -9,6 +9,7 @@ use crate::progress::Progress;
 use crate::signals::stop_on_signals;
 use load::CpuTime;
 use report::Failure;
+use schemars::JsonSchema;
 use serde::Serialize;
 use sim::ethernet::{Rate, bridge, port};
 use sim::network::{BridgeConfig, CableConfig, CableEnd};
@@ -52,21 +53,35 @@ const ENOUGH: u64 = 15;
 /// Bytes of the drive that are read, again and again.
 const SIZE: u64 = 16 << 20;
 
-/// The document of `--json`.
-#[derive(Serialize)]
-struct Document {
+/// How fast the simulator is. The figures are those of the round of median wall time. Wall times
+/// are those of this machine at this moment.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "SimBenchDocument")]
+pub struct Document {
+    /// Version of the document: 1.
+    #[schemars(extend("const" = 1))]
     schema: u32,
-    /// Whether a signal ended it: it has what was finished.
+    /// `true`, only after Ctrl-C: the document has what was finished.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     interrupted: bool,
+    /// Events (wake-ups of components) per simulated second.
     events_per_sim_s: f64,
+    /// Events per second of wall time.
     events_per_s: f64,
+    /// Seconds of wall time per simulated second.
     wall_s_per_sim_s: f64,
+    /// Seconds of processor time per simulated second: they do not count the time of other
+    /// programs.
     cpu_s_per_sim_s: f64,
+    /// Payload of NVMe commands per simulated second, in bytes.
     bytes_per_sim_s: u64,
+    /// Digest of everything that happened: 16 hexadecimal digits, equal on every machine.
     digest: String,
+    /// Largest resident set of the process after a run of a tenth of the time.
     max_rss_tenth_bytes: u64,
+    /// Largest resident set of the process after all rounds.
     max_rss_bytes: u64,
+    /// The TSN network; null if Ctrl-C came before.
     network: Option<network::Figures>,
 }
 

@@ -7,6 +7,7 @@ use super::drive::StateChange;
 use super::run::{Finding, Run};
 use crate::commands::{Command, Counters, Event, HostRequestKind};
 use refusals::{Refusals, Settled};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::nvme::opcode::admin::ASYNC_EVENT_REQUEST;
@@ -17,22 +18,26 @@ use written::Written;
 /// Places that are remembered of each kind.
 const PLACES: usize = 5;
 
-/// One kind of anomaly: how often and where.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+/// One kind of anomaly.
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Anomaly {
     /// How often.
     pub count: u64,
-    /// The first times, in nanoseconds, each with the number of the packet at hand and what it was.
+    /// The first five: time in ns, number of the packet at hand, what it was.
     pub places: Vec<(u64, u64, String)>,
 }
 
 /// All anomalies by kind.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub struct Anomalies {
-    /// Anomalies that need an explanation.
+    /// What needs an explanation, in the whole trace, by name. Names are words, such as `link
+    /// down`, `command failed`, `command without a completion entry`, `records missing in the
+    /// trace`, `request without a completion (timeout)`, `data transferred once more (retry)`,
+    /// `payload differs between two nodes`, `read returned other data than was written`, `orphan: a
+    /// memory request that nothing explains`.
     #[serde(rename = "troubles")]
     pub unexplained: BTreeMap<&'static str, Anomaly>,
-    /// What happens in every run.
+    /// What happens in every run, in the whole trace, by name.
     pub notes: BTreeMap<&'static str, Anomaly>,
     #[serde(skip)]
     before: Counters,

@@ -1,38 +1,40 @@
 //! Series in bounded memory.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Points that are kept; with more of them, each stands for an interval.
 pub(super) const MOST_POINTS: usize = 2048;
 
 /// A queue pair at a time. Positions are indices of entries; null where records are missing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
+#[schemars(rename = "QueuePoint")]
 pub struct Point {
-    /// Nanoseconds on the timeline.
+    /// Time of the change, or of the first one in the interval.
     pub at_ns: u64,
-    /// Commands outstanding.
+    /// Commands outstanding, at the end of the interval.
     pub outstanding: u64,
-    /// The most of them in the interval of the point; the same if it has none.
+    /// The most commands outstanding in the interval.
     pub peak: u64,
-    /// Tail of the submission queue: its doorbell.
+    /// The last value that the host wrote to the tail doorbell; null where records are missing.
     pub sq_tail: Option<u32>,
-    /// Head of the submission queue: SQHD of the latest completion entry.
+    /// SQHD of the latest completion entry; null where records are missing.
     pub sq_head: Option<u32>,
-    /// Tail of the completion queue: behind the latest completion entry.
+    /// The entry after the latest completion entry; null where records are missing.
     pub cq_tail: Option<u32>,
-    /// Head of the completion queue: its doorbell.
+    /// The last value that the host wrote to the head doorbell; null where records are missing.
     pub cq_head: Option<u32>,
     /// Phase tag of the latest completion entry.
     pub cq_phase: bool,
 }
 
 /// Changes along time.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
+#[schemars(rename = "QueueSeries")]
 pub struct Series {
-    /// 0 if every change has a point. Else each point stands for an interval of so many nanoseconds:
-    /// it has the time of the first change in it, and all the rest as at its end.
+    /// 0 if every change has a point; otherwise the time for which each point stands.
     pub interval_ns: u64,
-    /// In the order of time.
+    /// Along time, at most 2048 points.
     pub points: Vec<Point>,
 }
 

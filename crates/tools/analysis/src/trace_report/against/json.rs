@@ -5,60 +5,101 @@ use crate::trace::Kind;
 use crate::trace::compare::{Alone, Difference, LEVEL, Pair, sentence};
 use crate::trace::measures::What;
 use report::document::rounded;
+use schemars::JsonSchema;
 use serde::Serialize;
 use stats::medians::Estimate;
 
 /// Version of the document.
 const SCHEMA: u32 = 1;
 
-#[derive(Serialize)]
-struct Document<'a> {
+/// Two runs compared (docs/trace.md#two-runs): A, and B, its base.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "Comparison")]
+pub struct Document<'a> {
+    /// Version of the document: 1.
+    #[schemars(extend("const" = 1))]
     schema: u32,
+    /// What differs most, in a sentence.
     sentence: String,
+    /// Run A.
     a: RunEntry,
+    /// Run B.
     b: RunEntry,
+    /// The chance of any false finding among all comparisons.
     level: f64,
+    /// Comparisons for which p-values were corrected.
     comparisons: usize,
+    /// Whether stages and parts were compared: both runs have traces of the same nodes.
     places: bool,
+    /// How the runs differ by construction: one is simulated, one alone pushes, one alone has times
+    /// in the drive.
     unlike: &'a [String],
+    /// The types of commands in both runs, by name.
     types: Vec<Type<'a>>,
+    /// Types of commands in A alone.
     only_a: &'a [Alone],
+    /// Types of commands in B alone.
     only_b: &'a [Alone],
 }
 
-#[derive(Serialize)]
+/// A run of a comparison.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "ComparedRun")]
 struct RunEntry {
+    /// The traces of the run as they were given, from the host on.
     files: Vec<String>,
+    /// Commands that fit the filters.
     selected: u64,
+    /// Commands in the traces.
     total: u64,
 }
 
-#[derive(Serialize)]
+/// A type of commands in both runs.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "ComparedType")]
 struct Type<'a> {
+    /// The command's name and how many bytes it moves, such as `Read 4 KiB`.
     kind: &'a str,
+    /// The commands of A.
     stats_a: &'a Kind,
+    /// The commands of B.
     stats_b: &'a Kind,
+    /// What was compared.
     measures: Vec<Measure>,
 }
 
-#[derive(Serialize)]
+/// A measure of the commands of both runs. Times are in ns.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "ComparedMeasure")]
 struct Measure {
+    /// The kind of measure.
     measure: What,
+    /// Which segment, stage, part or direction; empty for the whole duration.
     name: &'static str,
+    /// Commands of A that have the measure.
     n_a: usize,
+    /// Commands of B that have the measure.
     n_b: usize,
-    /// To one decimal.
+    /// How many independent commands those of A are worth, to one decimal.
     independent_a: f64,
+    /// How many independent commands those of B are worth, to one decimal.
     independent_b: f64,
+    /// Median of A.
     p50_a: u64,
+    /// Median of B.
     p50_b: u64,
+    /// Median of A less median of B.
     difference: i64,
+    /// 95 % confidence interval of `difference`; null if there are too few commands.
     difference_interval: Option<[i64; 2]>,
-    /// To four decimals.
+    /// Median of A divided by median of B, to four decimals; null if one is 0.
     ratio: Option<f64>,
+    /// 95 % confidence interval of `ratio`; null if there are too few commands.
     ratio_interval: Option<[f64; 2]>,
-    /// To six decimals.
+    /// p-value, corrected for all comparisons, to six decimals; null if all commands of both runs
+    /// are equal, or too few.
     p: Option<f64>,
+    /// Whether `p` is below `level`.
     significant: bool,
 }
 

@@ -4,6 +4,8 @@ mod json;
 mod page;
 mod text;
 
+pub use json::Document;
+
 use crate::commands::Event;
 use crate::trace::compare::{Compared, Side, compare};
 use crate::trace::{Finding, Run, Selection, path};

@@ -16,6 +16,7 @@ pub use print::text;
 pub(super) use print::{cells, signed_time};
 pub use waits::Waits;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use sim::Config;
 use wire::{Duration, Instant};
@@ -99,7 +100,8 @@ impl Default for Assumptions {
 }
 
 /// What a limit means for a plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
+#[schemars(rename = "LimitVerdict")]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// There is a margin.
@@ -235,19 +237,31 @@ pub fn flagged(rows: &[Row]) -> impl Iterator<Item = &Row> {
     rows.iter().filter(|row| row.verdict() != Verdict::Holds)
 }
 
-/// A row as a document has it; times in nanoseconds.
-#[derive(Clone, Debug, Serialize)]
+/// A limit of real systems and the longest wait against it.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[schemars(rename = "Limit")]
 pub struct Document {
+    /// The name of the limit.
     limit: String,
+    /// Some systems give up after this time.
     limit_ns: u64,
+    /// All systems have given up after this time; null if they never must.
     latest_ns: Option<u64>,
+    /// The longest wait; null if nothing waited.
     worst_ns: Option<u64>,
+    /// `limit_ns` less `worst_ns`; null if nothing waited.
     margin_ns: Option<i64>,
+    /// `limit_ns` divided by `worst_ns`; null if nothing waited.
     factor: Option<f64>,
+    /// What the wait means.
     verdict: Verdict,
+    /// Whether the wait follows from the plan alone, before anything runs.
     planned: bool,
+    /// What waited for `worst_ns`; null if nothing waited.
     worst: Option<String>,
+    /// The first wait beyond `limit_ns`; null without.
     first: Option<String>,
+    /// The source of the limit.
     source: &'static str,
 }
 

@@ -1,0 +1,183 @@
+//! The JSON Schemas and the reference of the documents of `--json`: files in `docs/` that follow
+//! from the types. `FARLANE_WRITE_SCHEMAS=1 cargo test -p farlane schemas` writes them.
+
+mod page;
+
+use super::{bench, demo, drive, io, ping, reproduce};
+use plan::run::document;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// A document of `--json`.
+struct Documented {
+    /// Name of the file in `docs/schemas`, without its ending.
+    file: &'static str,
+    /// Heading of the section in `docs/json.md`.
+    heading: &'static str,
+    /// What the description of the type does not say.
+    note: &'static str,
+    schema: Value,
+}
+
+fn document<D: JsonSchema>(file: &'static str, heading: &'static str) -> Documented {
+    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let mut schema: Schema = generator.into_root_schema_for::<D>();
+    schema.insert("title".to_owned(), heading.replace('`', "").into());
+    let mut schema = Value::from(schema);
+    tidy(&mut schema);
+    Documented { file, heading, note: "", schema }
+}
+
+/// The same with a note.
+fn noted<D: JsonSchema>(
+    file: &'static str,
+    heading: &'static str,
+    note: &'static str,
+) -> Documented {
+    Documented { note, ..document::<D>(file, heading) }
+}
+
+/// Makes one line of every description. A key that may be missing is never null.
+fn tidy(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            if let Some(Value::String(text)) = members.get_mut("description") {
+                *text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            }
+            let required = members.get("required").cloned().unwrap_or_default();
+            let is_required =
+                |key: &str| required.as_array().is_some_and(|all| all.contains(&key.into()));
+            if let Some(Value::Object(properties)) = members.get_mut("properties") {
+                let optional = properties.iter_mut().filter(|(key, _)| !is_required(key));
+                optional.for_each(|(_, schema)| remove_null(schema));
+            }
+            members.values_mut().for_each(tidy);
+        }
+        Value::Array(elements) => elements.iter_mut().for_each(tidy),
+        _ => {}
+    }
+}
+
+fn remove_null(schema: &mut Value) {
+    let Value::Object(members) = schema else { return };
+    if let Some(Value::Array(types)) = members.get_mut("type") {
+        types.retain(|name| name != "null");
+        let only = types.pop().expect("another type");
+        assert!(types.is_empty(), "several types: {types:?}");
+        members.insert("type".to_owned(), only);
+    }
+    if let Some(Value::Array(mut choices)) = members.remove("anyOf") {
+        choices.retain(|choice| choice["type"] != "null");
+        let only = choices.pop().expect("another choice");
+        assert!(choices.is_empty(), "several choices: {choices:?}");
+        members.extend(only.as_object().cloned().expect("a schema"));
+    }
+}
+
+/// All documents, in the order of the page.
+fn documents() -> Vec<Documented> {
+    vec![
+        document::<demo::print::Document<'_>>("demo", "`farlane demo --json`"),
+        document::<ping::Document>("ping", "`farlane ping --json`"),
+        document::<drive::show::Document>("drive-show", "`farlane drive show --json`"),
+        document::<io::document::Document>("io", "`farlane io --json`"),
+        document::<latency_linux::Document>(
+            "latency",
+            "`farlane latency talk --json` and `listen --json`",
+        ),
+        document::<lab::Results>("latency-lab", "`farlane latency lab --json`"),
+        document::<bench::print::Document>("bench", "`farlane bench --json`"),
+        document::<bench::ablation::print::Document>(
+            "bench-aggregation",
+            "`farlane bench --aggregation … --json`",
+        ),
+        document::<bench::sim::Document>("bench-sim", "`farlane bench sim --json`"),
+        document::<bench::congestion::Document>(
+            "bench-congestion",
+            "`farlane bench congestion --json`",
+        ),
+        noted::<reproduce::Document<reproduce::nvme_tsn::Results>>(
+            "reproduce-nvme-tsn",
+            "`farlane reproduce nvme-tsn --json`",
+            "docs/experiments/nvme-tsn.md explains the figures.",
+        ),
+        noted::<reproduce::Document<reproduce::expether::Results>>(
+            "reproduce-expether",
+            "`farlane reproduce expether --json`",
+            "docs/experiments/expether.md explains the figures.",
+        ),
+        noted::<reproduce::Document<reproduce::Checks>>(
+            "reproduce-tsn-ports",
+            "`farlane reproduce tsn-ports --json`",
+            "docs/experiments/tsn-ports.md explains the cases. The exit status is 1 if a figure is \
+             not as expected.",
+        ),
+        noted::<reproduce::Document<reproduce::Checks>>(
+            "reproduce-tsn-vm",
+            "`farlane reproduce tsn-vm --json`",
+            "The cases are statements of the article. docs/experiments/tsn-vm.md explains them. The \
+             exit status is 1 if the model does not show a statement.",
+        ),
+        document::<analysis::trace_report::Document<'_>>("trace", "`farlane trace --json`"),
+        document::<analysis::trace_report::against::Document<'_>>(
+            "trace-against",
+            "`farlane trace --against --json`",
+        ),
+        document::<document::Document>("sim", "`farlane sim --json`"),
+        document::<document::SweepDocument>("sim-sweep", "`farlane sim --sweep --json`"),
+        document::<document::FailedRun>("sim-failed", "`farlane sim --json`, a plan that failed"),
+    ]
+}
+
+/// Compares a file with what it is to be, or writes it if the environment asks for that.
+fn keep(path: &Path, text: &str) {
+    if std::env::var_os("FARLANE_WRITE_SCHEMAS").is_some() {
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("writable");
+        std::fs::write(path, text).expect("writable");
+        return;
+    }
+    let found = std::fs::read_to_string(path).unwrap_or_default();
+    let path = path.display();
+    assert!(
+        found == text,
+        "{path} is not that of the types: run FARLANE_WRITE_SCHEMAS=1 cargo test -p farlane schemas"
+    );
+}
+
+#[test]
+fn schemas_and_reference_follow_from_the_types() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let folder = docs.join("schemas");
+    let all = documents();
+    for Documented { file, schema, .. } in &all {
+        let text = serde_json::to_string_pretty(schema).expect("plain keys") + "\n";
+        keep(&folder.join(file).with_extension("json"), &text);
+    }
+    let named: BTreeSet<_> = all.iter().map(|document| format!("{}.json", document.file)).collect();
+    let entries = std::fs::read_dir(&folder).expect("docs/schemas");
+    let names = entries.map(|entry| entry.expect("an entry").file_name().into_string().unwrap());
+    assert_eq!(names.collect::<BTreeSet<_>>(), named, "docs/schemas has other files");
+    let path = docs.join("json.md");
+    let page = std::fs::read_to_string(&path).expect("docs/json.md");
+    let (by_hand, _) = page.split_once(page::MARK).expect("the mark of what is generated");
+    keep(&path, &format!("{by_hand}{}{}", page::MARK, page::reference(&all)));
+}
+
+#[test]
+fn text_by_hand_names_every_command_with_a_document() {
+    let page = include_str!("../../../../../docs/json.md");
+    let (by_hand, _) = page.split_once(page::MARK).expect("the mark of what is generated");
+    for Documented { heading, .. } in documents() {
+        let name = heading.trim_start_matches('`').split(" --").next().expect("a name");
+        // The subcommands of `farlane latency` are in brackets behind it.
+        let (group, last) = name.rsplit_once(' ').expect("a command");
+        let known = [format!("`{name}`"), format!("`{group}` (")];
+        assert!(
+            known.iter().any(|known| by_hand.contains(known)) && by_hand.contains(last),
+            "docs/json.md does not name {name}"
+        );
+    }
+}

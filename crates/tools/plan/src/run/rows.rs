@@ -1,0 +1,344 @@
+//! The parts of the document of `--json`.
+
+use crate::Recording;
+use crate::simulate::requirements;
+use schemars::JsonSchema;
+use serde::Serialize;
+use sim::world::HostReport;
+
+/// A latency in nanoseconds, all zero without samples. Every sample counts.
+#[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
+#[schemars(rename = "SimLatency")]
+pub struct Latency {
+    /// Samples.
+    pub n: u64,
+    /// The shortest.
+    pub min: u64,
+    /// Arithmetic mean, rounded down.
+    pub mean: u64,
+    /// Median, to three significant digits.
+    pub p50: u64,
+    /// 90th percentile, to three significant digits.
+    pub p90: u64,
+    /// 99th percentile, to three significant digits.
+    pub p99: u64,
+    /// 99.9th percentile, to three significant digits.
+    pub p99_9: u64,
+    /// The longest.
+    pub max: u64,
+    /// Mean difference between consecutive samples of a host or stream.
+    pub jitter: u64,
+    /// The largest less the smallest.
+    pub peak_to_peak: u64,
+}
+
+/// A stream of `[traffic.NAME]`, from the beginning of the simulation. Frames that are neither in
+/// `arrived` nor in `lost` were still on their way at the end.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct Stream {
+    /// Name of the stream.
+    pub name: String,
+    /// Frames that the application of the sender sent.
+    pub sent: u64,
+    /// Frames that reached the application of the receiver.
+    pub arrived: u64,
+    /// Frames that were dropped: by a full queue, a gate without a window for them, the longest
+    /// frame or the longest residence of their class, a fault of a cable, a station without power.
+    pub lost: u64,
+    /// Frames that missed `deadline`: they came later, were lost, or were on their way for longer.
+    pub late: u64,
+    /// Copies of frames that the receiver's application had already.
+    pub duplicates: u64,
+    /// Frames in `arrived` that came after a frame that was sent later.
+    pub overtaken: u64,
+    /// Latency of the frames in `arrived`.
+    pub latency_ns: Latency,
+    /// The most bytes that were on their way at once, header to FCS without tag.
+    pub backlog_bytes: u64,
+}
+
+/// A class of a port to which streams offer more than the port lets through. It follows from the
+/// plan alone.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct Overload {
+    /// The port, and the far end of its cable.
+    pub port: String,
+    /// The class that starves, and then the classes that go before it, if it starves only with
+    /// them.
+    pub classes: Vec<usize>,
+    /// Bits per second that the streams of these classes offer, preamble and gap counted.
+    pub offered_bits_per_s: u64,
+    /// Bits per second that the port lets through for these classes.
+    pub limit_bits_per_s: u64,
+    /// The streams of the class that starves.
+    pub streams: Vec<String>,
+}
+
+/// A port of a station or bridge, from the beginning of the simulation.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct Port {
+    /// The station, or the bridge and its port, and the far end of the cable.
+    pub name: String,
+    /// Frames given to the port.
+    pub offered: u64,
+    /// Frames that the port dropped: a queue was full, or the queue of a stream in its station; no
+    /// window was long enough; the frame was longer than `max_sdu`, or kept longer than
+    /// `max_residence`.
+    pub dropped: u64,
+    /// How often an express frame or a hold interrupted a preemptable frame.
+    pub interrupted: u64,
+    /// Interrupted frames of which the rest was still on the line when their gate had closed.
+    pub overrun: u64,
+    /// The classes in which frames waited.
+    pub classes: Vec<Class>,
+}
+
+/// A class of a port in which frames waited.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[schemars(rename = "PortClass")]
+pub struct Class {
+    /// Number of the class, 0 to 7.
+    pub class: usize,
+    /// The most frames that waited at once.
+    pub most_frames: usize,
+    /// The most bytes (header to FCS) that waited at once.
+    pub most_bytes: usize,
+    /// Frames dropped because the queue of the class was full.
+    pub full: u64,
+    /// Only with a credit-based shaper: the credit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credit_bits: Option<Credit>,
+}
+
+/// The extremes of a credit.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct Credit {
+    /// The lowest credit in bits.
+    pub lowest: f64,
+    /// The highest credit in bits.
+    pub highest: f64,
+}
+
+/// A host of a simulation.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct Host {
+    /// Name of the host.
+    pub host: String,
+    /// The application's transfers or configuration reads, from call to answer.
+    pub latency_ns: Latency,
+    /// Commands, from the submission doorbell to the head doorbell's acknowledgement at the root
+    /// port, as in the NVMe/TSN paper.
+    pub root_port_ns: Latency,
+    /// Configuration reads at the root port, enumeration included.
+    pub config_read_ns: Latency,
+    /// NVMe commands.
+    pub commands: u64,
+    /// Bytes that the application moved.
+    pub bytes: u64,
+    /// How long the workload ran.
+    pub span_ns: u64,
+    /// Transfers per second.
+    pub iops: u64,
+    /// Bytes moved per second.
+    pub bytes_per_s: u64,
+    /// Blocks of 512 bytes that were read and compared.
+    pub verified_blocks: u64,
+    /// Transfers that brought other data than expected.
+    pub mismatches: u64,
+    /// Commands with an error status, or lost with their drive's link; configuration reads that
+    /// brought all ones.
+    pub failures: u64,
+    /// Only if push is on and had commands: what went in front of doorbells (docs/push.md) while
+    /// the workloads ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pushed: Option<Pushed>,
+    /// Only with `replay`: the recording.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<Recorded>,
+}
+
+/// What a host pushed, and what its device nodes did with it.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[schemars(rename = "SimPush")]
+pub struct Pushed {
+    /// Messages sent, including those that only invalidate pushed bytes.
+    pub messages: u64,
+    /// Submission queue entries in the messages.
+    pub entries: u64,
+    /// Submission queue entries whose doorbell went down without them.
+    pub unpushed_entries: u64,
+    /// Bytes of entries, lists and data in the messages.
+    pub bytes: u64,
+    /// Reads of drives that device nodes answered.
+    pub hits: u64,
+    /// Bytes of the reads in `hits`.
+    pub hit_bytes: u64,
+    /// Reads of drives that went to the host.
+    pub misses: u64,
+    /// Bytes that were invalidated before a drive read them.
+    pub unused_bytes: u64,
+    /// Commands that were not pushed, or only in part, by reason.
+    pub not_pushed: Vec<NotPushed>,
+}
+
+/// Commands that were not pushed, or only in part, for one reason.
+#[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
+#[schemars(rename = "SimNotPushed")]
+pub struct NotPushed {
+    /// The reason (docs/push.md#why-a-command-is-not-pushed).
+    pub reason: &'static str,
+    /// Commands.
+    pub commands: u64,
+}
+
+impl Pushed {
+    pub(super) fn of(host: &HostReport) -> Option<Self> {
+        let sim::measure::Pushed { messages, entries, unpushed, bytes, .. } = host.pushed;
+        let sim::measure::Pushed { hits, hit_bytes, misses, unused_bytes, .. } = host.pushed;
+        let pushed = Self {
+            messages,
+            entries,
+            unpushed_entries: unpushed,
+            bytes,
+            hits,
+            hit_bytes,
+            misses,
+            unused_bytes,
+            not_pushed: host
+                .pushed
+                .not_pushed
+                .iter()
+                .map(|(reason, commands)| NotPushed { reason: reason.name(), commands })
+                .collect(),
+        };
+        (messages > 0 || !pushed.not_pushed.is_empty()).then_some(pushed)
+    }
+}
+
+/// A recording that was replayed.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[schemars(rename = "Replayed")]
+pub struct Recorded {
+    /// The files of the recording.
+    pub files: Vec<String>,
+    /// Where the TLPs were recorded: `root port`, `switch` or `device port`.
+    pub at: &'static str,
+    /// Latency of the recorded commands there, from the submission doorbell to the completion head
+    /// doorbell, to compare with `root_port_ns`.
+    pub latency_ns: Latency,
+    /// Commands that were replayed.
+    pub commands: u64,
+    /// Commands that were not replayed: they failed, or simulated drives do not implement them.
+    pub left_out: u64,
+    /// Places where records are missing.
+    pub gaps: u64,
+}
+
+impl From<&Recording> for Recorded {
+    fn from(recording: &Recording) -> Self {
+        Self {
+            files: recording.files.iter().map(|file| file.display().to_string()).collect(),
+            at: recording.at,
+            latency_ns: recording.latency.summary().into(),
+            commands: recording.operations.len() as u64,
+            left_out: recording.left_out,
+            gaps: recording.gaps,
+        }
+    }
+}
+
+/// The time of commands by segment. The `ns` of each list add up to its total exactly.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[schemars(rename = "SimSegments")]
+pub struct Segments {
+    /// Mean over all commands.
+    pub mean: Vec<Part>,
+    /// Segments of one command whose time is the median, to 1 in 2000.
+    pub median: Vec<Part>,
+    /// Segments of one command whose time is the 99th percentile, to 1 in 2000.
+    pub p99: Vec<Part>,
+    /// The time of the whole command.
+    pub total_ns: Totals,
+}
+
+/// Sums of segments, in nanoseconds.
+#[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
+#[schemars(rename = "SegmentTotals")]
+pub struct Totals {
+    /// Of `mean`.
+    pub mean: u64,
+    /// Of `median`.
+    pub median: u64,
+    /// Of `p99`.
+    pub p99: u64,
+}
+
+/// The time in one segment. Segments without time are left out.
+#[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
+#[schemars(rename = "SimSegment")]
+pub struct Part {
+    /// Name of the segment (docs/model.md#where-the-time-of-a-command-goes).
+    pub segment: &'static str,
+    /// Time in the segment.
+    pub ns: u64,
+}
+
+/// One direction of a PCIe link or cable, while the workloads ran.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[schemars(rename = "SimLink")]
+pub struct Link {
+    /// From where to where, in the names of the plan.
+    pub link: String,
+    /// Share of the time in which the link was busy, in parts per million.
+    pub utilisation_ppm: u64,
+    /// TLPs or Ethernet frames.
+    pub packets: u64,
+    /// Bytes on the wire, framing included.
+    pub bytes: u64,
+    /// Time in which the link was busy.
+    pub busy_ns: u64,
+}
+
+/// One direction of a tunnel, while the workloads ran.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[schemars(rename = "SimTunnel")]
+pub struct Tunnel {
+    /// The drive at the end of the tunnel, and the direction.
+    pub tunnel: String,
+    /// Frames with TLPs.
+    pub frames: u64,
+    /// TLPs in the frames.
+    pub tlps: u64,
+    /// TLPs per frame, to two decimals, rounded down.
+    pub tlps_per_frame: f64,
+}
+
+/// A run with a further seed.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[schemars(rename = "SimRun")]
+pub struct Run {
+    /// Seed of everything drawn.
+    pub seed: u64,
+    /// Digest of everything that happened, 16 hexadecimal digits.
+    pub digest: String,
+    /// Wake-ups of components.
+    pub events: u64,
+    /// The application's transfers or configuration reads of all hosts, from call to answer.
+    pub latency_ns: Latency,
+    /// Transfers per second of all hosts.
+    pub iops: u64,
+    /// Bytes moved per second by all hosts.
+    pub bytes_per_s: u64,
+    /// What the plan requires, and whether the run met it.
+    pub requirements: Vec<requirements::Row>,
+}
+
+impl From<stats::Summary> for Latency {
+    fn from(summary: stats::Summary) -> Self {
+        let stats::Summary { n, min_ns: min, mean_ns: mean, p50_ns: p50, p90_ns: p90, .. } =
+            summary;
+        let stats::Summary { p99_ns: p99, p99_9_ns: p99_9, max_ns: max, .. } = summary;
+        let (jitter, peak_to_peak) = (summary.jitter_ns, max - min);
+        Self { n, min, mean, p50, p90, p99, p99_9, max, jitter, peak_to_peak }
+    }
+}
