@@ -3,12 +3,12 @@
 //!
 //! # Modules
 //!
-//! - [`time`]: clocks that machines share, waking at a time
+//! - `time`: clocks that machines share, waking at a time
 //! - `interface`: network interfaces by name
 //! - `packet`: packet sockets
 //! - `marking`: DSCP and priority of sent packets
 //! - `namespace`: network namespaces
-//! - [`proc_stat`]: `/proc/PID/stat`
+//! - `proc_stat`: processor time of a process, from `/proc`
 //! - `kernel`: system calls without a safe wrapper, and the unsafe code of this crate
 
 #![deny(unsafe_code)]

@@ -10,10 +10,17 @@ use wire::Instant;
 use wire::tlp::Tlp;
 use wire::trace::{CHUNK_HEADER, LinkState, Payloads, Record, Tap, encode_tlp};
 
+/// Bytes of chunks in memory.
+pub(super) const MEMORY: usize = 8 << 20;
 /// Bytes of a chunk; smaller in rings below eight of them.
 const CHUNK: usize = 1 << 20;
 /// The smallest chunk holds the longest record several times.
 const SMALLEST: usize = 32 << 10;
+
+/// Bytes of the chunks of a file, or of a ring of `ring` bytes.
+pub(super) fn chunk_size(ring: Option<u64>) -> usize {
+    ring.map_or(CHUNK, |size| CHUNK.min(size as usize / 8).max(SMALLEST))
+}
 
 /// Records that were lost while recording was not stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,12 +50,11 @@ pub(super) struct Encoder {
 impl Encoder {
     pub fn new(
         payloads: Payloads,
-        ring: Option<u64>,
+        most: usize,
         failed: Arc<AtomicBool>,
         to_writer: SyncSender<Chunk>,
         from_writer: Receiver<Vec<u8>>,
     ) -> Self {
-        let most = ring.map_or(CHUNK, |size| CHUNK.min(size as usize / 8).max(SMALLEST));
         let (buffer, lost) = (vec![0; CHUNK_HEADER], Lost::default());
         Self {
             payloads,
@@ -64,11 +70,6 @@ impl Encoder {
             to_writer,
             from_writer,
         }
-    }
-
-    /// Memory for a chunk.
-    pub fn new_buffer(&self) -> Vec<u8> {
-        Vec::with_capacity(self.most)
     }
 
     /// Makes records until the recorder has ended; returns how many were lost.

@@ -1,6 +1,6 @@
 //! Notes what passes, with its time, and hands the notes over in batches.
 
-use super::encoder::{Encoder, Lost};
+use super::encoder::{Encoder, Lost, MEMORY, chunk_size};
 use super::timestamps::Timestamps;
 use super::writer::{Layout, OnError, Writer};
 use super::{Report, Settings};
@@ -20,8 +20,6 @@ use wire::tlp::Tlp;
 use wire::trace::{Header, NodeRole, NvmeEvent, Payloads, Tap};
 use wire::{Duration, Instant};
 
-/// Chunks of records in memory: 8 MiB.
-const CHUNKS: usize = 8;
 /// The longest time that notes wait.
 pub(super) const FLUSH: Duration = Duration::from_ms(100);
 /// Bytes kept at the beginning of a ring: only the enumeration and the creation of the queues
@@ -123,12 +121,14 @@ impl Recorder {
         let failed = Arc::new(AtomicBool::new(false));
         let writer =
             Writer { file, layout: Layout { next, ring }, failed: failed.clone(), on_error };
-        let (chunks, full) = sync_channel(CHUNKS);
-        let (back, returned) = sync_channel(CHUNKS);
-        let encoder = Encoder::new(payloads, settings.ring, failed.clone(), chunks, returned);
-        for _ in 1..CHUNKS {
-            let _ = back.try_send(encoder.new_buffer());
+        let size = chunk_size(settings.ring);
+        let count = MEMORY / size;
+        let (chunks, full) = sync_channel(count);
+        let (back, returned) = sync_channel(count);
+        for _ in 1..count {
+            let _ = back.try_send(Vec::with_capacity(size));
         }
+        let encoder = Encoder::new(payloads, size, failed.clone(), chunks, returned);
         let thread = |name: &str| std::thread::Builder::new().name(name.into());
         let writer = thread("trace-writer").spawn(move || writer.write(&full, &back))?;
         let (batches, noted) = sync_channel(BATCHES);
