@@ -71,8 +71,9 @@ impl Drop for HardwareStamps {
     }
 }
 
-/// Sets what is wanted; what the driver made of it. A transmit mode that stamps stays: ptp4l may
-/// need its one-step mode. If the NIC cannot stamp all that comes, what it stamps stays.
+/// Enables time stamps; returns the configuration that the driver chose. Keeps a transmit mode that
+/// stamps, since ptp4l may need its one-step mode. Keeps the receive filter if the NIC cannot stamp
+/// all received frames.
 fn switch_on(
     before: Option<StampConfig>,
     mut set: impl FnMut(StampConfig) -> io::Result<StampConfig>,

@@ -46,7 +46,7 @@ pub enum Outcome {
     Done,
     /// A command ended with this status, the first one that did.
     Failed(Status),
-    /// Its drive was lost with a command of it.
+    /// Its drive was lost while one of its commands was outstanding.
     Lost,
 }
 

@@ -54,8 +54,8 @@ pub struct Args {
     /// Serial number; without one it is derived from the first file, or the address
     #[arg(long, value_name = "TEXT", value_parser = parse_serial)]
     serial: Option<String>,
-    /// I/O queue pairs of the drive, 1 to 2048, each with an interrupt vector: a host node hands out
-    /// a descriptor for each vector that its VMM uses
+    /// I/O queue pairs of the drive, 1 to 2048, each with an interrupt vector; each vector that
+    /// a VMM uses takes one file descriptor of the host node
     #[arg(long, value_name = "N", default_value_t = QUEUES, value_parser = value_parser!(u16).range(1..=i64::from(MAX_QUEUES)))]
     queues: u16,
     /// Let the host keep the doorbells of I/O queues in its memory (Doorbell Buffer Config): fewer

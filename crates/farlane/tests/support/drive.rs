@@ -48,7 +48,8 @@ pub struct Drive {
     doorbells: Doorbells,
     admin: Pair,
     io: Pair,
-    commands: u16,
+    /// Commands submitted to the admin queue, and to the I/O queue.
+    commands: [u16; 2],
 }
 
 impl Drive {
@@ -86,7 +87,7 @@ impl Drive {
         let doorbells = if mapped { client.doorbells() } else { Doorbells::Registers };
         client.map_memory(&memory);
         let (admin, io) = (pair(0, ADMIN), pair(1, IO));
-        Self { client, memory, doorbells, admin, io, commands: 0 }
+        Self { client, memory, doorbells, admin, io, commands: [0; 2] }
     }
 
     fn enable(&self) {
@@ -171,8 +172,9 @@ impl Drive {
 
     /// Starts a command; yields its identifier.
     fn submit(&mut self, admin: bool, command: Command) -> u16 {
-        let cid = self.commands;
-        self.commands = self.commands.wrapping_add(1);
+        let next = &mut self.commands[usize::from(!admin)];
+        let cid = *next;
+        *next = next.wrapping_add(1);
         let pair = if admin { &mut self.admin } else { &mut self.io };
         pair.put(&mut self.memory, Command { cid, ..command });
         self.doorbells.store(&self.client, Doorbell::SubmissionTail(pair.id), pair.tail);

@@ -216,7 +216,7 @@ mod tests {
         (Child::new(process, output, errors).unwrap(), folder)
     }
 
-    /// Who says stop after a while, or never.
+    /// An operator that stops at a time, or never.
     struct After(Option<Instant>);
 
     impl Operator for After {

@@ -118,7 +118,7 @@ impl DriveNode {
         Some(DriveOutput::Block(contents.id, request))
     }
 
-    /// The change that the shell stores next, if it is to do nothing else.
+    /// The next change of a record to store; for shells that carry out nothing else now.
     pub fn poll_store(&mut self) -> Option<Commit> {
         let commit = self.subsystem.poll_store()?;
         let created = commit.create.as_ref().map(|contents| contents.nsid);

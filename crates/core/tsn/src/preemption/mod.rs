@@ -22,15 +22,15 @@ pub const MCRC: usize = 4;
 /// (802.3-2022, figure 99-4). It is as long as preamble and SFD of a whole frame.
 pub const CONTINUATION_PREAMBLE: usize = 8;
 
-/// The least that must be left of a frame, FCS included, where it is cut: minFrag octets
-/// (802.3-2022, 99.4.7.3, MIN_REMAIN).
+/// Octets, FCS included, that must remain of a frame after a cut: minFrag (802.3-2022, 99.4.7.3,
+/// MIN_REMAIN).
 pub const MIN_REST: usize = 64;
 
 /// What each further step of addFragSize adds to a fragment: minFrag octets (99.4.4).
 const STEP: usize = 64;
 
-/// addFragSize: how much longer than the least the fragments must be which are not the last one.
-/// The receiver asks for it (802.3-2022, 79.3.7, field addFragSize of the Additional Ethernet
+/// addFragSize: how much longer than the minimum every fragment except the last must be. The
+/// receiver announces it (802.3-2022, 79.3.7, field addFragSize of the Additional Ethernet
 /// Capabilities TLV). The default is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FragmentSize(u8);

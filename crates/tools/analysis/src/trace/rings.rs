@@ -27,7 +27,7 @@ struct Depth {
     /// When it became so; `None` before the first change.
     since: Option<u64>,
     life_ns: u64,
-    /// By time in nanoseconds; 0 left out.
+    /// Depths, weighted by their time in nanoseconds, without depth 0.
     busy: Counts,
 }
 

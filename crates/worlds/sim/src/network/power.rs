@@ -65,7 +65,7 @@ impl Network {
         }
     }
 
-    /// Edges of gates up to now came by the clocks that have run, of nodes that have had power.
+    /// Switches a clock on or off. Counts the gates' edges up to now with the clocks as they ran before.
     fn power_clock(&mut self, now: Instant, place: Place, on: bool) {
         self.settle_edges(now, None);
         self.time.iter_mut().for_each(|time| time.power(now, place, on));

@@ -5,7 +5,7 @@ use crate::trace::compare::{Pair, sentence};
 use crate::trace::measures::What;
 use report::{Align, Bar, Page, Stack, Table, distribution, time};
 
-/// Types with pictures, those in which most time was spent.
+/// Number of command types with pictures; those with the most total time come first.
 const MOST_TYPES: usize = 4;
 
 /// The whole page.
