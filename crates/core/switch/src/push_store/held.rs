@@ -10,7 +10,7 @@ use wire::{Arena, Table};
 /// Bytes below this are copied out of the frame that brought them: otherwise 64 bytes could keep
 /// the memory of a whole frame.
 const COPIED: usize = 1024;
-/// Up to so many bytes are an entry or a short list, to which nothing is added later.
+/// Pushed bytes of at most this length are an entry or a short list; nothing is added to them later.
 const SMALL: usize = 64;
 /// Pieces do not grow beyond multiples of this: no read crosses them (PCIe Base 4.0, section 2.2.7).
 const PAGE: u64 = 4096;

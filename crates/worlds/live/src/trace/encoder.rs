@@ -22,10 +22,6 @@ pub(super) fn chunk_size(ring: Option<u64>) -> usize {
     ring.map_or(CHUNK, |size| CHUNK.min(size as usize / 8).max(SMALLEST))
 }
 
-/// Records that were lost while recording was not stopped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Lost(pub u64);
-
 /// The state of the thread. It never waits for the writer: records that do not fit are counted.
 #[derive(Debug)]
 pub(super) struct Encoder {
@@ -38,7 +34,8 @@ pub(super) struct Encoder {
     /// Records lost before this chunk, and since it is full or recording is stopped.
     lost_before: u32,
     lost_now: u32,
-    lost: Lost,
+    /// Records lost while recording was not stopped.
+    lost: u64,
     /// Records are not kept, but the payloads of later ones depend on them.
     stopped: bool,
     /// As [`Writer::failed`](super::writer::Writer).
@@ -55,16 +52,15 @@ impl Encoder {
         to_writer: SyncSender<Chunk>,
         from_writer: Receiver<Vec<u8>>,
     ) -> Self {
-        let (buffer, lost) = (vec![0; CHUNK_HEADER], Lost::default());
         Self {
             payloads,
-            buffer,
+            buffer: vec![0; CHUNK_HEADER],
             most,
             start_ns: 0,
             last_ns: 0,
             lost_before: 0,
             lost_now: 0,
-            lost,
+            lost: 0,
             stopped: false,
             failed,
             to_writer,
@@ -73,14 +69,14 @@ impl Encoder {
     }
 
     /// Makes records until the recorder has ended; returns how many were lost.
-    pub fn run(mut self, batches: &Receiver<Batch>, empty: &SyncSender<Notes>) -> Lost {
+    pub fn run(mut self, batches: &Receiver<Batch>, empty: &SyncSender<Notes>) -> u64 {
         for Batch { mut notes, flush } in batches {
             for (at, note) in notes.drain(..) {
                 self.record_note(at, note);
             }
             let _ = empty.try_send(notes);
-            if flush && self.buffer.len() > CHUNK_HEADER {
-                self.hand_over();
+            if flush {
+                self.flush();
             }
         }
         if self.buffer.len() > CHUNK_HEADER {
@@ -112,10 +108,15 @@ impl Encoder {
                 // First: the writer may fail with the chunk that is handed over.
                 self.stopped = !on;
                 self.failed.fetch_and(!on, Ordering::Relaxed);
-                if self.buffer.len() > CHUNK_HEADER {
-                    self.hand_over();
-                }
+                self.flush();
             }
+        }
+    }
+
+    /// Passes on the records that there are.
+    fn flush(&mut self) {
+        if self.buffer.len() > CHUNK_HEADER {
+            self.hand_over();
         }
     }
 
@@ -149,7 +150,7 @@ impl Encoder {
         let handed_over = (!fits || due) && self.hand_over();
         if !fits && !handed_over {
             self.lost_now = self.lost_now.saturating_add(1);
-            self.lost.0 += 1;
+            self.lost += 1;
             return None;
         }
         let at = at.as_ns();

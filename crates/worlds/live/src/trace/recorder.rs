@@ -1,6 +1,6 @@
 //! Notes what passes, with its time, and hands the notes over in batches.
 
-use super::encoder::{Encoder, Lost, MEMORY, chunk_size};
+use super::encoder::{Encoder, MEMORY, chunk_size};
 use super::timestamps::Timestamps;
 use super::writer::{Layout, OnError, Writer};
 use super::{Report, Settings};
@@ -88,7 +88,8 @@ struct Running {
     batches: SyncSender<Batch>,
     /// Their memory comes back.
     empty: Receiver<Notes>,
-    encoder: JoinHandle<Lost>,
+    /// Returns the records that were lost.
+    encoder: JoinHandle<u64>,
     writer: JoinHandle<io::Result<u64>>,
 }
 
@@ -243,8 +244,9 @@ impl Recorder {
         self.send(true);
         let Some(running) = self.encoder.take() else { return Ok(Report::default()) };
         drop(running.batches);
-        let Lost(lost) = running.encoder.join().unwrap_or_default();
-        let bytes = running.writer.join().unwrap_or(Ok(0))?;
+        let panicked = |_| io::Error::other("a thread of the trace panicked");
+        let lost = running.encoder.join().map_err(panicked)?;
+        let bytes = running.writer.join().map_err(panicked)??;
         Ok(Report { bytes, lost })
     }
 }
