@@ -1,7 +1,7 @@
 # One transfer of 4 KiB at a time, on drives in turns.
 # Arguments: rounds, seconds each, then the serial numbers of the drives: names
 # follow the order in which the kernel probes. Prints lines
-# "latency SERIAL WHAT VALUE": for fio the median latency in nanoseconds, for dd
+# "latency SERIAL WHAT VALUE": for fio the median latency from submission in nanoseconds, for dd
 # nanoseconds a block.
 rounds=$1
 seconds=$2
@@ -23,6 +23,7 @@ namespace() {
 by_fio() {
     fio --name=latency --filename="$2" --ioengine=libaio --direct=1 --rw="$3" --bs=4k \
         --iodepth=1 --size=32m --time_based --runtime="$seconds" --percentile_list=50 \
+        --lat_percentiles=1 --clat_percentiles=0 \
         --output-format=json >/tmp/out || { cat /tmp/out; die "fio failed"; }
     # The percentile of the direction that moved something.
     value=$(sed -n 's/.*"50.000000" *: *\([0-9]*\).*/\1/p' /tmp/out | sort -n | tail -n 1)

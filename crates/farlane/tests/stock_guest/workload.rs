@@ -22,6 +22,11 @@ pub fn fio(mebibytes: u32, drives: &[u32]) -> Script {
     })
 }
 
+/// A drive behind the kernel's own NVMe/TCP target, in the guest; needs the lab's archive.
+pub fn kernel_target(serial: &str) -> Script {
+    script!("kernel_target").argument(serial)
+}
+
 /// One transfer at a time on the drives with these serial numbers in turns, as `latency.sh` has it.
 pub fn latency(rounds: usize, seconds: u32, serials: &[&str]) -> Script {
     let script = script!("latency").argument(rounds).argument(seconds);

@@ -1,4 +1,5 @@
-//! What push is worth to a guest: a drive with it, one without, and QEMU's own, in turns.
+//! What push is worth to a guest: a drive with it, one without, QEMU's own, and one behind the
+//! kernel's NVMe/TCP target in the guest, in turns.
 //!
 //! Without a variable it shows that all of them can be measured; with it, it prints a table:
 //!
@@ -11,8 +12,8 @@ use crate::stock_guest::guest::Guest;
 use crate::stock_guest::workload;
 use crate::support::{HostNode, Node, folder};
 
-/// Serial numbers of the drives: two of ours by what is pushed, and QEMU's own.
-const SERIALS: [&str; 3] = ["all", "off", "reference"];
+/// Serial numbers of the drives: two of ours by what is pushed, QEMU's own, the kernel's target.
+const SERIALS: [&str; 4] = ["all", "off", "reference", "kernel"];
 const LOADS: [&str; 4] = ["randread", "randwrite", "dd-read", "dd-write"];
 
 /// Microseconds of a load on a drive, sorted, from the lines of the script.
@@ -25,7 +26,7 @@ fn micros(text: &str, drive: &str, load: &str) -> Vec<f64> {
 }
 
 #[test]
-fn push_in_a_guest_beside_qemus_own_drive() {
+fn push_in_a_guest_beside_other_drives() {
     let rounds = std::env::var("FARLANE_GUEST_ROUNDS").map_or(1, |text| text.parse().unwrap());
     let folder = folder::kept("push");
     let nodes = ["all", "off"].map(|push| {
@@ -43,7 +44,9 @@ fn push_in_a_guest_beside_qemus_own_drive() {
         .option("-drive", format!("if=none,id=disk,format=raw,file={}", disk.display()))
         .root_port("rp")
         .device("nvme,drive=disk,serial=reference,bus=rp")
+        .lab()
         .start();
+    guest.run(&workload::kernel_target("kernel"));
     let text = guest.run(&workload::latency(rounds, 3, &SERIALS)).text;
     for serial in SERIALS {
         let columns = LOADS.map(|load| {
