@@ -90,19 +90,19 @@ pub(crate) fn deallocated(offset: u64, length: u64) -> [Operation; 2] {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The media cannot read or write the range.
-    #[error("media error")]
+    #[error("the medium cannot read or write the range")]
     Media,
     /// The media cannot be written.
-    #[error("the media are read-only")]
+    #[error("the medium is read-only")]
     ReadOnly,
     /// There is no space left behind the namespace.
-    #[error("no space left on the media")]
+    #[error("no space is left on the medium")]
     NoSpace,
     /// Not now; the host may try again.
-    #[error("the namespace is not ready")]
+    #[error("the namespace is not ready; try again later")]
     NotReady,
     /// Anything else.
-    #[error("internal error")]
+    #[error("the medium failed for another reason")]
     Internal,
 }
 

@@ -108,7 +108,7 @@ impl Egress {
 
 /// A text that is not a rate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no rate such as 5G or 250M: bits a second, above 0, k, M or G")]
+#[error("invalid rate '{0}': expected bits per second above 0, such as 250M or 5G (k, M or G)")]
 pub struct InvalidRate(String);
 
 impl FromStr for Rate {

@@ -15,7 +15,7 @@ const SECOND: i128 = 1_000_000_000_000;
 
 /// A committed information rate of zero, which would hold frames for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the committed information rate is 0 bit/s, it must be at least 1")]
+#[error("the committed information rate is 0 bit/s; the minimum is 1")]
 pub struct NoRate;
 
 /// A scheduler: committed information rate and committed burst size, and how full its bucket is.

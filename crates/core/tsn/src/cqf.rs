@@ -22,13 +22,13 @@ pub struct Cqf {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CqfError {
     /// The classes are equal.
-    #[error("class {0} twice: cyclic queuing needs two classes")]
+    #[error("class {0} is given twice; cyclic queuing needs two different classes")]
     SameClass(u8),
     /// There is no such class.
-    #[error("class {0}: classes are 0 to {most}", most = QUEUES - 1)]
+    #[error("invalid class '{0}': expected 0 to {most}", most = QUEUES - 1)]
     NoClass(u8),
     /// The times are not possible; the list has a cycle of 2 T.
-    #[error("the gates of cyclic queuing: {0}")]
+    #[error("invalid gates for cyclic queuing: {0}")]
     Times(#[from] ListError),
 }
 

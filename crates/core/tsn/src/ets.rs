@@ -13,10 +13,10 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum EtsError {
     /// A class that would never send.
-    #[error("class {0} has a weight of 0 %, it must be at least 1 %")]
+    #[error("the weight of class {0} is 0 %; the minimum is 1 %")]
     Zero(usize),
     /// The weights are not 100 % together (clause 37).
-    #[error("the weights are {0} % together, they must be 100 %")]
+    #[error("the sum of the weights is {0} %, not 100 %")]
     Sum(u32),
 }
 

@@ -97,8 +97,8 @@ pub fn parse(text: &str) -> Result<GateControlList, ParseError> {
                     let wrong = || {
                         let entry = value.join(" ");
                         fail(format!(
-                            "sched-entry '{entry}': S, H or R, the open gates in hexadecimal, a \
-                             time, such as 'S 01 300us'"
+                            "invalid sched-entry '{entry}': expected S, H or R, the open gates in \
+                             hexadecimal and a time, such as 'S 01 300us'"
                         ))
                     };
                     entries.push(entry(&value, nanoseconds).ok_or_else(wrong)?);
@@ -121,7 +121,7 @@ pub fn parse(text: &str) -> Result<GateControlList, ParseError> {
 }
 
 fn wrong_time(key: &str, value: &str) -> String {
-    format!("{key} '{value}': a time such as 500us, or nanoseconds")
+    format!("invalid {key} '{value}': expected a time such as 500us, or nanoseconds")
 }
 
 /// A time with its unit, or a number of nanoseconds.

@@ -131,7 +131,7 @@ pub fn exact(number: u64, units: &[(&str, u64)]) -> String {
 
 /// A text that is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("'{0}' is no time such as 250ns: ps, ns, us, ms, s, m, h or d")]
+#[error("invalid time '{0}': expected a number with ps, ns, us, ms, s, m, h or d, such as 250ns")]
 pub struct InvalidDuration(String);
 
 impl FromStr for Duration {

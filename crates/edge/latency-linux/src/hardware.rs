@@ -38,7 +38,7 @@ impl HardwareStamps {
         let set = |config| set_hardware_stamps(&socket, interface, config);
         let now = switch_on(before, set).map_err(|error| match error.kind() {
             io::ErrorKind::Unsupported => {
-                format!("{interface} has no hardware stamps (SIOCSHWTSTAMP: {error})")
+                format!("{interface} has no hardware time stamps (SIOCSHWTSTAMP: {error})")
             }
             io::ErrorKind::PermissionDenied => format!("{interface}: needs CAP_NET_ADMIN"),
             _ => format!("{interface}: {error}"),
@@ -50,12 +50,12 @@ impl HardwareStamps {
     pub fn note(&self) -> String {
         let received = match self.now[2] {
             FILTER_ALL => "",
-            _ => "; it stamps few of the frames that it receives, such as those of PTP",
+            _ => "; the hardware stamps only some received frames, such as PTP frames",
         };
         let after = match self.before {
-            None => "its former setting cannot be read, so this one stays",
-            Some(before) if before == self.now => "as it was before",
-            Some(_) => "set as before at the end",
+            None => "the former setting cannot be read and is not restored",
+            Some(before) if before == self.now => "was set already",
+            Some(_) => "restored at the end",
         };
         format!("{after}{received}")
     }

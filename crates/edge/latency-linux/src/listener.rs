@@ -165,7 +165,7 @@ impl<'a> Receiver<'a> {
                 None if now > began + wait => {
                     let strangers = self.faults.strangers;
                     return Err(io::Error::other(format!(
-                        "no frame of a talker came to {} within {} ns; frames of strangers: \
+                        "no frame of a talker arrived at {} within {} ns; other frames: \
                          {strangers}",
                         self.options.heading.address, wait
                     )));

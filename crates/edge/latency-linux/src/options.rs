@@ -114,7 +114,7 @@ impl FromStr for Clock {
             ("ptp4l", path) => Ok(Self::Ptp4l(Some(path.into()))),
             ("phc2sys", device) if !device.is_empty() => Ok(Self::Phc2sys(device.into())),
             _ => Err(format!(
-                "'{text}' is none of unknown, shared, ptp4l, ptp4l=SOCKET, phc2sys=DEVICE"
+                "invalid '{text}': expected unknown, shared, ptp4l[=SOCKET] or phc2sys=DEVICE"
             )),
         }
     }
@@ -134,7 +134,7 @@ impl Machine {
         let several = self.clocks.len() > 1;
         if several && !self.clocks.iter().all(is_part) || self.clocks.iter().enumerate().any(twice)
         {
-            return Err("two --clock may only be ptp4l and phc2sys");
+            return Err("--clock can be given twice only as ptp4l and phc2sys");
         }
         Ok(())
     }

@@ -22,7 +22,7 @@ impl HardwareClock {
         let clock = Self(File::open(&path).map_err(named)?);
         match clock.now() {
             Ok(_) => Ok(clock),
-            Err(_) => Err(format!("{} is no hardware clock", path.display())),
+            Err(_) => Err(format!("{} is not a hardware clock", path.display())),
         }
     }
 
@@ -51,7 +51,7 @@ impl HardwareClock {
 /// Where the clock of an interface is, if its device has one (Linux
 /// Documentation/ABI/testing/sysfs-ptp).
 fn of_interface(name: &str) -> Result<PathBuf, String> {
-    let none = || format!("{name} has no hardware clock; name one, such as /dev/ptp0");
+    let none = || format!("{name} has no hardware clock; give a device such as /dev/ptp0");
     let clocks = std::fs::read_dir(format!("/sys/class/net/{name}/device/ptp"));
     let first = clocks.map_err(|_| none())?.next().and_then(Result::ok).ok_or_else(none)?;
     Ok(PathBuf::from("/dev").join(first.file_name()))

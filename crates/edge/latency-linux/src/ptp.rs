@@ -38,15 +38,15 @@ impl Ptp4l {
                 Some(status) if status.has_master => return Ok(found),
                 Some(_) => {
                     return Err(io::Error::other(format!(
-                        "ptp4l at {} follows no other clock: it says nothing about the far end; \
-                         give --clock there",
+                        "ptp4l at {} has no master, so its offset is not the clock error; give \
+                         --clock at the far end",
                         path.display()
                     )));
                 }
                 None => why += &format!("; {}: no answer in domain {domain}", path.display()),
             }
         }
-        Err(io::Error::other(format!("ptp4l cannot be asked{why}")))
+        Err(io::Error::other(format!("ptp4l does not answer{why}")))
     }
 
     /// Its clock less its master's, while it has one. The offset is what the servo last measured,

@@ -45,7 +45,7 @@ impl FromStr for Mode {
         [Self::Native, Self::Generic]
             .into_iter()
             .find(|mode| mode.to_string() == text)
-            .ok_or_else(|| format!("'{text}' is no mode: there are native, generic"))
+            .ok_or_else(|| format!("invalid mode '{text}': expected native or generic"))
     }
 }
 
@@ -117,7 +117,7 @@ fn check_targets(names: &[&str]) -> Result<(), String> {
     Err(format!(
         "the driver drops what native XDP redirects to {}: for a veth, run `ethtool -K PEER gro on` \
          (`gro off` before it, if it was on) while its peer is up, or `farlane latency redirect \
-         --pass PEER` there, or take --mode generic",
+         --pass PEER` there, or use --mode generic",
         dropping.join(" and ")
     ))
 }
@@ -146,11 +146,10 @@ fn redirecting(interface: u32) -> [Instruction; 4] {
 fn not_loaded(error: &io::Error) -> String {
     match Errno::from_io_error(error) {
         Some(Errno::PERM | Errno::ACCESS) => {
-            "XDP needs CAP_BPF and CAP_NET_ADMIN, as root outside of user namespaces has them"
-                .to_owned()
+            "XDP needs CAP_BPF and CAP_NET_ADMIN; run as root outside of user namespaces".to_owned()
         }
         Some(Errno::NOSYS | Errno::INVAL) => format!("this kernel has no XDP programs: {error}"),
-        _ => format!("the kernel does not take an XDP program: {error}"),
+        _ => format!("the kernel rejects the XDP program: {error}"),
     }
 }
 
@@ -160,13 +159,13 @@ fn not_attached(name: &str, mode: Mode, error: &io::Error) -> String {
     let why = match Errno::from_io_error(error) {
         Some(Errno::PERM) => "CAP_NET_ADMIN is missing".to_owned(),
         Some(Errno::OPNOTSUPP) if mode == Mode::Native => {
-            "its driver has no native XDP; take --mode generic".to_owned()
+            "its driver has no native XDP; use --mode generic".to_owned()
         }
         Some(Errno::BUSY | Errno::EXIST) => {
-            format!("it has an XDP program already: `ip link show {name}`")
+            format!("it already has an XDP program; see `ip link show {name}`")
         }
         Some(Errno::RANGE | Errno::TOOBIG) => {
-            "its MTU, or its peer's, is too large for native XDP".to_owned()
+            "its MTU or its peer's MTU is too large for native XDP".to_owned()
         }
         Some(Errno::INVAL | Errno::NOSPC) => {
             "Linux 5.9 or newer is needed, and for native XDP on a veth as many receive queues as \

@@ -46,7 +46,7 @@ impl<'a> Settings<'a> {
         }
         let seconds = tai_offset_s();
         let note = match seconds {
-            0 => "CLOCK_TAI equals CLOCK_REALTIME: nobody has told the kernel the leap seconds",
+            0 => "CLOCK_TAI equals CLOCK_REALTIME: the kernel's TAI offset is not set",
             _ => "",
         };
         self.note("TAI offset", format!("{seconds} s"), note);
@@ -82,7 +82,7 @@ impl<'a> Settings<'a> {
         port.stamp(hardware.is_some())?;
         if machine.stamp_offset != 0 {
             let value = format!("{} ns", machine.stamp_offset);
-            self.note("stamp offset", value, "added to every stamp of this end, as a test");
+            self.note("stamp offset", value, "added to every time stamp of this end, for tests");
         }
         Ok(hardware)
     }

@@ -194,10 +194,10 @@ impl<'a> Sender<'a> {
             (true, _) if self.faults.launch_dropped > 0 => {
                 Err("the queueing discipline drops such frames".to_owned())
             }
-            (true, None) => Err("unknown: no stamp says when the probe left".to_owned()),
+            (true, None) => Err("unknown: no time stamp of the probe's departure".to_owned()),
             (true, Some(took)) if took < EARLY => Err(format!(
-                "ignored: a probe due in {PROBE} ns left after {took} ns; no queueing discipline \
-                 on the way honours them (etf does)"
+                "ignored: a probe due in {PROBE} ns left after {took} ns; use a queueing \
+                 discipline that honours launch times, such as etf"
             )),
             (true, Some(_)) => Ok(()),
         };
@@ -474,8 +474,8 @@ fn refuse_too_short(talk: &Talk) -> io::Result<()> {
         return Ok(());
     }
     Err(io::Error::other(format!(
-        "an interval of {interval} ns is too short here: a thread that sleeps wakes {} ns late at \
-         least ({} ns at most, of {WAKE_UPS} times); take {} ns or more, or --spin",
+        "an interval of {interval} ns is too short here: a sleeping thread wakes at least {} ns \
+         late (at most {} ns, {WAKE_UPS} wake-ups); use {} ns or more, or --spin",
         late.least,
         late.most,
         2 * late.least

@@ -201,11 +201,11 @@ fn segment_report(
     let unknown = input.clock.source == Source::Unknown;
     let caution = match crosses {
         true if apart || (segment.proves() && whole.negative > 0) => {
-            "no latency: the clocks are apart"
+            "not a latency: the clocks differ"
         }
-        true if unknown => "holds the clock error, which is not known",
+        true if unknown => "includes the clock error, which is unknown",
         true if known.is_some_and(|error| whole.p50_ns.unsigned_abs() < error) => {
-            "the median is smaller than the clock error may be"
+            "the median is below the possible clock error"
         }
         _ => "",
     };

@@ -29,11 +29,11 @@ impl Source {
     /// In a sentence.
     pub fn says(self) -> &'static str {
         match self {
-            Self::Unknown => "not known; one-way times hold it, whatever it is",
+            Self::Unknown => "unknown; one-way times include it",
             Self::Shared => "both ends share one clock",
-            Self::Exchange => "from the frames that were sent back",
+            Self::Exchange => "from the frames that the listener sent back",
             Self::Ptp4l => "from ptp4l's offset from its master",
-            Self::Phc2sys => "from the system's clock less the hardware clock",
+            Self::Phc2sys => "from the system clock minus the hardware clock",
             Self::Both => {
                 "from the system's clock less the hardware clock, and ptp4l's offset of that from \
                  its master"

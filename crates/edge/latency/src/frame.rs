@@ -99,19 +99,19 @@ pub struct FollowUp {
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum Stranger {
     /// They are shorter than the fields.
-    #[error("{0} bytes, fewer than the {LEAST} of a frame")]
+    #[error("{0} bytes are too short for a frame: the minimum is {LEAST}")]
     Short(usize),
     /// They do not begin as a frame does.
-    #[error("it does not begin with FLLT")]
+    #[error("the payload does not begin with FLLT")]
     Magic,
     /// They have a version that is not known.
-    #[error("version {0}, not {VERSION}")]
+    #[error("unknown version {0}: expected {VERSION}")]
     Version(u8),
     /// They have a kind that is not known.
-    #[error("kind {0}, not 0 to 3")]
+    #[error("unknown kind {0}: expected 0 to 3")]
     Kind(u8),
     /// The payload has another size than it says.
-    #[error("{found} bytes, and it says {said}")]
+    #[error("the payload has {found} bytes, but its length field is {said}")]
     Size {
         /// Bytes.
         found: usize,

@@ -34,7 +34,7 @@ pub struct Slot {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Wrong {
     /// A time that is not in its range.
-    #[error("{name} is {found} ns; it may be {least} to {most} ns")]
+    #[error("{name} is {found} ns; allowed are {least} to {most} ns")]
     Range {
         /// Which.
         name: &'static str,

@@ -30,7 +30,7 @@ pub fn choose(points: &[Point], findings: &[Finding]) -> Range {
     let parts = blocks(points);
     if parts.is_empty() {
         return whole(format!(
-            "all {} frames: with fewer than 640 no part of a run tells anything",
+            "all {} frames: a run of fewer than 640 is not divided into parts",
             points.len()
         ));
     }
@@ -50,12 +50,12 @@ pub fn choose(points: &[Point], findings: &[Finding]) -> Range {
         .collect();
     let far = verdicts.iter().filter(|(far, _)| *far).count();
     let stalled = verdicts.iter().filter(|(_, stalled)| *stalled).count();
-    let rule = format!("medians within {near} ns of {usual} ns and no stall");
+    let rule = format!("a median within {near} ns of {usual} ns and no stall");
     let Some((from, to)) = longest(verdicts.iter().map(|(far, stalled)| !far && !stalled)) else {
-        return whole(format!("all frames: none of {} parts has {rule}", parts.len()));
+        return whole(format!("all frames: none of the {} parts has {rule}", parts.len()));
     };
     if from == 0 && to + 1 == parts.len() {
-        return whole(format!("all frames: each of {} parts has {rule}", parts.len()));
+        return whole(format!("all frames: each of the {} parts has {rule}", parts.len()));
     }
     Range {
         first: parts[from].first,

@@ -45,7 +45,7 @@ impl Marking {
                 error.kind(),
                 format!(
                     "priority {priority} needs CAP_NET_ADMIN: run as root, `setcap \
-                     cap_net_admin+ep` the program, or take 0 to 6"
+                     cap_net_admin+ep` the program, or use 0 to 6"
                 ),
             ),
             _ => about(format!("priority {priority}"), error),

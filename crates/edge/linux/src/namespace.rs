@@ -19,7 +19,7 @@ impl Namespace {
     /// A sentence, most likely that CAP_SYS_ADMIN is missing.
     pub fn new() -> io::Result<Self> {
         let own = Self::current()?;
-        let context = "no network namespace can be made (CAP_SYS_ADMIN is needed)";
+        let context = "cannot make a network namespace (needs CAP_SYS_ADMIN)";
         unshare(CloneFlags::CLONE_NEWNET).map_err(|error| about(context, error.into()))?;
         let made = Self::current();
         own.join()?;

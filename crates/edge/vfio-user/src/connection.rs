@@ -72,10 +72,10 @@ pub enum Closed {
     #[error("socket: {0}")]
     Io(Errno),
     /// The client took pages away that the device used.
-    #[error("the client took memory away that the device used (in the range at {0:#x})")]
+    #[error("the client removed memory that the device uses (in the range at {0:#x})")]
     MemoryLost(u64),
     /// There is no worker for its descriptors.
-    #[error("turned away: {MAX_WORKERS} threads still wait for files of clients before")]
+    #[error("rejected: all {MAX_WORKERS} threads still wait for files of earlier clients")]
     NoWorker,
 }
 

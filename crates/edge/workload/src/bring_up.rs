@@ -22,7 +22,7 @@ pub enum BootError {
     #[error("drive {0}: {1}")]
     Drive(usize, initiator::Error),
     /// Fewer drives than configured were found.
-    #[error("{found} of {wanted} drives were found")]
+    #[error("only {found} of {wanted} drives were found")]
     Missing {
         /// Found.
         found: usize,
@@ -30,7 +30,7 @@ pub enum BootError {
         wanted: usize,
     },
     /// Host memory is too small for the workload's buffers.
-    #[error("host memory is too small for the workload's buffers: iodepth x numjobs x bs")]
+    #[error("host memory is too small for the buffers: iodepth times numjobs times bs")]
     Memory,
     /// The drives cannot run the workload.
     #[error("workload: {0}")]

@@ -173,16 +173,16 @@ impl Fio {
         &self,
         drives: impl IntoIterator<Item = &'a Driver> + Clone,
     ) -> Result<(), &'static str> {
-        ensure(self.bs > 0, "bs is at least a block")?;
-        ensure(self.iodepth > 0 && self.numjobs > 0, "iodepth and numjobs are at least 1")?;
+        ensure(self.bs > 0, "bs is 0; the minimum is one block")?;
+        ensure(self.iodepth > 0 && self.numjobs > 0, "iodepth or numjobs is 0; the minimum is 1")?;
         ensure(!self.time_based || self.runtime.is_some(), "time_based needs runtime")?;
         ensure(
             self.transfers() != Some(0),
-            "io_size is less than bs, or number_ios or loops is 0",
+            "the workload transfers nothing: io_size is below bs, or number_ios or loops is 0",
         )?;
-        ensure(self.thinktime_blocks > 0, "thinktime_blocks is at least 1")?;
+        ensure(self.thinktime_blocks > 0, "thinktime_blocks is 0; the minimum is 1")?;
         let chunks = self.size / self.bs as u64;
-        ensure(chunks >= self.iodepth as u64, "size is smaller than iodepth blocks of bs")?;
+        ensure(chunks >= self.iodepth as u64, "size is smaller than iodepth times bs")?;
         let used = chunks.checked_mul(self.bs as u64 * self.numjobs as u64);
         let used = used.and_then(|used| used.checked_add(self.offset)).unwrap_or(u64::MAX);
         let share = match self.stripe {
@@ -197,19 +197,20 @@ impl Fio {
 
     /// Checks that a drive can do its share of so many bytes.
     fn check_drive(&self, drive: &Driver, share: u64) -> Result<(), &'static str> {
-        let namespace = self.namespace(drive).ok_or("nsid is none of a drive's namespaces")?;
+        let namespace =
+            self.namespace(drive).ok_or("a drive has no namespace with the given nsid")?;
         let block = 1u64 << namespace.block_shift;
         let whole = |bytes: u64| bytes.is_multiple_of(block);
-        ensure(whole(self.bs as u64), "bs is not a multiple of a drive's blocks")?;
-        ensure(whole(self.offset), "offset is not a multiple of a drive's blocks")?;
-        ensure(whole(self.stripe as u64), "stripe is not a multiple of a drive's blocks")?;
-        ensure(drive.queues() >= self.numjobs, "numjobs is more than the queues of a drive")?;
+        ensure(whole(self.bs as u64), "bs is not a multiple of a drive's block size")?;
+        ensure(whole(self.offset), "offset is not a multiple of a drive's block size")?;
+        ensure(whole(self.stripe as u64), "stripe is not a multiple of a drive's block size")?;
+        ensure(drive.queues() >= self.numjobs, "numjobs is more than a drive's queue pairs")?;
         let most = (0..drive.queues()).map(|queue| drive.queue_memory(queue).entries).min();
         let fits = self.commands(drive.max_transfer()) < usize::from(most.unwrap_or(0));
-        ensure(fits, "iodepth blocks of bs are more commands than a queue holds")?;
+        ensure(fits, "iodepth times bs needs more commands than a queue holds")?;
         let room = namespace.blocks << namespace.block_shift;
-        ensure(room >= share, "size times numjobs is more than a drive holds")?;
+        ensure(room >= share, "size times numjobs is more than a drive's capacity")?;
         let protected = namespace.read_only && self.rw.writes();
-        ensure(!protected, "rw writes, and the namespace is write-protected")
+        ensure(!protected, "rw includes writes, but the namespace is write-protected")
     }
 }

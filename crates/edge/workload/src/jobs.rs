@@ -209,7 +209,7 @@ impl Jobs {
     /// As [`Fio::check`], and if it has too few queues beside those of others.
     pub fn check(&self, drive: &Driver) -> Result<(), &'static str> {
         if drive.queues() < self.first_queue + self.jobs.len() {
-            return Err("it has fewer queues");
+            return Err("the drive has fewer queue pairs than before");
         }
         self.fio.check([drive])
     }

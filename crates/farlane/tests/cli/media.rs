@@ -157,7 +157,7 @@ fn memory_that_is_not_there_is_refused() {
     let total: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
     let half = format!("ram={}K", total / 2 + 1024);
     let both = [&device[..], &[&half, "--namespace", &half]].concat();
-    fails(&both, &["bytes of RAM for namespaces: only"]);
+    fails(&both, &["bytes of RAM, but "]);
 }
 
 #[test]

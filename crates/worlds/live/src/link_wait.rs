@@ -97,7 +97,7 @@ pub fn wait_for_links(node: &mut DeviceNode<Switch>, stop: &Stop) -> io::Result<
     let mut links = LinkWait::new(node.clock().now(), PATIENCE);
     loop {
         if stop.is_set() {
-            return Err(io::Error::other("interrupted"));
+            return Err(io::Error::other("interrupted by a signal"));
         }
         let now = node.clock().now();
         if links.check(now, node.attached_mut())? {

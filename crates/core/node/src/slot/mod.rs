@@ -292,7 +292,7 @@ impl Slot {
     pub fn link_up(&mut self, found: &[Node], client: &dyn Client) {
         let bdf = self.node.bdf;
         let Some(node) = found.iter().find_map(|node| node.find(bdf)) else {
-            return self.detach("nothing there".to_owned());
+            return self.detach("no device found".to_owned());
         };
         let settings = Restore { msix: self.msix, ..Restore::default() };
         let returned = self.node.compare(node, self.settings.owner);

@@ -5,7 +5,7 @@ use pcie::enumerate::{self, Comparison, Identity, Node};
 use pcie::software::Bus;
 
 /// What became of a device that was there a moment ago.
-pub(super) const REPLACED: &str = "it was replaced meanwhile";
+pub(super) const REPLACED: &str = "the device was replaced meanwhile";
 
 /// Settings to restore in a function that was reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -194,7 +194,7 @@ impl SwitchNode {
             }
             Path::Connecting(since) if now >= since + CONNECT_TIMEOUT => {
                 self.outputs.push_back(Output::Close { link, cause: None });
-                self.failed(now, link, "timed out".into());
+                self.failed(now, link, "the connection attempt timed out".into());
             }
             _ => {}
         }

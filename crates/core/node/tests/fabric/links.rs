@@ -94,7 +94,7 @@ fn an_attempt_without_answer_is_given_up() {
     let mut world = world(1, None);
     world.links[0].manner = Manner::Silent;
     world.pass(CONNECT_TIMEOUT + RETRY_PAUSE + MS);
-    let why = "timed out".into();
+    let why = "the connection attempt timed out".into();
     let failed = LinkEvent::Failed { link: 0, attempt: 0, why, permanent: false };
     let at = |ms| Instant::ZERO + Duration::from_ms(ms);
     assert_eq!(

@@ -58,16 +58,16 @@ impl Default for Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// Registers read as all ones.
-    #[error("the drive does not answer")]
+    #[error("the drive does not answer: its registers read as all ones")]
     Gone,
     /// The drive lacks something that this driver cannot do without.
     #[error("the drive does not support {0}")]
     Unsupported(&'static str),
     /// CSTS.RDY is clear, although the controller was enabled (NVMe 1.4, section 3.1.6).
-    #[error("the controller was reset by somebody else")]
+    #[error("the controller was reset, but not by this driver (CSTS.RDY is 0)")]
     Reset,
     /// CSTS.CFS is set.
-    #[error("the controller reports a fatal error")]
+    #[error("the controller reports a fatal error (CSTS.CFS is 1)")]
     Fatal,
     /// Something took too long.
     #[error("timeout while waiting for {0}")]
@@ -76,7 +76,7 @@ pub enum Error {
     #[error("{0} failed: {code}", code = .1.code)]
     Command(&'static str, Status),
     /// Host memory is used up.
-    #[error("not enough host memory for the queues")]
+    #[error("host memory is too small for the queues")]
     OutOfMemory,
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn range<T: PartialOrd + Display>(
     most: T,
 ) -> Result<(), Problem> {
     if value < least || value > most {
-        return Err(format!("{field}: {value} is not {least} to {most}"));
+        return Err(format!("{field}: '{value}' is outside {least} to {most}"));
     }
     Ok(())
 }
@@ -56,7 +56,7 @@ pub(crate) fn text(
 ) -> Result<(), Problem> {
     let (is_allowed, characters) = allowed;
     if !(1..=most).contains(&value.len()) || !value.bytes().all(is_allowed) {
-        return Err(format!("{field}: {value:?} is not 1 to {most} {characters}"));
+        return Err(format!("{field}: invalid value {value:?}: expected 1 to {most} {characters}"));
     }
     Ok(())
 }

@@ -65,7 +65,7 @@ impl Check for LoggedEvent {
     fn check(&self) -> Result<(), Problem> {
         let Self { kind, controller, data, .. } = self;
         let Some(known) = PersistentEventType::from_number(*kind) else {
-            return Err(format!("kind: {kind} is not 1 to 4, 6 to 11 or 13"));
+            return Err(format!("kind: invalid value '{kind}': expected 1 to 4, 6 to 11 or 13"));
         };
         check::range("bytes of data", data.len(), known.length(), known.length())?;
         if *controller == NO_CONTROLLER {

@@ -39,7 +39,7 @@ impl Check for SavedFeature {
         let most = if features::is_of_namespaces(self.feature) { MAX_NAMESPACES } else { 0 };
         check::range("nsid", self.nsid, most.min(1), most)?;
         if features::check(self.feature, self.value).is_err() {
-            return Err(format!("value: feature {} has no value {}", self.feature, self.value));
+            return Err(format!("value: invalid '{1}' for feature {0}", self.feature, self.value));
         }
         Ok(())
     }

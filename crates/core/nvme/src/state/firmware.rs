@@ -57,7 +57,7 @@ impl Check for Firmware {
             check::range("slot", *slot, 2, FIRMWARE_SLOTS)?;
             if image.revision().is_none() {
                 let allowed = "8 to 1048576 bytes that begin with 8 printable ASCII characters";
-                return Err(format!("images: that in slot {slot} is not {allowed}"));
+                return Err(format!("images: invalid image in slot {slot}: expected {allowed}"));
             }
         }
         for (field, slot) in [("active", self.active), ("next", self.next)] {

@@ -36,7 +36,8 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>, const N: usize>(
     let text = String::deserialize(deserializer)?;
     let wrong = || {
         let digits = 2 * N;
-        D::Error::custom(format!("{text:?} is not {digits} hexadecimal digits in lower case"))
+        let why = format!("invalid {text:?}: expected {digits} lower-case hexadecimal digits");
+        D::Error::custom(why)
     };
     let mut bytes = [0; N];
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
@@ -62,7 +63,7 @@ pub(super) mod bytes {
         let text = String::deserialize(deserializer)?;
         let (pairs, rest) = text.as_bytes().as_chunks::<2>();
         let bytes = pairs.iter().map(|pair| super::byte(*pair)).collect::<Option<_>>();
-        let wrong = || D::Error::custom("not pairs of hexadecimal digits in lower case");
+        let wrong = || D::Error::custom("expected pairs of lower-case hexadecimal digits");
         bytes.filter(|_| rest.is_empty()).ok_or_else(wrong)
     }
 }

@@ -173,19 +173,19 @@ impl State {
         let capacity = self.drive.capacity;
         if self.allocated() > capacity {
             let allocated = self.allocated();
-            let problem = format!("capacity: {capacity}, less than the namespaces' {allocated}");
+            let problem = format!("capacity: '{capacity}' is below the namespaces' {allocated}");
             return Err(RecordError::new(DRIVE, problem));
         }
         let max = self.drive.max_namespaces;
         if let Some((nsid, _)) = self.namespaces.range(max + 1..).next() {
-            let problem = format!("NSID: {nsid} is not 1 to {max}, the drive's max_namespaces");
+            let problem = format!("NSID: '{nsid}' is outside 1 to {max} (max_namespaces)");
             return Err(RecordError::new(&namespace_key(*nsid), problem));
         }
         let mut seen = BTreeSet::new();
         for (nsid, namespace) in &self.namespaces {
             for (field, name) in namespace.names() {
                 if !seen.insert((field, name)) {
-                    let problem = format!("{field}: another namespace has the same");
+                    let problem = format!("{field}: another namespace has the same value");
                     return Err(RecordError::new(&namespace_key(*nsid), problem));
                 }
             }
@@ -198,14 +198,16 @@ impl State {
             if !self.namespaces.contains_key(&nsid) {
                 return Err(RecordError::new(
                     record,
-                    format!("NSID: there is no namespace {nsid}"),
+                    format!("NSID: the drive has no namespace {nsid}"),
                 ));
             }
         }
         for (nsid, marks) in &self.uncorrectable {
             let blocks = self.namespaces[nsid].blocks;
             if marks.end() > blocks {
-                let problem = format!("namespace {nsid} has {blocks} blocks, not {}", marks.end());
+                let end = marks.end();
+                let problem =
+                    format!("ranges end at {end}, but namespace {nsid} has {blocks} blocks");
                 return Err(RecordError::new(UNCORRECTABLE, problem));
             }
         }

@@ -134,31 +134,31 @@ impl Check for Namespace {
         check::range("block_shift", self.block_shift, 9, 16)?;
         check::range("blocks", self.blocks, 1, u64::MAX >> self.block_shift)?;
         if !matches!(self.metadata, 0 | 8) {
-            return Err(format!("metadata: {} is not 0 or 8", self.metadata));
+            return Err(format!("metadata: invalid value '{}': expected 0 or 8", self.metadata));
         }
         if self.extended && self.metadata == 0 {
-            return Err("extended: true without metadata".to_owned());
+            return Err("extended: 'true' needs metadata of 8 bytes".to_owned());
         }
         let most = if self.metadata == 0 { 0 } else { 3 };
         if self.protection != 0 && !(1..=most).contains(&(self.protection & !8)) {
             let metadata = self.metadata;
-            let allowed = "0, with metadata 1 to 3 and 9 to 11 too";
+            let allowed = "expected 0, or with metadata also 1 to 3 and 9 to 11";
             return Err(format!(
-                "protection: {} is not allowed with metadata {metadata}: {allowed}",
+                "protection: invalid value '{}' with metadata {metadata}: {allowed}",
                 self.protection
             ));
         }
         let bytes = self.format().bytes(self.blocks);
         if bytes + u128::from(self.rest) > u64::MAX.into() {
             return Err(format!(
-                "rest: {} makes the contents larger than 2^64 - 1 bytes",
+                "rest: '{}' makes the contents larger than 2^64 - 1 bytes",
                 self.rest
             ));
         }
         let name = "letters, digits, '-', '_' and '.'";
         check::text("contents", &self.contents, 100, (is_name, name))?;
         if self.contents.starts_with('.') {
-            return Err(format!("contents: {:?} begins with '.'", self.contents));
+            return Err(format!("contents: invalid name {:?}: it begins with '.'", self.contents));
         }
         Ok(())
     }

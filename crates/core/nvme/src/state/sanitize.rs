@@ -33,7 +33,7 @@ impl Check for Sanitize {
     fn check(&self) -> Result<(), Problem> {
         match crate::admin::is_sanitize(self.command) {
             true => Ok(()),
-            false => Err(format!("command: {} begins no sanitize operation", self.command)),
+            false => Err(format!("command: '{}' starts no sanitize operation", self.command)),
         }
     }
 }

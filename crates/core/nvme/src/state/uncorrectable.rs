@@ -81,7 +81,7 @@ impl Check for Uncorrectable {
                 least = first + blocks + 1;
             }
             if marks.is_empty() {
-                return Err(format!("NSID: {nsid} has no ranges"));
+                return Err(format!("NSID: namespace {nsid} has no ranges"));
             }
         }
         Ok(())

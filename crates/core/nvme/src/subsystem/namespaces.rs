@@ -10,13 +10,13 @@ use crate::state::{self, Format, RecordError};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NamespaceError {
     /// The drive keeps no records.
-    #[error("the drive keeps no records")]
+    #[error("the drive has no folder, so its namespaces cannot be changed")]
     NoRecords,
     /// Another change of namespaces is not stored yet, or a sanitize operation is under way.
-    #[error("another change of namespaces is not stored yet, or the drive is being sanitized")]
+    #[error("the drive still stores an earlier change of namespaces, or is being sanitized")]
     Busy,
     /// There is not so much capacity left.
-    #[error("the namespace needs {needed} bytes, and {left} are left")]
+    #[error("the namespace needs {needed} bytes, but only {left} are unallocated")]
     Capacity {
         /// Bytes of the namespace.
         needed: u64,
@@ -24,22 +24,22 @@ pub enum NamespaceError {
         left: u64,
     },
     /// Every NSID is in use.
-    #[error("the drive has {0} namespaces, and no more than these")]
+    #[error("the drive already has {0} namespaces, its maximum")]
     Full(u32),
     /// A value out of its range, or a name that another namespace has.
     #[error(transparent)]
     Record(#[from] RecordError),
     /// There is no such namespace.
-    #[error("there is no namespace {0}")]
+    #[error("the drive has no namespace {0}")]
     NoNamespace(u32),
     /// There is no such controller.
-    #[error("there is no controller {0}")]
+    #[error("the drive has no controller {0}")]
     NoController(u16),
     /// It is attached to another controller, or would be to several.
-    #[error("namespace {0} can be attached to one controller only")]
+    #[error("namespace {0} is private: it can be attached to only one controller")]
     Private(u32),
     /// It is attached already.
-    #[error("namespace {0} is attached to controller {1} already")]
+    #[error("namespace {0} is already attached to controller {1}")]
     Attached(u32, u16),
     /// It is not attached.
     #[error("namespace {0} is not attached to controller {1}")]

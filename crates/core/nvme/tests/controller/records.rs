@@ -352,10 +352,10 @@ fn namespaces_come_and_go_with_their_records() {
         let (needed, left) = (129 << 12, 128 << 12);
         assert_eq!(drive.create_namespace(namespace(3, 129)), Err(Capacity { needed, left }));
         let same = drive.create_namespace(namespace(1, 1)).unwrap_err().to_string();
-        assert_eq!(same, "record namespace/3: nguid: another namespace has the same");
+        assert_eq!(same, "record namespace/3: nguid: another namespace has the same value");
         let bad = drive.create_namespace(Namespace { block_shift: 8, ..namespace(3, 1) });
         let bad = bad.unwrap_err().to_string();
-        assert_eq!(bad, "record namespace/3: block_shift: 8 is not 9 to 16");
+        assert_eq!(bad, "record namespace/3: block_shift: '8' is outside 9 to 16");
     });
     // The lowest NSID that is free; what is deleted is detached.
     let state = change(&|drive| assert_eq!(drive.delete_namespace(2), Ok(())));

@@ -16,10 +16,10 @@ const GRANULE: u64 = 1 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// More than 255 buses, or more than a hot-plug slot has left.
-    #[error("out of bus numbers")]
+    #[error("no bus number is left: there are 255, or fewer below a hot-plug slot")]
     Buses,
     /// The BARs need more memory window than there is.
-    #[error("devices need {need:#x} bytes of memory window, there are {have:#x}")]
+    #[error("the BARs need a memory window of {need:#x} bytes, but only {have:#x} are left")]
     Window {
         /// Bytes needed.
         need: u64,

@@ -56,8 +56,8 @@ pub enum ContentsChange {
 impl fmt::Display for ContentsChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Incarnation => "what was written before is lost",
-            Self::OtherHost => "another host has had it and may have written to it",
+            Self::Incarnation => "the data written before is lost",
+            Self::OtherHost => "another host used the device and may have written to it",
         })
     }
 }
@@ -97,7 +97,7 @@ impl Comparison {
     pub fn with_layout(self, before: &Layout, after: &Layout) -> Self {
         match self {
             Self::Another(why) => Self::Another(why),
-            _ if before != after => Self::Another("other BARs or interrupts".to_owned()),
+            _ if before != after => Self::Another("different BARs or interrupts".to_owned()),
             returned => returned,
         }
     }

@@ -184,12 +184,13 @@ impl FromStr for Policy {
             _ => {}
         }
         let Some(time) = text.strip_prefix("wait=") else {
-            let message = format!("no aggregation policy: '{text}'; there are {}", Self::WORDS);
+            let message = format!("invalid aggregation policy '{text}': expected {}", Self::WORDS);
             return Err(UnknownPolicy(message));
         };
         let wait: Duration = time.parse().map_err(|error| UnknownPolicy(format!("{error}")))?;
         if wait == Duration::ZERO || wait > MAX_WAIT {
-            let message = format!("wait={time}: a time above 0 and up to {}", MAX_WAIT.exact());
+            let message =
+                format!("invalid 'wait={time}': expected a time up to {}", MAX_WAIT.exact());
             return Err(UnknownPolicy(message));
         }
         Ok(Self::Wait(wait))

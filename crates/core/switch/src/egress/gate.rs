@@ -36,7 +36,7 @@ pub struct GateCounters {
 impl fmt::Display for GateCounters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { frames, waited, missed } = self;
-        write!(f, "{frames} frames, {waited} waited for a window, {missed} missed theirs")
+        write!(f, "{frames} frames, {waited} waited for a window, {missed} missed their window")
     }
 }
 

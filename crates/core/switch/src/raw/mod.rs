@@ -142,7 +142,7 @@ pub enum Cause {
     #[error("the far side {0}")]
     Closed(Reason),
     /// Nothing new was acknowledged, or an Open not answered, in time.
-    #[error("nothing was acknowledged within the limit")]
+    #[error("the far side acknowledged nothing within the loss limit")]
     Lost,
     /// The peer opened another connection: it was restarted.
     #[error("the far side was restarted")]

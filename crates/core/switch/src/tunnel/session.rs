@@ -139,7 +139,7 @@ impl Session {
     pub fn acknowledge(&mut self, number: u32) -> Result<(), Cause> {
         let ahead = number.wrapping_sub(self.acknowledged);
         if ahead > self.next_sequence.wrapping_sub(self.acknowledged) {
-            return Err(Cause::Violation("acknowledges frames that were never sent"));
+            return Err(Cause::Violation("an acknowledgement of frames that were never sent"));
         }
         self.acknowledged = number;
         Ok(())
@@ -154,10 +154,10 @@ impl Session {
         match control {
             Control::Credits(limits) => match self.queue.grant(limits) {
                 true => Ok(None),
-                false => Err(Cause::Violation("credits taken back")),
+                false => Err(Cause::Violation("a credit limit below an earlier one")),
             },
             Control::Reset(_) if self.settings.role != Role::Device => {
-                Err(Cause::Violation("a reset from below"))
+                Err(Cause::Violation("a reset from the device"))
             }
             Control::Reset(number) => Ok(self.receive_reset(number, account)),
             Control::ResetDone(number) => {
@@ -204,7 +204,7 @@ impl Session {
             let mut tlp = Tlp::decode(&mut payload).map_err(Cause::Tlp)?;
             tlp.mark = marks.pop_front().unwrap_or_default();
             if tlp.data.len() > most {
-                return Err(Cause::Violation("a payload above the agreed maximum"));
+                return Err(Cause::Violation("a TLP above the agreed maximum payload"));
             }
             // Whoever follows packets by their marks gets one by one.
             if marks.is_empty() {
@@ -220,7 +220,7 @@ impl Session {
             }
             account.counters.tlps_received += tlp.packets() as u64;
             if !self.receiver.push(tlp) {
-                return Err(Cause::Violation("a TLP without credits"));
+                return Err(Cause::Violation("a TLP beyond the granted credits"));
             }
         }
         if self.requested_resets.is_pending() {

@@ -49,7 +49,7 @@ pub fn idle_slope(frame_bytes_on_wire: usize, frames: u32, interval: Duration) -
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SlopesError {
     /// A class that never gains credit would never send again.
-    #[error("idleSlope is 0 bit/s, it must be at least 1")]
+    #[error("idleSlope is 0 bit/s; the minimum is 1")]
     Zero,
     /// More than the port can send.
     #[error("idleSlope of {idle} bit/s is above the port's {rate} bit/s")]
@@ -60,7 +60,7 @@ pub enum SlopesError {
         rate: u64,
     },
     /// A gate that is never open, or longer than the cycle lasts.
-    #[error("a gate open for {open} of a cycle of {cycle}, it must be more than 0 and not longer")]
+    #[error("the gate is open for {open} of a cycle of {cycle}; allowed are above 0 to {cycle}")]
     Open {
         /// GateOpenTime.
         open: Duration,

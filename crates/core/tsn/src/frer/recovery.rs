@@ -37,13 +37,13 @@ pub struct Config {
 pub enum ConfigError {
     /// Of the history.
     #[error(
-        "a history of {0} numbers: {shortest} to {longest}",
+        "invalid history of '{0}' numbers: expected {shortest} to {longest}",
         shortest = Config::SHORTEST,
         longest = Config::LONGEST
     )]
     History(u16),
     /// Of the reset timer.
-    #[error("a reset timer of zero: nothing would be eliminated")]
+    #[error("the reset timer is 0; it must be above 0, or no duplicate is eliminated")]
     Reset,
 }
 

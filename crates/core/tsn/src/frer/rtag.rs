@@ -12,10 +12,10 @@ pub const LENGTH: usize = 6;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RTagError {
     /// Fewer bytes than a tag has.
-    #[error("an R-TAG has {LENGTH} bytes, here are {0}")]
+    #[error("truncated R-TAG: {0} bytes, expected {LENGTH}")]
     Short(usize),
     /// Another EtherType.
-    #[error("EtherType {0:04x}, not that of an R-TAG, {ETHER_TYPE:04x}")]
+    #[error("EtherType {0:04x} is not the R-TAG's {ETHER_TYPE:04x}")]
     EtherType(u16),
 }
 

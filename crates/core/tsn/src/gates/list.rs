@@ -68,7 +68,7 @@ pub enum ListError {
     #[error("a gate control list needs at least one entry")]
     NoEntries,
     /// More than [`GateControlList::MAX_ENTRIES`], or than hardware has.
-    #[error("{entries} entries, at most {max} are possible")]
+    #[error("the list has {entries} entries; the maximum is {max}")]
     TooManyEntries {
         /// How many.
         entries: usize,
@@ -79,7 +79,7 @@ pub enum ListError {
     #[error("entry {0}: the interval is zero")]
     EmptyInterval(usize),
     /// An interval that is no whole number of nanoseconds.
-    #[error("entry {entry}: the interval of {ps} ps is no whole number of nanoseconds")]
+    #[error("entry {entry}: the interval of {ps} ps is not a whole number of nanoseconds")]
     Fraction {
         /// The entry.
         entry: usize,
@@ -88,7 +88,7 @@ pub enum ListError {
     },
     /// An entry does not end within the cycle.
     #[error(
-        "entry {entry} ends {end_ns} ns after the cycle's start, the cycle lasts {cycle_ns} ns"
+        "entry {entry} ends at {end_ns} ns of the cycle, after the cycle's end at {cycle_ns} ns"
     )]
     BeyondCycle {
         /// The entry.
@@ -100,14 +100,14 @@ pub enum ListError {
     },
     /// The cycle time is zero, no whole number of nanoseconds or above
     /// [`GateControlList::MAX_CYCLE`].
-    #[error("cycle time of {ps} ps: it is 1 ns to {max} ns, whole nanoseconds",
+    #[error("invalid cycle time of {ps} ps: expected whole nanoseconds, 1 ns to {max} ns",
             max = GateControlList::MAX_CYCLE.as_ns())]
     Cycle {
         /// The cycle time.
         ps: u64,
     },
     /// A time that hardware cannot keep.
-    #[error("{name} of {ps} ps is no multiple of {grain_ps} ps")]
+    #[error("{name} of {ps} ps is not a multiple of the clock's grain of {grain_ps} ps")]
     Grain {
         /// Which time: of which entry, the cycle time or the base time.
         name: String,
@@ -117,7 +117,7 @@ pub enum ListError {
         grain_ps: u64,
     },
     /// The base time is no whole number of nanoseconds.
-    #[error("base time of {ps} ps is no whole number of nanoseconds")]
+    #[error("base time of {ps} ps is not a whole number of nanoseconds")]
     Base {
         /// Its value.
         ps: u64,

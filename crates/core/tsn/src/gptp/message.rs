@@ -39,19 +39,19 @@ const SECOND: i128 = 1_000_000_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Malformed {
     /// Too few bytes.
-    #[error("{0} bytes are no message of 802.1AS")]
+    #[error("truncated message: {0} bytes are too short for IEEE 802.1AS")]
     Short(usize),
     /// Another version of PTP, or another profile.
-    #[error("not version 2 of PTP with majorSdoId 1")]
+    #[error("the message is not PTP version 2 with majorSdoId 1")]
     Version,
     /// No type of message that 802.1AS has, or none that is used here.
-    #[error("message type {0:#x}")]
+    #[error("unknown message type {0:#x}")]
     Kind(u8),
     /// A time stamp that no clock here can show.
-    #[error("a time stamp out of range")]
+    #[error("a time stamp is out of range")]
     Time,
     /// A TLV that must be there is not, or is longer than the message.
-    #[error("a malformed TLV")]
+    #[error("malformed TLV")]
     Tlv,
 }
 

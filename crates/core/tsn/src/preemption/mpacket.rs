@@ -71,13 +71,13 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum DecodeError {
     /// It ends before its CRC.
-    #[error("it ends before its CRC")]
+    #[error("truncated mPacket: it ends before its CRC")]
     Truncated,
     /// The byte after the preamble is no SMD.
-    #[error("byte {0:02X} after the preamble is no SMD")]
+    #[error("byte {0:02X} after the preamble is not an SMD")]
     Smd(u8),
     /// The byte after an SMD-C is no frag_count.
-    #[error("byte {0:02X} after SMD-C is no fragment count")]
+    #[error("byte {0:02X} after SMD-C is not a fragment count")]
     FragmentCount(u8),
 }
 

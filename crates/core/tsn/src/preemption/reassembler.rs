@@ -26,17 +26,17 @@ pub enum Received {
 pub enum Error {
     /// It is no mPacket. A frame under way stays (aMACMergeFrameSmdErrorCount, 30.14.1.9) unless
     /// the fragment count is wrong.
-    #[error("an mPacket: {0}")]
+    #[error("malformed mPacket: {0}")]
     Decode(#[from] DecodeError),
     /// A continuation of a frame that has not begun (also aMACMergeFrameSmdErrorCount).
-    #[error("a continuation without its first fragment")]
+    #[error("a continuation fragment without a first fragment")]
     NoStart,
     /// A first fragment although the last frame is not complete; both are dropped
     /// (aMACMergeFrameAssErrorCount, 30.14.1.8, as the next two).
-    #[error("a frame begins although the last one is not complete")]
+    #[error("a new frame begins before the preempted frame is complete")]
     Incomplete,
     /// A continuation of another frame.
-    #[error("frame count {found} in a continuation of frame {expected}")]
+    #[error("a continuation fragment has frame count {found}, expected {expected}")]
     FrameCount {
         /// That of the frame under way.
         expected: u8,
@@ -44,7 +44,7 @@ pub enum Error {
         found: u8,
     },
     /// A fragment is missing.
-    #[error("fragment count {found} instead of {expected}")]
+    #[error("a continuation fragment has fragment count {found}, expected {expected}")]
     FragmentCount {
         /// The next one.
         expected: u8,
@@ -52,10 +52,10 @@ pub enum Error {
         found: u8,
     },
     /// The CRC is neither the FCS of the frame nor the mCRC of its bytes so far.
-    #[error("the CRC is neither FCS nor mCRC")]
+    #[error("the CRC is neither a valid FCS nor a valid mCRC")]
     Crc,
     /// The frame is longer than the receiver takes.
-    #[error("a frame longer than {0} bytes")]
+    #[error("the frame is longer than {0} bytes")]
     TooLong(usize),
 }
 

@@ -45,16 +45,16 @@ pub struct GateConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum GateError {
     /// No entry.
-    #[error("a stream gate needs an entry")]
+    #[error("a stream gate needs at least one entry")]
     Empty,
     /// An entry, from 1, of no time or of too much.
-    #[error("entry {0}: an interval above 0ns, at most {max}ns", max = MAX_INTERVAL.as_ns())]
+    #[error("entry {0}: the interval is not 1 ps to {max} ns", max = MAX_INTERVAL.as_ns())]
     Interval(usize),
     /// An entry, from 1, with an internal priority above 7.
-    #[error("entry {0}: an internal priority of 0 to 7")]
+    #[error("entry {0}: invalid internal priority: expected 0 to 7")]
     Priority(usize),
     /// The entries last longer than the cycle.
-    #[error("the entries last {entries_ns} ns, the cycle {cycle_ns} ns")]
+    #[error("the entries last {entries_ns} ns in total, longer than the cycle of {cycle_ns} ns")]
     Cycle {
         /// The sum of the entries, ns.
         entries_ns: u64,

@@ -26,7 +26,7 @@ pub struct MeterConfig {
 
 /// A bucket without room for any frame, although its rate is above zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("{0} of 0 bytes, but its rate is above zero: no frame would ever fit (MEF 10.3, 12.2)")]
+#[error("{0} is 0 bytes with a rate above 0: no frame would ever conform (MEF 10.3, 12.2)")]
 pub struct MeterError(&'static str);
 
 /// What a meter says of a frame.
@@ -62,8 +62,8 @@ impl MeterConfig {
     /// A burst of zero with a rate above zero.
     pub fn check(&self) -> Result<(), MeterError> {
         match (self.cir > 0 && self.cbs == 0, self.eir > 0 && self.ebs == 0) {
-            (true, _) => Err(MeterError("a committed burst")),
-            (_, true) => Err(MeterError("an excess burst")),
+            (true, _) => Err(MeterError("the committed burst")),
+            (_, true) => Err(MeterError("the excess burst")),
             _ => Ok(()),
         }
     }

@@ -45,14 +45,15 @@ fn invalid_cqf_settings_are_refused() {
         cqf.check().expect_err("it is wrong").to_string()
     };
     assert_eq!(cqf().check(), Ok(()));
-    let same = "class 3 twice: cyclic queuing needs two classes";
+    let same = "class 3 is given twice; cyclic queuing needs two different classes";
     assert_eq!(error(|cqf| cqf.classes = [3, 3]), same);
-    assert_eq!(error(|cqf| cqf.classes = [8, 3]), "class 8: classes are 0 to 7");
-    let zero = "the gates of cyclic queuing: entry 1: the interval is zero";
+    assert_eq!(error(|cqf| cqf.classes = [8, 3]), "invalid class '8': expected 0 to 7");
+    let zero = "invalid gates for cyclic queuing: entry 1: the interval is zero";
     assert_eq!(error(|cqf| cqf.cycle = Duration::ZERO), zero);
     let long = error(|cqf| cqf.cycle = Duration::from_ms(1_100));
-    assert!(long.contains("it is 1 ns to 2147483647 ns"), "{long}");
-    let base = "the gates of cyclic queuing: base time of 7 ps is no whole number of nanoseconds";
+    assert!(long.contains("1 ns to 2147483647 ns"), "{long}");
+    let base =
+        "invalid gates for cyclic queuing: base time of 7 ps is not a whole number of nanoseconds";
     assert_eq!(error(|cqf| cqf.base = Instant::from_ps(7)), base);
 }
 

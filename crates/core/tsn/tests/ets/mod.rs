@@ -34,7 +34,7 @@ fn weights_are_100_together() {
     assert_eq!(error(weights([])), EtsError::Sum(0));
     assert_eq!(error(weights([50, 0, 50])), EtsError::Zero(1));
     let text = EtsError::Sum(99).to_string();
-    assert_eq!(text, "the weights are 99 % together, they must be 100 %");
+    assert_eq!(text, "the sum of the weights is 99 %, not 100 %");
 }
 
 #[test]

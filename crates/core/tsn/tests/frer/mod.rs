@@ -156,7 +156,7 @@ fn recovery_settings_out_of_range_are_refused() {
     assert_eq!(error(vector(1)), ConfigError::History(1));
     assert_eq!(error(vector(32_769)), ConfigError::History(32_769));
     assert_eq!(error(Config { reset: Duration::ZERO, ..vector(2) }), ConfigError::Reset);
-    let said = "a history of 1 numbers: 2 to 32768";
+    let said = "invalid history of '1' numbers: expected 2 to 32768";
     assert_eq!(ConfigError::History(1).to_string(), said);
 }
 

@@ -163,12 +163,13 @@ fn hardware_names_what_does_not_fit() {
         GateControlList::new(Instant::from_ns(base), ns(cycle), entries).expect("valid")
     };
     assert_eq!(new(200, 1_000, &fine).fits(&SJA1105), Ok(()));
-    assert_eq!(error(&new(0, 1_000, &fine), 1), "2 entries, at most 1 are possible");
-    let interval = "entry 2: the interval of 300000 ps is no multiple of 200000 ps";
+    assert_eq!(error(&new(0, 1_000, &fine), 1), "the list has 2 entries; the maximum is 1");
+    let interval =
+        "entry 2: the interval of 300000 ps is not a multiple of the clock's grain of 200000 ps";
     assert_eq!(error(&new(0, 1_000, &odd), 2), interval);
-    let cycle = "cycle time of 1100000 ps is no multiple of 200000 ps";
+    let cycle = "cycle time of 1100000 ps is not a multiple of the clock's grain of 200000 ps";
     assert_eq!(error(&new(0, 1_100, &fine), 2), cycle);
-    let base = "base time of 100000 ps is no multiple of 200000 ps";
+    let base = "base time of 100000 ps is not a multiple of the clock's grain of 200000 ps";
     assert_eq!(error(&new(100, 1_000, &fine), 2), base);
 }
 

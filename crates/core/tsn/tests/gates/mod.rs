@@ -31,15 +31,15 @@ fn errors_name_the_entry() {
     let fraction = Entry::set(GateStates(1), Duration::from_ps(1_500));
     assert_eq!(
         new(9_000, &[fraction]),
-        "entry 1: the interval of 1500 ps is no whole number of nanoseconds"
+        "entry 1: the interval of 1500 ps is not a whole number of nanoseconds"
     );
     assert_eq!(
         new(9_000, &[entry(1, 5), entry(2, 5)]),
-        "entry 2 ends 10 ns after the cycle's start, the cycle lasts 9 ns"
+        "entry 2 ends at 10 ns of the cycle, after the cycle's end at 9 ns"
     );
     assert_eq!(
         new(0, &[entry(1, 5)]),
-        "cycle time of 0 ps: it is 1 ns to 2147483647 ns, whole nanoseconds"
+        "invalid cycle time of 0 ps: expected whole nanoseconds, 1 ns to 2147483647 ns"
     );
     assert_eq!(
         GateControlList::of_entries(Instant::from_ps(1), &[entry(1, 5)]).unwrap_err(),

@@ -126,19 +126,19 @@ impl Hello {
             let wrong = |fault| Malformed::Entry { number, fault };
             count += 1;
             if count > MAX_ENTRIES {
-                return Err(wrong("more entries than a greeting may have"));
+                return Err(wrong("a greeting may not have so many entries"));
             }
             if last.is_some_and(|last| number <= last) {
-                return Err(wrong("its number is not above the one before"));
+                return Err(wrong("its number is not above the number of the entry before"));
             }
             last = Some(number);
             match number {
                 GROUP => {
-                    let group = value.try_into().map_err(|_| wrong("its length is not 2"))?;
+                    let group = value.try_into().map_err(|_| wrong("its length is not 2 bytes"))?;
                     self.group = u16::from_be_bytes(group);
                 }
                 PUSH => {
-                    let push = value.try_into().map_err(|_| wrong("its length is not 4"))?;
+                    let push = value.try_into().map_err(|_| wrong("its length is not 4 bytes"))?;
                     self.push = u32::from_be_bytes(push);
                 }
                 _ if kind & REQUIRED != 0 => unknown = unknown.or(Some(number)),
@@ -152,7 +152,7 @@ impl Hello {
 
 /// Takes an entry, type and value, off the front.
 fn next_entry<'a>(rest: &mut &'a [u8]) -> Result<(u16, &'a [u8]), Malformed> {
-    let cut = |number| Malformed::Entry { number, fault: "it ends beyond the frame" };
+    let cut = |number| Malformed::Entry { number, fault: "it ends after the frame's end" };
     if rest.len() < 4 {
         return Err(cut(0));
     }

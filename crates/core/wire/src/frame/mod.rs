@@ -80,13 +80,13 @@ pub struct Header {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Malformed {
     /// The kind is unknown.
-    #[error("frame of unknown kind {0}")]
+    #[error("unknown frame kind {0}")]
     Kind(u8),
     /// Bits that must be zero are not.
-    #[error("reserved flags {0:#04x} in a frame header")]
+    #[error("reserved flags {0:#04x} are set in a frame header")]
     Flags(u8),
     /// The payload's length does not fit its kind.
-    #[error("{kind:?} frame with {length} bytes of payload")]
+    #[error("a {kind:?} frame has an invalid payload length of {length} bytes")]
     Length {
         /// What it claims to be.
         kind: Kind,
@@ -94,7 +94,7 @@ pub enum Malformed {
         length: usize,
     },
     /// A greeting that does not begin with the magic.
-    #[error("not a farlane peer: the greeting begins with {0:02x?}")]
+    #[error("the peer is not a farlane node: its greeting begins with {0:02x?}")]
     Magic([u8; 8]),
     /// An entry of a greeting is malformed or misplaced.
     #[error("entry {number} of the greeting: {fault}")]
@@ -105,7 +105,7 @@ pub enum Malformed {
         fault: &'static str,
     },
     /// A well-formed greeting requires the entry of this number.
-    #[error("the greeting requires entry {0}, which this version does not know")]
+    #[error("the greeting requires entry {0}, which this version does not support")]
     Required(u16),
     /// A field of a control frame has a value that is not defined.
     #[error("{field} has the undefined value {value}")]

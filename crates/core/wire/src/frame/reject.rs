@@ -8,13 +8,13 @@ use bytes::{Buf, BufMut};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Reject {
     /// The versions differ.
-    #[error("protocol version mismatch")]
+    #[error("the protocol versions differ")]
     Version,
     /// Another host uses this device.
     #[error("another host uses this device")]
     Busy,
     /// The roles do not fit together.
-    #[error("roles do not fit")]
+    #[error("the roles do not fit: a host connects to a device")]
     Role,
     /// The device belongs to another group of hosts: to this one, and the host to that one. An
     /// earlier node does not say which.
@@ -22,18 +22,18 @@ pub enum Reject {
     Group(Option<(u16, u16)>),
     /// The greeting requires the entry of this number, which the device does not know.
     #[error(
-        "the device does not know entry {0} of the greeting, which this node requires: upgrade \
+        "the device does not support entry {0} of the greeting, which this node requires; upgrade \
          the device node"
     )]
     UnknownEntry(u16),
     /// The device requires the entry of this number, which the greeting does not have.
     #[error(
-        "the device requires entry {0} of the greeting, which this version does not send: \
+        "the device requires entry {0} of the greeting, which this version does not send; \
          upgrade this node"
     )]
     MissingEntry(u16),
     /// A reason that this version does not know.
-    #[error("for reason {0}, which this version does not know")]
+    #[error("unknown reason {0}")]
     Other(u8),
 }
 
@@ -41,7 +41,7 @@ fn other_group(groups: &Option<(u16, u16)>) -> String {
     groups.map_or_else(
         || "the device belongs to another group".to_owned(),
         |(device, host)| match host {
-            0 => format!("the device belongs to group {device}, the host to none: give --group"),
+            0 => format!("the device belongs to group {device}, the host to none; use --group"),
             _ => format!("the device belongs to group {device}, the host to group {host}"),
         },
     )

@@ -31,10 +31,10 @@ const COMPLETION_SHIFTS: std::ops::RangeInclusive<u8> = 6..=12;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Malformed {
     /// The message has another subtype.
-    #[error("subtype {0}: only {SUBTYPE} is defined")]
+    #[error("unknown subtype '{0}': only {SUBTYPE} is defined")]
     Subtype(u8),
     /// The message ends within a record.
-    #[error("{have} bytes are left for a record of {need}")]
+    #[error("truncated record: {have} bytes are left, it needs {need}")]
     Short {
         /// Bytes needed.
         need: usize,
@@ -42,7 +42,7 @@ pub enum Malformed {
         have: usize,
     },
     /// A record of an undefined kind.
-    #[error("record kind {0}: 1 to 6 are defined")]
+    #[error("unknown record kind '{0}': expected 1 to 6")]
     Kind(u8),
     /// A field has a value that it may not have.
     #[error("{field} is {value:#x}: {allowed}")]

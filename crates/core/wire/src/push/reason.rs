@@ -8,7 +8,7 @@ numbers! {
         /// Neither CAP nor the admin completion queue's doorbell told the doorbell stride.
         Stride = 2 "doorbell stride not known",
         /// A doorbell outside its queue, or an admin entry or completion entry that is not known.
-        Lost = 3 "track lost until the next controller reset",
+        Lost = 3 "controller state lost until the next controller reset",
         /// Doorbell Buffer Config: submissions no longer show as doorbells.
         DoorbellBuffer = 4 "shadow doorbells",
         /// Host addresses may be those of the controller's own memory.
@@ -18,11 +18,11 @@ numbers! {
         /// The queue's deletion is under way.
         QueueDeletion = 7 "queue being deleted",
         /// The device node keeps nothing, or is behind a second switch node.
-        Device = 8 "device keeps nothing",
+        Device = 8 "device accepts no pushed data",
         /// The memory is only reached by messages, or the function may not read it.
-        Memory = 9 "memory not at hand",
+        Memory = 9 "memory not available",
         /// One doorbell for more entries than are pushed at once.
-        Burst = 10 "too many commands at one doorbell",
+        Burst = 10 "too many commands for one doorbell write",
         /// Messages would wait for credits of the link.
         Credits = 11 "no credits",
         /// What is pushed and not complete reaches the bound.
@@ -32,7 +32,7 @@ numbers! {
         /// Identify has not told the namespace's block size, or its blocks have metadata.
         BlockSize = 14 "block size not known",
         /// The data of this opcode or format are not followed.
-        Opcode = 15 "data of its opcode not known",
+        Opcode = 15 "opcode's data not known",
         /// The data pointer is not valid, or leads to more lists than are read.
         Pointer = 16 "data pointer not followed",
     }

@@ -64,11 +64,11 @@ numbers! {
         /// On purpose.
         Done = 0 "closed the connection",
         /// There is no such connection at this end: it was restarted.
-        Unknown = 1 "knows no such connection",
+        Unknown = 1 "has no such connection",
         /// This end has another connection.
         Busy = 2 "has another connection",
         /// The peer violated the protocol.
-        Violation = 3 "took something for a violation of the protocol",
+        Violation = 3 "reports a violation of the protocol",
     }
 }
 
@@ -122,16 +122,16 @@ pub struct Frame<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Malformed {
     /// Shorter than the header, or than its length field says.
-    #[error("a raw frame of {0} bytes is cut off")]
+    #[error("truncated raw frame of {0} bytes")]
     Cut(usize),
     /// Another version, or not ours at all: the EtherType belongs to nobody.
-    #[error("a raw frame of version {0}")]
+    #[error("unknown version {0} of a raw frame")]
     Version(u8),
     /// The kind is unknown.
-    #[error("a raw frame of unknown kind {0}")]
+    #[error("unknown kind {0} of a raw frame")]
     Kind(u8),
     /// The payload's length does not fit its kind.
-    #[error("a raw {kind:?} frame with {length} bytes of payload")]
+    #[error("a raw {kind:?} frame has an invalid payload length of {length} bytes")]
     Length {
         /// What it claims to be.
         kind: Kind,

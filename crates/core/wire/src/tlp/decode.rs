@@ -13,7 +13,7 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Malformed {
     /// Fewer bytes than the header announces.
-    #[error("{have} bytes where the header announces {need}")]
+    #[error("truncated TLP: {have} bytes, but its header gives {need}")]
     Short {
         /// Bytes needed.
         need: usize,
@@ -25,10 +25,10 @@ pub enum Malformed {
     #[error("Fmt/Type {0:#04x} is reserved or not supported")]
     FmtType(u8),
     /// A configuration request with another length than one double word.
-    #[error("configuration request of {0} DW")]
+    #[error("configuration request of {0} DW instead of 1")]
     ConfigLength(u16),
     /// Byte enables that the specification forbids for this length.
-    #[error("byte enables first {first:#x} last {last:#x} with {length_dw} DW")]
+    #[error("invalid byte enables for {length_dw} DW: first {first:#x}, last {last:#x}")]
     ByteEnables {
         /// First DW BE.
         first: u8,
@@ -46,10 +46,10 @@ pub enum Malformed {
         length_dw: u16,
     },
     /// A 4 DW header for an address below 4 GiB.
-    #[error("4 DW header for the address {0:#x}")]
+    #[error("4 DW header for address {0:#x} below 4 GiB")]
     WideLowAddress(u64),
     /// A traffic class other than 0 where only 0 may stand.
-    #[error("traffic class {0} on a configuration request")]
+    #[error("traffic class {0} on a configuration request instead of 0")]
     TrafficClass(u8),
     /// A field that must be zero is not: AT, TH, LN or the processing hint.
     #[error("reserved or unsupported header bits are set")]

@@ -52,16 +52,16 @@ pub struct Header {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Malformed {
     /// They begin differently.
-    #[error("not a farlane trace")]
+    #[error("the file is not a farlane trace")]
     Magic,
     /// An unknown version.
-    #[error("a trace of version {0}; this program reads versions {FIRST_VERSION} to {VERSION}")]
+    #[error("trace version {0} is not supported: this program reads {FIRST_VERSION} to {VERSION}")]
     Version(u16),
     /// The file ends in its header.
-    #[error("a trace that ends inside of its header")]
+    #[error("the trace ends inside its header")]
     Short,
     /// An undefined role, or lengths that contradict each other.
-    #[error("a trace with a damaged header")]
+    #[error("the trace has a damaged header")]
     Field,
 }
 

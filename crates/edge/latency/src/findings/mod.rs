@@ -155,22 +155,22 @@ fn apart(points: &[Point], context: &Context) -> Option<Finding> {
     let difference = context.clock.offset_ns().unwrap_or(usual).unsigned_abs();
     let is_leap = difference.abs_diff(LEAP_SECONDS) < NEAR;
     let cause = if proven > 0 {
-        format!("frames that came back prove that the clocks are {proven} ns apart at least")
+        format!("returned frames prove that the clocks differ by at least {proven} ns")
     } else if below > 0 {
         let Point { sequence, latency, .. } = least;
-        format!("frame {sequence} took {latency} ns: the clocks are {below} ns apart at least")
+        format!("frame {sequence} took {latency} ns: the clocks differ by at least {below} ns")
     } else if is_leap {
-        format!("half of the frames took {usual} ns or more: that is no latency")
+        format!("the median is {usual} ns, about the leap seconds between TAI and UTC")
     } else {
         return None;
     };
     let why = match is_leap {
-        true => "; the ends are 37 s apart: only one knows TAI's offset from UTC",
+        true => "; the ends differ by 37 s: only one has TAI's offset from UTC",
         false => "",
     };
     let (first, last) = (points.first()?.sequence, points.last()?.sequence);
     let n = points.iter().filter(|point| point.latency < 0).count() as u64;
     let size_ns = proven.max(below).max(if is_leap { difference } else { 0 });
-    let evidence = format!("{cause}; one-way times are no latencies{why}");
+    let evidence = format!("{cause}; one-way times are not latencies{why}");
     Some(Finding { n, size_ns, ..context.finding(Kind::ClockOffset, (first, last), evidence) })
 }

@@ -50,7 +50,7 @@ fn stall(run: &[Point], usual: i64, context: &Context) -> Finding {
         _ => ("the receiving side", "sent"),
     };
     let evidence = format!(
-        "{} frames {begun} within {} ns came within {} ns: {who} stood still, for {size_ns} ns",
+        "{} frames {begun} within {} ns arrived within {} ns: {who} stalled for {size_ns} ns",
         run.len(),
         last.from - first.from,
         (last.to() - first.to()).abs()

@@ -28,20 +28,20 @@ pub fn find(points: &[Point], context: &Context) -> Option<Finding> {
     let (kind, why) = match rest {
         Some(rest) if rest <= swing / 2 => (
             Kind::ClockSwing,
-            format!("{rest} ns are left of it without the clock error: this swing is the clock"),
+            format!("without the clock error {rest} ns remain: the clock causes the swing"),
         ),
         Some(rest) => (
             Kind::Swing,
-            format!("{rest} ns are left of it without the clock error: it is not the clock"),
+            format!("without the clock error {rest} ns remain: the clock does not cause it"),
         ),
         None if context.crosses() && least < 0 => (
             Kind::ClockSwing,
-            format!("the medians go down to {least} ns, and no latency is below zero"),
+            format!("the lowest median is {least} ns, and no latency is below zero"),
         ),
         None if context.crosses() && context.clock.source != crate::Source::Shared => {
-            (Kind::Swing, "it may be the clock: no series of its error is known".to_owned())
+            (Kind::Swing, "the clock may cause it: its error was not recorded".to_owned())
         }
-        None => (Kind::Swing, "both ends have one clock: it is not the clock".to_owned()),
+        None => (Kind::Swing, "both ends share one clock, which does not cause it".to_owned()),
     };
     let evidence = format!(
         "medians of {} parts of the run go from {least} to {most} ns, and the spread within one is \

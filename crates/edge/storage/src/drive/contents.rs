@@ -46,7 +46,7 @@ pub(super) fn key(name: &str) -> io::Result<String> {
         return Ok(format!("{CONTENTS}/{name}"));
     }
     let shown = name.escape_debug();
-    let why = format!("'{shown}': contents have 1 to {NAME} letters, digits and hyphens as a name");
+    let why = format!("invalid name '{shown}': expected 1 to {NAME} letters, digits and hyphens");
     Err(io::Error::new(io::ErrorKind::InvalidInput, why))
 }
 
@@ -95,7 +95,7 @@ pub(super) fn open(
 ) -> io::Result<FileMedia> {
     let key = key(name)?;
     if store.record(&key).is_none() {
-        return Err(io::Error::new(io::ErrorKind::NotFound, "no record names these contents"));
+        return Err(io::Error::new(io::ErrorKind::NotFound, "these contents have no record"));
     }
     let file = store.contents().open(name, Access::Write)?;
     let record = Box::new(ContentsRecord { store: store.clone(), key });

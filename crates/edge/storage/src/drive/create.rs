@@ -51,7 +51,7 @@ fn claim(folder: &dyn Folder) -> io::Result<Lock> {
         match names.is_empty() || (has(LOCK) && names.iter().all(of_creation)) {
             true => Ok(()),
             false if has(METADATA) => {
-                Err(io::Error::new(io::ErrorKind::AlreadyExists, "is a drive already"))
+                Err(io::Error::new(io::ErrorKind::AlreadyExists, "already is a drive"))
             }
             false => Err(io::Error::new(
                 io::ErrorKind::DirectoryNotEmpty,

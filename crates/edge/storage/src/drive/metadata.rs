@@ -44,7 +44,7 @@ impl Metadata {
     pub fn open(storage: impl StorageBackend) -> io::Result<(Self, u64, Records)> {
         if storage.len()? == 0 {
             // redb would make a new one.
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "is empty"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is empty"));
         }
         let open = || -> Result<_, redb::Error> {
             let metadata = Self(builder().create_with_backend(storage)?);
@@ -60,7 +60,7 @@ impl Metadata {
         };
         let (metadata, version, records) = open().map_err(io_error)?;
         let version = version.ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidData, "has no version of its format")
+            io::Error::new(io::ErrorKind::InvalidData, "the format's version is missing")
         })?;
         Ok((metadata, version, records))
     }

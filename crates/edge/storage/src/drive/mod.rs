@@ -66,7 +66,7 @@ impl DriveFolder {
         let create = || {
             let full = std::path::absolute(path)?;
             let parts = full.parent().zip(full.file_name().and_then(|name| name.to_str()));
-            let (parent, name) = parts.ok_or_else(|| io::Error::other("is no name of a folder"))?;
+            let (parent, name) = parts.ok_or_else(|| io::Error::other("not a folder's name"))?;
             let parent =
                 SystemFolder::open(parent).map_err(|error| about(parent.display(), error))?;
             Self::create_in(&parent, name, path, records, contents)
@@ -174,7 +174,7 @@ impl DriveFolder {
     pub fn remove_contents(&self, name: &str) -> io::Result<()> {
         let remove = || {
             if self.store.record(&contents::key(name)?).is_some() {
-                return Err(io::Error::other("a record names them"));
+                return Err(io::Error::other("the drive still has a record of these contents"));
             }
             contents::remove(self.store.contents(), name)
         };

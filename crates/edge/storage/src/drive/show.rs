@@ -68,7 +68,7 @@ pub(super) fn show(folder: &dyn Folder) -> io::Result<Shown> {
             // It was read while it changed: checksums tell.
             Err(_) if in_use && attempt < ATTEMPTS => {}
             Err(error) if in_use => {
-                return Err(about("in use by another process, and changes too fast", error));
+                return Err(about("in use by another process that changes it too fast", error));
             }
             Err(error) => return Err(about(METADATA, error)),
         }

@@ -73,8 +73,7 @@ impl Store {
             records = formats.migrate(version, records)?;
             metadata = write_records(&*folder, formats.newest, &records)?;
             let newest = formats.newest;
-            notices
-                .push(format!("migrated from version {version} to {newest}; {copy} is as before"));
+            notices.push(format!("migrated from version {version} to {newest}; {copy} is older"));
         }
         let store = Self::new(folder, lock, formats.newest, metadata, records)?;
         notices.extend(store.remove_leftovers()?);
@@ -94,8 +93,8 @@ impl Store {
             contents::key(name).is_ok_and(|key| !records.contains_key(&key))
         });
         let remove = |name: &String| match self.contents.remove(name) {
-            Ok(()) => format!("removed {CONTENTS}/{name}, which no record names"),
-            Err(error) => format!("no record names {CONTENTS}/{name}: cannot remove it: {error}"),
+            Ok(()) => format!("removed {CONTENTS}/{name}: it has no record"),
+            Err(error) => format!("cannot remove {CONTENTS}/{name}, which has no record: {error}"),
         };
         Ok(unnamed.map(remove).collect())
     }
@@ -169,8 +168,8 @@ pub(super) fn check_drive(names: &[String]) -> io::Result<()> {
         return Ok(());
     }
     let why = match has(LOCK) {
-        true => "is no drive: its creation was interrupted",
-        false => "is no drive: it has no drive.redb",
+        true => "is not a drive: its creation was interrupted",
+        false => "is not a drive: drive.redb is missing",
     };
     Err(io::Error::new(io::ErrorKind::NotFound, why))
 }

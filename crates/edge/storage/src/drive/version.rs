@@ -27,7 +27,7 @@ impl Formats {
         let newest = self.newest;
         if version > newest {
             return Err(io::Error::other(format!(
-                "has format version {version}, this program reads up to {newest}"
+                "has format version {version}, but this program reads up to {newest}"
             )));
         }
         (version..newest).try_for_each(|version| self.step(version).map(|_| ()))
@@ -46,7 +46,8 @@ impl Formats {
         let step = self.migrations.iter().find(|(from, _)| *from == version);
         let (_, migration) = step.ok_or_else(|| {
             let newest = self.newest;
-            io::Error::other(format!("has format version {version}, this program reads {newest}"))
+            let why = format!("has format version {version}, but this program reads {newest}");
+            io::Error::other(why)
         })?;
         Ok(*migration)
     }

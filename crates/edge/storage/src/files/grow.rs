@@ -17,7 +17,7 @@ pub(crate) fn grow(file: &dyn File, length: u64, size: u64, sparse: bool) -> io:
     } else {
         check_space(file, more)?;
         reserve(file, length, more).map_err(|error| {
-            about(format!("cannot reserve {more} bytes ('sparse' reserves none)"), error)
+            about(format!("cannot reserve {more} bytes; 'sparse' reserves none"), error)
         })?;
     }
     file.sync_data().map_err(|error| about("cannot make its length durable", error))
@@ -27,7 +27,7 @@ pub(crate) fn grow(file: &dyn File, length: u64, size: u64, sparse: bool) -> io:
 /// beyond the limit the kernel would end it with SIGXFSZ.
 pub(crate) fn check_limit(size: u64) -> io::Result<()> {
     if getrlimit(Resource::Fsize).current.is_some_and(|most| size > most) {
-        return Err(io::Error::other(format!("{size} bytes are more than `ulimit -f` allows")));
+        return Err(io::Error::other(format!("{size} bytes exceed the limit of `ulimit -f`")));
     }
     Ok(())
 }
@@ -37,7 +37,7 @@ pub(crate) fn check_limit(size: u64) -> io::Result<()> {
 fn check_space(file: &dyn File, more: u64) -> io::Result<()> {
     let Some(free) = file.free_space().filter(|free| more > *free) else { return Ok(()) };
     let why = format!(
-        "cannot reserve {more} bytes: the file system has {free} free ('sparse' reserves none)"
+        "cannot reserve {more} bytes: the file system has {free} free; 'sparse' reserves none"
     );
     Err(io::Error::new(io::ErrorKind::StorageFull, why))
 }

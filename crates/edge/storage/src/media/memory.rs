@@ -24,7 +24,7 @@ fn check(size: u64, root: &Path) -> io::Result<()> {
     if size <= bytes {
         return Ok(());
     }
-    let why = format!("{size} bytes of RAM for namespaces: only {bytes} bytes {limit}");
+    let why = format!("namespaces need {size} bytes of RAM, but {bytes} bytes {limit}");
     Err(io::Error::new(io::ErrorKind::OutOfMemory, why))
 }
 

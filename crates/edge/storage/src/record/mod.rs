@@ -89,7 +89,7 @@ impl Record {
     pub fn parse(text: &[u8]) -> Result<Self, String> {
         const KEYS: [&str; 7] =
             ["version", "incarnation", "size", "inode", "birth", "state", "boot"];
-        let text = str::from_utf8(text).map_err(|_| "is no text".to_owned())?;
+        let text = str::from_utf8(text).map_err(|_| "is not UTF-8 text".to_owned())?;
         let mut values: [Option<&str>; KEYS.len()] = [None; KEYS.len()];
         for line in text.lines().map(str::trim) {
             if line.is_empty() || line.starts_with('#') {
@@ -98,12 +98,12 @@ impl Record {
             let (key, value) = line.split_once('=').ok_or_else(|| bad("line", line))?;
             let (key, value) = (key.trim(), value.trim());
             if key == "version" && value.parse() != Ok(VERSION) {
-                return Err(format!("has version {value}, this program reads {VERSION}"));
+                return Err(format!("has version '{value}', but this program reads {VERSION}"));
             }
             let index = KEYS.iter().position(|known| *known == key);
             let place = &mut values[index.ok_or_else(|| bad("key", key))?];
             if value.is_empty() || place.replace(value).is_some() {
-                return Err(format!("has no single value of '{key}'"));
+                return Err(format!("has an empty or a second '{key}'"));
             }
         }
         let get = |index: usize| values[index].ok_or_else(|| format!("lacks '{}'", KEYS[index]));
@@ -133,7 +133,7 @@ impl Record {
 fn bad(field: &str, value: &str) -> String {
     // A hostile record may be one long line.
     let short: String = value.chars().take(40).collect();
-    format!("has a bad {field} '{}'", short.escape_debug())
+    format!("has an invalid {field} '{}'", short.escape_debug())
 }
 
 /// The file as it is now.
@@ -208,14 +208,14 @@ fn compare(record: Option<&Record>, found: &Found, boot: &str) -> Result<Compari
     let Some(record) = record else { return Ok(fresh(None)) };
     if found.length < record.size {
         let (length, size) = (found.length, record.size);
-        return Err(format!("says {size} bytes, the file has {length}"));
+        return Err(format!("gives {size} bytes, but the file has only {length}"));
     }
     let same_boot = boot != UNKNOWN && record.boot == boot;
     if !found.is_of(record) {
-        return Ok(fresh(Some("is another file than that of its record")));
+        return Ok(fresh(Some("is not the file that its record describes")));
     }
     if found.device && !same_boot {
-        return Ok(fresh(Some("is a block device, known within one boot of the machine only")));
+        return Ok(fresh(Some("is a block device and the machine was rebooted")));
     }
     let size = record.size;
     if record.dirty && !same_boot {
@@ -223,7 +223,7 @@ fn compare(record: Option<&Record>, found: &Found, boot: &str) -> Result<Compari
         return Ok(Comparison { size, ..fresh(Some(why)) });
     }
     let note = (size < found.length).then(|| {
-        format!("is {} bytes long, {size} of them are used: size= grows it", found.length)
+        format!("is {} bytes long, of which {size} are used; 'size=' grows it", found.length)
     });
     Ok(Comparison { same: true, size, note })
 }

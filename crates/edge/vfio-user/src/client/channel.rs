@@ -102,7 +102,7 @@ impl Channel {
             rustix::net::connect(&socket, &address).map(|()| socket)
         });
         let socket = connected.map_err(|errno| match errno {
-            Errno::AGAIN => Error::new(path, "the server takes no client now"),
+            Errno::AGAIN => Error::new(path, "the server accepts no client now"),
             Errno::NAMETOOLONG => Error::new(path, "the path is too long for a Unix socket"),
             errno => Error::new(path, std::io::Error::from(errno).to_string()),
         })?;
@@ -282,7 +282,7 @@ impl Channel {
             return Err(self.fail(sent.command, reason));
         }
         if let Some(errno) = message.refusal {
-            return Err(self.fail(sent.command, format!("more than one reply may have: {errno}")));
+            return Err(self.fail(sent.command, format!("the reply is too large: {errno}")));
         }
         let answer = match message.header.error {
             Some(errno) => Err(errno),

@@ -110,10 +110,10 @@ impl Device {
         let command = Command::Version;
         let payload = self.ask(command, |out| ours.encode(out));
         let payload =
-            payload.map_err(|error| error.perhaps("no vfio-user server, or it has a client"))?;
+            payload.map_err(|error| error.perhaps("no vfio-user server, or it is in use"))?;
         let theirs = Version::decode(&payload).map_err(|why| self.channel.fail(command, why))?;
         if (theirs.major, theirs.minor.min(1)) != (0, theirs.minor) {
-            let reason = format!("version {}.{}, and not 0.1", theirs.major, theirs.minor);
+            let reason = format!("version '{}.{}': expected 0.1", theirs.major, theirs.minor);
             return Err(self.channel.fail(command, reason));
         }
         let offered = theirs.capabilities.unwrap_or_default();
@@ -130,11 +130,12 @@ impl Device {
         let payload = self.ask(command, |out| request.encode(out))?;
         let info = DeviceInfo::decode(&payload).map_err(|why| self.channel.fail(command, why))?;
         if info.flags & DEVICE_FLAGS_PCI == 0 {
-            return Err(self.channel.fail(command, "it is no PCI device"));
+            return Err(self.channel.fail(command, "the device is not a PCI device"));
         }
         let regions = region_index::CONFIG + 1..=MOST_INDEXES;
         if !regions.contains(&info.num_regions) || info.num_irqs > MOST_INDEXES {
-            let reason = format!("{} regions, {} interrupt types", info.num_regions, info.num_irqs);
+            let (regions, types) = (info.num_regions, info.num_irqs);
+            let reason = format!("invalid counts: {regions} regions, {types} interrupt types");
             return Err(self.channel.fail(command, reason));
         }
         self.resets = info.flags & DEVICE_FLAGS_RESET != 0;
@@ -160,13 +161,13 @@ impl Device {
         }
         let is_bar = index <= region_index::BAR5;
         if is_bar && info.size != 0 && !(info.size.is_power_of_two() && info.size >= 16) {
-            return Err(fail(format!("{:#x} bytes: no size of a BAR", info.size)));
+            return Err(fail(format!("invalid size of a BAR: {:#x} bytes", info.size)));
         }
         let both = REGION_FLAG_READ | REGION_FLAG_WRITE;
         if index == region_index::CONFIG
             && !((LEAST_CONFIG..=MOST_CONFIG).contains(&info.size) && info.flags & both == both)
         {
-            let reason = "configuration space has 256 to 4096 bytes to read and write";
+            let reason = "configuration space is not 256 to 4096 bytes, readable and writable";
             return Err(fail(reason.to_owned()));
         }
         self.regions[index as usize] = info.size;
@@ -177,7 +178,7 @@ impl Device {
         let whole = [SparseArea { offset: 0, size: info.size }];
         let areas = if info.areas.is_empty() { &whole[..] } else { &info.areas[..] };
         let Ok([file]) = <[_; 1]>::try_from(fds) else {
-            return Err(fail("what can be mapped comes with one descriptor".to_owned()));
+            return Err(fail("a mappable region needs exactly one descriptor".to_owned()));
         };
         // Nothing else can be touched without asking a file system, which may never answer. The
         // file of SPDK's target lies in the folder of its socket.
@@ -272,7 +273,7 @@ impl Device {
         let data = payload.get(RegionAccess::LENGTH..).unwrap_or_default();
         if head != Ok(request) || data.len() != usize::from(count) {
             let reason =
-                format!("the reply is not that of {count} bytes at {offset:#x} of {region}");
+                format!("the reply does not match {count} bytes at {offset:#x} of region {region}");
             return Err(self.channel.fail(command, reason));
         }
         let mut value = [0; 8];
@@ -287,7 +288,7 @@ impl Device {
         let inside = |page: &&Page| is_doorbell && count == 4 && offset >= page.offset;
         for Page { offset: start, mapping } in self.pages.iter().filter(inside) {
             if mapping.is_dead() {
-                return Err(self.channel.error("the server took its page of doorbells away"));
+                return Err(self.channel.error("the server removed its page of doorbells"));
             }
             if mapping.write((offset - start) as usize, bytes).is_some() {
                 return Ok(());

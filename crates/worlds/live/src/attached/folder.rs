@@ -32,7 +32,7 @@ impl NvmeDrive {
             if contents.size() < namespace.bytes() {
                 let (name, size) = (&namespace.contents, contents.size());
                 let why = format!(
-                    "namespace {nsid} has {} bytes, its contents {name} have {size}",
+                    "namespace {nsid} has {} bytes, but its contents {name} only {size}",
                     namespace.bytes()
                 );
                 return Err(fail(&why));

@@ -20,9 +20,9 @@ fn check_limit<'a>(
     let vectors: u64 = endpoints.into_iter().map(vectors).sum();
     match limit {
         Some(limit) if vectors + OTHERS > limit => Err(io::Error::other(format!(
-            "the endpoints have {vectors} interrupt vectors, a descriptor each; with {OTHERS} \
-             others that is more than this process may have open ({limit}): raise the limit \
-             (ulimit -n), or start drives with fewer --queues"
+            "the endpoints need {vectors} descriptors for interrupt vectors, and this process \
+             {OTHERS} others, above the limit of {limit}; raise the limit (ulimit -n), or start \
+             drives with fewer --queues"
         ))),
         _ => Ok(()),
     }

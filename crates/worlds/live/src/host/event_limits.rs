@@ -66,7 +66,7 @@ mod tests {
                     HostEvent::VmmGone(1, "it closed".into()),
                     HostEvent::LinkUp(1),
                     HostEvent::Endpoint(0, EndpointChange::Reattached),
-                    HostEvent::Unusable(1, "nothing there".into()),
+                    HostEvent::Unusable(1, "no device found".into()),
                 ] {
                     lines.pass(now, kind(&event), event, &mut |event| emitted.push(event));
                 }
@@ -75,7 +75,7 @@ mod tests {
                 for event in [
                     HostEvent::VmmGone(0, "it closed".into()),
                     HostEvent::LinkDown(0, Cause::Lost),
-                    HostEvent::Unusable(0, "nothing there".into()),
+                    HostEvent::Unusable(0, "no device found".into()),
                     HostEvent::Endpoint(
                         0,
                         EndpointChange::NewContents(ContentsChange::Incarnation),

@@ -475,7 +475,7 @@ impl HostNode {
         for (number, endpoint) in self.endpoints.iter().enumerate() {
             let faults = match endpoint.slot.faults {
                 0 => "errors: none".to_owned(),
-                n => format!("errors: {n} accesses outside mapped memory"),
+                n => format!("errors: {n} accesses to unmapped memory"),
             };
             lines.push((format!("endpoint {number} DMA"), faults));
         }

@@ -117,9 +117,9 @@ impl Peer {
             return Ok(Self { name, addresses: tcp(text, insecure)? });
         };
         let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
-        let (interface, mac) = rest
-            .split_once(',')
-            .ok_or_else(|| invalid(format!("'{text}' is no raw:INTERFACE,MAC of a far side")))?;
+        let (interface, mac) = rest.split_once(',').ok_or_else(|| {
+            invalid(format!("invalid address '{text}': expected raw:INTERFACE,MAC"))
+        })?;
         let mac = mac.parse().map_err(|why| invalid(format!("'{text}': {why}")))?;
         let found = Interface::find(interface)?;
         allow(text, found.is_loopback || insecure)?;
@@ -183,7 +183,7 @@ fn host_and_port(text: &str) -> Option<(&str, u16)> {
 fn tcp(text: &str, insecure: bool) -> io::Result<Vec<Address>> {
     let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
     let parts = host_and_port(text).ok_or_else(|| {
-        invalid(format!("'{text}' is no HOST, HOST:PORT, IPV6 or [IPV6]:PORT, ports up to 65535"))
+        invalid(format!("invalid address '{text}': expected HOST[:PORT] or [IPV6][:PORT]"))
     })?;
     let found = parts.to_socket_addrs();
     let found = found.map_err(|error| io::Error::other(format!("'{text}': {error}")))?;
@@ -200,7 +200,7 @@ fn tcp(text: &str, insecure: bool) -> io::Result<Vec<Address>> {
         }
     }
     if addresses.is_empty() {
-        return Err(io::Error::other(format!("'{text}' has no address")));
+        return Err(io::Error::other(format!("the name '{text}' has no address")));
     }
     Ok(addresses)
 }

@@ -71,8 +71,8 @@ impl LineGate {
     ) -> io::Result<Self> {
         if clock == WallClock::Tai && tai_offset_s() == 0 {
             return Err(io::Error::other(
-                "CLOCK_TAI equals CLOCK_REALTIME: its offset was never set, as ptp4l and phc2sys do \
-                 at synchronisation; with --gate-clock realtime windows follow CLOCK_REALTIME",
+                "CLOCK_TAI equals CLOCK_REALTIME: the kernel's TAI offset is not set; use ptp4l and \
+                phc2sys or --gate-clock realtime",
             ));
         }
         let entries = GateControlList::new(Instant::ZERO, list.cycle_time(), list.entries());
@@ -106,7 +106,7 @@ impl LineGate {
                 line.margin.exact()
             ))),
             Some(wait) if wait > LONGEST_WAIT => Err(io::Error::other(format!(
-                "a frame of {bytes} bytes may wait {} for gate {queue}, at most {} are allowed",
+                "a frame of {bytes} bytes may wait {} for gate {queue}; the limit is {}",
                 wait.exact(),
                 LONGEST_WAIT.exact()
             ))),
@@ -141,7 +141,7 @@ impl LineGate {
     pub fn report(&self) -> String {
         let line = self.line();
         format!(
-            "{}; wake-up margin {}; over TCP this is the hand-over alone",
+            "{}; wake-up margin {}; with TCP the figures are for the hand-over to the kernel",
             line.gate.counters(),
             line.margin.exact()
         )

@@ -97,7 +97,7 @@ pub fn largest_payload(station: &Station) -> io::Result<u16> {
         [4096, 2048, 1024, 512, 256, 128].into_iter().find(|size| usize::from(*size) <= room);
     fits.ok_or_else(|| {
         let (name, mtu) = (&station.interface, interface.mtu);
-        io::Error::other(format!("the MTU of {name} is {mtu}: no TLP fits a frame"))
+        io::Error::other(format!("the MTU {mtu} of {name} is too small for a TLP"))
     })
 }
 

@@ -75,7 +75,7 @@ impl fmt::Display for Rate {
 
 /// A text that is not the name of a rate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no Ethernet rate: {0:?}; there are 100M, 1G, 2.5G, 10G, 25G, 50G, 100G")]
+#[error("invalid Ethernet rate '{0}': expected 100M, 1G, 2.5G, 10G, 25G, 50G or 100G")]
 pub struct UnknownRate(pub String);
 
 impl FromStr for Rate {

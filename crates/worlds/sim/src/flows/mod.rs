@@ -153,11 +153,11 @@ impl Flows {
     fn new(config: &FlowsConfig) -> Result<Self, FlowsError> {
         let fail = |reason: &str| Err(FlowsError::Config(reason.to_owned()));
         if config.interval == Duration::ZERO {
-            return fail("samples are some time apart");
+            return fail("the sampling interval is 0; it must be above 0");
         }
         let (bridge, port) = config.watch;
         if config.network.bridges.get(bridge).is_none_or(|bridge| port >= bridge.ports.len()) {
-            return fail("the port to watch is one of a bridge");
+            return fail("the watched port is not a port of a bridge");
         }
         let mut kernel = Kernel::new(config.seed, Limits::default());
         let mut kinds = Vec::new();
@@ -180,10 +180,10 @@ impl Flows {
             let known = |station: &usize| *station < config.network.stations.len();
             let [from, to] = flow.raw.stations;
             if !flow.raw.stations.iter().all(known) || from == to || flow.raw.priority > 7 {
-                return fail("a flow goes from one station to another, at priority 0 to 7");
+                return fail("a flow needs two different stations and a priority of 0 to 7");
             }
             if flow.segment == 0 {
-                return fail("a flow sends segments of some bytes");
+                return fail("a flow's segments have 0 bytes; the minimum is 1");
             }
             let none = Encapsulation::default();
             let ends = network.open_raw(&flow.raw, number, none, [owner; 2]);

@@ -172,7 +172,7 @@ impl Kernel {
         self.events += 1;
         assert!(
             self.events - self.events_before <= MOST_AT_ONCE * self.wakes.components().max(FEW),
-            "time stands still at {}: component {component} and others wake each other",
+            "time does not advance at {}: component {component} and others wake each other",
             self.now
         );
         self.digest.word(at);

@@ -155,12 +155,12 @@ impl StreamConfig {
         let mut parts: BTreeMap<usize, Part> = BTreeMap::new();
         for path in &self.paths {
             let nodes = self.nodes(path).into_iter().collect::<BTreeSet<_>>().len();
-            ensure(nodes == path.len() + 2, "a path passes each bridge once".to_owned())?;
+            ensure(nodes == path.len() + 2, "a path passes a bridge twice".to_owned())?;
             for pair in self.hops(wiring, path)?.windows(2) {
                 let ([_, CableEnd::Bridge(at, received)], [CableEnd::Bridge(_, sent), _]) =
                     (pair[0], pair[1])
                 else {
-                    return Err("a path leads over bridges".to_owned());
+                    return Err("a path passes a station; only bridges are allowed".to_owned());
                 };
                 let part = parts.entry(at).or_insert(Part { routes: BTreeMap::new() });
                 part.routes.entry(received).or_default().insert(sent);
@@ -176,21 +176,24 @@ impl StreamConfig {
     ) -> Result<(), String> {
         let network = wiring.network;
         let known = |station: usize| station < network.stations.len();
-        ensure(known(self.from) && self.to.is_none_or(known), "it has no such station".to_owned())?;
+        ensure(
+            known(self.from) && self.to.is_none_or(known),
+            "its station does not exist".to_owned(),
+        )?;
         let leads = self.to.is_some() || self.paths.is_empty();
-        ensure(leads, "paths need a station to lead to".to_owned())?;
+        ensure(leads, "a stream with paths needs a destination station".to_owned())?;
         for (place, _) in &self.eliminate {
             let on = match place {
                 Place::Bridge(at) => parts.contains_key(at),
                 Place::Station(at) => self.to == Some(*at),
             };
-            ensure(on, format!("{place} eliminates, but is on none of the paths"))?;
+            ensure(on, format!("{place} eliminates duplicates, but is on no path of the stream"))?;
         }
         let numbers = match self.numbers {
             Place::Station(at) => at == self.from,
             Place::Bridge(at) => self.paths.iter().all(|path| path.contains(&at)),
         };
-        let first = format!("{} numbers the frames, but is not on all paths", self.numbers);
+        let first = format!("{} numbers the frames, but is not on every path", self.numbers);
         ensure(numbers || self.eliminate.is_empty(), first)?;
         let bridges = self.filters.iter().map(|(at, _)| *at);
         let deciding = bridges.chain(self.eliminate.iter().filter_map(|(at, _)| match at {
@@ -198,11 +201,12 @@ impl StreamConfig {
             Place::Station(_) => None,
         }));
         for at in deciding {
-            let bridge = network.bridges.get(at).ok_or_else(|| format!("no bridge {at}"))?;
+            let bridge =
+                network.bridges.get(at).ok_or_else(|| format!("bridge {at} does not exist"))?;
             ensure(
                 bridge.mode == Mode::StoreAndForward,
                 format!(
-                    "{} is cut-through: a bridge that filters or eliminates has to know the FCS",
+                    "{} is cut-through; filtering and elimination need store-and-forward",
                     Place::Bridge(at)
                 ),
             )?;

@@ -76,28 +76,31 @@ impl Replay {
     pub(super) fn check(&self, drives: &[NvmeDrive]) -> Result<(), &'static str> {
         let all = |holds: &dyn Fn(&Operation) -> bool| self.operations.iter().all(holds);
         let ordered = self.operations.is_sorted_by_key(|operation| operation.at);
-        ensure(ordered, "operations are in the order of their times")?;
+        ensure(ordered, "the operations are not in the order of their times")?;
         let depths = self.depths.iter().flatten().all(|depth| (1..=4095).contains(depth));
-        ensure(depths, "a queue has 1 to 4095 commands in flight")?;
+        ensure(depths, "the depth of a queue is not 1 to 4095 commands")?;
         let known = all(&|o| self.depths.get(o.drive).is_some_and(|d| o.queue < d.len()));
         let there = known && self.depths.len() <= drives.len();
-        ensure(there, "operations are for drives and queues that are there")?;
+        ensure(there, "an operation is for a drive or a queue that does not exist")?;
         let whole = all(&|o| (o.offset | o.length).is_multiple_of(LBA_SIZE));
-        ensure(whole, "operations are for whole blocks of 512 bytes")?;
+        ensure(whole, "an operation is not for whole blocks of 512 bytes")?;
         for (number, drive) in drives.iter().enumerate() {
             let ends = |o: &Operation| o.offset.checked_add(o.length);
             let inside = |o: &Operation| ends(o).is_some_and(|end| end <= room(drive));
             let fits = all(&|o| o.drive != number || inside(o));
-            ensure(fits, "an operation goes beyond its drive's end")?;
+            ensure(fits, "an operation ends after its drive's end")?;
             let queues = drive.driver.queues();
-            ensure(queues >= self.queues(), "more queues are replayed than a drive has")?;
+            ensure(
+                queues >= self.queues(),
+                "the operations use more queue pairs than a drive has",
+            )?;
             let most = drive.driver.max_transfer() as u64;
             let fits = self.longest() <= most;
-            ensure(fits, "an operation moves more than a drive's largest transfer")?;
+            ensure(fits, "an operation is larger than a drive's largest transfer")?;
         }
         // NLB has 16 bits.
         let blocks = all(&|o| o.op == Op::Flush || (1..=65536).contains(&(o.length / LBA_SIZE)));
-        ensure(blocks, "an operation is for 1 to 65536 blocks")
+        ensure(blocks, "an operation is not for 1 to 65536 blocks")
     }
 }
 

@@ -46,7 +46,7 @@ pub enum Error {
         error: BootError,
     },
     /// No event is left, but a workload is not done.
-    #[error("at {at} nothing can happen any more, and host {host} is not done")]
+    #[error("deadlock at {at}: no event is left, but host {host} is not done")]
     Stuck {
         /// When.
         at: Instant,
@@ -54,7 +54,7 @@ pub enum Error {
         host: usize,
     },
     /// A limit was reached while a drive's link was down.
-    #[error("{limit}; drive {drive} of host {host} is gone since {since}")]
+    #[error("{limit}; drive {drive} of host {host} has been unreachable since {since}")]
     DriveLost {
         /// The limit.
         limit: LimitReached,

@@ -87,7 +87,7 @@ fn moves_that_contradict_the_plan_are_refused() {
         (|config| config.moves[0].to = [1, 7], "a port of a host's switch"),
         (|config| config.moves[0].from = [0, 1], "both ports lead to one station"),
         (|config| config.moves[0].to = [0, 1], "one of another's"),
-        (|config| config.moves.push(config.moves[0]), "a port has one move"),
+        (|config| config.moves.push(config.moves[0]), "a port has more than one move"),
         (|config| config.moves[0].from = [4, 0], "a port of a host's switch"),
     ];
     for (change, expected) in changes {

@@ -81,7 +81,7 @@ fn a_loss_of_data_is_not_undone_by_what_comes_later() {
 fn another_device_or_none_leaves_the_slot_empty() {
     for (device, why) in [
         (ANOTHER, "serial number 0000000000000006 instead of serial number 0000000000000005"),
-        (None, "nothing there"),
+        (None, "no device found"),
     ] {
         let mut world = World::new();
         world.returns(device);
@@ -132,7 +132,7 @@ fn a_reset_that_nobody_answers_does_not_count() {
 #[test]
 fn a_device_that_is_replaced_while_it_is_prepared_leaves_the_slot_empty() {
     for device in [NEW, ANOTHER, None] {
-        let replaced = Change::Changed("it was replaced meanwhile".to_owned());
+        let replaced = Change::Changed("the device was replaced meanwhile".to_owned());
         let mut world = World::new();
         world.lose();
         world.find(SAME);
@@ -231,6 +231,6 @@ fn a_port_enumerates_below_itself_and_an_own_driver_waits_for_its_function() {
     assert_eq!(returns(SAME), Ok(false));
     assert_eq!(returns(NEW), Ok(true));
     assert_eq!(returns(NEW), Ok(false));
-    assert_eq!(returns(None), Err("nothing there".to_owned()));
+    assert_eq!(returns(None), Err("no device found".to_owned()));
     assert!(returns(ANOTHER).is_err_and(|why| why.starts_with("serial number")));
 }

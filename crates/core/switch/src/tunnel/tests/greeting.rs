@@ -135,7 +135,7 @@ fn unknown_protocol_error_quotes_received_bytes() {
             assert!(role != Role::Device || sent.is_empty());
             let message = cause.expect("it closes").to_string();
             assert!(
-                message.starts_with("it does not speak farlane's protocol (it sent '"),
+                message.starts_with("the far side does not use farlane's protocol: it sent '"),
                 "{message}"
             );
             // As much as came at once.

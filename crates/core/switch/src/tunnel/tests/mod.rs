@@ -178,7 +178,7 @@ fn a_sender_without_credits_loses_the_link() {
     link.ends[0].session.queue.grant([Grant { headers: 2000, data: 100_000 }; 3]);
     (0..10).for_each(|i| link.ends[0].push(write(i, 64)));
     link.settle(1000);
-    assert_eq!(link.down_cause(1), Some(&Cause::Violation("a TLP without credits")));
+    assert_eq!(link.down_cause(1), Some(&Cause::Violation("a TLP beyond the granted credits")));
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn reset_from_device_side_is_a_violation() {
     let mut link = Link::up();
     link.ends[1].reset();
     link.settle(1000);
-    assert_eq!(link.down_cause(0), Some(&Cause::Violation("a reset from below")));
+    assert_eq!(link.down_cause(0), Some(&Cause::Violation("a reset from the device")));
 }
 
 #[test]
@@ -272,7 +272,7 @@ fn only_probes_move_devices() {
         let mut link = Link::up();
         link.ends[end].move_to(7);
         link.settle(1000);
-        let cause = Cause::Violation("a move by no probe");
+        let cause = Cause::Violation("Move from a host");
         assert_eq!(link.down_cause(1 - end), Some(&cause), "a move by end {end}");
     }
     let mut link = Link::joined(|settings| {
@@ -291,7 +291,7 @@ fn only_probes_move_devices() {
     assert_eq!(link.outputs[0], [Output::Moved(answer)]);
     link.ends[1].answer_move(answer);
     link.settle(1000);
-    assert_eq!(link.down_cause(0), Some(&Cause::Violation("an answer to no move")));
+    assert_eq!(link.down_cause(0), Some(&Cause::Violation("Moved without a move")));
 }
 
 /// Nobody reads what a far side makes this end say.

@@ -51,7 +51,7 @@ impl BlockDevice {
             return Ok(());
         }
         Err(io::Error::other(format!(
-            "its blocks have {logical} bytes, those of the namespace {block}: use block={logical}"
+            "its blocks of {logical} bytes exceed the namespace's {block}; use block={logical}"
         )))
     }
 }

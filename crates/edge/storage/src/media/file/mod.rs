@@ -95,7 +95,7 @@ impl FileMedia {
         let file = Box::new(opened.file);
         let mut media = Self::from_file(file, name, size, read_only, options.aio, record)?;
         if read_only && !options.read_only {
-            media.shared.notify("cannot be written: served read-only".into());
+            media.shared.notify("not writable, so served read-only".into());
         }
         media.undo = Some(opened.undo);
         Ok(media)
@@ -140,7 +140,7 @@ impl FileMedia {
                 return Err(about("in use by another process", error));
             }
             Err(error) => {
-                media.shared.notify(format!("no io_uring: {error}: threads instead"));
+                media.shared.notify(format!("io_uring is not available: {error}; using threads"));
                 None
             }
             Ok(transfers) => transfers,
@@ -244,7 +244,7 @@ impl Shared {
             }
             Err(error) => {
                 let text = format!("the record {record} can be neither written nor removed");
-                self.notify(format!("{text}: {error}: writes are refused"));
+                self.notify(format!("{text}: {error}; writes fail"));
                 Err(error)
             }
         }

@@ -62,7 +62,7 @@ impl Opened {
             return Err(io::Error::other("was removed or replaced while it was opened"));
         }
         if !metadata.is_file() && device.is_none() {
-            return Err(io::Error::other("neither a regular file nor a block device"));
+            return Err(io::Error::other("is neither a regular file nor a block device"));
         }
         let file = SystemFile::from(file);
         let length = file.len().map_err(|error| about("cannot find its end", error))?;

@@ -57,7 +57,7 @@ impl OpenedRecord {
         let read_only = opened.read_only;
         let found = Found::new(&opened.metadata, opened.length);
         let Some(image) = ImageRecord::for_image(path, &opened.metadata) else {
-            let note = "has no place for a record: its contents count as new at each start";
+            let note = "has no place for a record, so its contents count as new at each start";
             let (incarnation, notes) = match read_only {
                 true => (unchanged(&opened.metadata, opened.length), Vec::new()),
                 false => (new_incarnation(), vec![note.to_owned()]),
@@ -67,7 +67,7 @@ impl OpenedRecord {
         let (record, exists) = (image.name(), image.exists());
         let keeps = !read_only && image.is_writable();
         let file = keeps.then_some(&opened.file as &dyn File);
-        let help = "; remove the record to have the contents accepted as new";
+        let help = "; remove the record to accept the contents as new";
         let (mut read, same) =
             Self::read(Box::new(image), (&found, opened.created), boot, file, help)?;
         if keeps {
@@ -83,7 +83,7 @@ impl OpenedRecord {
                 )));
             }
             read.notes.push(format!(
-                "no record can be written to {record}: the contents count as new at each start"
+                "cannot write the record {record}: the contents count as new at each start"
             ));
             read.incarnation = new_incarnation();
         } else if !same {

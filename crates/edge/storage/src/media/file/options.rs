@@ -61,13 +61,13 @@ pub(super) fn served_size(have: u64, opened: &Opened, size: Option<u64>) -> io::
     let Some(size) = size else { return Ok(have) };
     if size < have {
         return Err(io::Error::other(format!(
-            "is {have} bytes long, more than size={size}: refusing to cut it"
+            "is {have} bytes long, more than size={size}; it is not shortened"
         )));
     }
     if size > length && (fixed || opened.read_only) {
         let kind = if fixed { "a block device" } else { "read-only" };
         return Err(io::Error::other(format!(
-            "is {length} bytes long and {kind}, size={size} asks for more"
+            "is {length} bytes long and {kind}, so size={size} cannot be reached"
         )));
     }
     Ok(size)

@@ -408,7 +408,7 @@ fn recorded_size_is_used_if_file_is_longer() {
     assert_eq!(scratch.open(AS_IT_IS, "A").size(), 4 * MIB);
     // Shorter: refused, and left as it is.
     set_len(4 * MIB - 512);
-    let parts = ["says 4194304 bytes, the file has 4193792", "disk.img.farlane", "remove"];
+    let parts = ["gives 4194304 bytes", "has only 4193792", "disk.img.farlane", "remove"];
     scratch.fails(AS_IT_IS, &parts);
     scratch.fails(READ_ONLY, &parts);
     scratch.fails(FileOptions { size: Some(8 * MIB), ..AS_IT_IS }, &parts);
@@ -424,7 +424,7 @@ fn a_record_that_cannot_be_read_is_refused() {
     scratch.fails(AS_IT_IS, &["disk.img.farlane has version 2", "remove the record"]);
     scratch.fails(READ_ONLY, &["version 2"]);
     std::fs::write(scratch.record(), vec![b'x'; 100_000]).unwrap();
-    scratch.fails(AS_IT_IS, &["bad line", "remove the record"]);
+    scratch.fails(AS_IT_IS, &["invalid line", "remove the record"]);
     std::fs::remove_file(scratch.record()).unwrap();
     std::fs::create_dir(scratch.record()).unwrap();
     scratch.fails(AS_IT_IS, &["cannot be read", "not a regular file"]);
@@ -502,7 +502,7 @@ fn a_record_that_cannot_be_written_makes_the_contents_new() {
     assert_eq!((media.incarnation(), notices(&mut media).as_str()), (first, ""));
     write(&mut media);
     let text = notices(&mut media);
-    assert!(text.contains("no record can be written") && text.contains("count as new"), "{text}");
+    assert!(text.contains("cannot write the record") && text.contains("count as new"), "{text}");
     assert!(!scratch.record().exists());
     write(&mut media);
     assert_eq!(notices(&mut media), "", "reported once");

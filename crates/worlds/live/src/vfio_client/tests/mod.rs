@@ -103,7 +103,7 @@ fn truncated_page_ends_connection_without_crash() {
     };
     assert_eq!(machine.run(&bus, software).unwrap(), u32::MAX, "nothing answers");
     let why = machine.lost().unwrap().to_string();
-    assert!(why.ends_with("cntrl: the server took its page of doorbells away"), "{why}");
+    assert!(why.ends_with("cntrl: the server removed its page of doorbells"), "{why}");
     machine.close().unwrap();
 }
 

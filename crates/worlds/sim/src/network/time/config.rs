@@ -71,16 +71,22 @@ impl TimeConfig {
 
     pub(in super::super) fn check(&self, stations: usize, bridges: usize) -> Result<(), String> {
         let each = (self.stations.len(), self.bridges.len()) == (stations, bridges);
-        ensure(each, "clocks of some nodes are missing".to_owned())?;
-        ensure(self.sample > Duration::ZERO, "samples of clocks need an interval".to_owned())?;
+        ensure(each, "every station and bridge needs a clock".to_owned())?;
+        ensure(
+            self.sample > Duration::ZERO,
+            "the interval of clock samples must be above 0".to_owned(),
+        )?;
         for (number, node) in self.stations.iter().chain(&self.bridges).enumerate() {
             let at = |reason: &str| format!("clock {number}: {reason}");
-            ensure(node.class < 8, at("its messages are of class 0 to 7"))?;
-            ensure(node.clock.grain > Duration::ZERO, at("stamps need a grain"))?;
+            ensure(node.class < 8, at("the class of its messages must be 0 to 7"))?;
+            ensure(
+                node.clock.grain > Duration::ZERO,
+                at("the grain of its time stamps must be above 0"),
+            )?;
             let walks = node.clock.walk.is_none_or(|walk| walk.every > Duration::ZERO);
-            ensure(walks, at("its walk needs an interval"))?;
+            ensure(walks, at("the interval of its random walk must be above 0"))?;
             let domains = node.node.as_ref().is_none_or(|node| !node.domains.is_empty());
-            ensure(domains, at("it needs a domain"))?;
+            ensure(domains, at("it needs at least one gPTP domain"))?;
         }
         Ok(())
     }
