@@ -264,7 +264,7 @@ mod tests {
         }
         for bad in ["", "0", "0G", "5T", "fast", "-1G"] {
             let error = bad.parse::<Rate>().unwrap_err().to_string();
-            assert!(error.contains("such as 5G"), "{error}");
+            assert!(error.contains("or 5G"), "{error}");
         }
     }
 }

@@ -161,6 +161,6 @@ mod tests {
         assert_eq!(clock("ptp4l=/x"), Ok(Clock::Ptp4l(Some("/x".into()))));
         assert_eq!(clock("phc2sys=eth1"), Ok(Clock::Phc2sys("eth1".into())));
         assert!(clock("phc2sys").is_err() && clock("shared=x").is_err());
-        assert!(clock("ntp").unwrap_err().contains("none of unknown"));
+        assert!(clock("ntp").unwrap_err().contains("expected unknown"));
     }
 }

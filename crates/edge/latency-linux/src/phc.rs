@@ -66,7 +66,7 @@ mod tests {
         for (name, says) in [
             ("/dev/null", "/dev/null is no hardware clock"),
             ("/dev/ptp999", "/dev/ptp999: No such file"),
-            ("lo", "lo has no hardware clock; name one, such as /dev/ptp0"),
+            ("lo", "lo has no hardware clock; give a device such as /dev/ptp0"),
         ] {
             let error = HardwareClock::open(name).unwrap_err();
             assert!(error.starts_with(says), "{error}");

@@ -215,6 +215,6 @@ mod tests {
         for mode in [Mode::Native, Mode::Generic] {
             assert_eq!(mode.to_string().parse(), Ok(mode));
         }
-        assert!("skb".parse::<Mode>().unwrap_err().contains("native, generic"));
+        assert!("skb".parse::<Mode>().unwrap_err().contains("native or generic"));
     }
 }

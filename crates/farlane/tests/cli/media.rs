@@ -141,7 +141,7 @@ fn a_record_that_cannot_be_written_at_the_end_is_told() {
     let (mut node, _) = device(&namespace, &[]);
     std::fs::create_dir(folder.join("disk.img.farlane.new")).unwrap();
     assert!(node.interrupt().success());
-    let line = node.line("no record can be written");
+    let line = node.line("cannot write the record");
     assert!(line.contains("disk.img") && line.contains("count as new"), "{line}");
     assert!(!record.exists());
 }

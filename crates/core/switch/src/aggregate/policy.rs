@@ -190,7 +190,7 @@ impl FromStr for Policy {
         let wait: Duration = time.parse().map_err(|error| UnknownPolicy(format!("{error}")))?;
         if wait == Duration::ZERO || wait > MAX_WAIT {
             let message =
-                format!("invalid 'wait={time}': expected a time up to {}", MAX_WAIT.exact());
+                format!("invalid 'wait={time}': expected above 0 and up to {}", MAX_WAIT.exact());
             return Err(UnknownPolicy(message));
         }
         Ok(Self::Wait(wait))
@@ -218,7 +218,7 @@ mod tests {
     fn policy_parse_errors_name_allowed_words() {
         let error = |text: &str| text.parse::<Policy>().unwrap_err().to_string();
         assert!(error("none").contains("per-tlp, wait=TIME"), "{}", error("none"));
-        assert!(error("wait=1").contains("'1' is no time"), "{}", error("wait=1"));
+        assert!(error("wait=1").contains("invalid time '1'"), "{}", error("wait=1"));
         assert!(error("wait=0us").contains("above 0"));
         assert!(error("wait=11ms").contains("up to 10ms"));
     }

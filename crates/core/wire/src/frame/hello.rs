@@ -126,7 +126,7 @@ impl Hello {
             let wrong = |fault| Malformed::Entry { number, fault };
             count += 1;
             if count > MAX_ENTRIES {
-                return Err(wrong("a greeting may not have so many entries"));
+                return Err(wrong("a greeting has more entries than allowed"));
             }
             if last.is_some_and(|last| number <= last) {
                 return Err(wrong("its number is not above the number of the entry before"));

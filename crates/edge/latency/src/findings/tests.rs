@@ -138,7 +138,7 @@ fn an_offset_of_the_leap_seconds_is_named() {
     for (offset, clock) in
         [(LEAP, &unknown()), (-LEAP, &unknown()), (LEAP, &shared), (LEAP, &exchange)]
     {
-        let says = "the ends are 37 s apart: only one knows TAI's offset from UTC";
+        let says = "the ends differ by 37 s: only one has TAI's offset from UTC";
         let evidence = evidence(offset, clock);
         assert!(evidence.ends_with(says), "{evidence}");
     }

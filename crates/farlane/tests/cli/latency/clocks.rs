@@ -50,7 +50,7 @@ fn ends_that_are_the_leap_seconds_apart_are_told_so() {
             let all = document["findings"].as_array().unwrap();
             let apart = all.iter().find(|of| of["kind"] == "clock-offset");
             let evidence = apart.unwrap_or_else(|| panic!("{document}"))["evidence"].as_str();
-            assert!(evidence.unwrap().contains("37 s apart: only one knows TAI"), "{evidence:?}");
+            assert!(evidence.unwrap().contains("differ by 37 s: only one has TAI"), "{evidence:?}");
             let caution = &segment(&document, "end to end")["caution"];
             assert_eq!(caution, "not a latency: the clocks differ", "{document}");
         }
@@ -91,5 +91,5 @@ fn what_ptp4l_says_is_the_clock_error() {
     fails(&clock("phc2sys=/dev/null"), &["--clock phc2sys=/dev/null: /dev/null is not a hardware"]);
     fails(&clock("phc2sys=lo"), &["lo has no hardware clock"]);
     let both = ["--clock", "shared", "--clock", "ptp4l"];
-    is_refused(&[&clock("ptp4l")[..3], &both[..]].concat(), &["only be ptp4l and phc2sys"]);
+    is_refused(&[&clock("ptp4l")[..3], &both[..]].concat(), &["twice only as ptp4l and phc2sys"]);
 }

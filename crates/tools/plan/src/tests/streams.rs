@@ -163,7 +163,7 @@ fn a_bridge_that_eliminates_stores_frames() {
         "[streams.s]\nfrom = \"host\"\nto = \"device\"\n{BOTH}eliminate = [\"right\"]\n"
     ));
     let text = text.replace("[bridges.right]\n", "[bridges.right]\nmode = \"cut-through\"\n");
-    let what = "[streams.s]: right is cut-through: a bridge that filters or eliminates has to know \
-                the FCS";
+    let what = "[streams.s]: right is cut-through; filtering and elimination need \
+                store-and-forward";
     fails(&text, &format!("p.toml:{}:10: {what}", LINE + 1));
 }

@@ -238,7 +238,7 @@ mod tests {
         for bad in ["", ":99", "host:", "host:65536", "host:x", "a:b:99", "[::1", "[::1]99"] {
             assert_eq!(host_and_port(bad), None, "{bad}");
             let error = Peer::find(bad, true).unwrap_err().to_string();
-            assert!(error.starts_with(&format!("'{bad}' is no HOST")), "{error}");
+            assert!(error.starts_with(&format!("invalid address '{bad}'")), "{error}");
         }
     }
 

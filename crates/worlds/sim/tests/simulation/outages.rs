@@ -209,7 +209,7 @@ fn outage_of_other_than_device_node_is_refused() {
     for (outage, word) in [
         (Outage { station: 0, ..outage(1, None) }, "device node"),
         (Outage { station: 7, ..outage(1, None) }, "device node"),
-        (outage(5, Some(5)), "ends after"),
+        (outage(5, Some(5)), "end is not after"),
     ] {
         let error = World::new(&with(lasting(1), vec![outage])).err().expect(word);
         assert!(matches!(&error, Error::Config(reason) if reason.contains(word)), "{error}");

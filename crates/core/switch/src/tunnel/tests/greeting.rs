@@ -48,8 +48,8 @@ fn a_host_of_version_1_is_rejected_in_the_form_that_it_reads() {
     assert_eq!(cause, Some(Cause::Version { own: Role::Device, theirs: 1 }));
     assert_eq!(sent, hex(REJECT_2));
     let message = cause.unwrap().to_string();
-    assert!(message.contains("the host speaks version 1"), "{message}");
-    assert!(message.contains("this node version 2: upgrade the host node"), "{message}");
+    assert!(message.contains("the host uses version 1"), "{message}");
+    assert!(message.contains("this node uses version 2; upgrade the host node"), "{message}");
 }
 
 #[test]
@@ -62,8 +62,8 @@ fn device_of_version_1_is_reported_with_its_version() {
             assert_eq!(sent[2], Kind::Hello as u8);
             assert_eq!(sent.len(), 60, "the greeting, and nothing behind it");
             let message = cause.unwrap().to_string();
-            assert!(message.contains("the device speaks version 1"), "{message}");
-            assert!(message.contains("this node version 2: upgrade the device node"), "{message}");
+            assert!(message.contains("the device uses version 1"), "{message}");
+            assert!(message.contains("uses version 2; upgrade the device node"), "{message}");
         }
     }
 }

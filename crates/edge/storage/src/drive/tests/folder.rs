@@ -170,7 +170,7 @@ fn contents_without_a_record_are_removed_and_nothing_else() {
         ["removed contents/one: it has no record", "removed contents/three: it has no record"];
     assert_eq!(notices, texts);
     assert_eq!(names(&path.join("contents")), ["READ.ME", "two"]);
-    fails(drive.open_contents("one"), &["contents/one", "no record names"]);
+    fails(drive.open_contents("one"), &["contents/one", "have no record"]);
     drive.commit(&[DriveFolder::forget_contents("two").unwrap()]).unwrap();
     drive.remove_contents("two").unwrap();
     assert_eq!(names(&path.join("contents")), ["READ.ME"]);

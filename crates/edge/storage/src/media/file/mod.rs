@@ -237,7 +237,7 @@ impl Shared {
             Ok(None) => Ok(()),
             Ok(Some(error)) => {
                 self.notify(format!(
-                    "no record can be written to {record}: {error}: the contents count as new \
+                    "cannot write the record {record}: {error}: the contents count as new \
                      at the next start"
                 ));
                 Ok(())

@@ -306,7 +306,7 @@ fn open_errors_name_the_file() {
     let scratch = Scratch::new();
     scratch.fails(AS_IT_IS, &["cannot open"]);
     std::fs::write(scratch.image(), vec![0; 4096]).unwrap();
-    scratch.fails(FileOptions { size: Some(512), ..AS_IT_IS }, &["refusing to cut"]);
+    scratch.fails(FileOptions { size: Some(512), ..AS_IT_IS }, &["it is not shortened"]);
     std::fs::remove_file(scratch.image()).unwrap();
     for (path, options) in [("/tmp", READ_ONLY), ("/dev/zero", READ_ONLY), ("/dev/null", NEW)] {
         let error = FileMedia::open(Path::new(path), options).unwrap_err().to_string();
@@ -372,7 +372,7 @@ fn another_file_has_other_contents() {
     std::fs::write(scratch.image(), vec![0; MIB as usize]).unwrap();
     let mut third = scratch.open(AS_IT_IS, "A");
     assert_ne!(third.incarnation(), second);
-    assert!(notices(&mut third).contains("another file"));
+    assert!(notices(&mut third).contains("is not the file that"));
     let kept = third.incarnation();
     drop(third);
     assert_eq!(scratch.open(AS_IT_IS, "A").incarnation(), kept);
@@ -394,14 +394,14 @@ fn recorded_size_is_used_if_file_is_longer() {
     set_len(3 * MIB);
     let mut media = scratch.open(AS_IT_IS, "A");
     assert_eq!((media.size(), media.incarnation()), (MIB, incarnation));
-    assert!(notices(&mut media).contains("1048576 of them are used"));
+    assert!(notices(&mut media).contains("of which 1048576 are used"));
     drop(media);
     assert_eq!(scratch.open(NEW, "A").size(), MIB);
     let media = scratch.open(FileOptions { size: Some(2 * MIB), ..AS_IT_IS }, "A");
     assert_eq!((media.size(), media.incarnation()), (2 * MIB, incarnation));
     drop(media);
     assert_eq!(scratch.image_length(), 3 * MIB, "never cut");
-    scratch.fails(NEW, &["refusing to cut"]);
+    scratch.fails(NEW, &["it is not shortened"]);
     let grown = scratch.open(FileOptions { size: Some(4 * MIB), ..AS_IT_IS }, "A");
     assert_eq!((grown.size(), grown.incarnation()), (4 * MIB, incarnation));
     drop(grown);
@@ -517,7 +517,7 @@ fn a_record_that_cannot_be_written_makes_the_contents_new() {
     std::fs::create_dir(scratch.record()).unwrap();
     let data = Bytes::from(vec![1; 512]);
     assert!(run(&mut media, Operation::Write { offset: 0, data }).is_err());
-    assert!(notices(&mut media).contains("writes are refused"));
+    assert!(notices(&mut media).contains("writes fail"));
     std::fs::remove_dir(scratch.record()).unwrap();
     write(&mut media);
     assert!(scratch.text().contains("state = dirty"), "the next write tries again");
