@@ -24,7 +24,7 @@ pub fn touches(offset: u64, bytes: &[u8], at: u64, length: u64) -> bool {
 }
 
 impl Registers {
-    /// The registers from `offset` on read as `bytes`.
+    /// Notes that the registers from `offset` on read as `bytes`.
     pub fn read(&mut self, offset: u64, bytes: &[u8]) {
         if let Some((_, byte)) = (offset..).zip(bytes).find(|(at, _)| *at == STRIDE) {
             let bits = u64::from(*byte) << (8 * (STRIDE - CAP));

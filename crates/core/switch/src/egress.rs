@@ -99,7 +99,7 @@ impl Egress {
         self.limit.as_ref().is_some_and(|limit| !limit.may_send(now))
     }
 
-    /// When the rate limit admits the next frame, if it holds it back.
+    /// When the rate limit admits the next frame; `None` if it holds back no frame.
     pub fn rate_limited_until(&self, now: Instant) -> Option<Instant> {
         let limit = self.limit.as_ref().filter(|limit| !limit.may_send(now));
         limit.map(RateLimit::not_before)

@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use wire::Duration;
 
-/// A text that names no congestion control.
+/// A text that is not a congestion control.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "invalid congestion control '{0}': expected none, swift, swift=50us (the target of the round \

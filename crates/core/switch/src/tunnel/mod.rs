@@ -37,8 +37,8 @@ use wire::Instant;
 use wire::frame::{Control, FrameReport, Header, Kind, Moved, Reject};
 use wire::tlp::{Class, Mark, Tlp};
 
-/// The most control frames queued, and requests of the far side unanswered. A
-/// far side that exceeds it violates the protocol.
+/// The most control frames queued, and requests of the far side unanswered. A far side that exceeds
+/// this number violates the protocol.
 const MAX_PENDING: usize = 64;
 
 /// One end of a link.
@@ -307,7 +307,7 @@ impl Tunnel {
         self.account.reports.pop()
     }
 
-    /// Reports TLPs with these marks that were dropped behind the tunnel.
+    /// Reports TLPs with these trace IDs that were dropped behind the tunnel.
     pub(crate) fn report_dropped(&mut self, marks: impl Iterator<Item = Mark>) {
         self.account.reports.dropped(marks);
     }

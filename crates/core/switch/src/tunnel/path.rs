@@ -41,7 +41,7 @@ pub(super) struct Path {
     last_heard: Instant,
     /// Unanswered Move requests.
     moves: u32,
-    /// Marks of the next received TLPs.
+    /// Trace IDs of the next received TLPs.
     pub marks: VecDeque<Mark>,
     /// Bytes of frames sent, and of frames received.
     sent: u64,
@@ -175,7 +175,7 @@ impl Path {
         }
     }
 
-    /// Queues a Reject for the peer. Returns `false` if its Hello is not awaited.
+    /// Queues a Reject for the peer. Returns `false` if the peer has already sent its Hello.
     pub fn reject_peer(&mut self, reason: Reject) -> bool {
         let greeting = self.state == State::Greeting;
         if greeting {

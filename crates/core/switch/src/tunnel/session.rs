@@ -66,7 +66,8 @@ impl Session {
             .with_overhead(self.settings.tlp_overhead);
     }
 
-    /// Adds `by` to all sequence numbers and credits, as long traffic does. Do the same at both ends.
+    /// Adds `by` to all sequence numbers and credits, as a long run of traffic would. Do the same
+    /// at both ends.
     #[cfg(test)]
     pub fn age(&mut self, by: u32) {
         for number in [&mut self.next_sequence, &mut self.expected, &mut self.acknowledged] {
@@ -179,7 +180,7 @@ impl Session {
         None
     }
 
-    /// Receives a frame of TLPs, which get `marks` in order.
+    /// Receives a frame of TLPs and assigns the trace IDs in `marks` to them in order.
     pub fn receive(
         &mut self,
         header: Header,
@@ -206,7 +207,7 @@ impl Session {
             if tlp.data.len() > most {
                 return Err(Cause::Violation("a TLP above the agreed maximum payload"));
             }
-            // Whoever follows packets by their marks gets one by one.
+            // With trace IDs, each packet stays separate.
             if marks.is_empty() {
                 tlp.extend_run(&whole, &mut payload, most);
             }
@@ -230,8 +231,8 @@ impl Session {
         Ok(())
     }
 
-    /// Queues credits or an acknowledgement if due. `no_control`: the path has no
-    /// control frame queued that would acknowledge as well.
+    /// Queues credits or an acknowledgement if due. With `no_control`, the path has no queued
+    /// control frame that would carry the acknowledgement.
     pub fn queue_acknowledgement(&mut self, no_control: bool) {
         if let Some(limits) = self.receiver.update(self.settings.max_payload) {
             self.replace_control(Control::Credits(limits));
