@@ -1,4 +1,4 @@
-//! Threads that nothing gets in the way of. Each refusal is a sentence.
+//! Real-time threads. Each error is a sentence.
 
 use crate::kernel;
 use rustix::mm::{MlockAllFlags, mlockall};

@@ -10,10 +10,10 @@ use std::fmt;
 use std::io;
 use std::str::FromStr;
 
-/// Where a program runs.
+/// Where an XDP program runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// In the driver, before the kernel has a buffer of its own for the frame.
+    /// In the driver, before the kernel allocates a buffer for the frame.
     #[default]
     Native,
     /// In the kernel, with any driver.
@@ -49,15 +49,14 @@ impl FromStr for Mode {
     }
 }
 
-/// A program on an interface. The kernel takes it off when this is dropped or the process ends in
-/// any way.
+/// A program on an interface. The kernel removes it on drop or when the process ends.
 #[derive(Debug)]
 pub struct Attached {
     _link: OwnedFd,
 }
 
 impl Attached {
-    /// Hands every frame that the interface `from` receives to the transmitter of `to`, as it is.
+    /// Passes every frame that the interface `from` receives to the transmitter of `to`, unchanged.
     ///
     /// # Errors
     /// A sentence that names the interface and what is missing.
@@ -66,7 +65,8 @@ impl Attached {
         Self::attach(&redirecting(to.index()), from, mode)
     }
 
-    /// Lets every frame that the interface receives pass, for the peer of a veth that is redirected to.
+    /// Attaches a program that passes every frame on, for the peer of a veth that is a redirection
+    /// target.
     ///
     /// # Errors
     /// A sentence that names the interface and what is missing.
@@ -83,22 +83,22 @@ impl Attached {
     }
 }
 
-/// Joins two interfaces: what one receives, the other sends.
+/// Joins two interfaces: each sends the frames that the other receives.
 ///
 /// # Errors
 /// A sentence that names the interface and what is missing.
 pub fn join(a: &str, b: &str, mode: Mode) -> Result<[Attached; 2], String> {
     let both = [Attached::redirect(a, b, mode)?, Attached::redirect(b, a, mode)?];
-    // Some drivers transmit only while they have a program themselves.
+    // Some drivers transmit redirected frames only while they have a program themselves.
     if mode == Mode::Native {
         check_targets(&[a, b])?;
     }
     Ok(both)
 }
 
-/// Fails if the driver of one of these interfaces drops what is redirected to it, as that of a veth does
-/// while its peer neither has a program nor GRO (Linux drivers/net/veth.c, `veth_xdp_xmit`). Linux
-/// before 6.3 does not say so.
+/// Fails if the driver of one of these interfaces drops redirected frames. The veth driver does so
+/// while its peer has neither a program nor GRO (Linux drivers/net/veth.c, `veth_xdp_xmit`). Linux
+/// before 6.3 does not report this.
 ///
 /// # Errors
 /// A sentence that names the interfaces and what to do.
@@ -153,7 +153,7 @@ fn not_loaded(error: &io::Error) -> String {
     }
 }
 
-/// The kernel's reasons (Linux net/core/dev.c, `dev_xdp_attach`; drivers/net/veth.c,
+/// Translates the kernel's error (Linux net/core/dev.c, `dev_xdp_attach`; drivers/net/veth.c,
 /// `veth_xdp_set`).
 fn not_attached(name: &str, mode: Mode, error: &io::Error) -> String {
     let why = match Errno::from_io_error(error) {
@@ -181,7 +181,7 @@ fn not_attached(name: &str, mode: Mode, error: &io::Error) -> String {
 mod tests {
     use super::*;
 
-    /// The bytes that `clang -target bpf` makes of `return bpf_redirect(N, 0)`.
+    /// The output of `clang -target bpf` for `return bpf_redirect(N, 0)`.
     #[test]
     fn the_program_is_that_of_the_instruction_set() {
         let bytes = |instruction: Instruction| {

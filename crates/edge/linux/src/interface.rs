@@ -45,7 +45,7 @@ impl FromStr for Mac {
 pub struct Interface {
     /// The address that a packet socket binds to.
     pub(crate) link: LinkAddr,
-    /// Its address; all zero on `lo`.
+    /// Ethernet address; all zero on `lo`.
     pub mac: Mac,
     /// The largest payload of a frame, in bytes.
     pub mtu: usize,
@@ -54,7 +54,7 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// Its number (netdevice(7)).
+    /// Interface index (netdevice(7)).
     pub fn index(&self) -> u32 {
         self.link.ifindex() as u32
     }
@@ -83,7 +83,7 @@ impl Interface {
             return Err(refuse("is not an Ethernet interface"));
         };
         let is_loopback = found.flags.contains(InterfaceFlags::IFF_LOOPBACK);
-        // Of the network namespace of this thread; `/sys` belongs to the one that mounted it.
+        // In the network namespace of this thread; `/sys` shows the namespace of its mount.
         let any = socket(AddressFamily::UNIX, SocketType::DGRAM, None)?;
         Ok(Self { link: *link, mac: Mac(mac), mtu: kernel::mtu(any, name)?, is_loopback })
     }

@@ -1,11 +1,11 @@
-//! Swings: the medians of the parts of a run rise and fall slowly. A servo that chases a drifting
-//! clock does that (Linaro's article, annex 1); so does a machine that becomes busier. The series of
-//! the clock error tells one from the other.
+//! Swings: the medians of the parts of a run rise and fall slowly. A servo that follows a drifting
+//! clock causes swings (Linaro's article, annex 1), and a machine that becomes busier. The series
+//! of the clock error distinguishes the two.
 
 use super::{Context, Finding, Kind, Point, blocks};
 use crate::statistics::median;
 
-/// A swing is so many times the usual spread within a part of the run.
+/// A swing is at least this many times the usual spread within a part of the run.
 const SPREADS: i64 = 2;
 
 /// The swing of a run, if it has one.
@@ -15,7 +15,7 @@ pub fn find(points: &[Point], context: &Context) -> Option<Finding> {
     let spread = median(parts.iter().map(|part| part.spread));
     let swing = most - least;
     let medians: Vec<i64> = parts.iter().map(|part| part.median).collect();
-    // One part alone is an event, not a swing.
+    // A single deviating part is an event, not a swing.
     let without_one = {
         let mut sorted = medians.clone();
         sorted.sort_unstable();
@@ -53,7 +53,7 @@ pub fn find(points: &[Point], context: &Context) -> Option<Finding> {
     Some(Finding { n, size_ns, ..context.finding(kind, frames, evidence) })
 }
 
-/// The swing that is left without the clock error; `None` if no series is known.
+/// The swing that remains without the clock error; `None` without a series.
 fn corrected(points: &[Point], context: &Context) -> Option<i64> {
     let correct = |point: &Point| {
         let offset = context.clock.offset_at(point.from)?;
@@ -64,7 +64,7 @@ fn corrected(points: &[Point], context: &Context) -> Option<i64> {
     Some(most - least)
 }
 
-/// How often the medians turn from rising to falling or back. Noise turns at two thirds of them.
+/// How often the medians change between rising and falling. For noise this is two thirds of them.
 fn turns(medians: &[i64]) -> usize {
     let steps: Vec<i64> =
         medians.windows(2).map(|pair| (pair[1] - pair[0]).signum()).filter(|s| *s != 0).collect();
