@@ -43,7 +43,7 @@ impl Metadata {
     /// it.
     pub fn open(storage: impl StorageBackend) -> io::Result<(Self, u64, Records)> {
         if storage.len()? == 0 {
-            // redb would make a new one.
+            // redb would create a new database.
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is empty"));
         }
         let open = || -> Result<_, redb::Error> {
@@ -65,8 +65,8 @@ impl Metadata {
         Ok((metadata, version, records))
     }
 
-    /// Makes all changes durable, or none. After an error the database is of no more use: what it
-    /// has is known when it is opened again.
+    /// Makes all changes durable, or none. After an error the database cannot be used until it is
+    /// opened again, because its contents are uncertain.
     pub fn commit(&self, changes: &[Change]) -> io::Result<()> {
         let commit = || -> Result<_, redb::Error> {
             let transaction = self.0.begin_write()?;

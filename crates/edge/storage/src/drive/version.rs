@@ -1,4 +1,4 @@
-//! Versions of the records' format, and the ways from old ones to this one.
+//! Versions of the records' format, and the migrations between them.
 
 use super::Records;
 use std::io;
@@ -14,12 +14,12 @@ type Migration = fn(Records) -> Result<Records, String>;
 #[derive(Debug)]
 pub(super) struct Formats {
     pub newest: u64,
-    /// The step from the version named to the next one.
+    /// The migration from the given version to the next one.
     pub migrations: &'static [(u64, Migration)],
 }
 
 impl Formats {
-    /// Those of this program. Version 1 is the first.
+    /// The versions of this program. Version 1 is the first.
     pub const KNOWN: Self = Self { newest: VERSION, migrations: &[] };
 
     /// Refuses a version that cannot be read.

@@ -74,7 +74,7 @@ mod tests {
     const MEMINFO: (&str, &str) =
         ("proc/meminfo", "MemTotal:  8000 kB\nMemAvailable:    1000 kB\nBuffers: 1 kB\n");
 
-    /// With these files the most is `bytes`, by the file or text `named`.
+    /// Checks that with these files the maximum is `bytes`, by the file or text `named`.
     #[track_caller]
     fn most(files: &[(&str, &str)], bytes: u64, named: &str) {
         let root = Folder::new();

@@ -1,7 +1,7 @@
-//! The identity of contents, over restarts, killed processes and crashes of the machine: a record
-//! that says which contents a file has and whether they may have lost data. It is a small text:
-//! next to an image a file (`docs/nvme.md`, "Contents of a file"), in a drive one of its records
-//! (`docs/drive.md`, "Crashes"). The rules are the same for both.
+//! The identity of contents over restarts, killed processes and crashes of the machine: a record
+//! that identifies the contents of a file and whether data may have been lost. The record is a
+//! small text: for an image a file next to it (`docs/nvme.md`, "Contents of a file"), in a drive
+//! one of the drive's records (`docs/drive.md`, "Crashes"). Both have the same rules.
 
 mod image;
 mod keeper;
@@ -19,7 +19,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::time::UNIX_EPOCH;
 
-/// The format that this program writes; it reads no other.
+/// The format that this program writes; no other is read.
 const VERSION: u64 = 1;
 /// A value that the file system or the kernel does not report.
 const UNKNOWN: &str = "-";
@@ -31,15 +31,15 @@ pub(crate) struct Record {
     pub incarnation: u64,
     /// Bytes of the file that are served.
     pub size: u64,
-    /// The file that it is for; `None` in a drive, which may be copied.
+    /// The identity of the file; `None` in a drive, which may be copied.
     pub file: Option<Identity>,
-    /// Written to since the last orderly shutdown.
+    /// Whether the file was written since the last orderly shutdown.
     pub dirty: bool,
-    /// The boot in which it was last written to (boot_id in random(4)).
+    /// The boot in which the file was last written (boot_id in random(4)).
     pub boot: String,
 }
 
-/// What tells a file from others.
+/// Distinguishes a file from other files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     /// The inode number. The device number is not stored: it may change with a restart of the
@@ -84,8 +84,8 @@ impl Record {
         Self { incarnation, size, file: None, dirty: false, boot }
     }
 
-    /// Parses the text: every key once, in any order; that of a drive lacks inode and birth.
-    /// Error: what is wrong with it, to follow the record's name.
+    /// Parses the text: every key once, in any order; inode and birth are absent in a drive. Error:
+    /// the fault, to follow the record's name.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
         const KEYS: [&str; 7] =
             ["version", "incarnation", "size", "inode", "birth", "state", "boot"];
@@ -131,19 +131,20 @@ impl Record {
 }
 
 fn bad(field: &str, value: &str) -> String {
-    // A hostile record may be one long line.
+    // A hostile record may have one long line.
     let short: String = value.chars().take(40).collect();
     format!("has an invalid {field} '{}'", short.escape_debug())
 }
 
-/// The file as it is now.
+/// The present file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     /// As in [`Record`].
     pub file: Option<Identity>,
     /// Its length in bytes.
     pub length: u64,
-    /// A block device: after a restart of the machine its node may stand for another disk.
+    /// Whether it is a block device, whose node may stand for another disk after a restart of the
+    /// machine.
     pub device: bool,
 }
 
@@ -189,7 +190,7 @@ fn disk_sequence(device: u64) -> Option<String> {
 /// The result of comparing a file with its record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Comparison {
-    /// The contents are those of the record; otherwise they are new.
+    /// Whether the contents are those of the record; otherwise they are new.
     pub same: bool,
     /// Bytes to serve.
     pub size: u64,

@@ -1,4 +1,4 @@
-//! A server's device: what it says of itself, and the commands for it.
+//! A server's device: its properties, and the commands for it.
 
 use super::channel::{Channel, Error};
 use super::memory::HostMemory;
@@ -15,9 +15,9 @@ use wire::vfio_user::{
     RegionInfo, SparseArea, Version, irq_index, region_index,
 };
 
-/// Bytes of a reply's payload that are asked for: SPDK's buffer.
+/// The requested limit of a reply's payload in bytes: SPDK's buffer.
 const REPLY_ROOM: u32 = 4080;
-/// Ranges mapped at once, as QEMU offers it.
+/// The offered limit of mapped ranges, as in QEMU.
 const MAX_DMA_MAPS: u64 = 65_535;
 /// Pages of DMA ranges: 4 KiB.
 const PAGE_SIZES: u64 = 4096;
@@ -25,34 +25,34 @@ const PAGE_SIZES: u64 = 4096;
 const LEAST_CONFIG: u64 = 256;
 /// Bytes of the largest configuration space.
 const MOST_CONFIG: u64 = 4096;
-/// Regions and interrupt types that a device may claim to have.
+/// The most regions and interrupt types of a device.
 const MOST_INDEXES: u32 = 64;
 
-/// A part of the BAR with the doorbells that we store into.
+/// A mapped part of the BAR with the doorbells.
 #[derive(Debug)]
 struct Page {
-    /// Its byte offset there.
+    /// Byte offset in the BAR.
     offset: u64,
     mapping: Mapping,
 }
 
-/// A server's device, and host memory that it may access.
+/// A server's device, and the host memory that it may access.
 pub struct Device {
     channel: Channel,
     resets: bool,
-    /// Bytes of each region as far as configuration space; 0 if there is none.
+    /// Bytes of each region up to configuration space; 0 if absent.
     regions: [u64; region_index::CONFIG as usize + 1],
     pages: Vec<Page>,
-    /// Vectors of MSI-X that an eventfd can have.
+    /// MSI-X vectors that can have an eventfd.
     pub vectors: u32,
-    /// Descriptors that the server takes with a message.
+    /// Descriptors per message that the server accepts.
     most_fds: usize,
     memory: Rc<HostMemory>,
 }
 
 impl Device {
-    /// Connects, asks for everything, resets the device and gives it the memory. Unless
-    /// `doorbells` are to go by message, what the server offers of their BAR is mapped.
+    /// Connects, queries the device, resets it and maps the memory for it. Maps the doorbells that
+    /// the server offers, unless `doorbells` requires messages.
     pub fn connect(
         path: &Path,
         now: Now,
@@ -80,7 +80,7 @@ impl Device {
         &mut self.channel
     }
 
-    /// Bytes of each BAR; 0 if there is none.
+    /// Bytes of each BAR; 0 if absent.
     pub fn bar_sizes(&self) -> [u64; 6] {
         std::array::from_fn(|index| self.regions[index])
     }
@@ -90,12 +90,12 @@ impl Device {
         self.regions[region_index::CONFIG as usize]
     }
 
-    /// Whether doorbells can be stored into a mapped page.
+    /// Whether doorbells are in a mapped page.
     pub fn has_pages(&self) -> bool {
         !self.pages.is_empty()
     }
 
-    /// The version and what both can do.
+    /// Negotiates version and capabilities.
     fn greet(&mut self) -> Result<(), Error> {
         let capabilities = Some(Capabilities {
             max_msg_fds: Some(MAX_MSG_FDS as u64),
@@ -122,7 +122,7 @@ impl Device {
         Ok(())
     }
 
-    /// Asks for device, regions and interrupts.
+    /// Queries device, regions and interrupts.
     fn query(&mut self, doorbells: Doorbells) -> Result<(), Error> {
         let command = Command::DeviceGetInfo;
         let argsz = DeviceInfo::LENGTH as u32;
@@ -180,8 +180,8 @@ impl Device {
         let Ok([file]) = <[_; 1]>::try_from(fds) else {
             return Err(fail("a mappable region needs exactly one descriptor".to_owned()));
         };
-        // Nothing else can be touched without asking a file system, which may never answer. The
-        // file of SPDK's target lies in the folder of its socket.
+        // Any other file could be on a file system that never answers. SPDK's target has its file
+        // in the folder of its socket.
         match doorbells {
             _ if file.is_memory() => {}
             Doorbells::Mapped => {
@@ -221,7 +221,7 @@ impl Device {
         Ok(())
     }
 
-    /// Resets the device, if the server can.
+    /// Resets the device, if the server supports it.
     pub fn reset(&mut self) -> Result<(), Error> {
         if self.resets {
             self.ask(Command::DeviceReset, |_| ())?;
@@ -238,14 +238,14 @@ impl Device {
         self.channel.exchange(Command::DmaMap, &bytes, &[memory.file()]).map(drop)
     }
 
-    /// Takes the memory back.
+    /// Unmaps the memory.
     pub fn unmap_memory(&mut self) -> Result<(), Error> {
         let HostMemory { base: address, size, .. } = *self.memory;
         let unmap = DmaUnmap { argsz: DmaUnmap::LENGTH as u32, flags: 0, address, size };
         self.ask(Command::DmaUnmap, |out| unmap.encode(out)).map(drop)
     }
 
-    /// Gives MSI-X vectors from 0 on their eventfds, as many in a message as the server takes.
+    /// Assigns eventfds to MSI-X vectors from 0 on, in messages as large as the server accepts.
     pub fn set_msix(&mut self, fds: &[BorrowedFd<'_>]) -> Result<(), Error> {
         let (action, index) = (IrqAction::Trigger, irq_index::MSIX);
         for (number, some) in fds.chunks(self.most_fds).enumerate() {
@@ -257,7 +257,7 @@ impl Device {
         Ok(())
     }
 
-    /// Takes all eventfds of MSI-X back.
+    /// Removes all eventfds of MSI-X.
     pub fn clear_msix(&mut self) -> Result<(), Error> {
         let (action, index) = (IrqAction::Trigger, irq_index::MSIX);
         let none = IrqSet { data: IrqData::None, action, index, start: 0, count: 0 };
@@ -281,7 +281,7 @@ impl Device {
         Ok(u64::from_le_bytes(value))
     }
 
-    /// Writes up to 8 bytes of a region; the reply is checked when it comes.
+    /// Writes up to 8 bytes of a region; the reply is checked later.
     pub fn write(&mut self, region: u32, offset: u64, count: u8, value: u64) -> Result<(), Error> {
         let bytes = &value.to_le_bytes()[..usize::from(count)];
         let is_doorbell = region == u32::from(doorbell::BAR) && offset >= doorbell::OFFSET;

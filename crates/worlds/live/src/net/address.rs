@@ -19,7 +19,7 @@ pub enum Address {
     Tcp(SocketAddr),
     /// A station on an Ethernet.
     Raw(Station),
-    /// That of another carrier.
+    /// An address of another carrier.
     Other(Arc<dyn OtherAddress>),
 }
 
@@ -71,7 +71,7 @@ impl fmt::Display for Address {
 const RAW: &str = "raw:";
 
 impl Address {
-    /// The machine alone: without the port, which changes with each connection.
+    /// The machine without the port, which changes with each connection.
     pub fn machine(&self) -> String {
         match self {
             Self::Tcp(address) => address.ip().to_string(),
@@ -79,8 +79,8 @@ impl Address {
         }
     }
 
-    /// The address to listen on, from `HOST[:PORT]` or `raw:INTERFACE`. Of a name with several
-    /// addresses it is the first.
+    /// The address to listen on, from `HOST[:PORT]` or `raw:INTERFACE`. A name with several
+    /// addresses stands for the first one.
     ///
     /// # Errors
     /// As [`Peer::find`].
@@ -110,7 +110,7 @@ impl Peer {
     /// is allowed unless `insecure` is set.
     ///
     /// # Errors
-    /// A sentence that names the address and what is wrong.
+    /// A sentence that names the address and the fault.
     pub fn find(text: &str, insecure: bool) -> io::Result<Self> {
         let name = text.to_owned();
         let Some(rest) = text.strip_prefix(RAW) else {
@@ -137,7 +137,7 @@ impl Peer {
         &self.addresses[attempt % self.addresses.len()]
     }
 
-    /// That address for messages: with the name, if they differ.
+    /// The address of attempt `attempt` for messages, with the name if they differ.
     pub fn named(&self, attempt: usize) -> String {
         let address = self.address(attempt).to_string();
         if address == self.name { address } else { format!("{} ({address})", self.name) }
@@ -179,7 +179,7 @@ fn host_and_port(text: &str) -> Option<(&str, u16)> {
     (!host.is_empty()).then_some((host, port))
 }
 
-/// The addresses of `HOST[:PORT]`, at least one, each once.
+/// The addresses of `HOST` or `HOST:PORT`, at least one, each once.
 fn tcp(text: &str, insecure: bool) -> io::Result<Vec<Address>> {
     let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
     let parts = host_and_port(text).ok_or_else(|| {

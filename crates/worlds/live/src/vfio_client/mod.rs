@@ -16,30 +16,30 @@ use vfio_user::client::{Device, Doorbells, Error, Function, HostMemory};
 use wire::earliest;
 use wire::{Duration, Instant};
 
-/// How often a client that polls looks at the socket of a server that is silent.
+/// How often a polling client checks the socket of a silent server.
 const LOOK: Duration = Duration::from_us(50);
-/// It looks each turn for so long after a message.
+/// After a message, the socket is checked in every turn for this long.
 const TALK: Duration = Duration::from_ms(1);
 
 /// A server to drive.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Its socket.
+    /// The server's socket.
     pub socket: PathBuf,
     /// How doorbells are rung.
     pub doorbells: Doorbells,
-    /// Host software looks for completions by itself, in every turn: the machine never sleeps.
+    /// Whether host software polls for completions in every turn, so that the machine never sleeps.
     pub polled: bool,
 }
 
-/// A machine whose one function is that of a vfio-user server.
+/// A machine whose only function is the function of a vfio-user server.
 pub struct Machine {
     clock: Clock,
     poller: Poller,
     settings: Settings,
     memory: Rc<HostMemory>,
     buses: Buses,
-    /// The function; or why there is none any more.
+    /// The function, or the error that ended it.
     function: Result<Function, Error>,
     interrupts: VecDeque<u32>,
     /// When the socket is looked at next, if the machine polls.

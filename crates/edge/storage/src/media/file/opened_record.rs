@@ -13,17 +13,17 @@ use std::path::Path;
 pub(super) struct OpenedRecord {
     pub keeper: Option<RecordKeeper>,
     pub incarnation: u64,
-    /// Bytes of the file that were served before.
+    /// Bytes of the file served before.
     pub size: u64,
     /// Messages for the user.
     pub notes: Vec<String>,
 }
 
 impl OpenedRecord {
-    /// Reads a record and compares it with the file that was found; with `fresh`, for a file just
-    /// created, there is none. Writes nothing to the record. `file` is synced if a killed process
-    /// has written to it. Also returns whether the contents are those of the record.
-    /// Error: a sentence without the file's name; `help` is its end.
+    /// Reads a record and compares it with the file. With `fresh`, for a file just created, there
+    /// is no record. Does not write the record. `file` is synced if a killed process has written to
+    /// it. Also returns whether the contents are those of the record. Error: a sentence without the
+    /// file's name; `help` is its end.
     fn read(
         store: Box<dyn RecordStore>,
         (found, fresh): (&Found, bool),
@@ -45,8 +45,8 @@ impl OpenedRecord {
         Ok((Self { keeper: Some(keeper), incarnation, size, notes }, comparison.same))
     }
 
-    /// Reads the record of contents in a drive, which must be there.
-    /// Error: a sentence without the file's name.
+    /// Reads the record of contents in a drive, which must exist. Error: a sentence without the
+    /// file's name.
     pub fn in_drive(store: Box<dyn RecordStore>, file: &dyn File, boot: &str) -> io::Result<Self> {
         let found = Found::in_drive(file.len()?);
         Ok(Self::read(store, (&found, false), boot, Some(file), "")?.0)
@@ -76,7 +76,7 @@ impl OpenedRecord {
         read.keeper = None;
         if !read_only {
             if exists {
-                // The old record would vouch for data written now.
+                // The old record would become wrong with the next write.
                 return Err(io::Error::other(format!(
                     "its record {record} cannot be replaced: remove the record, or make the folder \
                      writable"
@@ -93,9 +93,9 @@ impl OpenedRecord {
     }
 }
 
-/// The number of contents without a record that this node never writes.
+/// The incarnation of contents without a record that this node never writes.
 fn unchanged(metadata: &Metadata, length: u64) -> u64 {
-    // Unlike `new_incarnation` it is no random number: the hasher's keys are constant.
+    // Unlike `new_incarnation` this is not random, because the hasher's keys are constant.
     let mut hasher = DefaultHasher::new();
     let modified = (metadata.mtime(), metadata.mtime_nsec());
     (metadata.dev(), metadata.ino(), length, modified).hash(&mut hasher);
