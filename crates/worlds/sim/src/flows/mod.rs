@@ -20,13 +20,13 @@ use wire::{Duration, Instant};
 /// A sender that always has data for one receiver.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowConfig {
-    /// Stations, priority and settings: from the first to the second.
+    /// Stations (sender, receiver), priority and settings.
     pub raw: RawConfig,
-    /// From when on it sends.
+    /// Start of sending.
     pub start: Instant,
-    /// Until when.
+    /// End of sending.
     pub stop: Instant,
-    /// Bytes that it hands to the raw transport in one call.
+    /// Bytes passed to the raw transport in one call.
     pub segment: usize,
 }
 
@@ -39,9 +39,9 @@ pub struct FlowsConfig {
     pub network: NetworkConfig,
     /// The flows.
     pub flows: Vec<FlowConfig>,
-    /// Bridge and port where queues are watched.
+    /// Bridge and port whose queues are watched.
     pub watch: (usize, usize),
-    /// How long it runs.
+    /// Simulated time.
     pub time: Duration,
     /// Time between samples.
     pub interval: Duration,
@@ -50,13 +50,13 @@ pub struct FlowsConfig {
 /// The measurements of one interval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// Its end.
+    /// End of the interval.
     pub at: Instant,
     /// Bytes delivered, by flow.
     pub delivered: Vec<u64>,
     /// The load of each direction of each cable: 2n from a to b.
     pub loads: Vec<Load>,
-    /// The longest wait at the port that is watched.
+    /// The longest wait at the watched port.
     pub longest_wait: Duration,
 }
 
@@ -65,22 +65,22 @@ pub struct Sample {
 pub struct FlowsReport {
     /// Digest of all events.
     pub digest: u64,
-    /// In order.
+    /// The samples, in the order of time.
     pub samples: Vec<Sample>,
-    /// Waits of all frames at the port that is watched.
+    /// Waits of all frames at the watched port.
     pub waits: Latency,
     /// Frames dropped there because its queue was full.
     pub dropped: u64,
-    /// What each sender counted.
+    /// Counters of each sender.
     pub senders: Vec<raw::Counters>,
-    /// What each receiver counted.
+    /// Counters of each receiver.
     pub receivers: Vec<raw::Counters>,
 }
 
 /// Why a simulation of flows failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FlowsError {
-    /// The network contradicts itself.
+    /// The configuration contradicts itself.
     #[error("{0}")]
     Config(String),
     /// A limit was reached.
@@ -112,7 +112,7 @@ struct Flows {
 /// Runs flows for their time.
 ///
 /// # Errors
-/// If the network contradicts itself, or an endless loop is stopped.
+/// If the configuration contradicts itself, or an endless loop is stopped.
 pub fn run(config: &FlowsConfig) -> Result<FlowsReport, FlowsError> {
     let mut flows = Flows::new(config)?;
     let mut samples = Vec::new();

@@ -1,4 +1,4 @@
-//! What contradicts itself in the configuration of a network.
+//! Checks of a network's configuration for contradictions.
 
 use super::config::{CableEnd, MAX_CABLES, MAX_STATIONS, MAX_STREAMS, NetworkConfig};
 use crate::ensure;

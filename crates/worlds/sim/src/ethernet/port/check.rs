@@ -1,4 +1,4 @@
-//! What contradicts itself in the configuration of a port.
+//! Checks of a port's configuration for contradictions.
 
 use tsn::credit::Slopes;
 use tsn::preemption::verification;
@@ -11,7 +11,7 @@ impl Config {
     /// Checks for contradictions.
     ///
     /// # Errors
-    /// The first one, with its class.
+    /// The first contradiction, with its class.
     pub fn check(&self) -> Result<(), String> {
         self.ets().map_err(|error| error.to_string())?;
         let mut reserved = 0;
@@ -42,7 +42,7 @@ impl Config {
         self.check_verification()
     }
 
-    /// The slopes of a class, also in the time that its gates leave it.
+    /// Checks the slopes of a class, also within the open time of its gates.
     fn check_slopes(&self, class: usize, idle_slope: u64) -> Result<(), String> {
         let slopes = Slopes::new(idle_slope, self.rate.bits_per_second());
         let slopes = slopes.map_err(|error| error.to_string())?;

@@ -1,9 +1,9 @@
 //! Clocks of the nodes of a network, and 802.1AS between them, in frames of the network itself.
 //!
 //! Each node has an oscillator and a steered clock ([`tsn::gptp`]). Its messages wait in the queues
-//! of its ports as all other frames, for the gates of their class too; hardware stamps them when
-//! their first bit passes the port, software when it hands them over and when it sees them. Nothing
-//! forwards them: each node answers or passes on the time itself.
+//! of its ports like other frames, and for the gates of their class. Hardware stamps them when
+//! their first bit passes the port; software stamps them when it sends and when it receives them.
+//! Messages are not forwarded: each node answers them or passes on the time itself.
 
 mod config;
 mod node;
@@ -23,16 +23,16 @@ use tsn::Clock;
 use wire::earliest;
 use wire::{Duration, Instant};
 
-/// What clocks came to.
+/// The results for the clocks.
 #[derive(Clone, Debug, Default)]
 pub struct TimeReport {
     /// By station, then by bridge.
     pub clocks: Vec<ClockReport>,
-    /// By wire: of its sender, if that has gates.
+    /// By wire: the gate edges of its sender, if it has gates.
     pub edges: BTreeMap<usize, EdgeReport>,
 }
 
-/// An event message that has begun to leave.
+/// An event message whose transmission has begun.
 #[derive(Clone, Debug)]
 pub(super) struct Left {
     start: Instant,
@@ -42,7 +42,7 @@ pub(super) struct Left {
 }
 
 impl Left {
-    /// What begins on a line, if that is a message.
+    /// The message of a line event, if it starts one.
     pub fn from_event(event: &LineEvent) -> Option<Self> {
         let LineEvent::Transmit(Transmission { frame, start, end, .. }) = event else {
             return None;
@@ -63,7 +63,7 @@ pub(super) struct Time {
     stations: usize,
     nodes: Vec<TimeNode>,
     sample: Duration,
-    /// By node: when its offset is noted next, and what was noted.
+    /// By node: when its offset is recorded next, and the recorded offsets.
     next_sample: Vec<Instant>,
     offsets: Vec<Vec<OffsetSample>>,
     edges: BTreeMap<usize, Edges>,
