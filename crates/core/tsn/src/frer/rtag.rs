@@ -1,14 +1,14 @@
-//! The redundancy tag, or R-TAG (IEEE 802.1CB-2017, 7.8): it stands behind the VLAN tags.
+//! The redundancy tag, or R-TAG (IEEE 802.1CB-2017, 7.8), which follows the VLAN tags.
 
 use thiserror::Error;
 
 /// The EtherType of the tag (7.8, table 7-1).
 pub const ETHER_TYPE: u16 = 0xf1c1;
 
-/// Its bytes: EtherType, 16 reserved bits, 16 bits of sequence number (7.8, figure 7-4).
+/// Bytes of the tag: EtherType, 16 reserved bits, 16 bits of sequence number (7.8, figure 7-4).
 pub const LENGTH: usize = 6;
 
-/// Bytes that are no R-TAG.
+/// Bytes that are not an R-TAG.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RTagError {
     /// Fewer bytes than a tag has.

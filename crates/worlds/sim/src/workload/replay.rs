@@ -1,4 +1,4 @@
-//! Replays recorded operations, at their times or as fast as their queues take them.
+//! Replays recorded operations, at their times or as fast as their queues allow.
 
 mod buffers;
 
@@ -21,13 +21,13 @@ use wire::{Duration, Instant};
 /// One command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// Since the beginning of the workload.
+    /// Time since the beginning of the workload.
     pub at: Duration,
     /// Number of the drive.
     pub drive: usize,
     /// Number of its I/O queue, from 0.
     pub queue: usize,
-    /// What to do.
+    /// The operation.
     pub op: Op,
     /// First byte on the drive, a multiple of 512.
     pub offset: u64,
@@ -38,20 +38,20 @@ pub struct Operation {
 /// When commands are issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IssueTiming {
-    /// At their times; later if their queue is full then.
+    /// At their times; later if their queue is full.
     Recorded,
-    /// In their order, as soon as their queue has room.
+    /// In order, as soon as their queue has room.
     Asap,
 }
 
 /// A recording to replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replay {
-    /// The commands, by their time.
+    /// The commands, ordered by time.
     pub operations: Arc<[Operation]>,
     /// When they are issued.
     pub timing: IssueTiming,
-    /// Commands in flight at most, by drive and queue: 1 to 4095.
+    /// The most commands in flight, by drive and queue: 1 to 4095.
     pub depths: Vec<Vec<u16>>,
 }
 
@@ -61,7 +61,7 @@ impl Replay {
         self.depths.iter().map(Vec::len).max().unwrap_or(0).max(1)
     }
 
-    /// The most that any queue has in flight.
+    /// The largest depth of all queues.
     pub(super) fn depth(&self) -> usize {
         self.depths.iter().flatten().map(|depth| usize::from(*depth)).max().unwrap_or(1)
     }
@@ -128,7 +128,7 @@ struct Running {
     operation: Operation,
     since: Instant,
     buffer: u64,
-    /// Contents after a write, and expected by a read.
+    /// Contents after a write, or expected by a read.
     content: Content,
     known: Known,
     /// The command was submitted.
@@ -143,9 +143,9 @@ struct Running {
 struct ReplayedQueue {
     most: usize,
     in_flight: usize,
-    /// Operations that are due, and since when.
+    /// Due operations, with their due times.
     waiting: VecDeque<(Instant, usize)>,
-    /// Its completions were signalled and are not handled yet.
+    /// Completions were signalled and are not yet handled.
     signalled: bool,
     /// Its drive's link is down; `parked` commands wait for it.
     missing: bool,
@@ -166,7 +166,7 @@ pub(super) struct Replayer {
     buffers: Buffers,
     /// By drive and queue.
     queues: Vec<Vec<ReplayedQueue>>,
-    /// By queue: queues of one number are served by one CPU.
+    /// By queue number: one CPU serves all queues of a number.
     cpus: Vec<Instant>,
     /// The operation that is due next.
     next: usize,
@@ -180,7 +180,7 @@ pub(super) struct Replayer {
 }
 
 impl Replayer {
-    /// A replay that begins at `start`; `None` if memory is too small.
+    /// A replay that begins at `start`; `None` if `ram` is too small.
     pub fn new(
         start: Instant,
         replay: Replay,
@@ -213,7 +213,7 @@ impl Replayer {
         })
     }
 
-    /// Moves the operations that are due to their queues.
+    /// Moves due operations to their queues.
     fn due(&mut self, now: Instant) {
         let asap = self.replay.timing == IssueTiming::Asap;
         while let Some(operation) = self.replay.operations.get(self.next) {
@@ -244,7 +244,7 @@ impl Replayer {
             };
             replayed.waiting.pop_front();
             replayed.in_flight += 1;
-            // `Asap` is a closed loop: its latency starts when it is issued.
+            // `Asap` is a closed loop, so latency starts at the issue.
             let since = if self.replay.timing == IssueTiming::Asap { now } else { waits };
             let (content, known) = (Content::Unknown, Known::new());
             let (submitted, ok, lost) = (false, true, false);
@@ -390,7 +390,7 @@ impl Work for Replayer {
     }
 
     fn release(&mut self, _: usize) -> bool {
-        // A recording is replayed to its end.
+        // A recording is always replayed to its end.
         self.is_done()
     }
 

@@ -20,10 +20,10 @@ use wire::{Duration, Instant};
 /// TCP port of the first link; the others follow.
 pub const FIRST_PORT: u16 = 4420;
 
-/// Links of device nodes at most, since each has a TCP port of its own.
+/// The most links of device nodes, because each has its own TCP port.
 pub const MAX_LINKS: usize = (u16::MAX - FIRST_PORT) as usize;
 
-/// Hosts at most, since observers have 16 bits for them, and groups of drives that move too.
+/// The most hosts, because observers and groups of moving drives have 16 bits for them.
 pub const MAX_HOSTS: usize = u16::MAX as usize;
 
 pub(super) fn build(config: &Config) -> Result<World, Error> {
@@ -41,7 +41,7 @@ pub(super) fn build(config: &Config) -> Result<World, Error> {
     world.network =
         Network::new(network, config.seed, stations, &bridges).map_err(Error::Config)?;
     if config.hosts.is_empty() {
-        // Stations and bridges borrow the first one.
+        // A spare tracker for stations and bridges.
         world.trackers.push(Tracker::default());
     }
     for (number, host) in config.hosts.iter().enumerate() {
@@ -168,8 +168,8 @@ fn check_transport(
     ensure(fits, "the transport's send limit is too small for the largest TLP")
 }
 
-/// The tunnel settings of one end. Each end has its own instance number, as in
-/// live nodes; traces are matched by it.
+/// The tunnel settings of one end. Each end has its own instance number, as in live nodes; traces
+/// are matched by this number.
 fn settings(config: &SwitchConfig, role: Role, instance: u64) -> tunnel::Settings {
     tunnel::Settings {
         max_payload: config.max_payload as u16,
@@ -199,7 +199,7 @@ impl World {
         let first = self.drives.len();
         let queues = config.workload.queues();
         let (below, push) = match &config.attached {
-            // What is pushed is kept in front of a tunnel's far end.
+            // Only the far end of a tunnel keeps pushed bytes.
             Attached::Direct(drive) => (self.add_drive(number, 0, queues, drive, None), Mode::Off),
             Attached::Switch(switch) => {
                 let keeps = if config.root.push == Mode::Off { 0 } else { CAPACITY };
@@ -240,9 +240,9 @@ impl World {
         component
     }
 
-    /// A switch below a root port, or below the device node of the link
-    /// `above`, with everything below it. Drives have so many queues; the device nodes of a host's
-    /// own switch keep so many bytes of what is pushed.
+    /// A switch below a root port, or below the device node of the link `above`, with everything
+    /// below it. Drives get the given number of queues. Device nodes of a host's own switch keep
+    /// the given number of pushed bytes.
     fn add_switch(
         &mut self,
         host: usize,
@@ -313,8 +313,8 @@ impl World {
         link
     }
 
-    /// The device node that port `place` leads to: `node`, or an existing one of
-    /// several ports, with the settings of the host that uses it first.
+    /// The device node at port `place`: `node`, or an existing node of several ports, with the
+    /// settings of its first host.
     fn add_device(&mut self, place: [usize; 2], node: DeviceNode, moves: &[Move]) -> Component {
         let (link, first) = (self.device_numbers.len(), origin(moves, place));
         let shared = first_group(moves, place).is_some();
