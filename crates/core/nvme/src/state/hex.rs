@@ -1,9 +1,9 @@
-//! Numbers that identify something, as hexadecimal text: JSON readers lose digits of large numbers.
+//! Identifying numbers as hexadecimal text, because JSON readers lose digits of large numbers.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serializer};
 
-/// Writes bytes, the first one first.
+/// Writes bytes, first byte first.
 pub(super) fn serialize<S: Serializer, const N: usize>(
     bytes: &[u8; N],
     serializer: S,
@@ -29,7 +29,7 @@ fn byte([high, low]: [u8; 2]) -> Option<u8> {
     Some(value(high)? << 4 | value(low)?)
 }
 
-/// Reads what [`serialize`] writes.
+/// Reads the format of [`serialize`].
 pub(super) fn deserialize<'de, D: Deserializer<'de>, const N: usize>(
     deserializer: D,
 ) -> Result<[u8; N], D::Error> {
@@ -68,7 +68,7 @@ pub(super) mod bytes {
     }
 }
 
-/// The same for a number, the most significant digit first.
+/// The same for a number, most significant digit first.
 pub(super) mod number {
     use serde::{Deserializer, Serializer};
 

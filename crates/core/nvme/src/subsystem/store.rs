@@ -1,4 +1,4 @@
-//! What a drive with records has to store: one change after the other, each at once or not at all.
+//! The changes of a drive with records: stored one after the other, each atomically.
 
 use super::marks::MarkChange;
 use super::{FirmwareChange, Shared};
@@ -12,25 +12,24 @@ use crate::state::{
 use std::collections::{BTreeSet, VecDeque};
 use wire::{Duration, Instant};
 
-/// How long counters may change before they are stored, so that a busy drive stores them seldom.
+/// How long changed counters may stay unstored. Limits the writes of a busy drive.
 const COUNTERS: Duration = Duration::from_ms(10_000);
-/// How long power may have been on before that is stored: SMART tells hours. Nobody is woken for
-/// it, so that an idle drive stays idle.
+/// How long power-on time may stay unstored. SMART counts hours. No timer triggers the store, so an
+/// idle drive stays idle.
 const POWER_ON: Duration = Duration::from_ms(3_600_000);
 
-/// A change of records and contents, which the owner of the subsystem stores as a whole or not at
-/// all; answer with [`Subsystem::complete_store`](crate::Subsystem::complete_store).
+/// A change of records and contents, which the owner of the subsystem stores atomically; answer
+/// with [`Subsystem::complete_store`](crate::Subsystem::complete_store).
 ///
-/// The owner creates contents, stores the records, and then removes contents. From the answer on
-/// there are requests for the media of namespaces that are created, and none for those that are
-/// deleted.
+/// The owner creates contents, stores the records, and then removes contents. After the answer,
+/// requests for the media of created namespaces may follow, and none for deleted ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
     /// Identifies the change.
     pub id: u64,
-    /// Contents to create: they read as zeroes.
+    /// Contents to create, initially zeroes.
     pub create: Option<Contents>,
-    /// Keys of records with their bytes, `None` where the record goes.
+    /// Keys of records with their bytes; `None` removes the record.
     pub changes: Vec<(String, Option<Vec<u8>>)>,
     /// Contents to remove.
     pub remove: Vec<Contents>,
@@ -43,7 +42,7 @@ pub struct Contents {
     pub nsid: u32,
     /// Their name, [`Namespace::contents`](crate::state::Namespace::contents).
     pub name: String,
-    /// Their size in bytes.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
@@ -53,44 +52,44 @@ impl Contents {
     }
 }
 
-/// What is to be stored.
+/// A change to store.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
-    /// The counters; and whether controllers are in use, if that changes.
+    /// The counters; and whether controllers are in use, if this changes.
     Health(Option<bool>),
     /// Values of features, saved by a command of a controller.
     Features { controller: u16, command: Key, values: Vec<SavedFeature> },
     /// A command of a controller changes the firmware slots.
     Firmware { by: (u16, Key), change: FirmwareChange },
-    /// There are events that no other change stores.
+    /// Events without another change.
     Events,
     /// A device self-test begins or ends.
     SelfTests,
-    /// Blocks are marked uncorrectable, or no longer, by a command of a controller.
+    /// A command of a controller marks blocks uncorrectable, or removes marks.
     Marks { by: (u16, Key), change: MarkChange },
     /// Namespaces change; by a command of a controller, or by the owner of the subsystem.
     Namespaces { command: Option<(u16, Key)>, change: NamespaceChange },
-    /// A sanitize operation begins, by a command, or ends; or a failed one is left, by a command.
+    /// A sanitize operation starts by a command or ends, or a command leaves its failure mode.
     Sanitize { command: Option<(u16, Key)>, sanitize: Sanitize },
 }
 
-/// How namespaces change.
+/// A change of namespaces.
 #[derive(Clone, Debug)]
 pub(crate) enum NamespaceChange {
-    /// One is created.
+    /// Creates a namespace.
     Create(u32, state::Namespace),
-    /// Some are deleted.
+    /// Deletes namespaces.
     Delete(Vec<u32>),
-    /// One is attached to controllers, or detached.
+    /// Attaches a namespace to controllers, or detaches it.
     Attach { nsid: u32, controllers: Vec<u16>, attach: bool },
-    /// One is write protected, or no longer.
+    /// Sets or clears write protection.
     Protect { nsid: u32, protect: bool },
-    /// Some get blocks of this format, by a command with this NSID and command dword 10.
+    /// Formats blocks, by a command with this NSID and command dword 10.
     Format { nsids: Vec<u32>, format: Format, nsid: u32, command: u32 },
 }
 
 impl Change {
-    /// The controller whose command waits for it.
+    /// The controller whose command waits for the change.
     fn controller(&self) -> Option<u16> {
         match self {
             Self::Health(_) | Self::Events | Self::SelfTests => None,
@@ -104,7 +103,7 @@ impl Change {
     }
 }
 
-/// The changes that are to be stored, in order.
+/// The changes to store, in order.
 #[derive(Debug)]
 pub(crate) struct Store {
     queue: VecDeque<Change>,

@@ -16,11 +16,11 @@ pub enum Reject {
     /// The roles do not fit together.
     #[error("the roles do not fit: a host connects to a device")]
     Role,
-    /// The device belongs to another group of hosts: to this one, and the host to that one. An
-    /// earlier node does not say which.
+    /// The device belongs to another group of hosts: groups of device and host. Older nodes do not
+    /// send the groups.
     #[error("{}", other_group(.0))]
     Group(Option<(u16, u16)>),
-    /// The greeting requires the entry of this number, which the device does not know.
+    /// The greeting requires the entry of this number, which the device does not support.
     #[error(
         "the device does not support entry {0} of the greeting, which this node requires; upgrade \
          the device node"
@@ -47,11 +47,11 @@ fn other_group(groups: &Option<(u16, u16)>) -> String {
     )
 }
 
-/// Bytes of a reject without the number of an entry: all that every version has in common.
+/// Bytes of a reject without an entry's number, common to every version.
 const SHORT: usize = 12;
 
 impl Reject {
-    /// The byte that stands for the reason, and the number behind it.
+    /// The byte of the reason, and the number after it.
     const fn fields(self) -> (u8, Option<u16>) {
         match self {
             Self::Version => (1, None),
