@@ -29,8 +29,8 @@ impl Ring {
         Self { base, last, entry: COMPLETION_ENTRY as u64 }
     }
 
-    /// The ring if it is valid: contiguous queues begin at a memory page (section 5.3) and have two
-    /// entries (section 4.1.3), and the longest, 4 MiB, ends below 2^64.
+    /// The ring if it is valid: a contiguous queue begins at a memory page (section 5.3), has at
+    /// least two entries (section 4.1.3), and ends below 2^64 even with the greatest length, 4 MiB.
     pub fn possible(self) -> Option<Self> {
         let fits = self.base & 0xfff == 0 && self.base.checked_add(1 << 22).is_some();
         (fits && self.last > 0).then_some(self)
@@ -61,7 +61,7 @@ impl Ring {
         self.base.saturating_add(index as u64 * self.entry)
     }
 
-    /// The entry that has the byte at `address`.
+    /// The index of the entry that contains the byte at `address`.
     pub fn index(&self, address: u64) -> Option<u16> {
         let index = address.checked_sub(self.base)? / self.entry;
         (index <= u64::from(self.last)).then_some(index as u16)
@@ -77,7 +77,7 @@ impl Ring {
         ((index as u64 + steps as u64) % self.entries() as u64) as u16
     }
 
-    /// Number of entries from one index to another.
+    /// Number of entries from one index to the other.
     pub const fn distance(&self, from: u16, to: u16) -> u32 {
         let entries = self.entries();
         (to as u32 + entries - from as u32) % entries

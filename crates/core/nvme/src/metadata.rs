@@ -163,7 +163,7 @@ impl Metadata {
         }
     }
 
-    /// A step that reads the blocks and checks the protection information; [`Beside::found`]
+    /// A step that reads the blocks and checks the protection information; `Beside::found`
     /// returns both in transfer format.
     pub fn read(self) -> Box<Beside> {
         self.beside(Action::Read)

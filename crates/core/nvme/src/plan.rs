@@ -21,7 +21,7 @@ pub(crate) struct Step {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Then {
     /// Continues with the next step. Data of a read go to the host if the command is
-    /// [`Plan::Read`].
+    /// `Plan::Read`.
     #[default]
     Proceed,
     /// Compares the read data with these bytes.

@@ -152,7 +152,7 @@ impl Walk {
         self.data.is_complete() && self.metadata == Metadata::Done
     }
 
-    /// The ranges known so far; [`sgl::NOWHERE`] is the address of discarded bytes.
+    /// The ranges known so far; `sgl::NOWHERE` is the address of discarded bytes.
     pub fn ranges(&self) -> &[MemoryRange] {
         match &self.data {
             Data::Prp(walk) => walk.ranges(),

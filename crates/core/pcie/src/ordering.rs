@@ -12,7 +12,7 @@ use wire::tlp::{Class, Mark, Tlp};
 #[derive(Debug)]
 pub struct OrderedQueue {
     classes: [VecDeque<(u64, Tlp)>; 3],
-    /// Sequence number of the first packet of each class, or [`NONE`].
+    /// Sequence number of the first packet of each class, or `NONE`.
     heads: [u64; 3],
     packets: [usize; 3],
     payload: [usize; 3],

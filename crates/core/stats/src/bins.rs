@@ -13,7 +13,7 @@ const BLOCK: usize = 64;
 /// How often values were counted, by bin.
 #[derive(Clone, Debug, Default)]
 pub struct Bins {
-    /// Blocks in ascending order, each with the number of its first bin divided by [`BLOCK`].
+    /// Blocks in ascending order, each with the number of its first bin divided by `BLOCK`.
     blocks: Vec<(u32, Box<[u64; BLOCK]>)>,
     sum: u64,
 }

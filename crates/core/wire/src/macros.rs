@@ -175,7 +175,7 @@ impl<T: Field, const N: usize> Field for [T; N] {
     }
 }
 
-/// A structure of [`Field`]s, each with its byte offset, and for a part of a byte also with the
+/// A structure of `Field`s, each with its byte offset, and for a part of a byte also with the
 /// lowest bit and the number of bits. The structure is itself a field. With `decode` and `encode`
 /// in front it has these methods for exactly its bytes; with `payload` it is read from the front of
 /// bytes and appended to bytes.

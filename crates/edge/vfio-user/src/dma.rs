@@ -27,9 +27,9 @@ pub enum DmaError {
     Fault,
     /// The client refused it, or sent an invalid answer.
     Refused,
-    /// The client did not answer in [`DMA_DEADLINE`].
+    /// The client did not answer in `DMA_DEADLINE`.
     Timeout,
-    /// More than [`MAX_DMA`] bytes.
+    /// More than `MAX_DMA` bytes.
     TooLong,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The page is a part of a BAR with write-only double words (NVMe Base 1.4, sections 3.1.24 and
 //! 3.1.25: reading a doorbell is vendor specific). The server polls the page, takes each value and
-//! writes [`IDLE`] instead. Thus every store counts, even if it repeats the previous value: a queue
+//! writes `IDLE` instead. Thus every store counts, even if it repeats the previous value: a queue
 //! that was deleted and created again, or a driver that restarts at the same index. Of several
 //! stores to one doorbell between two polls the last one counts: a value is the new tail or head of
 //! a queue.
@@ -46,7 +46,7 @@ impl Doorbells {
         Ok(doorbells)
     }
 
-    /// The file a client maps from [`OFFSET`] on.
+    /// The file a client maps from `OFFSET` on.
     pub fn file(&self) -> BorrowedFd<'_> {
         self.page.file.as_fd()
     }

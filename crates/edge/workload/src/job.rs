@@ -59,7 +59,7 @@ pub(crate) struct Job {
     pub cpu: Instant,
     rng: Random,
     pub slots: Vec<Slot>,
-    /// The block of each busy slot, or [`NONE`]. Compact, because every choice checks all slots.
+    /// The block of each busy slot, or `NONE`. Compact, because every choice checks all slots.
     busy: Vec<u64>,
     pub blocks: u64,
     next: u64,

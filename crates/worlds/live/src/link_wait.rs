@@ -91,7 +91,7 @@ impl LinkWait {
 /// Waits until every link of a switch node is up.
 ///
 /// # Errors
-/// As [`LinkWait::check`], and when a stop is requested.
+/// As `LinkWait::check`, and when a stop is requested.
 pub fn wait_for_links(node: &mut DeviceNode<Switch>, stop: &Stop) -> io::Result<()> {
     let mut links = LinkWait::new(node.clock().now(), PATIENCE);
     loop {

@@ -30,7 +30,7 @@ pub(super) struct Execution {
     /// The outstanding request if it is one of a pair.
     pair: Option<Box<Pair>>,
     failure: Option<Failure>,
-    /// Waits for other commands ([`Plan::Wait`]).
+    /// Waits for other commands (`Plan::Wait`).
     pub waiting: bool,
     /// The other command of a fused operation.
     pub partner: Option<Key>,

@@ -1,7 +1,7 @@
 //! Fused operations: Compare and Write (NVMe 1.4, sections 4.12 and 6.2).
 //!
 //! The first command waits for the next entry of its queue. Both commands read their data into the
-//! buffer, then they hold their blocks ([`Hold`]): no other command reads or changes these between
+//! buffer, then they hold their blocks (`Hold`): no other command reads or changes these between
 //! the comparison and the end of the write.
 
 use super::Controller;

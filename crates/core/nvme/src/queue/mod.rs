@@ -86,7 +86,7 @@ impl Queues {
         add(&mut self.submission, queue.id, queue);
     }
 
-    /// Handles the tail doorbell of a submission queue, as [`SubmissionQueue::ring`]; `None` if the
+    /// Handles the tail doorbell of a submission queue, as `SubmissionQueue::ring`; `None` if the
     /// queue does not exist or is being deleted.
     pub fn ring_sq(&mut self, id: u16, tail: u32) -> Option<bool> {
         let queue = self.sq_mut(id).filter(|queue| queue.deleting.is_none())?;

@@ -1,5 +1,5 @@
-//! Identification of a device, and whether its data have changed: for a host
-//! whose device comes back.
+//! Identifies a device, and detects whether its data have changed, for a host whose device comes
+//! back.
 
 use super::{Bar, Msix, Node, scan};
 use crate::config::contents::{self, ContentsCapability};
@@ -26,7 +26,7 @@ pub struct Identity {
     pub id: (u16, u16),
     /// Device serial number, if it has one.
     pub serial: Option<u64>,
-    /// Its contents capability, if it has one and was asked.
+    /// Its contents capability, if it has one and was asked for it.
     pub contents: Option<Contents>,
 }
 
@@ -208,7 +208,7 @@ mod tests {
         let new = Comparison::NewContents(ContentsChange::Incarnation);
         for (after, expected) in [
             (identity(5, 70, 9), Comparison::Same),
-            // Power-on since, and nobody else.
+            // The device was powered on since, and no other host attached it.
             (identity(5, 70, 0), Comparison::Same),
             (identity(5, 70, 8), Comparison::NewContents(ContentsChange::OtherHost)),
             (identity(5, 71, 0), new.clone()),

@@ -110,7 +110,7 @@ pub struct Swift {
     config: SwiftConfig,
     /// The largest frame, in bytes on the wire.
     frame: u64,
-    /// Bytes on the wire times [`FRACTION`].
+    /// Bytes on the wire times `FRACTION`.
     window: u64,
     round_trip: Duration,
     /// Whether the last round trip was above its target.
@@ -219,7 +219,7 @@ impl Swift {
         self.window = (self.window + grown).min(MAX_FRAMES * frame);
     }
 
-    /// Shrinks the window by `part` of [`WHOLE`], at most once per round trip.
+    /// Shrinks the window by `part` of `WHOLE`, at most once per round trip.
     fn shrink(&mut self, now: Instant, part: u64) {
         if now.since(self.last_decrease) < self.round_trip {
             return;

@@ -52,7 +52,7 @@ pub enum Cause {
     /// The roles of the ends do not match.
     #[error("the roles do not fit: the far side is a {0:?}; connect a host to a device")]
     Role(Role),
-    /// The far side speaks another protocol. Holds its first bytes, at most [`FIRST_BYTES`].
+    /// The far side speaks another protocol. Holds its first bytes, at most `FIRST_BYTES`.
     #[error("the far side does not use farlane's protocol: it sent '{}…'", .0.escape_ascii())]
     UnknownProtocol(Vec<u8>),
     /// The far side sent a malformed frame.

@@ -6,7 +6,7 @@ use std::io;
 
 /// Records by name.
 const RECORDS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("records");
-/// The format's version, under [`FORMAT_VERSION`].
+/// The format's version, under `FORMAT_VERSION`.
 const FORMAT: TableDefinition<'_, &str, u64> = TableDefinition::new("format");
 const FORMAT_VERSION: &str = "version";
 

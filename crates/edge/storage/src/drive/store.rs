@@ -36,7 +36,7 @@ struct State {
 }
 
 impl Store {
-    /// The drive in a locked folder, as [`write_records`] left it.
+    /// The drive in a locked folder, as `write_records` left it.
     pub fn new(
         folder: Box<dyn Folder>,
         lock: Lock,

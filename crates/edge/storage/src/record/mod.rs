@@ -139,7 +139,7 @@ fn bad(field: &str, value: &str) -> String {
 /// The present file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// As in [`Record`].
+    /// As in `Record`.
     pub file: Option<Identity>,
     /// Its length in bytes.
     pub length: u64,
@@ -229,7 +229,7 @@ fn compare(record: Option<&Record>, found: &Found, boot: &str) -> Result<Compari
     Ok(Comparison { same: true, size, note })
 }
 
-/// The identity of this boot of the machine; [`UNKNOWN`], which matches no other, if the kernel
+/// The identity of this boot of the machine; `UNKNOWN`, which matches no other, if the kernel
 /// does not report it.
 pub(crate) fn boot_id() -> String {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();

@@ -86,7 +86,7 @@ impl Memory {
     /// accesses its bytes from `offset` on. Otherwise the accesses use messages, because a page
     /// fault on a file of FUSE or NFS sleeps until its server answers. Error: `EINVAL` for no bytes
     /// or a range beyond 2^64, `EEXIST` for an overlap (specification, VFIO_USER_DMA_MAP), `ENOSPC`
-    /// beyond [`MAX_RANGES`], or the error of fstat and mmap.
+    /// beyond `MAX_RANGES`, or the error of fstat and mmap.
     pub fn map(
         &mut self,
         address: u64,
@@ -177,7 +177,7 @@ impl Memory {
         Ok(())
     }
 
-    /// The pieces of an access, in order. Error: [`Fault::Unmapped`] and [`Fault::Denied`].
+    /// The pieces of an access, in order. Error: `Fault::Unmapped` and `Fault::Denied`.
     pub fn parts(&self, address: u64, length: usize, write: bool) -> Result<Vec<Part>, Fault> {
         let mut all = Vec::new();
         self.walk(address, length, write, |_, part| {
@@ -188,7 +188,7 @@ impl Memory {
     }
 
     /// Copies guest memory out. Allocates nothing.
-    /// Error: see [`Fault`]; `into` may be partly filled then.
+    /// Error: see `Fault`; `into` may be partly filled then.
     pub fn read_into(&self, address: u64, into: &mut [u8]) -> Result<(), Fault> {
         self.walk(address, into.len(), false, |range, part| {
             let (mapping, offset) = range.mapped_at(part.address)?;
@@ -196,7 +196,7 @@ impl Memory {
         })
     }
 
-    /// Appends guest memory to `out`, or nothing. Error: see [`Fault`].
+    /// Appends guest memory to `out`, or nothing. Error: see `Fault`.
     pub fn append(&self, address: u64, length: usize, out: &mut BytesMut) -> Result<(), Fault> {
         let before = out.len();
         let read = self.walk(address, length, false, |range, part| {
@@ -207,7 +207,7 @@ impl Memory {
     }
 
     /// Copies bytes into guest memory. Allocates nothing; either all bytes arrive or none. Error:
-    /// see [`Fault`].
+    /// see `Fault`.
     pub fn write(&self, address: u64, bytes: &[u8]) -> Result<(), Fault> {
         let whole = self.find(address).map(|at| &self.ranges[at]);
         let in_one = whole.filter(|range| range.last - address >= bytes.len() as u64);

@@ -39,7 +39,7 @@ pub(super) struct Encoder {
     lost: u64,
     /// Records are not kept, but later payloads depend on them.
     stopped: bool,
-    /// As [`Writer::failed`](super::writer::Writer).
+    /// As `Writer::failed`.
     failed: Arc<AtomicBool>,
     to_writer: SyncSender<Chunk>,
     from_writer: Receiver<Vec<u8>>,

@@ -67,7 +67,7 @@ struct ClockRead {
     left: u8,
 }
 
-/// The node's side of a trace. One thread encodes records ([`Encoder`]), another one writes them.
+/// The node's side of a trace. One thread encodes records (`Encoder`), another one writes them.
 #[derive(Debug)]
 pub(super) struct Recorder {
     pub timestamps: Timestamps,
@@ -76,7 +76,7 @@ pub(super) struct Recorder {
     /// When the first note was made that has not been flushed.
     since: Option<Instant>,
     stopped: bool,
-    /// As [`Writer::failed`].
+    /// As `Writer::failed`.
     failed: Arc<AtomicBool>,
     /// The thread; `None` once the trace is finished.
     encoder: Option<Running>,
@@ -202,7 +202,7 @@ impl Recorder {
         }
     }
 
-    /// Passes the notes on. Waits only while the encoder has [`BATCHES`] batches; the encoder needs
+    /// Passes the notes on. Waits only while the encoder has `BATCHES` batches; the encoder needs
     /// only processor time.
     fn send(&mut self, flush: bool) {
         let Some(running) = &self.encoder else { return self.notes.clear() };

@@ -26,7 +26,7 @@ pub(crate) fn pop_if<T>(queue: &mut VecDeque<T>, due: impl FnOnce(&T) -> bool) -
 pub(crate) struct Component(u32);
 
 impl Component {
-    /// From 0 in the order of [`Kernel::add`].
+    /// From 0 in the order of `Kernel::add`.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -73,7 +73,7 @@ pub enum LimitReached {
     },
 }
 
-/// The most wake-ups per component at one instant, averaged over at least [`FEW`] components. More
+/// The most wake-ups per component at one instant, averaged over at least `FEW` components. More
 /// means that components wake each other without progress.
 const MOST_AT_ONCE: u64 = 10_000;
 const FEW: u64 = 100;

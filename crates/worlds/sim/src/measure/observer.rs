@@ -68,7 +68,7 @@ pub trait Observer {
     fn command(&mut self, record: &CommandRecord) {}
 
     /// An Ethernet frame, without its FCS, starts on a wire. Called for each frame on every wire,
-    /// even if [`Self::mpacket`] reports the frame too.
+    /// even if `Self::mpacket` reports the frame too.
     fn ethernet_frame(&mut self, at: Instant, point: Point, bytes: &[u8]) {}
 
     /// A frame or fragment begins on a wire, or is interrupted.

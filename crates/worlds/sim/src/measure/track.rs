@@ -36,7 +36,7 @@ struct Queue {
     before_head_doorbell: Vec<Instant>,
 }
 
-/// The two ends of a doorbell's way: indices of [`Queue::rung`].
+/// The two ends of a doorbell's way: indices of `Queue::rung`.
 const ROOT: usize = 0;
 const DRIVE: usize = 1;
 

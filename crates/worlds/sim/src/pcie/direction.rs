@@ -23,7 +23,7 @@ struct InFlight {
     started: Instant,
     /// When the sender chose the TLP; after now if it was sent ahead.
     chosen: Instant,
-    /// Whether [`Deferral::Writes`] accepts the TLP.
+    /// Whether `Deferral::Writes` accepts the TLP.
     plain: bool,
     tlp: Tlp,
 }
@@ -60,7 +60,7 @@ pub(crate) struct Direction {
     deferral: Deferral,
     /// Deferred TLPs, and when they arrived.
     deferred: VecDeque<(Instant, Received)>,
-    /// Arrivals of TLPs that [`Deferral::Writes`] does not accept.
+    /// Arrivals of TLPs that `Deferral::Writes` does not accept.
     wake_ups: VecDeque<Instant>,
 }
 

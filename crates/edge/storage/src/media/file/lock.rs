@@ -34,7 +34,7 @@ pub(super) fn pass_on(from: impl AsFd, to: impl AsFd) -> Result<(), Errno> {
     flock(to, FlockOperation::NonBlockingLockExclusive)
 }
 
-/// Retries while the file is locked, up to [`PATIENCE`].
+/// Retries while the file is locked, up to `PATIENCE`.
 pub(super) fn patiently<T>(
     held: io::ErrorKind,
     mut attempt: impl FnMut() -> io::Result<T>,

@@ -40,7 +40,7 @@ impl Transfers {
     /// readable when [`ended`](Self::ended) may return a transfer.
     ///
     /// # Errors
-    /// As [`Ring::new`]; as open(2) where the file system has no direct I/O; `WouldBlock` if
+    /// As `Ring::new`; as open(2) where the file system has no direct I/O; `WouldBlock` if
     /// another process was faster to lock the file.
     pub fn new(file: &dyn File, aio: Aio, signal: BorrowedFd<'_>) -> io::Result<Option<Self>> {
         let Some(file) = file.descriptor() else { return Ok(None) };
