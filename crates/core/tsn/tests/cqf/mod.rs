@@ -26,7 +26,7 @@ fn one_class_is_filled_and_the_other_sent() {
     assert_eq!(cqf().queue_at(&ahead, at(49)), 2);
 }
 
-/// The list of the port governs the other classes.
+/// The port's list controls the other classes.
 #[test]
 fn cqf_gates_keep_port_list_for_other_classes() {
     let entries = [(0x01, 30), (0x0e, 70)]
@@ -58,14 +58,14 @@ fn invalid_cqf_settings_are_refused() {
 }
 
 proptest! {
-    /// Over bridges with the same clock, without frames in the way and with little time on the
-    /// cables, a frame that a talker sends in a cycle leaves each bridge in the next one.
+    /// A frame that a talker sends in a cycle leaves each bridge in the next cycle, if the bridges
+    /// have the same clock, no frame is in the way, and cable delays are short.
     #[test]
     fn delays_keep_their_bounds(sent in 0u64..1_000_000, hops in 1u32..6) {
         let (cqf, clock) = (cqf(), Clock::default());
         let gates = cqf.gates(Gates::always_open(clock));
         let frame = Duration::from_us(12);
-        // The talker, too, sends within a cycle.
+        // The talker also sends within a cycle.
         let talker = gates.earliest_start(2, Instant::from_ns(sent), frame).expect("it fits");
         let mut received = talker + frame;
         for _ in 0..hops {

@@ -1,4 +1,4 @@
-//! Examples with their arithmetic.
+//! Worked examples.
 
 use tsn::gates::cycles_divide;
 use tsn::{
@@ -52,7 +52,7 @@ fn a_short_last_cycle_is_cut_or_the_one_before_extended() {
     }
 }
 
-/// The base of the second list is past when the first one begins: it takes over at 20 + 2 * 50 us.
+/// The second list's base time is past when the first list begins: it takes over at 20 + 2 * 50 us.
 #[test]
 fn a_past_base_waits_for_a_cycle() {
     let gates = Gates::new(list(100, &[(1, 40), (0, 60)]), Clock::default())
@@ -123,7 +123,7 @@ fn holds_begin_and_end_in_advance() {
     assert_eq!(gates.hold_until(at(7), &short), Hold::Released { until: None });
     let open = Gates::always_open(Clock::default());
     assert_eq!(open.hold_until(at(7), &advance), Hold::Released { until: None });
-    // Without a release it lasts until the next list.
+    // Without a release, the hold lasts until the next list.
     let only = GateControlList::of_entries(at(0), &[entries[1]]).expect("valid");
     let gates = Gates::new(only, Clock::default());
     assert_eq!(gates.hold_until(at(7), &advance), Hold::Held { until: None });
