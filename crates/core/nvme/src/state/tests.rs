@@ -64,7 +64,7 @@ fn event() -> LoggedEvent {
     LoggedEvent { kind: 13, controller: 0xffff, timestamp: 25, data: vec![1, 1] }
 }
 
-/// What the document says.
+/// The text of the document.
 const DOCUMENT: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/drive.md"));
 
 #[test]

@@ -184,7 +184,7 @@ fn notices_and_logs_are_those_of_oaes_and_lpa() {
             let set = set_feature(feature::ASYNC_EVENT_CONFIG, 1 << bit);
             agrees(claimed, succeeds(&mut host, set), format_args!("OAES bit {bit}"));
         }
-        // What SPDK asks for: all notices that Identify offers, telemetry among them.
+        // SPDK enables all notices that Identify offers, and telemetry.
         let wanted = 0x1f | claims.async_events | feature_bits::TELEMETRY;
         host.admin(set_feature(feature::ASYNC_EVENT_CONFIG, wanted)).expect_success();
         let value = host.admin(get_feature(feature::ASYNC_EVENT_CONFIG, 0)).expect_success();

@@ -10,7 +10,7 @@ const SUCCESS: StatusCode = StatusCode::SUCCESS;
 const MISSING: StatusCode = StatusCode::ABORTED_MISSING_FUSED;
 const FAILED: StatusCode = StatusCode::ABORTED_FAILED_FUSED;
 
-/// What the Compare of a pair compares with, and what its Write writes.
+/// The Compare's expected data and the Write's data.
 const EXPECTED: u64 = DATA;
 const WRITTEN: u64 = DATA + 0x10_0000;
 

@@ -20,7 +20,7 @@ fn host() -> Host {
     Host::started(testbed)
 }
 
-/// What a host says of a namespace to create.
+/// The host's data for a namespace to create.
 fn wanted(blocks: u64) -> IdentifyNamespace {
     IdentifyNamespace { size: blocks, capacity: blocks, ..IdentifyNamespace::default() }
 }

@@ -185,7 +185,7 @@ fn deallocated_blocks_pass_every_check() {
 fn write_zeroes_follows_pract() {
     let mut host = host(2);
     let zeroes = |slba, blocks| Command { opcode: nvm::WRITE_ZEROES, ..read(slba, blocks, 0, 0) };
-    // Without PRACT the information is zeroes too, and the guard is right by chance.
+    // Without PRACT the protection information is zeroes too, and the guard of zeroes is zero.
     host.io(protected(zeroes(4, 2), 0, 9, 9)).expect_success();
     assert_eq!(
         [stored(&host, 3), stored(&host, 4)],
@@ -324,7 +324,7 @@ fn crc(fill: u8) -> u16 {
     })
 }
 
-/// What a check of a block says: the first code that fails.
+/// The result of a block's check: the first code that fails.
 fn check(
     kind: u32,
     block: Block,

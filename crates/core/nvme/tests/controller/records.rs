@@ -52,7 +52,7 @@ fn a_drive_is_ready_once_its_records_say_that_it_is_in_use() {
     assert_eq!(stored(&host).power_cycles, 0);
     host.enable(32);
     assert!(!host.status().ready, "nothing is stored yet");
-    // Power came; then the controller was enabled: nobody had stored the first by then.
+    // Power-on, then the enable of the controller, in one record: the first was not stored by then.
     host.testbed.settle();
     assert!(host.status().ready);
     let health = stored(&host);
@@ -175,7 +175,7 @@ fn counters_are_stored_ten_seconds_after_they_change() {
     host.testbed.settle();
     assert_eq!(stored(&host).writes, 2);
     assert_eq!(host.testbed.store.log.len(), idle + 1);
-    // A failure is repeated, and nobody waits for it.
+    // A failed change is repeated without a command that waits for it.
     host.io(write(0, 8, DATA, 0)).expect_success();
     host.testbed.store.failure = Some(block::Error::Media);
     host.testbed.pass(Duration::from_ms(10_000));

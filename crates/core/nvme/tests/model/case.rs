@@ -31,7 +31,7 @@ pub enum Step {
     /// Everything comes to its end.
     Settle,
     Reset(Reset),
-    /// Power is lost and comes back; the seed says what of the volatile cache is lost.
+    /// Power is lost and comes back; the seed decides which data of the volatile cache are lost.
     PowerLoss(u64),
 }
 
@@ -61,7 +61,7 @@ pub enum IoOp {
     Verify,
     /// To this block.
     Copy(u64),
-    /// With what is there, as far as the host knows, or with something else.
+    /// Compares with the data that the host expects, or with other data.
     Compare {
         right: bool,
     },

@@ -81,7 +81,7 @@ impl Contents {
         id
     }
 
-    /// A write has ended: successfully, or nobody knows.
+    /// A write has ended: successfully, or with an unknown result.
     pub fn end(&mut self, now: u64, id: u64, done: bool, durable: bool) {
         for write in self.units.values_mut().flatten().filter(|write| write.id == id) {
             (write.completed, write.done, write.durable) = (Some(now), done, durable);

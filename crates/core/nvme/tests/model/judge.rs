@@ -179,7 +179,7 @@ impl Driver {
         self.check_pair(key, &sent);
     }
 
-    /// What a command that is carried out may end with because of what its blocks hold.
+    /// Adds the statuses that a command may end with because of the contents of its blocks.
     fn allow_for_contents(&self, sent: &Sent, now: u64, allowed: &mut Statuses) {
         let nsid = sent.io.nsid;
         let reads = match sent.io.op {

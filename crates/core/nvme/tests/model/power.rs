@@ -127,7 +127,7 @@ impl Driver {
         self.repeated = self.drive.namespaces.keys().map(|nsid| (*nsid, self.clock)).collect();
     }
 
-    /// Reads all blocks that can be read, which then are what the model knows.
+    /// Reads all readable blocks; the model takes over the data.
     pub(super) fn verify(&mut self) {
         if self.drive.sanitize == Some(SanitizePhase::Failed) {
             return;
@@ -135,7 +135,8 @@ impl Driver {
         self.world.calm = true;
         let active: Vec<_> = self.drive.namespaces.iter().filter(|(_, one)| one.attached).collect();
         let active: Vec<_> = active.into_iter().map(|(nsid, one)| (*nsid, *one)).collect();
-        // A copy is judged by what its source may have held: all are read before any is settled.
+        // A copy is checked against all possible contents of its source: all are read before any is
+        // fixed.
         let mut seen = Vec::new();
         for (nsid, one) in active {
             for at in (0..one.bytes()).step_by(CHUNK as usize) {

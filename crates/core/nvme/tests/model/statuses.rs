@@ -24,7 +24,7 @@ impl Namespace {
     }
 }
 
-/// A drive as its host knows it.
+/// A drive as seen by its host.
 #[derive(Clone, Debug)]
 pub struct Drive {
     pub namespaces: BTreeMap<u32, Namespace>,

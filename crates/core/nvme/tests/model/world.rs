@@ -39,9 +39,9 @@ pub struct World {
     store_faults: BTreeMap<usize, Error>,
     /// Nothing fails.
     pub calm: bool,
-    /// Faults that nobody has looked at.
+    /// Faults that were not checked yet.
     pub faulted: Vec<Fault>,
-    /// Changes of records that were made to fail and nobody has looked at.
+    /// Failed changes of records that were not checked yet.
     pub unstored: Vec<Error>,
     requests: usize,
     commits: usize,
@@ -74,7 +74,7 @@ impl World {
         &mut self.host.testbed
     }
 
-    /// Takes what the drive asks for.
+    /// Collects the drive's requests.
     fn collect(&mut self) {
         let testbed = &mut self.host.testbed;
         testbed.take_tlps(Ready::ALL);

@@ -1,4 +1,4 @@
-//! A root complex with an endpoint right below its root port.
+//! A root complex with an endpoint directly below its root port.
 
 use super::*;
 use crate::endpoint::{Endpoint, Event};

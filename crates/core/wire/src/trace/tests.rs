@@ -212,7 +212,7 @@ fn record_of_frame_matches_its_report() {
     assert_eq!(Record::of_frame(Tap::link(0), &hello), control);
 }
 
-/// Says of every TLP what it was told.
+/// A tracer that returns the value it was given for every TLP.
 #[derive(Debug)]
 struct Told(usize);
 

@@ -84,7 +84,7 @@ fn record_comparison_covers_every_case() {
     // Dirty: a killed process, or a crash of the machine.
     assert_eq!(same(|_, _| {}, "same"), Ok((true, SIZE)));
     assert_eq!(same(|_, _| {}, "other"), Ok((false, SIZE)));
-    // Nobody knows which boot it is.
+    // The boot is not known.
     assert_eq!(same(|record, _| record.boot = UNKNOWN.into(), "same"), Ok((false, SIZE)));
     // Another file, also one that got the inode number of the one before.
     let file = |inode, birth: &str| Some(Identity { inode, birth: birth.into() });
@@ -108,7 +108,7 @@ fn record_comparison_covers_every_case() {
     let error = same(|_, found| found.length = 512, "same").unwrap_err();
     assert!(error.contains("gives 1048576 bytes, but the file has only 512"), "{error}");
     assert!(same(|_, found| (found.file, found.length) = (file(43, birth), 512), "same").is_err());
-    // A block device's node says nothing after a restart of the machine.
+    // A block device's node proves nothing after a restart of the machine.
     let device = |record: &mut Record, found: &mut Found| {
         (record.dirty, found.device) = (false, true);
     };

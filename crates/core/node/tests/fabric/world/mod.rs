@@ -323,8 +323,8 @@ impl Fabric {
         }
     }
 
-    /// Settles, and goes on to the next instant at which something happens,
-    /// but not beyond `limit`. Whether time is left.
+    /// Settles, and advances to the next instant with an event, at most to `limit`. Returns whether
+    /// `limit` is not reached.
     pub fn step(&mut self, limit: Instant) -> bool {
         self.settle();
         if self.now >= limit {
@@ -338,7 +338,7 @@ impl Fabric {
         true
     }
 
-    /// Changes how the streams cut and delay, from now on.
+    /// Changes pieces and delays of the streams from now on.
     pub fn shape(&mut self, shape: Shape) {
         for link in &mut self.links {
             link.down.shape = shape;

@@ -341,7 +341,7 @@ proptest! {
         let file = folder.open(METADATA, Access::Write).unwrap();
         let length = file.len().unwrap() as usize;
         for (place, byte) in damage {
-            // No checksum has the byte that says which of two commits is the last (redb's design
+            // No checksum covers the byte that selects the later of two commits (redb's design
             // document, "Database header").
             let place = place.index(length) as u64;
             if place != 9 {

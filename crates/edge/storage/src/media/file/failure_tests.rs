@@ -1,4 +1,4 @@
-//! A file that fails as the test says.
+//! A file that fails as a test sets.
 
 use super::*;
 use std::collections::VecDeque;
@@ -42,7 +42,7 @@ impl File for Arc<Faulty> {
         Ok(())
     }
 
-    /// As Linux: an error is told once.
+    /// As on Linux, an error is reported once.
     fn sync_data(&self) -> io::Result<()> {
         self.syncs.lock().unwrap().pop_front().map_or(Ok(()), |kind| Err(kind.into()))
     }

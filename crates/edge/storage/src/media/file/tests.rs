@@ -390,7 +390,7 @@ fn recorded_size_is_used_if_file_is_longer() {
     let incarnation = scratch.open(NEW, "A").incarnation();
     let set_len =
         |size| OpenOptions::new().write(true).open(scratch.image()).unwrap().set_len(size).unwrap();
-    // Longer: somebody grew it, or this node before it could record that.
+    // Longer: another program extended it, or this node did before it could record that.
     set_len(3 * MIB);
     let mut media = scratch.open(AS_IT_IS, "A");
     assert_eq!((media.size(), media.incarnation()), (MIB, incarnation));
