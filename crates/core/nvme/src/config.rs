@@ -62,8 +62,8 @@ pub struct Settings {
     pub max_transfer_shift: u8,
     /// The media have a volatile write cache.
     pub volatile_write_cache: bool,
-    /// I/O commands that a controller works on at the same time; 1 to 16384. Each has up to two block
-    /// requests outstanding.
+    /// I/O commands that a controller works on at the same time; 1 to 16384. Each has up to two
+    /// block requests outstanding.
     pub commands: usize,
     /// Bytes of data that the commands of a controller hold at the same time; at least one
     /// largest transfer.

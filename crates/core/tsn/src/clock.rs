@@ -123,8 +123,8 @@ impl Clock {
     }
 }
 
-/// The sum of floor((start + k * step) / divisor) for k below `count`, in as many rounds as Euclid's
-/// algorithm needs for divisor and step.
+/// The sum of floor((start + k * step) / divisor) for k below `count`, in as many rounds as
+/// Euclid's algorithm needs for divisor and step.
 fn sum_of_floors(mut count: u128, mut divisor: u128, mut step: u128, mut start: u128) -> u128 {
     let mut sum = 0;
     while count > 0 {

@@ -235,10 +235,10 @@ impl Segment {
 mod tests {
     use super::*;
 
-    /// Scheduled at 1000, woken 10 later, sent at 1020, queued at 1023, driver at 1030, wire at 1040,
-    /// at the far wire at 1090, kernel at 1100, application at 1150, returned at 1160, queued at
-    /// 1164, driver at 1170, wire at 1182, at the near wire at 1210, kernel at 1220, application at
-    /// 1300.
+    /// Scheduled at 1000, woken 10 later, sent at 1020, queued at 1023, driver at 1030, wire at
+    /// 1040, at the far wire at 1090, kernel at 1100, application at 1150, returned at 1160, queued
+    /// at 1164, driver at 1170, wire at 1182, at the near wire at 1210, kernel at 1220, application
+    /// at 1300.
     #[test]
     fn segments_of_a_frame() {
         let departure = Departure { queued: stamp(1023), driver: stamp(1030), wire: None };

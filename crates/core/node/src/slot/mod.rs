@@ -107,8 +107,8 @@ enum State {
 /// The result of a task of host software.
 enum Ended {
     Nothing,
-    /// Whether the function is still there, whether it was reset, and the number of link losses when
-    /// this began.
+    /// Whether the function is still there, whether it was reset, and the number of link losses
+    /// when this began.
     Restored(bool, bool, u64),
     Reply(Token, Vec<u8>),
     /// A reset, the device found (`None` if none answers), and the number of link losses when it

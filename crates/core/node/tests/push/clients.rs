@@ -1,5 +1,5 @@
-//! Push with the orders in which host software initialises a controller: registers and admin commands
-//! as SPDK, Linux, Windows, UEFI and QEMU send them.
+//! Push with the orders in which host software initialises a controller: registers and admin
+//! commands as SPDK, Linux, Windows, UEFI and QEMU send them.
 
 use node::push::{Mode, NotPushed, Reason};
 use testkit::machine::Machine;

@@ -1,5 +1,5 @@
-//! Features whose values are data: Timestamp and Host Behavior Support (NVMe 1.4, sections 5.21.1.14
-//! and 5.21.1.22). Neither can be saved.
+//! Features whose values are data: Timestamp and Host Behavior Support (NVMe 1.4, sections
+//! 5.21.1.14 and 5.21.1.22). Neither can be saved.
 
 use crate::controller::Controller;
 use crate::failure::Failure;

@@ -81,8 +81,8 @@ impl Controller {
                 let namespace = self.find(shared, command.nsid, true)?;
                 page(namespace, |one| one.identify_independent(&self.settings, shared).encode())
             }
-            // LBSTM, PIC and ELBAF: protection information has a guard of 16 bits and no storage tag
-            // (NVM Command Set Specification 1.0, figure 100).
+            // LBSTM, PIC and ELBAF: protection information has a guard of 16 bits and no storage
+            // tag (NVM Command Set Specification 1.0, figure 100).
             cns::SET_NAMESPACE => page(self.find(shared, command.nsid, true)?, |_| [0; IDENTIFY]),
             cns::SET_ALLOCATED_NAMESPACE => {
                 page(self.find(shared, command.nsid, false)?, |_| [0; IDENTIFY])

@@ -33,8 +33,8 @@ pub struct ExtendedTest {
 pub struct TestResult {
     /// Whether it was an extended test.
     pub extended: bool,
-    /// Result (NVMe 1.4, figure 203): 0 for no error; aborted 1 by a command, 2 by a reset, 3 by the
-    /// removal of the namespace, 4 by Format NVM, 9 by a sanitize operation.
+    /// Result (NVMe 1.4, figure 203): 0 for no error; aborted 1 by a command, 2 by a reset, 3 by
+    /// the removal of the namespace, 4 by Format NVM, 9 by a sanitize operation.
     pub result: u8,
     /// NSID: one, FFFFFFFFh for all, 0 for none.
     pub nsid: u32,

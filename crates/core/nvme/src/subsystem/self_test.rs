@@ -1,4 +1,5 @@
-//! Device self-tests (NVMe 1.4, sections 5.8 and 8.11): one at a time in the subsystem (DSTO bit 0).
+//! Device self-tests (NVMe 1.4, sections 5.8 and 8.11): one at a time in the subsystem (DSTO bit
+//! 0).
 //!
 //! Such a drive can find no faults that reads and writes do not find too. A test takes its time and
 //! ends without error. No timer marks the end; the next query notes it.

@@ -1,5 +1,5 @@
-//! Each bit of Identify against what the command or feature behind it accepts (NVMe 1.4, figures 245
-//! and 247).
+//! Each bit of Identify against what the command or feature behind it accepts (NVMe 1.4, figures
+//! 245 and 247).
 
 use super::records::{found, start};
 use super::*;

@@ -402,7 +402,8 @@ impl Model {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Random commands against the model; tags and data of few values, so that checks fail and pass.
+    /// Random commands against the model; tags and data of few values, so that checks fail and
+    /// pass.
     #[test]
     fn protected_commands_match_model(
         kind in 1u32..4,

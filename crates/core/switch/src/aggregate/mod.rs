@@ -2,7 +2,8 @@
 //!
 //! [`Policy::Adaptive`] needs no timer and no parameter: whenever the network
 //! can take a frame, all queued TLPs that have credits go into it, up to the
-//! frame's size. The other policies exist for comparison. Implement [`Aggregation`] for another one.
+//! frame's size. The other policies exist for comparison. Implement [`Aggregation`] for another
+//! one.
 
 mod policy;
 #[cfg(test)]

@@ -47,8 +47,8 @@ impl Queued {
 
 /// An aggregation policy at work on the queue of one link. [`Policy::Own`] adds another one.
 ///
-/// The queue keeps order, credits and the size of frames: a policy only delays frames, or makes them
-/// shorter. The simulator and live nodes use the same one.
+/// The queue keeps order, credits and the size of frames: a policy only delays frames, or makes
+/// them shorter. The simulator and live nodes use the same one.
 pub trait Aggregation: fmt::Debug + Send {
     /// When the next frame leaves. Called again after each input of the link, and at the returned
     /// time. TLPs that a call sees for the first time were queued `now`. No frame leaves while no

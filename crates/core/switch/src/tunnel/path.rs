@@ -117,8 +117,8 @@ impl Path {
         }));
     }
 
-    /// Takes the next complete frame off `bytes`, with its offset in the stream. Keeps an incomplete
-    /// one for later input: only frames that are spread over several inputs are copied.
+    /// Takes the next complete frame off `bytes`, with its offset in the stream. Keeps an
+    /// incomplete one for later input: only frames that are spread over several inputs are copied.
     pub fn next_frame(&mut self, bytes: &mut Bytes) -> Result<Option<(Header, u64, Bytes)>, Cause> {
         let first = if self.stream.is_empty() { self.header(bytes)? } else { None };
         let (header, mut frame) = match first.filter(|first| bytes.len() >= length(*first)) {

@@ -290,8 +290,8 @@ fn policies() -> impl Strategy<Value = Policy> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Fails if `Aggregate::departure` returns anything but `Now` for an adaptive queue whose next TLP has credits and
-    /// room.
+    /// Fails if `Aggregate::departure` returns anything but `Now` for an adaptive queue whose next
+    /// TLP has credits and room.
     #[test]
     fn no_tlp_waits_while_network_has_room(
         policy in policies(),

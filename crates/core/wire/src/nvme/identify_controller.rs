@@ -60,8 +60,8 @@ layout! {
         attributes: u32 = 96,
         /// CNTRLTYPE: 1 is an I/O controller.
         controller_type: u8 = 111,
-        /// OACS, optional admin commands: bit 0 Security Send and Receive, bit 2 Firmware Commit and Image Download, bit 4
-        /// Device Self-test.
+        /// OACS, optional admin commands: bit 0 Security Send and Receive, bit 2 Firmware Commit
+        /// and Image Download, bit 4 Device Self-test.
         admin_commands: u16 = 256,
         /// ACL, abort command limit, 0's based.
         abort_limit: u8 = 258,

@@ -181,8 +181,8 @@ fn without_permission(arguments: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// On a cable: frames without the fields, of another EtherType, and of the run from another station.
-/// Only the run's own frame is answered.
+/// On a cable: frames without the fields, of another EtherType, and of the run from another
+/// station. Only the run's own frame is answered.
 #[test]
 fn strangers_on_the_cable_are_counted() {
     isolated("cli::latency::refusals::strangers_on_the_cable_are_counted", |home| {

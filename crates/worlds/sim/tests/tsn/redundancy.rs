@@ -241,7 +241,8 @@ fn a_circle_needs_a_bridge_that_ends_it() {
     assert_eq!(counts(&report, id), [100, 100, 0, 0]);
 }
 
-/// 70 000 frames and their copies, 1 us behind: the numbers wrap once, and nothing is taken for old.
+/// 70 000 frames and their copies, 1 us behind: the numbers wrap once, and nothing is taken for
+/// old.
 #[test]
 fn numbers_wrap_in_a_long_run() {
     let mut tree = Tree::new(Rate::G1, Duration::from_ns(50));

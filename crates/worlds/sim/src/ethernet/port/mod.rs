@@ -8,10 +8,10 @@
 //! - `line`: begins, suspends, resumes and ends transmissions;
 //! - `limit`, `merge`: a rate limit, and merging of waiting frames.
 //!
-//! A frame starts when the line is free, its gate is open for its whole duration, its shaper permits
-//! it and no higher class has a frame that may start (IEEE 802.1Q-2022, 8.6.8). The line is free one
-//! gap after the last bit of the previous frame. A gate must stay open from preamble to FCS, not
-//! during the gap.
+//! A frame starts when the line is free, its gate is open for its whole duration, its shaper
+//! permits it and no higher class has a frame that may start (IEEE 802.1Q-2022, 8.6.8). The line is
+//! free one gap after the last bit of the previous frame. A gate must stay open from preamble to
+//! FCS, not during the gap.
 //!
 //! With active preemption, express frames that may start precede all preemptable frames of any
 //! class (IEEE 802.3-2022, 99.4.7). Such a frame, or a hold request, interrupts a preemptable frame
