@@ -107,7 +107,7 @@ fn optional_commands_are_those_of_oacs_oncs_and_fuses() {
     }
 }
 
-/// What has no command that could be tried here. Metadata by SGL (SGLS bits 17 and 19) is tried in
+/// Bits without a command to try here. Metadata by SGL (SGLS bits 17 and 19) is tried in
 /// `metadata`, Flush with the broadcast NSID (VWC bits 2:1) in `io`.
 #[test]
 fn bits_without_a_command_are_clear() {

@@ -51,7 +51,7 @@ fn stored(host: &Host, slba: usize) -> Information {
     Information::decode(bytes[..].try_into().unwrap())
 }
 
-/// What the host has in its buffer for metadata.
+/// The host's metadata buffer, decoded.
 fn transferred(host: &Host, number: u64) -> Information {
     let bytes = host.testbed.load(METADATA + number * 8, 8).unwrap();
     Information::decode(bytes[..].try_into().unwrap())
@@ -344,7 +344,7 @@ fn check(
     faults.iter().find(|(bit, fault, _)| control & bit != 0 && *fault).map(|(.., code)| *code)
 }
 
-/// Sixteen blocks, and what each command does to them.
+/// Sixteen blocks, and the effect of each command on them.
 struct Model {
     kind: u32,
     blocks: [Block; 16],

@@ -1,4 +1,4 @@
-//! What a drive keeps without power.
+//! State that a drive keeps without power.
 
 use super::*;
 use nvme::state::{History, Namespace, State};
@@ -247,7 +247,7 @@ fn saved_features_outlive_resets_and_power() {
     let recovery = |nsid| Command { nsid, ..save(feature::ERROR_RECOVERY, 7) };
     host.admin(recovery(2)).expect_success();
     host.admin(recovery(u32::MAX)).expect_success();
-    // Not saved: a reset brings back what was.
+    // Not saved: a reset restores the previous value.
     host.admin(set_feature(feature::ARBITRATION, 5)).expect_success();
     assert_eq!(values(&mut host, feature::ARBITRATION, 0), [5, 4, 3]);
     let check = |host: &mut Host| {
@@ -357,7 +357,7 @@ fn namespaces_come_and_go_with_their_records() {
         let bad = bad.unwrap_err().to_string();
         assert_eq!(bad, "record namespace/3: block_shift: '8' is outside 9 to 16");
     });
-    // The lowest NSID that is free; what is deleted is detached.
+    // The lowest free NSID; a deleted namespace is detached.
     let state = change(&|drive| assert_eq!(drive.delete_namespace(2), Ok(())));
     assert!(state.attachments.is_empty());
     for (number, nsid) in [(3, 2), (4, 3), (5, 4)] {

@@ -1,5 +1,5 @@
-//! `docs/nvme-support.md`: what drives say of every command, feature and log page of the
-//! specification, and the tests that prove it.
+//! `docs/nvme-support.md`: the drives' answers to every command, feature and log page of the
+//! specification, and the tests that prove them.
 
 mod guests;
 mod proofs;
@@ -37,7 +37,7 @@ fn host(records: bool) -> Host {
     Host::started(testbed)
 }
 
-/// A section of the document: codes with names, an answer for each, and what proves the answer.
+/// A section of the document: codes with names, the answer for each, and its proof.
 struct Section {
     title: &'static str,
     name: fn(u8) -> Option<&'static str>,

@@ -218,7 +218,7 @@ proptest! {
         if body[0] & 1 != 0 {
             message.body[4..].copy_from_slice(&body);
         }
-        // What is accepted is the only encoding of its records.
+        // An accepted message is the only encoding of its records.
         if let Some(Ok(push)) = Push::decode(&tlp) {
             prop_assert_eq!(&records(&push.records.collect::<Vec<_>>())[..], &payload[..]);
         }

@@ -310,7 +310,7 @@ proptest! {
         prop_assert_eq!(found, want);
     }
 
-    /// What is kept is where it was, and nothing else is in the record.
+    /// Kept bytes stay at their offsets, and the record contains no others.
     #[test]
     fn kept_payload_parts_round_trip(
         edges in proptest::collection::btree_set(0usize..300, 1..20), snap in 0usize..400,

@@ -1,4 +1,4 @@
-//! Stops at every step, crashes there, and looks at what is left.
+//! Stops at every step, crashes there, and checks the remaining data.
 
 use super::super::*;
 use super::world::request;

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub const SECTORS: usize = 8;
 const SECTOR: usize = 512;
 
-/// What a drive is asked to do.
+/// An operation on a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Sets records to this many bytes of a value, or removes them.
