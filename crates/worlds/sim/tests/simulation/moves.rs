@@ -50,8 +50,8 @@ fn moved_drive_keeps_its_data() {
     }
 }
 
-/// What the first host wrote is gone: before the second host has the drive, or
-/// after that and before it looks.
+/// The first host's data are lost: before the second host has the drive, or after that but before
+/// it enumerates.
 #[test]
 fn data_lost_by_volatile_drive_is_unknown_after_move() {
     for (runtime, moved, off) in [(12, 6, 7), (3, 12, 6)] {
