@@ -91,7 +91,7 @@ return function(bytes)
     local function record(raw, at, whole)
         local function lacks(need)
             if whole - at < need then
-                return true, string.format("%d bytes are left for a record of %d", whole - at, need)
+                return true, string.format("truncated record: %d bytes are left, it needs %d", whole - at, need)
             end
             return #raw - at < need
         end

@@ -137,7 +137,7 @@ return function(names)
         t.name = names.fmt_type[t.fmt_type] or string.format("TLP 0x%02x", t.fmt_type)
         local need = tlp.total_length(tvb, at)
         if need == nil or need > length then
-            t.fault = need and string.format("%d bytes where the header announces %d", length, need)
+            t.fault = need and string.format("truncated TLP: %d bytes, but its header gives %d", length, need)
                 or "too short"
             return t
         end

@@ -1,4 +1,5 @@
-//! What the tests of several crates use: doubles, and clients that share no code with the product.
+//! What the tests of several crates share: test doubles, and clients that share no code with the
+//! product.
 //!
 //! # Modules
 //!
@@ -7,7 +8,7 @@
 //! - [`machine`]: a host, switch, tunnel and drive in virtual time
 //! - [`vfio_user`]: a blocking vfio-user client, and a server for tests
 //! - [`folder`]: temporary directories
-//! - `source`: numbers made from bytes
+//! - `source`: numbers made from fuzz bytes
 
 pub mod controller;
 pub mod folder;

@@ -25,7 +25,7 @@ use wire::{Bdf, Duration, Instant};
 
 const RAM: u64 = 0x1_0000_0000;
 
-/// A function, and what passes its port: up or not.
+/// A function, with a record of the TLPs that pass its port: `true` for upstream.
 struct Tap<F> {
     inner: F,
     seen: Vec<(bool, Tlp)>,
@@ -94,7 +94,7 @@ impl HostMemory for Memory {
     }
 }
 
-/// The machine. A test says what it calls down and up.
+/// The machine. `D` is the test's type of a direction, down or up.
 pub struct Machine<D = ()> {
     /// The time.
     pub now: Instant,
@@ -102,32 +102,32 @@ pub struct Machine<D = ()> {
     host: HostNode<Tap<Upstream>>,
     node: Downstream<Tap<Drive>, Completions>,
     media: Media,
-    /// Block requests are answered in a shuffled order.
+    /// Block completions that wait. They are returned in random order.
     blocks: Vec<(u64, block::Completion)>,
     /// The bus of host software.
     pub bus: Bus,
     /// Host memory.
     pub ram: Rc<RefCell<Ram>>,
-    /// Reads of the drive that reached the host.
+    /// The drive's memory reads that reached the host.
     pub reads: usize,
-    /// Where the drive is.
+    /// The drive's address.
     pub drive: Bdf,
     random: Random,
     /// What passed the root port.
     pub port: Vec<(Instant, D, Tlp)>,
     /// What passed the port of the function.
     pub function: Vec<(Instant, D, Tlp)>,
-    /// What passed the connection from the host.
+    /// Bytes that passed the connection from the host.
     pub down: Vec<u8>,
-    /// What passed it to the host.
+    /// Bytes that passed the connection to the host.
     pub up: Vec<u8>,
-    /// The pieces of both in their order.
+    /// The ranges of `down` and `up` in the order in which they passed.
     pub ranges: Vec<(Instant, D, Range<usize>)>,
 }
 
 impl<D: Copy> Machine<D> {
-    /// Everything is plugged in and the link is up; the host pushes so. The drive has one
-    /// namespace of `blocks` blocks.
+    /// A machine with everything plugged in and the link up. The host pushes as `mode` says. The
+    /// drive has one namespace of `blocks` blocks.
     pub fn new(directions: [D; 2], max_payload: u16, blocks: u64, mode: Mode) -> Self {
         let mut config = Config::new("ANALYSED", vec![NamespaceConfig::new(blocks)]);
         config.settings.max_payload = usize::from(max_payload);
@@ -166,7 +166,7 @@ impl<D: Copy> Machine<D> {
         machine
     }
 
-    /// Moves everything until nothing moves.
+    /// Moves TLPs and bytes until nothing moves.
     pub fn settle(&mut self) {
         while self.software() | self.host() | self.network() | self.storage() {}
     }
@@ -260,17 +260,17 @@ impl<D: Copy> Machine<D> {
         }
     }
 
-    /// What the device node did with pushed bytes.
+    /// The device node's counters of pushed bytes.
     pub fn store(&self) -> switch::push_store::Counters {
         self.node.store().counters()
     }
 
-    /// What the host node pushed.
+    /// The host node's counters of pushes.
     pub fn pushed(&self) -> node::push::Counters {
         self.host.push_counters()
     }
 
-    /// In two pieces, as networks cut streams anywhere.
+    /// Records bytes in two pieces, because networks cut streams anywhere.
     fn captured(&mut self, up: bool, bytes: &[u8]) {
         for piece in [&bytes[..bytes.len() / 3], &bytes[bytes.len() / 3..]] {
             self.tick();
@@ -282,7 +282,7 @@ impl<D: Copy> Machine<D> {
         }
     }
 
-    /// A number below `below`.
+    /// A random number below `below`.
     pub fn random(&mut self, below: u64) -> u64 {
         self.random.below(below)
     }
@@ -303,10 +303,10 @@ impl<D: Copy> Machine<D> {
         true
     }
 
-    /// Runs host software to its end.
+    /// Runs host software until it finishes.
     ///
     /// # Panics
-    /// If it has none.
+    /// If nothing moves before it has finished.
     pub fn run<T>(&mut self, software: impl Future<Output = T> + 'static) -> T {
         let mut task = Task::new(&self.bus.clone(), software);
         for _ in 0..1_000_000 {
@@ -319,10 +319,10 @@ impl<D: Copy> Machine<D> {
         panic!("software does not end");
     }
 
-    /// Enumerates, and lets the drive master the bus.
+    /// Enumerates, and enables bus mastering for the drive.
     ///
     /// # Panics
-    /// If it cannot.
+    /// If enumeration fails.
     pub fn enumerate(&mut self) -> Hierarchy {
         let bus = self.bus.clone();
         let hierarchy = self.run(async move {
@@ -338,7 +338,7 @@ impl<D: Copy> Machine<D> {
     /// Enumerates and brings the drive up with `queues` queue pairs.
     ///
     /// # Panics
-    /// If it cannot.
+    /// If the drive does not come up.
     pub fn bring_up(&mut self, queues: u16) -> (Hierarchy, Driver) {
         let hierarchy = self.enumerate();
         let node = hierarchy.endpoints()[0].clone();
@@ -366,10 +366,10 @@ impl<D: Copy> Machine<D> {
         });
     }
 
-    /// Memory for data.
+    /// Allocates memory for data.
     ///
     /// # Panics
-    /// If there is none left.
+    /// If no memory is left.
     pub fn buffer(&mut self, bytes: usize) -> u64 {
         self.ram.borrow_mut().allocate(bytes, 4096).expect("room")
     }
@@ -377,16 +377,16 @@ impl<D: Copy> Machine<D> {
     /// Writes host memory.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there is no memory at `address`.
     pub fn fill(&mut self, address: u64, bytes: &[u8]) {
         let mut ram = self.ram.borrow_mut();
         ram.get_mut(address, bytes.len()).expect("in RAM").copy_from_slice(bytes);
     }
 
-    /// Moves until `queue` has nothing outstanding; returns how many failed.
+    /// Moves until `queue` has no outstanding command. Returns how many commands failed.
     ///
     /// # Panics
-    /// If nothing moves any more.
+    /// If nothing moves while commands are outstanding.
     pub fn drain(&mut self, driver: &mut Driver, queue: usize) -> usize {
         let mut failed = 0;
         while driver.outstanding(queue) > 0 {
@@ -399,7 +399,7 @@ impl<D: Copy> Machine<D> {
         failed
     }
 
-    /// The bytes of the namespace.
+    /// The namespace's bytes.
     pub fn media(&self) -> &[u8] {
         &self.media.namespaces[&1]
     }

@@ -6,35 +6,35 @@ use wire::nvme::{Command, cns, opcode::admin};
 /// What a successful admin command changes (NVM Express 1.4, section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// There is another submission queue.
+    /// Creates a submission queue.
     CreateSubmission {
         /// Its number.
         id: u16,
-        /// Its memory; `None` if it is not contiguous, or if no controller can have it.
+        /// Its memory; `None` if it is not contiguous or not valid for any controller.
         ring: Option<Ring>,
         /// The number of its completion queue.
         completion: u16,
     },
-    /// There is another completion queue.
+    /// Creates a completion queue.
     CreateCompletion {
         /// Its number.
         id: u16,
-        /// Its memory; `None` if it is not contiguous, or if no controller can have it.
+        /// Its memory; `None` if it is not contiguous or not valid for any controller.
         ring: Option<Ring>,
-        /// Its interrupt vector, if it has interrupts.
+        /// Its interrupt vector, if interrupts are enabled.
         vector: Option<u16>,
     },
-    /// A submission queue is gone.
+    /// Deletes a submission queue.
     DeleteSubmission(u16),
-    /// A completion queue is gone.
+    /// Deletes a completion queue.
     DeleteCompletion(u16),
-    /// Blocks of namespaces may have other sizes.
+    /// May change the block size of namespaces.
     Formats,
-    /// Namespaces may be attached that were not, or the other way round.
+    /// May attach or detach namespaces.
     Attachment,
-    /// The data are those of a namespace: Identify, CNS 00h.
+    /// Returns a namespace's data: Identify, CNS 00h.
     Identify(u32),
-    /// Something else.
+    /// Any other command.
     Other,
 }
 

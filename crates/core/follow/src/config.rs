@@ -1,15 +1,15 @@
-//! The configuration space of a function, as far as requests have shown it.
+//! A function's configuration space, as far as requests have shown it.
 
 use pcie::config::{capability, register};
 use std::ops::Range;
 
 /// NVMe I/O controllers (NVM Express 1.4, section 2.1.5): interface, subclass, base class.
 const CLASS_NVME: [u8; 3] = [2, 8, 1];
-/// Bytes that are kept: the header and the capabilities.
+/// Bytes that are kept: header and capabilities.
 const BYTES: usize = 256;
 
-/// Registers as they were read. Of the registers that software wrote, only BARs and the bus numbers
-/// of a bridge count.
+/// Registers as reads returned them. Writes of software count only for BARs and a bridge's bus
+/// numbers.
 #[derive(Clone, Debug)]
 pub struct ConfigShadow {
     value: [u8; BYTES],
@@ -21,7 +21,7 @@ pub struct ConfigShadow {
 /// The address of a BAR and, if it was sized, its length.
 type BarPlace = (u64, Option<u64>);
 
-/// What follows from the registers, kept because every TLP needs it.
+/// Values derived from the registers, stored because every TLP needs them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Found {
     header_type: Option<u8>,
@@ -33,13 +33,13 @@ struct Found {
 #[derive(Clone, Copy, Debug, Default)]
 struct Bar {
     value: u32,
-    /// Type bits, which only reads have.
+    /// Type bits, which only reads show.
     kind: u32,
-    /// What reads as one after all ones were written.
+    /// The value read after all ones were written.
     mask: Option<u32>,
-    /// All ones were written, the address comes later.
+    /// All ones were written, and an address not yet.
     sizing: bool,
-    /// A part was written: the address is not known.
+    /// Only a part was written: the address is not known.
     torn: bool,
 }
 
@@ -54,14 +54,14 @@ impl Default for ConfigShadow {
     }
 }
 
-/// The number of the BAR at a register.
+/// The number of the BAR in a register.
 fn bar_at(register: u16) -> Option<usize> {
     (0x10..0x28).contains(&register).then(|| usize::from(register - register::BAR0) / 4)
 }
 
 impl ConfigShadow {
-    /// The enabled bytes of a double word read as `dword`. Returns whether the kind of the function
-    /// or the place of a BAR is another one now.
+    /// Handles a read of a double word's enabled bytes. Returns whether the function's kind or a
+    /// BAR's place has changed.
     pub fn read(&mut self, register: u16, enables: u8, dword: u32) -> bool {
         self.store(register & 0xffc, enables, dword);
         if let Some(index) = bar_at(register)
@@ -77,7 +77,7 @@ impl ConfigShadow {
         self.find()
     }
 
-    /// Software writes the enabled bytes of a double word.
+    /// Handles a write of a double word's enabled bytes.
     pub fn write(&mut self, register: u16, enables: u8, dword: u32) {
         if self.header_type() != Some(0) && register & 0xffc == register::PRIMARY_BUS {
             self.store(register & 0xffc, enables, dword);
@@ -127,7 +127,7 @@ impl ConfigShadow {
         Some(bytes)
     }
 
-    /// The header type, if it was read: 0 of endpoints, 1 of bridges.
+    /// The header type, if it was read: 0 for endpoints, 1 for bridges.
     pub fn header_type(&self) -> Option<u8> {
         self.found.header_type
     }
@@ -142,14 +142,14 @@ impl ConfigShadow {
         self.found.nvme
     }
 
-    /// Secondary and subordinate bus of a bridge, once it has one.
+    /// A bridge's secondary and subordinate bus, once they are set.
     pub fn buses(&self) -> Option<(u8, u8)> {
         let [secondary, subordinate] = self.bytes(register::SECONDARY_BUS.into())?;
         (secondary > 0).then_some((secondary, subordinate))
     }
 
-    /// The addresses of a memory BAR; `None` without an address. A BAR that nobody sized has
-    /// `presumed` bytes.
+    /// The addresses of a memory BAR; `None` without an address. A BAR that software has not sized
+    /// has `presumed` bytes.
     pub fn bar(&self, index: usize, presumed: Option<u64>) -> Option<Range<u64>> {
         let (base, size) = self.found.bars.get(index).copied().flatten()?;
         Some(base..base.saturating_add(size.or(presumed)?))
@@ -207,7 +207,7 @@ impl ConfigShadow {
         Some(start..start.saturating_add(vectors * 16))
     }
 
-    /// Whether a write is a function level reset: bit 15 of Device Control (section 7.5.3.4).
+    /// Whether a write starts a function level reset: bit 15 of Device Control (section 7.5.3.4).
     pub fn asks_for_reset(&self, register: u16, enables: u8, dword: u32) -> bool {
         let control = self.capability(capability::PCIE).map(|at| at + 8);
         control == Some(usize::from(register)) && enables & 2 != 0 && dword & 1 << 15 != 0
@@ -219,7 +219,7 @@ impl ConfigShadow {
         self.is_bridge() && control && dword & 1 << 22 != 0
     }
 
-    /// Resets what software wrote.
+    /// Resets the registers that software wrote.
     pub fn reset(&mut self) {
         for bar in &mut self.bars {
             (bar.value, bar.sizing, bar.torn) = (0, false, false);

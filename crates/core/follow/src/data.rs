@@ -1,20 +1,20 @@
-//! The data that I/O commands move.
+//! The data that I/O commands transfer.
 
 use wire::nvme::{Command, CopyRange, DsmRange, opcode::nvm};
 
-/// How much data a command moves.
+/// How much data a command transfers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// As many logical blocks.
+    /// Number of logical blocks.
     Blocks(u32),
-    /// As many bytes.
+    /// Number of bytes.
     Bytes(u64),
     /// The length is not in the entry, or its format is not decoded here.
     Unknown,
 }
 
-/// Whether the data of a command of an I/O queue go to the host, and how much they are; `None`
-/// without data. Bits 1:0 of the opcode have the direction (NVM Express 1.4, figure 105).
+/// The direction (`true`: to the host) and the amount of an I/O command's data; `None` without
+/// data. Bits 1:0 of the opcode give the direction (NVM Express 1.4, figure 105).
 pub fn io_data(command: &Command) -> Option<(bool, Amount)> {
     // NR, 0's based, in bits 7:0 of a dword (section 6.7; NVM Command Set 1.0, section 3.2.2).
     let ranges =

@@ -3,7 +3,7 @@
 use wire::nvme::{COMPLETION_ENTRY, Completion};
 use wire::tlp::{MemoryRequest, Tlp};
 
-/// The entries of a write to a completion queue; `None` unless the write has whole entries only.
+/// The entries in a write to a completion queue; `None` unless the write consists of whole entries.
 pub fn completion_entries(
     tlp: &Tlp,
     request: MemoryRequest,

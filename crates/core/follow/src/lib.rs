@@ -1,7 +1,7 @@
-//! NVMe controllers followed from the TLPs that pass: configuration space, registers, queues, rings,
+//! Follows NVMe controllers by the TLPs that pass: configuration space, registers, queues, rings,
 //! effects of admin commands.
 //!
-//! Three users follow controllers. Each has state of its own beside this crate's.
+//! Three users follow controllers. Each keeps state of its own in addition.
 //!
 //! | | push (`node::push`) | analyser (`analysis::commands`) | account of time (`sim::measure`) |
 //! | --- | --- | --- | --- |

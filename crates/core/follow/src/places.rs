@@ -1,12 +1,12 @@
-//! Ranges of addresses and what is there.
+//! Ranges of addresses with values.
 
 use std::ops::Range;
 
 /// Ranges with a value each, found by address. Where ranges overlap, the one that begins last
-/// counts; of those that begin at one address, the one that was added last.
+/// counts; among ranges with the same start, the one added last.
 #[derive(Clone, Debug)]
 pub struct Places<T> {
-    /// In the order of their starts.
+    /// Sorted by start.
     ranges: Vec<(Range<u64>, T)>,
 }
 
@@ -28,14 +28,14 @@ impl<T> Places<T> {
         self.ranges.retain(|(_, value)| !gone(value));
     }
 
-    /// What is at `address`, and how far behind its start.
+    /// The distance of `address` from the start of its range, and the range's value.
     pub fn at(&self, address: u64) -> Option<(u64, &T)> {
         let before = self.ranges.partition_point(|(range, _)| range.start <= address);
         let (range, value) = self.ranges.get(before.checked_sub(1)?)?;
         (address < range.end).then(|| (address - range.start, value))
     }
 
-    /// Whether anything is in a range of addresses.
+    /// Whether `range` overlaps any of the ranges.
     pub fn touches(&self, range: &Range<u64>) -> bool {
         let before = self.ranges.partition_point(|(other, _)| other.start < range.end);
         self.ranges[..before].iter().any(|(other, _)| other.end > range.start)

@@ -1,4 +1,4 @@
-//! The queues of a controller, found by number and by address.
+//! A controller's queues, found by number and by address.
 
 use crate::{Places, Ring};
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ pub enum Queue {
     Completion(u16),
 }
 
-/// Queues with the owner's state of each: `S` of a submission queue, `C` of a completion queue.
+/// Queues with the caller's state of each: `S` of a submission queue, `C` of a completion queue.
 #[derive(Clone, Debug, Default)]
 pub struct Queues<S, C> {
     /// Submission queues by number.
@@ -24,14 +24,14 @@ pub struct Queues<S, C> {
 }
 
 impl<S, C> Queues<S, C> {
-    /// Adds a submission queue in the place of one with its number.
+    /// Adds a submission queue; replaces one with the same number.
     pub fn add_submission(&mut self, id: u16, ring: Ring, queue: S) {
         self.remove_submission(id);
         self.places.add(ring.range(), Queue::Submission(id));
         self.submission.insert(id, queue);
     }
 
-    /// Adds a completion queue in the place of one with its number.
+    /// Adds a completion queue; replaces one with the same number.
     pub fn add_completion(&mut self, id: u16, ring: Ring, queue: C) {
         self.remove_completion(id);
         self.places.add(ring.range(), Queue::Completion(id));
@@ -50,12 +50,12 @@ impl<S, C> Queues<S, C> {
         self.completion.remove(&id)
     }
 
-    /// Whether a range of addresses has memory of a queue.
+    /// Whether `range` overlaps a queue's memory.
     pub fn touches(&self, range: &Range<u64>) -> bool {
         self.places.touches(range)
     }
 
-    /// The queue whose memory has `address`.
+    /// The queue whose memory contains `address`.
     pub fn at(&self, address: u64) -> Option<Queue> {
         self.places.at(address).map(|(_, queue)| *queue)
     }

@@ -1,11 +1,11 @@
-//! The registers of a controller, as host software wrote them.
+//! A controller's registers, as host software wrote them.
 
 use crate::Ring;
 use wire::nvme::register::{
     ACQ, AQA, ASQ, AdminQueueAttributes, CAP, CC, Capabilities, Configuration,
 };
 
-/// Bytes of the registers that are followed: up to the end of ACQ.
+/// Bytes of the registers that are stored: up to the end of ACQ.
 const BYTES: u64 = ACQ + 8;
 /// The byte of CAP whose lower half is DSTRD (NVM Express 1.4, section 3.1.1, figure 69).
 const STRIDE: u64 = CAP + 4;
@@ -18,13 +18,13 @@ pub struct Registers {
     pub stride: Option<u8>,
 }
 
-/// Whether a write of the bytes from `offset` on touches `length` bytes of registers at `at`.
+/// Whether a write of `bytes` at `offset` overlaps the `length` bytes of registers at `at`.
 pub fn touches(offset: u64, bytes: &[u8], at: u64, length: u64) -> bool {
     offset < at + length && at < offset.saturating_add(bytes.len() as u64)
 }
 
 impl Registers {
-    /// The registers from `offset` on read as `bytes`.
+    /// Handles a read of the registers at `offset` that returned `bytes`.
     pub fn read(&mut self, offset: u64, bytes: &[u8]) {
         if let Some((_, byte)) = (offset..).zip(bytes).find(|(at, _)| *at == STRIDE) {
             let bits = u64::from(*byte) << (8 * (STRIDE - CAP));
@@ -32,7 +32,7 @@ impl Registers {
         }
     }
 
-    /// Software writes `bytes` to the registers from `offset` on.
+    /// Handles a write of `bytes` to the registers at `offset`.
     pub fn write(&mut self, offset: u64, bytes: &[u8]) {
         for (at, byte) in (offset..).zip(bytes).take_while(|(at, _)| *at < BYTES) {
             self.words.as_flattened_mut()[at as usize] = *byte;
@@ -47,7 +47,7 @@ impl Registers {
         (self.u64(at & !7) >> ((at & 4) * 8)) as u32
     }
 
-    /// CC.
+    /// The register CC.
     pub fn configuration(&self) -> Configuration {
         Configuration::from_bits(self.u32(CC))
     }
@@ -57,8 +57,8 @@ impl Registers {
         1 << (12 + self.configuration().page)
     }
 
-    /// The admin submission and the admin completion queue; `None` while AQA, ASQ and ACQ have
-    /// values that no controller accepts.
+    /// The admin submission queue and the admin completion queue; `None` while AQA, ASQ and ACQ
+    /// have values that no controller accepts.
     pub fn admin_queues(&self) -> Option<(Ring, Ring)> {
         let sizes = AdminQueueAttributes::from_bits(self.u32(AQA));
         let submission = Ring::submission(self.u64(ASQ) & !0xfff, sizes.sq_size);
@@ -66,7 +66,7 @@ impl Registers {
         submission.possible().zip(completion.possible())
     }
 
-    /// A controller reset: CC is 0.
+    /// A controller reset sets CC to 0.
     pub fn reset(&mut self) {
         self.write(CC, &[0; 4]);
     }

@@ -11,7 +11,7 @@ pub struct Ring {
     entry: u64,
 }
 
-/// A submission queue of one entry at 0, which no controller can have.
+/// One submission queue entry at address 0, which no real controller has.
 impl Default for Ring {
     fn default() -> Self {
         Self::submission(0, 0)
@@ -19,18 +19,18 @@ impl Default for Ring {
 }
 
 impl Ring {
-    /// Of a submission queue that begins at `base`; `last` is the index of the last entry.
+    /// A submission queue that begins at `base`; `last` is the index of the last entry.
     pub const fn submission(base: u64, last: u16) -> Self {
         Self { base, last, entry: SUBMISSION_ENTRY as u64 }
     }
 
-    /// Of a completion queue that begins at `base`; `last` is the index of the last entry.
+    /// A completion queue that begins at `base`; `last` is the index of the last entry.
     pub const fn completion(base: u64, last: u16) -> Self {
         Self { base, last, entry: COMPLETION_ENTRY as u64 }
     }
 
-    /// The ring, if a controller can have it: contiguous queues begin at a memory page (section
-    /// 5.3) and have two entries (section 4.1.3), and the longest, 4 MiB, ends below 2^64.
+    /// The ring if it is valid: a contiguous queue begins at a memory page (section 5.3), has at
+    /// least two entries (section 4.1.3), and ends below 2^64 even with the greatest length, 4 MiB.
     pub fn possible(self) -> Option<Self> {
         let fits = self.base & 0xfff == 0 && self.base.checked_add(1 << 22).is_some();
         (fits && self.last > 0).then_some(self)
@@ -61,7 +61,7 @@ impl Ring {
         self.base.saturating_add(index as u64 * self.entry)
     }
 
-    /// The entry that has the byte at `address`.
+    /// The index of the entry that contains the byte at `address`.
     pub fn index(&self, address: u64) -> Option<u16> {
         let index = address.checked_sub(self.base)? / self.entry;
         (index <= u64::from(self.last)).then_some(index as u16)
@@ -72,19 +72,19 @@ impl Ring {
         self.index(address).is_some_and(|index| self.address(index) == address)
     }
 
-    /// The index `steps` behind another one.
+    /// The index `steps` entries after `index`.
     pub const fn after(&self, index: u16, steps: u32) -> u16 {
         ((index as u64 + steps as u64) % self.entries() as u64) as u16
     }
 
-    /// Steps from one index to another one.
+    /// Number of entries from one index to the other.
     pub const fn distance(&self, from: u16, to: u16) -> u32 {
         let entries = self.entries();
         (to as u32 + entries - from as u32) % entries
     }
 
-    /// The memory of the entries from `from` up to, but without, `to`: one range, or two around the
-    /// end of the ring.
+    /// The memory of the entries from `from` to `to` (exclusive): one range, or two around the end
+    /// of the ring.
     pub const fn between(&self, from: u16, to: u16) -> [Range<u64>; 2] {
         if from <= to {
             [self.address(from)..self.address(to), 0..0]

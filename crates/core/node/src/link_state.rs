@@ -11,7 +11,7 @@ pub const RETRY_PAUSE: Duration = Duration::from_ms(200);
 /// Time limit of an attempt to connect. The kernel retries TCP for minutes with
 /// growing pauses, and would notice a restarted node too late.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_ms(2_000);
-/// Bytes of the largest tunnel frame: what a link may send in one turn.
+/// Bytes of the largest tunnel frame, which a link may send in one turn.
 pub const FRAME: usize = (32 << 10) + HEADER;
 
 /// What happened to a link.
@@ -21,9 +21,9 @@ pub enum LinkEvent {
     Up(usize, Hello),
     /// A link went down.
     Down {
-        /// Which.
+        /// The link.
         link: usize,
-        /// Why.
+        /// The cause.
         cause: Cause,
         /// The buses below its port, for
         /// [`HostNode::clear_bus_masters`](crate::HostNode::clear_bus_masters).
@@ -31,11 +31,11 @@ pub enum LinkEvent {
     },
     /// An attempt failed; another follows.
     Failed {
-        /// Which link.
+        /// The link.
         link: usize,
-        /// Which attempt, as in [`Output::Connect`](crate::switch::Output).
+        /// The number of the attempt, as in [`Output::Connect`](crate::switch::Output).
         attempt: usize,
-        /// Why.
+        /// The reason.
         why: String,
         /// The next attempts will fail too, because the peer is incompatible;
         /// such a failure is reported once.
@@ -48,13 +48,13 @@ pub enum LinkEvent {
 /// The path of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Path {
-    /// None; the next attempt starts at this time.
+    /// No path; the next attempt starts at this time.
     Waiting(Instant),
     /// Connecting since this time.
     Connecting(Instant),
-    /// Connected; it takes this many bytes now.
+    /// Connected; the path accepts this many bytes now.
     Open(usize),
-    /// Closed; the tunnel has not reported it yet.
+    /// Closed; the tunnel has not yet reported this.
     Closed,
     /// No further attempt: this end has sent Goodbye.
     Ended,
@@ -67,9 +67,9 @@ pub(crate) struct Link {
     /// Failed attempts.
     pub failed: usize,
     pub up: bool,
-    /// Why the last attempt failed, if the next will too.
+    /// Why the last attempt failed, if the next attempts will fail for the same reason.
     pub refusal: Option<Cause>,
-    /// When the tunnel wants to be polled.
+    /// When the tunnel must be polled.
     pub timer: Option<Instant>,
 }
 
@@ -80,7 +80,7 @@ impl Link {
         Self { path, failed: 0, up: false, refusal: None, timer: None }
     }
 
-    /// When the link is to be polled.
+    /// When the link must be polled.
     pub fn timer(&self) -> Option<Instant> {
         match self.path {
             Path::Waiting(at) => Some(at),
@@ -90,7 +90,7 @@ impl Link {
         }
     }
 
-    /// Records that the current attempt failed; yields its number.
+    /// Records that the current attempt failed; returns its number.
     pub fn fail(&mut self, now: Instant) -> usize {
         let attempt = self.failed;
         self.failed = attempt.wrapping_add(1);
@@ -98,8 +98,8 @@ impl Link {
         attempt
     }
 
-    /// The tunnel closed the path because of `cause`; yields the event of link
-    /// `link`, which has `buses` below it.
+    /// The tunnel closed the path because of `cause`; returns the event of `link`. `buses` are
+    /// below the link.
     pub fn lost(
         &mut self,
         now: Instant,

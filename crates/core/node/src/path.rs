@@ -1,9 +1,10 @@
-//! A path: one connection that carries, or may carry, a link. The shell opens, reads and writes it.
+//! A path: one connection that carries, or may carry, a link. The owner of the node opens, reads
+//! and writes it.
 
 use bytes::Bytes;
 use wire::tlp::Mark;
 
-/// Identifies a path; the shell never uses a number twice.
+/// Identifies a path; numbers are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(pub u64);
 
@@ -20,7 +21,7 @@ pub enum Input {
     Connected,
     /// An attempt to connect has failed, and why.
     Failed(String),
-    /// The mark of the next received TLP that has none yet.
+    /// The trace ID of the next received TLP without one.
     Mark(Mark),
     /// Bytes of the stream, in order, split anywhere.
     Received(Bytes),

@@ -1,4 +1,4 @@
-//! Nodes, from outside.
+//! Tests of nodes through their public interface.
 
 mod drive;
 mod fabric;

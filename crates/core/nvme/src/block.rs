@@ -12,11 +12,11 @@ use wire::trace::{CommandId, MediaOperation};
 pub struct Request {
     /// Identifies the request; bits 31:16 are the CNTLID of the controller.
     pub id: u64,
-    /// The command that it is for, if any; not for the metadata of a command's blocks.
+    /// The command of the request, if any; `None` also for the metadata of a command's blocks.
     pub command: Option<CommandId>,
     /// NSID.
     pub nsid: u32,
-    /// What to do.
+    /// The operation.
     pub operation: Operation,
 }
 
@@ -37,7 +37,7 @@ pub enum Operation {
         /// The bytes.
         data: Bytes,
     },
-    /// Put everything completed so far on the media.
+    /// Make everything completed so far durable.
     Flush,
     /// Make the range read as zeroes; may stay in a volatile cache.
     WriteZeroes {
@@ -46,7 +46,7 @@ pub enum Operation {
         /// Bytes.
         length: u64,
     },
-    /// The host needs the range no more. What is freed reads as zeroes; media that free nothing
+    /// The host no longer needs the range. Freed blocks read as zeroes; media that free nothing
     /// keep the data.
     Discard {
         /// First byte.
@@ -57,7 +57,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// What it is called in traces.
+    /// Its name in traces.
     pub fn kind(&self) -> MediaOperation {
         match self {
             Self::Read { .. } => MediaOperation::Read,
@@ -81,7 +81,7 @@ impl Operation {
     }
 }
 
-/// Frees a range that shall read as zeroes, also where media free nothing.
+/// Frees a range that must read as zeroes, even on media that free nothing.
 pub(crate) fn deallocated(offset: u64, length: u64) -> [Operation; 2] {
     [Operation::WriteZeroes { offset, length }, Operation::Discard { offset, length }]
 }
@@ -90,19 +90,19 @@ pub(crate) fn deallocated(offset: u64, length: u64) -> [Operation; 2] {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The media cannot read or write the range.
-    #[error("media error")]
+    #[error("the medium cannot read or write the range")]
     Media,
     /// The media cannot be written.
-    #[error("the media are read-only")]
+    #[error("the medium is read-only")]
     ReadOnly,
-    /// There is no space left behind the namespace.
-    #[error("no space left on the media")]
+    /// No space is left on the medium.
+    #[error("no space is left on the medium")]
     NoSpace,
-    /// Not now; the host may try again.
-    #[error("the namespace is not ready")]
+    /// Temporarily unavailable; the host may try again.
+    #[error("the namespace is not ready; try again later")]
     NotReady,
     /// Anything else.
-    #[error("internal error")]
+    #[error("the medium failed for another reason")]
     Internal,
 }
 

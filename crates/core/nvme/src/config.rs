@@ -1,18 +1,17 @@
-//! What a drive without records is, and how any drive is run.
+//! The configuration of a drive without records, and the settings of any drive.
 
 use crate::identity::derived_uuid;
 use crate::state::{Attachments, Drive, Namespace, State};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The model number of drives, unless their owner says otherwise.
+/// The default model number of drives.
 pub const MODEL: &str = "farlane NVMe drive";
 /// The most I/O queue pairs of a controller: as many as MSI-X has vectors (PCIe Base 4.0, section
 /// 7.7.2.2).
 pub const MAX_QUEUES: u16 = 2048;
 /// The most entries of a queue (NVMe 1.4, section 4.1.3).
 pub const MAX_ENTRIES: u32 = 65536;
-/// The most I/O commands of a controller: block requests, up to two of each, are told apart by 16
-/// bits.
+/// The most I/O commands of a controller: 16 bits identify block requests, up to two per command.
 const MAX_COMMANDS: usize = 0x4000;
 
 /// One namespace of a drive without records.
@@ -33,24 +32,24 @@ impl NamespaceConfig {
     }
 }
 
-/// A drive that keeps no records: everything about it follows from these values.
+/// A drive without records: its properties follow from these values.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Serial number, up to 20 ASCII characters. Two drives of one host need
     /// different ones: subsystem and namespace names derive from it.
     pub serial: String,
-    /// Identifies what all namespaces hold together: the same as long as no
-    /// data were lost, another one when they may have been.
+    /// Identifies the contents of all namespaces together: constant while no data are lost, another
+    /// value when data may have been lost.
     pub incarnation: u64,
     /// Model number, up to 40 ASCII characters.
     pub model: String,
     /// Namespace 1 and those after it, 1 to 1024; attached to every controller.
     pub namespaces: Vec<NamespaceConfig>,
-    /// How it is run.
+    /// Settings of the running drive.
     pub settings: Settings,
 }
 
-/// How a drive is run, whatever it is. [`Settings::default`] suits most; change what does not.
+/// Settings of a running drive. The defaults suit most drives.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Firmware revision, up to 8 ASCII characters.
@@ -63,13 +62,13 @@ pub struct Settings {
     pub max_transfer_shift: u8,
     /// The media have a volatile write cache.
     pub volatile_write_cache: bool,
-    /// I/O commands that a controller works on at the same time; 1 to 16384. Each has up to two block
-    /// requests outstanding.
+    /// I/O commands that a controller works on at the same time; 1 to 16384. Each has up to two
+    /// block requests outstanding.
     pub commands: usize,
     /// Bytes of data that the commands of a controller hold at the same time; at least one
     /// largest transfer.
     pub buffer: usize,
-    /// Bytes of posted writes waiting for the link above which no more read data is handed to it.
+    /// While more bytes of posted writes than this wait for the link, no further read data is sent.
     pub posted_backlog: usize,
     /// Submission queue entries that one DMA read fetches, 1 to 64.
     pub fetch_batch: u16,
@@ -83,11 +82,11 @@ pub struct Settings {
     pub reads_in_flight: usize,
     /// Composite temperature in kelvin.
     pub temperature: u16,
-    /// The Keep Alive Timer expires if a host sets it (NVMe 1.4, section 7.12). Without this, a
-    /// link that stalls for long does not stop the drive.
+    /// The Keep Alive Timer expires if a host sets it (NVMe 1.4, section 7.12). Off by default, so
+    /// that a long stall of the link does not stop the drive.
     pub keep_alive_expiry: bool,
-    /// Hosts may keep doorbells of I/O queues in their memory (Doorbell Buffer Config, NVMe 1.4,
-    /// section 5.7): then the controller reads them over the link.
+    /// Allows doorbells of I/O queues in host memory (Doorbell Buffer Config, NVMe 1.4, section
+    /// 5.7), which the controller then reads over the link.
     pub doorbell_buffer: bool,
 }
 
@@ -120,14 +119,13 @@ impl Settings {
         4096 << self.max_transfer_shift
     }
 
-    /// MSI-X vectors: one for the admin queue and one for each I/O queue pair, as far as there
-    /// are any.
+    /// MSI-X vectors: one for the admin queue and one for each I/O queue pair, up to the limit.
     pub(crate) fn vectors(&self) -> u16 {
         (self.io_queues + 1).min(MAX_QUEUES)
     }
 
     /// # Panics
-    /// If a field is out of the range its documentation names.
+    /// If a field is outside its documented range.
     pub(crate) fn check(&self) {
         assert!((1..=MAX_QUEUES).contains(&self.io_queues));
         assert!((2..=MAX_ENTRIES).contains(&self.queue_entries));
@@ -150,11 +148,11 @@ impl Config {
         }
     }
 
-    /// What such a drive would keep: the names follow from model, serial number and NSID, and
-    /// every namespace is attached to controller 1.
+    /// The records that such a drive would keep: names follow from model, serial number and NSID,
+    /// and every namespace is attached to controller 1.
     ///
     /// # Panics
-    /// If a field is out of the range its documentation names.
+    /// If a field is outside its documented range.
     pub fn state(&self) -> State {
         self.check();
         let name = format!("{}\0{}", self.model, self.serial);

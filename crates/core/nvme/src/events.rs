@@ -6,14 +6,14 @@ use wire::nvme::AsyncEvent;
 /// Requests that may be outstanding: AERL + 1.
 pub(crate) const EVENT_REQUESTS: usize = 4;
 
-/// Asynchronous Event Requests outstanding, and events that wait for one.
+/// Outstanding Asynchronous Event Requests, and pending events.
 #[derive(Debug, Default)]
 pub(crate) struct AsyncEvents {
     /// Command identifiers of the requests, oldest first.
     requests: VecDeque<u16>,
     /// Each event at most once.
     pending: VecDeque<AsyncEvent>,
-    /// Log pages that have to be read before their events are reported again.
+    /// Log pages that must be read before their events are reported again.
     masked: Vec<u8>,
 }
 
@@ -39,13 +39,13 @@ impl AsyncEvents {
         }
     }
 
-    /// Whether [`take`](Self::take) has something.
+    /// Whether [`take`](Self::take) would return an event.
     pub fn is_due(&self) -> bool {
         !self.requests.is_empty() && self.next().is_some()
     }
 
-    /// The next event and the request that reports it. Events of the same
-    /// log page then wait until the page was read.
+    /// The next event and the request that reports it. Further events of the same log page wait
+    /// until the page is read.
     pub fn take(&mut self) -> Option<(u16, AsyncEvent)> {
         let at = self.next()?;
         let cid = self.requests.pop_front()?;
@@ -58,7 +58,7 @@ impl AsyncEvents {
         self.pending.iter().position(|event| !self.masked.contains(&event.log_page))
     }
 
-    /// The host has read a log page without asking to retain its events.
+    /// The host has read a log page without RAE (retain asynchronous event).
     pub fn acknowledge(&mut self, log_page: u8) {
         self.masked.retain(|masked| *masked != log_page);
         self.pending.retain(|event| event.log_page != log_page);

@@ -1,4 +1,4 @@
-//! How a command fails: its status, and where the fault lies.
+//! Failures of commands: the status, and the place of the fault.
 
 use wire::nvme::{Status, StatusCode};
 
@@ -10,9 +10,9 @@ pub(crate) struct Failure {
     pub parameter: u16,
     /// Command Specific Information (figure 194).
     pub specific: u64,
-    /// The first LBA with the fault, if it is not that of the command.
+    /// The first LBA with the fault, if not the command's first LBA.
     pub lba: Option<u64>,
-    /// The host only asked whether there is something.
+    /// Whether the host only checked for the presence of a feature.
     probe: bool,
 }
 
@@ -24,37 +24,38 @@ impl Failure {
         Self { status, parameter, specific: 0, lba: None, probe: false }
     }
 
-    /// The same with what the status says the error log has.
+    /// Adds Command Specific Information for the error log.
     pub const fn with(self, specific: u64) -> Self {
         Self { specific, ..self }
     }
 
-    /// The same because of this block.
+    /// Sets the LBA of the fault.
     pub const fn at_lba(self, lba: u64) -> Self {
         Self { lba: Some(lba), ..self }
     }
 
-    /// The same for a host that only asked whether there is something.
+    /// Marks the failure of a mere check for a feature.
     pub const fn of_probe(self) -> Self {
         Self { probe: true, ..self }
     }
 
-    /// Would fail again; the fault lies in no field.
+    /// A failure that a retry would repeat, without a faulty field.
     pub const fn permanent(code: StatusCode) -> Self {
         Self::new(Status::fail(code), NO_PARAMETER)
     }
 
-    /// May succeed when sent again.
+    /// A failure that a retry may avoid.
     pub const fn transient(code: StatusCode) -> Self {
         Self::new(Status::retry(code), NO_PARAMETER)
     }
 
-    /// Would fail again because of the field at this byte and bit of the submission queue entry.
+    /// A failure that a retry would repeat, because of the field at this byte and bit of the
+    /// submission queue entry.
     pub const fn field(code: StatusCode, byte: u8, bit: u8) -> Self {
         Self::new(Status::fail(code), byte as u16 | (bit as u16 & 7) << 8)
     }
 
-    /// Invalid Field in Command, the fault being in this bit of command dword `dword` (10 to 15).
+    /// Invalid Field in Command, at this bit of command dword `dword` (10 to 15).
     pub const fn cdw(dword: u8, bit: u8) -> Self {
         Self::at_cdw(StatusCode::INVALID_FIELD, dword, bit)
     }
@@ -69,7 +70,7 @@ impl Failure {
         Self::field(StatusCode::INVALID_PRP_OFFSET, 16 + entry * 8, 0)
     }
 
-    /// Invalid Field in Command: PRP entry 2, or the pointer to it, is needed and 0.
+    /// Invalid Field in Command: PRP entry 2, or the pointer to it, is required but 0.
     pub const fn prp_missing() -> Self {
         Self::field(StatusCode::INVALID_FIELD, 32, 0)
     }
@@ -79,8 +80,8 @@ impl Failure {
         Self::field(StatusCode::INVALID_NAMESPACE, 4, 0)
     }
 
-    /// Whether the error log keeps it: everything but what the host asked for itself, and the
-    /// answer that something optional is absent. Entries belong to completions with the More bit,
+    /// Whether the error log keeps the failure: all except aborts that the host requested, and
+    /// answers about absent optional features. Entries belong to completions with the More bit,
     /// which the controller sets where it has more to tell (NVMe 1.4, section 5.14.1.1).
     pub fn is_logged(self) -> bool {
         !self.probe

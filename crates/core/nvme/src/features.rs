@@ -6,8 +6,8 @@ use crate::log::WARNING_TEMPERATURE;
 use std::collections::BTreeMap;
 use wire::nvme::{PowerState, feature, feature_bits};
 
-/// The power states, all operational and without latency: the drive has nothing to slow down, so
-/// they are the figures of a drive of this kind alone. 25 W, 15 W and 9 W in units of 10 mW.
+/// The power states, all operational and without latency: the drive cannot slow down, so they are
+/// only typical figures. 25 W, 15 W and 9 W in units of 10 mW.
 pub(crate) const POWER_STATES: [PowerState; 3] =
     [power_state(0, 2500), power_state(1, 1500), power_state(2, 900)];
 
@@ -25,10 +25,10 @@ const fn power_state(number: u8, max_power: u16) -> PowerState {
 
 /// KAS: the Keep Alive Timer counts in seconds, in units of 100 ms.
 pub(crate) const KEEP_ALIVE_GRANULARITY: u16 = 10;
-/// What KATO is rounded up to, in milliseconds.
+/// Granularity of KATO, in milliseconds; KATO is rounded up.
 const KEEP_ALIVE_STEP: u32 = KEEP_ALIVE_GRANULARITY as u32 * 100;
 
-/// Arbitration Burst that stands for no limit.
+/// The Arbitration Burst value for no limit.
 const NO_LIMIT: u32 = 7;
 /// THSEL of Temperature Threshold: over or under.
 const UNDER: u32 = 1 << 20;
@@ -39,11 +39,11 @@ const ALL_SENSORS: u32 = 15;
 /// OAES: the notices that exist.
 pub(crate) const NOTICES: u32 = feature::NAMESPACE_NOTICES | feature_bits::FIRMWARE_ACTIVATION;
 /// Asynchronous Event Configuration: the critical warnings and notices that exist. A host that
-/// sees telemetry logs in LPA may ask for their notices; this controller never has any of its own
-/// accord.
+/// finds telemetry logs in LPA may enable their notices; this controller never sends any.
 const EVENTS: u32 = 0x1f | NOTICES | feature_bits::TELEMETRY;
 
-/// Whether hosts may save the feature: not what only counts until queues and vectors are gone.
+/// Whether hosts may save the feature. Features that only apply while queues and vectors exist
+/// cannot be saved.
 pub(crate) fn is_saveable(id: u8) -> bool {
     matches!(
         id,
@@ -58,8 +58,8 @@ pub(crate) fn is_saveable(id: u8) -> bool {
     )
 }
 
-/// Whether a change is a persistent event: not what hosts change often (NVM Express 2.1, figure
-/// 245).
+/// Whether a change is a persistent event; not for features that hosts change often (NVM Express
+/// 2.1, figure 245).
 pub(crate) fn is_logged(id: u8) -> bool {
     is_saveable(id) && !matches!(id, feature::POWER_MANAGEMENT | feature::ASYNC_EVENT_CONFIG)
 }
@@ -69,12 +69,12 @@ pub(crate) fn is_of_namespaces(id: u8) -> bool {
     matches!(id, feature::ERROR_RECOVERY | feature::WRITE_PROTECTION)
 }
 
-/// What of command dword 11 says which value of the feature is meant.
+/// The bits of command dword 11 that select which value of the feature is meant.
 pub(crate) fn selector(id: u8, value: u32) -> u32 {
     if id == feature::TEMPERATURE_THRESHOLD { value & UNDER } else { 0 }
 }
 
-/// Whether a value (command dword 11 of Set Features) is allowed, whatever the controller is.
+/// Whether a value (command dword 11 of Set Features) is allowed for any controller.
 pub(crate) fn check(id: u8, value: u32) -> Result<(), Failure> {
     let (allowed, bit) = match id {
         feature::POWER_MANAGEMENT => ((value & 0x1f) < POWER_STATES.len() as u32, 0),
@@ -90,8 +90,7 @@ pub(crate) fn check(id: u8, value: u32) -> Result<(), Failure> {
     if allowed { Ok(()) } else { Err(Failure::cdw(11, bit)) }
 }
 
-/// The values of features that belong to nothing else. All are the controller's
-/// but Error Recovery.
+/// The values of features without other owners. All except Error Recovery belong to the controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Features {
     /// Arbitration: HPW 31:24, MPW 23:16, LPW 15:8, AB 2:0.
@@ -193,7 +192,7 @@ impl Features {
         self.keep_alive = steps.saturating_mul(KEEP_ALIVE_STEP);
     }
 
-    /// Commands that one queue may have fetched in one turn.
+    /// The most commands fetched from one queue in one turn.
     pub fn burst(&self) -> u16 {
         match self.arbitration & 7 {
             NO_LIMIT => u16::MAX,
@@ -201,7 +200,7 @@ impl Features {
         }
     }
 
-    /// Commands of high, medium and low priority in one round: HPW, MPW and LPW, 0's based.
+    /// Commands of high, medium and low priority per round: HPW, MPW and LPW, 0's based.
     pub fn weights(&self) -> [u16; 3] {
         let [_, low, medium, high] = self.arbitration.to_le_bytes();
         [high, medium, low].map(|weight| u16::from(weight) + 1)

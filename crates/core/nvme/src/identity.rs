@@ -1,19 +1,19 @@
-//! What tells drives and namespaces apart: names derived from a serial number, and what a drive
-//! says of itself on PCIe.
+//! The identity of drives and namespaces: names derived from a serial number, and the identity on
+//! PCIe.
 
 use crate::config::Settings;
 use crate::state::Drive;
 use pcie::EndpointConfig;
 
-/// PCI vendor ID. In no list of assigned vendors, nor in the quirk table of Linux's nvme driver
-/// (`nvme_id_table`), so that the driver binds by class code and works around nothing. 1b36:0010,
-/// QEMU's own drive, would lose its namespace identifiers (NVME_QUIRK_BOGUS_NID).
+/// PCI vendor ID. Neither in a list of assigned vendors nor in the quirk table of Linux's nvme
+/// driver (`nvme_id_table`), so that the driver binds by class code and applies no quirk.
+/// 1b36:0010, QEMU's own drive, would lose its namespace identifiers (NVME_QUIRK_BOGUS_NID).
 pub(crate) const VENDOR: u16 = pcie::config::contents::VENDOR;
 /// PCI device ID.
 const DEVICE: u16 = 0x0001;
 /// Class code: mass storage, non-volatile memory, NVM Express I/O controller.
 const CLASS: [u8; 3] = [0x01, 0x08, 0x02];
-/// The least BAR 0.
+/// The minimum size of BAR 0.
 const BAR0: u64 = 64 << 10;
 
 /// Bytes of BAR 0: registers and doorbells in the lower half, the MSI-X table in the third quarter
@@ -23,8 +23,8 @@ fn bar0(vectors: u16) -> u64 {
     (u64::from(vectors) * 16 * 4).next_power_of_two().max(BAR0)
 }
 
-/// The PCIe device serial number: that of a drive with this serial number, whatever its
-/// namespaces. Two drives share one by chance once in 2^64 pairs.
+/// The PCIe device serial number, derived from the drive's serial number. Two drives share one by
+/// chance once in 2^64 pairs.
 fn device_serial(serial: &str) -> u64 {
     let hash = fingerprint(serial.as_bytes());
     u64::from(hash as u32) << 32 | u64::from((hash >> 32) as u32)
@@ -48,17 +48,17 @@ pub(crate) fn endpoint(drive: &Drive, settings: &Settings) -> EndpointConfig {
     }
 }
 
-/// The UUID that follows from a name.
+/// The UUID derived from a name.
 pub(crate) fn derived_uuid(name: &str) -> [u8; 16] {
     custom_uuid(fingerprint(name.as_bytes()))
 }
 
-/// The UUID of the `number`th thing that a drive names.
+/// The UUID of the `number`th object of a drive.
 pub(crate) fn numbered_uuid(drive: [u8; 16], number: u64) -> [u8; 16] {
     custom_uuid(fingerprint(&[&number.to_le_bytes()[..], &drive].concat()))
 }
 
-/// A UUID of version 8, whose other bits are the maker's (RFC 9562, 5.8).
+/// A UUID of version 8, whose other bits are vendor-defined (RFC 9562, 5.8).
 fn custom_uuid(bits: u128) -> [u8; 16] {
     let mut uuid = bits.to_be_bytes();
     uuid[6] = uuid[6] & 0x0f | 0x80;
@@ -66,7 +66,7 @@ fn custom_uuid(bits: u128) -> [u8; 16] {
     uuid
 }
 
-/// 128-bit FNV-1a: spreads names, hides nothing.
+/// 128-bit FNV-1a: distributes names, without cryptographic strength.
 fn fingerprint(bytes: &[u8]) -> u128 {
     const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;

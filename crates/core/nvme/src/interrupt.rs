@@ -17,7 +17,7 @@ struct Vector {
 #[derive(Debug, Default)]
 pub(crate) struct Interrupts {
     vectors: Vec<Vector>,
-    /// Vectors with completions since their last interrupt.
+    /// Vectors with completions since their last interrupt, in order.
     dirty: Vec<u16>,
     /// THR of Interrupt Coalescing, 0's based.
     threshold: u8,
@@ -52,8 +52,8 @@ impl Interrupts {
         self.vectors[usize::from(vector)].coalescing_disabled = disabled;
     }
 
-    /// Notes a completion posted to a queue with this vector. Admin
-    /// completions use vector 0, which is never coalesced.
+    /// Notes a completion in a queue with this vector. Admin completions use vector 0, which is
+    /// never coalesced.
     pub fn posted(&mut self, now: Instant, vector: u16) {
         let span = Duration::from_us(100 * u64::from(self.time));
         let entry = &mut self.vectors[usize::from(vector)];
@@ -64,7 +64,7 @@ impl Interrupts {
         entry.count += 1;
     }
 
-    /// Takes a vector whose interrupt is due now, the one first that was posted to first.
+    /// Takes a vector whose interrupt is due now, the vector with the oldest completion first.
     pub fn next_due(&mut self, now: Instant) -> Option<u16> {
         let at = self.dirty.iter().position(|vector| self.is_due(now, *vector))?;
         let vector = self.dirty.remove(at);

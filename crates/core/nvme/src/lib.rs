@@ -1,13 +1,13 @@
 //! The NVM subsystem with its controllers, and a small host driver (the initiator): state machines
 //! without I/O.
 //!
-//! A [`Subsystem`] is a drive: namespaces, counters, controllers, and what persists of them
-//! ([`state`]). Each controller speaks NVM Express 1.4 through its [`Port`], a [`pcie::Function`];
-//! blocks leave as [`block::Request`]s and come back as completions, records to store leave as
-//! [`Commit`]s. [`initiator`] is the other side: enough of a driver to bring a drive up and to
-//! move blocks.
+//! A [`Subsystem`] is a drive: namespaces, counters, controllers, and their persistent state
+//! ([`state`]). Each controller implements NVM Express 1.4 behind its [`Port`], a
+//! [`pcie::Function`]; blocks leave as [`block::Request`]s and come back as completions, records to
+//! store leave as [`Commit`]s. [`initiator`] is the other side: enough of a driver to bring a drive
+//! up and to move blocks.
 //!
-//! `docs/nvme.md` and `docs/nvme-support.md` say what a controller does, and what it does not.
+//! `docs/nvme.md` and `docs/nvme-support.md` list the supported and unsupported functions.
 //!
 //! # Modules
 //!

@@ -1,9 +1,9 @@
-//! Metadata of blocks (NVMe 1.4, section 8.2): where they lie on the media, how they travel, and
-//! what a command does to them and to the protection information that they may be.
+//! Metadata of blocks (NVMe 1.4, section 8.2): their place on the media, their transfer, and the
+//! handling of protection information in them.
 //!
-//! Metadata are behind all data in the contents of a namespace. Protection information is stored
-//! inverted, so that deallocated blocks, which the media return as zeroes, have FFh in every byte of
-//! it (section 6.7.1.1); other metadata read as zeroes there, as DLFEAT says.
+//! Metadata follow all data in the contents of a namespace. Protection information is stored
+//! inverted, so that deallocated blocks, which the media return as zeroes, have FFh in every byte
+//! of it (section 6.7.1.1); other metadata read as zeroes there, as DLFEAT says.
 
 use crate::block::Operation;
 use crate::failure::Failure;
@@ -16,15 +16,15 @@ use wire::nvme::{
     Command, ProtectionControl, ProtectionInformation, ProtectionTags, ProtectionType, StatusCode,
 };
 
-/// Bytes of metadata a block, where there are any: those of protection information.
+/// Bytes of metadata per block, if any: the length of protection information.
 pub(crate) const METADATA: usize = ProtectionInformation::LENGTH;
 
-/// How metadata come from the host or go to it.
+/// How metadata are transferred from or to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Travel {
-    /// Not at all: the controller inserts or strips them, or keeps them to itself.
+    /// Not transferred: the controller inserts or strips them, or only uses them internally.
     Never,
-    /// In a buffer of their own, at MPTR. Here behind the data.
+    /// In a separate buffer at MPTR; in the controller after the data.
     Separate,
     /// At the end of each block's data.
     Extended,
@@ -40,13 +40,14 @@ pub(crate) struct Metadata {
     block: usize,
     /// First byte of the metadata on the media.
     offset: u64,
-    /// What the command says of the protection information that they are, if they are.
+    /// The command's settings for protection information, if the metadata are protection
+    /// information.
     protection: Option<Protection>,
     pub travel: Travel,
 }
 
 impl Namespace {
-    /// What a command that names blocks says of their metadata; `None` if they have none.
+    /// The metadata of a command's blocks; `None` without metadata.
     pub fn metadata(&self, command: &Command) -> Result<Option<Metadata>, Failure> {
         if self.record.metadata == 0 {
             return Ok(None);
@@ -56,7 +57,7 @@ impl Namespace {
         self.metadata_of(command.nsid, slba, blocks, control, tags).map(Some)
     }
 
-    /// The same of any blocks of a namespace with metadata.
+    /// The same for any blocks of a namespace with metadata.
     pub fn metadata_of(
         &self,
         nsid: u32,
@@ -68,7 +69,7 @@ impl Namespace {
         let kind = ProtectionType::from_number(self.record.protection & 7);
         let protection = kind.map(|kind| Protection::new(kind, control, tags, slba));
         let protection = protection.transpose().map_err(|code| Failure::at_cdw(code, 14, 0))?;
-        // PRACT with metadata that are protection information alone (section 8.3.1).
+        // PRACT with metadata that consist only of protection information (section 8.3.1).
         let travel = match (protection, self.record.extended) {
             (Some(protection), _) if protection.acts() => Travel::Never,
             (_, true) => Travel::Extended,
@@ -85,7 +86,7 @@ impl Namespace {
         })
     }
 
-    /// The metadata of blocks of which a command says nothing more, in a namespace with metadata.
+    /// The metadata of blocks without settings of a command, in a namespace with metadata.
     pub fn metadata_of_range(
         &self,
         nsid: u32,
@@ -97,12 +98,12 @@ impl Namespace {
 }
 
 impl Metadata {
-    /// Bytes of them.
+    /// Bytes of metadata.
     pub fn length(&self) -> usize {
         self.blocks as usize * METADATA
     }
 
-    /// Where they are on the media.
+    /// Their range on the media.
     pub fn range(&self) -> Range<u64> {
         self.offset..self.offset + self.length() as u64
     }
@@ -112,7 +113,7 @@ impl Metadata {
         self.blocks * self.block as u64
     }
 
-    /// The blocks in pieces of up to `most`, each with the byte of the data at which it begins.
+    /// Splits the blocks into pieces of up to `most` blocks, each with its offset in the data.
     pub fn pieces(self, most: u64) -> impl Iterator<Item = (u64, Self)> {
         let piece = move |first: u64| {
             let piece = self.part(first, most.min(self.blocks - first));
@@ -121,18 +122,17 @@ impl Metadata {
         (0..self.blocks).step_by(most as usize).map(piece)
     }
 
-    /// Bytes of them between the data, which count for MDTS (figure 247).
+    /// Bytes of metadata between the data, which count for MDTS (figure 247).
     pub fn extends(&self) -> u64 {
         if self.travel == Travel::Extended { self.length() as u64 } else { 0 }
     }
 
-    /// Bytes of them at MPTR.
+    /// Bytes of metadata at MPTR.
     pub fn separate(&self) -> usize {
         if self.travel == Travel::Separate { self.length() } else { 0 }
     }
 
-    /// Refuses PRACT in Compare and Verify, which move no protection information for the controller
-    /// to insert or strip.
+    /// Refuses PRACT in Compare and Verify, which transfer no protection information.
     pub fn passive(self) -> Result<Self, Failure> {
         match self.protection {
             Some(protection) if protection.acts() => {
@@ -142,7 +142,7 @@ impl Metadata {
         }
     }
 
-    /// Refuses PRCHK in Write Zeroes, which brings nothing to check.
+    /// Refuses PRCHK in Write Zeroes, which has nothing to check.
     pub fn unchecked(self) -> Result<Self, Failure> {
         match self.protection {
             Some(protection) if protection.checks() => {
@@ -152,7 +152,7 @@ impl Metadata {
         }
     }
 
-    /// Some of the blocks, from the `first` on.
+    /// A part of the blocks, from `first` on.
     pub fn part(self, first: u64, blocks: u64) -> Self {
         Self {
             slba: self.slba + first,
@@ -163,36 +163,36 @@ impl Metadata {
         }
     }
 
-    /// The blocks are read, and the protection information checked; [`Beside::found`] returns both
-    /// as they travel.
+    /// A step that reads the blocks and checks the protection information; `Beside::found`
+    /// returns both in transfer format.
     pub fn read(self) -> Box<Beside> {
         self.beside(Action::Read)
     }
 
-    /// The same, and the data are returned alone.
+    /// The same, but returns only the data.
     pub fn verify(self) -> Box<Beside> {
         Self { travel: Travel::Never, ..self }.read()
     }
 
-    /// The same, and data and metadata are returned one behind the other.
+    /// The same, but returns the data followed by the metadata.
     pub fn read_apart(self) -> Box<Beside> {
         Self { travel: Travel::Separate, ..self }.read()
     }
 
-    /// The same, and what is compared is returned: protection information is not, it is only checked
-    /// (section 6.6).
+    /// The same, but returns only the bytes to compare: protection information is checked, not
+    /// compared (section 6.6).
     pub fn read_to_compare(self) -> Box<Beside> {
         if self.protection.is_some() { self.verify() } else { self.read_apart() }
     }
 
-    /// What that shall be, of what came from the host.
+    /// The expected bytes of a comparison, from the bytes of the host.
     pub fn expected(&self, bytes: Bytes) -> Result<Bytes, Failure> {
         let (data, metadata) = self.received(bytes)?;
         Ok(if self.protection.is_some() { data } else { [data, metadata].concat().into() })
     }
 
-    /// Takes what came from the host apart into data and metadata, and checks or inserts the
-    /// protection information.
+    /// Splits bytes of the host into data and metadata, and checks or inserts the protection
+    /// information.
     pub fn received(&self, bytes: Bytes) -> Result<(Bytes, Bytes), Failure> {
         let (data, metadata) = match self.travel {
             Travel::Never => (bytes, Bytes::new()),
@@ -205,7 +205,8 @@ impl Metadata {
         self.protected(&data, metadata).map(|metadata| (data, metadata))
     }
 
-    /// Protection information that is inserted, or was checked; other metadata as they are.
+    /// The metadata to write: inserted or checked protection information, or other metadata
+    /// unchanged.
     fn protected(&self, data: &[u8], metadata: Bytes) -> Result<Bytes, Failure> {
         match self.protection {
             Some(protection) if protection.acts() => Ok(protection.insert(self.block, data).into()),
@@ -214,7 +215,7 @@ impl Metadata {
         }
     }
 
-    /// The same for blocks that [`read_apart`](Self::read_apart) brought from elsewhere.
+    /// The same for blocks read by [`read_apart`](Self::read_apart).
     pub fn copied(&self, bytes: Bytes) -> Result<(Bytes, Bytes), Failure> {
         Self { travel: Travel::Separate, ..*self }.received(bytes)
     }
@@ -230,17 +231,18 @@ impl Metadata {
         (data.freeze(), metadata.freeze())
     }
 
-    /// These metadata are written.
+    /// A step that writes these metadata.
     pub fn write(self, metadata: Bytes) -> Box<Beside> {
         self.beside(Action::Write(metadata))
     }
 
-    /// The metadata of blocks of zeroes: zeroes, or what PRACT inserts (section 6.17).
+    /// A step that writes the metadata of zeroed blocks: zeroes, or the information inserted by
+    /// PRACT (section 6.17).
     pub fn zero(self) -> Box<Beside> {
         self.beside(Action::Zero)
     }
 
-    /// The blocks are deallocated.
+    /// A step that deallocates the blocks.
     pub fn discard(self) -> Box<Beside> {
         self.beside(Action::Discard)
     }
@@ -258,7 +260,7 @@ enum Action {
     Discard,
 }
 
-/// What a step does to the metadata of its blocks, beside what it does to the data.
+/// The action of a step on the metadata of its blocks, in addition to the data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Beside {
     metadata: Metadata,
@@ -293,7 +295,7 @@ impl Beside {
         }
     }
 
-    /// Metadata as they are on the media, or the other way round.
+    /// Converts metadata to or from the stored format.
     fn stored(&self, metadata: &Bytes) -> Bytes {
         match self.metadata.protection.is_some() {
             true => metadata.iter().map(|byte| !byte).collect(),
@@ -301,7 +303,7 @@ impl Beside {
         }
     }
 
-    /// The step has brought these data and metadata: checks them, and returns them as they travel.
+    /// Checks the data and metadata that the step has read, and returns them in transfer format.
     pub fn found(&self, data: Bytes, metadata: &Bytes) -> Result<Bytes, Failure> {
         if self.action != Action::Read {
             return Ok(data);

@@ -16,14 +16,14 @@ use wire::nvme::{
 /// CSI of the NVM command set (NVM Express 2.0, figure 278), the only one here.
 pub(crate) const NVM_COMMAND_SET: u8 = 0;
 
-/// A namespace of a drive that runs.
+/// A namespace of a running drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Namespace {
-    /// What the drive keeps of it.
+    /// The record of the namespace.
     pub record: state::Namespace,
     /// Blocks that Write Uncorrectable has marked.
     pub marks: Marks,
-    /// Refuses writes: its media do.
+    /// Whether the media refuse writes.
     pub read_only: bool,
     /// The controller that formats it, and its command.
     pub formatting: Option<(u16, Key)>,
@@ -49,9 +49,9 @@ const fn lba_format(data_shift: u8, metadata: u8) -> LbaFormat {
     LbaFormat { metadata: metadata as u16, data_shift, performance: 0 }
 }
 
-/// Blocks of an LBA format, with metadata between the data if there are any and `extended` says
-/// so, and with protection of type `kind`, 0 for none; `None` if that cannot be (figure 245, FLBAS
-/// and DPS; section 5.23, MSET, PI and PIL).
+/// The format of an LBA format, with `extended` metadata if there are any, and protection of type
+/// `kind` (0 for none); `None` for an invalid combination (figure 245, FLBAS and DPS; section 5.23,
+/// MSET, PI and PIL).
 pub(crate) fn block_format(
     format: LbaFormat,
     extended: bool,
@@ -76,7 +76,7 @@ pub(crate) fn flbas(format: Format) -> Option<u8> {
 }
 
 impl Namespace {
-    /// One attached to no controller.
+    /// A namespace attached to no controller.
     pub fn new(record: state::Namespace, read_only: bool) -> Self {
         let (marks, attached) = (Marks::default(), BTreeSet::new());
         Self { record, marks, read_only, formatting: None, attached }
@@ -102,7 +102,7 @@ impl Namespace {
         }
     }
 
-    /// Whether blocks that are there can be read: the host has not marked one (section 6.16).
+    /// Whether existing blocks can be read: none is marked uncorrectable (section 6.16).
     pub fn readable(&self, slba: u64, blocks: u64) -> Result<(), Failure> {
         match self.marks.first_in(&(slba..slba + blocks)) {
             None => Ok(()),
@@ -110,7 +110,7 @@ impl Namespace {
         }
     }
 
-    /// Whether it is not being formatted.
+    /// Fails while the namespace is being formatted.
     pub fn formatted(&self) -> Result<(), Failure> {
         match self.formatting {
             None => Ok(()),
@@ -123,7 +123,7 @@ impl Namespace {
         self.read_only || self.record.write_protected
     }
 
-    /// Whether it may be written. Media that became read-only have a status of their own (NVMe 1.4,
+    /// Whether writes are allowed. Media that became read-only have their own status (NVMe 1.4,
     /// figures 128 and 129).
     pub fn writable(&self) -> Result<(), Failure> {
         if self.record.write_protected {
@@ -140,7 +140,7 @@ impl Namespace {
         let state::Namespace { blocks, nguid, eui64, private, protection, .. } = self.record;
         let Format { block_shift, metadata, .. } = self.record.format();
         let copy = CopyLimits::new(settings, self);
-        // A drive that cannot create namespaces has no other format.
+        // A drive that cannot create namespaces has only this format.
         let format = lba_format(block_shift, metadata);
         let formatted = flbas(self.record.format()).filter(|_| shared.saves());
         let formats = if formatted.is_some() { &FORMATS[..] } else { &[format] };
@@ -149,7 +149,8 @@ impl Namespace {
             size: blocks,
             capacity: blocks,
             utilization: blocks,
-            // Identifiers of drives with records are random. Others follow from the serial number.
+            // Identifiers of drives with records are random; others are derived from the serial
+            // number.
             features: if shared.saves() { IdentifyNamespace::IDENTIFIERS_NOT_REUSED } else { 0 },
             deallocate_features: IdentifyNamespace::DEALLOCATES_TO_ZEROES
                 | if metadata == 0 { IdentifyNamespace::ZEROES_DEALLOCATE } else { 0 },
@@ -175,7 +176,7 @@ impl Namespace {
         identify.encode_with(formats)
     }
 
-    /// The same for the broadcast NSID: what all namespaces have in common.
+    /// The same for the broadcast NSID: the common properties of all namespaces.
     pub fn common() -> [u8; IDENTIFY] {
         let lba_formats = FORMATS.len() as u8 - 1;
         let lba_format = FORMATS[0];
@@ -189,7 +190,7 @@ impl Namespace {
         common.encode_with(&FORMATS)
     }
 
-    /// What of that is independent of the I/O command set (NVM Express 2.0, figure 280).
+    /// The data structure that is independent of the I/O command set (NVM Express 2.0, figure 280).
     pub fn identify_independent(
         &self,
         settings: &Settings,
@@ -200,7 +201,7 @@ impl Namespace {
         IndependentNamespace { sharing, attributes, status: IndependentNamespace::READY }
     }
 
-    /// Its identification descriptors (section 5.15.2.3): what is zero is absent.
+    /// Its identification descriptors (section 5.15.2.3); zero identifiers are omitted.
     pub fn descriptors(&self) -> Vec<NamespaceDescriptor> {
         let state::Namespace { nguid, eui64, uuid, .. } = self.record;
         let eui64 = (eui64 != [0; 8]).then_some(NamespaceDescriptor::Eui64(eui64));

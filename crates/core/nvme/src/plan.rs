@@ -1,4 +1,4 @@
-//! What the handler of a command decides: the work that remains for the controller.
+//! The result of a command's handler: the remaining work of the controller.
 
 use crate::block::Operation;
 use crate::metadata::{Beside, Metadata};
@@ -6,29 +6,30 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// One media request of a command, and what happens once it has succeeded.
+/// One media request of a command, and the action after its success.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub nsid: u32,
     pub operation: Operation,
     pub then: Then,
-    /// What is done at the same time to the metadata of the same blocks, if they have any. The
-    /// step has its blocks for itself meanwhile.
+    /// The simultaneous action on the metadata of the same blocks, if any. The step has exclusive
+    /// use of its blocks meanwhile.
     pub beside: Option<Box<Beside>>,
 }
 
-/// What happens once a media request has succeeded.
+/// The action after a successful media request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Then {
-    /// The next step. What a read brought goes to the host if the command is [`Plan::Read`].
+    /// Continues with the next step. Data of a read go to the host if the command is
+    /// `Plan::Read`.
     #[default]
     Proceed,
-    /// What was read shall be these bytes.
+    /// Compares the read data with these bytes.
     Compare(Bytes),
-    /// What was read is written from byte `to` on, to blocks of which `metadata` says the rest. Then
-    /// dword 0 of the completion is `next`.
+    /// Writes the read data from byte `to` on, to blocks with `metadata`. Then dword 0 of the
+    /// completion is `next`.
     Copy { to: u64, next: u32, metadata: Option<Box<Metadata>> },
-    /// What was written is safe: these blocks are marked uncorrectable no longer.
+    /// The data are durable: removes the uncorrectable marks of these blocks.
     Unmark(Vec<Range<u64>>),
     /// Dword 0 of the completion, unless a later step changes it.
     Result(u32),
@@ -40,7 +41,7 @@ impl Step {
     }
 }
 
-/// Steps in order. A single one, as most commands have, needs no memory of its own.
+/// Steps in order. A single step, the usual case, needs no allocation.
 #[derive(Debug, Default)]
 pub(crate) struct Steps {
     first: Option<Step>,
@@ -100,26 +101,26 @@ pub(crate) fn steps(nsid: u32, operations: impl IntoIterator<Item = Operation>) 
     operations.into_iter().map(|operation| Step::new(nsid, operation)).collect()
 }
 
-/// What remains to be done for a command, as decided by its handler.
+/// The remaining work of a command, as its handler decides.
 #[derive(Debug)]
 pub(crate) enum Plan {
-    /// The command is done; dword 0 of the completion.
+    /// The command is done, with dword 0 of the completion.
     Done(u32),
     /// The command waits for other commands.
     Wait,
-    /// These bytes go to the host, then the command is done.
+    /// Sends these bytes to the host, then the command is done.
     Send(Bytes),
-    /// The media do these steps one after another.
+    /// Executes these steps one after another.
     Steps(Steps),
-    /// As `Steps`; a step reads up to this many bytes, which stay inside.
+    /// As `Steps`; a step reads up to this many bytes, which are not sent to the host.
     Inside(usize, Steps),
-    /// As `Steps`; the last step reads this many bytes, which go to the host.
+    /// As `Steps`; the last step reads this many bytes, which are sent to the host.
     Read(usize, Steps),
-    /// This many bytes come from the host; then the handler is called again.
+    /// Receives this many bytes from the host; then the handler is called again.
     Receive(usize),
-    /// As `Receive`; the steps then read up to this many bytes, which stay inside.
+    /// As `Receive`; the steps then read up to this many bytes, which are not sent to the host.
     ReceiveAndRead(usize, usize),
-    /// The same, and this many bytes of metadata more come from MPTR or go there, behind the data.
+    /// The same with additional bytes of metadata at MPTR, after the data.
     WithMetadata(usize, Box<Plan>),
 }
 

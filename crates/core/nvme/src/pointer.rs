@@ -1,5 +1,5 @@
-//! Where a command's data and metadata lie in host memory: PRPs or an SGL, and the metadata pointer
-//! (NVMe 1.4, section 4.2, figure 105).
+//! The place of a command's data and metadata in host memory: PRPs or an SGL, and the metadata
+//! pointer (NVMe 1.4, section 4.2, figure 105).
 
 use crate::failure::Failure;
 use crate::prp::{self, MemoryRange, MemoryRanges};
@@ -7,9 +7,9 @@ use crate::sgl;
 use bytes::Bytes;
 use wire::nvme::{Command, SglDescriptor, StatusCode};
 
-/// The ranges of host memory to which the pointers of a command lead, for `length` bytes of data
-/// to the host or from it, and memory pages of `page` bytes. `read` yields each list of PRP entries
-/// or SGL descriptors on the way. `None` if the pointers are not valid, or if `read` yields `None`.
+/// The ranges of host memory of a command's pointers, for `length` bytes of data to or from the
+/// host, and memory pages of `page` bytes. `read` returns each list of PRP entries or SGL
+/// descriptors. `None` if the pointers are not valid, or if `read` returns `None`.
 pub fn follow(
     command: &Command,
     length: usize,
@@ -47,22 +47,22 @@ enum Data {
     Sgl(sgl::Walk),
 }
 
-/// The ranges of the metadata, which go behind those of the data.
+/// The ranges of the metadata, which follow those of the data.
 #[derive(Debug, PartialEq, Eq)]
 enum Metadata {
-    /// There are none, or they are among the ranges.
+    /// No metadata, or already among the ranges.
     Done,
     /// One range.
     Range(MemoryRange),
-    /// MPTR is the address of an SGL descriptor for so many bytes to the host or from it.
+    /// MPTR is the address of an SGL descriptor for `length` bytes.
     Descriptor { address: u64, length: usize, to_host: bool },
-    /// That descriptor leads further.
+    /// The descriptor leads to further segments.
     Sgl(Box<sgl::Walk>),
 }
 
 impl Walk {
-    /// Begins with the pointers of a command, for `length` bytes and `metadata` bytes at MPTR, to
-    /// the host or from it, and memory pages of `page` bytes.
+    /// Starts with the pointers of a command, for `length` bytes and `metadata` bytes at MPTR, to
+    /// or from the host, and memory pages of `page` bytes.
     pub fn new(
         command: &Command,
         [length, metadata]: [usize; 2],
@@ -80,8 +80,8 @@ impl Walk {
         Ok(walk)
     }
 
-    /// The address is one of double words with PRPs, of bytes with an SGL, and of a descriptor at a
-    /// multiple of 8 with two SGLs (figure 105).
+    /// Alignment of the address (figure 105): double words with PRPs, bytes with an SGL, multiples
+    /// of 8 with two SGLs.
     fn begin_metadata(
         &mut self,
         command: &Command,
@@ -117,7 +117,7 @@ impl Walk {
         }
     }
 
-    /// Adds the list that was read.
+    /// Adds a list that was read.
     pub fn add_list(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         if !self.data.is_complete() {
             self.data.add_list(bytes)?;
@@ -132,7 +132,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Puts the ranges of the metadata behind those of the data as soon as both are known.
+    /// Appends the ranges of the metadata once all ranges are known.
     fn add_metadata(&mut self) {
         if !self.data.is_complete() {
             return;
@@ -147,12 +147,12 @@ impl Walk {
         self.metadata = Metadata::Done;
     }
 
-    /// Whether every range is known.
+    /// Whether all ranges are known.
     pub fn is_complete(&self) -> bool {
         self.data.is_complete() && self.metadata == Metadata::Done
     }
 
-    /// The ranges known so far; [`sgl::NOWHERE`] is the address of those that are dropped.
+    /// The ranges known so far; `sgl::NOWHERE` is the address of discarded bytes.
     pub fn ranges(&self) -> &[MemoryRange] {
         match &self.data {
             Data::Prp(walk) => walk.ranges(),
@@ -191,7 +191,7 @@ impl Data {
     }
 }
 
-/// An SGL that is too short for metadata has a status of its own (figure 127).
+/// An SGL that is too short for metadata has its own status (figure 127).
 fn short(failure: Failure) -> Failure {
     match failure.status.code {
         StatusCode::DATA_SGL_LENGTH_INVALID => {

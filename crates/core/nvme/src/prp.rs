@@ -1,4 +1,4 @@
-//! Physical region pages: where a command's data lies in host memory (NVMe 1.4, section 4.3).
+//! Physical region pages: the place of a command's data in host memory (NVMe 1.4, section 4.3).
 
 use crate::failure::Failure;
 use smallvec::SmallVec;
@@ -10,22 +10,22 @@ const ENTRY: usize = 8;
 /// A contiguous range of host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryRange {
-    /// Of its first byte.
+    /// Address of the first byte.
     pub address: u64,
     /// Bytes.
     pub length: usize,
 }
 
-/// Ranges of host memory in order; two need no memory of their own.
+/// Ranges of host memory in order; up to two need no allocation.
 pub type MemoryRanges = SmallVec<[MemoryRange; 2]>;
 
-/// The range of `length` bytes if PRP entry 1 is valid and leads to all of them.
+/// The range of `length` bytes if PRP entry 1 is valid and covers all of them.
 pub(crate) fn one_page(prp1: u64, length: usize, page: usize) -> Option<MemoryRange> {
     let room = page - (prp1 as usize & (page - 1));
     (prp1 & 3 == 0 && (1..=room).contains(&length)).then_some(MemoryRange { address: prp1, length })
 }
 
-/// A PRP list that has to be read before the walk goes on.
+/// A PRP list that must be read before the walk continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct List {
     address: u64,
@@ -38,14 +38,14 @@ struct List {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Walk {
     page: usize,
-    /// Bytes whose address is not known yet.
+    /// Bytes whose address is not yet known.
     remaining: usize,
     ranges: MemoryRanges,
     list: Option<List>,
 }
 
 impl Walk {
-    /// Begins with the entries of the command, for `length` bytes and memory pages of `page` bytes.
+    /// Starts with the entries of the command, for `length` bytes and memory pages of `page` bytes.
     pub fn new(prp1: u64, prp2: u64, length: usize, page: usize) -> Result<Self, Failure> {
         let mut walk = Self { page, remaining: length, ranges: MemoryRanges::new(), list: None };
         if prp1 & 3 != 0 {
@@ -56,7 +56,7 @@ impl Walk {
         if walk.remaining == 0 {
             return Ok(walk);
         }
-        // Reserved, so 0, where it is not used (section 4.2); here it is.
+        // Reserved, so 0, if it is not used (section 4.2); here it is needed.
         if prp2 == 0 {
             return Err(Failure::prp_missing());
         }
@@ -79,7 +79,7 @@ impl Walk {
         self.list.map(|list| (list.address, list.entries * ENTRY))
     }
 
-    /// Adds the entries of the list that was read.
+    /// Adds the entries of a list that was read.
     pub fn add_list(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         let list = self.list.take().expect("a list was asked for");
         assert_eq!(bytes.len(), list.entries * ENTRY, "exactly the list asked for");
@@ -92,8 +92,8 @@ impl Walk {
                 return Err(Failure::permanent(StatusCode::INVALID_PRP_OFFSET));
             }
             if list.chained && index + 1 == list.entries {
-                // Chained lists begin at a page, so every one but the first
-                // brings ranges: the chain ends.
+                // Chained lists begin at a page, so every list except the first has ranges, and the
+                // chain ends.
                 self.expect_list(entry);
             } else {
                 self.push(entry, self.remaining.min(self.page));
@@ -102,7 +102,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Whether every range is known.
+    /// Whether all ranges are known.
     pub fn is_complete(&self) -> bool {
         self.remaining == 0
     }
@@ -112,7 +112,7 @@ impl Walk {
         &self.ranges
     }
 
-    /// Adds a range that no entry names.
+    /// Adds a range without an entry.
     pub fn append(&mut self, range: MemoryRange) {
         self.ranges.push(range);
     }

@@ -5,7 +5,7 @@ use wire::nvme::register::{
     ControllerStatus, INTMC, INTMS, VERSION_1_4, VS,
 };
 
-/// The registers that hold something. The interrupt masks live with the interrupts.
+/// The stored registers. The interrupt masks are stored with the interrupts.
 #[derive(Debug, Default)]
 pub(crate) struct Registers {
     pub capabilities: Capabilities,
@@ -19,12 +19,12 @@ pub(crate) struct Registers {
 }
 
 impl Registers {
-    /// After a reset.
+    /// The registers after a reset.
     pub fn new(capabilities: Capabilities) -> Self {
         Self { capabilities, ..Self::default() }
     }
 
-    /// Fills `out` from byte `offset` on; what is reserved or a doorbell reads as zero.
+    /// Fills `out` from byte `offset` on; reserved registers and doorbells read as zero.
     pub fn read(&self, offset: u64, interrupt_mask: u32, out: &mut [u8]) {
         out.fill(0);
         let image = self.image(interrupt_mask);
@@ -51,7 +51,7 @@ impl Registers {
         image
     }
 
-    /// Writes one double word, if it is one of the admin queue registers.
+    /// Writes one double word of the admin queue registers; ignores others.
     pub fn write_admin(&mut self, offset: u64, value: u32) {
         const PAGE: u64 = !0xfff;
         let low = |old: u64| (old & !0xffff_ffff | u64::from(value)) & PAGE;

@@ -1,18 +1,18 @@
-//! Scatter gather lists: where a command's data lies in host memory (NVMe 1.4, section 4.4).
+//! Scatter gather lists: the place of a command's data in host memory (NVMe 1.4, section 4.4).
 
 use crate::failure::Failure;
 use crate::prp::{MemoryRange, MemoryRanges};
 use wire::nvme::{SglDescriptor, SglKind, StatusCode};
 
-/// The address of bytes that are dropped (bit bucket). No range has it: ranges begin at double
-/// words.
+/// The address of discarded bytes (bit bucket). No range has this address, because ranges begin at
+/// double words.
 pub(crate) const NOWHERE: u64 = u64::MAX;
 
 /// Bytes of a descriptor.
 const ENTRY: usize = SglDescriptor::LENGTH;
-/// Descriptors that one read of host memory brings at most.
+/// The most descriptors per read of host memory.
 const BATCH: usize = 256;
-/// Descriptors of a command at most.
+/// The most descriptors of a command.
 const MOST: usize = 4096;
 
 /// The rest of a segment.
@@ -28,16 +28,16 @@ struct Segment {
 pub(crate) struct Walk {
     /// The data go to the host.
     to_host: bool,
-    /// Bytes whose address is not known yet.
+    /// Bytes whose address is not yet known.
     remaining: usize,
     ranges: MemoryRanges,
     segment: Option<Segment>,
-    /// Descriptors so far.
+    /// Number of descriptors so far.
     descriptors: usize,
 }
 
 impl Walk {
-    /// Begins with SGL entry 1 of the command, for `length` bytes to the host or from it.
+    /// Starts with SGL entry 1 of the command, for `length` bytes to or from the host.
     pub fn new(first: SglDescriptor, length: usize, to_host: bool) -> Result<Self, Failure> {
         let (ranges, segment) = (MemoryRanges::new(), None);
         let mut walk = Self { to_host, remaining: length, ranges, segment, descriptors: 0 };
@@ -51,13 +51,13 @@ impl Walk {
         self.segment.as_ref().map(|segment| (segment.address, segment.length.min(BATCH * ENTRY)))
     }
 
-    /// Adds the descriptors that were read.
+    /// Adds descriptors that were read.
     pub fn add_list(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         let segment = self.segment.take().expect("a segment was asked for");
         let rest = segment.length - bytes.len();
         let entries = bytes.as_chunks::<ENTRY>().0;
         for (descriptor, left) in entries.iter().zip((0..entries.len()).rev()) {
-            // The last descriptor of a segment, unless that is the last one, leads to the next.
+            // The last descriptor of a segment leads to the next one, except in the last segment.
             let may_lead = rest == 0 && left == 0 && !segment.last;
             self.take(SglDescriptor::decode(descriptor), may_lead)?;
             if self.is_complete() {
@@ -73,7 +73,7 @@ impl Walk {
         self.check_end()
     }
 
-    /// Whether every range is known.
+    /// Whether all ranges are known.
     pub fn is_complete(&self) -> bool {
         self.remaining == 0
     }
@@ -83,7 +83,7 @@ impl Walk {
         &self.ranges
     }
 
-    /// Adds a range that no descriptor names.
+    /// Adds a range without a descriptor.
     pub fn append(&mut self, range: MemoryRange) {
         self.ranges.push(range);
     }
@@ -102,7 +102,7 @@ impl Walk {
                 }
                 self.push(address, length);
             }
-            // Without effect where the data come from the host (figure 115).
+            // Ignored if the data come from the host (figure 115).
             SglKind::BitBucket if !self.to_host => {}
             SglKind::BitBucket => self.push(NOWHERE, length),
             kind => {
@@ -134,7 +134,7 @@ impl Walk {
     }
 }
 
-/// The fault lies in the data pointer, or in what it leads to.
+/// The fault is in the data pointer or in its lists.
 fn invalid(code: StatusCode) -> Failure {
     Failure::field(code, 24, 0)
 }

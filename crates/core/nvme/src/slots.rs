@@ -11,12 +11,12 @@ slotmap::new_key_type! {
 pub(crate) type Slots<T> = SlotMap<Key, T>;
 
 impl Key {
-    /// As a number, for what leaves the controller.
+    /// As a number, for identifiers outside of the controller.
     pub fn as_u64(self) -> u64 {
         self.data().as_ffi()
     }
 
-    /// From a number that came back. A number never given out finds nothing.
+    /// From a returned number. An unknown number matches no entry.
     pub fn from_u64(number: u64) -> Self {
         KeyData::from_ffi(number).into()
     }

@@ -24,7 +24,7 @@ pub enum Output {
     Wait(Wait),
 }
 
-/// What a state machine waits for besides an input.
+/// What a state machine waits for in addition to an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wait {
     /// This time.
@@ -49,9 +49,9 @@ pub enum Reset {
     Hot,
 }
 
-/// The classes of packets that a receiver takes now. Packets of other classes
-/// wait; PCIe ordering decides which packets may pass them. Whether it takes runs
-/// ([`wire::tlp::Run`]) is said beside: by default it does not.
+/// The classes of packets that a receiver takes now. Packets of other classes wait; PCIe ordering
+/// decides which packets may pass them. A separate flag allows runs ([`wire::tlp::Run`]); by
+/// default they are not allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
     classes: [bool; 3],
@@ -81,8 +81,8 @@ impl Ready {
         self
     }
 
-    /// Whether several packets may come as one: a run, or one completion longer than the largest
-    /// payload.
+    /// Whether several packets may arrive as one: as a run, or as one completion longer than the
+    /// largest payload.
     pub const fn takes_runs(self) -> bool {
         self.runs
     }
@@ -95,16 +95,16 @@ impl Ready {
     }
 }
 
-/// What a [`Function`] takes of the messages of [`wire::push`], beyond what waits there already.
+/// How many messages of [`wire::push`] a [`Function`] accepts now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PushRoom {
     /// The largest payload of a message, in bytes: 128 to 4096.
     pub payload: usize,
     /// Posted TLPs that leave without waiting for credits.
     pub headers: u32,
-    /// Data credits for them, of 16 bytes each.
+    /// Data credits for these TLPs, of 16 bytes each.
     pub data: u32,
-    /// Bytes that are kept at the far end, for all functions there.
+    /// Bytes that the far end keeps, over all its functions.
     pub capacity: usize,
 }
 
@@ -122,7 +122,7 @@ pub trait Function {
     /// The classes this function takes now, whatever the target.
     fn ready(&self) -> Ready;
 
-    /// The ports of a switch; `None` of an endpoint, which has one queue and takes no messages of
+    /// The ports of a switch; `None` for an endpoint, which has one queue and takes no messages of
     /// [`wire::push`]. A function around another one returns the other one's ports.
     fn ports(&self) -> Option<&dyn Ports>;
 }
@@ -135,20 +135,20 @@ pub trait Ports {
     /// The classes that a queue takes now.
     fn queue_ready(&self, queue: usize) -> Ready;
 
-    /// What the ports take of the messages of [`wire::push`] for the function `target`; `None` if
-    /// they take none, or if `target` may not read host memory. Messages within this room, and
-    /// those that only end what was pushed and cannot wait, may be handed in without asking
-    /// [`Function::ready`].
+    /// The room for messages of [`wire::push`] for the function `target`. `None` if its port
+    /// accepts none, or if `target` may not read host memory. The caller may pass in messages
+    /// within this room without checking [`Function::ready`], and also messages that only
+    /// invalidate and cannot wait.
     fn push_room(&self, target: Bdf) -> Option<PushRoom>;
 }
 
-/// How much of a function its user sees.
+/// How much of a function is visible to its user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// All of it.
     Present,
-    /// Configuration space only. BARs read all ones and writes to them are dropped: the user sees
-    /// that the function exists, cannot use it, and can reset it.
+    /// Configuration space only. BARs read all ones and writes to them are dropped. The user can
+    /// detect and reset the function, but not use it.
     ConfigOnly,
     /// Nothing: everything reads all ones, and writes are dropped.
     Absent,

@@ -1,8 +1,8 @@
 //! PCI Express above the data link layer.
 //!
 //! Configuration space and capabilities, routing, splitting, tags, ordering, the endpoint core,
-//! bridges, the root complex, and the host software that enumerates a hierarchy. Nothing here knows
-//! a device type: devices are anything that implements [`Function`].
+//! bridges, the root complex, and the host software that enumerates a hierarchy. Nothing here
+//! depends on a device type: a device is any implementation of [`Function`].
 //!
 //! # Modules
 //!

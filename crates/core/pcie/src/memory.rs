@@ -1,17 +1,17 @@
-//! Host memory for the built-in initiator and the tests: plain bytes, or memory that another process
-//! sees too.
+//! Host memory for the built-in initiator and the tests: private bytes, or memory shared with
+//! another process.
 
 use std::fmt::Debug;
 use std::rc::Rc;
 
-/// Memory that a device reads and writes by itself: bytes are copied, and may change at any time.
+/// Memory that a device accesses by itself: bytes are copied, and may change at any time.
 pub trait Backing: Debug {
     /// Copies bytes out; `None` if any lies outside. An aligned double word is read with acquire
-    /// order: what the device wrote before it is seen by later reads.
+    /// order: later reads see everything that the device wrote before it.
     fn read(&self, offset: usize, into: &mut [u8]) -> Option<()>;
 
-    /// Copies bytes in; `None` if any lies outside. Who sees the last of them sees all that was
-    /// written before.
+    /// Copies bytes in; `None` if any lies outside. A reader that sees the last byte also sees all
+    /// earlier writes.
     fn write(&self, offset: usize, bytes: &[u8]) -> Option<()>;
 }
 
@@ -26,7 +26,7 @@ pub struct Ram {
 
 #[derive(Debug)]
 enum Contents {
-    /// The bytes up to the last one that was used: memory that nobody uses costs nothing.
+    /// The bytes up to the last one used, so that unused memory costs nothing.
     Own(Vec<u8>),
     Shared(Rc<dyn Backing>),
 }
@@ -59,7 +59,7 @@ impl Ram {
         self.get_mut(address, length).map(|bytes| &*bytes)
     }
 
-    /// The bytes at `address`, mutable; `None` as of [`get`](Self::get).
+    /// The bytes at `address`, mutable; `None` in the same cases as [`get`](Self::get).
     pub fn get_mut(&mut self, address: u64, length: usize) -> Option<&mut [u8]> {
         let start = self.offset(address, length)?;
         let Contents::Own(bytes) = &mut self.contents else { return None };
@@ -88,7 +88,8 @@ impl Ram {
         Some(())
     }
 
-    /// Shows bytes, of shared memory a copy; `None` if any lies outside.
+    /// Passes the bytes of a range to a closure, as a copy if the memory is shared; `None` if any
+    /// lies outside.
     pub fn show<T>(
         &mut self,
         address: u64,

@@ -6,13 +6,13 @@ use wire::tlp::{Class, Mark, Tlp};
 
 /// Packets in order of arrival, taken by class.
 ///
-/// PCIe Base 4.0, table 2-40: nothing passes an earlier posted request, but for completions with
-/// relaxed ordering; posted requests pass blocked non-posted ones and completions; completions pass
-/// blocked non-posted requests and the other way round.
+/// PCIe Base 4.0, table 2-40: only completions with relaxed ordering pass an earlier posted
+/// request. Posted requests pass blocked non-posted requests and completions. Completions and
+/// non-posted requests pass each other if blocked.
 #[derive(Debug)]
 pub struct OrderedQueue {
     classes: [VecDeque<(u64, Tlp)>; 3],
-    /// Sequence number of the first packet of each class, or [`NONE`].
+    /// Sequence number of the first packet of each class, or `NONE`.
     heads: [u64; 3],
     packets: [usize; 3],
     payload: [usize; 3],
@@ -56,15 +56,15 @@ impl OrderedQueue {
         self.classes[class.index()].front().map(|(_, tlp)| tlp)
     }
 
-    /// Takes the earliest packet of a ready class that ordering lets pass: of a run, the first
-    /// packet unless `ready` takes runs.
+    /// Takes the earliest packet of a ready class that ordering allows. Takes only the first packet
+    /// of a run unless `ready` allows runs.
     pub fn pop(&mut self, ready: Ready) -> Option<Tlp> {
         let (_, class) = self.first(ready)?;
         self.take_for(class, ready)
     }
 
-    /// Takes the first packet of a class for a receiver, regardless of ordering: all of a run if the
-    /// receiver takes runs.
+    /// Takes the first packet of a class for a receiver, regardless of ordering; the whole run if
+    /// the receiver allows runs.
     pub(crate) fn take_for(&mut self, class: Class, receiver: Ready) -> Option<Tlp> {
         if !receiver.takes_runs()
             && let Some(first) = self.front(class)?.first_of_run()

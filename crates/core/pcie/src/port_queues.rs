@@ -1,5 +1,5 @@
-//! Queues of downstream packets by target port: packets that one port does not
-//! take do not block those to other ports.
+//! Queues of downstream packets by target port: a port that accepts no packets does not block the
+//! other ports.
 
 use crate::function::{Function, Ready};
 use crate::ordering::OrderedQueue;
@@ -122,7 +122,7 @@ impl PortQueues {
         first.map(|(_, class, queue)| (class, queue))
     }
 
-    /// Queues that were used.
+    /// Number of queues used so far.
     pub fn count(&self) -> usize {
         self.queues.len()
     }
@@ -154,7 +154,7 @@ mod tests {
     use wire::Tag;
     use wire::tlp::{MemoryRequest, Status};
 
-    /// Three ports, each with its mebibyte and its bus, and what they take.
+    /// Three ports, each with 1 MiB and one bus, and the classes that they accept.
     struct Ports([Ready; 3]);
 
     impl Receiver for Ports {
@@ -171,7 +171,7 @@ mod tests {
         }
     }
 
-    /// Packet number `number` of all, to a port.
+    /// Makes packet `number`, for a port.
     fn packet(class: Class, port: usize, number: usize) -> Tlp {
         let (tag, address) = (Tag::truncate(number as u16), (port as u64) << 20);
         let id = Bdf::new(port as u8, 0, 0);

@@ -163,7 +163,7 @@ impl Bus {
     }
 }
 
-/// The low `size` bytes of an answer: all ones are so at every size.
+/// The low `size` bytes of an answer; all ones stay all ones at every size.
 pub(crate) fn low_bytes(value: u64, size: u8) -> u64 {
     if size >= 8 { value } else { value & ((1 << (u32::from(size) * 8)) - 1) }
 }

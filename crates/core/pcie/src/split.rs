@@ -6,7 +6,7 @@ use wire::Bdf;
 use wire::Tag;
 use wire::tlp::{MemoryRequest, Packet, Run, Status, Tlp, whole_double_words};
 
-/// The longest run in bytes: as much as a frame carries. No run crosses a multiple of it.
+/// The longest run in bytes: the payload of one frame. No run crosses a multiple of this.
 const MOST_RUN: usize = 64 << 10;
 
 /// The pieces of `length` bytes from `address`, each at most `max` bytes and
@@ -31,8 +31,8 @@ pub fn pieces(address: u64, length: usize, max: usize) -> impl Iterator<Item = (
     })
 }
 
-/// The writes of `data` from `address` on, whose packets are the [`pieces`] of at most `max` bytes:
-/// runs where there are several.
+/// The writes of `data` from `address` on, whose packets are the [`pieces`] of at most `max` bytes.
+/// Several pieces form runs.
 ///
 /// # Panics
 /// If the range wraps.
@@ -55,11 +55,12 @@ pub fn writes(
     })
 }
 
-/// The completions of the memory read `read` with its `data`, of at most `size` bytes each, as
-/// [`pieces`], and as a run if `runs`. They have the read's traffic class and attributes (PCIe Base 4.0, section 2.2.9).
+/// The completions of the memory read `read` with its `data`: [`pieces`] of at most `size` bytes,
+/// combined into a run if `runs`. They have the read's traffic class and attributes (PCIe Base 4.0,
+/// section 2.2.9).
 ///
 /// # Panics
-/// If `read` is no memory read, or asks for another number of bytes.
+/// If `read` is not a memory read, or requests another number of bytes.
 pub fn completions(
     read: &Tlp,
     completer: Bdf,

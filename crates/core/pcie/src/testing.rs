@@ -11,13 +11,13 @@ use wire::{Duration, Instant};
 pub struct Testbed<F> {
     pub root: RootComplex,
     pub function: F,
-    /// What answers reads and takes writes of host memory, if anything does.
+    /// Host memory that answers reads and takes writes.
     pub ram: Option<Ram>,
     pub bus: Bus,
     pub now: Instant,
-    /// What else the root complex wanted.
+    /// Other outputs of the root complex.
     pub outputs: Vec<root::Output>,
-    /// Nothing reaches the function any more.
+    /// The function receives nothing any more.
     pub dead: bool,
 }
 
@@ -52,7 +52,7 @@ impl<F: Function> Testbed<F> {
         }
     }
 
-    /// Moves packets until nothing moves any more.
+    /// Moves packets until none is left to move.
     pub fn settle(&mut self) {
         loop {
             let mut moved = false;
@@ -116,7 +116,7 @@ impl<F: Function> Testbed<F> {
     }
 }
 
-/// Without code of its own above.
+/// A transparent function around the endpoint.
 impl Function for Endpoint {
     fn handle(&mut self, now: Instant, input: Input) {
         self.handle(now, input);

@@ -1,8 +1,9 @@
-//! Counts of values to three significant digits, in the bins of HdrHistogram. Memory grows with the
-//! values that there are: a simulation has one of these for each of its streams.
+//! Counts of values to three significant digits, in the bins of HdrHistogram. Memory is
+//! proportional to the number of different values, because a simulation has one instance per
+//! stream.
 
 /// Values below this have a bin each (HdrHistogram's `sub_bucket_count` for three digits); each
-/// power of two above has half as many bins.
+/// higher power of two has half as many bins.
 const EXACT: u64 = 2048;
 const HALF: u64 = EXACT / 2;
 
@@ -12,7 +13,7 @@ const BLOCK: usize = 64;
 /// How often values were counted, by bin.
 #[derive(Clone, Debug, Default)]
 pub struct Bins {
-    /// By number of the first bin over [`BLOCK`], in that order.
+    /// Blocks in ascending order, each with the number of its first bin divided by `BLOCK`.
     blocks: Vec<(u32, Box<[u64; BLOCK]>)>,
     sum: u64,
 }
@@ -23,7 +24,7 @@ const fn bin(value: u64) -> u64 {
     shift as u64 * HALF + (value >> shift)
 }
 
-/// A bin of `value` holds two to the power of this many values.
+/// Log2 of the number of values in the bin of `value`.
 const fn shift(value: u64) -> u32 {
     (EXACT - 1).leading_zeros() - (value | (EXACT - 1)).leading_zeros()
 }
@@ -70,7 +71,7 @@ impl Bins {
         self.sum == 0
     }
 
-    /// The bins that have values, from the least on: least value, largest value, count.
+    /// The non-empty bins in ascending order: least value, largest value, count.
     pub fn used(&self) -> impl Iterator<Item = (u64, u64, u64)> {
         self.blocks.iter().flat_map(|(number, counts)| {
             let first = *number as usize * BLOCK;
@@ -82,8 +83,8 @@ impl Bins {
         })
     }
 
-    /// The largest value of the bin that `quantile`, 0 to 1, of the values do not exceed, of the
-    /// first one at 0 the least; 0 without values.
+    /// The largest value of the bin at `quantile` (0 to 1); at 0, the least value of the first bin.
+    /// 0 without values.
     pub fn at_quantile(&self, quantile: f64) -> u64 {
         let wanted = ((quantile.clamp(0.0, 1.0) * self.sum as f64).ceil() as u64).max(1);
         let mut sum = 0;
@@ -94,7 +95,7 @@ impl Bins {
         found.map_or(0, |(least, largest, _)| if quantile == 0.0 { least } else { largest })
     }
 
-    /// The least value of the bin that `value` belongs to.
+    /// The least value of the bin of `value`.
     pub fn least_of_bin(value: u64) -> u64 {
         values(bin(value)).0
     }
@@ -126,7 +127,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the sorted values.
+        /// Compares with the sorted values.
         #[test]
         fn quantiles_are_those_of_the_values(
             values in prop::collection::vec(0u64..5_000_000, 1..200),

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-/// Different values that are kept apart; a further one counts as the next greater one, or as the
+/// The most different values kept. A further value counts as the next greater one, or as the
 /// greatest if there is none.
 const MOST_VALUES: usize = 1 << 16;
 
-/// Whole numbers with weights: how often, or for how long. Exact up to 65,536 different values.
+/// A distribution of whole numbers with weights, such as counts or durations. Exact for up to
+/// 65,536 different values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     weights: BTreeMap<u64, u64>,
@@ -16,7 +17,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Adds a value; nothing without weight.
+    /// Adds a value. A weight of 0 adds nothing.
     pub fn record(&mut self, value: u64, weight: u64) {
         if weight == 0 {
             return;
@@ -50,7 +51,8 @@ impl Counts {
         if self.total == 0 { 0.0 } else { self.sum as f64 / self.total as f64 }
     }
 
-    /// The least value that `quantile`, 0 to 1, of the weight does not exceed; 0 without any.
+    /// The least value that at least `quantile` (0 to 1) of the weight does not exceed; 0 without
+    /// any.
     pub fn quantile(&self, quantile: f64) -> u64 {
         let least = ((quantile * self.total as f64).ceil() as u64).max(1);
         let mut below = 0u64;
@@ -88,7 +90,7 @@ mod tests {
     #[test]
     fn quantiles_and_mean_use_weights() {
         let mut depth = Counts::default();
-        // 90 ns with one, 9 ns with 4, 1 ns with 32: (90 + 36 + 32) / 100.
+        // Weights: 90 ns at 1, 9 ns at 4, 1 ns at 32: (90 + 36 + 32) / 100.
         [(1, 90), (32, 1), (4, 9), (7, 0)]
             .into_iter()
             .for_each(|(n, weight)| depth.record(n, weight));

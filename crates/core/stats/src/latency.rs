@@ -66,7 +66,7 @@ impl Latency {
         }
     }
 
-    /// Adds the samples of `other`, which do not follow these.
+    /// Adds the samples of `other`. The jitter between the two series does not count.
     pub fn merge(&mut self, other: &Self) {
         self.bins.add(&other.bins);
         self.min_ps = self.min_ps.min(other.min_ps);
@@ -91,8 +91,8 @@ impl Latency {
         self.sum_ps
     }
 
-    /// The span that `quantile`, 0 to 1, of the samples do not exceed, in
-    /// nanoseconds to three significant digits; 0 without samples.
+    /// The value that `quantile` (0 to 1) of the samples do not exceed, in nanoseconds to three
+    /// significant digits; 0 without samples.
     pub fn quantile_ns(&self, quantile: f64) -> u64 {
         if self.count() == 0 {
             return 0;

@@ -1,31 +1,31 @@
-//! Whether the medians of two series differ: confidence intervals by order statistics, for values
-//! that are skewed and depend on the ones before.
+//! Whether the medians of two series differ: confidence intervals by order statistics, for skewed
+//! values that depend on earlier values.
 //!
 //! 1. The **median of one series** has a confidence interval between two of its order statistics
-//!    (David and Nagaraja, "Order Statistics", 3rd edition, section 7.1): the ranks
-//!    (n + 1) / 2 -+ z * sqrt(n * tau) / 2. It supposes no distribution.
-//! 2. **tau** says how many values in a row are worth one independent value: 1 plus twice the sum
+//!    (David and Nagaraja, "Order Statistics", 3rd edition, section 7.1): the ranks (n + 1) / 2 -+
+//!    z * sqrt(n * tau) / 2. No distribution is assumed.
+//! 2. **tau** is the number of consecutive values worth one independent value: 1 plus twice the sum
 //!    of the autocorrelations of "at most the median", estimated by the initial monotone positive
-//!    sequence (Geyer, "Practical Markov chain Monte Carlo", 1992, section 3.3) and divided by
-//!    1 - 2 * tau / n, because a short series shows too little of its memory. 1 at least.
-//! 3. The **difference** of two independent medians has the interval of their intervals (MOVER:
-//!    Zou and Donner, "Construction of confidence intervals about effect measures", 2008); the
-//!    **ratio** has that of the differences of logarithms.
-//! 4. The **p-value** is the greatest level at which the difference's interval has 0 in it.
+//!    sequence (Geyer, "Practical Markov chain Monte Carlo", 1992, section 3.3) and divided by 1 -
+//!    2 * tau / n, because a short series underestimates its autocorrelation. tau is at least 1.
+//! 3. The **difference** of two independent medians has an interval calculated from both intervals
+//!    (MOVER: Zou and Donner, "Construction of confidence intervals about effect measures", 2008);
+//!    the **ratio** has the interval of the difference of logarithms.
+//! 4. The **p-value** is the greatest level at which the difference's interval contains 0.
 //!
-//! Limits: fewer than six independent values have no interval at 95 %. Of less than a hundred values
-//! of which each is nearly that before it (autocorrelation 0.9), intervals are too narrow: about one
-//! of ten pairs of equal series seems to differ, instead of one of twenty. What differs between whole
-//! runs of the same thing (temperature, neighbours, placement in memory) is a difference, too.
+//! Limits: fewer than six independent values have no interval at 95 %. With fewer than a hundred
+//! strongly dependent values (autocorrelation 0.9), intervals are too narrow: about one of ten
+//! pairs of equal series seems to differ, instead of one of twenty. A difference can also come from
+//! conditions of the whole run, such as temperature, other processes or placement in memory.
 
 use crate::normal;
 
-/// z of an interval of 95 %.
+/// z of a 95 % interval.
 const Z95: f64 = 1.959_963_984_540_054;
-/// The least p-value that is told: 2 * (1 - Phi(8)) is 1.2e-15.
+/// Bound of z, for the least p-value reported: 2 * (1 - Phi(8)) is 1.2e-15.
 const LARGEST_Z: f64 = 8.0;
 
-/// A value and the interval that has the true one with 95 % confidence.
+/// A value with its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// The value of the series.
@@ -39,23 +39,23 @@ pub struct Estimate {
 pub struct Comparison {
     /// Both medians.
     pub medians: [u64; 2],
-    /// How many independent values each series is worth.
+    /// The number of independent values that each series is worth.
     pub independent: [f64; 2],
-    /// The second median less the first one.
+    /// The second median minus the first one.
     pub difference: Estimate,
-    /// The second median by the first one; `None` if one of them is 0.
+    /// The second median divided by the first one; `None` if one of them is 0.
     pub ratio: Option<Estimate>,
-    /// How likely so great a difference is if there is none.
+    /// The probability of a difference at least this large between series with equal medians.
     pub p: f64,
 }
 
-/// One series, sorted, and what its length is worth.
+/// One series, sorted, with its number of independent values.
 struct Series {
     sorted: Vec<u64>,
     tau: f64,
 }
 
-/// The median, the lower one of two; `None` of nothing.
+/// The median, the lower one of two; `None` for an empty series.
 pub fn median(sorted: &[u64]) -> Option<u64> {
     sorted.get(sorted.len().checked_sub(1)? / 2).copied()
 }
@@ -78,7 +78,7 @@ impl Series {
     fn interval(&self, z: f64) -> Option<(u64, u64)> {
         let n = self.sorted.len();
         let low = ((n + 1) as f64 / 2.0 - z * (n as f64 * self.tau).sqrt() / 2.0).floor();
-        // A rank from 1; the other one is as far from the other end.
+        // A rank from 1. The upper rank is equally far from the end.
         if low < 1.0 {
             return None;
         }
@@ -87,7 +87,7 @@ impl Series {
     }
 }
 
-/// From the second interval and median, and the first ones, the interval of the difference.
+/// The confidence interval of the difference of two medians.
 fn mover(medians: [f64; 2], intervals: [(f64, f64); 2]) -> (f64, f64) {
     let [a, b] = medians;
     let [(low_a, high_a), (low_b, high_b)] = intervals;
@@ -118,7 +118,7 @@ pub fn compare(a: &[u64], b: &[u64]) -> Option<Comparison> {
     })
 }
 
-/// The level at which an interval, which grows with z, begins to include 0.
+/// The level at which a confidence interval, which grows with z, begins to include 0.
 fn p_value(includes_zero: impl Fn(f64) -> bool) -> f64 {
     let (mut out, mut inside) = (0.0, LARGEST_Z);
     if includes_zero(out) {
@@ -127,7 +127,7 @@ fn p_value(includes_zero: impl Fn(f64) -> bool) -> f64 {
     if !includes_zero(inside) {
         return normal::two_sided(LARGEST_Z);
     }
-    // Halved until the p-value has four digits.
+    // Bisection until the p-value has four digits.
     for _ in 0..20 {
         let middle = (out + inside) / 2.0;
         *(if includes_zero(middle) { &mut inside } else { &mut out }) = middle;
@@ -135,7 +135,7 @@ fn p_value(includes_zero: impl Fn(f64) -> bool) -> f64 {
     normal::two_sided(inside)
 }
 
-/// Bits, one for each value: whether it is at most the median.
+/// One bit per value: whether the value is at most the median.
 struct Bits {
     words: Vec<u64>,
     n: usize,
@@ -157,7 +157,7 @@ impl Bits {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// Places where this bit and the one `lag` later are set.
+    /// Number of positions where this bit and the bit `lag` later are set.
     fn both(&self, lag: usize) -> u64 {
         let (skip, shift) = (lag / 64, lag % 64);
         let later = |word: usize| {
@@ -170,7 +170,7 @@ impl Bits {
     }
 }
 
-/// tau of the module's text.
+/// tau, as the module's documentation defines it.
 fn autocorrelation_time(values: &[u64], median: u64) -> f64 {
     let bits = Bits::new(values, median);
     let (n, ones) = (bits.n, bits.ones());
@@ -179,7 +179,7 @@ fn autocorrelation_time(values: &[u64], median: u64) -> f64 {
     if variance == 0.0 {
         return 1.0;
     }
-    // Of the values that have one `lag` later, and of those that have one `lag` before.
+    // Set bits among the values with a successor and with a predecessor at distance `lag`.
     let (mut early, mut late) = (ones, ones);
     let mut autocovariance = |lag: usize| {
         if lag > 0 {
@@ -201,7 +201,7 @@ fn autocorrelation_time(values: &[u64], median: u64) -> f64 {
     }
     let tau = (2.0 * sum / variance - 1.0).max(1.0);
     // Autocovariances about the mean of the same values are too low, each by about tau / n of the
-    // variance: a short series would seem to be worth more than it is.
+    // variance. Without the correction a short series would count as too many independent values.
     let share = tau / n as f64;
     tau / (1.0 - 2.0 * share).max(share)
 }

@@ -1,7 +1,7 @@
 //! The normal distribution.
 
-/// The chance that a standard normal number is farther from 0 than `z`, which is 0 at least. To
-/// seven digits (erfcc in Press et al., "Numerical Recipes", 2nd edition, section 6.2).
+/// The probability that a standard normal number is farther from 0 than `z` (at least 0), to seven
+/// digits (erfcc in Press et al., "Numerical Recipes", 2nd edition, section 6.2).
 pub(crate) fn two_sided(z: f64) -> f64 {
     const TERMS: [f64; 10] = [
         -1.265_512_23,

@@ -14,7 +14,7 @@ pub const fn mix(mut z: u64) -> u64 {
     z ^ z >> 31
 }
 
-/// A chance, in parts of 10^12.
+/// A probability, in parts of 10^12.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Probability(u64);
 
@@ -59,13 +59,13 @@ impl Random {
         mix(self.0)
     }
 
-    /// A number below `bound`, 0 if that is 0, by multiplication (Lemire, "Fast random integer
-    /// generation in an interval", 2019; its bias is below 2^-64 * `bound`).
+    /// A number from 0 to `bound` - 1; 0 if `bound` is 0 (Lemire, "Fast random integer generation
+    /// in an interval", 2019; the bias is below 2^-64 * `bound`).
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// A number of `range`, which is shorter than 2^64.
+    /// A number in `range`, which must be shorter than 2^64.
     pub fn within(&mut self, range: RangeInclusive<u64>) -> u64 {
         range.start() + self.below(range.end() - range.start() + 1)
     }
@@ -93,8 +93,8 @@ impl Random {
         ((u128::from(mean) * ((bits * LN_2) >> 32)) >> 32) as u64
     }
 
-    /// A number of about normal distribution with mean 0: the sum of twelve
-    /// uniform ones, whose variance is 1 (never beyond 6 `sigma`).
+    /// An approximately normal number with mean 0: the sum of twelve uniform ones, whose variance
+    /// is 1 (never beyond 6 `sigma`).
     pub fn normal(&mut self, sigma: u64) -> i64 {
         let mut sum = 0i64;
         for _ in 0..6 {
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(random.below(0), 0);
     }
 
-    /// Mean and spread of what is drawn: of a million numbers, within a few standard errors.
+    /// Mean and spread of a million numbers, within a few standard errors.
     #[test]
     fn distributions() {
         const COUNT: u64 = 1_000_000;

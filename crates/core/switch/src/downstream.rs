@@ -8,7 +8,8 @@ use wire::Instant;
 use wire::earliest;
 use wire::tlp::{Class, Malformed, Tlp};
 
-/// Output of a device node's link end: no resets, which it carries out, and no answers.
+/// Output of a device node's link end. [`Downstream`] carries out resets itself and has no answers
+/// to moves.
 pub use crate::tunnel::Output;
 
 /// A tunnel end with the function that it serves.
@@ -17,16 +18,17 @@ pub struct Downstream<F, R> {
     /// The link.
     pub tunnel: Tunnel,
     function: F,
-    /// What the host pushed for the function.
+    /// The bytes that the host pushed for the function.
     store: Store<R>,
-    /// What the function waits for, if nothing has come for it since it was polled last.
+    /// What the function waits for, if it has received nothing since its last poll.
     waits: Option<Wait>,
     /// Errors counted on the link.
     pub errors: Errors,
 }
 
 impl<F: Function, R: Rule> Downstream<F, R> {
-    /// An end without a connection. `rule` says which pushed bytes the function's writes invalidate.
+    /// An end without a connection. `rule` decides which pushed bytes a write of the function
+    /// invalidates.
     pub fn new(settings: Settings, function: F, rule: R) -> Self {
         let store = Store::new(settings.push as usize, rule);
         let (tunnel, errors) = (Tunnel::new(settings), Errors::default());
@@ -66,7 +68,7 @@ impl<F: Function, R: Rule> Downstream<F, R> {
         }
     }
 
-    /// As [`exchange`](Self::exchange), unless nothing has come for either.
+    /// As [`exchange`](Self::exchange); does nothing if neither side has received anything.
     fn exchange_if_due(&mut self, now: Instant) -> Option<Instant> {
         match self.waits {
             Some(Wait { until, receiver: false }) if until.is_none_or(|at| at > now) => until,
@@ -91,7 +93,7 @@ impl<F: Function, R: Rule> Downstream<F, R> {
                     if let Some(tlp) = self.store.answer(tlp, whole) {
                         self.tunnel.push(tlp);
                     }
-                    // What waited for the function may go now.
+                    // A packet that waited for the function may go now.
                     down = self.store.has_replies() || self.tunnel.has_received();
                 }
                 FunctionOutput::Wait(wait) => {
@@ -102,8 +104,8 @@ impl<F: Function, R: Rule> Downstream<F, R> {
         }
     }
 
-    /// The next TLP for the function. Answers from the store need no place in the tunnel's order:
-    /// every posted request before the pushed bytes was taken before them.
+    /// The next TLP for the function. Answers from the store need no ordering against the tunnel:
+    /// the function has already received every posted request that preceded the pushed bytes.
     fn next_down(&mut self) -> Option<Tlp> {
         loop {
             let ready = self.function.ready();
@@ -117,12 +119,12 @@ impl<F: Function, R: Rule> Downstream<F, R> {
         }
     }
 
-    /// What the host pushed for the function.
+    /// The bytes that the host pushed for the function.
     pub fn store(&self) -> &Store<R> {
         &self.store
     }
 
-    /// The function, for input that does not come over the link.
+    /// The function, for input that does not arrive over the link.
     pub fn function_mut(&mut self) -> &mut F {
         self.waits = None;
         &mut self.function

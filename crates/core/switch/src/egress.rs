@@ -99,7 +99,7 @@ impl Egress {
         self.limit.as_ref().is_some_and(|limit| !limit.may_send(now))
     }
 
-    /// When the rate limit admits the next frame, if it holds it back.
+    /// When the rate limit admits the next frame; `None` if it holds back no frame.
     pub fn rate_limited_until(&self, now: Instant) -> Option<Instant> {
         let limit = self.limit.as_ref().filter(|limit| !limit.may_send(now));
         limit.map(RateLimit::not_before)
@@ -108,7 +108,7 @@ impl Egress {
 
 /// A text that is not a rate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no rate such as 5G or 250M: bits a second, above 0, k, M or G")]
+#[error("invalid rate '{0}': expected bits per second above 0, such as 250M or 5G (k, M or G)")]
 pub struct InvalidRate(String);
 
 impl FromStr for Rate {
@@ -264,7 +264,7 @@ mod tests {
         }
         for bad in ["", "0", "0G", "5T", "fast", "-1G"] {
             let error = bad.parse::<Rate>().unwrap_err().to_string();
-            assert!(error.contains("such as 5G"), "{error}");
+            assert!(error.contains("or 5G"), "{error}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The switch, from outside.
+//! Tests of the switch through its public interface.
 
 mod aggregation;
 mod carrier;

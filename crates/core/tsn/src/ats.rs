@@ -2,8 +2,8 @@
 //! 8.6.11; formerly 802.1Qcr).
 //!
 //! A scheduler is a token bucket for the frames of a stream or of several streams. The schedulers
-//! of frames that came in at one port in one traffic class are a group, whose frames keep their
-//! order. A frame may leave at its eligibility time and after it; the queue is sorted by that.
+//! of frames received at one port in one traffic class are a group, whose frames keep their order.
+//! A frame may leave from its eligibility time on; the queue is sorted by this time.
 //!
 //! All times are those of the bridge's own clock.
 
@@ -15,22 +15,22 @@ const SECOND: i128 = 1_000_000_000_000;
 
 /// A committed information rate of zero, which would hold frames for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the committed information rate is 0 bit/s, it must be at least 1")]
+#[error("the committed information rate is 0 bit/s; the minimum is 1")]
 pub struct NoRate;
 
-/// A scheduler: committed information rate and committed burst size, and how full its bucket is.
+/// A scheduler: committed information rate, committed burst size, and the fill level of its bucket.
 #[derive(Clone, Debug)]
 pub struct Scheduler {
     /// bit/s.
     rate: i128,
     /// bits.
     burst: i128,
-    /// BucketEmptyTime in picoseconds times the rate, so that divisions lose nothing. The bucket is
-    /// full at the beginning, therefore it was empty before.
+    /// BucketEmptyTime in picoseconds times the rate, which avoids rounding. The bucket is full at
+    /// the beginning, so this time is before it.
     empty: i128,
 }
 
-/// What the schedulers of a group share (GroupEligibilityTime).
+/// The shared state of a group's schedulers (GroupEligibilityTime).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Group {
     eligible: Instant,
@@ -50,11 +50,11 @@ impl Scheduler {
         Ok(Self { rate: rate.into(), burst, empty: -burst * SECOND })
     }
 
-    /// The eligibility time of a frame of `bits` that came at `arrival` (8.6.11, ProcessFrame),
-    /// rounded up to a picosecond. `bits` count what the rate counts, as the caller decides.
+    /// The eligibility time of a frame of `bits` that arrived at `arrival` (8.6.11, ProcessFrame),
+    /// rounded up to a picosecond. The caller decides which bits count.
     ///
-    /// `None`: it would stay longer than `max_residence` (MaximumResidenceTime). The caller drops
-    /// and counts it; scheduler and group are as before.
+    /// `None` if the frame would stay longer than `max_residence` (MaximumResidenceTime). The
+    /// caller drops and counts it; the state does not change.
     pub fn admit(
         &mut self,
         group: &mut Group,
@@ -75,7 +75,7 @@ impl Scheduler {
         Some(eligible)
     }
 
-    /// The first picosecond at or after a time that was multiplied by the rate.
+    /// The first picosecond at or after a time that is multiplied by the rate.
     fn instant(&self, time: i128) -> Instant {
         let ps = time.max(0).unsigned_abs().div_ceil(self.rate.unsigned_abs());
         Instant::from_ps(u64::try_from(ps).unwrap_or(u64::MAX))

@@ -1,8 +1,8 @@
 //! A node's clock: true time with an offset and a drift.
 //!
-//! local = floor(offset + (global - from) * rate), with the rate in parts per 10^12. Integers only,
-//! so that both directions are exact: [`Clock::global`] is the first picosecond at which the clock
-//! shows at least a local time, and never contradicts [`Clock::local`].
+//! local = floor(offset + (global - from) * rate), with the rate in parts per 10^12. Integer
+//! arithmetic makes both directions exact: [`Clock::global`] is the first picosecond at which the
+//! clock shows at least a local time, and never contradicts [`Clock::local`].
 
 use wire::Instant;
 
@@ -10,8 +10,7 @@ use wire::Instant;
 const TRILLION: i128 = 1_000_000_000_000;
 const ONE: u128 = TRILLION as u128;
 
-/// A time on a node's own clock, in picoseconds. It may lie before the
-/// beginning of the world: clocks have offsets.
+/// A time on a node's own clock, in picoseconds. May be negative, because clocks have offsets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LocalTime(i64);
 
@@ -27,13 +26,13 @@ impl LocalTime {
     }
 }
 
-/// A clock that shows a local time at an instant and runs at a rate from there on: an offset and
-/// the drift of its oscillator, or a piece of a clock that is steered ([`Self::with_rate`]).
+/// A clock that shows a local time at an instant and then runs at a rate: an oscillator with offset
+/// and drift, or a piece of a steered clock ([`Self::with_rate`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clock {
     /// The instant, in picoseconds.
     from: u64,
-    /// What it shows then, in 10^-12 ps: exact whatever the rate.
+    /// The local time at the instant, in 10^-12 ps, which is exact at any rate.
     local: i128,
     drift_ppt: i64,
 }
@@ -48,7 +47,7 @@ impl Clock {
     pub const MAX_RATE_PPT: i64 = 100_000_000_000;
 
     /// A clock that is `offset_ps` ahead (behind, if negative) at the beginning and gains
-    /// `drift_ppb` nanoseconds a second. `None` if the drift is beyond [`Self::MAX_DRIFT_PPB`].
+    /// `drift_ppb` nanoseconds per second. `None` if the drift is beyond [`Self::MAX_DRIFT_PPB`].
     pub const fn new(offset_ps: i64, drift_ppb: i32) -> Option<Self> {
         if drift_ppb.unsigned_abs() > Self::MAX_DRIFT_PPB.unsigned_abs() {
             return None;
@@ -57,7 +56,7 @@ impl Clock {
         Some(Self { from: 0, local, drift_ppt: drift_ppb as i64 * 1_000 })
     }
 
-    /// The same until `now`, from then on gaining `drift_ppt` picoseconds a second, limited to
+    /// The same clock until `now`, which then gains `drift_ppt` picoseconds per second, limited to
     /// [`Self::MAX_RATE_PPT`].
     #[must_use]
     pub fn with_rate(self, now: Instant, drift_ppt: i64) -> Self {
@@ -69,18 +68,18 @@ impl Clock {
         }
     }
 
-    /// The same with another time, `ps` later, or earlier if that is negative.
+    /// The same clock, set forward by `ps`, or back if negative.
     #[must_use]
     pub fn stepped(self, ps: i64) -> Self {
         Self { local: self.local + i128::from(ps) * TRILLION, ..self }
     }
 
-    /// How fast it runs against true time, in parts per 10^12 beyond one.
+    /// The frequency error against true time, in parts per 10^12.
     pub fn drift_ppt(&self) -> i64 {
         self.drift_ppt
     }
 
-    /// What the clock shows at `global`. Without a step it never runs backwards. Saturates
+    /// The time that the clock shows at `global`. Without a step it never runs backwards. Saturates
     /// at the ends of the range, about 106 days from zero.
     pub fn local(&self, global: Instant) -> LocalTime {
         let ps = if *self == Self::default() {
@@ -124,14 +123,15 @@ impl Clock {
     }
 }
 
-/// The sum of floor((start + k * step) / divisor) for k below `count`, in as many rounds as Euclid's
-/// algorithm needs for divisor and step.
+/// The sum of floor((start + k * step) / divisor) for k below `count`, in as many rounds as
+/// Euclid's algorithm needs for divisor and step.
 fn sum_of_floors(mut count: u128, mut divisor: u128, mut step: u128, mut start: u128) -> u128 {
     let mut sum = 0;
     while count > 0 {
         sum += count * (count - 1) / 2 * (step / divisor) + count * (start / divisor);
         (step, start) = (step % divisor, start % divisor);
-        // The remaining floors count lattice points under a line: count them along the other axis.
+        // The remaining floors count lattice points below a line; they are counted along the other
+        // axis.
         let top = start + step * count;
         (count, start) = (top / divisor, top % divisor);
         (divisor, step) = (step, divisor);

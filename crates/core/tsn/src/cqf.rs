@@ -1,4 +1,4 @@
-//! Cyclic queuing and forwarding: two classes take turns, one is filled while the other is sent
+//! Cyclic queuing and forwarding: two classes alternate: one is filled while the other is sent
 //! (IEEE 802.1Q-2022, annex T; formerly 802.1Qch).
 
 use thiserror::Error;
@@ -9,8 +9,8 @@ use crate::{Clock, Entry, GateControlList, GateStates, Gates, ListError, QUEUES}
 /// Two classes and their common cycle, the same at all bridges of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cqf {
-    /// The class that is filled during the cycle that begins at `base` and every second one after
-    /// and before it, and the class of the others.
+    /// The class that is filled during the cycle beginning at `base` and every second one, and the
+    /// class of the other cycles.
     pub classes: [u8; 2],
     /// How long a cycle lasts, T in annex T.
     pub cycle: Duration,
@@ -22,22 +22,23 @@ pub struct Cqf {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CqfError {
     /// The classes are equal.
-    #[error("class {0} twice: cyclic queuing needs two classes")]
+    #[error("class {0} is given twice; cyclic queuing needs two different classes")]
     SameClass(u8),
     /// There is no such class.
-    #[error("class {0}: classes are 0 to {most}", most = QUEUES - 1)]
+    #[error("invalid class '{0}': expected 0 to {most}", most = QUEUES - 1)]
     NoClass(u8),
-    /// The times are not possible; the list has a cycle of 2 T.
-    #[error("the gates of cyclic queuing: {0}")]
+    /// The times are not possible as a list, whose cycle is 2 T.
+    #[error("invalid gates for cyclic queuing: {0}")]
     Times(#[from] ListError),
 }
 
 impl Cqf {
-    /// Checks that the values are possible: the other functions panic if they are not.
+    /// Checks that the values are possible. Call this first; the other functions panic on invalid
+    /// values.
     ///
     /// # Errors
     /// Equal or unknown classes; a cycle of zero, of a fraction of a nanosecond or above half of
-    /// [`GateControlList::MAX_CYCLE`]; a base time that is no whole number of nanoseconds.
+    /// [`GateControlList::MAX_CYCLE`]; a base time that is not a whole number of nanoseconds.
     pub fn check(&self) -> Result<(), CqfError> {
         let [first, second] = self.classes;
         if let Some(&class) = self.classes.iter().find(|class| usize::from(**class) >= QUEUES) {
@@ -50,16 +51,16 @@ impl Cqf {
         Ok(())
     }
 
-    /// The class that a frame enters which is received at `received`: the internal priority value
-    /// of the stream gate (8.6.5.4; T.3.1).
+    /// The class for a frame received at `received`: the internal priority value of the stream gate
+    /// (8.6.5.4; T.3.1).
     pub fn queue_at(&self, clock: &Clock, received: Instant) -> u8 {
         let since = i128::from(clock.local(received).as_ps()) - i128::from(self.base.as_ps());
         let cycle = since.div_euclid(i128::from(self.cycle.as_ps()));
         self.classes[cycle.rem_euclid(2) as usize]
     }
 
-    /// `gates` with those of the two classes at an egress port: during each cycle the class is open
-    /// that is not being filled (T.3.2).
+    /// Adds the gates of the two classes at an egress port to `gates`: in each cycle the class that
+    /// is not being filled is open (T.3.2).
     ///
     /// # Panics
     /// If [`Self::check`] finds an error.

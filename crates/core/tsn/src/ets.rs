@@ -3,8 +3,8 @@
 //!
 //! The standard leaves the algorithm open. This one is deficit round robin (Shreedhar, Varghese,
 //! "Efficient fair queueing using deficit round robin", SIGCOMM 1995): each class in turn gets a
-//! quantum in proportion to its weight, and sends frames as long as what it has is enough for the
-//! next one. Classes with strict priority or a credit-based shaper go first; they have no weight.
+//! quantum in proportion to its weight, and sends frames while its deficit counter covers the next
+//! one. Classes with strict priority or a credit-based shaper precede and have no weight.
 
 use crate::QUEUES;
 use thiserror::Error;
@@ -13,40 +13,40 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum EtsError {
     /// A class that would never send.
-    #[error("class {0} has a weight of 0 %, it must be at least 1 %")]
+    #[error("the weight of class {0} is 0 %; the minimum is 1 %")]
     Zero(usize),
-    /// The weights are not 100 % together (clause 37).
-    #[error("the weights are {0} % together, they must be 100 %")]
+    /// The sum of the weights is not 100 % (clause 37).
+    #[error("the sum of the weights is {0} %, not 100 %")]
     Sum(u32),
 }
 
-/// A class that takes part.
+/// A class with a weight.
 #[derive(Clone, Copy, Debug)]
 struct Share {
-    /// What it gets in a round.
+    /// Quantum per round.
     quantum: u64,
-    /// What it has of it, and has not sent.
+    /// Deficit counter: granted but unused bytes.
     deficit: u64,
 }
 
-/// Chooses among the classes of a port that have weights.
+/// Selects among the classes of a port that have weights.
 #[derive(Clone, Debug)]
 pub struct Ets {
     classes: [Option<Share>; QUEUES],
-    /// How much a byte costs, so that all quanta are integers: the least weight.
+    /// The cost of a byte, chosen so that all quanta are integers: the least weight.
     cost: u64,
     turn: usize,
-    /// Whether the class whose turn it is has got its quantum.
+    /// Whether the current class has got its quantum.
     is_paid: bool,
 }
 
 impl Ets {
-    /// Of classes with `weights` in per cent; `None` is a class without a share. The class with the
-    /// least weight may send one frame of `largest` bytes in each round, with what else a frame
-    /// takes on the line.
+    /// A selection of classes with `weights` in percent; `None` means without a weight. Each round,
+    /// the class with the least weight may send one frame of `largest` bytes, including line
+    /// overhead.
     ///
     /// # Errors
-    /// If a weight is zero, or they are not 100 together.
+    /// If a weight is zero, or their sum is not 100.
     pub fn new(weights: [Option<u8>; QUEUES], largest: usize) -> Result<Self, EtsError> {
         if let Some(class) = weights.iter().position(|&weight| weight == Some(0)) {
             return Err(EtsError::Zero(class));
@@ -62,11 +62,11 @@ impl Ets {
         Ok(Self { classes, cost: least, turn: 0, is_paid: false })
     }
 
-    /// The class that sends next, out of those with a frame that may leave now; `waiting` has the
-    /// bytes of each one's head frame, with what it takes on the line besides. Classes without such
-    /// a frame, as behind a closed gate, lose what they had.
+    /// The class that sends next, among those with a frame that may leave now. `waiting` has the
+    /// bytes of each class's head frame, including line overhead. Classes without such a frame lose
+    /// their deficit.
     ///
-    /// Asked again with the same frames, it answers the same until [`Self::sent`].
+    /// With the same frames, repeated calls return the same class until [`Self::sent`].
     pub fn select(&mut self, waiting: [Option<usize>; QUEUES]) -> Option<usize> {
         let mut any = false;
         for (share, frame) in self.classes.iter_mut().zip(waiting) {
@@ -93,8 +93,8 @@ impl Ets {
         }
     }
 
-    /// `class` has begun to send a frame of `bytes`, counted as in [`Self::select`]. Classes
-    /// without a share change nothing.
+    /// Notes that `class` has begun to send a frame of `bytes`, counted as in [`Self::select`].
+    /// Ignores classes without a weight.
     pub fn sent(&mut self, class: usize, bytes: usize) {
         if let Some(share) = &mut self.classes[class] {
             share.deficit = share.deficit.saturating_sub(bytes as u64 * self.cost);

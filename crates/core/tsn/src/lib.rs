@@ -4,8 +4,7 @@
 //!   formerly 802.1Qbv): open or closed at a time, the earliest start of a
 //!   frame, the longest time a queue stays closed, open time, holds of
 //!   preemptable frames, changes from one list to the next, lists of classes.
-//! - [`cqf`]: cyclic queuing and forwarding (annex T, formerly 802.1Qch): two
-//!   classes that take turns.
+//! - [`cqf`]: cyclic queuing and forwarding (annex T, formerly 802.1Qch): two alternating classes.
 //! - [`clock`]: a node's clock, with offset and drift against true time.
 //! - [`credit`]: the credit-based shaper (IEEE 802.1Q-2022, 8.6.8.2, annex L; formerly 802.1Qav).
 //! - [`ats`]: asynchronous traffic shaping (8.6.11; formerly 802.1Qcr).
@@ -15,9 +14,9 @@
 //! - [`preemption`]: where a frame may be cut, mPackets, verification (IEEE 802.1Q-2022, 6.7.2;
 //!   IEEE 802.3-2022, clause 99).
 //! - [`gptp`]: oscillators, the messages of IEEE 802.1AS, best master, the servo of linuxptp.
-//! - [`taprio`]: a list as a command for Linux.
+//! - [`taprio`]: a list as a command for Linux, and the reverse.
 //!
-//! All of it is arithmetic and state machines without I/O: time is an argument.
+//! Everything is arithmetic and state machines without I/O: time is an argument.
 
 pub mod ats;
 pub mod clock;
@@ -38,6 +37,6 @@ pub use gates::{
     Operation, StepPolicy, hyperperiod,
 };
 
-/// Queues of a port, which is also the number of priorities and the most
-/// traffic classes (IEEE 802.1Q-2022, 8.6.6).
+/// Queues of a port; also the number of priorities and the most traffic classes (IEEE 802.1Q-2022,
+/// 8.6.6).
 pub const QUEUES: usize = 8;

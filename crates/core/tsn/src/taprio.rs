@@ -1,4 +1,5 @@
-//! A list as a command for Linux, `tc qdisc replace … taprio` (iproute2, tc-taprio(8)), and from it.
+//! A list as a command for Linux, `tc qdisc replace … taprio` (iproute2, tc-taprio(8)), and the
+//! reverse.
 
 use std::fmt::Write;
 use thiserror::Error;
@@ -12,14 +13,14 @@ use crate::{Entry, GateControlList, GateStates, Operation};
 pub struct Options<'a> {
     /// The network interface.
     pub device: &'a str,
-    /// Full offload (`flags 0x2`): the network controller runs the list. Else
-    /// the kernel does, by the clock `CLOCK_TAI`.
+    /// Full offload (`flags 0x2`): the network controller runs the list. Otherwise the kernel runs
+    /// it with the clock `CLOCK_TAI`.
     pub offload: bool,
 }
 
 /// The command that sets `list` on an interface with eight queues, one for each priority (the
-/// kernel's priorities 8 to 15 use the first); one line. The base time is unchanged: on a real
-/// machine it counts from 1970 (TAI), and the kernel advances a past one by whole cycles.
+/// kernel's priorities 8 to 15 use the first); one line. The base time is not changed. On a real
+/// machine it counts from 1970 (TAI), and the kernel advances a past base time by whole cycles.
 pub fn command(list: &GateControlList, options: &Options<'_>) -> String {
     format!(
         "tc qdisc replace dev {} parent root handle 100 taprio num_tc 8 \
@@ -30,7 +31,7 @@ pub fn command(list: &GateControlList, options: &Options<'_>) -> String {
     )
 }
 
-/// The words of a list in that command, as [`parse`] reads them.
+/// The words of a list in the command, in the format of [`parse`].
 pub fn words(list: &GateControlList) -> String {
     let mut words = format!("base-time {}", list.base_time().as_ns());
     for entry in list.entries() {
@@ -42,18 +43,18 @@ pub fn words(list: &GateControlList) -> String {
     words
 }
 
-/// A text that is no list.
+/// A text that is not a list.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}: {message}")]
 pub struct ParseError {
-    /// Counted from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// What is wrong, and what is allowed.
+    /// The fault, and the allowed values.
     pub message: String,
 }
 
-/// Reads the words of an entry, such as `S 01 300us`: operation, open gates in hexadecimal, and the
-/// interval as `time` reads it. `None` if they are none.
+/// Parses the words of an entry, such as `S 01 300us`: operation, open gates in hexadecimal, and
+/// interval, which `time` parses. `None` if they are invalid.
 pub fn entry(words: &[&str], time: impl FnOnce(&str) -> Option<Duration>) -> Option<Entry> {
     let [operation, states, interval] = words else { return None };
     let operations =
@@ -65,12 +66,12 @@ pub fn entry(words: &[&str], time: impl FnOnce(&str) -> Option<Duration>) -> Opt
     Some(Entry { operation, states, interval: time(interval)? })
 }
 
-/// Reads a list: the `base-time`, `sched-entry` and `cycle-time` of tc-taprio(8), in any lines. A
-/// number without a unit is nanoseconds, as there. The words before the first of them and behind
-/// the last are not of the list, so that a whole [`command`] will do. `#` begins a comment.
+/// Parses a list: the `base-time`, `sched-entry` and `cycle-time` of tc-taprio(8), on any lines. As
+/// in tc, a number without a unit is nanoseconds. Other words before and after are ignored, so a
+/// whole [`command`] is accepted. `#` begins a comment.
 ///
 /// # Errors
-/// The line, what is wrong and what is allowed.
+/// The line, the fault and the allowed values.
 pub fn parse(text: &str) -> Result<GateControlList, ParseError> {
     let (mut base, mut cycle, mut entries) = (0, None, Vec::new());
     let mut last = 1;
@@ -97,8 +98,8 @@ pub fn parse(text: &str) -> Result<GateControlList, ParseError> {
                     let wrong = || {
                         let entry = value.join(" ");
                         fail(format!(
-                            "sched-entry '{entry}': S, H or R, the open gates in hexadecimal, a \
-                             time, such as 'S 01 300us'"
+                            "invalid sched-entry '{entry}': expected S, H or R, the open gates in \
+                             hexadecimal and a time, such as 'S 01 300us'"
                         ))
                     };
                     entries.push(entry(&value, nanoseconds).ok_or_else(wrong)?);
@@ -108,7 +109,7 @@ pub fn parse(text: &str) -> Result<GateControlList, ParseError> {
             }
         }
     }
-    // Beyond the range of Instant only its place in a cycle is kept.
+    // Beyond the range of Instant only the position within a cycle matters.
     let sum = || entries.iter().fold(Duration::ZERO, |sum, entry| sum + entry.interval);
     let cycle_ns = cycle.unwrap_or_else(sum).as_ns().max(1);
     let fits = base <= u64::MAX / 1_000;
@@ -121,7 +122,7 @@ pub fn parse(text: &str) -> Result<GateControlList, ParseError> {
 }
 
 fn wrong_time(key: &str, value: &str) -> String {
-    format!("{key} '{value}': a time such as 500us, or nanoseconds")
+    format!("invalid {key} '{value}': expected a time such as 500us, or nanoseconds")
 }
 
 /// A time with its unit, or a number of nanoseconds.

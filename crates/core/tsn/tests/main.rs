@@ -1,4 +1,4 @@
-//! Gates, clocks, shapers and preemption.
+//! Tests of gates, clocks, shapers and preemption.
 
 mod ats;
 mod clock;

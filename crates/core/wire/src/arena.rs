@@ -3,27 +3,27 @@
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 
-/// Blocks kept to be used again.
+/// The most blocks kept for reuse.
 const BLOCKS: usize = 8;
 
-/// Memory for bytes that are dropped soon: blocks from which pieces are cut, and which are used
-/// again once all their pieces are dropped. So most pieces need no allocation. A piece that stays
-/// keeps its block.
+/// Memory for short-lived bytes: blocks from which pieces are split, and which are reused once all
+/// their pieces are dropped. Most pieces need no allocation. A long-lived piece keeps its block
+/// alive.
 #[derive(Debug)]
 pub struct Arena {
     size: usize,
     block: BytesMut,
-    /// Blocks that were used up, the oldest first.
+    /// Used blocks, oldest first.
     used: VecDeque<BytesMut>,
 }
 
 impl Arena {
-    /// Has nothing yet; blocks will have `size` bytes.
+    /// An empty arena whose blocks will have `size` bytes.
     pub fn new(size: usize) -> Self {
         Self { size, block: BytesMut::new(), used: VecDeque::new() }
     }
 
-    /// An empty buffer for `length` bytes; one of its own if that is more than a block.
+    /// An empty buffer for `length` bytes; a separate allocation if that is more than a block.
     pub fn buffer(&mut self, length: usize) -> BytesMut {
         if length > self.size {
             return BytesMut::with_capacity(length);
@@ -33,8 +33,8 @@ impl Arena {
         std::mem::replace(block, rest)
     }
 
-    /// The block, empty, with room for `least` bytes or more, of at most a block: split off what is
-    /// appended.
+    /// The empty block, with room for at least `least` bytes (at most a block). Split off the
+    /// appended bytes.
     pub fn block(&mut self, least: usize) -> &mut BytesMut {
         if self.block.capacity() < least {
             self.next_block();

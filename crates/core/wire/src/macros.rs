@@ -1,6 +1,6 @@
 //! Macros for structures and enums that name the position of each field once and derive the codecs.
 
-/// An enum whose variants have names, with `ALL`, `name` and `Display`.
+/// An enum with names of its variants, and with `ALL`, `name` and `Display`.
 #[macro_export]
 macro_rules! named {
     ($(#[$meta:meta])* pub enum $name:ident {
@@ -11,10 +11,10 @@ macro_rules! named {
         pub enum $name { $($(#[$doc])* $variant $(= $number)?,)* }
 
         impl $name {
-            /// All of them, in order.
+            /// All variants, in order.
             pub const ALL: [Self; [$($text),*].len()] = [$(Self::$variant),*];
 
-            /// Its name.
+            /// The name of the variant.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }
             }
@@ -28,13 +28,13 @@ macro_rules! named {
     };
 }
 
-/// An enum of the numbers that stand for its variants, with `ALL` and `from_number`. With a text
-/// behind each number also `name` and `Display`. With a last variant after `else`, which keeps all
-/// other numbers, it has `from_bits` and `bits` instead, of as many bits as the mask has.
+/// An enum with numbers of its variants, and with `ALL` and `from_number`. A text after each number
+/// adds `name` and `Display`. A last variant after `else` keeps all other numbers; then the enum
+/// has `from_bits` and `bits` instead, whose number of bits follows from the mask.
 macro_rules! numbers {
     (@from_number $name:ident: $int:ty, $($variant:ident = $number:literal,)*) => {
         impl $name {
-            /// That of this number; `None` if it has no meaning.
+            /// The variant with this number; `None` if it is undefined.
             pub const fn from_number(number: $int) -> Option<Self> {
                 match number {
                     $($number => Some(Self::$variant),)*
@@ -52,7 +52,7 @@ macro_rules! numbers {
         pub enum $name { $($(#[$doc])* $variant = $number,)* }
 
         impl $name {
-            /// All of them, in the order of their numbers.
+            /// All variants, in the order of their numbers.
             pub const ALL: [Self; [$($number),*].len()] = [$(Self::$variant),*];
         }
 
@@ -88,7 +88,7 @@ macro_rules! numbers {
         }
 
         impl $name {
-            /// From its bits.
+            /// The variant of these bits.
             pub const fn from_bits(bits: u8) -> Self {
                 match bits & $mask {
                     $($number => Self::$variant,)*
@@ -96,7 +96,7 @@ macro_rules! numbers {
                 }
             }
 
-            /// As its bits.
+            /// The bits of the variant.
             pub const fn bits(self) -> u8 {
                 match self {
                     $(Self::$variant => $number,)*
@@ -119,16 +119,16 @@ macro_rules! numbers {
     };
 }
 
-/// A value of a fixed length in the bytes of a structure, little endian. What
-/// shares a byte with others is laid over zeroes.
+/// A value of a fixed length within the bytes of a structure, little endian. Fields that share a
+/// byte are combined over zeroes.
 pub(crate) trait Field: Copy {
-    /// Its bytes.
+    /// Number of bytes.
     const SIZE: usize;
 
     /// The value `at` this byte of a structure, which is long enough.
     fn get(bytes: &[u8], at: usize) -> Self;
 
-    /// Lays the value down.
+    /// Writes the value at its offset.
     fn put(self, bytes: &mut [u8], at: usize);
 }
 
@@ -175,10 +175,10 @@ impl<T: Field, const N: usize> Field for [T; N] {
     }
 }
 
-/// A structure of [`Field`]s, each with its byte offset, and with the lowest bit and the number of
-/// bits where it has but a part of a byte. It is a field itself. With `decode` and `encode` in
-/// front it has these methods between exactly its bytes; with `payload` it is read from the front
-/// of bytes and appended to them.
+/// A structure of `Field`s, each with its byte offset, and for a part of a byte also with the
+/// lowest bit and the number of bits. The structure is itself a field. With `decode` and `encode`
+/// in front it has these methods for exactly its bytes; with `payload` it is read from the front of
+/// bytes and appended to bytes.
 macro_rules! layout {
     (decode encode $(#[$meta:meta])* pub struct $name:ident: $length:expr, $fields:tt) => {
         layout! { $(#[$meta])* pub struct $name: $length, $fields }
@@ -187,12 +187,12 @@ macro_rules! layout {
             /// Length in bytes.
             pub const LENGTH: usize = $length;
 
-            /// From its bytes. Reserved fields are dropped.
+            /// Decodes the bytes. Reserved fields are dropped.
             pub fn decode(bytes: &[u8; $length]) -> Self {
                 $crate::macros::Field::get(bytes, 0)
             }
 
-            /// To its bytes.
+            /// Encodes the structure.
             pub fn encode(&self) -> [u8; $length] {
                 let mut bytes = [0; $length];
                 $crate::macros::Field::put(*self, &mut bytes, 0);
@@ -257,9 +257,9 @@ macro_rules! layout {
     };
 }
 
-/// What a few bits of a [`register!`] hold.
+/// The value of a few bits of a [`register!`].
 pub(crate) trait Bits: Copy + Into<u64> {
-    /// From these bits alone.
+    /// From these bits only.
     fn from_field(bits: u64) -> Self;
 }
 
@@ -303,13 +303,13 @@ macro_rules! register {
         }
 
         impl $name {
-            /// From the register.
+            /// Decodes the register.
             pub fn from_bits(bits: $int) -> Self {
                 let part = |low: u32, width: u32| u64::from(bits) >> low & ((1 << width) - 1);
                 Self { $($field: $crate::macros::Bits::from_field(part($low, $bits)),)* }
             }
 
-            /// As the register.
+            /// Encodes the register.
             pub fn bits(self) -> $int {
                 let part = |value: u64, low: u32, width: u32| (value & ((1 << width) - 1)) << low;
                 [$(part(self.$field.into(), $low, $bits),)*].into_iter().sum::<u64>() as $int

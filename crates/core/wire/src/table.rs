@@ -1,10 +1,10 @@
-//! Tables by numbers.
+//! Tables with numbers as keys.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A table whose keys are a few numbers, found with a hash of few instructions. Whoever chooses
-/// numbers badly makes the table slow: bound what a peer may put into it.
+/// A table whose keys are a few numbers, with a hash of few instructions. Badly distributed keys
+/// make the table slow, so bound the number of keys from a peer.
 pub type Table<K, V> = HashMap<K, V, BuildHasherDefault<Mix>>;
 
 /// The hash of a [`Table`].
@@ -21,7 +21,7 @@ impl Hasher for Mix {
     }
 
     fn write_u64(&mut self, number: u64) {
-        // 2^64 by the golden ratio; a table uses the lowest and the highest bits.
+        // 2^64 divided by the golden ratio; a table uses the lowest and the highest bits.
         let product = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.0 = product ^ product >> 32;
     }

@@ -7,8 +7,9 @@ use std::fmt;
 use std::num::NonZeroU128;
 use std::ops::{Add, AddAssign, Sub};
 
-/// A point in time: since the start of the process in live, of the simulation in sim.
-// Picoseconds and one: with a value to spare, `Option<Instant>` is no larger than an `Instant`.
+/// A point in time: since the start of the process in live nodes, of the simulation in the
+/// simulator.
+// Picoseconds plus one: the spare value makes `Option<Instant>` as small as `Instant`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(NonZeroU128);
 

@@ -24,8 +24,8 @@ const TIMES: [(&str, u64); 12] = [
     ("d", 86_400 * SECOND),
 ];
 
-/// Units of sizes in small letters, in bytes. fio's `kb_base=1024`, but for `KiB`: fio would take it
-/// as 1000 bytes, the reverse of IEC 80000-13.
+/// Units of sizes in small letters, in bytes. As fio's `kb_base=1024`, except for `KiB`, which is
+/// 1000 bytes in fio, the reverse of IEC 80000-13.
 const SIZES: [(&str, u64); 18] = [
     ("", 1),
     ("b", 1),
@@ -47,7 +47,7 @@ const SIZES: [(&str, u64); 18] = [
     ("tib", 1 << 40),
 ];
 
-/// Units of rates before `/s`, as fio prints them: those of ISO/IEC 80000, in bytes.
+/// Units of rates before `/s`, as fio prints them: decimal units of ISO/IEC 80000, in bytes.
 const BYTE_RATES: [(&str, u64); 7] = [
     ("B", 1),
     ("kB", 1_000),
@@ -58,14 +58,14 @@ const BYTE_RATES: [(&str, u64); 7] = [
     ("GiB", 1 << 30),
 ];
 
-/// The same, in bits.
+/// Units of rates in bits before `/s`.
 const BIT_RATES: [(&str, u64); 3] = [("kb", 1_000), ("Mb", 1_000_000), ("Gb", 1_000_000_000)];
 
 /// Units of line rates, in bits a second.
 const LINE_RATES: [(&str, u64); 4] =
     [("", 1), ("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
 
-/// What [`size`] takes, for messages.
+/// The accepted forms of [`size`], for messages.
 pub const SIZE_FORMS: &str = "a size such as 4096, 64k, 64KiB or 1G";
 
 /// Bytes: `4096`, `4k`, `4KiB`, `4 kB`, in powers of 1024, large or small letters.
@@ -73,24 +73,24 @@ pub fn size(text: &str) -> Option<u64> {
     scaled(&text.to_ascii_lowercase(), &SIZES)
 }
 
-/// Bytes a second: `800MB/s`, `100MiB/s`, `6.4Gb/s`.
+/// Bytes per second: `800MB/s`, `100MiB/s`, `6.4Gb/s`.
 pub fn byte_rate(text: &str) -> Option<u64> {
     let number = text.strip_suffix("/s")?;
     // Eight bits are a byte.
     scaled(number, &BYTE_RATES).or_else(|| scaled(number, &BIT_RATES).map(|bits| bits / 8))
 }
 
-/// Bits a second of a line: `5G`, `250M`, `10 Gb/s`.
+/// Bits per second of a line: `5G`, `250M`, `10 Gb/s`.
 pub fn line_rate(text: &str) -> Option<u64> {
     scaled(text.strip_suffix("b/s").unwrap_or(text), &LINE_RATES)
 }
 
-/// Bits a second in the largest unit in which they are whole, the text that [`line_rate`] reads.
+/// Bits per second in the largest unit that gives a whole number, in the form of [`line_rate`].
 pub fn exact_line_rate(bits: u64) -> String {
     exact(bits, &LINE_RATES)
 }
 
-/// The text, with `unit` behind it if it is a number alone.
+/// The text, followed by `unit` if it is only a number.
 pub fn with_unit(text: &str, unit: &str) -> String {
     let is_number = !text.contains(is_unit);
     if is_number { format!("{text}{unit}") } else { text.to_owned() }
@@ -114,13 +114,13 @@ pub fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     (product % scale == 0).then(|| u64::try_from(product / scale).ok())?
 }
 
-/// Whether a character belongs to no number.
+/// Whether a character cannot be part of a number.
 fn is_unit(c: char) -> bool {
     !c.is_ascii_digit() && c != '.' && c != '_'
 }
 
-/// `number` in the largest of `units`, given in rising order, in which it is
-/// whole: the text that [`scaled`] reads back.
+/// `number` in the largest of `units` (ascending) that gives a whole number, in the form of
+/// [`scaled`].
 pub fn exact(number: u64, units: &[(&str, u64)]) -> String {
     let whole = |(_, weight): &&(&str, u64)| number.is_multiple_of(*weight) && number >= *weight;
     match units.iter().rev().find(whole).or(units.first()) {
@@ -131,7 +131,7 @@ pub fn exact(number: u64, units: &[(&str, u64)]) -> String {
 
 /// A text that is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("'{0}' is no time such as 250ns: ps, ns, us, ms, s, m, h or d")]
+#[error("invalid time '{0}': expected a number with ps, ns, us, ms, s, m, h or d, such as 250ns")]
 pub struct InvalidDuration(String);
 
 impl FromStr for Duration {
@@ -143,8 +143,8 @@ impl FromStr for Duration {
 }
 
 impl Duration {
-    /// In the largest unit in which it is whole: `1us`, `1500ns`. The text
-    /// that parses back into it.
+    /// In the largest unit that gives a whole number: `1us`, `1500ns`. Parsing returns the same
+    /// duration.
     pub fn exact(self) -> String {
         exact(self.as_ps(), &TIMES[..5])
     }

@@ -1,4 +1,4 @@
-//! Documents and codecs say the same.
+//! Documents and codecs agree.
 
 mod document;
 mod protocol_document;

@@ -1,4 +1,4 @@
-//! The clock error of a run as other programs and clocks tell it, once a second.
+//! The clock error of a run from other programs and clocks, once per second.
 
 use crate::options::{Clock, Machine};
 use crate::phc::HardwareClock;
@@ -14,12 +14,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often is asked.
+/// The interval between two readings.
 const PERIOD: Duration = Duration::from_secs(1);
-/// Points that are kept: eleven days.
+/// The most points kept: eleven days.
 const MOST: usize = 1_000_000;
 
-/// Those who are asked during a run.
+/// The sources of the clock error during a run.
 #[derive(Default)]
 pub struct Clocks {
     ptp4l: Option<Follower>,
@@ -27,7 +27,7 @@ pub struct Clocks {
 }
 
 impl Clocks {
-    /// Begins to ask whom the options name. Fails if one of them does not answer.
+    /// Starts the sources that the options name. Fails if one of them does not answer.
     pub fn start(machine: &Machine) -> io::Result<Self> {
         let mut clocks = Self::default();
         for clock in &machine.clocks {
@@ -43,8 +43,9 @@ impl Clocks {
         Ok(clocks)
     }
 
-    /// What they said, as the listener's clock less the talker's: `sign` is 1 at the listener, -1 at
-    /// the talker. Without them what is known of the far side at `address`.
+    /// The collected series, as the listener's clock minus the talker's: `sign` is 1 at the
+    /// listener, -1 at the talker. Without sources, the clock error that the far side's `address`
+    /// implies.
     pub fn finish(self, sign: i64, machine: &Machine, address: Option<SocketAddr>) -> ClockError {
         let series = |follower: Follower| follower.finish(sign);
         match (self.ptp4l.map(series), self.phc.map(series)) {
@@ -54,7 +55,7 @@ impl Clocks {
             (None, None) => {
                 let is_loopback = address.is_some_and(|address| address.ip().is_loopback());
                 let is_shared = match machine.clocks.first() {
-                    // This end's stamps are those of another clock.
+                    // This end's stamps are shifted against its clock.
                     _ if machine.stamp_offset != 0 => false,
                     None => is_loopback,
                     Some(clock) => *clock == Clock::Shared,
@@ -79,14 +80,14 @@ fn follow(device: &Path) -> io::Result<Follower> {
     }))
 }
 
-/// A thread that asks.
+/// A thread that reads a source.
 struct Follower {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Vec<ClockPoint>>,
 }
 
 impl Follower {
-    /// Asks at once, and then every second.
+    /// Reads the source at once, and then every second.
     fn start(mut ask: impl FnMut() -> Option<ClockPoint> + Send + 'static) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let own = stop.clone();

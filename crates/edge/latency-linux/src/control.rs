@@ -1,5 +1,5 @@
 //! Control messages of stamped frames (cmsg(3); Linux Documentation/networking/timestamping.rst),
-//! as 64-bit Linux lays them out.
+//! in the layout of 64-bit Linux.
 
 use nix::libc;
 
@@ -25,7 +25,7 @@ const ORIGIN_ICMP6: u8 = 3;
 const ORIGIN_TIMESTAMPING: u8 = 4;
 const ORIGIN_TXTIME: u8 = 6;
 
-/// Which stamp of a sent frame it is (`SCM_TSTAMP_SND` and `_SCHED` of linux/errqueue.h).
+/// The kind of a stamp of a sent frame (`SCM_TSTAMP_SND` and `_SCHED` of linux/errqueue.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Handed to the driver, or on the wire if it is a hardware stamp.
@@ -37,31 +37,32 @@ pub enum Step {
 /// Why a frame with a launch time was dropped (`SO_EE_CODE_TXTIME_*` of linux/errqueue.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Launch {
-    /// The queueing discipline takes no such time.
+    /// The queueing discipline does not accept this launch time.
     Invalid,
-    /// The time was over.
+    /// The launch time was over.
     Missed,
 }
 
-/// What the control messages of one message say.
+/// The control data of one message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Control {
     /// The kernel's stamp in ns of CLOCK_REALTIME; 0 without.
     pub software: u64,
     /// The hardware's stamp in ns of its clock; 0 without.
     pub hardware: u64,
-    /// Of a message from the error queue: which stamp, and the number of the frame among those
-    /// that the socket sent (`SOF_TIMESTAMPING_OPT_ID`).
+    /// For a message from the error queue: the kind of the stamp, and the number of the frame among
+    /// the socket's sent frames (`SOF_TIMESTAMPING_OPT_ID`).
     pub step: Option<(Step, u32)>,
-    /// Of a message from the error queue: a frame that was dropped for its launch time.
+    /// For a message from the error queue: why the kernel dropped a frame with a launch time.
     pub dropped: Option<Launch>,
-    /// A message from the error queue that is ICMP's answer to a frame: it did not reach its port.
+    /// For a message from the error queue: whether it is an ICMP answer, so the frame did not reach
+    /// its port.
     pub unreachable: bool,
-    /// The VLAN tag that the kernel took off: priority, drop eligibility, VLAN (802.1Q-2022, 9.6).
+    /// The VLAN tag that the kernel removed: priority, drop eligibility, VLAN (802.1Q-2022, 9.6).
     pub tag: Option<u16>,
 }
 
-/// Reads control messages. What is not known or too short is left out.
+/// Parses control messages. Skips unknown and truncated ones.
 pub fn parse(mut bytes: &[u8]) -> Control {
     let mut found = Control::default();
     while let Some((header, _)) = bytes.split_first_chunk::<HEADER>() {
@@ -115,7 +116,7 @@ fn long(bytes: &[u8], at: usize) -> u64 {
     u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
-/// The control message that asks for a launch time, in ns of the clock of `SO_TXTIME`.
+/// The control message that requests a launch time, in ns of the clock of `SO_TXTIME`.
 pub fn launch_at(ns: u64) -> [u8; HEADER + 8] {
     let mut bytes = [0; HEADER + 8];
     bytes[..8].copy_from_slice(&((HEADER + 8) as u64).to_ne_bytes());
@@ -154,8 +155,8 @@ mod tests {
         assert_eq!(received.step, None);
     }
 
-    /// Recorded on loopback with Linux 6.18: the stamps of a datagram that came, and of the queue
-    /// for the third one that was sent.
+    /// Recorded on loopback with Linux 6.18: the stamps of a received datagram, and the queue's
+    /// stamp of the third sent one.
     #[test]
     fn recorded_messages() {
         let zeroes = "00".repeat(32);

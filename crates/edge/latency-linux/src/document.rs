@@ -1,4 +1,4 @@
-//! The results: the document of `--json`, from which text and page are made.
+//! The results of a run: the document of `--json`, which is also the source of text and HTML page.
 
 use crate::Tag;
 use latency::{Analysis, Band, Counts};
@@ -64,7 +64,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// One that was asked for, and what became of it.
+    /// A requested setting, with the result.
     pub fn asked(name: &str, value: String, granted: Result<(), String>) -> Self {
         let in_force = granted.is_ok();
         let note = granted.err().unwrap_or_default();
@@ -99,7 +99,7 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Counts a stranger.
+    /// Counts a frame that does not belong to the run.
     pub fn stranger(&mut self, describe: impl FnOnce() -> String) {
         if self.strangers == 0 {
             self.first_stranger = describe();
@@ -113,14 +113,14 @@ impl Faults {
 pub struct Tags(BTreeMap<(u8, u16), u64>);
 
 impl Tags {
-    /// Counts a frame; one without a tag is in no count.
+    /// Counts a frame; ignores frames without a tag.
     pub fn count(&mut self, tag: Option<Tag>) {
         if let Some(Tag { vlan, priority }) = tag {
             *self.0.entry((priority, vlan)).or_default() += 1;
         }
     }
 
-    /// All of them, by priority and VLAN.
+    /// All counts, by priority and VLAN.
     pub fn list(&self) -> Vec<TagCount> {
         let count = |(&(priority, vlan), &n): (&(u8, u16), &u64)| TagCount { priority, vlan, n };
         self.0.iter().map(count).collect()

@@ -1,5 +1,5 @@
-//! Stamps of a NIC (Linux Documentation/networking/timestamping.rst, section 3), switched on for a
-//! while.
+//! Hardware time stamps of a NIC (Linux Documentation/networking/timestamping.rst, section 3),
+//! enabled for the time of a run.
 
 use crate::Port;
 use crate::kernel::{StampConfig, hardware_stamps, set_hardware_stamps};
@@ -8,27 +8,27 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 /// `HWTSTAMP_TX_OFF` and `HWTSTAMP_TX_ON`, `HWTSTAMP_FILTER_ALL` of linux/net_tstamp.h: stamp
-/// nothing, what a socket asks to stamp, and everything that comes.
+/// nothing, stamp the frames that a socket selects, stamp all received frames.
 const TX_OFF: i32 = 0;
 const TX_ON: i32 = 1;
 const FILTER_ALL: i32 = 1;
 
-/// A NIC that stamps. When it is dropped, the NIC is set as it was before, unless somebody else
-/// has set it in between.
+/// A NIC with hardware stamps enabled. On drop, the former setting is restored, unless another
+/// program has changed the setting meanwhile.
 #[derive(Debug)]
 pub struct HardwareStamps {
-    /// A socket of the interface's network namespace.
+    /// A socket in the interface's network namespace.
     socket: OwnedFd,
     interface: String,
-    /// As it was, if the driver says that.
+    /// The former setting, if the driver reports it.
     before: Option<StampConfig>,
-    /// As it is now.
+    /// The present setting.
     now: StampConfig,
 }
 
 impl HardwareStamps {
-    /// Has the hardware of an interface stamp what `port` sends, and everything that comes if it
-    /// can.
+    /// Enables hardware stamps of an interface for frames that `port` sends and, if possible, for
+    /// all received frames.
     ///
     /// # Errors
     /// A sentence, most likely that the interface has no such stamps.
@@ -38,7 +38,7 @@ impl HardwareStamps {
         let set = |config| set_hardware_stamps(&socket, interface, config);
         let now = switch_on(before, set).map_err(|error| match error.kind() {
             io::ErrorKind::Unsupported => {
-                format!("{interface} has no hardware stamps (SIOCSHWTSTAMP: {error})")
+                format!("{interface} has no hardware time stamps (SIOCSHWTSTAMP: {error})")
             }
             io::ErrorKind::PermissionDenied => format!("{interface}: needs CAP_NET_ADMIN"),
             _ => format!("{interface}: {error}"),
@@ -46,16 +46,16 @@ impl HardwareStamps {
         Ok(Self { socket, interface: interface.to_owned(), before, now })
     }
 
-    /// What to know of it, in a sentence.
+    /// Remarks about the setting.
     pub fn note(&self) -> String {
         let received = match self.now[2] {
             FILTER_ALL => "",
-            _ => "; it stamps few of the frames that it receives, such as those of PTP",
+            _ => "; the hardware stamps only some received frames, such as PTP frames",
         };
         let after = match self.before {
-            None => "its former setting cannot be read, so this one stays",
-            Some(before) if before == self.now => "as it was before",
-            Some(_) => "set as before at the end",
+            None => "the former setting cannot be read and is not restored",
+            Some(before) if before == self.now => "was set already",
+            Some(_) => "restored at the end",
         };
         format!("{after}{received}")
     }
@@ -92,7 +92,8 @@ fn switch_on(
     }
 }
 
-/// What to set at the end: as it was, if it is still as this program `set` it.
+/// The setting to restore: the former one, if the present one is still the one that this program
+/// `set`.
 fn to_restore(
     before: Option<StampConfig>,
     set: StampConfig,
@@ -109,7 +110,7 @@ mod tests {
     const ONE_STEP: i32 = 2;
     const PTP_EVENTS: i32 = 12;
 
-    /// What is set on a NIC that takes these receive filters, and what came of it.
+    /// The settings requested of a NIC that supports these receive filters, and the result.
     fn ask(
         before: Option<StampConfig>,
         filters: &[i32],
@@ -132,7 +133,7 @@ mod tests {
         let ptp4l = [0, ONE_STEP, PTP_EVENTS];
         let both = [0, ONE_STEP, FILTER_ALL];
         assert_eq!(ask(Some(ptp4l), &[FILTER_ALL]), (vec![both], Some(both)));
-        // It stamps what PTP receives, and no more.
+        // The NIC stamps only the received frames of PTP.
         assert_eq!(ask(Some(ptp4l), &[PTP_EVENTS]), (vec![both, ptp4l], Some(ptp4l)));
         assert_eq!(ask(Some([0; 3]), &[]).1, None);
     }

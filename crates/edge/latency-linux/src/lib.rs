@@ -1,7 +1,7 @@
 //! Time-sensitive frames on Linux: a [`Talker`] that sends them on schedule, a [`Listener`] that
-//! takes them and sends them back, and what both need of the machine: sockets whose frames are
-//! stamped ([`Port`]), threads that nothing gets in the way of, hardware clocks. Programs that
-//! [`redirect`] frames are here too. What follows from the stamps is in [`latency`].
+//! receives them and sends them back, and the parts of the machine that both use: sockets with time
+//! stamps ([`Port`]), real-time threads, hardware clocks. [`redirect`] has programs that forward
+//! frames. The analysis of the stamps is in [`latency`].
 //!
 //! All times are nanoseconds of CLOCK_TAI (clock_gettime(2)).
 //!
@@ -16,7 +16,7 @@
 //! - `rows`: rows of frames during the run
 //! - `document`: the document of `--json`
 //! - `operator`: the interface by which a run reports to its user and is stopped
-//! - `port`: sockets whose frames are stamped
+//! - `port`: sockets with time stamps
 //! - `control`: control messages of stamped frames
 //! - `hardware`: stamps of a NIC
 //! - `netdev`: properties of an interface over generic netlink

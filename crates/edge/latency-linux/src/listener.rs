@@ -1,4 +1,4 @@
-//! Takes a talker's frames, and sends them back if it is asked to.
+//! Receives a talker's frames, and reflects them if configured.
 
 use crate::clocks::Clocks;
 use crate::control::Control;
@@ -16,21 +16,21 @@ use std::io;
 use std::time;
 use wire::Duration;
 
-/// Answers to an end at most, each of which tells when a frame left.
+/// The most answers to an End; each reports when a frame left.
 const MOST_TOLD: usize = 64;
-/// How long a frame may still come after the talker said that it ended, in ns.
+/// How long a frame may still arrive after the talker's End, in ns.
 const LINGER: u64 = 200_000_000;
 
-/// A listener on a socket, which takes one run after the other.
+/// A listener on a socket, which receives one run after the other.
 pub struct Listener<'a> {
     listen: &'a Listen,
     port: Port,
     operator: &'a dyn Operator,
-    /// Those of the first run.
+    /// The clock sources of the first run.
     clocks: Option<Clocks>,
-    /// What was granted; asked for by the first run.
+    /// The granted settings, requested by the first run.
     settings: Option<Settings<'a>>,
-    /// Until the end of all runs, also after SIGINT.
+    /// Stays enabled until the end of all runs, also after SIGINT.
     hardware: Option<HardwareStamps>,
     previous: Option<u64>,
     outbox: Outbox,
@@ -40,20 +40,20 @@ impl<'a> Listener<'a> {
     /// A listener on this socket.
     ///
     /// # Errors
-    /// A sentence: nobody says what the clocks are to be known by.
+    /// A sentence: no source for the clock error is available.
     pub fn open(listen: &'a Listen, port: Port, operator: &'a dyn Operator) -> io::Result<Self> {
-        // Their threads are to have any CPU.
+        // Started before this thread is pinned, so that the sources' threads can use any CPU.
         let clocks = Some(Clocks::start(&listen.machine)?);
         let outbox = Outbox::new(Shift(listen.machine.stamp_offset));
         let (settings, hardware, previous) = (None, None, None);
         Ok(Self { listen, port, operator, clocks, settings, hardware, previous, outbox })
     }
 
-    /// Takes a run, and writes the rows of frames of which everything is known. `None` if no other
-    /// run came within [`Listen::wait`].
+    /// Receives a run, and writes the rows of complete frames. `None` if no other run arrived
+    /// within [`Listen::wait`].
     ///
     /// # Errors
-    /// A sentence: no run came at all, or the socket failed.
+    /// A sentence: no run arrived at all, or the socket failed.
     pub fn run(&mut self, rows: Option<&mut dyn Rows>) -> io::Result<Option<Run>> {
         let settings = self.prepare()?;
         let clocks = self.clocks.take().map_or_else(|| Clocks::start(&self.listen.machine), Ok)?;
@@ -64,7 +64,7 @@ impl<'a> Listener<'a> {
         let mut receiver = Receiver { previous, outbox, ..new };
         let ended = receiver.listen(self.operator)?;
         self.outbox = receiver.outbox.next_run();
-        // One without a run says so, unless there were others.
+        // The absence of a run is an error only for the first one.
         if self.previous.is_some() && receiver.run.is_none() {
             return Ok(None);
         }
@@ -73,7 +73,7 @@ impl<'a> Listener<'a> {
         Ok(Some(receiver.finish(clock, ended)))
     }
 
-    /// Asks the machine for everything, once.
+    /// Requests all settings of the machine, once.
     fn prepare(&mut self) -> io::Result<Settings<'a>> {
         if let Some(settings) = &self.settings {
             return Ok(settings.clone());
@@ -90,27 +90,27 @@ impl<'a> Listener<'a> {
     }
 }
 
-/// A listener at work.
+/// The reception of one run.
 struct Receiver<'a> {
     options: &'a Listen,
     port: &'a Port,
     settings: Settings<'a>,
     shift: Shift,
-    /// The run before, whose last frames may still come.
+    /// The previous run, whose last frames may still arrive.
     previous: Option<u64>,
-    /// The run that is measured, and who talks.
+    /// The current run and its talker.
     run: Option<(u64, Remote)>,
-    /// What the run's first frame said: interval, windows, size.
+    /// The run's first frame, with interval, windows and size.
     about: Option<Frame>,
     samples: BTreeMap<u64, Sample>,
     outbox: Outbox,
     rows: RowWriter<'a>,
-    /// Frames that came after the rows of later ones were written.
+    /// Frames that arrived after the rows of later frames were written.
     overtaken: Vec<u64>,
     sequence: Sequence,
     tags: Tags,
     faults: Faults,
-    /// When the last frame of the run came.
+    /// When the last frame of the run arrived.
     last: u64,
 }
 
@@ -141,7 +141,7 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    /// Takes frames until the run ends; how it ended.
+    /// Receives frames until the run ends; returns how it ended.
     fn listen(&mut self, operator: &dyn Operator) -> io::Result<&'static str> {
         let (mut buffer, began) = ([0; 2048], now());
         let [wait, idle] = [self.options.wait, self.options.idle].map(Duration::as_ns);
@@ -165,7 +165,7 @@ impl<'a> Receiver<'a> {
                 None if now > began + wait => {
                     let strangers = self.faults.strangers;
                     return Err(io::Error::other(format!(
-                        "no frame of a talker came to {} within {} ns; frames of strangers: \
+                        "no frame of a talker arrived at {} within {} ns; other frames: \
                          {strangers}",
                         self.options.heading.address, wait
                     )));
@@ -180,10 +180,10 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    /// Takes what came.
+    /// Handles a received frame.
     fn take(&mut self, bytes: &[u8], received: &Received, application: u64) {
         let frame = match Frame::decode(bytes) {
-            // On loopback its own answers come back to it.
+            // On loopback the listener receives its own answers.
             Ok(frame) if frame.kind == Kind::Reflected => return,
             Ok(frame) if Some(frame.run) == self.previous => return,
             Ok(frame) => frame,
@@ -204,7 +204,7 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    /// Whether the frame belongs to the run; the first one begins it.
+    /// Whether the frame belongs to the run; the first frame begins the run.
     fn is_own(&mut self, frame: &Frame, received: &Received) -> bool {
         let own = (frame.run, received.from);
         if let Some(run) = self.run {
@@ -219,8 +219,8 @@ impl<'a> Receiver<'a> {
         wanted
     }
 
-    /// Queueing disciplines on the way back see the priority of the run's tag, or none: another run
-    /// of `--repeat` may have had one.
+    /// Gives frames on the way back the priority of the run's tag, or none, because an earlier run
+    /// of `--repeat` may have set one.
     fn mark_run(&mut self, received: &Received) {
         let is_raw = matches!(received.from, Remote::Ethernet(_));
         if !is_raw || !self.options.reflect || self.options.marks.priority.is_some() {
@@ -259,7 +259,7 @@ impl<'a> Receiver<'a> {
         self.samples.insert(frame.sequence, sample);
     }
 
-    /// Writes the rows of frames of which everything is known.
+    /// Writes the rows of complete frames.
     fn write_rows(&mut self) {
         let now = self.shift.apply(now());
         let last = self.samples.last_key_value().map_or(0, |(last, _)| *last);
@@ -270,7 +270,7 @@ impl<'a> Receiver<'a> {
         self.rows.advance(frames.take_while(is_due));
     }
 
-    /// Sends a frame back, with this end's stamps; when, if the kernel took it.
+    /// Reflects a frame with this end's stamps; returns when, if the kernel accepted it.
     fn reflect(&mut self, frame: &Frame, sample: &Sample, to: &Received) -> latency::Stamp {
         let returned = self.shift.stamp(now());
         let here = [sample.arrived_wire, sample.arrived, sample.received, returned];
@@ -279,7 +279,7 @@ impl<'a> Receiver<'a> {
         self.transmit(&back, to, Some(frame.sequence)).then_some(returned)?
     }
 
-    /// The talker has sent all frames. It receives the times at which the last ones left here.
+    /// Handles the talker's End, and sends the departure times of the last reflected frames.
     fn end(&mut self, frame: &Frame, to: &Received) {
         self.sequence.end(frame.sequence);
         let untold = if self.options.reflect { self.outbox.untold().min(MOST_TOLD) } else { 0 };
@@ -294,7 +294,8 @@ impl<'a> Receiver<'a> {
         Some(FollowUp { sequence, departure: self.samples.get(&sequence)?.back_departure })
     }
 
-    /// Sends a frame to who sent that one, with its tag; whether the kernel took it.
+    /// Sends a frame to the sender of another, with its tag; returns whether the kernel accepted
+    /// it.
     fn transmit(&mut self, frame: &Frame, to: &Received, number: Option<u64>) -> bool {
         let mut bytes = Vec::new();
         frame.encode(&mut bytes);
@@ -327,13 +328,13 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    /// A stamp of this frame came, which its row may not have.
+    /// Counts a stamp that arrived after the row of its frame was written.
     fn count_late(&mut self, number: u64) {
         let has_row = self.rows.is_past(number) && !self.overtaken.contains(&number);
         self.faults.late_stamps += u64::from(has_row);
     }
 
-    /// What was measured.
+    /// The results of the run.
     fn finish(mut self, clock: ClockError, ended: &str) -> Run {
         let unwritten = self.samples.range(self.rows.next()..).map(|(_, sample)| *sample);
         let overtaken = self.overtaken.iter().filter_map(|number| self.samples.get(number));

@@ -1,5 +1,5 @@
-//! What the kernel says of an interface over generic netlink (linux/genetlink.h and, since Linux 6.3,
-//! linux/netdev.h), as 64-bit Linux lays it out.
+//! Properties of an interface over generic netlink (linux/genetlink.h and, since Linux 6.3,
+//! linux/netdev.h), in the layout of 64-bit Linux.
 
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink};
 use std::io;
@@ -19,15 +19,15 @@ const NDO_XMIT: u64 = 1 << 2;
 /// `NLM_F_REQUEST` of linux/netlink.h; both kinds of message have version 1.
 const REQUEST: u16 = 1;
 const VERSION: u8 = 1;
-/// Bytes of `struct nlmsghdr` and `struct genlmsghdr` together, of `struct nlattr`, and what attributes
-/// are aligned to.
+/// Bytes of `struct nlmsghdr` and `struct genlmsghdr` together, of `struct nlattr`, and the
+/// alignment of attributes.
 const HEADERS: usize = 20;
 const ATTRIBUTE: usize = 4;
-/// Room for an answer.
+/// Bytes of the buffer for an answer.
 const ANSWER: usize = 8192;
 
 /// Whether an interface of this network namespace transmits frames that XDP redirects to it in the
-/// driver; `None` if the kernel does not say so.
+/// driver; `None` if the kernel does not report this.
 pub(crate) fn transmits_redirected(interface: u32) -> io::Result<Option<bool>> {
     let flags = SocketFlags::CLOEXEC;
     let protocol = Some(netlink::GENERIC);
@@ -44,7 +44,7 @@ pub(crate) fn transmits_redirected(interface: u32) -> io::Result<Option<bool>> {
     Ok(features.map(|bits| bits & NDO_XMIT != 0))
 }
 
-/// Sends a command with one attribute; the wanted attribute of the answer, if that has it.
+/// Sends a command with one attribute; returns the wanted attribute of the answer, if present.
 fn ask(
     socket: &OwnedFd,
     (kind, command, attribute): (u16, u8, u16),
@@ -74,7 +74,7 @@ fn request(kind: u16, command: u8, attribute: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// An attribute of an answer of this kind; errors are messages of another.
+/// The wanted attribute of an answer of this message type. Errors have another message type.
 fn found(answer: &[u8], kind: u16, wanted: u16) -> Option<Vec<u8>> {
     let short = |at: usize| Some(u16::from_ne_bytes(answer.get(at..at + 2)?.try_into().ok()?));
     let mut at = HEADERS;

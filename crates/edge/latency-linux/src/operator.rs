@@ -1,11 +1,11 @@
-//! Who runs a measurement.
+//! The user of a measurement.
 
-/// Is told what happens, and may end the measurement.
+/// Receives messages, and may end the measurement.
 pub trait Operator {
     /// Whether the measurement is to end.
     fn has_stopped(&self) -> bool;
-    /// Something may not be as it was asked for.
+    /// Reports a setting or a fault that may affect the results.
     fn warn(&self, text: &str);
-    /// Something is ready, or waits for somebody.
+    /// Reports that the measurement is ready or waits.
     fn inform(&self, text: &str);
 }

@@ -1,4 +1,4 @@
-//! What a run of a talker or a listener is asked for.
+//! The parameters of a talker or a listener.
 
 use crate::document::Document;
 use latency::schedule::Schedule;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use wire::Duration;
 
-/// What a talker is asked for.
+/// The parameters of a talker.
 #[derive(Clone, Debug)]
 pub struct Talk {
     /// When frames are due.
@@ -17,60 +17,60 @@ pub struct Talk {
     pub count: u64,
     /// Bytes of a payload.
     pub size: u16,
-    /// Whether every frame is expected back.
+    /// Whether the listener returns every frame.
     pub reflect: bool,
-    /// Ethernet frames have a tag of this VLAN.
+    /// VLAN of the tag of Ethernet frames.
     pub vlan: Option<u16>,
-    /// Wakes this much before a frame is due, and reads the clock until then.
+    /// How long before a due time the talker wakes and polls the clock.
     pub spin: Duration,
-    /// Hands frames over this much before they are due, with a launch time (SO_TXTIME).
+    /// How long before a due time the talker sends a frame, with a launch time (SO_TXTIME).
     pub launch: Option<Duration>,
-    /// How frames are marked.
+    /// Marks of the frames.
     pub marks: Marks,
-    /// What is asked of the machine.
+    /// Settings of the machine.
     pub machine: Machine,
-    /// What the document says of the run.
+    /// Text for the document.
     pub heading: Heading,
 }
 
-/// What a listener is asked for.
+/// The parameters of a listener.
 #[derive(Clone, Debug)]
 pub struct Listen {
-    /// Whether every frame is sent back.
+    /// Whether the listener returns every frame.
     pub reflect: bool,
     /// How long to wait for the first frame.
     pub wait: Duration,
-    /// The run ends when the talker was silent for so long.
+    /// Ends the run when no frame arrives for this long.
     pub idle: Duration,
-    /// How frames that are sent back are marked.
+    /// Marks of the returned frames.
     pub marks: Marks,
-    /// What is asked of the machine.
+    /// Settings of the machine.
     pub machine: Machine,
-    /// What the document says of the run.
+    /// Text for the document.
     pub heading: Heading,
 }
 
-/// What the document says of a run that nobody measures.
+/// Texts of the document that are not measured.
 #[derive(Clone, Debug, Default)]
 pub struct Heading {
     /// The name of the run.
     pub label: String,
-    /// The far side, or where it listens.
+    /// The address of the far side, or of the listener.
     pub address: String,
-    /// Frames whose time lies in this band are counted.
+    /// The band whose frames are counted.
     pub band: Option<Band>,
 }
 
-/// How frames are marked.
+/// Marks of frames.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Marks {
-    /// SO_PRIORITY, and the PCP of their VLAN tag, 0 to 7.
+    /// SO_PRIORITY and PCP of the VLAN tag, 0 to 7.
     pub priority: Option<u8>,
     /// DSCP of UDP over IPv4, 0 to 63.
     pub dscp: Option<u8>,
 }
 
-/// What both ends ask of the machine.
+/// Settings of the machine, for both ends.
 #[derive(Clone, Debug, Default)]
 pub struct Machine {
     /// Run as SCHED_FIFO of this priority, 1 to 99.
@@ -79,28 +79,29 @@ pub struct Machine {
     pub cpu: Option<usize>,
     /// Keep all memory of the process in RAM.
     pub lock_memory: bool,
-    /// The hardware of this interface stamps frames.
+    /// The interface whose hardware stamps frames.
     pub hardware: Option<String>,
-    /// What is known of the two ends' clocks.
+    /// The sources of the clock error.
     pub clocks: Vec<Clock>,
     /// The domain of ptp4l.
     pub ptp_domain: u8,
-    /// Added to every stamp of this end, in ns.
+    /// Shift of every stamp of this end, in ns.
     pub stamp_offset: i64,
-    /// The number of the run; a talker without one takes one at random, a listener any.
+    /// The number of the run. Without one, a talker chooses a random number, and a listener accepts
+    /// any run.
     pub run: Option<u64>,
 }
 
-/// What is known of the clocks.
+/// A source of the clock error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// Nothing.
+    /// The clock error is unknown.
     Unknown,
-    /// They are one.
+    /// Both ends share one clock.
     Shared,
-    /// What ptp4l says, at this socket or at those that it has without configuration.
+    /// ptp4l, at this socket or at its default sockets.
     Ptp4l(Option<PathBuf>),
-    /// The system's clock less a hardware clock: a device, or an interface.
+    /// The system clock minus a hardware clock, given by device or interface.
     Phc2sys(PathBuf),
 }
 
@@ -114,17 +115,17 @@ impl FromStr for Clock {
             ("ptp4l", path) => Ok(Self::Ptp4l(Some(path.into()))),
             ("phc2sys", device) if !device.is_empty() => Ok(Self::Phc2sys(device.into())),
             _ => Err(format!(
-                "'{text}' is none of unknown, shared, ptp4l, ptp4l=SOCKET, phc2sys=DEVICE"
+                "invalid '{text}': expected unknown, shared, ptp4l[=SOCKET] or phc2sys=DEVICE"
             )),
         }
     }
 }
 
 impl Machine {
-    /// Whether what is known of the clocks goes together.
+    /// Whether the sources can be combined.
     ///
     /// # Errors
-    /// Two of them contradict each other.
+    /// Two sources contradict each other.
     pub fn check(&self) -> Result<(), &'static str> {
         let is_part = |clock: &Clock| matches!(clock, Clock::Ptp4l(_) | Clock::Phc2sys(_));
         let twice = |(at, clock): (usize, &Clock)| {
@@ -134,20 +135,20 @@ impl Machine {
         let several = self.clocks.len() > 1;
         if several && !self.clocks.iter().all(is_part) || self.clocks.iter().enumerate().any(twice)
         {
-            return Err("two --clock may only be ptp4l and phc2sys");
+            return Err("--clock can be given twice only as ptp4l and phc2sys");
         }
         Ok(())
     }
 }
 
-/// What was measured.
+/// The results of a run.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// The results.
     pub document: Document,
     /// Frames that have no row yet.
     pub unwritten: Vec<Sample>,
-    /// Frames that this end sent as a talker, those included that the kernel did not take.
+    /// Frames that this end sent as a talker, including frames that the kernel did not accept.
     pub sent: u64,
 }
 
@@ -161,6 +162,6 @@ mod tests {
         assert_eq!(clock("ptp4l=/x"), Ok(Clock::Ptp4l(Some("/x".into()))));
         assert_eq!(clock("phc2sys=eth1"), Ok(Clock::Phc2sys("eth1".into())));
         assert!(clock("phc2sys").is_err() && clock("shared=x").is_err());
-        assert!(clock("ntp").unwrap_err().contains("none of unknown"));
+        assert!(clock("ntp").unwrap_err().contains("expected unknown"));
     }
 }

@@ -1,4 +1,5 @@
-//! Frames that were sent: the kernel's stamps of each, and which of them the far side must be told.
+//! Sent frames: the kernel's stamps of each, and the frames whose departure is still to be reported
+//! to the far side.
 
 use crate::control::{Control, Step};
 use crate::settings::Shift;
@@ -7,36 +8,36 @@ use latency::Departure;
 use std::collections::VecDeque;
 use std::io;
 
-/// In the place of a number: the frame is none of the run. Numbers are below
+/// Marks a frame that does not belong to the run. Numbers of frames are below
 /// [`latency::MOST_FRAMES`].
 const NONE: u32 = u32::MAX;
 
-/// The frames that a socket sent.
+/// The sent frames of a socket.
 #[derive(Debug)]
 pub struct Outbox {
     shift: Shift,
     /// The kernel's count of the socket's frames (`SOF_TIMESTAMPING_OPT_ID`) before the first one.
     first: u32,
-    /// By that count from `first` on: the number of the frame.
+    /// Frame numbers by the kernel's count minus `first`.
     numbers: Vec<u32>,
-    /// Frames whose departure the far side does not know.
+    /// Frames whose departure was not yet reported to the far side.
     untold: VecDeque<u64>,
 }
 
 impl Outbox {
-    /// Of a socket that has sent nothing.
+    /// The outbox of a socket that has sent nothing.
     pub fn new(shift: Shift) -> Self {
         Self { shift, first: 0, numbers: Vec::new(), untold: VecDeque::new() }
     }
 
-    /// For another run over the same socket, whose count goes on. The kernel's is an `u32` that wraps
-    /// (`sk_tskey`, linux/net/sock.h).
+    /// The outbox for another run over the same socket. The kernel's count continues; it is a `u32`
+    /// that wraps (`sk_tskey`, linux/net/sock.h).
     pub fn next_run(&self) -> Self {
         let first = self.first.wrapping_add(self.numbers.len() as u32);
         Self { first, ..Self::new(self.shift) }
     }
 
-    /// Sends a frame of this number, if it is one of the run. Fails as [`Port::send`].
+    /// Sends a frame, with its number if it belongs to the run. Fails as [`Port::send`].
     pub fn send(
         &mut self,
         port: &Port,
@@ -51,10 +52,10 @@ impl Outbox {
         sent
     }
 
-    /// The number of the frame of these stamps, if it is one of the run, and when it left.
+    /// The number of the frame of these stamps, if it belongs to the run, and the stamps.
     pub fn departure(&self, control: &Control) -> Option<(u64, Departure)> {
         let (step, id) = control.step?;
-        // Those of a run before are far behind the end.
+        // The indices of an earlier run are far beyond the end.
         let at = id.wrapping_sub(self.first) as usize;
         let number = self.numbers.get(at).filter(|number| **number != NONE)?;
         let software = self.shift.stamp(control.software);
@@ -69,17 +70,17 @@ impl Outbox {
         Some((u64::from(*number), departure))
     }
 
-    /// The far side is to be told when this frame left.
+    /// Notes that the departure of this frame is to be reported to the far side.
     pub fn tell(&mut self, number: u64) {
         self.untold.push_back(number);
     }
 
-    /// The next frame of which the far side is told.
+    /// The next frame whose departure is to be reported.
     pub fn next_untold(&mut self) -> Option<u64> {
         self.untold.pop_front()
     }
 
-    /// How many there are.
+    /// Number of frames whose departure is to be reported.
     pub fn untold(&self) -> usize {
         self.untold.len()
     }

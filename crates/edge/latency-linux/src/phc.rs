@@ -1,4 +1,4 @@
-//! Hardware clocks: of a NIC, or of the host that runs this virtual machine (ptp_kvm).
+//! Hardware clocks: of a NIC, or the host's clock in a virtual machine (ptp_kvm).
 
 use linux::time::WallClock;
 use rustix::time::{DynamicClockId, clock_gettime_dynamic};
@@ -12,21 +12,21 @@ use std::path::PathBuf;
 pub struct HardwareClock(File);
 
 impl HardwareClock {
-    /// That of a device such as `/dev/ptp0`, or of a network interface.
+    /// Opens the clock of a device such as `/dev/ptp0`, or of a network interface.
     ///
     /// # Errors
-    /// A sentence: there is none, or this process may not open it.
+    /// A sentence: there is no clock, or this process may not open it.
     pub fn open(name: &str) -> Result<Self, String> {
         let path = if name.starts_with('/') { PathBuf::from(name) } else { of_interface(name)? };
         let named = |error: io::Error| format!("{}: {error}", path.display());
         let clock = Self(File::open(&path).map_err(named)?);
         match clock.now() {
             Ok(_) => Ok(clock),
-            Err(_) => Err(format!("{} is no hardware clock", path.display())),
+            Err(_) => Err(format!("{} is not a hardware clock", path.display())),
         }
     }
 
-    /// Its time, in ns since 1970.
+    /// The time of the clock, in ns since 1970.
     ///
     /// # Errors
     /// As `clock_gettime(2)`.
@@ -35,7 +35,8 @@ impl HardwareClock {
         Ok(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
     }
 
-    /// Reads it some times, between two readings of CLOCK_TAI: before, hardware, after, in ns.
+    /// Reads the clock five times between two readings of CLOCK_TAI: before, hardware, after, in
+    /// ns.
     ///
     /// # Errors
     /// As `clock_gettime(2)`.
@@ -48,10 +49,10 @@ impl HardwareClock {
     }
 }
 
-/// Where the clock of an interface is, if its device has one (Linux
+/// The path of the clock of an interface, if its device has one (Linux
 /// Documentation/ABI/testing/sysfs-ptp).
 fn of_interface(name: &str) -> Result<PathBuf, String> {
-    let none = || format!("{name} has no hardware clock; name one, such as /dev/ptp0");
+    let none = || format!("{name} has no hardware clock; give a device such as /dev/ptp0");
     let clocks = std::fs::read_dir(format!("/sys/class/net/{name}/device/ptp"));
     let first = clocks.map_err(|_| none())?.next().and_then(Result::ok).ok_or_else(none)?;
     Ok(PathBuf::from("/dev").join(first.file_name()))
@@ -66,7 +67,7 @@ mod tests {
         for (name, says) in [
             ("/dev/null", "/dev/null is no hardware clock"),
             ("/dev/ptp999", "/dev/ptp999: No such file"),
-            ("lo", "lo has no hardware clock; name one, such as /dev/ptp0"),
+            ("lo", "lo has no hardware clock; give a device such as /dev/ptp0"),
         ] {
             let error = HardwareClock::open(name).unwrap_err();
             assert!(error.starts_with(says), "{error}");

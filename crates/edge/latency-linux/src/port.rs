@@ -1,4 +1,4 @@
-//! A socket whose frames are stamped: UDP, or Ethernet frames of one EtherType.
+//! A socket with time stamps: UDP, or Ethernet frames of one EtherType.
 
 use crate::control::{Control, launch_at, parse};
 use crate::kernel::{receive_message, set_option};
@@ -18,7 +18,7 @@ use std::time::Duration;
 /// A VLAN tag (802.1Q-2022, 9.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag {
-    /// The VLAN, 0 to 4094; 0 is a tag of the priority alone.
+    /// The VLAN, 0 to 4094; 0 is a priority tag.
     pub vlan: u16,
     /// The priority (PCP), 0 to 7.
     pub priority: u8,
@@ -42,18 +42,18 @@ impl fmt::Display for Remote {
     }
 }
 
-/// A payload that came.
+/// A received payload.
 #[derive(Clone, Copy, Debug)]
 pub struct Received {
-    /// Bytes of the payload: they begin at [`Port::payload_at`] of the buffer.
+    /// Bytes of the payload, which begins at [`Port::payload_at`] of the buffer.
     pub bytes: usize,
-    /// Who sent it.
+    /// The sender.
     pub from: Remote,
     /// The kernel's stamp, in ns of TAI.
     pub kernel: Option<NonZeroU64>,
     /// The hardware's stamp, in ns of its clock, which is TAI under PTP.
     pub wire: Option<NonZeroU64>,
-    /// The VLAN tag that the frame had.
+    /// The VLAN tag of the received frame.
     pub tag: Option<Tag>,
 }
 
@@ -80,15 +80,15 @@ const PACKET_IGNORE_OUTGOING: i32 = 23;
 const EVERY_ETHERTYPE: u16 = 3;
 /// Room for the control messages of one message.
 const CONTROL: usize = 512;
-/// Room in the kernel for frames that wait for a listener, in bytes.
+/// Bytes of frames that may wait in the kernel.
 const WAITING: usize = 4 << 20;
 
-/// A socket whose frames are stamped. Every method takes `&self`: one thread may send while
-/// another receives.
+/// A socket with time stamps. Every method takes `&self`, so that one thread can send while another
+/// receives.
 #[derive(Debug)]
 pub struct Port {
     socket: Carrier,
-    /// Added to the kernel's stamps, which are of CLOCK_REALTIME, in ns.
+    /// Added to the kernel's stamps of CLOCK_REALTIME, in ns.
     tai_offset: u64,
 }
 
@@ -110,7 +110,7 @@ impl Port {
         Ok(Self { socket: Carrier::Udp(socket), tai_offset: tai_offset_s() * 1_000_000_000 })
     }
 
-    /// A socket of UDP that sends to an address of this family, from any port.
+    /// A UDP socket on any port that sends to an address of this family.
     ///
     /// # Errors
     /// As `socket(2)` and `bind(2)`.
@@ -122,7 +122,7 @@ impl Port {
         Self::udp((any, 0).into())
     }
 
-    /// Has [`sent`](Self::sent) also return what ICMP answers to frames of UDP (ip(7), `IP_RECVERR`).
+    /// Makes [`sent`](Self::sent) also return ICMP answers to UDP frames (ip(7), `IP_RECVERR`).
     ///
     /// # Errors
     /// As `setsockopt(2)`.
@@ -139,8 +139,8 @@ impl Port {
     /// # Errors
     /// As [`PacketSocket::open`].
     pub fn ethernet(interface: &Interface, ethertype: u16) -> io::Result<Self> {
-        // Sockets of all EtherTypes alone see tags: the kernel drops the tag of a frame before it
-        // looks for sockets of its EtherType (linux/net/core/dev.c, `__netif_receive_skb_core`).
+        // Only sockets of all EtherTypes receive tags: the kernel drops the tag of a frame before
+        // it looks for sockets of its EtherType (linux/net/core/dev.c, `__netif_receive_skb_core`).
         let filter = Filter::fields(&[(ETHERNET as u32 - 2, 2, 0xffff, ethertype.into())]);
         let socket = PacketSocket::open(interface, EVERY_ETHERTYPE, &filter)?;
         set_option(&socket, SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)?;
@@ -161,7 +161,7 @@ impl Port {
         }
     }
 
-    /// Where payloads begin in the buffer of [`receive`](Self::receive).
+    /// Offset of payloads in the buffer of [`receive`](Self::receive).
     pub fn payload_at(&self) -> usize {
         match &self.socket {
             Carrier::Udp(_) => 0,
@@ -169,8 +169,8 @@ impl Port {
         }
     }
 
-    /// Asks for the kernel's stamps, and those of the hardware if `hardware` is set. Frames sent
-    /// are counted from 0 from here on.
+    /// Enables the kernel's stamps, and hardware stamps if `hardware` is set. Sent frames are
+    /// counted from 0 from here on.
     ///
     /// # Errors
     /// As `setsockopt(2)`.
@@ -181,7 +181,7 @@ impl Port {
     }
 
     /// Sets the type of service of IPv4 to this DSCP (RFC 2474), 0 to 63. Call it before
-    /// [`set_priority`](Self::set_priority): it changes that as well (ip(7)).
+    /// [`set_priority`](Self::set_priority): the DSCP also changes the priority (ip(7)).
     ///
     /// # Errors
     /// As `setsockopt(2)`.
@@ -199,19 +199,19 @@ impl Port {
         marking.mark(SockRef::from(self), None)
     }
 
-    /// Lets frames have launch times, in ns of CLOCK_TAI (SO_TXTIME).
+    /// Enables launch times, in ns of CLOCK_TAI (SO_TXTIME).
     ///
     /// # Errors
     /// As `setsockopt(2)`.
     pub fn allow_launch_times(&self) -> io::Result<()> {
-        // Bit 1 of the flags: say on the error queue which frames were dropped
-        // (`SOF_TXTIME_REPORT_ERRORS` of linux/net_tstamp.h).
+        // Bit 1 of the flags: report dropped frames on the error queue (`SOF_TXTIME_REPORT_ERRORS`
+        // of linux/net_tstamp.h).
         let settings = libc::sock_txtime { clockid: libc::CLOCK_TAI, flags: 1 << 1 };
         Ok(nix::sys::socket::setsockopt(self, TxTime, &settings)?)
     }
 
-    /// Sends a payload, over Ethernet with `tag` if that is given, at `launch` in ns of CLOCK_TAI if
-    /// that is given.
+    /// Sends a payload, with an optional Ethernet `tag` and an optional launch time in ns of
+    /// CLOCK_TAI.
     ///
     /// # Errors
     /// As `sendmsg(2)`.
@@ -247,14 +247,14 @@ impl Port {
         }
     }
 
-    /// Whether the kernel has counted a frame (`SOF_TIMESTAMPING_OPT_ID`) of which
-    /// [`send`](Self::send) said this. It counts before it gives the frame to the queueing
+    /// Whether the kernel has counted a frame (`SOF_TIMESTAMPING_OPT_ID`), given the result of
+    /// [`send`](Self::send). The kernel counts before it passes the frame to the queueing
     /// discipline, which may drop it (linux/net/packet/af_packet.c, `packet_snd`).
     pub fn is_counted(sent: &io::Result<()>) -> bool {
         sent.as_ref().err().is_none_or(|error| error.raw_os_error() == Some(DROPPED))
     }
 
-    /// Takes the next payload with its header into `buffer`, or `None` if none waits.
+    /// Receives the next payload with its header into `buffer`; `None` if none waits.
     ///
     /// # Errors
     /// As `recvmsg(2)`.
@@ -285,7 +285,8 @@ impl Port {
         }))
     }
 
-    /// Takes the next message of the error queue, its stamps in ns of TAI; `None` if there is none.
+    /// Takes the next message off the error queue, with stamps in ns of TAI; `None` if there is
+    /// none.
     ///
     /// # Errors
     /// As `recvmsg(2)`.
@@ -309,10 +310,10 @@ impl Port {
         Control { software, ..found }
     }
 
-    /// Waits until something came, a frame or a stamp, or this time is over.
+    /// Waits until a frame or a stamp arrives, or for `most`.
     ///
     /// # Errors
-    /// As `poll(2)`; interruption by a signal is none.
+    /// As `poll(2)`; interruption by a signal is not an error.
     pub fn wait(&self, most: Duration) -> io::Result<()> {
         let time = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: most.subsec_nanos().into() };
         match poll(&mut [PollFd::new(self, PollFlags::IN)], Some(&time)) {
@@ -331,14 +332,14 @@ impl AsFd for Port {
     }
 }
 
-/// Whether a call may have failed for a frame that was sent before, to which ICMP answered: the
-/// kernel reports such an error once, by whichever call comes next (udp(7)).
+/// Whether an error may be an ICMP answer to an earlier frame. The kernel reports such an error
+/// once, at the next call (udp(7)).
 fn is_of_earlier(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
     matches!(error.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable)
 }
 
-/// The header of a frame.
+/// Builds the header of a frame.
 fn ethernet(from: Mac, to: Mac, tag: Option<Tag>, ethertype: u16) -> Vec<u8> {
     let mut header = [to.0, from.0].concat();
     if let Some(Tag { vlan, priority }) = tag {
@@ -370,7 +371,7 @@ mod tests {
         assert_eq!(tagged[12..], [0x81, 0x00, 0x60, 0x05, 0x88, 0xb6]);
     }
 
-    /// What comes within five seconds.
+    /// Receives a payload within five seconds.
     fn receive(port: &Port, buffer: &mut [u8]) -> Received {
         let end = Instant::now() + Duration::from_secs(5);
         loop {
@@ -391,7 +392,7 @@ mod tests {
         let to = Remote::Udp(far.address().unwrap().unwrap());
         let before = now();
         let mut buffer = [0; 2000];
-        // The kernel begins to stamp what it receives a moment after it was asked.
+        // The kernel starts to stamp received frames only shortly after the request.
         let kernel = (0..100).find_map(|_| {
             near.send(&[7; 200], to, None, None).unwrap();
             let received = receive(&far, &mut buffer);

@@ -1,4 +1,4 @@
-//! Asks ptp4l how far its clock is from its master's.
+//! Requests the offset of ptp4l's clock from its master.
 
 use latency::{ClockPoint, ptp};
 use linux::time::now;
@@ -8,12 +8,12 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where ptp4l listens (ptp4l(8), `uds_address` and `uds_ro_address`): the first for root alone.
+/// Sockets of ptp4l (ptp4l(8), `uds_address` and `uds_ro_address`); the first is for root only.
 const PATHS: [&str; 2] = ["/var/run/ptp4l", "/var/run/ptp4lro"];
-/// How long ptp4l may take to answer.
+/// Time limit of an answer.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// A ptp4l that answers.
+/// A connection to ptp4l.
 pub struct Ptp4l {
     socket: UnixDatagram,
     domain: u8,
@@ -21,7 +21,7 @@ pub struct Ptp4l {
 }
 
 impl Ptp4l {
-    /// Finds it. Fails if nobody answers, or if it follows no master.
+    /// Connects to ptp4l. Fails if it does not answer, or if it has no master.
     pub fn find(path: Option<&Path>, domain: u8) -> io::Result<Self> {
         let paths = path.map_or(PATHS.map(PathBuf::from).to_vec(), |path| vec![path.into()]);
         let mut why = String::new();
@@ -38,19 +38,19 @@ impl Ptp4l {
                 Some(status) if status.has_master => return Ok(found),
                 Some(_) => {
                     return Err(io::Error::other(format!(
-                        "ptp4l at {} follows no other clock: it says nothing about the far end; \
-                         give --clock there",
+                        "ptp4l at {} has no master, so its offset is not the clock error; give \
+                         --clock at the far end",
                         path.display()
                     )));
                 }
                 None => why += &format!("; {}: no answer in domain {domain}", path.display()),
             }
         }
-        Err(io::Error::other(format!("ptp4l cannot be asked{why}")))
+        Err(io::Error::other(format!("ptp4l does not answer{why}")))
     }
 
-    /// Its clock less its master's, while it has one. The offset is what the servo last measured,
-    /// and no better known than that: its bound is its size.
+    /// ptp4l's clock minus its master's, while there is a master. The servo's last measured offset
+    /// is also its own error bound.
     pub fn ask(&mut self) -> Option<ClockPoint> {
         let status = self.status().filter(|status| status.has_master)?;
         let offset_ns = status.master_offset_ns;
@@ -74,7 +74,7 @@ impl Ptp4l {
 }
 
 fn connect(path: &Path) -> io::Result<UnixDatagram> {
-    // An address without a file, for the answers.
+    // An abstract address, which needs no file, for the answers.
     let name = format!("farlane-latency-{:016x}", linux::random_number());
     let socket = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name)?)?;
     socket.connect(path)?;

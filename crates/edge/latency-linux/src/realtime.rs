@@ -1,4 +1,4 @@
-//! Threads that nothing gets in the way of. Each refusal is a sentence.
+//! Real-time threads. Each error is a sentence.
 
 use crate::kernel;
 use rustix::mm::{MlockAllFlags, mlockall};
@@ -23,7 +23,7 @@ pub fn prioritise(priority: u8) -> Result<(), String> {
 /// # Errors
 /// A sentence: there is no such CPU, or this process may not run there.
 pub fn pin(cpu: usize) -> Result<(), String> {
-    let none = || format!("there is no CPU {cpu} here, or this process may not run on it");
+    let none = || format!("no CPU '{cpu}' exists, or this process may not run on it");
     if cpu >= CpuSet::MAX_CPU {
         return Err(none());
     }

@@ -1,4 +1,4 @@
-//! The thread that receives: frames that come back, and the stamps of those that were sent.
+//! The receiving thread: returned frames, and stamps of sent frames.
 
 use crate::control::Control;
 use crate::realtime::prioritise;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::time;
 
-/// What the receiving thread tells.
+/// An event of the receiving thread.
 pub enum Event {
     Sent(Control),
     Back { frame: Frame, tag: Option<Tag>, wire: u64, kernel: u64, application: u64 },
@@ -17,10 +17,10 @@ pub enum Event {
     Broken(std::io::Error),
 }
 
-/// Receives everything until it is told to end.
+/// Receives until `done` is set.
 pub fn run(fifo: Option<u8>, port: &Port, done: &AtomicBool, tell: &SyncSender<Event>) {
     if let Some(priority) = fifo {
-        // The talker says so if it is refused.
+        // The talker reports a refusal of the same setting.
         let _ = prioritise(priority);
     }
     let mut buffer = [0; 2048];
@@ -33,7 +33,7 @@ pub fn run(fifo: Option<u8>, port: &Port, done: &AtomicBool, tell: &SyncSender<E
 }
 
 fn receive_all(port: &Port, buffer: &mut [u8], tell: &SyncSender<Event>) -> std::io::Result<()> {
-    // The talker that no longer listens has ended.
+    // If the receiver of events is gone, the talker has ended.
     port.wait(time::Duration::from_millis(20))?;
     while let Some(received) = port.receive(buffer)? {
         let application = now();
@@ -44,7 +44,7 @@ fn receive_all(port: &Port, buffer: &mut [u8], tell: &SyncSender<Event>) -> std:
                     [received.wire, received.kernel].map(|at| at.map_or(0, u64::from));
                 Event::Back { frame, tag: received.tag, wire, kernel, application }
             }
-            // On loopback frames come back to whoever sent them.
+            // On loopback the sender receives its own frames.
             Ok(_) => continue,
             Err(why) => Event::Stranger(format!("from {}: {why}", received.from)),
         };

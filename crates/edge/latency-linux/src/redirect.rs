@@ -10,10 +10,10 @@ use std::fmt;
 use std::io;
 use std::str::FromStr;
 
-/// Where a program runs.
+/// Where an XDP program runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// In the driver, before the kernel has a buffer of its own for the frame.
+    /// In the driver, before the kernel allocates a buffer for the frame.
     #[default]
     Native,
     /// In the kernel, with any driver.
@@ -45,19 +45,18 @@ impl FromStr for Mode {
         [Self::Native, Self::Generic]
             .into_iter()
             .find(|mode| mode.to_string() == text)
-            .ok_or_else(|| format!("'{text}' is no mode: there are native, generic"))
+            .ok_or_else(|| format!("invalid mode '{text}': expected native or generic"))
     }
 }
 
-/// A program on an interface. The kernel takes it off when this is dropped or the process ends in
-/// any way.
+/// A program on an interface. The kernel removes it on drop or when the process ends.
 #[derive(Debug)]
 pub struct Attached {
     _link: OwnedFd,
 }
 
 impl Attached {
-    /// Hands every frame that the interface `from` receives to the transmitter of `to`, as it is.
+    /// Passes every frame that the interface `from` receives to the transmitter of `to`, unchanged.
     ///
     /// # Errors
     /// A sentence that names the interface and what is missing.
@@ -66,7 +65,8 @@ impl Attached {
         Self::attach(&redirecting(to.index()), from, mode)
     }
 
-    /// Lets every frame that the interface receives pass, for the peer of a veth that is redirected to.
+    /// Attaches a program that passes every frame on, for the peer of a veth that is a redirection
+    /// target.
     ///
     /// # Errors
     /// A sentence that names the interface and what is missing.
@@ -83,22 +83,22 @@ impl Attached {
     }
 }
 
-/// Joins two interfaces: what one receives, the other sends.
+/// Joins two interfaces: each sends the frames that the other receives.
 ///
 /// # Errors
 /// A sentence that names the interface and what is missing.
 pub fn join(a: &str, b: &str, mode: Mode) -> Result<[Attached; 2], String> {
     let both = [Attached::redirect(a, b, mode)?, Attached::redirect(b, a, mode)?];
-    // Some drivers transmit only while they have a program themselves.
+    // Some drivers transmit redirected frames only while they have a program themselves.
     if mode == Mode::Native {
         check_targets(&[a, b])?;
     }
     Ok(both)
 }
 
-/// Fails if the driver of one of these interfaces drops what is redirected to it, as that of a veth does
-/// while its peer neither has a program nor GRO (Linux drivers/net/veth.c, `veth_xdp_xmit`). Linux
-/// before 6.3 does not say so.
+/// Fails if the driver of one of these interfaces drops redirected frames. The veth driver does so
+/// while its peer has neither a program nor GRO (Linux drivers/net/veth.c, `veth_xdp_xmit`). Linux
+/// before 6.3 does not report this.
 ///
 /// # Errors
 /// A sentence that names the interfaces and what to do.
@@ -117,7 +117,7 @@ fn check_targets(names: &[&str]) -> Result<(), String> {
     Err(format!(
         "the driver drops what native XDP redirects to {}: for a veth, run `ethtool -K PEER gro on` \
          (`gro off` before it, if it was on) while its peer is up, or `farlane latency redirect \
-         --pass PEER` there, or take --mode generic",
+         --pass PEER` there, or use --mode generic",
         dropping.join(" and ")
     ))
 }
@@ -146,27 +146,26 @@ fn redirecting(interface: u32) -> [Instruction; 4] {
 fn not_loaded(error: &io::Error) -> String {
     match Errno::from_io_error(error) {
         Some(Errno::PERM | Errno::ACCESS) => {
-            "XDP needs CAP_BPF and CAP_NET_ADMIN, as root outside of user namespaces has them"
-                .to_owned()
+            "XDP needs CAP_BPF and CAP_NET_ADMIN; run as root outside of user namespaces".to_owned()
         }
         Some(Errno::NOSYS | Errno::INVAL) => format!("this kernel has no XDP programs: {error}"),
-        _ => format!("the kernel does not take an XDP program: {error}"),
+        _ => format!("the kernel rejects the XDP program: {error}"),
     }
 }
 
-/// The kernel's reasons (Linux net/core/dev.c, `dev_xdp_attach`; drivers/net/veth.c,
+/// Translates the kernel's error (Linux net/core/dev.c, `dev_xdp_attach`; drivers/net/veth.c,
 /// `veth_xdp_set`).
 fn not_attached(name: &str, mode: Mode, error: &io::Error) -> String {
     let why = match Errno::from_io_error(error) {
         Some(Errno::PERM) => "CAP_NET_ADMIN is missing".to_owned(),
         Some(Errno::OPNOTSUPP) if mode == Mode::Native => {
-            "its driver has no native XDP; take --mode generic".to_owned()
+            "its driver has no native XDP; use --mode generic".to_owned()
         }
         Some(Errno::BUSY | Errno::EXIST) => {
-            format!("it has an XDP program already: `ip link show {name}`")
+            format!("it already has an XDP program; see `ip link show {name}`")
         }
         Some(Errno::RANGE | Errno::TOOBIG) => {
-            "its MTU, or its peer's, is too large for native XDP".to_owned()
+            "its MTU or its peer's MTU is too large for native XDP".to_owned()
         }
         Some(Errno::INVAL | Errno::NOSPC) => {
             "Linux 5.9 or newer is needed, and for native XDP on a veth as many receive queues as \
@@ -182,7 +181,7 @@ fn not_attached(name: &str, mode: Mode, error: &io::Error) -> String {
 mod tests {
     use super::*;
 
-    /// The bytes that `clang -target bpf` makes of `return bpf_redirect(N, 0)`.
+    /// The output of `clang -target bpf` for `return bpf_redirect(N, 0)`.
     #[test]
     fn the_program_is_that_of_the_instruction_set() {
         let bytes = |instruction: Instruction| {
@@ -216,6 +215,6 @@ mod tests {
         for mode in [Mode::Native, Mode::Generic] {
             assert_eq!(mode.to_string().parse(), Ok(mode));
         }
-        assert!("skb".parse::<Mode>().unwrap_err().contains("native, generic"));
+        assert!("skb".parse::<Mode>().unwrap_err().contains("native or generic"));
     }
 }

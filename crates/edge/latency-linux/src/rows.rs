@@ -1,51 +1,51 @@
-//! Rows of frames, while the run lasts.
+//! Rows of frames, written during the run.
 
 use latency::Sample;
 
-/// Where rows go. The thread that measures writes them.
+/// The destination of rows. The measuring thread writes them.
 pub trait Rows {
-    /// Whether the next row does not have to wait for the disk.
+    /// Whether the next row can be added without waiting for the disk.
     fn is_free(&mut self) -> bool;
     /// Adds the row of a frame.
     fn push(&mut self, sample: &Sample);
 }
 
-/// How long after a frame its row is written, in ns, and how many later frames there must be: what
-/// is known of it travels in those.
+/// When the row of a frame is written: after this time in ns, and after this many later frames,
+/// which carry stamps of earlier ones.
 const AGE: u64 = 2_000_000_000;
 const LATER: u64 = 8;
 
-/// Whether everything that will be known of a frame is known: one of this number that came, or was
-/// due, at `at`, if the last one that this end knows is `last`.
+/// Whether a frame is complete: it has this number and arrived, or was due, at `at`; `last` is the
+/// last known frame.
 pub fn is_old(now: u64, at: u64, sequence: u64, last: u64) -> bool {
     at + AGE <= now && sequence + LATER <= last
 }
 
-/// The rows of a run.
+/// The row writer of a run.
 pub struct RowWriter<'a> {
     rows: Option<&'a mut dyn Rows>,
-    /// The rows of all frames below are written.
+    /// The rows of all lower frames are written.
     next: u64,
 }
 
 impl<'a> RowWriter<'a> {
-    /// No row is written.
+    /// A writer before the first row.
     pub fn new(rows: Option<&'a mut dyn Rows>) -> Self {
         Self { rows, next: 0 }
     }
 
-    /// The first frame that has no row.
+    /// The first frame without a row.
     pub fn next(&self) -> u64 {
         self.next
     }
 
-    /// Whether it is too late for a stamp of this frame: its row is written.
+    /// Whether the row of this frame is written, so that a stamp is too late.
     pub fn is_past(&self, sequence: u64) -> bool {
         self.rows.is_some() && sequence < self.next
     }
 
-    /// Writes the rows of these frames, in the order of their numbers and from
-    /// [`next`](Self::next) on, as far as nothing has to wait for the disk.
+    /// Writes the rows of these frames, ordered by number and from [`next`](Self::next) on, until
+    /// the disk is busy.
     pub fn advance<'s>(&mut self, frames: impl Iterator<Item = &'s Sample>) {
         let Some(rows) = &mut self.rows else { return };
         for sample in frames {

@@ -1,25 +1,24 @@
-//! What was asked of the machine, and what it granted.
+//! The requested settings of the machine, and the results.
 
 use crate::hardware::HardwareStamps;
 use crate::realtime::{lock_memory, pin, prioritise};
 use crate::{Machine, Marks, Operator, Port, Setting};
 use linux::time::tai_offset_s;
 
-/// Settings with what became of them.
+/// Settings with their results.
 #[derive(Clone)]
 pub struct Settings<'a> {
-    /// In the order in which they were asked for.
+    /// In the order of the requests.
     pub all: Vec<Setting>,
     operator: &'a dyn Operator,
 }
 
 impl<'a> Settings<'a> {
-    /// None.
     pub fn new(operator: &'a dyn Operator) -> Self {
         Self { all: Vec::new(), operator }
     }
 
-    /// Adds one; the operator is told of a refusal at once.
+    /// Adds a requested setting. A refusal is reported to the operator at once.
     pub fn add(&mut self, name: &str, wanted: String, granted: Result<(), String>) {
         if let Err(why) = &granted {
             self.operator.warn(&format!("{name} {wanted} refused: {why}"));
@@ -27,13 +26,13 @@ impl<'a> Settings<'a> {
         self.all.push(Setting::asked(name, wanted, granted));
     }
 
-    /// Adds one that was looked at, not asked for.
+    /// Adds a property that was found, not requested.
     pub fn note(&mut self, name: &str, value: String, note: &str) {
         let (name, note) = (name.to_owned(), note.to_owned());
         self.all.push(Setting { name, value, in_force: true, note });
     }
 
-    /// Asks for everything that concerns this thread and the process.
+    /// Requests all settings of this thread and the process.
     pub fn machine(&mut self, machine: &Machine) {
         if machine.lock_memory {
             self.add("locked memory", "all".to_owned(), lock_memory());
@@ -46,13 +45,13 @@ impl<'a> Settings<'a> {
         }
         let seconds = tai_offset_s();
         let note = match seconds {
-            0 => "CLOCK_TAI equals CLOCK_REALTIME: nobody has told the kernel the leap seconds",
+            0 => "CLOCK_TAI equals CLOCK_REALTIME: the kernel's TAI offset is not set",
             _ => "",
         };
         self.note("TAI offset", format!("{seconds} s"), note);
     }
 
-    /// Marks what a socket sends: DSCP first, which changes the priority too.
+    /// Sets the marks of a socket: DSCP first, because it also changes the priority.
     pub fn marks(&mut self, marks: &Marks, port: &Port) {
         if let Some(dscp) = marks.dscp {
             let set = port.set_dscp(dscp).map_err(|error| error.to_string());
@@ -64,7 +63,7 @@ impl<'a> Settings<'a> {
         }
     }
 
-    /// Asks for stamps; those of the hardware end with what is returned.
+    /// Enables time stamps. Hardware stamps end when the returned value is dropped.
     pub fn stamps(
         &mut self,
         machine: &Machine,
@@ -82,23 +81,23 @@ impl<'a> Settings<'a> {
         port.stamp(hardware.is_some())?;
         if machine.stamp_offset != 0 {
             let value = format!("{} ns", machine.stamp_offset);
-            self.note("stamp offset", value, "added to every stamp of this end, as a test");
+            self.note("stamp offset", value, "added to every time stamp of this end, for tests");
         }
         Ok(hardware)
     }
 }
 
-/// A stamp of this end as it is reported: with [`Machine::stamp_offset`].
+/// Shifts the reported stamps of this end by [`Machine::stamp_offset`].
 #[derive(Clone, Copy, Debug)]
 pub struct Shift(pub i64);
 
 impl Shift {
-    /// A time in ns.
+    /// Shifts a time in ns.
     pub fn apply(self, at: u64) -> u64 {
         at.saturating_add_signed(self.0)
     }
 
-    /// A stamp in ns; 0 is none.
+    /// Shifts a stamp in ns; 0 is unknown.
     pub fn stamp(self, at: u64) -> latency::Stamp {
         latency::stamp(at).and_then(|at| latency::stamp(self.apply(at.get())))
     }

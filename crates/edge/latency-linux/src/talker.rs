@@ -1,4 +1,4 @@
-//! Sends frames on schedule, and takes them back.
+//! Sends frames on schedule, and receives the returned frames.
 
 use crate::clocks::Clocks;
 use crate::control::{Control, Step};
@@ -17,35 +17,35 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use wire::Duration;
 
-/// Events that wait for the talker.
+/// The most events that wait for the talker.
 const EVENTS: usize = 1 << 16;
-/// Wake-ups that are measured before a run.
+/// Number of wake-ups measured before a run.
 const WAKE_UPS: u64 = 21;
 
-/// From the start to the first frame, in ns.
+/// Time from the start to the first frame, in ns.
 const LEAD: u64 = 100_000_000;
-/// The longest sleep between two looks at signals, in ns.
+/// The longest sleep between two checks for signals, in ns.
 const NAP: u64 = 100_000_000;
-/// How long stamps and frames may still come after the last frame, in ns.
+/// How long stamps and frames may still arrive after the last frame, in ns.
 const LINGER: u64 = 200_000_000;
-/// Ends that are sent, so that one arrives; more if they have follow-ups to carry.
+/// Number of End frames, so that one arrives; more if stamps are left to send.
 const ENDS: usize = 3;
 const MOST_ENDS: usize = 1024;
-/// The launch time of the probe, from when it is sent, in ns. With taprio in between it would have
-/// to lie in a window.
+/// The launch time of the probe after its sending, in ns. With taprio, it would have to be in a
+/// window.
 const PROBE: u64 = 20_000_000;
-/// Probes, until one leaves at once. The kernel begins to stamp a moment after it was asked.
+/// The most probes. The kernel starts to stamp only shortly after the request.
 const PROBES: u32 = 5;
-/// A probe that left earlier than this, from when it was sent, in ns, left at once.
+/// A probe that left earlier than this after its sending, in ns, ignored its launch time.
 const EARLY: u64 = PROBE / 4;
 
-/// A talker that is ready.
+/// A talker before its run.
 pub struct Talker<'a> {
     talk: &'a Talk,
     port: Port,
     to: Remote,
     settings: Settings<'a>,
-    /// Until the end of the run, also after SIGINT.
+    /// Stays enabled until the end of the run, also after SIGINT.
     _hardware: Option<HardwareStamps>,
     clocks: Clocks,
     operator: &'a dyn Operator,
@@ -55,7 +55,7 @@ impl<'a> Talker<'a> {
     /// A talker over this socket.
     ///
     /// # Errors
-    /// A sentence: the socket gives no stamps, or nobody says what the clocks are to be known by.
+    /// A sentence: the socket gives no stamps, or no source for the clock error is available.
     pub fn open(
         talk: &'a Talk,
         port: Port,
@@ -69,7 +69,7 @@ impl<'a> Talker<'a> {
         Ok(Self { talk, port, to, settings, _hardware, clocks, operator })
     }
 
-    /// Sends all frames, and writes the rows of those of which everything is known.
+    /// Sends all frames, and writes the rows of complete frames.
     ///
     /// # Errors
     /// A sentence: this machine cannot wake as often as asked, or the socket failed.
@@ -82,8 +82,8 @@ impl<'a> Talker<'a> {
         let (sender, ended) = std::thread::scope(|scope| {
             let done = &done;
             scope.spawn(move || receive::run(talk.machine.fifo, port, done, &tell));
-            // From here on: a thread begins with the CPUs and the class of the one that starts it,
-            // and the receiving one must not wait for this one's CPU.
+            // Set here, because a new thread inherits CPUs and scheduling class: the receiving
+            // thread must not wait for this thread's CPU.
             settings.machine(&talk.machine);
             let mut sender = Sender::new(talk, port, to, events, rows, operator);
             let ended = sender.run(settings);
@@ -99,7 +99,7 @@ impl<'a> Talker<'a> {
     }
 }
 
-/// A talker at work.
+/// The transmission of one run.
 struct Sender<'a> {
     talk: &'a Talk,
     port: &'a Port,
@@ -109,23 +109,23 @@ struct Sender<'a> {
     /// The run's number.
     number: u64,
     shift: Shift,
-    /// How much before they are due frames are handed over with a launch time.
+    /// How long before their due times frames with a launch time are sent.
     launch: Option<Duration>,
-    /// By number.
+    /// By sequence number.
     samples: Vec<Sample>,
     outbox: Outbox,
     back: Sequence,
-    /// Of the frames that came back.
+    /// The tags of the returned frames.
     tags: Tags,
     faults: Faults,
     buffer: Vec<u8>,
     rows: RowWriter<'a>,
-    /// The number of the last probe, and when the driver had it, in ns.
+    /// The number of the last probe, and the driver's stamp, in ns.
     probed: (u32, Option<u64>),
 }
 
 impl<'a> Sender<'a> {
-    /// One that has sent nothing.
+    /// A sender before its first frame.
     fn new(
         talk: &'a Talk,
         port: &'a Port,
@@ -155,15 +155,15 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Checks what the machine can do, and sends all frames; how it ended.
+    /// Checks the machine, and sends all frames; returns how the run ended.
     fn run(&mut self, settings: &mut Settings) -> io::Result<&'static str> {
         refuse_too_short(self.talk)?;
         self.probe(settings)?;
         self.talk()
     }
 
-    /// Finds out whether launch times, if they are wanted, are honoured on the way out of this
-    /// machine; without, frames are handed over when they are due.
+    /// Checks whether launch times, if requested, are honoured on the way out of this machine. If
+    /// not, frames are sent when they are due.
     fn probe(&mut self, settings: &mut Settings) -> io::Result<()> {
         let Some(lead) = self.launch else { return Ok(()) };
         let allowed = self.port.allow_launch_times().map_err(|error| error.to_string());
@@ -184,7 +184,7 @@ impl<'a> Sender<'a> {
             self.take_events()?;
             let took = self.probed.1.map(|left| left.saturating_sub(at));
             least = least.into_iter().chain(took).min();
-            // A busy machine is late, never early: one that left at once decides.
+            // A busy machine is late, never early, so one probe that left at once decides.
             if !sent || self.faults.launch_dropped > 0 || least.is_some_and(|took| took < EARLY) {
                 break;
             }
@@ -194,10 +194,10 @@ impl<'a> Sender<'a> {
             (true, _) if self.faults.launch_dropped > 0 => {
                 Err("the queueing discipline drops such frames".to_owned())
             }
-            (true, None) => Err("unknown: no stamp says when the probe left".to_owned()),
+            (true, None) => Err("unknown: no time stamp of the probe's departure".to_owned()),
             (true, Some(took)) if took < EARLY => Err(format!(
-                "ignored: a probe due in {PROBE} ns left after {took} ns; no queueing discipline \
-                 on the way honours them (etf does)"
+                "ignored: a probe due in {PROBE} ns left after {took} ns; use a queueing \
+                 discipline that honours launch times, such as etf"
             )),
             (true, Some(_)) => Ok(()),
         };
@@ -209,7 +209,7 @@ impl<'a> Sender<'a> {
         Ok(())
     }
 
-    /// Sends all frames; how it ended.
+    /// Sends all frames; returns how the run ended.
     fn talk(&mut self) -> io::Result<&'static str> {
         let schedule = &self.talk.schedule;
         let first = schedule.next(now() + LEAD);
@@ -239,7 +239,7 @@ impl<'a> Sender<'a> {
         Ok(ended)
     }
 
-    /// Takes what still comes.
+    /// Receives remaining frames and stamps.
     fn linger(&mut self, is_enough: impl Fn(&Self) -> bool) -> io::Result<()> {
         let until = now() + LINGER;
         while now() < until && !is_enough(self) {
@@ -302,8 +302,8 @@ impl<'a> Sender<'a> {
         Some(FollowUp { sequence, departure: self.samples[sequence as usize].departure })
     }
 
-    /// Sends a frame; whether the kernel took it. Those that end the run have no number and are
-    /// not counted.
+    /// Sends a frame; returns whether the kernel accepted it. End frames have no number and are not
+    /// counted.
     fn transmit(&mut self, frame: &Frame, number: Option<u64>, launch: Option<u64>) -> bool {
         frame.encode(&mut self.buffer);
         let priority = self.talk.marks.priority.unwrap_or(0);
@@ -318,7 +318,7 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Tells the listener that this was all, with the follow-ups that are left.
+    /// Sends the End frames, with the remaining stamps.
     fn end(&mut self) {
         let count = self.samples.len() as u64;
         let ends = self.outbox.untold().clamp(ENDS, MOST_ENDS);
@@ -349,7 +349,7 @@ impl<'a> Sender<'a> {
         Ok(())
     }
 
-    /// Writes the rows of frames of which everything is known.
+    /// Writes the rows of complete frames.
     fn write_rows(&mut self) {
         let now = self.shift.apply(now());
         let last = self.samples.last().map_or(0, |last| last.sequence);
@@ -364,7 +364,7 @@ impl<'a> Sender<'a> {
             self.faults.launch_dropped += 1;
         }
         let Some((number, departure)) = self.outbox.departure(stamps) else {
-            // Probes are the first frames of all.
+            // Probes are the first frames of the socket.
             if stamps.step == Some((Step::Sent, self.probed.0)) {
                 self.probed.1 = Some(stamps.software);
             }
@@ -384,7 +384,7 @@ impl<'a> Sender<'a> {
         if is_ours && let Some(earlier) = frame.follow_up() {
             self.take_follow_up(&earlier);
         }
-        // An end that came back.
+        // A returned End frame.
         if is_ours && frame.sequence == self.samples.len() as u64 {
             return;
         }
@@ -411,7 +411,7 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// What was measured.
+    /// The results of the run.
     fn finish(mut self, settings: Settings, ended: &str, mut clock: ClockError) -> Run {
         let sent = self.samples.len() as u64;
         self.back.end(sent);
@@ -449,7 +449,7 @@ impl<'a> Sender<'a> {
     }
 }
 
-/// Sleeps until then, with looks at signals; whether the time has come.
+/// Sleeps until `at` and checks for signals; returns whether the time has come.
 fn nap_until(at: u64, operator: &dyn Operator) -> bool {
     loop {
         if operator.has_stopped() {
@@ -463,7 +463,7 @@ fn nap_until(at: u64, operator: &dyn Operator) -> bool {
     }
 }
 
-/// Fails if this machine cannot wake as often as asked.
+/// Fails if this machine cannot wake at this interval.
 fn refuse_too_short(talk: &Talk) -> io::Result<()> {
     let (interval, spin) = (talk.schedule.interval, talk.spin.as_ns());
     if spin >= interval {
@@ -474,8 +474,8 @@ fn refuse_too_short(talk: &Talk) -> io::Result<()> {
         return Ok(());
     }
     Err(io::Error::other(format!(
-        "an interval of {interval} ns is too short here: a thread that sleeps wakes {} ns late at \
-         least ({} ns at most, of {WAKE_UPS} times); take {} ns or more, or --spin",
+        "an interval of {interval} ns is too short here: a sleeping thread wakes at least {} ns \
+         late (at most {} ns, {WAKE_UPS} wake-ups); use {} ns or more, or --spin",
         late.least,
         late.most,
         2 * late.least

@@ -1,4 +1,4 @@
-//! Everything that follows from the samples of a run.
+//! All results that follow from the samples of a run.
 
 use crate::clock::{ClockError, Source};
 use crate::findings::{self, Context, Finding, Kind, Point};
@@ -10,58 +10,58 @@ use crate::{frame, statistics};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Points of a course along time at most, and bars of a histogram.
+/// The most points of a course along time.
 const BINS: usize = 200;
 const BARS: usize = 48;
 
-/// What is looked at.
+/// The input of the analysis.
 #[derive(Clone, Debug)]
 pub struct Input<'a> {
-    /// The frames, by their numbers.
+    /// The frames, in the order of their numbers.
     pub samples: &'a [Sample],
-    /// From one frame to the next, in ns.
+    /// Time from one frame to the next, in ns.
     pub interval: u64,
     /// The windows: cycle and length; both 0 without.
     pub window: frame::Window,
-    /// The clocks.
+    /// The clock error.
     pub clock: ClockError,
-    /// The band of which the share is wanted.
+    /// The band whose share of frames is counted.
     pub band: Option<Band>,
 }
 
-/// What follows.
+/// The results of a run.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Analysis {
-    /// Parts of the way that have stamps, in the order of the way.
+    /// Segments that have stamps, in the order of the way.
     pub segments: Vec<SegmentReport>,
     /// The stable range of the run.
     pub stable: Range,
-    /// Name of the segment by which the range was chosen and the findings were made.
+    /// Name of the segment from which the stable range and the findings were determined.
     pub stable_by: String,
     /// How frames kept their windows; empty without windows.
     pub slots: Vec<Slots>,
-    /// What went wrong.
+    /// Faults that were found.
     pub findings: Vec<Finding>,
     /// The clock error.
     pub clock: Clocks,
 }
 
-/// A part of the way.
+/// A segment of the way.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[schemars(rename = "LatencySegment")]
 pub struct SegmentReport {
-    /// Name of the part.
+    /// Name of the segment.
     pub segment: String,
-    /// Whether the part begins by one end's clock and ends by the other's.
+    /// Whether the segment starts and ends by the clocks of different ends.
     pub crosses_clocks: bool,
     /// Figures of all frames.
     pub whole: Figures,
     /// Figures of the stable range.
     pub stable: Figures,
-    /// Frames whose time is smaller than the clock error may be; null if the clock error is not
-    /// known, or if one clock measures this part.
+    /// Frames whose time is below the possible clock error; null if the clock error is unknown, or
+    /// if one clock measures this segment.
     pub within_clock_error: Option<u64>,
-    /// What is wrong with the figures; empty if nothing is.
+    /// A warning about the figures; empty without one.
     pub caution: String,
     /// The run along time, in up to 200 pieces.
     pub course: Vec<Bin>,
@@ -69,7 +69,7 @@ pub struct SegmentReport {
     pub histogram: Vec<Bar>,
 }
 
-/// A piece of a run.
+/// A part of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[schemars(rename = "CourseBin")]
 pub struct Bin {
@@ -83,13 +83,13 @@ pub struct Bin {
     pub max_ns: i64,
 }
 
-/// Latencies of a bar; the last bar has all longer ones, too.
+/// A bar of a histogram; the last bar also counts all longer latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[schemars(rename = "HistogramBar")]
 pub struct Bar {
     /// The least latency.
     pub from_ns: i64,
-    /// The end: latencies are below it.
+    /// The end (exclusive).
     pub to_ns: i64,
     /// Frames.
     pub n: u64,
@@ -99,19 +99,19 @@ pub struct Bar {
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[schemars(rename = "ClockError")]
 pub struct Clocks {
-    /// The listener's clock less the talker's, the median of `series`; null if `series` is empty.
+    /// The listener's clock minus the talker's, the median of `series`; null if `series` is empty.
     pub offset_ns: Option<i64>,
-    /// The least clock error that follows from `series`.
+    /// The least clock error that `series` proves.
     pub proven_ns: u64,
-    /// The greatest possible clock error; null if nothing is known.
+    /// The greatest possible clock error; null if unknown.
     pub possible_ns: Option<u64>,
-    /// Where it is known from, and the series.
+    /// The source of the clock error, and the series.
     #[serde(flatten)]
     pub error: ClockError,
 }
 
 impl Analysis {
-    /// Looks at everything.
+    /// Analyses the samples.
     pub fn from_input(input: &Input) -> Self {
         let (primary, points) = primary(input.samples);
         let mut found = findings::find(&points, &context(input, primary));
@@ -144,7 +144,7 @@ fn context<'a>(input: &'a Input, segment: Segment) -> Context<'a> {
     Context { interval: input.interval, cycle, clock: &input.clock, segment }
 }
 
-/// The part of the way that is looked at for faults: the longest between kernels that has stamps.
+/// The segment that is searched for faults: the longest one between kernels that has stamps.
 fn primary(samples: &[Sample]) -> (Segment, Vec<Point>) {
     let all = [Segment::SentToKernel, Segment::EndToEnd, Segment::RoundTrip, Segment::ToWire];
     let some = all.into_iter().map(|segment| (segment, points(segment, samples)));
@@ -152,8 +152,8 @@ fn primary(samples: &[Sample]) -> (Segment, Vec<Point>) {
     some.into_iter().find(most).unwrap_or((Segment::ToWire, Vec::new()))
 }
 
-/// The frames of a part of the way. Ways to the application begin where the frame was sent, since
-/// a talker that wakes late is no fault of the way.
+/// The frames of a segment. Segments that end at the application begin where the frame was sent,
+/// because a late wake-up of the talker is not a fault of the way.
 fn points(segment: Segment, samples: &[Sample]) -> Vec<Point> {
     let point = |sample: &Sample| {
         let sequence = sample.sequence;
@@ -169,7 +169,7 @@ fn points(segment: Segment, samples: &[Sample]) -> Vec<Point> {
     samples.iter().filter_map(point).collect()
 }
 
-/// Stalls of the application alone: the kernel had the frames in time.
+/// Stalls of the application only: the kernel received the frames in time.
 fn application_stalls(input: &Input, known: &[Finding]) -> Vec<Finding> {
     let points = points(Segment::EndToEnd, input.samples);
     let found = findings::find(&points, &context(input, Segment::EndToEnd));
@@ -201,11 +201,11 @@ fn segment_report(
     let unknown = input.clock.source == Source::Unknown;
     let caution = match crosses {
         true if apart || (segment.proves() && whole.negative > 0) => {
-            "no latency: the clocks are apart"
+            "not a latency: the clocks differ"
         }
-        true if unknown => "holds the clock error, which is not known",
+        true if unknown => "includes the clock error, which is unknown",
         true if known.is_some_and(|error| whole.p50_ns.unsigned_abs() < error) => {
-            "the median is smaller than the clock error may be"
+            "the median is below the possible clock error"
         }
         _ => "",
     };

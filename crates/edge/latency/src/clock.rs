@@ -1,39 +1,39 @@
-//! How far the clocks of the two ends are apart.
+//! The offset between the clocks of the two ends.
 
 use crate::sample::Sample;
 use crate::statistics::median;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where the clock error is known from.
+/// The source of the clock error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[schemars(rename = "ClockSource")]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
-    /// Nowhere: one-way times hold it, whatever it is.
+    /// Unknown: one-way times include the clock error.
     Unknown,
     /// Both ends are on one machine.
     Shared,
-    /// From the frames that were sent back.
+    /// From the frames that the listener sent back.
     Exchange,
     /// From ptp4l's offset from its master.
     Ptp4l,
-    /// From the difference between the system's clock and a hardware clock, which phc2sys steers.
+    /// From the difference between the system clock and a hardware clock, which phc2sys steers.
     Phc2sys,
-    /// From the sum of both: system to hardware clock, hardware clock to master.
+    /// From the sum of both: system clock to hardware clock, hardware clock to master.
     #[serde(rename = "ptp4l+phc2sys")]
     Both,
 }
 
 impl Source {
-    /// In a sentence.
+    /// A description of the source.
     pub fn says(self) -> &'static str {
         match self {
-            Self::Unknown => "not known; one-way times hold it, whatever it is",
+            Self::Unknown => "unknown; one-way times include it",
             Self::Shared => "both ends share one clock",
-            Self::Exchange => "from the frames that were sent back",
+            Self::Exchange => "from the frames that the listener sent back",
             Self::Ptp4l => "from ptp4l's offset from its master",
-            Self::Phc2sys => "from the system's clock less the hardware clock",
+            Self::Phc2sys => "from the system clock minus the hardware clock",
             Self::Both => {
                 "from the system's clock less the hardware clock, and ptp4l's offset of that from \
                  its master"
@@ -42,19 +42,19 @@ impl Source {
     }
 }
 
-/// The listener's clock less the talker's at one time.
+/// The listener's clock minus the talker's at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct ClockPoint {
     /// Time of the point, in ns of TAI.
     pub at_ns: u64,
-    /// How far the listener's clock is ahead.
+    /// How far the listener's clock is ahead, in ns.
     pub offset_ns: i64,
-    /// How wrong `offset_ns` may be, either way.
+    /// The greatest error of `offset_ns` in either direction, in ns.
     pub bound_ns: u64,
 }
 
 impl ClockPoint {
-    /// The least difference between the clocks that follows.
+    /// The least difference between the clocks that the point proves.
     fn proven(&self) -> u64 {
         self.offset_ns.unsigned_abs().saturating_sub(self.bound_ns)
     }
@@ -68,11 +68,11 @@ impl ClockPoint {
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[schemars(rename = "ClockErrorSeries")]
 pub struct ClockError {
-    /// Where the clock error is known from.
+    /// The source of the clock error.
     pub source: Source,
     /// The clock error along time.
     pub series: Vec<ClockPoint>,
-    /// The series of which `series` is the sum; empty if it is no sum.
+    /// The series whose sum is `series`; empty if `series` is not a sum.
     pub parts: Vec<Part>,
 }
 
@@ -80,19 +80,19 @@ pub struct ClockError {
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[schemars(rename = "ClockPart")]
 pub struct Part {
-    /// Where this part is known from.
+    /// The source of this part.
     pub source: Source,
     /// The part along time.
     pub series: Vec<ClockPoint>,
 }
 
-/// Frames from which one point of the series is made: that with the shortest way counts, as in
-/// NTP's clock filter (RFC 5905, section 10).
+/// Number of frames per point of the series. The frame with the shortest way counts, as in NTP's
+/// clock filter (RFC 5905, section 10).
 const FILTER: usize = 16;
 
-/// What the frames that came back say about the clocks: with t1 to t4 as in RFC 5905, section 8,
-/// the offset is ((t2 - t1) + (t3 - t4)) / 2, and half of (t4 - t1) - (t3 - t2) bounds its error
-/// however unequal the two ways are.
+/// The clock error from the returned frames. With t1 to t4 as in RFC 5905, section 8, the offset is
+/// ((t2 - t1) + (t3 - t4)) / 2, and half of (t4 - t1) - (t3 - t2) bounds its error even if the two
+/// ways differ.
 pub fn exchange(samples: &[Sample]) -> Vec<ClockPoint> {
     let point = |sample: &Sample| {
         let t1 = sample.departed();
@@ -113,18 +113,18 @@ pub fn exchange(samples: &[Sample]) -> Vec<ClockPoint> {
 }
 
 impl ClockError {
-    /// From one source.
+    /// A clock error from one source.
     pub fn from_series(source: Source, series: Vec<ClockPoint>) -> Self {
         Self { source, series, parts: Vec::new() }
     }
 
-    /// Nothing is known.
+    /// An unknown clock error.
     pub fn unknown() -> Self {
         Self::from_series(Source::Unknown, Vec::new())
     }
 
-    /// The system's clock less the hardware clock, and that less its master: the sum at the times of
-    /// the former. Nothing is known without either.
+    /// The sum of two series: system clock minus hardware clock, and hardware clock minus its
+    /// master, at the times of the first series. Unknown if one series is empty.
     pub fn sum(system: Vec<ClockPoint>, master: Vec<ClockPoint>) -> Self {
         let hardware = Self::from_series(Source::Ptp4l, master);
         let add = |point: &ClockPoint| {
@@ -148,7 +148,7 @@ impl ClockError {
         self.series.iter().map(ClockPoint::proven).max().unwrap_or(0)
     }
 
-    /// The greatest difference that may be; `None` if nothing is known.
+    /// The greatest possible difference; `None` if unknown.
     pub fn possible_ns(&self) -> Option<u64> {
         if self.proven_ns() == 0 && self.source == Source::Shared {
             return Some(0);
@@ -156,18 +156,18 @@ impl ClockError {
         self.series.iter().map(ClockPoint::possible).max()
     }
 
-    /// The offset of most of the series.
+    /// The median offset of the series.
     pub fn offset_ns(&self) -> Option<i64> {
         let offsets = self.series.iter().map(|point| point.offset_ns);
         (!self.series.is_empty()).then(|| median(offsets))
     }
 
-    /// The offset at a time: on the line between the points around it.
+    /// The offset at a time, interpolated between the points around it.
     pub fn offset_at(&self, at: u64) -> Option<i64> {
         self.around(at).map(|(offset, _)| offset)
     }
 
-    /// The same, and the greater bound of the points around it.
+    /// The interpolated offset, and the greater bound of the points around it.
     fn around(&self, at: u64) -> Option<(i64, u64)> {
         let after = self.series.partition_point(|point| point.at_ns < at);
         let (Some(right), Some(left)) =
@@ -192,8 +192,8 @@ mod tests {
     use crate::sample::stamp;
     use proptest::prelude::*;
 
-    /// A frame sent at `at`, `there` ns on its way, 10 ns at the listener, `back` ns on its way
-    /// home; the listener's clock is ahead by `ahead`.
+    /// A frame sent at `at`, with `there` ns to the listener, 10 ns at the listener and `back` ns
+    /// to the talker. The listener's clock is ahead by `ahead`.
     fn sample(at: u64, there: u64, back: u64, ahead: i64) -> Sample {
         let theirs = |at: u64| stamp(at.wrapping_add_signed(ahead));
         Sample {

@@ -1,4 +1,4 @@
-//! The payload of a frame: of a UDP datagram, or behind the EtherType of an Ethernet frame.
+//! The payload of a frame: of a UDP datagram, or after the EtherType of an Ethernet frame.
 //!
 //! | bytes | field |
 //! | --- | --- |
@@ -16,8 +16,8 @@
 //! | 96-99 | length of the window |
 //! | 100-103 | 0 |
 //!
-//! Numbers have their most significant byte first; times are nanoseconds, 0 if unknown. An end is
-//! reflected too if the listener has stamps to tell: it has the number of the end.
+//! Numbers have their most significant byte first; times are nanoseconds, 0 if unknown. An End is
+//! reflected too if the listener still has stamps to send; the answer has the number of the End.
 
 use crate::sample::{Departure, Stamp, stamp};
 use thiserror::Error;
@@ -27,23 +27,23 @@ use thiserror::Error;
 pub const ETHERTYPE: u16 = 0x88b6;
 /// Bytes of the fields: the least payload.
 pub const LEAST: usize = 104;
-/// The largest payload: that of an Ethernet frame without the headers of IPv6 (40 bytes) and UDP
-/// (8 bytes).
+/// The largest payload: the payload of an Ethernet frame minus the headers of IPv6 (40 bytes) and
+/// UDP (8 bytes).
 pub const MOST: usize = 1500 - 48;
 
 const MAGIC: [u8; 4] = *b"FLLT";
 const VERSION: u8 = 2;
 
-/// What a frame is for.
+/// The purpose of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// From the talker.
     Data,
     /// Sent back by the listener's application.
     Reflected,
-    /// Nothing follows but copies of it.
+    /// The end of the run; only copies of this frame follow.
     End,
-    /// A trial before the run; not counted.
+    /// A probe before the run; not counted.
     Probe,
 }
 
@@ -52,76 +52,76 @@ const KINDS: [Kind; 4] = [Kind::Data, Kind::Reflected, Kind::End, Kind::Probe];
 /// A window of the talker's schedule; all zero without.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
-    /// When the window opens in which the frame is scheduled, in ns.
+    /// When the window of the frame opens, in ns.
     pub opens: u64,
-    /// From one window to the next, in ns.
+    /// Time from one window to the next, in ns.
     pub cycle: u32,
-    /// How long it is open, in ns.
+    /// Length of the window, in ns.
     pub length: u32,
 }
 
-/// The fields of a payload. A reflected one has later stamps of another in the place of the three
-/// times and the window's opening: [`reflected`](Frame::reflected) puts them in.
+/// The fields of a payload. In a reflected frame, later stamps of another frame replace the three
+/// times and the window's opening ([`reflected`](Frame::reflected)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// What it is for.
+    /// The purpose of the frame.
     pub kind: Kind,
     /// Bytes of the payload.
     pub size: u16,
-    /// A number that the talker chose.
+    /// The number of the run, chosen by the talker.
     pub run: u64,
-    /// From 0.
+    /// Sequence number, from 0.
     pub sequence: u64,
-    /// When the talker was to send it, in ns.
+    /// When the frame was due, in ns.
     pub scheduled: u64,
-    /// When the talker woke for it.
+    /// When the talker woke for the frame, in ns.
     pub woken: u64,
-    /// When the talker's application handed it over.
+    /// When the talker's application sent the frame, in ns.
     pub sent: u64,
-    /// The four further numbers of the kind.
+    /// Four further numbers; their meaning depends on the kind.
     pub more: [u64; 4],
     /// The window.
     pub window: Window,
-    /// From one frame to the next, in ns.
+    /// Time from one frame to the next, in ns.
     pub interval: u32,
 }
 
-/// Later stamps of an earlier frame.
+/// Stamps of an earlier frame that were not known when it left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FollowUp {
-    /// Its number.
+    /// The number of the earlier frame.
     pub sequence: u64,
-    /// When it left.
+    /// The stamps.
     pub departure: Departure,
 }
 
-/// Why bytes are no frame.
+/// Why bytes are not a frame.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum Stranger {
-    /// They are shorter than the fields.
-    #[error("{0} bytes, fewer than the {LEAST} of a frame")]
+    /// The bytes are fewer than the fields.
+    #[error("{0} bytes are too short for a frame: the minimum is {LEAST}")]
     Short(usize),
-    /// They do not begin as a frame does.
-    #[error("it does not begin with FLLT")]
+    /// The first bytes are not those of a frame.
+    #[error("the payload does not begin with FLLT")]
     Magic,
-    /// They have a version that is not known.
-    #[error("version {0}, not {VERSION}")]
+    /// The version is unknown.
+    #[error("unknown version {0}: expected {VERSION}")]
     Version(u8),
-    /// They have a kind that is not known.
-    #[error("kind {0}, not 0 to 3")]
+    /// The kind is unknown.
+    #[error("unknown kind {0}: expected 0 to 3")]
     Kind(u8),
-    /// The payload has another size than it says.
-    #[error("{found} bytes, and it says {said}")]
+    /// The length of the payload differs from its size field.
+    #[error("the payload has {found} bytes, but its length field is {said}")]
     Size {
-        /// Bytes.
+        /// Length of the payload.
         found: usize,
-        /// What the field says.
+        /// The size field.
         said: u16,
     },
 }
 
 impl Frame {
-    /// Writes the payload, padding included, over what `buffer` holds.
+    /// Writes the payload, padding included, into `buffer` and replaces its contents.
     ///
     /// # Panics
     /// If the size is not [`LEAST`] to [`MOST`].
@@ -146,7 +146,7 @@ impl Frame {
     /// Reads a payload.
     ///
     /// # Errors
-    /// Why it is none.
+    /// Why the bytes are not a frame.
     pub fn decode(bytes: &[u8]) -> Result<Self, Stranger> {
         let found = bytes.len();
         let fields: &[u8; LEAST] = bytes.first_chunk().ok_or(Stranger::Short(found))?;
@@ -179,7 +179,7 @@ impl Frame {
         })
     }
 
-    /// The later stamps that it carries.
+    /// The stamps of an earlier frame that this frame carries.
     pub fn follow_up(&self) -> Option<FollowUp> {
         let [number, queued, driver, wire] = match self.kind {
             Kind::Data | Kind::End => self.more,
@@ -191,13 +191,13 @@ impl Frame {
         Some(FollowUp { sequence: number.checked_sub(1)?, departure })
     }
 
-    /// Puts the later stamps of an earlier frame into a data frame or an end.
+    /// Puts the stamps of an earlier frame into a Data or End frame.
     pub fn set_follow_up(&mut self, earlier: &FollowUp) {
         self.more = earlier.numbers();
     }
 
-    /// The frame as it is sent back: with when it came to wire, kernel and application and when it
-    /// was returned, and the later stamps of a frame that was sent back earlier.
+    /// The reflected frame, with the times at which the frame reached wire, kernel and application
+    /// and was returned, and the stamps of an earlier reflected frame.
     pub fn reflected(&self, here: [Stamp; 4], earlier: Option<&FollowUp>) -> Self {
         let [opens, scheduled, woken, sent] = earlier.map_or([0; 4], FollowUp::numbers);
         let window = Window { opens, ..self.window };

@@ -1,10 +1,9 @@
-//! Latency of time-sensitive frames, without I/O: what a talker writes into its [`frame`]s, when
-//! they are due ([`schedule`]), what is known of each ([`Sample`]), and what follows from all of
-//! them ([`Analysis`]).
+//! Latency of time-sensitive frames, without I/O: the contents of [`frame`]s, their due times
+//! ([`schedule`]), the stamps of each frame ([`Sample`]), and the results of a run ([`Analysis`]).
 //!
-//! All times are nanoseconds of TAI since 1970-01-01 (CLOCK_TAI of clock_gettime(2)), as the
-//! kernel stamps frames; [`Stamp`] is one that may be missing. They are no `wire::Instant`: its
-//! picoseconds end after 213 days. Differences are signed, because two clocks may disagree.
+//! All times are nanoseconds of TAI since 1970-01-01 (CLOCK_TAI of clock_gettime(2)), like the
+//! kernel's stamps; a [`Stamp`] may be missing. `wire::Instant` is not used, because its
+//! picoseconds overflow after 213 days. Differences are signed, because two clocks may disagree.
 //!
 //! # Modules
 //!

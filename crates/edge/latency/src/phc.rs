@@ -1,26 +1,26 @@
-//! How far the system's clock is from a hardware clock (PTP hardware clock; Linux
-//! Documentation/driver-api/ptp.rst), from readings of both: the hardware clock between two of the
-//! system's, as phc2sys compares clocks (linuxptp, clockadj.c, `clockadj_compare`).
+//! The offset between the system clock and a hardware clock (PTP hardware clock; Linux
+//! Documentation/driver-api/ptp.rst), from readings of the hardware clock between two readings of
+//! the system clock, as phc2sys compares them (linuxptp, clockadj.c, `clockadj_compare`).
 
 use crate::clock::ClockPoint;
 
 /// Readings of both clocks, in ns since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// CLOCK_TAI, before the other was read.
+    /// CLOCK_TAI, read before the hardware clock.
     pub before: u64,
     /// The hardware clock.
     pub hardware: u64,
-    /// CLOCK_TAI, after that.
+    /// CLOCK_TAI, read after the hardware clock.
     pub after: u64,
 }
 
-/// CLOCK_TAI less the hardware clock, from the reading that took the shortest time; half of that
+/// CLOCK_TAI minus the hardware clock, from the reading that took the shortest time; half of that
 /// time bounds the error. `None` without readings.
 ///
-/// Hardware clocks of NICs have TAI under PTP, those of virtual machines (ptp_kvm) UTC, as the host
-/// has it. So the nearer one counts: TAI, or UTC by `tai_offset`, the ns by which CLOCK_TAI is ahead
-/// of it.
+/// Hardware clocks of NICs have TAI under PTP, hardware clocks of virtual machines (ptp_kvm) have
+/// the host's UTC. Therefore the nearer one counts: TAI, or UTC, which is `tai_offset` ns behind
+/// CLOCK_TAI.
 pub fn point(readings: &[Reading], tai_offset: u64) -> Option<ClockPoint> {
     let took = |reading: &Reading| reading.after.saturating_sub(reading.before);
     let best = readings.iter().min_by_key(|reading| took(reading))?;
@@ -51,10 +51,10 @@ mod tests {
         let found = ClockPoint { at_ns: START + 100_400, offset_ns: 20_400, bound_ns: 400 };
         assert_eq!(point(&readings, LEAP), Some(found));
         assert_eq!(point(&[], LEAP), None);
-        // The host's UTC: the same clock but for the leap seconds.
+        // The host's UTC: the same time minus the leap seconds.
         let host = Reading { hardware: START + 80_000 - LEAP, ..readings[1] };
         assert_eq!(point(&[host], LEAP), Some(found));
-        // Nobody told this kernel the leap seconds.
+        // The TAI offset of this kernel is not set.
         let behind = Reading { hardware: START + 80_000 + LEAP, ..readings[1] };
         assert_eq!(point(&[behind], 0).unwrap().offset_ns, 20_400 - LEAP as i64);
     }

@@ -1,8 +1,8 @@
-//! What ptp4l says of its clock: the management message TIME_STATUS_NP, a linuxptp extension, as
-//! `pmc` asks for it over a Unix socket.
+//! The state of ptp4l's clock: the management message TIME_STATUS_NP, a linuxptp extension, which
+//! `pmc` also requests over a Unix socket.
 //!
-//! The header is that of IEEE 1588-2019, table 35; the management fields are those of its table 56,
-//! and the fields of TIME_STATUS_NP those of `struct time_status_np` in linuxptp's tlv.h.
+//! Layouts: header IEEE 1588-2019, table 35; management fields table 56; fields of TIME_STATUS_NP
+//! `struct time_status_np` in linuxptp's tlv.h.
 
 /// Bytes of a request: header, management fields, an empty TLV.
 pub const REQUEST: usize = HEADER + MANAGEMENT + TLV;
@@ -26,17 +26,17 @@ const TIME_STATUS_NP: u16 = 0xc000;
 const STATUS: usize = 50;
 const GM_PRESENT: usize = 38;
 
-/// What ptp4l says.
+/// The state that ptp4l reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// Its clock less its master's in ns, as it last measured; 0 on a master.
+    /// ptp4l's clock minus its master's in ns, as last measured; 0 on a master.
     pub master_offset_ns: i64,
-    /// Whether it follows a grandmaster; it may be one itself.
+    /// Whether ptp4l has a grandmaster, which may be itself.
     pub has_master: bool,
 }
 
-/// A request. ptp4l answers if the domain and the transport specific field (majorSdoId), 0 to 15,
-/// which is 1 for gPTP, are its own.
+/// A request. ptp4l answers if domain and transport specific field (majorSdoId, 0 to 15; 1 for
+/// gPTP) match its own.
 pub fn request(number: u16, domain: u8, transport_specific: u8) -> [u8; REQUEST] {
     let mut bytes = [0; REQUEST];
     bytes[0] = transport_specific << 4 | MANAGEMENT_MESSAGE;
@@ -50,13 +50,13 @@ pub fn request(number: u16, domain: u8, transport_specific: u8) -> [u8; REQUEST]
     bytes[34..44].fill(0xff);
     bytes[46] = GET;
     bytes[48..50].copy_from_slice(&MANAGEMENT_TLV.to_be_bytes());
-    // Of the management ID alone.
+    // The length of the management ID only.
     bytes[50..52].copy_from_slice(&2u16.to_be_bytes());
     bytes[52..54].copy_from_slice(&TIME_STATUS_NP.to_be_bytes());
     bytes
 }
 
-/// The answer to a request; `None` if the bytes are something else.
+/// The answer to a request; `None` if the bytes are not an answer.
 pub fn answer(bytes: &[u8]) -> Option<Status> {
     let (fields, data) = bytes.split_first_chunk::<REQUEST>()?;
     let short = |at: usize| u16::from_be_bytes([fields[at], fields[at + 1]]);

@@ -1,4 +1,4 @@
-//! What is known of one frame.
+//! The stamps of one frame.
 
 use std::num::NonZeroU64;
 
@@ -10,7 +10,7 @@ pub fn stamp(ns: u64) -> Stamp {
     NonZeroU64::new(ns)
 }
 
-/// When a frame left a machine, as the kernel says after that.
+/// When a frame left a machine, as the kernel reports afterwards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Departure {
     /// When it entered the queueing discipline (`SCM_TSTAMP_SCHED`, Linux
@@ -23,12 +23,12 @@ pub struct Departure {
 }
 
 impl Departure {
-    /// The stamp nearest to the wire, if the driver or the hardware gave one.
+    /// The stamp nearest to the wire, if driver or hardware gave one.
     pub fn last(&self) -> Stamp {
         self.wire.or(self.driver)
     }
 
-    /// Takes the stamps that are missing here; whether there were any.
+    /// Fills in missing stamps from `more`; returns whether there were any.
     pub fn fill(&mut self, more: &Self) -> bool {
         let before = *self;
         self.queued = self.queued.or(more.queued);
@@ -38,56 +38,56 @@ impl Departure {
     }
 }
 
-/// The stamps of one frame, in the order in which it passes them.
+/// The stamps of one frame, in the order of the way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
-    /// Its number, from 0.
+    /// Sequence number, from 0.
     pub sequence: u64,
-    /// When the talker was to send it.
+    /// When the frame was due.
     pub scheduled: u64,
     /// When the talker woke.
     pub woken: u64,
-    /// When the talker's application handed it over; 0 if the kernel did not take it.
+    /// When the talker's application sent the frame; 0 if the kernel did not accept it.
     pub sent: u64,
-    /// When it left the talker.
+    /// When the frame left the talker.
     pub departure: Departure,
-    /// When it came from the wire (receive stamp, hardware).
+    /// When the frame arrived at the listener's hardware (receive stamp).
     pub arrived_wire: Stamp,
-    /// When the listener's kernel had it (receive stamp, software).
+    /// When the listener's kernel received the frame (receive stamp).
     pub arrived: Stamp,
-    /// When the listener's application had it.
+    /// When the listener's application received the frame.
     pub received: Stamp,
-    /// When the listener's application sent it back.
+    /// When the listener's application returned the frame.
     pub returned: Stamp,
-    /// When it left the listener.
+    /// When the frame left the listener.
     pub back_departure: Departure,
-    /// When it came back from the wire (receive stamp, hardware).
+    /// When the frame arrived at the talker's hardware (receive stamp).
     pub back_arrived_wire: Stamp,
-    /// When the talker's kernel had it again.
+    /// When the talker's kernel received the returned frame.
     pub back_arrived: Stamp,
-    /// When the talker's application had it again.
+    /// When the talker's application received the returned frame.
     pub back_received: Stamp,
-    /// When the window opens in which it is scheduled; 0 without windows.
+    /// When the window of the frame opens; 0 without windows.
     pub opens: u64,
 }
 
 impl Sample {
-    /// When it left the talker, by the stamp nearest to the wire.
+    /// When the frame left the talker, by the stamp nearest to the wire.
     pub fn departed(&self) -> u64 {
         self.departure.last().map_or(self.sent, u64::from)
     }
 
-    /// When it was at the listener, by the stamp nearest to the wire.
+    /// When the frame arrived at the listener, by the stamp nearest to the wire.
     pub fn came(&self) -> Stamp {
         self.arrived_wire.or(self.arrived).or(self.received)
     }
 
-    /// When it left the listener, by the stamp nearest to the wire.
+    /// When the frame left the listener, by the stamp nearest to the wire.
     pub fn departed_back(&self) -> Stamp {
         self.back_departure.last().or(self.returned)
     }
 
-    /// When it was at the talker again, by the stamp nearest to the wire.
+    /// When the frame returned to the talker, by the stamp nearest to the wire.
     pub fn came_back(&self) -> Stamp {
         self.back_arrived_wire.or(self.back_arrived).or(self.back_received)
     }
@@ -100,42 +100,42 @@ pub enum Segment {
     Wake,
     /// Scheduled to the talker's last stamp: wire, or driver where there is none.
     ToWire,
-    /// Handed over by the application to the queueing discipline.
+    /// Sent by the application to the queueing discipline.
     ToQueue,
-    /// The queueing discipline to the talker's last stamp: there a gate holds frames back.
+    /// From the queueing discipline to the talker's last stamp. Gates hold frames back here.
     InQueue,
-    /// The talker's hardware to the listener's.
+    /// From the talker's hardware to the listener's.
     WireToWire,
-    /// Handed over by the application to the listener's kernel: the latency of Linaro's article.
+    /// From the talker's application to the listener's kernel: the latency of Linaro's article.
     SentToKernel,
-    /// The talker's last stamp to the listener's kernel.
+    /// From the talker's last stamp to the listener's kernel.
     WireToKernel,
-    /// The listener's kernel to its application.
+    /// From the listener's kernel to its application.
     KernelToApplication,
     /// Scheduled to the listener's application.
     EndToEnd,
-    /// The listener's application: received to returned.
+    /// From reception to return by the listener's application.
     Turn,
     /// Returned by the application to the listener's queueing discipline.
     BackToQueue,
-    /// The listener's queueing discipline to its last stamp.
+    /// From the listener's queueing discipline to its last stamp.
     BackInQueue,
-    /// The listener's hardware to the talker's.
+    /// From the listener's hardware to the talker's.
     BackWireToWire,
     /// Returned to the talker's kernel.
     BackToKernel,
-    /// The listener's last stamp to the talker's kernel.
+    /// From the listener's last stamp to the talker's kernel.
     BackWireToKernel,
-    /// The talker's kernel to its application.
+    /// From the talker's kernel to its application.
     BackKernelToApplication,
     /// Returned to the talker's application.
     BackEndToEnd,
-    /// Handed over to received again, both by the talker's application.
+    /// From sending to receiving, both by the talker's application.
     RoundTrip,
 }
 
 impl Segment {
-    /// All, along the way.
+    /// All segments, along the way.
     pub const ALL: [Self; 18] = [
         Self::Wake,
         Self::ToQueue,
@@ -157,7 +157,7 @@ impl Segment {
         Self::RoundTrip,
     ];
 
-    /// Its name in tables and documents.
+    /// Name of the segment in tables and documents.
     pub fn name(self) -> &'static str {
         match self {
             Self::Wake => "schedule to wake-up",
@@ -181,20 +181,21 @@ impl Segment {
         }
     }
 
-    /// Whether its ends are stamped by the clocks of two machines.
+    /// Whether the clocks of two machines stamp the ends.
     pub fn crosses_clocks(self) -> bool {
         use Segment::{EndToEnd, SentToKernel, WireToKernel, WireToWire};
         let there = matches!(self, WireToWire | SentToKernel | WireToKernel | EndToEnd);
         there || self.is_back()
     }
 
-    /// Whether a time below zero proves that clocks are apart: frames with a launch time may leave
-    /// before they are scheduled.
+    /// Whether a time below zero proves a clock error. Frames with a launch time may leave before
+    /// they are due.
     pub fn proves(self) -> bool {
         self.crosses_clocks() && self != Self::EndToEnd
     }
 
-    /// Whether it leads from the listener to the talker: a clock error counts the other way.
+    /// Whether the segment leads from the listener to the talker, so that a clock error has the
+    /// opposite sign.
     pub fn is_back(self) -> bool {
         use Segment::{BackEndToEnd, BackToKernel, BackWireToKernel, BackWireToWire};
         matches!(self, BackWireToWire | BackToKernel | BackWireToKernel | BackEndToEnd)
@@ -234,10 +235,10 @@ impl Segment {
 mod tests {
     use super::*;
 
-    /// Scheduled at 1000, woken 10 later, sent at 1020, queued at 1023, driver at 1030, wire at 1040,
-    /// at the far wire at 1090, kernel at 1100, application at 1150, returned at 1160, queued at
-    /// 1164, driver at 1170, wire at 1182, at the near wire at 1210, kernel at 1220, application at
-    /// 1300.
+    /// Scheduled at 1000, woken 10 later, sent at 1020, queued at 1023, driver at 1030, wire at
+    /// 1040, at the far wire at 1090, kernel at 1100, application at 1150, returned at 1160, queued
+    /// at 1164, driver at 1170, wire at 1182, at the near wire at 1210, kernel at 1220, application
+    /// at 1300.
     #[test]
     fn segments_of_a_frame() {
         let departure = Departure { queued: stamp(1023), driver: stamp(1030), wire: None };

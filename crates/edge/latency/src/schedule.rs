@@ -1,19 +1,20 @@
-//! When frames are due, and in which window.
+//! Due times of frames, and their windows.
 
 use crate::frame::Window;
 use thiserror::Error;
 
-/// The longest interval and cycle, in ns: what 32 bits of a frame hold, in whole seconds.
+/// The longest interval and cycle, in ns: the largest number of whole seconds in the 32-bit field
+/// of a frame.
 pub const LONGEST: u64 = 4_000_000_000;
 
-/// When frames are due. All times are in ns.
+/// The due times of frames. All times are in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedule {
     /// The beginning of a cycle: `base-time` of a gate control list (802.1Q-2022, 8.6.9.4).
     pub base: u64,
-    /// From one frame to the next.
+    /// Time from one frame to the next.
     pub interval: u64,
-    /// From the beginning of a cycle to the first frame.
+    /// Time from the beginning of a cycle to the first frame.
     pub offset: u64,
     /// The talker's window in each cycle, if it has one.
     pub slot: Option<Slot>,
@@ -22,21 +23,21 @@ pub struct Schedule {
 /// A window of a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// From one window to the next.
+    /// Time from one window to the next.
     pub cycle: u64,
-    /// When it opens, from the beginning of the cycle.
+    /// Opening, from the beginning of the cycle.
     pub opens: u64,
-    /// How long it is open.
+    /// Length of the window.
     pub length: u64,
 }
 
-/// What is wrong with a schedule.
+/// A fault of a schedule.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Wrong {
     /// A time that is not in its range.
-    #[error("{name} is {found} ns; it may be {least} to {most} ns")]
+    #[error("{name} is {found} ns; allowed are {least} to {most} ns")]
     Range {
-        /// Which.
+        /// Name of the time.
         name: &'static str,
         /// The time.
         found: u64,
@@ -52,11 +53,11 @@ pub enum Wrong {
     Outside {
         /// The first such frame.
         number: u64,
-        /// When it is due, from the beginning of its cycle.
+        /// Due time, from the beginning of the cycle.
         at: u64,
-        /// When the window opens.
+        /// Opening of the window.
         from: u64,
-        /// When it closes.
+        /// Closing of the window.
         to: u64,
     },
 }
@@ -81,7 +82,7 @@ impl Schedule {
     /// The first frame that is not.
     pub fn check_inside(&self) -> Result<(), Wrong> {
         let Some(Slot { cycle, opens, length }) = self.slot else { return Ok(()) };
-        // The places within the cycle repeat after so many frames.
+        // The positions within the cycle repeat after this many frames.
         let different = cycle / divisor(cycle, self.interval);
         let place = |number: u64| (self.offset + number * self.interval) % cycle;
         let outside = |at: u64| at < opens || at >= opens + length;
@@ -104,8 +105,8 @@ impl Schedule {
         now.saturating_sub(self.base + self.offset).div_ceil(self.interval)
     }
 
-    /// The window of a frame due at `due`: that in which it is due, else the next one, until which
-    /// a gate would hold it.
+    /// The window of a frame due at `due`: the window that contains the due time, otherwise the
+    /// next one, for which a gate would hold the frame.
     pub fn window(&self, due: u64) -> Window {
         let Some(Slot { cycle, opens, length }) = self.slot else { return Window::default() };
         let into = (due - self.base) % cycle;
@@ -114,7 +115,7 @@ impl Schedule {
     }
 }
 
-/// How many frames are looked at for one outside its window.
+/// The most frames checked against their windows.
 const PLACES: u64 = 1 << 20;
 
 fn in_range(name: &'static str, found: u64, least: u64, most: u64) -> Result<(), Wrong> {
@@ -129,16 +130,16 @@ fn divisor(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { divisor(b, a % b) }
 }
 
-/// Where a frame was relative to the window in which it was scheduled.
+/// The position of a frame relative to its window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// How many cycles later, or earlier if it is negative.
+    /// How many cycles after its own window the frame was; negative if before.
     pub cycles: i64,
-    /// Whether it was within the window of that cycle.
+    /// Whether the frame was within the window of that cycle.
     pub inside: bool,
 }
 
-/// Where a frame that was somewhere at `at` was, relative to `window`; `None` without windows.
+/// The position of a frame with the stamp `at` relative to `window`; `None` without windows.
 pub fn place(window: &Window, at: u64) -> Option<Place> {
     let cycle = i64::from(window.cycle);
     if cycle == 0 {
@@ -154,7 +155,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The article's: a frame a millisecond, a cycle of 500 us, a slot of 20 %.
+    /// The article's schedule: one frame per millisecond, a cycle of 500 us, a slot of 20 %.
     const ARTICLE: Schedule = Schedule {
         base: 1_000_000_000,
         interval: 1_000_000,
@@ -199,7 +200,7 @@ mod tests {
         let zero = Schedule { interval: 0, ..ARTICLE };
         let text = "the interval is 0 ns; it may be 1 to 4000000000 ns";
         assert_eq!(zero.check().unwrap_err().to_string(), text);
-        // Frame 1 is 600 us later: 320 us into the next cycle.
+        // Frame 1 is due 600 us later: 320 us into the next cycle.
         let walks = Schedule { interval: 600_000, ..ARTICLE };
         let text =
             "frame 1 is due 320000 ns into its cycle, outside the window of 200000 to 300000 ns";
@@ -217,7 +218,7 @@ mod tests {
             (opens, length, into) in (0u64..1_000, 1u64..1_000, 0u64..1_000),
             number in 0u64..10_000,
         ) {
-            // Windows that are always open take frames at any interval.
+            // Windows that are always open accept frames at any interval.
             let opens = opens % cycle;
             let length = if rest > 0 && opens == 0 { cycle } else { 1 + length % (cycle - opens) };
             let interval = cycle * times + if length == cycle { rest } else { 0 };

@@ -3,23 +3,23 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Frames of a run at most.
+/// The most frames of a run.
 pub const MOST: u64 = 10_000_000;
 
-/// What became of the frames of a run.
+/// Losses, duplicates and order of the frames of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[schemars(rename = "FrameCounts")]
 pub struct Counts {
-    /// Frames sent, as the talker reports at its end; without a report, up to the highest number
-    /// seen.
+    /// Frames sent, as the talker reports at its end; without a report, one more than the highest
+    /// number seen.
     pub sent: u64,
-    /// Different frames that came.
+    /// Different frames received.
     pub received: u64,
-    /// Frames that never came.
+    /// Frames never received.
     pub lost: u64,
-    /// Frames that came again.
+    /// Repeated receptions of a frame.
     pub duplicates: u64,
-    /// Frames that came after a later one (RFC 4737, section 3.3).
+    /// Frames received after a later one (RFC 4737, section 3.3).
     pub reordered: u64,
     /// The longest run of consecutive losses.
     pub longest_loss: u64,
@@ -28,11 +28,11 @@ pub struct Counts {
 /// Follows sequence numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Sequence {
-    /// A bit a number.
+    /// One bit per number.
     seen: Vec<u64>,
-    /// One above the highest number.
+    /// The highest number plus 1.
     next: u64,
-    /// What the talker said.
+    /// Number of frames that the talker reported.
     sent: Option<u64>,
     received: u64,
     duplicates: u64,
@@ -40,8 +40,7 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    /// Takes a number. Returns whether it is one that was not there before; one of [`MOST`] or
-    /// above is none of a run.
+    /// Takes a number. Returns whether it is new and below [`MOST`].
     pub fn take(&mut self, number: u64) -> bool {
         if number >= MOST {
             return false;
@@ -63,17 +62,17 @@ impl Sequence {
         true
     }
 
-    /// The talker says how many it sent.
+    /// Takes the talker's report of the number of frames sent.
     pub fn end(&mut self, sent: u64) {
         self.sent = Some(sent.min(MOST));
     }
 
-    /// Whether the talker said how many it sent.
+    /// Whether the talker has reported the number of frames sent.
     pub fn is_ended(&self) -> bool {
         self.sent.is_some()
     }
 
-    /// The numbers so far.
+    /// The counts so far.
     pub fn counts(&self) -> Counts {
         let sent = self.sent.unwrap_or(self.next).max(self.next);
         let has = |number: u64| {

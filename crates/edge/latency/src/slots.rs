@@ -1,4 +1,4 @@
-//! How frames kept their windows.
+//! How many frames were within their windows.
 
 use crate::frame::Window;
 use crate::sample::Sample;
@@ -6,31 +6,28 @@ use crate::schedule::{Place, place};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Different numbers of late cycles that are told apart; the last one has all above it.
+/// The largest number of late cycles counted separately; it stands for all larger ones.
 const LATE: i64 = 10;
 
-/// How frames kept their windows, by one stamp.
+/// How many frames were within their windows, by one stamp.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Slots {
-    /// The stamp that is compared with the windows: `departure` is the talker's last one, `arrival`
-    /// the listener's first one.
+    /// The stamp: `departure` is the talker's last one, `arrival` the listener's first one.
     pub stamp: String,
     /// Frames with this stamp.
     pub n: u64,
-    /// Frames within the window in which they were scheduled: that in which they were due, else the
-    /// next.
+    /// Frames within their window: the window that contains the due time, otherwise the next one.
     pub in_slot: u64,
     /// Frames within any window.
     pub in_window: u64,
-    /// How many frames were late by how many whole cycles: `[cycles, frames]`. 10 cycles stand for
-    /// more, too.
+    /// How many frames were late by how many whole cycles: `[cycles, frames]`. 10 also stands for
+    /// more.
     pub late: Vec<(i64, u64)>,
-    /// Frames before the opening of the window in which they were scheduled.
+    /// Frames before the opening of their window.
     pub early: u64,
-    /// Frames that were due outside any window (`--outside`), so that a gate on the way has to hold
-    /// them.
+    /// Frames with a due time outside any window (`--outside`), which a gate must hold.
     pub outside_due: u64,
-    /// Frames of `outside_due` that were outside any window by this stamp, too: no gate before it
+    /// Frames of `outside_due` whose stamp is also outside any window: no gate before the stamp
     /// held them.
     pub outside_arrived: u64,
 }
@@ -38,8 +35,8 @@ pub struct Slots {
 /// A stamp of a frame.
 type At = fn(&Sample) -> Option<u64>;
 
-/// By the stamps that there are; nothing without windows. `window` has cycle and length, each
-/// sample has the opening of its own.
+/// The results for each available stamp; none without windows. `window` has cycle and length; each
+/// sample has its own opening.
 pub fn by_stamp(samples: &[Sample], window: &Window) -> Vec<Slots> {
     let stamps: [(&str, At); 2] = [
         ("departure", |sample| (sample.sent > 0).then(|| sample.departed())),
@@ -56,7 +53,7 @@ pub fn by_stamp(samples: &[Sample], window: &Window) -> Vec<Slots> {
     all.into_iter().filter(|slots| slots.n > 0).collect()
 }
 
-/// Of the places where frames were due, and where they were.
+/// The results from the positions of due time and stamp.
 fn by(stamp: &str, places: &[(Place, Place)]) -> Slots {
     let count = |which: &dyn Fn(Place, Place) -> bool| {
         places.iter().filter(|(due, at)| which(*due, *at)).count() as u64
@@ -79,10 +76,10 @@ mod tests {
     use super::*;
     use crate::sample::stamp;
 
-    /// Windows of 100 us every 500 us; this one opens at 10 ms.
+    /// Windows of 100 us every 500 us; this window opens at 10 ms.
     const WINDOW: Window = Window { opens: 10_000_000, cycle: 500_000, length: 100_000 };
 
-    /// A frame due, sent and arrived so long after its window opens.
+    /// A frame with times of due, sent and arrived, relative to its window's opening.
     fn frame(due: i64, sent: i64, arrived: i64) -> Sample {
         let at = |ns: i64| WINDOW.opens.saturating_add_signed(ns);
         Sample {
@@ -99,7 +96,7 @@ mod tests {
         let samples = [
             frame(20_000, 20_000, 30_000),
             frame(20_000, 90_000, 110_000),
-            // Held by a gate until the next window, and by something for twelve cycles.
+            // Held by a gate until the next window, and elsewhere for twelve cycles.
             frame(20_000, 20_000, 500_000),
             frame(20_000, 20_000, 6_000_000),
         ];

@@ -1,4 +1,4 @@
-//! The stable range of a run: what the article chose by hand, here by a rule and with its reason.
+//! The stable range of a run. The article chose it by hand; here a rule chooses it.
 
 use crate::findings::{Finding, Kind, Point, blocks};
 use crate::statistics::median;
@@ -19,10 +19,11 @@ pub struct Range {
     pub reason: String,
 }
 
-/// Deviations (medians of absolute ones) that the median of a part may be away from the usual one.
+/// A stable part's median differs from the usual median by at most this many deviations (medians of
+/// absolute deviations).
 const DEVIATIONS: i64 = 5;
 
-/// The longest run of parts that have no stall and whose medians are near to the usual one.
+/// The longest run of parts without stalls whose medians are near the usual median.
 pub fn choose(points: &[Point], findings: &[Finding]) -> Range {
     let ends = points.first().zip(points.last());
     let (first, last) = ends.map_or((0, 0), |(first, last)| (first.sequence, last.sequence));
@@ -30,7 +31,7 @@ pub fn choose(points: &[Point], findings: &[Finding]) -> Range {
     let parts = blocks(points);
     if parts.is_empty() {
         return whole(format!(
-            "all {} frames: with fewer than 640 no part of a run tells anything",
+            "all {} frames: a run of fewer than 640 is not divided into parts",
             points.len()
         ));
     }
@@ -50,12 +51,12 @@ pub fn choose(points: &[Point], findings: &[Finding]) -> Range {
         .collect();
     let far = verdicts.iter().filter(|(far, _)| *far).count();
     let stalled = verdicts.iter().filter(|(_, stalled)| *stalled).count();
-    let rule = format!("medians within {near} ns of {usual} ns and no stall");
+    let rule = format!("a median within {near} ns of {usual} ns and no stall");
     let Some((from, to)) = longest(verdicts.iter().map(|(far, stalled)| !far && !stalled)) else {
-        return whole(format!("all frames: none of {} parts has {rule}", parts.len()));
+        return whole(format!("all frames: none of the {} parts has {rule}", parts.len()));
     };
     if from == 0 && to + 1 == parts.len() {
-        return whole(format!("all frames: each of {} parts has {rule}", parts.len()));
+        return whole(format!("all frames: each of the {} parts has {rule}", parts.len()));
     }
     Range {
         first: parts[from].first,
@@ -71,7 +72,7 @@ pub fn choose(points: &[Point], findings: &[Finding]) -> Range {
     }
 }
 
-/// Where the longest run of `true` begins and ends.
+/// Start and end of the longest run of `true`.
 fn longest(good: impl Iterator<Item = bool>) -> Option<(usize, usize)> {
     let mut best: Option<(usize, usize)> = None;
     let mut since = None;

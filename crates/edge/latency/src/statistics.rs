@@ -1,4 +1,4 @@
-//! Figures of signed latencies. Every sample counts, and percentiles are samples.
+//! Figures of signed latencies. No sample is dropped. Percentiles are samples.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub struct Band {
 pub struct Figures {
     /// Frames.
     pub n: u64,
-    /// Frames with a latency below zero, which no latency is; `n` counts them, too.
+    /// Frames with an impossible latency below zero; `n` includes them.
     pub negative: u64,
     /// The least.
     pub min_ns: i64,
@@ -45,7 +45,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Of samples in the order in which they were sent.
+    /// The figures of samples in the order of sending.
     pub fn from_samples(samples: &[i64], band: Option<Band>) -> Self {
         let n = samples.len();
         let in_band = band.map(|Band { from_ns, to_ns }| {
@@ -60,7 +60,7 @@ impl Figures {
         let sum: i128 = samples.iter().map(|ns| i128::from(*ns)).sum();
         let steps: u128 =
             samples.windows(2).map(|pair| u128::from(pair[0].abs_diff(pair[1]))).sum();
-        // n squared times the variance, from deviations from the median: they do not overflow.
+        // n squared times the variance. Deviations from the median do not overflow.
         let middle = quantile(&sorted, 5_000);
         let off = |ns: &i64| i128::from(*ns) - i128::from(middle);
         let squares: i128 =
@@ -86,8 +86,7 @@ impl Figures {
     }
 }
 
-/// The sample of sorted ones that so many of 10000 do not exceed, by nearest rank; 0 without
-/// samples.
+/// The percentile `of_10000` of sorted samples, by nearest rank; 0 without samples.
 pub fn quantile(sorted: &[i64], of_10000: u64) -> i64 {
     let rank = (sorted.len() as u64 * of_10000).div_ceil(10_000).max(1);
     sorted.get(rank as usize - 1).copied().unwrap_or(0)

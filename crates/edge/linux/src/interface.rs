@@ -23,7 +23,8 @@ impl fmt::Display for Mac {
 impl FromStr for Mac {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("'{text}' is no Ethernet address such as 02:00:5e:10:00:01");
+        let wrong =
+            || format!("invalid Ethernet address '{text}': expected such as 02:00:5e:10:00:01");
         let parts: Vec<u8> = text
             .split(':')
             .map(|part| match part.len() {
@@ -33,7 +34,7 @@ impl FromStr for Mac {
             .collect::<Result<_, _>>()?;
         let bytes = <[u8; 6]>::try_from(parts).map_err(|_| wrong())?;
         if bytes[0] & 1 != 0 {
-            return Err(format!("{text} is a group address: a link has one far side"));
+            return Err(format!("'{text}' is a group address; give the address of one interface"));
         }
         Ok(Self(bytes))
     }
@@ -44,7 +45,7 @@ impl FromStr for Mac {
 pub struct Interface {
     /// The address that a packet socket binds to.
     pub(crate) link: LinkAddr,
-    /// Its address; all zero on `lo`.
+    /// Ethernet address; all zero on `lo`.
     pub mac: Mac,
     /// The largest payload of a frame, in bytes.
     pub mtu: usize,
@@ -53,7 +54,7 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// Its number (netdevice(7)).
+    /// Interface index (netdevice(7)).
     pub fn index(&self) -> u32 {
         self.link.ifindex() as u32
     }
@@ -68,7 +69,7 @@ impl Interface {
             .collect();
         let Some((link, found)) = all.iter().find(|(_, found)| found.interface_name == name) else {
             let names: Vec<&str> = all.iter().map(|(_, found)| &*found.interface_name).collect();
-            let message = format!("no interface '{name}' here, there are: {}", names.join(", "));
+            let message = format!("no interface '{name}'; available are {}", names.join(", "));
             return Err(io::Error::new(io::ErrorKind::NotFound, message));
         };
         let refuse = |why: &str| {
@@ -76,13 +77,13 @@ impl Interface {
             io::Error::other(message)
         };
         if !found.flags.contains(InterfaceFlags::IFF_UP) {
-            return Err(refuse("is down: `ip link set up` it first"));
+            return Err(refuse("is down; set it up with `ip link set dev NAME up`"));
         }
         let (6, Some(mac)) = (link.halen(), link.addr()) else {
-            return Err(refuse("is no Ethernet"));
+            return Err(refuse("is not an Ethernet interface"));
         };
         let is_loopback = found.flags.contains(InterfaceFlags::IFF_LOOPBACK);
-        // Of the network namespace of this thread; `/sys` belongs to the one that mounted it.
+        // In the network namespace of this thread; `/sys` shows the namespace of its mount.
         let any = socket(AddressFamily::UNIX, SocketType::DGRAM, None)?;
         Ok(Self { link: *link, mac: Mac(mac), mtu: kernel::mtu(any, name)?, is_loopback })
     }
@@ -105,7 +106,7 @@ mod tests {
             "02:00:5e:10:00:+1",
         ] {
             let error = wrong.parse::<Mac>().unwrap_err();
-            assert!(error.contains("no Ethernet address"), "{wrong}: {error}");
+            assert!(error.contains("invalid Ethernet address"), "{wrong}: {error}");
         }
         assert!("ff:ff:ff:ff:ff:ff".parse::<Mac>().unwrap_err().contains("group address"));
     }

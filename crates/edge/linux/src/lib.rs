@@ -1,9 +1,9 @@
-//! What several crates ask of Linux: clocks that machines share and waking at a time ([`time`]),
+//! Linux interfaces that several crates use: shared clocks and sleeping until a time ([`time`]),
 //! network interfaces, packet sockets, marks of packets, network namespaces.
 //!
 //! # Modules
 //!
-//! - `time`: clocks that machines share, waking at a time
+//! - `time`: shared clocks, sleeping until a time
 //! - `interface`: network interfaces by name
 //! - `packet`: packet sockets
 //! - `marking`: DSCP and priority of sent packets
@@ -36,7 +36,7 @@ pub fn random_number() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// Adds what failed to the error's text.
+/// Adds the context to the error's text.
 pub fn about(context: impl fmt::Display, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{context}: {error}"))
 }

@@ -1,10 +1,10 @@
-//! How frames of links are marked for the network: DSCP and priority (socket(7), ip(7)).
+//! Marks of sent packets: DSCP and priority (socket(7), ip(7)).
 
 use crate::about;
 use socket2::{Domain, SockRef, Socket, Type};
 use std::io;
 
-/// The marks of all that a node sends over links. The default leaves the kernel's own.
+/// The marks of all packets that a node sends over links. The default keeps the kernel's defaults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marking {
     /// `SO_PRIORITY`, 0 to 7: the queue or class of a queueing discipline; a VLAN interface maps it
@@ -25,16 +25,16 @@ impl Marking {
     }
 
     /// Marks a socket of this IP version, or of none. The kernel derives a priority from IP_TOS
-    /// (`rt_tos2priority` in Linux), so that SO_PRIORITY comes after it.
+    /// (`rt_tos2priority` in Linux), so SO_PRIORITY is set last.
     pub fn mark(self, socket: SockRef<'_>, ip: Option<Domain>) -> io::Result<()> {
         if let (Some(dscp), Some(ip)) = (self.dscp, ip) {
-            // The two low bits are those of ECN (RFC 3168, section 5).
+            // The two low bits are ECN (RFC 3168, section 5).
             let octet = u32::from(dscp) << 2;
             let set = || {
                 if ip == Domain::IPV6 {
                     socket.set_tclass_v6(octet)?;
                 }
-                // Also on a socket of IPv6, which may carry IPv4 under a mapped address.
+                // Also on an IPv6 socket, which may carry IPv4-mapped addresses.
                 socket.set_tos_v4(octet)
             };
             set().map_err(|error| about(format!("DSCP {dscp}"), error))?;
@@ -45,7 +45,7 @@ impl Marking {
                 error.kind(),
                 format!(
                     "priority {priority} needs CAP_NET_ADMIN: run as root, `setcap \
-                     cap_net_admin+ep` the program, or take 0 to 6"
+                     cap_net_admin+ep` the program, or use 0 to 6"
                 ),
             ),
             _ => about(format!("priority {priority}"), error),

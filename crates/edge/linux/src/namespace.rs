@@ -13,13 +13,13 @@ use std::process::Command;
 pub struct Namespace(File);
 
 impl Namespace {
-    /// A new namespace: only a loopback interface that is down.
+    /// A new namespace, which has only a loopback interface that is down.
     ///
     /// # Errors
     /// A sentence, most likely that CAP_SYS_ADMIN is missing.
     pub fn new() -> io::Result<Self> {
         let own = Self::current()?;
-        let context = "no network namespace can be made (CAP_SYS_ADMIN is needed)";
+        let context = "cannot make a network namespace (needs CAP_SYS_ADMIN)";
         unshare(CloneFlags::CLONE_NEWNET).map_err(|error| about(context, error.into()))?;
         let made = Self::current();
         own.join()?;
@@ -38,13 +38,14 @@ impl Namespace {
         Ok(setns(&self.0, CloneFlags::CLONE_NEWNET)?)
     }
 
-    /// Runs `work` in it. Sockets, threads and processes made there stay in it.
+    /// Runs `work` in this namespace. Sockets, threads and processes made there stay in the
+    /// namespace.
     ///
     /// # Errors
-    /// If this thread may not enter it.
+    /// If this thread may not enter the namespace.
     ///
     /// # Panics
-    /// If it may not return.
+    /// If this thread may not return.
     pub fn enter<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
         /// Returns to the old namespace, also when `work` panics.
         struct Back(Namespace);
@@ -60,7 +61,7 @@ impl Namespace {
         Ok(result)
     }
 
-    /// Runs a command line, such as `ip link set lo up`, to its end.
+    /// Runs a command line, such as `ip link set lo up`, and waits for its end.
     ///
     /// # Errors
     /// A sentence with the command line and its error output.
@@ -77,8 +78,8 @@ impl Namespace {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Creates a veth pair, both ends up: `near` here and `far` in another namespace. Its
-    /// frames are those of a wire: no segmentation offload.
+    /// Creates a veth pair, both ends up: `near` here and `far` in another namespace. Segmentation
+    /// offload is off, so frames are as on a wire.
     ///
     /// # Errors
     /// As [`run`](Self::run).

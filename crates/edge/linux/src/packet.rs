@@ -10,12 +10,12 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 /// Bytes of an Ethernet header: destination, source, EtherType.
 pub const ETHERNET: usize = 14;
 /// The send buffer in bytes, with the kernel's overhead per frame; the kernel doubles it
-/// (socket(7)). TLPs wait in the tunnel, where they can still be aggregated.
+/// (socket(7)). Small, so that TLPs wait in the tunnel, where they can still be aggregated.
 const SEND: usize = 16 << 10;
-/// The receive buffer in bytes. The kernel drops further frames, which are sent again.
+/// The receive buffer in bytes. The kernel drops further frames, which the sender retransmits.
 const RECEIVE: usize = 4 << 20;
 
-/// Which frames a socket takes: a program for the kernel (socket(7), `SO_ATTACH_FILTER`).
+/// A filter of a socket: a program for the kernel (socket(7), `SO_ATTACH_FILTER`).
 #[derive(Debug)]
 pub struct Filter(Vec<SockFilter>);
 
@@ -51,9 +51,9 @@ impl Filter {
     }
 }
 
-/// Classic BPF (S. McCanne, V. Jacobson, "The BSD Packet Filter", USENIX 1993,
-/// section 3; the encoding is linux/bpf_common.h's): a byte, half-word or word
-/// at a fixed place, a mask, a comparison, how much of the frame is taken.
+/// Classic BPF (S. McCanne, V. Jacobson, "The BSD Packet Filter", USENIX 1993, section 3; the
+/// encoding is linux/bpf_common.h's): a byte, half-word or word at a fixed place, a mask, a
+/// comparison, how much of the frame is accepted.
 const LOAD_8: u16 = 0x30;
 const LOAD_16: u16 = 0x28;
 const LOAD_32: u16 = 0x20;
@@ -66,7 +66,7 @@ const RETURN: u16 = 0x06;
 pub struct PacketSocket(Socket);
 
 impl PacketSocket {
-    /// Opens a socket on `interface` that takes frames of `ethertype` which `filter` lets through.
+    /// Opens a socket on `interface` for frames of `ethertype` that `filter` accepts.
     ///
     /// # Errors
     /// A sentence, most likely that CAP_NET_RAW is missing.
@@ -81,7 +81,7 @@ impl PacketSocket {
             ),
             error => error.into(),
         })?);
-        // Until it is bound, it receives frames of every interface.
+        // Until the socket is bound, it receives frames of every interface.
         socket.attach_filter(&Filter::nothing().0)?;
         nix::sys::socket::bind(socket.as_raw_fd(), &interface.link)?;
         while socket.read(&mut [0; 1]).is_ok() {}
@@ -91,8 +91,8 @@ impl PacketSocket {
         Ok(Self(socket))
     }
 
-    /// Sends one frame with its header; `false` if the interface accepts none now. A frame that
-    /// the interface's queue dropped counts as sent.
+    /// Sends one frame with its header; `false` if the interface accepts none now. A frame dropped
+    /// by the interface's queue counts as sent.
     ///
     /// # Errors
     /// As `send(2)`.

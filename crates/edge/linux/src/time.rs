@@ -1,4 +1,4 @@
-//! Clocks that machines share, and waking at a time.
+//! Clocks that several machines share, and sleeping until a time.
 
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId as SleepClock, ClockNanosleepFlags, clock_nanosleep};
@@ -6,13 +6,13 @@ use rustix::time::{ClockId, DynamicClockId, clock_gettime_dynamic};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A clock of the kernel that machines may share (clock_gettime(2)).
+/// A kernel clock that several machines may share (clock_gettime(2)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WallClock {
-    /// CLOCK_TAI, as `taprio` has it.
+    /// CLOCK_TAI, as in `taprio`.
     #[default]
     Tai,
-    /// CLOCK_REALTIME, where nothing sets the offset of TAI from UTC.
+    /// CLOCK_REALTIME, for machines whose TAI offset is not set.
     Realtime,
 }
 
@@ -28,8 +28,8 @@ impl WallClock {
     }
 }
 
-/// By how many seconds CLOCK_TAI is ahead of CLOCK_REALTIME: 37 since 2017 (IERS Bulletin C 52)
-/// where something, such as ptp4l or chrony, has told the kernel, else 0.
+/// Seconds by which CLOCK_TAI is ahead of CLOCK_REALTIME: 37 since 2017 (IERS Bulletin C 52) if a
+/// program such as ptp4l or chrony has set the offset, else 0.
 pub fn tai_offset_s() -> u64 {
     let realtime = WallClock::Realtime.now();
     (WallClock::Tai.now().saturating_sub(realtime) + SECOND / 2) / SECOND
@@ -40,31 +40,31 @@ pub fn now() -> u64 {
     WallClock::Tai.now()
 }
 
-/// Sleeps until CLOCK_TAI is `at`, or a signal comes; returns whether the time has come.
+/// Sleeps until CLOCK_TAI is `at`, or a signal arrives; returns whether the time has come.
 pub fn sleep_until(at: u64) -> bool {
     let time = TimeSpec::new((at / SECOND) as i64, (at % SECOND) as i64);
-    // EINTR is the only error: the time is valid and the clock is there.
+    // EINTR is the only possible error: the time is valid and the clock exists.
     clock_nanosleep(SleepClock::CLOCK_TAI, ClockNanosleepFlags::TIMER_ABSTIME, &time).is_ok()
 }
 
-/// Reads CLOCK_TAI until it is `at`.
+/// Polls CLOCK_TAI until it is `at`.
 pub fn spin_until(at: u64) {
     while now() < at {
         std::hint::spin_loop();
     }
 }
 
-/// How much longer than asked this thread sleeps.
+/// How much longer than requested this thread sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overslept {
-    /// The least, in ns: what the machine takes when nothing is in the way.
+    /// The least, in ns: the overhead of an idle machine.
     pub least: u64,
-    /// The most.
+    /// The most, in ns.
     pub most: u64,
 }
 
-/// Sleeps for so many ns some times, and says how much longer it took. `span` is cut so that all of
-/// them are asked to take a tenth of a second at most.
+/// Sleeps `times` times for `span` ns and measures the overrun. Shortens `span` so that all sleeps
+/// together take at most about a tenth of a second.
 pub fn oversleep(span: u64, times: u64) -> Overslept {
     let span = span.min(SECOND / 10 / times.max(1));
     let once = |_| {

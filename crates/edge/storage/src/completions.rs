@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// The threads' end.
+/// The sending end, for threads.
 #[derive(Debug)]
 pub(crate) struct Finished<T> {
     results: Sender<T>,
@@ -21,15 +21,16 @@ impl<T> Clone for Finished<T> {
 }
 
 impl<T> Finished<T> {
-    /// Hands results over, then wakes the loop once.
+    /// Sends results, then wakes the loop once.
     pub fn send(&self, results: impl IntoIterator<Item = T>) {
-        // Neither fails: an owner that is gone needs no result, and a counter never fills up.
+        // Both calls succeed: a receiver that is gone needs no result, and the counter never fills
+        // up.
         results.into_iter().for_each(|result| drop(self.results.send(result)));
         let _ = rustix::io::write(&*self.signal, &1u64.to_ne_bytes());
     }
 }
 
-/// The loop's end.
+/// The receiving end, for the loop.
 pub(crate) struct Completions<T> {
     results: Receiver<T>,
     signal: Arc<OwnedFd>,
@@ -47,7 +48,7 @@ impl<T> Completions<T> {
         self.results.try_recv().ok()
     }
 
-    /// Waits for the next result; `None` if no thread is left that could hand one over.
+    /// Waits for the next result; `None` if every sender is gone.
     pub fn wait(&self) -> Option<T> {
         self.results.recv().ok()
     }

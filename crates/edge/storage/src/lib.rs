@@ -23,7 +23,7 @@ mod ring;
 use std::fmt;
 use std::io;
 
-/// Adds what failed to the error's text.
+/// Adds the context to the error's text.
 fn about(context: impl fmt::Display, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{context}: {error}"))
 }

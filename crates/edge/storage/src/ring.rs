@@ -6,19 +6,19 @@ use io_uring::{IoUring, opcode, squeue};
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::{fmt, io};
 
-/// Reads and writes of one file under way. Every transfer carries a value that comes back with its
-/// result.
+/// Reads and writes of one file under way. Every transfer has a value of the owner, returned with
+/// the result.
 pub struct Ring<T> {
     ring: IoUring,
     file: OwnedFd,
-    /// The transfers under way, by the number that the kernel knows them by.
+    /// The transfers under way, by the kernel's user data.
     transfers: Vec<Option<(T, Buffer)>>,
     free: Vec<usize>,
-    /// The kernel was not told of all transfers yet.
+    /// The kernel has not yet received all transfers.
     queued: bool,
 }
 
-/// The memory of a transfer. The kernel uses it until the transfer ends: so the ring owns it.
+/// The memory of a transfer. The ring owns it, because the kernel uses it until the transfer ends.
 enum Buffer {
     Read(BytesMut),
     #[expect(dead_code, reason = "kept for the kernel")]
@@ -28,24 +28,25 @@ enum Buffer {
 /// A transfer that has ended.
 #[derive(Debug)]
 pub struct Ended<T> {
-    /// What it carried.
+    /// The owner's value.
     pub value: T,
     /// The memory of a read.
     pub read: Option<BytesMut>,
-    /// How many bytes were transferred, fewer than asked for too.
+    /// How many bytes were transferred; may be fewer than requested.
     pub result: io::Result<usize>,
 }
 
 impl<T> Ring<T> {
-    /// A ring for up to `most` transfers with `file`, that adds to the eventfd `signal` when one
-    /// ends.
+    /// A ring for up to `most` transfers with `file`. It adds to the eventfd `signal` when a
+    /// transfer ends.
     ///
     /// # Errors
     /// As io_uring_setup(2): `EPERM` or `ENOSYS` where io_uring is not allowed or not built in,
     /// `ENOMEM` where it may lock no memory; `Unsupported` before Linux 5.6.
     pub fn new(file: OwnedFd, signal: BorrowedFd<'_>, most: u32) -> io::Result<Self> {
         let ring = IoUring::new(most)?;
-        // Linux 5.6, the first with reads and writes into plain memory (io_uring_enter(2)), has it.
+        // Linux 5.6, the first with reads and writes into plain memory (io_uring_enter(2)), has
+        // this feature.
         if !ring.params().is_feature_rw_cur_pos() {
             return Err(io::ErrorKind::Unsupported.into());
         }
@@ -60,8 +61,8 @@ impl<T> Ring<T> {
         !self.free.is_empty()
     }
 
-    /// Starts to fill `buffer` from `offset` of the file. [`submit`](Self::submit) tells the
-    /// kernel.
+    /// Starts to fill `buffer` from `offset` of the file. [`submit`](Self::submit) passes the
+    /// transfer to the kernel.
     ///
     /// # Panics
     /// If there is no [room](Self::has_room).
@@ -71,7 +72,8 @@ impl<T> Ring<T> {
         self.push(read.offset(offset).build(), value, Buffer::Read(buffer));
     }
 
-    /// Starts to write `data` at `offset` of the file. [`submit`](Self::submit) tells the kernel.
+    /// Starts to write `data` at `offset` of the file. [`submit`](Self::submit) passes the transfer
+    /// to the kernel.
     ///
     /// # Panics
     /// If there is no [room](Self::has_room).
@@ -94,10 +96,10 @@ impl<T> Ring<T> {
         self.queued = true;
     }
 
-    /// Tells the kernel of the transfers started since the last call. Some may end at once.
+    /// Passes the transfers started since the last call to the kernel. Some may end at once.
     ///
     /// # Errors
-    /// As io_uring_enter(2), if the kernel took not all of them: call it again.
+    /// As io_uring_enter(2), if the kernel did not accept all transfers: call this again.
     pub fn submit(&mut self) -> io::Result<()> {
         if self.queued {
             self.ring.submit()?;
@@ -136,12 +138,12 @@ impl<T> fmt::Debug for Ring<T> {
 }
 
 impl<T> Drop for Ring<T> {
-    /// Waits for the kernel to be done with the memory of all transfers.
+    /// Waits until the kernel no longer uses the memory of any transfer.
     fn drop(&mut self) {
         while !self.is_idle() {
             match self.ring.submit_and_wait(1) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => {
-                    // The kernel may go on to use the memory: nobody else may then.
+                    // The kernel may still use the memory, so it is leaked.
                     std::mem::take(&mut self.transfers).into_iter().for_each(std::mem::forget);
                     return;
                 }
@@ -151,7 +153,7 @@ impl<T> Drop for Ring<T> {
     }
 }
 
-/// The bytes of one transfer; a drive's commands are far smaller.
+/// The length of one transfer; a drive's commands are far smaller.
 fn length(bytes: &[u8]) -> u32 {
     u32::try_from(bytes.len()).expect("below 4 GiB")
 }

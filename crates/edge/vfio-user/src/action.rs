@@ -4,11 +4,11 @@ use super::connection::Incoming;
 use super::dma::{DmaError, DmaId};
 use bytes::Bytes;
 
-/// Names an action that needs a [`Session::reply`](super::Session::reply).
+/// Identifies an action that needs a [`Session::reply`](super::Session::reply).
 pub type Token = u64;
 
-/// An action for the host node, to be done in order. A `token` names it in the reply. Offsets are
-/// in bytes; `bar` is 0 to 5.
+/// An action for the host node, to be executed in order. A `token` identifies it in the reply.
+/// Offsets are in bytes; `bar` is 0 to 5.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the line above describes the fields")]
 pub enum Action {
@@ -16,12 +16,12 @@ pub enum Action {
     /// its state after power-on, keep its media, and reply with no data; commands of the next
     /// client wait for that. MSI-X is off, and earlier DMA ends without a `DmaDone`.
     ClientGone { token: Token },
-    /// Read 1 to 4 bytes of configuration space, within a double word, and reply with them.
+    /// Read 1 to 4 bytes of configuration space, within a double word, and reply with the bytes.
     ConfigRead { token: Token, offset: u16, size: u8 },
     /// Write 1 to 4 bytes of configuration space, within a double word, little endian, and reply
     /// with no data.
     ConfigWrite { token: Token, offset: u16, size: u8, value: u32 },
-    /// Read 1 to 4096 bytes of a BAR, not across a 4 KiB boundary, and reply with them.
+    /// Read 1 to 4096 bytes of a BAR, not across a 4 KiB boundary, and reply with the bytes.
     BarRead { token: Token, bar: u8, offset: u64, length: usize },
     /// Write 1 to 4096 bytes of a BAR, not across a 4 KiB boundary: posted, without a reply.
     BarWrite { bar: u8, offset: u64, data: Bytes },
@@ -43,7 +43,7 @@ pub enum Action {
 pub enum Input {
     /// A client has connected. There was none before.
     Connected,
-    /// A message from it.
+    /// A message from the client.
     Message(Incoming),
     /// The client has disconnected.
     Disconnected,

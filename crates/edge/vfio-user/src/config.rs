@@ -11,7 +11,7 @@
 //!   written and has no other effect: a VMM hides disabled BARs from its guest itself, and SPDK
 //!   never sets the bit before it uses BAR 0;
 //! - interrupt line, built-in self test, the multi-function bit;
-//! - the interrupt pin, which is constant: also of an absent function, see [`Config::absent`];
+//! - the interrupt pin, which is constant, even for an absent function, see [`Config::absent`];
 //! - MSI-X message control: the far MSI-X is the host node's;
 //! - in the PCI Express capability the payload and request sizes, extended tags, phantom
 //!   functions and 10-bit tags, which the far hierarchy negotiated; and Initiate Function Level
@@ -49,8 +49,8 @@ const CONFIG_SIZE: usize = 4096;
 #[derive(Clone, Debug)]
 pub struct EndpointInfo {
     /// Configuration space, read after BARs, payload size and memory-space enable of the far
-    /// hierarchy have been set. Capabilities are found here; values are read from the function
-    /// again whenever the VMM asks.
+    /// hierarchy have been set. Capabilities are found here; each read by the VMM reads the
+    /// function again.
     pub config: Box<[u8; CONFIG_SIZE]>,
     /// The BARs; a 64-bit one is at its lower index.
     pub bars: [Option<Bar>; 6],
@@ -59,8 +59,8 @@ pub struct EndpointInfo {
     pub doorbells: bool,
 }
 
-/// Whether this is the contents capability, which belongs to the host node: a VMM that wrote
-/// the owner would hide that another host had the drive.
+/// Whether this is the contents capability, which belongs to the host node. A VMM that wrote the
+/// owner would hide an earlier use by another host.
 fn is_contents(config: &[u8; CONFIG_SIZE], at: usize) -> bool {
     let bytes = |at: usize, length| config.get(at..at + length);
     bytes(0, 2) == Some(&contents::VENDOR.to_le_bytes()[..])
@@ -111,7 +111,7 @@ impl MsixCapability {
     /// MSI-X Enable, in its byte of Message Control.
     pub const ENABLE: u8 = 0x80;
 
-    /// Of the capability at byte `at` with these three double words (PCI Express Base 4.0, section
+    /// The capability at byte `at` with these three double words (PCI Express Base 4.0, section
     /// 7.7.2).
     pub fn new(at: usize, [head, table, pba]: [u32; 3]) -> Self {
         let place = |value: u32| ((value & 7) as u8, u64::from(value & !7));

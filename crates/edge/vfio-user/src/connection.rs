@@ -1,7 +1,8 @@
 //! One client's socket: converts bytes and descriptors to messages, and back.
 //!
-//! Reads the header by itself and then exactly the payload, so that the descriptors of a message
-//! are not attributed to its neighbour: QEMU sends DMA_MAPs with and without one back to back.
+//! Reads the header separately and then exactly the payload, so that the descriptors of a message
+//! are not attributed to the next one: QEMU sends DMA_MAPs with and without descriptors back to
+//! back.
 
 use super::{MAX_DATA_XFER, MAX_MSG_FDS};
 use crate::guest::{ClientFile, Disposal, MAX_WORKERS};
@@ -29,14 +30,14 @@ const DRAIN: usize = 4096;
 /// A message from the client.
 #[derive(Debug)]
 pub struct Incoming {
-    /// Its header.
+    /// The header.
     pub header: Header,
     /// The payload; empty if it was drained.
     pub payload: Bytes,
-    /// Descriptors that came with it; closed when dropped.
+    /// Descriptors of the message; closed when dropped.
     pub fds: Vec<ClientFile>,
-    /// The errno with which it is refused because it exceeds a limit: `E2BIG` for too many
-    /// bytes, `EMFILE` for too many descriptors.
+    /// The errno of the refusal if the message exceeds a limit: `E2BIG` for too many bytes,
+    /// `EMFILE` for too many descriptors.
     pub refusal: Option<Errno>,
 }
 
@@ -45,7 +46,7 @@ pub struct Incoming {
 pub struct Outgoing {
     /// Header and payload.
     pub bytes: Vec<u8>,
-    /// Descriptors to go with it.
+    /// Descriptors to send with the message.
     pub fds: Vec<OwnedFd>,
 }
 
@@ -72,10 +73,10 @@ pub enum Closed {
     #[error("socket: {0}")]
     Io(Errno),
     /// The client took pages away that the device used.
-    #[error("the client took memory away that the device used (in the range at {0:#x})")]
+    #[error("the client removed memory that the device uses (in the range at {0:#x})")]
     MemoryLost(u64),
     /// There is no worker for its descriptors.
-    #[error("turned away: {MAX_WORKERS} threads still wait for files of clients before")]
+    #[error("rejected: all {MAX_WORKERS} threads still wait for files of earlier clients")]
     NoWorker,
 }
 
@@ -83,7 +84,7 @@ pub enum Closed {
 #[derive(Debug)]
 struct PartialPayload {
     header: Header,
-    /// A buffer for all of it, or for the next bytes of an oversized one.
+    /// A buffer for the whole payload, or for the next bytes of an oversized one.
     bytes: Vec<u8>,
     received: usize,
 }
@@ -97,7 +98,7 @@ impl PartialPayload {
 /// One client's socket.
 #[derive(Debug)]
 pub struct Connection {
-    /// Unreceived descriptors in it are closed with it.
+    /// The socket; unreceived descriptors in it are closed with it.
     pub socket: ClientFile,
     head: [u8; Header::SIZE],
     received: usize,
@@ -125,7 +126,7 @@ impl Connection {
         }
     }
 
-    /// Whether the client has closed its end, even if not all it sent was read.
+    /// Whether the client has closed its end, even if not all of its bytes were read.
     pub fn hung_up(&self) -> bool {
         let mut fds = [PollFd::new(&self.socket, PollFlags::RDHUP)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };

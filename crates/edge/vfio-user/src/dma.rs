@@ -8,16 +8,16 @@ use std::collections::VecDeque;
 use wire::vfio_user::{Command, DmaAccess, Header};
 use wire::{Duration, Instant};
 
-/// The time after which an unanswered DMA message has failed. SPDK never answers one.
+/// Time limit of a DMA message. SPDK never answers one.
 pub const DMA_DEADLINE: Duration = Duration::from_ms(900);
 
 /// The largest DMA access in bytes.
 pub const MAX_DMA: usize = 64 << 10;
 
-/// Parts that may wait for an answer.
+/// The most parts that may wait for an answer.
 const MAX_PARTS: usize = 512;
 
-/// Names a pending DMA access.
+/// Identifies a pending DMA access.
 pub type DmaId = u64;
 
 /// Why a DMA access failed.
@@ -27,9 +27,9 @@ pub enum DmaError {
     Fault,
     /// The client refused it, or sent an invalid answer.
     Refused,
-    /// The client did not answer in [`DMA_DEADLINE`].
+    /// The client did not answer in `DMA_DEADLINE`.
     Timeout,
-    /// More than [`MAX_DMA`] bytes.
+    /// More than `MAX_DMA` bytes.
     TooLong,
 }
 
@@ -51,7 +51,7 @@ pub enum Access<T> {
 
 /// The bytes of an access.
 pub(super) enum Data<'a> {
-    /// A buffer for the bytes read, as long as the access.
+    /// The buffer of a read, as long as the access.
     Read(Vec<u8>),
     /// The bytes to write.
     Write(&'a [u8]),
@@ -129,8 +129,8 @@ impl Dma {
         !self.waiting.is_empty() && self.writes_answered() < self.next_write
     }
 
-    /// Starts an access with pending `parts`, each cut to what one message carries. For a read,
-    /// `data` holds the bytes copied already.
+    /// Starts an access with pending `parts`, each split to the size of one message. For a read,
+    /// `data` holds the bytes already copied.
     pub(super) fn begin(
         &mut self,
         now: Instant,
@@ -176,8 +176,8 @@ impl Dma {
         id
     }
 
-    /// Handles a reply; returns the operation that ends with it, if any. `None` for a reply
-    /// without a request: it may be late.
+    /// Handles a reply; returns the access that ends with it, if any. `None` also for an unknown
+    /// reply, which may be late.
     pub(super) fn reply(&mut self, header: &Header, payload: &[u8]) -> Option<Option<Ended>> {
         let at = self.waiting.iter().position(|waiting| {
             let command =
@@ -189,7 +189,7 @@ impl Dma {
             return Some(self.end(&waiting, Some(DmaError::Refused)));
         }
         if waiting.write.is_some() {
-            // The specification echoes address and count; QEMU sends nothing.
+            // The specification echoes address and count; QEMU sends neither.
             return Some(self.end(&waiting, None));
         }
         let data = payload.get(DmaAccess::LENGTH..DmaAccess::LENGTH + waiting.length);
@@ -228,7 +228,7 @@ impl Dma {
         self.waiting.front().map(|waiting| waiting.deadline)
     }
 
-    /// Fails the oldest part if its deadline has passed; returns the operation that ends with it.
+    /// Fails the oldest part if its deadline has passed; returns the access that ends with it.
     pub(super) fn expire(&mut self, now: Instant) -> Option<Option<Ended>> {
         if self.deadline()? > now {
             return None;

@@ -1,11 +1,11 @@
 //! Doorbells in a page shared with the client: plain stores there become writes to the endpoint.
 //!
 //! The page is a part of a BAR with write-only double words (NVMe Base 1.4, sections 3.1.24 and
-//! 3.1.25: reading a doorbell is vendor specific). The server polls it, takes each value and
-//! leaves [`IDLE`] behind, so that every store counts, also one that repeats the previous
-//! value: a queue that was deleted and created again, or a driver that restarts at the same
-//! index. Of several stores to one doorbell between two polls the last one counts: each value
-//! says how far a queue has been filled.
+//! 3.1.25: reading a doorbell is vendor specific). The server polls the page, takes each value and
+//! writes `IDLE` instead. Thus every store counts, even if it repeats the previous value: a queue
+//! that was deleted and created again, or a driver that restarts at the same index. Of several
+//! stores to one doorbell between two polls the last one counts: a value is the new tail or head of
+//! a queue.
 
 use super::action::Action;
 use crate::mapping::Shared;
@@ -13,22 +13,22 @@ use bytes::Bytes;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 
-/// The value of a doorbell without a new store. No queue has that many entries: they are at
-/// most 65536.
+/// The value of a doorbell without a new store. No queue index has this value: queues have at most
+/// 65536 entries.
 pub const IDLE: u32 = u32::MAX;
 
 /// The BAR in which the page lies.
 pub const BAR: u8 = 0;
 /// The page's offset in the BAR: where NVM Express has doorbells (NVMe Base 1.4, section 3.1).
 pub const OFFSET: u64 = 0x1000;
-/// Its length: the doorbells of 512 queue pairs.
+/// Length of the page: the doorbells of 512 queue pairs.
 pub const LENGTH: u64 = 0x1000;
 /// Bytes of the doorbells of a queue pair.
 const PAIR: usize = 8;
 /// The least number of queue pairs whose doorbells are polled, as pairs may share vectors.
 const LEAST: u16 = 65;
 
-/// The shared page of doorbells. A client writes those behind it by messages.
+/// The shared page of doorbells. A client writes doorbells after the page by messages.
 #[derive(Debug)]
 pub struct Doorbells {
     page: Shared,
@@ -37,8 +37,8 @@ pub struct Doorbells {
 }
 
 impl Doorbells {
-    /// A page without a store, of a function with a queue pair for each of these vectors, or with
-    /// up to 65 pairs. Error: that of memfd_create or mmap.
+    /// An idle page for a function with one queue pair per vector, or up to 65 pairs. Error: from
+    /// memfd_create or mmap.
     pub fn new(vectors: u16) -> Result<Self, Errno> {
         let polled = (usize::from(vectors.max(LEAST)) * PAIR).min(LENGTH as usize);
         let doorbells = Self { page: Shared::new("doorbells", OFFSET, LENGTH)?, polled };
@@ -46,7 +46,7 @@ impl Doorbells {
         Ok(doorbells)
     }
 
-    /// The file a client maps from [`OFFSET`] on.
+    /// The file a client maps from `OFFSET` on.
     pub fn file(&self) -> BorrowedFd<'_> {
         self.page.file.as_fd()
     }
@@ -58,7 +58,7 @@ impl Doorbells {
         }
     }
 
-    /// Takes all stores, in the order of offsets, and calls `each` with the corresponding write.
+    /// Takes all stores, in the order of offsets, and passes each to `each` as a write.
     pub fn poll(&self, mut each: impl FnMut(Action)) {
         for at in (0..self.polled).step_by(4) {
             // Load first: a swap would take the line from the client's cache every time.

@@ -29,14 +29,14 @@ struct Vector {
     pending: bool,
 }
 
-/// The interrupts of one endpoint. Every descriptor is an eventfd: others are refused.
+/// The interrupts of one endpoint. Every descriptor must be an eventfd.
 #[derive(Debug)]
 pub(super) struct Interrupts {
     signals: Signals,
     intx: Option<OwnedFd>,
     intx_masked: bool,
     level: bool,
-    /// Written by the client (KVM's resample descriptor) instead of UNMASK.
+    /// The eventfd that the client writes (KVM's resample descriptor) instead of UNMASK.
     unmask: Option<OwnedFd>,
     /// Changes with `unmask`.
     unmask_generation: u64,
@@ -60,8 +60,8 @@ impl Interrupts {
         }
     }
 
-    /// Drops the client's descriptors, masks and pending bits. The level of INTx is the device's.
-    /// `signals` are the next client's.
+    /// Drops the client's descriptors, masks and pending bits. The level of INTx stays, because it
+    /// belongs to the device. `signals` are for the next client.
     pub(super) fn disconnect(&mut self, signals: Signals) {
         let (level, generation) = (self.level, self.unmask_generation + 1);
         let fresh = Self::new(self.count(), signals);
@@ -99,8 +99,8 @@ impl Interrupts {
         self.vectors.iter().any(|vector| vector.fd.is_some())
     }
 
-    /// Carries SET_IRQS out. Error: `EINVAL` for what does not exist and for a descriptor that is
-    /// no eventfd, `ENOTSUP` for what the interrupt type cannot do.
+    /// Executes SET_IRQS. Error: `EINVAL` for an unknown interrupt and for a descriptor that is not
+    /// an eventfd, `ENOTSUP` for an unsupported action.
     pub(super) fn set(&mut self, set: &IrqSet, fds: Vec<ClientFile>) -> Result<(), Errno> {
         let info = self.info(set.index).ok_or(Errno::INVAL)?;
         let eventfd = matches!(set.data, IrqData::Eventfd);
@@ -257,9 +257,9 @@ impl Interrupts {
         (self.unmask.as_ref().map(AsFd::as_fd), self.unmask_generation)
     }
 
-    /// The unmask descriptor is ready, or was until another process read it: then a plain read
-    /// would block, as the client may have made it blocking. A descriptor that fails is
-    /// dropped, or it would be ready for ever.
+    /// Handles the ready unmask descriptor. Another process may have read it; then a plain read
+    /// would block, because the client controls the blocking mode. A failing descriptor is dropped,
+    /// because it would stay ready.
     pub(super) fn unmask_ready(&mut self) {
         let Some(fd) = &self.unmask else { return };
         let mut count = [0; 8];

@@ -22,18 +22,18 @@
 //!
 //! Requirements of known clients, each with a test:
 //!
-//! - QEMU gives up on a reply after 5 s and then loses its place in the stream: an access
-//!   without an answer in `ACCESS_DEADLINE` reads all ones.
+//! - QEMU gives up on a reply after 5 s and then loses its position in the stream: an access
+//!   without an answer within `ACCESS_DEADLINE` reads all ones.
 //! - QEMU holds its big lock while it waits for a region access, and answers DMA messages under
 //!   the same lock: an access never waits for a DMA message.
 //! - An eventfd is signalled only after the client has answered every earlier
 //!   DMA_WRITE message, as an MSI-X write may not pass data.
-//! - QEMU's buffer for the reply to VERSION is its request; errno 0 in an
-//!   error reply is a success to it.
+//! - QEMU reuses its request as the buffer for the reply to VERSION; it treats errno 0 in an error
+//!   reply as success.
 //! - SPDK sends VERSION without JSON, always uses message ID 0, pads requests, adds a descriptor to
 //!   DMA_UNMAP, expects each reply in one piece, and rings doorbells in a mapped page.
 //!
-//! Not here: migration, dirty-page tracking, twin sockets, ioeventfds, MSI.
+//! Not implemented: migration, dirty-page tracking, twin sockets, ioeventfds, MSI.
 
 #![deny(unsafe_code)]
 

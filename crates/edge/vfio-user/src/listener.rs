@@ -8,7 +8,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-/// Longest path of a Unix socket on Linux (`sockaddr_un`, less the NUL).
+/// Longest path of a Unix socket on Linux (`sockaddr_un`, minus the NUL).
 const MAX_PATH: usize = 107;
 
 /// Why an endpoint cannot be offered.
@@ -39,12 +39,12 @@ pub enum BindError {
     Doorbells(Errno),
 }
 
-/// A listening socket that is removed with this value.
+/// A listening socket; the file is removed on drop.
 #[derive(Debug)]
 pub struct Listener {
-    /// To wait on.
+    /// The socket to wait on.
     pub socket: UnixListener,
-    /// Where clients connect.
+    /// The path that clients connect to.
     pub path: PathBuf,
 }
 
@@ -78,8 +78,8 @@ impl Listener {
         Ok(Self { socket, path })
     }
 
-    /// Accepts a waiting client. A client that has left already, and a lack of descriptors,
-    /// yield none.
+    /// Accepts a waiting client; `None` if the client is already gone, or if descriptors are
+    /// exhausted.
     pub fn accept(&self) -> Option<OwnedFd> {
         self.socket.accept().ok().map(|(stream, _)| stream.into())
     }

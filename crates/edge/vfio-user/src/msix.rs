@@ -1,10 +1,10 @@
 //! The MSI-X table and pending bits that a client sees in a BAR (PCI Express Base 4.0, section
 //! 7.7.2).
 //!
-//! The far table belongs to the host node: it holds addresses that the root complex recognises.
-//! A client's writes to the table stay in this shadow, of which only the mask bits have an
-//! effect. A vector starts unmasked although its mask bit reads 1: QEMU keeps the guest's table
-//! to itself and never writes this one.
+//! The far table belongs to the host node: it holds addresses that the root complex recognises. A
+//! client's writes to the table stay in this shadow; only the mask bits have an effect. A vector
+//! starts unmasked although its mask bit reads 1, because QEMU keeps its own copy of the guest's
+//! table and never writes this one.
 
 use super::config::MsixCapability;
 
@@ -44,8 +44,8 @@ impl Table {
         }
     }
 
-    /// Whether byte `offset` of `bar` is in the table or the pending bits: which, and the offset in
-    /// it. The second value is the number of bytes from `offset` on with the same answer.
+    /// The part of MSI-X at byte `offset` of `bar`, if any, and the offset in the part. The second
+    /// value is the number of bytes from `offset` on with the same answer.
     pub fn msix_part(&self, bar: u8, offset: u64) -> (Option<(MsixPart, usize)>, u64) {
         let Some(capability) = self.capability else { return (None, u64::MAX) };
         let table = (capability.table, self.bytes.len() as u64, MsixPart::Table);

@@ -1,4 +1,4 @@
-//! The server of one endpoint, for an event loop: wait on its one descriptor, call
+//! The server of one endpoint, for an event loop: wait on the server's descriptor, call
 //! [`service`](Server::service) when it is ready, then [`poll`](Server::poll) until it returns
 //! `None`.
 
@@ -19,7 +19,7 @@ use wire::Instant;
 /// Messages handled per turn, so that one client does not starve the others.
 const BATCH: usize = 64;
 
-/// Sockets of clients that were turned away and are not yet closed; at this number no more are
+/// Sockets of rejected clients that are not yet closed; at this number no more clients are
 /// accepted.
 const MAX_TURNED_AWAY: usize = 16;
 
@@ -38,17 +38,17 @@ pub struct Server {
     /// All state of the client and the endpoint except the sockets. Calls that queue messages
     /// for the client go through methods here, which send them.
     pub session: Session,
-    /// Closes the sockets of clients that are turned away: unreceived descriptors are closed
-    /// with them, which may block for ever.
+    /// Closes the sockets of rejected clients: unreceived descriptors are closed with them, which
+    /// may block for ever.
     turned_away: Worker,
-    /// Watches the listener, the client, the INTx unmask descriptor and the workers, so that
-    /// the owner waits on one descriptor.
+    /// Watches the listener, the client, the INTx unmask descriptor and the workers, so that the
+    /// owner needs only one descriptor.
     epoll: OwnedFd,
     /// The events watched on the client's socket.
     interest: epoll::EventFlags,
-    /// A copy of the unmask descriptor, which `epoll` watches, and the session's number for it.
-    /// A copy, because a descriptor that the session has closed could not be removed from
-    /// `epoll` any more while the client holds it open.
+    /// A copy of the unmask descriptor, which `epoll` watches, and the session's number for it. A
+    /// copy is needed: a descriptor that the session closes could not be removed from `epoll` while
+    /// the client holds it open.
     unmask: (u64, Option<OwnedFd>),
     /// Why the last client's connection ended.
     closed: Option<Closed>,
@@ -78,7 +78,7 @@ impl Server {
         })
     }
 
-    /// Where clients connect.
+    /// The path that clients connect to.
     pub fn path(&self) -> &Path {
         &self.listener.path
     }
@@ -114,7 +114,7 @@ impl Server {
         if ready(CLIENT) {
             self.receive(now);
         }
-        // After the current client: if it has left, there is room.
+        // After the current client, whose departure may make room.
         if ready(LISTENER) {
             self.accept(now);
         }
@@ -125,7 +125,7 @@ impl Server {
         self.connection.is_none() && self.session.workers.has_room()
     }
 
-    /// Whether a waiting client can be served, or at least turned away.
+    /// Whether a waiting client can be served or rejected.
     fn may_accept(&self) -> bool {
         self.can_serve_client() || self.turned_away.disposals() < MAX_TURNED_AWAY
     }
@@ -135,7 +135,7 @@ impl Server {
             && let Some(socket) = self.listener.accept()
         {
             if !self.can_serve_client() {
-                // The client sees an end of file and does not hang.
+                // The client sees an end of file.
                 drop(Connection::new(socket, self.turned_away.disposal()));
                 self.session.counters.turned_away += 1;
                 if self.connection.is_none() {

@@ -1,11 +1,11 @@
-//! Signals the eventfds of a client without waiting for them.
+//! Signals the eventfds of a client without blocking.
 
 use crate::guest::{Disposal, Worker};
 use crate::mapping::Signaller;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// Signals that the worker has not yet written at most; further ones are lost. A worker that is so
-/// far behind waits for a counter that its client keeps full.
+/// The most signals that wait for the worker; further ones are lost. Then the worker is blocked at
+/// a counter that its client keeps full.
 const MAX_PENDING: usize = 1024;
 
 /// How eventfds are signalled.
@@ -13,13 +13,13 @@ const MAX_PENDING: usize = 1024;
 pub(crate) enum Signals {
     /// By the kernel, with Linux AIO.
     Kernel(&'static Signaller),
-    /// By the client's worker, where the kernel refuses Linux AIO: a write to a full counter
-    /// waits, and `O_NONBLOCK` belongs to the client as much as to us.
+    /// By the client's worker, where the kernel refuses Linux AIO: a write to a full counter waits,
+    /// and the client can change `O_NONBLOCK`.
     Worker(Disposal),
 }
 
 impl Signals {
-    /// Those of the client with this worker.
+    /// The way for the client of this worker.
     pub(crate) fn new(worker: &Worker) -> Self {
         Signaller::of_process().map_or_else(|_| Self::Worker(worker.disposal()), Self::Kernel)
     }
@@ -44,7 +44,7 @@ impl Signals {
     }
 }
 
-/// An eventfd that its drop signals.
+/// An eventfd that is signalled on drop.
 struct Signal(OwnedFd);
 
 impl Drop for Signal {
@@ -53,7 +53,7 @@ impl Drop for Signal {
     }
 }
 
-/// The kernel shows a count of eventfds alone (proc_pid_fdinfo(5)).
+/// Only eventfds have a count in proc_pid_fdinfo(5).
 fn is_eventfd(fd: BorrowedFd<'_>) -> bool {
     let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", fd.as_raw_fd()));
     info.is_ok_and(|info| info.lines().any(|line| line.starts_with("eventfd-count:")))
@@ -74,7 +74,7 @@ mod tests {
         let (read, write) = rustix::pipe::pipe().unwrap();
         assert!(!signals.takes(read.as_fd()) && !signals.takes(write.as_fd()));
         assert!(signals.signal(&event) && is_readable(&event, 5));
-        // The client makes writes to a full counter wait.
+        // The client makes the counter full, so that writes wait.
         rustix::io::write(&full, &(u64::MAX - 1).to_ne_bytes()).unwrap();
         rustix::io::ioctl_fionbio(&full, false).unwrap();
         assert!((0..MAX_PENDING).all(|_| signals.signal(&full)));

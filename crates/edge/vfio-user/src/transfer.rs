@@ -1,4 +1,4 @@
-//! The device's DMA to the guest, and interrupts ordered behind it.
+//! The device's DMA to the guest, and interrupts ordered after it.
 
 use super::connection::{Closed, Incoming};
 use super::dma::{Access, Data, DmaError, Ended, MAX_DMA};
@@ -35,7 +35,7 @@ impl Session {
             self.deliver(source);
             return;
         }
-        // Two of the same interrupt are enough: the later one waits for more writes.
+        // Two held interrupts of a kind are enough: the later one waits for more writes.
         let mut same = self.client.held_interrupts.iter_mut().filter(|(_, other)| *other == source);
         match (same.next(), same.next()) {
             (Some(_), Some(later)) => later.0 = barrier,
@@ -63,7 +63,7 @@ impl Session {
         }
     }
 
-    /// The parts of an access that are pending, and those copied at once.
+    /// Splits an access into its pending parts and the parts copied at once.
     fn parts(
         &self,
         address: u64,
@@ -94,8 +94,9 @@ impl Session {
         }
     }
 
-    /// Appends guest memory to `out` if it is mapped here and no write to it is under way; whether
-    /// it is. What cannot be read is no fault: nobody asked for it.
+    /// Appends guest memory to `out` if it is mapped here and no write to it is under way; returns
+    /// whether it did. Unreadable memory is not counted as a fault, because the device did not
+    /// request it.
     pub fn peek(&self, (address, length): (u64, usize), out: &mut BytesMut) -> bool {
         self.client.must_close.is_none()
             && !self.must_wait(address, length, false)

@@ -1,10 +1,10 @@
-//! What is due when.
+//! Actions by due time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use wire::{Duration, Instant};
 
-/// Actions that are due at their times; those of one time in the order of scheduling.
+/// Actions with due times. Actions of the same time keep the order of scheduling.
 #[derive(Debug)]
 pub struct Agenda<A> {
     actions: BinaryHeap<Reverse<(Instant, u64, A)>>,
@@ -35,13 +35,13 @@ impl<A: Ord> Agenda<A> {
         self.actions.pop().map(|Reverse((.., action))| action)
     }
 
-    /// Drops the actions that `keep` does not hold for.
+    /// Drops the actions for which `keep` is false.
     pub fn retain(&mut self, keep: impl Fn(&A) -> bool) {
         self.actions.retain(|Reverse((.., action))| keep(action));
     }
 }
 
-/// Occupies a CPU for `span` as soon as it is free; until when.
+/// Occupies a CPU for `span` as soon as it is free; returns the end.
 pub fn occupy(cpu: &mut Instant, now: Instant, span: Duration) -> Instant {
     *cpu = (*cpu).max(now) + span;
     *cpu

@@ -12,17 +12,17 @@ pub const NVME: [u8; 3] = [0x01, 0x08, 0x02];
 /// Port type of a switch's downstream port (PCIe Base 4.0, section 7.5.3.2).
 const DOWNSTREAM: u8 = 6;
 
-/// Why a host does not come up.
+/// Why a host cannot start.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BootError {
-    /// Buses or windows run out.
+    /// Bus numbers or memory windows are exhausted.
     #[error("enumeration failed: {0}")]
     Enumeration(String),
-    /// A drive does not come up.
+    /// A drive cannot be initialised.
     #[error("drive {0}: {1}")]
     Drive(usize, initiator::Error),
     /// Fewer drives than configured were found.
-    #[error("{found} of {wanted} drives were found")]
+    #[error("only {found} of {wanted} drives were found")]
     Missing {
         /// Found.
         found: usize,
@@ -30,7 +30,7 @@ pub enum BootError {
         wanted: usize,
     },
     /// Host memory is too small for the workload's buffers.
-    #[error("host memory is too small for the workload's buffers: iodepth x numjobs x bs")]
+    #[error("host memory is too small for the buffers: iodepth times numjobs times bs")]
     Memory,
     /// The drives cannot run the workload.
     #[error("workload: {0}")]
@@ -40,13 +40,13 @@ pub enum BootError {
 /// An initialised drive.
 #[derive(Debug)]
 pub struct NvmeDrive {
-    /// Its function.
+    /// The function.
     pub node: Node,
-    /// The port whose link it shares, see [`nvme_functions`].
+    /// The port whose link the drive depends on, see [`nvme_functions`].
     pub port: Node,
-    /// Where its registers are.
+    /// Address of the registers (BAR 0).
     pub bar0: u64,
-    /// Its driver.
+    /// The driver.
     pub driver: Driver,
 }
 
@@ -57,15 +57,15 @@ pub struct BringUp {
     pub bus: Bus,
     /// Host memory, for queues.
     pub ram: Rc<RefCell<Ram>>,
-    /// Of enumeration.
+    /// Settings of enumeration.
     pub enumeration: enumerate::Settings,
-    /// Of drivers.
+    /// Settings of the drivers.
     pub driver: initiator::Settings,
 }
 
 impl BringUp {
-    /// Brings up the drive of an enumerated function; MSI-X vector n interrupts with data n, if
-    /// the driver wants interrupts. It gets no more queues than there are vectors for.
+    /// Brings up the drive of an enumerated function; MSI-X vector n has data n, if the driver uses
+    /// interrupts. The number of queues is limited to the available vectors.
     ///
     /// # Errors
     /// As [`initiator::attach`].
@@ -107,8 +107,8 @@ impl BringUp {
     }
 }
 
-/// Every NVMe function of a hierarchy, in order, with the port of the host that it is lost with:
-/// the downstream port of the topmost switch above it, or the root port.
+/// Every NVMe function of a hierarchy, in order, with the host's port whose link it depends on: the
+/// downstream port of the topmost switch above it, or the root port.
 pub fn nvme_functions(hierarchy: &Hierarchy) -> Vec<(Node, Node)> {
     let nodes = hierarchy.nodes();
     let drives = hierarchy.endpoints().into_iter().filter(|node| node.class == NVME);

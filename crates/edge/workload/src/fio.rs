@@ -30,12 +30,12 @@ impl Rw {
         matches!(self, Self::RandRead | Self::RandWrite | Self::RandRw)
     }
 
-    /// Whether it writes.
+    /// Whether the workload contains writes.
     pub fn writes(self) -> bool {
         !matches!(self, Self::Read | Self::RandRead)
     }
 
-    /// fio's word.
+    /// fio's name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -53,41 +53,41 @@ impl Rw {
 pub struct Fio {
     /// Kind of I/O.
     pub rw: Rw,
-    /// Reads of 100 commands, where both occur.
+    /// Percentage of reads in a mixed workload.
     pub rwmixread: u8,
-    /// Bytes a transfer: a multiple of the drive's blocks. One above the drive's largest transfer
-    /// is several commands, and is done when all are.
+    /// Bytes per transfer: a multiple of the drive's block size. A transfer above the drive's
+    /// largest transfer is several commands, and ends with the last one.
     pub bs: usize,
-    /// Transfers in flight a job.
+    /// Transfers in flight per job.
     pub iodepth: usize,
-    /// Jobs; each has a queue pair, a CPU and a part of the drive of its own.
+    /// Number of jobs. Each job has its own queue pair, CPU and part of the drive.
     pub numjobs: usize,
     /// First byte of the first job's part; a multiple of the drive's blocks.
     pub offset: u64,
-    /// Bytes of the part of the drive that a job works in, and how much it moves. Bytes beyond the
-    /// last whole block of `bs` are left.
+    /// Bytes of the part of the drive that a job works in, and bytes that it transfers. Bytes after
+    /// the last whole block of `bs` are not used.
     pub size: u64,
-    /// Bytes that a job moves instead of `size`, in whole blocks of `bs`.
+    /// Bytes that a job transfers instead of `size`, in whole blocks of `bs`.
     pub io_size: Option<u64>,
-    /// Transfers of a job at most.
+    /// The most transfers of a job.
     pub number_ios: Option<u64>,
-    /// How often a job does all of this, at least once.
+    /// How often a job repeats its transfers, at least 1.
     pub loops: u64,
-    /// No transfer begins after this time, even if the job is not done.
+    /// No transfer begins after this time, even if the job is not complete.
     pub runtime: Option<Duration>,
-    /// A job goes on until `runtime` is over, however much it has moved.
+    /// A job continues until `runtime` ends, even if it has transferred all bytes.
     pub time_based: bool,
-    /// Bytes per second and job at most.
+    /// The most bytes per second and job.
     pub rate: Option<u64>,
-    /// A job pauses for this long after each `thinktime_blocks` transfers, when those in flight
-    /// have ended; zero: never.
+    /// A job pauses for this long after each `thinktime_blocks` transfers, after the transfers in
+    /// flight have ended; zero: never.
     pub thinktime: Duration,
     /// Completed transfers of a job between two pauses, at least 1.
     pub thinktime_blocks: u64,
-    /// Bytes on one drive before the next one's turn, if the host has several (RAID0); a multiple
-    /// of 512. 0 gives each job one drive: job n drive n modulo the number of drives.
+    /// Stripe size in bytes over the drives of the host (RAID0); a multiple of 512. With 0, job n
+    /// uses only drive n modulo the number of drives.
     pub stripe: usize,
-    /// The namespace of each drive that is worked on.
+    /// The namespace that the jobs use on each drive.
     pub nsid: u32,
 }
 
@@ -97,7 +97,7 @@ fn ensure<E>(holds: bool, error: E) -> Result<(), E> {
 }
 
 impl Fio {
-    /// `rw` with blocks of `bs` bytes, `iodepth` of them, one job, 1 MiB.
+    /// `rw` with blocks of `bs` bytes, `iodepth`, one job, 1 MiB.
     pub fn new(rw: Rw, bs: usize, iodepth: usize) -> Self {
         Self {
             rw,
@@ -120,14 +120,14 @@ impl Fio {
         }
     }
 
-    /// Blocks in order, one at a time, as `dd bs=BS count=COUNT iflag=direct` has them.
+    /// Blocks in order, one at a time, as `dd bs=BS count=COUNT iflag=direct` does.
     pub fn dd(write: bool, bs: usize, count: u64) -> Self {
         let rw = if write { Rw::Write } else { Rw::Read };
         Self { size: bs as u64 * count, ..Self::new(rw, bs, 1) }
     }
 
-    /// Most commands in flight of a job on drives that move `max_transfer` bytes at once: striped
-    /// transfers, and larger ones, are several commands.
+    /// The most commands in flight of a job, on drives whose largest transfer is `max_transfer`
+    /// bytes. A striped or large transfer is several commands.
     pub fn commands(&self, max_transfer: usize) -> usize {
         let parts = match self.stripe {
             0 => self.bs.div_ceil(max_transfer),
@@ -136,13 +136,13 @@ impl Fio {
         self.iodepth * parts.max(1)
     }
 
-    /// From one transfer of a job to the next, if its rate is limited.
+    /// Time between two transfers of a job, if its rate is limited.
     pub fn interval(&self) -> Option<Duration> {
         let ps = |rate: u64| self.bs as u128 * 1_000_000_000_000 / u128::from(rate.max(1));
         self.rate.map(|rate| Duration::from_ps(ps(rate) as u64))
     }
 
-    /// Transfers of a job, if they are limited: fio's `keep_running` and `io_bytes_exceeded`.
+    /// Number of transfers of a job, if limited: fio's `keep_running` and `io_bytes_exceeded`.
     pub fn transfers(&self) -> Option<u64> {
         let once = self.io_size.unwrap_or(self.size) / self.bs as u64;
         let once = once.min(self.number_ios.unwrap_or(u64::MAX));
@@ -160,29 +160,29 @@ impl Fio {
         self.offset..self.offset.saturating_add(length)
     }
 
-    /// The namespace that is worked on, of one of the drives.
+    /// The namespace that the jobs use on one of the drives.
     pub fn namespace<'a>(&self, drive: &'a Driver) -> Option<&'a NamespaceInfo> {
         drive.namespaces().iter().find(|namespace| namespace.nsid == self.nsid)
     }
 
-    /// Checks that `drives` can do it.
+    /// Checks that `drives` can run this workload.
     ///
     /// # Errors
-    /// The first parameter that does not fit, and why.
+    /// The first parameter that does not fit, with the reason.
     pub fn check<'a>(
         &self,
         drives: impl IntoIterator<Item = &'a Driver> + Clone,
     ) -> Result<(), &'static str> {
-        ensure(self.bs > 0, "bs is at least a block")?;
-        ensure(self.iodepth > 0 && self.numjobs > 0, "iodepth and numjobs are at least 1")?;
+        ensure(self.bs > 0, "bs is 0; the minimum is one block")?;
+        ensure(self.iodepth > 0 && self.numjobs > 0, "iodepth or numjobs is 0; the minimum is 1")?;
         ensure(!self.time_based || self.runtime.is_some(), "time_based needs runtime")?;
         ensure(
             self.transfers() != Some(0),
-            "io_size is less than bs, or number_ios or loops is 0",
+            "the workload transfers nothing: io_size is below bs, or number_ios or loops is 0",
         )?;
-        ensure(self.thinktime_blocks > 0, "thinktime_blocks is at least 1")?;
+        ensure(self.thinktime_blocks > 0, "thinktime_blocks is 0; the minimum is 1")?;
         let chunks = self.size / self.bs as u64;
-        ensure(chunks >= self.iodepth as u64, "size is smaller than iodepth blocks of bs")?;
+        ensure(chunks >= self.iodepth as u64, "size is smaller than iodepth times bs")?;
         let used = chunks.checked_mul(self.bs as u64 * self.numjobs as u64);
         let used = used.and_then(|used| used.checked_add(self.offset)).unwrap_or(u64::MAX);
         let share = match self.stripe {
@@ -195,21 +195,22 @@ impl Fio {
         drives.into_iter().try_for_each(|drive| self.check_drive(drive, share))
     }
 
-    /// Checks that a drive can do its share of so many bytes.
+    /// Checks that a drive can hold its share of `share` bytes.
     fn check_drive(&self, drive: &Driver, share: u64) -> Result<(), &'static str> {
-        let namespace = self.namespace(drive).ok_or("nsid is none of a drive's namespaces")?;
+        let namespace =
+            self.namespace(drive).ok_or("a drive has no namespace with the given nsid")?;
         let block = 1u64 << namespace.block_shift;
         let whole = |bytes: u64| bytes.is_multiple_of(block);
-        ensure(whole(self.bs as u64), "bs is not a multiple of a drive's blocks")?;
-        ensure(whole(self.offset), "offset is not a multiple of a drive's blocks")?;
-        ensure(whole(self.stripe as u64), "stripe is not a multiple of a drive's blocks")?;
-        ensure(drive.queues() >= self.numjobs, "numjobs is more than the queues of a drive")?;
+        ensure(whole(self.bs as u64), "bs is not a multiple of a drive's block size")?;
+        ensure(whole(self.offset), "offset is not a multiple of a drive's block size")?;
+        ensure(whole(self.stripe as u64), "stripe is not a multiple of a drive's block size")?;
+        ensure(drive.queues() >= self.numjobs, "numjobs is more than a drive's queue pairs")?;
         let most = (0..drive.queues()).map(|queue| drive.queue_memory(queue).entries).min();
         let fits = self.commands(drive.max_transfer()) < usize::from(most.unwrap_or(0));
-        ensure(fits, "iodepth blocks of bs are more commands than a queue holds")?;
+        ensure(fits, "iodepth times bs needs more commands than a queue holds")?;
         let room = namespace.blocks << namespace.block_shift;
-        ensure(room >= share, "size times numjobs is more than a drive holds")?;
+        ensure(room >= share, "size times numjobs is more than a drive's capacity")?;
         let protected = namespace.read_only && self.rw.writes();
-        ensure(!protected, "rw writes, and the namespace is write-protected")
+        ensure(!protected, "rw includes writes, but the namespace is write-protected")
     }
 }

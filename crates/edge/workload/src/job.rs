@@ -1,4 +1,4 @@
-//! One job: its part of the drives, and what each of its transfers is.
+//! One job: its part of the drives, and the choice of its transfers.
 
 use crate::pattern::fill;
 use crate::versions::Versions;
@@ -7,7 +7,7 @@ use pcie::Ram;
 use stats::random::Random;
 use wire::Instant;
 
-/// The number of no block.
+/// Marks a slot without a block.
 const NONE: u64 = u64::MAX;
 
 /// One piece of a transfer on one drive.
@@ -21,7 +21,8 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Splits it into commands of the largest transfer, as Linux does (`blk_mq_submit_bio`).
+    /// Splits the part into commands of at most the largest transfer, as Linux does
+    /// (`blk_mq_submit_bio`).
     fn cut(self, most: u64, parts: &mut Vec<Self>) {
         let mut done = 0;
         while done < self.length {
@@ -33,7 +34,7 @@ impl Part {
     }
 }
 
-/// A transfer in flight at most.
+/// A slot for one transfer in flight.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub buffer: u64,
@@ -41,7 +42,7 @@ pub(crate) struct Slot {
     pub block: u64,
     pub write: bool,
     pub version: u32,
-    /// Reads: what the block was certain to hold when the read was chosen.
+    /// For reads: the version that the block certainly had when the read was chosen.
     pub expected: Option<u32>,
     pub busy: bool,
     pub outcome: Outcome,
@@ -58,12 +59,12 @@ pub(crate) struct Job {
     pub cpu: Instant,
     rng: Random,
     pub slots: Vec<Slot>,
-    /// The block of each slot that is busy, else none: compact, since every choice looks at all.
+    /// The block of each busy slot, or `NONE`. Compact, because every choice checks all slots.
     busy: Vec<u64>,
     pub blocks: u64,
     next: u64,
     pub issued: u64,
-    /// When the rate, the start or a pause allows the next command.
+    /// When rate, start or pause allows the next command.
     pub next_issue: Instant,
     /// Transfers that ended since the last pause.
     pub since_pause: u64,
@@ -75,8 +76,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// The job of this number, beside others that have so many queues, with buffers in `ram`; `None`
-    /// if that is too small.
+    /// Job `number` with buffers in `ram`; `None` if `ram` is too small.
     pub fn new(
         (number, others): (usize, usize),
         start: Instant,
@@ -90,7 +90,7 @@ impl Job {
         for _ in 0..fio.iodepth {
             let buffer = ram.allocate(fio.bs, 4096)?;
             if fio.rw.writes() && !verify {
-                // Zeroes are easier than other data for some media.
+                // Some media handle zeroes faster than other data.
                 ram.fill(buffer, fio.bs, |bytes| fill(buffer, 0, 0, bytes))?;
             }
             slots.push(Slot {
@@ -133,7 +133,7 @@ impl Job {
         })
     }
 
-    /// Whether nothing is left to issue, of a job of so many transfers, if they are limited.
+    /// Whether no transfer is left, with an optional limit of `transfers`.
     pub fn is_exhausted(&self, transfers: Option<u64>) -> bool {
         let all = self.read_back.as_ref().map(|blocks| blocks.len() as u64).or(transfers);
         all.is_some_and(|all| self.issued >= all)
@@ -156,13 +156,13 @@ impl Job {
                     let last = end.saturating_sub(self.base).div_ceil(bs).min(self.blocks);
                     (block.min(last)..last).for_each(|block| self.versions.doubt(block));
                 }
-                // Where a striped transfer lies is not worth the trouble.
+                // Striped transfers are not located exactly: all blocks become uncertain.
                 _ => (0..self.blocks).for_each(|block| self.versions.doubt(block)),
             }
         }
     }
 
-    /// What it wrote to each of its drives.
+    /// The job's writes to each of its drives.
     pub fn written(&self, length: u64) -> impl Iterator<Item = Written> + '_ {
         let striped = self.drives.len() > 1;
         self.versions.written().map(move |(block, version, certain)| Written {
@@ -172,13 +172,14 @@ impl Job {
         })
     }
 
-    /// A drive lost its contents. Of transfers under way, writes count and reads are not compared.
+    /// A drive lost its contents. Writes under way count for the new contents; reads under way are
+    /// not compared.
     pub fn forget(&mut self, drive: usize) {
         if !self.drives.contains(&drive) {
             return;
         }
         if self.drives.len() > 1 {
-            // Where a striped transfer lies is not worth the trouble.
+            // Striped transfers are not located exactly: all blocks become uncertain.
             return (0..self.blocks).for_each(|block| self.versions.doubt(block));
         }
         self.versions.clear();
@@ -191,7 +192,7 @@ impl Job {
         }
     }
 
-    /// A slot is free again.
+    /// Marks a slot as free.
     pub fn release(&mut self, slot: usize) {
         self.slots[slot].busy = false;
         self.busy[slot] = NONE;
@@ -201,7 +202,7 @@ impl Job {
 /// Choosing transfers.
 impl Job {
     /// Chooses the next transfer of a slot, in commands of at most `most` bytes. `initial` is the
-    /// version of blocks that were never written, if it is known; `verify`: versions matter.
+    /// version of never-written blocks, if known. With `verify`, versions are tracked.
     pub fn choose(
         &mut self,
         fio: &Fio,

@@ -1,5 +1,5 @@
-//! Jobs as of fio: commands in flight, CPU time, verification of data. A block
-//! here has `bs` bytes, as in fio.
+//! Jobs as in fio: commands in flight, CPU time, verification of data. A block here has `bs` bytes,
+//! as in fio.
 
 mod steps;
 
@@ -20,47 +20,48 @@ enum Action {
     Reap { drive: usize, queue: usize },
     /// The application has its result.
     Complete { job: usize, slot: usize },
-    /// The next command may begin: by its rate, or after a pause.
+    /// The next command may begin, after an interval of the rate or a pause.
     Issue { job: usize, slot: usize },
 }
 
 /// A queue of a drive.
 #[derive(Debug, Default)]
 struct Queue {
-    /// Its completions were signalled and are not handled yet.
+    /// Completions were signalled and are not yet handled.
     signalled: bool,
-    /// It has commands whose doorbell follows at the end of the turn.
+    /// The doorbell of its new commands follows at the end of the turn.
     unannounced: bool,
     /// Job and slot by command identifier.
     owners: Vec<Option<(usize, usize)>>,
 }
 
-/// How jobs are carried out.
+/// How jobs are executed.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// CPU time of a command.
     pub costs: Costs,
-    /// One doorbell for all commands of a queue that one [`Work::run`] submits, as drivers do that
-    /// submit in batches; otherwise a doorbell a command.
+    /// One doorbell for all commands of a queue that one [`Work::run`] submits, as in drivers that
+    /// submit in batches. Otherwise one doorbell per command.
     pub batch: bool,
-    /// Whether writes have data by which reads are checked; otherwise what is in the buffers is
-    /// written (not only zeroes), and nothing is compared.
+    /// Verification of reads. Without it, writes carry the buffers' contents (not only zeroes), and
+    /// nothing is compared.
     pub verification: Option<Verification>,
-    /// Seeds the order of blocks and of reads and writes.
+    /// Seeds the order of blocks and the mix of reads and writes.
     pub random: Random,
 }
 
-/// What drives hold: the pattern of a seed after so many writes ([`crate::pattern`]).
+/// The expected contents of drives: the pattern of a seed and a number of writes
+/// ([`crate::pattern`]).
 #[derive(Clone, Debug)]
 pub struct Verification {
     /// The seed of each drive.
     pub patterns: Vec<u64>,
-    /// The version of blocks that these jobs have not written; `None`: they hold anything, and are
-    /// not compared.
+    /// The version of blocks that these jobs have not written; with `None` such blocks are not
+    /// compared.
     pub initial: Option<u32>,
 }
 
-/// A driver whose queue pairs several [`Jobs`] share out.
+/// A driver whose queue pairs are shared between several [`Jobs`].
 pub type SharedDriver = Rc<RefCell<Driver>>;
 
 /// The jobs of a host.
@@ -70,7 +71,7 @@ pub struct Jobs {
     settings: Settings,
     end: Option<Instant>,
     drives: Vec<SharedDriver>,
-    /// The queue of the first job: others have those before it.
+    /// The queue of the first job. Lower queues belong to other jobs.
     first_queue: usize,
     /// By drive: log2 of the bytes of a logical block.
     block_shifts: Vec<u8>,
@@ -95,8 +96,8 @@ pub struct Jobs {
 }
 
 impl Jobs {
-    /// Jobs that begin at `start` on drives that [`Fio::check`] has found fit; `None` if memory is
-    /// too small for iodepth × bs × numjobs.
+    /// Jobs that begin at `start` on drives checked by [`Fio::check`]; `None` if memory is too
+    /// small for iodepth × bs × numjobs.
     pub fn new(
         start: Instant,
         fio: Fio,
@@ -108,8 +109,8 @@ impl Jobs {
         Self::beside(start, fio, settings, drives.into_iter().map(share).collect(), 0, ram)
     }
 
-    /// Jobs that run beside others on the same drives: job n has queue `first_queue` + n of each,
-    /// counted from 0, and nobody else has it. Otherwise as [`new`](Self::new).
+    /// Jobs that run in addition to others on the same drives. Job n uses queue `first_queue` + n
+    /// of each drive, counted from 0, exclusively. Otherwise as [`new`](Self::new).
     pub fn beside(
         start: Instant,
         fio: Fio,
@@ -156,7 +157,7 @@ impl Jobs {
         })
     }
 
-    /// Adds what was written to a drive before, to compare reads with it.
+    /// Adds earlier writes to a drive, so that reads are compared with them.
     pub fn add_known_writes(&mut self, drive: usize, written: &[Written]) {
         let bs = self.fio.bs as u64;
         for job in self.jobs.iter_mut().filter(|job| job.drives.contains(&drive)) {
@@ -164,34 +165,36 @@ impl Jobs {
         }
     }
 
-    /// A drive lost its contents. Reads of what was written before are not compared.
+    /// A drive lost its contents. Reads of earlier data are not compared.
     pub fn forget(&mut self, drive: usize) {
         if self.settings.verification.is_some() {
             self.jobs.iter_mut().for_each(|job| job.forget(drive));
         }
     }
 
-    /// What follows is no part of the runtime, until [`measure_from`](Self::measure_from).
+    /// Excludes the following transfers from the results, until
+    /// [`measure_from`](Self::measure_from).
     pub fn ramp(&mut self) {
         self.end = None;
     }
 
-    /// Counts and limits from `now` on, as at the end of fio's `ramp_time`: transfers that began
-    /// before are no part of size and number, and the runtime begins.
+    /// Counts and limits from `now` on, as at the end of fio's `ramp_time`. Earlier transfers do
+    /// not count for size and number, and the runtime begins.
     pub fn measure_from(&mut self, now: Instant) {
         self.end = self.fio.runtime.map(|span| now + span);
         self.jobs.iter_mut().for_each(|job| job.issued = 0);
         self.tally = Tally { drive_bytes: vec![0; self.drives.len()], ..Tally::default() };
     }
 
-    /// Begins no more transfers. [`Work::is_done`] holds when those under way have ended.
+    /// Starts no more transfers. [`Work::is_done`] returns true after the transfers under way have
+    /// ended.
     pub fn stop(&mut self) {
         self.stopped = true;
         self.agenda.retain(|action| !matches!(action, Action::Issue { .. }));
     }
 
-    /// Once all is done: reads every block back that was written and is certain, once. To be
-    /// [started](Work::start) again. Whether there is any.
+    /// Prepares to read back every written block with certain contents, once. Call it when all is
+    /// done, then [start](Work::start) again. Returns whether there is such a block.
     pub fn read_back(&mut self) -> bool {
         (self.end, self.fio.rate, self.fio.thinktime) = (None, None, Duration::ZERO);
         for job in &mut self.jobs {
@@ -203,13 +206,13 @@ impl Jobs {
         !self.stopped && self.jobs.iter().any(|job| !job.is_exhausted(None))
     }
 
-    /// Checks that a drive that comes back can do what the one before did.
+    /// Checks that a returned drive can do what the former one did.
     ///
     /// # Errors
-    /// As [`Fio::check`], and if it has too few queues beside those of others.
+    /// As [`Fio::check`], or if the drive has too few queue pairs.
     pub fn check(&self, drive: &Driver) -> Result<(), &'static str> {
         if drive.queues() < self.first_queue + self.jobs.len() {
-            return Err("it has fewer queues");
+            return Err("the drive has fewer queue pairs than before");
         }
         self.fio.check([drive])
     }
@@ -231,7 +234,7 @@ impl Jobs {
         }
     }
 
-    /// The job that has a queue, if it is one of these.
+    /// The job that uses a queue, if it is one of these jobs.
     fn job_of(&self, queue: usize) -> Option<usize> {
         queue.checked_sub(self.first_queue).filter(|job| *job < self.jobs.len())
     }

@@ -1,10 +1,10 @@
-//! Workloads in fio's words over [`nvme::initiator::Driver`]s and [`pcie::Ram`]: which blocks are
-//! read and written when, what they should hold, and what came of it.
+//! Workloads with fio's parameters over [`nvme::initiator::Driver`]s and [`pcie::Ram`]: the order
+//! and times of reads and writes, the expected data, and the results.
 //!
-//! State machines: time is an argument, and whoever owns a workload passes interrupts in
-//! ([`Work::signal`]) and runs it at the times it names ([`Work::run`], [`Work::next`]). The
-//! simulator runs it in virtual time with the costs of modelled CPUs, the live side in real time
-//! with none.
+//! State machines: time is an argument. The owner of a workload passes interrupts in
+//! ([`Work::signal`]) and runs it at the returned times ([`Work::run`], [`Work::next`]). The
+//! simulator runs it in virtual time with modelled CPU costs, live nodes in real time without
+//! costs.
 //!
 //! # Modules
 //!
@@ -42,12 +42,12 @@ pub use work::{Tally, Work, Written};
 
 use wire::{Duration, Instant};
 
-/// How host software learns of completions.
+/// How completions reach host software.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompletionMode {
     /// By an interrupt: from the MSI-X write to the handler's first instruction.
     Interrupt {
-        /// That time: waking an idle CPU included.
+        /// The latency, including the wake-up of an idle CPU.
         latency: Duration,
     },
     /// By polling at multiples of this time.
@@ -67,7 +67,7 @@ impl CompletionMode {
     }
 }
 
-/// CPU time that host software takes for each command, as a model has it.
+/// CPU time of host software for each command, in models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Costs {
     /// From the application's call to the doorbell write.
@@ -79,7 +79,7 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// None: real software takes its time by itself.
+    /// No modelled time: real software takes its own time.
     pub const NONE: Self = Self {
         submit: Duration::ZERO,
         completions: CompletionMode::Interrupt { latency: Duration::ZERO },

@@ -1,4 +1,4 @@
-//! What a workload tells of its commands while it runs.
+//! Events of the commands of a workload.
 
 use nvme::initiator::Op;
 use wire::Instant;
@@ -16,7 +16,7 @@ pub struct CommandKey {
 }
 
 impl CommandKey {
-    /// Of a command in the I/O queue `queue`, counted from 0.
+    /// The key of a command in the I/O queue `queue`, counted from 0.
     pub fn new(drive: usize, queue: usize, id: u16) -> Self {
         Self { drive: drive as u16, queue: queue as u16 + 1, id }
     }
@@ -25,15 +25,15 @@ impl CommandKey {
 /// A command as its host submits it.
 #[derive(Clone, Copy, Debug)]
 pub struct Submission {
-    /// Which.
+    /// The command.
     pub key: CommandKey,
     /// When the application submitted it.
     pub since: Instant,
-    /// What to do.
+    /// The operation.
     pub op: Op,
     /// First byte on the drive.
     pub offset: u64,
-    /// Bus address of the data, if it moves any.
+    /// Bus address of the data, if any.
     pub buffer: u64,
     /// Bytes.
     pub length: u64,
@@ -50,14 +50,15 @@ pub enum Outcome {
     Lost,
 }
 
-/// A transfer of `bs` bytes that ended: one command, or several if the drive takes no more at once.
+/// The end of a transfer of `bs` bytes: one command, or several if the transfer exceeds the drive's
+/// largest.
 #[derive(Clone, Copy, Debug)]
 pub struct Transfer {
     /// Number of the job, from 0.
     pub job: usize,
     /// [`Op::Read`] or [`Op::Write`].
     pub op: Op,
-    /// First byte of the drives' volume.
+    /// First byte in the drives' volume.
     pub offset: u64,
     /// Bytes.
     pub length: u64,
@@ -67,11 +68,12 @@ pub struct Transfer {
     pub outcome: Outcome,
     /// Bytes that were compared with what was written.
     pub compared: u64,
-    /// It reads back what the workload wrote, after its end ([`Jobs::read_back`](crate::Jobs)).
+    /// Whether the transfer reads back data after the workload's end
+    /// ([`Jobs::read_back`](crate::Jobs)).
     pub reads_back: bool,
 }
 
-/// Data that a read returned and that were not written there.
+/// Data that a read returned although other data were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     /// Number of the job, from 0.
@@ -80,13 +82,13 @@ pub struct Mismatch {
     pub drive: usize,
     /// The first wrong byte on the drive.
     pub offset: u64,
-    /// What was written there.
+    /// The byte that was written.
     pub expected: u8,
-    /// What was read.
+    /// The byte that was read.
     pub found: u8,
 }
 
-/// Learns what a workload does. Every method does nothing by default.
+/// Receives the events of a workload. Every method does nothing by default.
 pub trait Observer {
     /// A command is in its queue; its doorbell follows.
     fn submit(&mut self, _now: Instant, _submission: Submission) {}
@@ -100,9 +102,9 @@ pub trait Observer {
     /// A transfer ended.
     fn transfer(&mut self, _now: Instant, _transfer: &Transfer) {}
 
-    /// A command read other data than were written. One call a command: the first wrong byte.
+    /// A command read wrong data. One call per command: the first wrong byte.
     fn mismatch(&mut self, _mismatch: &Mismatch) {}
 }
 
-/// Nobody looks.
+/// Ignores all events.
 impl Observer for () {}

@@ -27,15 +27,15 @@ pub fn fill(seed: u64, offset: u64, version: u32, bytes: &mut [u8]) {
 /// Whether `bytes` have the pattern of [`fill`].
 pub fn matches(seed: u64, offset: u64, version: u32, bytes: &[u8]) -> bool {
     let chunks = bytes.as_chunks::<8>().0.iter();
-    // Nearly all match: no look at each result.
+    // Nearly all bytes match, so differences are combined and checked once per chunk.
     let differences = chunks
         .zip(words(seed, offset, version))
         .map(|(chunk, word)| u64::from_le_bytes(*chunk) ^ word);
     differences.fold(0, |all, difference| all | difference) == 0
 }
 
-/// The first byte of `bytes` that differs from the pattern of [`fill`]: its index, and what should
-/// stand there.
+/// The first byte of `bytes` that differs from the pattern of [`fill`]: its index, and the expected
+/// byte.
 pub fn first_difference(seed: u64, offset: u64, version: u32, bytes: &[u8]) -> Option<(usize, u8)> {
     let expected = words(seed, offset, version).flat_map(u64::to_le_bytes);
     let mut pairs = bytes.iter().zip(expected).enumerate();

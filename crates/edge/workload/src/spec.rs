@@ -1,18 +1,18 @@
-//! What a section of a job file asks for.
+//! The parameters of a section of a job file.
 
 use crate::Fio;
 use wire::Duration;
 
-/// What host software does with its drives.
+/// The work of host software on its drives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobSpec {
     /// Reads or writes blocks as fio does.
     Fio(Fio),
     /// Reads or writes blocks in order, one at a time, as `dd bs=BS count=COUNT iflag=direct` does.
     Dd {
-        /// To the drive.
+        /// Whether to write to the drive.
         write: bool,
-        /// Bytes a block: a multiple of 512.
+        /// Bytes per block: a multiple of 512.
         bs: usize,
         /// Blocks.
         count: u64,
@@ -37,7 +37,7 @@ impl JobSpec {
         }
     }
 
-    /// The namespace of each drive that it works on.
+    /// The namespace that the job uses on each drive.
     pub fn nsid(&self) -> u32 {
         self.fio().map_or(1, |fio| fio.nsid)
     }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// Parts of so many blocks have an array; the pages of one that nobody writes take no memory.
+/// Up to this number of blocks, versions are in an array. Untouched pages of the array take no
+/// memory.
 const DENSE: u64 = 1 << 26;
 /// The last write of the block may or may not have been executed.
 const UNCERTAIN: u32 = 1 << 31;
@@ -15,7 +16,7 @@ pub(crate) enum Versions {
 }
 
 impl Versions {
-    /// `blocks` that were not written, or none that are ever asked for.
+    /// `blocks` that were not written. With 0, versions are not tracked.
     pub fn new(blocks: u64) -> Self {
         match blocks {
             0..=DENSE => Self::Dense(vec![0; blocks as usize]),
@@ -42,8 +43,8 @@ impl Versions {
         self.get(block) & !UNCERTAIN
     }
 
-    /// A write of the block begins: its version. 1 follows the largest; 0 is that of a block that
-    /// was not written.
+    /// Notes the start of a write of the block; returns the new version. 1 follows the largest; 0
+    /// means not written.
     pub fn next(&mut self, block: u64) -> u32 {
         let entry = self.get_mut(block);
         let next = (entry.wrapping_add(1) & !UNCERTAIN).max(1);
@@ -51,7 +52,7 @@ impl Versions {
         next
     }
 
-    /// The block was written so often, by somebody else.
+    /// Sets the version of a block that another host wrote.
     pub fn set(&mut self, block: u64, version: u32) {
         let entry = self.get_mut(block);
         *entry = *entry & UNCERTAIN | version;
@@ -61,17 +62,17 @@ impl Versions {
         self.get(block) & UNCERTAIN == 0
     }
 
-    /// The block has its latest version.
+    /// The block certainly has its latest version.
     pub fn confirm(&mut self, block: u64) {
         *self.get_mut(block) &= !UNCERTAIN;
     }
 
-    /// Nobody knows what the block has.
+    /// The contents of the block are uncertain.
     pub fn doubt(&mut self, block: u64) {
         *self.get_mut(block) |= UNCERTAIN;
     }
 
-    /// No block was written, all are certain.
+    /// Marks all blocks as not written and certain.
     pub fn clear(&mut self) {
         match self {
             Self::Dense(all) => all.fill(0),
@@ -79,7 +80,7 @@ impl Versions {
         }
     }
 
-    /// Every block that was written, ascending: its version and whether it is certain.
+    /// Every written block, ascending: its version and whether it is certain.
     pub fn written(&self) -> impl Iterator<Item = (u64, u32, bool)> + '_ {
         let (dense, sparse): (&[u32], _) = match self {
             Self::Dense(all) => (all, None),
@@ -110,7 +111,7 @@ mod tests {
             assert_eq!(versions.written().collect::<Vec<_>>(), [(3, 3, false), (7, 9, true)]);
             versions.confirm(3);
             assert!(versions.is_certain(3) && !versions.is_certain(5));
-            // A job on one block reaches this in a day.
+            // A job on a single block reaches this version in a day.
             versions.set(3, !UNCERTAIN);
             versions.doubt(3);
             assert_eq!((versions.next(3), versions.is_certain(3)), (1, false));

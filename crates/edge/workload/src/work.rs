@@ -8,40 +8,40 @@ use wire::Instant;
 /// The results of a workload so far.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// The application's transfers.
+    /// Latencies of the application's transfers.
     pub latency: Latency,
-    /// Bytes that it moved.
+    /// Bytes transferred.
     pub bytes: u64,
-    /// The same by drive.
+    /// Bytes transferred, by drive.
     pub drive_bytes: Vec<u64>,
     /// Commands that ended with an error, or were lost.
     pub failures: u64,
-    /// Transfers or blocks with other contents than expected.
+    /// Transfers or blocks with unexpected contents.
     pub mismatches: u64,
-    /// Blocks that were compared.
+    /// Blocks compared.
     pub verified: u64,
 }
 
-/// A range of a drive, and how often it was written; `None` if uncertain.
+/// A range of a drive with its number of writes.
 #[derive(Clone, Copy, Debug)]
 pub struct Written {
     /// First byte.
     pub offset: u64,
     /// Bytes.
     pub length: u64,
-    /// Writes of it.
+    /// Number of writes; `None` if uncertain.
     pub version: Option<u32>,
 }
 
 /// A workload on drives that are up.
 pub trait Work {
-    /// Begins.
+    /// Starts the workload.
     fn start(&mut self, now: Instant);
 
-    /// Whether all is done.
+    /// Whether the workload is complete.
     fn is_done(&self) -> bool;
 
-    /// When it is to be run next.
+    /// When to run the workload next.
     fn next(&self) -> Option<Instant>;
 
     /// Signals a completion entry in queue `queue` (from 0).
@@ -56,10 +56,10 @@ pub trait Work {
     /// A drive is lost: its commands fail, further commands wait for it.
     fn drive_lost(&mut self, now: Instant, drive: usize, observer: &mut dyn Observer);
 
-    /// Begins no more commands on a drive; whether those under way have ended.
+    /// Starts no more commands on a drive; returns whether the commands under way have ended.
     fn release(&mut self, drive: usize) -> bool;
 
-    /// What was written to a drive.
+    /// The writes to a drive.
     fn written(&self, drive: usize) -> Vec<Written>;
 
     /// A drive is back, with a new driver. With `new_contents` it has its initial

@@ -65,7 +65,7 @@ fn our_own_host_node_is_driven_in_every_way() {
     let mut busy = Process::start(&mut farlane(&words(&busy)), "busy", &folder);
     host.process.line("endpoint 0: VMM attached");
     std::thread::sleep(std::time::Duration::from_millis(300));
-    let says = ["VERSION: the server closed the connection", "it has a client"];
+    let says = ["VERSION: the server closed the connection", "it is in use"];
     fails(&words(&io(&socket, "--rw read")), &says);
     assert!(busy.interrupt().success());
     // A host node without the page.

@@ -141,7 +141,7 @@ fn a_record_that_cannot_be_written_at_the_end_is_told() {
     let (mut node, _) = device(&namespace, &[]);
     std::fs::create_dir(folder.join("disk.img.farlane.new")).unwrap();
     assert!(node.interrupt().success());
-    let line = node.line("no record can be written");
+    let line = node.line("cannot write the record");
     assert!(line.contains("disk.img") && line.contains("count as new"), "{line}");
     assert!(!record.exists());
 }
@@ -157,7 +157,7 @@ fn memory_that_is_not_there_is_refused() {
     let total: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
     let half = format!("ram={}K", total / 2 + 1024);
     let both = [&device[..], &[&half, "--namespace", &half]].concat();
-    fails(&both, &["bytes of RAM for namespaces: only"]);
+    fails(&both, &["bytes of RAM, but "]);
 }
 
 #[test]

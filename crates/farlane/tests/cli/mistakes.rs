@@ -15,7 +15,7 @@ fn disk_files() {
     device_fails(&format!("file={missing}"), &[&missing, "cannot open", "No such file"]);
     std::fs::write(&odd, [0; 1000]).unwrap();
     device_fails(&format!("file={odd}"), &[&odd, "1000 bytes", "blocks of 512"]);
-    device_fails(&format!("file={odd},size=512"), &[&odd, "refusing to cut"]);
+    device_fails(&format!("file={odd},size=512"), &[&odd, "it is not shortened"]);
     device_fails(&format!("file={odd},size=4096,ro"), &[&odd, "read-only"]);
     let folder = text(&folder);
     device_fails(&format!("file={folder}"), &[&folder, "directory"]);

@@ -71,7 +71,7 @@ fn who_speaks_another_protocol_is_told_from_who_is_silent() {
         });
         address
     };
-    for (keep, says) in [(true, "but no greeting came"), (false, "closed without a greeting")] {
+    for (keep, says) in [(true, "but no greeting arrived"), (false, "before its greeting")] {
         let (peer, folder) = (&*accepts(keep), &*text(&scratch("greets-not")));
         for arguments in [
             &["ping", peer][..],
@@ -89,7 +89,7 @@ fn a_device_of_version_1_is_to_be_upgraded() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let old = listener.local_addr().unwrap().to_string();
     old_device(listener);
-    all_fail(&old, &["the device speaks version 1", "node version 2", "upgrade the device node"]);
+    all_fail(&old, &["device uses version 1", "node uses version 2", "upgrade the device node"]);
 }
 
 /// One that comes to the place of a device which hosts and switches use.
@@ -111,7 +111,7 @@ fn a_device_of_version_1_is_named_when_it_comes_later_too() {
 #[test]
 fn a_node_is_told_to_be_upgraded_itself() {
     let newer = stranger(b"\x00\x0c\x01\x00\0\0\0\0\0\0\0\0FARLANE\0\x00\x09\x02\x00");
-    all_fail(&newer, &["the device speaks version 9", "upgrade this node"]);
+    all_fail(&newer, &["the device uses version 9", "upgrade this node"]);
     let picky = stranger(b"\x00\x0e\x02\x00\0\0\0\0\0\0\0\0FARLANE\0\x00\x02\x06\x00\x00\x0c");
     all_fail(&picky, &["the device requires entry 12", "upgrade this node"]);
 }
@@ -122,7 +122,7 @@ fn a_host_of_version_1_is_told_so_in_its_own_form() {
     let reply = answer(&address, &[HELLO, b"\x00\x01", HOST].concat());
     assert_eq!(reply, b"\x00\x0c\x02\x00\0\0\0\0\0\0\0\0FARLANE\0\x00\x02\x01\x00");
     let line = node.line("turned 127.0.0.1:");
-    assert!(line.contains("the host speaks version 1"), "{line}");
+    assert!(line.contains("the host uses version 1"), "{line}");
     assert!(line.contains("this node version 2: upgrade the host node"), "{line}");
 }
 
@@ -139,7 +139,7 @@ fn a_host_that_requires_something_unknown_is_told_what() {
 
 #[test]
 fn strangers_are_quoted() {
-    let says = |sent: &str| format!("it does not speak farlane's protocol (it sent '{sent}…')");
+    let says = |sent: &str| format!("does not use farlane's protocol: it sent '{sent}…'");
     all_fail(&stranger(b"HTTP/1.1 400 Bad Request\r\n\r\n"), &[&says("HTTP/1.1 400")]);
     all_fail(&stranger(b"SSH-2.0-OpenSSH_9.9\r\n"), &[&says("SSH-2.0-Open")]);
     let (node, address) = device("ram=1M", &[]);
@@ -245,7 +245,7 @@ fn a_switch_reaches_device_nodes_of_its_group() {
         node(&[&start[..], group].concat())
     };
     let mut without = switch(&[]);
-    without.line("the device belongs to group 2, the host to none: give --group");
+    without.line("the device belongs to group 2, the host to none; use --group");
     without.interrupt();
     let with = switch(&["--group", "2"]);
     let ping = run(&["ping", &with.listens(), "--count", "1"]);

@@ -53,12 +53,12 @@ fn mistakes_are_named() {
         home.cable("near0", &away, "far0").unwrap();
         let fails = |arguments: &[&str], says: &str| fails(arguments, &[says]);
         let device = |at: &'static str| ["device", "--listen", at, "--namespace", "ram=1M"];
-        fails(&device("raw:far0"), "no interface 'far0' here, there are: ");
+        fails(&device("raw:far0"), "no interface 'far0'; available are ");
         let refused = |arguments: &[&str], says: &str| is_refused(arguments, &[says]);
         refused(&device("raw:near0"), "raw:near0 is not loopback");
-        refused(&["ping", "raw:lo"], "'raw:lo' is no raw:INTERFACE,MAC");
+        refused(&["ping", "raw:lo"], "invalid address 'raw:lo': expected raw:INTERFACE,MAC");
         refused(&["ping", "raw:near0,02:00:5e:10:00:01"], "add --insecure");
-        refused(&["ping", "raw:lo,02:00:5e"], "'02:00:5e' is no Ethernet address");
+        refused(&["ping", "raw:lo,02:00:5e"], "invalid Ethernet address '02:00:5e'");
         refused(&["ping", "raw:lo,ff:ff:ff:ff:ff:ff"], "is a group address");
     });
 }

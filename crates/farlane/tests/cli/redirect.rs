@@ -107,10 +107,10 @@ fn mistakes_are_named() {
         );
         is_wrong_usage(&redirect(&["near"]));
         let wrong = is_wrong_usage(&redirect(&["near", "near", "--mode", "skb"]));
-        assert!(wrong.contains("native, generic"), "{wrong}");
+        assert!(wrong.contains("native or generic"), "{wrong}");
         let _first = three.redirect(&["--mode", "generic"]);
         let again = redirect(&["in", "out", "--mode", "generic"]);
-        let says = "generic XDP cannot be attached to in: it has an XDP program already";
+        let says = "generic XDP cannot be attached to in: it already has an XDP program";
         three.between.enter(|| fails(&again, &[says])).unwrap();
     });
 }

@@ -103,7 +103,7 @@ fn what_is_no_recording_is_named() {
         fails(&["sim", &path], wanted);
     };
     case("replay = \"none.trace\"", &["p.toml:2:10: replay: ", "none.trace: No such file"]);
-    case("replay = \"no.trace\"", &["p.toml:2:10: ", "no.trace: not a farlane trace"]);
+    case("replay = \"no.trace\"", &["p.toml:2:10: ", "no.trace: the file is not a farlane trace"]);
     case("replay = \"cut.trace\"", &["cut.trace: cut off in the middle"]);
     case("replay = \"c.trace\"", &["c.trace: no NVMe command in it"]);
     case("replay = []", &["p.toml:2:10: replay: a trace, or several"]);

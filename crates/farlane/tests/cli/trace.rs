@@ -337,7 +337,7 @@ fn mistakes_are_named() {
     let other = text(&folder.join("other"));
     std::fs::write(&other, "no trace").unwrap();
     for (arguments, parts) in [
-        (&["trace", &other][..], &[other.as_str(), "not a farlane trace"][..]),
+        (&["trace", &other][..], &[other.as_str(), "is not a farlane trace"][..]),
         (&["trace", "/nowhere/x"], &["/nowhere/x", "No such file"]),
         (&["demo", "--trace", "/nowhere/x"], &["cannot write /nowhere/x", "No such file"]),
     ] {

@@ -49,7 +49,7 @@ fn harm(name: &str, harm: impl FnOnce(&FileSystem, &File)) {
         harm(&system, &file);
         // The controller fetches a command, where there is nothing any more.
         drive.ring();
-        host.process.line("endpoint 1: VMM gone: the client took memory away");
+        host.process.line("endpoint 1: VMM gone: the client removed memory");
         drop(drive);
         // Whoever comes next is served.
         let mut drive = Drive::attach(&socket);

@@ -12,7 +12,7 @@ const RAM: &str = "ram=16M";
 const PLACE: u64 = 1000;
 
 /// What the host node says.
-const NEW: &str = "endpoint 0: new contents: what was written before is lost";
+const NEW: &str = "endpoint 0: new contents: the data written before is lost";
 const CHANGED: &str = "endpoint 0: has changed and stays detached";
 const BACK: &str = "endpoint 0: attached again";
 const BACK_NEW: &str = "endpoint 0: attached again with new contents";
@@ -231,7 +231,7 @@ fn a_drive_that_another_host_had_is_new_to_a_client_that_stayed() {
     borrowed.write(PLACE, &second);
     drop(borrowed);
     give(address, "1");
-    let new = "endpoint 0: new contents: another host has had it";
+    let new = "endpoint 0: new contents: another host used the device";
     one.process.line(new);
     device.process.kill();
     one.process.line("link down");

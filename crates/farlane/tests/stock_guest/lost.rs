@@ -23,7 +23,7 @@ const LINK_UP: &str = "link up";
 const ATTACHED: &str = "attached again";
 const CHANGED: &str = "has changed";
 /// And when it is the same drive, but has lost what was written to it.
-const NEW_CONTENTS: &str = "new contents: what was written before is lost";
+const NEW_CONTENTS: &str = "new contents: the data written before is lost";
 const NEW_ATTACHED: &str = "attached again with new contents";
 
 /// Where the drive is that gets lost; the other is nvme1.

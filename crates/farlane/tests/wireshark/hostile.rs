@@ -159,7 +159,10 @@ fn what_is_wrong_is_said() {
     for (head, what) in [
         (&[0x02; 12][..], "LN, TH or AT is set"),
         (&[0x1f, 0, 0, 1, 0, 0, 0, 15, 0, 0, 0, 0], "Fmt/Type is reserved or not carried"),
-        (&[0x40, 0, 0, 9, 0, 0, 0, 255, 0, 0, 0, 0], "12 bytes where the header announces 48"),
+        (
+            &[0x40, 0, 0, 9, 0, 0, 0, 255, 0, 0, 0, 0],
+            "truncated TLP: 12 bytes, but its header gives 48",
+        ),
         (&[0x00, 0, 0, 1, 0, 0, 0, 255, 0, 0, 0, 0], "byte enables that the length forbids"),
         (&[0x00, 0, 0, 2, 0, 0, 0, 255, 0, 0, 0x0f, 0xfc], "crosses a 4 KiB boundary"),
         (&[0x00, 0], "too short"),
@@ -217,10 +220,10 @@ fn pushes_are_checked_as_the_codec_checks_them() {
         (push(&good, |body| body[4] = 2), "subtype 2"),
         (push(&good, |body| body[5] = 13), "completions of 2^13 bytes"),
         (push(&good, |body| body[7] = 1), "bytes 14 and 15 are not 0"),
-        (push(&good[..24], |_| {}), "24 bytes are left for a record of 28"),
+        (push(&good[..24], |_| {}), "truncated record: 24 bytes are left, it needs 28"),
         (
             push(&[2, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0], |_| {}),
-            "16 bytes are left for a record of 52",
+            "truncated record: 16 bytes are left, it needs 52",
         ),
         (push(&[7, 0, 0, 0], |_| {}), "record kind 7"),
         (push(&[6, 1, 0, 0], |_| {}), "byte 1 of a record is not 0"),

@@ -1,4 +1,4 @@
-//! Admin commands, and what the controller has on its disk.
+//! Admin commands, and the blocks of the controller's disk.
 
 use super::command::{Command, u32_at, u64_at};
 use super::{Controller, Purpose};
@@ -10,12 +10,13 @@ const OUT_OF_RANGE: u16 = 0x80;
 /// Pairs of I/O queues of a controller with a disk.
 const QUEUES: u32 = 7;
 
-/// Blocks that stay. Without them a controller reads anything and keeps nothing.
+/// Blocks that keep what is written. A controller without a disk returns random data and keeps
+/// nothing.
 #[derive(Debug)]
 pub struct Disk {
     /// The blocks.
     pub bytes: Vec<u8>,
-    /// A bit of what this read returns is another, counted from 1.
+    /// The number of the read, counted from 1, of whose data one bit is flipped.
     pub damages: Option<u64>,
     reads: u64,
 }
@@ -26,7 +27,7 @@ impl Disk {
         Self { bytes: vec![0; bytes], damages, reads: 0 }
     }
 
-    /// Where the blocks of a command are.
+    /// The byte range of a command's blocks.
     fn range(&self, command: &Command, shift: u8) -> Option<std::ops::Range<usize>> {
         let start = (u64_at(&command.entry, 40) as usize).checked_shl(shift.into())?;
         let end = start.checked_add(command.data.len())?;
@@ -61,7 +62,7 @@ impl Disk {
 }
 
 impl Controller {
-    /// Carries an admin command out; yields its status and dword 0 of its completion entry.
+    /// Carries out an admin command. Returns its status and dword 0 of its completion entry.
     pub(super) fn admin(&mut self, entry: &[u8]) -> (u16, u32) {
         let (prp1, dw10, dw11) = (u64_at(entry, 24), u32_at(entry, 40), u32_at(entry, 44));
         let (id, last) = (dw10 as u16, (dw10 >> 16) as u16);
@@ -89,7 +90,7 @@ impl Controller {
             0x08 => {
                 let found = self.commands.iter().find(|(_, c)| (c.queue, c.cid) == (id, last));
                 let Some(number) = found.map(|(number, _)| *number) else { return (SUCCESS, 1) };
-                // Without a completion entry: its owner takes this answer for it.
+                // No completion entry: the owner takes this answer instead.
                 self.commands.remove(&number);
             }
             0x7c => self.shadow = true,

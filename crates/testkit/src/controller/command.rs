@@ -1,18 +1,18 @@
-//! Commands as a controller takes them, and how it does.
+//! Commands as the controller model fetches them, and how it behaves.
 
 use super::PAGE;
 
-/// A number of a structure.
+/// The 16-bit field of a structure at offset `at`.
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// A number of a structure.
+/// The 32-bit field of a structure at offset `at`.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
 }
 
-/// A number of a structure.
+/// The 64-bit field of a structure at offset `at`.
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
 }
@@ -20,19 +20,19 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
 /// How a controller behaves.
 #[derive(Clone, Copy, Debug)]
 pub struct Manners {
-    /// Entries that one fetch reads at most.
+    /// The most entries that one fetch reads.
     pub batch: u16,
-    /// It also reads slots that were not rung for, and what it has read before.
+    /// The controller also reads slots that were not rung for, and data that it has read before.
     pub speculates: bool,
-    /// Bytes that one read of data asks for at most.
+    /// The most bytes that one read of data requests.
     pub chunk: usize,
-    /// It fails so many commands of 100 before it has their data.
+    /// The percentage of commands that fail before the controller has their data.
     pub fails: u64,
-    /// The SQ head pointer that it reports does not move.
+    /// The reported SQ head pointer does not move.
     pub lags: bool,
-    /// It writes completion entries of I/O queues in two pieces.
+    /// Completion entries of I/O queues are written in two pieces.
     pub pieces: bool,
-    /// Doorbell stride: 4 bytes times 2 to this.
+    /// Doorbell stride: 4 bytes times 2 to the power of this.
     pub dstrd: u8,
     /// Binary logarithm of the block size.
     pub shift: u8,
@@ -65,11 +65,11 @@ pub struct Command {
     pub entry: Vec<u8>,
     /// The data that came from the host.
     pub data: Vec<u8>,
-    /// Ranges of the data so far; all of them if no list is due.
+    /// Data ranges known so far; complete if `list` is empty.
     pub(super) ranges: Vec<(u64, usize)>,
-    /// A list to read: address and pages that it leads to.
+    /// A list to read: its address and the number of pages that it still describes.
     pub(super) list: Option<(u64, usize)>,
-    /// Bytes asked for, and bytes that came.
+    /// Bytes requested, and bytes received.
     pub(super) asked: usize,
     pub(super) came: usize,
     pub(super) waits: bool,
@@ -104,7 +104,7 @@ impl Command {
         command
     }
 
-    /// Whether its data come from the host.
+    /// Whether the command's data come from the host.
     pub(super) fn reads_host(&self) -> bool {
         self.queue != 0 && matches!(self.entry[0], 1 | 9)
     }
@@ -125,12 +125,12 @@ impl Command {
         }
     }
 
-    /// Whether it is an Asynchronous Event Request.
+    /// Whether the command is an Asynchronous Event Request.
     pub(super) fn is_event_request(&self) -> bool {
         self.queue == 0 && self.entry[0] == 0x0c
     }
 
-    /// Whether everything is known and has come that it needs.
+    /// Whether all ranges are known and all data have come.
     pub(super) fn is_whole(&self) -> bool {
         self.list.is_none() && (!self.reads_host() || self.came == self.data.len())
     }

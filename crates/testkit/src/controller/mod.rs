@@ -1,5 +1,5 @@
-//! A model of somebody else's NVMe controller. It shares no code with the crate `nvme`, obeys the
-//! specification, and fetches as oddly as that allows. Its owner moves its TLPs.
+//! A model of another vendor's NVMe controller. It shares no code with the crate `nvme`. It obeys
+//! the specification, but fetches in as unusual an order as that allows. The test moves its TLPs.
 
 mod admin;
 mod command;
@@ -15,9 +15,9 @@ use std::collections::{BTreeMap, VecDeque};
 use wire::tlp::{Packet, Status, Tlp};
 use wire::{Bdf, Tag};
 
-/// Where the controller is, until configuration requests name another place.
+/// The controller's address until a configuration request names another one.
 pub const DRIVE: Bdf = Bdf::new(1, 0, 0);
-/// Where it writes the vectors of its interrupts.
+/// The address of its MSI-X messages.
 pub const MSI: u64 = 0xfee0_0000;
 /// Bytes of a page.
 pub const PAGE: u64 = 4096;
@@ -76,38 +76,38 @@ pub enum Used {
 pub struct Controller {
     /// How it behaves.
     pub manners: Manners,
-    /// As configuration requests name it (PCIe Base 4.0, section 2.2.6.2).
+    /// Taken from configuration requests (PCIe Base 4.0, section 2.2.6.2).
     id: Bdf,
     bar: u64,
     sizing: bool,
-    /// It may read and write memory.
+    /// Bus mastering is enabled.
     pub master: bool,
     registers: [u8; 0x38],
     queues: BTreeMap<u16, Submission>,
     completions: BTreeMap<u16, Completions>,
-    /// The commands that it has fetched and not completed.
+    /// Commands that were fetched and not completed.
     pub commands: BTreeMap<u64, Command>,
     numbers: u64,
     reads: BTreeMap<u16, (Purpose, Vec<u8>, usize)>,
     next_tag: u16,
-    /// The TLPs that it sends, oldest first.
+    /// TLPs to send, oldest first.
     pub out: VecDeque<Tlp>,
-    /// What it has used of what it read.
+    /// What the controller did with the bytes that it read.
     pub used: Vec<Used>,
-    /// Tails of I/O queues come from a shadow of the doorbells.
+    /// Tails of I/O queues come from shadow doorbells.
     shadow: bool,
-    /// Reads go on with bus mastering off.
+    /// Reads continue with bus mastering off.
     pub nasty: bool,
-    /// A completion entry is followed by the interrupt of its queue.
+    /// Each completion entry is followed by its queue's interrupt.
     pub interrupts: bool,
     /// I/O commands completed so far.
     pub completed: u64,
-    /// What it keeps.
+    /// The blocks that the controller keeps.
     pub disk: Option<Disk>,
 }
 
 impl Controller {
-    /// One that nobody has configured.
+    /// A controller that nobody has configured.
     pub fn new(manners: Manners) -> Self {
         Self {
             manners,
@@ -132,14 +132,14 @@ impl Controller {
         }
     }
 
-    /// After a hot reset, behind which no completion comes any more.
+    /// A hot reset: outstanding completions no longer come.
     pub fn hot_reset(&mut self) {
         let Self { numbers, next_tag, completed, .. } = *self;
         let disk = self.disk.take();
         *self = Self { numbers, next_tag, completed, disk, ..Self::new(self.manners) };
     }
 
-    /// A function level reset: completions of reads still come.
+    /// A function level reset: completions of outstanding reads still come.
     pub fn function_level_reset(&mut self) {
         self.disable();
         let reads = std::mem::take(&mut self.reads);
@@ -211,7 +211,7 @@ impl Controller {
         }
     }
 
-    /// Registers from `at` on; zeroes where there are none.
+    /// Registers from offset `at`; zeroes where none are.
     pub fn register(&self, at: usize, length: usize) -> Vec<u8> {
         let mut bytes = self.registers.to_vec();
         // MQES, CQR, TO, DSTRD, the NVM command set.
@@ -229,7 +229,7 @@ impl Controller {
     /// Writes registers or a doorbell.
     ///
     /// # Panics
-    /// If it is told to write what is neither.
+    /// If `at` is neither a register that can be written nor a doorbell.
     pub fn set_register(&mut self, at: usize, data: &[u8]) {
         if at >= 0x1000 {
             let index = (at - 0x1000) >> (2 + self.manners.dstrd);
@@ -253,7 +253,7 @@ impl Controller {
         }
     }
 
-    /// The tail of a queue, from a doorbell or from a shadow of it.
+    /// Sets a queue's tail, from a doorbell or a shadow doorbell.
     pub fn ring(&mut self, queue: u16, tail: u16) {
         self.queues.get_mut(&queue).into_iter().for_each(|queue| queue.tail = tail);
     }
@@ -268,14 +268,14 @@ impl Controller {
         self.completions.insert(id, Completions { base, entries, tail, head, phase, vector });
     }
 
-    /// Whether it has nothing to do.
+    /// Whether the controller has nothing to do.
     pub fn is_idle(&self) -> bool {
         let waits = |command: &Command| command.is_event_request();
         let rung = self.queues.values().any(|queue| queue.next != queue.tail);
         self.reads.is_empty() && self.out.is_empty() && !rung && self.commands.values().all(waits)
     }
 
-    /// Does one thing of those that it could do now.
+    /// Takes one random step of those that are possible now.
     pub fn act(&mut self, random: &mut Random) {
         if !self.master && !self.nasty || self.reads.len() > 60 {
             return;
@@ -314,7 +314,7 @@ impl Controller {
         }
         let rung = if queue.tail > queue.next { queue.tail } else { queue.entries } - queue.next;
         let count = rung.min(self.manners.batch);
-        // A fetch up to the end of the ring, whatever was rung for.
+        // Fetches up to the end of the ring, regardless of the tail.
         let all = self.manners.speculates && random.below(3) == 0;
         let asked = if all { queue.entries - queue.next } else { count }.min(16);
         let (count, address) = (count.min(asked), queue.base + u64::from(queue.next) * 64);
@@ -322,7 +322,7 @@ impl Controller {
         self.read(Purpose::Entries { queue: id, count }, address, usize::from(asked) * 64);
     }
 
-    /// Reads what it does not need.
+    /// Reads data that the controller does not need.
     fn speculate(&mut self, random: &mut Random) {
         if let (0, Some(command)) = (random.below(3), Self::pick(random, self.commands.values())) {
             let range = command.ranges.first().filter(|(_, length)| *length > 0);
@@ -448,7 +448,7 @@ impl Controller {
         }
     }
 
-    /// Reads an entry that it does not need.
+    /// Reads a submission queue entry that the controller does not need.
     pub fn speculate_at(&mut self, address: u64) {
         self.read(Purpose::Nothing, address, 64);
     }

@@ -1,23 +1,23 @@
-//! Commands out of bytes: plausible ones, with a fault now and then.
+//! Commands made from bytes: mostly valid, sometimes faulty.
 
 use super::DATA;
 use crate::Source;
 use wire::nvme::opcode::{admin, nvm};
 use wire::nvme::{Command, cns, feature, log_page};
 
-/// A CNS that no controller has.
+/// A CNS that no controller supports.
 const ABSENT: u8 = 0x44;
 
-/// Where PRP lists with good entries lie.
+/// The address of PRP lists with valid entries.
 pub(super) const LISTS: u64 = DATA + 0x20_0000;
 
-/// Where a list of controller 1 lies.
+/// The address of a list that contains controller 1.
 pub(super) const CONTROLLER: u64 = LISTS + 0x1_0000;
-/// Where what a host says of a namespace to create lies.
+/// The address of the data of a namespace to create.
 pub(super) const NAMESPACE: u64 = CONTROLLER + 0x1000;
-/// Where doorbell buffers lie.
+/// The addresses of the doorbell buffers.
 pub(super) const BUFFERS: (u64, u64) = (NAMESPACE + 0x1000, NAMESPACE + 0x2000);
-/// Where metadata lie.
+/// The address of metadata.
 pub(super) const METADATA: u64 = BUFFERS.1 + 0x1000;
 
 /// An I/O command on one of two namespaces.
@@ -142,7 +142,7 @@ pub(super) fn admin(input: &mut Source) -> Command {
                 0x44,
             ];
             let (page, length) = (input.pick(&PAGES), u32::from(input.u16() % 2048));
-            // LSP is an action there.
+            // In this page LSP is an action.
             let action = if page == log_page::PERSISTENT_EVENT { input.byte() % 4 } else { 0 };
             u32::from(page) | u32::from(action) << 8 | length << 16
         }
@@ -158,7 +158,7 @@ pub(super) fn admin(input: &mut Source) -> Command {
     };
     let managed = matches!(opcode, admin::NAMESPACE_MANAGEMENT | admin::NAMESPACE_ATTACHMENT);
     if managed && input.byte() < 200 {
-        // The list of controllers and the namespace to create that lie there.
+        // The list of controllers and the namespace to create have fixed addresses.
         let prp1 = if opcode == admin::NAMESPACE_ATTACHMENT { CONTROLLER } else { NAMESPACE };
         let (nsid, cdw10) = (u32::from(input.byte() % 5), cdw10 & 1);
         return Command { opcode, nsid, prp1, cdw10, ..Command::default() };
@@ -183,18 +183,18 @@ fn feature_value(input: &mut Source) -> u32 {
     }
 }
 
-/// Whether one of these commands, sent to queue `queue`, moves data of which
-/// PRP entry 2 does not say where they go.
+/// Whether one of these commands, sent to queue `queue`, transfers data beyond PRP entry 1 while
+/// PRP entry 2 is not valid.
 pub(super) fn lacks_prp2(queue: u16, command: &Command) -> bool {
     let length = match (queue, command.opcode) {
         (0, admin::IDENTIFY) => 4096,
         (0, admin::NAMESPACE_ATTACHMENT) => 4096,
         (0, admin::NAMESPACE_MANAGEMENT) if command.cdw10 & 15 == 0 => 4096,
-        // The release of persistent events moves no data.
+        // The release of persistent events transfers no data.
         (0, admin::GET_LOG_PAGE) if command.cdw10 & 0xfff == 0x20d => 0,
         (0, admin::GET_LOG_PAGE) => ((command.cdw10 >> 16) as usize + 1) * 4,
         (0, admin::SET_FEATURES) => feature_length(command.cdw10 as u8),
-        // SEL 3, capabilities, moves no data.
+        // SEL 3, capabilities, transfers no data.
         (0, admin::GET_FEATURES) if command.cdw10 >> 8 & 7 != 3 => {
             feature_length(command.cdw10 as u8)
         }
@@ -202,7 +202,7 @@ pub(super) fn lacks_prp2(queue: u16, command: &Command) -> bool {
         (0, admin::SECURITY_RECEIVE) => command.cdw11 as usize,
         (0, _) => 0,
         (_, nvm::READ | nvm::WRITE | nvm::COMPARE) => {
-            // The smallest blocks: a host may have formatted the namespace.
+            // Assumes the smallest blocks, because a host may have formatted the namespace.
             (command.blocks() as usize) << 9
         }
         (_, nvm::COPY) => ((command.cdw12 & 0xff) as usize + 1) * 32,
@@ -221,13 +221,13 @@ fn feature_length(id: u8) -> usize {
     }
 }
 
-/// Whether it asks for an Identify structure that does not exist: refused
-/// without an entry in the error log.
+/// Whether the command requests an Identify structure that does not exist. The controller refuses
+/// it without an entry in the error log.
 pub(super) fn is_probe(queue: u16, command: &Command) -> bool {
     queue == 0 && command.opcode == admin::IDENTIFY && command.cdw10 as u8 == ABSENT
 }
 
-/// Whatever the bytes say.
+/// A command of arbitrary bytes.
 pub(super) fn anything(input: &mut Source) -> Command {
     let mut entry = [0; 64];
     entry.fill_with(|| input.byte());

@@ -1,4 +1,4 @@
-//! A host that sends commands by hand.
+//! A host that sends single commands.
 
 use super::pair::admin_sizes;
 use super::{DATA, Pair, Testbed, create_commands, entry_sizes, event_request, get_log, identify};
@@ -13,7 +13,7 @@ use wire::nvme::{
     IdentifyNamespace, SmartLog, StatusCode, cns, log_page,
 };
 
-/// Where what a controller says of itself goes: the last page of the data.
+/// The address of Identify and log data: the last page of the data.
 const ANSWERS: u64 = DATA + 0x3f_f000;
 
 /// A host that sends single commands. Queues have up to 512 entries.
@@ -22,11 +22,11 @@ pub struct Host {
     pub testbed: Testbed,
     /// The queues, by identifier; 0 is the admin pair.
     pub pairs: Vec<Option<Pair>>,
-    /// Completions taken but not asked for, oldest first.
+    /// Completions taken that the test has not read, oldest first.
     pub done: VecDeque<Completion>,
-    /// CC.AMS with which it enables the controller.
+    /// The CC.AMS that enables the controller.
     pub arbitration: u8,
-    /// Where the shadow doorbell and the EventIdx buffer lie, if it has them.
+    /// The addresses of the shadow doorbell buffer and the EventIdx buffer, if they are used.
     pub shadow: Option<(u64, u64)>,
     /// Doorbell registers written so far.
     pub rung: u64,
@@ -34,7 +34,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// A drive that is enumerated and enabled.
+    /// A host of an enumerated and enabled drive.
     pub fn new(config: Config) -> Self {
         let mut host = Self::over(Testbed::enumerated(config, true));
         host.enable(32);
@@ -42,20 +42,20 @@ impl Host {
         host
     }
 
-    /// The same, and I/O queue pair 1 of 16 entries with vector 1.
+    /// As [`new`](Self::new), with I/O queue pair 1 of 16 entries and vector 1.
     pub fn with_queue(config: Config) -> Self {
         let mut host = Self::new(config);
         host.create(1, 16);
         host
     }
 
-    /// Over a testbed as it is.
+    /// A host that uses a testbed as it is.
     pub fn over(testbed: Testbed) -> Self {
         let (pairs, done) = (vec![None; 65], VecDeque::new());
         Self { testbed, pairs, done, arbitration: 0, shadow: None, rung: 0, next_cid: 0 }
     }
 
-    /// Over a testbed that gets power: enumerates the drive, and starts it.
+    /// A host that uses a testbed after power-on: enumerates the drive, and starts it.
     pub fn started(mut testbed: Testbed) -> Self {
         testbed.enumerate(true);
         let mut host = Self::over(testbed);
@@ -63,7 +63,7 @@ impl Host {
         host
     }
 
-    /// Enables an enumerated drive, lets it store what it has to, and creates I/O queue pair 1 of 16
+    /// Enables an enumerated drive, lets it store its changes, and creates I/O queue pair 1 of 16
     /// entries with vector 1.
     ///
     /// # Panics
@@ -100,7 +100,7 @@ impl Host {
         ControllerStatus::from_bits(self.testbed.read(CSTS, 4) as u32)
     }
 
-    /// Gives the controller doorbell buffers of zeroes; no I/O queue has been used.
+    /// Gives the controller zeroed doorbell buffers. No I/O queue may have been used.
     pub fn give_buffers(&mut self, shadow: u64, event_index: u64) -> Completion {
         for buffer in [shadow, event_index] {
             self.testbed.put(buffer, &[0; 4096]);
@@ -112,14 +112,14 @@ impl Host {
         done
     }
 
-    /// The doorbells of a queue pair that is about to be created are 0.
+    /// Zeroes the shadow doorbells of a queue pair that is about to be created.
     pub fn clear_shadow(&mut self, id: u16) {
         if let Some((shadow, _)) = self.shadow {
             self.testbed.put(shadow + u64::from(id) * 8, &[0; 8]);
         }
     }
 
-    /// Creates a queue pair whose completion queue has the vector of its number.
+    /// Creates a queue pair whose completion queue has its own number as vector.
     pub fn create(&mut self, id: u16, entries: u16) {
         let pair = Pair::new(id, entries);
         pair.clear(&mut self.testbed);
@@ -130,7 +130,7 @@ impl Host {
         self.pairs[usize::from(id)] = Some(pair);
     }
 
-    /// Puts a command in a queue under a fresh identifier and yields that; rings no doorbell.
+    /// Puts a command in a queue under a new identifier and returns that; rings no doorbell.
     pub fn put(&mut self, queue: u16, command: Command) -> u16 {
         self.next_cid = self.next_cid.wrapping_add(1);
         let cid = self.next_cid;
@@ -154,7 +154,7 @@ impl Host {
         self.doorbell(Doorbell::SubmissionTail(queue), tail.into());
     }
 
-    /// Rings the tail doorbell, and answers the read that fetches entries, or refuses it.
+    /// Rings the tail doorbell, and answers the read of entries, or refuses it.
     ///
     /// # Panics
     /// If nothing is fetched.
@@ -166,13 +166,14 @@ impl Host {
         self.testbed.take_tlps(pcie::Ready::ALL);
     }
 
-    /// Rings the tail doorbell, and lets everything happen that then does.
+    /// Rings the tail doorbell, and lets everything happen that follows.
     pub fn carry_out(&mut self, queue: u16) {
         self.ring(queue);
         self.testbed.settle();
     }
 
-    /// Writes a doorbell: with buffers that in memory, and the register if EventIdx asks for it.
+    /// Writes a doorbell: with buffers the shadow doorbell, and the register if EventIdx requires
+    /// it.
     pub fn doorbell(&mut self, doorbell: Doorbell, value: u32) {
         if self.updates_shadow(doorbell, value) == Some(false) {
             return;
@@ -181,12 +182,12 @@ impl Host {
         self.testbed.write(doorbell.offset(0), 4, value.into());
     }
 
-    /// Writes a doorbell in memory, if it is there. Whether the register has to be written then, as
-    /// Linux says (`nvme_dbbuf_need_event`): EventIdx is one of the values that are passed.
+    /// Writes a shadow doorbell, if there is one. Returns whether the register must be written too,
+    /// by the rule of Linux (`nvme_dbbuf_need_event`): the write passes the value of EventIdx.
     pub fn updates_shadow(&mut self, doorbell: Doorbell, value: u32) -> Option<bool> {
         let (shadow, event_index) = self.shadow?;
         let at = doorbell.offset(0) - DOORBELLS;
-        // The admin queue has none.
+        // The admin queue has no shadow doorbell.
         if at < 8 {
             return None;
         }
@@ -210,7 +211,7 @@ impl Host {
         done
     }
 
-    /// Takes up to `most` completions without ringing.
+    /// Takes up to `most` completions without ringing the doorbell.
     pub fn peek(&mut self, queue: u16, most: usize) -> Vec<Completion> {
         let Some(pair) = self.pairs[usize::from(queue)].as_mut() else { return Vec::new() };
         std::iter::from_fn(|| pair.take(&mut self.testbed)).take(most).collect()
@@ -240,7 +241,7 @@ impl Host {
         self.execute(0, command)
     }
 
-    /// Identify, whose data go to a page that nothing else uses.
+    /// Identify, with its data in a reserved page.
     ///
     /// # Panics
     /// If it fails.
@@ -249,12 +250,12 @@ impl Host {
         self.answer()
     }
 
-    /// What the controller says of itself.
+    /// The controller's Identify data.
     pub fn controller_data(&mut self) -> IdentifyController {
         IdentifyController::decode(&self.identify(cns::CONTROLLER, 0))
     }
 
-    /// What it says of a namespace.
+    /// A namespace's Identify data.
     pub fn namespace_data(&mut self, nsid: u32) -> IdentifyNamespace {
         IdentifyNamespace::decode(&self.identify(cns::NAMESPACE, nsid))
     }
@@ -288,7 +289,7 @@ impl Host {
         CommandsSupported::decode(&self.log(log_page::EFFECTS))
     }
 
-    /// Sends an Asynchronous Event Request and yields its identifier.
+    /// Sends an Asynchronous Event Request and returns its identifier.
     pub fn request_event(&mut self) -> u16 {
         let cid = self.put(0, event_request());
         self.carry_out(0);
@@ -301,14 +302,14 @@ impl Host {
     }
 }
 
-/// What tests ask of a completion.
+/// Checks of a completion.
 pub trait Expect {
     /// # Panics
     /// If the command failed.
     fn expect_success(&self) -> u32;
     /// # Panics
-    /// If the command did not fail like this: DNR is set for what would fail
-    /// again, and the error log has more.
+    /// If the command did not fail with `code`, with DNR set for permanent failures and More set
+    /// for an entry in the error log.
     fn expect_failure(&self, code: StatusCode);
 }
 

@@ -5,26 +5,26 @@ use ::nvme::block::{Completion, Error, Operation, Request};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
-/// The namespaces' bytes, and a log of what was asked.
+/// The namespaces' bytes, and a log of requests.
 #[derive(Debug)]
 pub struct Media {
     /// The bytes of each namespace, by NSID.
     pub namespaces: BTreeMap<u32, Vec<u8>>,
-    /// Fails every request with this.
+    /// Fails every request with this error.
     pub failure: Option<Error>,
-    /// Every operation so far, data left out.
+    /// Every operation so far, without data.
     pub log: Vec<(u32, &'static str)>,
 }
 
 impl Media {
-    /// Zeroes, as large as `config` says.
+    /// Zeroes, with the sizes in `config`.
     pub fn new(config: &Config) -> Self {
         let bytes = |ns: &::nvme::NamespaceConfig| vec![0; (ns.blocks << ns.block_shift) as usize];
         let namespaces = (1..).zip(config.namespaces.iter().map(bytes)).collect();
         Self { namespaces, failure: None, log: Vec::new() }
     }
 
-    /// Carries a request out.
+    /// Carries out a request.
     ///
     /// # Panics
     /// If it lies outside of its namespace.

@@ -1,5 +1,4 @@
-//! A testbed for the controller: a host made of plain functions, media made of plain bytes, nothing
-//! in between.
+//! A testbed for the controller: a host and media made of plain functions and plain bytes.
 
 mod commands;
 mod host;

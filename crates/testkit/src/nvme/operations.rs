@@ -13,10 +13,10 @@ use wire::nvme::register::{Configuration, Doorbell, ShutdownNotice};
 use wire::nvme::{IdentifyNamespace, StatusCode, controller_list};
 use wire::tlp::Class;
 
-/// The longest list carried out.
+/// The longest list that is carried out.
 const MAX_OPERATIONS: usize = 2000;
 
-/// Carries out the list of operations that `bytes` spell against a controller.
+/// Carries out operations on a controller, decoded from `bytes`.
 ///
 /// The first byte chooses between a host that keeps the rules, whose commands
 /// must each end exactly once, and one that writes anything anywhere, which
@@ -59,8 +59,8 @@ fn config(choice: u8) -> Config {
     config
 }
 
-/// The records of the drive; with metadata, namespace 1 has protection information of type 1 in a
-/// buffer of its own, and namespace 2 other metadata at the end of each block's data.
+/// The drive's records. With metadata, namespace 1 has protection information of type 1 in a
+/// separate buffer, and namespace 2 has other metadata at the end of each block.
 fn records(config: &Config, metadata: bool) -> Records {
     let mut state = config.state();
     if metadata {
@@ -79,7 +79,7 @@ fn testbed(config: &Config, msix: bool, records: Option<Records>) -> Testbed {
         None => Testbed::new(config.clone()),
     };
     testbed.enumerate(msix);
-    // Lists of good entries, the last of each page pointing to the next.
+    // Lists of valid entries; the last entry of each page points to the next page.
     for list in 0..8u64 {
         let entry = |index: u64| match index {
             511 => LISTS + (list + 1) % 8 * 4096,
@@ -139,7 +139,7 @@ fn random_event(testbed: &mut Testbed, operation: u8, input: &mut Source) {
     }
 }
 
-/// The host that keeps the rules.
+/// A host that follows the rules.
 struct ConformingHost {
     tracker: Tracker,
     config: Config,
@@ -155,11 +155,11 @@ impl ConformingHost {
         tame
     }
 
-    /// Most lists are about I/O: two queue pairs are there at once.
+    /// Starts with two I/O queue pairs, because most lists test I/O.
     fn start(&mut self) {
         if self.config.settings.doorbell_buffer {
             let (shadow, event_index) = commands::BUFFERS;
-            // Refused during a sanitize operation: then there are registers.
+            // A sanitize operation refuses the command; the doorbell registers are used then.
             let done = self.tracker.host.give_buffers(shadow, event_index);
             let sanitizes = [StatusCode::SANITIZE_IN_PROGRESS, StatusCode::SANITIZE_FAILED];
             assert!(done.status.is_success() || sanitizes.contains(&done.status.code));
@@ -187,7 +187,7 @@ impl ConformingHost {
         self.tracker.finish();
         let testbed = &mut self.tracker.host.testbed;
         testbed.subsystem.check_invariants();
-        // As long as coalescing may take (NVMe 1.4, section 5.21.1.8).
+        // The longest time of interrupt coalescing (NVMe 1.4, section 5.21.1.8).
         testbed.pass(Duration::from_us(25_500));
         let silent = &testbed.unsignalled;
         assert!(!self.msix || silent.is_empty(), "no interrupt for queues {silent:?}");
@@ -234,7 +234,7 @@ impl ConformingHost {
         }
     }
 
-    /// A reset of some kind, then a fresh start.
+    /// A reset of the given kind, then a new start.
     fn reset(&mut self, kind: u8) {
         let host = &mut self.tracker.host;
         let records = !host.testbed.store.records.is_empty();
@@ -270,7 +270,7 @@ impl ConformingHost {
     }
 }
 
-/// The host that writes anything anywhere.
+/// Runs a host that writes any value to any address.
 fn run_arbitrary(mut host: Host, mut input: Source) {
     host.enable(16);
     host.testbed.settle();

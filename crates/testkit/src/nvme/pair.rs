@@ -1,4 +1,4 @@
-//! A queue pair as its host driver keeps it, in whatever memory the host has.
+//! A queue pair as a host driver keeps it, in any kind of memory.
 
 use super::QUEUES;
 use pcie::Ram;
@@ -24,7 +24,7 @@ impl Memory for Ram {
     }
 }
 
-/// A queue pair of the host's. Whoever owns it rings the doorbells.
+/// A host's queue pair. The caller rings the doorbells.
 #[derive(Clone, Debug)]
 pub struct Pair {
     /// Queue identifier, the same for both.
@@ -42,7 +42,7 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Empty queues of the testbed, where their number says.
+    /// Empty queues in the testbed, at addresses derived from their number.
     pub fn new(id: u16, entries: u16) -> Self {
         let sq = QUEUES + u64::from(id) * 0x1_0000;
         Self::at(id, entries, sq, sq + 0x8000)
@@ -63,7 +63,7 @@ impl Pair {
         self.cq
     }
 
-    /// No completion is in the queue.
+    /// Zeroes the completion queue.
     pub fn clear(&self, memory: &mut impl Memory) {
         memory.write_at(self.cq, &vec![0; usize::from(self.entries) * COMPLETION_ENTRY]);
     }
@@ -75,14 +75,14 @@ impl Pair {
         self.tail = (self.tail + 1) % self.entries;
     }
 
-    /// The completion at the head, if it has come.
+    /// The completion at the head, if the controller has written it.
     pub fn peek(&self, memory: &mut impl Memory) -> Option<Completion> {
         let mut entry = [0; COMPLETION_ENTRY];
         memory.read_at(self.cq + u64::from(self.head) * COMPLETION_ENTRY as u64, &mut entry);
         Some(Completion::decode(&entry)).filter(|completion| completion.phase == self.phase)
     }
 
-    /// Takes the completion at the head, if it has come.
+    /// Takes the completion at the head, if the controller has written it.
     pub fn take(&mut self, memory: &mut impl Memory) -> Option<Completion> {
         let completion = self.peek(memory)?;
         self.head = (self.head + 1) % self.entries;
@@ -102,8 +102,8 @@ pub fn admin_sizes(entries: u16) -> u64 {
     AdminQueueAttributes { sq_size: size, cq_size: size }.bits().into()
 }
 
-/// The commands that create a pair: contiguous, with the interrupt vector of its number; no controller has
-/// more than 2048.
+/// The commands that create a pair: contiguous, with its own number as interrupt vector. No
+/// controller has more than 2048 vectors.
 pub fn create_commands(pair: &Pair) -> [Command; 2] {
     let (id, vector) = (u32::from(pair.id), u32::from(pair.id.min(2047)));
     let cdw10 = id | u32::from(pair.entries - 1) << 16;
@@ -113,7 +113,7 @@ pub fn create_commands(pair: &Pair) -> [Command; 2] {
     [cq, Command { opcode, prp1, cdw11: id << 16 | 1, ..cq }]
 }
 
-/// The same without interrupts.
+/// The commands that create a pair without interrupts.
 pub fn create_polled(pair: &Pair) -> [Command; 2] {
     create_commands(pair).map(|command| match command.opcode {
         admin::CREATE_CQ => Command { cdw11: 1, ..command },

@@ -12,14 +12,14 @@ pub struct RecordStore {
     pub records: Records,
     /// Changes to store, oldest first.
     pub commits: VecDeque<Commit>,
-    /// Fails every change with this.
+    /// Fails every change with this error.
     pub failure: Option<Error>,
     /// The keys of each change so far.
     pub log: Vec<Vec<String>>,
 }
 
 impl RecordStore {
-    /// Stores a change, or fails.
+    /// Stores a change, or fails it.
     pub(super) fn store(&mut self, commit: Commit) -> Result<(), Error> {
         self.log.push(commit.changes.iter().map(|(key, _)| key.clone()).collect());
         if let Some(error) = self.failure {

@@ -1,5 +1,5 @@
-//! The machine around a controller: configuration and register accesses as
-//! TLPs, host memory that answers DMA, interrupts that are counted.
+//! The machine around a controller: configuration and register accesses as TLPs, host memory that
+//! answers DMA, and a list of interrupts.
 
 use super::{Media, Memory, RecordStore};
 use ::nvme::block::Request;
@@ -17,22 +17,23 @@ use wire::tlp::{
 };
 use wire::{Bdf, Duration, Instant, Tag};
 
-/// Where data lie in host memory.
+/// The address of data in host memory.
 pub const DATA: u64 = 0x10_0000;
-/// Where queues lie: no stray data look like this address.
+/// The address of queues, unlike any value in random data.
 pub const QUEUES: u64 = 0x7a5c_31d0_0000_0000;
 
 const DRIVE: Bdf = Bdf::new(1, 0, 0);
 const ROOT: Bdf = Bdf::new(0, 0, 0);
 /// BAR 0.
 pub(super) const BAR: u64 = 0xe000_0000;
-/// Where MSI-X writes go.
+/// The address of MSI-X writes.
 const MSI: u64 = 0xfee0_0000;
 /// Completions of host memory end at multiples of this (RCB).
 const READ_BOUNDARY: usize = 64;
 /// The completion timeout of the drive.
 const COMPLETION_TIMEOUT: Duration = Duration::from_ms(50);
-/// Reads of host memory that wait longer are lost: a link that stalls for that long is given up.
+/// Reads of host memory that wait longer are lost, because a link that stalls for that long is
+/// closed.
 const LOST_AFTER: Duration = Duration::from_ms(90);
 
 /// The machine around a controller.
@@ -41,18 +42,18 @@ pub struct Testbed {
     pub subsystem: Subsystem,
     /// CNTLID of the controller that the machine uses.
     pub cntlid: u16,
-    /// Its media.
+    /// The drive's media.
     pub media: Media,
-    /// Its records, if it keeps any.
+    /// The drive's records, if it keeps any.
     pub store: RecordStore,
-    /// Host memory, ranges that do not overlap.
+    /// Host memory: ranges that do not overlap.
     pub memory: Vec<Rc<RefCell<Ram>>>,
     /// The time.
     pub now: Instant,
     /// MSI-X messages so far, by data (the vector).
     pub interrupts: Vec<u32>,
-    /// Queues with completion entries and no interrupt behind them, where
-    /// each queue has the vector of its number.
+    /// Vectors of queues with completion entries that no interrupt followed yet. Each queue has its
+    /// own number as vector.
     pub unsignalled: BTreeSet<u64>,
     /// The level of INTA.
     pub intx: bool,
@@ -60,7 +61,7 @@ pub struct Testbed {
     pub blocks: VecDeque<Request>,
     /// Reads of host memory not answered yet.
     pub reads: VecDeque<MemoryRequest>,
-    /// When the oldest of them was sent.
+    /// When the oldest of these reads was sent.
     waiting_since: Instant,
     /// DMA writes that hit no memory.
     pub stray_writes: u64,
@@ -68,7 +69,7 @@ pub struct Testbed {
 }
 
 impl Testbed {
-    /// A drive as its host finds it: nothing is configured.
+    /// A drive after power-on, not configured.
     pub fn new(config: Config) -> Self {
         let ram = |base, length| Rc::new(RefCell::new(Ram::new(base, length)));
         Self {
@@ -89,15 +90,15 @@ impl Testbed {
         }
     }
 
-    /// The same drive, which keeps records.
+    /// As [`new`](Self::new), with a drive that keeps records.
     pub fn with_records(config: &Config) -> Self {
         Self::from_records(config, config.state().encode())
     }
 
-    /// A drive with these records, run as `config` says.
+    /// A drive with these records and the settings of `config`.
     ///
     /// # Panics
-    /// If they say what cannot be.
+    /// If the records are not valid.
     pub fn from_records(config: &Config, records: Records) -> Self {
         let mut testbed = Self::new(config.clone());
         testbed.store.records = records;
@@ -105,11 +106,10 @@ impl Testbed {
         testbed
     }
 
-    /// The drive loses its power and gets it back: of what it has to store, only what is stored
-    /// already is left.
+    /// Cuts the drive's power and restores it: only changes that are already stored remain.
     ///
     /// # Panics
-    /// If the records say what cannot be.
+    /// If the records are not valid.
     pub fn power_cycle(&mut self, settings: &Settings) {
         let drive = Subsystem::open(self.now, settings.clone(), &self.store.records);
         self.subsystem = drive.expect("what the drive wrote");
@@ -118,15 +118,15 @@ impl Testbed {
         self.forget();
     }
 
-    /// The machine at another controller of the drive, which gets it here. Only one of the two
-    /// machines has the drive: this one, until [`swap_drive`](Self::swap_drive).
+    /// A second machine, at a controller that this creates in the drive. Only one of the two
+    /// machines holds the drive: this one until [`swap_drive`](Self::swap_drive).
     pub fn beside(&mut self) -> Self {
         let cntlid = self.subsystem.add_controller(self.now);
         let nothing = Config::new("NONE", vec![::nvme::NamespaceConfig::new(1)]);
         Self { cntlid, ..Self::new(nothing) }
     }
 
-    /// Exchanges the drives of two machines, and with them the time.
+    /// Exchanges the drives of two machines, and their times.
     pub fn swap_drive(&mut self, other: &mut Self) {
         std::mem::swap(&mut self.subsystem, &mut other.subsystem);
         std::mem::swap(&mut self.media, &mut other.media);
@@ -136,7 +136,7 @@ impl Testbed {
         (self.now, other.now) = (now, now);
     }
 
-    /// The same, with BAR, memory space and bus master set up, and MSI-X if `msix`.
+    /// As [`new`](Self::new), then [`enumerate`](Self::enumerate).
     pub fn enumerated(config: Config, msix: bool) -> Self {
         let mut testbed = Self::new(config);
         testbed.enumerate(msix);
@@ -234,7 +234,7 @@ impl Testbed {
         }
     }
 
-    /// Resets the link: the function forgets everything, its configuration too.
+    /// Resets the link: the function loses all state, including its configuration.
     pub fn hot_reset(&mut self) {
         let now = self.now;
         self.port().handle(now, Input::HotReset);
@@ -316,7 +316,7 @@ impl Testbed {
     /// Writes host memory.
     ///
     /// # Panics
-    /// If there is none at this address.
+    /// If there is no memory at this address.
     pub fn put(&mut self, address: u64, bytes: &[u8]) {
         let put = |ram: &Rc<RefCell<Ram>>| {
             let mut ram = ram.borrow_mut();
@@ -331,8 +331,8 @@ impl Testbed {
         self.put(address, &bytes);
     }
 
-    /// Answers a read of host memory, in pieces; Unsupported Request where
-    /// there is no memory, or if `refuse`.
+    /// Answers a read of host memory in pieces; with Unsupported Request if there is no memory or
+    /// `refuse` is set.
     pub fn answer_read(&mut self, request: MemoryRequest, refuse: bool) {
         let (address, length) = (request.first_byte(), request.byte_count());
         let data = self.load(address, length).filter(|_| !refuse);
@@ -344,7 +344,7 @@ impl Testbed {
         let mut sent = 0;
         while sent < length {
             let at = address + sent as u64;
-            // Pieces of one or two boundaries, so that both ways are tried.
+            // Pieces of one or two boundaries, to test both.
             let most = READ_BOUNDARY * (1 + request.tag.get() as usize % 2);
             let piece = (length - sent).min(most - at as usize % READ_BOUNDARY);
             let payload = whole_double_words(at, data.slice(sent..sent + piece));
@@ -383,7 +383,7 @@ impl Testbed {
         true
     }
 
-    /// The media of a namespace go; what they were asked for fails.
+    /// Removes a namespace's media and fails its outstanding requests.
     fn remove_media(&mut self, nsid: u32) {
         self.media.namespaces.remove(&nsid);
         let lost = self.blocks.iter().filter(|request| request.nsid == nsid);
@@ -394,7 +394,7 @@ impl Testbed {
         }
     }
 
-    /// Lets everything happen that happens without time passing.
+    /// Lets everything happen that needs no time.
     pub fn settle(&mut self) {
         loop {
             self.take_tlps(Ready::ALL);
@@ -406,7 +406,7 @@ impl Testbed {
         }
     }
 
-    /// The same, and lets what was lost time out.
+    /// As [`settle`](Self::settle), and lets lost requests time out.
     pub fn settle_lost(&mut self) {
         for _ in 0..3 {
             self.settle();
@@ -424,7 +424,7 @@ impl Testbed {
         self.take_tlps(Ready::ALL);
     }
 
-    /// Runs host software to its end.
+    /// Runs host software until it finishes.
     pub fn run<T>(&mut self, bus: &Bus, mut task: Task<T>) -> T {
         loop {
             if let Some(value) = task.poll(self.now) {
@@ -435,7 +435,7 @@ impl Testbed {
         }
     }
 
-    /// Carries out what host software has asked for.
+    /// Carries out the requests of host software.
     pub fn carry(&mut self, bus: &Bus) {
         while let Some((id, request)) = bus.next_request() {
             match request {

@@ -1,4 +1,4 @@
-//! A host that keeps count: every command it sends ends exactly once.
+//! A host that checks that each of its commands completes exactly once.
 
 use super::commands::{is_probe, lacks_prp2};
 use super::{Host, Pair, create_commands, delete};
@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use wire::nvme::opcode::admin;
 use wire::nvme::{Command, Completion, StatusCode};
 
-/// What the host has done about an I/O queue pair.
+/// The state of an I/O queue pair, as the host sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Absent,
@@ -25,7 +25,7 @@ pub(super) struct Tracker {
 }
 
 impl Tracker {
-    /// Over a host whose controller is ready.
+    /// A tracker of a host whose controller is ready.
     pub fn new(host: Host) -> Self {
         Self {
             host,
@@ -35,7 +35,7 @@ impl Tracker {
         }
     }
 
-    /// Forgets everything, as a reset does.
+    /// Drops all state, as a reset does.
     pub fn forget(&mut self) {
         self.outstanding.clear();
         self.states = [State::Absent; 4];
@@ -56,7 +56,7 @@ impl Tracker {
         true
     }
 
-    /// Begins to create or to delete a queue pair.
+    /// Starts to create or to delete a queue pair.
     pub fn toggle(&mut self, id: u16, entries: u16) {
         let state = &mut self.states[usize::from(id)];
         match *state {
@@ -85,7 +85,7 @@ impl Tracker {
         }
     }
 
-    /// Takes the completions of a queue; yields how many.
+    /// Takes the completions of a queue. Returns their number.
     pub fn reap(&mut self, queue: u16) -> usize {
         let done = self.host.reap(queue);
         for completion in &done {
@@ -121,7 +121,7 @@ impl Tracker {
             (admin::CREATE_CQ, true) => {
                 let pair = Pair::new(id, (command.cdw10 >> 16) as u16 + 1);
                 let [_, sq] = create_commands(&pair);
-                // QPRIO: another one each, if it means something.
+                // QPRIO: a different one for each queue, where arbitration uses it.
                 let cdw11 = sq.cdw11 | u32::from(id & 3) << 1;
                 self.todo.push_back(Command { cdw11, ..sq });
             }
@@ -131,11 +131,11 @@ impl Tracker {
                 self.host.pairs[index] = Some(Pair::new(id, (command.cdw10 >> 16) as u16 + 1));
                 self.states[index] = State::Ready;
             }
-            // Its completion queue stays, and with it the pair half made.
+            // Delete the completion queue, because the pair is incomplete.
             (admin::CREATE_SQ, false) => self.todo.push_back(delete(admin::DELETE_CQ, id)),
             (admin::DELETE_SQ, _) => {
                 assert!(success, "a queue could not be deleted");
-                // What was fetched has its completion; the rest never will.
+                // Fetched commands have their completion; the others will never have one.
                 for done in self.host.reap(id) {
                     self.take(&done);
                 }
@@ -151,11 +151,11 @@ impl Tracker {
         }
     }
 
-    /// Lets everything come to its end.
+    /// Lets everything finish.
     ///
     /// # Panics
-    /// If a command has no completion but is no Asynchronous Event Request, nor the first one of a
-    /// fused operation that has no second one, the last of its queue.
+    /// If a command has no completion, except Asynchronous Event Requests, and a first fused
+    /// command at the end of its queue without the second.
     pub fn finish(&mut self) {
         loop {
             self.host.testbed.settle_lost();

@@ -1,5 +1,4 @@
-//! A client of vfio-user that blocks, a server with a controller, and a function for the server
-//! under test to show.
+//! A blocking vfio-user client, a server with a controller, and a function for tests of our server.
 
 pub mod server;
 mod socket;
@@ -39,7 +38,7 @@ pub fn message(id: u16, command: u16, payload: &[u8], no_reply: bool) -> Vec<u8>
 }
 
 impl Client {
-    /// Connects; says nothing.
+    /// Connects; sends nothing.
     pub fn connect(path: &Path) -> Self {
         let stream = UnixStream::connect(path).unwrap();
         stream.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
@@ -122,7 +121,7 @@ pub fn is_readable(fd: impl AsFd, seconds: i64) -> bool {
     rustix::event::poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&within)) == Ok(1)
 }
 
-/// The signals of an eventfd since the last call.
+/// How often an eventfd was signalled since the last call.
 pub fn rung(fd: &OwnedFd) -> u64 {
     let mut count = [0; 8];
     match rustix::io::read(fd, &mut count) {

@@ -1,8 +1,9 @@
 //! A vfio-user server that shares no code with farlane: raw bytes of the protocol over a socket,
 //! and the testkit's [`Controller`] behind it. One client at a time; a RAM disk of 4 MiB.
 //!
-//! It differs from our own server where others do: 256 bytes of configuration space, doorbells 8
-//! bytes apart, one descriptor a message, a doorbell page that it compares with what it saw last.
+//! Its choices differ from our own server's: 256 bytes of configuration space, doorbells 8 bytes
+//! apart, one descriptor per message, and a doorbell page whose stores it finds by comparison with
+//! the previous contents.
 
 use super::socket::{receive_header, send};
 use crate::controller::{Controller, Disk, MSI, Manners, u32_at, u64_at};
@@ -23,25 +24,25 @@ use wire::tlp::{Packet, Status, Tlp, whole_double_words};
 
 /// Bytes of the disk.
 const DISK: usize = 4 << 20;
-/// What the controller does before the server looks at its client again.
+/// Steps of the controller before the server checks its client's socket again.
 const STEPS: usize = 64;
-/// Where the doorbells begin in BAR 0 (NVMe 1.4, section 3.1).
+/// The offset of the doorbells in BAR 0 (NVMe 1.4, section 3.1).
 const DOORBELLS: u64 = 0x1000;
 /// Bytes of BAR 0; the MSI-X table is at 2000h.
 const BAR0: u64 = 0x4000;
 
-/// How it differs from case to case.
+/// The options of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
-    /// It offers its doorbells as a page.
+    /// Its doorbells can be mapped as a page.
     pub page: bool,
-    /// It reaches memory by messages, although the client gives a descriptor.
+    /// It accesses memory by messages, although the client passes a descriptor.
     pub by_message: bool,
     /// Its class code.
     pub class: [u8; 3],
-    /// It closes the connection after so many I/O commands.
+    /// It closes the connection after this many I/O commands.
     pub leaves_after: Option<u64>,
-    /// It flips a bit of what the nth read returns.
+    /// The number of the read of whose data one bit is flipped, counted from 1.
     pub damages: Option<u64>,
 }
 
@@ -49,7 +50,7 @@ pub struct Kind {
 pub const NVME: Kind =
     Kind { page: false, by_message: false, class: [2, 8, 1], leaves_after: None, damages: None };
 
-/// The controller's thread; ends with this value.
+/// The controller's thread, which runs until the server is dropped.
 #[derive(Debug)]
 pub struct Server {
     socket: PathBuf,
@@ -61,14 +62,14 @@ impl Server {
     /// Listens on `socket`.
     ///
     /// # Panics
-    /// If it cannot.
+    /// If it cannot listen.
     pub fn start(socket: &Path, kind: Kind) -> Self {
         let _ = std::fs::remove_file(socket);
         let listener = UnixListener::bind(socket).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread = std::thread::spawn(move || {
-            // What is on the disk stays from client to client.
+            // The disk's contents stay from client to client.
             let mut controller =
                 Controller::new(Manners { chunk: 4096, dstrd: 1, ..Manners::default() });
             controller.disk = Some(Disk::new(DISK, kind.damages));
@@ -87,24 +88,24 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // Wakes its accept(2).
+        // Wakes accept(2) in the thread.
         let _ = UnixStream::connect(&self.socket);
         let _ = self.thread.take().unwrap().join();
         let _ = std::fs::remove_file(&self.socket);
     }
 }
 
-/// One client.
+/// A session with one client.
 struct Session {
     socket: UnixStream,
     kind: Kind,
     config: [u8; 256],
     page: File,
-    /// The page as it was seen last.
+    /// The page's contents at the last check.
     seen: Vec<u8>,
     memory: Option<(u64, u64, File)>,
     vectors: Vec<Option<File>>,
-    /// Messages of the client that crossed those of the server.
+    /// The client's messages that arrived before a reply.
     crossed: Vec<Vec<u8>>,
     random: Random,
 }
@@ -115,7 +116,7 @@ impl Session {
         rustix::fs::ftruncate(&page, 0x2000).unwrap();
         let mut config = [0; 256];
         config[..4].copy_from_slice(&[0x34, 0x12, 0x78, 0x56]);
-        // Capabilities list; class code; BAR 0 has 64 bits.
+        // Capabilities list; class code; BAR 0 with 64 bits.
         config[6] = 0x10;
         config[9..12].copy_from_slice(&kind.class);
         config[0x10] = 4;
@@ -152,14 +153,14 @@ impl Session {
                     return;
                 }
             }
-            // Once.
+            // Only once.
             if left.take_if(|left| nvme.completed - before >= *left).is_some() {
                 return;
             }
         }
     }
 
-    /// Carries out what the controller sends.
+    /// Carries out the TLPs that the controller sends.
     fn carry_out(&mut self, nvme: &mut Controller) {
         while let Some(tlp) = nvme.out.pop_front() {
             match tlp.packet {
@@ -170,7 +171,7 @@ impl Session {
                     }
                 }
                 Packet::MemoryWrite(request) => {
-                    // The last double word, which may have the phase tag, last.
+                    // Writes the last double word last, because it may contain the phase tag.
                     let (address, mut data) = (request.first_byte(), tlp.data.to_vec());
                     let front = data.len() - 4;
                     self.reach(true, address, &mut data[..front]);
@@ -189,7 +190,7 @@ impl Session {
         }
     }
 
-    /// Reads or writes memory; every address has to be the client's.
+    /// Reads or writes memory. Every address must belong to the client.
     fn reach(&mut self, write: bool, address: u64, bytes: &mut [u8]) {
         let (first, size, file) = self.memory.as_ref().expect("mapped");
         let at = address.checked_sub(*first).expect("mapped");
@@ -207,7 +208,7 @@ impl Session {
         poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&within)).is_ok_and(|n| n > 0)
     }
 
-    /// Looks for stores into the page; whether there were any.
+    /// Finds stores into the page. Returns whether there were any.
     fn check_page(&mut self, nvme: &mut Controller) -> bool {
         let mut now = vec![0; 0x1000];
         self.page.read_exact_at(&mut now, DOORBELLS).unwrap();
@@ -222,7 +223,7 @@ impl Session {
         any
     }
 
-    /// Handles a message; nothing if the client has gone.
+    /// Handles a message; `None` if the client has disconnected.
     fn message(&mut self, nvme: &mut Controller) -> Option<()> {
         let (head, fds) = receive_header(&self.socket).ok()??;
         let mut payload = vec![0; u32_at(&head, 4) as usize - head.len()];
@@ -260,7 +261,7 @@ impl Session {
     ) -> (Result<Vec<u8>, ()>, Option<File>) {
         let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let answer = match command {
-            // VERSION 0.1, without capabilities: one descriptor a message.
+            // VERSION 0.1, without capabilities: one descriptor per message.
             1 => Ok(vec![0, 0, 1, 0]),
             2 => {
                 let (address, size) = (u64_at(asked, 16), u64_at(asked, 24));
@@ -303,7 +304,7 @@ impl Session {
         (Ok(out), None)
     }
 
-    /// Eventfds of MSI-X, one a message; or none any more.
+    /// Sets the eventfds of MSI-X, one per message, or removes them.
     fn set_irqs(&mut self, asked: &[u8], mut fds: Vec<OwnedFd>) -> Result<Vec<u8>, ()> {
         let [flags, index, start, count] = [4, 8, 12, 16].map(|at| u32_at(asked, at));
         match (flags, index, count) {
@@ -324,7 +325,7 @@ impl Session {
         match (region, write) {
             (7, false) => reply.extend(self.config.get(at..at + length).ok_or(())?),
             (7, true) => {
-                // Only the Command register and MSI-X Enable can be written.
+                // Only the Command register and MSI-X Enable are writable.
                 if at == 4 || at == 0x42 {
                     self.config[at..at + length].copy_from_slice(&asked[16..]);
                     nvme.master = self.config[4] & 4 != 0;
@@ -341,7 +342,7 @@ impl Session {
     }
 }
 
-/// DMA_READ or DMA_WRITE. Yields the messages of the client that come before the reply.
+/// Sends DMA_READ or DMA_WRITE. Returns the client's messages that arrived before the reply.
 fn exchange(socket: &mut UnixStream, write: bool, address: u64, bytes: &mut [u8]) -> Vec<Vec<u8>> {
     let data: &[u8] = if write { bytes } else { &[] };
     let mut message = vec![0x55, 0xaa, if write { 12 } else { 11 }, 0];

@@ -12,10 +12,10 @@ use std::os::unix::net::UnixStream;
 /// Bytes of a header.
 pub const HEADER: usize = 16;
 
-/// Sends bytes, and descriptors along with them, in one call. Yields how many bytes were sent.
+/// Sends bytes with descriptors in one call. Returns how many bytes were sent.
 ///
 /// # Errors
-/// That of sendmsg(2).
+/// The error of sendmsg(2).
 pub fn send(
     socket: &UnixStream,
     bytes: &[u8],
@@ -29,13 +29,13 @@ pub fn send(
     rustix::net::sendmsg(socket, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL)
 }
 
-/// Receives a header and the descriptors that came with it; nothing if the peer has gone.
+/// Receives a header and its descriptors; `None` if the peer has closed the connection.
 ///
 /// # Errors
-/// That of recvmsg(2).
+/// The error of recvmsg(2).
 ///
 /// # Panics
-/// If the header is cut.
+/// If the header is incomplete.
 pub fn receive_header(
     socket: &UnixStream,
 ) -> rustix::io::Result<Option<([u8; HEADER], Vec<OwnedFd>)>> {

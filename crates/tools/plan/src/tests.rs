@@ -206,7 +206,7 @@ fn schedules_are_checked_against_their_cycle_and_their_use() {
     built(&plan("\"S 08 250us\", \"sched-entry S f7 250us\"", ""));
     fails(
         &plan("\"S 08 400us\", \"S f7 250us\"", "cycle = \"500us\"\n"),
-        "p.toml:9:26: entry 2 ends 650000 ns after the cycle's start, the cycle lasts 500000 ns",
+        "p.toml:9:26: entry 2 ends at 650000 ns of the cycle, after the cycle's end at 500000 ns",
     );
     fails(
         &plan("\"S 08\"", ""),

@@ -3,13 +3,13 @@
 use std::sync::{Mutex, PoisonError};
 use wire::Instant;
 
-/// Monotonic time since the clock was made, or the time that a test sets.
+/// Monotonic time since the creation of the clock, or a time set by a test.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock(Source);
 
 #[derive(Clone, Copy, Debug)]
 enum Source {
-    /// Its start, and what it showed then, in nanoseconds.
+    /// The start, and the time shown at the start, in nanoseconds.
     Monotonic(std::time::Instant, u64),
     Script(&'static Mutex<Instant>),
 }
@@ -25,8 +25,8 @@ impl Clock {
         Self(Source::Monotonic(std::time::Instant::now(), first.as_ns()))
     }
 
-    /// A clock for tests, which stands still until it is [`set`](Self::set). Copies show the
-    /// same time. It leaks a few bytes.
+    /// A clock for tests, which stands still until it is [`set`](Self::set). Copies show the same
+    /// time. Leaks a few bytes of memory.
     pub fn scripted() -> Self {
         Self(Source::Script(Box::leak(Box::default())))
     }
@@ -34,7 +34,7 @@ impl Clock {
     /// Sets a scripted clock, with all its copies.
     ///
     /// # Panics
-    /// If it is none.
+    /// If the clock is not scripted.
     pub fn set(&self, now: Instant) {
         let Source::Script(time) = self.0 else { panic!("no scripted clock") };
         *time.lock().unwrap_or_else(PoisonError::into_inner) = now;

@@ -1,17 +1,17 @@
-//! The live nodes: clock, TCP, raw Ethernet, shells around the nodes of [`node`].
+//! The live nodes: clock, TCP, raw Ethernet, and the I/O around the nodes of [`node`].
 //!
 //! # Modules
 //!
 //! - [`clock`]: the node's clock
 //! - [`poller`]: epoll and timers, with an optional spin
 //! - [`net`]: TCP, raw Ethernet, other carriers
-//! - [`links`]: the shell around `node::SwitchNode`
-//! - [`device`]: the shell around `node::DeviceNode`
-//! - [`host`]: the shell around `node::HostNode`, and endpoints for VMMs
+//! - [`links`]: the I/O around `node::SwitchNode`
+//! - [`device`]: the I/O around `node::DeviceNode`
+//! - [`host`]: the I/O around `node::HostNode`, and endpoints for VMMs
 //! - [`attached`]: functions with their I/O: drives and switches
 //! - [`vfio_client`]: host software on the function of any vfio-user server, without TLPs
 //! - [`trace`]: the recorder of `--trace`
-//! - [`limiter`]: limits reports of events that others cause
+//! - [`limiter`]: limits reports of events that peers cause
 //! - `node_settings`: the settings that all nodes share
 //! - `link_wait`: waits until links are up
 //! - `stop`: requests to a running node
@@ -47,12 +47,12 @@ pub use poller::{Poller, Waiting};
 pub use stop::Stop;
 pub use trace::Tracer;
 
-/// What the owner of a running node asks of it between two turns.
+/// A request of the owner of a running node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// Go on.
+    /// Continue.
     Serve,
-    /// Go on, and report the counters.
+    /// Continue, and report the counters.
     Report,
     /// Stop in order: finish commands, make data durable.
     Stop,

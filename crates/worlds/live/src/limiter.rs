@@ -1,5 +1,5 @@
-//! Limits how often an event that others can cause is reported: the first few times one by one,
-//! from then on only as a count.
+//! Limits how often an event that peers can cause is reported: a few events one by one, further
+//! events only as a count.
 
 use wire::{Duration, Instant};
 
@@ -8,8 +8,8 @@ const SOON: Duration = Duration::from_ms(1_000);
 /// The longest interval. Each is twice as long as the one before.
 const LATE: Duration = Duration::from_ms(600_000);
 
-/// Each interval without suppressed events lets one more event through, up to the initial
-/// number. After each report of suppressed events, one event passes.
+/// Each interval without suppressed events admits one more event, up to the initial number. After
+/// each report of suppressed events, one event passes.
 #[derive(Clone, Copy, Debug)]
 struct Limiter {
     first: u32,
@@ -61,7 +61,7 @@ impl Limiter {
         (window.withheld > 0).then(|| (window.withheld, now - window.since))
     }
 
-    /// As [`rest`](Self::rest), before the interval ends: nothing follows.
+    /// As [`rest`](Self::rest), but before the interval ends, because no event follows.
     fn end(&mut self, now: Instant) -> Option<(u64, Duration)> {
         let window = self.window.take()?;
         (window.withheld > 0).then(|| (window.withheld, now - window.since))
@@ -94,13 +94,14 @@ pub struct EventLimiter<K, E> {
 }
 
 impl<K: PartialEq, E> EventLimiter<K, E> {
-    /// No events yet; `more` makes the event that reports suppressed ones.
+    /// A limiter without events; `more` makes the event that reports suppressed ones.
     pub const fn new(more: fn(Suppressed<E>) -> E) -> Self {
         Self { kinds: Vec::new(), more }
     }
 
-    /// Passes an event to `emit`, or counts it. `kind` holds its kind and how many events of
-    /// that kind pass before they are counted. An event without a kind always passes.
+    /// Passes an event to `emit`, or counts it. `kind` holds the kind of the event and the number
+    /// of events of this kind that pass before they are counted. An event without a kind always
+    /// passes.
     pub fn pass(
         &mut self,
         now: Instant,
@@ -122,7 +123,7 @@ impl<K: PartialEq, E> EventLimiter<K, E> {
         self.emit_withheld(|limiter| limiter.rest(now), emit);
     }
 
-    /// Reports all suppressed events now: nothing follows.
+    /// Reports all suppressed events now, because no event follows.
     pub fn flush(&mut self, now: Instant, emit: &mut impl FnMut(E)) {
         self.emit_withheld(|limiter| limiter.end(now), emit);
     }
@@ -176,7 +177,7 @@ mod tests {
     fn a_flood_is_reported_now_and_then_and_every_event_counts() {
         let mut limiter = Limiter::new(5);
         let (mut passed, mut counted, mut emitted) = (0, 0, Vec::new());
-        // A thousand a second for an hour.
+        // A thousand per second for an hour.
         for ms in 0..3_600_000 {
             if let Some((count, within)) = limiter.rest(at(ms)) {
                 counted += count;

@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use wire::{Duration, Instant};
 
-/// How long nodes wait for their peers by default.
+/// Default time limit for links.
 pub const PATIENCE: Duration = Duration::from_ms(10_000);
 
-/// Links that are not waited for, and who is told of each.
+/// Links that are not waited for, and the function that reports each.
 struct Absent {
     links: BTreeSet<usize>,
     tell: fn(&str),
@@ -19,21 +19,20 @@ struct Absent {
 /// Checks the links of a switch until all are up.
 pub struct LinkWait {
     until: Instant,
-    /// Why attempts failed last, by link.
+    /// The cause of the last failed attempt, by link.
     last: BTreeMap<usize, String>,
-    /// Links that turned out not to come up soon, if the others are enough.
+    /// Links that will not come up soon, if the other links suffice.
     absent: Option<Absent>,
 }
 
 impl LinkWait {
-    /// Waits for `timeout` from `now` on.
+    /// Starts to wait for at most `timeout`.
     pub fn new(now: Instant, timeout: Duration) -> Self {
         Self { until: now + timeout, last: BTreeMap::new(), absent: None }
     }
 
-    /// The same, content with fewer: nodes that turn this one away are not
-    /// waited for, nor are others after the patience is over. `tell` gets a line for each of the
-    /// former.
+    /// Accepts fewer links: nodes that reject this one are not waited for, nor are others after the
+    /// time limit. `tell` receives one line for each rejecting node.
     #[must_use]
     pub fn allow_missing(self, tell: fn(&str)) -> Self {
         Self { absent: Some(Absent { links: BTreeSet::new(), tell }), ..self }
@@ -42,8 +41,8 @@ impl LinkWait {
     /// Whether every link is up.
     ///
     /// # Errors
-    /// When it is clear that one will not come up, or the patience is over: one line that names each
-    /// far side that is missing, and the cause.
+    /// When a link cannot come up, or after the time limit: one line that names each missing far
+    /// side and the cause.
     pub fn check(&mut self, now: Instant, switch: &mut Switch) -> io::Result<bool> {
         while let Some(event) = switch.links_mut().event() {
             match event {
@@ -82,7 +81,7 @@ impl LinkWait {
         Ok(false)
     }
 
-    /// The far side of a link that is not up, and why it is not.
+    /// The far side of a link that is not up, and the cause.
     fn why(&self, link: usize, switch: &mut Switch) -> String {
         let silent = || format!("{}: no answer", switch.links_mut().peer(link));
         self.last.get(&link).cloned().unwrap_or_else(silent)
@@ -92,12 +91,12 @@ impl LinkWait {
 /// Waits until every link of a switch node is up.
 ///
 /// # Errors
-/// As [`LinkWait::look`], and when it is time to stop.
+/// As `LinkWait::check`, and when a stop is requested.
 pub fn wait_for_links(node: &mut DeviceNode<Switch>, stop: &Stop) -> io::Result<()> {
     let mut links = LinkWait::new(node.clock().now(), PATIENCE);
     loop {
         if stop.is_set() {
-            return Err(io::Error::other("interrupted"));
+            return Err(io::Error::other("interrupted by a signal"));
         }
         let now = node.clock().now();
         if links.check(now, node.attached_mut())? {

@@ -19,7 +19,7 @@ use wire::trace::Tap;
 #[derive(Debug)]
 struct Link {
     peer: Peer,
-    /// The latest attempt to connect: each takes the next address of the peer.
+    /// Number of the latest attempt to connect; each attempt uses the next address of the peer.
     attempt: usize,
     carrier: Option<Carrier>,
     /// The carrier is established.
@@ -81,14 +81,14 @@ impl Links {
         }
     }
 
-    /// The same with these settings of connections.
+    /// Sets the settings of the connections.
     #[must_use]
     pub fn over(mut self, settings: impl Into<LinkSettings>) -> Self {
         self.settings = settings.into();
         self
     }
 
-    /// The same with a limit to the total output of all links. They share it evenly in bytes.
+    /// Limits the total output of all links. The links share the limit evenly in bytes.
     #[must_use]
     pub fn limited(mut self, rate: Option<Rate>) -> Self {
         self.limit = rate;
@@ -105,7 +105,7 @@ impl Links {
         self.limit
     }
 
-    /// The same, recorded by `tracer`.
+    /// Records the links with `tracer`.
     #[must_use]
     pub fn traced(mut self, tracer: Tracer) -> Self {
         self.tracer = tracer;
@@ -205,7 +205,7 @@ impl Links {
         Ok(received || gone)
     }
 
-    /// Carries out what the node asks for, within the room there is now.
+    /// Executes the node's actions, within the present room.
     fn drain(
         &mut self,
         now: Instant,
@@ -233,7 +233,7 @@ impl Links {
         }
     }
 
-    /// Sends what is left over, and reports to the node how much more may follow.
+    /// Sends remaining bytes, and reports the new room to the node.
     fn make_room(&mut self, now: Instant, node: &mut SwitchNode) {
         for (index, link) in self.links.iter_mut().enumerate() {
             if let Some(carrier) = link.open() {
@@ -303,7 +303,7 @@ impl Links {
     }
 }
 
-/// What a node learns from an attempt to send: how much more may follow, or that the link is lost.
+/// The input for a node after an attempt to send: the new room, or the loss of the link.
 pub(crate) fn room_after(now: Instant, carrier: &mut Carrier, sent: io::Result<()>) -> Input {
     sent.map_or(Input::Closed, |()| Input::Room(carrier.room(now)))
 }
@@ -319,7 +319,7 @@ mod tests {
     use wire::Duration;
     use wire::frame::Role;
 
-    /// A node is not scheduled for longer than the loss limit; `hears` says whether its far
+    /// The node is not scheduled for longer than the loss limit; `hears` states whether its far
     /// side sent a frame meanwhile. Returns whether the link is kept.
     fn late(hears: bool) -> bool {
         let listener =
@@ -355,7 +355,7 @@ mod tests {
                 far.send(frames.split().freeze()).unwrap();
             }
         }
-        // Read everything that the far side has sent so far.
+        // Reads all frames that the far side has sent so far.
         let heard = |node: &SwitchNode| node.upstream().tunnel(0).counters().bytes_received;
         while heard(&node) < end.counters().bytes_sent {
             turn(now, &mut node);

@@ -16,15 +16,15 @@ use wire::frame::Role;
 /// How a node waits and sends.
 #[derive(Clone, Debug)]
 pub struct NodeSettings {
-    /// How it waits for input.
+    /// How the node waits for input.
     pub waiting: Waiting,
     /// Largest TLP payload: a power of two, 128 to 4096 bytes.
     pub max_payload: u16,
-    /// When TLPs leave it.
+    /// When TLPs leave the aggregation queue.
     pub aggregation: Policy,
-    /// What lets frames go on raw Ethernet.
+    /// Congestion control on raw Ethernet.
     pub congestion: Config,
-    /// What all links together send at most.
+    /// Limit of the total output of all links.
     pub rate_limit: Option<Rate>,
     /// How packets are marked.
     pub marking: Marking,
@@ -32,7 +32,7 @@ pub struct NodeSettings {
     pub gate: Option<LineGate>,
 }
 
-/// A payload that was lowered to what fits the frames of an interface.
+/// A payload that was lowered to fit the frames of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Narrowed {
     interface: String,
@@ -53,10 +53,10 @@ impl fmt::Display for Narrowed {
 
 impl NodeSettings {
     /// Lowers the payload to the largest one that fits the frames of all of `addresses`. Returns
-    /// what bounds it, if anything does.
+    /// the bound, if any.
     ///
     /// # Errors
-    /// If an interface has gone, or carries no TLPs.
+    /// If an interface is gone, or cannot carry TLPs.
     pub fn fit<'a>(
         &mut self,
         addresses: impl IntoIterator<Item = &'a Address>,
@@ -74,7 +74,7 @@ impl NodeSettings {
     /// The settings of connections that carry links.
     ///
     /// # Errors
-    /// If this process may not mark what it sends so.
+    /// If this process may not set these marks.
     pub fn links(&self) -> io::Result<LinkSettings> {
         self.marking.check()?;
         let raw = RawSettings { congestion: self.congestion, ..RawSettings::default() };
@@ -84,18 +84,18 @@ impl NodeSettings {
     /// A poller that waits as the settings say.
     ///
     /// # Errors
-    /// If the kernel gives none.
+    /// If the kernel provides no epoll instance.
     pub fn poller(&self) -> io::Result<Poller> {
         Poller::new(self.waiting)
     }
 
-    /// The rate limit of the node. Timers come late, above all while it blocks: what was missed in
-    /// up to four frames is made up for.
+    /// The rate limit of the node. Timers are late, mostly while the node blocks; a burst of up to
+    /// four frames compensates.
     pub fn limit(&self) -> Option<Rate> {
         self.rate_limit.map(|rate| Rate { burst: 4, ..rate })
     }
 
-    /// A switch with a link to each of `peers`, 1 to 32, those of a host of that `group`.
+    /// A switch with a link to each of `peers`, 1 to 32, as a host of `group`.
     ///
     /// # Errors
     /// As [`links`](Self::links).
@@ -113,8 +113,8 @@ impl NodeSettings {
     }
 }
 
-/// The largest payload that the frames of all of `addresses` carry, and which of them bounds it;
-/// nothing if none is of raw Ethernet.
+/// The largest payload that fits the frames of all of `addresses`, and the address that bounds it;
+/// `None` without raw Ethernet.
 fn narrowest<'a>(
     addresses: impl IntoIterator<Item = &'a Address>,
 ) -> io::Result<Option<(u16, &'a Station)>> {

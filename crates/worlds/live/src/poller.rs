@@ -1,7 +1,7 @@
 //! Waits for file descriptors and timers: epoll, with an optional spin.
 //!
 //! A node serves only the descriptors that are ready: [`Poller::take_ready`]. Epoll is
-//! level-triggered: a descriptor that was not read to its end is reported again.
+//! level-triggered: a descriptor with unread bytes is reported again.
 
 use crate::clock::Clock;
 use rustix::buffer::spare_capacity;
@@ -16,11 +16,11 @@ use wire::{Duration, Instant};
 const SPIN_REFRESH: Duration = Duration::from_us(250);
 /// With more recent descriptors than this, epoll is cheaper.
 const MAX_RECENT: usize = 4;
-/// A descriptor that was tried so many times in vain is forgotten: it may be closed.
+/// After this many failed attempts a descriptor is no longer tried: it may be closed.
 const MAX_MISSES: u8 = 16;
 /// Marks the token of a descriptor that is served only when epoll reports it.
 const NO_SPIN: u64 = 1 << 63;
-/// Readiness older than this is stale: a node that was not scheduled asks epoll again before it
+/// Readiness older than this is stale: a node that was not scheduled calls epoll again before it
 /// counts a link as lost.
 const STALE: Duration = Duration::from_ms(1);
 
@@ -42,12 +42,12 @@ pub enum Waiting {
     Spin(Duration),
 }
 
-/// Descriptors by their tokens.
+/// The state of descriptors, by token.
 #[derive(Default)]
 struct Known {
-    /// Those that are or may be ready and were not yet taken.
+    /// Descriptors that are or may be ready and were not yet taken.
     ready: Vec<u64>,
-    /// Those that were ready recently, each with its misses since.
+    /// Recently ready descriptors, each with its number of failed attempts.
     recent: Vec<(u64, u8)>,
 }
 
@@ -58,7 +58,7 @@ pub struct Poller {
     waiting: Waiting,
     busy_until: Instant,
     known: RefCell<Known>,
-    /// When epoll was called last, and whether that was in this turn.
+    /// Time of the last call of epoll, and whether it was in this turn.
     updated: Instant,
     fresh: bool,
 }
@@ -67,7 +67,7 @@ impl Poller {
     /// A poller that watches nothing yet.
     ///
     /// # Errors
-    /// If the kernel gives no epoll instance.
+    /// If the kernel provides no epoll instance.
     pub fn new(waiting: Waiting) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         Ok(Self {
@@ -90,7 +90,8 @@ impl Poller {
         Ok(epoll::add(&self.epoll, fd, data, flags(output))?)
     }
 
-    /// Watches `fd` for input that may wait until the next call of epoll: spinning never tries it.
+    /// Watches `fd` for input that may wait until the next call of epoll. Spinning never tries
+    /// `fd`.
     ///
     /// # Errors
     /// As `epoll_ctl(2)`.
@@ -113,7 +114,7 @@ impl Poller {
         let _ = epoll::delete(&self.epoll, fd);
     }
 
-    /// Restarts the spin: something happened.
+    /// Restarts the spin after activity.
     pub fn busy(&mut self, now: Instant) {
         if let Waiting::Spin(span) = self.waiting {
             self.busy_until = now + span;
@@ -130,13 +131,13 @@ impl Poller {
         true
     }
 
-    /// Whether a descriptor is ready that nobody has [taken](Self::take_ready).
+    /// Whether a ready descriptor was not yet [taken](Self::take_ready).
     pub fn has_ready(&self) -> bool {
         !self.known.borrow().ready.is_empty()
     }
 
-    /// Updates what is ready, unless [`wait`](Self::wait) has just done so for this turn at
-    /// `now`; returns whether anything may be ready.
+    /// Updates the ready descriptors, unless [`wait`](Self::wait) has just done so for this turn at
+    /// `now`. Returns whether any may be ready.
     ///
     /// # Errors
     /// As `epoll_wait(2)`.
@@ -147,8 +148,8 @@ impl Poller {
         Ok(!self.known.get_mut().ready.is_empty())
     }
 
-    /// Updates what is ready if that is older than a millisecond. Call it at the start of a
-    /// turn at `now` that sends first.
+    /// Updates the ready descriptors if they are older than a millisecond. Call it at the start of
+    /// a turn at `now` that sends first.
     ///
     /// # Errors
     /// As `epoll_wait(2)`.
@@ -159,7 +160,7 @@ impl Poller {
         Ok(())
     }
 
-    /// Ends a turn: the next one updates what is ready.
+    /// Ends a turn, so that the next one updates the ready descriptors.
     pub fn end_turn(&mut self) {
         self.fresh = false;
     }
@@ -168,11 +169,11 @@ impl Poller {
     /// once, and recent descriptors count as ready.
     ///
     /// # Errors
-    /// As `epoll_wait(2)`; interruption by a signal is none.
+    /// As `epoll_wait(2)`; interruption by a signal is not an error.
     pub fn wait(&mut self, clock: &Clock, until: Option<Instant>) -> io::Result<()> {
         let now = clock.now();
         if now < self.busy_until {
-            // The thread we wait for may be scheduled on this core.
+            // The awaited thread may need this core.
             std::thread::yield_now();
             return self.update(now);
         }
@@ -189,7 +190,7 @@ impl Poller {
         Ok(())
     }
 
-    /// Updates what is ready: by epoll, or while spinning by a guess.
+    /// Updates the ready descriptors: by epoll, or by a guess while spinning.
     fn update(&mut self, now: Instant) -> io::Result<()> {
         let Known { ready, recent } = self.known.get_mut();
         let few = !recent.is_empty() && recent.len() <= MAX_RECENT;
@@ -215,7 +216,7 @@ impl Poller {
         self.fresh = true;
         let Known { ready, recent } = self.known.get_mut();
         ready.clear();
-        // Copied out: the kernel's structure is packed.
+        // Copied, because the kernel's structure is packed.
         for token in self.events.iter().map(|event| { event.data }.u64()) {
             ready.push(token & !NO_SPIN);
             let known = token & NO_SPIN != 0 || recent.iter().any(|(other, _)| *other == token);

@@ -10,8 +10,7 @@ use rustix::net::{RecvFlags, recv};
 pub fn receive(socket: impl AsFd, buffer: &mut BytesMut) -> Result<usize, Errno> {
     let ((received, _), _) = recv(socket, buffer.spare_capacity_mut(), RecvFlags::empty())?;
     let count = received.len();
-    // SAFETY: the kernel has written the first `count` bytes behind the end,
-    // and there is room for them, since they were given to it.
+    // SAFETY: the kernel has written the first `count` bytes of the spare capacity.
     unsafe { buffer.set_len(buffer.len() + count) };
     Ok(count)
 }

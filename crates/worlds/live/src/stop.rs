@@ -23,10 +23,10 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// One without a request.
+    /// A value without a request.
     ///
     /// # Errors
-    /// If no socket pair can be had.
+    /// If no socket pair can be created.
     pub fn new() -> io::Result<Self> {
         let (wake, waker) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
@@ -35,7 +35,7 @@ impl Stop {
         Ok(Self { flag, report, trace, wake, waker })
     }
 
-    /// What wakes the node when a byte is written to it.
+    /// A stream that wakes the node when a byte is written to it.
     ///
     /// # Errors
     /// As `dup(2)`.
@@ -51,7 +51,7 @@ impl Stop {
         if self.take(&self.report) { Control::Report } else { Control::Serve }
     }
 
-    /// Whether the trace is to be stopped or started again, once per request.
+    /// Whether a stop or a restart of the trace was requested, once per request.
     pub fn takes_trace_switch(&self) -> bool {
         self.take(&self.trace)
     }
@@ -59,8 +59,8 @@ impl Stop {
     fn take(&self, flag: &AtomicBool) -> bool {
         let pending = flag.swap(false, Ordering::SeqCst);
         if pending {
-            // Drain the descriptor after that: a signal in between leaves its flag, not a
-            // descriptor that is readable for ever.
+            // The flag is read before the descriptor is drained: a signal in between leaves a flag,
+            // not a descriptor that stays readable.
             while matches!((&self.wake).read(&mut [0; 64]), Ok(bytes) if bytes > 0) {}
         }
         pending
@@ -76,7 +76,7 @@ impl Stop {
         self.flag.load(Ordering::SeqCst)
     }
 
-    /// Tells the node to stop, from another thread.
+    /// Requests the node to stop, from another thread.
     pub fn stop(&self) {
         self.flag.store(true, Ordering::SeqCst);
         let _ = (&self.waker).write(&[1]);

@@ -1,5 +1,5 @@
-//! The device node: the link to one host, the function below it, and other
-//! connections, which are pending, probes or rejected.
+//! The device node: the link to one host, the function below it, and other connections: pending,
+//! probes or rejected.
 
 mod pending_connections;
 #[cfg(test)]
@@ -20,22 +20,23 @@ use wire::Instant;
 use wire::earliest;
 use wire::frame::{self, HostAfter, MoveStatus, Moved};
 
-/// What a device node asks of its shell.
+/// An action for the owner of a device node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Write bytes to a path, which has room for them.
     Transmit {
-        /// Which.
+        /// The path.
         path: PathId,
         /// Whole frames.
         bytes: Bytes,
     },
-    /// Close this path after sending what was transmitted. Every accepted path
-    /// gets one, also one that is closed already; no later output names it.
+    /// Close this path after sending what was transmitted. Every accepted path gets this output,
+    /// even if it is already closed. No later output is for this path.
     Close {
-        /// Which.
+        /// The path.
         path: PathId,
-        /// Whether to wait until what was transmitted has arrived: it ends with a Goodbye.
+        /// Whether to wait until all transmitted bytes have arrived, because the last frame is a
+        /// Goodbye.
         linger: bool,
     },
     /// This path carries the link from now on.
@@ -46,7 +47,7 @@ pub enum Output {
     Timeout(Option<Instant>),
 }
 
-/// What a device node reports to its user.
+/// An event for the user of a device node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A host uses the device.
@@ -55,9 +56,9 @@ pub enum Event {
     HostDown(PathId, Cause),
     /// A peer was rejected, or did not speak the protocol.
     Rejected(PathId, Cause),
-    /// A probe asked to move the device to another group.
+    /// A probe requested to move the device to another group.
     Moved {
-        /// Who.
+        /// The path of the probe.
         by: PathId,
         /// The group; 0: any host.
         group: u16,
@@ -66,7 +67,6 @@ pub enum Event {
     },
 }
 
-/// Why the link to a host ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Disconnect {
     /// Its path is closed.
@@ -95,7 +95,7 @@ pub struct DeviceNode<F> {
     host: Option<Host>,
     /// The group of hosts that the device belongs to; 0: any.
     group: u16,
-    /// The answer to a request to move it.
+    /// The answer to a Move request.
     move_status: MoveStatus,
     pending: PendingConnections,
     egress: Egress,
@@ -107,7 +107,7 @@ pub struct DeviceNode<F> {
 }
 
 impl<F: Function> DeviceNode<F> {
-    /// A node that serves `function` to any host and cannot be moved.
+    /// A node that serves `function` to any host. The device cannot be moved.
     pub fn new(settings: Settings, function: F) -> Self {
         let frame = settings.max_frame + frame::HEADER;
         Self {
@@ -124,8 +124,8 @@ impl<F: Function> DeviceNode<F> {
         }
     }
 
-    /// The same node for hosts of this group (0: any), until it is moved. Without
-    /// a group it serves any host and cannot be moved.
+    /// Restricts the node to hosts of this group (0: any), until the device is moved. With `None`,
+    /// the node serves any host and the device cannot be moved.
     #[must_use]
     pub fn in_group(mut self, group: Option<u16>) -> Self {
         self.group = group.unwrap_or(0);
@@ -133,14 +133,14 @@ impl<F: Function> DeviceNode<F> {
         self
     }
 
-    /// The same node above a switch: it serves any host and cannot be moved.
+    /// Adapts the node to a switch as its function: it serves any host and cannot be moved.
     #[must_use]
     pub fn for_switch(mut self) -> Self {
         self.move_status = MoveStatus::Switch;
         self
     }
 
-    /// The same node with a rate limit of what it sends to its host.
+    /// Sets a rate limit for frames to the host.
     #[must_use]
     pub fn with_rate_limit(mut self, rate: Option<Rate>) -> Self {
         self.egress = Egress::new(1, self.frame, rate);
@@ -158,7 +158,7 @@ impl<F: Function> DeviceNode<F> {
         host.room > 0 && self.tunnel().queue().is_empty()
     }
 
-    /// When the rate limit lets the next frame go, if it holds it back.
+    /// When the rate limit admits the next frame; `None` if it holds back no frame.
     pub fn rate_limited_until(&self, now: Instant) -> Option<Instant> {
         self.egress.rate_limited_until(now)
     }
@@ -183,18 +183,18 @@ impl<F: Function> DeviceNode<F> {
         self.downstream.function()
     }
 
-    /// The attached function, for input that does not come over the link.
+    /// The attached function, for input that does not arrive over the link.
     pub fn function_mut(&mut self) -> &mut F {
         self.downstream.function_mut()
     }
 
-    /// What the host pushed for the function.
+    /// The bytes that the host pushed for the function.
     pub fn store(&self) -> &Store<Completions> {
         self.downstream.store()
     }
 
-    /// Moves TLPs between link and function until none moves, as
-    /// [`poll`](Self::poll) does first.
+    /// Moves TLPs between link and function until none is left to move. [`poll`](Self::poll) starts
+    /// with the same step.
     pub fn exchange(&mut self, now: Instant) {
         self.downstream.exchange(now);
     }
@@ -315,8 +315,8 @@ impl<F: Function> DeviceNode<F> {
         }
     }
 
-    /// Serves the pending connections: one may become the host, or may move the
-    /// device. Yields when to call it again.
+    /// Serves the pending connections: one may become the host, or may move the device. Returns
+    /// when to call this again.
     fn serve_pending(&mut self, now: Instant) -> Option<Instant> {
         let wanted = self.host.is_none();
         if let Some(chosen) = self.pending.serve(now, wanted, self.group, &mut self.outputs) {
@@ -334,8 +334,8 @@ impl<F: Function> DeviceNode<F> {
         self.pending.timer()
     }
 
-    /// Moves the device to another group, as a probe may ask. Disconnects a host
-    /// of another group and resets the function. Yields the answer to the probe.
+    /// Moves the device to another group at the request of a probe. Disconnects a host of another
+    /// group and resets the function. Returns the answer to the probe.
     pub fn move_to(&mut self, now: Instant, group: u16) -> Moved {
         let (from, status) = (self.group, self.move_status);
         let to = if status == MoveStatus::Done { group } else { from };

@@ -1,5 +1,5 @@
-//! Connections without a Hello so far, probes, and rejected connections. None
-//! of them can do more than waste its own connection.
+//! Connections without a Hello so far, probes, and rejected connections. None of them can disturb
+//! another connection.
 
 use super::{Event, Output};
 use crate::path::{self, PathId};
@@ -14,8 +14,7 @@ use wire::{Duration, Instant};
 const MOST: usize = 16;
 /// Time limit for a Hello.
 const GREETING_TIMEOUT: Duration = Duration::from_ms(2_000);
-/// Number of rejected hosts that are remembered, and for how long: a host that
-/// waits for a device tries five times a second.
+/// Number of rejected hosts that are remembered. A waiting host retries five times per second.
 const MOST_REJECTED: usize = 16;
 const REMEMBERED: Duration = Duration::from_ms(2_000);
 /// How long a new host waits for the link of the previous one to be lost, where
@@ -27,11 +26,11 @@ struct PendingConnection {
     path: PathId,
     signals_close: bool,
     room: usize,
-    /// Bytes received before its role was known.
+    /// Bytes received before the role was known.
     greeting: BytesMut,
-    /// Set once it is known that it will not become the host.
+    /// Set once it is clear that the peer will not become the host.
     tunnel: Option<Tunnel>,
-    /// The group that it asks to move the device to; its further frames wait for the answer.
+    /// The requested group of a Move; further frames of this probe wait for the answer.
     requested_move: Option<u16>,
     since: Instant,
     timer: Option<Instant>,
@@ -46,15 +45,14 @@ pub(super) struct AcceptedHost {
     pub room: usize,
 }
 
-/// What to do with a connection.
 enum Decision {
-    /// Nothing now: its role is unknown, or it is served already.
+    /// Nothing now: the role is unknown, or the connection is already served.
     Wait,
-    /// Accept it as the host, of this group.
+    /// Accept the peer as the host, of this group.
     Host(u16),
     /// Reject this host of that group; it may try again.
     Reject(Reject, u16),
-    /// Answer it: it is no host.
+    /// Serve the peer, which is not a host.
     Serve,
 }
 
@@ -63,7 +61,7 @@ enum Decision {
 pub(super) struct PendingConnections {
     settings: Settings,
     all: Vec<PendingConnection>,
-    /// Groups of rejected hosts, and when.
+    /// Groups of rejected hosts, with the time of the rejection.
     rejected: VecDeque<(Instant, u16)>,
     /// Connections that closed, or were closed, without a Hello.
     without_hello: u64,
@@ -74,7 +72,7 @@ impl PendingConnections {
         Self { settings, all: Vec::new(), rejected: VecDeque::new(), without_hello: 0 }
     }
 
-    /// Adds a connection; yields the oldest, to be closed, if there are too many.
+    /// Adds a connection; returns the oldest one, to be closed, if there are too many.
     pub fn accept(&mut self, now: Instant, path: PathId, signals_close: bool) -> Option<PathId> {
         let oldest = (self.all.len() >= MOST).then(|| self.all.remove(0));
         let without_hello = oldest.as_ref().is_some_and(|oldest| oldest.tunnel.is_none());
@@ -93,7 +91,7 @@ impl PendingConnections {
         oldest.map(|oldest| oldest.path)
     }
 
-    /// When to serve them again.
+    /// When to serve the connections again.
     pub fn timer(&self) -> Option<Instant> {
         earliest(self.all.iter().map(|connection| connection.timer))
     }
@@ -103,7 +101,7 @@ impl PendingConnections {
         self.without_hello
     }
 
-    /// The group that one of them asks to move the device to, and its path.
+    /// The group that a probe requests to move the device to, and the probe's path.
     pub fn requested_move(&self) -> Option<(u16, PathId)> {
         self.all.iter().find_map(|connection| Some((connection.requested_move?, connection.path)))
     }
@@ -123,7 +121,7 @@ impl PendingConnections {
         self.rejected.iter().any(|(at, host)| now < *at + REMEMBERED && belongs(*host, group))
     }
 
-    /// Takes an event of one of them.
+    /// Takes an event of a connection.
     pub fn handle(&mut self, now: Instant, path: PathId, input: path::Input) {
         let connection = self.all.iter_mut().find(|connection| connection.path == path);
         let Some(connection) = connection else { return };
@@ -138,7 +136,7 @@ impl PendingConnections {
         }
     }
 
-    /// Serves all of them; yields one that is a host of `group`, if `wanted`.
+    /// Serves all connections. If `wanted`, returns one that is a host of `group`.
     pub fn serve(
         &mut self,
         now: Instant,
@@ -177,7 +175,7 @@ impl PendingConnections {
 
 impl PendingConnection {
     fn judge(&mut self, now: Instant, wanted: bool, group: u16) -> Decision {
-        // Who asks a web server for a page often closes at once.
+        // A client of another protocol, such as HTTP, often closes at once.
         let goes = self.gone && frame::may_be_greeting(&self.greeting);
         if self.tunnel.is_some() || goes {
             return Decision::Wait;
@@ -201,15 +199,15 @@ impl PendingConnection {
         }
     }
 
-    /// On raw Ethernet the kernel sends no Goodbye for a killed process: this may be the current
-    /// host after a restart. It sends nothing after its Hello until it has the answer.
+    /// On raw Ethernet the kernel sends no Goodbye for a killed process, so the peer may be the
+    /// restarted current host. The peer sends nothing between its Hello and the answer.
     fn may_replace_host(&self, now: Instant) -> bool {
         let greets = self.greeting.len() <= frame::HEADER + frame::MAX_HELLO;
         !self.signals_close && greets && now < self.since + TAKEOVER
     }
 
-    /// Gives the connection a tunnel of its own, which answers echoes and detects
-    /// protocol errors, or rejects the connection.
+    /// Serves the connection with a tunnel of its own, which answers echoes and detects protocol
+    /// errors, or rejects the connection.
     fn serve(&mut self, now: Instant, settings: Settings, away: Option<Reject>) {
         let mut tunnel = Tunnel::new(settings);
         tunnel.handle(now, Input::Connected);
@@ -272,8 +270,8 @@ pub(super) fn belongs(host: u16, device: u16) -> bool {
     device == 0 || host == device
 }
 
-/// Role and group of the sender: `None` while unknown, `Some(None)` if the
-/// bytes are no Hello of this version.
+/// Role and group of the sender: `None` while unknown, `Some(None)` if the bytes are not a Hello of
+/// this version.
 fn role(greeting: &[u8]) -> Option<Option<(Role, u16)>> {
     if !frame::may_be_greeting(greeting) {
         return Some(None);

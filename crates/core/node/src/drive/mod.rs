@@ -1,8 +1,9 @@
-//! An NVMe drive: a subsystem, the contents of its namespaces, and what it has to store.
+//! An NVMe drive: a subsystem, the contents of its namespaces, and the changes to store.
 //!
-//! The shell has the media and the records. It gives the drive, a [`Function`], what arrives, and
-//! after every call polls the function until it waits, then [`DriveNode::poll_drive`] until it
-//! returns `None`. If that answered anything, the function has more to send.
+//! The owner of a drive has the media and the records. It passes inputs to the drive (a
+//! [`Function`]). After every call it polls the function until the function waits, then
+//! [`DriveNode::poll_drive`] until that returns `None`. If the owner answered any output, it polls
+//! the function again.
 
 use nvme::block::{Completion, Error, Request};
 use nvme::{Commit, Subsystem};
@@ -13,12 +14,13 @@ use wire::Instant;
 /// CNTLID of the controller that the link leads to.
 const CONTROLLER: u16 = 1;
 
-/// Contents of a namespace. While the drive has power, no other contents have the same value: an
-/// NSID is used again, and requests for the namespace before may still be under way then.
+/// Contents of a namespace. The value is unique while the drive has power: an NSID can be reused
+/// while requests for the previous namespace are still under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ContentsId {
     nsid: u32,
-    /// The commit that created them, counted from 1; 0 if they were there at power-on.
+    /// The commit that created the contents, counted from 1; 0 for contents that existed at
+    /// power-on.
     commit: u64,
 }
 
@@ -29,20 +31,20 @@ impl ContentsId {
     }
 }
 
-/// What the shell of a drive does.
+/// An action for the owner of a drive.
 #[derive(Debug)]
 pub enum DriveOutput {
     /// Carry out a request for contents, and answer with [`DriveNode::complete_block`]:
     /// [`Error::Internal`] if the contents cannot be opened.
     Block(ContentsId, Request),
-    /// Store a change as [`Commit`] says, and answer with [`DriveNode::complete_store`]. There is
-    /// at most one at a time.
+    /// Store a change as described at [`Commit`], and answer with [`DriveNode::complete_store`].
+    /// There is at most one at a time.
     Store(Commit),
     /// Close contents that were removed: no request for them is under way, and none follows.
     Close(ContentsId),
 }
 
-/// Contents, and how many requests for them are under way.
+/// Contents, and the number of requests under way.
 #[derive(Debug)]
 struct Contents {
     id: ContentsId,
@@ -59,7 +61,7 @@ impl Contents {
 #[derive(Debug)]
 struct Storing {
     commit: u64,
-    /// NSIDs of the namespaces that it creates and deletes.
+    /// NSIDs of the namespaces that the commit creates and deletes.
     created: Option<u32>,
     deleted: Vec<u32>,
 }
@@ -70,13 +72,13 @@ pub struct DriveNode {
     subsystem: Subsystem,
     /// By NSID.
     contents: BTreeMap<u32, Contents>,
-    /// The contents of deleted namespaces that are not closed.
+    /// The contents of deleted namespaces that are not yet closed.
     deleted: Vec<Contents>,
     storing: Option<Storing>,
 }
 
 impl DriveNode {
-    /// A drive that has just got power.
+    /// A drive after power-on.
     pub fn new(subsystem: Subsystem) -> Self {
         let namespaces = subsystem.state().namespaces;
         let contents = namespaces.into_keys().map(|nsid| (nsid, Contents::new(nsid, 0))).collect();
@@ -98,13 +100,14 @@ impl DriveNode {
         self.subsystem.controller(CONTROLLER).errors()
     }
 
-    /// The subsystem, for what concerns neither media nor records: events, changes of namespaces, an
-    /// orderly end. A media event begins when [`poll_drive`](Self::poll_drive) returns the request.
+    /// The subsystem, for operations that concern neither media nor records: events, changes of
+    /// namespaces, shutdown. A media event begins when [`poll_drive`](Self::poll_drive) returns the
+    /// request.
     pub fn subsystem_mut(&mut self) -> &mut Subsystem {
         &mut self.subsystem
     }
 
-    /// What the shell does next.
+    /// The next action for the owner.
     pub fn poll_drive(&mut self) -> Option<DriveOutput> {
         if let Some(at) = self.deleted.iter().position(|contents| contents.under_way == 0) {
             return Some(DriveOutput::Close(self.deleted.swap_remove(at).id));
@@ -118,7 +121,7 @@ impl DriveNode {
         Some(DriveOutput::Block(contents.id, request))
     }
 
-    /// The next change of a record to store; for shells that carry out nothing else now.
+    /// The next change of a record to store. For owners that carry out no other action now.
     pub fn poll_store(&mut self) -> Option<Commit> {
         let commit = self.subsystem.poll_store()?;
         let created = commit.create.as_ref().map(|contents| contents.nsid);
@@ -141,7 +144,7 @@ impl DriveNode {
     ) {
         let current = self.contents.get_mut(&contents.nsid).filter(|one| one.id == contents);
         if current.is_some() && result == Err(Error::ReadOnly) {
-            // The media have become so: every host hears of it (SMART, an event).
+            // The media became read-only: every host receives an event, and SMART shows it.
             self.subsystem.set_read_only(now, contents.nsid, true);
         }
         let one = current.or_else(|| self.deleted.iter_mut().find(|one| one.id == contents));
@@ -149,8 +152,8 @@ impl DriveNode {
         self.subsystem.complete_block(now, id, result);
     }
 
-    /// The change is stored, or could not be: then nothing has changed. Returns the contents that
-    /// it created: requests for them follow.
+    /// The change is stored, or could not be stored; then nothing has changed. Returns the contents
+    /// that the change created; requests for them follow.
     ///
     /// # Panics
     /// If no change is being stored.

@@ -8,9 +8,9 @@ use wire::earliest;
 /// The upper bits of a request's identifier are the bus.
 const BUS_SHIFT: u32 = 48;
 
-/// The buses of several pieces of host software as one, with its own request
-/// identifiers. The shell carries requests and answers between this and a
-/// [`HostNode`](super::HostNode), at once or after the time that a CPU needs.
+/// Combines the buses of several pieces of host software into one, with its own request
+/// identifiers. The owner carries requests and answers between this and a
+/// [`HostNode`](super::HostNode), at once or after a modelled CPU time.
 #[derive(Debug, Default)]
 pub struct Buses {
     buses: Vec<Bus>,
@@ -55,7 +55,7 @@ impl Buses {
         bus.answer(name & ((1 << BUS_SHIFT) - 1), value.unwrap_or(u64::MAX));
     }
 
-    /// Answers the sleeps that have ended; whether there was any.
+    /// Answers the sleeps that have ended; returns whether there was any.
     pub fn wake(&mut self, now: Instant) -> bool {
         let over: Vec<RequestId> =
             self.sleeps.extract_if(.., |(at, _)| *at <= now).map(|(_, name)| name).collect();

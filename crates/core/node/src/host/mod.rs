@@ -19,21 +19,20 @@ use wire::{Bdf, Instant};
 /// Input of a host node.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A request of host software; the answer has the same identifier. Only if
-    /// [`HostNode::accepts`] it, and no [`Request::Sleep`]: [`Buses`] answers
-    /// those.
+    /// A request of host software; the answer has the same identifier. Pass it in only if
+    /// [`HostNode::accepts`] it. [`Request::Sleep`] is not allowed: [`Buses`] answers those.
     Request(RequestId, Request),
     /// The data of a [`HostOutput::HostRead`]; `None` if the device may not read all of it.
     HostData(ReadToken, Option<Bytes>),
 }
 
-/// What a host node asks of its shell.
+/// An action for the owner of a host node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// An action of the host: answer reads with [`Input::HostData`].
     Host(HostOutput),
-    /// Nothing more now; poll after the next input, when the function below may
-    /// have output, or as this says. The receiver is the function below.
+    /// Nothing more now; poll after the next input, when the function below may have output, or at
+    /// the end of this wait. The receiver is the function below.
     Wait(Wait),
 }
 
@@ -43,9 +42,9 @@ pub enum Output {
 pub struct HostNode<B> {
     root: RootComplex,
     below: B,
-    /// Follows controllers below, also if nothing is pushed.
+    /// Follows the controllers below, even if push is off.
     follower: Follower,
-    /// What goes down at once; empty between calls.
+    /// The TLPs to send down now; empty between calls.
     down: Vec<Tlp>,
 }
 
@@ -57,20 +56,20 @@ impl<B: Function> HostNode<B> {
         Self { root, below, follower, down: Vec::new() }
     }
 
-    /// The same host, which pushes bytes of its memory in front of doorbells. Before host software
-    /// does anything.
+    /// Enables push: sends bytes of host memory in front of doorbells. Call it before host software
+    /// starts.
     #[must_use]
     pub fn with_push(self, settings: push::Settings) -> Self {
         Self { follower: Follower::new(settings), ..self }
     }
 
-    /// What was pushed.
+    /// Counters of push.
     pub fn push_counters(&self) -> push::Counters {
         self.follower.counters()
     }
 
-    /// Host memory in this range of bus addresses is other memory from now on: it was mapped or
-    /// unmapped, or its owner has gone. Poll before host software learns that it is done.
+    /// The host memory in this range of bus addresses was replaced: mapped, unmapped, or its owner
+    /// is gone. Poll before host software is notified of the end of the change.
     pub fn remapped(&mut self, range: Range<u64>) {
         self.follower.remapped(range);
     }
@@ -100,7 +99,7 @@ impl<B: Function> HostNode<B> {
     pub fn handle(&mut self, now: Instant, input: Input) {
         let input = match input {
             Input::Request(id, request) => {
-                // The root port answers these itself; they may turn bus mastering off.
+                // The root port answers these requests itself. They may turn bus mastering off.
                 if let Request::ConfigWrite { target: ROOT_PORT, .. } = request {
                     self.follower.end_all();
                 }
@@ -111,8 +110,8 @@ impl<B: Function> HostNode<B> {
         self.root.handle(now, input, &self.below);
     }
 
-    /// The next action. Moves TLPs between the root complex and the function below
-    /// until none moves. Nothing is pushed that the host node does not have to know.
+    /// The next action. Moves TLPs between the root complex and the function below until none is
+    /// left to move. No host memory is available, so no bytes are pushed.
     pub fn poll(&mut self, now: Instant) -> Output {
         self.poll_with(now, &mut ())
     }
@@ -147,7 +146,7 @@ impl<B: Function> HostNode<B> {
         }
     }
 
-    /// Hands an input to the function below, behind what goes in front of it.
+    /// Passes an input to the function below, after the messages that must precede it.
     fn send_down(&mut self, now: Instant, input: pcie::Input, memory: &mut dyn HostMemory) {
         match input {
             pcie::Input::Tlp(tlp) => {
@@ -163,7 +162,7 @@ impl<B: Function> HostNode<B> {
         }
     }
 
-    /// Sends what waits for no further TLP.
+    /// Sends the messages that need not wait for a TLP.
     fn send_due(&mut self, now: Instant, memory: &mut dyn HostMemory) {
         if !self.follower.is_due() {
             return;
@@ -180,18 +179,18 @@ impl<B: Function> HostNode<B> {
         }
     }
 
-    /// What reports to the driver of `function` that its controller was reset, if the function may
-    /// write it now: an entry for the admin completion queue, where interrupt vector 0 belongs.
-    /// `None` if the driver waits for no event, or in doubt. Ask before
-    /// [`clear_bus_masters`](Self::clear_bus_masters) forgets the function; write the entry once
-    /// the function is back, unless the driver has done anything with it meanwhile.
+    /// The event that reports to the driver of `function` that its controller was reset: an entry
+    /// for the admin completion queue, whose interrupt vector is 0. `None` if the driver has no
+    /// outstanding event request, or in doubt. Call this before
+    /// [`clear_bus_masters`](Self::clear_bus_masters) forgets the function. Write the entry once
+    /// the function is back, unless the driver has accessed the function meanwhile.
     pub fn reset_event(&self, function: Bdf) -> Option<ResetEvent> {
         let event = self.follower.reset_event(function)?;
         self.root.may_read(function, event.address, event.entry.len()).then_some(event)
     }
 
-    /// Removes the bus mastership of the functions on `buses`, which are gone. A
-    /// function that comes back needs Bus Master Enable again.
+    /// Removes the bus mastership of the functions on `buses`, because the functions are gone. A
+    /// function that returns needs Bus Master Enable again.
     pub fn clear_bus_masters(&mut self, buses: RangeInclusive<u8>) {
         self.follower.forget(buses.clone());
         self.root.clear_bus_masters(buses);

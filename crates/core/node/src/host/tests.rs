@@ -4,7 +4,7 @@ use pcie::{Bus, Ports, Ready};
 use wire::Duration;
 use wire::tlp::Packet;
 
-/// Takes note of what comes from above, unless it takes nothing.
+/// Records what comes from above; accepts nothing if a test says so.
 #[derive(Default)]
 struct Below {
     seen: Vec<pcie::Input>,
@@ -31,7 +31,7 @@ impl Function for Below {
 
 const START: Instant = Instant::ZERO;
 
-/// Everything that the host wants at `now`, and its timer.
+/// All outputs of the host at `now`, and its timer.
 fn drain(host: &mut HostNode<Below>, now: Instant) -> (Vec<Output>, Option<Instant>) {
     let mut all = Vec::new();
     loop {

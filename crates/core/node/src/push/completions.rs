@@ -1,4 +1,4 @@
-//! The far side's rule: which pushed bytes a controller's own writes invalidate.
+//! The receiver's rule: which pushed bytes a controller's own writes invalidate.
 
 use follow::{Places, Ring, completion_entries};
 use std::collections::BTreeMap;
@@ -11,12 +11,12 @@ use wire::tlp::{MemoryRequest, Packet, Tlp};
 struct Submission {
     ring: Ring,
     completions: Ring,
-    /// As the last completion entry reported.
+    /// SQ head of the last completion entry.
     head: u16,
 }
 
-/// The queues of one controller. Of its writes to a completion queue, each entry invalidates the
-/// bytes of its command, and the slots that its SQ head pointer has passed.
+/// The queues of one controller. Each entry that the controller writes to a completion queue
+/// invalidates the bytes of its command, and the slots that its SQ head pointer has passed.
 #[derive(Clone, Debug, Default)]
 pub struct Completions {
     queues: BTreeMap<u16, Submission>,
@@ -25,11 +25,11 @@ pub struct Completions {
 }
 
 impl Completions {
-    /// The slots from the last head pointer of a queue up to this one: consumed entries (NVM Express
+    /// The slots from the last head pointer of a queue to `head`: consumed entries (NVM Express
     /// 1.4, section 4.1).
     fn consumed(&mut self, queue: u16, head: u16) -> [std::ops::Range<u64>; 2] {
         let Some(queue) = self.queues.get_mut(&queue) else { return [0..0, 0..0] };
-        // A slot that the queue does not have: trust nothing of it.
+        // The queue has no such slot, so the head is not used.
         let head = if head > queue.ring.last() { queue.head } else { head };
         queue.ring.between(std::mem::replace(&mut queue.head, head), head)
     }

@@ -1,4 +1,4 @@
-//! What is known of one NVMe controller: registers, queues, admin commands in flight.
+//! The state of one followed NVMe controller: registers, queues, admin commands in flight.
 
 use super::Reason;
 use super::doorbell::Turn;
@@ -18,10 +18,10 @@ use wire::nvme::{
 use wire::push::{self, Record};
 use wire::tlp::{self, MemoryRequest, Tlp};
 
-/// CMBMSC and PMRMSC (NVM Express 1.4, sections 3.1.14 and 3.1.24): with them, host addresses may
-/// be those of the controller's own memory.
+/// CMBMSC and PMRMSC (NVM Express 1.4, sections 3.1.14 and 3.1.24). With them, host addresses may
+/// be in the controller's own memory.
 const OWN_MEMORY: [u64; 2] = [0x50, 0xe14];
-/// Namespaces whose format is kept at most.
+/// The most namespaces whose format is kept.
 const MOST_FORMATS: usize = 4096;
 /// Queues are followed only with the entry sizes of the NVM command set, as powers of two
 /// (section 3.1.5, figure 73).
@@ -33,18 +33,18 @@ pub(super) struct Submission {
     pub id: u16,
     pub ring: Ring,
     pub tail: u16,
-    /// As the last completion entry said.
+    /// SQ head of the last completion entry.
     pub head: u16,
     completion_queue: u16,
-    /// The far side knows the queue.
+    /// The receiver was notified of the queue.
     pub announced: bool,
     /// Its deletion is under way.
     pub suspended: bool,
-    /// Slots rung for so far.
+    /// Slots rung so far.
     rung: u64,
     /// Commands completed so far.
     completed: u64,
-    /// Of these, up to the last one that was pushed.
+    /// Number of commands up to and including the last one pushed.
     pushed_until: u64,
 }
 
@@ -53,7 +53,7 @@ impl Submission {
         Self { id, ring, completion_queue, ..Self::default() }
     }
 
-    /// Moves the tail; yields the first slot rung for, and how many.
+    /// Moves the tail; returns the first new slot and the number of new slots.
     pub fn ring(&mut self, tail: u16) -> (u16, u16) {
         let first = std::mem::replace(&mut self.tail, tail);
         let count = self.ring.distance(first, tail);
@@ -61,14 +61,14 @@ impl Submission {
         (first, count as u16)
     }
 
-    /// Of the last `count` slots, the first `pushed` were pushed.
+    /// Notes that of the last `count` slots, the first `pushed` were pushed.
     pub fn pushed(&mut self, count: usize, pushed: usize) {
         if pushed > 0 {
             self.pushed_until = self.rung - (count - pushed) as u64;
         }
     }
 
-    /// Whether one of the last `rest` slots may have been pushed in the lap before.
+    /// Whether one of the last `rest` slots may hold a push from the previous lap.
     pub fn may_hold(&self, rest: u64) -> bool {
         rest > 0
             && self.pushed_until > 0
@@ -81,53 +81,53 @@ impl Submission {
 pub(super) struct Controller {
     pub registers: Registers,
     enabled: bool,
-    /// The admin queues were set since the controller was enabled: there was a reset.
+    /// The admin queues were written since the controller was enabled, so there was a reset.
     admin_set: bool,
     /// Nothing is pushed until the next controller reset.
     off: bool,
-    /// Why it is not known what the controller does, until its next reset.
+    /// Why the controller's state is unknown until its next reset.
     lost: Option<Reason>,
-    /// The controller has memory of its own at host addresses, or may have.
+    /// The controller has, or may have, its own memory at host addresses.
     own_memory: bool,
-    /// There was a submission queue beside the admin queue.
+    /// A submission queue other than the admin queue was created.
     io_queues: bool,
     /// There are submission queues that are not followed.
     others: bool,
-    /// A command that may tell a block size.
+    /// A command from whose transfer a block size may be learned.
     pub watch: Option<Watch>,
     pub queues: Queues<Submission, Ring>,
-    /// `None` if the driver may have done with the queue.
+    /// `None` if the driver may no longer use the queue.
     pub admin_tail: Option<AdminTail>,
     /// Admin commands in flight.
     pub admin: BTreeMap<u16, Command>,
-    /// Admin commands that are not known yet.
+    /// Admin commands whose entries are not yet known.
     pub unread: Unread,
     captures: BTreeMap<u16, Capture>,
     /// Binary logarithms of block sizes, by NSID.
     pub formats: BTreeMap<u32, u8>,
     /// Bytes pushed for commands that are not complete.
     pub in_flight: InFlight,
-    /// The far side may have something.
+    /// The receiver may hold pushed bytes.
     pub has_pushed: bool,
 }
 
 impl Controller {
-    /// Why nothing may be pushed, if so.
+    /// The reason why nothing may be pushed, if any.
     pub fn obstacle(&self) -> Option<Reason> {
         match self {
             Self { own_memory: true, .. } => Some(Reason::OwnMemory),
             Self { lost: Some(reason), .. } => Some(*reason),
             Self { enabled: false, .. } => Some(Reason::Controller),
             Self { off: true, .. } => Some(Reason::DoorbellBuffer),
-            // What these admin commands do is not known yet.
+            // The effects of these admin commands are not yet known.
             Self { unread, .. } if !unread.is_empty() => Some(Reason::Memory),
             _ => None,
         }
     }
 
     /// Fails unless a namespace certainly has the opcodes of the NVM command set. With several
-    /// command sets (CC.CSS 110b) those have them whose data Identify tells by CNS 00h (NVM Express
-    /// 2.0, section 5.17.2.1).
+    /// command sets (CC.CSS 110b), this holds for namespaces whose data Identify returns by CNS 00h
+    /// (NVM Express 2.0, section 5.17.2.1).
     pub fn has_nvm_commands(&self, nsid: u32) -> Result<(), Reason> {
         match self.registers.configuration().command_set {
             0 => Ok(()),
@@ -137,7 +137,7 @@ impl Controller {
         }
     }
 
-    /// Takes note of a write to registers, and sends what goes in front of it.
+    /// Handles a write to registers, and sends the messages that must precede it.
     pub fn register_write(&mut self, offset: u64, bytes: &[u8], turn: &mut Turn<'_, '_>) {
         self.registers.write(offset, bytes);
         let touches = |at, length| touches(offset, bytes, at, length);
@@ -165,8 +165,8 @@ impl Controller {
         if (self.enabled || self.lost.is_some()) && !self.admin_set {
             return;
         }
-        // After a function level reset the queues are set again. It ended what was pushed, but for
-        // doorbells that nobody expects.
+        // After a function level reset the queues are set again. The reset has invalidated all
+        // pushed bytes, unless an unexpected doorbell followed.
         self.disable(turn);
         let admin = self.registers.admin_queues();
         self.enabled = admin.is_some();
@@ -184,8 +184,8 @@ impl Controller {
         self.forget();
     }
 
-    /// Forgets everything that a reset ends. Block sizes stay: host software need not send Identify
-    /// again, and goes by what it was told. Unless it may have sent a Format that did not show.
+    /// Forgets everything that a reset ends. Block sizes stay, because host software need not send
+    /// Identify again; they go too if an unseen Format command is possible.
     fn forget(&mut self) {
         let Self { registers, own_memory, has_pushed, .. } = *self;
         let seen = self.lost.is_none() && !self.off;
@@ -194,15 +194,16 @@ impl Controller {
         *self = Self { registers, own_memory, has_pushed, formats, ..Self::default() };
     }
 
-    /// Does not know any more what the controller does: pushes nothing until its next reset.
+    /// The controller's state is no longer known: pushes nothing until its next reset.
     pub fn lose(&mut self, reason: Reason, turn: &mut Turn<'_, '_>) {
         self.end_before(turn);
         self.forget();
         self.lost = Some(reason);
     }
 
-    /// The entries of these slots of the admin submission queue are not at hand: ends everything,
-    /// and pushes nothing until the controller has read them ([`fetched`](Self::fetched)).
+    /// The entries of these slots of the admin submission queue are not available: invalidates
+    /// everything, and pushes nothing until the controller has read them
+    /// ([`fetched`](Self::fetched)).
     pub fn misses(
         &mut self,
         queue: &Submission,
@@ -214,14 +215,14 @@ impl Controller {
         self.unread.add((0..count).map(|at| queue.ring.after(first, at as u32)));
     }
 
-    /// Ends everything, in front of the write of this turn.
+    /// Invalidates everything, in front of the write of this turn.
     fn end_before(&mut self, turn: &mut Turn<'_, '_>) {
         if let Some(record) = self.end_all() {
             turn.end(&record);
         }
     }
 
-    /// Ends everything that may have been pushed. The far side forgets the queues as well.
+    /// Invalidates everything that may have been pushed. The receiver forgets the queues as well.
     pub fn end_all(&mut self) -> Option<Record> {
         for queue in self.queues.submission.values_mut() {
             (queue.announced, queue.pushed_until) = (false, 0);
@@ -243,7 +244,7 @@ impl Controller {
                     self.admin_tail = self.admin_tail.filter(|_| value <= last);
                     self.admin_tail.iter_mut().for_each(|tail| tail.head = value);
                 }
-                // The first doorbell is known in any case; what is behind it may be the MSI-X table.
+                // The first doorbell is always known; the bytes after it may be the MSI-X table.
                 None if self.registers.stride.is_none() && self.io_queues => {
                     turn.counters.not_pushed.add(Reason::Stride, 1);
                 }
@@ -252,8 +253,9 @@ impl Controller {
         }
     }
 
-    /// Learns the stride from host software that does not read CAP: while there is no other submission
-    /// queue, a doorbell behind the first one is that of the admin completion queue.
+    /// Learns the stride if host software does not read CAP: while the admin queue is the only
+    /// submission queue, a doorbell after the first one is the doorbell of the admin completion
+    /// queue.
     fn learn_stride(&mut self, offset: u64) {
         let stride = (offset - DOORBELLS).checked_ilog2().and_then(|log| log.checked_sub(2));
         let certain = self.registers.stride.is_none() && self.enabled && !self.io_queues;
@@ -264,12 +266,12 @@ impl Controller {
         }
     }
 
-    /// The doorbell at an offset. The first one is that of the admin submission queue in any case.
+    /// The doorbell at an offset. The first one always belongs to the admin submission queue.
     fn doorbell(&self, offset: u64) -> Option<Doorbell> {
         Doorbell::at(offset, self.registers.stride.or((offset == DOORBELLS).then_some(0))?)
     }
 
-    /// The record by which the far side knows a queue.
+    /// The record that announces a queue to the receiver.
     pub fn announcement(&self, queue: &Submission) -> Option<Record> {
         let completion = self.queues.completion.get(&queue.completion_queue)?;
         Some(Record::Queue(push::Queue {
@@ -307,7 +309,7 @@ impl Controller {
                 self.off = true;
             }
             opcode::admin::IDENTIFY if command.cdw10 as u8 == cns::NAMESPACE => {
-                // No list: the data are one page.
+                // Without a list, the data are one page.
                 let ranges =
                     nvme::follow(&command, IDENTIFY, self.registers.page(), true, |_, _| None);
                 let capture = ranges.map(|ranges| (command.cid, Capture::new(ranges)));
@@ -318,7 +320,7 @@ impl Controller {
         self.admin.insert(command.cid, command);
     }
 
-    /// Forgets block sizes that a command may change.
+    /// Forgets the block sizes that a command may change.
     fn forget_formats(&mut self, effect: Effect) {
         if matches!(effect, Effect::Formats | Effect::Attachment) {
             self.formats.clear();
@@ -343,7 +345,7 @@ impl Controller {
         self.watch = if wanted && alone() { Watch::new(queue, command) } else { None };
     }
 
-    /// Takes note of a read of host memory by the controller.
+    /// Handles a read of host memory by the controller.
     pub fn host_read(&mut self, request: MemoryRequest) {
         if self.unread.is_empty() && self.watch.is_none() {
             return;
@@ -360,7 +362,7 @@ impl Controller {
         }
     }
 
-    /// Takes note of host memory that the controller gets.
+    /// Handles host memory that the controller receives.
     pub fn fetched(&mut self, c: &tlp::Completion, data: &[u8], turn: &mut Turn<'_, '_>) {
         let Some(ring) = self.queues.submission.get(&0).map(|queue| queue.ring) else { return };
         for command in self.unread.take(c, data, ring.base()) {
@@ -368,12 +370,12 @@ impl Controller {
         }
     }
 
-    /// Whether nothing is to be learned from a write to these addresses, and it ends nothing.
+    /// Whether a write to these addresses neither reveals anything nor invalidates anything.
     pub fn ignores(&self, written: &Range<u64>) -> bool {
         self.captures.is_empty() && self.watch.is_none() && !self.queues.touches(written)
     }
 
-    /// Takes note of a write of the controller to host memory. Yields what ends by it.
+    /// Handles a write of the controller to host memory. Returns the resulting invalidation.
     pub fn host_write(&mut self, tlp: &Tlp, request: MemoryRequest) -> Option<Record> {
         if !self.captures.is_empty() {
             for (at, bytes) in pcie::split::enabled_runs(&request, &tlp.data) {
@@ -461,7 +463,7 @@ impl Controller {
             Effect::DeleteCompletion(id) => {
                 self.queues.remove_completion(id);
             }
-            // Other data structures leave what this one told as it is.
+            // Other data structures do not change the known format.
             Effect::Identify(nsid) => {
                 let shift = capture.and_then(|capture| capture.block_shift());
                 self.formats.remove(&nsid);

@@ -1,4 +1,4 @@
-//! What a submission doorbell makes certain: entries, lists and data.
+//! The bytes that a submission doorbell makes certain: entries, lists and data.
 
 use super::controller::{Controller, Submission};
 use super::messages::Messages;
@@ -11,36 +11,36 @@ use wire::push::{self, Record};
 use wire::tlp::Tlp;
 use wire::{Arena, Bdf};
 
-/// Entries pushed for one doorbell at most.
+/// The most entries pushed for one doorbell.
 const MOST_ENTRIES: usize = 64;
-/// Lists of PRP entries, or segments of an SGL, read for one command at most. One page of PRP
+/// The most lists of PRP entries, or segments of an SGL, read for one command. One page of PRP
 /// entries leads to 2 MiB with pages of 4 KiB; a list in the middle of a page may need a second.
 const MOST_LISTS: usize = 2;
-/// Bytes of a list at most.
+/// The most bytes of a list.
 const MOST_LIST: usize = 4096;
-/// Bytes of commands that are not complete, beyond which no data are pushed: neither those of a long
-/// command, nor those of one more of many. They would make the doorbell wait for its place behind
-/// them, and a round trip more matters little to them. Eight transfers of 4 KiB with their entries.
+/// While more bytes than this are pushed for incomplete commands, no further data are pushed.
+/// Further data would delay the doorbell, and a round trip matters little to long or numerous
+/// transfers. The bound is eight transfers of 4 KiB with their entries.
 const MOST_DATA: usize = 36 << 10;
 /// PSDT 11b is reserved (NVM Express 1.4, figure 104).
 const RESERVED_POINTER: u8 = 3;
 
-/// Memory of the host, for bytes that go in front of a doorbell.
+/// The host memory whose bytes are pushed in front of a doorbell.
 pub trait HostMemory {
-    /// Appends `length` bytes at the bus address `address` to `out`, as a read of `requester` would
-    /// find them now. Returns false, and appends nothing, if `requester` may not read all of them,
-    /// or if they are not at hand: the doorbell does not wait.
+    /// Appends `length` bytes at the bus address `address` to `out`, as a read by `requester` would
+    /// return them now. Returns false, and appends nothing, if `requester` may not read all of
+    /// them, or if they are not available at once: the doorbell does not wait.
     fn peek(&mut self, requester: Bdf, address: u64, length: usize, out: &mut BytesMut) -> bool;
 }
 
-/// No memory is at hand: nothing is pushed.
+/// No memory is available, so nothing is pushed.
 impl HostMemory for () {
     fn peek(&mut self, _: Bdf, _: u64, _: usize, _: &mut BytesMut) -> bool {
         false
     }
 }
 
-/// What a follower asks about the host and the links below.
+/// The follower's view of the host and the links below.
 pub(crate) struct Host<'a> {
     pub root: &'a RootComplex,
     pub room: &'a dyn Fn(Bdf) -> Option<PushRoom>,
@@ -61,7 +61,7 @@ impl Host<'_> {
         push::message(pcie::root::ROOT_PORT, bdf, size, self.root.ecrc(), payload)
     }
 
-    /// A message that only ends something.
+    /// A message with one invalidation.
     pub fn ending(&self, bdf: Bdf, record: &Record) -> Tlp {
         let mut payload = BytesMut::with_capacity(record.length());
         record.encode(&mut payload);
@@ -69,30 +69,30 @@ impl Host<'_> {
     }
 }
 
-/// One register write of the host to a controller, and what goes in front of it.
+/// One register write of the host to a controller, and the messages in front of it.
 pub(super) struct Turn<'a, 'b> {
     pub host: &'a mut Host<'b>,
     pub bdf: Bdf,
     pub settings: Settings,
-    /// Bytes in flight for the other controllers of the link.
+    /// Bytes in flight for the other controllers behind the link.
     pub others: usize,
     pub counters: &'a mut Counters,
     pub arena: &'a mut Arena,
-    /// What goes in front of the write goes here.
+    /// The messages in front of the write are appended here.
     pub out: &'a mut Vec<Tlp>,
-    /// What was there before.
+    /// Length of `out` before this turn.
     pub before: usize,
 }
 
 impl Turn<'_, '_> {
-    /// Sends the end of something in front of the write.
+    /// Sends an invalidation in front of the write.
     pub fn end(&mut self, record: &Record) {
         if self.host.room(self.bdf).is_some() {
             self.out.push(self.host.ending(self.bdf, record));
         }
     }
 
-    /// What is left of a room beside the endings of this turn, those of slots included.
+    /// The rest of a room after the invalidations of this turn, including those of slots.
     fn spare(&self, room: PushRoom) -> PushRoom {
         let endings = (self.out.len() - self.before) as u32 + 2;
         let headers = room.headers.saturating_sub(endings);
@@ -104,7 +104,7 @@ impl Turn<'_, '_> {
         self.host.peek(self.bdf, address, length, &mut bytes).then(|| bytes.freeze())
     }
 
-    /// The entries of `count` slots from `first` on, one behind the other.
+    /// The entries of `count` slots from `first` on, in order.
     fn entries(&mut self, ring: &Ring, first: u16, count: usize) -> Option<BytesMut> {
         let before_end = count.min(usize::from(ring.last() - first) + 1);
         let mut entries = self.arena.buffer(count * SUBMISSION_ENTRY);
@@ -119,7 +119,7 @@ impl Turn<'_, '_> {
 }
 
 impl Controller {
-    /// A submission doorbell: the tail of queue `id` is `tail` now.
+    /// Handles a submission doorbell: the tail of queue `id` is now `tail`.
     pub(super) fn ring(&mut self, id: u16, tail: u16, turn: &mut Turn<'_, '_>) {
         let Some(queue) = self.queues.submission.get_mut(&id) else {
             let reason = self.obstacle().unwrap_or(Reason::Queue);
@@ -139,7 +139,7 @@ impl Controller {
         };
         let off = turn.settings.mode == Mode::Off;
         let wanted = if off || obstacle.is_some() { 0 } else { count.min(MOST_ENTRIES) };
-        // What admin commands do has to be known, pushed or not.
+        // The effects of admin commands must be known, whether pushed or not.
         let wanted = if id == 0 { count } else { wanted };
         let entries = turn.entries(&queue.ring, first, wanted);
         if entries.is_none() && id == 0 {
@@ -174,9 +174,9 @@ impl Controller {
         }
     }
 
-    /// Of `count` slots from `first` on, pushes the first `entries`, in order, and what they lead to.
-    /// Slots that are rung for without a push end first. Yields how many entries were pushed, and
-    /// what kept the next one back.
+    /// Pushes the first `entries` of `count` slots from `first` on, in order, with their lists and
+    /// data. First invalidates the slots that are rung without a push. Returns how many entries
+    /// were pushed, and the reason why the next one was not.
     fn push(
         &mut self,
         queue: &Submission,
@@ -241,8 +241,8 @@ impl Controller {
         (pushed, stop)
     }
 
-    /// Adds the lists of a command, and its data for the drive unless they are long: all of it or
-    /// nothing.
+    /// Adds the lists of a command, and its data for the drive unless they are long. Adds either
+    /// everything or nothing.
     fn push_data(
         &mut self,
         queue: u16,
@@ -296,8 +296,8 @@ impl Controller {
         if to_host || with_data { Ok(()) } else { Err(Reason::Data) }
     }
 
-    /// The bytes that a command certainly moves, and whether to the host; `None` if there are none
-    /// to push.
+    /// The bytes that a command certainly moves, and the direction; `None` if there are none to
+    /// push.
     fn transfer(&self, queue: u16, command: &Command) -> Result<Option<(usize, bool)>, Reason> {
         let Some((to_host, amount)) = io_data(command).filter(|_| queue != 0) else {
             return Ok(None);

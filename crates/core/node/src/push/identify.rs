@@ -11,17 +11,17 @@ const DWORDS: usize = IDENTIFY / 4;
 pub(super) struct Capture {
     ranges: MemoryRanges,
     data: Box<[u8; IDENTIFY]>,
-    /// The double words that came.
+    /// The double words received so far.
     came: Box<[bool; DWORDS]>,
 }
 
 impl Capture {
-    /// Data for these ranges, which are 4096 bytes together.
+    /// Data for these ranges, which have 4096 bytes in total.
     pub fn new(ranges: MemoryRanges) -> Self {
         Self { ranges, data: Box::new([0; IDENTIFY]), came: Box::new([false; DWORDS]) }
     }
 
-    /// Takes note of bytes that the controller writes at `address`.
+    /// Handles bytes that the controller writes at `address`.
     pub fn write(&mut self, address: u64, bytes: &[u8]) {
         let mut begin = 0;
         for range in &self.ranges {
@@ -34,15 +34,15 @@ impl Capture {
                 let at = begin + (from - range.address) as usize;
                 let source = &bytes[(from - address) as usize..(to - address) as usize];
                 self.data[at..at + source.len()].copy_from_slice(source);
-                // Half a double word leaves it unknown.
+                // A partial double word stays unknown.
                 self.came[at.div_ceil(4)..(at + source.len()) / 4].fill(true);
             }
             begin += range.length;
         }
     }
 
-    /// The binary logarithm of a block's bytes; `None` if they are not certain: parts did not come,
-    /// there is no namespace, or blocks have metadata (NVM Express 1.4, figures 245 and 246).
+    /// The binary logarithm of a block's bytes; `None` if it is not certain: parts are missing, the
+    /// namespace does not exist, or blocks have metadata (NVM Express 1.4, figures 245 and 246).
     pub fn block_shift(&self) -> Option<u8> {
         // NSZE, FLBAS, and the 16 formats from byte 128 on.
         let needed = [0..2, 6..7, 32..48];

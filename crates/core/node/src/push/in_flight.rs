@@ -11,7 +11,7 @@ pub(super) struct InFlight {
 }
 
 impl InFlight {
-    /// All bytes.
+    /// The sum of all bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

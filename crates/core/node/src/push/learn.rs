@@ -1,16 +1,16 @@
-//! Learns the block size of a namespace whose Identify data host software did not ask for: from the
-//! bytes that the controller moves for a command that is alone.
+//! Learns the block size of a namespace for which host software sent no Identify: from the bytes
+//! that the controller moves for a single command in flight.
 
 use nvme::MemoryRange;
 use std::ops::Range;
 use wire::nvme::{Command, opcode};
 
-/// Pieces of a transfer that are kept at most: two pages in TLPs of 128 bytes.
+/// The most pieces of a transfer that are kept: two pages in TLPs of 128 bytes.
 const MOST_PIECES: usize = 64;
-/// Binary logarithms of the block sizes that are looked for.
+/// Binary logarithms of the possible block sizes.
 const SHIFTS: std::ops::RangeInclusive<u8> = 9..=16;
 
-/// A command that nothing else of its controller can be mistaken for.
+/// A command whose transfer cannot be confused with another transfer of its controller.
 #[derive(Debug)]
 pub(super) struct Watch {
     /// Its queue and identifier.
@@ -41,9 +41,9 @@ impl Watch {
         }
     }
 
-    /// The binary logarithm of a block's bytes, once the command has succeeded: that for which the
-    /// bytes moved are those of its data pointer, no more and no less. `None` if there is none, or
-    /// the transfer needs a list.
+    /// The binary logarithm of a block's bytes, once the command has succeeded: the size with which
+    /// the moved bytes are exactly those of the data pointer. `None` if no size matches, or the
+    /// transfer needs a list.
     pub fn block_shift(mut self, page: usize) -> Option<u8> {
         let to_host = self.command.opcode == opcode::nvm::READ;
         let moved = (self.moved.len() <= MOST_PIECES).then(|| joined(&mut self.moved))?;
@@ -59,7 +59,7 @@ fn range(memory: &MemoryRange) -> Range<u64> {
     memory.address..memory.address.saturating_add(memory.length as u64)
 }
 
-/// The same bytes in as few ranges as there can be, in order.
+/// The same bytes in as few ranges as possible, in order.
 fn joined(ranges: &mut Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges.sort_by_key(|range| range.start);
     let mut joined: Vec<Range<u64>> = Vec::new();
@@ -76,7 +76,7 @@ fn joined(ranges: &mut Vec<Range<u64>>) -> Vec<Range<u64>> {
 mod tests {
     use super::*;
 
-    /// What a write of `blocks` blocks at 1_0c00h tells that moves these bytes.
+    /// The block size learnt from a write of `blocks` blocks at 1_0c00h that moves these bytes.
     fn learnt(blocks: u32, pieces: &[(u64, usize)]) -> Option<u8> {
         let command = Command {
             opcode: opcode::nvm::WRITE,

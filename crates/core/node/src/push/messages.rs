@@ -12,17 +12,17 @@ pub(super) struct Messages {
     payloads: Vec<BytesMut>,
 }
 
-/// A place in [`Messages`] to go back to.
+/// A position in [`Messages`] to return to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place(usize, usize);
 
 impl Messages {
-    /// None yet; each will have at most `payload` bytes, 128 to 4096.
+    /// No messages yet; each will have at most `payload` bytes, 128 to 4096.
     pub fn new(payload: usize) -> Self {
         Self { payload, payloads: Vec::new() }
     }
 
-    /// The last message, if it has room for `length` bytes; else another.
+    /// The last message, if it has room for `length` bytes; otherwise a new one.
     fn last(&mut self, length: usize, arena: &mut Arena) -> &mut BytesMut {
         let fits = |last: &BytesMut| last.len() + length <= self.payload;
         if !self.payloads.last().is_some_and(fits) {
@@ -31,7 +31,7 @@ impl Messages {
         self.payloads.last_mut().expect("pushed above")
     }
 
-    /// Adds a record that is not of bytes.
+    /// Adds a record other than [`Record::Bytes`].
     pub fn add(&mut self, record: &Record, arena: &mut Arena) {
         record.encode(self.last(record.length(), arena));
     }
@@ -47,8 +47,8 @@ impl Messages {
         });
     }
 
-    /// Adds `length` bytes from `address` on, which `read` appends piece by piece: each in one copy.
-    /// Returns false if `read` does; then some may have been added.
+    /// Adds `length` bytes from `address` on, which `read` appends piece by piece, each with one
+    /// copy. Returns false if `read` does; some bytes may have been added then.
     pub fn add_memory(
         &mut self,
         (queue, command): (u16, u16),
@@ -69,7 +69,7 @@ impl Messages {
             if !read(address, piece, last) {
                 return false;
             }
-            // What ends at 2^64 has no address behind it.
+            // A range that ends at 2^64 has no next address.
             address = address.wrapping_add(piece as u64);
             length -= piece;
         }
@@ -81,7 +81,7 @@ impl Messages {
         Place(self.payloads.len(), self.payloads.last().map_or(0, BytesMut::len))
     }
 
-    /// Removes what was added behind a place.
+    /// Removes everything added after a position.
     pub fn back_to(&mut self, Place(messages, length): Place) {
         self.payloads.truncate(messages);
         if let Some(last) = self.payloads.last_mut() {
@@ -89,7 +89,7 @@ impl Messages {
         }
     }
 
-    /// Whether all have credits, beside the doorbell's own.
+    /// Whether the link has credits for all messages and for the doorbell.
     pub fn fit(&self, room: &PushRoom) -> bool {
         let data: usize = self.payloads.iter().map(|payload| payload.len().div_ceil(16)).sum();
         self.payloads.len() < room.headers as usize && data < room.data as usize

@@ -1,10 +1,10 @@
-//! The near side of push (`docs/push.md`): follows the NVMe controllers below a root port from the
-//! TLPs that pass, and sends the bytes that a doorbell makes certain in front of it.
+//! The sender of pushed bytes (`docs/push.md`): follows the NVMe controllers below a root port from
+//! the TLPs that pass, and sends the bytes that a doorbell makes certain in front of the doorbell.
 //!
-//! A follower sees every TLP between the root complex and what is below. Of functions of class
-//! 01 08 02 it learns registers, queues and LBA formats; what it did not see, it does not know, and
-//! pushes nothing. Everything that ends a pushed byte and comes from above, it tells the far side
-//! in front of the TLP that ends it.
+//! A follower sees every TLP between the root complex and the functions below. For functions of
+//! class 01 08 02 it follows registers, queues and LBA formats. It pushes nothing that depends on
+//! unseen state. If a TLP from above invalidates pushed bytes, the follower sends the invalidation
+//! in front of that TLP.
 
 mod completions;
 mod controller;
@@ -36,7 +36,7 @@ use wire::tlp::{Completion, ConfigRequest, MemoryRequest, Packet, Status, Tlp};
 use wire::{Arena, Bdf, Tag};
 
 wire::named! {
-    /// What is pushed.
+    /// The kinds of bytes that are pushed.
     #[derive(Default)]
     pub enum Mode {
         /// Nothing: no message is sent.
@@ -61,34 +61,34 @@ impl FromStr for Mode {
 /// Settings of push.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// What is pushed.
+    /// The kinds of bytes that are pushed.
     pub mode: Mode,
-    /// Bytes pushed over a link for the commands that are not complete. More commands get no push,
-    /// or only that of their entries.
+    /// The most bytes pushed over a link for incomplete commands. Beyond, only entries or nothing
+    /// is pushed.
     pub bound: usize,
 }
 
 impl Default for Settings {
-    /// All. The bound is a quarter of a link's default window for posted TLPs (1 MiB): what is
-    /// pushed for writes in flight never keeps the credits from the doorbells of others.
+    /// Pushes everything. The bound is a quarter of a link's default window for posted TLPs (1
+    /// MiB), so that pushed bytes never take the credits for doorbells.
     fn default() -> Self {
         Self { mode: Mode::default(), bound: 256 << 10 }
     }
 }
 
-/// Counters of what was pushed.
+/// Counters of push.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Messages sent.
     pub messages: u64,
     /// Submission queue entries pushed.
     pub entries: u64,
-    /// Submission queue entries rung for with no push.
+    /// Submission queue entries rung without a push.
     pub unpushed: u64,
     /// Bytes of entries, lists and data pushed.
     pub bytes: u64,
-    /// Commands that were not pushed, or only in part, by reason. A doorbell of a queue that is not
-    /// known counts as one.
+    /// Commands that were not pushed, or only in part, by reason. A doorbell of an unknown queue
+    /// counts as one command.
     pub not_pushed: NotPushed,
 }
 
@@ -110,10 +110,11 @@ impl fmt::Display for Counters {
 
 /// The requester ID of host software.
 const HOST: Bdf = Bdf::new(0, 0, 0);
-/// Endings of ranges that wait for the next poll; beyond, everything ends.
+/// The most invalidations of ranges that wait for the next poll. Beyond this number, everything is
+/// invalidated.
 const MOST_PENDING: usize = 16;
 
-/// Bytes of memory for messages that are used again together.
+/// Bytes per block of reusable memory for messages.
 const BLOCK: usize = 64 << 10;
 
 /// A read of host software that is not completed.
@@ -140,10 +141,10 @@ pub(crate) struct Follower {
     /// The registers of controllers: BAR 0.
     bars: Places<Bdf>,
     reads: BTreeMap<Tag, Read>,
-    /// Endings that no TLP brings along.
+    /// Invalidations that wait, without a TLP to precede.
     pending: Vec<(Bdf, Record)>,
     counters: Counters,
-    /// For entries and messages.
+    /// Memory for entries and messages.
     arena: Arena,
 }
 
@@ -160,13 +161,13 @@ impl Follower {
         }
     }
 
-    /// Zeros if nothing is to be pushed: then there is no reason to count either.
+    /// The counters; zero if push is off, because then nothing is counted.
     pub fn counters(&self) -> Counters {
         if self.settings.mode == Mode::Off { Counters::default() } else { self.counters }
     }
 
-    /// Takes a TLP on its way down. Adds to `out` what goes down now, in order: the TLP behind what
-    /// has to be in front of it.
+    /// Handles a TLP on its way down. Appends the messages that must precede the TLP to `out`, then
+    /// the TLP.
     pub fn down(&mut self, tlp: Tlp, host: &mut Host<'_>, out: &mut Vec<Tlp>) {
         let before = out.len();
         self.endings(host, out);
@@ -191,7 +192,7 @@ impl Follower {
         out.push(tlp);
     }
 
-    /// Takes note of a TLP on its way up, before the root complex takes it.
+    /// Handles a TLP on its way up, before the root complex receives it.
     pub fn up(&mut self, tlp: &Tlp) {
         match tlp.packet {
             Packet::Completion(c) if c.requester == HOST => self.completion(c, tlp),
@@ -217,19 +218,19 @@ impl Follower {
         }
     }
 
-    /// Whether something goes down now without a TLP from above.
+    /// Whether messages must go down now without a TLP from above.
     pub fn is_due(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// Adds to `out` what goes down now without a TLP from above.
+    /// Appends the messages that must go down now without a TLP from above to `out`.
     pub fn due(&mut self, host: &Host<'_>, out: &mut Vec<Tlp>) {
         let before = out.len();
         self.endings(host, out);
         self.counters.messages += (out.len() - before) as u64;
     }
 
-    /// Adds the endings that wait, as messages.
+    /// Appends the waiting invalidations as messages.
     fn endings(&mut self, host: &Host<'_>, out: &mut Vec<Tlp>) {
         if !self.is_due() {
             return;
@@ -241,19 +242,19 @@ impl Follower {
         }
     }
 
-    /// What reports to the driver of the controller at `bdf` that it was reset.
+    /// The event that reports a reset to the driver of the controller at `bdf`.
     pub fn reset_event(&self, bdf: Bdf) -> Option<ResetEvent> {
         self.functions.get(&bdf)?.controller.reset_event()
     }
 
-    /// Everything below was reset, and with it what was pushed.
+    /// Handles a reset of everything below, which also drops all pushed bytes.
     pub fn reset(&mut self) {
         let Self { settings, counters, .. } = *self;
         *self = Self { counters, ..Self::new(settings) };
     }
 
-    /// Forgets the functions on these buses: they were reset or removed. A link that came up again
-    /// meanwhile may have got something for the functions as they were.
+    /// Forgets the functions on these buses, because they were reset or removed. Invalidates on a
+    /// link that is up again, because the link may hold bytes for the old functions.
     pub fn forget(&mut self, buses: RangeInclusive<u8>) {
         let gone = self.functions.extract_if(.., |bdf, _| buses.contains(&bdf.bus()));
         for (bdf, mut function) in gone {
@@ -263,7 +264,7 @@ impl Follower {
         self.place_bars();
     }
 
-    /// Host memory at these addresses is other memory from now on.
+    /// The host memory at these addresses was replaced.
     pub fn remapped(&mut self, range: Range<u64>) {
         if self.pending.len() >= MOST_PENDING {
             return self.end_all();
@@ -274,7 +275,7 @@ impl Follower {
         self.pending.extend(pushed.map(|(bdf, _)| (*bdf, record.clone())));
     }
 
-    /// Ends everything pushed to any function.
+    /// Invalidates everything pushed to any function.
     pub fn end_all(&mut self) {
         for (bdf, function) in &mut self.functions {
             let ended = function.controller.end_all();
@@ -288,7 +289,7 @@ impl Follower {
         };
         let function = self.functions.entry(c.target).or_default();
         if function.shadow.is_bridge() && c.register == register::PRIMARY_BUS {
-            // The functions of these buses have other numbers, or are other functions.
+            // The functions on these buses have other numbers now, or are other functions.
             let before = function.shadow.buses();
             function.shadow.write(c.register, c.first_be, value);
             let moved = moved(before, function.shadow.buses());
@@ -298,7 +299,8 @@ impl Follower {
         }
         function.shadow.write(c.register, c.first_be, value);
         if function.shadow.header_type() != Some(0) {
-            // Bus mastering, a reset of the bus below, windows: whatever is below may be concerned.
+            // Bus mastering, secondary bus reset or windows change: everything below may be
+            // affected.
             self.end_all();
         } else {
             if may_reset(&c, value) {
@@ -374,8 +376,8 @@ impl Follower {
         });
     }
 
-    /// Adds to `out` what goes in front of a TLP to the controller at `bdf`, which takes note of the
-    /// TLP.
+    /// Appends the messages that must precede a TLP to the controller at `bdf` to `out`, and
+    /// updates the controller's state.
     fn with_turn(
         &mut self,
         bdf: Bdf,
@@ -391,8 +393,8 @@ impl Follower {
         note(&mut function.controller, &mut turn);
     }
 
-    /// Bytes in flight for the other controllers of a function's link: what is pushed goes to the
-    /// bus right below the port alone.
+    /// Bytes in flight for the other controllers behind a function's link. Only functions on the
+    /// bus directly below the port receive pushed bytes.
     fn in_flight_beside(&self, bdf: Bdf) -> usize {
         let others =
             self.functions.iter().filter(|(other, _)| other.bus() == bdf.bus() && **other != bdf);
@@ -400,8 +402,8 @@ impl Follower {
     }
 }
 
-/// The buses that are others after a write of a bridge's bus numbers: with another secondary bus all
-/// below, before and after; else those that it gained or lost.
+/// The buses that change after a write of a bridge's bus numbers. With another secondary bus, all
+/// buses below, before and after; otherwise the added and removed ones.
 fn moved(before: Option<(u8, u8)>, after: Option<(u8, u8)>) -> Vec<RangeInclusive<u8>> {
     match (before, after) {
         (Some((first, old)), Some((second, new))) if first == second => {
@@ -413,8 +415,8 @@ fn moved(before: Option<(u8, u8)>, after: Option<(u8, u8)>) -> Vec<RangeInclusiv
 }
 
 /// Whether a write to a type 0 header turns bus mastering off, or may be a function level reset:
-/// bit 15 of Device Control, in a capability, which begins at 40h or behind (PCIe Base 4.0, sections
-/// 7.5.1 and 7.5.3.4). Such a driver waits for no event.
+/// bit 15 of Device Control, in a capability at 40h or above (PCIe Base 4.0, sections 7.5.1 and
+/// 7.5.3.4). After such a write the driver expects no event.
 fn may_reset(c: &ConfigRequest, value: u32) -> bool {
     let written = c.register == register::COMMAND && c.first_be & 1 != 0;
     let masters = value as u16 & command::BUS_MASTER != 0;

@@ -12,17 +12,17 @@ impl NotPushed {
         self.0[place(reason)] += commands;
     }
 
-    /// The commands with a reason.
+    /// The number of commands with a reason.
     pub fn get(&self, reason: Reason) -> u64 {
         self.0[place(reason)]
     }
 
-    /// Reasons that occurred, with their commands.
+    /// The reasons that occurred, with their numbers of commands.
     pub fn iter(&self) -> impl Iterator<Item = (Reason, u64)> {
         Reason::ALL.into_iter().zip(self.0).filter(|(_, commands)| *commands > 0)
     }
 
-    /// Both, reason by reason.
+    /// Combines two sets of counters, reason by reason.
     #[must_use]
     pub fn with(self, other: Self, combine: impl Fn(u64, u64) -> u64) -> Self {
         Self(std::array::from_fn(|reason| combine(self.0[reason], other.0[reason])))

@@ -29,12 +29,12 @@ impl ResetEvent {
 pub(super) struct AdminTail {
     pub slot: u16,
     pub phase: bool,
-    /// The first slot that the driver has not freed, as it wrote to the doorbell.
+    /// The first slot that the driver has not freed, from the doorbell.
     pub head: u16,
 }
 
 impl AdminTail {
-    /// Of a queue without entries. Phase tags of the first pass are 1 (section 4.6).
+    /// The tail of a queue without entries. Phase tags of the first pass are 1 (section 4.6).
     pub const START: Self = Self { slot: 0, phase: true, head: 0 };
 
     /// The tail behind an entry at `address`; `None` if the entry is in another slot than the next
@@ -47,8 +47,8 @@ impl AdminTail {
 }
 
 impl Controller {
-    /// What completes an outstanding Asynchronous Event Request; `None` if there is none, or if
-    /// anything about the admin queues is not certain.
+    /// The completion of an outstanding Asynchronous Event Request; `None` if there is none, or if
+    /// the state of the admin queues is not certain.
     pub(super) fn reset_event(&self) -> Option<ResetEvent> {
         let request = self.admin.values().find(|c| c.opcode == ASYNC_EVENT_REQUEST)?;
         let (queue, ring) = (self.queues.submission.get(&0)?, self.queues.completion.get(&0)?);

@@ -1,12 +1,11 @@
-//! Entries of the admin submission queue that were not at hand when host software rang for them:
-//! learnt from the completions of the controller's own reads.
+//! Entries of the admin submission queue that were not available when host software rang the
+//! doorbell. They are learned from the completions of the controller's own reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use wire::Tag;
 use wire::nvme::{Command, SUBMISSION_ENTRY};
 use wire::tlp::{Completion, MemoryRequest};
 
-/// Entries that are not known yet.
 #[derive(Debug, Default)]
 pub(super) struct Unread {
     slots: BTreeSet<u64>,
@@ -25,18 +24,18 @@ impl Unread {
         !self.reads.is_empty()
     }
 
-    /// The entries of these slots are not at hand.
+    /// Adds the slots whose entries are not available.
     pub fn add(&mut self, slots: impl Iterator<Item = u16>) {
         self.slots.extend(slots.map(u64::from));
     }
 
-    /// The controller reads the queue.
+    /// Handles a read of the queue by the controller.
     pub fn read(&mut self, request: MemoryRequest) {
         self.reads.insert(request.tag, request.first_byte());
     }
 
-    /// The entries of a queue at `base` that a completion brings. Completions end at multiples of
-    /// 64 bytes, where entries do (PCIe Base 4.0, section 2.3.1.1).
+    /// The entries of a queue at `base` that a completion contains. Completions end at multiples of
+    /// 64 bytes, as entries do (PCIe Base 4.0, section 2.3.1.1).
     pub fn take(&mut self, c: &Completion, data: &[u8], base: u64) -> Vec<Command> {
         let Some(address) = self.reads.remove(&c.tag) else { return Vec::new() };
         if usize::from(c.byte_count) > data.len() {

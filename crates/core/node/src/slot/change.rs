@@ -1,4 +1,4 @@
-//! Changes of a slot that its user learns of.
+//! Changes of a slot that are reported to its user.
 
 use pcie::enumerate::ContentsChange;
 use std::fmt;
@@ -6,13 +6,13 @@ use std::fmt;
 /// A change of a slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The function is attached again, with the data that it had.
+    /// The function is attached again, with its former data.
     Reattached,
     /// The function is attached again with other data.
     ReattachedWithNewContents(ContentsChange),
-    /// The function has other data, and stays detached until its client resets it.
+    /// The function has other data, and stays detached until the client resets it.
     NewContents(ContentsChange),
-    /// Another device is there, or none: the slot stays empty.
+    /// Another device, or no device, is present: the slot stays empty.
     Changed(String),
 }
 

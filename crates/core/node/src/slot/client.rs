@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use pcie::root::ReadToken;
 use wire::Instant;
 
-/// Bytes of deferred writes above which the function has to wait.
+/// While more bytes of deferred writes than this wait, the function has to wait.
 pub(super) const MAX_DEFERRED: usize = 16 << 20;
 
 /// The result of a read of host memory.
@@ -18,11 +18,10 @@ pub enum ReadOutcome {
     Pending,
 }
 
-/// What uses an endpoint: a driver that goes on with the function after an outage, so that it must
-/// not take other data for those that it knows. `()` is a driver of the host's own, which starts
-/// anew each time and needs none of this.
+/// The user of an endpoint: a driver that continues with the function after an outage and must not
+/// receive other data than it wrote. `()` is the host's own driver, which starts anew each time.
 pub trait Client {
-    /// A driver uses the function, and may know its contents.
+    /// Whether a driver uses the function and may rely on its contents.
     fn is_active(&self) -> bool {
         false
     }
@@ -49,7 +48,7 @@ pub trait Client {
         Some(false)
     }
 
-    /// Appends memory if it is at hand, and returns whether it is.
+    /// Appends memory if it is available at once; returns whether it is.
     fn peek(&mut self, _: (u64, usize), _: &mut BytesMut) -> bool {
         false
     }
@@ -60,7 +59,7 @@ pub trait Client {
 
 impl Client for () {}
 
-/// An access of the function that waits because the client takes none now.
+/// An access of the function that waits because the client accepts none now.
 #[derive(Debug)]
 pub(super) enum Deferred {
     Read { token: ReadToken, range: (u64, usize) },
@@ -69,7 +68,7 @@ pub(super) enum Deferred {
 }
 
 impl Slot {
-    /// Whether the function may write more: a client that does not take writes stops it.
+    /// Whether the function may write more. Deferred writes stop the function.
     pub fn takes_writes(&self) -> bool {
         self.deferred_bytes < MAX_DEFERRED
     }
@@ -105,8 +104,8 @@ impl Slot {
         read
     }
 
-    /// Appends what [`memory_read`](Self::memory_read) would read now, if it is at hand; returns
-    /// whether it is.
+    /// Appends the bytes that [`memory_read`](Self::memory_read) would read now, if they are
+    /// available at once; returns whether they are.
     pub fn peek(&self, client: &mut dyn Client, range: (u64, usize), out: &mut BytesMut) -> bool {
         self.condition().outcome(Access::MemoryRead) != Outcome::Refused
             && self.deferred.is_empty()
@@ -179,7 +178,7 @@ impl Slot {
         moved
     }
 
-    /// Drops deferred accesses: none from before a reset may reach the client after it.
+    /// Drops deferred accesses: accesses from before a reset must not reach the client after it.
     pub(super) fn drop_deferred(&mut self) {
         for deferred in self.deferred.drain(..) {
             if let Deferred::Read { token, .. } = deferred {

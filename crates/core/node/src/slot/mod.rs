@@ -1,15 +1,16 @@
 //! One endpoint below one port, as the host sees it.
 //!
-//! A [`Slot`] decides what the host gets from an endpoint whose link may be lost: a guest behind
-//! a VMM, or a driver of the host's own. It keeps one rule: *a host never reads other data than it
-//! wrote*. An access returns what the function has, or it fails; a function whose data may be
-//! others is kept from a client that knows the old ones, until the client requests a reset.
+//! A [`Slot`] decides the result of accesses to an endpoint whose link may be lost. Its user is a
+//! guest behind a VMM, or the host's own driver. One rule holds: *a host never reads other data
+//! than it wrote*. An access succeeds with the function's data, or it fails. A function whose data
+//! may have changed is hidden from a client that relies on the old data, until the client requests
+//! a reset.
 //!
 //! # Accesses
 //!
 //! The [`Condition`] of the slot and the kind of [`Access`] decide what happens
-//! ([`Condition::outcome`]; `docs/architecture.md` has the table). The shell answers what a client
-//! does to its endpoint by [`Output::Presence`]; it passes on what [`Slot::accepts`] takes.
+//! ([`Condition::outcome`]; `docs/architecture.md` has the table). The owner answers accesses of
+//! the client according to [`Output::Presence`], and passes them on when [`Slot::accepts`] allows.
 //!
 //! # Conditions
 //!
@@ -25,15 +26,15 @@
 //! | | none | as before |
 //! | link down | reset | link down, and nobody knows the old contents |
 //!
-//! Once contents are found to be new, no later device with the same contents undoes that: only a
-//! reset does.
+//! Once contents are found to be new, only a reset returns to normal, even if a later device has
+//! the old contents.
 //!
 //! # Contract
 //!
-//! As of every state machine here: the owner hands in what happened, then polls until `None`,
-//! also after answers on the [`Bus`]. Host software of the slot makes its requests on that bus.
-//! Accesses of the client start in the order of the calls, each when [`Slot::accepts`] it: nothing
-//! starts before a write to configuration space, a change of MSI-X or a reset has ended.
+//! As for every state machine here: the owner passes in events, then polls until `None`, also after
+//! answers on the [`Bus`]. The slot's host software makes its requests on that bus. Accesses of the
+//! client start in the order of the calls, each when [`Slot::accepts`] allows it: no access starts
+//! before a write to configuration space, a change of MSI-X or a reset has ended.
 
 mod change;
 mod client;
@@ -61,7 +62,7 @@ use std::fmt;
 use std::ops::Range;
 use wire::Instant;
 
-/// Names an access that is answered later.
+/// Identifies an access that is answered later.
 pub type Token = u64;
 
 /// How a slot sets its function up.
@@ -69,7 +70,8 @@ pub type Token = u64;
 pub struct Settings {
     /// How functions are enumerated.
     pub enumeration: enumerate::Settings,
-    /// This host's number in its functions, see [`pcie::config::contents`]; 0: it writes none.
+    /// This host's number, written into its functions ([`pcie::config::contents`]); 0: none is
+    /// written.
     pub owner: u32,
 }
 
@@ -78,15 +80,15 @@ pub struct Settings {
 pub enum Output {
     /// The answer to an access of the client; no bytes for a write or a reset.
     Reply(Token, Vec<u8>),
-    /// How much the client sees from now on.
+    /// How much of the function the client sees from now on.
     Presence(Presence),
     /// The answer to a read of the client's memory that was pending in the slot.
     HostData(ReadToken, Option<Bytes>),
-    /// A change, for the user.
+    /// A change to report to the user.
     Change(Change),
-    /// The function is prepared: its driver may use it.
+    /// The function is prepared, and its driver may use it.
     Ready {
-        /// It was reset, because its contents are new.
+        /// Whether the function was reset, because its contents are new.
         reset: bool,
     },
 }
@@ -96,17 +98,17 @@ pub enum Output {
 enum State {
     Attached,
     LinkDown,
-    /// This function is there, but the client may use it only after a reset that it requests.
+    /// The function is present, but the client may use it only after requesting a reset.
     NewContents(Box<Node>),
-    /// Another device is there, or none, with the cause that was reported.
+    /// Another device, or no device, is present; with the reported cause.
     Detached(String),
 }
 
 /// The result of a task of host software.
 enum Ended {
     Nothing,
-    /// Whether the function is still there, whether it was reset, and the number of link losses when
-    /// this began.
+    /// Whether the function is still there, whether it was reset, and the number of link losses
+    /// when this began.
     Restored(bool, bool, u64),
     Reply(Token, Vec<u8>),
     /// A reset, the device found (`None` if none answers), and the number of link losses when it
@@ -114,7 +116,7 @@ enum Ended {
     Reset(Token, Option<Identified>, u64),
 }
 
-/// Requests of the client on the bus that may wait; then the client has to.
+/// The most requests of the client on the bus that may wait. Beyond, the client has to wait.
 const MAX_QUEUED: usize = 64;
 
 /// One endpoint below one port. See the [module](self).
@@ -124,23 +126,25 @@ pub struct Slot {
     settings: Settings,
     state: State,
     presence: Presence,
-    /// Times the link was lost: host software that began before the last loss does not count.
+    /// Number of link losses. Results of host software that began before the last loss are
+    /// discarded.
     losses: u64,
-    /// The client has requested a reset since the function was attached, or has gone: it expects
-    /// nothing of the data.
+    /// The client has requested a reset since the function was attached, or is gone: it relies on
+    /// no data.
     reset_requested: bool,
-    /// A loss of data since the function was attached: no later device undoes it.
+    /// A loss of data since the function was attached, which no later device undoes.
     loss: Option<ContentsChange>,
-    /// To be restored before anything else.
+    /// Settings to restore before anything else.
     restore: Option<Restore>,
-    /// What reports the last link loss to the driver, unless the client does anything before.
+    /// The event that reports the last link loss to the driver, unless the client accesses the
+    /// function first.
     reset_event: Option<ResetEvent>,
     msix: bool,
     /// Reads of the client under way.
     reads: Vec<Task<Ended>>,
-    /// Any other software, which runs alone.
+    /// Other software, which runs alone.
     alone: Option<Task<Ended>>,
-    /// It resets the function, or restores settings.
+    /// The software that runs alone resets the function, or restores settings.
     prepares: bool,
     deferred: VecDeque<Deferred>,
     deferred_bytes: usize,
@@ -179,7 +183,7 @@ impl Slot {
         &self.node
     }
 
-    /// The condition, which decides about accesses.
+    /// The condition, which determines the outcome of accesses.
     pub fn condition(&self) -> Condition {
         match self.state {
             State::Attached if self.prepares || self.restore.is_some() => Condition::Preparing,
@@ -190,14 +194,14 @@ impl Slot {
         }
     }
 
-    /// Whether nothing is under way, and the function has followed all that the client did.
+    /// Whether no operation is under way, and the function has followed all accesses of the client.
     pub fn is_settled(&self) -> bool {
         let idle = self.reads.is_empty() && self.alone.is_none() && self.bus.queued() == 0;
         idle && self.condition() == Condition::Attached
     }
 
-    /// Whether an access of the client may start now: nothing that runs alone is under way. Which
-    /// of its accesses pass others is up to the client.
+    /// Whether an access of the client may start now, because no software runs alone. The client
+    /// orders its own accesses.
     pub fn accepts(&self) -> bool {
         let ready = self.condition() != Condition::Preparing && self.alone.is_none();
         ready && self.bus.queued() < MAX_QUEUED
@@ -250,8 +254,8 @@ impl Slot {
         });
     }
 
-    /// The client requests a reset, or has gone. The function is the client's afterwards, or the
-    /// next one's.
+    /// The client requests a reset, or is gone. Afterwards the function belongs to this client or
+    /// the next.
     pub fn reset(&mut self, token: Token) {
         self.drop_deferred();
         (self.msix, self.reset_requested, self.reset_event) = (false, true, None);
@@ -273,12 +277,12 @@ impl Slot {
         });
     }
 
-    /// The client's memory in `range` is other memory from now on.
+    /// The client's memory in `range` was replaced.
     pub fn remapped(&mut self, range: &Range<u64>) {
         self.reset_event.take_if(|event| event.is_in(range));
     }
 
-    /// The link went down. `event` reports that to the driver once the function is back.
+    /// The link went down. `event` reports the loss to the driver once the function is back.
     pub fn link_down(&mut self, event: Option<ResetEvent>, client: &dyn Client) {
         if !self.reset_requested && !client.has_written_registers() {
             self.reset_event = event.or(self.reset_event);
@@ -292,13 +296,13 @@ impl Slot {
     pub fn link_up(&mut self, found: &[Node], client: &dyn Client) {
         let bdf = self.node.bdf;
         let Some(node) = found.iter().find_map(|node| node.find(bdf)) else {
-            return self.detach("nothing there".to_owned());
+            return self.detach("no device found".to_owned());
         };
         let settings = Restore { msix: self.msix, ..Restore::default() };
         let returned = self.node.compare(node, self.settings.owner);
         let restore = match self.or_earlier_loss(returned) {
             Comparison::Another(why) => return self.detach(why),
-            // A driver knows nothing of the data before the first reset that it requests.
+            // Before its first reset request a driver relies on no data.
             Comparison::NewContents(loss) if client.is_active() && !self.reset_requested => {
                 self.change(Change::NewContents(loss));
                 return self.set_state(State::NewContents(Box::new(node.clone())));
@@ -317,7 +321,7 @@ impl Slot {
         self.attach();
     }
 
-    /// The next action. `None` until something else happens, or a request on the bus is answered.
+    /// The next action, or `None` until another event or an answer on the bus.
     pub fn poll(&mut self, now: Instant, client: &mut dyn Client) -> Option<Output> {
         loop {
             if let Some(output) = self.outputs.pop_front() {
@@ -360,7 +364,7 @@ impl Slot {
         });
     }
 
-    /// Starts a read at once, so that a posted write behind it follows on the bus.
+    /// Starts a read at once, so that a later posted write follows it on the bus.
     fn start_read(&mut self, now: Instant, software: impl Future<Output = Ended> + 'static) {
         let mut task = Task::new(&self.bus, software);
         match task.poll(now) {
@@ -402,7 +406,7 @@ impl Slot {
     fn was_reset(&mut self, identified: Option<Identified>) {
         let attached = self.state == State::Attached;
         let Some((identity, returned)) = identified else {
-            // A device that answers later was not reset.
+            // A device that answers only later was not reset.
             self.reset_requested &= !attached;
             return;
         };
@@ -437,8 +441,7 @@ impl Slot {
         self.set_state(state);
     }
 
-    /// Adds an earlier loss: a drive that another host has used does not report that after a
-    /// restart.
+    /// Adds an earlier loss: after a restart, a drive no longer reports that another host used it.
     fn or_earlier_loss(&mut self, returned: Comparison) -> Comparison {
         match (returned, self.loss) {
             (Comparison::NewContents(loss), _) | (Comparison::Same, Some(loss)) => {
@@ -449,9 +452,9 @@ impl Slot {
         }
     }
 
-    /// Completes an event request of the driver: without it, the driver would notice at the
-    /// time-outs of its commands that its controller was reset. A client that wrote a register
-    /// meanwhile may have reset the controller itself, and may use the memory otherwise.
+    /// Completes an event request of the driver. Otherwise the driver would notice the reset of its
+    /// controller only by command time-outs. A client that wrote a register meanwhile may have
+    /// reset the controller itself, and may use the memory for other purposes.
     fn report_reset(&mut self, now: Instant, client: &mut dyn Client) {
         let Some(event) = self.reset_event.take() else { return };
         if !client.has_written_registers() {

@@ -1,4 +1,4 @@
-//! A port whose link comes and goes, and what is found below it.
+//! A port whose link is lost and restored, and the functions below it.
 
 use super::{Change, Output, Settings, Slot};
 use pcie::enumerate::{self, Error, Node};
@@ -6,7 +6,7 @@ use pcie::software::{Bus, Task};
 use std::fmt;
 use wire::Instant;
 
-/// A port of the host's own switch: enumerates below itself whenever its link came up.
+/// A port of the host's own switch. It enumerates the functions below whenever its link comes up.
 pub struct Port {
     /// The port.
     pub node: Node,
@@ -19,7 +19,8 @@ impl Port {
         Self { node, rescan: None }
     }
 
-    /// The link came up. [`poll`](Self::poll) returns what is below, unless the link goes down.
+    /// The link came up. [`poll`](Self::poll) returns the functions below, unless the link goes
+    /// down.
     pub fn link_up(&mut self, bus: &Bus, settings: &enumerate::Settings) {
         let (node, payload) = (self.node.clone(), self.node.max_payload);
         let rescan = enumerate::enumerate_below(bus.clone(), node, settings.clone(), payload);
@@ -31,7 +32,8 @@ impl Port {
         self.rescan = None;
     }
 
-    /// What is below the port since its link came up, once. Poll after answers on the bus.
+    /// The functions below the port since its link came up, returned once. Poll after answers on
+    /// the bus.
     pub fn poll(&mut self, now: Instant) -> Option<Result<Vec<Node>, Error>> {
         let found = self.rescan.as_mut()?.poll(now)?;
         self.rescan = None;
@@ -45,7 +47,7 @@ impl fmt::Debug for Port {
     }
 }
 
-/// A slot whose driver is the host's own, alone below its port.
+/// A slot with the host's own driver, alone below its port.
 #[derive(Debug)]
 pub struct OwnSlot {
     port: Port,
@@ -74,11 +76,11 @@ impl OwnSlot {
         self.port.link_up(&self.slot.bus, &self.slot.settings.enumeration);
     }
 
-    /// Whether the function is ready for its driver since the link came up, once: with new
-    /// contents or those of before. Poll after answers on the bus.
+    /// Whether the function has new contents, returned once when it is ready for its driver after
+    /// the link came up. Poll after answers on the bus.
     ///
     /// # Errors
-    /// Why there is no such function.
+    /// Why the function is not available.
     pub fn poll(&mut self, now: Instant) -> Option<Result<bool, String>> {
         match self.port.poll(now) {
             Some(Ok(found)) => self.slot.link_up(&found, &()),

@@ -4,13 +4,13 @@
 use pcie::enumerate::{self, Comparison, Identity, Node};
 use pcie::software::Bus;
 
-/// What became of a device that was there a moment ago.
-pub(super) const REPLACED: &str = "it was replaced meanwhile";
+/// The reason to detach if a device disappears between two steps.
+pub(super) const REPLACED: &str = "the device was replaced meanwhile";
 
 /// Settings to restore in a function that was reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Restore {
-    /// Reset the function first: it is used as new.
+    /// Reset the function first, because its contents count as new.
     pub reset: bool,
     /// The client uses MSI-X.
     pub msix: bool,
@@ -19,7 +19,7 @@ pub(super) struct Restore {
 }
 
 /// Restores settings in a function that was enumerated again, and returns whether it is still
-/// there. Bus mastering comes last: the function sends nothing before all else is set.
+/// there. Bus mastering is set last, so that the function sends nothing before.
 pub(super) async fn restore(
     bus: &Bus,
     node: &Node,
@@ -47,8 +47,7 @@ pub(super) async fn restore(
 }
 
 /// Writes the host's number into a function that is set up, if it is still the device of
-/// `identity`. A device that takes its place later has no BARs, so that nobody takes its data for
-/// those of this one.
+/// `identity`. A device that replaces it later has no BARs set, so its data cannot be mistaken.
 async fn mark(bus: &Bus, node: &Node, identity: Identity, owner: u32) -> bool {
     if owner == 0 {
         return true;
@@ -62,7 +61,7 @@ async fn mark(bus: &Bus, node: &Node, identity: Identity, owner: u32) -> bool {
     same
 }
 
-/// A device's identity, and how it relates to the one before.
+/// A device's identity, and the comparison with the former device.
 pub(super) type Identified = (Identity, Comparison);
 
 /// Identifies the device in the place of `node`, where `before` was attached last. If it is the
@@ -90,7 +89,7 @@ pub(super) async fn identify_and_reset(
     Some((identity, returned))
 }
 
-/// Each vector's data is its own number; the client's side masks.
+/// Each vector's message data is the vector's number. The client masks vectors itself.
 pub(super) async fn set_msix(bus: &Bus, node: &Node, enable: bool) {
     let vectors = node.device().and_then(|device| device.msix).map_or(0, |msix| msix.vectors);
     if enable {

@@ -1,4 +1,4 @@
-//! What an access comes to: the condition of a slot decides.
+//! The outcome of an access, by the condition of the slot.
 //!
 //! `docs/architecture.md` has this table in words; a test compares them.
 
@@ -11,11 +11,11 @@ pub enum Condition {
     Attached,
     /// The slot resets the function, or restores the client's settings in it.
     Preparing,
-    /// The link is down, or nobody has looked below the port since it came up.
+    /// The link is down, or the function was not enumerated since the link came up.
     LinkDown,
     /// The function is back with new contents, and the client may know the old ones.
     NewContents,
-    /// Another device is in the function's place, or none.
+    /// Another device, or no device, is in the function's place.
     Detached,
 }
 
@@ -42,29 +42,29 @@ pub enum Access {
     Interrupt,
 }
 
-/// What an access comes to.
+/// The outcome of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is passed on, to the function or to the client, and answered from there.
+    /// The access is passed on to the function or the client, which answers.
     Passes,
-    /// It waits for the end of the preparation.
+    /// The access waits for the end of the preparation.
     Waits,
     /// All ones at once.
     AllOnes,
-    /// It is dropped at once.
+    /// The access is dropped at once.
     Dropped,
-    /// Done at once: the slot remembers it for the function that comes back.
+    /// The access is answered at once; the slot stores it for the returning function.
     Remembered,
-    /// The device is identified, and reset if it is the one before. Then it is attached.
+    /// The device is identified, and reset if it is the former one. Then it is attached.
     Identifies,
-    /// Unsupported Request, which is counted.
+    /// The access is answered with Unsupported Request, and counted.
     Refused,
 }
 
 use Outcome::{AllOnes, Dropped, Identifies, Passes, Refused, Remembered, Waits};
 
-/// By [`Access`] and [`Condition`], in their orders. Until its link is lost, a function sends
-/// nothing that it must not: bus mastering is restored last. What it sent before still passes.
+/// By [`Access`] and [`Condition`], in their orders. A restored function sends nothing too early,
+/// because bus mastering is restored last. TLPs sent earlier still pass.
 const TABLE: [[Outcome; 5]; 9] = [
     [Passes, Waits, AllOnes, Passes, AllOnes],
     [Passes, Waits, Dropped, Passes, Dropped],
@@ -78,12 +78,12 @@ const TABLE: [[Outcome; 5]; 9] = [
 ];
 
 impl Condition {
-    /// What an access comes to in this condition.
+    /// The outcome of an access in this condition.
     pub fn outcome(self, access: Access) -> Outcome {
         TABLE[access as usize][self as usize]
     }
 
-    /// What the client sees meanwhile. What waits is seen once the wait is over.
+    /// What the client sees in this condition. During a wait the former state stays visible.
     pub(super) fn presence(self) -> Presence {
         let seen = |access| self.outcome(access) != AllOnes;
         match (seen(Access::ConfigRead), seen(Access::BarRead)) {

@@ -12,43 +12,43 @@ use std::collections::VecDeque;
 use wire::Instant;
 use wire::earliest;
 
-/// What a switch node asks of its shell.
+/// An action for the owner of a switch node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Open a path for a link. Answer with [`path::Input::Connected`] or
     /// [`path::Input::Failed`], unless [`Output::Close`] comes first.
     Connect {
-        /// Which link.
+        /// The link.
         link: usize,
-        /// Failed attempts before this one: of several addresses of the
-        /// peer, each attempt takes the next.
+        /// Number of failed attempts before this one. If the peer has several addresses, each
+        /// attempt uses the next.
         attempt: usize,
     },
     /// Write bytes to a link's path, which has room for them.
     Transmit {
-        /// Which link.
+        /// The link.
         link: usize,
-        /// What.
+        /// The bytes.
         bytes: Bytes,
     },
     /// Close the path of a link, or cancel the attempt, after sending what was
     /// transmitted. Later input of this path is ignored.
     Close {
-        /// Which link.
+        /// The link.
         link: usize,
-        /// Why the tunnel closed it, if it was connected.
+        /// Why the tunnel closed the path, if it was connected.
         cause: Option<Cause>,
     },
     /// Something happened to a link.
     Event(LinkEvent),
-    /// Nothing more now; poll after the next input (also room), after TLPs
-    /// went in or out, or at this time.
+    /// Nothing more now; poll after the next input (including room), after TLPs moved, or at this
+    /// time.
     Timeout(Option<Instant>),
 }
 
-/// The upstream port of a switch, its mirrored downstream ports, and their
-/// links, which it connects and reconnects. As a [`Function`] it is below a root
-/// complex or below the downstream port of a device node.
+/// The upstream port of a switch, its mirrored downstream ports, and their links. The node connects
+/// and reconnects the links. As a [`Function`] it is below a root complex or below the downstream
+/// port of a device node.
 ///
 /// TLPs pass through [`Function`]. [`handle_link`](Self::handle_link) takes
 /// events of paths, [`poll_links`](Self::poll_links) yields actions for them.
@@ -170,8 +170,8 @@ impl SwitchNode {
         self.upstream.hold(link, held);
     }
 
-    /// Sends Goodbye on every link whose path has room, and closes all paths.
-    /// Poll until nothing is left; the node opens no further path.
+    /// Sends Goodbye on every link whose path has room, and closes all paths. Poll until no action
+    /// is left. The node opens no further path.
     pub fn close(&mut self, now: Instant) {
         self.upstream.goodbye();
         for link in 0..self.links.len() {
@@ -194,7 +194,7 @@ impl SwitchNode {
             }
             Path::Connecting(since) if now >= since + CONNECT_TIMEOUT => {
                 self.outputs.push_back(Output::Close { link, cause: None });
-                self.failed(now, link, "timed out".into());
+                self.failed(now, link, "the connection attempt timed out".into());
             }
             _ => {}
         }
@@ -206,8 +206,8 @@ impl SwitchNode {
         self.outputs.push_back(Output::Event(event));
     }
 
-    /// Polls the tunnel of a link until it has sent one frame, if `allowed`;
-    /// yields the frame's bytes.
+    /// If `allowed`, polls the tunnel of a link until it has sent one frame; returns the frame's
+    /// bytes.
     fn transmit(&mut self, now: Instant, link: usize, allowed: bool) -> Option<usize> {
         let room = match self.links[link].path {
             Path::Open(room) => room,

@@ -1,4 +1,4 @@
-//! A drive whose namespaces come and go while requests are under way.
+//! A drive whose namespaces are created and deleted while requests are outstanding.
 
 mod model;
 mod world;
@@ -11,7 +11,7 @@ use wire::nvme::opcode::{admin, nvm};
 use wire::nvme::{Command, Completion, IdentifyNamespace, StatusCode, controller_list};
 use world::{World, page};
 
-/// Where what an admin command reads lies.
+/// The address of the data of admin commands.
 const ADMIN: u64 = 0;
 
 /// A drive of 64 KiB for 3 namespaces, with namespace 1 of 16 KiB.
@@ -43,7 +43,7 @@ fn delete(world: &mut World, nsid: u32, stored: Result<(), Error>) -> Completion
     world.admin(Command { opcode, nsid, cdw10: 1, ..Command::default() }, stored)
 }
 
-/// Reads or writes a block, at this page.
+/// Reads or writes a block, with its data at page `at`.
 fn io(opcode: u8, nsid: u32, slba: u64, at: u64) -> Command {
     Command { opcode, nsid, prp1: page(at), cdw10: slba as u32, ..Command::default() }
 }
@@ -66,7 +66,7 @@ fn requests_under_way_stay_with_the_contents_of_a_deleted_namespace() {
     let new = contents(&world, 1).unwrap();
     assert!(new != old && new.nsid() == 1);
     assert_eq!((world.pending.len(), world.closed), (2, 0));
-    // The media of the one before have become read-only, those of the new one have not.
+    // The previous contents have become read-only, the new ones have not.
     world.serve(0, Some(Error::ReadOnly));
     assert_eq!(world.closed, 0, "another request is under way");
     world.serve(0, None);

@@ -1,4 +1,4 @@
-//! Random lives of a drive against a model of what each namespace holds.
+//! Random operations on a drive, checked against a model of each namespace.
 
 use super::world::{World, page};
 use super::{attach, create, delete, io, state};
@@ -9,15 +9,15 @@ use std::collections::BTreeMap;
 use wire::nvme::opcode::{admin, nvm};
 use wire::nvme::{Command, StatusCode};
 
-/// Bytes of the drive, and how many namespaces it may have.
+/// Bytes of the drive, and its most namespaces.
 const CAPACITY: u64 = 64 << 10;
 const NAMESPACES: u32 = 3;
-/// I/O commands under way at most.
+/// The most outstanding I/O commands.
 const OUTSTANDING: usize = 8;
 
-/// A namespace: what each of its blocks is filled with.
+/// A namespace: the fill value of each block.
 struct Namespace {
-    /// No two of a drive are alike.
+    /// Unique in a drive.
     generation: u64,
     shift: u8,
     blocks: Vec<u8>,
@@ -35,7 +35,7 @@ struct Sent {
     slba: usize,
     page: u64,
     write: Option<u8>,
-    /// What the block holds.
+    /// The block's value before the command.
     before: u8,
 }
 
@@ -46,7 +46,7 @@ struct Life {
     sent: BTreeMap<u16, Sent>,
     generations: u64,
     deleted: usize,
-    /// How often each thing happened that the test is for.
+    /// How often each tested event happened.
     reached: [u64; 4],
 }
 
@@ -68,7 +68,7 @@ impl Life {
         self.random.below(below as u64) as usize
     }
 
-    /// Some changes cannot be stored.
+    /// Stores a change; some fail.
     fn stored(&mut self) -> Result<(), Error> {
         let fails = self.below(4) == 0;
         self.reached[0] += u64::from(fails);
@@ -91,7 +91,7 @@ impl Life {
         self.take_completions();
     }
 
-    /// Reads or writes a block that no other command is under way for.
+    /// Reads or writes a block that no outstanding command uses.
     fn send(&mut self) {
         let Some(nsid) = self.nsid().filter(|_| self.sent.len() < OUTSTANDING) else { return };
         let slba = self.below(self.namespaces[&nsid].blocks.len());
@@ -111,7 +111,7 @@ impl Life {
         self.sent.insert(cid, sent);
     }
 
-    /// The media answer a request; for deleted namespaces they may fail.
+    /// Answers a request as the media; requests for deleted namespaces may fail.
     fn serve(&mut self) {
         if self.world.pending.is_empty() {
             return;
@@ -185,7 +185,7 @@ impl Life {
         };
         let command =
             Command { opcode: admin::FORMAT, nsid, cdw10: large.into(), ..Command::default() };
-        // Those for deleted namespaces are under way for the media alone.
+        // Commands for deleted namespaces are outstanding only at the media.
         self.take_completions();
         let busy = !self.sent.is_empty();
         let done = self.world.admin(command, stored);
@@ -202,7 +202,7 @@ impl Life {
         }
     }
 
-    /// Nothing is under way any more: media, records and model say the same.
+    /// Nothing is outstanding any more: media, records and model must agree.
     fn end(&mut self) {
         while !self.world.pending.is_empty() {
             self.serve();
@@ -241,6 +241,6 @@ fn drive_node_matches_model() {
         life.end();
         reached.iter_mut().zip(life.reached).for_each(|(all, one)| *all += one);
     }
-    // Changes that failed, answers for deleted namespaces, no room, formats.
+    // Failed changes, answers for deleted namespaces, no space, formats.
     assert!(reached.iter().all(|count| *count > 100), "{reached:?}");
 }

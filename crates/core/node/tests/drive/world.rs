@@ -1,5 +1,4 @@
-//! A host with a drive below its root port, and the shell of the drive: media and records that
-//! answer when a test says so.
+//! A host with a drive below its root port. Media and records answer when a test tells them to.
 
 use bytes::Bytes;
 use node::drive::{ContentsId, DriveOutput};
@@ -19,7 +18,7 @@ use wire::{Duration, Instant};
 
 /// Entries of the queues.
 const ENTRIES: u16 = 16;
-/// Host memory: queues, and behind them pages for data.
+/// Host memory: queues, and then pages for data.
 const MEMORY: usize = 0x8_0000;
 
 /// A page for data.
@@ -36,19 +35,19 @@ pub struct World {
     bar: u64,
     pairs: [Pair; 2],
     commands: u16,
-    /// What is stored of the drive.
+    /// The drive's stored records.
     pub records: Records,
     pub media: BTreeMap<ContentsId, Vec<u8>>,
     /// Requests that the media have not answered.
     pub pending: Vec<(ContentsId, Request)>,
-    /// A change that is not stored.
+    /// The change that is not stored yet.
     pub commit: Option<Commit>,
-    /// How many contents were closed.
+    /// Number of contents closed.
     pub closed: usize,
 }
 
 impl World {
-    /// A drive in this state, with an I/O queue pair.
+    /// A drive in state `state`, with an I/O queue pair.
     pub fn new(state: &State) -> Self {
         let records = state.encode();
         let subsystem = Subsystem::open(Instant::ZERO, Settings::default(), &records);
@@ -141,7 +140,7 @@ impl World {
         }
     }
 
-    /// Takes what the drive wants of its shell.
+    /// Collects the drive's requests to media and records.
     fn collect(&mut self) -> bool {
         let mut any = false;
         while let Some(output) = self.host.below_mut().poll_drive() {
@@ -165,7 +164,7 @@ impl World {
         any
     }
 
-    /// The media carry out a request, or fail.
+    /// Carries out a request as the media, or fails it.
     pub fn serve(&mut self, index: usize, failure: Option<Error>) {
         let (contents, request) = self.pending.swap_remove(index);
         let bytes = self.media.get_mut(&contents).expect("not closed");
@@ -190,7 +189,7 @@ impl World {
         self.settle();
     }
 
-    /// The change is stored, or could not be.
+    /// Answers the pending change: stored or failed.
     pub fn store(&mut self, result: Result<(), Error>) {
         let Commit { create, changes, .. } = self.commit.take().expect("a change");
         let created = self.host.below_mut().complete_store(self.now, result);
@@ -219,7 +218,7 @@ impl World {
         bytes
     }
 
-    /// Sends a command to the admin queue, 0, or the I/O queue, 1; its identifier.
+    /// Sends a command to the admin queue (0) or the I/O queue (1). Returns its identifier.
     pub fn submit(&mut self, queue: usize, command: Command) -> u16 {
         self.commands += 1;
         let pair = &mut self.pairs[queue];
@@ -240,8 +239,8 @@ impl World {
         Some(completion)
     }
 
-    /// Runs an admin command, whose changes are stored or fail; requests of I/O commands stay under
-    /// way.
+    /// Runs an admin command, whose changes are stored or fail. Requests of I/O commands stay
+    /// outstanding.
     pub fn admin(&mut self, command: Command, stored: Result<(), Error>) -> Completion {
         self.submit(0, command);
         loop {

@@ -1,4 +1,4 @@
-//! What the host finds, and how configuration requests find their way.
+//! What enumeration finds, and how configuration requests are routed.
 
 use crate::fabric::world::{Device, Fabric, Parent, Plan, Shape, bar, dma};
 use pcie::enumerate::Hierarchy;
@@ -51,7 +51,8 @@ fn absent_functions_read_as_all_ones_at_once() {
     let mut fabric = Plan::default().with_devices(2);
     fabric.enumerate();
     let before = fabric.now;
-    // Beside the endpoint, beside the ports, another function, no such bus.
+    // Other devices next to the endpoint and the ports, another function, and a bus that does not
+    // exist.
     for target in [
         Bdf::new(3, 1, 0),
         Bdf::new(3, 0, 1),
@@ -67,7 +68,7 @@ fn absent_functions_read_as_all_ones_at_once() {
     assert_eq!(fabric.root().errors().completion_timeout, 0);
 }
 
-/// Everything reaches every device of the cascade, and only it.
+/// Every device of the cascade is reachable, and nothing else.
 fn check_cascade(fabric: &mut Fabric, hierarchy: &Hierarchy) {
     for node in hierarchy.endpoints() {
         let bar = bar(node) + pcie::dma_test::register::RAM;
@@ -99,7 +100,7 @@ fn a_cascade_of_two_switches() {
                 && (port.secondary..=port.subordinate).contains(&inner.secondary)
         }));
         check_cascade(&mut fabric, &hierarchy);
-        // Behind the second switch too, what is absent is absent at once.
+        // Behind the second switch too, an absent function fails at once.
         let before = fabric.now;
         assert_eq!(fabric.config(Bdf::new(port.secondary, 9, 0), 0, 4), !0);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Everything that can be refused, lost or broken, and that it is counted.
+//! Everything that can be refused, lost or damaged, and its counters.
 
 use crate::fabric::world::{Fabric, Happened, Plan, RAM, bar, script};
 use bytes::Bytes;
@@ -12,7 +12,7 @@ use switch::tunnel::Cause;
 use wire::tlp::{Completion, ConfigKind, ConfigRequest, Packet, Status, Tlp};
 use wire::{Bdf, Duration, Tag};
 
-/// Enumerated, with every endpoint enabled.
+/// An enumerated fabric with every endpoint enabled.
 fn ready(mut fabric: Fabric) -> (Fabric, Vec<Node>) {
     let nodes = fabric.ready();
     (fabric, nodes)
@@ -59,7 +59,7 @@ fn a_completer_abort_and_a_read_without_answer() {
     fabric.send(0, abort.clone());
     assert_eq!(task.poll(fabric.now), Some(0xffff_ffff));
     assert_eq!(fabric.root().errors().completer_abort, 1);
-    // The same completion again is for nobody.
+    // The same completion again matches no request.
     fabric.send(0, abort);
     assert_eq!(fabric.top().errors()[1].unexpected_completion, 1);
 
@@ -166,11 +166,11 @@ fn borrowed_requester_ids_are_refused_and_counted() {
         )
     };
     assert_eq!(fabric.script(0).received.iter().filter(refused).count(), 5);
-    // Another function of its own bus, which nobody made a bus master.
+    // Another function of its own bus, without bus mastering.
     fabric.script(0).send.push_back(write(Bdf::new(nodes[0].bdf.bus(), 0, 3), RAM));
     fabric.pass(Duration::from_ms(1));
     assert_eq!(fabric.count(|h| matches!(h, Happened::Written(..))), 0);
-    // And its own ID is good.
+    // Its own ID is accepted.
     fabric.send(0, write(nodes[0].bdf, RAM));
     assert_eq!(fabric.count(|h| matches!(h, Happened::Written(..))), 1);
 }
@@ -187,7 +187,7 @@ fn a_device_cannot_answer_in_the_place_of_another() {
         data: data.clone(),
         ..completion_for(completer, &asked, Status::Success)
     };
-    // The tag is known, the completer is the forger's own: all looks well.
+    // Tag and completer ID are plausible, so this is not detected.
     fabric.send(0, answer(nodes[0].bdf));
     assert_eq!(task.poll(fabric.now), None, "nobody has answered yet");
     assert_eq!(fabric.top().errors()[1].unexpected_completion, 1);
@@ -227,7 +227,7 @@ fn a_digest_survives_the_way_and_guards_it() {
     let sent = crate::fabric::tap::tlps(fabric.links[0].up.tapped.as_ref().unwrap());
     assert_eq!(sent, [guarded.clone()]);
     assert_eq!(fabric.memory(0, 4), [1, 2, 3, 4]);
-    // A byte of the payload changes on the way.
+    // A byte of the payload changes in transit.
     fabric.links[0].up.spoil = Some(12 + 12);
     fabric.script(0).send.push_back(guarded);
     fabric.pass(Duration::from_us(10));

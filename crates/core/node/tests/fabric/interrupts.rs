@@ -1,12 +1,12 @@
-//! Interrupt wires through the switches, and message-signalled interrupts
-//! behind the data they announce.
+//! Interrupt wires through the switches, and message-signalled interrupts, which must arrive after
+//! the data.
 
 use crate::fabric::world::{Fabric, Happened, Plan, RAM, Shape, bar};
 use pcie::dma_test::{control, register};
 use pcie::enumerate::{self, Node};
 use wire::Duration;
 
-/// Everything ready but MSI-X.
+/// A fabric that is ready except for MSI-X.
 fn wired(mut fabric: Fabric) -> (Fabric, Vec<Node>) {
     let nodes = fabric.endpoints();
     // Memory space and bus master, interrupt wires not disabled.

@@ -1,4 +1,4 @@
-//! The life of links: a test says how far sides meet who connects.
+//! Links over their lifetime: a test sets how far sides treat connections.
 
 use crate::fabric::world::{Fabric, Happened, Manner, Parent, Plan, RAM, Shape, State, bar, dma};
 use bytes::Bytes;
@@ -19,12 +19,12 @@ fn ms(count: u64) -> Duration {
     Duration::from_ms(count)
 }
 
-/// A host before so many device nodes at time 0, over paths that take no time.
+/// A host with `links` device nodes at time 0, over paths without delay.
 fn world(links: u8, limit: Option<Rate>) -> Fabric {
     Plan { limit, shape: Shape::AT_ONCE, ..Plan::default() }.unpolled((0..links).map(dma))
 }
 
-/// One with all links up, and what enumeration found.
+/// A fabric with all links up, and the hierarchy.
 fn up(links: u8, limit: Option<Rate>) -> (Fabric, Hierarchy) {
     let mut world = world(links, limit);
     world.pass(MS);
@@ -50,7 +50,7 @@ fn events(world: &Fabric) -> Vec<(u64, LinkEvent)> {
     world.log.iter().filter_map(event).collect()
 }
 
-/// The attempts to connect: when in milliseconds, which link, which number.
+/// The attempts to connect: time in milliseconds, link, and number.
 fn attempts(world: &Fabric) -> Vec<(u64, usize, usize)> {
     let attempt = |(at, output): &(Instant, Output)| match output {
         Output::Connect { link, attempt } => Some((at.as_ns() / 1_000_000, *link, *attempt)),
@@ -70,7 +70,7 @@ fn links_come_up_at_once() {
             && matches!(event, LinkEvent::Up(link, hello) if hello.instance == 10 + *link as u64)
     });
     assert_eq!(up.count(), 3);
-    // Nobody hears of links that stand.
+    // Links that stay up cause no events.
     world.pass(ms(5_000));
     assert_eq!(events(&world).len(), 3);
 }
@@ -94,7 +94,7 @@ fn an_attempt_without_answer_is_given_up() {
     let mut world = world(1, None);
     world.links[0].manner = Manner::Silent;
     world.pass(CONNECT_TIMEOUT + RETRY_PAUSE + MS);
-    let why = "timed out".into();
+    let why = "the connection attempt timed out".into();
     let failed = LinkEvent::Failed { link: 0, attempt: 0, why, permanent: false };
     let at = |ms| Instant::ZERO + Duration::from_ms(ms);
     assert_eq!(
@@ -162,11 +162,11 @@ fn a_path_that_ends_is_made_anew() {
     assert!(switch(&mut world).is_up(0));
 }
 
-/// A node that got no processor for longer than the loss limit.
+/// The host node does not run for longer than the loss limit.
 fn sleeps(hears: bool) -> bool {
     let (mut world, _) = up(1, None);
     world.now += ms(5_000);
-    // The far side spoke meanwhile, and is heard at last.
+    // The far side sent bytes meanwhile, which now arrive.
     if hears {
         let bytes = keepalive(&mut world);
         world.upper(0, Input::Received(bytes));
@@ -175,7 +175,7 @@ fn sleeps(hears: bool) -> bool {
     switch(&mut world).is_up(0)
 }
 
-/// What the far side of link 0 says when it has nothing to say.
+/// The keepalive that the far side of link 0 sends when idle.
 fn keepalive(world: &mut Fabric) -> Bytes {
     let (node, path) = (&mut world.nodes[0], world.links[0].path.unwrap());
     node.handle(world.now, path, Input::Received(Bytes::new()));
@@ -227,24 +227,24 @@ fn goodbye_is_said_on_every_link_and_no_path_is_made_any_more() {
     assert_eq!(attempts(&world).len(), before);
 }
 
-/// What may happen, to one link.
+/// A random step on one link.
 #[derive(Clone, Debug)]
 enum Step {
-    /// The far side meets whoever connects in this way from now on.
+    /// Sets how the far side treats connections from now on.
     Manner(Manner),
-    /// The path takes so many bytes at once from now on.
+    /// Sets how many bytes the path takes at once from now on.
     Width(usize),
-    /// Nothing passes and nobody hears of it.
+    /// Nothing passes, without an error.
     Stall(bool),
     /// The path ends.
     Break,
-    /// Nonsense comes.
+    /// Invalid bytes arrive.
     Nonsense(Vec<u8>),
-    /// Something comes of a path that is no more.
+    /// An event of a path that was closed arrives.
     Stray(u8),
-    /// The owner measures.
+    /// The owner measures the round trip.
     Echo(u64),
-    /// Time passes with the shell awake, and without; in milliseconds.
+    /// Time passes in milliseconds, with the node called at its timers or not.
     Pass(u64),
     Sleep(u64),
 }
@@ -299,8 +299,8 @@ fn take(world: &mut Fabric, link: usize, step: Step) {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
-    /// [`Fabric`] checks that each path is asked for once, gets no more than it
-    /// takes and only while it stands, and that timers are in the future.
+    /// [`Fabric`] checks that each path is requested once, is used only while it exists and within
+    /// its limit, and that timers are in the future.
     #[test]
     fn paths_are_used_correctly_for_random_steps(
         steps in prop::collection::vec((0usize..2, step(), any::<bool>()), 1..60),

@@ -1,4 +1,4 @@
-//! The whole fabric in memory and in virtual time: see `world`.
+//! A whole fabric in memory and in virtual time: see `world`.
 
 mod dma;
 mod enumeration;

@@ -1,5 +1,5 @@
-//! A device that takes nothing, or that its host memory does not answer, holds
-//! up nobody behind another port.
+//! A device that accepts nothing, or whose reads of host memory get no answer, must not block
+//! devices behind other ports.
 
 use crate::fabric::world::{Fabric, Happened, Plan, RAM, bar};
 use pcie::Ready;
@@ -8,7 +8,7 @@ use pcie::enumerate::Node;
 use wire::tlp::Tlp;
 use wire::{Duration, Tag};
 
-/// A script that takes nothing behind port 0, a DMA test function behind port 1.
+/// A script that accepts nothing behind port 0, a DMA test function behind port 1.
 fn world(p2p: bool) -> (Fabric, Vec<Node>) {
     let mut fabric = Plan { p2p, ..Plan::default() }.with_script(2);
     let nodes = fabric.ready();
@@ -16,8 +16,8 @@ fn world(p2p: bool) -> (Fabric, Vec<Node>) {
     (fabric, nodes)
 }
 
-/// Port 1 goes on: register reads, posted writes, the function's reads and
-/// writes of host memory, and its interrupt.
+/// Checks that port 1 works: register reads, posted writes, the function's reads and writes of host
+/// memory, and its interrupt.
 fn goes_on(fabric: &mut Fabric, nodes: &[Node]) {
     fabric.pass(Duration::from_ms(20));
     let bar = bar(&nodes[1]);

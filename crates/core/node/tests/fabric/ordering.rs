@@ -1,4 +1,4 @@
-//! Who may pass whom: PCIe Base 4.0, table 2-40, across the wire.
+//! Ordering of TLPs through the whole fabric: PCIe Base 4.0, table 2-40.
 
 use crate::fabric::world::{Fabric, Happened, Parent, Plan, RAM, Shape, bar};
 use bytes::{Bytes, BytesMut};
@@ -22,7 +22,7 @@ fn read(requester: Bdf, tag: u16) -> Tlp {
     Tlp::read_bytes(requester, Tag::truncate(tag), RAM, 4).unwrap()
 }
 
-/// A scripted device whose link has two non-posted credits each way.
+/// A scripted device whose link has two non-posted credits in each direction.
 fn narrow() -> (Fabric, Node) {
     let plan = Plan {
         shape: Shape::ROUGH,
@@ -35,7 +35,7 @@ fn narrow() -> (Fabric, Node) {
     (fabric, node)
 }
 
-/// Starts `count` register reads that nobody waits for.
+/// Starts `count` register reads whose results are not used.
 fn reads(fabric: &Fabric, address: u64, count: usize) -> Vec<Task<u64>> {
     (0..count).map(|_| fabric.start_read(&fabric.bus, address)).collect()
 }
@@ -69,7 +69,7 @@ fn requests_stuck_on_the_way_down_hold_up_nothing_else() {
     fabric.pass(Duration::from_ms(1));
     for number in 0..100u64 {
         fabric.bus.write(bar + number * 4, 4, number);
-        // A read of the device's own: its completion must come down too.
+        // A read by the device: its completion must arrive too.
         fabric.script(0).send.push_back(read(node.bdf, number as u16));
         fabric.script(0).send.push_back(write(node.bdf, number as u32));
     }
@@ -84,8 +84,8 @@ fn requests_stuck_on_the_way_down_hold_up_nothing_else() {
     assert!(waiting.iter_mut().all(|task| task.poll(fabric.now).is_none()));
     fabric.script(0).takes = Ready::ALL;
     fabric.pass(Duration::from_ms(10));
-    // What was asked before the writes may be answered after them: strongly
-    // ordered is only what the reads may not pass.
+    // Reads sent before the writes may be answered after them. The order requires only that reads
+    // do not pass writes.
     assert!(waiting.iter_mut().all(|task| task.poll(fabric.now) == Some(0)));
 }
 
@@ -95,7 +95,7 @@ fn a_device_that_takes_nothing_loses_its_link_and_frees_the_others() {
     let nodes = fabric.endpoints();
     let [stuck, other] = [0, 1].map(|n: usize| bar(&nodes[n]));
     fabric.script(0).takes = Ready::NONE;
-    // More than its window and the queue before it hold.
+    // More than the window and the queue before it hold.
     for _ in 0..8000 {
         fabric.bus.write(stuck + register::RAM, 4, 1);
     }
@@ -141,7 +141,7 @@ fn a_read_pushes_the_writes_before_it() {
     let node = fabric.ready().remove(0);
     let bar = bar(&node) + register::RAM;
     for round in 0..50u64 {
-        // Down: a register read answers with what was written just before.
+        // Down: a register read returns the value written just before.
         fabric.bus.write(bar, 4, round);
         assert_eq!(fabric.read(bar, 4), round);
         // Up: a completion comes behind the device's earlier writes.
@@ -171,7 +171,7 @@ fn numbered(class: Class, relaxed: bool, number: u32) -> Tlp {
     tlp
 }
 
-/// The number that [`numbered`] gave.
+/// The number set by [`numbered`].
 fn number(tlp: &Tlp) -> u16 {
     match tlp.packet {
         Packet::MemoryRead(r) | Packet::MemoryWrite(r) => r.tag.get(),
@@ -180,14 +180,14 @@ fn number(tlp: &Tlp) -> u16 {
     }
 }
 
-/// Checks the order in which `taken` came out against the order of numbers.
+/// Checks that the order of `taken` is allowed, given the numbers.
 fn lawful(taken: &[Tlp]) -> Result<(), TestCaseError> {
     for (at, later) in taken.iter().enumerate() {
         for earlier in &taken[..at] {
             if number(earlier) < number(later) {
                 continue;
             }
-            // `earlier` came out first and had been put in behind `later`.
+            // `earlier` left first although it entered behind `later`.
             let passed = (earlier.class(), later.class());
             let allowed = match passed {
                 (_, Class::Posted) => {
@@ -224,7 +224,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     )
 }
 
-/// Carries what one end sends to the other, in pieces.
+/// Passes the bytes of each end to the other in pieces.
 fn carry(ends: &mut [Tunnel; 2], piece: usize) {
     loop {
         let mut quiet = true;
@@ -269,8 +269,8 @@ proptest! {
         lawful(&taken)?;
     }
 
-    /// Through a tunnel with little credit, taken out by a receiver that is
-    /// choosy: everything arrives once, and in a lawful order.
+    /// Through a tunnel with little credit and a receiver that accepts some classes only,
+    /// everything arrives once and in an allowed order.
     #[test]
     fn the_tunnel_keeps_the_rules(steps in steps(), headers in 1u32..8) {
         let end = |role| {

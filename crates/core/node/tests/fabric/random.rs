@@ -1,5 +1,5 @@
-//! Random operation lists against a model: nothing is lost, nothing comes
-//! twice, every byte is right, and one seed gives one run.
+//! Random operations against a model: no loss, no duplicate, every byte correct, and the same run
+//! for the same seed.
 
 use crate::fabric::world::{Fabric, Happened, Plan, RAM, Shape, bar};
 use pcie::dma_test::{MAGIC, RAM_SIZE, driver, register};
@@ -9,10 +9,10 @@ use stats::random::Random;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use wire::Duration;
 
-/// Host memory that the test uses: sources below the half, targets above.
+/// Host memory that the test uses: sources in the lower half, targets in the upper half.
 const HALF: usize = 64 << 10;
 
-/// What a device should look like.
+/// The expected state of a device.
 struct Model {
     /// Its node, and the links on the way to it.
     node: usize,
@@ -20,7 +20,7 @@ struct Model {
     place: Node,
     ram: Vec<u8>,
     alive: bool,
-    /// Jobs that ended well or not, each with one signal.
+    /// Finished jobs, successful or not, each with one interrupt.
     signals: usize,
 }
 
@@ -56,7 +56,7 @@ impl Run {
         run
     }
 
-    /// Lets every endpoint that is there master the bus and signal.
+    /// Enables bus mastering and interrupts of every endpoint present.
     fn enable_all(&mut self) {
         for index in 0..self.devices.len() {
             if self.devices[index].alive {
@@ -130,7 +130,7 @@ impl Run {
         }
     }
 
-    /// Between a device's RAM and host memory, carried by another device.
+    /// Between a device's RAM and host memory, copied by another device.
     fn peer(&mut self, device: usize) {
         let other = (device + 1 + self.rng.below(2) as usize) % 3;
         if !self.devices[device].alive || !self.devices[other].alive {
@@ -180,8 +180,8 @@ impl Run {
         }
     }
 
-    /// A copy that is cut short by a reset of its bus: every byte of the
-    /// target is the old or the new one, and all others are untouched.
+    /// A copy interrupted by a reset of its bus: every byte of the target is the old or the new
+    /// one, and all others are unchanged.
     fn interrupted(&mut self, device: usize) {
         if !self.devices[device].alive {
             return;
@@ -228,7 +228,7 @@ impl Run {
         self.program(device);
     }
 
-    /// Sets a device up again that has been reset.
+    /// Programs a device again that was reset.
     fn program(&mut self, device: usize) {
         let place = self.devices[device].place.clone();
         self.devices[device].ram.fill(0);
@@ -243,7 +243,7 @@ impl Run {
         self.reset_below(port);
     }
 
-    /// Secondary Bus Reset, and everything found again.
+    /// Secondary Bus Reset; everything below is then enumerated again.
     fn reset_below(&mut self, port: Node) {
         if self.fabric.config(port.bdf, 0, 4) == !0 {
             return;
@@ -261,7 +261,7 @@ impl Run {
         self.look_again();
     }
 
-    /// Enumerates what is there, and sets it up.
+    /// Enumerates and programs the devices present.
     fn look_again(&mut self) {
         self.fabric.pass(Duration::from_ms(3));
         self.hierarchy = self.fabric.enumerate();
@@ -274,7 +274,7 @@ impl Run {
                 model.place = place.clone();
             }
         }
-        // Signals of before belong to other places.
+        // Earlier interrupts belong to other places.
         self.fabric.happened.retain(|h| !matches!(h, Happened::Interrupt(..)));
         self.devices.iter_mut().for_each(|model| model.signals = 0);
         self.enable_all();
@@ -296,7 +296,7 @@ impl Run {
         self.look_again();
     }
 
-    /// The network changes; a link stands still for less than the loss limit.
+    /// The network changes; a link stalls for less than the loss limit.
     fn weather(&mut self) {
         let shape = if self.rng.below(2) == 0 { Shape::PLAIN } else { Shape::ROUGH };
         self.fabric.shape(shape);
@@ -307,7 +307,7 @@ impl Run {
         self.fabric.pass(Duration::from_ms(span));
         let pipes = &mut self.fabric.links[link];
         (pipes.up.stalled, pipes.down.stalled) = (false, false);
-        // Both ends hear of each other before it happens again.
+        // Both ends receive bytes before the next stall.
         self.fabric.pass(Duration::from_ms(120));
     }
 
@@ -336,7 +336,7 @@ impl Run {
     }
 }
 
-/// A whole run; its digest.
+/// A whole run. Returns its digest.
 fn run(seed: u64, steps: usize) -> u64 {
     let mut run = Run::new(seed);
     assert_eq!(run.fabric.read(run.bar(0), 4), u64::from(MAGIC));

@@ -1,4 +1,4 @@
-//! Resets of every kind, and links that go and come.
+//! Resets of every kind, and links that are lost and come back.
 
 use crate::fabric::world::{Device, Fabric, Happened, Parent, Plan, RAM, Shape, bar, dma};
 use pcie::dma_test::{MAGIC, register};
@@ -14,7 +14,7 @@ fn endpoints(hierarchy: &Hierarchy) -> Vec<Node> {
     hierarchy.endpoints().into_iter().cloned().collect()
 }
 
-/// A cascade with every endpoint enabled and marked.
+/// A cascade with every endpoint enabled and a value written to each.
 fn marked() -> (Fabric, Hierarchy) {
     let mut fabric = Plan { shape: Shape::ROUGH, ..Plan::default() }.cascade();
     let hierarchy = fabric.enumerate();
@@ -30,7 +30,7 @@ fn mark(fabric: &mut Fabric, hierarchy: &Hierarchy) {
     }
 }
 
-/// Which of the three devices kept their mark.
+/// Which of the three devices kept the value.
 fn kept(fabric: &Fabric) -> [bool; 3] {
     [0, 2, 3].map(|node| fabric.dma(node).ram()[..4] == (MARK as u32).to_le_bytes())
 }
@@ -72,7 +72,7 @@ fn hot_reset_through_every_bridge_reaches_what_is_below_and_nothing_else() {
         secondary_bus_reset(&mut fabric, port);
         assert_eq!(kept(&fabric), left, "reset through {port}");
         assert_eq!(fabric.count(|h| matches!(h, Happened::Down(..))), 0, "no link is lost");
-        // What was reset decodes nothing and masters nothing; the rest goes on.
+        // Devices that were reset neither decode nor master; the others continue.
         for (node, kept) in endpoints(&hierarchy).iter().zip(left) {
             let value = fabric.read(bar(node), 4);
             assert_eq!(value, if kept { MAGIC.into() } else { 0xffff_ffff }, "{}", node.bdf);
@@ -186,7 +186,7 @@ fn something_else_may_come_up_in_a_slot_even_a_switch() {
     works(&mut fabric, device);
     works_too(&mut fabric, &endpoints(&hierarchy)[1]);
 
-    // With more buses wanted than the slot has, nobody else is disturbed.
+    // A slot that requests more buses than it has does not affect others.
     let greedy = Settings { hotplug_buses: 40, ..Settings::default() };
     let found = fabric.enumerate_below(&port, greedy, 128);
     assert_eq!(found, Err(enumerate::Error::Buses));
@@ -206,7 +206,7 @@ fn a_device_node_that_falls_silent_is_lost_within_a_second() {
     let before = fabric.now;
     assert_eq!(fabric.read(bar(&nodes[0]), 4), 0xffff_ffff);
     assert!(fabric.now.since(before) < Duration::from_ms(1_000));
-    // Whichever end gives up first.
+    // Either end may close the link first.
     let lost = |h: &Happened| {
         matches!(h, Happened::Down(0, Cause::Lost) | Happened::DeviceDown(0, Cause::Lost))
     };
@@ -233,7 +233,7 @@ fn links_above_and_below_the_second_switch_go_and_come() {
             assert_eq!(fabric.config(node.bdf, 0, 4), !0);
             assert_eq!(fabric.read(bar(node), 4), 0xffff_ffff);
         }
-        // The lower link is known to be down only behind the upper one.
+        // The lower link's loss is detected only after the upper one's.
         let limit = if link == 1 { Duration::ZERO } else { Duration::from_ms(1) };
         assert!(fabric.now.since(before) <= limit, "at once");
         nodes.iter().zip(left).filter(|(_, left)| *left).for_each(|(n, _)| works(&mut fabric, n));
@@ -254,7 +254,7 @@ fn a_restarted_device_node_is_a_fresh_device() {
     fabric.disconnect(0);
     *fabric.nodes[0].function_mut() = dma(5);
     fabric.connect(0);
-    // Before the host looks, it may not reach anything.
+    // Before the host enumerates again, accesses must fail.
     assert_eq!(fabric.read(bar(&nodes[0]), 4), 0xffff_ffff);
     let again = endpoints(&fabric.enumerate());
     assert_eq!(again[0].device().unwrap().serial, Some(5));

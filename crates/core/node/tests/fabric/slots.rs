@@ -1,5 +1,5 @@
 //! A host never reads other data than it wrote: random operations on slots, their clients, links
-//! and drives, in the same shell that the fuzz target `slot` runs.
+//! and drives, as in the fuzz target `slot`.
 
 use crate::fabric::world::slot_operations::{Reached, run_operations};
 use stats::random::Random;
@@ -14,7 +14,7 @@ fn a_client_never_reads_other_data_than_it_wrote() {
         all.kept += reached.kept;
         all.renewed += reached.renewed;
     }
-    // The operations come to all of these.
+    // The operations must reach all of these.
     let Reached { known, failed, kept, renewed } = all;
     assert!(known > 500 && failed > 500 && kept > 100 && renewed > 50, "{all:?}");
 }

@@ -1,4 +1,4 @@
-//! Reading a captured stream back.
+//! Decodes a captured stream.
 
 use bytes::{Buf, Bytes};
 use wire::frame::{HEADER, Header, Kind};

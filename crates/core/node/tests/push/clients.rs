@@ -1,5 +1,5 @@
-//! Push with the orders in which host software initialises a controller: registers and admin commands
-//! as SPDK, Linux, Windows, UEFI and QEMU send them.
+//! Push with the orders in which host software initialises a controller: registers and admin
+//! commands as SPDK, Linux, Windows, UEFI and QEMU send them.
 
 use node::push::{Mode, NotPushed, Reason};
 use testkit::machine::Machine;
@@ -9,7 +9,7 @@ use testkit::nvme::{
 use wire::nvme::register::{ACQ, AQA, ASQ, CAP, CC, CSTS, Configuration, Doorbell, VS};
 use wire::nvme::{COMPLETION_ENTRY, Command, SUBMISSION_ENTRY, cns, opcode};
 
-/// Host software whose every register access and command a test writes.
+/// Host software with each register access and command written out.
 struct Client {
     rig: Machine,
     bar: u64,
@@ -58,7 +58,7 @@ impl Client {
         self.queues[self.queues.len() - 1].clone()
     }
 
-    /// Sets CC.EN, with other bits first if so.
+    /// Sets CC.EN; with `at_once` together with the other bits.
     fn enable(&mut self, at_once: bool) {
         if !at_once {
             self.write(CC, 4, entry_sizes().bits().into());
@@ -85,7 +85,7 @@ impl Client {
         }
     }
 
-    /// Runs a command to its end.
+    /// Runs a command until it completes.
     fn command(&mut self, queue: usize, command: Command) {
         self.cid = self.cid.wrapping_add(1);
         let (cid, id) = (self.cid, queue as u16);
@@ -116,7 +116,7 @@ impl Client {
         create_polled(&pair).into_iter().for_each(|command| self.command(0, command));
     }
 
-    /// Writes 4 KiB. Yields how many reads of the drive reached the host.
+    /// Writes 4 KiB. Returns how many reads of the drive reached the host.
     fn writes(&mut self) -> usize {
         self.rig.reads = 0;
         self.command(1, io(opcode::nvm::WRITE, 0, 8, [self.page, 0]));

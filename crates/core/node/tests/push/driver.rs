@@ -1,4 +1,4 @@
-//! A driver that obeys the specification, and uses again at once what it may use again.
+//! A driver that obeys the specification, and reuses memory and slots as soon as it may.
 
 use super::world::{RAM, World};
 use stats::random::Random;
@@ -12,7 +12,7 @@ use wire::nvme::{Command, Completion, cns};
 /// Pages for data and lists behind the queues.
 const FIRST_PAGE: u64 = RAM + 0x1_0000;
 const PAGES: u64 = 12;
-/// A page of which the host node sees nothing.
+/// A page hidden from the host node.
 const HIDDEN_PAGE: u64 = RAM + 0xd_0000;
 /// Entries of every queue.
 pub const ENTRIES: u16 = 8;
@@ -20,7 +20,7 @@ pub const ENTRIES: u16 = 8;
 #[derive(Debug)]
 struct Queue {
     pair: Pair,
-    /// Of the submission queue, as the last completion entry said.
+    /// The SQ head pointer in the last completion entry.
     head: u16,
 }
 
@@ -28,7 +28,7 @@ struct Queue {
 struct Outstanding {
     command: Command,
     pages: Vec<u64>,
-    /// The data that the controller has to read; `None` where they may change.
+    /// The data that the controller must read; `None` where they may change.
     data: Option<Vec<u8>>,
 }
 
@@ -38,9 +38,9 @@ pub struct Driver {
     free: Vec<u64>,
     /// Admin completions.
     done: Vec<Completion>,
-    /// It counts commands and does not look at the SQ head pointer, as Linux.
+    /// It counts commands and ignores the SQ head pointer, as Linux does.
     counts: bool,
-    /// Tails reach the controller in memory, and only sometimes by a doorbell.
+    /// Tails are written to memory, and only sometimes to a doorbell.
     shadow: bool,
 }
 
@@ -67,7 +67,7 @@ impl Driver {
         self.queues.insert(pair.id, Queue { pair, head: 0 });
     }
 
-    /// Enables the controller, learns the format and creates queues 1 and 2.
+    /// Enables the controller, sets the format and creates queues 1 and 2.
     pub fn start(&mut self, world: &mut World, random: &mut Random) {
         let pair = Self::pair(0);
         world.write(AQA, 4, admin_sizes(ENTRIES));
@@ -97,7 +97,7 @@ impl Driver {
         world.memory.put(address, &bytes);
     }
 
-    /// Everything that the driver owned is free: after a reset.
+    /// Frees everything that the driver used, after a reset.
     pub fn restart(&mut self, world: &mut World, random: &mut Random) {
         self.check(world);
         for id in self.outstanding.keys().copied().collect::<Vec<_>>() {
@@ -111,7 +111,7 @@ impl Driver {
         self.start(world, random);
     }
 
-    /// Slots that may be written: one stays empty.
+    /// Slots that may be written; one stays empty.
     fn room(&self, id: u16) -> u16 {
         let queue = &self.queues[&id];
         let used = match self.counts {
@@ -149,7 +149,7 @@ impl Driver {
         (0..).find(|cid| !self.outstanding.contains_key(&(id, *cid))).expect("some are free")
     }
 
-    /// Carries an admin command out; nothing if something went wrong.
+    /// Carries out an admin command; `None` if it failed.
     pub fn admin(
         &mut self,
         world: &mut World,
@@ -171,7 +171,7 @@ impl Driver {
         panic!("{command:?} does not end");
     }
 
-    /// Carries one out; whether it did what it is for.
+    /// Carries out an admin command. Returns whether it succeeded.
     fn succeeds(&mut self, world: &mut World, random: &mut Random, command: Command) -> bool {
         let done = self.admin(world, random, command);
         done.is_some_and(|done| done.status.is_success() && done.result == 0)
@@ -225,7 +225,7 @@ impl Driver {
         let (prp1, prp2, nsid) = (prp(0), second, 1);
         let command =
             Command { opcode, cid, nsid, prp1, prp2, cdw10, cdw11, cdw12, ..Command::default() };
-        // Sometimes the controller also writes what it reads, in any order.
+        // Sometimes the controller also writes the memory that it reads, in any order.
         if opcode == 1 && self.room(id) > 1 && random.below(6) == 0 {
             self.put(world, id, command, pages.clone(), None);
             let read = Command { opcode: 2, cid: self.free_cid(id), ..command };
@@ -236,10 +236,10 @@ impl Driver {
         true
     }
 
-    /// Writes the PRP list of pages `1..count` into the last two pages; yields where it begins.
+    /// Writes the PRP list of pages `1..count` into the last two pages. Returns its address.
     fn lists(world: &mut World, random: &mut Random, pages: &[u64], count: usize) -> u64 {
         let (entries, [first, second]) = (&pages[1..count], [pages[count], pages[count + 1]]);
-        // Some begin near the end of their page and go on in the other.
+        // Some begin near the end of their page and continue in the other one.
         let room = if random.below(2) == 0 { 1 + random.below(3) as usize } else { entries.len() };
         let begin = first + PAGE - 8 * room as u64;
         let mut at = begin;
@@ -254,7 +254,7 @@ impl Driver {
         begin
     }
 
-    /// A command is over: its memory may be used again, and is at once.
+    /// A command has completed: its memory may be reused, and is at once.
     fn retire(&mut self, world: &mut World, random: &mut Random, id: (u16, u16)) {
         let Some(over) = self.outstanding.remove(&id) else { return };
         for page in over.pages {
@@ -265,7 +265,7 @@ impl Driver {
         }
     }
 
-    /// Looks for completion entries.
+    /// Takes completion entries.
     pub fn completions(&mut self, world: &mut World, random: &mut Random) {
         for id in self.queues.keys().copied().collect::<Vec<_>>() {
             let mut any = false;
@@ -274,7 +274,7 @@ impl Driver {
                 any = true;
                 let (head, cid) = (done.sq_head, done.cid);
                 let (base, before) = (queue.pair.sq(), std::mem::replace(&mut queue.head, head));
-                // What the controller has consumed may be written at any time from now on.
+                // Slots that the controller has consumed may be written at any time from now on.
                 for slot in (0..ENTRIES).filter(|_| !self.counts) {
                     let ahead = |to: u16| (to + ENTRIES - before) % ENTRIES;
                     if ahead(slot) < ahead(head) {
@@ -294,7 +294,7 @@ impl Driver {
         }
     }
 
-    /// Compares what the controller uses with what the driver gave it.
+    /// Compares the bytes that the controller uses with those that the driver wrote.
     fn check(&mut self, world: &mut World) {
         for used in world.used() {
             let fine = match &used {
@@ -315,7 +315,7 @@ impl Driver {
         }
     }
 
-    /// One small step of anybody.
+    /// One random step of the driver, the controller or the link.
     pub fn progress(&mut self, world: &mut World, random: &mut Random) {
         match random.below(12) {
             0..=2 => world.deliver_down(),
@@ -338,7 +338,7 @@ impl Driver {
         }
     }
 
-    /// Deletes a queue with its commands in flight, and creates it anew.
+    /// Deletes a queue with its commands in flight, and creates it again.
     pub fn delete(&mut self, world: &mut World, random: &mut Random) {
         let id = 1 + random.below(2) as u16;
         if self.admin(world, random, delete(admin::DELETE_SQ, id)).is_none() {
@@ -359,7 +359,7 @@ impl Driver {
         self.create(world, random, id);
     }
 
-    /// From now on doorbells say little.
+    /// Enables doorbell buffers: most tails no longer reach a doorbell.
     pub fn doorbell_buffers(&mut self, world: &mut World, random: &mut Random) {
         let opcode = admin::DOORBELL_BUFFER_CONFIG;
         if self.succeeds(world, random, Command { opcode, ..Command::default() }) {
@@ -370,12 +370,12 @@ impl Driver {
         }
     }
 
-    /// Other memory appears at the address of a page.
+    /// Maps other memory at the address of a page.
     pub fn remap(&mut self, world: &mut World, random: &mut Random) {
         let page = FIRST_PAGE + random.below(PAGES) * PAGE;
         for outstanding in self.outstanding.values_mut() {
             if outstanding.pages.contains(&page) {
-                // A list may be among them.
+                // The pages may contain a list.
                 if outstanding.pages.len() > 2 {
                     return;
                 }

@@ -1,4 +1,5 @@
-//! What ends a pushed byte, and a world without one of these endings: that each is needed.
+//! The causes that invalidate pushed bytes, and a world without one of them, to show that each is
+//! needed.
 
 use node::push::Completions;
 use std::ops::Range;
@@ -7,7 +8,7 @@ use wire::push::{Push, Queue, Record, message};
 use wire::tlp::{MemoryRequest, Tlp};
 
 wire::named! {
-    /// What ends a pushed byte.
+    /// What invalidates pushed bytes.
     pub enum Ending {
         /// A later doorbell over the same slot of a submission queue.
         Doorbell "doorbell",
@@ -17,28 +18,28 @@ wire::named! {
         Head "head pointer",
         /// A completion entry that is written in pieces.
         PartialEntry "entry in pieces",
-        /// A posted write of the function to the byte.
+        /// A posted write of the function to the bytes.
         Write "write",
         /// An Abort command for the command.
         Abort "abort",
-        /// The deletion of its queue.
+        /// The deletion of the command's queue.
         QueueDeleted "queue deleted",
         /// A controller reset, or a shutdown.
         ControllerReset "controller reset",
         /// A configuration write: function level reset, D3, bus mastering, the bridges above.
         Configuration "configuration write",
-        /// Bus mastering of the root port, which no configuration request on the link tells.
+        /// Bus mastering of the root port, for which no configuration request crosses the link.
         RootPort "root port",
         /// A hot reset, or a lost link.
         HotReset "hot reset",
-        /// Memory of the host that is mapped or unmapped.
+        /// Host memory that is mapped or unmapped.
         Mapping "mapping",
         /// A successful Doorbell Buffer Config, after which nothing is pushed.
         DoorbellBuffer "doorbell buffers",
     }
 }
 
-/// The far side's rule, which leaves out one ending: then stale bytes stay.
+/// The far side's rule without one cause of invalidation: stale bytes remain then.
 #[derive(Clone, Debug)]
 pub struct Leaving {
     rule: Completions,
@@ -80,8 +81,8 @@ impl Rule for Leaving {
     }
 }
 
-/// The message in `tlp` without the records that `ending` caused; nothing if no record is left.
-/// `cause` is why the host node ends everything, if it does.
+/// The message in `tlp` without the records that `ending` caused; `None` if no record is left.
+/// `cause` is the reason if the host node invalidates everything.
 pub fn leave_out(tlp: Tlp, ending: Ending, cause: Ending, queues: Range<u64>) -> Option<Tlp> {
     let Some(push) = Push::decode(&tlp) else { return Some(tlp) };
     let push = push.expect("a valid message");

@@ -1,4 +1,5 @@
-//! Host software and drives that obey nothing: the follower may push nonsense, but nothing breaks.
+//! Host software and drives that violate every rule: the follower may push useless bytes, but must
+//! not fail.
 
 use super::driver::Driver;
 use super::world::{RAM, RAM_BYTES, World};
@@ -10,7 +11,7 @@ use stats::random::Random;
 use testkit::controller::{DRIVE, Manners};
 use wire::tlp::Tlp;
 
-/// A register, most often one that matters.
+/// A register; in most cases one with an effect.
 fn register(random: &mut Random) -> u64 {
     let known = [0, 0x14, 0x14, 0x20, 0x24, 0x28, 0x30];
     match random.below(20) {
@@ -69,7 +70,7 @@ fn step(world: &mut World, random: &mut Random) {
             world.memory.put(at, &bytes);
         }
         7 | 8 => {
-            // Of the drive: often into the admin completion queue.
+            // From the drive: often into the admin completion queue.
             let queue = if random.below(2) == 0 { RAM + 4096 } else { RAM };
             let length = [4, 16, 16, 16, 16, 16, 16, 32][random.below(8) as usize];
             let mut data = random.bytes(length);
@@ -106,7 +107,7 @@ fn run(seed: u64) -> World {
     world.settle();
     for _ in 0..300 {
         step(&mut world, &mut random);
-        // What goes down is lost; the link checks that messages are valid and fit.
+        // Bytes from the host are dropped; the link checks that messages are valid and fit.
         world.link().down.clear();
     }
     world

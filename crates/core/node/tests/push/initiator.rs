@@ -5,8 +5,8 @@ use nvme::initiator::{Driver, Op};
 use switch::push_store::Counters;
 use testkit::machine::{Machine, io};
 
-/// Commands of `blocks` blocks each, rung for one by one; all end well. Yields how many reads of the
-/// drive reached the host.
+/// Commands of `blocks` blocks each, each with its own doorbell; all must succeed. Returns how many
+/// reads of the drive reached the host.
 fn commands(
     rig: &mut Machine,
     driver: &mut Driver,
@@ -23,7 +23,7 @@ fn commands(
     rig.reads
 }
 
-/// Writes `count` times `blocks` blocks and reads them back. Yields how many reads of the drive
+/// Writes `count` times `blocks` blocks and reads them back. Returns how many reads of the drive
 /// reached the host for the writes and for the reads, and the counters of the store.
 fn written_and_read(mode: Mode, payload: u16, count: u64, blocks: u32) -> ([usize; 2], Counters) {
     let mut rig = Machine::new([(); 2], payload, 4096, mode);

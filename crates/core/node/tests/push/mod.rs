@@ -1,5 +1,5 @@
-//! Push against a random driver and a controller that is not ours: what the function reads is what
-//! the host's memory has, whatever was pushed.
+//! Push against a random driver and an independent controller: the function always reads the bytes
+//! in host memory, whatever was pushed.
 
 mod clients;
 mod driver;
@@ -57,7 +57,7 @@ fn reset(world: &mut World, driver: &mut Driver, random: &mut Random) {
             world.config(ROOT_PORT, 0x3e, 0);
             world.enumerate();
         }
-        // The function, or the root port, loses bus mastering while the function reads on.
+        // The function, or the root port, loses bus mastering while the function continues to read.
         _ => {
             let target = if random.below(2) == 0 { DRIVE } else { ROOT_PORT };
             world.config(target, 0x04, 2);
@@ -78,18 +78,18 @@ fn reset(world: &mut World, driver: &mut Driver, random: &mut Random) {
     driver.restart(world, random);
 }
 
-/// Runs a random world; yields what went wrong.
+/// Runs a random world. Returns the failure, if any.
 fn run(seed: u64, without: Option<Ending>) -> Option<String> {
     run_in(seed, without, None).fault
 }
 
-/// The same in a mode, for what is in the world at last.
+/// As `run`, in a fixed mode, with access to the final world.
 fn run_in(seed: u64, without: Option<Ending>, fixed: Option<Mode>) -> World {
     let mut random = Random::new(seed);
     let mut manners = manners(&mut random);
     if without == Some(Ending::Doorbell) {
-        // Where the SQ head pointer moves, it ends the slots before any doorbell does; and only a
-        // fetch of more than was pushed leaves them there.
+        // The SQ head pointer invalidates the slots before any doorbell does, and only a fetch of
+        // more entries than were pushed leaves them in the store.
         (manners.lags, manners.speculates) = (true, true);
     }
     let mode = if random.below(4) == 0 { Mode::Entries } else { Mode::All };
@@ -151,7 +151,7 @@ fn push_answers_reads_and_off_sends_no_message() {
     assert!(hits > 200 && pushed > 200, "{hits} hits of {pushed} messages");
 }
 
-/// Each ending left out is found within this many random worlds.
+/// The most random worlds needed to show that a cause of invalidation is necessary.
 const WORLDS: u64 = 200;
 
 #[test]

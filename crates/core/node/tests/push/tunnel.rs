@@ -365,7 +365,7 @@ fn only_entry_is_pushed_without_identified_format() {
 
 #[test]
 fn a_doorbell_does_not_wait_for_credits_of_its_push() {
-    // Posted TLPs: one for the doorbell, two for endings, none for a push.
+    // Posted TLPs: one for the doorbell, two for invalidations, none for a push.
     let mut scarce = Rig::with(Mode::All, 1 << 20, 3);
     assert_eq!(scarce.reads_of_a_write(), 9);
     // One more takes the entry and a part of a page, which is not worth a push.

@@ -1,4 +1,4 @@
-//! A host node, a link whose TLPs a test moves one by one, the store, and the controller.
+//! A host node, a link whose TLPs a test delivers one by one, the store, and the controller.
 
 use super::ending::{Ending, Leaving, leave_out};
 use bytes::{Bytes, BytesMut};
@@ -16,17 +16,17 @@ use wire::push::{Push, Record};
 use wire::tlp::{Packet, Tlp};
 use wire::{Bdf, Instant};
 
-/// Where host memory is, and how much.
+/// Start and size of host memory.
 pub const RAM: u64 = 0x10_0000;
 pub const RAM_BYTES: usize = 1 << 20;
-/// Where queues are in it.
+/// The addresses of queues.
 const QUEUES: Range<u64> = RAM..RAM + 0x1_0000;
-/// Where the registers of the controller are.
+/// The address of the controller's registers.
 pub const BAR: u64 = 0xe000_0000;
 
 const NOW: Instant = Instant::ZERO;
 
-/// Host memory, of which the last quarter is only reached by messages: a peek finds nothing there.
+/// Host memory, of which the last quarter is accessed only by messages: it cannot be peeked at.
 #[derive(Debug)]
 pub struct Memory(Vec<u8>);
 
@@ -64,28 +64,29 @@ impl HostMemory for Memory {
     }
 }
 
-/// The link, with what is at its far end.
+/// The link, with the store and the controller at its far end.
 #[derive(Debug)]
 pub struct Link {
     pub down: VecDeque<Tlp>,
     pub up: VecDeque<Tlp>,
-    /// Of `up`, so many may arrive.
+    /// How many TLPs of `up` may arrive.
     arrived: usize,
     pub store: Store<Leaving>,
-    /// The ending that is left out.
+    /// The cause of invalidation that is left out.
     without: Option<Ending>,
-    /// Why the host node ends everything now, if it does.
+    /// Why the host node now invalidates everything, if it does.
     cause: Ending,
     pub controller: Controller,
     pub room: PushRoom,
-    /// Everything that went down.
+    /// Every TLP sent to the device.
     pub sent: Vec<Tlp>,
     /// Messages with bytes since the last other TLP, and their data credits.
     burst: (u32, u32),
 }
 
 impl Link {
-    /// What carries bytes leaves with the doorbell behind it, without waiting for credits.
+    /// Messages with bytes must leave together with the doorbell behind them, without a wait for
+    /// credits.
     fn check_room(&mut self, tlp: &Tlp) {
         let Some(push) = Push::decode(tlp) else { return self.burst = (0, 0) };
         let push = push.expect("a valid message");
@@ -159,9 +160,10 @@ pub struct World {
     pub memory: Memory,
     answers: BTreeMap<u64, Option<u64>>,
     requests: u64,
-    /// Reads of the function are refused by the host, and all requests before that have arrived.
+    /// The host refuses the function's reads, and all requests before that have arrived.
     pub refused: bool,
-    /// What the store answers in submission queues is not compared: see the driver that counts.
+    /// The store's answers in submission queues are not compared, because the driver counts
+    /// commands.
     pub lagging: bool,
     pub fault: Option<String>,
 }
@@ -215,7 +217,7 @@ impl World {
         self.requests
     }
 
-    /// A request with an answer, which everything before it passes.
+    /// Sends a request and returns its answer; everything before it arrives too.
     pub fn ask(&mut self, request: Request) -> Option<u64> {
         let id = self.request(request);
         for _ in 0..10_000 {
@@ -248,7 +250,7 @@ impl World {
         }
     }
 
-    /// One TLP from the host arrives.
+    /// Delivers one TLP from the host.
     pub fn deliver_down(&mut self) {
         let link = self.link();
         if let Some(tlp) = link.down.pop_front()
@@ -258,8 +260,8 @@ impl World {
         }
     }
 
-    /// One TLP of the function passes the store. What the store answers has to be what the host
-    /// would read at this moment.
+    /// Passes one TLP of the function to the store. The store's answer must be what the host would
+    /// read now.
     pub fn far_side(&mut self) {
         let link = self.link();
         if let Some(reply) = link.store.pop(Ready::ALL) {
@@ -277,7 +279,7 @@ impl World {
             self.link().controller.handle(reply);
         }
         let mut expected = self.memory.get(address, length).to_vec();
-        // The function's own writes on their way are in front of its read.
+        // The function's own writes in transit are ahead of its read.
         for write in &self.host.below().up {
             let Packet::MemoryWrite(w) = write.packet else { continue };
             for (at, byte) in (w.address..).zip(&write.data) {
@@ -294,7 +296,7 @@ impl World {
         }
     }
 
-    /// One TLP arrives at the host.
+    /// Delivers one TLP to the host.
     pub fn deliver_up(&mut self) {
         let link = self.link();
         if link.arrived < link.up.len() {
@@ -304,7 +306,7 @@ impl World {
         }
     }
 
-    /// Everything on the way arrives; the controller begins nothing.
+    /// Delivers everything in transit; the controller starts nothing.
     pub fn settle(&mut self) {
         for _ in 0..100_000 {
             let link = self.link();
@@ -318,7 +320,7 @@ impl World {
         panic!("it does not settle");
     }
 
-    /// What goes down arrives.
+    /// Delivers everything sent to the device.
     pub fn settle_down(&mut self) {
         while !self.link().down.is_empty() {
             self.deliver_down();
@@ -334,7 +336,7 @@ impl World {
         self.ask(Request::ConfigWrite { target, offset, size, value });
     }
 
-    /// What an operating system does at boot.
+    /// Enumerates as an operating system does at boot.
     pub fn enumerate(&mut self) {
         self.config(ROOT_PORT, 0x18, 0x0001_0100);
         self.config(ROOT_PORT, 0x20, 0xe000_e000);

@@ -1,10 +1,9 @@
-//! Abort (NVMe 1.4, section 5.1; what is immediate and what deferred, NVM Express 2.1, section
-//! 5.1.1).
+//! Abort (NVMe 1.4, section 5.1; immediate and deferred aborts: NVM Express 2.1, section 5.1.1).
 //!
-//! A command is aborted at once if nothing of it is under way: it waits for the buffer, or its data
+//! A command is aborted at once if no part of it is under way: it waits for the buffer, its data
 //! wait for the link, or it is an Asynchronous Event Request. Other I/O commands end with Command
-//! Abort Requested as soon as the media or the link are done with what they work on, unless that
-//! is the last thing to do. Other admin commands go on.
+//! Abort Requested after their present media or link operation, unless that is the last one. Other
+//! admin commands continue.
 
 use crate::controller::Controller;
 use crate::failure::Failure;
@@ -29,7 +28,7 @@ impl Controller {
         Plan::Done(if aborted { 0 } else { NOT_ABORTED })
     }
 
-    /// Whether the command has ended already.
+    /// Returns whether the command has already ended.
     fn abort_io(&mut self, shared: &mut Shared, key: Key) -> bool {
         self.keep_data(key);
         self.fail(shared, key, Failure::transient(StatusCode::ABORT_REQUESTED));

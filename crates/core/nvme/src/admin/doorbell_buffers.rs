@@ -1,5 +1,5 @@
-//! Doorbell Buffer Config (NVMe 1.4, section 5.7), only where
-//! [`Settings::doorbell_buffer`](crate::Settings::doorbell_buffer) says so: over a network a read
+//! Doorbell Buffer Config (NVMe 1.4, section 5.7), only with
+//! [`Settings::doorbell_buffer`](crate::Settings::doorbell_buffer), because over a network a read
 //! of host memory costs more than a doorbell.
 
 use crate::controller::Controller;
@@ -10,7 +10,7 @@ use wire::nvme::{Command, StatusCode};
 
 impl Controller {
     /// PRP entry 1 is the shadow doorbell buffer, PRP entry 2 the EventIdx buffer: each begins at a
-    /// memory page and is as long as the doorbells are.
+    /// memory page and is as long as the doorbells.
     pub(super) fn doorbell_buffers(&mut self, command: &Command) -> Result<Plan, Failure> {
         let end = Doorbell::SubmissionTail(self.settings.io_queues + 1).offset(0) - DOORBELLS;
         for (address, byte) in [(command.prp1, 24), (command.prp2, 32)] {

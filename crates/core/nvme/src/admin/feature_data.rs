@@ -1,5 +1,5 @@
-//! Features whose values are data: Timestamp and Host Behavior Support (NVMe 1.4, sections 5.21.1.14
-//! and 5.21.1.22). Neither can be saved.
+//! Features whose values are data: Timestamp and Host Behavior Support (NVMe 1.4, sections
+//! 5.21.1.14 and 5.21.1.22). Neither can be saved.
 
 use crate::controller::Controller;
 use crate::failure::Failure;
@@ -13,12 +13,12 @@ use wire::nvme::{Command, PersistentEventType, StatusCode, TimestampChangeEvent}
 /// Timestamp Origin: a host has set the timestamp.
 const SET_BY_HOST: u8 = 1;
 
-/// The Timestamp of a controller. Resets keep it (section 5.21.1.14 leaves the choice), a loss of
-/// power does not.
+/// The Timestamp of a controller. It survives resets (optional in section 5.21.1.14), but not a
+/// loss of power.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     milliseconds: u64,
-    /// When it had that value.
+    /// Time of the last setting.
     since: Instant,
     origin: u8,
 }
@@ -29,17 +29,17 @@ impl Clock {
         (now.ps_since(since) / 1_000_000_000) as u64
     }
 
-    /// Power comes on.
+    /// A clock at power-on.
     pub fn new(now: Instant) -> Self {
         Self { milliseconds: 0, since: now, origin: 0 }
     }
 
-    /// A host sets the clock: of its data, only the milliseconds count.
+    /// A host sets the clock; only the milliseconds of its data matter.
     pub fn set(&mut self, now: Instant, value: Timestamp) {
         *self = Self { milliseconds: value.milliseconds, since: now, origin: SET_BY_HOST };
     }
 
-    /// What the clock shows; 48 bits, modulo their range.
+    /// The time of the clock: 48 bits, modulo their range.
     pub fn read(&self, now: Instant) -> Timestamp {
         let passed = Self::milliseconds(self.since, now);
         let milliseconds = self.milliseconds.wrapping_add(passed) & ((1 << 48) - 1);
@@ -48,8 +48,8 @@ impl Clock {
 }
 
 impl Controller {
-    /// The value of a feature that has data; `None` for one that has none. Defaults and what a
-    /// power cycle brings back are zeroes.
+    /// The value of a feature that has data; `None` for features without data. Defaults and values
+    /// after a power cycle are zeroes.
     pub(super) fn feature_data(&self, id: u8, select: Select) -> Option<Bytes> {
         let current = select == Select::Current;
         match id {
@@ -66,7 +66,7 @@ impl Controller {
         }
     }
 
-    /// The data of Set Features have come.
+    /// Handles the received data of Set Features.
     pub(super) fn feature_received(
         &mut self,
         shared: &mut Shared,

@@ -42,14 +42,14 @@ impl Controller {
         }
         let mut nsid = command.nsid;
         if id == feature::ERROR_RECOVERY && nsid == 0 {
-            // Hosts ask for all mandatory features without a namespace. The value of the first
-            // one answers for the drive, the default if there is none.
+            // Hosts request all mandatory features without a namespace. The first namespace's value
+            // is returned for the drive, or the default.
             nsid = shared.attached(self.id).map(|(nsid, _)| nsid).next().unwrap_or(0);
         } else if of_namespaces {
             shared.namespace(self.id, nsid)?;
         }
         if id == feature::WRITE_PROTECTION {
-            // Nobody can save it: it outlives power by itself.
+            // It cannot be saved, but survives power losses by itself.
             let record = &shared.namespace(self.id, command.nsid)?.record;
             let protected = select == Select::Current && record.write_protected;
             return Ok(Plan::Done(protected.into()));
@@ -57,7 +57,7 @@ impl Controller {
         let value_in = |features: &Features| features.get(id, nsid, value);
         Ok(Plan::Done(match select {
             Select::Current => value_in(&self.features)?,
-            // What was not saved has its default.
+            // Values that were not saved have their defaults.
             Select::Saved => value_in(&self.saved_features(shared))?,
             _ => value_in(&Features::new(&self.settings))?,
         }))
@@ -77,7 +77,7 @@ impl Controller {
         if exists { Ok(()) } else { Err(Failure::cdw(10, 0)) }
     }
 
-    /// Interrupt Vector Configuration; the default lets each vector coalesce.
+    /// Interrupt Vector Configuration; by default each vector coalesces.
     fn interrupt_vector(&self, value: u32, select: Select) -> Result<u32, Failure> {
         let vector = value as u16;
         if select != Select::Current {
@@ -87,7 +87,7 @@ impl Controller {
         Ok(u32::from(vector) | u32::from(disabled) << 16)
     }
 
-    /// The defaults, and what was saved instead of them.
+    /// The defaults, replaced by saved values.
     pub(crate) fn saved_features(&self, shared: &Shared) -> Features {
         let mut features = Features::new(&self.settings);
         for saved in shared.saved.iter().filter(|saved| saved.controller == self.id) {
@@ -143,7 +143,7 @@ impl Controller {
         }
     }
 
-    /// Sets features to values that were checked.
+    /// Sets features to checked values.
     fn apply_features(&mut self, shared: &mut Shared, values: &[SavedFeature]) {
         let before = self.warning(shared);
         let old = self.features.clone();
@@ -157,7 +157,7 @@ impl Controller {
         self.warn(shared, before);
     }
 
-    /// The values that a command saves are stored, or could not be: then they do not change.
+    /// The values that a command saves are stored, or could not be stored and do not change.
     pub(crate) fn features_stored(
         &mut self,
         shared: &mut Shared,
@@ -177,8 +177,8 @@ impl Controller {
         }
     }
 
-    /// NSQR and NCQR, 0's based (section 5.21.1.7). May only be asked before
-    /// the first I/O queue is created.
+    /// NSQR and NCQR, 0's based (section 5.21.1.7). Allowed only before the first I/O queue is
+    /// created.
     fn set_queues(&mut self, value: u32) -> Result<u32, Failure> {
         if self.queues.any_io() {
             return Err(Failure::permanent(StatusCode::COMMAND_SEQUENCE_ERROR));

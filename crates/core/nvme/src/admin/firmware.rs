@@ -10,14 +10,14 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use wire::nvme::{AsyncEvent, Command, StatusCode, feature_bits};
 
-/// The pieces of an image that a host has downloaded, by their offset in bytes. A reset drops them.
+/// The downloaded pieces of an image, by their offset in bytes. A reset drops them.
 #[derive(Debug, Default)]
 pub(crate) struct Download {
     pieces: BTreeMap<usize, Bytes>,
 }
 
 impl Download {
-    /// Adds a piece; `false` if it overlaps another one.
+    /// Adds a piece; `false` if it overlaps another piece.
     fn add(&mut self, offset: usize, data: Bytes) -> bool {
         let end = offset + data.len();
         let before = self.pieces.range(..end).next_back();
@@ -28,7 +28,7 @@ impl Download {
         true
     }
 
-    /// The image, if the pieces are one.
+    /// The image, if the pieces are complete.
     fn image(&self) -> Option<Image> {
         let mut image = Vec::new();
         for (offset, piece) in &self.pieces {
@@ -54,7 +54,7 @@ impl Controller {
         Ok(Plan::Receive(length as usize))
     }
 
-    /// A piece has come.
+    /// Handles a received piece.
     pub(super) fn firmware_received(
         &mut self,
         command: &Command,
@@ -67,7 +67,7 @@ impl Controller {
         Ok(Plan::Done(0))
     }
 
-    /// FS, the slot (0 for one that the controller chooses), and CA, the action (figure 170).
+    /// FS, the slot (0: the controller chooses), and CA, the action (figure 170).
     pub(super) fn firmware_commit(
         &mut self,
         shared: &mut Shared,
@@ -84,7 +84,7 @@ impl Controller {
             _ => return Err(Failure::cdw(10, 3)),
         };
         let slot = match (command.cdw10 & 7) as u8 {
-            // One that is not active.
+            // An inactive slot.
             0 if replaces => 2 + u8::from(shared.firmware.active == 2),
             slot => slot,
         };
@@ -105,7 +105,7 @@ impl Controller {
         Ok(Plan::Done(0))
     }
 
-    /// A change of the slots is stored, or could not be: then nothing changes.
+    /// A change of the slots is stored, or could not be stored and has no effect.
     pub(crate) fn firmware_stored(
         &mut self,
         shared: &mut Shared,
@@ -126,7 +126,7 @@ impl Controller {
         }
     }
 
-    /// A notice of an activation without reset, for hosts that want it.
+    /// Sends the notice of an activation without reset, if enabled.
     fn warn_of_activation(&mut self, activation: Activation) {
         let asked = self.features.async_events & feature_bits::FIRMWARE_ACTIVATION != 0;
         if asked && activation == Activation::Now {

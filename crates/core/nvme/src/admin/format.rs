@@ -1,7 +1,7 @@
 //! Format NVM (NVMe 1.4, section 5.23).
 //!
-//! The record of the namespace is stored first, then its blocks are deallocated, with and without
-//! a secure erase: they read as zeroes. A loss of power in between leaves what was there before.
+//! The record of the namespace is stored first, then its blocks are deallocated, with and without a
+//! secure erase: they read as zeroes. A loss of power in between leaves the old data.
 
 use super::namespaces::failure;
 use crate::block::{Operation, deallocated};
@@ -33,7 +33,7 @@ impl Controller {
         let format = (field(0, 4) | field(12, 2) << 4) as usize;
         let invalid = |bit| Failure::at_cdw(StatusCode::INVALID_FORMAT, 10, bit);
         let lba_format = FORMATS.get(format).ok_or(invalid(0))?;
-        // PI, MSET and PIL: place and type mean nothing without what they are about.
+        // PI, MSET and PIL: place and type have no meaning without metadata.
         let (kind, extended, first) = (field(5, 3) as u8, field(4, 1) == 1, field(8, 1) == 1);
         let format = block_format(*lba_format, extended, kind, first).ok_or(invalid(5))?;
         if field(9, 3) > MOST_ERASE {
@@ -54,7 +54,8 @@ impl Controller {
         Ok(Plan::Wait)
     }
 
-    /// The records say what the namespaces are: their blocks go, for good when the command ends.
+    /// The new format is stored; now the blocks are deallocated, which is durable when the command
+    /// ends.
     pub(super) fn format_stored(&mut self, shared: &mut Shared, key: Key, nsids: &[u32]) {
         let erase = |(nsid, namespace): (&u32, &Namespace)| {
             let [zero, discard] = deallocated(0, namespace.record.bytes());
@@ -84,8 +85,8 @@ impl Shared {
         Ok(())
     }
 
-    /// A command of this controller formats namespaces no more, or with `None` no command does.
-    /// Whether one did.
+    /// Ends formatting by a command of this controller, or by any command with `None`. Returns
+    /// whether there was one.
     pub fn end_format(&mut self, controller: u16, command: Option<Key>) -> bool {
         let mut any = false;
         for namespace in self.namespaces.values_mut() {

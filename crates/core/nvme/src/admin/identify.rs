@@ -1,6 +1,6 @@
-//! Identify (NVMe 1.4, section 5.15). Structures of an I/O command set and the one that is
-//! independent of it are those of NVM Express 2.0, section 5.17.2, because Linux and nvme-cli ask
-//! for them whatever the version is.
+//! Identify (NVMe 1.4, section 5.15). The structures specific to and independent of an I/O command
+//! set follow NVM Express 2.0, section 5.17.2, because Linux and nvme-cli request them for every
+//! version.
 
 use crate::controller::Controller;
 use crate::events::EVENT_REQUESTS;
@@ -38,8 +38,8 @@ const FORMAT: u16 = 1 << 1;
 const NAMESPACE_MANAGEMENT: u16 = 1 << 3;
 /// OACS bit 8: Doorbell Buffer Config.
 const DOORBELL_BUFFER: u16 = 1 << 8;
-/// SANICAP: block erase and overwrite; media are not modified once more where they are not
-/// deallocated.
+/// SANICAP: block erase and overwrite; media are not modified after an operation without
+/// deallocation.
 pub(crate) const SANITIZE_CAPABILITIES: u32 = 1 << 1 | 1 << 2 | 1 << 30;
 /// SGLS.
 const SGLS: u32 = sgl_support::DOUBLE_WORDS
@@ -47,9 +47,9 @@ const SGLS: u32 = sgl_support::DOUBLE_WORDS
     | sgl_support::METADATA_BYTES
     | sgl_support::LONGER
     | sgl_support::METADATA_SEGMENT;
-/// CNTID of the controller that is asked (NVM Express 2.0, section 5.17.2.22).
+/// CNTID of the controller that executes the command (NVM Express 2.0, section 5.17.2.22).
 const THIS_CONTROLLER: u16 = 0xffff;
-/// The largest NSIDs, which are not those of a namespace (section 6.1.2).
+/// The largest valid NSID; higher ones are reserved (section 6.1.2).
 const LAST_NSID: u32 = 0xffff_fffd;
 
 impl Controller {
@@ -81,8 +81,8 @@ impl Controller {
                 let namespace = self.find(shared, command.nsid, true)?;
                 page(namespace, |one| one.identify_independent(&self.settings, shared).encode())
             }
-            // LBSTM, PIC and ELBAF: protection information has a guard of 16 bits and no storage tag
-            // (NVM Command Set Specification 1.0, figure 100).
+            // LBSTM, PIC and ELBAF: protection information has a guard of 16 bits and no storage
+            // tag (NVM Command Set Specification 1.0, figure 100).
             cns::SET_NAMESPACE => page(self.find(shared, command.nsid, true)?, |_| [0; IDENTIFY]),
             cns::SET_ALLOCATED_NAMESPACE => {
                 page(self.find(shared, command.nsid, false)?, |_| [0; IDENTIFY])
@@ -96,14 +96,14 @@ impl Controller {
                 None => return Err(shared.absent(command.nsid)),
             },
             cns::CONTROLLERS => controllers(command, 1..=shared.controllers),
-            // Drivers ask at every start: an answer, no error to be logged.
+            // Drivers request this at every start, so it is not logged as an error.
             _ => return Err(Failure::cdw(10, 0).of_probe()),
         };
         Ok(Plan::Send(Bytes::copy_from_slice(&data)))
     }
 
-    /// An active namespace, or any of the subsystem's; `None` for an NSID that is valid but
-    /// inactive, or not allocated: its data structures are zeroes (sections 5.15.2.1 and 5.15.2.6).
+    /// An active namespace, or any of the subsystem's; `None` for an NSID that is inactive or not
+    /// allocated, whose data structures are zeroes (sections 5.15.2.1 and 5.15.2.6).
     fn find<'a>(
         &self,
         shared: &'a Shared,
@@ -153,7 +153,7 @@ impl Controller {
                 | if settings.doorbell_buffer { DOORBELL_BUFFER } else { 0 },
             abort_limit: 3,
             async_event_limit: EVENT_REQUESTS as u8 - 1,
-            // The first one is read only; activation without reset.
+            // Slot 1 is read only; activation without reset is supported.
             firmware_slots: 1 | FIRMWARE_SLOTS << 1 | 1 << 4,
             // Effects log, log pages with offsets, telemetry, persistent events.
             log_page_attributes: 1 << 1 | 1 << 2 | 1 << 3 | u8::from(shared.saves()) << 4,
@@ -189,7 +189,8 @@ impl Controller {
 }
 
 impl Controller {
-    /// ACWU: the largest transfer in the largest blocks (section 6.4). Larger pairs there are none.
+    /// ACWU: the largest transfer in the largest blocks (section 6.4). Larger pairs are not
+    /// possible.
     fn compare_and_write_unit(&self, shared: &Shared) -> u16 {
         let formats = FORMATS.iter().map(|format| format.data_shift);
         let records = shared.namespaces.values().map(|one| one.record.block_shift);
@@ -199,8 +200,8 @@ impl Controller {
     }
 }
 
-/// Refuses a CSI that is not the NVM command set's, where a structure has one (bits 31:24 of
-/// command dword 11, NVM Express 2.0, figure 272).
+/// Refuses a CSI other than the NVM command set's, for structures with a CSI (bits 31:24 of command
+/// dword 11, NVM Express 2.0, figure 272).
 fn check_command_set(cns: u8, command: &Command) -> Result<(), Failure> {
     let has_one = matches!(
         cns,
@@ -224,8 +225,8 @@ fn page(
     namespace.map_or([0; IDENTIFY], encode)
 }
 
-/// A name of the second form of section 7.9, with a UUID. Model and serial
-/// number themselves are padded with spaces, which no name may contain.
+/// A name of the second form of section 7.9, with a UUID. Model and serial number cannot be used,
+/// because they are padded with spaces, which are not allowed in a name.
 pub(super) fn subsystem_nqn(uuid: [u8; 16]) -> [u8; 256] {
     let uuid = u128::from_be_bytes(uuid);
     let part = |from: u32, digits: u32| uuid >> from & ((1 << (4 * digits)) - 1);
@@ -242,7 +243,7 @@ pub(super) fn subsystem_nqn(uuid: [u8; 16]) -> [u8; 256] {
     nqn
 }
 
-/// Those of ascending namespace IDs that are above `after`.
+/// The ascending namespace IDs above `after`.
 fn list(after: u32, ids: impl Iterator<Item = u32>) -> Result<[u8; IDENTIFY], Failure> {
     if after > LAST_NSID {
         return Err(Failure::namespace());
@@ -250,7 +251,7 @@ fn list(after: u32, ids: impl Iterator<Item = u32>) -> Result<[u8; IDENTIFY], Fa
     Ok(namespace_list(ids.filter(|nsid| *nsid > after)))
 }
 
-/// Those of ascending controller IDs that are CNTID or above.
+/// The ascending controller IDs from CNTID on.
 fn controllers(command: &Command, ids: impl IntoIterator<Item = u16>) -> [u8; IDENTIFY] {
     let from = (command.cdw10 >> 16) as u16;
     controller_list(ids.into_iter().filter(|id| *id >= from))

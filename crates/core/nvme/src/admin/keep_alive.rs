@@ -1,6 +1,7 @@
-//! Keep Alive (NVMe 1.4, sections 5.12, 5.21.1.15 and 7.12). Hosts over PCIe need none, so the
-//! timer is off until one sets it; and a link that stalls for seconds must not stop a drive, so it
-//! expires only where [`Settings::keep_alive_expiry`](crate::Settings::keep_alive_expiry) says so.
+//! Keep Alive (NVMe 1.4, sections 5.12, 5.21.1.15 and 7.12). PCIe hosts need no timer, so it is off
+//! until a host sets it. It expires only with
+//! [`Settings::keep_alive_expiry`](crate::Settings::keep_alive_expiry), because a link that stalls
+//! for seconds must not stop a drive.
 
 use crate::controller::Controller;
 use crate::failure::NO_PARAMETER;
@@ -29,8 +30,8 @@ impl Controller {
         expires.then(|| self.now + Duration::from_ms(timeout.into()))
     }
 
-    /// An expired timer is a fatal error: it is logged, commands are no longer taken, and CSTS.CFS
-    /// is set (section 7.12).
+    /// Handles an expired timer as a fatal error: logs it, fetches no more commands, and sets
+    /// CSTS.CFS (section 7.12).
     pub(crate) fn check_keep_alive(&mut self, shared: &mut Shared) {
         if self.keep_alive_due.is_none_or(|due| due > self.now) {
             return;

@@ -28,7 +28,7 @@ impl Controller {
         let id = command.cdw10 as u8;
         let is_release = persistent_events::action(command) == persistent_events::RELEASE;
         if id == log_page::PERSISTENT_EVENT && shared.saves() && is_release {
-            // Without data, whether there is a context or not.
+            // Returns no data, with or without a context.
             self.event_context = None;
             return Ok(Plan::Done(0));
         }
@@ -37,7 +37,7 @@ impl Controller {
         if offset > page.len() as u64 {
             return Err(Failure::cdw(12, 0));
         }
-        // Zeroes follow the page.
+        // Zeroes follow the end of the page.
         let mut data = page[offset as usize..].to_vec();
         data.resize(length, 0);
         if command.cdw10 & RETAIN == 0 {
@@ -79,7 +79,7 @@ impl Controller {
         match id {
             log_page::ERROR => Ok(self.error_log.page()),
             log_page::SMART => {
-                // LPA offers it for the controller only.
+                // LPA offers it only for the controller.
                 if nsid != 0 && nsid != BROADCAST_NSID {
                     return Err(Failure::field(StatusCode::INVALID_FIELD, 4, 0));
                 }

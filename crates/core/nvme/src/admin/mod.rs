@@ -1,4 +1,4 @@
-//! The admin command set (NVMe 1.4, section 5), a file a command family.
+//! The admin command set (NVMe 1.4, section 5), one file per command family.
 
 mod abort;
 mod doorbell_buffers;
@@ -32,7 +32,7 @@ use bytes::Bytes;
 use wire::nvme::opcode::admin;
 use wire::nvme::{Command, CommandEffects, StatusCode};
 
-/// What is supported, for the Commands Supported and Effects log.
+/// The supported commands, for the Commands Supported and Effects log.
 const SUPPORTED: &[(u8, CommandEffects)] = &[
     (admin::DELETE_SQ, CommandEffects::SUPPORTED),
     (admin::CREATE_SQ, CommandEffects::SUPPORTED),
@@ -57,7 +57,7 @@ const SUPPORTED: &[(u8, CommandEffects)] = &[
     (admin::SECURITY_RECEIVE, CommandEffects::SUPPORTED),
 ];
 
-/// Whether a drive has the command: some need records, or a setting.
+/// Whether a drive supports the command: some need records, or a setting.
 fn is_supported(shared: &Shared, settings: &Settings, opcode: u8) -> bool {
     let needs_records = matches!(
         opcode,
@@ -69,7 +69,7 @@ fn is_supported(shared: &Shared, settings: &Settings, opcode: u8) -> bool {
 }
 
 impl Controller {
-    /// Checks an admin command and says what is to be done.
+    /// Checks an admin command and plans its work.
     pub(crate) fn plan_admin(
         &mut self,
         shared: &mut Shared,
@@ -106,7 +106,7 @@ impl Controller {
         }
     }
 
-    /// The data of an admin command have come.
+    /// Handles the received data of an admin command.
     pub(crate) fn admin_received(
         &mut self,
         shared: &mut Shared,

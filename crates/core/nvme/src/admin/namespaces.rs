@@ -69,7 +69,7 @@ impl Controller {
         Ok(Plan::Wait)
     }
 
-    /// Namespace Write Protection Config (section 5.21.1.29): not or until the host says otherwise.
+    /// Namespace Write Protection Config (section 5.21.1.29): off, or on until the host changes it.
     pub(super) fn protect_namespace(
         &mut self,
         shared: &mut Shared,
@@ -79,7 +79,8 @@ impl Controller {
         let protect = match command.cdw11 & 7 {
             0 => false,
             1 => true,
-            // Until the next power cycle, and for ever: NWPC does not offer them.
+            // Protection until the next power cycle and permanent protection are not offered
+            // (NWPC).
             _ => return Err(Failure::cdw(11, 0)),
         };
         shared.namespace(self.id, command.nsid)?;
@@ -88,7 +89,7 @@ impl Controller {
         Ok(Plan::Wait)
     }
 
-    /// The fields that a host may set (figure 268) have come.
+    /// Handles the received fields of a namespace to create (figure 268).
     pub(super) fn create_namespace(
         &mut self,
         shared: &mut Shared,
@@ -103,7 +104,7 @@ impl Controller {
         // DPS: bits 7:4 are reserved.
         let (kind, first) = (new.protection & 7, new.protection & FIRST != 0);
         let format = block_format(*format, extended, kind, first).ok_or(invalid)?;
-        // Neither asymmetric access nor NVM sets are offered.
+        // Asymmetric access and NVM sets are not supported.
         if new.protection & !(7 | FIRST) != 0 || new.access_group != 0 || new.nvm_set != 0 {
             return Err(invalid);
         }
@@ -126,7 +127,7 @@ impl Controller {
         Ok(Plan::Wait)
     }
 
-    /// The controllers to attach to or to detach from have come: all of them, or none.
+    /// Handles the received controller list: attaches to or detaches from all of them, or none.
     pub(super) fn attach_namespace(
         &mut self,
         shared: &mut Shared,
@@ -143,7 +144,7 @@ impl Controller {
         Ok(Plan::Wait)
     }
 
-    /// What a command has to store is stored, or could not be: then nothing has changed.
+    /// A command's change is stored, or could not be stored and has no effect.
     pub(crate) fn namespaces_stored(
         &mut self,
         shared: &mut Shared,
@@ -158,7 +159,7 @@ impl Controller {
         match (result, change) {
             // Dword 0 has the NSID (section 5.20.1).
             (Ok(()), NamespaceChange::Create(nsid, _)) => self.resume_with(shared, key, *nsid),
-            // What is in the volatile write cache is committed (section 8.19).
+            // Data in the volatile write cache are committed (section 8.19).
             (Ok(()), NamespaceChange::Protect { nsid, protect: true }) => {
                 self.resume_to(shared, key, steps(*nsid, [Operation::Flush]));
             }
@@ -166,7 +167,7 @@ impl Controller {
                 self.format_stored(shared, key, nsids);
             }
             (Ok(()), _) => self.resume(shared, key),
-            // The disk below is full.
+            // The disk of the device node is full.
             (Err(Error::NoSpace), NamespaceChange::Create(_, namespace)) => {
                 self.fail(shared, key, insufficient(namespace.bytes()));
             }
@@ -175,7 +176,7 @@ impl Controller {
     }
 }
 
-/// Namespace Insufficient Capacity: the error log says how many bytes are needed.
+/// Namespace Insufficient Capacity: the error log has the number of bytes needed.
 fn insufficient(needed: u64) -> Failure {
     Failure::permanent(StatusCode::INSUFFICIENT_CAPACITY).with(needed)
 }
@@ -189,9 +190,9 @@ pub(super) fn failure(error: NamespaceError) -> Failure {
         NamespaceError::Attached(..) => permanent(StatusCode::NAMESPACE_ALREADY_ATTACHED),
         NamespaceError::NotAttached(..) => permanent(StatusCode::NAMESPACE_NOT_ATTACHED),
         NamespaceError::Private(_) => permanent(StatusCode::NAMESPACE_IS_PRIVATE),
-        // Another change is being stored: the host sends the command again (figure 127).
+        // Another change is being stored, so the host should retry (figure 127).
         NamespaceError::Busy => Failure::transient(StatusCode::COMMAND_INTERRUPTED),
-        // Deleted while the command's data came.
+        // Deleted while the command's data were received.
         NamespaceError::NoNamespace(_) => Failure::field(StatusCode::INVALID_FIELD, 4, 0),
         NamespaceError::NoRecords | NamespaceError::Record(_) => {
             unreachable!("checked before, and names follow from numbers")

@@ -26,7 +26,7 @@ pub(super) fn action(command: &Command) -> u32 {
 }
 
 impl Controller {
-    /// The page as of when the reporting context was established.
+    /// The page at the time when the reporting context was established.
     pub(super) fn persistent_events(
         &mut self,
         shared: &mut Shared,
@@ -60,7 +60,7 @@ impl Controller {
         persistent_page(header, &shared.events.log)
     }
 
-    /// An admin command ends, whose completion comes next.
+    /// Logs the end of an admin command, before its completion.
     pub(crate) fn admin_ends(
         &mut self,
         shared: &mut Shared,
@@ -81,7 +81,7 @@ impl Controller {
                 let kind = PersistentEventType::FormatCompletion;
                 shared.log_event(self.now, self.id, kind, &event.encode());
             }
-            // One that succeeds is logged with the change of the slots.
+            // Successful commits are logged with the change of the slots.
             admin::FIRMWARE_COMMIT if failure.is_some() => {
                 let slot = (command.cdw10 & 7) as u8;
                 let event = FirmwareCommitEvent {

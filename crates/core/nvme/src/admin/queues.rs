@@ -14,7 +14,7 @@ const CONTIGUOUS: u32 = 1;
 /// IEN, interrupts enabled: bit 1 of command dword 11.
 const INTERRUPTS: u32 = 2;
 
-/// The fields that both Create commands have in the same places.
+/// The common fields of both Create commands.
 struct Queue {
     id: u16,
     size: u32,
@@ -30,8 +30,8 @@ impl Controller {
             return Err(invalid_id());
         }
         let vector = (command.cdw11 >> 16) as u16;
-        // Without MSI-X the host shall write 0 (section 5.3); like other
-        // controllers, this one takes every vector that exists.
+        // Without MSI-X the host must write 0 (section 5.3); like other controllers, this one
+        // accepts every existing vector.
         if vector >= self.interrupts.vectors() {
             return Err(Failure::at_cdw(StatusCode::INVALID_INTERRUPT_VECTOR, 11, 16));
         }
@@ -62,8 +62,8 @@ impl Controller {
         Ok(Plan::Done(0))
     }
 
-    /// Checks what both Create commands have in common. `entry` is the entry
-    /// size the host has set as a power of two, and the one there is.
+    /// Checks the common fields of both Create commands. `entry` is the entry size that the host
+    /// has set, as a power of two, and the supported one.
     fn queue(
         &self,
         command: &Command,
@@ -79,7 +79,7 @@ impl Controller {
         if size == 0 || size > self.registers.capabilities.max_queue_entries || wrong_entries {
             return Err(Failure::at_cdw(StatusCode::INVALID_QUEUE_SIZE, 10, 16));
         }
-        // CAP.CQR demands it.
+        // Required by CAP.CQR.
         if command.cdw11 & CONTIGUOUS == 0 {
             return Err(Failure::cdw(11, 0));
         }
@@ -99,8 +99,8 @@ impl Controller {
         Ok(Plan::Done(0))
     }
 
-    /// Nothing more is fetched; commands that were not begun are aborted,
-    /// those under way finish, then this one does.
+    /// Stops fetching: aborts commands that have not begun, finishes those under way, then
+    /// completes this command.
     pub(super) fn delete_sq(
         &mut self,
         shared: &mut Shared,

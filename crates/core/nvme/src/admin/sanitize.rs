@@ -1,5 +1,5 @@
-//! Sanitize (NVMe 1.4, sections 5.24 and 8.15). It covers all namespaces of the drive, and goes on
-//! after resets and losses of power.
+//! Sanitize (NVMe 1.4, sections 5.24 and 8.15). An operation covers all namespaces of the drive,
+//! and continues after resets and power losses.
 
 use super::admin;
 use crate::controller::Controller;
@@ -17,7 +17,7 @@ const INVERT: u32 = 1 << 8;
 /// NDAS, bit 9: nothing is deallocated afterwards.
 const NO_DEALLOCATE: u32 = 1 << 9;
 
-/// The admin commands that are allowed meanwhile (figure 287).
+/// The admin commands allowed during an operation (figure 287).
 const ALLOWED: [u8; 11] = [
     admin::DELETE_SQ,
     admin::CREATE_SQ,
@@ -31,11 +31,11 @@ const ALLOWED: [u8; 11] = [
     admin::ASYNC_EVENT_REQUEST,
     admin::KEEP_ALIVE,
 ];
-/// The log pages that are allowed meanwhile (figure 287).
+/// The log pages allowed during an operation (figure 287).
 const PAGES: [u8; 4] =
     [log_page::ERROR, log_page::SMART, log_page::CHANGED_NAMESPACES, log_page::SANITIZE];
 
-/// What an operation does.
+/// The work of an operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SanitizePlan {
     /// Passes of an overwrite, 1 to 16; 0 for a block erase.
@@ -47,7 +47,7 @@ pub(crate) struct SanitizePlan {
 }
 
 impl SanitizePlan {
-    /// That of a command dword 10 that begins an operation.
+    /// The plan for a command dword 10 that starts an operation.
     pub fn from_command(command: u32) -> Self {
         let passes = (command >> 4 & 15) as u8;
         Self {
@@ -68,7 +68,7 @@ fn action(command: u32) -> Option<SanitizeAction> {
     SanitizeAction::from_number(command & 7)
 }
 
-/// Whether a command dword 10 begins an operation.
+/// Whether a command dword 10 starts an operation.
 pub(crate) fn is_sanitize(command: u32) -> bool {
     matches!(action(command), Some(SanitizeAction::BlockErase | SanitizeAction::Overwrite))
 }
@@ -86,7 +86,7 @@ pub(crate) fn check_sanitize(shared: &Shared) -> Result<(), Failure> {
 pub(super) fn check_admin(shared: &Shared, command: &Command) -> Result<(), Failure> {
     let allowed = match command.opcode {
         admin::GET_LOG_PAGE => PAGES.contains(&(command.cdw10 as u8)),
-        // It looks for itself.
+        // Checked by the command itself.
         admin::SANITIZE => true,
         opcode => ALLOWED.contains(&opcode),
     };
@@ -128,7 +128,7 @@ impl Controller {
                 let (command, pattern) = (command.cdw10, command.cdw11);
                 Sanitize { command, pattern, phase: SanitizePhase::Running }
             }
-            // There is no key to destroy.
+            // Crypto erase is not supported: there is no key.
             Some(SanitizeAction::CryptoErase) | None => return Err(Failure::cdw(10, 0)),
         };
         shared.store_sanitize(Some((self.id, key)), sanitize);

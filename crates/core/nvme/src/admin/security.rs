@@ -1,5 +1,5 @@
-//! Security Receive and Security Send (NVMe 1.4, sections 5.25 and 5.26): security protocol 00h
-//! alone, by which hosts ask which protocols there are (SPC-4, section 7.7.1).
+//! Security Receive and Security Send (NVMe 1.4, sections 5.25 and 5.26): only security protocol
+//! 00h, which lists the supported protocols (SPC-4, section 7.7.1).
 
 use crate::controller::Controller;
 use crate::failure::Failure;
@@ -21,7 +21,7 @@ const PROTOCOL_LIST: &[u8] = &[0, 0, 0, 0, 0, 0, 0, 1, 0];
 const NO_CERTIFICATE: &[u8] = &[0, 0, 0, 0];
 
 impl Controller {
-    /// Returns as many bytes as AL says, zeroes behind the data.
+    /// Returns AL bytes: the data, followed by zeroes.
     pub(super) fn security_receive(&self, command: &Command) -> Result<Plan, Failure> {
         check_protocol(command)?;
         let data = match (command.cdw10 >> 8) as u16 {
@@ -41,15 +41,15 @@ impl Controller {
         Ok(Plan::Send(Bytes::from(bytes)))
     }
 
-    /// There is nothing that a host could send: protocol 00h has no such direction.
+    /// Security Send always fails: protocol 00h has no such direction.
     pub(super) fn security_send(&self, command: &Command) -> Result<Plan, Failure> {
         check_protocol(command)?;
         Err(Failure::cdw(10, 24))
     }
 }
 
-/// Refuses other protocols. Drivers ask for that of TCG at every start (Linux with
-/// CONFIG_BLK_SED_OPAL): an answer, no error to be logged.
+/// Refuses other protocols. Drivers request TCG's at every start (Linux with CONFIG_BLK_SED_OPAL),
+/// so this is not logged as an error.
 fn check_protocol(command: &Command) -> Result<(), Failure> {
     match command.cdw10 >> 24 {
         INFORMATION => Ok(()),

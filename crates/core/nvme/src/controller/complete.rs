@@ -1,5 +1,5 @@
-//! Completion entries, the interrupts behind them, and asynchronous events
-//! (NVMe 1.4, sections 4.6, 5.2 and 7.5).
+//! Completion entries, their interrupts, and asynchronous events (NVMe 1.4, sections 4.6, 5.2 and
+//! 7.5).
 
 use super::Controller;
 use crate::failure::Failure;
@@ -9,7 +9,7 @@ use wire::nvme::{Command, Completion, ErrorLogEntry, Status};
 use wire::trace::{CommandId, NvmeEvent};
 
 impl Controller {
-    /// Posts the completion of a command, whose entry was reserved.
+    /// Posts the completion of a command in its reserved entry.
     pub(super) fn complete(
         &mut self,
         shared: &mut Shared,

@@ -1,12 +1,13 @@
 //! Doorbells in host memory (NVMe 1.4, sections 5.7 and 7.13).
 //!
-//! The host writes tails and heads of I/O queues into the shadow doorbell buffer. It writes the
-//! register too, only to wake the controller, where its old value is that of the EventIdx buffer.
+//! The host writes tails and heads of I/O queues into the shadow doorbell buffer. It also writes
+//! the register, only to wake the controller, when the old value equals the one in the EventIdx
+//! buffer.
 //!
-//! The controller believes the shadow alone: on their different ways, the value of a register may
-//! come later than a newer one from memory. Before it rests it writes into EventIdx what it has
-//! seen, and then looks once more: PCIe lets no read pass the write, so either it finds what is
-//! new, or the host finds the EventIdx and writes the register.
+//! The controller uses only the shadow values: a register value may arrive later than a newer value
+//! from memory. Before it rests, it writes the last value into EventIdx, and then reads the shadow
+//! once more. Because no read passes the write on PCIe, either the read returns a new value, or the
+//! host finds the EventIdx and writes the register.
 
 use super::{Controller, Read};
 use crate::slots::Key;
@@ -16,7 +17,7 @@ use pcie::endpoint::DmaError;
 use std::collections::BTreeMap;
 use wire::nvme::register::{DOORBELLS, Doorbell};
 
-/// Both buffers; their doorbells lie as the registers do.
+/// Both buffers, in the layout of the doorbell registers.
 #[derive(Debug)]
 pub(super) struct DoorbellBuffers {
     shadow: u64,
@@ -25,14 +26,15 @@ pub(super) struct DoorbellBuffers {
     states: BTreeMap<u64, ShadowState>,
 }
 
-/// How the controller looks at a doorbell.
+/// The state of polling a doorbell.
 #[derive(Debug, Default)]
 struct ShadowState {
     /// The read that is under way.
     read: Option<Key>,
-    /// There was a reason to look since that began.
+    /// Whether another read is needed after the present one.
     again: bool,
-    /// EventIdx has what was seen, and there was no more: the host is to ring first.
+    /// EventIdx has the last value and no newer one was found: the host will write the register
+    /// first.
     rests: bool,
 }
 
@@ -41,7 +43,7 @@ fn offset(doorbell: Doorbell) -> u64 {
 }
 
 impl Controller {
-    /// The buffers from now on: what they have for queues that exist is looked at.
+    /// Sets the buffers, and reads the doorbells of existing queues.
     pub(crate) fn set_doorbell_buffers(&mut self, shadow: u64, event_index: u64) {
         self.doorbells = Some(DoorbellBuffers { shadow, event_index, states: BTreeMap::new() });
         for doorbell in self.queues.io_doorbells() {
@@ -49,7 +51,7 @@ impl Controller {
         }
     }
 
-    /// Whether a doorbell is in host memory: those of I/O queues are.
+    /// Whether a doorbell is in host memory, as for all I/O queues.
     pub(super) fn has_shadow(&self, doorbell: Doorbell) -> bool {
         let (Doorbell::SubmissionTail(id) | Doorbell::CompletionHead(id)) = doorbell;
         self.doorbells.is_some() && id != 0 && self.queues.doorbell(doorbell).is_some()
@@ -65,8 +67,8 @@ impl Controller {
         }
     }
 
-    /// The head of a completion queue is needed: looks, unless it does already or the host is to
-    /// ring first.
+    /// Reads the head of a completion queue, unless a read is under way or the host will write the
+    /// register first.
     pub(super) fn look_for_head(&mut self, queue: u16) {
         let Some(buffers) = &self.doorbells else { return };
         let doorbell = Doorbell::CompletionHead(queue);
@@ -76,7 +78,7 @@ impl Controller {
         }
     }
 
-    /// The pin follows the heads of the queues that have entries.
+    /// Reads the heads of all queues with entries, on which the interrupt pin depends.
     pub(super) fn look_for_heads(&mut self) {
         if self.doorbells.is_some() {
             let occupied = self.queues.cqs().filter(|queue| queue.occupied() > 0);
@@ -85,8 +87,8 @@ impl Controller {
         }
     }
 
-    /// A queue is created: the host rings when it leaves 0. What was read before, of another queue
-    /// with this number, means nothing.
+    /// Initialises the doorbell of a new queue, so that the host writes the register when it leaves
+    /// 0. Discards reads for an earlier queue with this number.
     pub(crate) fn reset_doorbell(&mut self, doorbell: Doorbell) {
         let Some(buffers) = &mut self.doorbells else { return };
         buffers.states.remove(&offset(doorbell));
@@ -94,7 +96,7 @@ impl Controller {
         self.endpoint.dma_copy(event_index, &[0; 4]);
     }
 
-    /// Says in EventIdx what was seen, then reads the doorbell.
+    /// Writes the last value into EventIdx, then reads the doorbell.
     fn read_shadow(&mut self, doorbell: Doorbell) {
         let Some(seen) = self.queues.doorbell(doorbell) else { return };
         let Some(buffers) = &mut self.doorbells else { return };
@@ -106,8 +108,8 @@ impl Controller {
         self.endpoint.dma_read(key.as_u64(), shadow, size_of::<u32>());
     }
 
-    /// The value of a doorbell has come. If host memory cannot be read, the controller has no
-    /// other way to learn of commands: CSTS.CFS (section 9.5).
+    /// Handles a doorbell value. If host memory cannot be read, sets CSTS.CFS, because the
+    /// controller cannot learn of commands (section 9.5).
     pub(super) fn shadow_arrived(
         &mut self,
         shared: &mut Shared,
@@ -124,12 +126,12 @@ impl Controller {
         let value = u32::from_le_bytes(data[..].try_into().expect("as many bytes as asked for"));
         let moved = match self.queues.doorbell(doorbell) {
             Some(seen) => seen != value && self.ring(shared, Some(doorbell), value),
-            // It is deleted, or being deleted.
+            // The queue is deleted, or being deleted.
             None => return,
         };
         self.rest(doorbell, !moved && !again);
         let more = match doorbell {
-            // Behind commands to fetch the fetch looks.
+            // After the fetch of new commands, the fetch reads again.
             Doorbell::SubmissionTail(_) => again && !moved,
             Doorbell::CompletionHead(_) => again || moved && !self.endpoint.msix_enabled(),
         };

@@ -5,9 +5,10 @@ use crate::slots::Key;
 use std::collections::VecDeque;
 use wire::trace::{CommandId, ControllerState, NvmeEvent};
 
-/// The most events queued; later ones are lost. An owner that polls after every call finds a few.
+/// The most events queued; further ones are lost. An owner that polls after every call gets only a
+/// few.
 const MAX_EVENTS: usize = 4096;
-/// Initial capacity. A ring buffer with capacity for [`MAX_EVENTS`] would touch all of its memory.
+/// Initial capacity. A ring buffer with capacity for `MAX_EVENTS` would touch all of its memory.
 const INITIAL_EVENTS: usize = 16;
 
 /// The queue of events to report.

@@ -25,19 +25,19 @@ pub(super) struct Execution {
     pub buffer: usize,
     /// DMA reads in flight.
     pub reads: usize,
-    /// What follows the block request that is outstanding.
+    /// The action after the outstanding block request.
     block: Option<Then>,
-    /// The same request is one of a pair.
+    /// The outstanding request if it is one of a pair.
     pair: Option<Box<Pair>>,
     failure: Option<Failure>,
-    /// Waits for other commands ([`Plan::Wait`]).
+    /// Waits for other commands (`Plan::Wait`).
     pub waiting: bool,
     /// The other command of a fused operation.
     pub partner: Option<Key>,
     result: u32,
 }
 
-/// A step that is two requests to the media, which have ended or not: for data and for metadata.
+/// A step with two media requests, for data and for metadata, each outstanding or ended.
 #[derive(Debug)]
 struct Pair {
     beside: Box<Beside>,
@@ -54,7 +54,7 @@ impl Execution {
         }
     }
 
-    /// Whether something is left to begin.
+    /// Whether parts of the command have not yet begun.
     fn is_abortable(&self) -> bool {
         let ends = self.block.is_some() && self.steps.is_empty();
         !ends || !matches!(self.transfer, Transfer::None)
@@ -101,7 +101,7 @@ impl Controller {
         }
     }
 
-    /// A command of a fetched entry is under way; and whether it may be carried out.
+    /// Registers the command of a fetched entry; returns whether it may be executed.
     pub(super) fn accept(&mut self, sq: u16, command: Command) -> (Key, Result<(), Failure>) {
         let Command { cid, opcode, nsid, .. } = command;
         self.reported.add(NvmeEvent::Fetched { id: CommandId { queue: sq, cid }, opcode, nsid });
@@ -181,7 +181,7 @@ impl Controller {
             Plan::ReceiveAndRead(length, inside) => {
                 assert!(length.max(inside) <= max, "checked by the handler");
                 execution.transfer = Transfer::from_host(command, [length, metadata], page)?;
-                // A command alone may use the whole buffer, or it would wait for ever.
+                // A single command may use the whole buffer, otherwise it would wait for ever.
                 execution.buffer = (length + metadata + inside).min(buffer);
             }
             Plan::WithMetadata(..) => unreachable!("metadata are named once"),
@@ -200,7 +200,7 @@ impl Controller {
         self.admitted(shared, key, buffer, partner);
     }
 
-    /// A command has its share of the buffer, and that of its partner.
+    /// The command, with its partner, gets its share of the buffer.
     fn admitted(&mut self, shared: &mut Shared, key: Key, buffer: usize, partner: Option<Key>) {
         self.buffered += buffer;
         self.proceed(shared, key);
@@ -238,7 +238,7 @@ impl Controller {
         true
     }
 
-    /// The command `cid` of a queue that waits for the buffer, or any.
+    /// A command of a queue that waits for the buffer: `cid`, or any.
     pub(crate) fn find_waiting(&self, sq: u16, cid: Option<u16>) -> Option<Key> {
         self.waiting.iter().copied().find(|key| {
             self.commands.get(*key).is_some_and(|execution| {
@@ -247,14 +247,14 @@ impl Controller {
         })
     }
 
-    /// The command `cid` of a queue, if something of it is left to begin.
+    /// The command `cid` of a queue, if parts of it have not yet begun.
     pub(crate) fn find_abortable(&self, sq: u16, cid: u16) -> Option<Key> {
         let is_it = |one: &Execution| one.sq == sq && one.command.cid == cid && one.is_abortable();
         self.commands.iter().find(|(_, execution)| is_it(execution)).map(|(key, _)| key)
     }
 
-    /// The I/O commands for a namespace, or with requests for it, without those whose data only
-    /// wait for the link.
+    /// The I/O commands for a namespace, or with requests for it, except those whose data only wait
+    /// for the link.
     pub(super) fn io_commands_of(&self, nsid: u32) -> Vec<Key> {
         let of_it = |execution: &Execution| {
             let has_step = execution.steps.iter().any(|step| step.nsid == nsid);
@@ -270,7 +270,7 @@ impl Controller {
         self.commands.get(key).is_some_and(flushes)
     }
 
-    /// A flush of all namespaces does without one that is gone.
+    /// Removes a deleted namespace from a flush of all namespaces.
     pub(super) fn skip_namespace(&mut self, key: Key, nsid: u32) {
         if let Some(execution) = self.commands.get_mut(key) {
             execution.steps.retain(|step| step.nsid != nsid);
@@ -295,7 +295,7 @@ impl Controller {
         self.resume_with(shared, key, 0);
     }
 
-    /// The same, and the media do these steps before it completes.
+    /// The same, with media steps before the completion.
     pub(crate) fn resume_to(&mut self, shared: &mut Shared, key: Key, steps: Steps) {
         if let Some(execution) = self.commands.get_mut(key) {
             execution.steps = steps;
@@ -317,7 +317,7 @@ impl Controller {
         loop {
             let Some(execution) = self.commands.get_mut(key) else { return };
             if execution.failure.is_some() {
-                // Nothing of a finished command may be in flight.
+                // No part of a finished command may be in flight.
                 let idle = execution.reads == 0 && execution.block.is_none();
                 return if idle {
                     self.finish(shared, key)
@@ -337,7 +337,7 @@ impl Controller {
             } else if execution.block.is_some() {
                 return;
             } else if let Some(step) = execution.steps.pop_front() {
-                // A fused operation holds its blocks.
+                // A fused operation already holds its blocks.
                 if let Some(beside) = &step.beside
                     && execution.partner.is_none()
                     && !shared.claims.take((self.id, key), || beside.blocks())
@@ -356,7 +356,7 @@ impl Controller {
         }
     }
 
-    /// Fails a command once nothing of it is in flight.
+    /// Fails a command once no part of it is in flight.
     pub(crate) fn fail(&mut self, shared: &mut Shared, key: Key, failure: Failure) {
         if let Some(execution) = self.commands.get_mut(key) {
             execution.failure.get_or_insert(failure);
@@ -364,7 +364,7 @@ impl Controller {
         }
     }
 
-    /// All data have arrived from the host: calls the handler.
+    /// Calls the handler with the complete data of the host.
     fn data_received(&mut self, shared: &mut Shared, key: Key, data: Bytes) {
         let execution = self.commands.get_mut(key).expect("it is being carried out");
         execution.transfer = Transfer::None;
@@ -392,8 +392,8 @@ impl Controller {
         }
     }
 
-    /// Queues a request for the media, for a command or a shutdown; for the metadata of its blocks,
-    /// or else.
+    /// Queues a media request for a command or a shutdown; with `metadata`, for the metadata of its
+    /// blocks.
     pub(super) fn request_media(
         &mut self,
         command: Option<(Key, CommandId)>,
@@ -411,8 +411,7 @@ impl Controller {
         self.block_requests.push_back(block::Request { id, command, nsid, operation });
     }
 
-    /// A block request of a command has ended, for metadata or else; `Ok` brings the bytes of a
-    /// read.
+    /// Handles the end of a command's block request; `Ok` has the bytes of a read.
     pub(super) fn step_done(
         &mut self,
         shared: &mut Shared,
@@ -447,7 +446,7 @@ impl Controller {
         }
     }
 
-    /// Both requests of a step have ended.
+    /// Handles the end of both requests of a step.
     fn joined(
         &self,
         shared: &mut Shared,
@@ -457,7 +456,7 @@ impl Controller {
     ) -> Result<Bytes, Failure> {
         let (data, metadata) = (data.clone()?, metadata.as_ref().map_err(|failure| *failure)?);
         beside.found(data, metadata).inspect_err(|_| {
-            // A CRC or a tag that does not match (figure 195).
+            // A mismatch of CRC or tag (figure 195).
             shared.health.count(self.now).media_errors += 1;
         })
     }

@@ -49,7 +49,7 @@ impl Controller {
         if queue.fetches() >= self.settings.fetches {
             return 0;
         }
-        // The first command of a fused operation begins with what is fetched.
+        // The first command of a fused operation begins with the next fetch.
         let (cq, parked) = (queue.cq, u16::from(queue.is_parked()));
         let room = self.queues.cq(cq).expect("outlives its submission queues").room();
         let room = room.min(u16::MAX.into()) as u16;
@@ -83,8 +83,8 @@ impl Controller {
         count
     }
 
-    /// A fetch has ended. If it failed, sets CSTS.CFS: the controller has no other
-    /// way to report it (section 9.5).
+    /// Handles the end of a fetch. A failure sets CSTS.CFS, the only way to report it (section
+    /// 9.5).
     pub(super) fn entries_arrived(
         &mut self,
         shared: &mut Shared,

@@ -1,8 +1,8 @@
 //! Fused operations: Compare and Write (NVMe 1.4, sections 4.12 and 6.2).
 //!
-//! The first command waits for the next entry of its queue. Both bring their data into the buffer,
-//! then they hold their blocks ([`Hold`]): nothing else reads or changes these from the comparison
-//! to the end of the write.
+//! The first command waits for the next entry of its queue. Both commands read their data into the
+//! buffer, then they hold their blocks (`Hold`): no other command reads or changes these between
+//! the comparison and the end of the write.
 
 use super::Controller;
 use crate::block;
@@ -21,7 +21,7 @@ const FIRST: u8 = 1;
 const SECOND: u8 = 2;
 
 impl Controller {
-    /// Whether the controller has fused operations: both commands are under way together.
+    /// Whether the controller supports fused operations, which need two commands under way.
     pub(crate) fn fuses(&self) -> bool {
         self.settings.commands >= 2
     }
@@ -36,7 +36,7 @@ impl Controller {
             Some(first) if command.fuse == SECOND => {
                 return self.begin_pair(shared, sq, [first, command]);
             }
-            // It has no second one.
+            // Without a second command.
             Some(first) => self.begin(shared, sq, first),
             None => {}
         }
@@ -55,8 +55,8 @@ impl Controller {
         self.fuses() && cq.is_some_and(|cq| cq.capacity() >= 2)
     }
 
-    /// What a lone first command has reserved is free while its second one is not on its way, so
-    /// that such commands hold up nobody else.
+    /// Frees the reservation of a first command while its second command is not being fetched, so
+    /// that such commands do not block others.
     pub(super) fn park(&mut self, shared: &mut Shared, sq: u16) {
         let Some(queue) = self.queues.sq_mut(sq).filter(|queue| queue.first.is_some()) else {
             return;
@@ -68,7 +68,7 @@ impl Controller {
         }
     }
 
-    /// Aborts a first command whose second one has not arrived.
+    /// Aborts a first command whose second command has not arrived.
     pub(crate) fn abort_first(&mut self, shared: &mut Shared, sq: u16, cid: u16) -> bool {
         let Some(queue) = self.queues.sq_mut(sq) else { return false };
         let Some(first) = queue.first.filter(|first| first.cid == cid) else { return false };
@@ -85,7 +85,7 @@ impl Controller {
         true
     }
 
-    /// Why a command with FUSE that is not one of a pair fails.
+    /// The failure of a command with FUSE that is not one of a pair.
     pub(super) fn lone(&self, sq: u16, command: &Command) -> Failure {
         let half = is_half(command, FIRST) || is_half(command, SECOND);
         let known = half && sq != 0 && self.fuses();
@@ -123,12 +123,12 @@ impl Controller {
         let buffer = std::mem::take(&mut execution.buffer);
         let execution = self.commands.get_mut(first).expect("it was just accepted");
         execution.partner = Some(second);
-        // A command alone may use the whole buffer, or it would wait for ever.
+        // A single command may use the whole buffer, otherwise it would wait for ever.
         execution.buffer = (execution.buffer + buffer).min(self.settings.buffer);
         self.admit(shared, first);
     }
 
-    /// One of a pair has its data: they begin when both have theirs.
+    /// One of a pair has its data; they begin when both have theirs.
     pub(super) fn half_received(&mut self, shared: &mut Shared, key: Key, partner: Key) {
         let Some(execution) = self.commands.get_mut(key) else { return };
         execution.waiting = true;
@@ -149,7 +149,7 @@ impl Controller {
         }
     }
 
-    /// One of a pair has ended: the other one fails too, or it is the turn of the write.
+    /// One of a pair has ended: the other fails too, or the write begins.
     pub(super) fn other_half(
         &mut self,
         shared: &mut Shared,
@@ -171,13 +171,13 @@ impl Controller {
         }
     }
 
-    /// Whether a command is under way or the media work for it.
+    /// Whether a command is under way or has media requests.
     pub(crate) fn works_on(&self, command: Key) -> bool {
         let of_it = |request: &super::BlockRequest| request.command == Some(command);
         self.commands.contains_key(command) || self.blocks.values().any(of_it)
     }
 
-    /// Whether the media work on a range, but for a command.
+    /// Whether media requests use a range, except those of one command.
     pub(crate) fn uses(&self, nsid: u32, range: &Range<u64>, except: Option<Key>) -> bool {
         let waits = |key| self.block_requests.iter().any(|one| super::block_key(one.id) == key);
         let others = |one: &super::BlockRequest| except.is_none() || one.command != except;
@@ -186,7 +186,7 @@ impl Controller {
         })
     }
 
-    /// The first request for the media that may begin: whether it may is asked with its command.
+    /// The first media request that may begin, checked with its command.
     pub(crate) fn find_block(
         &self,
         may_begin: impl Fn(Option<Key>, &block::Request) -> bool,
@@ -198,7 +198,7 @@ impl Controller {
     }
 }
 
-/// Where the data and the metadata of a command's blocks are on the media.
+/// The ranges of data and metadata of a command's blocks on the media.
 fn ranges(namespace: &Namespace, command: &Command) -> Result<[Range<u64>; 2], Failure> {
     let (offset, length) = namespace.range(command)?;
     let metadata = namespace.metadata(command)?.map_or(0..0, |metadata| metadata.range());
@@ -216,8 +216,7 @@ fn is_half(command: &Command, fuse: u8) -> bool {
     (command.fuse, command.opcode) == (fuse, opcode)
 }
 
-/// Whether the command at `at` is what it shall be in a pair: Compare and Write of the same blocks
-/// (section 4.12).
+/// Checks the command at `at` of a pair: Compare and Write of the same blocks (section 4.12).
 fn check_half(pair: &[Command; 2], at: usize) -> Result<(), Failure> {
     let command = &pair[at];
     if !is_half(command, [FIRST, SECOND][at]) {
@@ -239,7 +238,8 @@ fn check_half(pair: &[Command; 2], at: usize) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How one of a pair fails because the other one did, which may succeed when sent again or not.
+/// The failure of a command because its partner failed; a retry may succeed or not, as for the
+/// partner.
 fn of_other(other: Failure) -> Failure {
     let failed = StatusCode::ABORTED_FAILED_FUSED;
     match other.status.do_not_retry {

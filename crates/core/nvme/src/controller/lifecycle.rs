@@ -14,13 +14,13 @@ use wire::nvme::StatusCode;
 use wire::nvme::register::{Configuration, ControllerStatus, ShutdownNotice};
 use wire::trace::ControllerState;
 
-/// Where the controller is between CC.EN and CSTS.RDY.
+/// The phase of the controller between CC.EN and CSTS.RDY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// EN and RDY are clear.
     Disabled,
-    /// EN is set; RDY follows when media requests from before a reset are done, so
-    /// that no old write overtakes a new one, and when the drive's records say that it is in use.
+    /// EN is set. RDY follows when media requests from before a reset have ended, so that no old
+    /// write overtakes a new one, and when the records mark the drive as in use.
     Enabling,
     /// EN and RDY are set.
     Ready,
@@ -29,7 +29,7 @@ pub(super) enum Phase {
 }
 
 impl Controller {
-    /// Takes a write to CC.
+    /// Handles a write to CC.
     pub(super) fn configure(&mut self, shared: &mut Shared, value: u32) {
         let new = Configuration::from_bits(value);
         let old = self.registers.configuration;
@@ -63,8 +63,8 @@ impl Controller {
         }
     }
 
-    /// A controller reset: clears queues, commands and most state, but not the
-    /// admin queue registers (section 7.3.2).
+    /// A controller reset: clears queues, commands and most state, except the admin queue registers
+    /// (section 7.3.2).
     fn disable(&mut self, shared: &mut Shared, configuration: Configuration) {
         self.report_state(ControllerState::ControllerReset);
         self.drop_commands(shared);
@@ -87,7 +87,7 @@ impl Controller {
         self.intx = false;
     }
 
-    /// A fatal error: nothing is fetched until the host resets (section 9.5).
+    /// Enters the fatal state: fetches nothing until the host resets (section 9.5).
     pub(crate) fn fatal(&mut self) {
         if !self.registers.status.fatal {
             self.report_state(ControllerState::Fatal);
@@ -153,7 +153,7 @@ impl Controller {
             if self.registers.configuration.enable { Phase::Enabling } else { Phase::Disabled };
     }
 
-    /// Sets RDY, or CFS if CC or the admin queues are not supported.
+    /// Sets RDY; or CFS if the values of CC or the admin queues are not supported.
     fn start(&mut self) {
         let page = self.page() as u64;
         let registers = &self.registers;
@@ -185,7 +185,7 @@ impl Controller {
         self.report_state(ControllerState::Ready);
     }
 
-    /// A change of records is stored, or could not be.
+    /// A change of records is stored, or could not be stored.
     pub(crate) fn stored(
         &mut self,
         shared: &mut Shared,

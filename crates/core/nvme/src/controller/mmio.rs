@@ -8,8 +8,8 @@ use wire::nvme::register::{CC, DOORBELLS, Doorbell, INTMC, INTMS};
 use wire::nvme::{AsyncEvent, ErrorLogEntry, Status, StatusCode};
 
 impl Controller {
-    /// Handles a write of whole double words. Drops narrower writes: the
-    /// specification demands whole registers (section 3.1).
+    /// Handles a write of whole double words. Drops narrower writes, because only whole registers
+    /// may be written (section 3.1).
     pub(super) fn write_registers(&mut self, shared: &mut Shared, offset: u64, data: &[u8]) {
         let (words, rest) = data.as_chunks::<4>();
         if !offset.is_multiple_of(4) || !rest.is_empty() {
@@ -27,20 +27,20 @@ impl Controller {
             INTMC => self.interrupts.mask &= !value,
             CC => self.configure(shared, value),
             _ if offset >= DOORBELLS => self.doorbell(shared, offset, value),
-            // Their values count when the controller is enabled, and may not
-            // change while it is (sections 3.1.9 to 3.1.11).
+            // Their values apply when the controller is enabled, and may not change while it is
+            // (sections 3.1.9 to 3.1.11).
             _ if self.phase == Phase::Disabled => self.registers.write_admin(offset, value),
             _ => {}
         }
     }
 
     fn doorbell(&mut self, shared: &mut Shared, offset: u64, value: u32) {
-        // Before RDY the effect is undefined: here it is none.
+        // Before RDY the effect is undefined; here the write is ignored.
         if self.phase != Phase::Ready {
             return;
         }
         match Doorbell::at(offset, 0) {
-            // The register only says that there is something in memory.
+            // The register only signals a new value in memory.
             Some(doorbell) if self.has_shadow(doorbell) => self.check_shadow(doorbell),
             doorbell => {
                 self.ring(shared, doorbell, value);
@@ -48,7 +48,7 @@ impl Controller {
         }
     }
 
-    /// Takes the value of a doorbell; false, and an event, if that cannot be.
+    /// Handles the value of a doorbell; returns false, and raises an event, if it is invalid.
     pub(super) fn ring(
         &mut self,
         shared: &mut Shared,

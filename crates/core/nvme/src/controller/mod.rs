@@ -1,9 +1,9 @@
 //! The controller: one PCIe function, one state machine (NVMe 1.4).
 //!
-//! Inputs are TLPs, finished blocks and time. Each submodule is a step of a command: `mmio` takes
-//! the doorbell, `fetch` the submission entry, `execute` and `transfer` carry it out, `blocks`
-//! handles completed block requests, `complete` posts the completion entry and the interrupt.
-//! `lifecycle` and `shutdown` are CC and CSTS.
+//! Inputs are TLPs, finished blocks and time. Each submodule is a step of a command: `mmio` handles
+//! the doorbell, `fetch` the submission entry, `execute` and `transfer` execute the command,
+//! `blocks` handles completed block requests, `complete` posts the completion entry and the
+//! interrupt. `lifecycle` and `shutdown` implement CC and CSTS.
 
 mod blocks;
 mod complete;
@@ -59,7 +59,7 @@ pub(crate) const ADMIN_COMMANDS: usize = 16;
 
 pub(crate) use fused::overlap;
 
-/// What a DMA read is for.
+/// The purpose of a DMA read.
 #[derive(Clone, Copy, Debug)]
 enum Read {
     /// Submission entries of a queue.
@@ -72,20 +72,20 @@ enum Read {
     Doorbell(Doorbell),
 }
 
-/// A block request that has not ended.
+/// An outstanding block request.
 #[derive(Clone, Debug)]
 struct BlockRequest {
-    /// The command that it is for; `None` for a shutdown.
+    /// The command of the request; `None` for a shutdown.
     command: Option<Key>,
-    /// It is for the metadata of the command's blocks.
+    /// Whether it is for the metadata of the command's blocks.
     metadata: bool,
     nsid: u32,
     /// The bytes that it reads or changes; none for a flush.
     range: Range<u64>,
 }
 
-/// An NVMe controller of a [`Subsystem`](crate::Subsystem), for questions. Its
-/// [`Port`](crate::Port) is what it does.
+/// An NVMe controller of a [`Subsystem`](crate::Subsystem), for queries. Its [`Port`](crate::Port)
+/// executes it.
 #[derive(Debug)]
 pub struct Controller {
     /// CNTLID, from 1.
@@ -101,7 +101,7 @@ pub struct Controller {
     /// Doorbells in host memory, if the host has given them.
     doorbells: Option<DoorbellBuffers>,
     pub(crate) interrupts: Interrupts,
-    /// Completions, masks or queue heads have changed since the last interrupt check.
+    /// Whether completions, masks or queue heads have changed since the last interrupt check.
     signal: bool,
     intx: bool,
     pub(crate) features: Features,
@@ -109,22 +109,22 @@ pub struct Controller {
     pub(crate) error_log: ErrorLog,
     /// The Changed Namespace List.
     pub(crate) changed_namespaces: BTreeSet<u32>,
-    /// Pages of the telemetry that a host has taken; none before.
+    /// Pages of the captured telemetry; empty before a capture.
     pub(crate) telemetry: Vec<Vec<u8>>,
     /// The Persistent Event log of the reporting context, if there is one.
     pub(crate) event_context: Option<Vec<u8>>,
     /// Timestamp.
     pub(crate) clock: Clock,
-    /// The last reset, or when power came.
+    /// Time of the last reset or power-on.
     pub(crate) reset_at: Instant,
-    /// A firmware image on its way.
+    /// A firmware image being downloaded.
     pub(crate) download: Download,
     /// When the Keep Alive Timer expires.
     pub(crate) keep_alive_due: Option<Instant>,
     commands: Slots<Execution>,
     /// Admin and I/O commands fetched or under way.
     in_flight: [usize; 2],
-    /// I/O commands are under way.
+    /// Whether I/O commands are under way.
     busy: bool,
     /// Commands that wait for room in the buffer, in order.
     waiting: VecDeque<Key>,
@@ -135,9 +135,9 @@ pub struct Controller {
     reads: Slots<Read>,
     blocks: Slots<BlockRequest>,
     block_requests: VecDeque<block::Request>,
-    /// Accesses to registers that were no whole double words.
+    /// Number of register accesses other than whole double words.
     partial_accesses: u64,
-    /// No further commands are fetched: the node is ending.
+    /// No further commands are fetched, because the node shuts down.
     stopped: bool,
     /// Events to report to the owner.
     reported: EventQueue,
@@ -198,7 +198,7 @@ impl Controller {
         self.take_block(0)
     }
 
-    /// Takes the request at `index` of those that wait for the media.
+    /// Takes the waiting media request at `index`.
     pub(crate) fn take_block(&mut self, index: usize) -> Option<block::Request> {
         let request = self.block_requests.remove(index)?;
         let (command, nsid, operation) = (request.command, request.nsid, &request.operation);
@@ -226,13 +226,13 @@ impl Controller {
         self.stopped = true;
     }
 
-    /// Whether nothing is left to do of what was fetched.
+    /// Whether all fetched commands are finished.
     pub(crate) fn is_drained(&self) -> bool {
         let written = !self.signal && self.posted_backlog() == 0;
         self.in_flight == [0; 2] && self.blocks.is_empty() && written
     }
 
-    /// Whether the media work on nothing of the controller.
+    /// Whether no media request of the controller is outstanding.
     pub(crate) fn is_media_idle(&self) -> bool {
         self.blocks.is_empty()
     }
@@ -264,7 +264,7 @@ impl Controller {
         shared.health.warning(over, under, shared.is_read_only())
     }
 
-    /// Reports critical warnings that were not there `before`.
+    /// Reports critical warnings that were not set in `before`.
     pub(crate) fn warn(&mut self, shared: &Shared, before: u8) {
         let new = self.warning(shared) & !before & self.features.async_events as u8;
         if new & wire::nvme::critical_warning::TEMPERATURE != 0 {
@@ -275,7 +275,7 @@ impl Controller {
         }
     }
 
-    /// What the controller shares has changed.
+    /// The shared state has changed.
     pub(crate) fn shared_changed(&mut self, shared: &mut Shared, now: Instant, before: u8) {
         self.now = now;
         self.warn(shared, before);
@@ -317,7 +317,7 @@ impl Controller {
         }
     }
 
-    /// Does whatever can be done now.
+    /// Advances everything that can proceed now.
     fn advance(&mut self, shared: &mut Shared) {
         self.check_keep_alive(shared);
         self.advance_lifecycle(shared);
@@ -329,7 +329,7 @@ impl Controller {
     }
 }
 
-/// The port's side: what [`pcie::Function`] says.
+/// The port's side: the methods of [`pcie::Function`].
 impl Controller {
     pub(crate) fn handle(&mut self, shared: &mut Shared, now: Instant, input: Input) {
         self.now = now;
@@ -340,7 +340,7 @@ impl Controller {
 
     pub(crate) fn poll(&mut self, shared: &mut Shared, now: Instant, ready: Ready) -> Output {
         self.now = now;
-        // Other work was done with its input.
+        // All other work was done with its input.
         if !self.waiting_to_send.is_empty() || self.deadline().is_some_and(|at| at <= now) {
             self.advance(shared);
         }
@@ -364,7 +364,7 @@ impl Controller {
         }
     }
 
-    /// When the controller has something to do without input.
+    /// When the controller has work without input.
     fn deadline(&self) -> Option<Instant> {
         self.interrupts.deadline().into_iter().chain(self.keep_alive_due).min()
     }
@@ -375,7 +375,7 @@ impl Controller {
     }
 }
 
-/// Bits 31:16 of a key as a number are 0: a table has less than 2^16 entries. In the ID of a block
+/// Bits 31:16 of a key are 0, because a table has less than 2^16 entries. In the ID of a block
 /// request they are the CNTLID.
 const CONTROLLER: u32 = 16;
 

@@ -1,4 +1,4 @@
-//! Namespaces that a controller gets or loses while it runs.
+//! Changes of the namespaces of a running controller.
 
 use super::{Controller, block_key};
 use crate::admin::check_sanitize;
@@ -12,8 +12,8 @@ use wire::Instant;
 use wire::nvme::{AsyncEvent, StatusCode};
 
 impl Controller {
-    /// These namespaces were attached to the controller, or are no longer: commands for those
-    /// fail, and the host is told (NVMe 1.4, section 5.2, figure 149).
+    /// These namespaces were attached to or detached from the controller: commands for them fail,
+    /// and the host is notified (NVMe 1.4, section 5.2, figure 149).
     pub(crate) fn namespaces_changed(
         &mut self,
         shared: &mut Shared,
@@ -33,7 +33,7 @@ impl Controller {
         }
     }
 
-    /// A sanitize operation has begun, ended or been left; or that could not be stored.
+    /// A change of the sanitize operation is stored, or could not be stored.
     pub(super) fn sanitize_stored(
         &mut self,
         shared: &mut Shared,
@@ -53,7 +53,7 @@ impl Controller {
                 false => self.fail(shared, key, Failure::transient(StatusCode::INTERNAL_ERROR)),
             },
             Some(_) => {}
-            // It has ended, successfully or not (section 5.24).
+            // The operation has ended, successfully or not (section 5.24).
             None => {
                 debug_assert_ne!(sanitize.phase, SanitizePhase::Running);
                 self.events.raise(AsyncEvent::SANITIZE_COMPLETED);
@@ -61,7 +61,7 @@ impl Controller {
         }
     }
 
-    /// Fails the I/O commands for a namespace. Media may have requests of them: those end first.
+    /// Fails the I/O commands for a namespace. Outstanding media requests of them end first.
     fn fail_commands_of(&mut self, shared: &mut Shared, nsid: u32, failure: Failure) {
         let of_it = |request: &&crate::block::Request| request.nsid == nsid;
         let unsent: Vec<u64> = self.block_requests.iter().filter(of_it).map(|one| one.id).collect();

@@ -1,5 +1,5 @@
-//! Shutdown (NVMe 1.4, section 7.6.2): normal and abrupt are alike here, the
-//! volatile write cache is flushed either way.
+//! Shutdown (NVMe 1.4, section 7.6.2): normal and abrupt are the same here, because both flush the
+//! volatile write cache.
 
 use super::Controller;
 use crate::block::Operation;
@@ -7,7 +7,7 @@ use crate::subsystem::Shared;
 use wire::nvme::register::ShutdownStatus;
 use wire::trace::ControllerState;
 
-/// How far a shutdown has come.
+/// The progress of a shutdown.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) enum Shutdown {
     #[default]
@@ -16,7 +16,7 @@ pub(super) enum Shutdown {
     Draining,
     /// This many namespaces are being flushed.
     Flushing(usize),
-    /// That no controller is in use is being stored.
+    /// The record that no controller is in use is being stored.
     Storing,
     Complete,
 }
@@ -58,7 +58,7 @@ impl Controller {
 
     /// The flush of a namespace has ended; a failure is only counted.
     pub(super) fn shutdown_flushed(&mut self, shared: &mut Shared, failed: bool) {
-        // A reset has ended the shutdown it belonged to.
+        // A reset has ended the shutdown.
         let Shutdown::Flushing(left) = self.shutdown else { return };
         if failed {
             shared.health.count(self.now).media_errors += 1;
@@ -67,7 +67,7 @@ impl Controller {
         self.flushed_all(shared);
     }
 
-    /// Goes on with the shutdown when every namespace is flushed.
+    /// Continues the shutdown when every namespace is flushed.
     fn flushed_all(&mut self, shared: &mut Shared) {
         if self.shutdown == Shutdown::Flushing(0) {
             self.shutdown = Shutdown::Storing;
@@ -77,8 +77,8 @@ impl Controller {
         }
     }
 
-    /// Completes a shutdown that waits for the records, or for nothing. If they could not be
-    /// stored, the next power-on counts an unsafe shutdown.
+    /// Completes a shutdown that waits for the records, if at all. If they could not be stored, the
+    /// next power-on counts an unsafe shutdown.
     pub(super) fn shutdown_stored(&mut self) {
         if self.shutdown == Shutdown::Storing {
             self.shutdown = Shutdown::Complete;

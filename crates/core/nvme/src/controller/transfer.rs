@@ -14,7 +14,7 @@ use wire::nvme::{Command, StatusCode};
 /// The data of one command.
 #[derive(Debug, Default)]
 pub(super) enum Transfer {
-    /// No data, or no more.
+    /// No data, or all data transferred.
     #[default]
     None,
     /// To the host: sent when the data and all ranges are known.
@@ -26,7 +26,8 @@ pub(super) enum Transfer {
 }
 
 impl Transfer {
-    /// The lengths are those of data and of metadata at MPTR, which are behind the data here.
+    /// A transfer to the host; the lengths are of data and of metadata at MPTR, which follow the
+    /// data here.
     pub fn to_host(command: &Command, lengths: [usize; 2], page: usize) -> Result<Self, Failure> {
         let walk = Walk::new(command, lengths, page, true)?;
         Ok(Self::ToHost { walk, length: lengths.iter().sum(), data: None })
@@ -125,7 +126,7 @@ impl Controller {
         };
         let ranges = MemoryRanges::from_slice(walk.ranges());
         let left = ranges.iter().map(|range| range.length).sum();
-        // One range needs no copy.
+        // A single range needs no copy.
         let buffer = BytesMut::zeroed(if ranges.len() == 1 { 0 } else { left });
         execution.transfer = Transfer::Receiving { buffer, whole: None, left };
         execution.reads += ranges.len();
@@ -166,7 +167,7 @@ impl Controller {
         }
     }
 
-    /// The data of a command are not sent, if they wait for the link.
+    /// Drops the data of a command that wait for the link.
     pub(crate) fn keep_data(&mut self, key: Key) {
         self.waiting_to_send.retain(|waiting| *waiting != key);
     }

@@ -1,4 +1,4 @@
-//! Admin commands: one at a time, their completions polled for.
+//! Admin commands, one at a time, with polling for their completions.
 
 use super::queue::{Host, QueuePair};
 use super::{Error, Settings};
@@ -8,10 +8,10 @@ use wire::nvme::{Command, IDENTIFY, opcode};
 
 /// Entries of the admin queues.
 const ENTRIES: u16 = 32;
-/// What registers of a drive that is gone read as.
+/// The value of registers of a drive that is gone.
 pub(super) const ALL_ONES: u32 = u32::MAX;
 
-/// A controller with its admin queue pair, and a page for what commands return.
+/// A controller with its admin queue pair, and a page for returned data.
 #[derive(Debug)]
 pub(super) struct Admin {
     pub host: Host,
@@ -38,7 +38,7 @@ impl Admin {
         self.host.bus.read(self.host.bar0 + register, size).await
     }
 
-    /// Sends a command and waits for its completion; yields dword 0.
+    /// Sends a command and waits for its completion; returns dword 0.
     pub async fn run(&mut self, name: &'static str, command: Command) -> Result<u32, Error> {
         let host = &self.host;
         let deadline = host.bus.now() + self.settings.timeout;
@@ -56,7 +56,7 @@ impl Admin {
         }
     }
 
-    /// Runs Identify and yields its data structure.
+    /// Runs Identify and returns its data structure.
     pub async fn identify(&mut self, cns: u8, nsid: u32) -> Result<[u8; IDENTIFY], Error> {
         let (opcode, prp1) = (opcode::admin::IDENTIFY, self.page);
         let command = Command { opcode, nsid, prp1, cdw10: cns.into(), ..Command::default() };
@@ -64,7 +64,7 @@ impl Admin {
         Ok(self.host.get(self.page))
     }
 
-    /// Waits until CSTS is as wanted, for CAP.TO from now on, at least the 500 ms of one unit.
+    /// Waits until CSTS has the wanted value, for at most CAP.TO, at least one unit of 500 ms.
     pub async fn wait_status(
         &self,
         name: &'static str,
@@ -92,7 +92,7 @@ impl Admin {
     }
 }
 
-/// CC's entry sizes, 64 and 16 bytes.
+/// CC with entry sizes of 64 and 16 bytes.
 pub fn entry_sizes() -> Configuration {
     Configuration { sq_entry_size: 6, cq_entry_size: 4, ..Configuration::default() }
 }

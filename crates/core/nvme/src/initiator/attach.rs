@@ -13,15 +13,15 @@ use wire::nvme::register::{
 };
 use wire::nvme::{Command, IdentifyController, IdentifyNamespace, cns, feature, opcode};
 
-/// The largest transfer this driver makes, whatever MDTS allows: its PRP list then fits in a page.
+/// The largest transfer of this driver, even if MDTS is larger: its PRP list fits in a page.
 const MAX_TRANSFER: usize = 1 << 20;
 /// Physically contiguous, in the Create commands.
 const CONTIGUOUS: u32 = 1;
 /// Interrupts enabled, in Create I/O Completion Queue.
 const INTERRUPTS: u32 = 2;
 
-/// Resets the controller behind `bar0`, starts it, and creates I/O queues in
-/// `ram`. The function is enumerated, with memory space and bus master on.
+/// Resets the controller behind `bar0`, starts it, and creates I/O queues in `ram`. The function
+/// must be enumerated, with memory space and bus master enabled.
 pub async fn attach(
     bus: Bus,
     ram: Rc<RefCell<Ram>>,
@@ -106,7 +106,7 @@ impl Admin {
             let cdw11 = if settings.interrupts { cq.cdw11 } else { CONTIGUOUS };
             self.run("Create I/O Completion Queue", Command { cdw11, ..cq }).await?;
             self.run("Create I/O Submission Queue", sq).await?;
-            // Up to one entry a page, and one more for a buffer between pages.
+            // Up to one entry per page, and one more for an unaligned buffer.
             let list = (max_transfer / prp_list::PAGE as usize + 1) * 8;
             let list = list.next_power_of_two();
             let lists = self.host.allocate(list * usize::from(pair.size()), 4096)?;
@@ -116,8 +116,7 @@ impl Admin {
     }
 }
 
-/// The commands that create a pair of queues, of which the completion queue has
-/// the vector of its number.
+/// The commands that create a queue pair; the completion queue uses the vector of its number.
 pub fn create_commands(id: u16, entries: u16, sq: u64, cq: u64) -> [Command; 2] {
     // Queue 2048 shares the last vector.
     let vector = u32::from(id.min(MAX_QUEUES - 1));

@@ -1,4 +1,4 @@
-//! I/O through a drive that is up, and shutting it down.
+//! I/O on an initialised drive, and its shutdown.
 
 use super::admin::{ALL_ONES, Admin, entry_sizes};
 use super::queue::{CommandId, CompletedCommand, QueueFull, QueuePair};
@@ -12,7 +12,7 @@ use wire::nvme::{Command, DsmRange, opcode};
 /// Deallocate, in Dataset Management.
 const DEALLOCATE: u32 = 1 << 2;
 
-/// A namespace as Identify tells it.
+/// A namespace, from Identify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamespaceInfo {
     /// Namespace ID.
@@ -25,7 +25,7 @@ pub struct NamespaceInfo {
     pub read_only: bool,
 }
 
-/// Where a queue pair lies in host memory.
+/// The host memory of a queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueMemory {
     /// Bus address of the submission queue.
@@ -36,7 +36,7 @@ pub struct QueueMemory {
     pub entries: u16,
 }
 
-/// A queue pair, and a piece of memory for the PRP list of each command.
+/// A queue pair, with memory for the PRP list of each command.
 #[derive(Debug)]
 pub(super) struct IoQueue {
     pub pair: QueuePair,
@@ -45,7 +45,7 @@ pub(super) struct IoQueue {
     pub list: u64,
 }
 
-/// A drive that is up.
+/// The driver of an initialised drive.
 #[derive(Debug)]
 pub struct Driver {
     pub(super) admin: Admin,
@@ -56,7 +56,7 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// The serial number (Identify Controller, SN) without the spaces around it.
+    /// The serial number (Identify Controller, SN), trimmed.
     pub fn serial(&self) -> &str {
         &self.serial
     }
@@ -71,12 +71,12 @@ impl Driver {
         self.max_transfer
     }
 
-    /// I/O queues there are; they are numbered from 0 here, and interrupt with vector number + 1.
+    /// Number of I/O queues. They are numbered from 0 here, and interrupt with vector number + 1.
     pub fn queues(&self) -> usize {
         self.queues.len()
     }
 
-    /// Where queue `queue` lies in host memory, for observers.
+    /// The host memory of queue `queue`, for observers.
     pub fn queue_memory(&self, queue: usize) -> QueueMemory {
         let pair = &self.queues[queue].pair;
         QueueMemory { submission: pair.sq_base, completion: pair.cq_base, entries: pair.size() + 1 }
@@ -93,8 +93,7 @@ impl Driver {
         Ok(id)
     }
 
-    /// Puts a command in a queue; the controller knows nothing of it before
-    /// [`ring`](Self::ring).
+    /// Puts a command in a queue; the controller is notified by [`ring`](Self::ring).
     ///
     /// # Panics
     /// As [`submit`](Self::submit).
@@ -105,22 +104,22 @@ impl Driver {
         self.queues[queue].pair.put(&self.admin.host, command, deadline)
     }
 
-    /// Rings the doorbell for everything prepared, if there is anything.
+    /// Rings the doorbell for all prepared commands, if any.
     pub fn ring(&mut self, queue: usize) {
         self.queues[queue].pair.ring(&self.admin.host);
     }
 
-    /// Takes what has completed and rings the head doorbell once for all.
+    /// Takes completed commands and rings the head doorbell once.
     pub fn reap(&mut self, queue: usize) -> Vec<CompletedCommand> {
         self.queues[queue].pair.reap(&self.admin.host)
     }
 
-    /// Commands of a queue that are not done.
+    /// Outstanding commands of a queue.
     pub fn outstanding(&self, queue: usize) -> usize {
         self.queues[queue].pair.outstanding()
     }
 
-    /// [`Error::Timeout`] if a command should have been done before `now`.
+    /// [`Error::Timeout`] if a command has exceeded its time limit at `now`.
     pub fn check_timeouts(&mut self, now: Instant) -> Result<(), Error> {
         match self.queues.iter_mut().any(|queue| queue.pair.is_late(now)) {
             true => Err(Error::Timeout("an I/O command")),
@@ -128,7 +127,7 @@ impl Driver {
         }
     }
 
-    /// Reads whether the controller is still there and ready.
+    /// Reads whether the controller is still present and ready.
     pub fn check_status(&self) -> impl Future<Output = Result<(), Error>> + use<> {
         let host = &self.admin.host;
         let (bus, register) = (host.bus.clone(), host.bar0 + CSTS);
@@ -144,7 +143,7 @@ impl Driver {
         }
     }
 
-    /// Completions so far that belong to no command of ours.
+    /// Number of completions that match no command.
     pub fn spurious_completions(&self) -> u64 {
         self.queues.iter().map(|queue| queue.pair.spurious()).sum()
     }
@@ -190,8 +189,8 @@ impl Driver {
         Command { prp1, prp2, ..command }
     }
 
-    /// Deletes the I/O queues and shuts the controller down normally
-    /// (section 7.6.2). Commands that are not done are lost.
+    /// Deletes the I/O queues and shuts the controller down normally (section 7.6.2). Outstanding
+    /// commands are lost.
     pub async fn shutdown(&mut self) -> Result<(), Error> {
         for id in 1..=self.queues.len() as u32 {
             for (name, opcode) in [

@@ -27,17 +27,16 @@ pub use wire::trace::MediaOperation as Op;
 /// Settings of the driver.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// I/O queue pairs wanted; the drive may grant fewer.
+    /// Requested I/O queue pairs; the drive may grant fewer.
     pub io_queues: u16,
-    /// Entries of each I/O queue, at least 2; cut to what the drive offers.
+    /// Entries of each I/O queue, at least 2; limited by the drive.
     pub entries: u16,
-    /// I/O queue `n` interrupts with MSI-X vector `n + 1`; otherwise its
-    /// completions are only to be polled for. The MSI-X table is programmed
-    /// and enabled beforehand, by whoever attaches the driver.
+    /// I/O queue `n` interrupts with MSI-X vector `n + 1`; otherwise completions are only polled.
+    /// The owner of the driver must program and enable the MSI-X table first.
     pub interrupts: bool,
-    /// How often admin completions and CSTS are looked for.
+    /// Interval of polling for admin completions and CSTS.
     pub poll: Duration,
-    /// How long a command may take.
+    /// Time limit of a command.
     pub timeout: Duration,
 }
 
@@ -58,32 +57,32 @@ impl Default for Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// Registers read as all ones.
-    #[error("the drive does not answer")]
+    #[error("the drive does not answer: its registers read as all ones")]
     Gone,
-    /// The drive lacks something that this driver cannot do without.
+    /// The drive lacks a property that this driver requires.
     #[error("the drive does not support {0}")]
     Unsupported(&'static str),
     /// CSTS.RDY is clear, although the controller was enabled (NVMe 1.4, section 3.1.6).
-    #[error("the controller was reset by somebody else")]
+    #[error("the controller was reset, but not by this driver (CSTS.RDY is 0)")]
     Reset,
     /// CSTS.CFS is set.
-    #[error("the controller reports a fatal error")]
+    #[error("the controller reports a fatal error (CSTS.CFS is 1)")]
     Fatal,
-    /// Something took too long.
+    /// A time limit was exceeded.
     #[error("timeout while waiting for {0}")]
     Timeout(&'static str),
     /// An admin command failed.
     #[error("{0} failed: {code}", code = .1.code)]
     Command(&'static str, Status),
-    /// Host memory is used up.
-    #[error("not enough host memory for the queues")]
+    /// Host memory is exhausted.
+    #[error("host memory is too small for the queues")]
     OutOfMemory,
 }
 
 /// An I/O command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Io {
-    /// What to do.
+    /// The operation.
     pub op: Op,
     /// Namespace.
     pub nsid: u32,

@@ -8,13 +8,12 @@ use wire::Instant;
 use wire::nvme::register::Doorbell;
 use wire::nvme::{COMPLETION_ENTRY, Command, Completion, SUBMISSION_ENTRY, Status};
 
-/// Identifies a command that was submitted to a queue: its command identifier.
-/// Reused after the command is done.
+/// Identifies a submitted command: its command identifier. Reused after the command is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommandId(u16);
 
 impl CommandId {
-    /// The command identifier as it stands in the entries.
+    /// The command identifier in the entries.
     pub const fn get(self) -> u16 {
         self.0
     }
@@ -28,15 +27,15 @@ pub struct QueueFull;
 /// A completed command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompletedCommand {
-    /// Which.
+    /// The command.
     pub id: CommandId,
-    /// How it ended.
+    /// Its status.
     pub status: Status,
     /// Dword 0 of its completion.
     pub result: u32,
 }
 
-/// Where a driver's memory and registers are.
+/// A driver's memory and registers.
 #[derive(Clone, Debug)]
 pub(super) struct Host {
     pub bus: Bus,
@@ -52,12 +51,12 @@ impl Host {
         self.ram.borrow_mut().allocate(length, align).ok_or(Error::OutOfMemory)
     }
 
-    /// Puts bytes into the driver's own memory.
+    /// Writes bytes to the driver's memory.
     pub fn put(&self, address: u64, bytes: &[u8]) {
         self.ram.borrow_mut().write(address, bytes).expect("the driver's memory");
     }
 
-    /// Takes bytes out of the driver's own memory.
+    /// Reads bytes from the driver's memory.
     pub fn get<const N: usize>(&self, address: u64) -> [u8; N] {
         let mut bytes = [0; N];
         self.ram.borrow_mut().read(address, &mut bytes).expect("the driver's memory");
@@ -69,7 +68,7 @@ impl Host {
     }
 }
 
-/// A submission queue and the completion queue of its own.
+/// A submission queue with its own completion queue.
 #[derive(Debug, Default)]
 pub(super) struct QueuePair {
     id: u16,
@@ -77,17 +76,17 @@ pub(super) struct QueuePair {
     pub cq_base: u64,
     entries: u16,
     sq_tail: u16,
-    /// The tail that the controller knows.
+    /// The tail last written to the doorbell.
     notified_tail: u16,
     cq_head: u16,
     phase: bool,
-    /// Identifiers not in use.
+    /// Free identifiers.
     free: Vec<u16>,
-    /// When each command in use has to be done.
+    /// The time limit of each command in use.
     deadlines: Vec<Option<Instant>>,
     /// A lower bound of `deadlines`, so that they are rarely searched.
     earliest_deadline: Option<Instant>,
-    /// Completions of commands that nobody submitted.
+    /// Number of completions without a command.
     spurious: u64,
 }
 
@@ -108,12 +107,12 @@ impl QueuePair {
         })
     }
 
-    /// Entries of each queue, 0's based, as the Create commands want it.
+    /// Entries of each queue, 0's based, as in the Create commands.
     pub fn size(&self) -> u16 {
         self.entries - 1
     }
 
-    /// The identifier that the next command gets.
+    /// The identifier of the next command.
     pub fn next_id(&self) -> Result<CommandId, QueueFull> {
         self.free.last().copied().map(CommandId).ok_or(QueueFull)
     }
@@ -136,7 +135,7 @@ impl QueuePair {
         Ok(id)
     }
 
-    /// Rings the tail doorbell, if there are new commands.
+    /// Rings the tail doorbell if there are new commands.
     pub fn ring(&mut self, host: &Host) {
         if self.notified_tail != self.sq_tail {
             self.notified_tail = self.sq_tail;
@@ -166,8 +165,8 @@ impl QueuePair {
 
     fn take(&mut self, host: &Host) -> Option<Completion> {
         let address = self.cq_base + u64::from(self.cq_head) * COMPLETION_ENTRY as u64;
-        // The phase tag first, as memory may be shared with the controller (section 4.6): with it,
-        // the other fields are there.
+        // The phase tag is read first, because memory may be shared with the controller (section
+        // 4.6): once it is set, the other fields are valid.
         let [.., status, _] = host.get::<4>(address + COMPLETION_ENTRY as u64 - 4);
         if (status & 1 != 0) != self.phase {
             return None;
@@ -181,12 +180,12 @@ impl QueuePair {
         Some(completion)
     }
 
-    /// Commands that are not done.
+    /// Outstanding commands.
     pub fn outstanding(&self) -> usize {
         self.deadlines.len() - self.free.len()
     }
 
-    /// Whether a command should have been done before `now`.
+    /// Whether a command has exceeded its time limit at `now`.
     pub fn is_late(&mut self, now: Instant) -> bool {
         if self.earliest_deadline.is_none_or(|earliest_deadline| now <= earliest_deadline) {
             return false;
@@ -195,7 +194,7 @@ impl QueuePair {
         self.earliest_deadline.is_some_and(|earliest_deadline| earliest_deadline < now)
     }
 
-    /// Completions of commands that nobody submitted.
+    /// Number of completions without a command.
     pub fn spurious(&self) -> u64 {
         self.spurious
     }

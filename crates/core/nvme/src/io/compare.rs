@@ -10,8 +10,7 @@ use bytes::Bytes;
 use wire::nvme::Command;
 
 impl Controller {
-    /// The data come first, so that the media are not asked for a command that cannot be carried
-    /// out.
+    /// Receives the data first, so that invalid commands cause no media requests.
     pub(super) fn compare(&self, shared: &Shared, command: &Command) -> Result<Plan, Failure> {
         let namespace = shared.namespace(self.id, command.nsid)?;
         let (_, data) = namespace.range(command)?;
@@ -38,7 +37,7 @@ impl Controller {
         Ok(self.flush_before(command).into_iter().chain([compare]).collect())
     }
 
-    /// Reads without a transfer, so MDTS does not bind it: the media are read in pieces of MDTS.
+    /// Reads without a transfer, so MDTS does not apply: the media are read in pieces of MDTS.
     pub(super) fn verify(&self, shared: &Shared, command: &Command) -> Result<Plan, Failure> {
         let namespace = shared.namespace(self.id, command.nsid)?;
         let (offset, length) = namespace.range(command)?;

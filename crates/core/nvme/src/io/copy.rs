@@ -1,7 +1,7 @@
 //! Copy (NVM Command Set 1.0, section 3.2.2), with source ranges in format 0h.
 //!
-//! A range is read whole before it is written, one range after the other: so is a destination that
-//! overlaps its sources.
+//! Each range is read completely before it is written, one range after the other, even if the
+//! destination overlaps its sources.
 
 use crate::block::Operation;
 use crate::config::Settings;
@@ -18,7 +18,8 @@ const RANGES: u32 = 128;
 /// MCL in ranges of MSSRL.
 const LENGTH_IN_RANGES: u32 = 16;
 
-/// What Identify Namespace says of Copy, in blocks but the last (NVM Command Set 1.0, figure 97).
+/// The limits of Copy in Identify Namespace, in blocks except the last (NVM Command Set 1.0, figure
+/// 97).
 pub(crate) struct CopyLimits {
     /// MSSRL: blocks of a range, which is read in one piece.
     pub range: u16,
@@ -37,7 +38,7 @@ impl CopyLimits {
     }
 }
 
-/// The metadata of a source range, and of the blocks from `to` on that it is copied to.
+/// The metadata of a source range, and of its destination blocks from `to` on.
 fn metadata(
     namespace: &Namespace,
     command: &Command,
@@ -62,7 +63,7 @@ impl Controller {
         if ranges > RANGES {
             return Err(Failure::at_cdw(StatusCode::COMMAND_SIZE_LIMIT_EXCEEDED, 12, 0));
         }
-        // What is stripped is inserted again, and nothing else.
+        // Stripped information is always inserted again.
         let acts = [command.protection_of_sources(), command.protection()].map(|one| one.action);
         if namespace.record.protection != 0 && acts[0] != acts[1] {
             return Err(Failure::cdw(12, 29));
@@ -73,7 +74,7 @@ impl Controller {
         Ok(Plan::ReceiveAndRead(length, self.settings.max_transfer()))
     }
 
-    /// Nothing is copied if one range is bad. If a range cannot be copied, dword 0 has its number.
+    /// Copies nothing if one range is invalid. If a range cannot be copied, dword 0 has its number.
     pub(super) fn copy_received(
         &self,
         shared: &Shared,

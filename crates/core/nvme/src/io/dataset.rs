@@ -1,4 +1,4 @@
-//! Dataset Management (NVMe 1.4, section 6.7): deallocate, and hints that change nothing.
+//! Dataset Management (NVMe 1.4, section 6.7): deallocate, and hints without effect.
 
 use super::read_write::unmark;
 use crate::block::Operation;
@@ -29,7 +29,7 @@ impl Controller {
         Ok(Plan::Receive(ranges * DsmRange::LENGTH))
     }
 
-    /// Nothing is deallocated if one range is bad.
+    /// Deallocates nothing if one range is invalid.
     pub(super) fn ranges_received(
         &self,
         shared: &Shared,

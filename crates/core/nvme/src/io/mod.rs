@@ -1,4 +1,4 @@
-//! The NVM command set (NVMe 1.4, section 6), a file a command family.
+//! The NVM command set (NVMe 1.4, section 6), one file per command family.
 
 mod compare;
 mod copy;
@@ -18,7 +18,7 @@ use bytes::Bytes;
 use wire::nvme::opcode::nvm;
 use wire::nvme::{Command, CommandEffects, StatusCode};
 
-/// What is supported, for the Commands Supported and Effects log.
+/// The supported commands, for the Commands Supported and Effects log.
 const SUPPORTED: [(u8, CommandEffects); 9] = [
     (nvm::FLUSH, CommandEffects::SUPPORTED),
     (nvm::WRITE, CommandEffects::CHANGES_BLOCKS),
@@ -31,14 +31,14 @@ const SUPPORTED: [(u8, CommandEffects); 9] = [
     (nvm::COPY, CommandEffects::CHANGES_BLOCKS),
 ];
 
-/// What a drive supports; Write Uncorrectable needs records.
+/// The commands that a drive supports; Write Uncorrectable needs records.
 pub(crate) fn supported(shared: &Shared) -> impl Iterator<Item = (u8, CommandEffects)> {
     let saves = shared.saves();
     SUPPORTED.into_iter().filter(move |(opcode, _)| *opcode != nvm::WRITE_UNCORRECTABLE || saves)
 }
 
 impl Controller {
-    /// Checks an I/O command and says what is to be done.
+    /// Checks an I/O command and plans its work.
     pub(crate) fn plan_io(
         &mut self,
         shared: &mut Shared,
@@ -62,7 +62,7 @@ impl Controller {
         }
     }
 
-    /// The data of a command have come.
+    /// Handles the received data of a command.
     pub(crate) fn plan_received(
         &self,
         shared: &Shared,

@@ -17,7 +17,7 @@ impl Controller {
             shared.namespace(self.id, command.nsid)?;
             return Ok(Plan::Steps(steps(command.nsid, [Operation::Flush])));
         }
-        // VWC says that the broadcast flushes every namespace (figure 247).
+        // As stated in VWC, the broadcast NSID flushes every namespace (figure 247).
         let flush = |nsid| Step::new(nsid, Operation::Flush);
         Ok(Plan::Steps(shared.attached(self.id).map(|(nsid, _)| flush(nsid)).collect()))
     }
@@ -84,8 +84,9 @@ impl Controller {
         Ok(Plan::Steps(self.through_cache(namespace, command, zero)))
     }
 
-    /// In pieces of which the metadata are at most a largest transfer. DEAC changes nothing: the
-    /// controller may deallocate, and protection information follows from PRINFO (section 6.17).
+    /// Splits the work into pieces whose metadata are at most a largest transfer. DEAC has no
+    /// effect: deallocation is optional, and protection information follows from PRINFO (section
+    /// 6.17).
     fn write_zeroes_with_metadata(
         &self,
         namespace: &Namespace,
@@ -104,8 +105,8 @@ impl Controller {
         Ok(Plan::Inside(most.min(metadata.length()), steps))
     }
 
-    /// Changes of blocks, and a flush behind it where it may not stay in the
-    /// cache: FUA is set, or the cache is disabled (section 5.21.1.6).
+    /// Changes of blocks, followed by a flush if they may not stay in the cache: FUA is set, or the
+    /// cache is disabled (section 5.21.1.6).
     fn through_cache(
         &self,
         namespace: &Namespace,
@@ -116,7 +117,7 @@ impl Controller {
         changes.into_iter().chain(self.flush_behind(namespace, command, written)).collect()
     }
 
-    /// The flush behind a change of blocks, where that may not stay in the cache.
+    /// The flush after a change of blocks that may not stay in the cache.
     pub(super) fn flush_behind(
         &self,
         namespace: &Namespace,
@@ -129,14 +130,14 @@ impl Controller {
             .or_else(|| flush.then(|| Step::new(command.nsid, Operation::Flush)))
     }
 
-    /// The flush before a read with forced unit access, which reads what is on the media, not
-    /// what is in the cache.
+    /// The flush before a read with forced unit access, which must read from the media, not from
+    /// the cache.
     pub(super) fn flush_before(&self, command: &Command) -> Option<Step> {
         let flush = command.force_unit_access() && self.settings.volatile_write_cache;
         flush.then(|| Step::new(command.nsid, Operation::Flush))
     }
 
-    /// Bytes that a command moves at its data pointer and at MPTR, for so many bytes of data.
+    /// Bytes that a command transfers at its data pointer and at MPTR, for `length` bytes of data.
     pub(super) fn transferred(
         &self,
         data: u64,
@@ -146,16 +147,16 @@ impl Controller {
         Ok((length, metadata.map_or(0, |one| one.separate())))
     }
 
-    /// MDTS (figure 247).
+    /// Checks the length against MDTS (figure 247).
     pub(super) fn within_limit(&self, length: u64) -> Result<usize, Failure> {
         let most = self.settings.max_transfer();
         usize::try_from(length).ok().filter(|length| *length <= most).ok_or(Failure::cdw(12, 0))
     }
 }
 
-/// The flush behind a change of blocks of which some are marked uncorrectable: only when the data
-/// are on the media the marks go (section 6.16), so that no loss of power leaves the blocks as they
-/// were before they were marked.
+/// The flush after a change of blocks that are marked uncorrectable. The marks are removed only
+/// when the data are on the media (section 6.16), so that a power loss cannot bring back the data
+/// from before the marking.
 pub(super) fn unmark(
     namespace: &Namespace,
     command: &Command,

@@ -1,6 +1,6 @@
-//! Write Uncorrectable (NVMe 1.4, section 6.16), for drives with records. Marks of blocks are a
-//! record: they are stored before the command completes, and gone from it before a command that
-//! writes such blocks completes, when what it wrote is on the media.
+//! Write Uncorrectable (NVMe 1.4, section 6.16), for drives with records. The marks are a record.
+//! New marks are stored before the command completes. A write to marked blocks completes after its
+//! data are on the media and the marks are removed from the record.
 
 use crate::controller::Controller;
 use crate::failure::Failure;

@@ -14,7 +14,7 @@ impl ErrorLog {
     /// Entries kept.
     pub const ENTRIES: usize = 64;
 
-    /// Adds an error, the `count`th of the drive's life.
+    /// Adds an error; `count` is its number in the drive's lifetime.
     pub fn add(&mut self, count: u64, entry: ErrorLogEntry) {
         self.entries.truncate(Self::ENTRIES - 1);
         self.entries.push_front(ErrorLogEntry { count, ..entry });

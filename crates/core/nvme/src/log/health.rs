@@ -12,13 +12,13 @@ pub(crate) const CRITICAL_TEMPERATURE: u16 = 353;
 const MINUTE: u64 = 60_000_000_000_000;
 const HOUR: u64 = 60 * MINUTE;
 
-/// The counters of a drive that has power.
+/// The counters of a drive with power.
 #[derive(Clone, Debug)]
 pub(crate) struct Health {
     history: History,
-    /// Since when something but time has been counted that is not stored.
+    /// Time of the first unstored change, except of time counters.
     changed: Option<Instant>,
-    /// Up to when the time counters count.
+    /// Time up to which the time counters count.
     counted: Instant,
     /// Controllers with I/O commands outstanding.
     busy: u16,
@@ -26,7 +26,7 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    /// Power comes on, after `history`.
+    /// The counters after a power-on, continued from `history`.
     pub fn new(now: Instant, mut history: History, temperature: u16) -> Self {
         history.power_cycles += 1;
         // Power was lost without a shutdown (section 5.14.1.2).
@@ -35,29 +35,29 @@ impl Health {
         Self { history, changed: None, counted: now, busy: 0, temperature }
     }
 
-    /// The counters for a change of one, time included up to `now`.
+    /// The counters for a change, with time counted up to `now`.
     pub fn count(&mut self, now: Instant) -> &mut History {
         self.changed.get_or_insert(now);
         self.pass(now)
     }
 
-    /// The counters as they are to be stored now.
+    /// The counters to store now.
     pub fn record(&mut self, now: Instant) -> History {
         self.changed = None;
         self.pass(now).clone()
     }
 
-    /// The counters up to the last time that they were counted.
+    /// The counters at their last update.
     pub fn history(&self) -> &History {
         &self.history
     }
 
-    /// Since when something but time has been counted that is not stored.
+    /// Time of the first unstored change, except of time counters.
     pub fn changed(&self) -> Option<Instant> {
         self.changed
     }
 
-    /// The counters, time included up to `now`.
+    /// The counters, with time counted up to `now`.
     fn pass(&mut self, now: Instant) -> &mut History {
         let span = now.ps_since(self.counted);
         self.counted = now.max(self.counted);
@@ -72,7 +72,7 @@ impl Health {
         history
     }
 
-    /// A controller has I/O commands outstanding from `now` on, or no longer.
+    /// Notes whether a controller has I/O commands outstanding from `now` on.
     pub fn set_busy(&mut self, now: Instant, busy: bool) {
         self.pass(now);
         self.busy = if busy { self.busy + 1 } else { self.busy - 1 };
@@ -90,13 +90,13 @@ impl Health {
         history.errors
     }
 
-    /// The composite temperature in kelvin from `now` on. Returns that before.
+    /// Sets the composite temperature in kelvin from `now` on. Returns the former one.
     pub fn set_temperature(&mut self, now: Instant, kelvin: u16) -> u16 {
         self.pass(now);
         std::mem::replace(&mut self.temperature, kelvin)
     }
 
-    /// Whole hours of power up to `at`, since which power has been on.
+    /// Whole hours of power up to `at`; the power is on since then.
     pub fn power_on_hours(&mut self, now: Instant, at: Instant) -> u64 {
         let later = now.ps_since(at);
         (self.pass(now).power_on_ps.saturating_sub(later) / u128::from(HOUR)) as u64

@@ -3,8 +3,7 @@
 use crate::state::{EventLog, LoggedEvent};
 use wire::nvme::{PersistentEventHeader, PersistentEventLog, log_page};
 
-/// The page with all events, the newest first, in whole double words: `header` has what is not of
-/// the events.
+/// The page with all events, newest first, in whole double words; `header` has the other fields.
 pub(crate) fn persistent_page(header: PersistentEventLog, events: &EventLog) -> Vec<u8> {
     let mut page = vec![0; PersistentEventLog::LENGTH];
     for event in events.0.iter().rev() {

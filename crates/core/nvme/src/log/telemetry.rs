@@ -1,10 +1,10 @@
-//! The telemetry log pages (NVMe 1.4, sections 5.14.1.7, 5.14.1.8 and 8.14): a snapshot of the SMART
-//! and Error Information pages. Nothing makes the controller take one of its own accord.
+//! The telemetry log pages (NVMe 1.4, sections 5.14.1.7, 5.14.1.8 and 8.14): a snapshot of the
+//! SMART and Error Information pages. The controller never takes a snapshot by itself.
 
 use wire::nvme::{TELEMETRY_BLOCK, TelemetryHeader, log_page};
 
-/// The Telemetry Host-Initiated page of a snapshot, or without one: the header, then data area 1,
-/// which areas 2 and 3 only repeat.
+/// The Telemetry Host-Initiated page of a snapshot, if there is one: the header, then data area 1.
+/// Areas 2 and 3 have no further data.
 pub(crate) fn host_telemetry(pages: &[Vec<u8>]) -> Vec<u8> {
     let mut data = pages.concat();
     data.resize(data.len().next_multiple_of(TELEMETRY_BLOCK), 0);

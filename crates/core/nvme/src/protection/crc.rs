@@ -3,7 +3,7 @@
 
 /// x^16 + x^15 + x^11 + x^9 + x^8 + x^7 + x^5 + x^4 + x^2 + x + 1.
 const POLYNOMIAL: u16 = 0x8bb7;
-/// Bytes a step.
+/// Bytes per step.
 const STEP: usize = 16;
 /// The remainder of each byte with `index` zero bytes behind it.
 static TABLES: [[u16; 256]; STEP] = tables();

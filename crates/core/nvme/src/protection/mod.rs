@@ -1,5 +1,5 @@
-//! End-to-end data protection (NVMe 1.4, section 8.3): eight bytes of metadata say what the data of
-//! a block are and where they belong.
+//! End-to-end data protection (NVMe 1.4, section 8.3): eight bytes of metadata protect the data of
+//! a block and its address.
 
 mod crc;
 
@@ -9,7 +9,7 @@ use wire::nvme::{
     ProtectionControl, ProtectionInformation, ProtectionTags, ProtectionType, StatusCode,
 };
 
-/// What a command says of the protection information of consecutive blocks.
+/// A command's settings for the protection information of consecutive blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Protection {
     kind: ProtectionType,
@@ -19,11 +19,11 @@ pub(crate) struct Protection {
 }
 
 impl Protection {
-    /// Of the blocks from `slba` on.
+    /// The settings for the blocks from `slba` on.
     ///
     /// # Errors
-    /// Invalid Protection Information if the reference tag is to be checked although it is not the
-    /// low bits of the LBA with type 1, or belongs to the host with type 3 (section 8.3.1.5).
+    /// Invalid Protection Information if the reference tag is checked with type 1 but is not the
+    /// low bits of the LBA, or is checked with type 3 (section 8.3.1.5).
     pub fn new(
         kind: ProtectionType,
         control: ProtectionControl,
@@ -46,13 +46,13 @@ impl Protection {
         self.control.action
     }
 
-    /// PRCHK: something is checked.
+    /// PRCHK: whether any field is checked.
     pub fn checks(&self) -> bool {
         let ProtectionControl { reference, application, guard, .. } = self.control;
         reference || application || guard
     }
 
-    /// The same for what lies `blocks` further.
+    /// The settings for blocks that are `blocks` later.
     pub fn after(self, blocks: u64) -> Self {
         let reference = match self.kind {
             ProtectionType::Type3 => self.tags.reference,
@@ -65,7 +65,7 @@ impl Protection {
         }
     }
 
-    /// Checks the information of blocks of `block` bytes as PRCHK says (section 8.3.1.5).
+    /// Checks the information of blocks of `block` bytes according to PRCHK (section 8.3.1.5).
     ///
     /// # Errors
     /// The first check that fails, with the LBA of its block.
@@ -108,7 +108,7 @@ impl Protection {
         self.with_guards(data.chunks_exact(block).map(crc))
     }
 
-    /// That of blocks of zeroes, whose CRC is 0.
+    /// The information of zeroed blocks, whose CRC is 0.
     pub fn insert_zeroes(&self, blocks: u64) -> Vec<u8> {
         self.with_guards((0..blocks).map(|_| 0))
     }
@@ -141,7 +141,7 @@ mod tests {
         let protection = type2(ALL, TAGS);
         let information = protection.insert(512, &data);
         assert_eq!(protection.check(512, &data, &information), Ok(()));
-        // The reference tag goes on behind its largest value.
+        // The reference tag wraps after its largest value.
         assert_eq!(information[8..16][2..], [0x12, 0x34, 0, 0, 0, 0]);
         assert_eq!(protection.insert(512, &[0; 2048]), protection.insert_zeroes(4));
     }
@@ -173,7 +173,7 @@ mod tests {
         }
         assert_eq!(failure(7, guard), None);
         assert_eq!(failure(1, reference), None);
-        // Only the bits of the mask.
+        // Only the bits in the mask are checked.
         let tags = ProtectionTags { application: 0x1235, mask: 0xfffe, ..TAGS };
         assert_eq!(type2(ALL, tags).check(512, &data, &good), Ok(()));
     }
@@ -201,7 +201,7 @@ mod tests {
         let unchecked = ProtectionControl { reference: false, ..ALL };
         assert!(new(ProtectionType::Type1, unchecked, tags(8)));
         assert!(new(ProtectionType::Type3, unchecked, tags(8)));
-        // Of type 3 it stays what it is.
+        // With type 3 the tag does not change.
         let third = Protection::new(ProtectionType::Type3, unchecked, tags(9), slba).unwrap();
         assert_eq!(third.insert_zeroes(2)[12..], [0, 0, 0, 9]);
     }

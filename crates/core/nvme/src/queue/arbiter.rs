@@ -1,4 +1,4 @@
-//! Which submission queue is fetched from next (NVMe 1.4, section 4.13).
+//! The arbitration between submission queues (NVMe 1.4, section 4.13).
 
 use super::Pending;
 use crate::config::MAX_QUEUES;
@@ -7,10 +7,10 @@ use crate::config::MAX_QUEUES;
 /// (section 4.13.2). Under round robin all queues have the first one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Priority {
-    /// The admin queue: before all others.
+    /// The admin queue: before all other queues.
     #[default]
     Admin,
-    /// Before all that have weights.
+    /// Before all weighted queues.
     Urgent,
     High,
     Medium,
@@ -20,24 +20,24 @@ pub(crate) enum Priority {
 impl Priority {
     const ALL: [Self; 5] = [Self::Admin, Self::Urgent, Self::High, Self::Medium, Self::Low];
 
-    /// That of QPRIO, two bits (figure 156).
+    /// The priority for QPRIO, two bits (figure 156).
     pub fn from_bits(bits: u32) -> Self {
         Self::ALL[1 + (bits & 3) as usize]
     }
 
-    /// Its place among those with weights.
+    /// The index among the weighted priorities.
     fn weight(self) -> Option<usize> {
         (self as usize).checked_sub(Self::High as usize)
     }
 }
 
-/// Queues of one priority, served in turns.
+/// Queues of one priority, which take turns.
 #[derive(Debug, Default)]
 struct Group {
     pending: Pending,
-    /// Whose turn it is.
+    /// The queue of the present turn.
     turn: u16,
-    /// The first queue of a round in which nothing could be fetched.
+    /// The first queue of a round without a fetch.
     idle: Option<u16>,
 }
 
@@ -56,24 +56,24 @@ impl Group {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Turn {
     pub queue: u16,
-    /// Commands that may be fetched, at least 1.
+    /// The most commands to fetch, at least 1.
     pub limit: u16,
     priority: Priority,
-    /// It begins a round of the weights.
+    /// Whether it begins a round of the weights.
     begins: bool,
 }
 
-/// The submission queues with entries to fetch, and whose turn it is.
+/// The submission queues with entries to fetch, and the turns.
 #[derive(Debug, Default)]
 pub(crate) struct Arbiter {
     groups: [Group; Priority::ALL.len()],
     weighted: bool,
-    /// Commands of high, medium and low priority that the round has left.
+    /// Remaining commands of high, medium and low priority in this round.
     credits: [u16; 3],
 }
 
 impl Arbiter {
-    /// Weighted round robin with urgent priority class, or else round robin.
+    /// With `weighted`, weighted round robin with urgent priority class, otherwise round robin.
     pub fn new(weighted: bool) -> Self {
         Self { weighted, ..Self::default() }
     }
@@ -97,15 +97,14 @@ impl Arbiter {
         self.groups[..groups].iter().all(|group| group.pending.is_empty())
     }
 
-    /// Queues may be asked again of which nothing could be fetched.
+    /// Makes queues without a fetch eligible again.
     pub fn begin(&mut self) {
         let groups = if self.weighted { Priority::ALL.len() } else { 1 };
         self.groups[..groups].iter_mut().for_each(|group| group.idle = None);
     }
 
-    /// The next turn; `None` if no queue is left of which something could be fetched. A queue has
-    /// up to `burst` commands in one turn, and queues of the weighted priorities together up to
-    /// their weight in one round.
+    /// The next turn; `None` if no eligible queue is left. A queue may fetch up to `burst` commands
+    /// per turn, and queues of a weighted priority together up to their weight per round.
     pub fn next(&self, burst: u16, weights: [u16; 3]) -> Option<Turn> {
         let turn = |priority: Priority, limit: u16, begins: bool| {
             let queue = self.groups[priority as usize].next()?;
@@ -124,7 +123,7 @@ impl Arbiter {
         all.iter().find_map(of_round).or_else(|| weighted.iter().find_map(of_next))
     }
 
-    /// So many commands were fetched in a turn.
+    /// Ends a turn in which `count` commands were fetched.
     pub fn end(&mut self, turn: Turn, count: u16, weights: [u16; 3]) {
         self.groups[turn.priority as usize].end(turn.queue, count > 0);
         let Some(at) = turn.priority.weight().filter(|_| count > 0) else { return };
@@ -145,7 +144,7 @@ mod tests {
         (0..4u32).prop_map(Priority::from_bits)
     }
 
-    /// Queues that always have commands, and what they got.
+    /// Queues with endless commands, and their service.
     struct Backlogged {
         arbiter: Arbiter,
         burst: u16,
@@ -187,7 +186,7 @@ mod tests {
     }
 
     proptest! {
-        /// What each level got differs by less than one round from what its weight says.
+        /// The service of each level differs by less than one round from its weight.
         #[test]
         fn shares_follow_the_weights(
             queues in proptest::collection::vec(priority(), 1..12), burst in 0..8u32,
@@ -212,7 +211,7 @@ mod tests {
                         assert!((served * others).abs_diff(other * weight) <= weight * others);
                     }
                 });
-                // Queues of a level take turns.
+                // Queues of one level take turns.
                 for (a, of_a) in (1..).zip(&queues) {
                     for (b, of_b) in (1..).zip(&queues) {
                         let turns = |id: u16| backlogged.turns.get(&id).map_or(0, |one| one.0);
@@ -223,8 +222,8 @@ mod tests {
             }
         }
 
-        /// Nothing of a lower class while a queue of a higher one could be fetched from; what is
-        /// blocked blocks nobody else.
+        /// No lower class is served while a queue of a higher one is eligible; a blocked queue
+        /// blocks no others.
         #[test]
         fn classes_are_strict_and_blocked_queues_are_passed(
             queues in proptest::collection::vec(priority(), 1..12), admin: bool,

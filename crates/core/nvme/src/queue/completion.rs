@@ -9,7 +9,7 @@ pub(crate) struct CompletionQueue {
     pub id: u16,
     /// The interrupt vector; `None` without interrupts.
     pub vector: Option<u16>,
-    /// Submission queues that report here.
+    /// Number of submission queues with this completion queue.
     pub users: u16,
     base: u64,
     size: u32,
@@ -43,7 +43,7 @@ impl CompletionQueue {
         (self.size - 1 - self.occupied()).saturating_sub(self.reserved)
     }
 
-    /// The most entries that it holds at the same time.
+    /// The most entries in use at the same time.
     pub fn capacity(&self) -> u32 {
         self.size - 1
     }
@@ -72,8 +72,8 @@ impl CompletionQueue {
         (address, entry.encode())
     }
 
-    /// Takes the head doorbell; false for a head outside of the queue, one that
-    /// consumes nothing, and one that consumes more than there is.
+    /// Handles the head doorbell; false for a head outside of the queue, an unchanged head, and a
+    /// head beyond the posted entries.
     pub fn ring(&mut self, head: u32) -> bool {
         let valid = head < self.size
             && head != self.head

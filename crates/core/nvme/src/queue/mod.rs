@@ -34,8 +34,8 @@ pub(crate) struct Queues {
 }
 
 impl Queues {
-    /// None yet. They are served by weighted round robin with urgent priority class, or else by
-    /// round robin.
+    /// No queues. With `weighted`, served by weighted round robin with urgent priority class,
+    /// otherwise by round robin.
     pub fn new(weighted: bool) -> Self {
         Self { arbiter: Arbiter::new(weighted), ..Self::default() }
     }
@@ -60,7 +60,7 @@ impl Queues {
         self.completion.iter().flatten()
     }
 
-    /// What was seen of a doorbell; `None` if its queue does not exist or is being deleted.
+    /// The present value of a doorbell; `None` if its queue does not exist or is being deleted.
     pub fn doorbell(&self, doorbell: Doorbell) -> Option<u32> {
         match doorbell {
             Doorbell::SubmissionTail(id) => {
@@ -80,13 +80,13 @@ impl Queues {
         sqs.chain(cqs).filter(is_io).collect()
     }
 
-    /// Adds a submission queue; its completion queue exists.
+    /// Adds a submission queue, whose completion queue must exist.
     pub fn add_sq(&mut self, queue: SubmissionQueue) {
         self.cq_mut(queue.cq).expect("checked by the caller").users += 1;
         add(&mut self.submission, queue.id, queue);
     }
 
-    /// Takes the tail doorbell of a submission queue, as [`SubmissionQueue::ring`]; `None` if the
+    /// Handles the tail doorbell of a submission queue, as `SubmissionQueue::ring`; `None` if the
     /// queue does not exist or is being deleted.
     pub fn ring_sq(&mut self, id: u16, tail: u32) -> Option<bool> {
         let queue = self.sq_mut(id).filter(|queue| queue.deleting.is_none())?;
@@ -98,7 +98,7 @@ impl Queues {
         Some(valid)
     }
 
-    /// Nothing more is fetched from a submission queue that exists.
+    /// Stops fetching from an existing submission queue.
     pub fn stop_sq(&mut self, id: u16) {
         let queue = self.sq(id).expect("checked by the caller");
         let priority = queue.priority;
@@ -115,7 +115,7 @@ impl Queues {
         self.arbiter.remove(queue.priority, id);
     }
 
-    /// Takes a completion queue away that no submission queue uses.
+    /// Removes a completion queue without submission queues.
     pub fn remove_cq(&mut self, id: u16) {
         let queue = self.completion[usize::from(id)].take().expect("checked by the caller");
         assert_eq!(queue.users, 0, "submission queues still use it");

@@ -1,4 +1,4 @@
-//! Which submission queues have entries to fetch.
+//! The set of submission queues with entries to fetch.
 
 use crate::config::MAX_QUEUES;
 
@@ -6,7 +6,7 @@ const BITS: usize = u64::BITS as usize;
 /// Words for the queues 0 to [`MAX_QUEUES`].
 const WORDS: usize = MAX_QUEUES as usize / BITS + 1;
 
-/// A set of queues; the next one is found in a few steps, however many there are.
+/// A set of queues. Finding the next one takes a few steps, regardless of their number.
 #[derive(Debug)]
 pub(crate) struct Pending {
     words: [u64; WORDS],
@@ -40,7 +40,7 @@ impl Pending {
         }
     }
 
-    /// The lowest queue from `id` on, or else the lowest of all.
+    /// The lowest queue from `id` on, otherwise the lowest of all.
     pub fn next(&self, id: u16) -> Option<u16> {
         let (word, bit) = place(id);
         let first = |word: usize, bits: u64| (word * BITS) as u16 + bits.trailing_zeros() as u16;
@@ -73,7 +73,7 @@ mod tests {
         ) {
             let (mut pending, mut model) = (Pending::default(), BTreeSet::new());
             for (insert, id) in changes {
-                // Few and near ones too, so that some are removed.
+                // Also few and adjacent ones, so that some are removed.
                 for id in [id, id % 3] {
                     if insert {
                         pending.insert(id);

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use wire::nvme::{Command, SUBMISSION_ENTRY};
 
-/// Entries on their way from host memory.
+/// Entries being fetched from host memory.
 #[derive(Debug)]
 struct Fetch {
     read: Key,
@@ -19,24 +19,24 @@ struct Fetch {
 #[derive(Debug, Default)]
 pub(crate) struct SubmissionQueue {
     pub id: u16,
-    /// The completion queue it reports to.
+    /// Its completion queue.
     pub cq: u16,
     pub priority: Priority,
     base: u64,
     size: u32,
-    /// The next entry to take; what completions report.
+    /// The next entry to take, which completions report.
     pub head: u32,
-    /// The next entry to ask host memory for.
+    /// The next entry to fetch.
     fetched: u32,
     tail: u32,
     fetches: VecDeque<Fetch>,
-    /// Entries taken whose commands have not begun.
+    /// Taken entries whose commands have not begun.
     taken: u16,
     /// Identifiers of commands without a completion.
     outstanding: Vec<u16>,
-    /// The first command of a fused operation, whose second one has not arrived.
+    /// The first command of a fused operation whose second command has not arrived.
     pub first: Option<Command>,
-    /// Nothing is reserved for it: the second one has not been asked for.
+    /// Whether no resources are reserved for it, because the second command is not being fetched.
     parked: bool,
     /// The Delete command that waits for the queue to drain.
     pub deleting: Option<Key>,
@@ -53,8 +53,8 @@ impl SubmissionQueue {
         Self { priority, ..self }
     }
 
-    /// Takes the tail doorbell; false for a tail outside of the queue, one that
-    /// adds nothing, and one that adds more than there is room for.
+    /// Handles the tail doorbell; false for a tail outside of the queue, an unchanged tail, and a
+    /// tail beyond the room.
     pub fn ring(&mut self, tail: u32) -> bool {
         let used = distance(self.size, self.head, self.tail);
         let valid = tail < self.size
@@ -69,7 +69,7 @@ impl SubmissionQueue {
         self.tail
     }
 
-    /// Entries that host memory was not asked for yet.
+    /// Entries that are not yet being fetched.
     pub fn pending(&self) -> u32 {
         distance(self.size, self.fetched, self.tail)
     }
@@ -78,19 +78,19 @@ impl SubmissionQueue {
         self.fetches.len()
     }
 
-    /// Address and count of the next entries in one piece, at most `limit`.
+    /// Address and count of the next contiguous entries, at most `limit`.
     pub fn next_batch(&self, limit: u16) -> (u64, u16) {
         let count = self.pending().min(limit.into()).min(self.size - self.fetched) as u16;
         (self.base + u64::from(self.fetched) * SUBMISSION_ENTRY as u64, count)
     }
 
-    /// Notes that `read` brings the next `count` entries.
+    /// Notes that `read` fetches the next `count` entries.
     pub fn fetching(&mut self, read: Key, count: u16) {
         self.fetched = self.advance(self.fetched, count);
         self.fetches.push_back(Fetch { read, count, data: None });
     }
 
-    /// Takes the bytes that `read` brought.
+    /// Takes the bytes of `read`.
     pub fn arrived(&mut self, read: Key, data: Bytes) {
         let fetch = self.fetches.iter_mut().find(|fetch| fetch.read == read);
         let fetch = fetch.expect("every fetch in flight is noted");
@@ -98,7 +98,7 @@ impl SubmissionQueue {
         fetch.data = Some(data);
     }
 
-    /// The next entries in queue order, if they have arrived; the head moves behind them.
+    /// The next arrived entries in queue order; the head moves past them.
     pub fn take_arrived(&mut self) -> Option<Bytes> {
         self.fetches.front()?.data.as_ref()?;
         let fetch = self.fetches.pop_front().expect("looked at above");
@@ -107,7 +107,7 @@ impl SubmissionQueue {
         fetch.data
     }
 
-    /// A command that was taken begins; `false` if its identifier is in use.
+    /// Begins a taken command; `false` if its identifier is in use.
     pub fn begin(&mut self, cid: u16) -> bool {
         self.taken -= 1;
         let unique = !self.outstanding.contains(&cid);
@@ -115,13 +115,13 @@ impl SubmissionQueue {
         unique
     }
 
-    /// Whether a command is [`first`](Self::first) of a fused operation and has nothing reserved.
+    /// Whether the [`first`](Self::first) command of a fused operation has no reservation.
     pub fn is_parked(&self) -> bool {
         self.parked
     }
 
-    /// Parks the first command of a fused operation if nothing more is on its way. Returns whether
-    /// that is so: then what was reserved for it is free.
+    /// Parks the first command of a fused operation if no further entries are being fetched.
+    /// Returns whether it did; then its reservation is free.
     pub fn park(&mut self) -> bool {
         let parks = self.first.is_some() && !self.parked && self.fetches.is_empty();
         if parks {
@@ -131,7 +131,7 @@ impl SubmissionQueue {
         parks
     }
 
-    /// A parked command goes on: there is something reserved for it again.
+    /// Unparks a command, which has a reservation again.
     pub fn unpark(&mut self) {
         self.parked = false;
         self.taken += 1;
@@ -142,7 +142,7 @@ impl SubmissionQueue {
         self.fetches.is_empty() && self.taken == 0 && self.outstanding.is_empty()
     }
 
-    /// Forgets a command that has its completion.
+    /// Removes a completed command.
     pub fn finished(&mut self, cid: u16) {
         if let Some(at) = self.outstanding.iter().position(|outstanding| *outstanding == cid) {
             self.outstanding.swap_remove(at);

@@ -4,13 +4,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Display;
 
-/// A record that is not as documented.
+/// An invalid record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("record {record}: {problem}")]
 pub struct RecordError {
-    /// Its key.
+    /// The record's key.
     pub record: String,
-    /// The field, what it is and what is allowed.
+    /// The field, its value and the allowed values.
     pub problem: String,
 }
 
@@ -20,7 +20,7 @@ impl RecordError {
     }
 }
 
-/// A field that is out of its range, and what is allowed.
+/// A field outside its range, and the allowed values.
 pub(crate) type Problem = String;
 
 /// Checks the ranges of all fields.
@@ -42,7 +42,7 @@ pub(crate) fn range<T: PartialOrd + Display>(
     most: T,
 ) -> Result<(), Problem> {
     if value < least || value > most {
-        return Err(format!("{field}: {value} is not {least} to {most}"));
+        return Err(format!("{field}: '{value}' is outside {least} to {most}"));
     }
     Ok(())
 }
@@ -56,7 +56,7 @@ pub(crate) fn text(
 ) -> Result<(), Problem> {
     let (is_allowed, characters) = allowed;
     if !(1..=most).contains(&value.len()) || !value.bytes().all(is_allowed) {
-        return Err(format!("{field}: {value:?} is not 1 to {most} {characters}"));
+        return Err(format!("{field}: invalid value {value:?}: expected 1 to {most} {characters}"));
     }
     Ok(())
 }
@@ -66,7 +66,7 @@ pub(crate) fn encode<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
     serde_json::to_vec(value).expect("records have only text keys and no cycles")
 }
 
-/// What a record says.
+/// Decodes a record.
 pub(crate) fn decode<T: DeserializeOwned + Check>(
     key: &str,
     bytes: &[u8],

@@ -1,10 +1,10 @@
-//! The record `drive`: what a drive is.
+//! The record `drive`: the properties of a drive.
 
 use super::check::{self, Check, Problem};
 use super::{MAX_NAMESPACES, hex};
 use serde::{Deserialize, Serialize};
 
-/// What a drive is, whatever its namespaces.
+/// The properties of a drive, without its namespaces.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Drive {
@@ -15,10 +15,10 @@ pub struct Drive {
     /// UUID in the subsystem's NQN (NVMe 1.4, section 7.9).
     #[serde(with = "hex")]
     pub uuid: [u8; 16],
-    /// Identifies what all namespaces hold together: the same as long as no data were lost.
+    /// Identifies the contents of all namespaces together: constant while no data are lost.
     #[serde(with = "hex::number")]
     pub incarnation: u64,
-    /// Bytes for all namespaces together.
+    /// Capacity in bytes for all namespaces together.
     pub capacity: u64,
     /// NN, the largest NSID: 1 to [`MAX_NAMESPACES`].
     pub max_namespaces: u32,

@@ -8,11 +8,11 @@ use wire::nvme::{PersistentEventHeader, PersistentEventLog, PersistentEventType}
 
 /// The most bytes of the log page, its header included.
 pub(crate) const MAX_LOG: usize = 32 << 10;
-/// CNTLID of events that are no controller's.
+/// CNTLID of events without a controller.
 pub(crate) const NO_CONTROLLER: u16 = 0xffff;
 
-/// What has happened to a drive (NVMe 1.4, section 5.14.1.13), oldest first: as much as a log page
-/// of 32 KiB has room for.
+/// The events of a drive (NVMe 1.4, section 5.14.1.13), oldest first, limited to a log page of 32
+/// KiB.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EventLog(pub VecDeque<LoggedEvent>);
@@ -23,11 +23,11 @@ pub struct EventLog(pub VecDeque<LoggedEvent>);
 pub struct LoggedEvent {
     /// Event type; one of [`PersistentEventType`].
     pub kind: u8,
-    /// CNTLID of the controller, FFFFh if it is none's.
+    /// CNTLID of the controller, FFFFh without one.
     pub controller: u16,
-    /// When it happened, as in the data of the feature Timestamp.
+    /// Time of the event, as in the data of the feature Timestamp.
     pub timestamp: u64,
-    /// Its data, as many bytes as its type has.
+    /// Its data, whose length depends on the type.
     #[serde(with = "hex::bytes")]
     pub data: Vec<u8>,
 }
@@ -45,7 +45,7 @@ impl EventLog {
         PersistentEventLog::LENGTH + self.0.iter().map(LoggedEvent::length).sum::<usize>()
     }
 
-    /// Adds an event; the oldest ones go where there is no room.
+    /// Adds an event and drops the oldest ones if there is no room.
     pub(crate) fn add(&mut self, event: LoggedEvent) {
         self.0.push_back(event);
         while self.length() > MAX_LOG {
@@ -65,7 +65,7 @@ impl Check for LoggedEvent {
     fn check(&self) -> Result<(), Problem> {
         let Self { kind, controller, data, .. } = self;
         let Some(known) = PersistentEventType::from_number(*kind) else {
-            return Err(format!("kind: {kind} is not 1 to 4, 6 to 11 or 13"));
+            return Err(format!("kind: invalid value '{kind}': expected 1 to 4, 6 to 11 or 13"));
         };
         check::range("bytes of data", data.len(), known.length(), known.length())?;
         if *controller == NO_CONTROLLER {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct SavedFeature {
     /// CNTLID of the controller.
     pub controller: u16,
-    /// Feature identifier; one that can be saved.
+    /// Feature identifier, for which saving is allowed.
     pub feature: u8,
     /// NSID for a feature of namespaces, otherwise 0.
     pub nsid: u32,
@@ -20,7 +20,7 @@ pub struct SavedFeature {
 }
 
 impl SavedFeature {
-    /// Whether one takes the place of the other.
+    /// Whether one value replaces the other.
     pub(crate) fn same(&self, other: &Self) -> bool {
         let key = |one: &Self| {
             let selector = features::selector(one.feature, one.value);
@@ -39,7 +39,7 @@ impl Check for SavedFeature {
         let most = if features::is_of_namespaces(self.feature) { MAX_NAMESPACES } else { 0 };
         check::range("nsid", self.nsid, most.min(1), most)?;
         if features::check(self.feature, self.value).is_err() {
-            return Err(format!("value: feature {} has no value {}", self.feature, self.value));
+            return Err(format!("value: invalid '{1}' for feature {0}", self.feature, self.value));
         }
         Ok(())
     }

@@ -1,26 +1,26 @@
-//! The record `firmware`: images that hosts have put into slots.
+//! The record `firmware`: images in the firmware slots.
 
 use super::check::{self, Check, Problem};
 use super::hex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The firmware slots. Slot 1 is the program's own and read only.
+/// The firmware slots. Slot 1 belongs to the program and is read only.
 pub const FIRMWARE_SLOTS: u8 = 3;
 /// The largest image in bytes.
 pub const MAX_IMAGE: usize = 1 << 20;
-/// The bytes of a firmware revision: printable ASCII, the first ones of an image.
+/// The bytes of a firmware revision: the first, printable ASCII characters of an image.
 const REVISION: usize = 8;
 
-/// What is in the firmware slots. Images are kept, never run.
+/// The contents of the firmware slots. Images are stored, never executed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Firmware {
-    /// The slot whose revision the drive shows.
+    /// The slot with the reported revision.
     pub active: u8,
-    /// The slot after the next reset; 0 for the same.
+    /// The slot after the next reset; 0 for the same slot.
     pub next: u8,
-    /// By slot, 2 and 3.
+    /// Images by slot, 2 and 3.
     pub images: BTreeMap<u8, Image>,
 }
 
@@ -30,7 +30,7 @@ pub struct Firmware {
 pub struct Image(#[serde(with = "hex::bytes")] pub Vec<u8>);
 
 impl Image {
-    /// Its revision; `None` if this is no image.
+    /// Its revision; `None` if this is not an image.
     pub(crate) fn revision(&self) -> Option<[u8; REVISION]> {
         let revision = self.0.first_chunk::<REVISION>()?;
         let printable = revision.iter().all(|byte| (0x20..=0x7e).contains(byte));
@@ -45,7 +45,7 @@ impl Default for Firmware {
 }
 
 impl Firmware {
-    /// Whether the slot holds something that can be activated.
+    /// Whether the slot has an image that can be activated.
     pub(crate) fn holds(&self, slot: u8) -> bool {
         slot == 1 || self.images.contains_key(&slot)
     }
@@ -57,7 +57,7 @@ impl Check for Firmware {
             check::range("slot", *slot, 2, FIRMWARE_SLOTS)?;
             if image.revision().is_none() {
                 let allowed = "8 to 1048576 bytes that begin with 8 printable ASCII characters";
-                return Err(format!("images: that in slot {slot} is not {allowed}"));
+                return Err(format!("images: invalid image in slot {slot}: expected {allowed}"));
             }
         }
         for (field, slot) in [("active", self.active), ("next", self.next)] {

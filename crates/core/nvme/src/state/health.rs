@@ -1,9 +1,9 @@
-//! The record `health`: what a drive has been through.
+//! The record `health`: the lifetime counters of a drive.
 
 use super::check::{self, Check, Problem};
 use serde::{Deserialize, Serialize};
 
-/// What a drive has been through (NVMe 1.4, section 5.14.1.2).
+/// The lifetime counters of a drive (NVMe 1.4, section 5.14.1.2).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct History {
@@ -19,9 +19,9 @@ pub struct History {
     pub busy_ps: u128,
     /// Picoseconds of power.
     pub power_on_ps: u128,
-    /// How often power came.
+    /// Number of power-ons.
     pub power_cycles: u128,
-    /// How often power went without a shutdown of every controller that was in use.
+    /// Number of power losses without a shutdown of every controller in use.
     pub unsafe_shutdowns: u128,
     /// Media and data integrity errors.
     pub media_errors: u128,
@@ -31,11 +31,11 @@ pub struct History {
     pub warning_ps: u128,
     /// Picoseconds at or above the critical temperature.
     pub critical_ps: u128,
-    /// A controller is in use: if the next power-on finds this, the shutdown was unsafe.
+    /// Whether a controller is in use; at a power-on this means that the shutdown was unsafe.
     pub running: bool,
 }
 
-/// So that nothing overflows that is counted from here.
+/// Limit that leaves room for counting without overflow.
 const MOST: u128 = u128::MAX >> 1;
 
 impl Check for History {

@@ -1,9 +1,9 @@
-//! Numbers that identify something, as hexadecimal text: JSON readers lose digits of large numbers.
+//! Identifying numbers as hexadecimal text, because JSON readers lose digits of large numbers.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serializer};
 
-/// Writes bytes, the first one first.
+/// Writes bytes, first byte first.
 pub(super) fn serialize<S: Serializer, const N: usize>(
     bytes: &[u8; N],
     serializer: S,
@@ -29,14 +29,15 @@ fn byte([high, low]: [u8; 2]) -> Option<u8> {
     Some(value(high)? << 4 | value(low)?)
 }
 
-/// Reads what [`serialize`] writes.
+/// Reads the format of [`serialize`].
 pub(super) fn deserialize<'de, D: Deserializer<'de>, const N: usize>(
     deserializer: D,
 ) -> Result<[u8; N], D::Error> {
     let text = String::deserialize(deserializer)?;
     let wrong = || {
         let digits = 2 * N;
-        D::Error::custom(format!("{text:?} is not {digits} hexadecimal digits in lower case"))
+        let why = format!("invalid {text:?}: expected {digits} lower-case hexadecimal digits");
+        D::Error::custom(why)
     };
     let mut bytes = [0; N];
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
@@ -62,12 +63,12 @@ pub(super) mod bytes {
         let text = String::deserialize(deserializer)?;
         let (pairs, rest) = text.as_bytes().as_chunks::<2>();
         let bytes = pairs.iter().map(|pair| super::byte(*pair)).collect::<Option<_>>();
-        let wrong = || D::Error::custom("not pairs of hexadecimal digits in lower case");
+        let wrong = || D::Error::custom("expected pairs of lower-case hexadecimal digits");
         bytes.filter(|_| rest.is_empty()).ok_or_else(wrong)
     }
 }
 
-/// The same for a number, the most significant digit first.
+/// The same for a number, most significant digit first.
 pub(super) mod number {
     use serde::{Deserializer, Serializer};
 

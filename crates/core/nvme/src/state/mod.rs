@@ -1,7 +1,7 @@
-//! What a drive keeps while it has no power: records, each one JSON value.
+//! The persistent state of a drive: records, each one JSON value.
 //!
-//! A store keeps [`Records`] and changes several at once, or none. [`State`] is what they say.
-//! `docs/drive.md` documents them; whatever is not as it says there is a [`RecordError`].
+//! A store keeps [`Records`] and changes several atomically. [`State`] is their decoded form.
+//! `docs/drive.md` specifies them; a deviation is a [`RecordError`].
 
 mod check;
 mod drive;
@@ -41,10 +41,10 @@ pub const MAX_CONTROLLER: u16 = 0xffef;
 /// The records of a drive: their bytes by key.
 pub type Records = BTreeMap<String, Vec<u8>>;
 
-/// The controllers that a namespace is attached to, by NSID; none for a namespace that is absent.
+/// The controllers that each namespace is attached to, by NSID; no entry for a missing namespace.
 pub type Attachments = BTreeMap<u32, BTreeSet<u16>>;
 
-/// The records of the store about the files of contents begin so; here they mean nothing.
+/// Prefix of the store's own records about files of contents, which are ignored here.
 const CONTENTS: &str = "contents/";
 const DRIVE: &str = "drive";
 const NAMESPACE: &str = "namespace/";
@@ -58,22 +58,22 @@ const FIRMWARE: &str = "firmware";
 const SELF_TEST: &str = "self-test";
 const UNCORRECTABLE: &str = "uncorrectable";
 
-/// What the records of a drive say.
+/// The decoded records of a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State {
-    /// What the drive is.
+    /// The properties of the drive.
     pub drive: Drive,
-    /// By NSID.
+    /// Namespaces by NSID.
     pub namespaces: BTreeMap<u32, Namespace>,
-    /// What is attached to what.
+    /// Attachments of namespaces to controllers.
     pub attachments: Attachments,
     /// Saved values of features.
     pub features: Vec<SavedFeature>,
-    /// Namespaces that hosts ever created: names follow from it and are never used again.
+    /// Number of namespaces ever created; names derived from it are never reused.
     pub created: u64,
     /// The persistent event log.
     pub events: EventLog,
-    /// What the drive has been through.
+    /// The lifetime counters.
     pub health: History,
     /// The most recent sanitize operation.
     pub sanitize: Option<Sanitize>,
@@ -108,10 +108,10 @@ impl State {
         self.namespaces.values().map(Namespace::bytes).fold(0, u64::saturating_add)
     }
 
-    /// What records say. Only `drive` must be there.
+    /// Decodes records. Only `drive` is required.
     ///
     /// # Errors
-    /// If a record is missing, unknown, or says what cannot be.
+    /// If a record is missing, unknown, or invalid.
     pub fn decode(records: &Records) -> Result<Self, RecordError> {
         let missing = || RecordError::new(DRIVE, "missing");
         let mut state = Self::new(decode(DRIVE, records.get(DRIVE).ok_or_else(missing)?)?);
@@ -127,7 +127,7 @@ impl State {
                 FIRMWARE => state.firmware = decode(key, bytes)?,
                 SELF_TEST => state.self_tests = decode(key, bytes)?,
                 UNCORRECTABLE => state.uncorrectable = decode(key, bytes)?,
-                // Of the store itself.
+                // Records of the store itself.
                 _ if key.starts_with(CONTENTS) => {}
                 _ => {
                     let nsid = nsid_of(key).ok_or_else(|| unknown(key))?;
@@ -139,7 +139,7 @@ impl State {
         Ok(state)
     }
 
-    /// The records that say so.
+    /// Encodes the state as records.
     pub fn encode(&self) -> Records {
         let mut records = Records::from([
             (DRIVE.to_owned(), encode(&self.drive)),
@@ -168,24 +168,24 @@ impl State {
         records
     }
 
-    /// Checks what no record can know alone.
+    /// Checks conditions that involve several records.
     pub(crate) fn check(&self) -> Result<(), RecordError> {
         let capacity = self.drive.capacity;
         if self.allocated() > capacity {
             let allocated = self.allocated();
-            let problem = format!("capacity: {capacity}, less than the namespaces' {allocated}");
+            let problem = format!("capacity: '{capacity}' is below the namespaces' {allocated}");
             return Err(RecordError::new(DRIVE, problem));
         }
         let max = self.drive.max_namespaces;
         if let Some((nsid, _)) = self.namespaces.range(max + 1..).next() {
-            let problem = format!("NSID: {nsid} is not 1 to {max}, the drive's max_namespaces");
+            let problem = format!("NSID: '{nsid}' is outside 1 to {max} (max_namespaces)");
             return Err(RecordError::new(&namespace_key(*nsid), problem));
         }
         let mut seen = BTreeSet::new();
         for (nsid, namespace) in &self.namespaces {
             for (field, name) in namespace.names() {
                 if !seen.insert((field, name)) {
-                    let problem = format!("{field}: another namespace has the same");
+                    let problem = format!("{field}: another namespace has the same value");
                     return Err(RecordError::new(&namespace_key(*nsid), problem));
                 }
             }
@@ -198,14 +198,16 @@ impl State {
             if !self.namespaces.contains_key(&nsid) {
                 return Err(RecordError::new(
                     record,
-                    format!("NSID: there is no namespace {nsid}"),
+                    format!("NSID: the drive has no namespace {nsid}"),
                 ));
             }
         }
         for (nsid, marks) in &self.uncorrectable {
             let blocks = self.namespaces[nsid].blocks;
             if marks.end() > blocks {
-                let problem = format!("namespace {nsid} has {blocks} blocks, not {}", marks.end());
+                let end = marks.end();
+                let problem =
+                    format!("ranges end at {end}, but namespace {nsid} has {blocks} blocks");
                 return Err(RecordError::new(UNCORRECTABLE, problem));
             }
         }
@@ -264,7 +266,7 @@ pub(crate) fn self_tests_record(tests: &SelfTests) -> Record {
     (SELF_TEST.to_owned(), encode(tests))
 }
 
-/// `None` if no block is marked: then there is no such record.
+/// `None` if no block is marked; then the record does not exist.
 pub(crate) fn uncorrectable_record(all: &Uncorrectable) -> (String, Option<Vec<u8>>) {
     (UNCORRECTABLE.to_owned(), (!all.is_empty()).then(|| encode(all)))
 }
@@ -278,7 +280,7 @@ pub(crate) fn namespace_key(nsid: u32) -> String {
     format!("{NAMESPACE}{nsid}")
 }
 
-/// The NSID in a key, in the one way to write it.
+/// The NSID in a key, only in its canonical form.
 fn nsid_of(key: &str) -> Option<u32> {
     let nsid = key.strip_prefix(NAMESPACE)?.parse().ok().filter(|nsid| *nsid != 0)?;
     (namespace_key(nsid) == key).then_some(nsid)

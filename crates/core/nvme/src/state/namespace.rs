@@ -1,22 +1,22 @@
-//! The records `namespace/NSID`: what a namespace is, and where its metadata lie.
+//! The records `namespace/NSID`: the properties of a namespace, and the place of its metadata.
 
 use super::check::{self, Check, Problem};
 use super::{RecordError, hex, namespace_key};
 use serde::{Deserialize, Serialize};
 
 /// Metadata begin at a multiple of this in the contents, so that data and metadata share no page:
-/// one may go past the page cache, the other not.
+/// only one of them may bypass the page cache.
 const METADATA_ALIGNMENT: u128 = 4096;
 
-/// What blocks are (NVMe 1.4, sections 5.23 and 8.2).
+/// The format of blocks (NVMe 1.4, sections 5.23 and 8.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
     /// Block size as a power of two, without metadata: 9 to 16.
     pub block_shift: u8,
-    /// Bytes of metadata a block: 0 or 8.
+    /// Bytes of metadata per block: 0 or 8.
     pub metadata: u8,
     /// Metadata are transferred at the end of each block's data (FLBAS bit 4), otherwise in a
-    /// buffer of their own.
+    /// separate buffer.
     pub extended: bool,
     /// DPS: type of end-to-end protection in bits 2:0, 0 for none; bit 3, its place is the first
     /// eight bytes of the metadata.
@@ -24,7 +24,7 @@ pub struct Format {
 }
 
 impl Format {
-    /// Bytes of contents that so many blocks need: data, and behind them the metadata.
+    /// Bytes of contents for this number of blocks: data, followed by metadata.
     pub(crate) fn bytes(&self, blocks: u64) -> u128 {
         let (data, blocks) = (u128::from(blocks) << self.block_shift, u128::from(blocks));
         match self.metadata {
@@ -33,7 +33,7 @@ impl Format {
         }
     }
 
-    /// The most blocks in so many bytes of contents.
+    /// The most blocks in this number of bytes of contents.
     pub(crate) fn blocks_in(&self, bytes: u64) -> u64 {
         let mut blocks = bytes / ((1 << self.block_shift) + u64::from(self.metadata));
         while self.bytes(blocks) > bytes.into() {
@@ -60,15 +60,15 @@ pub struct Namespace {
     /// UUID.
     #[serde(with = "hex")]
     pub uuid: [u8; 16],
-    /// The name of its contents, for whoever owns the media: 1 to 100 letters, digits, `-`, `_`
-    /// and `.`, the first one no `.`.
+    /// The name of its contents, for the owner of the media: 1 to 100 letters, digits, `-`, `_` and
+    /// `.`, not beginning with `.`.
     pub contents: String,
-    /// It refuses writes.
+    /// Whether writes are refused.
     pub write_protected: bool,
-    /// It can be attached to one controller at a time only (NMIC).
+    /// Whether it can be attached to only one controller at a time (NMIC).
     #[serde(default)]
     pub private: bool,
-    /// Bytes of metadata a block: 0 or 8.
+    /// Bytes of metadata per block: 0 or 8.
     #[serde(default, skip_serializing_if = "is_default")]
     pub metadata: u8,
     /// As [`Format::extended`].
@@ -77,7 +77,7 @@ pub struct Namespace {
     /// As [`Format::protection`].
     #[serde(default, skip_serializing_if = "is_default")]
     pub protection: u8,
-    /// Bytes at the end of its contents that belong to no block.
+    /// Bytes at the end of its contents that are in no block.
     #[serde(default, skip_serializing_if = "is_default")]
     pub rest: u64,
 }
@@ -87,7 +87,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 impl Namespace {
-    /// What its blocks are.
+    /// The format of its blocks.
     pub fn format(&self) -> Format {
         let Self { block_shift, metadata, extended, protection, .. } = *self;
         Format { block_shift, metadata, extended, protection }
@@ -104,7 +104,7 @@ impl Namespace {
         self.bytes() - self.rest - all + slba * u64::from(self.metadata)
     }
 
-    /// The same contents with other blocks.
+    /// The same contents with blocks of another format.
     pub fn with_format(&self, format: Format) -> Self {
         let Format { block_shift, metadata, extended, protection } = format;
         let blocks = format.blocks_in(self.bytes());
@@ -117,7 +117,7 @@ impl Namespace {
         self.check().map_err(|problem| RecordError::new(&namespace_key(nsid), problem))
     }
 
-    /// What no other namespace of a drive may have too, with the field.
+    /// The fields that must be unique in a drive, with their names.
     pub(super) fn names(&self) -> impl Iterator<Item = (&'static str, Vec<u8>)> {
         let eui64 = (self.eui64 != [0; 8]).then(|| ("eui64", self.eui64.to_vec()));
         let others = [
@@ -134,31 +134,31 @@ impl Check for Namespace {
         check::range("block_shift", self.block_shift, 9, 16)?;
         check::range("blocks", self.blocks, 1, u64::MAX >> self.block_shift)?;
         if !matches!(self.metadata, 0 | 8) {
-            return Err(format!("metadata: {} is not 0 or 8", self.metadata));
+            return Err(format!("metadata: invalid value '{}': expected 0 or 8", self.metadata));
         }
         if self.extended && self.metadata == 0 {
-            return Err("extended: true without metadata".to_owned());
+            return Err("extended: 'true' needs metadata of 8 bytes".to_owned());
         }
         let most = if self.metadata == 0 { 0 } else { 3 };
         if self.protection != 0 && !(1..=most).contains(&(self.protection & !8)) {
             let metadata = self.metadata;
-            let allowed = "0, with metadata 1 to 3 and 9 to 11 too";
+            let allowed = "expected 0, or with metadata also 1 to 3 and 9 to 11";
             return Err(format!(
-                "protection: {} is not allowed with metadata {metadata}: {allowed}",
+                "protection: invalid value '{}' with metadata {metadata}: {allowed}",
                 self.protection
             ));
         }
         let bytes = self.format().bytes(self.blocks);
         if bytes + u128::from(self.rest) > u64::MAX.into() {
             return Err(format!(
-                "rest: {} makes the contents larger than 2^64 - 1 bytes",
+                "rest: '{}' makes the contents larger than 2^64 - 1 bytes",
                 self.rest
             ));
         }
         let name = "letters, digits, '-', '_' and '.'";
         check::text("contents", &self.contents, 100, (is_name, name))?;
         if self.contents.starts_with('.') {
-            return Err(format!("contents: {:?} begins with '.'", self.contents));
+            return Err(format!("contents: invalid name {:?}: it begins with '.'", self.contents));
         }
         Ok(())
     }

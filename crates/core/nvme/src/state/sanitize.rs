@@ -7,25 +7,25 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sanitize {
-    /// Command dword 10 of the command that began it.
+    /// Command dword 10 of the command that started the operation.
     pub command: u32,
     /// Overwrite Pattern.
     pub pattern: u32,
-    /// How far it has come.
+    /// Progress of the operation.
     pub phase: SanitizePhase,
 }
 
-/// How far a sanitize operation has come.
+/// The progress of a sanitize operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SanitizePhase {
-    /// It is under way: after a loss of power it begins again.
+    /// Under way; after a loss of power it starts again.
     Running,
     /// It was successful.
     Completed,
-    /// It failed: the drive allows few commands.
+    /// Failed: the drive allows only few commands.
     Failed,
-    /// It failed, and a host has left the failure mode.
+    /// Failed, and a host has left the failure mode.
     Left,
 }
 
@@ -33,7 +33,7 @@ impl Check for Sanitize {
     fn check(&self) -> Result<(), Problem> {
         match crate::admin::is_sanitize(self.command) {
             true => Ok(()),
-            false => Err(format!("command: {} begins no sanitize operation", self.command)),
+            false => Err(format!("command: '{}' starts no sanitize operation", self.command)),
         }
     }
 }

@@ -1,17 +1,17 @@
-//! The record `self-test`: what device self-tests have found.
+//! The record `self-test`: results of device self-tests.
 
 use super::MAX_CONTROLLER;
 use super::check::{self, Check, Problem};
 use serde::{Deserialize, Serialize};
 
-/// The results that the log page has room for (NVMe 1.4, section 5.14.1.6).
+/// The most results in the log page (NVMe 1.4, section 5.14.1.6).
 pub(crate) const MAX_RESULTS: usize = 20;
 
-/// Results of device self-tests, and an extended one that goes on when power comes.
+/// Results of device self-tests, and an extended test that continues after a power-on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SelfTests {
-    /// The extended one under way.
+    /// The extended test under way.
     pub extended: Option<ExtendedTest>,
     /// The results, newest first, at most 20.
     pub results: Vec<TestResult>,
@@ -31,10 +31,10 @@ pub struct ExtendedTest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TestResult {
-    /// It was an extended one.
+    /// Whether it was an extended test.
     pub extended: bool,
-    /// Result (NVMe 1.4, figure 203): 0 for no error; aborted 1 by a command, 2 by a reset, 3 by the
-    /// removal of the namespace, 4 by Format NVM, 9 by a sanitize operation.
+    /// Result (NVMe 1.4, figure 203): 0 for no error; aborted 1 by a command, 2 by a reset, 3 by
+    /// the removal of the namespace, 4 by Format NVM, 9 by a sanitize operation.
     pub result: u8,
     /// NSID: one, FFFFFFFFh for all, 0 for none.
     pub nsid: u32,

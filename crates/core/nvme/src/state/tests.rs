@@ -64,7 +64,7 @@ fn event() -> LoggedEvent {
     LoggedEvent { kind: 13, controller: 0xffff, timestamp: 25, data: vec![1, 1] }
 }
 
-/// What the document says.
+/// The text of the document.
 const DOCUMENT: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/drive.md"));
 
 #[test]
@@ -156,42 +156,66 @@ fn inconsistent_record_is_refused_with_its_field() {
         error(key, &text.replace(from, to))
     };
     let cases = [
-        (changed("drive", "FL0123456789ABCDEF", ""), "drive: serial: \"\" is not 1 to 20"),
+        (
+            changed("drive", "FL0123456789ABCDEF", ""),
+            "drive: serial: invalid value \"\": expected 1 to 20",
+        ),
         (changed("drive", "farlane NVMe", "f\u{e4}rlane"), "drive: model: "),
-        (changed("drive", "\"max_namespaces\":16", "\"max_namespaces\":1025"), "is not 1 to 1024"),
-        (changed("drive", "\"capacity\":1073741824", "\"capacity\":9"), "drive: capacity: 9, less"),
-        (changed("drive", "123456789abcdef0", "123456789abcdeF0"), "is not 16 hexadecimal digits"),
+        (
+            changed("drive", "\"max_namespaces\":16", "\"max_namespaces\":1025"),
+            "'1025' is outside 1 to 1024",
+        ),
+        (
+            changed("drive", "\"capacity\":1073741824", "\"capacity\":9"),
+            "drive: capacity: '9' is below",
+        ),
+        (
+            changed("drive", "123456789abcdef0", "123456789abcdeF0"),
+            "expected 16 lower-case hexadecimal",
+        ),
         (changed("drive", "\"model\"", "\"modell\""), "unknown field `modell`"),
-        (changed("namespace/1", "\"block_shift\":12", "\"block_shift\":8"), "8 is not 9 to 16"),
+        (
+            changed("namespace/1", "\"block_shift\":12", "\"block_shift\":8"),
+            "'8' is outside 9 to 16",
+        ),
         (
             changed("namespace/1", "\"blocks\":2048", "\"blocks\":0"),
-            "namespace/1: blocks: 0 is not",
+            "namespace/1: blocks: '0' is outside",
         ),
-        (changed("namespace/1", "false}", "false,\"metadata\":16}"), "metadata: 16 is not 0 or 8"),
+        (
+            changed("namespace/1", "false}", "false,\"metadata\":16}"),
+            "metadata: invalid value '16'",
+        ),
         (
             changed("namespace/1", "false}", "false,\"extended\":true}"),
-            "extended: true without metadata",
+            "extended: 'true' needs metadata",
         ),
         (
             changed("namespace/1", "false}", "false,\"protection\":1}"),
-            "protection: 1 is not allowed with metadata 0",
+            "protection: invalid value '1' with metadata 0",
         ),
         (
             changed("namespace/1", "false}", "false,\"metadata\":8,\"protection\":8}"),
-            "protection: 8 is not allowed with metadata 8: 0, ",
+            "protection: invalid value '8' with metadata 8: expected 0, ",
         ),
         (
             changed("namespace/1", "false}", "false,\"rest\":18446744073709551615}"),
-            "rest: 18446744073709551615 makes",
+            "rest: '18446744073709551615' makes",
         ),
         (changed("namespace/1", "namespace-1", "../x"), "namespace/1: contents: "),
-        (changed("namespace/1", "namespace-1", ".x"), "contents: \".x\" begins with '.'"),
+        (changed("namespace/1", "namespace-1", ".x"), "contents: invalid name \".x\""),
         (changed("namespace/7", "namespace-7", "namespace-1"), "contents: another namespace has"),
-        (changed("attachments", "1,2", "1,65520"), "attachments: CNTLID: 65520 is not 1 to 65519"),
-        (changed("attachments", "\"1\"", "\"2\""), "attachments: NSID: there is no namespace 2"),
+        (
+            changed("attachments", "1,2", "1,65520"),
+            "attachments: CNTLID: '65520' is outside 1 to 65519",
+        ),
+        (
+            changed("attachments", "\"1\"", "\"2\""),
+            "attachments: NSID: the drive has no namespace 2",
+        ),
         (changed("features", "\"feature\":4", "\"feature\":7"), "feature: 7 cannot be saved"),
-        (changed("features", "\"nsid\":0", "\"nsid\":1"), "features: nsid: 1 is not 0 to 0"),
-        (changed("features", "350", "2097152"), "value: feature 4 has no value 2097152"),
+        (changed("features", "\"nsid\":0", "\"nsid\":1"), "features: nsid: '1' is outside 0 to 0"),
+        (changed("features", "350", "2097152"), "value: invalid '2097152' for feature 4"),
         (changed("health", "\"errors\":2", "\"errors\":-2"), "record health: "),
         (
             changed("health", "\"reads\":3", "\"reads\":340282366920938463463374607431768211455"),
@@ -199,27 +223,33 @@ fn inconsistent_record_is_refused_with_its_field() {
         ),
         (
             error("sanitize", "{\"command\":4,\"pattern\":1,\"phase\":\"running\"}"),
-            "sanitize: command: 4 begins no sanitize operation",
+            "sanitize: command: '4' starts no sanitize operation",
         ),
-        (changed("self-test", "\"result\":2", "\"result\":10"), "result: 10 is not 0 to 9"),
-        (error("uncorrectable", "{\"2\":[[8,4]]}"), "NSID: there is no namespace 2"),
-        (error("uncorrectable", "{\"1\":[[2047,2]]}"), "namespace 1 has 2048 blocks, not 2049"),
-        (error("uncorrectable", "{\"1\":[[8,4],[12,1]]}"), "first block: 12 is not 13 to"),
-        (error("uncorrectable", "{\"1\":[[8,0]]}"), "blocks: 0 is not 1 to 65536"),
-        (error("uncorrectable", "{\"1\":[[0,60000]],\"7\":[[0,5537]]}"), "5537 is not 1 to 5536"),
-        (error("uncorrectable", "{\"1\":[]}"), "uncorrectable: NSID: 1 has no ranges"),
-        (changed("events", "13", "5"), "events: kind: 5 is not 1 to 4, 6 to 11 or 13"),
-        (changed("events", "65535", "65520"), "events: controller: 65520 is not 1 to 65519"),
-        (changed("events", "0101", "01"), "events: bytes of data: 1 is not 2 to 2"),
-        (changed("events", "0101", "010"), "not pairs of hexadecimal digits"),
-        (error("events", &too_many()), "events: bytes of the page: 32778 is not 512 to 32768"),
+        (changed("self-test", "\"result\":2", "\"result\":10"), "result: '10' is outside 0 to 9"),
+        (error("uncorrectable", "{\"2\":[[8,4]]}"), "NSID: the drive has no namespace 2"),
+        (error("uncorrectable", "{\"1\":[[2047,2]]}"), "ranges end at 2049, but namespace 1 has"),
+        (error("uncorrectable", "{\"1\":[[8,4],[12,1]]}"), "first block: '12' is outside 13 to"),
+        (error("uncorrectable", "{\"1\":[[8,0]]}"), "blocks: '0' is outside 1 to 65536"),
+        (
+            error("uncorrectable", "{\"1\":[[0,60000]],\"7\":[[0,5537]]}"),
+            "'5537' is outside 1 to 5536",
+        ),
+        (error("uncorrectable", "{\"1\":[]}"), "uncorrectable: NSID: namespace 1 has no ranges"),
+        (changed("events", "13", "5"), "events: kind: invalid value '5': expected 1 to 4"),
+        (changed("events", "65535", "65520"), "events: controller: '65520' is outside 1 to 65519"),
+        (changed("events", "0101", "01"), "events: bytes of data: '1' is outside 2 to 2"),
+        (changed("events", "0101", "010"), "expected pairs of lower-case hexadecimal"),
+        (
+            error("events", &too_many()),
+            "events: bytes of the page: '32778' is outside 512 to 32768",
+        ),
         (error("namespace/17", "{}"), "record namespace/17: missing field"),
         (error("namespace/01", "{}"), "record namespace/01: unknown"),
         (error("unheard", "{}"), "record unheard: unknown: the records are drive"),
         (changed("firmware", "\"next\":1", "\"next\":3"), "firmware: next: slot 3 is empty"),
-        (changed("firmware", "\"2\"", "\"4\""), "firmware: slot: 4 is not 2 to 3"),
-        (changed("firmware", "72", "0a"), "images: that in slot 2 is not 8 to 1048576 bytes"),
-        (changed("firmware", "ff", "fF"), "not pairs of hexadecimal digits in lower case"),
+        (changed("firmware", "\"2\"", "\"4\""), "firmware: slot: '4' is outside 2 to 3"),
+        (changed("firmware", "72", "0a"), "images: invalid image in slot 2: expected 8 to"),
+        (changed("firmware", "ff", "fF"), "expected pairs of lower-case hexadecimal"),
     ];
     for (error, expected) in cases {
         assert!(error.contains(expected), "{error}\nexpected {expected}");

@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The most blocks of a drive that are marked at the same time, so that the record stays small
-/// when each second one is written again.
+/// The most marked blocks of a drive. Limits the record's size even if every second block is
+/// marked.
 pub const MAX_UNCORRECTABLE: u64 = 65_536;
 
-/// Marked blocks by NSID; none for a namespace that is absent.
+/// Marked blocks by NSID; no entry for a missing namespace.
 pub type Uncorrectable = BTreeMap<u32, Marks>;
 
 /// Marked blocks of a namespace (NVMe 1.4, section 6.16): the first block and the number of blocks
@@ -39,7 +39,7 @@ impl Marks {
     /// Marks a range.
     pub fn set(&mut self, range: Range<u64>) {
         let Range { mut start, mut end } = range;
-        // Those that it touches become one with it.
+        // Adjacent and overlapping ranges are joined.
         self.0.retain(|(first, blocks)| {
             let apart = first + blocks < start || *first > end;
             if !apart {
@@ -52,7 +52,7 @@ impl Marks {
         self.0.insert(at, (start, end - start));
     }
 
-    /// Marks a range no longer.
+    /// Removes the marks of a range.
     pub fn clear(&mut self, range: &Range<u64>) {
         let rest = |(first, blocks): &(u64, u64)| {
             let end = first + blocks;
@@ -62,7 +62,7 @@ impl Marks {
         self.0 = left.map(|rest| (rest.start, rest.end - rest.start)).collect();
     }
 
-    /// The block behind the last marked one, 0 if none is.
+    /// The block after the last marked one; 0 without marks.
     pub(super) fn end(&self) -> u64 {
         self.0.last().map_or(0, |(first, blocks)| first + blocks)
     }
@@ -72,7 +72,7 @@ impl Check for Uncorrectable {
     fn check(&self) -> Result<(), Problem> {
         let mut left = MAX_UNCORRECTABLE;
         for (nsid, marks) in self {
-            // The least that the next range begins with.
+            // The least start of the next range.
             let mut least = 0;
             for (first, blocks) in &marks.0 {
                 check::range("blocks", *blocks, 1, left)?;
@@ -81,7 +81,7 @@ impl Check for Uncorrectable {
                 least = first + blocks + 1;
             }
             if marks.is_empty() {
-                return Err(format!("NSID: {nsid} has no ranges"));
+                return Err(format!("NSID: namespace {nsid} has no ranges"));
             }
         }
         Ok(())

@@ -1,8 +1,8 @@
 //! Blocks in use by steps that touch data and metadata.
 //!
-//! The two lie apart, so that a step is two requests to the media. Nobody may see or change one
-//! without the other: a block is written as a whole or not at all as far as other commands can tell
-//! (AWUN, NVMe 1.4, section 6.4). Steps take their blocks in order; reads share them.
+//! Data and metadata are apart, so a step is two media requests. No other command may read or
+//! change one without the other: other commands see a block written as a whole or not at all (AWUN,
+//! NVMe 1.4, section 6.4). Steps get their blocks in order; reads share them.
 
 use crate::slots::Key;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use std::ops::Range;
 pub(crate) struct Blocks {
     pub nsid: u32,
     pub range: Range<u64>,
-    /// They are only read.
+    /// Whether they are only read.
     pub shared: bool,
 }
 
@@ -27,23 +27,24 @@ impl Blocks {
 
 #[derive(Debug)]
 struct Claim {
-    /// CNTLID and command, which has one claim at a time.
+    /// CNTLID and command; a command has one claim at a time.
     owner: (u16, Key),
     blocks: Blocks,
     granted: bool,
 }
 
-/// All claims, in the order in which they were made: at most one of each command.
+/// All claims in the order of creation, at most one per command.
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
     claims: Vec<Claim>,
-    /// One was released since [`next_granted`](Self::next_granted) found nothing.
+    /// Whether a claim was released since [`next_granted`](Self::next_granted) last returned
+    /// `None`.
     released: bool,
 }
 
 impl Claims {
-    /// Claims blocks for a step of a command, or asks again; whether it has them. If not, it gets
-    /// them later.
+    /// Claims blocks for a step of a command, or repeats a claim; returns whether it has them. If
+    /// not, [`next_granted`](Self::next_granted) returns the command later.
     pub fn take(&mut self, owner: (u16, Key), blocks: impl FnOnce() -> Blocks) -> bool {
         if let Some(claim) = self.claims.iter().find(|claim| claim.owner == owner) {
             return claim.granted;
@@ -54,7 +55,7 @@ impl Claims {
         granted
     }
 
-    /// The command needs its blocks no more, if it has any.
+    /// Releases the blocks of a command, if it has any.
     pub fn release(&mut self, owner: (u16, Key)) {
         self.retain(|other| other != owner);
     }
@@ -70,7 +71,7 @@ impl Claims {
         self.released |= self.claims.len() < before;
     }
 
-    /// The next command that has its blocks now and had not when it asked.
+    /// The next command that got its blocks after its claim was refused.
     pub fn next_granted(&mut self) -> Option<(u16, Key)> {
         if !self.released {
             return None;
@@ -92,7 +93,7 @@ impl Claims {
         self.claims.iter().any(|claim| claim.owner.0 == controller)
     }
 
-    /// Whether nobody has blocks, or waits for some.
+    /// Whether no command has or waits for blocks.
     pub fn is_empty(&self) -> bool {
         self.claims.is_empty()
     }

@@ -1,7 +1,7 @@
 //! The persistent event log (NVMe 1.4, section 5.14.1.13) of drives with records.
 //!
-//! An event that a change of records is about is stored with it. Others are stored with the next
-//! change, or alone where none waits.
+//! An event about a change of records is stored with the change. Other events are stored with the
+//! next change, or alone if no change waits.
 
 use super::store::{Change, NamespaceChange};
 use super::{FirmwareChange, Shared};
@@ -16,28 +16,28 @@ use wire::nvme::{
     SetFeatureEvent, ThermalExcursionEvent, feature, thermal_threshold,
 };
 
-/// The log of a drive that runs.
+/// The log of a running drive.
 #[derive(Debug)]
 pub(crate) struct Events {
     pub log: EventLog,
-    /// It has events that are not stored, and that the commit in flight does not store either.
+    /// Whether it has events that are neither stored nor in the commit in flight.
     pub unstored: bool,
-    /// That of the change in flight.
+    /// The event of the change in flight.
     in_flight: Option<LoggedEvent>,
-    /// The timestamp that hosts have set last, on any controller.
+    /// The timestamp that a host set last, on any controller.
     pub clock: Clock,
     since: Instant,
 }
 
 impl Events {
-    /// Power comes on.
+    /// The log after a power-on.
     pub fn new(now: Instant, log: EventLog) -> Self {
         Self { log, unstored: false, in_flight: None, clock: Clock::new(now), since: now }
     }
 }
 
 impl Shared {
-    /// Something has happened to a controller, or to none.
+    /// Logs an event of a controller, or of none.
     pub fn log_event(
         &mut self,
         now: Instant,
@@ -63,8 +63,7 @@ impl Shared {
         LoggedEvent { kind: kind as u8, controller, timestamp, data: data.to_vec() }
     }
 
-    /// Power has come to a controller, or it is reset; `activated` if that made another firmware
-    /// active.
+    /// Logs a power-on or reset of a controller; `activated` if it made another firmware active.
     pub fn log_reset(&mut self, now: Instant, controller: u16, activated: bool) {
         let event = PowerOnEvent {
             firmware: self.revision,
@@ -86,7 +85,7 @@ impl Shared {
         }
     }
 
-    /// What SMART says of the drive when power has come.
+    /// Logs the SMART data at power-on.
     pub fn log_smart(&mut self, now: Instant, controller: u16) {
         let read_only = self.is_read_only();
         let warning = self.health.warning(WARNING_TEMPERATURE, 0, read_only);
@@ -112,7 +111,7 @@ impl Shared {
         }
     }
 
-    /// The log as it is to be stored with a change, if it has to be.
+    /// The log to store with a change, if needed.
     pub(super) fn events_with(&mut self, now: Instant, change: &Change) -> Option<EventLog> {
         let event = self.event_of(now, change);
         if event.is_none() && !self.events.unstored {
@@ -124,17 +123,17 @@ impl Shared {
         Some(log)
     }
 
-    /// A change is stored, or could not be.
+    /// A change is stored, or could not be stored.
     pub(super) fn events_stored(&mut self, stored: bool) {
         match (self.events.in_flight.take(), stored) {
             (Some(event), true) => self.events.log.add(event),
             (_, true) => {}
-            // With the next change: what was not stored may have had some.
+            // Stored with the next change, because the failed change may have had events.
             (_, false) => self.events.unstored = true,
         }
     }
 
-    /// The event that a change by a host's command is about.
+    /// The event of a change by a host's command.
     fn event_of(&self, now: Instant, change: &Change) -> Option<LoggedEvent> {
         use PersistentEventType as Kind;
         let event = |controller, kind, data: &[u8]| Some(self.event(now, controller, kind, data));
@@ -182,7 +181,7 @@ impl Shared {
         }
     }
 
-    /// A Firmware Commit command that succeeds.
+    /// The event of a successful Firmware Commit command.
     fn firmware_event(&self, change: &FirmwareChange) -> FirmwareCommitEvent {
         let image = change.image.as_ref().and_then(Image::revision);
         FirmwareCommitEvent {

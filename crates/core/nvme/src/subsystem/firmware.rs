@@ -1,18 +1,18 @@
-//! Firmware slots (NVMe 1.4, section 8.1): images are stored bytes, never run. What an activation
-//! changes is the firmware revision that the drive shows.
+//! Firmware slots (NVMe 1.4, section 8.1): images are stored bytes, never run. An activation
+//! changes only the reported firmware revision.
 
 use super::{Change, Shared};
 use crate::slots::Key;
 use crate::state::{FIRMWARE_SLOTS, Firmware, Image};
 use wire::nvme::{FirmwareSlots, ascii};
 
-/// What a Firmware Commit changes.
+/// The change of a Firmware Commit.
 #[derive(Clone, Debug)]
 pub(crate) struct FirmwareChange {
     /// Command dword 10 of Firmware Commit.
     pub command: u32,
     pub slot: u8,
-    /// What replaces the image in the slot.
+    /// The new image of the slot, if any.
     pub image: Option<Image>,
     pub activation: Activation,
 }
@@ -26,7 +26,7 @@ pub(crate) enum Activation {
 }
 
 impl Firmware {
-    /// With a change.
+    /// Applies a change.
     fn with(&self, change: &FirmwareChange) -> Self {
         let mut firmware = self.clone();
         let FirmwareChange { slot, image, activation, .. } = change;
@@ -41,7 +41,7 @@ impl Firmware {
         firmware
     }
 
-    /// With what the next reset activates.
+    /// Applies the activation at a reset.
     fn after_reset(self) -> Self {
         match self.next {
             0 => self,
@@ -51,7 +51,8 @@ impl Firmware {
 }
 
 impl Shared {
-    /// A command of a controller changes the slots. Whether it waits for that to be stored.
+    /// Changes the slots for a command of a controller. Returns whether the command must wait for
+    /// the store.
     pub fn change_firmware(&mut self, by: (u16, Key), change: FirmwareChange) -> bool {
         match &mut self.store {
             Some(store) => store.push(Change::Firmware { by, change }),
@@ -71,8 +72,8 @@ impl Shared {
         }
     }
 
-    /// A controller is reset: what waits for that becomes active. The record may go on to say that
-    /// it waits: power activates it as well. Whether there was something.
+    /// Activates a pending slot at a reset of a controller; returns whether there was one. The
+    /// record may stay unchanged, because a power-on activates the slot as well.
     pub fn reset_firmware(&mut self) -> bool {
         let waits = self.firmware.next != 0;
         if waits {
@@ -81,13 +82,13 @@ impl Shared {
         waits
     }
 
-    /// Power comes on, or as above.
+    /// Activates a pending slot at a power-on or reset.
     pub(super) fn start_firmware(&mut self) {
         self.firmware = std::mem::take(&mut self.firmware).after_reset();
         self.run_firmware();
     }
 
-    /// The drive shows the revision in the active slot from now on.
+    /// Reports the revision of the active slot from now on.
     fn run_firmware(&mut self) {
         self.revision = self.revision_in(self.firmware.active);
     }

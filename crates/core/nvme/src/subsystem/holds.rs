@@ -1,5 +1,5 @@
-//! Blocks that a fused operation holds: nothing else reads or changes them meanwhile, of any
-//! controller (NVMe 1.4, section 4.12).
+//! Blocks held by a fused operation: meanwhile no other command of any controller reads or changes
+//! them (NVMe 1.4, section 4.12).
 
 use super::Subsystem;
 use crate::block;
@@ -7,7 +7,7 @@ use crate::controller::{Controller, overlap};
 use crate::slots::Key;
 use std::ops::Range;
 
-/// The blocks of a fused operation under way. Those of earlier ones come first.
+/// The blocks of a fused operation under way. Earlier operations precede.
 #[derive(Debug)]
 pub(crate) struct Hold {
     /// CNTLID.
@@ -15,12 +15,12 @@ pub(crate) struct Hold {
     /// The commands, in order.
     pub pair: [Key; 2],
     pub nsid: u32,
-    /// In bytes: of the data and of the metadata, if the blocks have any.
+    /// Byte ranges of the data and of the metadata, if any.
     pub ranges: [Range<u64>; 2],
 }
 
 impl Subsystem {
-    /// The next request for the media that needs nothing that others hold.
+    /// The next media request that conflicts with no held blocks.
     pub(super) fn poll_free_block(&mut self) -> Option<block::Request> {
         let controllers = &self.controllers;
         let works =
@@ -35,9 +35,9 @@ impl Subsystem {
         self.controllers[at].take_block(index)
     }
 
-    /// Whether a request for a command of a controller may begin: no operation, or no earlier one,
-    /// holds its blocks; and one that holds them waits for what the media do there, for data and
-    /// metadata together, so that no reset comes between the two.
+    /// Whether a request for a command of a controller may begin: no other operation, or no earlier
+    /// one, holds its blocks. The holder itself waits for outstanding media requests on the blocks,
+    /// data and metadata together, so that no reset comes between the two.
     fn is_free(&self, controller: u16, command: Option<Key>, request: &block::Request) -> bool {
         let (offset, length) = request.operation.range();
         let range = offset..offset + length;

@@ -1,4 +1,4 @@
-//! Blocks that Write Uncorrectable has marked, and how the record of them changes.
+//! Blocks marked by Write Uncorrectable, and changes of their record.
 
 use super::Shared;
 use super::store::Change;
@@ -6,17 +6,17 @@ use crate::slots::Key;
 use crate::state::{Uncorrectable, uncorrectable_record};
 use std::ops::Range;
 
-/// Blocks are marked, or no longer.
+/// A change of marks.
 #[derive(Clone, Debug)]
 pub(crate) struct MarkChange {
     pub nsid: u32,
     pub ranges: Vec<Range<u64>>,
-    /// They are marked.
+    /// Whether blocks are marked; otherwise unmarked.
     pub set: bool,
 }
 
 impl Shared {
-    /// Stores that blocks of a namespace are marked, or no longer, for a command of a controller.
+    /// Stores a change of marks for a command of a controller.
     ///
     /// # Panics
     /// If there is no store.
@@ -25,7 +25,7 @@ impl Shared {
         store.push(Change::Marks { by, change: MarkChange { nsid, ranges, set } });
     }
 
-    /// Blocks of the drive that are marked, or are to be.
+    /// Number of blocks that are or will be marked.
     pub fn marked(&self) -> u64 {
         let stored: u64 = self.namespaces.values().map(|one| one.marks.blocks()).sum();
         let waiting = self.store.iter().flat_map(|store| store.waiting());
@@ -44,7 +44,7 @@ impl Shared {
         marked.map(|(nsid, one)| (*nsid, one.marks.clone())).collect()
     }
 
-    /// The record with a change. The namespace may be gone.
+    /// The record with a change. The namespace may be deleted.
     pub(super) fn record_with_marks(&self, change: &MarkChange) -> (String, Option<Vec<u8>>) {
         let mut all = self.uncorrectable();
         if self.namespaces.contains_key(&change.nsid) {

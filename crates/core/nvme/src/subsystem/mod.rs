@@ -1,5 +1,4 @@
-//! The NVM subsystem: namespaces, what controllers share, and the controllers (NVMe 1.4,
-//! section 1.6.29).
+//! The NVM subsystem: namespaces, shared state, and the controllers (NVMe 1.4, section 1.6.29).
 
 mod claims;
 mod events;
@@ -34,19 +33,20 @@ use wire::trace::NvmeEvent;
 
 /// A drive: an NVM subsystem with its controllers.
 ///
-/// Each controller is reached through a [`Port`], a PCIe function. Whoever owns the subsystem
-/// gives the ports what arrives, and after every call polls every port, then
-/// [`poll_block`](Self::poll_block) until it returns `None`, and passes results to
-/// [`complete_block`](Self::complete_block), and the same for [`poll_store`](Self::poll_store) and
-/// [`complete_store`](Self::complete_store) if the drive keeps records. With [`set_events`](Self::set_events),
-/// [`poll_event`](Self::poll_event) reports what the controllers do.
+/// Each controller is reached through a [`Port`], a PCIe function. The owner of the subsystem
+/// passes inputs to the ports. After every call it polls every port, then
+/// [`poll_block`](Self::poll_block) until `None`, and passes results to
+/// [`complete_block`](Self::complete_block). If the drive has records, it does the same with
+/// [`poll_store`](Self::poll_store) and [`complete_store`](Self::complete_store). With
+/// [`set_events`](Self::set_events), [`poll_event`](Self::poll_event) reports events of the
+/// controllers.
 #[derive(Debug)]
 pub struct Subsystem {
     shared: Shared,
     settings: Settings,
     /// In the order of their CNTLID, which counts from 1.
     controllers: Vec<Controller>,
-    /// The node is ending.
+    /// The node shuts down.
     stopping: bool,
 }
 
@@ -54,7 +54,7 @@ impl Subsystem {
     /// A drive without records that is powered on at `now`, with one controller: CNTLID 1.
     ///
     /// # Panics
-    /// If the configuration is out of the ranges its fields name.
+    /// If a field of the configuration is outside its documented range.
     pub fn new(now: Instant, config: &Config) -> Self {
         Self::start(now, config.state(), config.settings.clone(), None)
     }
@@ -63,10 +63,10 @@ impl Subsystem {
     /// stores what [`poll_store`](Self::poll_store) returns.
     ///
     /// # Errors
-    /// If the records say what cannot be.
+    /// If the records are invalid.
     ///
     /// # Panics
-    /// If the settings are out of the ranges their fields name.
+    /// If a setting is outside its documented range.
     pub fn open(now: Instant, settings: Settings, records: &Records) -> Result<Self, RecordError> {
         let state = State::decode(records)?;
         Ok(Self::start(now, state, settings, Some(Store::new(now))))
@@ -121,8 +121,7 @@ impl Subsystem {
         &self.controllers[usize::from(controller) - 1]
     }
 
-    /// The next request for the media; those of a controller are bounded by
-    /// twice [`Settings::commands`].
+    /// The next media request; twice [`Settings::commands`] bounds the number per controller.
     pub fn poll_block(&mut self) -> Option<block::Request> {
         while let Some((id, key)) = self.shared.claims.next_granted() {
             self.controllers[usize::from(id) - 1].proceed(&mut self.shared, key);
@@ -134,12 +133,12 @@ impl Subsystem {
         if request.is_some() || self.shared.erase.is_none() || self.stopping {
             return request;
         }
-        // Nothing older may overtake it.
+        // No older request may be overtaken.
         let idle = self.controllers.iter().all(Controller::is_media_idle);
         if idle { self.shared.next_erase() } else { None }
     }
 
-    /// Completes a block request. The data of one from before a reset are dropped.
+    /// Completes a block request. The data of a request from before a reset are dropped.
     ///
     /// # Panics
     /// If a read returns another number of bytes than requested.
@@ -159,7 +158,7 @@ impl Subsystem {
         self.shared.next_commit()
     }
 
-    /// A change of records is stored, or could not be. What waits for it goes on.
+    /// A change of records is stored, or could not be stored. Waiting commands continue.
     pub fn complete_store(&mut self, now: Instant, id: u64, result: Result<(), block::Error>) {
         let before = self.shared.attachments();
         let mut change = None;
@@ -171,7 +170,7 @@ impl Subsystem {
             && let NamespaceChange::Format { nsids, .. } = change
             && result.is_ok()
         {
-            // The host that formatted them knows.
+            // The host that formatted them is not notified.
             for nsid in nsids {
                 for id in after.get(nsid).into_iter().flatten().filter(|id| *id != own) {
                     changed.entry(*id).or_default().insert(*nsid);
@@ -191,13 +190,13 @@ impl Subsystem {
         self.shared.is_stored()
     }
 
-    /// What the drive keeps: as it is stored, and the counters so far.
+    /// The persistent state: as stored, with the present counters.
     pub fn state(&self) -> State {
         self.shared.state()
     }
 
-    /// Stops fetching commands, for an orderly end of the node. Commands under way are finished,
-    /// and counters stored.
+    /// Stops fetching commands for an orderly shutdown of the node. Commands under way are
+    /// finished, and counters stored.
     pub fn stop_fetching(&mut self) {
         if !self.stopping {
             self.stopping = true;
@@ -206,8 +205,8 @@ impl Subsystem {
         self.controllers.iter_mut().for_each(Controller::stop_fetching);
     }
 
-    /// Whether every command that was fetched has been completed, the links have taken what that
-    /// wrote, and nothing is left to store.
+    /// Whether every fetched command is completed, the links have accepted all writes, and nothing
+    /// is left to store.
     pub fn is_drained(&self) -> bool {
         let drained = self.controllers.iter().all(Controller::is_drained);
         drained && self.shared.is_stored() && !self.shared.is_erasing()
@@ -221,7 +220,7 @@ impl Subsystem {
         });
     }
 
-    /// The media of a namespace have become read-only, or writable. A host may have deleted it.
+    /// The media of a namespace became read-only, or writable. The namespace may be deleted.
     pub fn set_read_only(&mut self, now: Instant, nsid: u32, read_only: bool) {
         self.change(now, |shared| {
             if let Some(namespace) = shared.namespaces.get_mut(&nsid) {
@@ -230,7 +229,7 @@ impl Subsystem {
         });
     }
 
-    /// Changes what controllers share; each then reports its new critical warnings.
+    /// Changes shared state; each controller then reports its new critical warnings.
     fn change(&mut self, now: Instant, change: impl FnOnce(&mut Shared)) {
         let shared = &mut self.shared;
         let warning = |one: &Controller| one.warning(shared);
@@ -248,7 +247,7 @@ impl Subsystem {
     }
 
     /// The next event of a controller, the oldest first. Poll after each call that may cause
-    /// events: they carry no time, and beyond 4096 queued events a controller loses further ones.
+    /// events: events have no time, and beyond 4096 queued events a controller drops further ones.
     ///
     /// A media request begins when [`poll_block`](Self::poll_block) returns it.
     pub fn poll_event(&mut self) -> Option<NvmeEvent> {
@@ -266,7 +265,7 @@ impl Subsystem {
     }
 }
 
-/// The namespaces that controllers got or lost, by CNTLID.
+/// The namespaces attached or detached, by CNTLID.
 fn changed_namespaces(before: &Attachments, after: &Attachments) -> BTreeMap<u16, BTreeSet<u32>> {
     let pairs = |attachments: &Attachments| -> BTreeSet<(u16, u32)> {
         let pairs_of = |(nsid, ids): (&u32, &BTreeSet<u16>)| -> Vec<(u16, u32)> {

@@ -6,51 +6,50 @@ use crate::identity::numbered_uuid;
 use crate::slots::Key;
 use crate::state::{self, Format, RecordError};
 
-/// Why namespaces cannot be changed so.
+/// Why namespaces cannot be changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NamespaceError {
-    /// The drive keeps no records.
-    #[error("the drive keeps no records")]
+    /// The drive has no records.
+    #[error("the drive has no folder, so its namespaces cannot be changed")]
     NoRecords,
-    /// Another change of namespaces is not stored yet, or a sanitize operation is under way.
-    #[error("another change of namespaces is not stored yet, or the drive is being sanitized")]
+    /// An earlier change of namespaces is not yet stored, or a sanitize operation is under way.
+    #[error("the drive still stores an earlier change of namespaces, or is being sanitized")]
     Busy,
-    /// There is not so much capacity left.
-    #[error("the namespace needs {needed} bytes, and {left} are left")]
+    /// The unallocated capacity is too small.
+    #[error("the namespace needs {needed} bytes, but only {left} are unallocated")]
     Capacity {
         /// Bytes of the namespace.
         needed: u64,
-        /// Bytes that no namespace has.
+        /// Unallocated bytes.
         left: u64,
     },
     /// Every NSID is in use.
-    #[error("the drive has {0} namespaces, and no more than these")]
+    #[error("the drive already has {0} namespaces, its maximum")]
     Full(u32),
-    /// A value out of its range, or a name that another namespace has.
+    /// A value outside its range, or a name of another namespace.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// There is no such namespace.
-    #[error("there is no namespace {0}")]
+    /// The namespace does not exist.
+    #[error("the drive has no namespace {0}")]
     NoNamespace(u32),
-    /// There is no such controller.
-    #[error("there is no controller {0}")]
+    /// The controller does not exist.
+    #[error("the drive has no controller {0}")]
     NoController(u16),
-    /// It is attached to another controller, or would be to several.
-    #[error("namespace {0} can be attached to one controller only")]
+    /// A private namespace is attached to another controller, or would be attached to several.
+    #[error("namespace {0} is private: it can be attached to only one controller")]
     Private(u32),
-    /// It is attached already.
-    #[error("namespace {0} is attached to controller {1} already")]
+    /// The namespace is already attached.
+    #[error("namespace {0} is already attached to controller {1}")]
     Attached(u32, u16),
-    /// It is not attached.
+    /// The namespace is not attached.
     #[error("namespace {0} is not attached to controller {1}")]
     NotAttached(u32, u16),
 }
 
-/// Each change is there when the next commit ([`Subsystem::poll_store`]) is stored.
+/// Each change takes effect when the next commit ([`Subsystem::poll_store`]) is stored.
 impl Subsystem {
     /// Creates a namespace, attached to no controller; returns its NSID, the lowest that is free.
-    /// Whoever calls gives it NGUID, EUI-64, UUID and contents that no namespace ever had: an NSID
-    /// is used again.
+    /// NGUID, EUI-64, UUID and contents must be new to the drive, because NSIDs are reused.
     ///
     /// # Errors
     /// If there are no records, no capacity or no NSID left, if a value is out of its range, if a
@@ -110,8 +109,8 @@ impl Shared {
         Ok(nsid)
     }
 
-    /// A namespace of this size with names of its own: they follow from the UUID of the drive,
-    /// which is random, and the number of namespaces that it ever created.
+    /// A namespace of this size with unique names, derived from the drive's random UUID and the
+    /// number of namespaces ever created.
     pub fn unique_namespace(&self, blocks: u64, format: Format, private: bool) -> state::Namespace {
         let uuid = numbered_uuid(self.drive.uuid, self.created);
         let contents = format!("{:032x}", u128::from_be_bytes(uuid));
@@ -143,7 +142,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Attaches a namespace to all these controllers, or detaches it from all, or does nothing.
+    /// Attaches a namespace to all these controllers, or detaches it from all; on an error changes
+    /// nothing.
     pub fn set_attached(
         &mut self,
         command: Waiting,
@@ -172,7 +172,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Changes namespaces for a command of a controller, which checked everything else.
+    /// Changes namespaces for a command of a controller, after all other checks.
     pub fn change_namespaces(
         &mut self,
         command: (u16, Key),

@@ -5,7 +5,7 @@ use crate::controller::Controller;
 use pcie::{Function, Input, Output, Ports, Ready};
 use wire::Instant;
 
-/// A controller with what it shares: a [`Function`], lent by
+/// A controller with the shared state: a [`Function`], lent by
 /// [`Subsystem::port`](crate::Subsystem::port) for a call.
 #[derive(Debug)]
 pub struct Port<'a> {

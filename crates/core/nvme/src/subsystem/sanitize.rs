@@ -1,5 +1,5 @@
-//! Sanitize operations under way (NVMe 1.4, section 8.15): all namespaces, one request for the
-//! media after the other.
+//! Sanitize operations under way (NVMe 1.4, section 8.15): all namespaces, one media request at a
+//! time.
 
 use super::Shared;
 use super::store::Change;
@@ -16,11 +16,11 @@ const RANGE: u64 = 16 << 20;
 /// Bytes that one request overwrites: whole blocks of any size.
 const WRITE: u64 = 128 << 10;
 
-/// What is done to a whole namespace.
+/// The work on a whole namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Work {
     Zero,
-    /// With a pattern, in a pass from 0.
+    /// Overwrite with a pattern; passes count from 0.
     Overwrite {
         pattern: u32,
         pass: u8,
@@ -32,20 +32,20 @@ enum Work {
 /// A sanitize operation under way.
 #[derive(Debug)]
 pub(crate) struct Erase {
-    /// What is left to do, with NSID and bytes of the namespace; the first is under way.
+    /// The remaining work, with NSID and bytes of the namespace; the first item is under way.
     work: VecDeque<(u32, u64, Work)>,
-    /// Bytes of the first that are done.
+    /// Completed bytes of the first item.
     at: u64,
-    /// Bytes that the request under way covers, and its number.
+    /// Bytes of the request under way, and its number.
     request: Option<(u64, u64)>,
     requests: u64,
-    /// Bytes done and bytes in all, each pass counted.
+    /// Completed and total bytes, over all passes.
     done: u128,
     total: u128,
 }
 
 impl Erase {
-    /// Begins an operation, also one that a loss of power has interrupted.
+    /// Starts an operation, or restarts it after a loss of power.
     fn new(sanitize: &Sanitize, namespaces: &[(u32, u64)]) -> Self {
         let plan = Plan::from_command(sanitize.command);
         let mut all: Vec<Work> = match plan.overwrites {
@@ -69,7 +69,7 @@ impl Erase {
         fraction.min(u128::from(u16::MAX - 1)) as u16
     }
 
-    /// The next request, if none is under way and something is left.
+    /// The next request, if none is under way and work is left.
     fn next(&mut self) -> Option<block::Request> {
         if self.request.is_some() {
             return None;
@@ -98,7 +98,7 @@ impl Erase {
         Some(block::Request { id, command: None, nsid, operation })
     }
 
-    /// The request under way is done.
+    /// Notes the end of the request under way.
     fn advance(&mut self) {
         let Some((length, _)) = self.request.take() else { return };
         let Some((_, bytes, work)) = self.work.front() else { return };
@@ -110,7 +110,7 @@ impl Erase {
         }
     }
 
-    /// Passes of an overwrite that are complete.
+    /// Completed passes of an overwrite.
     fn passes(&self, plan: Plan) -> u8 {
         match self.work.front() {
             Some((_, _, Work::Overwrite { pass, .. })) => *pass,
@@ -119,19 +119,19 @@ impl Erase {
     }
 }
 
-/// Bytes that count for the progress: a flush covers a namespace at once.
+/// Bytes for the progress: a flush counts as a whole namespace.
 fn size(bytes: u64, work: &Work) -> u128 {
     if *work == Work::Flush { 0 } else { bytes.into() }
 }
 
-/// A pass: OIPBP inverts the pattern from one to the next (figure 329).
+/// A pass; OIPBP inverts the pattern between passes (figure 329).
 fn overwrite(sanitize: &Sanitize, plan: Plan, pass: u8) -> Work {
     let inverts = plan.inverts && pass % 2 == 1;
     Work::Overwrite { pattern: if inverts { !sanitize.pattern } else { sanitize.pattern }, pass }
 }
 
 impl Shared {
-    /// Goes on with an operation that a loss of power has interrupted.
+    /// Restarts an operation that a loss of power has interrupted.
     pub fn resume_sanitize(&mut self) {
         if let Some(sanitize) = self.sanitize.filter(|one| one.phase == SanitizePhase::Running) {
             let sizes: Vec<_> =
@@ -140,8 +140,8 @@ impl Shared {
         }
     }
 
-    /// Stores that an operation begins, for a command of a controller, that the failure mode is
-    /// left, or how an operation has ended.
+    /// Stores the start of an operation (for a command of a controller), the exit from the failure
+    /// mode, or the result of an operation.
     ///
     /// # Panics
     /// If there is no store.
@@ -150,13 +150,13 @@ impl Shared {
         store.push(Change::Sanitize { command, sanitize });
     }
 
-    /// Whether a change of it is being stored.
+    /// Whether a change of the operation is being stored.
     pub fn stores_sanitize(&self) -> bool {
         let mut waiting = self.store.iter().flat_map(|store| store.waiting());
         waiting.any(|change| matches!(change, Change::Sanitize { .. }))
     }
 
-    /// The next request for the media of an operation under way.
+    /// The next media request of an operation under way.
     pub fn next_erase(&mut self) -> Option<block::Request> {
         if let Some(request) = self.erase.as_mut()?.next() {
             return Some(request);
@@ -167,7 +167,7 @@ impl Shared {
         None
     }
 
-    /// Such a request is done.
+    /// Handles the end of such a request.
     pub fn erased(&mut self, id: u64, result: &block::Completion) {
         let Some(erase) = self.erase.as_mut() else { return };
         if erase.request.is_none_or(|(_, request)| request != id) {
@@ -208,7 +208,7 @@ impl Shared {
         let plan = Plan::from_command(sanitize.command);
         let (progress, passes) = match (&self.erase, sanitize.phase) {
             (Some(erase), _) => (erase.progress(), erase.passes(plan)),
-            // How it ended is being stored.
+            // The result is being stored.
             (None, Running) => (u16::MAX - 1, plan.overwrites),
             (None, Completed) => (u16::MAX, plan.overwrites),
             (None, Failed | Left) => (u16::MAX, 0),

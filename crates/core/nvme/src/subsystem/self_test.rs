@@ -1,8 +1,8 @@
-//! Device self-tests (NVMe 1.4, sections 5.8 and 8.11): one at a time in the subsystem (DSTO bit 0).
+//! Device self-tests (NVMe 1.4, sections 5.8 and 8.11): one at a time in the subsystem (DSTO bit
+//! 0).
 //!
-//! There is nothing that such a drive could find out about itself that reads and writes do not tell
-//! as well. A test takes its time and ends without error. Nobody is woken for its end: whoever
-//! looks notes it first.
+//! Such a drive can find no faults that reads and writes do not find too. A test takes its time and
+//! ends without error. No timer marks the end; the next query notes it.
 
 use super::{Change, NamespaceChange, Shared};
 use crate::failure::Failure;
@@ -10,9 +10,9 @@ use crate::state::{ExtendedTest, MAX_RESULTS, SanitizePhase, SelfTests, TestResu
 use wire::nvme::{BROADCAST_NSID, SelfTestLog, SelfTestResult, StatusCode};
 use wire::{Duration, Instant};
 
-/// How long a short test takes: at most two minutes (section 8.11.1).
+/// Duration of a short test: at most two minutes (section 8.11.1).
 const SHORT: Duration = Duration::from_ms(10_000);
-/// EDSTT: how long an extended test takes, in minutes.
+/// EDSTT: duration of an extended test, in minutes.
 pub(crate) const EXTENDED_MINUTES: u16 = 1;
 const EXTENDED: Duration = Duration::from_ms(EXTENDED_MINUTES as u64 * 60_000);
 
@@ -47,7 +47,7 @@ pub(crate) struct Tests {
 }
 
 impl Tests {
-    /// Power comes on at `now`: an extended test begins again.
+    /// The tests after a power-on at `now`: an extended test starts again.
     pub fn new(now: Instant, state: SelfTests) -> Self {
         let SelfTests { extended, results } = state;
         let running = extended.map(|ExtendedTest { controller, nsid }| Running {
@@ -59,7 +59,7 @@ impl Tests {
         Self { running, results }
     }
 
-    /// What is kept: of a test under way, an extended one.
+    /// The persistent state: a test under way only if it is extended.
     pub fn state(&self) -> SelfTests {
         let extended = self.running.filter(|test| test.extended);
         let extended =
@@ -69,7 +69,7 @@ impl Tests {
 }
 
 impl Shared {
-    /// A controller begins a test of namespace `nsid`, of all (FFFFFFFFh) or none (0).
+    /// Starts a test of namespace `nsid`, of all (FFFFFFFFh) or none (0), by a controller.
     pub fn start_test(
         &mut self,
         now: Instant,
@@ -86,13 +86,13 @@ impl Shared {
         Ok(())
     }
 
-    /// A command aborts the test, if there is one.
+    /// Aborts the test for a command, if there is one.
     pub fn abort_test(&mut self, now: Instant) {
         self.note_test(now);
         self.end_test(now, now, ABORTED);
     }
 
-    /// A controller is reset: that ends a short test of its own.
+    /// A reset of a controller, which ends its short test.
     pub fn reset_test(&mut self, now: Instant, controller: u16) {
         self.note_test(now);
         if self.tests.running.is_some_and(|one| !one.extended && one.controller == controller) {
@@ -100,7 +100,7 @@ impl Shared {
         }
     }
 
-    /// A change that is stored ends a test of its namespaces (section 8.11).
+    /// Ends a test of namespaces that a stored change affects (section 8.11).
     pub(super) fn end_test_by(&mut self, now: Instant, change: &Change) {
         let (nsids, result) = match change {
             Change::Namespaces { change: NamespaceChange::Delete(nsids), .. } => (nsids, REMOVED),
@@ -150,7 +150,7 @@ impl Shared {
         let mut results = [SelfTestResult::UNUSED; MAX_RESULTS];
         for (entry, one) in results.iter_mut().zip(&self.tests.results) {
             let TestResult { extended, result, nsid, hours } = *one;
-            // NSID is valid where a namespace was tested.
+            // NSID is valid if a namespace was tested.
             let valid = u8::from(nsid != 0);
             *entry = SelfTestResult { result, code: code(extended), valid, hours, nsid };
         }

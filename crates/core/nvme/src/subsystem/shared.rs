@@ -1,4 +1,4 @@
-//! What the controllers of a subsystem share.
+//! The shared state of a subsystem's controllers.
 
 use super::claims::Claims;
 use super::events::Events;
@@ -16,29 +16,29 @@ use std::collections::BTreeMap;
 use wire::Instant;
 use wire::nvme::StatusCode;
 
-/// What the controllers of a subsystem share.
+/// The shared state of a subsystem's controllers.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub drive: state::Drive,
-    /// By NSID.
+    /// Namespaces by NSID.
     pub namespaces: BTreeMap<u32, Namespace>,
     pub health: Health,
     /// Values of features that hosts have saved.
     pub saved: Vec<SavedFeature>,
-    /// Namespaces that were ever created: the names of the next one follow from it.
+    /// Number of namespaces ever created, from which the next names are derived.
     pub created: u64,
     pub tests: Tests,
     /// The persistent event log.
     pub events: Events,
-    /// What is in the firmware slots.
+    /// The contents of the firmware slots.
     pub firmware: Firmware,
     /// The firmware revision of the program.
     pub program: String,
-    /// The firmware revision that the drive shows.
+    /// The reported firmware revision.
     pub revision: [u8; 8],
-    /// Power has made another firmware active.
+    /// Whether the power-on made another firmware active.
     activated: bool,
-    /// Controllers so far: their CNTLIDs count from 1.
+    /// Number of controllers; CNTLIDs count from 1.
     pub controllers: u16,
     /// The most recent sanitize operation, as stored.
     pub sanitize: Option<Sanitize>,
@@ -48,12 +48,12 @@ pub(crate) struct Shared {
     pub claims: Claims,
     /// Blocks of fused operations.
     pub holds: Vec<Hold>,
-    /// What is to be stored, if the drive keeps records.
+    /// The changes to store, if the drive has records.
     pub store: Option<Store>,
 }
 
 impl Shared {
-    /// Those of a drive that gets power now.
+    /// The shared state of a drive at power-on.
     pub fn new(now: Instant, state: State, settings: &Settings, store: Option<Store>) -> Self {
         let mut shared = Self {
             drive: state.drive,
@@ -74,7 +74,7 @@ impl Shared {
             holds: Vec::new(),
             store,
         };
-        // Power is a reset.
+        // A power-on counts as a reset.
         shared.activated = shared.reset_firmware();
         shared.start_firmware();
         for (nsid, record) in state.namespaces {
@@ -92,14 +92,14 @@ impl Shared {
         shared
     }
 
-    /// There is another namespace, attached to no controller.
+    /// Adds a namespace, attached to no controller.
     pub fn insert(&mut self, nsid: u32, record: state::Namespace) {
-        // Without records nobody protects namespaces: it is that of read-only media.
+        // Without records no host can protect namespaces, so this comes from read-only media.
         let read_only = record.write_protected && self.store.is_none();
         self.namespaces.insert(nsid, Namespace::new(record, read_only));
     }
 
-    /// There is another controller. Without records every namespace is attached to it.
+    /// Adds a controller. Without records every namespace is attached to it.
     pub fn add_controller(&mut self, now: Instant, id: u16) {
         self.controllers = id;
         self.log_reset(now, id, self.activated);
@@ -132,7 +132,7 @@ impl Shared {
         }
     }
 
-    /// How a command fails whose NSID is inactive or invalid.
+    /// The failure of a command with an inactive or invalid NSID.
     pub fn absent(&self, nsid: u32) -> Failure {
         match nsid {
             nsid if (1..=self.drive.max_namespaces).contains(&nsid) => {
@@ -154,7 +154,7 @@ impl Shared {
         self.is_unrecorded() || !self.namespaces.is_empty() && all()
     }
 
-    /// Fails if a namespace may not be written: by itself, or because the drive's records cannot be
+    /// Fails if a namespace cannot be written: it is read-only, or the drive's records cannot be
     /// stored.
     pub fn writable(&self, namespace: &Namespace) -> Result<(), Failure> {
         namespace.writable()?;

@@ -1,4 +1,4 @@
-//! What a drive with records has to store: one change after the other, each at once or not at all.
+//! The changes of a drive with records: stored one after the other, each atomically.
 
 use super::marks::MarkChange;
 use super::{FirmwareChange, Shared};
@@ -12,25 +12,24 @@ use crate::state::{
 use std::collections::{BTreeSet, VecDeque};
 use wire::{Duration, Instant};
 
-/// How long counters may change before they are stored, so that a busy drive stores them seldom.
+/// How long changed counters may stay unstored. Limits the writes of a busy drive.
 const COUNTERS: Duration = Duration::from_ms(10_000);
-/// How long power may have been on before that is stored: SMART tells hours. Nobody is woken for
-/// it, so that an idle drive stays idle.
+/// How long power-on time may stay unstored. SMART counts hours. No timer triggers the store, so an
+/// idle drive stays idle.
 const POWER_ON: Duration = Duration::from_ms(3_600_000);
 
-/// A change of records and contents, which the owner of the subsystem stores as a whole or not at
-/// all; answer with [`Subsystem::complete_store`](crate::Subsystem::complete_store).
+/// A change of records and contents, which the owner of the subsystem stores atomically; answer
+/// with [`Subsystem::complete_store`](crate::Subsystem::complete_store).
 ///
-/// The owner creates contents, stores the records, and then removes contents. From the answer on
-/// there are requests for the media of namespaces that are created, and none for those that are
-/// deleted.
+/// The owner creates contents, stores the records, and then removes contents. After the answer,
+/// requests for the media of created namespaces may follow, and none for deleted ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
     /// Identifies the change.
     pub id: u64,
-    /// Contents to create: they read as zeroes.
+    /// Contents to create, initially zeroes.
     pub create: Option<Contents>,
-    /// Keys of records with their bytes, `None` where the record goes.
+    /// Keys of records with their bytes; `None` removes the record.
     pub changes: Vec<(String, Option<Vec<u8>>)>,
     /// Contents to remove.
     pub remove: Vec<Contents>,
@@ -43,7 +42,7 @@ pub struct Contents {
     pub nsid: u32,
     /// Their name, [`Namespace::contents`](crate::state::Namespace::contents).
     pub name: String,
-    /// Their size in bytes.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
@@ -53,44 +52,44 @@ impl Contents {
     }
 }
 
-/// What is to be stored.
+/// A change to store.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
-    /// The counters; and whether controllers are in use, if that changes.
+    /// Stores the counters, and whether controllers are in use if this changes.
     Health(Option<bool>),
     /// Values of features, saved by a command of a controller.
     Features { controller: u16, command: Key, values: Vec<SavedFeature> },
-    /// A command of a controller changes the firmware slots.
+    /// A controller's command changes the firmware slots.
     Firmware { by: (u16, Key), change: FirmwareChange },
-    /// There are events that no other change stores.
+    /// Events without another change.
     Events,
     /// A device self-test begins or ends.
     SelfTests,
-    /// Blocks are marked uncorrectable, or no longer, by a command of a controller.
+    /// A controller's command marks blocks uncorrectable, or removes marks.
     Marks { by: (u16, Key), change: MarkChange },
-    /// Namespaces change; by a command of a controller, or by the owner of the subsystem.
+    /// Namespaces change, by a controller's command or by the owner of the subsystem.
     Namespaces { command: Option<(u16, Key)>, change: NamespaceChange },
-    /// A sanitize operation begins, by a command, or ends; or a failed one is left, by a command.
+    /// A sanitize operation starts by a command or ends, or a command leaves its failure mode.
     Sanitize { command: Option<(u16, Key)>, sanitize: Sanitize },
 }
 
-/// How namespaces change.
+/// A change of namespaces.
 #[derive(Clone, Debug)]
 pub(crate) enum NamespaceChange {
-    /// One is created.
+    /// Creates a namespace.
     Create(u32, state::Namespace),
-    /// Some are deleted.
+    /// Deletes namespaces.
     Delete(Vec<u32>),
-    /// One is attached to controllers, or detached.
+    /// Attaches a namespace to controllers, or detaches it.
     Attach { nsid: u32, controllers: Vec<u16>, attach: bool },
-    /// One is write protected, or no longer.
+    /// Sets or clears write protection.
     Protect { nsid: u32, protect: bool },
-    /// Some get blocks of this format, by a command with this NSID and command dword 10.
+    /// Formats blocks, by a command with this NSID and command dword 10.
     Format { nsids: Vec<u32>, format: Format, nsid: u32, command: u32 },
 }
 
 impl Change {
-    /// The controller whose command waits for it.
+    /// The controller whose command waits for the change.
     fn controller(&self) -> Option<u16> {
         match self {
             Self::Health(_) | Self::Events | Self::SelfTests => None,
@@ -104,17 +103,17 @@ impl Change {
     }
 }
 
-/// The changes that are to be stored, in order.
+/// The changes to store, in order.
 #[derive(Debug)]
 pub(crate) struct Store {
     queue: VecDeque<Change>,
     in_flight: Option<Change>,
     /// Commits so far: the number of the last one is its ID.
     commits: u64,
-    /// The record says that controllers are in use.
+    /// The stored record says that controllers are in use.
     running: bool,
-    /// It could not be stored that controllers are in use: nothing may be written until it is, so
-    /// that no loss of power goes unnoticed that could matter.
+    /// The record that controllers are in use could not be stored. Writes are refused until it is,
+    /// so that every loss of power with controllers in use is counted.
     unrecorded: bool,
     /// Controllers that a host has enabled and not shut down.
     in_use: BTreeSet<u16>,
@@ -123,7 +122,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Power comes on: that is the first thing to store.
+    /// The state after power-on. Its first change stores the count of power cycles.
     pub fn new(now: Instant) -> Self {
         Self {
             queue: VecDeque::from([Change::Health(Some(false))]),
@@ -137,7 +136,7 @@ impl Store {
         }
     }
 
-    /// All changes that are not stored, in order.
+    /// All changes that are not stored yet, in order.
     pub(super) fn waiting(&self) -> impl DoubleEndedIterator<Item = &Change> {
         self.in_flight.iter().chain(&self.queue)
     }
@@ -150,14 +149,14 @@ impl Store {
         self.queue.push_back(change);
     }
 
-    /// Stores events, together with what waits.
+    /// Stores events in the next commit.
     pub(super) fn push_events(&mut self) {
         if self.queue.is_empty() {
             self.push(Change::Events);
         }
     }
 
-    /// Stores the counters, together with what is to be stored of them anyway.
+    /// Stores the counters, in one change with any counters that already wait.
     pub(super) fn push_health(&mut self, running: Option<bool>) {
         let queued = self.queue.iter_mut().find_map(|change| match change {
             Change::Health(running) => Some(running),
@@ -169,8 +168,8 @@ impl Store {
         }
     }
 
-    /// What the record will say of controllers in use when everything is stored, and whether it
-    /// says so now.
+    /// What the record will say about controllers in use when everything is stored, and what it
+    /// says now.
     fn will_run(&self) -> (bool, bool) {
         let last = self.waiting().rev().find_map(|change| match change {
             Change::Health(running) => *running,
@@ -195,7 +194,7 @@ impl Shared {
         store.push(Change::Features { controller, command, values });
     }
 
-    /// The commands of a controller are dropped: what they have to store is not begun.
+    /// Drops the changes of a controller's commands that are not in flight.
     pub fn forget_commands(&mut self, id: u16) {
         let Some(store) = &mut self.store else { return };
         store.queue.retain(|change| change.controller() != Some(id));
@@ -204,13 +203,13 @@ impl Shared {
         }
     }
 
-    /// Whether nothing may be written, because the records cannot be stored.
+    /// Whether writes are refused because the record of controllers in use could not be stored.
     pub fn is_unrecorded(&self) -> bool {
         self.store.as_ref().is_some_and(|store| store.unrecorded)
     }
 
-    /// A controller is being enabled; whether the record says that controllers are in use, or that
-    /// could not be stored. If neither, it is stored.
+    /// A controller is being enabled. Returns whether the record already says that controllers are
+    /// in use, or could not be stored; otherwise it is stored now.
     pub fn starts(&mut self, controller: u16) -> bool {
         let Some(store) = &mut self.store else { return true };
         store.in_use.insert(controller);
@@ -223,8 +222,8 @@ impl Shared {
         store.will_run() == (true, true)
     }
 
-    /// A controller has shut down; whether nothing is to be stored for that: another one is in
-    /// use, or the record says already that none is.
+    /// A controller has shut down. Returns whether nothing must be stored for that: another
+    /// controller is in use, or the record already says that none is.
     pub fn stops(&mut self, controller: u16) -> bool {
         let Some(store) = &mut self.store else { return true };
         store.in_use.remove(&controller);
@@ -238,7 +237,7 @@ impl Shared {
         store.will_run() == (false, true)
     }
 
-    /// It is `now`: counters may be due to be stored.
+    /// Stores the counters if they are due at `now`.
     pub fn tick(&mut self, now: Instant) {
         let Some(store) = &mut self.store else { return };
         store.now = now;
@@ -248,7 +247,7 @@ impl Shared {
         }
     }
 
-    /// When changed counters are due to be stored.
+    /// When changed counters must be stored.
     pub fn counters_due(&self) -> Option<Instant> {
         let store = self.store.as_ref()?;
         let queued = store.queue.iter().any(|change| matches!(change, Change::Health(_)));
@@ -271,7 +270,7 @@ impl Shared {
         Some(Commit { id, create, changes, remove })
     }
 
-    /// The contents that a change creates, and those that it removes.
+    /// The contents that a change creates, and the contents that it removes.
     fn contents_of(&self, change: &Change) -> (Option<Contents>, Vec<Contents>) {
         use NamespaceChange::{Create, Delete};
         match change {
@@ -291,7 +290,7 @@ impl Shared {
         }
     }
 
-    /// The records with a change.
+    /// The records that a change writes.
     fn records_of(&mut self, change: &Change) -> Vec<(String, Option<Vec<u8>>)> {
         let set = |(key, bytes)| (key, Some(bytes));
         match change {
@@ -357,7 +356,7 @@ impl Shared {
         }
     }
 
-    /// A change is stored, or could not be: then nothing changes. Returns the change.
+    /// Takes the result of a commit: stored, or failed without effect. Returns the change.
     pub(super) fn stored(&mut self, id: u64, stored: bool) -> Option<Change> {
         let store = self.store.as_mut().filter(|store| store.commits == id)?;
         let change = store.in_flight.take()?;
@@ -367,19 +366,20 @@ impl Shared {
                 store.running = running.unwrap_or(store.running);
                 store.unrecorded &= !store.running;
             }
-            // Once more, later.
+            // Try again later.
             Change::Health(running) => {
                 store.unrecorded |= *running == Some(true);
                 self.health.count(store.now);
             }
-            // Without its record it counts as failed, and begins again after a loss of power.
+            // Without its record the operation counts as failed, and starts again after a loss of
+            // power.
             Change::Sanitize { command: None, sanitize } if !stored => {
                 self.sanitize = Some(Sanitize { phase: SanitizePhase::Failed, ..*sanitize });
             }
             _ if !stored => {}
             Change::Features { values, .. } => self.saved = self.saved_with(values),
             Change::Firmware { change, .. } => self.apply_firmware(change),
-            // They are what they are, stored or not.
+            // These stay in force even if they could not be stored.
             Change::Events | Change::SelfTests => {}
             Change::Marks { change, .. } => self.marks_stored(change),
             Change::Namespaces { change, .. } => self.namespaces_stored(change),
@@ -428,15 +428,15 @@ impl Shared {
         }
     }
 
-    /// The counters are to be stored now.
+    /// Stores the counters now.
     pub fn store_counters(&mut self) {
         if let Some(store) = &mut self.store {
             store.push_health(None);
         }
     }
 
-    /// Changes that wait: one in flight, counters, events, one of namespaces, and one of each
-    /// command.
+    /// The number of waiting changes: at most one in flight, counters, events, one of namespaces,
+    /// and one per command.
     pub fn unstored(&self) -> usize {
         self.store.as_ref().map_or(0, |store| store.waiting().count())
     }
@@ -446,7 +446,7 @@ impl Shared {
         self.store.as_ref().is_none_or(Store::is_idle)
     }
 
-    /// What is kept, as stored; the counters as they are.
+    /// The state to keep: stored values, and current counters.
     pub fn state(&self) -> State {
         let records = self.namespaces.iter().map(|(nsid, one)| (*nsid, one.record.clone()));
         let running = self.store.as_ref().is_some_and(|store| store.running);
@@ -465,14 +465,13 @@ impl Shared {
         }
     }
 
-    /// What is attached to what.
+    /// Which controllers each namespace is attached to.
     pub fn attachments(&self) -> Attachments {
         let attached = self.namespaces.iter().filter(|(_, one)| !one.attached.is_empty());
         attached.map(|(nsid, one)| (*nsid, one.attached.clone())).collect()
     }
 
-    /// The saved features with further values. Their namespace may have been deleted while they
-    /// waited.
+    /// The saved features with `values` added. Their namespace may have been deleted meanwhile.
     fn saved_with(&self, values: &[SavedFeature]) -> Vec<SavedFeature> {
         let replaced = |old: &&SavedFeature| values.iter().any(|new| new.same(old));
         let exists = |one: &&SavedFeature| one.nsid == 0 || self.namespaces.contains_key(&one.nsid);
@@ -480,7 +479,7 @@ impl Shared {
         self.saved.iter().filter(|old| !replaced(old)).chain(new).copied().collect()
     }
 
-    /// The saved features without those of some namespaces.
+    /// The saved features without those of the namespaces `nsids`.
     fn saved_without(&self, nsids: &[u32]) -> Vec<SavedFeature> {
         self.saved.iter().filter(|saved| !nsids.contains(&saved.nsid)).copied().collect()
     }

@@ -178,7 +178,7 @@ fn abort_ends_waiting_commands_at_once_and_others_later() {
     assert_eq!(host.testbed.media.log, []);
 }
 
-/// Aborts a command, and returns what the Abort says; nothing but queue memory answers.
+/// Sends an Abort and returns its result. Only reads of queue memory are answered.
 fn abort_now(host: &mut Host, cid: u16) -> u32 {
     host.put(0, abort(1, cid));
     host.ring(0);

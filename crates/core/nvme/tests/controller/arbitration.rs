@@ -39,7 +39,7 @@ fn order(host: &mut Host) -> String {
     events.filter_map(queue).collect()
 }
 
-/// While a command of the low priority is under way, all queues get some.
+/// Queues commands everywhere while a command of the low priority is outstanding.
 fn backlog(host: &mut Host) {
     host.put(4, flush(1));
     host.fetch(4, false);

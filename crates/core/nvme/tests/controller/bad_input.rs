@@ -243,7 +243,7 @@ fn check(host: &mut Host, queue: u16, (command, code, parameter): Case) {
 #[test]
 fn bad_input_has_its_status_and_an_entry_of_the_error_log() {
     let mut host = host();
-    // No event is told: an entry of the error log is none by itself (section 5.2).
+    // No event is reported: an entry of the error log alone is not an event (section 5.2).
     let event = host.put(0, with(admin::ASYNC_EVENT_REQUEST, 0, 0, 0));
     host.carry_out(0);
     let admin = queue_commands().into_iter().chain(admin_commands());

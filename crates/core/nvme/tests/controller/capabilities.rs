@@ -1,5 +1,5 @@
-//! Each bit of Identify against what the command or feature behind it accepts (NVMe 1.4, figures 245
-//! and 247).
+//! Each bit of Identify against what the command or feature behind it accepts (NVMe 1.4, figures
+//! 245 and 247).
 
 use super::records::{found, start};
 use super::*;
@@ -107,7 +107,7 @@ fn optional_commands_are_those_of_oacs_oncs_and_fuses() {
     }
 }
 
-/// What has no command that could be tried here. Metadata by SGL (SGLS bits 17 and 19) is tried in
+/// Bits without a command to try here. Metadata by SGL (SGLS bits 17 and 19) is tried in
 /// `metadata`, Flush with the broadcast NSID (VWC bits 2:1) in `io`.
 #[test]
 fn bits_without_a_command_are_clear() {
@@ -184,7 +184,7 @@ fn notices_and_logs_are_those_of_oaes_and_lpa() {
             let set = set_feature(feature::ASYNC_EVENT_CONFIG, 1 << bit);
             agrees(claimed, succeeds(&mut host, set), format_args!("OAES bit {bit}"));
         }
-        // What SPDK asks for: all notices that Identify offers, telemetry among them.
+        // SPDK enables all notices that Identify offers, and telemetry.
         let wanted = 0x1f | claims.async_events | feature_bits::TELEMETRY;
         host.admin(set_feature(feature::ASYNC_EVENT_CONFIG, wanted)).expect_success();
         let value = host.admin(get_feature(feature::ASYNC_EVENT_CONFIG, 0)).expect_success();

@@ -91,7 +91,7 @@ fn a_namespace_of_one_controller_does_not_exist_for_the_other() {
     }
     let recovery = Command { nsid: 2, ..set_feature(feature::ERROR_RECOVERY, 1) };
     two.at(1).admin(recovery).expect_failure(StatusCode::INVALID_FIELD);
-    // The broadcast means what is attached.
+    // The broadcast NSID addresses the attached namespaces.
     two.at(1).testbed.media.log.clear();
     two.at(1).io(flush(u32::MAX)).expect_success();
     assert_eq!(two.at(1).testbed.media.log, [(1, "flush")]);

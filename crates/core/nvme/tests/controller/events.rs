@@ -1,4 +1,4 @@
-//! What the controller tells of itself.
+//! Asynchronous events.
 
 use super::*;
 use wire::nvme::register::{Configuration, ShutdownNotice};

@@ -27,7 +27,8 @@ fn send(host: &mut Host, revision: &[u8; 8]) {
     host.admin(download(0, 4096)).expect_success();
 }
 
-/// Active slot, that after the next reset, revisions of slots 2 and 3, and what Identify shows.
+/// The active slot, the slot after the next reset, the revisions of slots 2 and 3, and Identify's
+/// revision.
 fn slots(host: &mut Host) -> (u8, u8, [String; 3]) {
     let log = FirmwareSlots::decode(&host.log(log_page::FIRMWARE));
     let shown = host.controller_data().firmware;
@@ -61,7 +62,7 @@ fn images_go_into_slots_and_become_active_as_asked() {
     send(&mut host, b"image-C ");
     host.admin(commit(0, 3)).expect_success();
     assert_eq!(slots(&mut host), (3, 0, [a.into(), c.into(), c.into()]));
-    // Back to the program's own. What runs stays when its slot gets another image.
+    // Back to the program's own image. The running image stays when its slot gets another one.
     send(&mut host, b"image-B ");
     host.admin(commit(3, 0)).expect_success();
     assert_eq!(slots(&mut host), (3, 0, [a.into(), b.into(), c.into()]));
@@ -95,7 +96,7 @@ fn invalid_firmware_image_or_slot_is_refused() {
     host.admin(commit(2, 0)).expect_failure(bad_image);
     send(&mut host, b"image\n\0\0");
     host.admin(commit(2, 0)).expect_failure(bad_image);
-    // A reset drops what was downloaded.
+    // A reset discards downloaded data.
     send(&mut host, b"image-B ");
     host.configure(entry_sizes());
     host.enable(32);

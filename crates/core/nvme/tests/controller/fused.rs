@@ -10,7 +10,7 @@ const SUCCESS: StatusCode = StatusCode::SUCCESS;
 const MISSING: StatusCode = StatusCode::ABORTED_MISSING_FUSED;
 const FAILED: StatusCode = StatusCode::ABORTED_FAILED_FUSED;
 
-/// What the Compare of a pair compares with, and what its Write writes.
+/// The Compare's expected data and the Write's data.
 const EXPECTED: u64 = DATA;
 const WRITTEN: u64 = DATA + 0x10_0000;
 
@@ -27,12 +27,12 @@ fn host_with(config: Config) -> Host {
     host
 }
 
-/// Puts commands in a queue and yields their identifiers.
+/// Puts commands in a queue and returns their identifiers.
 fn put<const N: usize>(host: &mut Host, queue: u16, commands: [Command; N]) -> [u16; N] {
     commands.map(|command| host.put(queue, command))
 }
 
-/// What commands of queue 1 end with, in their order.
+/// The statuses of commands in queue 1, in their order.
 fn run<const N: usize>(host: &mut Host, commands: [Command; N]) -> [StatusCode; N] {
     let cids = put(host, 1, commands);
     host.carry_out(1);
@@ -197,7 +197,7 @@ fn begun(host: &Host) -> Vec<(&'static str, u64)> {
     host.testbed.blocks.iter().map(one).collect()
 }
 
-/// The media carry out the oldest request.
+/// Carries out the oldest request as the media.
 fn serve(host: &mut Host) {
     assert!(host.testbed.serve_block());
     host.testbed.take_tlps(Ready::ALL);

@@ -70,7 +70,7 @@ fn namespaces_with_metadata_are_left_out() {
     assert_eq!(found, [2]);
 }
 
-/// The entry lies where an observer is told that the queue is.
+/// Entries lie at the queue address that the observer gets.
 #[test]
 fn queue_memory_is_where_the_entries_are() {
     let mut rig = Rig::new(config());
@@ -123,7 +123,7 @@ fn brings_a_drive_up_moves_blocks_and_shuts_down() {
     assert_eq!(driver.spurious_completions(), 0);
     rig.shutdown(driver).unwrap();
     assert_eq!(rig.testbed.media.log.last(), Some(&(2, "flush")));
-    // Once more, over a controller that is enabled.
+    // Attach again, to a controller that is already enabled.
     rig.attach(settings()).unwrap();
     rig.attach(settings()).unwrap();
 }

@@ -222,7 +222,7 @@ fn data_and_metadata_of_a_block_are_never_apart() {
         host.testbed.take_tlps(pcie::Ready::ALL);
     }
     assert!(host.reap(1).iter().all(|done| done.status.is_success()));
-    // Nothing says which was first.
+    // The order of the two is not defined.
     let media = &host.testbed.media.namespaces[&1];
     let read = host.testbed.load(page(2), 4096).unwrap();
     let of_read = host.testbed.load(METADATA + 128, 64).unwrap();

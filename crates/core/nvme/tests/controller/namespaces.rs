@@ -20,7 +20,7 @@ fn host() -> Host {
     Host::started(testbed)
 }
 
-/// What a host says of a namespace to create.
+/// The host's data for a namespace to create.
 fn wanted(blocks: u64) -> IdentifyNamespace {
     IdentifyNamespace { size: blocks, capacity: blocks, ..IdentifyNamespace::default() }
 }
@@ -322,7 +322,7 @@ fn a_flush_of_all_namespaces_does_without_one_that_goes() {
     host.testbed.settle();
     host.reap(1)[0].expect_success();
     assert_eq!(host.testbed.media.log, [(2, "flush")]);
-    // A flush that fails is a failure all the same.
+    // A failed flush makes the command fail too.
     host.testbed.media.failure = Some(nvme::block::Error::Media);
     let done = host.io(flush(BROADCAST_NSID));
     assert_eq!(done.status.code, StatusCode::WRITE_FAULT);

@@ -69,7 +69,7 @@ fn events(page: &[u8]) -> Vec<(PersistentEventHeader, Vec<u8>)> {
     events
 }
 
-/// What the log has now, newest first.
+/// The current entries of the log, newest first.
 fn logged(host: &mut Host) -> Vec<(PersistentEventHeader, Vec<u8>)> {
     host.admin(get(ESTABLISH, 0, 512)).expect_success();
     let page = page(host);
@@ -96,10 +96,10 @@ fn the_log_is_read_in_a_context() {
     assert_eq!((header.id, header.revision, header.header_length), (0x0d, 1, 492));
     assert_eq!((header.serial, header.power_cycles), (ascii("SN0001"), 1));
     assert_eq!(header.supported[..3], [0b1101_1110, 0b0010_1111, 0]);
-    // Power, then what SMART said.
+    // Power-on, then a SMART snapshot.
     assert_eq!((header.events, header.length), (2, 512 + 24 + 44 + 24 + 512));
     host.admin(get(ESTABLISH, 0, 512)).expect_failure(StatusCode::COMMAND_SEQUENCE_ERROR);
-    // What happens meanwhile is not in the context.
+    // Later events are not in the context.
     let before = page(&mut host);
     host.testbed.put(DATA, &8u64.to_le_bytes());
     host.admin(Command { prp1: DATA, ..set_feature(feature::TIMESTAMP, 0) }).expect_success();
@@ -325,7 +325,7 @@ fn events_outlive_power_and_the_oldest_go() {
     start(&mut host);
     let after = logged(&mut host);
     assert_eq!(after[2..], before, "power and SMART are new");
-    // A temperature has 24 + 2 bytes: what the header leaves of 32 KiB has room for 1240.
+    // A temperature event has 24 + 2 bytes: 32 KiB without the header have room for 1240.
     let now = host.testbed.now;
     for _ in 0..700 {
         host.testbed.subsystem.set_temperature(now, 344);

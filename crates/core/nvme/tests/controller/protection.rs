@@ -51,7 +51,7 @@ fn stored(host: &Host, slba: usize) -> Information {
     Information::decode(bytes[..].try_into().unwrap())
 }
 
-/// What the host has in its buffer for metadata.
+/// The host's metadata buffer, decoded.
 fn transferred(host: &Host, number: u64) -> Information {
     let bytes = host.testbed.load(METADATA + number * 8, 8).unwrap();
     Information::decode(bytes[..].try_into().unwrap())
@@ -185,7 +185,7 @@ fn deallocated_blocks_pass_every_check() {
 fn write_zeroes_follows_pract() {
     let mut host = host(2);
     let zeroes = |slba, blocks| Command { opcode: nvm::WRITE_ZEROES, ..read(slba, blocks, 0, 0) };
-    // Without PRACT the information is zeroes too, and the guard is right by chance.
+    // Without PRACT the protection information is zeroes too, and the guard of zeroes is zero.
     host.io(protected(zeroes(4, 2), 0, 9, 9)).expect_success();
     assert_eq!(
         [stored(&host, 3), stored(&host, 4)],
@@ -324,7 +324,7 @@ fn crc(fill: u8) -> u16 {
     })
 }
 
-/// What a check of a block says: the first code that fails.
+/// The result of a block's check: the first code that fails.
 fn check(
     kind: u32,
     block: Block,
@@ -344,7 +344,7 @@ fn check(
     faults.iter().find(|(bit, fault, _)| control & bit != 0 && *fault).map(|(.., code)| *code)
 }
 
-/// Sixteen blocks, and what each command does to them.
+/// Sixteen blocks, and the effect of each command on them.
 struct Model {
     kind: u32,
     blocks: [Block; 16],
@@ -402,7 +402,8 @@ impl Model {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Random commands against the model; tags and data of few values, so that checks fail and pass.
+    /// Random commands against the model; tags and data of few values, so that checks fail and
+    /// pass.
     #[test]
     fn protected_commands_match_model(
         kind in 1u32..4,

@@ -1,4 +1,4 @@
-//! What a drive keeps without power.
+//! State that a drive keeps without power.
 
 use super::*;
 use nvme::state::{History, Namespace, State};
@@ -52,7 +52,7 @@ fn a_drive_is_ready_once_its_records_say_that_it_is_in_use() {
     assert_eq!(stored(&host).power_cycles, 0);
     host.enable(32);
     assert!(!host.status().ready, "nothing is stored yet");
-    // Power came; then the controller was enabled: nobody had stored the first by then.
+    // Power-on, then the enable of the controller, in one record: the first was not stored by then.
     host.testbed.settle();
     assert!(host.status().ready);
     let health = stored(&host);
@@ -175,7 +175,7 @@ fn counters_are_stored_ten_seconds_after_they_change() {
     host.testbed.settle();
     assert_eq!(stored(&host).writes, 2);
     assert_eq!(host.testbed.store.log.len(), idle + 1);
-    // A failure is repeated, and nobody waits for it.
+    // A failed change is repeated without a command that waits for it.
     host.io(write(0, 8, DATA, 0)).expect_success();
     host.testbed.store.failure = Some(block::Error::Media);
     host.testbed.pass(Duration::from_ms(10_000));
@@ -247,7 +247,7 @@ fn saved_features_outlive_resets_and_power() {
     let recovery = |nsid| Command { nsid, ..save(feature::ERROR_RECOVERY, 7) };
     host.admin(recovery(2)).expect_success();
     host.admin(recovery(u32::MAX)).expect_success();
-    // Not saved: a reset brings back what was.
+    // Not saved: a reset restores the previous value.
     host.admin(set_feature(feature::ARBITRATION, 5)).expect_success();
     assert_eq!(values(&mut host, feature::ARBITRATION, 0), [5, 4, 3]);
     let check = |host: &mut Host| {
@@ -352,12 +352,12 @@ fn namespaces_come_and_go_with_their_records() {
         let (needed, left) = (129 << 12, 128 << 12);
         assert_eq!(drive.create_namespace(namespace(3, 129)), Err(Capacity { needed, left }));
         let same = drive.create_namespace(namespace(1, 1)).unwrap_err().to_string();
-        assert_eq!(same, "record namespace/3: nguid: another namespace has the same");
+        assert_eq!(same, "record namespace/3: nguid: another namespace has the same value");
         let bad = drive.create_namespace(Namespace { block_shift: 8, ..namespace(3, 1) });
         let bad = bad.unwrap_err().to_string();
-        assert_eq!(bad, "record namespace/3: block_shift: 8 is not 9 to 16");
+        assert_eq!(bad, "record namespace/3: block_shift: '8' is outside 9 to 16");
     });
-    // The lowest NSID that is free; what is deleted is detached.
+    // The lowest free NSID; a deleted namespace is detached.
     let state = change(&|drive| assert_eq!(drive.delete_namespace(2), Ok(())));
     assert!(state.attachments.is_empty());
     for (number, nsid) in [(3, 2), (4, 3), (5, 4)] {

@@ -153,7 +153,7 @@ fn few_commands_are_allowed_during_sanitize() {
     assert_eq!(done.len(), 2);
     assert!(done.iter().all(|one| one.status.code == busy), "{done:?}");
     assert!(done.iter().any(|one| one.cid == cid));
-    // What was asked of the media before was done before.
+    // Earlier requests to the media finish first.
     let first = host.testbed.media.log[0];
     assert_eq!(first, (1, "read"));
     assert_eq!(words(&host), [0, 0]);

@@ -124,7 +124,7 @@ fn format_delete_and_sanitize_end_a_self_test() {
             let (current, _, found) = summary(&mut host);
             let running = if result.is_none() { code as u8 } else { 0 };
             assert_eq!((current, found), (running, results), "{nsid:#x}, {ends:?}");
-            // The record says so too.
+            // The record contains it too.
             let stored = nvme::state::State::decode(&host.testbed.store.records).unwrap();
             assert_eq!(stored.self_tests.extended.is_some(), running == 2);
             assert_eq!(stored.self_tests.results.first().map(|one| one.result), result);

@@ -92,7 +92,7 @@ fn a_bit_bucket_drops_what_is_read() {
     let list = last(&mut host, &[parts[0], bucket(1024), block(DATA + 512, 2560)]);
     host.io(read(0, 8, 0, 0).with_sgl1(list)).expect_success();
     assert_eq!(host.testbed.load(DATA, 3072).unwrap(), [&data[..512], &data[1536..]].concat());
-    // What is left behind 1001 bytes is not made of double words.
+    // The rest behind 1001 bytes is not a multiple of double words.
     let list = last(&mut host, &parts);
     let odd = host.io(read(0, 8, 0, 0).with_sgl1(list));
     odd.expect_failure(StatusCode::SGL_GRANULARITY_INVALID);

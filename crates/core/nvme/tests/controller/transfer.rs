@@ -1,4 +1,4 @@
-//! PRPs, batches of entries, bounds on what is in flight, failing DMA.
+//! PRPs, batches of entries, limits of outstanding requests, failing DMA.
 
 use super::*;
 use pcie::Ready;
@@ -120,7 +120,7 @@ fn an_entry_of_a_list_that_is_needed_is_not_0() {
     host.testbed.put(end, &[0; 8]);
     host.io(read(0, 24, DATA, end)).expect_failure(StatusCode::INVALID_FIELD);
     assert_eq!(host.testbed.stray_writes, 0);
-    // What is not needed may be anything.
+    // Unused PRP entries may have any value.
     host.io(read(0, 8, DATA, 3)).expect_success();
     host.io(read(0, 16, DATA, DATA + 0x1000)).expect_success();
 }

@@ -1,15 +1,15 @@
-//! Random cases: lists of steps, with what media, memory and records do meanwhile.
+//! Random cases: lists of steps, and the behaviour of media, memory and records meanwhile.
 
 use nvme::block::Error;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// What a host does, and what happens to it.
+/// The steps of a host, and the faults around it.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// The drive keeps records.
     pub records: bool,
-    /// Commands under way at most, and KiB of its buffer.
+    /// The most outstanding commands, and KiB of the host's buffer.
     pub limits: (usize, usize),
     pub steps: Vec<Step>,
     /// Microseconds that each request to media, memory and records takes, in turns.
@@ -28,10 +28,10 @@ pub enum Step {
     Abort(usize),
     /// Microseconds pass.
     Wait(u64),
-    /// Everything comes to its end.
+    /// Waits until nothing is outstanding.
     Settle,
     Reset(Reset),
-    /// Power is lost and comes back; the seed says what of the volatile cache is lost.
+    /// Power is lost and comes back; the seed decides which data of the volatile cache are lost.
     PowerLoss(u64),
 }
 
@@ -61,7 +61,7 @@ pub enum IoOp {
     Verify,
     /// To this block.
     Copy(u64),
-    /// With what is there, as far as the host knows, or with something else.
+    /// Compares with the data that the host expects, or with other data.
     Compare {
         right: bool,
     },
@@ -72,7 +72,7 @@ pub enum IoOp {
 }
 
 impl IoOp {
-    /// Whether it writes what is or was elsewhere too.
+    /// Whether it may write data that are or were elsewhere too.
     pub fn repeats(self) -> bool {
         matches!(self, Self::WriteZeroes { .. } | Self::Deallocate | Self::Copy(_))
     }

@@ -1,4 +1,5 @@
-//! What namespaces may hold: every write with the time from its submission to its completion.
+//! Possible contents of namespaces: every write with the time from its submission to its
+//! completion.
 //!
 //! A read may see a write that was submitted before the read ended, unless another write began
 //! after that one had ended and had ended before the read was submitted. A loss of power takes any
@@ -14,11 +15,11 @@ pub const UNREADABLE: u32 = u32::MAX;
 /// Where a unit is: NSID and number.
 pub type Place = (u32, u64);
 
-/// What a write puts into a unit.
+/// The value that a write puts into a unit.
 #[derive(Clone, Copy, Debug)]
 pub enum Value {
     Token(u32),
-    /// What that unit holds while the write is under way.
+    /// The value of that unit while the write is outstanding.
     CopyOf(u64),
 }
 
@@ -29,7 +30,7 @@ struct Write {
     value: Value,
     submitted: u64,
     completed: Option<u64>,
-    /// It was successful: what was there before is gone.
+    /// The write succeeded: earlier values are gone.
     done: bool,
     /// A loss of power does not take it.
     durable: bool,
@@ -55,7 +56,7 @@ impl Contents {
         self.units.retain(|(id, _), _| *id != nsid);
     }
 
-    /// A unit holds this, and no write of it is under way.
+    /// Fixes the value of a unit that no outstanding write covers.
     pub fn settle(&mut self, place: Place, token: u32) {
         let (value, id) = (Value::Token(token), 0);
         let write =
@@ -81,7 +82,7 @@ impl Contents {
         id
     }
 
-    /// A write has ended: successfully, or nobody knows.
+    /// A write has ended: successfully, or with an unknown result.
     pub fn end(&mut self, now: u64, id: u64, done: bool, durable: bool) {
         for write in self.units.values_mut().flatten().filter(|write| write.id == id) {
             (write.completed, write.done, write.durable) = (Some(now), done, durable);
@@ -93,7 +94,7 @@ impl Contents {
         self.units.values_mut().for_each(|writes| writes.retain(|write| write.id != id));
     }
 
-    /// What was completed before `submitted` is on the media.
+    /// Data of writes completed before `submitted` are on the media.
     pub fn flushed(&mut self, nsid: u32, submitted: u64) {
         let units = self.units.iter_mut().filter(|((id, _), _)| *id == nsid);
         for write in units.flat_map(|(_, writes)| writes) {
@@ -101,7 +102,7 @@ impl Contents {
         }
     }
 
-    /// Commands under way are lost: their writes have happened or not.
+    /// Outstanding commands are lost: their writes may have happened or not.
     pub fn reset(&mut self, now: u64) {
         for write in self.units.values_mut().flatten() {
             write.completed.get_or_insert(now);
@@ -116,7 +117,7 @@ impl Contents {
         }
     }
 
-    /// What a unit may hold from `from` to `to`.
+    /// The possible values of a unit from `from` to `to`.
     pub fn possible(&self, place: Place, from: u64, to: u64) -> BTreeSet<u32> {
         let mut found = BTreeSet::new();
         self.collect(place, from, to, &mut BTreeSet::new(), &mut found);

@@ -1,4 +1,4 @@
-//! The host of a case: it sends the commands and compares what comes back with the model.
+//! The host of a case: it sends the commands and compares the results with the model.
 
 use super::case::{Admin, Case, Io, IoOp, Step};
 use super::commands::{self, Buffer, SLOTS};
@@ -16,7 +16,7 @@ use wire::nvme::StatusCode;
 const OUTSTANDING: usize = 6;
 pub const SUCCESS: StatusCode = StatusCode::SUCCESS;
 
-/// What a command of the host's is, beyond what was asked for.
+/// The role of a command in a fused operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Half {
     Whole,
@@ -31,16 +31,17 @@ pub struct Sent {
     pub io: Io,
     pub half: Half,
     pub submitted: u64,
-    /// What it may end with, as the drive was and has been since.
+    /// The statuses allowed by the states of the drive since the command was sent.
     pub allowed: Statuses,
-    /// What it ends with if it is refused as the drive was when it was sent: then nothing happens.
+    /// The statuses of a refusal by the drive's state when the command was sent: nothing changes
+    /// then.
     pub refused: Statuses,
     /// The units that it reads or compares.
     pub units: Range<u64>,
     pub buffer: Buffer,
-    /// What it compares with.
+    /// The values that it compares with.
     pub tokens: Vec<u32>,
-    /// What it writes.
+    /// The identifier of its write.
     pub write: Option<u64>,
 }
 
@@ -50,7 +51,7 @@ pub struct Driver {
     pub(super) world: World,
     pub(super) config: Config,
     pub(super) drive: Drive,
-    /// What the drive will be if the admin command under way is successful.
+    /// The drive's state if the outstanding admin command succeeds.
     pub(super) next: Option<Drive>,
     pub(super) admin: Option<(u16, Admin, Statuses, u64)>,
     /// Writes of zeroes of Format NVM and Sanitize.
@@ -61,7 +62,7 @@ pub struct Driver {
     pub(super) aborts: BTreeMap<u16, Key>,
     /// Places and tokens that fused operations have replaced: each one once.
     pub(super) replaced: BTreeSet<(Place, u32)>,
-    /// What fused operations compare first, by their second command.
+    /// The comparison of fused operations, by their second command.
     pub(super) pairs: BTreeMap<Key, (Place, u32)>,
     pub(super) slots: Vec<usize>,
     /// When a write of tokens that others have too has ended last, by NSID.
@@ -246,7 +247,8 @@ impl Driver {
         self.contents.begin(now, io.nsid, values)
     }
 
-    /// What a unit may hold: in turns the oldest, so that several compare with it, and the newest.
+    /// A possible value of a unit: alternately the oldest, so that several commands compare with
+    /// it, and the newest.
     fn guess(&self, place: Place) -> u32 {
         let possible = self.contents.possible(place, self.clock, self.clock);
         let mut readable = possible.into_iter().filter(|token| *token != UNREADABLE);
@@ -257,7 +259,7 @@ impl Driver {
 
     fn send_admin(&mut self, admin: Admin) {
         let creates = matches!(admin, Admin::Create { .. });
-        // What is sent to a namespace before it is there may be carried out when it is.
+        // A command sent to a namespace before its creation may be carried out after it.
         let waits = |one: &Self| {
             let absent = |sent: &Sent| !one.drive.namespaces.contains_key(&sent.io.nsid);
             one.admin.is_some() || creates && one.outstanding.values().any(absent)

@@ -1,4 +1,4 @@
-//! What comes back from the drive, compared with the model.
+//! Compares the drive's results with the model.
 
 use super::case::{Admin, IoOp};
 use super::contents::{UNIT, UNREADABLE};
@@ -9,7 +9,7 @@ use wire::nvme::{Completion, StatusCode};
 use wire::trace::CommandId;
 
 impl Driver {
-    /// Takes what has happened.
+    /// Takes new completions and events.
     pub(super) fn observe(&mut self) {
         let phase = self.world.testbed().subsystem.state().sanitize.map(|one| one.phase);
         if phase != self.drive.sanitize {
@@ -42,7 +42,7 @@ impl Driver {
         }
     }
 
-    /// A sanitize operation has begun or ended: the admin command under way sees that or not.
+    /// A sanitize operation has begun or ended. The outstanding admin command may see either state.
     fn sanitize_changed(&mut self, phase: Option<SanitizePhase>) {
         let own = matches!(self.admin, Some((_, Admin::Sanitize, ..))) && self.next.is_some();
         if phase != Some(SanitizePhase::Running) && !own {
@@ -84,7 +84,7 @@ impl Driver {
         }
         assert!(allowed.contains(&code), "{admin:?} ended with {code}, not {allowed:?}");
         let Some(next) = self.next.take() else { return };
-        // What the media fail to do comes behind the record.
+        // Failures of the media come after the record.
         let changed = code == SUCCESS || !faults.is_empty();
         if !changed {
             self.erased.drain(..).for_each(|id| self.contents.withdraw(id));
@@ -112,7 +112,7 @@ impl Driver {
         self.widen();
     }
 
-    /// What media have made a command fail with.
+    /// The failures that media have caused for a command.
     fn faults(&mut self, queue: u16, cid: u16) -> Vec<Statuses> {
         let id = Some(CommandId { queue, cid });
         let of_it = self.world.faulted.iter().filter(|fault| fault.command == id);
@@ -179,7 +179,7 @@ impl Driver {
         self.check_pair(key, &sent);
     }
 
-    /// What a command that is carried out may end with because of what its blocks hold.
+    /// Adds the statuses that a command may end with because of the contents of its blocks.
     fn allow_for_contents(&self, sent: &Sent, now: u64, allowed: &mut Statuses) {
         let nsid = sent.io.nsid;
         let reads = match sent.io.op {

@@ -1,5 +1,5 @@
-//! Random lists of commands against a simple model of what namespaces hold and of what commands may
-//! end with: media, memory and records take their time and fail, in virtual time.
+//! Random commands against a simple model of the contents of namespaces and the statuses of
+//! commands: media, memory and records are slow and fail, in virtual time.
 //!
 //! `PROPTEST_CASES=10000 cargo test --package farlane-nvme --test main model` runs for long.
 

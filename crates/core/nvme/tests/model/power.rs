@@ -43,7 +43,7 @@ impl Driver {
         self.world.calm = false;
     }
 
-    /// A command that nothing else is under way with.
+    /// Executes a command while no other one is outstanding.
     fn execute(&mut self, queue: u16, command: Command) -> Completion {
         let cid = self.world.host.put(queue, command);
         self.world.host.ring(queue);
@@ -99,7 +99,7 @@ impl Driver {
         self.verify();
     }
 
-    /// Commands under way are lost.
+    /// Drops outstanding commands.
     fn abandon(&mut self) {
         let lost = std::mem::take(&mut self.outstanding);
         self.slots.extend(lost.into_values().map(|sent| sent.buffer.slot));
@@ -109,7 +109,8 @@ impl Driver {
         self.world.faulted.clear();
     }
 
-    /// What a lost admin command has changed, or not, the records say.
+    /// Takes the drive's state from the records, because a lost admin command may have changed it
+    /// or not.
     fn find_drive(&mut self) {
         let drive = Drive::from_state(&self.world.testbed().subsystem.state());
         let before = std::mem::replace(&mut self.drive, drive);
@@ -127,7 +128,7 @@ impl Driver {
         self.repeated = self.drive.namespaces.keys().map(|nsid| (*nsid, self.clock)).collect();
     }
 
-    /// Reads all blocks that can be read, which then are what the model knows.
+    /// Reads all readable blocks; the model takes over the data.
     pub(super) fn verify(&mut self) {
         if self.drive.sanitize == Some(SanitizePhase::Failed) {
             return;
@@ -135,7 +136,8 @@ impl Driver {
         self.world.calm = true;
         let active: Vec<_> = self.drive.namespaces.iter().filter(|(_, one)| one.attached).collect();
         let active: Vec<_> = active.into_iter().map(|(nsid, one)| (*nsid, *one)).collect();
-        // A copy is judged by what its source may have held: all are read before any is settled.
+        // A copy is checked against all possible contents of its source: all are read before any is
+        // fixed.
         let mut seen = Vec::new();
         for (nsid, one) in active {
             for at in (0..one.bytes()).step_by(CHUNK as usize) {
@@ -152,7 +154,7 @@ impl Driver {
         self.world.calm = false;
     }
 
-    /// Reads some bytes and notes what units have; `false` if not all can be read.
+    /// Reads some bytes and records the values of units; `false` if not all can be read.
     fn verify_range(
         &mut self,
         nsid: u32,

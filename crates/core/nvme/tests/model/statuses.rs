@@ -1,4 +1,4 @@
-//! What commands may end with, given the namespaces.
+//! The statuses that commands may end with, given the namespaces.
 
 use super::case::{Admin, Io, IoOp};
 use nvme::state::{SanitizePhase, State};
@@ -24,7 +24,7 @@ impl Namespace {
     }
 }
 
-/// A drive as its host knows it.
+/// A drive as seen by its host.
 #[derive(Clone, Debug)]
 pub struct Drive {
     pub namespaces: BTreeMap<u32, Namespace>,
@@ -85,8 +85,7 @@ impl Drive {
         or_success(errors)
     }
 
-    /// An admin command, and what follows if it is successful; `busy` if I/O commands were under
-    /// way meanwhile.
+    /// The statuses of an admin command; `busy` if I/O commands were outstanding meanwhile.
     pub fn admin(&self, admin: Admin, busy: bool) -> Statuses {
         let mut errors = Statuses::new();
         let find = |nsid: u32| self.namespaces.get(&nsid);
@@ -143,7 +142,7 @@ impl Drive {
         (1..=NAMESPACES).find(|nsid| !self.namespaces.contains_key(nsid))
     }
 
-    /// What an admin command changes.
+    /// The drive after a successful admin command.
     pub fn after(&self, admin: Admin) -> Self {
         let mut drive = self.clone();
         let namespaces = &mut drive.namespaces;
@@ -182,7 +181,7 @@ fn or_success(errors: Statuses) -> Statuses {
     if errors.is_empty() { Statuses::from([StatusCode::SUCCESS]) } else { errors }
 }
 
-/// What a command may end with when the media fail so.
+/// The statuses of a command whose media fail with `error`.
 pub fn of_fault(error: nvme::block::Error) -> Statuses {
     use nvme::block::Error;
     match error {

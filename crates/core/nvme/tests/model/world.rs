@@ -11,15 +11,15 @@ use wire::tlp::MemoryRequest;
 use wire::trace::CommandId;
 use wire::{Duration, Instant};
 
-/// What answers after its time.
+/// An answer that is due later.
 enum Answer {
     Memory(MemoryRequest),
-    /// With what a flush puts on the media.
+    /// A request of the media; for a flush with the data that it makes durable.
     Media(Request, Option<Cache>),
     Record,
 }
 
-/// A namespace on media: what was written and what is safe, with a version of each unit.
+/// A namespace on media: written and durable data, with a version of each unit.
 #[derive(Clone, Default)]
 struct Cache {
     versions: Vec<u64>,
@@ -39,9 +39,9 @@ pub struct World {
     store_faults: BTreeMap<usize, Error>,
     /// Nothing fails.
     pub calm: bool,
-    /// Faults that nobody has looked at.
+    /// Faults that were not checked yet.
     pub faulted: Vec<Fault>,
-    /// Changes of records that were made to fail and nobody has looked at.
+    /// Failed changes of records that were not checked yet.
     pub unstored: Vec<Error>,
     requests: usize,
     commits: usize,
@@ -74,7 +74,7 @@ impl World {
         &mut self.host.testbed
     }
 
-    /// Takes what the drive asks for.
+    /// Collects the drive's requests.
     fn collect(&mut self) {
         let testbed = &mut self.host.testbed;
         testbed.take_tlps(Ready::ALL);
@@ -136,7 +136,7 @@ impl World {
         cache
     }
 
-    /// What a flush that begins now covers.
+    /// The data that a flush makes durable if it begins now.
     fn view(&mut self, nsid: u32) -> Cache {
         if !self.host.testbed.media.namespaces.contains_key(&nsid) {
             return Cache::default();
@@ -210,12 +210,13 @@ impl World {
         self.caches.retain(|nsid, _| media.contains_key(nsid));
     }
 
-    /// What the drive asked for before a reset of the link is lost, but not what the media do.
+    /// Drops the drive's memory requests from before a reset of the link, but not those to the
+    /// media.
     pub fn forget_memory(&mut self) {
         self.pending.retain(|(.., answer)| !matches!(answer, Answer::Memory(_)));
     }
 
-    /// Power is lost, and with it units of the volatile cache and of writes under way.
+    /// Power is lost, and with it units of the volatile cache and of outstanding writes.
     pub fn lose_power(&mut self, mut seed: u64) {
         let mut coin = move || {
             // SplitMix64: the upper half decides.

@@ -1,5 +1,5 @@
-//! `docs/nvme-support.md`: what drives say of every command, feature and log page of the
-//! specification, and the tests that prove it.
+//! `docs/nvme-support.md`: the drives' answers to every command, feature and log page of the
+//! specification, and the tests that prove them.
 
 mod guests;
 mod proofs;
@@ -37,7 +37,7 @@ fn host(records: bool) -> Host {
     Host::started(testbed)
 }
 
-/// A section of the document: codes with names, an answer for each, and what proves the answer.
+/// A section of the document: codes with names, the answer for each, and its proof.
 struct Section {
     title: &'static str,
     name: fn(u8) -> Option<&'static str>,
@@ -100,7 +100,8 @@ fn ask_feature(host: &mut Host, id: u8) -> Result<(), StatusCode> {
     result(&host.admin(Command { opcode, nsid: 1, cdw10, ..Command::default() }))
 }
 
-/// 512 bytes of it, the unit of telemetry. Of persistent events a context is established.
+/// Reads 512 bytes of the page, the unit of telemetry. For persistent events it establishes a
+/// context.
 fn ask_log_page(host: &mut Host, page: u8) -> Result<(), StatusCode> {
     let opcode = admin::GET_LOG_PAGE;
     let action = u32::from(page == log_page::PERSISTENT_EVENT);
@@ -108,7 +109,8 @@ fn ask_log_page(host: &mut Host, page: u8) -> Result<(), StatusCode> {
     result(&host.admin(Command { opcode, prp1: DATA, cdw10, ..Command::default() }))
 }
 
-/// What a row says of the answers of drives with and without records, and whether one has it.
+/// The text of a row for the results of drives with and without records, and whether either
+/// supports it.
 fn status(with: Result<(), StatusCode>, without: Result<(), StatusCode>) -> (String, bool) {
     match (with, without) {
         (Ok(()), Ok(())) => ("supported".into(), true),
@@ -200,7 +202,7 @@ fn unlisted_codes_are_refused() {
         for section in &SECTIONS {
             for code in 0..=u8::MAX {
                 let known = section.proofs.iter().any(|(proven, _)| *proven == code);
-                // Asynchronous Event Requests and others that do as they are told.
+                // Not Asynchronous Event Requests and commands that have the expected effect.
                 if !known {
                     let answer = (section.ask)(&mut host, code);
                     assert!(answer.is_err(), "{} {code:02x}h", section.title);

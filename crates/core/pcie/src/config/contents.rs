@@ -25,7 +25,7 @@ impl ContentsCapability {
     const LENGTH: u16 = 0x14;
     /// Byte offset of the vendor-specific header.
     pub const HEADER: u16 = 0x04;
-    /// Its value.
+    /// The value of the header.
     pub const HEADER_VALUE: u32 = (Self::LENGTH as u32) << 20 | 1 << 16 | 0x0001;
     /// Byte offset of the incarnation.
     pub const INCARNATION: u16 = 0x08;

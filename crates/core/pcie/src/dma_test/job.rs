@@ -9,8 +9,8 @@ const PIECE: u32 = 16 << 10;
 /// The job pauses above this many posted bytes queued for the link.
 const MAX_POSTED: usize = 64 << 10;
 
-/// `STATUS` bits 15:8 of a job whose registers are invalid. Those of a job that failed later are
-/// the number of the [`DmaError`].
+/// `STATUS` bits 15:8 of a job whose registers are invalid. For a job that failed later, the bits
+/// are the number of the [`DmaError`].
 pub(super) const INVALID: u8 = 6;
 
 #[derive(Clone, Copy, Debug)]

@@ -21,11 +21,11 @@
 //! | 0x28 | 4 | RO | `COUNT` | jobs ended since reset, failed ones included |
 //! | 0x1000 | 0x3000 | RW | `RAM` | memory behind the BAR |
 //!
-//! A job is taken when the doorbell rings; later writes to the other registers are for the next
-//! one. Its end sets done, and signals vector 0 behind every byte written; without MSI-X, INTA
-//! stays asserted until acknowledged. Why a job failed: 1 Unsupported Request, 2 Completer Abort, 3
-//! completion timeout, 4 poisoned data, 5 bus mastering is off, 6 a length or doorbell value that
-//! is none. What was written before stays written. Every reset clears registers and RAM.
+//! A write to the doorbell starts a job; later writes to the other registers are for the next job.
+//! The end of a job sets DONE and signals vector 0 after all written bytes; without MSI-X, INTA
+//! stays asserted until acknowledged. Failure codes: 1 Unsupported Request, 2 Completer Abort, 3
+//! completion timeout, 4 poisoned data, 5 bus mastering is off, 6 invalid length or doorbell value.
+//! Bytes written before the failure stay written. Every reset clears registers and RAM.
 
 pub mod driver;
 mod job;
@@ -47,7 +47,7 @@ pub const BAR0_SIZE: u64 = 0x8000;
 pub const RAM_SIZE: usize = 0x3000;
 /// The longest job in bytes.
 pub const MAX_LENGTH: u32 = 1 << 20;
-/// What `MAGIC` reads as.
+/// The value of `MAGIC`.
 pub const MAGIC: u32 = u32::from_le_bytes(*b"DMAT");
 
 /// Byte offsets of the registers in BAR 0.
@@ -60,7 +60,7 @@ pub mod register {
     pub const DESTINATION: u64 = 0x10;
     /// RW, 4 bytes: length in bytes.
     pub const LENGTH: u64 = 0x18;
-    /// RW, 4 bytes: what a fill repeats.
+    /// RW, 4 bytes: the pattern of a fill.
     pub const PATTERN: u64 = 0x1c;
     /// WO, 4 bytes: the doorbell.
     pub const CONTROL: u64 = 0x20;
@@ -88,7 +88,7 @@ pub mod status {
     pub const BUSY: u32 = 1 << 0;
     /// The last job has ended, well or not.
     pub const DONE: u32 = 1 << 1;
-    /// The last job failed; bits 15:8 say why.
+    /// The last job failed; bits 15:8 are the failure code.
     pub const FAILED: u32 = 1 << 2;
     /// The doorbell rang while a job ran, and was ignored.
     pub const OVERRUN: u32 = 1 << 3;
@@ -101,7 +101,7 @@ pub struct Settings {
     pub serial: u64,
     /// Largest payload supported: 128, 256, … 4096 bytes.
     pub max_payload: usize,
-    /// Its own limit for one read request in bytes, a power of two up to 4096.
+    /// The function's own limit for one read request in bytes, a power of two up to 4096.
     pub read_request: usize,
     /// Read requests kept in flight, 1 to 1024.
     pub reads_in_flight: usize,
@@ -284,7 +284,7 @@ impl Function for DmaTest {
             self.advance();
             let output = self.endpoint.poll(now, ready);
             match output {
-                // A timer may just have ended a job.
+                // A timer may have ended a job just now.
                 Output::Wait(_) if self.take_events() => {}
                 output => return output,
             }

@@ -48,12 +48,12 @@ pub(super) struct Engine {
     free_tags: VecDeque<u16>,
     in_flight: usize,
     done: VecDeque<(u64, Result<Bytes, DmaError>)>,
-    /// For what several completions bring.
+    /// Memory for reads with several completions.
     arena: Arena,
 }
 
-/// Quarantine of a tag if software has disabled the completion timeout: the end
-/// of the default range.
+/// How long a tag stays quarantined if software has disabled the completion timeout: the end of the
+/// default range.
 const QUARANTINE: Duration = Duration::from_ms(50);
 
 /// Bytes of a block of memory for reads.
@@ -223,7 +223,7 @@ impl Engine {
         let expected = (read.address + pending.offset as u64) as u8 & 0x7f;
         if bytes == 0 || usize::from(c.byte_count) != pending.left || c.lower_address != expected {
             errors.malformed += 1;
-            // Those behind the first find no read.
+            // The later packets of the run match no read.
             errors.unexpected_completion += tlp.packets() as u64 - 1;
             return Err(DmaError::CompleterAbort);
         }

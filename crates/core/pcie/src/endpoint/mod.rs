@@ -125,7 +125,7 @@ pub struct Endpoint {
     id: Bdf,
     engine: Engine,
     out: OrderedQueue,
-    /// For what is written in a few bytes.
+    /// Memory for short writes.
     arena: Arena,
     events: VecDeque<Event>,
     register_reads: usize,
@@ -271,7 +271,7 @@ impl Endpoint {
         self.out.extend(split::writes(self.id, address, data, self.max_payload()));
     }
 
-    /// As [`dma_write`](Self::dma_write), of a copy of a few bytes.
+    /// As [`dma_write`](Self::dma_write), with a copy of a few bytes.
     pub fn dma_copy(&mut self, address: u64, data: &[u8]) {
         let data = self.arena.copy(data);
         self.dma_write(address, data);

@@ -204,7 +204,7 @@ fn a_read_nobody_answers_times_out() {
     let failed = Event::ReadDone { id: 1, result: Err(DmaError::Timeout) };
     assert_eq!(endpoint.poll_event(), Some(failed));
     assert_eq!(endpoint.errors().completion_timeout, 1);
-    // It was only late: it does not answer what was asked meanwhile.
+    // The late completion does not answer a newer read.
     endpoint.dma_read(2, 0x1000, 64);
     let Output::Tlp(next) = endpoint.poll(at, Ready::ALL) else { panic!("no request") };
     assert_ne!(read_request(&next).tag, late.tag);

@@ -15,15 +15,15 @@ const GRANULE: u64 = 1 << 20;
 /// Why a hierarchy cannot be set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// More than 255 buses, or more than a hot-plug slot has left.
-    #[error("out of bus numbers")]
+    /// More than 255 buses, or more than are reserved for a hot-plug slot.
+    #[error("no bus number is left: there are 255, or fewer below a hot-plug slot")]
     Buses,
-    /// The BARs need more memory window than there is.
-    #[error("devices need {need:#x} bytes of memory window, there are {have:#x}")]
+    /// The BARs need more memory window than is available.
+    #[error("the BARs need a memory window of {need:#x} bytes, but only {have:#x} are left")]
     Window {
-        /// Bytes needed.
+        /// Bytes that the BARs need.
         need: u64,
-        /// Bytes there.
+        /// Bytes available.
         have: u64,
     },
 }
@@ -54,7 +54,7 @@ fn need_of_all(nodes: &[Node], settings: &Settings) -> (u64, u64) {
     (at, most)
 }
 
-/// Rounds up and saturates: sizes come from devices, which are not trusted.
+/// Rounds up and saturates, because sizes come from untrusted devices.
 fn round_up(value: u64, align: u64) -> u64 {
     value.checked_next_multiple_of(align).unwrap_or(u64::MAX)
 }
@@ -120,7 +120,7 @@ fn place_bars(device: &mut Device, mut at: u64) {
     device.bars.sort_by_key(|bar| bar.index);
 }
 
-/// Programs the registers of `node`: after enumeration, and after a reset.
+/// Programs the registers of `node` after enumeration or a reset.
 pub async fn program(bus: &Bus, node: &Node, settings: &Settings) {
     device_control(bus, node, settings).await;
     match &node.kind {
@@ -177,8 +177,8 @@ async fn window(bus: &Bus, bdf: Bdf, port: &Port) {
     bus.config_write(bdf, register::PREFETCH_BASE, 4, 0x0000_fff0).await;
 }
 
-/// Payload and read request sizes, extended and 10-bit tags, and a completion
-/// timeout of 260 to 900 ms if supported: a guest's memory can answer slowly.
+/// Sets payload and read request sizes, extended and 10-bit tags, and a completion timeout of 260
+/// to 900 ms if supported, because a guest's memory can answer slowly.
 async fn device_control(bus: &Bus, node: &Node, settings: &Settings) {
     let Some(at) = node.pcie else { return };
     let code = |bytes: usize| bytes.clamp(128, 4096).ilog2() - 7;
@@ -199,8 +199,8 @@ pub async fn enable_bus_master(bus: &Bus, bdf: Bdf, enable: bool) {
     bus.config_write(bdf, register::COMMAND, 2, after).await;
 }
 
-/// Writes one entry of the MSI-X table: vector `vector` signals `data` at the
-/// start of the MSI window, masked or not. Posted.
+/// Writes one entry of the MSI-X table: vector `vector` writes `data` to the start of the MSI
+/// window, masked or not. The writes are posted.
 pub fn write_msix_entry(bus: &Bus, node: &Node, vector: u16, data: u32, masked: bool) {
     let Some(msix) = node.device().and_then(|device| device.msix) else { return };
     let Some(bar) = node.bar(msix.table.0) else { return };
@@ -218,8 +218,8 @@ pub async fn set_msix(bus: &Bus, node: &Node, enable: bool) {
     bus.config_write(node.bdf, msix.capability + 2, 2, control).await;
 }
 
-/// Makes an endpoint ready for its driver: it may master the bus, and each of these vectors
-/// signals its data.
+/// Makes an endpoint ready for its driver: enables bus mastering and MSI-X, with the data of each
+/// vector.
 pub async fn enable(bus: &Bus, node: &Node, vectors: impl IntoIterator<Item = (u16, u32)>) {
     enable_bus_master(bus, node.bdf, true).await;
     for (vector, data) in vectors {

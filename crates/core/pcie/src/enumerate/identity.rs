@@ -1,5 +1,5 @@
-//! Identification of a device, and whether its data have changed: for a host
-//! whose device comes back.
+//! Identifies a device, and detects whether its data have changed, for a host whose device comes
+//! back.
 
 use super::{Bar, Msix, Node, scan};
 use crate::config::contents::{self, ContentsCapability};
@@ -26,7 +26,7 @@ pub struct Identity {
     pub id: (u16, u16),
     /// Device serial number, if it has one.
     pub serial: Option<u64>,
-    /// Its contents capability, if it has one and was asked.
+    /// Its contents capability, if it has one and was asked for it.
     pub contents: Option<Contents>,
 }
 
@@ -56,8 +56,8 @@ pub enum ContentsChange {
 impl fmt::Display for ContentsChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Incarnation => "what was written before is lost",
-            Self::OtherHost => "another host has had it and may have written to it",
+            Self::Incarnation => "the data written before is lost",
+            Self::OtherHost => "another host used the device and may have written to it",
         })
     }
 }
@@ -97,7 +97,7 @@ impl Comparison {
     pub fn with_layout(self, before: &Layout, after: &Layout) -> Self {
         match self {
             Self::Another(why) => Self::Another(why),
-            _ if before != after => Self::Another("other BARs or interrupts".to_owned()),
+            _ if before != after => Self::Another("different BARs or interrupts".to_owned()),
             returned => returned,
         }
     }
@@ -208,7 +208,7 @@ mod tests {
         let new = Comparison::NewContents(ContentsChange::Incarnation);
         for (after, expected) in [
             (identity(5, 70, 9), Comparison::Same),
-            // Power-on since, and nobody else.
+            // The device was powered on since, and no other host attached it.
             (identity(5, 70, 0), Comparison::Same),
             (identity(5, 70, 8), Comparison::NewContents(ContentsChange::OtherHost)),
             (identity(5, 71, 0), new.clone()),

@@ -20,25 +20,24 @@ use crate::software::Bus;
 use std::ops::Range;
 use wire::Bdf;
 
-/// What the host decides before it looks.
+/// Settings of an enumeration.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where memory windows go, below 4 GiB and outside everything that a
-    /// device may want to reach by DMA.
+    /// The range for memory windows: below 4 GiB and outside all addresses that devices may reach
+    /// by DMA.
     pub window: Range<u64>,
-    /// Upper limit of Max_Payload_Size in bytes; what the path supports and
-    /// this, whichever is less.
+    /// Upper limit of Max_Payload_Size in bytes. What the path supports limits it too.
     pub max_payload: usize,
     /// Max_Read_Request_Size in bytes.
     pub max_read_request: usize,
-    /// Endpoints that can guard what they send with an ECRC.
+    /// Enables ECRC for endpoints that support it.
     pub ecrc: bool,
-    /// Endpoints are asked for the identity of their contents, as a host does
-    /// that attaches them again when their link comes back.
+    /// Reads the contents capability of endpoints, for a host that attaches them again when their
+    /// link comes back.
     pub contents: bool,
-    /// Room kept below each empty slot for what may be plugged in later.
+    /// Bytes of window reserved below each empty slot for hot-plugged devices.
     pub hotplug_window: u64,
-    /// Bus numbers kept below each empty slot.
+    /// Bus numbers reserved below each empty slot.
     pub hotplug_buses: u8,
 }
 
@@ -60,19 +59,19 @@ impl Default for Settings {
 /// A function that was found, with everything below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Where it is.
+    /// Bus, device and function number.
     pub bdf: Bdf,
     /// Vendor and device ID.
     pub id: (u16, u16),
     /// Base class, subclass, programming interface.
     pub class: [u8; 3],
-    /// Offsets of capabilities that were found, with their IDs.
+    /// Capabilities that were found: ID and offset.
     pub capabilities: Vec<(u8, u16)>,
     /// Offset of the PCI Express capability.
     pub pcie: Option<u16>,
     /// Max_Payload_Size Supported in bytes.
     pub max_payload_supported: usize,
-    /// Max_Payload_Size as set, in bytes.
+    /// Max_Payload_Size that was set, in bytes.
     pub max_payload: usize,
     /// Bridge or endpoint.
     pub kind: Kind,
@@ -92,17 +91,17 @@ pub enum Kind {
 pub struct Port {
     /// Device/Port Type of the PCI Express capability: 4 root port, 5 upstream, 6 downstream.
     pub port_type: u8,
-    /// Physical slot number, if it implements one.
+    /// Physical slot number, if the port implements a slot.
     pub slot: Option<u16>,
     /// Data Link Layer Link Active.
     pub link_up: bool,
-    /// The bus right below.
+    /// The bus directly below.
     pub secondary: u8,
     /// The highest bus below.
     pub subordinate: u8,
     /// The memory window.
     pub window: Range<u64>,
-    /// What is below.
+    /// The functions directly below.
     pub children: Vec<Node>,
 }
 
@@ -111,11 +110,11 @@ pub struct Port {
 pub struct Device {
     /// Memory BARs.
     pub bars: Vec<Bar>,
-    /// MSI-X, if it has it.
+    /// The MSI-X capability, if present.
     pub msix: Option<Msix>,
     /// Device serial number, if it has one.
     pub serial: Option<u64>,
-    /// What it says of its data, if it does and was asked ([`Settings::contents`]).
+    /// The contents capability, if present and [`Settings::contents`] is set.
     pub contents: Option<Contents>,
 }
 
@@ -130,7 +129,7 @@ pub struct Bar {
     pub is_64bit: bool,
     /// Reads have no side effects.
     pub prefetchable: bool,
-    /// Where it was put.
+    /// The address that was assigned.
     pub address: u64,
 }
 
@@ -147,7 +146,7 @@ pub struct Msix {
     pub pending: (u8, u32),
 }
 
-/// Everything below and with the root port.
+/// The root port and everything below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hierarchy {
     /// The root port.
@@ -173,7 +172,7 @@ impl Hierarchy {
 }
 
 impl Node {
-    /// What is right below; nothing for endpoints.
+    /// The functions directly below; none for endpoints.
     pub fn children(&self) -> &[Self] {
         self.port().map_or(&[], |port| &port.children)
     }
@@ -208,8 +207,8 @@ impl Node {
     }
 }
 
-/// Enumerates everything below the root port and leaves it ready for drivers:
-/// decoding enabled, endpoints not yet bus masters.
+/// Enumerates everything below the root port and prepares it for drivers: memory decoding is
+/// enabled, bus mastering of endpoints is not.
 ///
 /// # Errors
 /// If buses or the window run out.
@@ -220,11 +219,10 @@ pub async fn enumerate(bus: Bus, settings: Settings) -> Result<Hierarchy, Error>
     Ok(Hierarchy { root })
 }
 
-/// Looks again below a port whose link came up, and sets up what is there
-/// inside the buses and the window that the port already has.
+/// Enumerates again below a port whose link came up, within the buses and the window of the port.
 ///
 /// # Errors
-/// If it needs more than the port was given.
+/// If the devices need more buses or more window than the port has.
 pub async fn enumerate_below(
     bus: Bus,
     port: Node,

@@ -1,4 +1,4 @@
-//! Depth first through the buses.
+//! Searches the buses depth first.
 
 use super::identity::{Layout, numbers};
 use super::{Bar, Device, Error, Kind, Msix, Node, Port, Settings};
@@ -11,8 +11,8 @@ use wire::Bdf;
 /// Port types of the PCI Express capability.
 const UPSTREAM: u8 = 5;
 
-/// Bus numbers that may be given away. Nothing beyond is ever touched: those
-/// buses may be somebody else's.
+/// Bus numbers that may be assigned. Numbers beyond are never used, because those buses may belong
+/// to another part of the hierarchy.
 #[derive(Debug)]
 pub(super) struct Buses {
     next: u16,
@@ -37,7 +37,7 @@ impl Buses {
     }
 }
 
-/// Looks at the function at `bdf` and at everything below it.
+/// Examines the function at `bdf` and everything below it.
 pub(super) fn function<'a>(
     bus: &'a Bus,
     bdf: Bdf,
@@ -74,7 +74,7 @@ pub(super) fn function<'a>(
     })
 }
 
-/// What answers on `secondary`, buses up to `last` being available.
+/// The functions that answer on bus `secondary`. Buses up to `last` are available.
 pub(super) async fn below(
     bus: &Bus,
     secondary: u8,
@@ -146,7 +146,7 @@ pub(super) async fn capabilities(bus: &Bus, bdf: Bdf) -> Vec<(u8, u16)> {
     found
 }
 
-/// Of an endpoint; `vendor` if it is asked for its contents.
+/// Examines an endpoint; with `vendor`, also reads its contents capability.
 async fn device(bus: &Bus, bdf: Bdf, vendor: Option<u16>, msix: Option<u16>) -> Device {
     let (bars, msix) = layout(bus, bdf, msix).await;
     let (serial, contents) = numbers(bus, bdf, vendor).await;
@@ -173,7 +173,7 @@ pub(super) async fn layout(bus: &Bus, bdf: Bdf, msix: Option<u16>) -> Layout {
     (bars(bus, bdf).await, msix)
 }
 
-/// Sizes the memory BARs, decoding being off meanwhile.
+/// Determines the sizes of the memory BARs. Memory decoding is off meanwhile.
 async fn bars(bus: &Bus, bdf: Bdf) -> Vec<Bar> {
     let before = bus.config_read(bdf, register::COMMAND, 2).await;
     let off = before & !u32::from(command::MEMORY_SPACE);
@@ -194,7 +194,7 @@ async fn bars(bus: &Bus, bdf: Bdf) -> Vec<Bar> {
             mask = u64::from(low & !0xf) | u64::from(high) << 32;
         }
         if low & !0xf != 0 && !io {
-            // The lowest writable bit, whatever a strange device says above.
+            // The lowest writable bit counts, whatever a faulty device returns above.
             let size = 1 << mask.trailing_zeros();
             let prefetchable = low & 8 != 0;
             bars.push(Bar { index, size, is_64bit, prefetchable, address: 0 });
@@ -215,7 +215,7 @@ impl Extended {
         Self { at: 0x100, left: 64 }
     }
 
-    /// The next one: its ID, and where it is.
+    /// The next capability: its ID and its offset.
     pub async fn next(&mut self, bus: &Bus, bdf: Bdf) -> Option<(u16, u16)> {
         if self.at < 0x100 || self.left == 0 {
             return None;

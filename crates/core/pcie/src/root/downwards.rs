@@ -48,7 +48,7 @@ impl RootComplex {
                 };
                 self.send(write, below);
             }
-            // The caller handles sleeps; one passed in here ends at once.
+            // The caller handles sleeps; a sleep passed in here finishes at once.
             Request::Sleep(_) => self.output_to_host(HostOutput::Answer(id, Some(0))),
         }
     }
@@ -115,8 +115,8 @@ impl RootComplex {
         self.pending.insert(tag.get(), Pending { id, request, target, deadline, queue });
     }
 
-    /// Records Bus Master Enable of a function: devices are not trusted, so the
-    /// root complex checks their requests itself.
+    /// Records a function's Bus Master Enable, because the root complex itself checks the requests
+    /// of untrusted devices.
     fn record_bus_master(&mut self, target: Bdf, offset: u16, size: u8, value: u32) {
         if offset == register::COMMAND && size >= 1 {
             self.bus_masters.insert(target, value as u16 & command::BUS_MASTER != 0);
@@ -203,8 +203,8 @@ impl RootComplex {
     }
 }
 
-/// Whether this reads a vendor ID: software probes for functions by it, so that an Unsupported
-/// Request is no error (PCIe Base 4.0, section 2.3.2, implementation note).
+/// Whether this reads a vendor ID. Software probes for functions with such reads, so an Unsupported
+/// Request is not an error (PCIe Base 4.0, section 2.3.2, implementation note).
 fn is_probe(request: &Request) -> bool {
     matches!(request, Request::ConfigRead { offset: 0, .. })
 }

@@ -18,8 +18,7 @@ use std::ops::Range;
 use wire::tlp::{Class, Tlp};
 use wire::{Arena, Bdf, Duration, Instant};
 
-/// Addresses that are message-signalled interrupts, as on x86
-/// (Intel SDM volume 3, section 11.11.1).
+/// Addresses of message-signalled interrupts, as on x86 (Intel SDM volume 3, section 11.11.1).
 pub const MSI_WINDOW: Range<u64> = 0xfee0_0000..0xfef0_0000;
 
 /// The ID of the root port.
@@ -33,14 +32,14 @@ pub struct Settings {
     /// Completions of host memory reads carry at most this many bytes and end at
     /// multiples of it: a power of two from the RCB (64) to the MPS.
     pub completion_size: usize,
-    /// How long a request of the host waits for its completion.
+    /// How long a host request waits for its completion.
     pub completion_timeout: Duration,
     /// Adds an ECRC to every TLP.
     pub ecrc: bool,
 }
 
 impl Default for Settings {
-    /// MPS 4096, completions as long as the MPS allows, 900 ms: more than the loss
+    /// MPS 4096, completions as long as the MPS allows, and a timeout of 900 ms: more than the loss
     /// limit of a link, less than one second.
     fn default() -> Self {
         Self {
@@ -55,12 +54,12 @@ impl Default for Settings {
 /// Input of the root complex.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A request of host software that the root complex
-    /// [takes](RootComplex::takes) now. The answer has the same ID.
+    /// A request of host software. [`RootComplex::takes`] must allow it. The answer has the same
+    /// ID.
     Request(RequestId, Request),
     /// A packet from below the root port.
     Tlp(Tlp),
-    /// The data of a [`HostOutput::HostRead`]; `None` if the device may not read some of them.
+    /// The data of a [`HostOutput::HostRead`]; `None` if the device may not read all of them.
     HostData(ReadToken, Option<Bytes>),
 }
 
@@ -69,7 +68,7 @@ pub enum Input {
 pub enum Output {
     /// Downstream of the root port: a packet, or a hot reset by Secondary Bus Reset.
     Downstream(function::Input),
-    /// For the host.
+    /// Output for the host.
     Host(HostOutput),
     /// No output now. Poll again after an input, or when the wait ends.
     Wait(Wait),
@@ -100,7 +99,7 @@ pub enum HostOutput {
         /// The data.
         data: Bytes,
     },
-    /// A message-signalled interrupt, behind every earlier write.
+    /// A message-signalled interrupt, ordered behind every earlier write.
     Interrupt {
         /// Requester ID.
         requester: Bdf,
@@ -120,7 +119,7 @@ pub enum HostOutput {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadToken {
     tlp: Tlp,
-    /// Number of hot resets so far: a read from before a reset is not answered.
+    /// Number of hot resets before the read. A read from before a reset is not answered.
     epoch: u64,
 }
 
@@ -131,7 +130,7 @@ struct Pending {
     request: Request,
     target: Option<Bdf>,
     deadline: Instant,
-    /// The port queue that it was put into.
+    /// The port queue that contains the request.
     queue: usize,
 }
 
@@ -139,8 +138,8 @@ struct Pending {
 const TAGS: usize = 256;
 /// The most posted packets queued for one port.
 const MAX_POSTED: usize = 1024;
-/// The most host memory reads under way, completions queued included. A switch
-/// admits 128 reads for each of its 32 ports.
+/// The most unfinished host memory reads, including those with queued completions. A switch admits
+/// 128 reads for each of its 32 ports.
 const MAX_READS: usize = 4096;
 
 /// The root complex with one root port.
@@ -153,14 +152,14 @@ pub struct RootComplex {
     pending: BTreeMap<u16, Pending>,
     next_tag: u16,
     bus_masters: BTreeMap<Bdf, bool>,
-    /// Reads of host memory that wait for their data.
+    /// Host memory reads that wait for their data.
     host_reads: usize,
     epoch: u64,
     intx: [bool; 4],
     errors: Errors,
-    /// For the data of writes.
+    /// Buffers for the data of writes.
     arena: Arena,
-    /// For the data of runs from below.
+    /// Buffers for the data of runs from below.
     runs: Arena,
 }
 
@@ -228,8 +227,8 @@ impl RootComplex {
         Output::Wait(Wait { until, receiver: !self.below.is_empty() })
     }
 
-    /// Whether a request of the host may be handed in now. Requests to one port
-    /// leave as many tags free as they use, so that other ports are not blocked.
+    /// Whether a host request may be handed in now. Requests to one port leave as many tags free as
+    /// they use, so that they do not block other ports.
     pub fn takes(&self, request: &Request, below: &impl Receiver) -> bool {
         let target = match *request {
             Request::Sleep(_) => return true,
@@ -248,8 +247,8 @@ impl RootComplex {
         free > 0 && (self.below.count() <= 1 || asked() < free)
     }
 
-    /// The classes of upstream packets taken now: no reads while too many reads or
-    /// completions are pending.
+    /// The classes of upstream packets accepted now: no reads while too many reads or completions
+    /// are pending.
     pub fn ready(&self) -> Ready {
         let waiting = self.below.completions() + self.host_reads;
         Ready::ALL.with(Class::NonPosted, waiting < MAX_READS)

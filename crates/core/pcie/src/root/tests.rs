@@ -1,4 +1,4 @@
-//! A root complex with an endpoint right below its root port.
+//! A root complex with an endpoint directly below its root port.
 
 use super::*;
 use crate::endpoint::{Endpoint, Event};
@@ -19,7 +19,7 @@ impl Testbed<Endpoint> {
         (testbed, hierarchy)
     }
 
-    /// Lets the endpoint master the bus; yields its name.
+    /// Enables bus mastering of the endpoint. Returns its address.
     fn master(&mut self) -> Bdf {
         let (bus, bdf) = (self.bus.clone(), Bdf::new(1, 0, 0));
         self.run(async move { enumerate::enable_bus_master(&bus, bdf, true).await });

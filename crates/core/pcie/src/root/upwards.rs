@@ -33,7 +33,7 @@ impl RootComplex {
         if !self.check_bus_master(request.requester, &tlp) {
             return self.unsupported_request(&tlp, below);
         }
-        // Nothing can be read there (Intel SDM volume 3, section 11.11.1).
+        // Reads of this window are not possible (Intel SDM volume 3, section 11.11.1).
         if MSI_WINDOW.contains(&request.address) {
             self.errors.unsupported_request += 1;
             return self.unsupported_request(&tlp, below);
@@ -58,7 +58,7 @@ impl RootComplex {
         }
         let end = request.address.saturating_add(tlp.payload() as u64);
         if request.is_whole() && (end <= MSI_WINDOW.start || request.address >= MSI_WINDOW.end) {
-            // One access to memory costs more than a copy.
+            // Several accesses to memory cost more than a copy.
             let mut data = self.runs.buffer(tlp.payload());
             tlp.pieces().for_each(|piece| data.extend_from_slice(piece));
             let (requester, address, data) = (request.requester, request.address, data.freeze());
@@ -74,8 +74,8 @@ impl RootComplex {
     fn write_packet(&mut self, request: MemoryRequest, data: Bytes) {
         let requester = request.requester;
         if MSI_WINDOW.contains(&request.address) {
-            // One whole double word (PCIe Base 4.0, section 6.1.4); by the
-            // 4 KiB rule nothing lies half inside.
+            // An interrupt is one whole double word (PCIe Base 4.0, section 6.1.4); by the 4 KiB
+            // rule no write lies half inside the window.
             match <[u8; 4]>::try_from(&data[..]) {
                 Ok(data) if request.first_be == 0xf => {
                     let data = u32::from_le_bytes(data);

@@ -1,4 +1,4 @@
-//! Known intervals, and how often equal and different series are told apart.
+//! Known intervals, and how often equal and different series are distinguished.
 
 use super::*;
 use crate::random::Random;

@@ -1,8 +1,9 @@
-//! The aggregation queue. It alone decides when a TLP leaves.
+//! The aggregation queue. Only this queue decides when a TLP leaves.
 //!
 //! [`Policy::Adaptive`] needs no timer and no parameter: whenever the network
 //! can take a frame, all queued TLPs that have credits go into it, up to the
-//! frame's size. The other policies exist for comparison. Implement [`Aggregation`] for another one.
+//! frame's size. The other policies exist for comparison. Implement [`Aggregation`] for another
+//! one.
 
 mod policy;
 #[cfg(test)]
@@ -76,8 +77,8 @@ impl Aggregate {
         })
     }
 
-    /// The headers and data credits left for posted TLPs behind those queued. What is queued counts
-    /// for at most one data credit more a TLP than it needs.
+    /// The headers and data credits left for posted TLPs behind the queued ones. Counts at most one
+    /// data credit per queued TLP too many.
     pub fn posted_credits(&self) -> Grant {
         let class = Class::Posted.index();
         let (used, limit) = (self.used[class], self.limits[class]);
@@ -183,8 +184,7 @@ impl Aggregate {
         (packets, false)
     }
 
-    /// Removes the first packets of a class, `length` bytes long together, and consumes their
-    /// credits.
+    /// Removes the first `packets` of a class, `length` bytes in total, and consumes their credits.
     fn remove(&mut self, class: Class, packets: usize, length: usize, credits: u32) {
         self.queue.remove_packets(class, packets);
         self.policy.removed(class, packets);

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use wire::tlp::Class;
 use wire::{Duration, Instant};
 
-/// The longest wait. A peer could take a longer one for a lost link.
+/// The longest wait. With a longer one, a peer could consider the link lost.
 const MAX_WAIT: Duration = Duration::from_ms(10);
 
 /// When the next frame of TLPs leaves.
@@ -45,15 +45,14 @@ impl Queued {
     }
 }
 
-/// An aggregation policy at work on the queue of one link. [`Policy::Own`] puts one of your own
-/// in the place of those that farlane has.
+/// An aggregation policy at work on the queue of one link. [`Policy::Own`] adds another one.
 ///
-/// The queue keeps order, credits and the size of frames: a policy only delays frames, or makes them
-/// shorter. The simulator and live nodes use the same one.
+/// The queue keeps order, credits and the size of frames: a policy only delays frames, or makes
+/// them shorter. The simulator and live nodes use the same one.
 pub trait Aggregation: fmt::Debug + Send {
-    /// When the next frame leaves. It is asked again after each input of the link, and at the time
-    /// that it has named. TLPs that it has not seen before were queued `now`. Nothing leaves while
-    /// no TLP has credits and fits.
+    /// When the next frame leaves. Called again after each input of the link, and at the returned
+    /// time. TLPs that a call sees for the first time were queued `now`. No frame leaves while no
+    /// TLP has credits and fits.
     fn departure(&mut self, now: Instant, queued: &Queued) -> Departure;
 
     /// The first `packets` TLPs of `class` have left, or were dropped.
@@ -68,9 +67,9 @@ pub trait Aggregation: fmt::Debug + Send {
 /// When queued TLPs go into a frame.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Policy {
-    /// One TLP a frame, as soon as the network takes it: plain ExpEther
-    /// (J. Suzuki et al., "ExpEther: Ethernet-Based Virtualization Technology
-    /// for Reconfigurable Hardware Platform", Hot Interconnects 2006).
+    /// One TLP per frame, as soon as the network takes it: plain ExpEther (J. Suzuki et al.,
+    /// "ExpEther: Ethernet-Based Virtualization Technology for Reconfigurable Hardware Platform",
+    /// Hot Interconnects 2006).
     PerTlp,
     /// A frame leaves when it is full, or this long after its first TLP was
     /// queued: what Suzuki et al. (2014) call method 1 of the related work.
@@ -80,7 +79,7 @@ pub enum Policy {
     /// Using Ethernet", Hot Interconnects 2014). No timer, no parameter.
     #[default]
     Adaptive,
-    /// A policy of one's own, which this makes for each connection. No word names it.
+    /// A custom policy. The function makes one for each connection. No text form exists.
     Own(fn() -> Box<dyn Aggregation>),
 }
 
@@ -97,7 +96,7 @@ impl PartialEq for Policy {
 impl Eq for Policy {}
 
 impl Policy {
-    /// The policy at work on a queue of its own.
+    /// Starts the policy for one queue.
     pub fn start(self) -> Box<dyn Aggregation> {
         match self {
             Self::PerTlp => Box::new(PerTlp),
@@ -107,7 +106,7 @@ impl Policy {
         }
     }
 
-    /// The words that [`FromStr`] takes, for messages.
+    /// The text forms that [`FromStr`] accepts, for messages.
     pub const WORDS: &'static str = "per-tlp, wait=TIME (such as wait=1us) or adaptive";
 }
 
@@ -170,7 +169,7 @@ impl Aggregation for Wait {
     }
 }
 
-/// A text that names no policy, and why.
+/// A text that is not a policy, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct UnknownPolicy(String);
@@ -184,12 +183,13 @@ impl FromStr for Policy {
             _ => {}
         }
         let Some(time) = text.strip_prefix("wait=") else {
-            let message = format!("no aggregation policy: '{text}'; there are {}", Self::WORDS);
+            let message = format!("invalid aggregation policy '{text}': expected {}", Self::WORDS);
             return Err(UnknownPolicy(message));
         };
         let wait: Duration = time.parse().map_err(|error| UnknownPolicy(format!("{error}")))?;
         if wait == Duration::ZERO || wait > MAX_WAIT {
-            let message = format!("wait={time}: a time above 0 and up to {}", MAX_WAIT.exact());
+            let message =
+                format!("invalid 'wait={time}': expected above 0 and up to {}", MAX_WAIT.exact());
             return Err(UnknownPolicy(message));
         }
         Ok(Self::Wait(wait))
@@ -217,7 +217,7 @@ mod tests {
     fn policy_parse_errors_name_allowed_words() {
         let error = |text: &str| text.parse::<Policy>().unwrap_err().to_string();
         assert!(error("none").contains("per-tlp, wait=TIME"), "{}", error("none"));
-        assert!(error("wait=1").contains("'1' is no time"), "{}", error("wait=1"));
+        assert!(error("wait=1").contains("invalid time '1'"), "{}", error("wait=1"));
         assert!(error("wait=0us").contains("above 0"));
         assert!(error("wait=11ms").contains("up to 10ms"));
     }

@@ -69,7 +69,8 @@ fn posted_credits_include_queued_tlps() {
     let mut queue = Aggregate::new(Policy::Adaptive, limits(10, 100));
     queue.push(write(64));
     queue.fill(&mut BytesMut::new(), 1000, |_, _| ());
-    // One header and 4 data credits are used. Two wait, with 8 data credits, and one more each.
+    // One header and 4 data credits are used. Two TLPs wait, which need 8 data credits and one more
+    // each.
     queue.push(write(64));
     queue.push(write(64));
     queue.push(read());
@@ -150,7 +151,7 @@ fn run(packets: usize) -> Tlp {
 }
 
 proptest::proptest! {
-    /// A run and its packets, queued one by one, make the same frames and use the same credits.
+    /// A run makes the same frames and uses the same credits as its packets queued one by one.
     #[test]
     fn a_run_leaves_as_its_packets_would(
         packets in proptest::collection::vec(1usize..12, 1..6),

@@ -1,7 +1,7 @@
-//! Congestion control: a rate limit, or a controller driven by delay and loss.
-//! The carrier asks before each frame. What may not be sent waits in
-//! [`crate::aggregate`], where it can still be aggregated (NEC, "End-to-End
-//! Adaptive Packet Aggregation", Hot Interconnects 2014, "Proposed Method").
+//! Congestion control: a rate limit, or a controller driven by delay and loss. The carrier asks
+//! before each frame. TLPs that may not be sent wait in [`crate::aggregate`], where it can still be
+//! aggregated (NEC, "End-to-End Adaptive Packet Aggregation", Hot Interconnects 2014, "Proposed
+//! Method").
 //!
 //! Bytes are counted on the wire: payload, header, FCS, preamble and gap.
 
@@ -38,8 +38,8 @@ pub struct Acknowledged {
     pub frames: u32,
     /// The round-trip time of a frame, and the frame's bytes on the wire.
     pub round_trip: Option<(Duration, u64)>,
-    /// Whether the window limited the sender. If it did not, the
-    /// acknowledgement says nothing about a larger window.
+    /// Whether the window limited the sender. If not, the acknowledgement is no evidence for a
+    /// larger window.
     pub window_limited: bool,
 }
 

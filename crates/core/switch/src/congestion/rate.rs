@@ -8,8 +8,8 @@ use wire::{Duration, Instant};
 pub struct Rate {
     /// Bits per second on the wire, at least 1.
     pub bits_per_second: u64,
-    /// Frames of the largest size that may be sent at once after a pause. With 1
-    /// the rate holds over any interval; more makes up for late timers.
+    /// Frames of the largest size that may be sent at once after a pause. With 1 the rate holds
+    /// over any interval; a larger burst compensates for late timers.
     pub burst: u32,
 }
 

@@ -32,7 +32,7 @@ pub enum Target {
     /// empty queues. All flows that share a queue should have the same target.
     RoundTrip(Duration),
     /// This much above the minimum round trip of the last 10 to 20 s. A flow that starts behind a
-    /// standing queue takes the queue for distance and gets more than its share.
+    /// standing queue measures a minimum that includes the queue, and gets more than its share.
     Above(Duration),
 }
 
@@ -48,9 +48,9 @@ pub struct SwiftConfig {
     pub decrease_percent: u32,
     /// The largest decrease at once, in percent ("max_mdf").
     pub max_decrease_percent: u32,
-    /// Flow scaling ("fs_range"): what is added to the target at a window of
-    /// [`Self::MIN_SCALED_WINDOW`]. Small windows have large targets, so that
-    /// many flows converge to equal shares.
+    /// Flow scaling ("fs_range"): the delay added to the target at a window of
+    /// [`Self::MIN_SCALED_WINDOW`]. Small windows have large targets, so that many flows converge
+    /// to equal shares.
     pub scaling: Duration,
     /// The initial window, in frames of the largest size.
     pub initial_window: u32,
@@ -110,7 +110,7 @@ pub struct Swift {
     config: SwiftConfig,
     /// The largest frame, in bytes on the wire.
     frame: u64,
-    /// Bytes on the wire times [`FRACTION`].
+    /// Bytes on the wire times `FRACTION`.
     window: u64,
     round_trip: Duration,
     /// Whether the last round trip was above its target.
@@ -160,7 +160,7 @@ impl Swift {
 
     /// A data frame was sent.
     pub fn sent(&mut self, now: Instant, bytes: u64) {
-        // Section 3.4: below one frame a round trip, frames are paced.
+        // Section 3.4: below one frame per round trip, frames are paced.
         if self.window() < self.frame {
             let pause = scale(self.round_trip, bytes * FRACTION, self.window.max(1));
             self.not_before = now + pause;
@@ -219,7 +219,7 @@ impl Swift {
         self.window = (self.window + grown).min(MAX_FRAMES * frame);
     }
 
-    /// Shrinks the window by `part` of [`WHOLE`], at most once per round trip.
+    /// Shrinks the window by `part` of `WHOLE`, at most once per round trip.
     fn shrink(&mut self, now: Instant, part: u64) {
         if now.since(self.last_decrease) < self.round_trip {
             return;

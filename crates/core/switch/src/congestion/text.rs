@@ -5,11 +5,11 @@ use std::fmt;
 use std::str::FromStr;
 use wire::Duration;
 
-/// A text that names no congestion control.
+/// A text that is not a congestion control.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no congestion control: {0:?}; there are none, swift, swift=50us (the round trip aimed at), \
-     rate=5G (bits of wire a second)"
+    "invalid congestion control '{0}': expected none, swift, swift=50us (the target of the round \
+     trip) or rate=5G (bits per second on the wire)"
 )]
 pub struct UnknownCongestion(pub String);
 

@@ -1,42 +1,42 @@
 //! Gates in front of a line: when a frame may be handed over so that it ends within a window.
 //!
 //! It is the rule of IEEE 802.1Q-2022, 8.6.8.4 (a frame is not available if there is "insufficient
-//! time" before its gate closes), kept by a sender that wakes up late. The windows are the
-//! caller's, on the clock that they follow.
+//! time" before its gate closes), applied to a sender that wakes up late. The caller defines the
+//! windows and their clock.
 
 use crate::congestion::Rate;
 use std::fmt;
 use wire::{Duration, Instant};
 
-/// What a frame takes on the line beside its header and payload: preamble and start delimiter 8
-/// bytes, FCS 4, gap 12 (IEEE 802.3-2022, 3.1.1 and 4.4.2).
+/// Bytes on the line besides header and payload: preamble and start delimiter 8, FCS 4, gap 12
+/// (IEEE 802.3-2022, 3.1.1 and 4.4.2).
 const AROUND: u64 = 24;
 /// The least frame without its FCS, in bytes (IEEE 802.3-2022, 4.4.2).
 const LEAST: u64 = 60;
 
-/// The first instant, not before the given one, at which a transmission of the given duration may
-/// start so that it ends within a window; `None` if it fits none.
+/// The windows of a gate.
 pub trait Windows {
-    /// As the trait says.
+    /// The first instant, not before `from`, at which a transmission of `duration` may start so
+    /// that it ends within a window. `None` if no window is long enough.
     fn earliest_start(&self, from: Instant, duration: Duration) -> Option<Instant>;
 }
 
-/// What a gate did so far.
+/// Counters of a gate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GateCounters {
     /// Frames handed over.
     pub frames: u64,
     /// Of these, frames that had to wait for a window.
     pub waited: u64,
-    /// Frames whose hand-over came so late that they ended behind their window, by the clock after
-    /// it and the line rate.
+    /// Frames that were handed over so late that they ended after their window. Calculated from the
+    /// time after the hand-over and the line rate.
     pub missed: u64,
 }
 
 impl fmt::Display for GateCounters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { frames, waited, missed } = self;
-        write!(f, "{frames} frames, {waited} waited for a window, {missed} missed theirs")
+        write!(f, "{frames} frames, {waited} waited for a window, {missed} missed their window")
     }
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for GateCounters {
 pub struct Gate {
     rate: Rate,
     margin: Duration,
-    /// When the line will have sent all that was handed over.
+    /// When the line will have sent all frames handed over.
     line_free: Instant,
     waits: bool,
     counters: GateCounters,
@@ -64,13 +64,13 @@ impl Gate {
         self.rate.duration(LEAST.max(bytes as u64) + AROUND)
     }
 
-    /// How long a frame of `bytes` asks a window to be: with the margin.
+    /// The length of a window that a frame of `bytes` needs, margin included.
     pub fn needs(&self, bytes: usize) -> Duration {
         self.duration(bytes) + self.margin
     }
 
-    /// `Ok` if a frame of `bytes` may be handed over at `now`; else when to ask again, or `None` if
-    /// it fits no window. Report the hand-over to [`sent`](Self::sent).
+    /// `Ok` if a frame of `bytes` may be handed over at `now`; else when to call again, or `None`
+    /// if the frame fits no window. Report the hand-over to [`sent`](Self::sent).
     ///
     /// # Errors
     /// When the window begins that takes it.
@@ -90,7 +90,7 @@ impl Gate {
         }
     }
 
-    /// A frame of `bytes` was handed over; `after` is the time behind the hand-over.
+    /// Notes the hand-over of a frame of `bytes`; `after` is the time after the hand-over.
     pub fn sent(&mut self, after: Instant, bytes: usize, windows: &impl Windows) {
         let start = after.max(self.line_free);
         let duration = self.duration(bytes);
@@ -101,12 +101,12 @@ impl Gate {
         self.line_free = start + duration;
     }
 
-    /// Takes the line for idle: the clock was set.
+    /// Treats the line as idle, because the clock was set.
     pub fn forget(&mut self) {
         self.line_free = Instant::ZERO;
     }
 
-    /// What it did so far.
+    /// The counters so far.
     pub fn counters(&self) -> GateCounters {
         self.counters
     }

@@ -7,25 +7,26 @@ use std::collections::hash_map::Entry;
 use std::ops::Range;
 use wire::{Arena, Table};
 
-/// Bytes below this are copied out of the frame that brought them: otherwise 64 bytes could keep
-/// the memory of a whole frame.
+/// Pieces shorter than this are copied out of their frame. Otherwise 64 bytes could keep the memory
+/// of a whole frame.
 const COPIED: usize = 1024;
-/// Pushed bytes of at most this length are an entry or a short list; nothing is added to them later.
+/// Pushed bytes of at most this length are a queue entry or a short list; no bytes are appended to
+/// them later.
 const SMALL: usize = 64;
-/// Pieces do not grow beyond multiples of this: no read crosses them (PCIe Base 4.0, section 2.2.7).
+/// A piece never crosses a multiple of this, because no read does (PCIe Base 4.0, section 2.2.7).
 const PAGE: u64 = 4096;
 
-/// Bytes in one piece.
+/// The bytes of one piece.
 #[derive(Debug)]
 enum Piece {
-    /// In the memory of the frame that brought them.
+    /// In the memory of the frame.
     Frame(Bytes),
-    /// In memory to which more can be added.
+    /// In memory with room for more bytes.
     Own(BytesMut),
 }
 
 impl Piece {
-    /// Memory is for a page if `more` bytes of it may follow.
+    /// Takes memory for a whole page if `more` bytes may follow.
     fn new(bytes: Bytes, more: bool, arena: &mut Arena) -> Self {
         if bytes.len() >= COPIED {
             return Self::Frame(bytes);
@@ -64,7 +65,7 @@ impl Piece {
         }
     }
 
-    /// Removes the first `length` bytes, and yields them.
+    /// Removes the first `length` bytes and returns them.
     fn split_to(&mut self, length: usize) -> Self {
         match self {
             Self::Frame(bytes) => Self::Frame(bytes.split_to(length)),
@@ -86,7 +87,7 @@ struct Segment {
     start: u64,
     bytes: Piece,
     command: Command,
-    /// Smaller is older.
+    /// A smaller number is older.
     order: u64,
 }
 
@@ -102,17 +103,17 @@ type Page = SmallVec<[Segment; 1]>;
 /// The bytes kept for one function. No address is kept twice.
 #[derive(Debug)]
 pub(super) struct Held {
-    /// By their numbers.
+    /// By page number.
     pages: Table<u64, Page>,
-    /// Memory for the segments of another page.
+    /// Reused memory for the segments of another page.
     spare: Page,
-    /// Segments of each command.
+    /// Number of segments of each command.
     commands: Table<Command, usize>,
     segments: usize,
-    /// Where the segment begins that was added to last, its end, and how far it may grow, as long as
-    /// nothing else has changed.
+    /// The segment that was added last: start, end, and limit of growth. `None` after any other
+    /// change.
     last: Option<(u64, Range<u64>)>,
-    /// For what is copied out of frames.
+    /// Memory for bytes copied out of frames.
     arena: Arena,
     pub bytes: usize,
 }
@@ -132,7 +133,7 @@ impl Default for Held {
 }
 
 impl Held {
-    /// Segments.
+    /// Number of segments.
     pub fn count(&self) -> usize {
         self.segments
     }
@@ -143,8 +144,8 @@ impl Held {
         Some((oldest.order, oldest.start..oldest.end()))
     }
 
-    /// Keeps bytes behind those that were added last, if they belong to the same command and page and
-    /// nothing is kept there. Returns whether it has.
+    /// Appends bytes to the segment that was added last, if command and page are the same and the
+    /// addresses are free. Returns whether it did.
     pub fn append(&mut self, start: u64, bytes: &[u8], command: Command) -> bool {
         let Some((first, room)) = &mut self.last else { return false };
         let end = start + bytes.len() as u64;
@@ -164,7 +165,7 @@ impl Held {
         true
     }
 
-    /// Keeps bytes, where none are.
+    /// Keeps bytes at addresses that are free.
     pub fn insert(&mut self, mut start: u64, mut bytes: Bytes, command: Command, order: u64) {
         while !bytes.is_empty() {
             let rest = (PAGE - start % PAGE) as usize;
@@ -190,7 +191,7 @@ impl Held {
         end
     }
 
-    /// Removes what is kept of a range; yields how many bytes.
+    /// Removes the kept bytes of a range; returns their number.
     pub fn remove(&mut self, range: Range<u64>) -> usize {
         let before = self.bytes;
         if range.is_empty() || self.segments == 0 {
@@ -208,7 +209,7 @@ impl Held {
         before - self.bytes
     }
 
-    /// Removes what is kept of a range in a page, and hands it to `each` in order.
+    /// Removes the kept bytes of a range in one page, and passes the pieces to `each` in order.
     fn take_from(&mut self, number: u64, range: &Range<u64>, mut each: impl FnMut(Piece)) {
         let Some(page) = self.pages.get_mut(&number) else { return };
         self.last = None;
@@ -231,8 +232,8 @@ impl Held {
         }
     }
 
-    /// Removes all bytes of a range in one page, and yields them; nothing if one of them is not
-    /// there, or if the range is in several pages.
+    /// Removes and returns all bytes of a range. `None` if a byte is missing, or if the range
+    /// crosses pages.
     pub fn take_range(&mut self, range: Range<u64>) -> Option<Bytes> {
         let number = range.start / PAGE;
         let page = self.pages.get(&number).filter(|_| (range.end - 1) / PAGE == number)?;
@@ -264,17 +265,17 @@ impl Held {
         Some(first.map_or_else(|| whole.freeze(), Piece::freeze))
     }
 
-    /// Removes what is kept of a command; yields how many bytes.
+    /// Removes the bytes of a command; returns their number.
     pub fn end_command(&mut self, command: Command) -> usize {
         if self.commands.contains_key(&command) { self.end(|held| held == command) } else { 0 }
     }
 
-    /// Removes what is kept of the commands of a queue; yields how many bytes.
+    /// Removes the bytes of all commands of a queue; returns their number.
     pub fn end_queue(&mut self, queue: u16) -> usize {
         self.end(|(held_queue, _)| held_queue == queue)
     }
 
-    /// Removes what is kept of commands.
+    /// Removes the bytes of the commands for which `ends` is true.
     fn end(&mut self, ends: impl Fn(Command) -> bool) -> usize {
         let before = self.bytes;
         self.last = None;
@@ -292,7 +293,7 @@ impl Held {
     }
 }
 
-/// Makes two segments of the one that has bytes on both sides of `at`; yields its command.
+/// Splits the segment that has bytes on both sides of `at`; returns its command.
 fn split(page: &mut Page, at: u64) -> Option<Command> {
     let behind = page.partition_point(|segment| segment.start < at);
     let segment = page.get_mut(behind.checked_sub(1)?).filter(|segment| segment.end() > at)?;
@@ -307,7 +308,7 @@ fn split(page: &mut Page, at: u64) -> Option<Command> {
     Some(command)
 }
 
-/// A segment of a command is gone.
+/// Counts one segment of a command less.
 fn forget(commands: &mut Table<Command, usize>, command: Command) {
     if let Entry::Occupied(mut left) = commands.entry(command) {
         *left.get_mut() -= 1;
@@ -337,7 +338,7 @@ mod tests {
         prop_oneof![
             (PAGE - 32..PAGE + 32, 1..24usize, 0..3u16)
                 .prop_map(|(at, length, id)| Step::Insert(at, length, id)),
-            // Often behind one another.
+            // Often adjacent.
             (0..8u64, 0..2u16).prop_map(|(at, id)| Step::Insert(PAGE - 32 + at * 8, 8, id)),
             range().prop_map(|(at, length)| Step::Remove(at, length)),
             (0..3u16).prop_map(Step::End),
@@ -346,7 +347,7 @@ mod tests {
     }
 
     proptest! {
-        /// As a map from each address to its byte and command.
+        /// Compares with a map from each address to its byte and command.
         #[test]
         fn held_bytes_match_map_of_single_bytes(steps in prop::collection::vec(step(), 0..60)) {
             let mut held = Held::default();

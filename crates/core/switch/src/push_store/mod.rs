@@ -1,5 +1,5 @@
-//! The far side of what a host pushes with a doorbell: bytes of host memory that the function will
-//! read ([`wire::push`], `docs/push.md`).
+//! The receiver of pushed bytes of host memory, which the function will read after a doorbell
+//! ([`wire::push`], `docs/push.md`).
 
 mod held;
 mod store;
@@ -11,34 +11,35 @@ use std::ops::Range;
 use wire::push::Queue;
 use wire::tlp::{MemoryRequest, Tlp};
 
-/// Bytes that the port of a device keeps of what its host pushes, unless told otherwise: as much as
-/// a link's default window for posted TLPs brings.
+/// Default number of pushed bytes that the port of a device keeps: the size of a link's default
+/// window for posted TLPs.
 pub const CAPACITY: u32 = 1 << 20;
 
 /// Queue and command that pushed bytes belong to.
 pub type Command = (u16, u16);
 
-/// Pushed bytes that are not valid any more.
+/// Pushed bytes that became invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Invalid {
-    /// Those of a command.
+    /// The bytes of a command.
     Command(Command),
-    /// Those at these addresses of host memory.
+    /// The bytes at these addresses of host memory.
     Range(Range<u64>),
 }
 
-/// Which pushed bytes a function's own writes invalidate. [`Store`] has one rule for each function;
-/// the kind of the function and its queues are known to the rule alone.
+/// Decides which pushed bytes a function's own writes invalidate. [`Store`] has one rule per
+/// function. Only the rule depends on the kind of the function.
 pub trait Rule: Clone + Debug {
     /// Number of queues that it follows.
     fn queues(&self) -> usize;
 
-    /// Whether it follows a queue. Bytes of other queues are not kept: their commands never end.
+    /// Whether the rule follows this queue. [`Store`] keeps no bytes of other queues, because no
+    /// write would invalidate them.
     fn follows(&self, queue: u16) -> bool;
 
-    /// Follows a queue from now on, or forgets it with `None`.
+    /// Starts to follow a queue, or stops with `None`.
     fn set_queue(&mut self, id: u16, queue: Option<Queue>);
 
-    /// Hands to `invalid` what a write of the function to host memory invalidates.
+    /// Passes to `invalid` the bytes that a write of the function to host memory invalidates.
     fn write(&mut self, tlp: &Tlp, request: MemoryRequest, invalid: &mut dyn FnMut(Invalid));
 }

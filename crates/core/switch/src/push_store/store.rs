@@ -1,4 +1,4 @@
-//! What is kept in front of a function, and what it answers.
+//! The pushed bytes in front of the functions of a port, and the answers to the functions' reads.
 
 use super::held::Held;
 use super::{Invalid, Rule};
@@ -10,14 +10,14 @@ use wire::Bdf;
 use wire::push::{Push, Record};
 use wire::tlp::{Class, MAX_PAYLOAD, Mark, MemoryRequest, Packet, Tlp};
 
-/// The most functions behind a port for which bytes are kept: those of one device (PCIe Base 4.0,
-/// section 6.13, ARI).
+/// The most functions behind a port for which bytes are kept: the functions of one device (PCIe
+/// Base 4.0, section 6.13, ARI).
 const MOST_FUNCTIONS: usize = 256;
-/// The most queues followed, of all functions.
+/// The most queues followed, over all functions.
 const MOST_QUEUES: usize = 4096;
-/// The most pieces kept, of all functions.
+/// The most pieces kept, over all functions.
 const MOST_PIECES: usize = 8192;
-/// Completions that wait for the function before further reads are taken.
+/// While this many completions wait for the function, no further reads are accepted.
 const MOST_REPLIES: usize = 256;
 
 /// Counters of a store.
@@ -25,15 +25,15 @@ const MOST_REPLIES: usize = 256;
 pub struct Counters {
     /// Reads of the function answered from pushed bytes.
     pub hits: u64,
-    /// Reads that went to the host, without those of length zero.
+    /// Reads passed on to the host, without reads of length zero.
     pub misses: u64,
     /// Bytes taken from messages.
     pub pushed_bytes: u64,
     /// Bytes of the reads that were answered.
     pub hit_bytes: u64,
-    /// Bytes that ended, or gave way to others, before anybody read them.
+    /// Bytes invalidated or evicted before the function read them.
     pub unused_bytes: u64,
-    /// Messages with our vendor ID that were not valid.
+    /// Messages with farlane's vendor ID that were malformed.
     pub malformed: u64,
 }
 
@@ -52,7 +52,7 @@ impl fmt::Display for Counters {
     }
 }
 
-/// How the host would complete the reads of a function.
+/// The settings with which the host would complete the function's reads.
 #[derive(Clone, Copy, Debug)]
 struct Completer {
     id: Bdf,
@@ -60,7 +60,7 @@ struct Completer {
     digest: bool,
 }
 
-/// What is kept for a function.
+/// The state of one function.
 #[derive(Debug)]
 struct Kept<R> {
     function: Bdf,
@@ -69,23 +69,23 @@ struct Kept<R> {
     rule: R,
 }
 
-/// The pushed bytes in front of the functions behind a port. They answer the functions' own reads,
-/// once. What the host ends comes in its messages; what a function ends by writing says the rule.
+/// The pushed bytes in front of the functions behind a port. Each byte answers one read of its
+/// function. Messages of the host and, through [`Rule`], writes of the function invalidate bytes.
 #[derive(Debug)]
 pub struct Store<R> {
     capacity: usize,
-    /// The rule of a function of which nothing is known yet.
+    /// The initial rule of a function.
     rule: R,
     functions: Vec<Kept<R>>,
     replies: VecDeque<Tlp>,
-    /// Number of pieces so far.
+    /// Number of pieces added so far.
     order: u64,
     counters: Counters,
 }
 
 impl<R: Rule> Store<R> {
-    /// Keeps at most `capacity` bytes; the oldest go first. With 0 it takes no messages. Each
-    /// function begins with `rule`.
+    /// Keeps at most `capacity` bytes and evicts the oldest first. With 0 it accepts no messages.
+    /// Each function starts with a copy of `rule`.
     pub fn new(capacity: usize, rule: R) -> Self {
         Self {
             capacity,
@@ -111,15 +111,15 @@ impl<R: Rule> Store<R> {
         self.functions.iter().map(|kept| kept.held.bytes).sum()
     }
 
-    /// Drops everything: the function was reset, or the link is lost. Yields the marks of the reads
-    /// whose completions are dropped.
+    /// Drops everything, because the function was reset or the link is lost. Returns the trace IDs
+    /// of the reads whose completions are dropped.
     pub fn clear(&mut self) -> impl Iterator<Item = Mark> {
         self.counters.unused_bytes += self.bytes() as u64;
         self.functions.clear();
         self.replies.drain(..).map(|reply| reply.mark)
     }
 
-    /// Takes a TLP from the host; yields it if it is for the function.
+    /// Accepts a TLP from the host; returns it if it is for the function.
     pub fn take(&mut self, tlp: Tlp) -> Option<Tlp> {
         if self.capacity == 0 {
             return Some(tlp);
@@ -127,7 +127,7 @@ impl<R: Rule> Store<R> {
         match Push::decode(&tlp) {
             None => return Some(tlp),
             Some(Ok(push)) => self.push(push),
-            // It may have said what ends.
+            // The malformed message may have contained invalidations.
             Some(Err(_)) => {
                 self.counters.malformed += 1;
                 self.counters.unused_bytes += self.bytes() as u64;
@@ -202,7 +202,7 @@ impl<R: Rule> Store<R> {
         self.evict();
     }
 
-    /// Drops the oldest pieces until the rest is within the bounds.
+    /// Evicts the oldest pieces until the rest is within the bounds.
     fn evict(&mut self) {
         let pieces =
             |store: &Self| -> usize { store.functions.iter().map(|kept| kept.held.count()).sum() };
@@ -216,8 +216,8 @@ impl<R: Rule> Store<R> {
         }
     }
 
-    /// Takes a TLP of the function; yields it if it is for the host. A read that is answered here
-    /// is not: [`pop`](Self::pop) yields its completions, or a single one if it is to be `whole`.
+    /// Accepts a TLP of the function; returns it if it is for the host. If the store answers a
+    /// read, [`pop`](Self::pop) returns the completions: a single one if `whole`.
     pub fn answer(&mut self, tlp: Tlp, whole: bool) -> Option<Tlp> {
         match tlp.packet {
             Packet::MemoryRead(request) => self.read(tlp, request, whole),
@@ -250,7 +250,7 @@ impl<R: Rule> Store<R> {
         let size = if whole { MAX_PAYLOAD } else { completer.size };
         let replies = split::completions(&tlp, completer.id, size, false, data);
         self.replies.extend(replies.map(|reply| Tlp { digest: completer.digest, ..reply }));
-        // The read is over with the last one.
+        // The last completion ends the read.
         if let Some(last) = self.replies.back_mut() {
             last.mark = tlp.mark;
         }
@@ -269,17 +269,17 @@ impl<R: Rule> Store<R> {
         self.counters.unused_bytes += (before - held.bytes) as u64;
     }
 
-    /// The next completion of a read that was answered here.
+    /// The next completion of an answered read.
     pub fn pop(&mut self, ready: Ready) -> Option<Tlp> {
         if ready.has(Class::Completion) { self.replies.pop_front() } else { None }
     }
 
-    /// Whether [`pop`](Self::pop) has something.
+    /// Whether [`pop`](Self::pop) would return a completion.
     pub fn has_replies(&self) -> bool {
         !self.replies.is_empty()
     }
 
-    /// Whether it takes further reads of the function.
+    /// Whether further reads of the function are accepted.
     pub fn takes_reads(&self) -> bool {
         self.replies.len() < MOST_REPLIES
     }

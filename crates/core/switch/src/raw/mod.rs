@@ -1,12 +1,11 @@
 //! The raw-Ethernet carrier of a link: segments of its stream, each in one
 //! Ethernet frame of EtherType 0x88B5, delivered exactly once and in order.
 //!
-//! A state machine: call [`Endpoint::handle`], then [`Endpoint::poll`] until it
-//! yields [`Output::Timeout`]. [`Endpoint::room`] says how many bytes congestion
-//! control and windows admit now. The owner passes that to its
-//! [`crate::Tunnel`], what the tunnel transmits to [`Endpoint::send`], one segment
-//! per call, and delivered segments to the tunnel as `Received`. So TLPs wait for
-//! congestion control in [`crate::aggregate`] only.
+//! A state machine: call [`Endpoint::handle`], then [`Endpoint::poll`] until it yields
+//! [`Output::Timeout`]. [`Endpoint::room`] says how many bytes congestion control and windows admit
+//! now. The owner passes this number to its [`crate::Tunnel`], the bytes that the tunnel transmits
+//! to [`Endpoint::send`] (one segment per call), and delivered segments to the tunnel as
+//! `Received`. Therefore TLPs wait for congestion control only in [`crate::aggregate`].
 //!
 //! Frames have sequence numbers, cumulative and selective acknowledgements. A
 //! lost frame is retransmitted when three frames sent after it are acknowledged
@@ -40,7 +39,7 @@ pub struct Settings {
     /// The most data frames unacknowledged, and buffered out of order: 1 to 1024.
     /// Both ends use the smaller of their values.
     pub window: usize,
-    /// Identifier of the first connection opened, 24 bits; further connections count up. It differs
+    /// Identifier of the first connection opened, 24 bits; further connections count up. Differs
     /// with each start of the process, so that the peer notices a restart.
     pub connection: u32,
     /// The congestion control.
@@ -54,7 +53,8 @@ pub struct Settings {
     pub ack_after: u32,
     /// The retransmission timeout before the first round trip is measured.
     pub initial_timeout: Duration,
-    /// The least that the retransmission timeout exceeds the smoothed round trip by (RFC 6298's G).
+    /// The minimum by which the retransmission timeout exceeds the smoothed round trip (RFC 6298's
+    /// G).
     pub min_timeout: Duration,
     /// The connection is lost if nothing new is acknowledged, or an Open is not
     /// answered, for this long. Not above the tunnel's loss limit.
@@ -142,7 +142,7 @@ pub enum Cause {
     #[error("the far side {0}")]
     Closed(Reason),
     /// Nothing new was acknowledged, or an Open not answered, in time.
-    #[error("nothing was acknowledged within the limit")]
+    #[error("the far side acknowledged nothing within the loss limit")]
     Lost,
     /// The peer opened another connection: it was restarted.
     #[error("the far side was restarted")]

@@ -60,7 +60,7 @@ impl Endpoint {
             return None;
         }
         let due = self.receiver.due().is_some_and(|due| now >= due);
-        // Acknowledgements are built as late as possible, to cover the most.
+        // Acknowledgements are built as late as possible, to cover as many frames as possible.
         if due {
             return Some(self.acknowledge(now));
         }

@@ -198,7 +198,7 @@ impl Sender {
     ) -> Result<(), Cause> {
         let Some(count) = until.ahead_of(self.first) else { return Ok(()) };
         if count > self.flight.len() {
-            return Err(Cause::Violation("acknowledges frames that were never sent"));
+            return Err(Cause::Violation("an acknowledgement of frames that were never sent"));
         }
         let window_limited = self.is_window_limited();
         let newest = newest.or_else(|| {

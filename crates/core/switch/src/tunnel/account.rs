@@ -39,7 +39,6 @@ impl fmt::Display for Counters {
     }
 }
 
-/// Counters and reports.
 #[derive(Debug, Default)]
 pub(super) struct Account {
     pub counters: Counters,

@@ -16,20 +16,20 @@ pub enum Cause {
     #[error("the far side closed the link")]
     Goodbye,
     /// The connection was closed or reset before the far side's Hello.
-    #[error("the connection was closed without a greeting: no farlane node, or one that ends")]
+    #[error("the far side closed the connection before its greeting: no farlane node, or it exits")]
     ClosedUngreeted,
     /// The far side's Hello did not come within the loss limit.
-    #[error("connected, but no greeting came: no farlane node, or one that hangs")]
+    #[error("connected, but no greeting arrived: the far side is no farlane node, or it hangs")]
     Ungreeted,
     /// Nothing was received for the loss limit.
-    #[error("nothing heard from the far side within the limit")]
+    #[error("nothing was received from the far side within the loss limit")]
     Lost,
     /// The far side sends, but has accepted no posted request or completion for the loss limit.
-    #[error("the far side takes nothing any more")]
+    #[error("the far side sends, but has accepted no TLP within the loss limit")]
     Stuck,
     /// The protocol versions differ.
     #[error(
-        "the {far} speaks version {theirs} of the protocol, this node version {VERSION}: \
+        "the {far} uses version {theirs} of the protocol, this node uses version {VERSION}; \
          upgrade {older}",
         far = far(*.own),
         older = if *.theirs < VERSION { format!("the {} node", far(*.own)) } else { "this node".into() }
@@ -45,15 +45,15 @@ pub enum Cause {
     Rejected(Reject),
     /// The far side's Hello requires the entry of this number, which this end does not know.
     #[error(
-        "the far side requires entry {0} of the greeting, which this version does not know: \
+        "the far side requires entry {0} of the greeting, which this version does not support; \
          upgrade this node"
     )]
     Requires(u16),
     /// The roles of the ends do not match.
-    #[error("the far side is a {0:?} too, or no link end")]
+    #[error("the roles do not fit: the far side is a {0:?}; connect a host to a device")]
     Role(Role),
-    /// The far side speaks another protocol. Holds its first bytes, at most [`FIRST_BYTES`].
-    #[error("it does not speak farlane's protocol (it sent '{}…')", .0.escape_ascii())]
+    /// The far side speaks another protocol. Holds its first bytes, at most `FIRST_BYTES`.
+    #[error("the far side does not use farlane's protocol: it sent '{}…'", .0.escape_ascii())]
     UnknownProtocol(Vec<u8>),
     /// The far side sent a malformed frame.
     #[error("malformed frame: {0}")]

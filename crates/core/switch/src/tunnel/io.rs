@@ -13,7 +13,7 @@ use wire::tlp::Mark;
 pub enum Input {
     /// The network connection is established.
     Connected,
-    /// The mark of the next received TLP that has none yet.
+    /// The trace ID of the next received TLP without one.
     Mark(Mark),
     /// The next bytes of the stream, split anywhere.
     Received(Bytes),

@@ -1,7 +1,7 @@
 //! One end of a link: carries TLPs in both directions, with credit-based flow
 //! control, in frames over a byte stream.
 //!
-//! A [`Session`] is the state of TLPs that both ends share, a [`Path`] is one
+//! A `Session` is the state of TLPs that both ends share, a `Path` is one
 //! connection. [`Tunnel`] combines one of each: a lost path ends the session.
 //!
 //! A state machine: call [`Tunnel::handle`], then [`Tunnel::poll`] until it yields
@@ -37,8 +37,8 @@ use wire::Instant;
 use wire::frame::{Control, FrameReport, Header, Kind, Moved, Reject};
 use wire::tlp::{Class, Mark, Tlp};
 
-/// The most control frames queued, and requests of the far side unanswered. A
-/// far side that exceeds it violates the protocol.
+/// The most control frames queued, and requests of the far side unanswered. A far side that exceeds
+/// this number violates the protocol.
 const MAX_PENDING: usize = 64;
 
 /// One end of a link.
@@ -307,7 +307,7 @@ impl Tunnel {
         self.account.reports.pop()
     }
 
-    /// Reports TLPs with these marks that were dropped behind the tunnel.
+    /// Reports TLPs with these trace IDs that were dropped behind the tunnel.
     pub(crate) fn report_dropped(&mut self, marks: impl Iterator<Item = Mark>) {
         self.account.reports.dropped(marks);
     }

@@ -41,7 +41,7 @@ pub(super) struct Path {
     last_heard: Instant,
     /// Unanswered Move requests.
     moves: u32,
-    /// Marks of the next received TLPs.
+    /// Trace IDs of the next received TLPs.
     pub marks: VecDeque<Mark>,
     /// Bytes of frames sent, and of frames received.
     sent: u64,
@@ -117,8 +117,8 @@ impl Path {
         }));
     }
 
-    /// Takes the next complete frame off `bytes`, with its offset in the stream. Keeps an incomplete
-    /// one for later input: only frames that are spread over several inputs are copied.
+    /// Takes the next complete frame off `bytes`, with its offset in the stream. Keeps an
+    /// incomplete one for later input: only frames that are spread over several inputs are copied.
     pub fn next_frame(&mut self, bytes: &mut Bytes) -> Result<Option<(Header, u64, Bytes)>, Cause> {
         let first = if self.stream.is_empty() { self.header(bytes)? } else { None };
         let (header, mut frame) = match first.filter(|first| bytes.len() >= length(*first)) {
@@ -175,7 +175,7 @@ impl Path {
         }
     }
 
-    /// Queues a Reject for the peer. Returns `false` if its Hello is not awaited.
+    /// Queues a Reject for the peer. Returns `false` if the peer has already sent its Hello.
     pub fn reject_peer(&mut self, reason: Reject) -> bool {
         let greeting = self.state == State::Greeting;
         if greeting {
@@ -210,7 +210,9 @@ impl Path {
             return Err(Cause::Role(hello.role));
         }
         if !takes_largest(&hello) {
-            return Err(Cause::Violation("first credits below one TLP of the largest size"));
+            return Err(Cause::Violation(
+                "initial credits too small for a TLP of the largest size",
+            ));
         }
         if self.settings.role == Role::Device {
             self.greet();
@@ -225,22 +227,22 @@ impl Path {
         match control {
             Control::Echo(number) => {
                 if self.control.len() > MAX_PENDING {
-                    return Err(Cause::Violation("echoes faster than they can be answered"));
+                    return Err(Cause::Violation("too many echoes without an answer"));
                 }
                 self.control.push_back(Control::EchoReply(number));
                 Ok(None)
             }
             Control::EchoReply(number) => Ok(Some(Output::EchoReply(number))),
-            Control::Move(_) if !self.peer_is_probe => Err(Cause::Violation("a move by no probe")),
+            Control::Move(_) if !self.peer_is_probe => Err(Cause::Violation("Move from a host")),
             Control::Move(group) => {
                 if pending > MAX_PENDING || self.control.len() > MAX_PENDING {
-                    return Err(Cause::Violation("moves faster than they can be answered"));
+                    return Err(Cause::Violation("too many moves without an answer"));
                 }
                 Ok(Some(Output::Move(group)))
             }
             Control::Moved(moved) => {
                 let left = self.moves.checked_sub(1);
-                self.moves = left.ok_or(Cause::Violation("an answer to no move"))?;
+                self.moves = left.ok_or(Cause::Violation("Moved without a move"))?;
                 Ok(Some(Output::Moved(moved)))
             }
             Control::Goodbye => Err(Cause::Goodbye),

@@ -12,7 +12,7 @@ const MAX_REPORTS: usize = 1 << 16;
 pub enum Report {
     /// A frame was sent or received.
     Frame(FrameReport),
-    /// The TLP with this mark was dropped, by link down or reset.
+    /// The TLP with this trace ID was dropped by link down or reset.
     Dropped(Mark),
 }
 
@@ -46,7 +46,7 @@ impl Reports {
         }
     }
 
-    /// Reports dropped TLPs that have marks.
+    /// Reports dropped TLPs that have trace IDs.
     pub fn dropped(&mut self, marks: impl Iterator<Item = Mark>) {
         if self.on {
             marks.filter(|mark| *mark != Mark::NONE).for_each(|m| self.push(Report::Dropped(m)));

@@ -33,7 +33,7 @@ impl RequestedResets {
     pub fn done(&mut self, number: u32) -> Result<(), &'static str> {
         let behind = (self.count as u32).wrapping_sub(number);
         if u64::from(behind) >= self.count {
-            return Err("a reset that nobody asked for is done");
+            return Err("ResetDone without a reset");
         }
         self.pending &= behind != 0;
         Ok(())

@@ -66,7 +66,8 @@ impl Session {
             .with_overhead(self.settings.tlp_overhead);
     }
 
-    /// Adds `by` to all sequence numbers and credits, as long traffic does. Do the same at both ends.
+    /// Adds `by` to all sequence numbers and credits, as a long run of traffic would. Do the same
+    /// at both ends.
     #[cfg(test)]
     pub fn age(&mut self, by: u32) {
         for number in [&mut self.next_sequence, &mut self.expected, &mut self.acknowledged] {
@@ -139,7 +140,7 @@ impl Session {
     pub fn acknowledge(&mut self, number: u32) -> Result<(), Cause> {
         let ahead = number.wrapping_sub(self.acknowledged);
         if ahead > self.next_sequence.wrapping_sub(self.acknowledged) {
-            return Err(Cause::Violation("acknowledges frames that were never sent"));
+            return Err(Cause::Violation("an acknowledgement of frames that were never sent"));
         }
         self.acknowledged = number;
         Ok(())
@@ -154,10 +155,10 @@ impl Session {
         match control {
             Control::Credits(limits) => match self.queue.grant(limits) {
                 true => Ok(None),
-                false => Err(Cause::Violation("credits taken back")),
+                false => Err(Cause::Violation("a credit limit below an earlier one")),
             },
             Control::Reset(_) if self.settings.role != Role::Device => {
-                Err(Cause::Violation("a reset from below"))
+                Err(Cause::Violation("a reset from the device"))
             }
             Control::Reset(number) => Ok(self.receive_reset(number, account)),
             Control::ResetDone(number) => {
@@ -179,7 +180,7 @@ impl Session {
         None
     }
 
-    /// Receives a frame of TLPs, which get `marks` in order.
+    /// Receives a frame of TLPs and assigns the trace IDs in `marks` to them in order.
     pub fn receive(
         &mut self,
         header: Header,
@@ -204,9 +205,9 @@ impl Session {
             let mut tlp = Tlp::decode(&mut payload).map_err(Cause::Tlp)?;
             tlp.mark = marks.pop_front().unwrap_or_default();
             if tlp.data.len() > most {
-                return Err(Cause::Violation("a payload above the agreed maximum"));
+                return Err(Cause::Violation("a TLP above the agreed maximum payload"));
             }
-            // Whoever follows packets by their marks gets one by one.
+            // With trace IDs, each packet stays separate.
             if marks.is_empty() {
                 tlp.extend_run(&whole, &mut payload, most);
             }
@@ -220,7 +221,7 @@ impl Session {
             }
             account.counters.tlps_received += tlp.packets() as u64;
             if !self.receiver.push(tlp) {
-                return Err(Cause::Violation("a TLP without credits"));
+                return Err(Cause::Violation("a TLP beyond the granted credits"));
             }
         }
         if self.requested_resets.is_pending() {
@@ -230,8 +231,8 @@ impl Session {
         Ok(())
     }
 
-    /// Queues credits or an acknowledgement if due. `no_control`: the path has no
-    /// control frame queued that would acknowledge as well.
+    /// Queues credits or an acknowledgement if due. With `no_control`, the path has no queued
+    /// control frame that would carry the acknowledgement.
     pub fn queue_acknowledgement(&mut self, no_control: bool) {
         if let Some(limits) = self.receiver.update(self.settings.max_payload) {
             self.replace_control(Control::Credits(limits));

@@ -29,8 +29,8 @@ pub struct Settings {
     pub tunnel: TunnelSettings,
 }
 
-/// Output of a link of the switch: no resets, moves or answers to moves. When the link is up, the
-/// host should enumerate below the port.
+/// Output of a link of the switch; resets, moves and answers to moves do not occur. When the link
+/// is up, the host should enumerate below the port.
 pub use crate::tunnel::Output as LinkOutput;
 
 /// The most TLPs of one class queued for the root complex. Further ones wait in the links.
@@ -146,8 +146,8 @@ impl Upstream {
         std::iter::once(self.errors).chain(self.ports.iter().map(|port| port.errors)).collect()
     }
 
-    /// Moves TLPs from the links towards the root complex while there is room,
-    /// round robin over the ports; whether there was any.
+    /// Moves TLPs from the links towards the root complex while there is room, round robin over the
+    /// ports. Returns whether it moved any.
     fn collect(&mut self) -> bool {
         let (count, first, mut any) = (self.ports.len(), self.next_port, false);
         for turn in 0..count {
@@ -164,8 +164,8 @@ impl Upstream {
         any
     }
 
-    /// The next TLP for a root complex that takes `ready`, past the queue: of a single link, while
-    /// nothing waits. Several links take turns in the queue.
+    /// The next TLP for a root complex that accepts `ready`. Bypasses the queue while only one link
+    /// has TLPs and the queue is empty.
     fn next_received(&mut self, ready: Ready) -> Option<Tlp> {
         if self.ports.len() > 1 || !self.up.is_empty() {
             return None;
@@ -208,8 +208,8 @@ impl Upstream {
             .with(Class::Completion, goes(Class::Completion))
     }
 
-    /// The classes of `ready` for which every link that is up has room. The
-    /// target of a TLP is only known once it is received.
+    /// The classes of `ready` for which every link that is up has room. The target of a TLP is
+    /// unknown until the TLP is received.
     fn room_below(&self, ready: Ready) -> Ready {
         let links = self.ports.iter().map(|port| &port.tunnel).filter(|link| link.is_up());
         links.fold(ready, |all, link| {
@@ -263,8 +263,8 @@ impl Ports for Upstream {
         self.port_of(target).map_or(0, |port| port + 1)
     }
 
-    /// Only functions right below a downstream port: behind another switch, a reset that this one
-    /// does not see could end what was pushed.
+    /// Only functions directly below a downstream port. Behind another switch, a reset that this
+    /// switch does not see could invalidate pushed bytes.
     fn push_room(&self, target: Bdf) -> Option<PushRoom> {
         let port = &self.ports[self.port_of(Target::Id(target))?];
         let bridges = [&self.bridge, &port.bridge];
@@ -282,7 +282,7 @@ impl Ports for Upstream {
         })
     }
 
-    /// Completions always have room: it was reserved with their reads.
+    /// Completions always have room, which was reserved for their reads.
     fn queue_ready(&self, queue: usize) -> Ready {
         let answer = self.up.len(Class::Completion) < MAX_UPSTREAM;
         let tunnel = queue.checked_sub(1).map(|port| &self.ports[port].tunnel);

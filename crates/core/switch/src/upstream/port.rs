@@ -18,9 +18,9 @@ pub(super) struct Port {
     pub held: bool,
     /// Unanswered reads sent upstream.
     pub reads: usize,
-    /// What the far end keeps of pushed bytes; 0 if it takes none.
+    /// Bytes that the far end keeps of pushed bytes; 0 if it accepts none.
     pub push_capacity: usize,
-    /// The largest payload that the far end takes, in bytes.
+    /// The largest payload that the far end accepts, in bytes.
     pub takes: usize,
 }
 

@@ -1,5 +1,5 @@
-//! When TLPs leave a tunnel, against a model of its own: nothing waits that the network could have
-//! taken, order and credits are kept, whatever the policy.
+//! When TLPs leave a tunnel, compared with an independent model: no TLP waits that the network
+//! could take, and order and credits are kept, for every policy.
 
 use bytes::{Bytes, BytesMut};
 use pcie::{OrderedQueue, Ready};
@@ -13,7 +13,7 @@ use wire::{Bdf, Duration, Instant, Tag};
 /// Bytes of the longest control frame after the greeting: credits.
 const LONGEST_CONTROL: usize = HEADER + 24;
 
-/// A policy of its own: at most three TLPs a frame.
+/// A custom policy: at most three TLPs per frame.
 const THREES: Policy = Policy::Own(|| Box::new(Threes));
 
 #[derive(Debug)]
@@ -29,13 +29,12 @@ impl Aggregation for Threes {
     }
 }
 
-/// What is known of the sender from outside: what it was given, what it was
-/// granted, what it has sent.
+/// The sender's state as seen from outside: TLPs queued, credits granted, and frames sent.
 struct Model {
     policy: Policy,
     max_frame: usize,
     queue: OrderedQueue,
-    /// When each TLP of the queue was queued, by tag.
+    /// When each TLP was queued, by tag.
     queued: Vec<Instant>,
     limits: [Grant; 3],
     used: [Grant; 3],
@@ -68,7 +67,7 @@ impl Model {
         used.data += tlp.data_credits();
     }
 
-    /// The TLPs of one frame left together.
+    /// Checks one frame, whose TLPs left together.
     fn frame(&mut self, now: Instant, mut payload: Bytes, room: usize) {
         let first = self.first_queued();
         let bytes = payload.len();
@@ -93,14 +92,14 @@ impl Model {
         }
     }
 
-    /// When the first of what waits and has credits was queued.
+    /// When the first waiting TLP with credits was queued.
     fn first_queued(&self) -> Option<Instant> {
         let allowed = self.allowed();
         let fronts = Class::ALL.into_iter().filter(|class| allowed.has(*class));
         fronts.filter_map(|class| self.queue.front(class)).map(|tlp| self.queued[tag(tlp)]).min()
     }
 
-    /// Nothing leaves now, though the network would take `room` bytes.
+    /// Checks that no TLP has to leave now although the network would take `room` bytes.
     fn rests(&self, now: Instant, room: usize, until: Option<Instant>) {
         if room < LONGEST_CONTROL || !self.next_fits(room) {
             return;
@@ -146,7 +145,7 @@ fn tlp(number: usize, class: Class, words: usize, relaxed: bool) -> Tlp {
     tlp
 }
 
-/// What happens to the sender.
+/// A random event at the sender.
 #[derive(Clone, Debug)]
 enum Step {
     Push {
@@ -156,7 +155,7 @@ enum Step {
     },
     Room(usize),
     Pass(u64),
-    /// The far side consumes what it has.
+    /// The far side consumes TLPs.
     Consume(usize),
 }
 
@@ -204,7 +203,7 @@ impl Testbed {
         testbed
     }
 
-    /// Until the sender rests; what it sends is received at once.
+    /// Runs until the sender is idle. Frames are received at once.
     fn run(&mut self) {
         loop {
             self.answers();
@@ -241,7 +240,7 @@ impl Testbed {
         self.far.handle(self.now, Input::Received(bytes));
     }
 
-    /// What the far side has to say, in time.
+    /// Passes the far side's answers back in time.
     fn answers(&mut self) {
         self.far.handle(self.now, Input::CanTransmit { bytes: 100_000 });
         loop {
@@ -291,8 +290,8 @@ fn policies() -> impl Strategy<Value = Policy> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Fails if `Aggregate::departure` returns anything but `Now` for an adaptive queue whose next TLP has credits and
-    /// room.
+    /// Fails if `Aggregate::departure` returns anything but `Now` for an adaptive queue whose next
+    /// TLP has credits and room.
     #[test]
     fn no_tlp_waits_while_network_has_room(
         policy in policies(),
@@ -302,7 +301,7 @@ proptest! {
     ) {
         let mut testbed = Testbed::new(policy, Grant { headers, data });
         steps.iter().for_each(|step| testbed.step(step));
-        // In the end everything arrives.
+        // At last everything must arrive.
         for _ in 0..200 {
             testbed.room = 3_000;
             testbed.now += Duration::from_us(5);

@@ -1,4 +1,4 @@
-//! Every segment exactly once and in order.
+//! Every segment arrives exactly once and in order.
 
 use crate::carrier::network::{Faults, Network};
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ fn settings(congestion: &str, window: usize) -> [Settings; 2] {
     [7, 8].map(|connection| Settings { congestion, window, ..Settings::new(connection) })
 }
 
-/// Runs `count` segments each way and checks them; what happened.
+/// Sends `count` segments in each direction and checks them. Returns the network.
 fn exchange(mut network: Network, count: usize) -> Network {
     for end in [0, 1] {
         network.queue(end, count);
@@ -56,7 +56,7 @@ fn loss_costs_the_frames_that_were_lost_and_few_more() {
     network.faults.lost = 10;
     let network = exchange(network, 20_000);
     let counters = network.ends[0].counters();
-    // 1 % lost, and what is sent again is lost again.
+    // 1 % of frames are lost, also of retransmitted ones.
     assert!((150..=300).contains(&counters.retransmitted), "{counters:?}");
     assert!(counters.timeouts < 30, "loss is seen before the timeout: {counters:?}");
     assert!(network.ends[1].counters().duplicates < 60, "{:?}", network.ends[1].counters());
@@ -64,8 +64,8 @@ fn loss_costs_the_frames_that_were_lost_and_few_more() {
 
 #[test]
 fn sequence_numbers_come_round() {
-    // 2^24 frames are too many for a test; the codec's own test has the
-    // arithmetic. Here the windows move far beyond one bitmap.
+    // 2^24 frames are too many for a test; the codec's test covers the arithmetic. Here the windows
+    // move far beyond one bitmap.
     let network = exchange(Network::new(settings("none", 1024), 1), 5000);
     assert_eq!(network.ends[0].counters().beyond_window, 0);
 }

@@ -15,7 +15,7 @@ pub struct Faults {
     pub corrupt: u64,
 }
 
-/// The CRC of IEEE 802.3, 3.2.9: what finds corruption.
+/// The CRC of IEEE 802.3, 3.2.9, which detects corruption.
 fn fcs(bytes: &[u8]) -> u32 {
     let step = |crc: u32| if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
     let byte = |crc: u32, byte: &u8| (0..8).fold(crc ^ u32::from(*byte), |crc, _| step(crc));
@@ -27,22 +27,22 @@ pub struct Network {
     pub ends: [Endpoint; 2],
     pub rng: Random,
     pub faults: Faults,
-    /// From one end to the other; a late frame takes up to ten times that.
+    /// Delay from one end to the other; a late frame takes up to ten times as long.
     pub latency: Duration,
-    /// Picoseconds of line that a byte takes.
+    /// Line time of a byte in picoseconds.
     pub byte: u64,
-    /// Whether frames pass at all.
+    /// Set if no frame passes.
     pub cut: bool,
     line_free: [Instant; 2],
-    /// By time and a running number: to whom, and what.
+    /// Frames in transit by time and a running number: receiver and bytes.
     flying: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
     number: u64,
-    /// Segments that wait to be sent, by end.
+    /// Segments to send, by end.
     pub waiting: [VecDeque<Vec<u8>>; 2],
     pub delivered: [Vec<Bytes>; 2],
     pub connected: [u32; 2],
     pub down: [Option<Cause>; 2],
-    /// Of all that was sent and when.
+    /// Digest of all frames sent and their times.
     pub digest: u64,
     pub frames: u64,
 }
@@ -85,7 +85,7 @@ impl Network {
         }
     }
 
-    /// Runs until nothing waits and nothing is on the way, or until `limit`.
+    /// Runs until nothing waits and nothing is in transit, or until `limit`.
     pub fn run(&mut self, limit: Duration) {
         let until = self.now + limit;
         loop {
@@ -116,10 +116,10 @@ impl Network {
         }
     }
 
-    /// One end until it rests.
+    /// Runs one end until it is idle.
     fn turn(&mut self, end: usize) -> Option<Instant> {
         loop {
-            // An interface that takes a few frames more than it sends.
+            // An interface that queues a few frames.
             let backlog = self.line_free[end].since(self.now).as_ps() / (1538 * self.byte);
             let frames = 4usize.saturating_sub(backlog as usize);
             self.ends[end].handle(self.now, Input::CanTransmit { frames });

@@ -2,7 +2,7 @@
 
 use super::Slopes;
 
-/// A class with a credit-based shaper and more priority than another one.
+/// A class of higher priority with a credit-based shaper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Higher {
     /// Its idleSlope, bit/s.
@@ -13,18 +13,19 @@ pub struct Higher {
 
 /// The highest credit of a class, in bits, rounded up (hiCredit).
 ///
-/// `interference` is the largest frame, in bits, of all classes of less priority, and `higher` are
-/// the classes of more priority, all with credit-based shapers. Sizes count the same bytes of a
-/// frame as the owner's [`super::Credit::spend`].
+/// `interference` is the largest frame, in bits, of all lower classes, and `higher` are the higher
+/// classes, all with credit-based shapers. Sizes count the same bytes of a frame as the owner's
+/// [`super::Credit::spend`].
 ///
-/// - Class A, nothing higher: `interference * idleSlope / rate` (equations L-3, L-10 and L-12).
+/// - Class A, without higher classes: `interference * idleSlope / rate` (equations L-3, L-10 and
+///   L-12).
 /// - Class B below class A: `idleSlope * (interference / (rate - idleSlope_A) + frame_A / rate)`
 ///   (L-3 with L-16).
 /// - Others in general: `idleSlope / (rate - Σ idleSlope_j) * (interference - Σ loCredit_j)`, which
 ///   is the same below one class (Zhao, Pop, Zheng, Daigmorte, Boyer, "Latency Analysis of Multiple
 ///   Classes of AVB Traffic in TSN with Standard Credit Behavior Using Network Calculus").
 ///
-/// `None` if the higher classes may take the whole rate, so that nothing limits the credit.
+/// `None` if the higher classes may use the whole rate, so that the credit is unbounded.
 pub fn hi_credit(slopes: Slopes, interference: u64, higher: &[Higher]) -> Option<u64> {
     let rate = u128::from(slopes.rate);
     let reserved: u128 = higher.iter().map(|class| u128::from(class.idle)).sum();

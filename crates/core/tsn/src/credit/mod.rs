@@ -1,8 +1,8 @@
 //! The credit-based shaper (IEEE 802.1Q-2022, 8.6.8.2 and annex L; formerly 802.1Qav).
 //!
 //! A class may send while its credit is not negative. Credit falls at sendSlope while the class
-//! sends, and rises at idleSlope while it does not and its gate is open. The owner says how long
-//! each state lasted:
+//! sends, and rises at idleSlope while it does not send and its gate is open. The owner reports the
+//! length of each state:
 //!
 //! | state | call |
 //! | --- | --- |
@@ -10,8 +10,8 @@
 //! | they are not: other classes, gaps, interrupted frames, overhead of cuts | [`Credit::gain`] |
 //! | the gate of the class is closed | none: the credit stays |
 //!
-//! Whether preamble and gap count as the frame's bits is up to the owner, as it is up to the
-//! slopes. [`FRAME_OVERHEAD`] and [`idle_slope`] count both.
+//! The owner decides whether preamble and gap count as bits of a frame, and must choose the slopes
+//! accordingly. [`FRAME_OVERHEAD`] and [`idle_slope`] count both.
 
 mod bounds;
 
@@ -26,8 +26,8 @@ pub const CLASS_A_INTERVAL: Duration = Duration::from_us(125);
 /// The class measurement interval of SR class B (IEEE 802.1Q-2022, 34.4).
 pub const CLASS_B_INTERVAL: Duration = Duration::from_us(250);
 
-/// Bytes of a frame on the line beside its payload, which a reservation counts
-/// (IEEE 802.1Q-2022, 34.4): preamble 8, addresses and EtherType 14, tag 4, FCS 4, gap 12.
+/// Bytes of a frame on the line besides its payload, which count in a reservation (IEEE
+/// 802.1Q-2022, 34.4): preamble 8, addresses and EtherType 14, tag 4, FCS 4, gap 12.
 pub const FRAME_OVERHEAD: usize = 8 + 14 + 4 + 4 + 12;
 
 /// Picobits in a bit: a rate of 1 bit/s makes one in a picosecond.
@@ -36,7 +36,7 @@ const PICO: i128 = 1_000_000_000_000;
 /// idleSlope in bit/s for a stream that sends up to `frames` frames (MaxIntervalFrames) of
 /// `frame_bytes_on_wire` bytes ([`FRAME_OVERHEAD`] included) in each class measurement interval,
 /// rounded up (IEEE 802.1Q-2022, 34.4). Saturates, also for an interval of zero; [`Slopes::new`]
-/// refuses what is too much.
+/// rejects excessive values.
 pub fn idle_slope(frame_bytes_on_wire: usize, frames: u32, interval: Duration) -> u64 {
     if interval == Duration::ZERO {
         return u64::MAX;
@@ -48,8 +48,8 @@ pub fn idle_slope(frame_bytes_on_wire: usize, frames: u32, interval: Duration) -
 /// An error in slopes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SlopesError {
-    /// A class that never gains credit would never send again.
-    #[error("idleSlope is 0 bit/s, it must be at least 1")]
+    /// A class that never gains credit could not send again.
+    #[error("idleSlope is 0 bit/s; the minimum is 1")]
     Zero,
     /// More than the port can send.
     #[error("idleSlope of {idle} bit/s is above the port's {rate} bit/s")]
@@ -59,8 +59,8 @@ pub enum SlopesError {
         /// portTransmitRate, bit/s.
         rate: u64,
     },
-    /// A gate that is never open, or longer than the cycle lasts.
-    #[error("a gate open for {open} of a cycle of {cycle}, it must be more than 0 and not longer")]
+    /// A gate that is never open, or open longer than the cycle.
+    #[error("the gate is open for {open} of a cycle of {cycle}; allowed are above 0 to {cycle}")]
     Open {
         /// GateOpenTime.
         open: Duration,
@@ -79,7 +79,7 @@ pub struct Slopes {
 }
 
 impl Slopes {
-    /// Slopes of a class with `idle` bit/s at a port of `rate` bit/s.
+    /// Slopes of a class with `idle` bit/s at a port with `rate` bit/s.
     ///
     /// # Errors
     /// If `idle` is zero or above `rate`.
@@ -126,7 +126,7 @@ pub struct Credit {
 }
 
 impl Credit {
-    /// No credit, of a class with `slopes`.
+    /// The credit zero of a class with `slopes`.
     ///
     /// # Panics
     /// If idleSlope is zero or above the rate.
@@ -136,7 +136,7 @@ impl Credit {
         credit
     }
 
-    /// Other slopes from now on; the credit stays.
+    /// Changes the slopes; the credit stays.
     ///
     /// # Panics
     /// If idleSlope is zero or above the rate.
@@ -145,28 +145,28 @@ impl Credit {
         self.slopes = slopes;
     }
 
-    /// The class sent for `took`.
+    /// Accounts transmission of the class for `took`.
     pub fn spend(&mut self, took: Duration) {
         self.set(self.picobits.saturating_sub(self.slopes.spent(took)));
     }
 
-    /// The class did not send for `took`, its gate was open, and frames were `waiting` or not.
-    /// With frames, credit rises. Without, what is above zero is lost at once, and what is below
-    /// zero rises to zero at most (8.6.8.2, *credit*).
+    /// Accounts `took` without transmission and with an open gate. With `waiting` frames, credit
+    /// rises. Without, positive credit is lost at once, and negative credit rises to at most zero
+    /// (8.6.8.2, *credit*).
     pub fn gain(&mut self, took: Duration, waiting: bool) {
         let credit = self.picobits.saturating_add(self.slopes.gained(took));
         self.set(if waiting { credit } else { credit.min(0) });
     }
 
-    /// How long it must gain before the class may send, rounded up to a picosecond; zero if the
-    /// credit is not negative.
+    /// How long the class must gain credit before it may send, rounded up to a picosecond; zero if
+    /// the credit is not negative.
     pub fn until_ready(&self) -> Duration {
         let debt = self.picobits.min(0).unsigned_abs();
         let ps = debt.div_ceil(self.slopes.idle.into());
         Duration::from_ps(u64::try_from(ps).unwrap_or(u64::MAX))
     }
 
-    /// The credit in bits, for people; [`Self::picobits`] is exact.
+    /// The credit in bits, for display; [`Self::picobits`] is exact.
     pub fn bits(&self) -> f64 {
         self.picobits as f64 / PICO as f64
     }

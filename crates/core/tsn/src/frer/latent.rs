@@ -1,6 +1,6 @@
 //! Latent error detection (IEEE 802.1CB-2017, 7.4.4): while all paths work, a recovery function
-//! discards as many copies as there are paths beside the first. If it does not, a path is broken,
-//! although nothing is lost yet.
+//! discards one copy for each path except the first. Otherwise a path is broken, although no frame
+//! is lost yet.
 
 use wire::{Duration, Instant};
 
@@ -9,14 +9,14 @@ use super::Counters;
 /// Parameters of the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LatentTest {
-    /// frerSeqRcvyLatentErrorPaths: copies of each frame that should arrive, 2 or more.
+    /// frerSeqRcvyLatentErrorPaths: expected copies of each frame, 2 or more.
     pub paths: u32,
-    /// frerSeqRcvyLatentErrorDifference: copies that may be missing, or too many, in a period
-    /// between two resets of the test. The user chooses it.
+    /// frerSeqRcvyLatentErrorDifference: allowed difference in the number of copies between two
+    /// resets of the test. The user chooses it.
     pub difference: u64,
-    /// frerSeqRcvyLatentErrorPeriod: from one test to the next.
+    /// frerSeqRcvyLatentErrorPeriod: time between two tests.
     pub period: Duration,
-    /// frerSeqRcvyLatentResetPeriod: the counts of the test begin anew so often.
+    /// frerSeqRcvyLatentResetPeriod: time between two resets of the test's counts.
     pub reset_period: Duration,
 }
 
@@ -33,7 +33,7 @@ pub struct LatentTester {
     test: LatentTest,
     next_test: Instant,
     next_reset: Instant,
-    /// Passed and discarded when the counts began last.
+    /// Passed and discarded frames at the last reset of the counts.
     base: (u64, u64),
     errors: u64,
 }
@@ -45,13 +45,13 @@ impl LatentTester {
         Self { test, next_test, next_reset, base: (0, 0), errors: 0 }
     }
 
-    /// Performs all tests that are due by `now`, with the counters as they have been since the last
-    /// call: call it before the function takes a frame, and before reading the result. Yields how
-    /// many tests signalled an error.
+    /// Performs all tests due by `now`, with the counters since the last call. Call this before the
+    /// function receives a frame, and before reading the result. Returns how many tests signalled
+    /// an error.
     pub fn advance(&mut self, now: Instant, counters: Counters) -> u64 {
         let mut found = 0;
         while self.next_test.min(self.next_reset) <= now {
-            // A test that is due together with a reset comes first.
+            // A test due at the same time as a reset is performed first.
             if self.next_test <= self.next_reset {
                 found += u64::from(self.is_wrong(counters));
                 self.next_test += self.test.period;

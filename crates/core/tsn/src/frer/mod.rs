@@ -2,7 +2,7 @@
 //! numbers, the tag that carries them, and the recovery functions that discard copies.
 //!
 //! Each copy of a frame has the same number. A recovery function passes the first copy that it
-//! sees and discards the others. It needs no knowledge of the paths.
+//! receives and discards the others. It does not depend on the paths.
 
 mod latent;
 mod recovery;
@@ -14,7 +14,7 @@ pub use recovery::{Algorithm, Config, ConfigError, Counters, Recovery};
 /// Sequence numbers have 16 bits (7.4.1.1, GenSeqSpace; 7.4.3.2.1, RecovSeqSpace).
 pub const SPACE: u32 = 1 << 16;
 
-/// Sequence generation (7.4.1): numbers from 0, each one more than the last, modulo [`SPACE`].
+/// Sequence generation (7.4.1): numbers from 0, incremented modulo [`SPACE`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Generator {
     next: u16,
@@ -28,7 +28,7 @@ impl Generator {
         number
     }
 
-    /// Begins at 0 again, as after a restart (7.4.1.3).
+    /// Restarts at 0, as after a restart of the node (7.4.1.3).
     pub fn reset(&mut self) {
         self.next = 0;
     }

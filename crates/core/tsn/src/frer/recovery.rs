@@ -14,7 +14,7 @@ pub enum Algorithm {
         /// [`Config::SHORTEST`] to [`Config::LONGEST`].
         history: u16,
     },
-    /// A frame with the number of the one before is a copy (7.4.3.5, MatchRecoveryAlgorithm).
+    /// A frame with the number of the previous frame is a copy (7.4.3.5, MatchRecoveryAlgorithm).
     Match,
 }
 
@@ -23,27 +23,28 @@ pub enum Algorithm {
 pub struct Config {
     /// How copies are recognised.
     pub algorithm: Algorithm,
-    /// frerSeqRcvyResetMSec: after so long without a frame that passes, any number passes.
+    /// frerSeqRcvyResetMSec: after this time without a passed frame, any number passes.
     pub reset: Duration,
     /// frerSeqRcvyTakeNoSequence: whether frames without a number pass (vector recovery; match
-    /// recovery passes them always, 7.4.3.5).
+    /// recovery always passes them, 7.4.3.5).
     pub take_no_sequence: bool,
-    /// frerSeqRcvyIndividualRecovery: of one member stream. Discarded frames restart the timer too.
+    /// frerSeqRcvyIndividualRecovery: recovery of one member stream. Discarded frames restart the
+    /// timer too.
     pub individual: bool,
 }
 
-/// A configuration that clause 10.4.1 does not permit.
+/// A configuration outside clause 10.4.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ConfigError {
-    /// Of the history.
+    /// The history's length is out of range.
     #[error(
-        "a history of {0} numbers: {shortest} to {longest}",
+        "invalid history of '{0}' numbers: expected {shortest} to {longest}",
         shortest = Config::SHORTEST,
         longest = Config::LONGEST
     )]
     History(u16),
-    /// Of the reset timer.
-    #[error("a reset timer of zero: nothing would be eliminated")]
+    /// The reset timer is zero.
+    #[error("the reset timer is 0; it must be above 0, or no duplicate is eliminated")]
     Reset,
 }
 
@@ -51,7 +52,7 @@ impl Config {
     /// The shortest history, and the default (10.4.1.6).
     pub const SHORTEST: u16 = 2;
     /// The longest history: half of the sequence space, beyond which old and new numbers cannot be
-    /// told apart (7.4.3.4).
+    /// distinguished (7.4.3.4).
     pub const LONGEST: u16 = (SPACE / 2) as u16;
     /// The default of `reset` (10.4.1.7).
     pub const RESET: Duration = Duration::from_ms(2_000);
@@ -73,21 +74,22 @@ impl Config {
     }
 }
 
-/// What a recovery function counts (10.8 and 10.9).
+/// Counters of a recovery function (10.8 and 10.9).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// frerCpsSeqRcvyPassedPackets.
     pub passed: u64,
-    /// frerCpsSeqRcvyDiscardedPackets; rogue ones are among them.
+    /// frerCpsSeqRcvyDiscardedPackets; includes rogue packets.
     pub discarded: u64,
-    /// frerCpsSeqRcvyRoguePackets: numbers outside of the history and of as many numbers above.
+    /// frerCpsSeqRcvyRoguePackets: numbers outside of the history and of the same range above.
     pub rogue: u64,
-    /// frerCpsSeqRcvyOutOfOrderPackets: passed ones that do not follow the one before.
+    /// frerCpsSeqRcvyOutOfOrderPackets: passed packets whose number does not follow the previous
+    /// one.
     pub out_of_order: u64,
-    /// frerCpsSeqRcvyLostPackets: numbers that left the history and were not seen in it.
+    /// frerCpsSeqRcvyLostPackets: numbers that left the history without being seen.
     pub lost: u64,
-    /// Those of `lost` that are older than the first frame after the beginning or a reset. The
-    /// standard counts them, although nobody need have sent them.
+    /// Part of `lost` that is older than the first frame after the beginning or a reset. The
+    /// standard counts these numbers, although they may never have been sent.
     pub lost_before_first: u64,
     /// frerCpsSeqRcvyTaglessPackets.
     pub tagless: u64,
@@ -106,14 +108,14 @@ pub struct Recovery {
     highest: u16,
     /// SequenceHistory, by number.
     seen: Box<[u64; SPACE as usize / 64]>,
-    /// Numbers since the first one, at most the history's length.
+    /// Count of numbers since the first one, at most the history's length.
     known: u32,
     /// When the timer expires, if it runs.
     expires: Option<Instant>,
 }
 
 impl Recovery {
-    /// A function that takes any number first (7.4.3.3).
+    /// A function that first accepts any number (7.4.3.3).
     ///
     /// # Errors
     /// A value outside of its range.
@@ -130,12 +132,12 @@ impl Recovery {
         })
     }
 
-    /// What was counted until the last frame.
+    /// The counters until the last frame.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Lets the timer expire if it is time (7.4.3.3, SequenceRecoveryReset).
+    /// Handles an expired timer (7.4.3.3, SequenceRecoveryReset).
     pub fn advance(&mut self, now: Instant) {
         if self.expires.is_some_and(|at| at <= now) {
             self.counters.resets += 1;
@@ -149,7 +151,7 @@ impl Recovery {
         self.seen.fill(0);
     }
 
-    /// Whether a frame with this number passes; `None`: it has no tag.
+    /// Whether a frame with this number passes; `None`: without a tag.
     pub fn passes(&mut self, now: Instant, sequence: Option<u16>) -> bool {
         self.advance(now);
         let (passes, restarts) = match (sequence, self.config.algorithm) {

@@ -1,21 +1,21 @@
-//! The redundancy tag, or R-TAG (IEEE 802.1CB-2017, 7.8): it stands behind the VLAN tags.
+//! The redundancy tag, or R-TAG (IEEE 802.1CB-2017, 7.8), which follows the VLAN tags.
 
 use thiserror::Error;
 
 /// The EtherType of the tag (7.8, table 7-1).
 pub const ETHER_TYPE: u16 = 0xf1c1;
 
-/// Its bytes: EtherType, 16 reserved bits, 16 bits of sequence number (7.8, figure 7-4).
+/// Bytes of the tag: EtherType, 16 reserved bits, 16 bits of sequence number (7.8, figure 7-4).
 pub const LENGTH: usize = 6;
 
-/// Bytes that are no R-TAG.
+/// Bytes that are not an R-TAG.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RTagError {
     /// Fewer bytes than a tag has.
-    #[error("an R-TAG has {LENGTH} bytes, here are {0}")]
+    #[error("truncated R-TAG: {0} bytes, expected {LENGTH}")]
     Short(usize),
     /// Another EtherType.
-    #[error("EtherType {0:04x}, not that of an R-TAG, {ETHER_TYPE:04x}")]
+    #[error("EtherType {0:04x} is not the R-TAG's {ETHER_TYPE:04x}")]
     EtherType(u16),
 }
 

@@ -1,4 +1,4 @@
-//! From one list of a port to the next.
+//! Changes from one list of a port to the next.
 
 use wire::{Duration, Instant};
 
@@ -7,15 +7,14 @@ use super::{Entry, GateControlList, GateStates, Gates};
 use crate::LocalTime;
 
 impl Gates {
-    /// Adds a list that takes over from the one before at its base time: ConfigChangeTime of IEEE
-    /// 802.1Q-2022, 8.6.9.3.1. If the list before takes over then or later, it is the first start
-    /// of a cycle of the added list after that.
+    /// Adds a list that replaces the previous one at its base time: ConfigChangeTime of IEEE
+    /// 802.1Q-2022, 8.6.9.3.1. If the previous list starts then or later, the change is at the
+    /// first cycle start of the added list after that.
     ///
-    /// The cycles of the list before repeat until then. The first of them from whose end at most
-    /// `extension` (OperCycleTimeExtension of the list before) is left until then is its last one:
-    /// its last entry lasts until the change. A cycle at whose end nothing would be left is cut
-    /// (SetCycleStartTime, 8.6.9.1.1). A change within the first cycle after the base time of the
-    /// list before cuts this one.
+    /// The cycles of the previous list repeat until the change. The first cycle after whose end at
+    /// most `extension` (OperCycleTimeExtension of the previous list) remains is the last one: its
+    /// last entry is extended until the change. A cycle that the change interrupts is cut
+    /// (SetCycleStartTime, 8.6.9.1.1), even the first one after the previous list's base time.
     pub fn then(mut self, list: GateControlList, extension: Duration) -> Self {
         let (since, before) = match self.later.last() {
             Some(phase) => (phase.from.as_ps(), &phase.list),
@@ -28,7 +27,7 @@ impl Gates {
             ..0 => base,
             _ => base.saturating_add((late / cycle + 1) * cycle),
         };
-        // The first cycle after which at most the extension is left ends here.
+        // The first cycle after whose end at most the extension remains.
         let before_cycle = before.cycle_time().as_ps() as i64;
         let extension = i64::try_from(extension.as_ps()).unwrap_or(i64::MAX);
         let whole = at.saturating_sub(since).saturating_sub(before_cycle);
@@ -43,15 +42,15 @@ impl Gates {
         self
     }
 
-    /// For the queues `classes`, `list` holds instead of the lists of the port, always. If several
-    /// lists are added for a queue, the last one holds. Operations of preemption in `list` count
-    /// for nothing: they belong to the port.
+    /// Replaces the port's lists by `list` for the queues `classes`, permanently. If several lists
+    /// are added for a queue, the last one applies. Preemption operations in `list` are ignored,
+    /// because they belong to the port.
     pub fn with_class_list(mut self, classes: GateStates, list: GateControlList) -> Self {
         self.classes.push((classes, list));
         self
     }
 
-    /// When the next list of the port takes over, later than `now`.
+    /// When the next list of the port starts, later than `now`.
     pub fn next_list(&self, now: Instant) -> Option<Instant> {
         let now = self.clock.local(now);
         let next = self.later.iter().find(|phase| !phase.extends && phase.from > now)?;
@@ -68,9 +67,9 @@ impl Gates {
         self.later.iter().rev().find(started).map_or(&self.list, |phase| &phase.list)
     }
 
-    /// For how long the gate of `queue` is open in a cycle (GateOpenTime) of the list that governs
-    /// it at `now`, and how long this cycle is (OperCycleTime), on the node's clock. A
-    /// credit-based shaper multiplies its slope by cycle / open (IEEE 802.1Q-2022, 8.6.8.2 d).
+    /// How long the gate of `queue` is open in a cycle (GateOpenTime) of the list that governs it
+    /// at `now`, and the length of the cycle (OperCycleTime), on the node's clock. A credit-based
+    /// shaper multiplies its slope by cycle / open (IEEE 802.1Q-2022, 8.6.8.2 d).
     pub fn open_share_of(&self, queue: usize, now: Instant) -> (Duration, Duration) {
         let list = self.list_at(queue, now);
         (Duration::from_ps(list.windows(queue).lengths().sum()), list.cycle_time())
@@ -94,7 +93,7 @@ impl Gates {
 }
 
 impl GateControlList {
-    /// The state at the end of a cycle, for ever.
+    /// A list that keeps the state at the end of a cycle for ever.
     fn last_entry(&self) -> Self {
         let last = self.entries()[self.entries().len() - 1];
         let entry = Entry { operation: self.last_operation(), ..last };

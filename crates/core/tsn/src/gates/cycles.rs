@@ -1,16 +1,16 @@
-//! Periodic things that share a network.
+//! Relations between cycles.
 
 use wire::Duration;
 
-/// Whether one of two cycles is a whole multiple of the other, so that they meet in the same way in
-/// every one of the longer. A cycle of zero divides nothing.
+/// Whether one of two cycles is a whole multiple of the other, so that they align in the same way
+/// in every longer cycle. False if one is zero.
 pub fn cycles_divide(a: Duration, b: Duration) -> bool {
     let (short, long) = (a.min(b).as_ps(), a.max(b).as_ps());
     short != 0 && long.is_multiple_of(short)
 }
 
-/// After how long all `cycles` are where they began: their least common multiple. `None` without a
-/// cycle, with one of zero, and above 2^64 - 1 ps.
+/// The time after which all `cycles` align again: their least common multiple. `None` without a
+/// cycle, with a zero cycle, and above 2^64 - 1 ps.
 pub fn hyperperiod(mut cycles: impl Iterator<Item = Duration>) -> Option<Duration> {
     let first = cycles.next()?.as_ps();
     let next = |all: u64, cycle: Duration| {

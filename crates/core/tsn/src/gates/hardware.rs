@@ -1,4 +1,4 @@
-//! What the hardware of a port can execute.
+//! Limits of a port's gate hardware.
 
 use wire::Duration;
 
@@ -7,8 +7,8 @@ use super::{GateControlList, ListError};
 /// Limits of a port's hardware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hardware {
-    /// Base time, cycle time and intervals are multiples of this, which is not zero (TickGranularity
-    /// of IEEE 802.1Q-2022, table 12-29).
+    /// The grain: base time, cycle time and intervals are multiples of this. Above zero
+    /// (TickGranularity of IEEE 802.1Q-2022, table 12-29).
     pub grain: Duration,
     /// The most entries (SupportedListMax, 12.29.1.5).
     pub entries: usize,
@@ -18,8 +18,8 @@ impl GateControlList {
     /// Whether `hardware` can execute the list exactly.
     ///
     /// # Errors
-    /// [`ListError::TooManyEntries`] or, for the first time that is no multiple of the grain,
-    /// [`ListError::Grain`].
+    /// [`ListError::TooManyEntries`]; or [`ListError::Grain`] for the first time that is not a
+    /// multiple of the grain.
     pub fn fits(&self, hardware: &Hardware) -> Result<(), ListError> {
         let count = self.entries().len();
         if count > hardware.entries {

@@ -6,27 +6,27 @@ use super::Gates;
 use super::track::{END, Row, Track};
 use crate::LocalTime;
 
-/// How long before the gate operation the MAC is told, on the node's clock (IEEE 802.1Q-2022,
-/// 12.30.1.2 and 12.30.1.3).
+/// How long before the gate operation the MAC receives the request, on the node's clock (IEEE
+/// 802.1Q-2022, 12.30.1.2 and 12.30.1.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HoldAdvance {
-    /// Before an entry that holds: the time that the MAC needs until no preemptable frame is on
-    /// the line (holdAdvance).
+    /// For an entry that holds: the time that the MAC needs to clear the line of preemptable frames
+    /// (holdAdvance).
     pub hold: Duration,
-    /// Before an entry that releases (releaseAdvance). A hold that would be released before it
-    /// begins does not take place.
+    /// For an entry that releases (releaseAdvance). A hold that would be released before it begins
+    /// does not take place.
     pub release: Duration,
 }
 
 /// Whether preemptable frames are held back, and until when (`None`: for ever).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// They may be sent.
+    /// Preemptable frames may be sent.
     Released {
         /// The next hold.
         until: Option<Instant>,
     },
-    /// They may not, and one that is being sent is preempted.
+    /// Preemptable frames may not be sent, and one in transmission is preempted.
     Held {
         /// The next release.
         until: Option<Instant>,
@@ -45,9 +45,9 @@ impl Gates {
     /// Whether preemptable frames are held back at `now`: MM_CTL.request of IEEE 802.3br-2016,
     /// 99.2.3. A hold begins `advance.hold` before an entry with
     /// [`SetAndHoldMac`](super::Operation::SetAndHoldMac) and ends `advance.release` before the
-    /// next one with [`SetAndReleaseMac`](super::Operation::SetAndReleaseMac), also after the end
-    /// of a cycle. A list that takes over begins as one of its later cycles does; without any of
-    /// these operations it never holds.
+    /// next one with [`SetAndReleaseMac`](super::Operation::SetAndReleaseMac), even after the end
+    /// of a cycle. A new list begins like one of its later cycles; without these operations it
+    /// never holds.
     pub fn hold_until(&self, now: Instant, advance: &HoldAdvance) -> Hold {
         let row = Row::Hold;
         let track = Track { first: self.list.hold(), later: &self.later, row, detour: None };
@@ -63,7 +63,7 @@ impl Gates {
     }
 }
 
-/// Looks for the first span of a hold that ends after `from`, in local picoseconds.
+/// Searches for the first span of a hold that ends after `from`, in local picoseconds.
 struct Spans<'a> {
     track: Track<'a>,
     from: LocalTime,
@@ -79,13 +79,13 @@ impl<'a> Spans<'a> {
         Self { track, from, hold, release, found: None }
     }
 
-    /// The span; what follows it without a pause belongs to it.
+    /// The span, including spans that follow without a pause.
     fn next(mut self) -> Option<(i64, i64)> {
-        // Holds of entries that end earlier are over; the first that is found begins early enough.
+        // Holds of entries that end earlier are over; the first found one begins early enough.
         let first = self.from.as_ps().saturating_add(self.hold.min(self.release));
         let first = LocalTime::from_ps(first);
         let mut at = first;
-        // A cycle in which holds are over, and one that shows what all later ones are like.
+        // One cycle in which holds end, and one that represents all later cycles.
         let mut left = 2 * self.track.last_windows() + 2;
         while let Some((opens, closes)) = self.track.next(at) {
             if !self.add(opens, closes) || closes == END {
@@ -109,8 +109,8 @@ impl<'a> Spans<'a> {
         self.found
     }
 
-    /// Adds the hold of entries from `opens` to `closes`. Says whether a later one may continue
-    /// what was found.
+    /// Adds the hold of entries from `opens` to `closes`. Returns whether a later one may extend
+    /// the result.
     fn add(&mut self, opens: LocalTime, closes: LocalTime) -> bool {
         let start = opens.as_ps().saturating_sub(self.hold);
         let end =

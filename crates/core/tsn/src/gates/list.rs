@@ -20,15 +20,15 @@ impl GateStates {
     }
 }
 
-/// What an entry does beside setting the gates (IEEE 802.1Q-2022, table 8-7).
+/// The operation of an entry besides setting the gates (IEEE 802.1Q-2022, table 8-7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// Nothing.
+    /// No further operation.
     #[default]
     SetGateStates,
-    /// It holds preemptable frames back, from here to the next entry that releases them.
+    /// Holds preemptable frames until the next entry that releases them.
     SetAndHoldMac,
-    /// It releases preemptable frames.
+    /// Releases preemptable frames.
     SetAndReleaseMac,
 }
 
@@ -43,19 +43,19 @@ impl Operation {
     }
 }
 
-/// An entry of a list: an operation, and for how long (IEEE 802.1Q-2022, table 8-7).
+/// An entry of a list: an operation and its interval (IEEE 802.1Q-2022, table 8-7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// What it does when it begins.
+    /// The operation at the beginning of the entry.
     pub operation: Operation,
     /// The gates during the interval.
     pub states: GateStates,
-    /// How long; a whole number of nanoseconds, as TimeInterval (12.29.1.2.3).
+    /// Length: a whole number of nanoseconds, as TimeInterval (12.29.1.2.3).
     pub interval: Duration,
 }
 
 impl Entry {
-    /// An entry that sets the gates and leaves preemption alone.
+    /// An entry that sets the gates without an operation of preemption.
     pub const fn set(states: GateStates, interval: Duration) -> Self {
         Self { operation: Operation::SetGateStates, states, interval }
     }
@@ -67,59 +67,59 @@ pub enum ListError {
     /// The list has no entries.
     #[error("a gate control list needs at least one entry")]
     NoEntries,
-    /// More than [`GateControlList::MAX_ENTRIES`], or than hardware has.
-    #[error("{entries} entries, at most {max} are possible")]
+    /// More than [`GateControlList::MAX_ENTRIES`] entries, or than the hardware supports.
+    #[error("the list has {entries} entries; the maximum is {max}")]
     TooManyEntries {
-        /// How many.
+        /// Number of entries.
         entries: usize,
-        /// How many are possible.
+        /// The maximum.
         max: usize,
     },
     /// An interval of zero.
     #[error("entry {0}: the interval is zero")]
     EmptyInterval(usize),
-    /// An interval that is no whole number of nanoseconds.
-    #[error("entry {entry}: the interval of {ps} ps is no whole number of nanoseconds")]
+    /// An interval that is not a whole number of nanoseconds.
+    #[error("entry {entry}: the interval of {ps} ps is not a whole number of nanoseconds")]
     Fraction {
         /// The entry.
         entry: usize,
-        /// Its interval.
+        /// The interval.
         ps: u64,
     },
     /// An entry does not end within the cycle.
     #[error(
-        "entry {entry} ends {end_ns} ns after the cycle's start, the cycle lasts {cycle_ns} ns"
+        "entry {entry} ends at {end_ns} ns of the cycle, after the cycle's end at {cycle_ns} ns"
     )]
     BeyondCycle {
         /// The entry.
         entry: usize,
-        /// When it ends.
+        /// End of the entry.
         end_ns: u64,
         /// The cycle time.
         cycle_ns: u64,
     },
-    /// The cycle time is zero, no whole number of nanoseconds or above
+    /// The cycle time is zero, not a whole number of nanoseconds or above
     /// [`GateControlList::MAX_CYCLE`].
-    #[error("cycle time of {ps} ps: it is 1 ns to {max} ns, whole nanoseconds",
+    #[error("invalid cycle time of {ps} ps: expected whole nanoseconds, 1 ns to {max} ns",
             max = GateControlList::MAX_CYCLE.as_ns())]
     Cycle {
         /// The cycle time.
         ps: u64,
     },
-    /// A time that hardware cannot keep.
-    #[error("{name} of {ps} ps is no multiple of {grain_ps} ps")]
+    /// A time that is not a multiple of the hardware's grain.
+    #[error("{name} of {ps} ps is not a multiple of the clock's grain of {grain_ps} ps")]
     Grain {
-        /// Which time: of which entry, the cycle time or the base time.
+        /// Name of the time: the interval of an entry, the cycle time or the base time.
         name: String,
         /// The time.
         ps: u64,
         /// The hardware's grain.
         grain_ps: u64,
     },
-    /// The base time is no whole number of nanoseconds.
-    #[error("base time of {ps} ps is no whole number of nanoseconds")]
+    /// The base time is not a whole number of nanoseconds.
+    #[error("base time of {ps} ps is not a whole number of nanoseconds")]
     Base {
-        /// Its value.
+        /// The base time.
         ps: u64,
     },
 }
@@ -127,9 +127,9 @@ pub enum ListError {
 /// Shares of a cycle, 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OpenShare {
-    /// In which a gate is open.
+    /// The share with an open gate.
     pub time: f64,
-    /// Which whole frames fill.
+    /// The share filled by whole frames.
     pub whole_frames: f64,
 }
 
@@ -144,16 +144,16 @@ pub struct GateControlList {
 }
 
 impl GateControlList {
-    /// The most entries a list has; switches take 64 to 1024.
+    /// The most entries of a list; switches support 64 to 1024.
     pub const MAX_ENTRIES: usize = 4096;
 
-    /// The longest cycle, as Linux's `taprio` has it (INT_MAX nanoseconds).
+    /// The longest cycle, as in Linux's `taprio` (INT_MAX nanoseconds).
     pub const MAX_CYCLE: Duration = Duration::from_ns(i32::MAX as u64);
 
-    /// A list that begins a cycle at `base` on the node's clock, and then every `cycle`.
+    /// A list with a cycle start at `base` on the node's clock, repeated every `cycle`.
     ///
     /// # Errors
-    /// Which entry or time is wrong, and how.
+    /// The invalid entry or time, with the reason.
     pub fn new(base: Instant, cycle: Duration, entries: &[Entry]) -> Result<Self, ListError> {
         if entries.is_empty() {
             return Err(ListError::NoEntries);
@@ -204,8 +204,8 @@ impl GateControlList {
         self.cycle
     }
 
-    /// How much of its time the list lets any of `queues` send, and how much of it whole frames
-    /// fill, each of which takes `frame` from preamble to FCS and is followed by `gap`.
+    /// The share of time in which any of `queues` may send, and the share that whole frames fill.
+    /// Each frame takes `frame` from preamble to FCS and is followed by `gap`.
     ///
     /// # Panics
     /// If a frame and its gap take no time.
@@ -218,12 +218,12 @@ impl GateControlList {
         }
         let time: u64 = windows.lengths().sum();
         let each = (frame + gap).as_ps();
-        // The gap behind the last frame may lie outside.
+        // The gap after the last frame may be outside.
         let frames: u64 = windows.lengths().map(|open| (open + gap.as_ps()) / each).sum();
         OpenShare { time: time as f64 / cycle, whole_frames: (frames * each) as f64 / cycle }
     }
 
-    /// The same entries, with a cycle that begins at a local time.
+    /// The same entries, with a cycle start at a local time.
     pub(super) fn beginning_at(mut self, at: LocalTime) -> Self {
         self.windows.iter_mut().chain([&mut self.hold]).for_each(|windows| windows.begin_at(at));
         self
@@ -233,7 +233,7 @@ impl GateControlList {
         &self.windows[queue]
     }
 
-    /// The last operation of a cycle that concerns preemption, if any.
+    /// The last preemption operation of a cycle, if any.
     pub(super) fn last_operation(&self) -> Operation {
         last_operation(&self.entries)
     }
@@ -244,8 +244,8 @@ impl GateControlList {
     }
 }
 
-/// Whether preemptable frames are held during each entry. The first ones continue what the last
-/// operation of the cycle before began.
+/// Whether preemptable frames are held during each entry. The first entries continue the last
+/// operation of the previous cycle.
 fn holds(entries: &[Entry]) -> Vec<bool> {
     let mut operation = last_operation(entries);
     let next = |entry: &Entry| {

@@ -2,11 +2,11 @@
 //! (IEEE 802.1Q-2022, 8.6.8.4 and 8.6.9; formerly 802.1Qbv).
 //!
 //! A list repeats forever, also before its base time, which is the start of one cycle. If its
-//! entries end before the cycle does, the last one lasts until then (8.6.9.2). Entries beyond the
-//! cycle are an error here; the standard truncates them silently.
+//! entries end before the cycle's end, the last one is extended to it (8.6.9.2). Entries beyond the
+//! cycle are an error; the standard truncates them silently.
 //!
-//! Other lists of the port can take over one after the other ([`Gates::then`]), and classes can
-//! have a list of their own ([`Gates::with_class_list`]).
+//! Further lists of the port can replace each other ([`Gates::then`]), and classes can have their
+//! own list ([`Gates::with_class_list`]).
 
 mod change;
 mod cycles;
@@ -30,14 +30,14 @@ use wire::{Duration, Instant};
 
 use crate::{Clock, LocalTime};
 
-/// The lists of a port, which run by a node's clock; arguments and results are in true time.
+/// The lists of a port on a node's clock. Arguments and results are in true time.
 #[derive(Clone, Debug)]
 pub struct Gates {
     list: GateControlList,
     clock: Clock,
     later: Vec<Phase>,
     classes: Vec<(GateStates, GateControlList)>,
-    /// After a step of the clock.
+    /// A temporary list after a step of the clock.
     detour: Option<Detour>,
 }
 
@@ -47,14 +47,15 @@ impl Gates {
         Self { list, clock, later: Vec::new(), classes: Vec::new(), detour: None }
     }
 
-    /// The gates of a port without a list: all are open. Their cycle of 1 ns divides all others.
+    /// The gates of a port without a list: all are open. Their cycle of 1 ns divides every other
+    /// cycle.
     pub fn always_open(clock: Clock) -> Self {
         let entry = Entry::set(GateStates::ALL, Duration::from_ns(1));
         let list = GateControlList::of_entries(Instant::ZERO, &[entry]);
         Self::new(list.expect("a valid list"), clock)
     }
 
-    /// The list of the port that runs first.
+    /// The first list of the port.
     pub fn list(&self) -> &GateControlList {
         &self.list
     }
@@ -80,8 +81,8 @@ impl Gates {
 
     /// The first instant, not before `now`, at which a transmission of `duration` may start so that
     /// it ends before the gate of `queue` closes (8.6.8.4: a frame is not available if there is
-    /// "insufficient time"; its own length counts); ending at that very instant is in time. `None`:
-    /// it never fits. For a guard by the largest frame, ask with that frame's duration.
+    /// "insufficient time"; its own length counts); ending exactly at that instant is allowed.
+    /// `None`: it never fits. For a guard band of the largest frame, pass that frame's duration.
     pub fn earliest_start(
         &self,
         queue: usize,
@@ -93,7 +94,7 @@ impl Gates {
             return Some(now);
         }
         let mut local = self.clock.local(now);
-        // One window more than a cycle has, since the first may be partly over.
+        // One window more than in a cycle, because the first may be partly over.
         for _ in 0..track.windows_at(local).len() + 1 {
             let (opens, closes) = track.next(local)?;
             let start = now.max(self.clock.global(opens));
@@ -102,14 +103,14 @@ impl Gates {
             }
             local = closes;
         }
-        // It may still fit into a window of another list, or into one that a drifting clock makes a
-        // picosecond longer: the first with an open picosecond before a margin of the rest.
+        // The transmission may fit a window of another list, or a window that a drifting clock
+        // makes a picosecond longer: the first with an open picosecond before a margin of the rest.
         let ps = Duration::from_ps(1);
         let after = self.after_open_time(queue, now, ps, duration - ps)?;
         Some(Instant::from_ps(after.as_ps() - 1))
     }
 
-    /// The longest time for which `queue` stays closed; see [`Self::longest_wait`].
+    /// The longest time that `queue` stays closed; see [`Self::longest_wait`].
     pub fn longest_closed(&self, queue: usize) -> Option<Duration> {
         self.longest_wait(queue, Duration::ZERO)
     }
@@ -137,15 +138,15 @@ impl GateControlList {
         self.windows(queue).next_change(after)
     }
 
-    /// The longest time for which `queue` stays closed: zero if it never
-    /// closes, `None` if it never opens. Compare it with timeouts.
+    /// The longest time that `queue` stays closed: zero if it never closes, `None` if it never
+    /// opens. Compare it with timeouts.
     pub fn longest_closed(&self, queue: usize) -> Option<Duration> {
         self.windows(queue).longest_closed()
     }
 
-    /// The longest time that a transmission of `duration` has to wait for the
-    /// gate of `queue`: the longest closed span and the end of the window
-    /// before it, into which it no longer fitted. `None`: it never fits.
+    /// The longest wait of a transmission of `duration` for the gate of `queue`: the longest closed
+    /// span plus the end of the window before it, which is too short for the transmission. `None`:
+    /// it never fits.
     pub fn longest_wait(&self, queue: usize, duration: Duration) -> Option<Duration> {
         self.windows(queue).longest_wait(duration)
     }

@@ -1,4 +1,4 @@
-//! How long a gate is open within a span of time, in true time and to the picosecond.
+//! The time that a gate is open within a span, in true time and exact to the picosecond.
 
 use wire::{Duration, Instant};
 
@@ -7,8 +7,8 @@ use super::track::{END, Track};
 use crate::{Clock, LocalTime};
 
 impl Gates {
-    /// How long within [`from`, `to`) the gate of `queue` is open. The last `margin` of each
-    /// window, before the gate closes, does not count: a guard band.
+    /// The time within [`from`, `to`) that the gate of `queue` is open. The last `margin` of each
+    /// window does not count (guard band).
     pub fn open_time(
         &self,
         queue: usize,
@@ -64,7 +64,7 @@ impl Gates {
     }
 }
 
-/// The open spans of a queue from an instant on, without the margin.
+/// The open spans of a queue from an instant on, minus the margin.
 struct Spans<'a> {
     track: Track<'a>,
     clock: Clock,
@@ -72,7 +72,7 @@ struct Spans<'a> {
     from: Instant,
     /// The end of the last window.
     at: LocalTime,
-    /// The windows since whole cycles were last passed over.
+    /// Number of windows since the last skip of whole cycles.
     walked: usize,
 }
 
@@ -82,7 +82,7 @@ impl<'a> Spans<'a> {
         Self { track, clock, margin, from, at: clock.local(from), walked: 0 }
     }
 
-    /// The next span; one without length if the margin is longer.
+    /// The next span; empty if the margin is longer.
     fn next(&mut self) -> Option<(Instant, Instant)> {
         if self.at == END {
             return None;
@@ -106,7 +106,7 @@ impl<'a> Spans<'a> {
         self.track.cycles(self.at, before)
     }
 
-    /// Passes over cycles; how long the gate is open within them, in picoseconds.
+    /// Skips cycles; returns the open time within them, in picoseconds.
     fn pass(&mut self, cycles: u64) -> u64 {
         self.walked = 0;
         if cycles == 0 {
@@ -123,8 +123,8 @@ impl<'a> Spans<'a> {
         let windows = self.track.windows_at(self.at);
         let margin = u128::from(self.margin.as_ps());
         let open = |(opens, closes)| {
-            // Rounding makes a window a picosecond longer in some cycles: if the margin is as long
-            // as the others, this picosecond is open.
+            // Rounding makes a window a picosecond longer in some cycles. If the margin equals the
+            // others, this picosecond is open.
             let shortest = self.clock.shortest(closes - opens);
             if margin > shortest {
                 return 0;
@@ -135,7 +135,7 @@ impl<'a> Spans<'a> {
         windows.within_cycle(self.at).map(open).sum()
     }
 
-    /// The most cycles, up to `most`, within which the gate is open for less than `needed`.
+    /// The largest number of cycles, up to `most`, with a total open time below `needed`.
     fn cycles_below(&self, needed: Duration, most: u64) -> u64 {
         let needed = u128::from(needed.as_ps());
         if self.open_in(most) < needed {

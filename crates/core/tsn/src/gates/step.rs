@@ -1,31 +1,32 @@
-//! What gates do when their clock changes.
+//! The reaction of gates to changes of their clock.
 
 use super::track::{Row, Track};
 use super::{Entry, GateControlList, GateStates, Gates};
 use crate::{Clock, LocalTime, QUEUES};
 use wire::{Duration, Instant};
 
-/// What gates do when their clock is set. The standard knows list and CurrentTime alone (IEEE
-/// 802.1Q-2022, 8.6.9.1), and says nothing of what hardware remembers; the others are ours, after
-/// `advance_sched` of Linux's software taprio, whose timer is armed for the end of each entry.
+/// The reaction of gates to a step of their clock. The standard defines only list and CurrentTime
+/// (IEEE 802.1Q-2022, 8.6.9.1), not the state of hardware. The variants other than
+/// [`Self::Rederived`] follow `advance_sched` of Linux's software taprio, whose timer is set for
+/// the end of each entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StepPolicy {
-    /// At once they are as the list says for the time that the clock shows.
+    /// The gates change at once to the state of the list at the new time.
     #[default]
     Rederived,
-    /// After a step back they stay as they are until the clock shows again what it showed before the
-    /// step. A step forward is as [`Self::Rederived`].
+    /// After a step back, the gates keep their state until the clock shows the time before the step
+    /// again. A step forward is as [`Self::Rederived`].
     Frozen,
-    /// A step back is as [`Self::Frozen`]. After a step forward, the entries that the clock has
-    /// jumped over pass one after the other, each for [`BURST_ENTRY`], until the gates have caught
-    /// up; of more than [`GateControlList::MAX_ENTRIES`] the last ones.
+    /// A step back is as [`Self::Frozen`]. After a step forward, the skipped entries are executed
+    /// one after the other, each for [`BURST_ENTRY`]; at most the last
+    /// [`GateControlList::MAX_ENTRIES`].
     Burst,
 }
 
-/// How long an entry lasts that is caught up: our assumption, a timer's callback.
+/// Length of each skipped entry: an assumption for a timer's callback.
 pub const BURST_ENTRY: Duration = Duration::from_us(1);
 
-/// A list that holds instead of all others, until a time.
+/// A temporary list instead of all others.
 #[derive(Clone, Debug)]
 pub(super) struct Detour {
     pub list: GateControlList,
@@ -33,12 +34,12 @@ pub(super) struct Detour {
 }
 
 impl Gates {
-    /// The clock runs otherwise from now on, without a step.
+    /// Sets another clock that shows the same time now.
     pub fn set_clock(&mut self, clock: Clock) {
         self.clock = clock;
     }
 
-    /// The clock is set at `now` and is `clock` from then on.
+    /// Steps the clock at `now`; it is `clock` from then on.
     pub fn step_clock(&mut self, now: Instant, clock: Clock, policy: StepPolicy) {
         let before = self.clock.local(now);
         let after = clock.local(now);
@@ -65,11 +66,11 @@ impl Gates {
         GateStates((0..QUEUES).filter(open).fold(0, |states, queue| states | 1 << queue))
     }
 
-    /// The states between two times, and when all of them have passed.
+    /// The states between two times, and when all of them are over.
     fn burst(&self, before: LocalTime, after: LocalTime) -> Option<(Vec<Entry>, LocalTime)> {
         let mut entries = Vec::new();
         let mut at = before;
-        // A cycle after the other until the last ones: the states of so many cycles repeat.
+        // Cycle by cycle until the last ones, because the states repeat.
         let changes = |at: LocalTime| {
             let change = |queue| {
                 let (opens, closes) = self.track(queue).next(at)?;
@@ -89,15 +90,15 @@ impl Gates {
         Some((entries, LocalTime::from_ps(after.as_ps() + takes)))
     }
 
-    /// The windows of a row, given those of its lists.
+    /// Adds the detour's windows to those of the lists.
     pub(super) fn with_detour<'a>(&'a self, track: Track<'a>) -> Track<'a> {
         Track { detour: self.detour.as_ref(), ..track }
     }
 }
 
 impl Detour {
-    /// The window that `at` lies in or the next one, if it begins within the detour; `then` has
-    /// what follows at a time.
+    /// The window that contains `at` or the next one, if it begins within the detour; `then`
+    /// returns the window after it.
     pub fn next(
         &self,
         row: Row,

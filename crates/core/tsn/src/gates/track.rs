@@ -1,4 +1,4 @@
-//! The windows of one queue through all lists of a port.
+//! The windows of one queue over all lists of a port.
 
 use wire::Duration;
 
@@ -7,19 +7,19 @@ use super::step::Detour;
 use super::windows::Windows;
 use crate::LocalTime;
 
-/// No window ends later: the range of a node's clock.
+/// Latest end of a window: the range of a node's clock.
 pub(super) const END: LocalTime = LocalTime::from_ps(i64::MAX);
 
-/// A list that runs from a time on, after another one.
+/// A list that starts at a time, after another one.
 #[derive(Clone, Debug)]
 pub(super) struct Phase {
     pub from: LocalTime,
     pub list: GateControlList,
-    /// It is only the last entry of the list before, which lasts longer.
+    /// Whether it is only the extended last entry of the previous list.
     pub extends: bool,
 }
 
-/// Whose windows.
+/// The owner of windows.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Row {
     Queue(usize),
@@ -41,7 +41,7 @@ pub(super) struct Track<'a> {
     pub first: &'a Windows,
     pub later: &'a [Phase],
     pub row: Row,
-    /// What holds instead for a while.
+    /// The temporary list, if any.
     pub detour: Option<&'a Detour>,
 }
 
@@ -56,8 +56,8 @@ impl<'a> Track<'a> {
         self.detour.filter(|detour| at < detour.until)
     }
 
-    /// The window that `at` lies in, else the next one. A window that continues in the next list
-    /// is one; its start is not before that of the list in which it was found.
+    /// The window that contains `at`, otherwise the next one. A window that continues in the next
+    /// list is one window; its start is not before the start of the list in which it was found.
     pub fn next(&self, at: LocalTime) -> Option<(LocalTime, LocalTime)> {
         match self.detour_at(at) {
             Some(detour) => detour.next(self.row, at, |at| self.next_listed(at)),
@@ -86,7 +86,8 @@ impl<'a> Track<'a> {
         }
     }
 
-    /// When a window of phase `index` closes that would close at `closes` if the phase lasted.
+    /// When a window of phase `index` closes that would close at `closes` without a change of
+    /// lists.
     fn close(&self, mut index: usize, mut closes: LocalTime) -> LocalTime {
         while index < self.later.len() && closes >= self.end(index) {
             let end = self.end(index);
@@ -99,19 +100,18 @@ impl<'a> Track<'a> {
         closes
     }
 
-    /// The windows of the list that runs at `at`.
+    /// The windows of the list in effect at `at`.
     pub fn windows_at(&self, at: LocalTime) -> &'a Windows {
         self.windows(self.index(at))
     }
 
-    /// Whether the list that runs at `at` is the last one.
+    /// Whether the list in effect at `at` is the last one.
     pub fn is_last(&self, at: LocalTime) -> bool {
         self.detour_at(at).is_none() && self.index(at) == self.later.len()
     }
 
     /// If a walk from `from` to `at`, where a window closed, has seen all windows and pauses of the
-    /// list that runs then: its cycle, and how long the cycles last that repeat it before the next
-    /// list.
+    /// list in effect: its cycle, and the length of the cycles that repeat before the next list.
     pub fn repeated(&self, at: LocalTime, from: LocalTime) -> Option<(i64, i64)> {
         if self.detour_at(from).is_some() {
             return None;
@@ -124,33 +124,32 @@ impl<'a> Track<'a> {
         (seen >= 3 * cycle).then(|| (cycle, self.cycles(at, END) as i64 * cycle))
     }
 
-    /// How many whole cycles of the list that runs at `at`, where a gate is closed, end before
-    /// `before` and before the next list takes over.
+    /// How many whole cycles of the list in effect at `at`, where a gate is closed, end before
+    /// `before` and before the next list.
     pub fn cycles(&self, at: LocalTime, before: LocalTime) -> u64 {
         if self.detour_at(at).is_some() {
             return 0;
         }
         let cycle = self.windows_at(at).cycle();
-        // Room for the window in which the last cycle ends.
+        // Keeps room for the window in which the last cycle ends.
         let range = LocalTime::from_ps(i64::MAX - 2 * cycle);
         let end = self.end(self.index(at)).min(before).min(range);
         let span = end.as_ps().saturating_sub(at.as_ps()).saturating_sub(1);
         (span.max(0) / cycle) as u64
     }
 
-    /// The longest wait of a transmission that needs `needed` and comes at `from` or later; see
+    /// The longest wait of a transmission of length `needed` that is ready at `from` or later; see
     /// [`GateControlList::longest_wait`].
     pub fn longest_wait(&self, from: LocalTime, needed: Duration) -> Option<Duration> {
         let needed = i64::try_from(needed.as_ps()).ok()?;
         let forever = self.windows(self.later.len()).longest_wait(Duration::from_ps(needed as u64));
         let (mut at, mut longest) = (from.as_ps(), 0);
-        // When the last window closed into which it fits, and the windows left to see of the last
-        // list.
+        // When the last sufficient window closed, and the windows of the last list still to check.
         let (mut closed, mut left) = (None, self.last_windows() + 2);
         loop {
             let (opens, closes) = self.next(LocalTime::from_ps(at))?;
             if closes.as_ps().saturating_sub(opens.as_ps()) >= needed {
-                // The last moment at which it could still start.
+                // The last instant at which it could start.
                 let since = closed.map_or(from.as_ps(), |closed: i64| closed - needed);
                 longest = longest.max(opens.as_ps() - since);
                 closed = Some(closes.as_ps());
@@ -174,7 +173,7 @@ impl<'a> Track<'a> {
         Some(forever?.max(Duration::from_ps(longest as u64)))
     }
 
-    /// How many windows a cycle of the last list has.
+    /// Number of windows per cycle of the last list.
     pub fn last_windows(&self) -> usize {
         self.windows(self.later.len()).len()
     }

@@ -5,9 +5,8 @@ use wire::{Duration, Instant};
 use super::Entry;
 use crate::LocalTime;
 
-/// Open spans, in order, within a cycle that begins at `base`. Neighbouring
-/// open entries are one window. A window that extends over the end of the
-/// cycle is also one; its end is beyond the cycle.
+/// Open spans, in order, within a cycle that begins at `base`. Adjacent open entries are one
+/// window. A window across the end of the cycle is also one; its end is after the cycle.
 #[derive(Clone, Debug)]
 pub(super) struct Windows {
     base: i64,
@@ -17,7 +16,7 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    /// The windows of the entries for which `is_open`, of which it gets the number from zero.
+    /// The windows of the entries for which `is_open(number)` is true, counted from zero.
     pub fn new(
         base: Instant,
         cycle: Duration,
@@ -45,7 +44,7 @@ impl Windows {
         Self { base, cycle, open: join_ends(open, cycle) }
     }
 
-    /// Moves the beginning of a cycle.
+    /// Moves the cycle start.
     pub fn begin_at(&mut self, at: LocalTime) {
         self.base = at.as_ps().rem_euclid(self.cycle);
     }
@@ -54,12 +53,12 @@ impl Windows {
         self.open.len()
     }
 
-    /// How long a cycle lasts, in picoseconds.
+    /// Length of a cycle, in picoseconds.
     pub fn cycle(&self) -> i64 {
         self.cycle
     }
 
-    /// How long each window is, in picoseconds.
+    /// Length of each window, in picoseconds.
     pub fn lengths(&self) -> impl Iterator<Item = u64> {
         self.open.iter().map(|(start, end)| (end - start) as u64)
     }
@@ -81,7 +80,7 @@ impl Windows {
         self.next(at).is_some_and(|(opens, _)| opens <= at)
     }
 
-    /// The window that `at` lies in, else the next one.
+    /// The window that contains `at`, otherwise the next one.
     pub fn next(&self, at: LocalTime) -> Option<(LocalTime, LocalTime)> {
         if self.open.is_empty() {
             return None;
@@ -95,7 +94,7 @@ impl Windows {
             let at = |offset| LocalTime::from_ps(cycle_start.saturating_add(offset));
             (at(start), at(end))
         };
-        // The last window may have begun in the cycle before.
+        // The last window may have begun in the previous cycle.
         let last = self.open[self.open.len() - 1];
         if phase < last.1 - self.cycle {
             return Some(window(last, cycle_start.saturating_sub(self.cycle)));
@@ -119,8 +118,8 @@ impl Windows {
         self.longest_wait(Duration::ZERO)
     }
 
-    /// The longest wait of a transmission: over windows into which it does not
-    /// fit at all, and from the last moment at which it fitted.
+    /// The longest wait of a transmission: across windows that are too short, and from the last
+    /// instant at which it would fit.
     pub fn longest_wait(&self, duration: Duration) -> Option<Duration> {
         if self.always_open() {
             return Some(Duration::ZERO);

@@ -1,16 +1,16 @@
-//! Who is grandmaster: the identities that announcements carry, and their order
-//! (IEEE 802.1AS-2020, 10.3.2 to 10.3.5).
+//! The selection of the grandmaster: the identities in announcements, and their order (IEEE
+//! 802.1AS-2020, 10.3.2 to 10.3.5).
 
-/// A clock's name (8.5.2.2).
+/// A clock's identity (8.5.2.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClockIdentity(pub u64);
 
-/// A port's name (8.5.2).
+/// A port's identity (8.5.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortIdentity {
-    /// Of the clock.
+    /// The clock.
     pub clock: ClockIdentity,
-    /// From 1.
+    /// Port number, from 1.
     pub port: u16,
 }
 
@@ -26,11 +26,11 @@ impl PortIdentity {
     }
 }
 
-/// How good a clock is as grandmaster: the smaller one is better (10.3.2). The order of the fields
-/// is that of the comparison.
+/// The quality of a clock as grandmaster; smaller is better (10.3.2). The fields are in the order
+/// of comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SystemIdentity {
-    /// priority1; 255: not able to be grandmaster (8.6.2.1).
+    /// priority1; 255: cannot be grandmaster (8.6.2.1).
     pub priority1: u8,
     /// clockClass.
     pub class: u8,
@@ -66,33 +66,34 @@ impl SystemIdentity {
     }
 }
 
-/// What a port hears of a grandmaster: the smaller one is better (10.3.4, 10.3.5).
+/// An announcement received by a port; smaller is better (10.3.4, 10.3.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PriorityVector {
     /// The grandmaster.
     pub root: SystemIdentity,
-    /// Links to it.
+    /// Number of links to the grandmaster.
     pub steps: u16,
-    /// Who says so.
+    /// The sender.
     pub source: PortIdentity,
 }
 
-/// What a port does (10.3.12, with the names of IEEE 1588).
+/// The role of a port (10.3.12, with the names of IEEE 1588).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
     /// Its partner does not answer, or is too far away (asCapable is false).
     #[default]
     Disabled,
-    /// It sends time.
+    /// The port sends time.
     Master,
-    /// It receives time.
+    /// The port receives time.
     Slave,
-    /// Neither: another way to the grandmaster is better.
+    /// Neither, because another way to the grandmaster is better.
     Passive,
 }
 
-/// The roles of all ports: `heard` has what each hears, if anything, `able` whether its partner
-/// answers. The grandmaster is the best of all and `own`, which may be none.
+/// The roles of all ports. `heard` has the announcement that each port received, if any; `able`
+/// states whether its partner answers. The grandmaster is the best of all announcements and `own`,
+/// or `None`.
 pub fn roles(
     own: SystemIdentity,
     heard: &[Option<PriorityVector>],
@@ -101,7 +102,7 @@ pub fn roles(
     let itself =
         PriorityVector { root: own, steps: 0, source: PortIdentity { clock: own.clock, port: 0 } };
     let heard_by = |port: usize| heard[port].filter(|_| able[port]);
-    // A step further than who says it (gmPathPriorityVector).
+    // One step more than in the announcement (gmPathPriorityVector).
     let path = |port: usize| {
         let vector = heard_by(port)?;
         Some((PriorityVector { steps: vector.steps + 1, ..vector }, port))

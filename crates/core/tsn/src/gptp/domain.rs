@@ -1,4 +1,4 @@
-//! A domain of a time-aware system: announcements, port roles, and time on its way from the
+//! A domain of a time-aware system: announcements, port roles, and the transfer of time from the
 //! grandmaster (IEEE 802.1AS-2020, 10.2, 10.3, 11.2.13 to 11.2.15).
 
 use wire::Duration;
@@ -9,7 +9,7 @@ use super::message::{Body, Message, corrected, correction, split};
 use super::oscillator::Stamp;
 use super::ratio::RateRatio;
 
-/// Messages of a domain and what they are lost after.
+/// Messages of a domain, and their timeouts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DomainConfig {
     /// domainNumber.
@@ -20,9 +20,11 @@ pub struct DomainConfig {
     pub log_sync: i8,
     /// log2 of the seconds between two Announces: 0 by default (10.7.2.2).
     pub log_announce: i8,
-    /// Syncs in a row whose absence ends the master's time: 3 (syncReceiptTimeout, 10.7.3.1).
+    /// Missing Syncs in a row after which the master's time is lost: 3 (syncReceiptTimeout,
+    /// 10.7.3.1).
     pub sync_timeout: u8,
-    /// The same of Announces: 3 (announceReceiptTimeout, 10.7.3.2).
+    /// Missing Announces in a row after which the master is lost: 3 (announceReceiptTimeout,
+    /// 10.7.3.2).
     pub announce_timeout: u8,
 }
 
@@ -41,7 +43,7 @@ pub fn interval(log: i8) -> Duration {
     Duration::from_ps(if log < 0 { SECOND >> -log } else { SECOND << log })
 }
 
-/// What a port has heard last.
+/// The last announcement at a port.
 #[derive(Clone, Debug)]
 struct Heard {
     vector: PriorityVector,
@@ -49,24 +51,24 @@ struct Heard {
     until: i64,
 }
 
-/// Time of the grandmaster, as a Sync and its Follow_Up have brought it.
+/// The grandmaster's time from a Sync and its Follow_Up.
 #[derive(Clone, Copy, Debug)]
 struct Received {
-    /// When the Sync came in, by the oscillator.
+    /// Reception of the Sync, by the oscillator.
     at: i64,
-    /// The grandmaster's time then: where it came from, and the correction since.
+    /// The grandmaster's time at that moment: origin and correction.
     origin: i64,
     correction: i64,
-    /// How much faster the grandmaster is than the own oscillator.
+    /// The rate of the grandmaster relative to the own oscillator.
     rate: RateRatio,
 }
 
-/// How far the clock is from the grandmaster's.
+/// The offset of the clock from the grandmaster's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// Ahead of it, picoseconds.
+    /// How far the clock is ahead, in picoseconds.
     pub offset: i64,
-    /// What the own clock showed then.
+    /// Time of the own clock at that moment.
     pub at: i64,
 }
 
@@ -74,12 +76,12 @@ pub struct Sample {
 #[derive(Clone, Debug)]
 pub struct Domain {
     config: DomainConfig,
-    /// Whether the own clock may be grandmaster yet.
+    /// Whether the own clock may already be grandmaster.
     ready: bool,
     heard: Vec<Option<Heard>>,
     roles: Vec<Role>,
     master: Option<PriorityVector>,
-    /// The Sync whose Follow_Up has not come yet: its sequence and stamp.
+    /// The Sync without its Follow_Up: its sequence number and stamp.
     sync: Option<(u16, Stamp)>,
     received: Option<Received>,
     /// When the master's time is lost.
@@ -91,7 +93,7 @@ pub struct Domain {
 }
 
 impl Domain {
-    /// A domain at a system with so many ports, at `now` by its oscillator.
+    /// A domain of a system with `ports` ports, at `now` by its oscillator.
     pub fn new(config: DomainConfig, ports: usize, now: i64) -> Self {
         Self {
             config,
@@ -109,7 +111,7 @@ impl Domain {
         }
     }
 
-    /// What each port does.
+    /// The role of each port.
     pub fn roles(&self) -> &[Role] {
         &self.roles
     }
@@ -124,27 +126,27 @@ impl Domain {
         self.grandmaster() == Some(self.config.own.clock)
     }
 
-    /// Whether time comes from the grandmaster, or is its own.
+    /// Whether time comes from the grandmaster, or the own clock is the grandmaster.
     pub fn is_synced(&self, now: i64) -> bool {
         self.is_grandmaster() || now < self.synced_until
     }
 
-    /// Whether the own clock may be grandmaster; at first it may.
+    /// Sets whether the own clock may be grandmaster; initially it may.
     pub fn set_ready(&mut self, ready: bool) {
         self.ready = ready;
     }
 
-    /// The clock was stepped: earlier stamps of it mean nothing.
+    /// The clock was stepped, so its earlier stamps are invalid.
     pub fn forget_stamps(&mut self) {
         self.sync = None;
     }
 
-    /// Chooses the grandmaster and the roles again; whether the grandmaster has changed.
+    /// Selects grandmaster and roles again; returns whether the grandmaster has changed.
     pub fn select(&mut self, links: &[LinkDelay], now: i64) -> bool {
         for heard in &mut self.heard {
             heard.take_if(|heard| heard.until <= now);
         }
-        // Announcements of a port whose time is lost have aged (10.3.11, syncReceiptTimeout).
+        // Announcements of a port whose time is lost are outdated (10.3.11, syncReceiptTimeout).
         if let Some(port) = self.slave()
             && self.synced_until <= now
             && self.received.take().is_some()
@@ -167,7 +169,7 @@ impl Domain {
         self.roles.iter().position(|role| *role == Role::Slave)
     }
 
-    /// Takes a message that came in at a port; yields a sample for the servo.
+    /// Handles a message received at a port; returns a sample for the servo.
     pub fn handle(
         &mut self,
         (port, link): (usize, &LinkDelay),
@@ -216,7 +218,7 @@ impl Domain {
         now: i64,
     ) {
         let own = self.config.own.clock;
-        // An own announcement that came back (10.3.11.2.1, qualifyAnnounce).
+        // The own announcement has returned (10.3.11.2.1, qualifyAnnounce).
         if message.source.clock == own || steps >= 255 || path.contains(&own) {
             return;
         }
@@ -225,7 +227,7 @@ impl Domain {
         self.heard[port] = Some(Heard { vector, path: path.to_vec(), until });
     }
 
-    /// What is due, and when something is due next.
+    /// Appends due messages; returns the next due time.
     pub fn due(&mut self, now: i64, out: &mut Vec<(usize, Message)>) -> i64 {
         if self.next_announce <= now {
             self.next_announce = after(now, self.config.log_announce, 1);
@@ -280,8 +282,8 @@ impl Domain {
         PortIdentity { clock: self.config.own.clock, port: port as u16 + 1 }
     }
 
-    /// A Sync has left at `stamp`: the Follow_Up. The clock is corrected by `adjustment` against its
-    /// oscillator.
+    /// Makes the Follow_Up for a Sync that left at `stamp`. `adjustment` is the clock's correction
+    /// against its oscillator.
     pub fn sent(
         &self,
         port: usize,
@@ -309,7 +311,7 @@ impl Domain {
     }
 }
 
-/// `count` intervals after `from`.
+/// The time of `count` intervals after `from`.
 fn after(from: i64, log: i8, count: u8) -> i64 {
     from.saturating_add((interval(log).as_ps() * u64::from(count)) as i64)
 }

@@ -9,17 +9,17 @@ use super::best_master::PortIdentity;
 use super::message::{Body, Message, corrected, split};
 use super::ratio::RateRatio;
 
-/// Answers that may be missing in a row (allowedLostResponses, 11.5.3).
+/// Missing answers allowed in a row (allowedLostResponses, 11.5.3).
 const ALLOWED_LOST: u8 = 9;
 
-/// More requests than that without an answer: all but the last, which is under way, are lost.
+/// With more unanswered requests than this, all except the last, which is under way, are lost.
 const MOST_UNANSWERED: u8 = ALLOWED_LOST + 1;
 
-/// The rate ratio is that between the first and the last of so many exchanges (11.2.19.3.3 leaves
-/// the scheme open).
+/// The rate ratio is calculated between the first and the last of this many exchanges (11.2.19.3.3
+/// leaves the scheme open).
 const RATIO_EXCHANGES: usize = 5;
 
-/// The delay is the median of the last ones (linuxptp: `delay_filter moving_median`,
+/// The delay is the median of this many values (linuxptp: `delay_filter moving_median`,
 /// `delay_filter_length 10`).
 const MEDIAN_OF: usize = 10;
 
@@ -28,7 +28,7 @@ const MEDIAN_OF: usize = 10;
 struct Exchange {
     sequence: u16,
     sent: Option<i64>,
-    /// By the partner, and by this node: the request and the response came in.
+    /// Times of reception: of the request by the partner, of the response by this node.
     received: Option<(i64, i64)>,
 }
 
@@ -36,21 +36,21 @@ struct Exchange {
 #[derive(Clone, Debug)]
 pub struct LinkDelay {
     own: PortIdentity,
-    /// Longest delay with which the port takes part (meanLinkDelayThresh, 11.2.2).
+    /// The longest delay at which the port participates (meanLinkDelayThresh, 11.2.2).
     most: Duration,
     exchange: Exchange,
-    /// Requests since the last answer, with the one under way.
+    /// Requests since the last answer, including the one under way.
     unanswered: u8,
-    /// The partner's time of sending, and the own time of reception.
+    /// The partner's sending time, and the own reception time.
     stamps: VecDeque<(i64, i64)>,
     delays: VecDeque<i64>,
     ratio: Option<RateRatio>,
-    /// Requests of the partner whose response is on its way out, with their time of reception.
+    /// A request of the partner whose response is being sent, with its reception time.
     asked: Option<(u16, PortIdentity)>,
 }
 
 impl LinkDelay {
-    /// An end that knows nothing of its partner.
+    /// An end without knowledge of its partner.
     pub fn new(own: PortIdentity, most: Duration) -> Self {
         Self {
             own,
@@ -64,7 +64,7 @@ impl LinkDelay {
         }
     }
 
-    /// Whether the partner speaks 802.1AS and is near enough (asCapable, 11.2.2).
+    /// Whether the partner supports 802.1AS and is near enough (asCapable, 11.2.2).
     pub fn is_able(&self) -> bool {
         self.unanswered <= MOST_UNANSWERED
             && self.ratio.is_some()
@@ -83,12 +83,12 @@ impl LinkDelay {
         }
     }
 
-    /// How much faster the partner's oscillator is than the own one (neighborRateRatio).
+    /// The rate of the partner's oscillator relative to the own one (neighborRateRatio).
     pub fn ratio(&self) -> RateRatio {
         self.ratio.unwrap_or_default()
     }
 
-    /// Another request. The last one that has no answer is given up.
+    /// Makes the next request. An unanswered previous request is given up.
     pub fn request(&mut self, log_interval: i8) -> Message {
         self.unanswered = (self.unanswered + 1).min(MOST_UNANSWERED + 1);
         let sequence = self.exchange.sequence.wrapping_add(1);
@@ -97,7 +97,8 @@ impl LinkDelay {
         Message { domain, correction, source, sequence, log_interval, body: Body::DelayRequest }
     }
 
-    /// A message of this end was sent at `at`, by the oscillator; yields what follows it.
+    /// A message of this end was sent at `at`, by the oscillator; returns the message that must
+    /// follow.
     pub fn sent(&mut self, message: &Message, at: i64) -> Option<Message> {
         match message.body {
             Body::DelayRequest if message.sequence == self.exchange.sequence => {
@@ -115,7 +116,7 @@ impl LinkDelay {
         }
     }
 
-    /// A message of the partner came in at `at`, by the oscillator; yields the answer.
+    /// A message of the partner was received at `at`, by the oscillator; returns the answer.
     pub fn handle(&mut self, message: &Message, at: i64) -> Option<Message> {
         match message.body {
             Body::DelayRequest => {
@@ -123,7 +124,7 @@ impl LinkDelay {
                 let (received, correction) = split(at);
                 let requester = message.source;
                 let body = Body::DelayResponse { received, requester };
-                // The rest of the stamp counts against the answer (11.2.20.3.1).
+                // The fraction of the stamp is subtracted in the answer (11.2.20.3.1).
                 Some(self.answer(message.sequence, -correction, body))
             }
             Body::DelayResponse { received, requester } if self.is_mine(message, requester) => {
@@ -148,7 +149,7 @@ impl LinkDelay {
         Message { domain: 0, correction, source: self.own, sequence, log_interval: 0x7f, body }
     }
 
-    /// The exchange is complete: the partner sent its response at `theirs`.
+    /// Completes the exchange: the partner sent its response at `theirs`.
     fn measure(&mut self, theirs: i64) {
         let Exchange { sent: Some(t1), received: Some((t2, t4)), .. } = self.exchange else {
             return;
@@ -160,7 +161,7 @@ impl LinkDelay {
                 RateRatio::of_spans(theirs.saturating_sub(first.0), t4.saturating_sub(first.1));
             self.ratio = ratio;
             if ratio.is_none() {
-                // A clock was set: the stamps before tell nothing.
+                // A clock was set, so earlier stamps are invalid.
                 self.stamps.clear();
             }
         }

@@ -1,7 +1,7 @@
 //! The messages of 802.1AS, byte by byte (IEEE 802.1AS-2020, 10.6 and 11.4; IEEE 1588-2019, 13.3).
 //!
-//! Of Announce and Follow_Up, fields that no state machine here uses are written as zero and
-//! ignored: the information of leap seconds, and of phase changes of the grandmaster.
+//! In Announce and Follow_Up, fields that no state machine here uses are written as zero and
+//! ignored: information about leap seconds, and about phase changes of the grandmaster.
 
 use thiserror::Error;
 
@@ -19,7 +19,7 @@ const HEADER: usize = 34;
 const TIMESTAMP: usize = 10;
 /// The Follow_Up information TLV (11.4.4.3, table 11-11): type, length and 28 bytes.
 const FOLLOW_UP_TLV: usize = 32;
-/// Fixed part of Announce behind the header (10.6.3.1, table 10-11).
+/// Fixed part of Announce after the header (10.6.3.1, table 10-11).
 const ANNOUNCE: usize = 30;
 /// Type of the path trace TLV (10.6.3.3.8).
 const PATH_TRACE: u16 = 0x0008;
@@ -27,67 +27,67 @@ const PATH_TRACE: u16 = 0x0008;
 /// (11.4.4.3.2 to .5).
 const ORGANISATION: [u8; 10] = [0x00, 0x03, 0x00, 0x1c, 0x00, 0x80, 0xc2, 0x00, 0x00, 0x01];
 
-/// The most clocks in a path trace: a message fits a frame (10.3.11.2.1).
+/// The most clocks in a path trace, so that a message fits a frame (10.3.11.2.1).
 const MOST_PATH: usize = 179;
 
-/// Time stamps are seconds of an epoch; times here begin somewhere within its range, so that clocks
-/// with negative times have a stamp.
+/// Time stamps are seconds of an epoch. Times here begin within its range, so that clocks with
+/// negative times have a stamp.
 const EPOCH_SECONDS: i128 = 1 << 30;
 const SECOND: i128 = 1_000_000_000_000;
 
-/// A time or correction that a field cannot hold.
+/// A fault of a received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Malformed {
     /// Too few bytes.
-    #[error("{0} bytes are no message of 802.1AS")]
+    #[error("truncated message: {0} bytes are too short for IEEE 802.1AS")]
     Short(usize),
     /// Another version of PTP, or another profile.
-    #[error("not version 2 of PTP with majorSdoId 1")]
+    #[error("the message is not PTP version 2 with majorSdoId 1")]
     Version,
-    /// No type of message that 802.1AS has, or none that is used here.
-    #[error("message type {0:#x}")]
+    /// A message type that 802.1AS does not have, or that is not used here.
+    #[error("unknown message type {0:#x}")]
     Kind(u8),
-    /// A time stamp that no clock here can show.
-    #[error("a time stamp out of range")]
+    /// A time stamp outside the range of clocks here.
+    #[error("a time stamp is out of range")]
     Time,
-    /// A TLV that must be there is not, or is longer than the message.
-    #[error("a malformed TLV")]
+    /// A mandatory TLV is missing, or a TLV is longer than the message.
+    #[error("malformed TLV")]
     Tlv,
 }
 
-/// What a message says. Times are picoseconds of the clock that took them.
+/// The body of a message. Times are picoseconds of the clock that took them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// An event: when it was sent is in the Follow_Up.
+    /// An event message; the Follow_Up has its sending time.
     Sync,
     /// When the Sync was sent.
     FollowUp {
         /// By the grandmaster's clock (preciseOriginTimestamp), without the correction.
         origin: i64,
-        /// How much faster the grandmaster is than the sender (11.4.4.3.6).
+        /// The rate of the grandmaster relative to the sender (11.4.4.3.6).
         rate: i32,
     },
-    /// An event that asks for the delay.
+    /// An event message that requests the delay.
     DelayRequest,
-    /// An event: the answer.
+    /// An event message: the answer.
     DelayResponse {
-        /// When the request came in.
+        /// Reception time of the request.
         received: i64,
-        /// Who has asked.
+        /// The sender of the request.
         requester: PortIdentity,
     },
-    /// When the answer was sent.
+    /// Sending time of the answer.
     DelayFollowUp {
-        /// That time.
+        /// The sending time.
         sent: i64,
-        /// Who has asked.
+        /// The sender of the request.
         requester: PortIdentity,
     },
-    /// Who the sender takes for the best grandmaster.
+    /// The best grandmaster from the sender's view.
     Announce {
         /// The grandmaster.
         root: SystemIdentity,
-        /// Links between the sender and it.
+        /// Number of links between the sender and the grandmaster.
         steps: u16,
         /// The clocks on the way, the grandmaster first.
         path: Vec<ClockIdentity>,
@@ -107,7 +107,7 @@ pub struct Message {
     pub sequence: u16,
     /// logMessageInterval.
     pub log_interval: i8,
-    /// The rest.
+    /// The body.
     pub body: Body,
 }
 
@@ -132,7 +132,7 @@ impl Message {
         self.body.kind().1
     }
 
-    /// Its bytes, from the header on.
+    /// Encodes the message, from the header on.
     pub fn encode(&self) -> Vec<u8> {
         let (kind, _) = self.body.kind();
         let mut out = vec![0x10 | kind, 0x12, 0, 0, self.domain, 0];
@@ -184,7 +184,7 @@ impl Message {
     /// The message that `bytes` begin with; padding may follow.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let short = Malformed::Short(bytes.len());
         let header: &[u8; HEADER] = bytes.first_chunk().ok_or(short)?;
@@ -251,7 +251,7 @@ fn field<const N: usize>(bytes: &[u8], at: usize) -> Result<&[u8; N], Malformed>
     found.ok_or(Malformed::Short(bytes.len()))
 }
 
-/// Whole nanoseconds go into the stamp; senders put the rest into the correction.
+/// Appends a stamp in whole nanoseconds; senders put the rest into the correction.
 fn timestamp(ps: i64, out: &mut Vec<u8>) {
     let ps = i128::from(ps) + EPOCH_SECONDS * SECOND;
     let seconds = ps.div_euclid(SECOND) as u64;
@@ -269,7 +269,7 @@ fn time(bytes: [u8; TIMESTAMP]) -> Result<i64, Malformed> {
     i64::try_from(ps).ok().filter(|ps| (-RANGE..RANGE).contains(ps)).ok_or(Malformed::Time)
 }
 
-/// A time as whole nanoseconds, and the rest as a correction (10.6.2.2.9).
+/// Splits a time into whole nanoseconds, and the rest as a correction (10.6.2.2.9).
 pub(super) fn split(ps: i64) -> (i64, i64) {
     let rest = ps.rem_euclid(1_000);
     (ps - rest, correction(rest))
@@ -280,7 +280,7 @@ pub(super) fn correction(ps: i64) -> i64 {
     (i128::from(ps) * 65_536 / 1_000) as i64
 }
 
-/// A correction in picoseconds, limited to what clocks can show.
+/// A correction in picoseconds, limited to the range of clocks.
 pub(super) fn corrected(correction: i64) -> i64 {
     (i128::from(correction) * 1_000 / 65_536).clamp((i64::MIN / 4).into(), (i64::MAX / 4).into())
         as i64

@@ -1,15 +1,15 @@
-//! Time on a network: clocks that drift, and how 802.1AS makes them agree.
+//! Time on a network: drifting clocks, and their synchronisation by 802.1AS.
 //!
-//! - [`oscillator`]: a node's clocks and their stamps;
+//! - [`oscillator`]: a node's clocks and their time stamps;
 //! - [`servo`]: the PI servo of linuxptp;
 //! - [`message`]: the messages, byte by byte;
-//! - [`link_delay`]: Pdelay: a link's delay, the rate of the clock at its other end;
-//! - [`best_master`]: who is grandmaster;
-//! - [`domain`]: announcements, and time on its way from the grandmaster through relays;
+//! - [`link_delay`]: Pdelay: a link's delay, and the rate of the clock at the other end;
+//! - [`best_master`]: selection of the grandmaster;
+//! - [`domain`]: announcements, and the transfer of time from the grandmaster through relays;
 //! - [`node`]: a time-aware system, with hot standby (IEEE 802.1ASdm) and holdover.
 //!
-//! A relay measures with its oscillator, which nobody steers, and passes on the rate of the
-//! grandmaster against it; only the clock of gates is steered (IEEE 802.1AS-2020, 10.1.2, 11.1.3).
+//! A relay measures with its free-running oscillator and passes on the rate of the grandmaster
+//! against it; only the clock of gates is steered (IEEE 802.1AS-2020, 10.1.2, 11.1.3).
 
 pub mod best_master;
 pub mod domain;

@@ -16,9 +16,9 @@ use crate::LocalTime;
 /// The parameters of a time-aware system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeConfig {
-    /// Its name.
+    /// The clock identity.
     pub clock: ClockIdentity,
-    /// Its domains: one, or with hot standby (IEEE 802.1ASdm) the primary and the secondary.
+    /// The domains: one, or with hot standby (IEEE 802.1ASdm) the primary and the secondary.
     pub domains: Vec<DomainConfig>,
     /// log2 of the seconds between two Pdelay requests: 0 by default (11.5.2.2).
     pub log_delay: i8,
@@ -28,10 +28,11 @@ pub struct NodeConfig {
     pub servo: ServoConfig,
 }
 
-/// What a system wants done.
+/// An action for the owner of a system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Send a message at a port, counted from 0. If it is an event, tell [`Node::sent`].
+    /// Send a message at a port, counted from 0. If it is an event message, report it to
+    /// [`Node::sent`].
     Send {
         /// The port.
         port: usize,
@@ -40,7 +41,7 @@ pub enum Output {
     },
     /// Steer the clock: its frequency against the oscillator, parts per 10^12.
     Frequency(i64),
-    /// Set the clock, by so many picoseconds.
+    /// Step the clock by this many picoseconds.
     Step(i64),
     /// Nothing before this time of the oscillator.
     Timeout(LocalTime),
@@ -52,10 +53,10 @@ pub struct Node {
     config: NodeConfig,
     links: Vec<LinkDelay>,
     domains: Vec<Domain>,
-    /// Whose time the clock follows.
+    /// Index of the domain that the clock follows.
     using: usize,
     servo: Servo,
-    /// Whether its clock has followed the first domain.
+    /// Whether the clock has ever followed the first domain.
     followed: bool,
     adjustment: RateRatio,
     next_request: i64,
@@ -64,7 +65,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// A system with so many ports that has just begun.
+    /// A system with `ports` ports that has just started.
     pub fn new(config: NodeConfig, ports: usize, now: LocalTime) -> Self {
         let now = now.as_ps();
         let link = |port| {
@@ -85,17 +86,17 @@ impl Node {
         }
     }
 
-    /// The domain whose time the clock follows.
+    /// The domain that the clock follows.
     pub fn domain(&self) -> &Domain {
         &self.domains[self.using]
     }
 
-    /// Its number among those of the configuration.
+    /// Index of this domain in the configuration.
     pub fn using(&self) -> usize {
         self.using
     }
 
-    /// What a port does in that domain.
+    /// The role of a port in this domain.
     pub fn role(&self, port: usize) -> Role {
         self.domain().roles()[port]
     }
@@ -105,24 +106,25 @@ impl Node {
         &self.links[port]
     }
 
-    /// Whether its clock follows a grandmaster, or is the grandmaster's. Else it holds over: the
-    /// last frequency stays.
+    /// Whether its clock follows a grandmaster, or is the grandmaster's. Otherwise it holds over at
+    /// the last frequency.
     pub fn is_synced(&self, now: LocalTime) -> bool {
         let domain = self.domain();
         domain.is_grandmaster() || domain.is_synced(now.as_ps()) && self.servo.is_locked()
     }
 
-    /// Whether the clock is the grandmaster's, or the servo has settled since that was chosen.
+    /// Whether the clock is the grandmaster's, or the servo has settled since the grandmaster was
+    /// selected.
     pub fn is_settled(&self) -> bool {
         self.domain().is_grandmaster() || self.servo.is_settled()
     }
 
-    /// The clock was set by someone else: stamps before tell nothing.
+    /// The clock was set externally, so earlier stamps are invalid.
     pub fn clock_was_set(&mut self) {
         self.domains.iter_mut().for_each(Domain::forget_stamps);
     }
 
-    /// A message came in at a port; `stamp` says when, if it is an event.
+    /// A message was received at a port; `stamp` is the reception time of an event message.
     pub fn handle(&mut self, port: usize, message: &Message, stamp: Stamp) {
         let link = &mut self.links[port];
         let answer = link.handle(message, stamp.free);
@@ -149,7 +151,7 @@ impl Node {
         self.out.extend(follows.map(|message| Output::Send { port, message }));
     }
 
-    /// The next thing to do, or when there is something.
+    /// The next action, or the time of the next one.
     pub fn poll(&mut self, now: LocalTime) -> Output {
         if let Some(output) = self.out.pop_front() {
             return output;
@@ -179,12 +181,12 @@ impl Node {
         self.out.extend(messages.into_iter().map(send));
     }
 
-    /// Chooses grandmasters again, and which domain's time to use: the primary's as long as it has
-    /// time, then the secondary's (hot standby, IEEE 802.1ASdm, clause 17).
+    /// Selects grandmasters again, and the domain to follow: the primary while it has time, then
+    /// the secondary (hot standby, IEEE 802.1ASdm, clause 17).
     fn select(&mut self, now: i64) {
         let before = (self.using, self.domain().grandmaster());
-        // The secondary grandmaster begins when it has the primary's time, so that both domains
-        // have the same.
+        // The secondary grandmaster starts when it has the primary's time, so that both domains
+        // have the same time.
         self.followed |= self.servo.is_locked() && self.domains[0].is_synced(now);
         self.domains[1..].iter_mut().for_each(|domain| domain.set_ready(self.followed));
         for domain in &mut self.domains {
@@ -193,8 +195,8 @@ impl Node {
         let synced = self.domains.iter().position(|domain| domain.is_synced(now));
         self.using = synced.unwrap_or(self.using);
         let after = (self.using, self.domain().grandmaster());
-        // Another grandmaster's time may be another one (linuxptp resets the servo as well); both
-        // domains of hot standby have the same.
+        // Another grandmaster may have another time (linuxptp also resets the servo); both domains
+        // of hot standby have the same time.
         if before.0 == after.0 && before.1 != after.1 {
             self.servo.reset();
         }

@@ -1,30 +1,29 @@
-//! The clocks of a node: an oscillator that nobody steers, and the clock that a servo steers.
+//! The clocks of a node: a free-running oscillator, and a clock steered by a servo.
 
 use stats::random::Random;
 use wire::{Duration, Instant};
 
 use crate::{Clock, LocalTime};
 
-/// How the frequency of an oscillator wanders: a bounded random walk, as of INET's
-/// `RandomDriftOscillator`.
+/// The random walk of an oscillator's frequency: bounded, as in INET's `RandomDriftOscillator`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Walk {
-    /// The largest change at once, parts per 10^12; changes are evenly distributed.
+    /// The largest single change, in parts per 10^12; changes are uniformly distributed.
     pub step_ppt: i64,
-    /// How often it changes, above 0.
+    /// Time between two changes, above 0.
     pub every: Duration,
-    /// The frequency stays within this, parts per 10^12.
+    /// Limit of the frequency error, in parts per 10^12.
     pub limit_ppt: i64,
 }
 
 /// The parameters of a node's clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockConfig {
-    /// What both clocks show beyond true time at the beginning, picoseconds.
+    /// Offset of both clocks from true time at the beginning, in picoseconds.
     pub offset_ps: i64,
     /// The oscillator's frequency error at the beginning, parts per 10^12.
     pub drift_ppt: i64,
-    /// How it wanders.
+    /// The random walk, if any.
     pub walk: Option<Walk>,
     /// Time stamps are whole multiples of this, above 0 (timestamp granularity, IEEE
     /// 802.1AS-2020, B.1.2: 40 ns at most).
@@ -41,12 +40,12 @@ impl Default for ClockConfig {
     }
 }
 
-/// One event by both clocks of a node, in picoseconds.
+/// The time of one event on both clocks of a node, in picoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
-    /// By the free-running oscillator: LocalClock (IEEE 802.1AS-2020, 10.1.2.1).
+    /// On the free-running oscillator: LocalClock (IEEE 802.1AS-2020, 10.1.2.1).
     pub free: i64,
-    /// By the steered clock.
+    /// On the steered clock.
     pub steered: i64,
 }
 
@@ -56,14 +55,14 @@ pub struct NodeClock {
     config: ClockConfig,
     free: Clock,
     steered: Clock,
-    /// Of the steered clock against the oscillator, parts per 10^12.
+    /// Frequency of the steered clock against the oscillator, in parts per 10^12.
     adjustment_ppt: i64,
     random: Random,
     next_walk: Option<Instant>,
 }
 
 impl NodeClock {
-    /// The clocks at the beginning: both show the same.
+    /// The clocks at the beginning; both show the same time.
     pub fn new(config: ClockConfig) -> Self {
         let free = Clock::default().stepped(config.offset_ps);
         let free = free.with_rate(Instant::ZERO, config.drift_ppt);
@@ -77,7 +76,7 @@ impl NodeClock {
         }
     }
 
-    /// The oscillator's clock, which nobody steers.
+    /// The free-running oscillator's clock.
     pub fn free(&self) -> &Clock {
         &self.free
     }
@@ -87,7 +86,7 @@ impl NodeClock {
         &self.steered
     }
 
-    /// Lets the frequency wander; whether it has changed at `now`.
+    /// Applies the random walk up to `now`; returns whether the frequency has changed.
     pub fn run(&mut self, now: Instant) -> bool {
         let (Some(walk), Some(due)) = (self.config.walk, self.next_walk) else { return false };
         if due > now {
@@ -106,7 +105,7 @@ impl NodeClock {
         self.next_walk
     }
 
-    /// The steered clock gains `ppt` picoseconds a second against the oscillator from now on.
+    /// From now on the steered clock gains `ppt` picoseconds per second against the oscillator.
     pub fn adjust(&mut self, now: Instant, ppt: i64) {
         self.adjustment_ppt = ppt;
         self.follow(now);
@@ -117,12 +116,12 @@ impl NodeClock {
         self.steered = self.steered.with_rate(now, self.steered.drift_ppt()).stepped(ps);
     }
 
-    /// The steered clock against the oscillator, parts per 10^12.
+    /// Frequency of the steered clock against the oscillator, in parts per 10^12.
     pub fn adjustment_ppt(&self) -> i64 {
         self.adjustment_ppt
     }
 
-    /// What hardware notes of an event at `at`.
+    /// The hardware time stamp of an event at `at`.
     pub fn stamp(&self, at: Instant) -> Stamp {
         let grain = self.config.grain.as_ps() as i64;
         let floor = |time: LocalTime| time.as_ps().div_euclid(grain) * grain;

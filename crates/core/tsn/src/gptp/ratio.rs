@@ -1,6 +1,6 @@
-//! Ratios of frequencies as 802.1AS sends them.
+//! Ratios of frequencies in the format of 802.1AS.
 
-/// How much faster one clock is than another: (ratio - 1) in units of 2^-41
+/// The rate of one clock relative to another: (ratio - 1) in units of 2^-41
 /// (cumulativeScaledRateOffset, IEEE 802.1AS-2020, 11.4.4.3.6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RateRatio(i64);
@@ -8,23 +8,23 @@ pub struct RateRatio(i64);
 const SHIFT: u32 = 41;
 
 impl RateRatio {
-    /// From a message.
+    /// From the value in a message.
     pub const fn from_scaled(scaled: i32) -> Self {
         Self(scaled as i64)
     }
 
-    /// As in a message; saturates at about ±0.1 %.
+    /// The value in a message; saturates at about ±0.1 %.
     pub fn scaled(self) -> i32 {
         self.0.clamp(i32::MIN.into(), i32::MAX.into()) as i32
     }
 
-    /// A clock that is so many parts per 10^12 faster.
+    /// The ratio of a clock that is `ppt` parts per 10^12 faster.
     pub const fn from_ppt(ppt: i64) -> Self {
         Self((((ppt as i128) << SHIFT) / 1_000_000_000_000) as i64)
     }
 
-    /// Of two spans between the same events; `None` if `own` is not above zero or they differ by
-    /// more than a tenth.
+    /// The ratio of two spans between the same events; `None` if `own` is not above zero or they
+    /// differ by more than a tenth.
     pub fn of_spans(other: i64, own: i64) -> Option<Self> {
         if own <= 0 || other.abs_diff(own) > own.unsigned_abs() / 10 {
             return None;
@@ -38,7 +38,7 @@ impl RateRatio {
         Self(self.0 + other.0 + ((self.0 as i128 * other.0 as i128) >> SHIFT) as i64)
     }
 
-    /// A span of one clock on the other.
+    /// Converts a span of one clock to the other.
     pub const fn convert(self, ps: i64) -> i64 {
         ps + ((ps as i128 * self.0 as i128) >> SHIFT) as i64
     }

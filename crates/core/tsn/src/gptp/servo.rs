@@ -1,7 +1,7 @@
 //! The PI servo of linuxptp (`pi.c`, and `servo.c` for the first update), in integers.
 //!
-//! Offsets are picoseconds, frequencies parts per 10^12: with both, a gain in 1/s has the value that
-//! it has in linuxptp for nanoseconds and parts per 10^9.
+//! Offsets are picoseconds, frequencies parts per 10^12: with these units, a gain in 1/s has the
+//! same value as in linuxptp with nanoseconds and parts per 10^9.
 
 use wire::Duration;
 
@@ -22,7 +22,7 @@ const ROOTS: [i128; 10] = [
     1_866_065_983_074,
 ];
 
-/// Where time stamps are taken: linuxptp has other gains for each.
+/// Where time stamps are taken; linuxptp has different gains for each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stamping {
     /// At the MAC.
@@ -33,7 +33,7 @@ pub enum Stamping {
 }
 
 impl Stamping {
-    /// `HWTS_KP_SCALE` and `HWTS_KI_SCALE`, or those of software, of `pi.c`, times 10^12.
+    /// `HWTS_KP_SCALE` and `HWTS_KI_SCALE` of `pi.c`, or the values for software, times 10^12.
     const fn scales(self) -> (i128, i128) {
         match self {
             Self::Hardware => (7 * ONE / 10, 3 * ONE / 10),
@@ -45,9 +45,9 @@ impl Stamping {
 /// The gains of a servo, in 10^-12.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gains {
-    /// Of the offset.
+    /// Gain of the offset.
     pub proportional: i64,
-    /// Of the sum of offsets.
+    /// Gain of the sum of offsets.
     pub integral: i64,
 }
 
@@ -81,13 +81,13 @@ pub struct ServoConfig {
     pub gains: Gains,
     /// The largest correction of the frequency, parts per 10^12 (`max_adj` of the clock).
     pub max_ppt: i64,
-    /// At the first update, offsets beyond this are corrected by a step; zero: never. Default of
+    /// At the first update, larger offsets are corrected by a step; zero: never. Default of
     /// linuxptp: 20 us (`first_step_threshold`).
     pub first_step: Duration,
-    /// The same later; zero, the default of linuxptp: never (`step_threshold`).
+    /// The same for later updates; zero, the default of linuxptp: never (`step_threshold`).
     pub step: Duration,
     /// The servo has settled when ten offsets in a row are within this (`servo_offset_threshold`);
-    /// zero, the default of linuxptp: when it steers.
+    /// zero, the default of linuxptp: when it starts to steer.
     pub settled: Duration,
 }
 
@@ -96,8 +96,8 @@ const SETTLED_OFFSETS: u8 = 10;
 
 impl ServoConfig {
     /// The defaults of linuxptp for a sync interval of 2^`log_interval` seconds, on a clock like
-    /// that of igb and igc (`max_adj` 62 499 999 ppb). With hardware stamps it has settled within
-    /// the microsecond of IEEE 802.1AS-2020, B.3; of software stamps nothing is known.
+    /// that of igb and igc (`max_adj` 62 499 999 ppb). With hardware stamps, settled means within
+    /// the microsecond of IEEE 802.1AS-2020, B.3; for software stamps the threshold is unknown.
     pub fn new(stamping: Stamping, log_interval: i8) -> Self {
         Self {
             gains: Gains::new(stamping, log_interval),
@@ -111,7 +111,7 @@ impl ServoConfig {
         }
     }
 
-    /// How long the first estimate of the frequency takes: 0.016 s^2 / ki, 1000 s at most
+    /// Duration of the first frequency estimate: 0.016 s^2 / ki, at most 1000 s
     /// (`freq_est_interval` of `pi.c`).
     pub fn estimate(&self) -> Duration {
         let ps = 16 * ONE / 1000 * ONE / i128::from(self.gains.integral.max(1));
@@ -119,14 +119,14 @@ impl ServoConfig {
     }
 }
 
-/// What to do with the clock.
+/// A correction of the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Correction {
-    /// Nothing: the servo still estimates (`SERVO_UNLOCKED`).
+    /// No correction: the servo is still estimating (`SERVO_UNLOCKED`).
     None,
     /// Set the frequency, parts per 10^12 against the oscillator (`SERVO_LOCKED`).
     Frequency(i64),
-    /// The same, and step by so many picoseconds (`SERVO_JUMP`).
+    /// Set the frequency and step by this many picoseconds (`SERVO_JUMP`).
     Step(i64, i64),
 }
 
@@ -134,18 +134,18 @@ pub enum Correction {
 #[derive(Clone, Debug)]
 pub struct Servo {
     config: ServoConfig,
-    /// How fast the oscillator is, in 10^-24: parts per 10^12 times the gains' 10^-12.
+    /// Frequency error of the oscillator, in 10^-24: parts per 10^12 times the gains' 10^-12.
     drift: i128,
-    /// The samples of the estimate: the first one, if any.
+    /// The first sample of the estimate, if any.
     first: Option<(i64, i64)>,
     locked: bool,
     updated: bool,
-    /// Offsets that are still to be within [`ServoConfig::settled`].
+    /// Number of offsets that must still be within [`ServoConfig::settled`].
     unsettled: u8,
 }
 
 impl Servo {
-    /// A servo that knows nothing of its oscillator.
+    /// A servo before its first estimate.
     pub fn new(config: ServoConfig) -> Self {
         let unsettled = SETTLED_OFFSETS;
         Self { config, drift: 0, first: None, locked: false, updated: false, unsettled }
@@ -156,12 +156,12 @@ impl Servo {
         &self.config
     }
 
-    /// Estimates the frequency again, as after a change of the grandmaster (`pi_reset`).
+    /// Restarts the frequency estimate, as after a change of the grandmaster (`pi_reset`).
     pub fn reset(&mut self) {
         (self.first, self.locked, self.unsettled) = (None, false, SETTLED_OFFSETS);
     }
 
-    /// Whether it has estimated the frequency and steers.
+    /// Whether the servo has estimated the frequency and steers.
     pub fn is_locked(&self) -> bool {
         self.locked
     }
@@ -209,7 +209,7 @@ impl Servo {
         }
     }
 
-    /// How fast the clock has to be corrected, parts per 10^12.
+    /// The required correction of the frequency, in parts per 10^12.
     fn steer(&mut self, offset_ps: i64) -> i64 {
         let Gains { proportional, integral } = self.config.gains;
         let integral = i128::from(integral) * i128::from(offset_ps);

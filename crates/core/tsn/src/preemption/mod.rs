@@ -3,9 +3,9 @@
 //! - here: where a frame may be cut (99.4.4, 99.4.7.3).
 //! - [`mpacket`]: the bytes of frames and fragments on the line.
 //! - [`reassembler`]: the receiver's frames and errors.
-//! - [`verification`]: whether the neighbour can put fragments together.
+//! - [`verification`]: whether the neighbour supports fragments.
 //!
-//! Lengths are in bytes. A frame reaches from its destination address to its FCS.
+//! Lengths are in bytes. A frame extends from its destination address to its FCS.
 
 pub mod mpacket;
 pub mod reassembler;
@@ -15,18 +15,18 @@ pub use mpacket::{Fragmenter, Kind, Mpacket};
 pub use reassembler::{Reassembler, Received};
 pub use verification::Verification;
 
-/// The checksum that ends a fragment which is not the last one (802.3-2022, 99.3.6).
+/// The checksum at the end of every fragment except the last (802.3-2022, 99.3.6).
 pub const MCRC: usize = 4;
 
-/// What comes before the data of a continuation: 6 bytes of preamble, SMD-C and frag_count
-/// (802.3-2022, figure 99-4). It is as long as preamble and SFD of a whole frame.
+/// The bytes before the data of a continuation: 6 bytes of preamble, SMD-C and frag_count
+/// (802.3-2022, figure 99-4). As long as preamble and SFD of a whole frame.
 pub const CONTINUATION_PREAMBLE: usize = 8;
 
-/// Octets, FCS included, that must remain of a frame after a cut: minFrag (802.3-2022, 99.4.7.3,
+/// The minimum rest of a frame after a cut, FCS included: minFrag (802.3-2022, 99.4.7.3,
 /// MIN_REMAIN).
 pub const MIN_REST: usize = 64;
 
-/// What each further step of addFragSize adds to a fragment: minFrag octets (99.4.4).
+/// Bytes per step of addFragSize: minFrag octets (99.4.4).
 const STEP: usize = 64;
 
 /// addFragSize: how much longer than the minimum every fragment except the last must be. The
@@ -41,9 +41,9 @@ impl FragmentSize {
         if add > 3 { None } else { Some(Self(add)) }
     }
 
-    /// Bytes of a fragment that must have been sent before a cut, without its mCRC: 60, 124, 188
-    /// or 252. It holds for the first fragment and for every continuation but the last, because
-    /// each one counts from zero (802.3-2022, 99.4.7.3, preemptableFragSize, and figure 99-5).
+    /// Bytes of a fragment that must have been sent before a cut, without its mCRC: 60, 124, 188 or
+    /// 252. Applies to the first fragment and every continuation except the last, because each one
+    /// counts from zero (802.3-2022, 99.4.7.3, preemptableFragSize, and figure 99-5).
     pub const fn min_sent(self) -> usize {
         STEP * (1 + self.0 as usize) - MCRC
     }
@@ -54,10 +54,10 @@ impl FragmentSize {
     }
 }
 
-/// Where a frame of `length` bytes can be cut first, as bytes of the current fragment;
-/// `sent_before` bytes of the frame went in earlier fragments, and `sent_now` bytes (whole ones,
-/// rounded up) of the current one have passed. The result is at least `sent_now`. `None`: the
-/// frame goes to its end without a cut.
+/// The first point where a frame of `length` bytes can be cut, as bytes of the current fragment.
+/// `sent_before` bytes of the frame were in earlier fragments, and `sent_now` bytes (rounded up) of
+/// the current one have passed. The result is at least `sent_now`. `None`: the frame cannot be cut
+/// any more.
 pub fn split(
     fragment: FragmentSize,
     length: usize,

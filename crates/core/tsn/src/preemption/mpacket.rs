@@ -1,4 +1,4 @@
-//! mPackets: what a port with preemption sends instead of frames (IEEE 802.3-2022, 99.3).
+//! mPackets: the packets of a port with preemption (IEEE 802.3-2022, 99.3).
 //!
 //! | packet | before the data | data | after the data |
 //! | --- | --- | --- | --- |
@@ -30,13 +30,13 @@ const SMD_R: u8 = 0x19;
 /// The data of verify and respond packets (99.4.3).
 const QUESTION: [u8; 60] = [0; 60];
 
-/// The frame check sequence of the bytes of a frame, as it follows them (802.3-2022, 3.2.9).
+/// The frame check sequence of the bytes of a frame, in line order (802.3-2022, 3.2.9).
 pub fn fcs(bytes: &[u8]) -> [u8; 4] {
     crc32fast::hash(bytes).to_le_bytes()
 }
 
-/// The mCRC after `bytes`, all bytes of the frame up to there, those of earlier fragments too
-/// (802.3-2022, 99.3.6).
+/// The mCRC after `bytes`: all bytes of the frame so far, including earlier fragments (802.3-2022,
+/// 99.3.6).
 ///
 /// The standard inverts x^15 to x^0 of the remainder, where the FCS inverts all 32. So the mCRC is
 /// the FCS with the first two bytes on the line inverted.
@@ -44,10 +44,10 @@ pub fn mcrc(bytes: &[u8]) -> [u8; 4] {
     (crc32fast::hash(bytes) ^ 0x0000_FFFF).to_le_bytes()
 }
 
-/// What kind of mPacket it is; counts are modulo 4.
+/// The kind of an mPacket; counts are modulo 4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// An express frame, or one of a port that does not preempt.
+    /// An express frame, or any frame of a port without preemption.
     Express,
     /// A preemptable frame, or its first fragment.
     Start {
@@ -58,10 +58,10 @@ pub enum Kind {
     Continuation {
         /// The frame count of its first fragment, 0 to 3.
         frame: u8,
-        /// Which continuation of the frame, 0 to 3.
+        /// Number of the continuation, 0 to 3.
         fragment: u8,
     },
-    /// The question whether the neighbour understands fragments.
+    /// The request for an answer if the neighbour supports fragments.
     Verify,
     /// The answer.
     Respond,
@@ -70,21 +70,21 @@ pub enum Kind {
 /// An error in the first bytes of an mPacket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum DecodeError {
-    /// It ends before its CRC.
-    #[error("it ends before its CRC")]
+    /// The mPacket ends before its CRC.
+    #[error("truncated mPacket: it ends before its CRC")]
     Truncated,
-    /// The byte after the preamble is no SMD.
-    #[error("byte {0:02X} after the preamble is no SMD")]
+    /// The byte after the preamble is not an SMD.
+    #[error("byte {0:02X} after the preamble is not an SMD")]
     Smd(u8),
-    /// The byte after an SMD-C is no frag_count.
-    #[error("byte {0:02X} after SMD-C is no fragment count")]
+    /// The byte after an SMD-C is not a frag_count.
+    #[error("byte {0:02X} after SMD-C is not a fragment count")]
     FragmentCount(u8),
 }
 
 /// An mPacket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mpacket<'a> {
-    /// What it is.
+    /// The kind.
     pub kind: Kind,
     /// Bytes of the frame, without FCS or mCRC.
     pub data: &'a [u8],
@@ -133,10 +133,10 @@ impl<'a> Mpacket<'a> {
         out.extend(self.crc);
     }
 
-    /// The packet in `bytes`, which may have lost bytes of its preamble on the way.
+    /// Decodes the packet in `bytes`, whose preamble may be shortened.
     ///
     /// # Errors
-    /// What is wrong with its first bytes; nobody has checked the CRC.
+    /// The fault of its first bytes; the CRC is not checked.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let start = bytes.iter().position(|&byte| byte != PREAMBLE);
         let bytes = &bytes[start.ok_or(DecodeError::Truncated)?..];
@@ -154,7 +154,7 @@ impl<'a> Mpacket<'a> {
     }
 }
 
-/// Of an SMD that is no SMD-C.
+/// The kind of an SMD other than SMD-C.
 fn kind_of(smd: u8) -> Option<Kind> {
     match smd {
         SMD_E => Some(Kind::Express),
@@ -175,7 +175,7 @@ fn number(codes: [u8; 4], byte: u8) -> Option<u8> {
 /// Cuts a preemptable frame into mPackets. [`super::split`] says where it may be cut.
 #[derive(Clone, Debug)]
 pub struct Fragmenter<B> {
-    /// With its FCS.
+    /// The frame with its FCS.
     frame: B,
     number: u8,
     sent: usize,
@@ -183,8 +183,8 @@ pub struct Fragmenter<B> {
 }
 
 impl<B: AsRef<[u8]>> Fragmenter<B> {
-    /// Of the `number`-th preemptable frame of the port (counted modulo 4 since its start);
-    /// `frame` ends with its FCS.
+    /// A fragmenter for the `number`-th preemptable frame of the port (counted modulo 4 since its
+    /// start); `frame` ends with its FCS.
     ///
     /// # Panics
     /// If `frame` is no longer than an FCS.
@@ -194,8 +194,8 @@ impl<B: AsRef<[u8]>> Fragmenter<B> {
         Self { frame, number, sent: 0, next: Kind::Start { frame: number } }
     }
 
-    /// The mPacket of the next `bytes` bytes, or of all that is left if it is not more than that;
-    /// `None` if the frame has gone.
+    /// The mPacket of the next `bytes` bytes, or of the whole rest if that is not longer; `None`
+    /// after the end of the frame.
     pub fn next(&mut self, bytes: usize) -> Option<Mpacket<'_>> {
         let (frame, fcs) = self.frame.as_ref().split_last_chunk::<FCS>()?;
         let left = &frame[self.sent..];

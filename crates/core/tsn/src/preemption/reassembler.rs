@@ -3,17 +3,17 @@
 use super::mpacket::{DecodeError, Kind, Mpacket, fcs, mcrc};
 use thiserror::Error;
 
-/// What came.
+/// The result of a received mPacket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Received {
     /// A whole frame, without its FCS.
     Frame {
         /// From the destination address to the last byte before the FCS.
         bytes: Vec<u8>,
-        /// Whether it came as an express frame.
+        /// Whether it was received as an express frame.
         is_express: bool,
     },
-    /// A fragment of a frame, and others will follow.
+    /// A fragment of a frame; others will follow.
     Fragment,
     /// A verify packet: [`super::Verification::handle_verify`].
     Verify,
@@ -21,41 +21,41 @@ pub enum Received {
     Respond,
 }
 
-/// Why an mPacket, and the frame to which it belongs, was dropped.
+/// Why an mPacket and its frame were dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Error {
-    /// It is no mPacket. A frame under way stays (aMACMergeFrameSmdErrorCount, 30.14.1.9) unless
-    /// the fragment count is wrong.
-    #[error("an mPacket: {0}")]
+    /// It is not an mPacket. The frame under way is kept (aMACMergeFrameSmdErrorCount, 30.14.1.9)
+    /// unless the fragment count is wrong.
+    #[error("malformed mPacket: {0}")]
     Decode(#[from] DecodeError),
     /// A continuation of a frame that has not begun (also aMACMergeFrameSmdErrorCount).
-    #[error("a continuation without its first fragment")]
+    #[error("a continuation fragment without a first fragment")]
     NoStart,
-    /// A first fragment although the last frame is not complete; both are dropped
+    /// A first fragment before the last frame is complete; both are dropped
     /// (aMACMergeFrameAssErrorCount, 30.14.1.8, as the next two).
-    #[error("a frame begins although the last one is not complete")]
+    #[error("a new frame begins before the preempted frame is complete")]
     Incomplete,
     /// A continuation of another frame.
-    #[error("frame count {found} in a continuation of frame {expected}")]
+    #[error("a continuation fragment has frame count {found}, expected {expected}")]
     FrameCount {
-        /// That of the frame under way.
+        /// Frame count of the frame under way.
         expected: u8,
-        /// That of the continuation.
+        /// Frame count of the continuation.
         found: u8,
     },
     /// A fragment is missing.
-    #[error("fragment count {found} instead of {expected}")]
+    #[error("a continuation fragment has fragment count {found}, expected {expected}")]
     FragmentCount {
-        /// The next one.
+        /// The expected fragment count.
         expected: u8,
-        /// That of the continuation.
+        /// Fragment count of the continuation.
         found: u8,
     },
     /// The CRC is neither the FCS of the frame nor the mCRC of its bytes so far.
-    #[error("the CRC is neither FCS nor mCRC")]
+    #[error("the CRC is neither a valid FCS nor a valid mCRC")]
     Crc,
-    /// The frame is longer than the receiver takes.
-    #[error("a frame longer than {0} bytes")]
+    /// The frame is longer than the receiver accepts.
+    #[error("the frame is longer than {0} bytes")]
     TooLong(usize),
 }
 
@@ -67,7 +67,7 @@ struct Pending {
     bytes: Vec<u8>,
 }
 
-/// Puts frames together.
+/// Reassembles frames.
 #[derive(Clone, Debug)]
 pub struct Reassembler {
     longest: usize,
@@ -85,8 +85,8 @@ impl Reassembler {
         self.pending.is_some()
     }
 
-    /// Takes the bytes of an mPacket, preamble to CRC. Express, verify and respond packets leave a
-    /// frame under way as it is.
+    /// Takes the bytes of an mPacket, preamble to CRC. Express, verify and respond packets do not
+    /// affect a frame under way.
     ///
     /// # Errors
     /// Why it was dropped.
@@ -101,7 +101,7 @@ impl Reassembler {
             Kind::Verify => question(packet, Received::Verify),
             Kind::Respond => question(packet, Received::Respond),
             Kind::Start { frame } => {
-                // The standard allows to keep this packet (keepSafterD) or to drop it as well.
+                // The standard allows keeping this packet (keepSafterD) or dropping it as well.
                 if self.pending.take().is_some() {
                     return Err(Error::Incomplete);
                 }
@@ -133,7 +133,7 @@ impl Reassembler {
         Ok(Received::Frame { bytes: packet.data.to_vec(), is_express: true })
     }
 
-    /// The fragment's bytes behind those of the frame; a mCRC says that others follow.
+    /// Appends the fragment's bytes to those of the frame; an mCRC means that others follow.
     fn append(&mut self, mut pending: Pending, packet: Mpacket<'_>) -> Result<Received, Error> {
         if pending.bytes.len() + packet.data.len() > self.longest {
             return Err(Error::TooLong(self.longest));

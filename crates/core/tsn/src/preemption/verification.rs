@@ -1,4 +1,4 @@
-//! Verification: does the neighbour understand fragments (IEEE 802.3-2022, 99.4.3, figure 99-8)?
+//! Verification that the neighbour supports fragments (IEEE 802.3-2022, 99.4.3, figure 99-8).
 //!
 //! The port sends a verify packet and waits for a respond packet, up to `attempts` times. Until
 //! then it preempts nothing.
@@ -6,16 +6,16 @@
 use std::ops::RangeInclusive;
 use wire::{Duration, Instant};
 
-/// How a port verifies that its neighbour understands fragments.
+/// How a port verifies that its neighbour supports fragments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Whether the port asks its neighbour at all (not disableVerify, 99.4.7.3). If not, it
-    /// preempts without having asked.
+    /// Whether the port verifies at all (not disableVerify, 99.4.7.3). If not, it preempts without
+    /// verification.
     pub enabled: bool,
     /// How long it waits for a respond packet: one of [`Config::TIMES`] (30.14.1.6,
     /// aMACMergeVerifyTime).
     pub time: Duration,
-    /// How many verify packets it sends at most; at least 1 (verifyLimit, 99.4.7.3).
+    /// The most verify packets sent; at least 1 (verifyLimit, 99.4.7.3).
     pub attempts: u32,
 }
 
@@ -31,35 +31,35 @@ impl Default for Config {
     }
 }
 
-/// How far verification is (30.14.1.2, aMACMergeStatusVerify).
+/// The state of verification (30.14.1.2, aMACMergeStatusVerify).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It has not asked yet.
+    /// Nothing was sent yet.
     Initial,
-    /// It waits for the answer, or is about to ask again.
+    /// It waits for the answer, or is about to send again.
     Verifying,
     /// The neighbour has answered.
     Succeeded,
-    /// The neighbour has not answered; only a link that goes down and comes up starts again.
+    /// The neighbour has not answered; only a link down and up starts again.
     Failed,
-    /// The port does not ask.
+    /// The port does not verify.
     Disabled,
 }
 
-/// What the port shall do.
+/// An action of the port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Send a verify packet now.
     SendVerify,
     /// Send a respond packet now.
     SendRespond,
-    /// Nothing until then, or until an input.
+    /// Nothing until this time, or until an input.
     Timeout(Option<Instant>),
 }
 
-/// The verification of a port at which preemption is enabled (pEnable). A port that puts fragments
-/// together but never cuts a frame still answers: it has a machine that does not ask
-/// ([`Config::enabled`]), and has no use for [`Verification::is_active`].
+/// The verification of a port at which preemption is enabled (pEnable). A port that reassembles but
+/// never cuts frames still answers: it has a machine with [`Config::enabled`] off, and ignores
+/// [`Verification::is_active`].
 ///
 /// Verify and respond packets go after express frames and before preemptable ones. The port polls
 /// when it can send one: the waiting time starts with the packet (figure 99-8, WAIT_FOR_RESPONSE).
@@ -67,7 +67,7 @@ pub enum Output {
 pub struct Verification {
     config: Config,
     is_up: bool,
-    /// A verify packet came that has no answer yet (send_r).
+    /// Whether a received verify packet has no answer yet (send_r).
     owes_respond: bool,
     sent: u32,
     /// When the last attempt ends.
@@ -79,7 +79,7 @@ impl Verification {
     /// The machine of a port whose link is up.
     ///
     /// # Panics
-    /// If the time is none of [`Config::TIMES`] or there are no attempts.
+    /// If the time is not in [`Config::TIMES`] or there are no attempts.
     pub fn new(config: Config) -> Self {
         assert!(Config::TIMES.contains(&config.time), "verify time of {}", config.time);
         assert!(config.attempts > 0, "verification without attempts");
@@ -90,7 +90,7 @@ impl Verification {
         new
     }
 
-    /// How far it is.
+    /// The state of verification.
     pub fn status(&self) -> Status {
         self.status
     }
@@ -105,7 +105,7 @@ impl Verification {
         self.is_up
     }
 
-    /// The link is down: what was found out about the neighbour no longer holds.
+    /// The link is down: the result for the neighbour no longer holds.
     pub fn link_down(&mut self) {
         self.is_up = false;
         self.reset();
@@ -116,12 +116,12 @@ impl Verification {
         self.is_up = true;
     }
 
-    /// A verify packet came: the port owes one respond packet, however many came meanwhile.
+    /// A verify packet was received: the port owes one respond packet, even after several requests.
     pub fn handle_verify(&mut self) {
         self.owes_respond = self.is_up;
     }
 
-    /// A respond packet came. It counts while the machine waits for one.
+    /// A respond packet was received. It counts while the machine waits for one.
     pub fn handle_respond(&mut self) {
         if self.status == Status::Verifying {
             self.status = Status::Succeeded;
@@ -129,7 +129,7 @@ impl Verification {
         }
     }
 
-    /// Whether it will send packets, now or later, unless the neighbour answers.
+    /// Whether it will send packets, now or later, if the neighbour does not answer.
     pub fn is_pending(&self) -> bool {
         let asks = matches!(self.status, Status::Initial | Status::Verifying);
         self.is_up && (self.owes_respond || asks)
@@ -142,7 +142,7 @@ impl Verification {
         self.is_pending() && (self.owes_respond || !waits)
     }
 
-    /// What to do at `now`; an answer goes before a question (figure 99-5).
+    /// The action at `now`; an answer precedes a request (figure 99-5).
     pub fn poll(&mut self, now: Instant) -> Output {
         if !self.is_up {
             return Output::Timeout(None);

@@ -7,7 +7,7 @@ use crate::Clock;
 use super::gate::Held;
 use super::{Color, GateConfig, GateError, Meter, MeterConfig, MeterError, StreamGate};
 
-/// What a filter does with its stream.
+/// The configuration of a stream's filter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
     /// The longest SDU, bytes; longer frames are discarded (8.6.5.3.1).
@@ -20,21 +20,21 @@ pub struct Config {
     pub meter: Option<MeterConfig>,
 }
 
-/// A filter that cannot be.
+/// An invalid filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
-    /// Its gate.
+    /// The gate is invalid.
     #[error(transparent)]
     Gate(#[from] GateError),
-    /// Its meter.
+    /// The meter is invalid.
     #[error(transparent)]
     Meter(#[from] MeterError),
 }
 
-/// What a filter needs to know of a frame.
+/// The properties of a frame for a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Bytes behind the EtherType.
+    /// Bytes after the EtherType.
     pub sdu: u64,
     /// Bytes that the meter counts: from the destination address to the FCS (MEF 10.3, 12.2).
     pub length: u64,
@@ -42,17 +42,17 @@ pub struct Frame {
     pub drop_eligible: bool,
 }
 
-/// What becomes of a frame.
+/// The result for a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It passes.
+    /// The frame passes.
     Pass {
-        /// The priority whose queue it goes into, if that is not its own.
+        /// The priority that selects the queue, if not the frame's own.
         ipv: Option<u8>,
-        /// Whether it is drop eligible from here on.
+        /// Whether the frame is drop eligible from here on.
         drop_eligible: bool,
     },
-    /// It is discarded.
+    /// The frame is discarded.
     Drop(Reason),
 }
 
@@ -61,26 +61,26 @@ pub enum Verdict {
 pub enum Reason {
     /// The stream is blocked for good after an earlier violation.
     Blocked,
-    /// It is longer than the longest SDU.
+    /// The frame is longer than the longest SDU.
     Oversize,
     /// The stream gate is closed.
     GateClosed,
     /// The octets of the gate's interval are used up.
     Octets,
-    /// Yellow, and the meter drops those.
+    /// The frame is yellow, and the meter drops yellow frames.
     Yellow,
-    /// Red.
+    /// The frame is red.
     Red,
 }
 
-/// What a filter counts (12.31.2).
+/// Counters of a filter (12.31.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// MatchingFramesCount.
     pub matching: u64,
     /// PassingSDUCount.
     pub passing_sdu: u64,
-    /// NotPassingSDUCount; of a blocked stream all frames.
+    /// NotPassingSDUCount; includes all frames of a blocked stream.
     pub not_passing_sdu: u64,
     /// PassingFramesCount: through the gate.
     pub passing: u64,
@@ -90,7 +90,7 @@ pub struct Counters {
     pub yellow: u64,
     /// RedFramesCount.
     pub red: u64,
-    /// Frames discarded, whatever the reason.
+    /// Frames discarded for any reason.
     pub dropped: u64,
     /// The first violation that blocked the stream for good, and when.
     pub blocked: Option<(Reason, Instant)>,
@@ -109,10 +109,10 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// A filter that has seen nothing.
+    /// A filter before the first frame.
     ///
     /// # Errors
-    /// A gate or meter that cannot be.
+    /// An invalid gate or meter.
     pub fn new(config: &Config) -> Result<Self, FilterError> {
         let meter = |config: MeterConfig| Ok((Meter::new(config)?, config.drop_on_yellow));
         Ok(Self {
@@ -125,25 +125,25 @@ impl Filter {
         })
     }
 
-    /// What was counted.
+    /// The counters.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Opens everything that a violation has blocked and fills the buckets, as after a loss of
-    /// power. The counters stay.
+    /// Reopens everything that a violation has blocked and fills the buckets, as after a power
+    /// loss. The counters stay.
     pub fn restart(&mut self) {
         self.oversize = false;
         self.gate.iter_mut().for_each(StreamGate::restart);
         self.meter.iter_mut().for_each(|(meter, _)| meter.restart());
     }
 
-    /// The bridge's clock runs as `clock` from now on.
+    /// From now on the bridge's clock is `clock`.
     pub fn set_clock(&mut self, clock: Clock) {
         self.gate.iter_mut().for_each(|gate| gate.set_clock(clock));
     }
 
-    /// What becomes of a frame that came in at `now`.
+    /// The result for a frame received at `now`.
     pub fn take(&mut self, now: Instant, frame: Frame) -> Verdict {
         self.counters.matching += 1;
         let found = self.judge(now, frame);

@@ -1,12 +1,12 @@
-//! Stream gates: a list of intervals in which the frames of a stream may come in (IEEE
-//! 802.1Q-2022, 8.6.5.4, 8.6.10).
+//! Stream gates: a list of intervals in which frames of a stream are accepted (IEEE 802.1Q-2022,
+//! 8.6.5.4, 8.6.10).
 
 use thiserror::Error;
 use wire::{Duration, Instant};
 
 use crate::{Clock, LocalTime, QUEUES};
 
-/// The longest interval: that of a gate control list (12.29.1.2, 32 bits of nanoseconds).
+/// The longest interval, as in a gate control list (12.29.1.2, 32 bits of nanoseconds).
 pub const MAX_INTERVAL: Duration = Duration::from_ns(u32::MAX as u64);
 
 /// An entry of a stream gate control list (table 8-9).
@@ -14,47 +14,47 @@ pub const MAX_INTERVAL: Duration = Duration::from_ns(u32::MAX as u64);
 pub struct GateEntry {
     /// Whether frames pass.
     pub open: bool,
-    /// Internal priority value: frames that pass wait in the queue of this priority, 0 to 7;
-    /// `None`: in that of their own.
+    /// Internal priority value: the queue of passing frames, 0 to 7; `None`: the frame's own queue.
     pub ipv: Option<u8>,
-    /// How long the entry holds, above zero.
+    /// Length of the entry, above zero.
     pub interval: Duration,
-    /// IntervalOctetMax: bytes of SDU that may pass in it.
+    /// IntervalOctetMax: bytes of SDU that may pass in the entry.
     pub octets: Option<u64>,
 }
 
 /// Parameters of a stream gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GateConfig {
-    /// When a cycle begins, on the clock of the bridge.
+    /// Start of a cycle, on the clock of the bridge.
     pub base: Instant,
-    /// How long it is: at least the sum of the entries. The last one holds to its end.
+    /// Length of a cycle: at least the sum of the entries. The last entry extends to its end.
     pub cycle: Duration,
-    /// The entries, one at least.
+    /// The entries, at least one.
     pub entries: Vec<GateEntry>,
-    /// GateClosedDueToInvalidRxEnable: a frame that comes while the gate is closed closes it for
-    /// good.
+    /// GateClosedDueToInvalidRxEnable: a frame that arrives at the closed gate closes it
+    /// permanently.
     pub close_on_invalid: bool,
-    /// GateClosedDueToOctetsExceededEnable: a frame beyond the octets of an interval does.
+    /// GateClosedDueToOctetsExceededEnable: a frame beyond the octets of an interval closes the
+    /// gate permanently.
     pub close_on_excess: bool,
     /// The bridge's clock.
     pub clock: Clock,
 }
 
-/// A list that no gate can execute.
+/// An invalid list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum GateError {
     /// No entry.
-    #[error("a stream gate needs an entry")]
+    #[error("a stream gate needs at least one entry")]
     Empty,
-    /// An entry, from 1, of no time or of too much.
-    #[error("entry {0}: an interval above 0ns, at most {max}ns", max = MAX_INTERVAL.as_ns())]
+    /// An entry, from 1, whose interval is zero or too long.
+    #[error("entry {0}: the interval is not 1 ps to {max} ns", max = MAX_INTERVAL.as_ns())]
     Interval(usize),
     /// An entry, from 1, with an internal priority above 7.
-    #[error("entry {0}: an internal priority of 0 to 7")]
+    #[error("entry {0}: invalid internal priority: expected 0 to 7")]
     Priority(usize),
     /// The entries last longer than the cycle.
-    #[error("the entries last {entries_ns} ns, the cycle {cycle_ns} ns")]
+    #[error("the entries last {entries_ns} ns in total, longer than the cycle of {cycle_ns} ns")]
     Cycle {
         /// The sum of the entries, ns.
         entries_ns: u64,
@@ -67,7 +67,7 @@ impl GateConfig {
     /// Checks the list.
     ///
     /// # Errors
-    /// The first entry that cannot be, or a cycle that is too short.
+    /// The first invalid entry, or a cycle that is too short.
     pub fn check(&self) -> Result<(), GateError> {
         let mut all = Duration::ZERO;
         for (number, entry) in self.entries.iter().enumerate() {
@@ -89,12 +89,12 @@ impl GateConfig {
     }
 }
 
-/// Why a stream gate holds a frame back.
+/// Why a stream gate discards a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Held {
-    /// It is closed for good.
+    /// The gate is closed permanently.
     Blocked,
-    /// It is closed now.
+    /// The gate is closed now.
     Closed,
     /// The octets of the interval are used up.
     Octets,
@@ -104,38 +104,38 @@ pub(super) enum Held {
 #[derive(Clone, Debug)]
 pub struct StreamGate {
     config: GateConfig,
-    /// The entry of the last frame that passed, with the cycle it was in, and the octets that have
-    /// passed in it.
+    /// Cycle and entry of the last passed frame, and the octets passed in this entry.
     used: ((i64, usize), u64),
     closed: bool,
 }
 
 impl StreamGate {
-    /// An open gate.
+    /// A gate that is not blocked.
     ///
     /// # Errors
-    /// A list that cannot be executed.
+    /// An invalid list.
     pub fn new(config: GateConfig) -> Result<Self, GateError> {
         config.check()?;
         Ok(Self { config, used: ((i64::MIN, 0), 0), closed: false })
     }
 
-    /// Opens again.
+    /// Reopens the gate.
     pub(super) fn restart(&mut self) {
         (self.used, self.closed) = (((i64::MIN, 0), 0), false);
     }
 
-    /// The bridge's clock runs as `clock` from now on; the list follows it, also where it is set.
+    /// From now on the bridge's clock is `clock`; the list follows it, even after a step.
     pub(super) fn set_clock(&mut self, clock: Clock) {
         self.config.clock = clock;
     }
 
-    /// Whether it has closed for good.
+    /// Whether the gate is closed permanently.
     pub fn is_blocked(&self) -> bool {
         self.closed
     }
 
-    /// Lets a frame with `sdu` bytes pass that came in at `now`; yields its internal priority.
+    /// Passes or discards a frame with `sdu` bytes received at `now`; returns its internal
+    /// priority.
     pub(super) fn pass(&mut self, now: Instant, sdu: u64) -> Result<Option<u8>, Held> {
         if self.closed {
             return Err(Held::Blocked);

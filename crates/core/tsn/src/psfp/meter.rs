@@ -6,41 +6,41 @@ use wire::Instant;
 /// Parameters of a meter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeterConfig {
-    /// Committed information rate, bits a second; 0: no frame is green once the bucket is empty.
+    /// Committed information rate, bits per second; 0: no frame is green once the bucket is empty.
     pub cir: u64,
     /// Committed burst size, bytes: above zero if `cir` is.
     pub cbs: u64,
-    /// Excess information rate, bits a second.
+    /// Excess information rate, bits per second.
     pub eir: u64,
     /// Excess burst size, bytes: above zero if `eir` is.
     pub ebs: u64,
-    /// CF: tokens that the committed bucket has no room for go to the excess bucket.
+    /// CF: tokens that overflow the committed bucket go to the excess bucket.
     pub coupling: bool,
-    /// CM: frames that are drop eligible when they come in are never green.
+    /// CM: frames received as drop eligible are never green.
     pub color_aware: bool,
     /// DropOnYellow: yellow frames are discarded; otherwise they become drop eligible.
     pub drop_on_yellow: bool,
-    /// MarkAllFramesRedEnable: after a red frame all further ones are red.
+    /// MarkAllFramesRedEnable: after a red frame all later ones are red.
     pub mark_all_red: bool,
 }
 
-/// A bucket without room for any frame, although its rate is above zero.
+/// A bucket of size zero with a rate above zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("{0} of 0 bytes, but its rate is above zero: no frame would ever fit (MEF 10.3, 12.2)")]
+#[error("{0} is 0 bytes with a rate above 0: no frame would ever conform (MEF 10.3, 12.2)")]
 pub struct MeterError(&'static str);
 
-/// What a meter says of a frame.
+/// The result of a meter for a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Color {
     /// Within the committed rate and burst.
     Green,
     /// Within the excess rate and burst.
     Yellow,
-    /// Beyond both: discarded.
+    /// Beyond both rates: discarded.
     Red,
 }
 
-/// Tokens are 10^-12 bits: bits a second times picoseconds.
+/// Tokens are 10^-12 bits: bits per second times picoseconds.
 const BIT: u128 = 1_000_000_000_000;
 
 /// A meter.
@@ -49,21 +49,21 @@ pub struct Meter {
     config: MeterConfig,
     committed: u128,
     excess: u128,
-    /// When the tokens were counted.
+    /// Time of the token counts.
     at: Instant,
     /// MarkAllFramesRed.
     all_red: bool,
 }
 
 impl MeterConfig {
-    /// Checks that rates have buckets.
+    /// Checks that rates above zero have buckets.
     ///
     /// # Errors
     /// A burst of zero with a rate above zero.
     pub fn check(&self) -> Result<(), MeterError> {
         match (self.cir > 0 && self.cbs == 0, self.eir > 0 && self.ebs == 0) {
-            (true, _) => Err(MeterError("a committed burst")),
-            (_, true) => Err(MeterError("an excess burst")),
+            (true, _) => Err(MeterError("the committed burst")),
+            (_, true) => Err(MeterError("the excess burst")),
             _ => Ok(()),
         }
     }
@@ -84,13 +84,13 @@ impl Meter {
         Ok(Self { config, committed, excess, at: Instant::ZERO, all_red: false })
     }
 
-    /// Fills both buckets and marks no frame.
+    /// Fills both buckets and ends the marking of all frames as red.
     pub(super) fn restart(&mut self) {
         (self.committed, self.excess) = (bytes(self.config.cbs), bytes(self.config.ebs));
         self.all_red = false;
     }
 
-    /// Whether it marks all frames red, for good.
+    /// Whether all frames are marked red permanently.
     pub fn is_blocked(&self) -> bool {
         self.all_red
     }
@@ -100,7 +100,7 @@ impl Meter {
         [self.committed, self.excess].map(|tokens| (tokens / bytes(1)) as u64)
     }
 
-    /// The color of a frame of `length` bytes that came in at `now`.
+    /// The color of a frame of `length` bytes received at `now`.
     pub fn color(&mut self, now: Instant, length: u64, drop_eligible: bool) -> Color {
         self.fill(now);
         if self.all_red {

@@ -1,8 +1,8 @@
-//! Per-stream filtering and policing (IEEE 802.1Q-2022, 8.6.5.2 to 8.6.5.5; formerly 802.1Qci):
-//! what a bridge does with the frames of a stream when it has received them.
+//! Per-stream filtering and policing (IEEE 802.1Q-2022, 8.6.5.2 to 8.6.5.5; formerly 802.1Qci): the
+//! handling of a stream's frames at reception in a bridge.
 //!
-//! A frame passes the longest SDU, then the stream gate, then the flow meter. Each of them may
-//! block the stream for good when it finds a violation, until a manager opens it again.
+//! A frame is checked by the longest SDU, then the stream gate, then the flow meter. Each of them
+//! may block the stream permanently after a violation, until a manager reopens it.
 
 mod filter;
 mod gate;

@@ -1,4 +1,4 @@
-//! Eligibility times: by hand, against a bucket that counts tokens, and what follows from them.
+//! Eligibility times: worked examples, a comparison with a token bucket, and conformance.
 
 use proptest::prelude::*;
 use tsn::ats::{Group, NoRate, Scheduler};
@@ -75,7 +75,7 @@ fn a_rate_of_zero_is_refused() {
     assert_eq!(Scheduler::new(0, 1).map(drop), Err(NoRate));
 }
 
-/// A bucket that counts tokens, in picobits.
+/// A token bucket, in picobits.
 struct Bucket {
     rate: u128,
     most: u128,
@@ -89,7 +89,8 @@ impl Bucket {
         Self { rate: rate.into(), most, tokens: most, at: 0 }
     }
 
-    /// The first picosecond from `from` on at which it has the tokens of a frame, which go.
+    /// The first picosecond, not before `from`, at which the bucket has a frame's tokens. Takes
+    /// them.
     fn take(&mut self, from: u64, bits: u64) -> u64 {
         let fill =
             |at: u64, own: &Self| (own.tokens + own.rate * u128::from(at - own.at)).min(own.most);
@@ -102,7 +103,7 @@ impl Bucket {
     }
 }
 
-/// A frame: of which scheduler, picoseconds after the last one, bits.
+/// A frame: its scheduler, picoseconds since the previous frame, bits.
 type Frame = (usize, u64, u64);
 
 const BURST: u64 = 20_000;
@@ -111,7 +112,7 @@ fn frames() -> impl Strategy<Value = Vec<Frame>> {
     proptest::collection::vec((0usize..3, 0u64..40_000_000, 1u64..=BURST), 1..60)
 }
 
-/// Arrivals and eligibility times of frames that three schedulers of a group take.
+/// Arrivals and eligibility times of frames at three schedulers of a group.
 fn run(rates: [u64; 3], frames: &[Frame]) -> Vec<(u64, u64)> {
     let mut schedulers = rates.map(|rate| Scheduler::new(rate, BURST).unwrap());
     let (mut group, mut now) = (Group::default(), 0);
@@ -161,7 +162,7 @@ proptest! {
 
     #[test]
     fn conforming_frames_are_not_delayed(rate: u32, frames in frames()) {
-        // What has passed one scheduler conforms to its bucket.
+        // Frames that passed a scheduler conform to its bucket.
         let rate = u64::from(rate) + 1;
         let one: Vec<Frame> = frames.iter().map(|&(_, after, bits)| (0, after, bits)).collect();
         let times = run([rate; 3], &one);

@@ -26,7 +26,7 @@ fn one_class_is_filled_and_the_other_sent() {
     assert_eq!(cqf().queue_at(&ahead, at(49)), 2);
 }
 
-/// The list of the port governs the other classes.
+/// The port's list controls the other classes.
 #[test]
 fn cqf_gates_keep_port_list_for_other_classes() {
     let entries = [(0x01, 30), (0x0e, 70)]
@@ -45,26 +45,27 @@ fn invalid_cqf_settings_are_refused() {
         cqf.check().expect_err("it is wrong").to_string()
     };
     assert_eq!(cqf().check(), Ok(()));
-    let same = "class 3 twice: cyclic queuing needs two classes";
+    let same = "class 3 is given twice; cyclic queuing needs two different classes";
     assert_eq!(error(|cqf| cqf.classes = [3, 3]), same);
-    assert_eq!(error(|cqf| cqf.classes = [8, 3]), "class 8: classes are 0 to 7");
-    let zero = "the gates of cyclic queuing: entry 1: the interval is zero";
+    assert_eq!(error(|cqf| cqf.classes = [8, 3]), "invalid class '8': expected 0 to 7");
+    let zero = "invalid gates for cyclic queuing: entry 1: the interval is zero";
     assert_eq!(error(|cqf| cqf.cycle = Duration::ZERO), zero);
     let long = error(|cqf| cqf.cycle = Duration::from_ms(1_100));
-    assert!(long.contains("it is 1 ns to 2147483647 ns"), "{long}");
-    let base = "the gates of cyclic queuing: base time of 7 ps is no whole number of nanoseconds";
+    assert!(long.contains("1 ns to 2147483647 ns"), "{long}");
+    let base =
+        "invalid gates for cyclic queuing: base time of 7 ps is not a whole number of nanoseconds";
     assert_eq!(error(|cqf| cqf.base = Instant::from_ps(7)), base);
 }
 
 proptest! {
-    /// Over bridges with the same clock, without frames in the way and with little time on the
-    /// cables, a frame that a talker sends in a cycle leaves each bridge in the next one.
+    /// A frame that a talker sends in a cycle leaves each bridge in the next cycle, if the bridges
+    /// have the same clock, no frame is in the way, and cable delays are short.
     #[test]
     fn delays_keep_their_bounds(sent in 0u64..1_000_000, hops in 1u32..6) {
         let (cqf, clock) = (cqf(), Clock::default());
         let gates = cqf.gates(Gates::always_open(clock));
         let frame = Duration::from_us(12);
-        // The talker, too, sends within a cycle.
+        // The talker also sends within a cycle.
         let talker = gates.earliest_start(2, Instant::from_ns(sent), frame).expect("it fits");
         let mut received = talker + frame;
         for _ in 0..hops {

@@ -1,10 +1,10 @@
-//! hiCredit and loCredit: Avnu's figures, and a port that stays within them.
+//! hiCredit and loCredit: Avnu's values, and a port that stays within them.
 
 use proptest::prelude::*;
 use tsn::credit::{Credit, Higher, Slopes, hi_credit, lo_credit};
 use wire::Duration;
 
-/// Of the port below: 1 Gb/s, so that a bit takes 1000 ps.
+/// The rate of the port below: 1 Gb/s, so that a bit takes 1000 ps.
 const RATE: u64 = 1_000_000_000;
 
 fn slopes(idle: u64) -> Slopes {
@@ -41,13 +41,13 @@ fn nothing_limits_the_credit_below_classes_that_take_everything() {
     assert_eq!(hi_credit(slopes(1), 100, &higher), None);
 }
 
-/// One decision of a port whose line is free: frames of the classes, by priority, that arrive at
-/// once; the sizes of the next frames; and what else there is to send.
+/// One decision of a port with a free line: frames of each class that arrive at once, the sizes of
+/// the next frames, and other traffic.
 #[derive(Clone, Debug)]
 struct Step {
     arrivals: [u8; CLASSES],
     sizes: [u64; CLASSES],
-    /// Bits of a frame of no class, or the time nothing happens if there is none.
+    /// Bits of a frame without a class, or of idle time if there is none.
     other: u64,
     is_frame: bool,
 }
@@ -80,7 +80,7 @@ fn run(credits: &mut [Credit; CLASSES], steps: &[Step]) {
     for step in steps {
         let ready = |class: &usize| waiting[*class] > 0 && credits[*class].picobits() >= 0;
         let sender = (0..CLASSES).find(ready);
-        // Arrivals just after the decision: the worst moment.
+        // Arrivals just after the decision are the worst case.
         for (queue, arrivals) in waiting.iter_mut().zip(step.arrivals) {
             *queue += u32::from(arrivals);
         }
@@ -91,7 +91,7 @@ fn run(credits: &mut [Credit; CLASSES], steps: &[Step]) {
         };
         let mut took = Duration::from_ps(bits * 1_000);
         if bits == 0 {
-            // Nobody sends: no longer than until a class with frames may.
+            // Idle at most until a class with frames may send.
             let ready = (0..CLASSES).filter(|&class| waiting[class] > 0);
             let soonest = ready.map(|class| credits[class].until_ready()).min();
             took = soonest.unwrap_or(Duration::from_ps(step.other * 1_000));
@@ -100,7 +100,7 @@ fn run(credits: &mut [Credit; CLASSES], steps: &[Step]) {
             if sender == Some(class) {
                 waiting[class] -= 1;
                 credit.spend(took);
-                // The queue may be empty at the end.
+                // The queue may be empty after the frame.
                 credit.gain(Duration::ZERO, waiting[class] > 0);
             } else {
                 credit.gain(took, waiting[class] > 0);

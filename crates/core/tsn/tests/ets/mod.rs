@@ -1,4 +1,4 @@
-//! Shares of the line.
+//! Shares of bandwidth.
 
 use proptest::prelude::*;
 use tsn::QUEUES;
@@ -6,7 +6,7 @@ use tsn::ets::{Ets, EtsError};
 
 const LARGEST: usize = 1542;
 
-/// Weights of classes from 0 on.
+/// Weights of classes from 0 up.
 fn weights<const N: usize>(first: [u8; N]) -> [Option<u8>; QUEUES] {
     std::array::from_fn(|class| first.get(class).copied())
 }
@@ -15,7 +15,7 @@ fn heads<const N: usize>(first: [Option<usize>; N]) -> [Option<usize>; QUEUES] {
     std::array::from_fn(|class| first.get(class).copied().flatten())
 }
 
-/// The classes that send `count` frames.
+/// The classes of the next `count` frames.
 fn run(ets: &mut Ets, waiting: [Option<usize>; QUEUES], count: usize) -> Vec<usize> {
     let mut next = || {
         let class = ets.select(waiting).unwrap();
@@ -34,7 +34,7 @@ fn weights_are_100_together() {
     assert_eq!(error(weights([])), EtsError::Sum(0));
     assert_eq!(error(weights([50, 0, 50])), EtsError::Zero(1));
     let text = EtsError::Sum(99).to_string();
-    assert_eq!(text, "the weights are 99 % together, they must be 100 %");
+    assert_eq!(text, "the sum of the weights is 99 %, not 100 %");
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn a_class_alone_gets_everything() {
     let mut ets = Ets::new(weights([1, 99]), LARGEST).unwrap();
     assert_eq!(run(&mut ets, heads([Some(LARGEST)]), 1000), [0; 1000]);
     assert_eq!(ets.select(heads([])), None);
-    // Classes without a weight are none of its business.
+    // Classes without a weight are not selected.
     assert_eq!(ets.select(heads([None, None, Some(64)])), None);
     ets.sent(2, 64);
 }
@@ -79,7 +79,7 @@ fn a_frame_beyond_the_largest_waits_for_more_rounds() {
     assert_eq!(run(&mut ets, heads([Some(250), Some(100)]), 5), [1, 1, 0, 1, 1]);
 }
 
-/// Weights of 2 to 8 classes, 100 together.
+/// Weights of 2 to 8 classes with the sum 100.
 fn any_weights() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(1u8..=99, 1..QUEUES).prop_map(|cuts| {
         let mut cuts = [vec![0], cuts, vec![100]].concat();
@@ -96,7 +96,7 @@ proptest! {
         smallest in proptest::collection::vec(64usize..=LARGEST, QUEUES),
         seed: u64,
     ) {
-        // Frames between the smallest of the class and the largest of all, in no order.
+        // Frames between the smallest of the class and the largest of all, in random order.
         let weights = std::array::from_fn(|class| chosen.get(class).copied());
         let mut ets = Ets::new(weights, LARGEST).unwrap();
         let mut random = seed | 1;

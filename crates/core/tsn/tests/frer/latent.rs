@@ -1,4 +1,4 @@
-//! Tests for latent errors, at their times.
+//! Latent error tests and their times.
 
 use tsn::frer::{Counters, LatentTest, LatentTester};
 use wire::{Duration, Instant};
@@ -17,7 +17,7 @@ fn second(tenths: u64) -> Instant {
     Instant::from_ns(tenths * 100_000_000)
 }
 
-/// Of three paths two copies of each frame are discarded.
+/// With three paths, two copies of each frame are discarded.
 #[test]
 fn a_broken_path_is_found_beyond_the_difference() {
     let mut tester = tester();
@@ -26,7 +26,7 @@ fn a_broken_path_is_found_beyond_the_difference() {
     assert_eq!(tester.advance(second(20), counters(100, 195)), 0);
     assert_eq!(tester.advance(second(40), counters(200, 394)), 1, "6 are missing");
     assert_eq!(tester.errors(), 1);
-    // Too many are an error too.
+    // Too many discarded copies are an error too.
     let mut tester = self::tester();
     assert_eq!(tester.advance(second(20), counters(100, 206)), 1);
 }

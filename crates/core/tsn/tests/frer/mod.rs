@@ -1,4 +1,5 @@
-//! Elimination: by hand, at the edges of history and numbers, and against a slow model.
+//! Elimination: worked examples, limits of history and sequence numbers, and a comparison with a
+//! slow model.
 
 mod latent;
 
@@ -16,7 +17,7 @@ fn ms(ms: u64) -> Instant {
     Instant::from_ns(ms * 1_000_000)
 }
 
-/// Which of these numbers pass, all at one time.
+/// Which of these numbers pass, without time in between.
 fn passed(config: Config, numbers: &[u16]) -> (Vec<bool>, Counters) {
     let mut recovery = Recovery::new(config).unwrap();
     let pass = |number: &u16| recovery.passes(Instant::ZERO, Some(*number));
@@ -83,7 +84,8 @@ fn numbers_at_edges_of_history_pass_once() {
     assert_eq!(counters.rogue, 2, "twice 7232");
 }
 
-/// History 3. 10 is first, so 9 and 8 count as lost when they leave: the standard knows no better.
+/// History 3. 10 is the first number, so 9 and 8 count as lost when they leave the history, as the
+/// standard defines it.
 #[test]
 fn numbers_that_leave_the_history_unseen_are_lost() {
     let (found, counters) = passed(vector(3), &[10, 12, 11, 14, 15, 16, 18]);
@@ -96,7 +98,7 @@ fn numbers_that_leave_the_history_unseen_are_lost() {
 
 #[test]
 fn the_default_history_of_2_loses_frames_under_skew() {
-    // One path is 2 frames behind, and the other loses 3: its copy is rogue (7.4.3.4).
+    // One path is 2 frames behind, and the other one loses 3; the copy of 3 is rogue (7.4.3.4).
     let (found, counters) = passed(vector(2), &[1, 2, 1, 4, 2, 5, 3, 6, 4]);
     assert!(!found[3], "4 is 2 ahead of 2");
     assert!(counters.rogue > 0);
@@ -105,7 +107,8 @@ fn the_default_history_of_2_loses_frames_under_skew() {
     assert_eq!(counters.rogue, 0);
 }
 
-/// The timer starts with every frame that passes; of a member stream also with the others.
+/// The timer restarts with every frame that passes; that of a member stream also with discarded
+/// frames.
 #[test]
 fn after_silence_any_number_passes() {
     let step = |recovery: &mut Recovery, at: u64, number| recovery.passes(ms(at), Some(number));
@@ -156,7 +159,7 @@ fn recovery_settings_out_of_range_are_refused() {
     assert_eq!(error(vector(1)), ConfigError::History(1));
     assert_eq!(error(vector(32_769)), ConfigError::History(32_769));
     assert_eq!(error(Config { reset: Duration::ZERO, ..vector(2) }), ConfigError::Reset);
-    let said = "a history of 1 numbers: 2 to 32768";
+    let said = "invalid history of '1' numbers: expected 2 to 32768";
     assert_eq!(ConfigError::History(1).to_string(), said);
 }
 
@@ -168,7 +171,7 @@ fn the_tag_on_the_wire() {
     assert_eq!(rtag::decode(&[8, 0, 0, 0, 1, 0]), Err(rtag::RTagError::EtherType(0x800)));
 }
 
-/// A list of what was seen, without wrap: numbers count on.
+/// A list of the numbers seen, as integers that do not wrap.
 struct Slow {
     history: i64,
     seen: VecDeque<i64>,
@@ -198,7 +201,7 @@ proptest! {
         prop_assert_eq!(rtag::decode(&bytes).is_ok(), is_one);
     }
 
-    /// Against a list, from anywhere in the number space and over its end.
+    /// Compares with a list, from any sequence number and across the wrap.
     #[test]
     fn vector_recovery_matches_list_of_seen_numbers(
         start in any::<u16>(),
@@ -215,14 +218,16 @@ proptest! {
         let mut at = first;
         for step in steps {
             at = (at + step).max(0);
-            // Far from the window the space may have wrapped: stay in half of it.
+            // Far from the window the numbers are ambiguous, so stay within half of the number
+            // space.
             let number = at.clamp(slow.highest - 30_000, slow.highest + 30_000);
             prop_assert_eq!(recovery.passes(Instant::ZERO, Some(wire(number))), slow.passes(number));
         }
         prop_assert_eq!(recovery.counters().passed, slow.seen.len() as u64);
     }
 
-    /// Two paths with a skew below the history, one of which loses frames: each number passes once.
+    /// With two paths whose skew is below the history, one of which loses frames, each number
+    /// passes once.
     #[test]
     fn nothing_is_lost_while_one_path_works(
         skew in 0_usize..15,

@@ -1,4 +1,4 @@
-//! Examples with their arithmetic.
+//! Worked examples.
 
 use tsn::gates::cycles_divide;
 use tsn::{
@@ -52,7 +52,7 @@ fn a_short_last_cycle_is_cut_or_the_one_before_extended() {
     }
 }
 
-/// The base of the second list is past when the first one begins: it takes over at 20 + 2 * 50 us.
+/// The second list's base time is past when the first list begins: it takes over at 20 + 2 * 50 us.
 #[test]
 fn a_past_base_waits_for_a_cycle() {
     let gates = Gates::new(list(100, &[(1, 40), (0, 60)]), Clock::default())
@@ -123,7 +123,7 @@ fn holds_begin_and_end_in_advance() {
     assert_eq!(gates.hold_until(at(7), &short), Hold::Released { until: None });
     let open = Gates::always_open(Clock::default());
     assert_eq!(open.hold_until(at(7), &advance), Hold::Released { until: None });
-    // Without a release it lasts until the next list.
+    // Without a release, the hold lasts until the next list.
     let only = GateControlList::of_entries(at(0), &[entries[1]]).expect("valid");
     let gates = Gates::new(only, Clock::default());
     assert_eq!(gates.hold_until(at(7), &advance), Hold::Held { until: None });
@@ -163,12 +163,13 @@ fn hardware_names_what_does_not_fit() {
         GateControlList::new(Instant::from_ns(base), ns(cycle), entries).expect("valid")
     };
     assert_eq!(new(200, 1_000, &fine).fits(&SJA1105), Ok(()));
-    assert_eq!(error(&new(0, 1_000, &fine), 1), "2 entries, at most 1 are possible");
-    let interval = "entry 2: the interval of 300000 ps is no multiple of 200000 ps";
+    assert_eq!(error(&new(0, 1_000, &fine), 1), "the list has 2 entries; the maximum is 1");
+    let interval =
+        "entry 2: the interval of 300000 ps is not a multiple of the clock's grain of 200000 ps";
     assert_eq!(error(&new(0, 1_000, &odd), 2), interval);
-    let cycle = "cycle time of 1100000 ps is no multiple of 200000 ps";
+    let cycle = "cycle time of 1100000 ps is not a multiple of the clock's grain of 200000 ps";
     assert_eq!(error(&new(0, 1_100, &fine), 2), cycle);
-    let base = "base time of 100000 ps is no multiple of 200000 ps";
+    let base = "base time of 100000 ps is not a multiple of the clock's grain of 200000 ps";
     assert_eq!(error(&new(100, 1_000, &fine), 2), base);
 }
 

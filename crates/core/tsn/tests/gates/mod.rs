@@ -31,15 +31,15 @@ fn errors_name_the_entry() {
     let fraction = Entry::set(GateStates(1), Duration::from_ps(1_500));
     assert_eq!(
         new(9_000, &[fraction]),
-        "entry 1: the interval of 1500 ps is no whole number of nanoseconds"
+        "entry 1: the interval of 1500 ps is not a whole number of nanoseconds"
     );
     assert_eq!(
         new(9_000, &[entry(1, 5), entry(2, 5)]),
-        "entry 2 ends 10 ns after the cycle's start, the cycle lasts 9 ns"
+        "entry 2 ends at 10 ns of the cycle, after the cycle's end at 9 ns"
     );
     assert_eq!(
         new(0, &[entry(1, 5)]),
-        "cycle time of 0 ps: it is 1 ns to 2147483647 ns, whole nanoseconds"
+        "invalid cycle time of 0 ps: expected whole nanoseconds, 1 ns to 2147483647 ns"
     );
     assert_eq!(
         GateControlList::of_entries(Instant::from_ps(1), &[entry(1, 5)]).unwrap_err(),
@@ -140,7 +140,7 @@ fn lists() -> impl Strategy<Value = GateControlList> {
     })
 }
 
-/// The gates at a local nanosecond, read off the entries.
+/// The gate states at a local nanosecond, from the entries.
 fn states(list: &GateControlList, at_ns: i64) -> GateStates {
     let cycle = list.cycle_time().as_ns() as i64;
     let mut phase = (at_ns - list.base_time().as_ns() as i64).rem_euclid(cycle);
@@ -153,10 +153,10 @@ fn states(list: &GateControlList, at_ns: i64) -> GateStates {
     list.entries()[list.entries().len() - 1].states
 }
 
-/// Steps from `now` until `duration` nanoseconds in a row are open.
+/// Steps from `now` until the gate is open for `duration` consecutive nanoseconds.
 fn stepped(list: &GateControlList, queue: usize, now: i64, duration: i64) -> Option<i64> {
     let cycle = list.cycle_time().as_ns() as i64;
-    // A frame of no length still needs an open gate.
+    // A frame of zero length still needs an open gate.
     let open = |start| (start..start + duration.max(1)).all(|at| states(list, at).is_open(queue));
     (now..now + 2 * cycle).find(|&start| open(start))
 }
@@ -206,8 +206,7 @@ proptest! {
         }
     }
 
-    /// Through a clock: the answer lies in an open window, in true time, and
-    /// there is no earlier one.
+    /// With a clock: the result lies in an open window in true time, and no earlier instant does.
     #[test]
     fn earliest_start_through_clock_is_open_and_earliest(
         list in lists(),

@@ -7,20 +7,20 @@ use proptest::prelude::*;
 use tsn::{Clock, Entry, GateControlList, GateStates, Gates, LocalTime, Operation};
 use wire::{Duration, Instant};
 
-/// The nanoseconds that the reference knows, on the node's clock.
+/// The nanoseconds that the reference covers, on the node's clock.
 pub const RANGE: Range<i64> = -500..2_000;
 
 /// The lists of a port.
 #[derive(Clone)]
 pub struct Port {
     pub first: GateControlList,
-    /// With the extension of the list before.
+    /// Later lists, each with the extension of the list before.
     pub changes: Vec<(GateControlList, Duration)>,
     pub class: Option<(GateStates, GateControlList)>,
     pub clock: Clock,
 }
 
-/// Short, without what lists compute.
+/// A short form, without values that lists compute.
 impl fmt::Debug for Port {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |list: &GateControlList| {
@@ -50,7 +50,7 @@ impl Port {
         }
     }
 
-    /// When the lists take over, from the second one.
+    /// When each list from the second one takes over.
     pub fn takeovers(&self) -> Vec<i64> {
         let mut last = ns(self.first.base_time().as_ns());
         let next = |(list, _): &(GateControlList, Duration)| {
@@ -64,7 +64,7 @@ impl Port {
         self.changes.iter().map(next).collect()
     }
 
-    /// The list and its entry at each nanosecond of the range.
+    /// The list and its entry in force at each nanosecond of the range.
     fn entries(&self) -> Vec<(&GateControlList, usize)> {
         let takeovers = self.takeovers();
         let base = ns(self.first.base_time().as_ns());
@@ -140,7 +140,7 @@ fn ns(ns: u64) -> i64 {
     ns as i64
 }
 
-/// The entry of a list that repeats for ever.
+/// The entry in force at `at` in a list that repeats without end.
 fn entry_at(list: &GateControlList, at: i64) -> usize {
     let cycle = ns(list.cycle_time().as_ns());
     let mut phase = (at - ns(list.base_time().as_ns())).rem_euclid(cycle);
@@ -154,7 +154,7 @@ fn entry_at(list: &GateControlList, at: i64) -> usize {
 
 /// A list with a base of up to `base` ns.
 pub fn lists(base: u64) -> impl Strategy<Value = GateControlList> {
-    // Few queues, so that some stay open or closed for long.
+    // Few queues change, so that some gates stay open or closed for a long time.
     let states = prop_oneof![any::<u8>(), Just(0xff), Just(0), Just(1)];
     let operation = prop_oneof![
         4 => Just(Operation::SetGateStates),
@@ -174,7 +174,7 @@ pub fn lists(base: u64) -> impl Strategy<Value = GateControlList> {
     })
 }
 
-/// A port with up to three changes and sometimes a list of a class.
+/// A port with up to three changes, in some cases with a list for a class.
 pub fn ports() -> impl Strategy<Value = Port> {
     let changes = prop::collection::vec((lists(700), (0u64..70).prop_map(Duration::from_ns)), 0..4);
     let class = prop::option::weighted(0.2, (any::<u8>().prop_map(GateStates), lists(200)));

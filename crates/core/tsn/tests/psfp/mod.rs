@@ -91,7 +91,7 @@ fn invalid_filters_are_refused() {
     assert_eq!(error, FilterError::Gate(GateError::Empty));
     let meter = MeterConfig { eir: 1, ..MeterConfig::default() };
     let error = Filter::new(&Config { meter: Some(meter), ..Config::default() });
-    let said = "an excess burst of 0 bytes, but its rate is above zero: no frame would ever fit \
+    let said = "the excess burst is 0 bytes with a rate above 0: no frame would ever conform \
                 (MEF 10.3, 12.2)";
     assert_eq!(error.map(drop).unwrap_err().to_string(), said);
 }

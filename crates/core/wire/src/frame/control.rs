@@ -8,7 +8,7 @@ use bytes::{Buf, BufMut};
 /// side may have sent since the link came up, modulo 2^32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Grant {
-    /// Headers: one a TLP.
+    /// Headers: one per TLP.
     pub headers: u32,
     /// Data credits of 16 bytes (PCIe Base 4.0, section 2.6.1).
     pub data: u32,
@@ -21,22 +21,21 @@ pub enum Control {
     Hello(Hello),
     /// Rejects the peer's Hello; the connection ends.
     Reject {
-        /// Why.
+        /// The reason.
         reason: Reject,
         /// The protocol version of the sender.
         version: u16,
     },
     /// New limits for posted, non-posted and completion TLPs.
     Credits([Grant; 3]),
-    /// Nothing but the header's acknowledgement; also keeps an idle link alive.
+    /// Only the header's acknowledgement; also keeps an idle link alive.
     Acknowledge,
     /// Requests an [`EchoReply`](Self::EchoReply) with the same number.
     Echo(u64),
     /// Answers an echo.
     EchoReply(u64),
-    /// Hot reset of everything below: drop what is queued, then answer
-    /// [`ResetDone`](Self::ResetDone) with the same number. Numbers count from
-    /// 1 on each connection, modulo 2^32.
+    /// Hot reset of everything below: drop queued TLPs, then answer [`ResetDone`](Self::ResetDone)
+    /// with the same number. Numbers count from 1 on each connection, modulo 2^32.
     Reset(u32),
     /// The reset of this number and all earlier ones are done. TLPs after this
     /// frame follow the reset.
@@ -85,9 +84,8 @@ impl Control {
     /// A control frame from its payload.
     ///
     /// # Errors
-    /// [`Malformed`] says what is wrong. A greeting of another version is no
-    /// error as far as magic and version can be read: its further fields are
-    /// then made up, but for version 1.
+    /// [`Malformed`] names the fault. A greeting of another version is not an error if magic and
+    /// version are readable: its further fields are then placeholders, except for version 1.
     pub fn decode(kind: Kind, payload: &[u8]) -> Result<Self, Malformed> {
         let (length, mut payload) = (payload.len(), payload);
         Ok(match kind {

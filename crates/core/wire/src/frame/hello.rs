@@ -22,16 +22,16 @@ numbers! {
 pub struct Hello {
     /// Protocol version of the sender.
     pub version: u16,
-    /// Which end the sender is.
+    /// The role of the sender.
     pub role: Role,
-    /// Largest TLP payload the sender takes, in bytes: 128 to 4096.
+    /// Largest TLP payload that the sender accepts, in bytes: 128 to 4096.
     pub max_payload: u16,
-    /// The group that a host belongs to; 0 from others, and from hosts of none.
+    /// The group of a host; 0 from other roles, and from hosts without a group.
     pub group: u16,
     /// A number that differs with each start of the sending process, so that a restart is noticed.
     pub instance: u64,
-    /// Bytes that a device keeps of what a host pushes ([`crate::push`]); 0 if it takes no such
-    /// messages, and from hosts.
+    /// Bytes that a device keeps of the bytes that a host pushes ([`crate::push`]); 0 if it accepts
+    /// no push messages, and from hosts.
     pub push: u32,
     /// Initial credit limits for posted, non-posted and completion TLPs.
     pub credits: [Grant; 3],
@@ -45,11 +45,11 @@ pub const FIXED_HELLO: usize = 48;
 pub const MAX_HELLO: usize = 1024;
 /// The most entries of a greeting.
 pub const MAX_ENTRIES: usize = 64;
-/// Flag of an entry type: a receiver that does not know the entry rejects the Hello.
+/// Flag of an entry type: a receiver that does not support the entry rejects the Hello.
 pub const REQUIRED: u16 = 1 << 15;
 /// Number of the entry with the group of a host: 2 bytes.
 const GROUP: u16 = 1;
-/// Number of the entry with the bytes that a device keeps of what is pushed: 4 bytes.
+/// Number of the entry with the bytes that a device keeps of pushed bytes: 4 bytes.
 const PUSH: u16 = 2;
 
 impl Hello {
@@ -74,8 +74,8 @@ impl Hello {
         }
     }
 
-    /// A greeting from its payload. Of one of a version that is neither this
-    /// one nor 1, the fields behind the version are made up.
+    /// A greeting from its payload. For a version other than this one and 1, the fields after the
+    /// version are placeholders.
     pub(super) fn decode(payload: &[u8]) -> Result<Self, Malformed> {
         let length = payload.len();
         let unfit = Malformed::Length { kind: Kind::Hello, length };
@@ -89,7 +89,7 @@ impl Hello {
             VERSION if (FIXED_HELLO..=MAX_HELLO).contains(&length) => {
                 Self::fixed(version, payload)?.with_entries(&payload[FIXED_HELLO..])
             }
-            // Older traces contain it.
+            // Older traces contain version 1.
             1 if length == FIXED_HELLO => {
                 let group = u16::from_be_bytes([payload[14], payload[15]]);
                 Ok(Self { group, ..Self::fixed(version, payload)? })
@@ -126,33 +126,33 @@ impl Hello {
             let wrong = |fault| Malformed::Entry { number, fault };
             count += 1;
             if count > MAX_ENTRIES {
-                return Err(wrong("more entries than a greeting may have"));
+                return Err(wrong("a greeting has more entries than allowed"));
             }
             if last.is_some_and(|last| number <= last) {
-                return Err(wrong("its number is not above the one before"));
+                return Err(wrong("its number is not above the number of the entry before"));
             }
             last = Some(number);
             match number {
                 GROUP => {
-                    let group = value.try_into().map_err(|_| wrong("its length is not 2"))?;
+                    let group = value.try_into().map_err(|_| wrong("its length is not 2 bytes"))?;
                     self.group = u16::from_be_bytes(group);
                 }
                 PUSH => {
-                    let push = value.try_into().map_err(|_| wrong("its length is not 4"))?;
+                    let push = value.try_into().map_err(|_| wrong("its length is not 4 bytes"))?;
                     self.push = u32::from_be_bytes(push);
                 }
                 _ if kind & REQUIRED != 0 => unknown = unknown.or(Some(number)),
                 _ => {}
             }
         }
-        // After the syntax checks: a malformed Hello gets no answer.
+        // After the syntax checks, because a malformed Hello gets no answer.
         unknown.map_or(Ok(self), |number| Err(Malformed::Required(number)))
     }
 }
 
 /// Takes an entry, type and value, off the front.
 fn next_entry<'a>(rest: &mut &'a [u8]) -> Result<(u16, &'a [u8]), Malformed> {
-    let cut = |number| Malformed::Entry { number, fault: "it ends beyond the frame" };
+    let cut = |number| Malformed::Entry { number, fault: "it ends after the frame's end" };
     if rest.len() < 4 {
         return Err(cut(0));
     }

@@ -1,5 +1,5 @@
-//! The tunnel's frames: what travels between two ports of the distributed switch.
-//! `docs/protocol.md` specifies the bytes; golden vectors in the tests compare both.
+//! The tunnel's frames, between two ports of the distributed switch. `docs/protocol.md` specifies
+//! the bytes; golden vectors in the tests compare both.
 //!
 //! A frame is a 12-byte header and up to 65 535 bytes of payload. All numbers
 //! are big-endian, as TLPs are.
@@ -26,14 +26,14 @@ pub const HEADER: usize = 12;
 /// The largest payload of a frame in bytes.
 pub const MAX_PAYLOAD: usize = 65_535;
 
-/// The version of the protocol this crate speaks.
+/// The version of the protocol that this crate implements.
 pub const VERSION: u16 = 2;
 
 /// The first bytes of a [`Hello`]'s payload, in every version.
 pub const MAGIC: [u8; 8] = *b"FARLANE\0";
 
 numbers! {
-    /// What a frame carries.
+    /// The kind of a frame.
     pub enum Kind: u8 {
         /// Whole TLPs, back to back. The only kind that counts in the sequence.
         Tlps = 0,
@@ -67,7 +67,7 @@ numbers! {
 pub struct Header {
     /// Payload bytes after the header.
     pub length: u16,
-    /// What the payload is.
+    /// The kind of the payload.
     pub kind: Kind,
     /// Number of this frame among those of kind [`Kind::Tlps`], from 0; 0 on other kinds.
     pub sequence: u32,
@@ -80,46 +80,46 @@ pub struct Header {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Malformed {
     /// The kind is unknown.
-    #[error("frame of unknown kind {0}")]
+    #[error("unknown frame kind {0}")]
     Kind(u8),
     /// Bits that must be zero are not.
-    #[error("reserved flags {0:#04x} in a frame header")]
+    #[error("reserved flags {0:#04x} are set in a frame header")]
     Flags(u8),
     /// The payload's length does not fit its kind.
-    #[error("{kind:?} frame with {length} bytes of payload")]
+    #[error("a {kind:?} frame has an invalid payload length of {length} bytes")]
     Length {
-        /// What it claims to be.
+        /// The kind in the header.
         kind: Kind,
-        /// How long it is.
+        /// Length of the payload.
         length: usize,
     },
     /// A greeting that does not begin with the magic.
-    #[error("not a farlane peer: the greeting begins with {0:02x?}")]
+    #[error("the peer is not a farlane node: its greeting begins with {0:02x?}")]
     Magic([u8; 8]),
     /// An entry of a greeting is malformed or misplaced.
     #[error("entry {number} of the greeting: {fault}")]
     Entry {
-        /// Number of the entry; 0 if not even that is there.
+        /// Number of the entry; 0 if it is missing.
         number: u16,
-        /// What is wrong.
+        /// The fault.
         fault: &'static str,
     },
     /// A well-formed greeting requires the entry of this number.
-    #[error("the greeting requires entry {0}, which this version does not know")]
+    #[error("the greeting requires entry {0}, which this version does not support")]
     Required(u16),
     /// A field of a control frame has a value that is not defined.
     #[error("{field} has the undefined value {value}")]
     Field {
         /// Name of the field.
         field: &'static str,
-        /// What it holds.
+        /// The value.
         value: u64,
     },
 }
 
 /// Whether a stream that begins with `bytes` may be from a farlane peer of any version: a header
 /// without flags of [`Kind::Hello`] or [`Kind::Reject`], at most [`MAX_HELLO`] bytes of payload,
-/// and the magic, as far as they are there.
+/// and the magic. Checks only the bytes present.
 pub fn may_be_greeting(bytes: &[u8]) -> bool {
     let header = bytes.first_chunk::<4>().is_none_or(|[_, _, kind, flags]| {
         *flags == 0 && [Kind::Hello as u8, Kind::Reject as u8].contains(kind)

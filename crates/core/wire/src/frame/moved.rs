@@ -24,9 +24,9 @@ numbers! {
     pub enum HostAfter: u8 {
         /// There was none.
         None = 0,
-        /// It keeps the device: it belongs to the new group.
+        /// The host keeps the device, because it belongs to the new group.
         Stays = 1,
-        /// It has been disconnected, and the device reset.
+        /// The host was disconnected, and the device reset.
         Disconnected = 2,
     }
 }
@@ -38,11 +38,11 @@ pub struct Moved {
     pub status: MoveStatus,
     /// What happened to its host.
     pub host: HostAfter,
-    /// A host of the new group was rejected a short time ago and will connect again.
+    /// A host of the new group was rejected recently and will connect again.
     pub awaited: bool,
-    /// The group before; 0: any host.
+    /// The former group; 0: any host.
     pub from: u16,
-    /// The group now; 0: any host.
+    /// The present group; 0: any host.
     pub to: u16,
 }
 

@@ -8,32 +8,32 @@ use bytes::{Buf, BufMut};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Reject {
     /// The versions differ.
-    #[error("protocol version mismatch")]
+    #[error("the protocol versions differ")]
     Version,
     /// Another host uses this device.
     #[error("another host uses this device")]
     Busy,
     /// The roles do not fit together.
-    #[error("roles do not fit")]
+    #[error("the roles do not fit: a host connects to a device")]
     Role,
-    /// The device belongs to another group of hosts: to this one, and the host to that one. An
-    /// earlier node does not say which.
+    /// The device belongs to another group of hosts: groups of device and host. Older nodes do not
+    /// send the groups.
     #[error("{}", other_group(.0))]
     Group(Option<(u16, u16)>),
-    /// The greeting requires the entry of this number, which the device does not know.
+    /// The greeting requires the entry of this number, which the device does not support.
     #[error(
-        "the device does not know entry {0} of the greeting, which this node requires: upgrade \
+        "the device does not support entry {0} of the greeting, which this node requires; upgrade \
          the device node"
     )]
     UnknownEntry(u16),
     /// The device requires the entry of this number, which the greeting does not have.
     #[error(
-        "the device requires entry {0} of the greeting, which this version does not send: \
+        "the device requires entry {0} of the greeting, which this version does not send; \
          upgrade this node"
     )]
     MissingEntry(u16),
     /// A reason that this version does not know.
-    #[error("for reason {0}, which this version does not know")]
+    #[error("unknown reason {0}")]
     Other(u8),
 }
 
@@ -41,17 +41,17 @@ fn other_group(groups: &Option<(u16, u16)>) -> String {
     groups.map_or_else(
         || "the device belongs to another group".to_owned(),
         |(device, host)| match host {
-            0 => format!("the device belongs to group {device}, the host to none: give --group"),
+            0 => format!("the device belongs to group {device}, the host to none; use --group"),
             _ => format!("the device belongs to group {device}, the host to group {host}"),
         },
     )
 }
 
-/// Bytes of a reject without the number of an entry: all that every version has in common.
+/// Bytes of a reject without an entry's number, common to every version.
 const SHORT: usize = 12;
 
 impl Reject {
-    /// The byte that stands for the reason, and the number behind it.
+    /// The byte of the reason, and the number after it.
     const fn fields(self) -> (u8, Option<u16>) {
         match self {
             Self::Version => (1, None),

@@ -4,11 +4,11 @@ use super::{HEADER, Header, Kind};
 use crate::tlp::Mark;
 use crate::trace::{HEAD, MAX_HEADS};
 
-/// Bytes kept of a control frame's payload: all of every known one, but for the
-/// later entries of a greeting.
+/// Bytes kept of a control frame's payload: everything of every known frame, except the later
+/// entries of a greeting.
 const MAX_CONTROL: usize = 64;
 
-/// TLPs of a frame for which memory is taken at first.
+/// Initial capacity for TLPs of a frame.
 const USUAL: usize = 32;
 
 /// A frame that was sent or completely received. One that violates the protocol
@@ -21,10 +21,9 @@ pub struct FrameReport {
     pub header: Header,
     /// Offset of its header in the byte stream of the connection.
     pub begin: u64,
-    /// The marks of its TLPs, with where each TLP ends, counted as `begin`.
+    /// The trace IDs of its TLPs, with the end offset of each TLP, counted as `begin`.
     pub marks: Vec<(Mark, u64)>,
-    /// The headers of its first [`MAX_HEADS`] TLPs, [`HEAD`] bytes each,
-    /// zeroes behind a shorter one.
+    /// The headers of its first [`MAX_HEADS`] TLPs, [`HEAD`] bytes each, padded with zeroes.
     pub heads: Vec<u8>,
     /// The first 64 bytes of a control frame's payload.
     pub payload: Vec<u8>,
@@ -47,14 +46,15 @@ impl FrameReport {
         }
         self.marks.push((mark, start + bytes.len() as u64));
         if self.marks.len() <= MAX_HEADS {
-            // No payload: it may be anything (PCIe Base 4.0, section 2.2.1, Fmt[0]: four DW).
+            // Without payload, which may be anything (PCIe Base 4.0, section 2.2.1, Fmt[0]: four
+            // DW).
             let header = if bytes.first().is_some_and(|fmt| fmt & 0x20 != 0) { HEAD } else { 12 };
             self.heads.extend_from_slice(&bytes[..bytes.len().min(header)]);
             self.heads.resize(self.marks.len() * HEAD, 0);
         }
     }
 
-    /// Where the frame ends, counted as `begin`.
+    /// The end offset of the frame, counted as `begin`.
     pub fn end(&self) -> u64 {
         self.begin + HEADER as u64 + u64::from(self.header.length)
     }

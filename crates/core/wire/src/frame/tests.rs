@@ -156,7 +156,7 @@ fn malformed_entries_are_refused() {
     wrong("0007 0000 0007 0000", 7, "above");
     wrong("0007 0000 8007 0000", 7, "above");
     wrong("0007 0000 0001 0002 0005", 1, "above");
-    // A required one does not excuse what is malformed behind it.
+    // A required entry does not hide a malformed one behind it.
     wrong("8007 0000 0009 0001", 9, "ends beyond");
     let many = |count: u16| (1..=count).map(|n| format!("{:04x} 0000 ", n + 2)).collect::<String>();
     assert!(entries(&many(64)).is_ok());
@@ -218,7 +218,7 @@ proptest! {
         let mut payload = hello_bytes("");
         payload.extend(tail);
         if let Ok(Control::Hello(found)) = Control::decode(Kind::Hello, &payload) {
-            // The fixed part says the same, whatever follows.
+            // The fixed part decodes to the same, whatever follows.
             prop_assert_eq!(Hello { group: 0, push: 0, ..found }, hello(0));
         }
     }

@@ -4,7 +4,7 @@ use super::SUBMISSION_ENTRY;
 
 layout! {
     decode encode
-    /// A submission queue entry. Fields are as the host wrote them: nothing is checked here.
+    /// A submission queue entry. Fields are as the host wrote them, without checks.
     #[derive(Default)]
     pub struct Command: SUBMISSION_ENTRY, {
         /// OPC, see [`opcode`](super::opcode).
@@ -87,7 +87,7 @@ layout! {
         reference: u32 = 24,
         /// ELBAT: the application tag expected.
         application: u16 = 28,
-        /// ELBATM: its bits that are checked.
+        /// ELBATM: the checked bits of the application tag.
         mask: u16 = 30,
     }
 }

@@ -46,7 +46,7 @@ register! {
         kind: AsyncEventKind = [0, 3],
         /// Information: meaning depends on the type.
         information: u8 = [8, 8],
-        /// The log page that tells more and, when read, rearms the event.
+        /// The log page with details; reading it rearms the event.
         log_page: u8 = [16, 8],
     }
 }
@@ -56,7 +56,7 @@ impl AsyncEvent {
     pub const INVALID_DOORBELL_REGISTER: Self = Self::error(0);
     /// A doorbell was written with a value its queue does not allow.
     pub const INVALID_DOORBELL_VALUE: Self = Self::error(1);
-    /// The controller cannot go on without a reset (figure 147).
+    /// The controller cannot continue without a reset (figure 147).
     pub const PERSISTENT_INTERNAL_ERROR: Self = Self::error(3);
     /// A temperature crossed its threshold (figure 148).
     pub const TEMPERATURE_THRESHOLD: Self =

@@ -7,7 +7,7 @@ layout! {
     /// One entry of the error log.
     #[derive(Default)]
     pub struct ErrorLogEntry: 64, {
-        /// Counts errors over the controller's life; 0 marks an unused entry.
+        /// Counts errors over the controller's lifetime; 0 marks an unused entry.
         count: u64 = 0,
         /// Submission queue of the command, FFFFh if there is none.
         sq_id: u16 = 8,
@@ -17,14 +17,14 @@ layout! {
         status: Status = 12,
         /// Phase tag of its completion.
         phase: bool = 12,
-        /// Where the fault lies: byte of the command in 7:0, bit in 10:8; FFFFh
-        /// if not in one place.
+        /// Place of the fault: byte of the command in 7:0, bit in 10:8; FFFFh if it is not in one
+        /// place.
         parameter: u16 = 14,
         /// First LBA with the fault.
         lba: u64 = 16,
         /// Namespace.
         nsid: u32 = 24,
-        /// What the status says that it holds.
+        /// Command specific information, whose meaning depends on the status.
         command_specific: u64 = 32,
     }
 }

@@ -37,9 +37,9 @@ register! {
     pub struct Timestamp: u64, {
         /// Milliseconds since 1 January 1970, 48 bits.
         milliseconds: u64 = [0, 48],
-        /// Synch: it may have stood still for a while.
+        /// Synch: whether the clock may have stopped for a while.
         stopped: bool = [48, 1],
-        /// Timestamp Origin, 3 bits: 0 since a reset cleared it, 1 since a host has set it.
+        /// Timestamp Origin, 3 bits: 0 after a reset cleared it, 1 after a host set it.
         origin: u8 = [49, 3],
     }
 }
@@ -50,7 +50,7 @@ pub const WRITE_PROTECTION: u8 = 0x84;
 pub const NAMESPACE_NOTICES: u32 = 1 << 8;
 
 numbers! {
-    /// Which value Get Features asks for, three bits (figure 179).
+    /// The requested value of Get Features, three bits (figure 179).
     pub enum Select: u32 {
         /// 000b.
         Current = 0,

@@ -3,8 +3,8 @@
 use super::IDENTIFY;
 
 layout! {
-    /// Power state descriptor (figure 248), the fields that are not zero here. The relative values
-    /// count from 0, the best, and are smaller than NPSS + 1.
+    /// Power state descriptor (figure 248), only the fields that are not zero here. Relative values
+    /// are 0 (best) to NPSS.
     #[derive(Default)]
     pub struct PowerState: 32, {
         /// MP, maximum power in units of 10 mW.
@@ -26,7 +26,7 @@ layout! {
 
 layout! {
     decode encode
-    /// Identify Controller data. Fields that are not here are zero.
+    /// Identify Controller data. Other fields are zero.
     pub struct IdentifyController: IDENTIFY, {
         /// VID, PCI vendor ID.
         vendor: u16 = 0,
@@ -60,8 +60,8 @@ layout! {
         attributes: u32 = 96,
         /// CNTRLTYPE: 1 is an I/O controller.
         controller_type: u8 = 111,
-        /// OACS, optional admin commands: bit 0 Security Send and Receive, bit 2 Firmware Commit and Image Download, bit 4
-        /// Device Self-test.
+        /// OACS, optional admin commands: bit 0 Security Send and Receive, bit 2 Firmware Commit
+        /// and Image Download, bit 4 Device Self-test.
         admin_commands: u16 = 256,
         /// ACL, abort command limit, 0's based.
         abort_limit: u8 = 258,
@@ -87,13 +87,13 @@ layout! {
         total_capacity: u128 = 280,
         /// UNVMCAP, unallocated capacity in bytes.
         unallocated_capacity: u128 = 296,
-        /// EDSTT, how long an extended device self-test takes, in minutes.
+        /// EDSTT, duration of an extended device self-test, in minutes.
         self_test_minutes: u16 = 316,
         /// DSTO: bit 0, one device self-test at a time in the subsystem.
         self_test_options: u8 = 318,
         /// FWUG, granularity of firmware downloads in 4 KiB; FFh for none.
         firmware_granularity: u8 = 319,
-        /// KAS, what the Keep Alive Timer counts in, in 100 ms; 0 if there is none.
+        /// KAS, granularity of the Keep Alive Timer in 100 ms; 0 if not supported.
         keep_alive: u16 = 320,
         /// SANICAP: bit 0 crypto erase, bit 1 block erase, bit 2 overwrite; 31:30, whether media
         /// are modified after an operation without deallocation (01b: no).
@@ -104,7 +104,7 @@ layout! {
         sq_entry_size: u8 = 512,
         /// CQES: the same for completion entries.
         cq_entry_size: u8 = 513,
-        /// MAXCMD, commands a queue should have outstanding at most.
+        /// MAXCMD, the most outstanding commands recommended per queue.
         max_commands: u16 = 514,
         /// NN, the largest namespace ID.
         namespaces: u32 = 516,

@@ -7,9 +7,9 @@ use crate::macros::Field;
 /// LBA format (figure 246).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LbaFormat {
-    /// MS, metadata bytes a block.
+    /// MS, metadata bytes per block.
     pub metadata: u16,
-    /// LBADS, data bytes a block as a power of two.
+    /// LBADS, data bytes per block as a power of two.
     pub data_shift: u8,
     /// RP, 2 bits: relative performance, 0 is best.
     pub performance: u8,
@@ -25,7 +25,7 @@ impl LbaFormat {
 impl Field for LbaFormat {
     const SIZE: usize = 4;
 
-    /// That in use, of those `at` this byte: FLBAS has its number.
+    /// The format in use, of the formats `at` this byte: FLBAS has its number.
     fn get(bytes: &[u8], at: usize) -> Self {
         let at = at + usize::from(bytes[26] & 15) * Self::SIZE;
         let (data_shift, performance) = (bytes[at + 2], bytes[at + 3] & 3);
@@ -41,8 +41,8 @@ impl Field for LbaFormat {
 
 layout! {
     decode encode
-    /// Identify Namespace data, also those of a namespace to create (figure 268), with the LBA
-    /// format in use. Fields that are not here are zero.
+    /// Identify Namespace data, also for a namespace to create (figure 268), with the LBA format in
+    /// use. Other fields are zero.
     #[derive(Default)]
     pub struct IdentifyNamespace: IDENTIFY, {
         /// NSZE, size in blocks.
@@ -51,7 +51,7 @@ layout! {
         capacity: u64 = 8,
         /// NUSE, blocks in use.
         utilization: u64 = 16,
-        /// NSFEAT, features: bit 3, NGUID and EUI-64 are never used again; bit 4, the optimal I/O
+        /// NSFEAT, features: bit 3, NGUID and EUI-64 are never reused; bit 4, the optimal I/O
         /// fields are valid.
         features: u8 = 24,
         /// NLBAF, LBA formats, 0's based.
@@ -67,9 +67,9 @@ layout! {
         protection: u8 = 29,
         /// NMIC: bit 0, it may be attached to several controllers.
         sharing: u8 = 30,
-        /// DLFEAT, what deallocated blocks read as and how Write Zeroes does it.
+        /// DLFEAT, the value of deallocated blocks, and deallocation by Write Zeroes.
         deallocate_features: u8 = 33,
-        /// NVMCAP, bytes of media behind it.
+        /// NVMCAP, bytes of media of the namespace.
         media_capacity: u128 = 48,
         /// NPWG, preferred write granularity, 0's based blocks.
         write_granularity: u16 = 64,
@@ -103,8 +103,8 @@ layout! {
 }
 
 impl IdentifyNamespace {
-    /// The bytes with these LBA formats, of which FLBAS has the number of the one in use (section
-    /// 5.15.2.1); up to 16.
+    /// The bytes with these LBA formats, up to 16; FLBAS has the number of the format in use
+    /// (section 5.15.2.1).
     pub fn encode_with(&self, formats: &[LbaFormat]) -> [u8; IDENTIFY] {
         let mut bytes = self.encode();
         for (number, format) in formats.iter().enumerate() {
@@ -117,7 +117,7 @@ impl IdentifyNamespace {
     pub const SHARED: u8 = 1;
     /// NSATTR bit 0.
     pub const WRITE_PROTECTED: u8 = 1;
-    /// NSFEAT bit 3: NGUID and EUI-64 are never used again.
+    /// NSFEAT bit 3: NGUID and EUI-64 are never reused.
     pub const IDENTIFIERS_NOT_REUSED: u8 = 1 << 3;
     /// DLFEAT bits 2:0: deallocated blocks read as zeroes. With bit 4 cleared the guard of their
     /// protection information is FFFFh.
@@ -131,7 +131,7 @@ impl IdentifyNamespace {
 layout! {
     decode encode
     /// Identify Namespace data that are independent of the I/O command set (NVM Express 2.0,
-    /// section 5.17.2.8, figure 280). Fields that are not here are zero.
+    /// section 5.17.2.8, figure 280). Other fields are zero.
     #[derive(Default)]
     pub struct IndependentNamespace: IDENTIFY, {
         /// NMIC, as in [`IdentifyNamespace`].

@@ -55,16 +55,16 @@ layout! {
     /// Firmware Slot Information (section 5.14.1.3, figure 196).
     #[derive(Default)]
     pub struct FirmwareSlots: 512, {
-        /// The slot that runs now, 1 to 7.
+        /// The active slot, 1 to 7.
         active: u8 = 0 [0, 3],
-        /// The slot after the next reset; 0 for the same.
+        /// The slot after the next reset; 0 for the same slot.
         next: u8 = 0 [4, 3],
         /// Revision in each slot, ASCII; zeroes if empty.
         revisions: [[u8; 8]; 7] = 8,
     }
 }
 
-/// What one opcode does (section 5.14.1.5, figure 199).
+/// The effects of one opcode (section 5.14.1.5, figure 199).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CommandEffects(u32);
 
@@ -83,21 +83,21 @@ impl Field for CommandEffects {
 impl CommandEffects {
     /// The command is not supported.
     pub const UNSUPPORTED: Self = Self(0);
-    /// CSUPP: supported, without effects beyond its own.
+    /// CSUPP: supported, without further effects.
     pub const SUPPORTED: Self = Self(1);
-    /// CSUPP and CCC: supported, changes what the controller tells of itself.
+    /// CSUPP and CCC: supported, changes controller capabilities.
     pub const CHANGES_CONTROLLER: Self = Self(1 | 1 << 4);
     /// CSUPP and LBCC: supported, changes logical block content.
     pub const CHANGES_BLOCKS: Self = Self(3);
 
-    /// CSUPP and NIC: supported, changes which namespaces there are.
+    /// CSUPP and NIC: supported, changes the inventory of namespaces.
     pub const CHANGES_NAMESPACES: Self = Self(1 | 1 << 3);
 
     /// CSUPP, LBCC and CSE 010b: supported, changes all namespaces; no other command meanwhile.
     pub const CHANGES_ALL_BLOCKS: Self = Self(3 | 2 << 16);
 
-    /// CSUPP, LBCC, NCC and CSE 001b: supported, changes blocks and what namespaces are; no other
-    /// command for the namespace shall be under way.
+    /// CSUPP, LBCC, NCC and CSE 001b: supported, changes blocks and capabilities of namespaces; no
+    /// other command for the namespace may be under way.
     pub const FORMATS: Self = Self(1 | 1 << 1 | 1 << 2 | 1 << 16);
 
     /// From the 32 bits of an entry.

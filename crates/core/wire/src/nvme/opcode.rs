@@ -1,13 +1,13 @@
 //! Opcodes and the names of their commands.
 
-/// A module of opcodes: a constant for each that farlane has, and all names.
+/// A module of opcodes: a constant for each opcode that farlane uses, and all names.
 macro_rules! opcodes {
     ($(#[$meta:meta])* $module:ident: $($text:literal = $value:literal $($name:ident)?,)*) => {
         $(#[$meta])*
         pub mod $module {
             $($(#[doc = concat!($text, ".")] pub const $name: u8 = $value;)?)*
 
-            /// The name of the command; `None` if it has none here.
+            /// The name of the command; `None` if it is not listed.
             pub const fn name(opcode: u8) -> Option<&'static str> {
                 match opcode {
                     $($value => Some($text),)*

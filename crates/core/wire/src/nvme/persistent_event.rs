@@ -50,8 +50,8 @@ impl PersistentEventType {
 
 layout! {
     decode encode
-    /// The header of the page. What is reserved in 1.4 (generation number and reporting context of
-    /// 2.0) is zero.
+    /// The header of the page. Fields reserved in 1.4 (generation number and reporting context of
+    /// 2.0) are zero.
     pub struct PersistentEventLog: 512, {
         /// The log page identifier, 0Dh.
         id: u8 = 0,
@@ -61,7 +61,7 @@ layout! {
         length: u64 = 8,
         /// Log Revision: 1.
         revision: u8 = 16,
-        /// Log Header Length: bytes of this header behind this field.
+        /// Log Header Length: bytes of this header after this field.
         header_length: u16 = 18,
         /// When the reporting context was established, as in the data of Timestamp.
         timestamp: u64 = 20,
@@ -87,10 +87,10 @@ layout! {
 impl PersistentEventLog {
     /// Log Revision of NVMe 1.4.
     pub const REVISION: u8 = 1;
-    /// Log Header Length: 512 bytes but those up to this field.
+    /// Log Header Length: 512 minus the bytes up to this field.
     pub const HEADER_LENGTH: u16 = Self::LENGTH as u16 - 20;
 
-    /// The bitmap with all types here.
+    /// The bitmap with all listed types.
     pub fn all_types() -> [u8; 32] {
         let mut bitmap = [0; 32];
         for event in PersistentEventType::ALL {
@@ -115,23 +115,23 @@ layout! {
         kind: u8 = 0,
         /// Event Type Revision.
         revision: u8 = 1,
-        /// Event Header Length: bytes of this header behind this field.
+        /// Event Header Length: bytes of this header after this field.
         header_length: u8 = 2,
-        /// CNTLID of the controller; FFFFh where it is none's.
+        /// CNTLID of the controller; FFFFh for events without a controller.
         controller: u16 = 4,
         /// When it happened, as in the data of Timestamp.
         timestamp: u64 = 6,
-        /// VSIL: bytes of what is vendor specific, before the data.
+        /// VSIL: vendor specific bytes before the data.
         vendor_length: u16 = 20,
-        /// Event Length: bytes behind this header.
+        /// Event Length: bytes after this header.
         length: u16 = 22,
     }
 }
 
 impl PersistentEventHeader {
-    /// Event Type Revision of all types here in NVMe 1.4.
+    /// Event Type Revision of all listed types in NVMe 1.4.
     pub const REVISION: u8 = 1;
-    /// Event Header Length: 24 bytes but those up to this field.
+    /// Event Header Length: 24 minus the bytes up to this field.
     pub const HEADER_LENGTH: u8 = Self::LENGTH as u8 - 3;
 }
 
@@ -160,7 +160,7 @@ layout! {
     /// The data of Timestamp Change.
     #[derive(Default)]
     pub struct TimestampChangeEvent: 16, {
-        /// The timestamp before.
+        /// The former timestamp.
         previous: u64 = 0,
         /// Milliseconds since the last controller level reset.
         since_reset: u64 = 8,
@@ -182,7 +182,7 @@ layout! {
         operation: u8 = 11,
         /// Controller Power Cycle: power cycles so far.
         power_cycle: u32 = 24,
-        /// Milliseconds since power came.
+        /// Milliseconds since power-on.
         milliseconds: u64 = 28,
         /// Controller Timestamp.
         timestamp: u64 = 36,
@@ -191,7 +191,7 @@ layout! {
 
 layout! {
     decode encode
-    /// The data of Change Namespace: what a Namespace Management command asked for.
+    /// The data of Change Namespace: the fields of a Namespace Management command.
     #[derive(Default)]
     pub struct ChangeNamespaceEvent: 48, {
         /// Command dword 10: SEL.
@@ -268,7 +268,7 @@ layout! {
         progress: u16 = 0,
         /// SSTAT, bits 2:0, see [`sanitize_status`](super::sanitize_status).
         status: u8 = 2 [0, 3],
-        /// SSTAT, bits 7:3: passes of an overwrite that are complete.
+        /// SSTAT, bits 7:3: completed passes of an overwrite.
         passes: u8 = 2 [3, 5],
     }
 }
@@ -278,7 +278,7 @@ layout! {
     /// The data of Set Feature with two command dwords and no data.
     #[derive(Default)]
     pub struct SetFeatureEvent: 12, {
-        /// Dword Count, bits 2:0: how many command dwords follow.
+        /// Dword Count, bits 2:0: number of command dwords that follow.
         count: u8 = 0 [0, 3],
         /// Command dwords 10 and 11.
         command: [u32; 2] = 4,

@@ -1,4 +1,4 @@
-//! End-to-end data protection (section 8.3) and the fields of commands that concern it.
+//! End-to-end data protection (section 8.3) and its command fields.
 
 use super::{Command, CopyRange};
 
@@ -40,7 +40,7 @@ pub struct ProtectionInformation {
 }
 
 impl ProtectionInformation {
-    /// Bytes of it.
+    /// Bytes of the protection information.
     pub const LENGTH: usize = 8;
 
     /// From its bytes.
@@ -61,14 +61,14 @@ impl ProtectionInformation {
     }
 }
 
-/// What a command says of the tags of its blocks.
+/// The tags of a command's blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProtectionTags {
-    /// LBAT, or ELBAT where it is expected.
+    /// LBAT, or ELBAT for an expected tag.
     pub application: u16,
-    /// LBATM: the bits of the application tag that are checked.
+    /// LBATM: the checked bits of the application tag.
     pub mask: u16,
-    /// ILBRT, or EILBRT where it is expected: the reference tag of the first block.
+    /// ILBRT, or EILBRT for an expected tag: the reference tag of the first block.
     pub reference: u32,
 }
 
@@ -91,7 +91,7 @@ impl Command {
 }
 
 impl CopyRange {
-    /// The tags expected of the source.
+    /// The expected tags of the source.
     pub fn tags(&self) -> ProtectionTags {
         let Self { application, mask, reference, .. } = *self;
         ProtectionTags { application, mask, reference }

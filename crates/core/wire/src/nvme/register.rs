@@ -25,7 +25,7 @@ pub const ACQ: u64 = 0x30;
 /// The first doorbell: submission queue 0's tail.
 pub const DOORBELLS: u64 = 0x1000;
 
-/// What written to NSSR asks for a subsystem reset: "NVMe" (figure 79).
+/// The value of NSSR that requests a subsystem reset: "NVMe" (figure 79).
 pub const NSSR_VALUE: u32 = 0x4e56_4d65;
 
 /// Version 1.4.0 as VS shows it (figure 70).
@@ -41,8 +41,8 @@ pub enum Doorbell {
 }
 
 impl Doorbell {
-    /// The doorbell at a byte offset in the BAR, for the stride `4 << dstrd`.
-    /// `None` below the doorbells, off their alignment, or past queue 65535.
+    /// The doorbell at a byte offset in the BAR, for the stride `4 << dstrd`. `None` below the
+    /// doorbells, misaligned, or after queue 65535.
     pub const fn at(offset: u64, dstrd: u8) -> Option<Self> {
         let stride = 4 << (dstrd & 15);
         if offset < DOORBELLS || !(offset - DOORBELLS).is_multiple_of(stride) {
@@ -77,7 +77,7 @@ register! {
         max_queue_entries: u16 = [0, 16],
         /// CQR: queues must be physically contiguous.
         contiguous_queues: bool = [16, 1],
-        /// AMS, 2 bits: arbitration mechanisms beside round robin.
+        /// AMS, 2 bits: arbitration mechanisms in addition to round robin.
         arbitration: u8 = [17, 2],
         /// TO: the longest time to become ready or not, in 500 ms.
         timeout: u8 = [24, 8],

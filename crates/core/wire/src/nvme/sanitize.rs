@@ -34,18 +34,18 @@ layout! {
     /// Sanitize Status (figure 208).
     #[derive(Default)]
     pub struct SanitizeStatus: 512, {
-        /// SPROG: how much is done in units of 1/65536; FFFFh if nothing is under way.
+        /// SPROG: progress in units of 1/65536; FFFFh if no operation is under way.
         progress: u16 = 0,
         /// SSTAT, bits 2:0, see [`sanitize_status`].
         status: u8 = 2 [0, 3],
-        /// SSTAT, bits 7:3: passes of an overwrite that are complete.
+        /// SSTAT, bits 7:3: completed passes of an overwrite.
         passes: u8 = 2 [3, 5],
-        /// SSTAT, bit 8, Global Data Erased: nothing was written since.
+        /// SSTAT, bit 8, Global Data Erased: nothing was written since the operation.
         erased: bool = 3,
-        /// SCDW10: command dword 10 of the command that began it.
+        /// SCDW10: command dword 10 of the command that started the operation.
         command: u32 = 4,
-        /// Seconds that an overwrite, a block erase and a crypto erase take; then the same without
-        /// deallocation.
+        /// Estimated seconds of an overwrite, a block erase and a crypto erase; then the same
+        /// without deallocation.
         estimates: [[u8; 4]; 6] = 8,
     }
 }

@@ -1,18 +1,18 @@
 //! The Device Self-test log page (section 5.14.1.6, figures 202 and 203).
 
 layout! {
-    /// A result of a device self-test. Fields that are not here are zero.
+    /// A result of a device self-test. Other fields are zero.
     #[derive(Default)]
     pub struct SelfTestResult: 28, {
-        /// Result, 4 bits: Fh where the entry is not used.
+        /// Result, 4 bits: Fh in an unused entry.
         result: u8 = 0 [0, 4],
         /// Self-test code, 4 bits: 1 for a short, 2 for an extended one.
         code: u8 = 0 [4, 4],
         /// Valid diagnostic information: bit 0, NSID.
         valid: u8 = 2,
-        /// Power on hours at its end.
+        /// Power on hours at the end of the test.
         hours: u64 = 4,
-        /// Namespace of the first failure or, without one, that was tested.
+        /// Namespace of the first failure; without a failure, the tested namespace.
         nsid: u32 = 12,
     }
 }
@@ -31,6 +31,6 @@ layout! {
 }
 
 impl SelfTestResult {
-    /// An entry that is not used.
+    /// An unused entry.
     pub const UNUSED: Self = Self { result: 0xf, code: 0, valid: 0, hours: 0, nsid: 0 };
 }

@@ -3,29 +3,29 @@
 use super::Command;
 
 numbers! {
-    /// What a descriptor is, four bits (figure 113).
+    /// The kind of a descriptor, four bits (figure 113).
     pub enum SglKind: u8 {
         /// 0h: a range of host memory.
         DataBlock = 0,
-        /// 1h: bytes for the host that are dropped.
+        /// 1h: bytes for the host that are discarded.
         BitBucket = 1,
-        /// 2h: where the next segment is.
+        /// 2h: address of the next segment.
         Segment = 2,
-        /// 3h: where the last segment is.
+        /// 3h: address of the last segment.
         LastSegment = 3,
     }
 }
 
 layout! {
     decode encode
-    /// A descriptor whose address, if it has one, is one of host memory.
+    /// A descriptor. Its address, if any, is in host memory.
     #[derive(Default)]
     pub struct SglDescriptor: 16, {
-        /// Of a range, or of a segment; reserved in a bit bucket.
+        /// Address of a range or a segment; reserved in a bit bucket.
         address: u64 = 0,
         /// Bytes of the range, or of the segment.
         length: u32 = 8,
-        /// Subtype, 4 bits: 0h, the address is one of host memory (figure 114).
+        /// Subtype, 4 bits: 0h, the address is in host memory (figure 114).
         subtype: u8 = 15 [0, 4],
         /// Type, 4 bits: see [`SglKind`].
         kind: u8 = 15 [4, 4],

@@ -12,7 +12,7 @@ pub mod critical_warning {
 
 layout! {
     decode encode
-    /// SMART / Health Information. Fields that are not here are zero.
+    /// SMART / Health Information. Other fields are zero.
     #[derive(Default)]
     pub struct SmartLog: 512, {
         /// Critical warning, see [`critical_warning`].

@@ -75,11 +75,11 @@ codes! {
     SGL_GRANULARITY_INVALID = 0x01e;
     /// The namespace is write protected.
     NAMESPACE_WRITE_PROTECTED = 0x020;
-    /// Interrupted; to be sent again.
+    /// Interrupted; the host should send the command again.
     COMMAND_INTERRUPTED = 0x021;
     /// An LBA beyond the namespace.
     LBA_OUT_OF_RANGE = 0x080;
-    /// The namespace's capacity is used up.
+    /// The namespace's capacity is exhausted.
     CAPACITY_EXCEEDED = 0x081;
     /// The namespace is not ready.
     NAMESPACE_NOT_READY = 0x082;
@@ -113,7 +113,7 @@ codes! {
     FEATURE_NOT_SAVEABLE = 0x10d;
     /// The feature cannot be changed.
     FEATURE_NOT_CHANGEABLE = 0x10e;
-    /// The feature is the controller's, not a namespace's.
+    /// The feature belongs to the controller, not to a namespace.
     FEATURE_NOT_NAMESPACE_SPECIFIC = 0x10f;
     /// A piece of a firmware image overlaps another one.
     OVERLAPPING_RANGE = 0x114;
@@ -129,7 +129,7 @@ codes! {
     NAMESPACE_NOT_ATTACHED = 0x11a;
     /// The namespace would have less capacity than size.
     THIN_PROVISIONING_NOT_SUPPORTED = 0x11b;
-    /// The controller list is not one, or names no I/O controller.
+    /// The controller list is invalid, or names a controller that is not an I/O controller.
     CONTROLLER_LIST_INVALID = 0x11c;
     /// A device self-test is in progress.
     SELF_TEST_IN_PROGRESS = 0x11d;
@@ -139,7 +139,7 @@ codes! {
     INVALID_PROTECTION_INFORMATION = 0x181;
     /// An attempt to write to a read only range.
     WRITE_TO_READ_ONLY_RANGE = 0x182;
-    /// More or longer ranges than Copy takes (NVM Command Set 1.0, section 3.2.2).
+    /// More or longer ranges than Copy allows (NVM Command Set 1.0, section 3.2.2).
     COMMAND_SIZE_LIMIT_EXCEEDED = 0x183;
 
     // Media and data integrity errors, figure 130.
@@ -197,7 +197,7 @@ register! {
         code: StatusCode = [0, 11],
         /// CRD, 2 bits: which command retry delay applies.
         retry_delay: u8 = [11, 2],
-        /// M: the error log tells more.
+        /// M: the error log has more information.
         more: bool = [13, 1],
         /// DNR: the same command would fail again.
         do_not_retry: bool = [14, 1],
@@ -233,7 +233,7 @@ impl Status {
     /// Success.
     pub const SUCCESS: Self = Self::retry(StatusCode::SUCCESS);
 
-    /// A status that invites the host to try again.
+    /// A status without DNR, so the host may try again.
     pub const fn retry(code: StatusCode) -> Self {
         Self { code, retry_delay: 0, more: false, do_not_retry: false }
     }

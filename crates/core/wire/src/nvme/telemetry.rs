@@ -2,8 +2,8 @@
 
 layout! {
     decode encode
-    /// The header of a telemetry log page, host-initiated or controller-initiated. Fields that are
-    /// not here are zero.
+    /// The header of a telemetry log page, host-initiated or controller-initiated. Other fields are
+    /// zero.
     pub struct TelemetryHeader: 512, {
         /// The log page identifier.
         id: u8 = 0,
@@ -11,11 +11,11 @@ layout! {
         ieee: [u8; 3] = 5,
         /// Last block of data areas 1, 2 and 3, each of which begins at block 1; 0 if it is empty.
         last_blocks: [u16; 3] = 8,
-        /// Whether there are controller-initiated data: 0 or 1.
+        /// Whether controller-initiated data are available: 0 or 1.
         controller_data: u8 = 382,
-        /// How often there have been controller-initiated data.
+        /// Generation number of the controller-initiated data.
         controller_generation: u8 = 383,
-        /// Why the data were taken: the vendor's.
+        /// Reason identifier, vendor specific.
         reason: [u8; 128] = 384,
     }
 }

@@ -1,6 +1,6 @@
-//! Capture files for Wireshark: pcapng (IETF draft-ietf-opsawg-pcapng), of
-//! which three blocks are enough: the section header, interface descriptions
-//! and enhanced packets. Little-endian, times in nanoseconds.
+//! Capture files for Wireshark: pcapng (IETF draft-ietf-opsawg-pcapng), with three kinds of blocks:
+//! the section header, interface descriptions and enhanced packets. Little-endian, times in
+//! nanoseconds.
 //!
 //! A file is a [`Section`], then each [`Interface`] (numbered from 0 in the
 //! order of their blocks), then [`Packet`]s.
@@ -26,7 +26,7 @@ const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
 
-/// Tells the byte order of the section (section 4.1).
+/// Identifies the byte order of the section (section 4.1).
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 
 // Options (sections 3.5, 4.1, 4.2 and 4.3).
@@ -38,32 +38,32 @@ const IF_DESCRIPTION: u16 = 3;
 const IF_TSRESOL: u16 = 9;
 const EPB_FLAGS: u16 = 2;
 
-/// Which way a packet went, seen from the interface (section 4.3.1).
+/// The direction of a packet, from the view of the interface (section 4.3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// It came in: 01b.
+    /// Received: 01b.
     Inbound = 1,
-    /// It went out: 10b.
+    /// Sent: 10b.
     Outbound = 2,
 }
 
-/// The block that a file begins with (section 4.1).
+/// The first block of a file (section 4.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Section<'a> {
     /// The program that wrote the file; empty for none.
     pub application: &'a str,
-    /// Anything; empty for none.
+    /// A comment; empty for none.
     pub comment: &'a str,
 }
 
-/// Where packets were seen (section 4.2).
+/// An interface where packets were captured (section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interface<'a> {
-    /// What its packets begin with, see [`link_type`].
+    /// Link type of its packets, see [`link_type`].
     pub link_type: u16,
     /// A short name; empty for none.
     pub name: &'a str,
-    /// A longer one; empty for none.
+    /// A description; empty for none.
     pub description: &'a str,
 }
 
@@ -72,15 +72,15 @@ pub struct Interface<'a> {
 pub struct Packet<'a> {
     /// The number of its interface.
     pub interface: u32,
-    /// When, in nanoseconds since 1970-01-01 00:00 UTC.
+    /// Time in nanoseconds since 1970-01-01 00:00 UTC.
     pub at_ns: u64,
-    /// Which way, if that is known.
+    /// The direction, if known.
     pub direction: Option<Direction>,
     /// Its bytes, or the first of them.
     pub data: &'a [u8],
-    /// How many more it had that were not kept.
+    /// Number of further bytes that were not kept.
     pub cut: u32,
-    /// Shown beside the packet; empty for none.
+    /// A comment on the packet; empty for none.
     pub comment: &'a str,
 }
 
@@ -156,7 +156,7 @@ fn block(out: &mut Vec<u8>, kind: u32, body: impl FnOnce(&mut Vec<u8>)) {
     out.put_u32_le(length);
 }
 
-/// Everything is padded to 32 bits.
+/// Pads to 32 bits.
 fn pad(out: &mut Vec<u8>, length: usize) {
     out.put_bytes(0, length.next_multiple_of(4) - length);
 }
@@ -172,7 +172,7 @@ impl<'a> Options<'a> {
         Self { out, any: false }
     }
 
-    /// A text, unless it is empty; cut at 65 535 bytes.
+    /// Appends a text, unless it is empty; truncated at 65 535 bytes.
     fn text(&mut self, code: u16, text: &str) {
         if !text.is_empty() {
             let most = text.len().min(usize::from(u16::MAX));

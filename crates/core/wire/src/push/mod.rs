@@ -1,10 +1,10 @@
 //! The message by which a host node sends bytes of host memory in front of a doorbell
 //! (`docs/push.md`).
 //!
-//! It is a MsgD, Vendor_Defined Type 1, routed by ID (PCIe Base 4.0, section 2.2.8.6): bytes 8 and 9
-//! of the header are the function that will read the bytes, bytes 10 and 11 [`VENDOR`], and bytes 12
-//! to 15 our own: [`SUBTYPE`], the binary logarithm of the completion size, and two reserved bytes.
-//! The payload is a sequence of [`Record`]s. All numbers are big-endian.
+//! It is a MsgD, Vendor_Defined Type 1, routed by ID (PCIe Base 4.0, section 2.2.8.6): bytes 8 and
+//! 9 of the header are the function that will read the bytes, bytes 10 and 11 [`VENDOR`], and bytes
+//! 12 to 15 are defined here: [`SUBTYPE`], the binary logarithm of the completion size, and two
+//! reserved bytes. The payload is a sequence of [`Record`]s. All numbers are big-endian.
 
 mod reason;
 mod record;
@@ -20,38 +20,38 @@ use crate::tlp::{Message, Packet, Routing, Tlp, message_code};
 use bytes::Bytes;
 use thiserror::Error;
 
-/// Byte 12 of the header: what follows is defined here.
+/// Byte 12 of the header, which selects the format defined here.
 pub const SUBTYPE: u8 = 1;
 
 /// Binary logarithms of the completion sizes: from the RCB, 64 bytes, to the largest payload
 /// (PCIe Base 4.0, sections 2.3.1.1 and 2.2.2).
 const COMPLETION_SHIFTS: std::ops::RangeInclusive<u8> = 6..=12;
 
-/// Why a message is not valid.
+/// Why a message is malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Malformed {
     /// The message has another subtype.
-    #[error("subtype {0}: only {SUBTYPE} is defined")]
+    #[error("unknown subtype '{0}': only {SUBTYPE} is defined")]
     Subtype(u8),
     /// The message ends within a record.
-    #[error("{have} bytes are left for a record of {need}")]
+    #[error("truncated record: {have} bytes are left, it needs {need}")]
     Short {
         /// Bytes needed.
         need: usize,
-        /// Bytes there.
+        /// Bytes available.
         have: usize,
     },
     /// A record of an undefined kind.
-    #[error("record kind {0}: 1 to 6 are defined")]
+    #[error("unknown record kind '{0}': expected 1 to 6")]
     Kind(u8),
     /// A field has a value that it may not have.
     #[error("{field} is {value:#x}: {allowed}")]
     Field {
-        /// Which.
+        /// The field.
         field: &'static str,
         /// Its value.
         value: u64,
-        /// What it may be.
+        /// The allowed values.
         allowed: &'static str,
     },
 }
@@ -59,30 +59,30 @@ pub enum Malformed {
 /// A decoded message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Push {
-    /// The sender, which is the completer of reads that the bytes answer.
+    /// The sender, which is also the completer of reads answered by the bytes.
     pub completer: Bdf,
     /// The function that the records concern.
     pub target: Bdf,
-    /// Completions of its reads carry at most this many bytes and end at multiples of it: a power
-    /// of two, 64 to 4096.
+    /// Completions of the target's reads have at most this many bytes and end at its multiples: a
+    /// power of two, 64 to 4096.
     pub completion_size: usize,
-    /// Completions carry an ECRC, as the message does.
+    /// Whether completions have an ECRC, as the message does.
     pub digest: bool,
-    /// In their order.
+    /// The records, in order.
     pub records: Records,
 }
 
 impl Push {
-    /// Decodes the message in `tlp`, or a run of messages; `None` if it is something else.
+    /// Decodes the message in `tlp`, or a run of messages; `None` for any other packet.
     ///
     /// # Errors
-    /// [`Malformed`] if it has our vendor ID and is not valid.
+    /// [`Malformed`] if it has farlane's vendor ID but is malformed.
     pub fn decode(tlp: &Tlp) -> Option<Result<Self, Malformed>> {
         Self::decode_front(tlp).map(|(push, valid)| valid.map(|()| push))
     }
 
-    /// As [`decode`](Self::decode), with the records in front of the first one that is not valid, and
-    /// what is wrong with that one: for recordings, which may have only the front of a payload.
+    /// As [`decode`](Self::decode), but returns the records before the first malformed one, and its
+    /// fault: for recordings, which may have only the front of a payload.
     pub fn decode_front(tlp: &Tlp) -> Option<(Self, Result<(), Malformed>)> {
         let Packet::Message(message) = tlp.packet else { return None };
         let [target @ .., _, _, subtype, shift, r0, r1] = message.body;
@@ -105,7 +105,7 @@ impl Push {
     }
 }
 
-/// Whether a packet is a message of pushed bytes, valid or not.
+/// Whether a packet is a push message, valid or not.
 pub fn is_push(tlp: &Tlp) -> bool {
     let Packet::Message(message) = tlp.packet else { return false };
     let vendor = u16::from_be_bytes([message.body[2], message.body[3]]);
@@ -137,7 +137,7 @@ fn zero(field: &'static str, value: u64) -> Result<(), Malformed> {
 /// The message of `completer` to `target` with `records`, the encoded [`Record`]s.
 ///
 /// # Panics
-/// If `completion_size` is no power of two from 64 to 4096.
+/// If `completion_size` is not a power of two from 64 to 4096.
 pub fn message(
     completer: Bdf,
     target: Bdf,

@@ -4,17 +4,17 @@ use super::{Malformed, zero};
 use crate::tlp::{Run, Tlp};
 use bytes::{Buf, BufMut, Bytes};
 
-/// A submission queue whose entries may follow, and its completion queue, by which the receiver
-/// recognises what ends them.
+/// A submission queue whose entries may be pushed, and its completion queue, by which the receiver
+/// detects invalidation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queue {
     /// Submission queue identifier.
     pub id: u16,
-    /// The last slot of the submission queue: entries less one, 1 to 65535.
+    /// The last slot of the submission queue: number of entries minus 1, 1 to 65535.
     pub last: u16,
-    /// The slot that the controller will consume next, as far as the sender knows; at most `last`.
+    /// The next slot that the controller will consume, to the sender's knowledge; at most `last`.
     pub head: u16,
-    /// Entries of the completion queue less one, 1 to 65535.
+    /// Number of entries of the completion queue minus 1, 1 to 65535.
     pub completion_last: u16,
     /// Host address of the submission queue, a multiple of 4096.
     pub base: u64,
@@ -25,7 +25,7 @@ pub struct Queue {
 /// One record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
-    /// 1: this queue is followed from now on. A queue of the same number is forgotten first, as by
+    /// 1: starts to follow this queue. A queue with the same number is first invalidated, as by
     /// [`Record::EndQueue`].
     Queue(Queue),
     /// 2: bytes of host memory that belong to a command.
@@ -39,31 +39,31 @@ pub enum Record {
         /// The bytes: whole double words, at least one, that do not reach 2^64.
         bytes: Bytes,
     },
-    /// 3: bytes of this command are not to be used any more.
+    /// 3: invalidates the bytes of this command.
     EndCommand {
         /// Submission queue identifier.
         queue: u16,
         /// Command identifier.
         command: u16,
     },
-    /// 4: the queue is gone, and the bytes of its commands.
+    /// 4: invalidates the bytes of this queue's commands, and stops following the queue.
     EndQueue(u16),
-    /// 5: bytes at these host addresses are not to be used any more.
+    /// 5: invalidates the bytes at these host addresses.
     EndRange {
         /// The first address.
         address: u64,
         /// Bytes.
         length: u64,
     },
-    /// 6: all queues are gone, and all bytes.
+    /// 6: invalidates all bytes, and stops following all queues.
     EndAll,
 }
 
-/// Bytes of a [`Record::Bytes`] before its bytes.
+/// Bytes of the header of a [`Record::Bytes`].
 pub const BYTES_HEADER: usize = 16;
 
 impl Record {
-    /// The bytes that a record of [`Record::Bytes`] within `length` bytes can carry.
+    /// The most bytes of data in a [`Record::Bytes`] of `length` bytes.
     pub const fn most_bytes(length: usize) -> usize {
         length.saturating_sub(BYTES_HEADER) & !3
     }
@@ -110,7 +110,7 @@ impl Record {
         }
     }
 
-    /// Appends a record of [`Record::Bytes`] up to its `length` bytes, which have to follow.
+    /// Appends the header of a [`Record::Bytes`]; its `length` bytes must follow.
     pub fn encode_bytes_header(
         queue: u16,
         command: u16,
@@ -146,7 +146,7 @@ impl Record {
         }
     }
 
-    /// The length in bytes of a record that was checked.
+    /// The length in bytes of a checked record.
     fn length_of(record: &[u8]) -> usize {
         match record[0] {
             1 => 28,
@@ -157,7 +157,7 @@ impl Record {
         }
     }
 
-    /// The record that fills `record`, which was checked.
+    /// The checked record in `record`.
     fn read(mut record: Bytes) -> Self {
         let queue = half(&record, 2);
         match record[0] {
@@ -182,7 +182,7 @@ impl Record {
     }
 }
 
-/// The records of one message or of a run, which were checked. They are read one by one.
+/// The checked records of one message or of a run, read one by one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Records {
     bytes: Bytes,
@@ -192,7 +192,7 @@ pub struct Records {
 }
 
 impl Records {
-    /// The records of messages up to the first one that is not valid, and what is wrong with it.
+    /// The records of messages up to the first malformed one, and its fault.
     pub(super) fn check(tlp: &Tlp) -> (Self, Result<(), Malformed>) {
         let mut bytes = tlp.data.clone();
         let mut valid = Ok(());
@@ -283,7 +283,7 @@ fn head(kind: u8, queue: u16, out: &mut impl BufMut) {
     out.put_u16(queue);
 }
 
-/// The payload, if it has `length` bytes, of which the first `read` were asked for before.
+/// The payload, if it has `length` bytes after the first `read`.
 fn need(payload: &[u8], length: usize, read: usize) -> Result<&[u8], Malformed> {
     match payload.len() {
         have if have < length => Err(Malformed::Short { need: length - read, have: have - read }),

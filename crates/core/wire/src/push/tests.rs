@@ -98,11 +98,11 @@ fn errors_name_the_field_and_what_is_allowed() {
         );
     }
     assert_eq!(header(7, 1).to_string(), "bytes 14 and 15 is 0x1: 0 is allowed");
-    assert_eq!(error("07000000"), "record kind 7: 1 to 6 are defined");
-    assert_eq!(error("00000000"), "record kind 0: 1 to 6 are defined");
+    assert_eq!(error("07000000"), "unknown record kind '7': expected 1 to 6");
+    assert_eq!(error("00000000"), "unknown record kind '0': expected 1 to 6");
     assert_eq!(error("04010002"), "byte 1 of a record is 0x1: 0 is allowed");
     assert_eq!(error("06000002"), "the queue of a record without one is 0x2: 0 is allowed");
-    assert_eq!(error("03000002"), "0 bytes are left for a record of 4");
+    assert_eq!(error("03000002"), "truncated record: 0 bytes are left, it needs 4");
     let bytes = |rest: &str| error(&format!("02000002 1234{rest}"));
     assert_eq!(
         bytes("0000 0000000000001000"),
@@ -117,7 +117,10 @@ fn errors_name_the_field_and_what_is_allowed() {
         bytes("0002 fffffffffffffffc 00000000"),
         format!("the address of Bytes is 0xfffffffffffffffc: {address}")
     );
-    assert_eq!(bytes("0002 0000000000001000 00000000"), "4 bytes are left for a record of 8");
+    assert_eq!(
+        bytes("0002 0000000000001000 00000000"),
+        "truncated record: 4 bytes are left, it needs 8"
+    );
     let queue = |rest: &str| error(&format!("01000002 {rest}"));
     let bases = "0000000000006000 0000000000007000";
     assert_eq!(
@@ -215,7 +218,7 @@ proptest! {
         if body[0] & 1 != 0 {
             message.body[4..].copy_from_slice(&body);
         }
-        // What is accepted is the only encoding of its records.
+        // An accepted message is the only encoding of its records.
         if let Some(Ok(push)) = Push::decode(&tlp) {
             prop_assert_eq!(&records(&push.records.collect::<Vec<_>>())[..], &payload[..]);
         }

@@ -16,25 +16,25 @@ use thiserror::Error;
 /// IEEE Std 802, local experimental EtherType 1 (IEEE 802-2014, 9.2.3).
 pub const ETHERTYPE: u16 = 0x88b5;
 
-/// Bytes of the header, which is also all overhead of a data frame behind its EtherType.
+/// Bytes of the header, which is all overhead of a data frame after its EtherType.
 pub const HEADER: usize = 12;
 
 /// The version of this header, in the high four bits of its first byte.
 pub const VERSION: u8 = 1;
 
-/// The smallest payload of an Ethernet frame (IEEE 802.3, 4.4.2: 64 bytes less
-/// header and FCS): what is shorter is padded.
+/// The smallest payload of an Ethernet frame (IEEE 802.3, 4.4.2: 64 bytes minus header and FCS);
+/// shorter payloads are padded.
 pub const MIN_PAYLOAD: usize = 46;
 
-/// Bytes of a selective acknowledgement at most: with it an acknowledgement
-/// fills the smallest Ethernet frame, and costs nothing.
+/// The most bytes of a selective acknowledgement: a full one fits the smallest Ethernet frame, so
+/// it costs nothing.
 pub const MAX_BITMAP: usize = MIN_PAYLOAD - HEADER - 2;
 
 /// Connection identifiers have 24 bits.
 pub const CONNECTION_MASK: u32 = 0x00ff_ffff;
 
 numbers! {
-    /// What a frame is for.
+    /// The purpose of a frame.
     pub enum Kind: u8 {
         /// Requests a connection.
         Open = 1,
@@ -49,12 +49,12 @@ numbers! {
     }
 }
 
-/// What one end accepts: the payload of [`Kind::Open`] and [`Kind::Accept`].
+/// The limits that one end accepts: the payload of [`Kind::Open`] and [`Kind::Accept`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Offer {
     /// The largest segment in bytes.
     pub segment: u16,
-    /// The most unacknowledged data frames: those that this end buffers out of order.
+    /// The most unacknowledged data frames, which this end can buffer out of order.
     pub window: u16,
 }
 
@@ -63,12 +63,12 @@ numbers! {
     pub enum Reason: u8 {
         /// On purpose.
         Done = 0 "closed the connection",
-        /// There is no such connection at this end: it was restarted.
-        Unknown = 1 "knows no such connection",
+        /// There is no such connection at this end, because it was restarted.
+        Unknown = 1 "has no such connection",
         /// This end has another connection.
         Busy = 2 "has another connection",
         /// The peer violated the protocol.
-        Violation = 3 "took something for a violation of the protocol",
+        Violation = 3 "reports a violation of the protocol",
     }
 }
 
@@ -90,13 +90,13 @@ pub enum Body<'a> {
     Data {
         /// Its number.
         sequence: Sequence,
-        /// 1 byte or more of the stream.
+        /// Bytes of the stream, at least one.
         segment: &'a [u8],
     },
     /// See [`Kind::Ack`].
     Ack {
-        /// Sequence number of the data frame that caused this acknowledgement; its
-        /// round trip is measured.
+        /// Sequence number of the data frame that caused this acknowledgement, for measuring its
+        /// round trip.
         newest: Sequence,
         /// How long this acknowledgement was delayed, in units of 16 ns; saturates.
         waited: u16,
@@ -107,12 +107,12 @@ pub enum Body<'a> {
     Close(Reason),
 }
 
-/// A frame behind its EtherType, padding removed.
+/// A frame after its EtherType, without padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Which connection between these two stations, 24 bits.
+    /// Identifier of the connection between two stations, 24 bits.
     pub connection: u32,
-    /// The number of the data frame expected next: all before it have been received.
+    /// The number of the next expected data frame: all earlier ones were received.
     pub acknowledged: Sequence,
     /// Its contents.
     pub body: Body<'a>,
@@ -121,21 +121,21 @@ pub struct Frame<'a> {
 /// Why bytes are not a valid frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Malformed {
-    /// Shorter than the header, or than its length field says.
-    #[error("a raw frame of {0} bytes is cut off")]
+    /// Shorter than the header, or than the length field.
+    #[error("truncated raw frame of {0} bytes")]
     Cut(usize),
-    /// Another version, or not ours at all: the EtherType belongs to nobody.
-    #[error("a raw frame of version {0}")]
+    /// Another version, or another protocol on this experimental EtherType.
+    #[error("unknown version {0} of a raw frame")]
     Version(u8),
     /// The kind is unknown.
-    #[error("a raw frame of unknown kind {0}")]
+    #[error("unknown kind {0} of a raw frame")]
     Kind(u8),
     /// The payload's length does not fit its kind.
-    #[error("a raw {kind:?} frame with {length} bytes of payload")]
+    #[error("a raw {kind:?} frame has an invalid payload length of {length} bytes")]
     Length {
-        /// What it claims to be.
+        /// The kind in the header.
         kind: Kind,
-        /// How long it says to be.
+        /// The length field.
         length: usize,
     },
     /// A field has a value that is not defined.
@@ -143,16 +143,16 @@ pub enum Malformed {
     Field {
         /// Name of the field.
         field: &'static str,
-        /// What it holds.
+        /// The value.
         value: u32,
     },
 }
 
 impl Bitmap {
-    /// How many numbers it covers.
+    /// How many numbers the bitmap covers.
     pub const BITS: usize = 8 * MAX_BITMAP;
 
-    /// Marks number `bit`; what does not fit is left out.
+    /// Marks number `bit`; ignores numbers beyond the bitmap.
     pub fn set(&mut self, bit: usize) {
         if let Some(byte) = self.bytes.get_mut(bit / 8) {
             *byte |= 1 << (bit % 8);
@@ -164,12 +164,12 @@ impl Bitmap {
         self.bytes.get(bit / 8).is_some_and(|byte| byte & (1 << (bit % 8)) != 0)
     }
 
-    /// Whether nothing is out of order.
+    /// Whether no frame is out of order.
     pub fn is_empty(&self) -> bool {
         self.bytes.iter().all(|byte| *byte == 0)
     }
 
-    /// Without the zeros at its end.
+    /// The bytes without trailing zeros.
     fn trimmed(&self) -> &[u8] {
         let used = self.bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         &self.bytes[..used]
@@ -177,7 +177,7 @@ impl Bitmap {
 }
 
 impl Body<'_> {
-    /// What the frame is for.
+    /// The kind of the frame.
     pub const fn kind(&self) -> Kind {
         match self {
             Self::Open(_) => Kind::Open,
@@ -190,7 +190,7 @@ impl Body<'_> {
 }
 
 impl<'a> Frame<'a> {
-    /// Appends the frame: what goes behind the EtherType, without padding.
+    /// Appends the frame: the bytes after the EtherType, without padding.
     ///
     /// # Panics
     /// If a segment is longer than 65 535 bytes.
@@ -222,17 +222,16 @@ impl<'a> Frame<'a> {
         out[start + 1..start + 3].copy_from_slice(&length.to_be_bytes());
     }
 
-    /// Bytes of the frame that these begin with, as its header says; `None` if
-    /// there is no whole header.
+    /// Bytes of the frame at the front of `bytes`, from its header; `None` without a whole header.
     pub fn wire_length(bytes: &[u8]) -> Option<usize> {
         let [_, high, low, ..] = *bytes.first_chunk::<HEADER>()?;
         Some(HEADER + usize::from(u16::from_be_bytes([high, low])))
     }
 
-    /// A frame from what stood behind the EtherType, padding included.
+    /// Decodes the bytes after the EtherType, padding included.
     ///
     /// # Errors
-    /// [`Malformed`]: whoever receives it drops the frame.
+    /// [`Malformed`]: the receiver must drop the frame.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let header: &[u8; HEADER] = bytes.first_chunk().ok_or(Malformed::Cut(bytes.len()))?;
         if header[0] >> 4 != VERSION {

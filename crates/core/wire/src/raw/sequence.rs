@@ -18,7 +18,7 @@ impl Sequence {
         self.0
     }
 
-    /// The number `count` further.
+    /// The number `count` later.
     #[must_use]
     pub const fn plus(self, count: usize) -> Self {
         Self::new(self.0 + (count % MODULUS as usize) as u32)

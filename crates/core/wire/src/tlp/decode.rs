@@ -13,22 +13,22 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Malformed {
     /// Fewer bytes than the header announces.
-    #[error("{have} bytes where the header announces {need}")]
+    #[error("truncated TLP: {have} bytes, but its header gives {need}")]
     Short {
         /// Bytes needed.
         need: usize,
-        /// Bytes there.
+        /// Bytes available.
         have: usize,
     },
-    /// A Fmt and Type that farlane does not carry (prefixes, I/O, locked,
-    /// atomics) or that is reserved.
+    /// A Fmt and Type that farlane does not support (prefixes, I/O, locked, atomics), or a reserved
+    /// one.
     #[error("Fmt/Type {0:#04x} is reserved or not supported")]
     FmtType(u8),
     /// A configuration request with another length than one double word.
-    #[error("configuration request of {0} DW")]
+    #[error("configuration request of {0} DW instead of 1")]
     ConfigLength(u16),
     /// Byte enables that the specification forbids for this length.
-    #[error("byte enables first {first:#x} last {last:#x} with {length_dw} DW")]
+    #[error("invalid byte enables for {length_dw} DW: first {first:#x}, last {last:#x}")]
     ByteEnables {
         /// First DW BE.
         first: u8,
@@ -46,10 +46,10 @@ pub enum Malformed {
         length_dw: u16,
     },
     /// A 4 DW header for an address below 4 GiB.
-    #[error("4 DW header for the address {0:#x}")]
+    #[error("4 DW header for address {0:#x} below 4 GiB")]
     WideLowAddress(u64),
-    /// A traffic class other than 0 where only 0 may stand.
-    #[error("traffic class {0} on a configuration request")]
+    /// A traffic class other than 0 where only 0 is allowed.
+    #[error("traffic class {0} on a configuration request instead of 0")]
     TrafficClass(u8),
     /// A field that must be zero is not: AT, TH, LN or the processing hint.
     #[error("reserved or unsupported header bits are set")]
@@ -59,8 +59,8 @@ pub enum Malformed {
     Digest,
 }
 
-/// Length on the wire of the packet that begins with `head`, header, payload
-/// and digest; `None` if fewer than 4 bytes are there.
+/// Length on the wire of the packet with the header `head`: header, payload and digest; `None` with
+/// fewer than 4 bytes.
 pub fn total_length(head: &[u8]) -> Option<usize> {
     let head: [u8; 4] = head.get(..4)?.try_into().ok()?;
     let fmt = head[0] >> 5;
@@ -77,11 +77,11 @@ fn length_dw(head: [u8; 4]) -> u16 {
 }
 
 impl Tlp {
-    /// Takes one packet off the front of `bytes`; the payload shares their
-    /// memory. On an error `bytes` is left as it was.
+    /// Takes one packet off the front of `bytes`; the payload shares their memory. On an error
+    /// `bytes` does not change.
     ///
     /// # Errors
-    /// [`Malformed`] says what is wrong.
+    /// [`Malformed`] names the fault.
     pub fn decode(bytes: &mut Bytes) -> Result<Self, Malformed> {
         let have = bytes.len();
         let need = total_length(bytes).ok_or(Malformed::Short { need: 4, have })?;

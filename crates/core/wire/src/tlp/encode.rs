@@ -9,10 +9,11 @@ const WITH_DATA: u8 = 0b010 << 5;
 const FOUR_DW: u8 = 0b001 << 5;
 
 impl Tlp {
-    /// Appends the packet's bytes, the ECRC included if `digest` is set; of a run, its first packet.
+    /// Appends the packet's bytes, including the ECRC if `digest` is set; for a run, the first
+    /// packet.
     ///
     /// # Panics
-    /// If the payload's length contradicts the header: that is our own bug.
+    /// If the payload's length contradicts the header, which is an error of farlane.
     pub fn encode(&self, out: &mut impl BufMut) {
         let header = self.header();
         let header = &header[..self.header_length()];
@@ -24,8 +25,7 @@ impl Tlp {
         }
     }
 
-    /// The header: its first [`header_length`](Self::header_length) bytes are
-    /// what goes on the wire.
+    /// The header: its first [`header_length`](Self::header_length) bytes are sent.
     ///
     /// # Panics
     /// As [`encode`](Self::encode).
@@ -38,7 +38,7 @@ impl Tlp {
         words.to_be_bytes()
     }
 
-    /// The double words behind the first.
+    /// The double words after the first.
     fn words(&self) -> [u32; 3] {
         let word = |high: u16, low: u16| u32::from(high) << 16 | u32::from(low);
         let bytes = |high: u8, low: u8| u16::from_be_bytes([high, low]);

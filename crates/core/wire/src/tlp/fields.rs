@@ -65,8 +65,8 @@ pub struct MemoryRequest {
 }
 
 impl MemoryRequest {
-    /// A request for `length` bytes from the byte `address`, with the byte enables that follow.
-    /// `None` if it is empty, longer than 4096 bytes, crosses a 4 KiB boundary or wraps.
+    /// A request for `length` bytes from the byte `address`, with matching byte enables. `None` if
+    /// it is empty, longer than 4096 bytes, crosses a 4 KiB boundary or wraps.
     pub fn for_bytes(requester: Bdf, tag: Tag, address: u64, length: usize) -> Option<Self> {
         if length == 0 || length > super::MAX_PAYLOAD {
             return None;
@@ -119,7 +119,7 @@ impl MemoryRequest {
         }
     }
 
-    /// The completion of this read with which `left` bytes are still to come, its own included.
+    /// A completion of this read with `left` bytes remaining, including its own.
     pub fn completion(&self, completer: Bdf, status: Status, left: usize) -> Completion {
         let at = self.first_byte() + (self.byte_count() - left) as u64;
         Completion {
@@ -210,7 +210,7 @@ pub struct Completion {
     pub tag: Tag,
     /// Completion status.
     pub status: Status,
-    /// Bytes still to come, this completion's included: 1 to 4096.
+    /// Remaining bytes, including this completion's: 1 to 4096.
     pub byte_count: u16,
     /// Low 7 bits of the address of the first enabled byte.
     pub lower_address: u8,
@@ -235,7 +235,7 @@ numbers! {
         ByAddress = 1,
         /// 010b, by the ID in the message body.
         ById = 2,
-        /// 011b, from the root complex to everybody.
+        /// 011b, from the root complex to all functions.
         Broadcast = 3,
         /// 100b, ends at the receiver of this link.
         Local = 4,
@@ -252,13 +252,13 @@ numbers! {
 pub struct Message {
     /// Requester ID.
     pub requester: Bdf,
-    /// Without meaning for messages, carried all the same.
+    /// The tag field, which has no meaning for messages but is kept.
     pub tag: Tag,
     /// How it is routed.
     pub routing: Routing,
     /// Message code, see [`message_code`].
     pub code: u8,
-    /// Bytes 8 to 15 of the header: address, target ID or vendor's own.
+    /// Bytes 8 to 15 of the header: address, target ID or vendor-defined.
     pub body: [u8; 8],
 }
 

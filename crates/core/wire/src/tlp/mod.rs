@@ -1,8 +1,8 @@
 //! Transaction-layer packets (PCIe Base 4.0, chapter 2).
 //!
-//! [`Tlp`] is a validated value; [`Tlp::decode`] and [`Tlp::encode`] go from
-//! and to the bytes of the specification (big-endian double words, no framing, no sequence number,
-//! no LCRC: those belong to the data link layer, whose part the tunnel plays).
+//! [`Tlp`] is a validated value; [`Tlp::decode`] and [`Tlp::encode`] go from and to the bytes of
+//! the specification (big-endian double words, no framing, no sequence number, no LCRC: these
+//! belong to the data link layer, which the tunnel replaces).
 
 mod decode;
 mod encode;
@@ -40,31 +40,31 @@ pub struct Tlp {
     pub poisoned: bool,
     /// The TD bit: an ECRC follows the payload on the wire.
     pub digest: bool,
-    /// What the packet asks for or answers.
+    /// The type-specific part of the header.
     pub packet: Packet,
-    /// Payload, always whole double words; empty for packets without data. Of a run, the payloads
-    /// of all packets with what is between them.
+    /// Payload, always whole double words; empty for packets without data. For a run, the payloads
+    /// of all packets and the bytes between them.
     pub data: Bytes,
-    /// The packet stands for several: only where the receiver takes that.
+    /// Set if the packet stands for several; only for receivers that accept runs.
     pub run: Option<Run>,
-    /// Stays with the packet in every queue. Not part of its value, and not encoded.
+    /// The trace ID, which stays with the packet in every queue. Not compared and not encoded.
     pub mark: Mark,
 }
 
-/// A number by which an observer tracks a packet. It has no other effect.
+/// A trace ID: a number by which an observer tracks a packet. It has no other effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Mark(u64);
 
 impl Mark {
-    /// No mark.
+    /// No trace ID.
     pub const NONE: Self = Self(0);
 
-    /// A mark of these bits; 0 is none.
+    /// The trace ID with these bits; 0 is none.
     pub const fn new(bits: u64) -> Self {
         Self(bits)
     }
 
-    /// Its bits.
+    /// The bits of the trace ID.
     pub const fn bits(self) -> u64 {
         self.0
     }
@@ -73,7 +73,7 @@ impl Mark {
 /// The type-specific part of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packet {
-    /// MRd: `length_dw` of the request says how much is asked for.
+    /// MRd: `length_dw` of the request is the requested length.
     MemoryRead(MemoryRequest),
     /// MWr: the payload has `length_dw` double words.
     MemoryWrite(MemoryRequest),
@@ -102,7 +102,7 @@ impl Tlp {
         }
     }
 
-    /// All fields but the mark, for comparisons.
+    /// All fields except the trace ID, for comparisons.
     fn value(&self) -> (u8, Attributes, bool, bool, Packet, &Bytes, Option<Run>) {
         let Self { tc, attributes, poisoned, digest, packet, data, run, mark: _ } = self;
         (*tc, *attributes, *poisoned, *digest, *packet, data, *run)
@@ -172,8 +172,8 @@ impl Tlp {
         data_credits(self.first_payload())
     }
 
-    /// The field's short name with the size of the address, as analysers
-    /// print it: `MRd32`, `MWr64`, `CfgRd0`, `CplD`, ….
+    /// The packet's short name with the size of the address, as in protocol analysers: `MRd32`,
+    /// `MWr64`, `CfgRd0`, `CplD`, ….
     pub fn mnemonic(&self) -> &'static str {
         let wide = self.header_length() == 16;
         let empty = self.data.is_empty();
@@ -195,7 +195,7 @@ pub fn data_credits(payload: usize) -> u32 {
     payload.div_ceil(16) as u32
 }
 
-/// The payload that carries `bytes` from the byte `address` on: zeroes fill its double words.
+/// The payload for `bytes` from the byte `address`, padded with zeroes to double words.
 pub fn whole_double_words(address: u64, bytes: Bytes) -> Bytes {
     let lead = address as usize & 3;
     if lead == 0 && bytes.len().is_multiple_of(4) {

@@ -1,43 +1,43 @@
 //! Runs: several packets as one [`Tlp`].
 //!
-//! The memory writes with the data of a command differ in address and length alone. So do the
-//! completions of a read in their place, and messages of pushed bytes ([`crate::push`]) in length.
-//! Those who take runs handle them together; a frame has the single packets in any case.
+//! The memory writes of a command's data differ only in address and length, the completions of a
+//! read only in position and length, and push messages ([`crate::push`]) only in length. Receivers
+//! that accept runs handle them together. A frame always has the single packets.
 
 use super::{MemoryRequest, Packet, Status, Tlp, data_credits};
 use bytes::{Buf, BufMut, Bytes};
 
-/// The least payload of a packet that begins a run, in bytes. Doorbells and completion entries,
-/// which are shorter, stay packets of their own.
+/// The least payload of the first packet of a run, in bytes. Shorter packets, such as doorbells and
+/// completion entries, stay separate.
 const LEAST: usize = 64;
 
-/// How the payload of a run is divided among its packets, of which there are at least two.
+/// The division of a run's payload into packets, at least two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// Payload of all packets in bytes.
     length: u32,
-    /// Payload of the first packet in bytes; the packet's header is that of the run.
+    /// Payload of the first packet in bytes; its header is the header of the run.
     first: u16,
-    /// Payload in bytes of each packet between the first and the last, which has at most as much.
+    /// Payload in bytes of each packet except the first and the last; the last has at most as much.
     size: u16,
-    /// Bytes in [`Tlp::data`] between the payloads of two packets: headers, as received.
+    /// Bytes in [`Tlp::data`] between the payloads of two packets: the received headers.
     gap: u8,
 }
 
 impl Run {
-    /// Of `length` bytes in packets of at most `size` bytes that end at multiples of it; `first` is
-    /// the request of the first one. `None` if that is all, not whole double words, or across 4 GiB,
-    /// where headers differ.
+    /// A run of `length` bytes in packets of at most `size` bytes that end at its multiples;
+    /// `first` is the request of the first packet. `None` for a single packet, for partial double
+    /// words, or across 4 GiB, where headers differ.
     ///
     /// # Panics
-    /// If `size` is no power of two up to 4096.
+    /// If `size` is not a power of two up to 4096.
     pub fn of_writes(first: &MemoryRequest, length: usize, size: usize) -> Option<Self> {
         let last = first.address.checked_add(length as u64)?.checked_sub(1)?;
         let run = Self::aligned(first.address, length, size)?;
         (first.is_whole() && first.address >> 32 == last >> 32).then_some(run)
     }
 
-    /// Of completions with `length` bytes from `address` on; as [`of_writes`](Self::of_writes).
+    /// A run of completions with `length` bytes from `address`; as [`of_writes`](Self::of_writes).
     pub fn of_completions(address: u64, length: usize, size: usize) -> Option<Self> {
         if address & 3 == 0 { Self::aligned(address, length, size) } else { None }
     }
@@ -59,8 +59,8 @@ impl Run {
         self.gap.into()
     }
 
-    /// The run without its first packet; `None` if that is a single packet, all of
-    /// [`Tlp::data`] behind the gap.
+    /// The run without its first packet; `None` if a single packet remains, which is all of
+    /// [`Tlp::data`] after the gap.
     pub fn without_first(mut self) -> Option<Self> {
         self.length -= u32::from(self.first);
         self.first = self.length.min(self.size.into()) as u16;
@@ -79,7 +79,7 @@ impl Run {
 }
 
 impl Tlp {
-    /// Number of packets: 1 but for runs.
+    /// Number of packets: 1 without a run.
     pub fn packets(&self) -> usize {
         self.run.as_ref().map_or(1, Run::packets)
     }
@@ -113,10 +113,10 @@ impl Tlp {
         Some(Self { data: self.data.slice(..usize::from(run.first)), run: None, ..self.clone() })
     }
 
-    /// Removes the first packets of a run, of which at least one stays.
+    /// Removes the first packets of a run; at least one stays.
     ///
     /// # Panics
-    /// If there are not more.
+    /// If there are not more packets than that.
     pub fn remove_packets(&mut self, packets: usize) {
         let Some(run) = self.run.filter(|run| (1..run.packets()).contains(&packets)) else {
             assert_eq!(packets, 0, "packets to remove of {}", self.packets());
@@ -142,7 +142,7 @@ impl Tlp {
         }
     }
 
-    /// The packets, each as a [`Tlp`] of its own.
+    /// The packets, each as a separate [`Tlp`].
     pub fn singles(self) -> impl Iterator<Item = Self> {
         let mut rest = Some(self);
         std::iter::from_fn(move || {
@@ -202,8 +202,8 @@ impl Tlp {
         }
     }
 
-    /// Makes a run of this packet, which was in front of `behind` in `whole`, and of the packets
-    /// that continue it there; removes those from `behind`. None of them has a payload of more than
+    /// Makes a run of this packet and of the packets in `behind` that continue it; removes these
+    /// from `behind`. This packet preceded `behind` in `whole`. No packet has a payload above
     /// `max_payload` bytes.
     pub fn extend_run(&mut self, whole: &Bytes, behind: &mut Bytes, max_payload: usize) {
         let first = self.data.len();
@@ -245,7 +245,7 @@ struct Headers {
 }
 
 impl Headers {
-    /// `None` if the packet can begin no run.
+    /// `None` if the packet cannot begin a run.
     fn from_tlp(tlp: &Tlp) -> Option<Self> {
         let may = match tlp.packet {
             Packet::MemoryWrite(r) => r.is_whole(),
@@ -258,7 +258,7 @@ impl Headers {
         plain.then(|| Self { first: tlp.header(), length, packet })
     }
 
-    /// Whether a packet with `payload` bytes may be `offset` bytes behind the first byte.
+    /// Whether a packet with `payload` bytes may be `offset` bytes after the first byte.
     fn admits(&self, offset: usize, payload: usize) -> bool {
         match self.packet {
             Packet::MemoryWrite(r) => {
@@ -270,7 +270,7 @@ impl Headers {
         }
     }
 
-    /// The header of the packet with `payload` bytes that is `offset` bytes behind the first byte.
+    /// The header of the packet with `payload` bytes that is `offset` bytes after the first byte.
     fn at(&self, offset: usize, payload: usize) -> [u8; 16] {
         let mut header = self.first;
         let [high, low] = ((payload / 4) as u16 & 0x3ff).to_be_bytes();
@@ -304,7 +304,7 @@ mod tests {
         MemoryRequest::for_bytes(Bdf::new(3, 0, 0), Tag::default(), address, length).unwrap()
     }
 
-    /// Writes that often continue the one before, with others between.
+    /// Writes that often continue the previous one, mixed with others.
     fn packets() -> impl Strategy<Value = Vec<Tlp>> {
         let packet = (0..8u8, prop::sample::select(vec![4, 16, 64, 128, 256, 256, 256]));
         (prop::sample::select(vec![0x1000u64, 0x1f80, 0xffff_ff00, 0x1_0000_0040]))

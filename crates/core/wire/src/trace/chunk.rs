@@ -14,11 +14,11 @@ pub const MAX_CHUNK: usize = 1 << 20;
 pub struct ChunkHeader {
     /// Bytes of records that follow.
     pub length: u32,
-    /// Chunks of a trace are numbered from 0.
+    /// Number of the chunk, from 0.
     pub number: u32,
     /// Records lost before this chunk because they were not written in time.
     pub lost: u32,
-    /// Time of the node's clock, in nanoseconds, from which the records count.
+    /// Start time on the node's clock, in nanoseconds, to which the records are relative.
     pub start_ns: u64,
     /// CRC-32 of the records.
     pub records_crc: u32,
@@ -31,7 +31,7 @@ impl ChunkHeader {
         Self { length, number, lost, start_ns, records_crc }
     }
 
-    /// The bytes, with a CRC-32 of their own at the end.
+    /// Encodes the header, with a CRC-32 of its own at the end.
     pub fn encode(&self) -> [u8; CHUNK_HEADER] {
         let mut bytes = [0; CHUNK_HEADER];
         let mut out = &mut bytes[..];

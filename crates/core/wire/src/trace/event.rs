@@ -48,9 +48,9 @@ numbers! {
         FunctionReset = 4 "function level reset",
         /// Hot reset, or the link went down.
         HotReset = 5 "hot reset or link down",
-        /// CC.SHN asks for a shutdown.
+        /// CC.SHN requests a shutdown.
         ShutdownBegun = 6 "shutdown begun",
-        /// CSTS.SHST says that it is complete.
+        /// CSTS.SHST reports that the shutdown is complete.
         ShutdownComplete = 7 "shutdown complete",
         /// CSTS.CFS was set.
         Fatal = 8 "fatal status (CSTS.CFS)",
@@ -66,26 +66,26 @@ impl ControllerState {
 
 /// An event of a drive.
 ///
-/// A command has one access to the media at a time, and the flushes of a shutdown, which belong to
-/// none, one for each namespace: begin and end find each other by command and namespace.
+/// A command has one media access at a time. The flushes of a shutdown belong to no command, with
+/// one per namespace. Thus command and namespace identify begin and end of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NvmeEvent {
     /// A submission queue entry was fetched.
     Fetched {
-        /// Which command.
+        /// The command.
         id: CommandId,
-        /// Its opcode.
+        /// The opcode.
         opcode: u8,
-        /// Its namespace.
+        /// The namespace.
         nsid: u32,
     },
     /// A media request began.
     MediaBegun {
-        /// For which command, if any.
+        /// The command, if any.
         id: Option<CommandId>,
-        /// What.
+        /// The operation.
         operation: MediaOperation,
-        /// On which namespace.
+        /// The namespace.
         nsid: u32,
         /// First byte of the namespace.
         offset: u64,
@@ -94,18 +94,18 @@ pub enum NvmeEvent {
     },
     /// A media request ended.
     MediaEnded {
-        /// For which command, if any.
+        /// The command, if any.
         id: Option<CommandId>,
-        /// On which namespace.
+        /// The namespace.
         nsid: u32,
         /// Whether it succeeded.
         ok: bool,
     },
     /// The completion queue entry was sent to the host.
     Completed {
-        /// Which command.
+        /// The command.
         id: CommandId,
-        /// Its status.
+        /// The status.
         status: Status,
     },
     /// The controller changed its state.
@@ -187,7 +187,7 @@ impl NvmeEvent {
     }
 }
 
-/// The queue and one more, so that 0 stands for none; the identifier.
+/// Appends queue number plus one (0 means none) and identifier.
 fn put_id(out: &mut Writer<'_>, id: Option<CommandId>) {
     let (queue, cid) = id.map_or((0, 0), |id| (u64::from(id.queue) + 1, id.cid.into()));
     out.number(queue);

@@ -9,8 +9,8 @@ pub const MAGIC: [u8; 8] = *b"FLTRACE\0";
 pub const VERSION: u16 = 2;
 /// The oldest version that is read: it has no hashes of payloads.
 pub const FIRST_VERSION: u16 = 1;
-/// The clock's description in traces of a simulation: files that say so and
-/// begin at the same time have one clock, exactly.
+/// The clock's description in traces of a simulation. Files with this description and the same
+/// start share exactly one clock.
 pub const VIRTUAL_CLOCK: &str = "virtual time of a simulation, the same in all its nodes";
 /// Bytes before the description of the clock.
 const FIXED: usize = 40;
@@ -30,19 +30,19 @@ numbers! {
 /// The header of a trace file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Who wrote it.
+    /// The node that wrote the trace.
     pub role: NodeRole,
     /// Whether the file is a ring: its middle may be missing.
     pub ring: bool,
     /// A number that no other trace has.
     pub instance: u64,
-    /// Nanoseconds from the beginning of 1970 (UTC) to time 0 of the trace,
-    /// by the node's wall clock, which may be wrong.
+    /// Nanoseconds from 1970-01-01 (UTC) to time 0 of the trace, by the node's wall clock, which
+    /// may be wrong.
     pub start_unix_ns: u64,
-    /// Payload bytes kept of a TLP at most; 0 if that differs by kind.
+    /// The most payload bytes kept of a TLP; 0 if this differs by kind.
     pub snap: u16,
-    /// Of the key of the payloads' hashes, [`PayloadKey::check`](super::PayloadKey::check): files
-    /// with the same number have the same key; 0 if there is none.
+    /// Check value of the payload hashes' key, [`PayloadKey::check`](super::PayloadKey::check).
+    /// Files with the same value have the same key; 0 without a key.
     pub key: u64,
     /// Description of the clock, for users.
     pub clock: String,
@@ -52,21 +52,21 @@ pub struct Header {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Malformed {
     /// They begin differently.
-    #[error("not a farlane trace")]
+    #[error("the file is not a farlane trace")]
     Magic,
     /// An unknown version.
-    #[error("a trace of version {0}; this program reads versions {FIRST_VERSION} to {VERSION}")]
+    #[error("trace version {0} is not supported: this program reads {FIRST_VERSION} to {VERSION}")]
     Version(u16),
     /// The file ends in its header.
-    #[error("a trace that ends inside of its header")]
+    #[error("the trace ends inside its header")]
     Short,
     /// An undefined role, or lengths that contradict each other.
-    #[error("a trace with a damaged header")]
+    #[error("the trace has a damaged header")]
     Field,
 }
 
 impl Header {
-    /// Appends the header. A clock description above 1000 bytes is cut.
+    /// Appends the header. A clock description above 1000 bytes is truncated.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let mut end = self.clock.len().min(1000);
         while !self.clock.is_char_boundary(end) {
@@ -87,7 +87,7 @@ impl Header {
     /// The header at the front of `bytes`, and its length in bytes.
     ///
     /// # Errors
-    /// [`Malformed`] says what is wrong.
+    /// [`Malformed`] names the fault.
     pub fn decode(bytes: &[u8]) -> Result<(Self, usize), Malformed> {
         let have = bytes.len().min(MAGIC.len());
         if bytes[..have] != MAGIC[..have] {

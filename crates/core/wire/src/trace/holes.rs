@@ -1,4 +1,4 @@
-//! The parts of a TLP that its record leaves out.
+//! The omitted parts of a TLP in its record.
 
 use super::varint;
 use std::ops::Range;
@@ -6,39 +6,39 @@ use std::ops::Range;
 /// Bytes of a hash.
 pub(super) const HASH: usize = 8;
 
-/// The parts of a TLP that its record leaves out from between others: of each the bytes kept in
-/// front of it, from the first byte of the TLP on, its own, and their keyed hash.
+/// The omitted parts of a TLP between kept parts: for each, the number of kept bytes before it, its
+/// own length, and its keyed hash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holes<'a>(pub(super) &'a [u8]);
 
-/// One of them.
+/// An omitted part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hole {
-    /// Bytes kept in front of it, behind the hole before.
+    /// Kept bytes between the previous hole and this one.
     pub kept: usize,
-    /// Bytes left out.
+    /// Omitted bytes.
     pub length: usize,
-    /// Their keyed hash.
+    /// Keyed hash of the omitted bytes.
     pub hash: u64,
 }
 
 impl<'a> Holes<'a> {
-    /// Nothing is left out from between.
+    /// No holes.
     pub const NONE: Holes<'static> = Holes(&[]);
 
-    /// Whether there are none.
+    /// Whether there are no holes.
     pub const fn is_empty(self) -> bool {
         self.0.is_empty()
     }
 
-    /// Each of them.
+    /// Iterates over the holes.
     pub fn iter(self) -> impl Iterator<Item = Hole> {
         let mut rest = self.0;
         std::iter::from_fn(move || Hole::take(&mut rest))
     }
 
-    /// Appends those of a TLP with a header of `header` bytes, of whose payload these are left out,
-    /// each with its hash.
+    /// Appends the holes of a TLP with a header of `header` bytes: ranges of its payload, each with
+    /// its hash.
     pub(super) fn put(header: usize, left_out: &[(Range<usize>, u64)], out: &mut Vec<u8>) {
         let mut end = 0;
         for (hole, hash) in left_out {
@@ -50,8 +50,8 @@ impl<'a> Holes<'a> {
         }
     }
 
-    /// Takes `count` of them off the front of `rest`, behind which are the bytes kept of a TLP of
-    /// `length` bytes. `None` if these are not all in front of holes and behind the last one.
+    /// Takes `count` holes off the front of `rest`, which then has the kept bytes of a TLP of
+    /// `length` bytes. `None` if kept bytes and holes do not match this length.
     pub(super) fn take(rest: &mut &'a [u8], count: u32, length: usize) -> Option<Self> {
         let all = *rest;
         let (mut kept, mut end) = (0usize, 0usize);
@@ -68,7 +68,7 @@ impl<'a> Holes<'a> {
         fits.then(|| Holes(&all[..all.len() - rest.len()]))
     }
 
-    /// The parts of the TLP that are there, of a record that has `bytes` bytes of it; one at least.
+    /// The kept parts of the TLP, for a record with `bytes` bytes; at least one.
     pub fn parts(self, bytes: usize) -> Vec<Range<usize>> {
         let (mut parts, mut at, mut left) = (Vec::new(), 0, bytes);
         for hole in self.iter() {

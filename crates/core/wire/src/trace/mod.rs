@@ -2,7 +2,7 @@
 //!
 //! A file is a [`Header`], then independent [chunks](ChunkHeader): each has a number, a checksum
 //! and its start time, so that a file can be a ring and may be truncated anywhere. A chunk is a
-//! sequence of [`Record`]s, each with kind and length, so that unknown ones can be skipped.
+//! sequence of [`Record`]s, each with kind and length, so that unknown kinds can be skipped.
 
 mod chunk;
 mod event;

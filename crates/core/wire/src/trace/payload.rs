@@ -1,4 +1,4 @@
-//! Payloads: which ones a trace keeps, and the keyed hash of those that it leaves out.
+//! The payloads that a trace keeps, and the keyed hashes of omitted payloads.
 
 use super::record::{Record, max_record_length};
 use crate::tlp::Tlp;
@@ -6,13 +6,13 @@ use highway::{HighwayHash, HighwayHasher, Key};
 use std::fmt;
 use std::ops::Range;
 
-/// The text whose hash tells in a file's header which key it has, without the key.
+/// The text whose hash identifies the key in a file's header, without revealing the key.
 const CHECK: &[u8] = b"farlane trace payload key";
 
-/// The key of the hashes of payloads that a trace leaves out: HighwayHash (Alakuijala, Cox and
-/// Wassenberg, 2016, arXiv:1612.06257) with 64 bits of output.
+/// The key of the hashes of omitted payloads: HighwayHash (Alakuijala, Cox and Wassenberg, 2016,
+/// arXiv:1612.06257) with 64 bits of output.
 ///
-/// It is in no file: whoever has it can test guesses of what was left out.
+/// No file contains the key, because its owner can test guesses of omitted bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PayloadKey([u64; 4]);
 
@@ -20,8 +20,8 @@ impl PayloadKey {
     /// Bytes of a key.
     pub const LENGTH: usize = 32;
 
-    /// A key that everybody knows, for what needs no guard: simulated data, and payloads that are
-    /// in the file anyway.
+    /// A public key, for data without need of protection: simulated data, and payloads that are in
+    /// the file anyway.
     pub const PUBLIC: Self = Self([0; 4]);
 
     /// The key with these bytes: four numbers of 64 bits, little-endian.
@@ -40,53 +40,53 @@ impl PayloadKey {
         HighwayHasher::new(Key(self.0)).hash64(payload)
     }
 
-    /// What the header of a file says of its key: equal numbers are equal keys. Never 0.
+    /// The check value of the key for a file's header: equal values mean equal keys. Never 0.
     pub fn check(&self) -> u64 {
         self.hash(CHECK).max(1)
     }
 }
 
-/// Without the key.
+/// Hides the key.
 impl fmt::Debug for PayloadKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PayloadKey({:016x})", self.check())
     }
 }
 
-/// Follows the TLPs at a port, in order and from the first, so far that it knows what their
-/// payloads are.
+/// Follows the TLPs at a port from the first one, to classify their payloads.
 pub trait Follower: fmt::Debug + Send {
-    /// The next TLP passes, towards the host if `up`. Bytes of its payload, from the first on, that
-    /// are for certain no data of users: registers, queue entries, lists of pointers, interrupts.
+    /// Takes the next TLP, towards the host if `up`. Returns the number of payload bytes from the
+    /// first on that certainly contain no user data: registers, queue entries, lists of pointers,
+    /// interrupts.
     fn tlp(&mut self, up: bool, tlp: &Tlp) -> usize;
 
-    /// Further parts of that payload, in order, behind those bytes and not right behind them, of
-    /// which the same is certain. `None` unless what is between and behind them has meanings of its
-    /// own, and hashes.
+    /// Further payload parts after a gap, in order, that certainly contain no user data. `None` if
+    /// all remaining bytes are one part with one hash.
     fn parts(&self) -> Option<&[Range<usize>]> {
         None
     }
 
-    /// A link came up or went down, or a frame passed it, as `record` says.
+    /// Takes a link change, or a frame of the link, from `record`.
     fn link(&mut self, record: &Record<'_>);
 }
 
-/// What a trace keeps of a TLP's payload.
+/// The kept parts of a TLP's payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// Bytes from its first on; as many as there are, or more, for all.
+    /// Bytes kept from the first on; at or above the length, all are kept.
     pub bytes: usize,
-    /// Parts of these that are left out all the same, in order, each with its keyed hash; then
-    /// `bytes` is at least the end of the last one.
+    /// Parts of these bytes that are omitted, in order, each with its keyed hash. `bytes` is at
+    /// least the end of the last part.
     pub left_out: Vec<(Range<usize>, u64)>,
-    /// The keyed hash of the whole payload; with fewer bytes than all only.
+    /// The keyed hash of the whole payload; only if not all bytes are kept.
     pub hash: Option<u64>,
 }
 
 impl Kept {
-    /// The most bytes that the record of `tlp` takes.
+    /// The most bytes of the record of `tlp`.
     pub fn max_record_length(&self, tlp: &Tlp) -> usize {
-        // Of each part left out the hash and two lengths of at most two bytes, and their number.
+        // For each omitted part the hash and two lengths of at most two bytes; and the number of
+        // parts.
         max_record_length(tlp.wire_length() + 12 * self.left_out.len() + 2)
     }
 
@@ -94,24 +94,24 @@ impl Kept {
     pub const ALL: Self = Self { bytes: usize::MAX, left_out: Vec::new(), hash: None };
 }
 
-/// Decides what to keep of each payload. All traces use it.
+/// Decides which bytes of each payload are kept, for all traces.
 #[derive(Debug)]
 pub struct Payloads {
-    /// `None` to keep data of users too.
+    /// `None` to keep user data too.
     follower: Option<Box<dyn Follower>>,
     key: PayloadKey,
-    /// Bytes kept of a payload at most.
+    /// The most bytes kept of a payload.
     most: usize,
 }
 
 impl Payloads {
-    /// Keeps what `follower` knows, or with `None` everything; of each payload `snap` bytes at
-    /// most. What is not kept is hashed with `key`.
+    /// Keeps the bytes that `follower` selects, or all with `None`; at most `snap` bytes of each
+    /// payload. Omitted bytes are hashed with `key`.
     pub fn new(follower: Option<Box<dyn Follower>>, key: PayloadKey, snap: Option<u16>) -> Self {
         Self { follower, key, most: snap.map_or(usize::MAX, usize::from) }
     }
 
-    /// What to keep of the next TLP.
+    /// The kept parts of the next TLP.
     pub fn kept_of(&mut self, up: bool, tlp: &Tlp) -> Kept {
         let known = self.follower.as_mut().map(|follower| follower.tlp(up, tlp));
         let bytes = known.unwrap_or(usize::MAX).min(self.most);
@@ -123,7 +123,7 @@ impl Payloads {
         }
     }
 
-    /// Keeps the first `bytes` of a payload and `parts` behind them, as far as a snap allows.
+    /// Keeps the first `bytes` of a payload and the later `parts`, within the snap length.
     fn in_parts(&self, bytes: usize, parts: &[Range<usize>], tlp: &Tlp, hash: Option<u64>) -> Kept {
         let end = tlp.data.len();
         let (mut left_out, mut from) = (Vec::new(), bytes);

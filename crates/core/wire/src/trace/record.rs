@@ -8,9 +8,9 @@ use crate::frame::{FrameReport, HEADER, Kind};
 use crate::tlp::{MAX_TLP, Tlp};
 use std::fmt;
 
-/// Bytes kept of a TLP in a frame: its header, which has 16, or 12 and then zeroes.
+/// Bytes kept of a TLP in a frame: its header of 16 bytes, or of 12 bytes padded with zeroes.
 pub const HEAD: usize = 16;
-/// TLPs of a frame of which that is kept.
+/// The most TLPs of a frame whose headers are kept.
 pub const MAX_HEADS: usize = 1024;
 
 /// The place where a record was taken.
@@ -26,7 +26,7 @@ impl Tap {
     pub const UPLINK: Self = Self(2);
     /// The first link to a device node.
     const FIRST_LINK: u8 = 3;
-    /// Links to device nodes that can be told apart.
+    /// Number of distinguishable links to device nodes.
     const LINKS: u8 = 64;
 
     /// A host or switch node's link below downstream port `port`, 0 to 63;
@@ -67,7 +67,7 @@ impl fmt::Display for Tap {
 pub enum LinkState<'a> {
     /// A TCP connection is established; the greeting follows.
     Connected,
-    /// The link is gone, and why.
+    /// The link is gone, with the cause.
     Down(&'a str),
 }
 
@@ -76,22 +76,22 @@ pub enum LinkState<'a> {
 pub enum Record<'a> {
     /// A TLP passed a port.
     Tlp {
-        /// Where.
+        /// The place.
         tap: Tap,
         /// Towards the host.
         up: bool,
         /// Its length in bytes on the wire: header, payload, ECRC.
         length: u16,
-        /// Its first bytes, or all, without what is left out from between.
+        /// Its first bytes, or all, without the holes.
         bytes: &'a [u8],
-        /// The keyed hash of the whole payload, if not all of it is kept.
+        /// The keyed hash of the whole payload, if not all bytes are kept.
         hash: Option<u64>,
-        /// What is left out from between; only with a hash.
+        /// The holes; only with a hash.
         holes: Holes<'a>,
     },
-    /// A frame of TLPs was handed to the network, or had come whole.
+    /// A frame of TLPs was sent to the network, or was received completely.
     Frame {
-        /// Which link.
+        /// The link.
         tap: Tap,
         /// Towards the host.
         up: bool,
@@ -101,12 +101,12 @@ pub enum Record<'a> {
         bytes: u32,
         /// TLPs in it.
         tlps: u32,
-        /// The beginnings of its first TLPs, [`HEAD`] bytes each.
+        /// The headers of its first TLPs, [`HEAD`] bytes each.
         heads: &'a [u8],
     },
-    /// A control frame was handed to the network, or had come whole.
+    /// A control frame was sent to the network, or was received completely.
     Control {
-        /// Which link.
+        /// The link.
         tap: Tap,
         /// Towards the host.
         up: bool,
@@ -117,30 +117,30 @@ pub enum Record<'a> {
     },
     /// A link came up or went down.
     Link {
-        /// Which link.
+        /// The link.
         tap: Tap,
-        /// How it is now.
+        /// The new state.
         state: LinkState<'a>,
     },
     /// Something happened in the drive behind a port.
     Nvme {
-        /// Which port.
+        /// The port.
         tap: Tap,
-        /// What.
+        /// The event.
         event: NvmeEvent,
     },
-    /// How many commands a host node did not push, or only in part, from its start on.
+    /// Number of commands that a host node did not push, or only in part, since its start.
     NotPushed {
-        /// Why, as [`crate::push::Reason`]; readers skip numbers that they do not know.
+        /// The reason, as [`crate::push::Reason`]; readers skip unknown numbers.
         reason: u8,
         /// Commands.
         commands: u64,
     },
-    /// A kind, or an event, that this version does not know.
+    /// A kind or an event that this version does not support.
     Unknown {
         /// The kind.
         kind: u8,
-        /// What follows the time.
+        /// The bytes after the time.
         bytes: &'a [u8],
     },
 }
@@ -155,10 +155,10 @@ const HOLED_TLP: u8 = 7;
 const NOT_PUSHED: u8 = 8;
 const UP: u8 = 0x80;
 
-/// Contents of the record of an event.
+/// The most bytes of contents of an event record.
 const MAX_NVME: usize = NvmeEvent::MAX_LENGTH;
 
-/// Bytes that a record with `bytes` of contents takes at most.
+/// The most bytes of a record with `bytes` of contents.
 pub const fn max_record_length(bytes: usize) -> usize {
     // Kind, length, time, tap, two to three numbers; events are all numbers.
     bytes + 1 + 5 + varint::MAX_LENGTH + 1 + 15
@@ -185,7 +185,7 @@ impl<'a> Record<'a> {
     /// The most bytes that the record takes.
     pub fn max_length(&self) -> usize {
         max_record_length(match self {
-            // Their number takes two bytes at most.
+            // The number of holes takes at most two bytes.
             Self::Tlp { bytes, holes, .. } => bytes.len() + HASH + 2 + holes.0.len(),
             Self::Unknown { bytes, .. } => bytes.len(),
             Self::Frame { heads, .. } => heads.len(),
@@ -197,7 +197,7 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// Appends the record, `delta_ns` after the one before in its chunk.
+    /// Appends the record, `delta_ns` after the previous one in its chunk.
     pub fn encode(&self, delta_ns: u64, out: &mut Vec<u8>) {
         if let Self::Nvme { tap, event } = self {
             return encode_nvme(*tap, event, delta_ns, out);
@@ -245,7 +245,7 @@ impl<'a> Record<'a> {
             Self::Nvme { .. } => {}
             Self::Unknown { bytes, .. } => out.extend_from_slice(bytes),
         }
-        // The length stands in front.
+        // The length precedes the contents.
         let end = out.len();
         varint::put(out, (end - start) as u64);
         let length = out.len() - end;
@@ -267,7 +267,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Appends the record of an event, in one piece as well.
+/// Appends the record of an event in one piece.
 fn encode_nvme(tap: Tap, event: &NvmeEvent, delta_ns: u64, out: &mut Vec<u8>) {
     let mut bytes = [0; 2 + varint::MAX_LENGTH + 1 + NvmeEvent::MAX_LENGTH];
     let mut front = varint::Writer::new(&mut bytes);
@@ -282,8 +282,8 @@ fn encode_nvme(tap: Tap, event: &NvmeEvent, delta_ns: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&bytes[..end]);
 }
 
-/// Appends the record of a TLP that passed `tap`, `delta_ns` after the record
-/// before, with what is `kept` of its payload.
+/// Appends the record of a TLP that passed `tap`, `delta_ns` after the previous record, with the
+/// `kept` parts of its payload.
 pub fn encode_tlp(tap: Tap, up: bool, tlp: &Tlp, kept: &Kept, delta_ns: u64, out: &mut Vec<u8>) {
     let (total, all) = (tlp.wire_length(), kept.left_out.is_empty());
     let whole = all && kept.bytes >= tlp.data.len();
@@ -316,8 +316,8 @@ pub fn encode_tlp(tap: Tap, up: bool, tlp: &Tlp, kept: &Kept, delta_ns: u64, out
     let kept_bytes = tlp.header_length() + data.len();
     let ((delta, n), (length, m)) = (varint::short(delta_ns), varint::short(total as u64));
     let behind = n + 1 + m + hashed + kept_bytes;
-    // What recording costs: each part is put where it belongs in one piece of
-    // a fixed size, the next one over what is too much of it.
+    // The main cost of recording: each part is written into one array of a fixed size, and the next
+    // part overwrites its excess.
     let place = u64::from(tap.0 | if up { UP } else { 0 });
     let front = u64::from(kind) | (behind as u64) << 8 | delta << 16;
     let front = front | (place | length << 8) << (16 + 8 * n);
@@ -341,10 +341,10 @@ pub fn encode_tlp(tap: Tap, up: bool, tlp: &Tlp, kept: &Kept, delta_ns: u64, out
     out.truncate(start + at + kept_bytes);
 }
 
-/// Room for the record of a short TLP: the numbers, hash, header and payload.
+/// Bytes of the record of a short TLP: numbers, hash, header and payload.
 const FRONT: usize = 8 + HASH + 16 + 16;
 
-/// Any length of payload, any time.
+/// For any payload length and any time.
 fn encode_long(
     tap: Tap,
     up: bool,
@@ -375,7 +375,7 @@ fn put_tap(out: &mut Vec<u8>, tap: Tap, up: bool) {
 pub struct Timed<'a> {
     /// Nanoseconds of the node's clock.
     pub at_ns: u64,
-    /// What was seen.
+    /// The record.
     pub record: Record<'a>,
 }
 
@@ -398,7 +398,7 @@ impl<'a> Records<'a> {
         self.bad
     }
 
-    /// Bytes after the last complete record.
+    /// Number of bytes after the last complete record.
     pub const fn rest(&self) -> &'a [u8] {
         self.rest
     }

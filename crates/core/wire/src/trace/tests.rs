@@ -212,7 +212,7 @@ fn record_of_frame_matches_its_report() {
     assert_eq!(Record::of_frame(Tap::link(0), &hello), control);
 }
 
-/// Says of every TLP what it was told.
+/// A tracer that returns the value it was given for every TLP.
 #[derive(Debug)]
 struct Told(usize);
 
@@ -310,7 +310,7 @@ proptest! {
         prop_assert_eq!(found, want);
     }
 
-    /// What is kept is where it was, and nothing else is in the record.
+    /// Kept bytes stay at their offsets, and the record contains no others.
     #[test]
     fn kept_payload_parts_round_trip(
         edges in proptest::collection::btree_set(0usize..300, 1..20), snap in 0usize..400,

@@ -9,10 +9,10 @@ pub(super) const fn length(value: u64) -> usize {
     bits.div_ceil(7)
 }
 
-/// Numbers below this have at most two bytes.
+/// Numbers below this take at most two bytes.
 pub(super) const SHORT: u64 = 1 << 14;
 
-/// A number below [`SHORT`], its first byte in the lowest bits, and how many bytes it has.
+/// A number below `SHORT`, its first byte in the lowest bits, and how many bytes it has.
 pub(super) const fn short(value: u64) -> (u64, usize) {
     if value < 0x80 { (value, 1) } else { (value & 0x7f | 0x80 | (value >> 7 & 0x7f) << 8, 2) }
 }
@@ -54,7 +54,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Takes a number off the front of `bytes`; `None` if it is cut off or has more than 64 bits.
+/// Takes a number off the front of `bytes`; `None` if it is truncated or has more than 64 bits.
 pub(super) fn take(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0u64;
     for (i, byte) in bytes.iter().enumerate().take(MAX_LENGTH) {

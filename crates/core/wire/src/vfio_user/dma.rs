@@ -9,8 +9,8 @@ pub const DMA_FLAG_READ: u32 = 1 << 0;
 /// VFIO_DMA_MAP_FLAG_WRITE: the device may write the range.
 pub const DMA_FLAG_WRITE: u32 = 1 << 1;
 
-/// VFIO_DMA_UNMAP_FLAG_ALL (linux/vfio.h): address and size are 0, everything
-/// goes. The specification calls the flags unused; QEMU sends this one.
+/// VFIO_DMA_UNMAP_FLAG_ALL (linux/vfio.h): address and size are 0, all ranges are removed. The
+/// flags are unused in the specification; QEMU sends this one.
 pub const DMA_UNMAP_FLAG_ALL: u32 = 1 << 1;
 
 /// The payload of VFIO_USER_DMA_MAP. The reply has none.
@@ -18,7 +18,7 @@ pub const DMA_UNMAP_FLAG_ALL: u32 = 1 << 1;
 pub struct DmaMap {
     /// [`DMA_FLAG_READ`] and [`DMA_FLAG_WRITE`].
     pub flags: u32,
-    /// Byte offset in the file descriptor that comes with the message.
+    /// Byte offset in the file descriptor of the message.
     pub offset: u64,
     /// First DMA address.
     pub address: u64,

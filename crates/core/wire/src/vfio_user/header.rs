@@ -80,7 +80,7 @@ pub struct Header {
     pub size: u32,
     /// Command or reply.
     pub kind: Kind,
-    /// In a command: nobody waits for a reply.
+    /// In a command: no reply is expected.
     pub no_reply: bool,
     /// In a reply: the errno, if the Error flag is set. A peer may send 0.
     pub error: Option<u32>,

@@ -19,7 +19,7 @@ pub mod irq_index {
     pub const MSI: u32 = 1;
     /// MSI-X.
     pub const MSIX: u32 = 2;
-    /// The device wants to be given back; QEMU starts an unplug on it.
+    /// The device requests to be released; QEMU then starts an unplug.
     pub const REQ: u32 = 4;
     /// VFIO_PCI_NUM_IRQS.
     pub const COUNT: u32 = 5;
@@ -40,25 +40,25 @@ layout! {
     }
 }
 
-/// What comes with SET_IRQS (VFIO_IRQ_SET_DATA_*).
+/// The data of SET_IRQS (VFIO_IRQ_SET_DATA_*).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IrqData {
-    /// Nothing: the action is performed on all interrupts named.
+    /// None: the action applies to all interrupts of the range.
     None,
-    /// One byte an interrupt: the action is performed where it is not 0.
+    /// One byte per interrupt: the action applies where the byte is not 0.
     Bool(Bytes),
-    /// Event file descriptors beside the message, or none to take those back.
+    /// Event file descriptors with the message, or none to remove the present ones.
     Eventfd,
 }
 
 numbers! {
-    /// What SET_IRQS is about (VFIO_IRQ_SET_ACTION_*): bits of its flags.
+    /// The action of SET_IRQS (VFIO_IRQ_SET_ACTION_*): bits of its flags.
     pub enum IrqAction: u32 {
         /// Hold interrupts back.
         Mask = 0x08,
         /// Let them through again.
         Unmask = 0x10,
-        /// Signal them, or say how they are signalled.
+        /// Signals the interrupts, or sets how they are signalled.
         Trigger = 0x20,
     }
 }
@@ -66,15 +66,16 @@ numbers! {
 /// The payload of SET_IRQS. The reply has none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IrqSet {
-    /// What comes with it.
+    /// The data.
     pub data: IrqData,
-    /// What to do.
+    /// The action.
     pub action: IrqAction,
     /// Which interrupt type.
     pub index: u32,
     /// The first interrupt.
     pub start: u32,
-    /// How many; 0 with [`IrqData::None`] and [`IrqAction::Trigger`] disables the whole type.
+    /// Number of interrupts; 0 with [`IrqData::None`] and [`IrqAction::Trigger`] disables the whole
+    /// type.
     pub count: u32,
 }
 

@@ -1,16 +1,15 @@
-//! vfio-user messages: what a VMM and a device server say to each other over a Unix socket.
+//! vfio-user messages between a VMM and a device server over a Unix socket.
 //!
 //! Source: the vfio-user protocol specification, version 0.1 (QEMU
 //! `docs/interop/vfio-user.rst`; "the specification" below), and the structures
 //! it borrows from Linux `include/uapi/linux/vfio.h`.
 //!
-//! All fields are in host byte order; every host farlane runs on is little
-//! endian, and so is this codec. Payloads are decoded from the bytes after the
-//! [`Header`] and encoded without it; [`Header::SIZE`] says how long it is.
-//! Trailing bytes after a fixed payload are allowed, as the specification's
+//! All fields are in host byte order; all supported hosts are little endian, and so is this codec.
+//! Payloads are decoded from the bytes after the [`Header`] and encoded without it; the header has
+//! [`Header::SIZE`] bytes. Trailing bytes after a fixed payload are allowed, as the specification's
 //! `argsz` rules demand (SPDK pads its GET_REGION_INFO to 4080 bytes).
 //!
-//! Not here: VFIO_USER_DEVICE_FEATURE and the migration messages.
+//! Not implemented: VFIO_USER_DEVICE_FEATURE and the migration messages.
 
 mod access;
 mod device;
@@ -36,7 +35,7 @@ pub use region::{
 };
 pub use version::{Capabilities, DEFAULT_MAX_DATA_XFER_SIZE, DEFAULT_MAX_MSG_FDS, Version};
 
-/// Why bytes are not the message they claim to be.
+/// Why bytes are not a valid message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// Fewer bytes than the structure needs.
@@ -48,7 +47,7 @@ pub enum Malformed {
     /// A type other than command and reply.
     #[error("unknown message type")]
     Kind,
-    /// Flags that exclude each other, or none where one is needed.
+    /// Contradictory flags, or a missing flag.
     #[error("contradictory flags")]
     Flags,
     /// A count that does not fit the bytes that follow or the format.

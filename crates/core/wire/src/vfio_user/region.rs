@@ -104,15 +104,15 @@ impl RegionInfo {
         Err(Malformed::Count)
     }
 
-    /// Appends the request: what is asked for is `index`, in at most `argsz` bytes.
+    /// Appends the request for region `index`, with at most `argsz` bytes in the reply.
     pub fn encode_request(&self, out: &mut Vec<u8>) {
         put32(out, &[self.argsz, 0, self.index, 0]);
         put64(out, &[0, 0]);
     }
 
     /// Appends the reply, with capabilities only if all of it fits in `argsz` bytes (specification,
-    /// "Message sizes"). Their offset is given in any case: QEMU asks in 32 bytes first, and takes
-    /// a capability flag without an offset for an error.
+    /// "Message sizes"). Their offset is always given: QEMU first requests 32 bytes, and treats a
+    /// capability flag without an offset as an error.
     pub fn encode_reply(&self, argsz: u32, out: &mut Vec<u8>) {
         let sparse = if self.areas.is_empty() { 0 } else { CAP_HEADER + 8 + self.areas.len() * 16 };
         let msix = if self.msix_mappable { CAP_HEADER } else { 0 };
@@ -151,13 +151,13 @@ pub const IO_FD_TYPE_IOEVENTFD: u32 = 0;
 
 layout! {
     payload
-    /// A sub-region whose writes can be told by an eventfd.
+    /// A sub-region whose writes can be signalled by an eventfd.
     pub struct IoFd: 40, {
         /// Byte offset in the region.
         offset: u64 = 0,
         /// Bytes; 0 if the access size does not matter.
         size: u64 = 8,
-        /// Which of the file descriptors that come with the reply.
+        /// Index of the file descriptor in the reply.
         fd_index: u32 = 16,
         /// [`IO_FD_TYPE_IOEVENTFD`] or another mechanism.
         kind: u32 = 20,

@@ -144,7 +144,7 @@ fn region_info_with_capability_chain() {
          0300 0100 00000000");
     assert_eq!(encoded(|out| info.encode_reply(4096, out)), whole);
     assert_eq!(RegionInfo::decode(&whole), Ok(info.clone()));
-    // Too little room: the structure alone, argsz says how much it takes.
+    // Too little room: only the structure, with the required size in argsz.
     let short = hex("48000000 0f000000 00000000 20000000 0040000000000000 0000000000000000");
     assert_eq!(encoded(|out| info.encode_reply(71, out)), short);
     let without = RegionInfo { areas: Vec::new(), msix_mappable: false, ..info };

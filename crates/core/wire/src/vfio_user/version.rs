@@ -1,13 +1,13 @@
-//! VFIO_USER_VERSION (specification, section of that name): what both sides
-//! can do, as JSON behind two numbers.
+//! VFIO_USER_VERSION (specification, section of that name): the capabilities of both sides, as JSON
+//! after two numbers.
 
 use super::{Malformed, get16};
 use serde_json::{Map, Value};
 
-/// `max_msg_fds` of a peer that says nothing.
+/// Default of `max_msg_fds`.
 pub const DEFAULT_MAX_MSG_FDS: u64 = 1;
 
-/// `max_data_xfer_size` in bytes of a peer that says nothing.
+/// Default of `max_data_xfer_size` in bytes.
 pub const DEFAULT_MAX_DATA_XFER_SIZE: u64 = 1 << 20;
 
 /// The payload of the request and of its reply.
@@ -17,27 +17,27 @@ pub struct Version {
     pub major: u16,
     /// Minor version.
     pub minor: u16,
-    /// The version data; `None` when the message ends after the numbers, as SPDK's does.
+    /// The version data; `None` when the message ends after the numbers, as from SPDK.
     pub capabilities: Option<Capabilities>,
 }
 
-/// The `capabilities` object. What a peer leaves out is `None`; names that
-/// are not listed here are ignored.
+/// The `capabilities` object. Missing entries are `None`; unknown names are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
-    /// File descriptors the sender takes in one message.
+    /// File descriptors that the sender accepts in one message.
     pub max_msg_fds: Option<u64>,
-    /// Bytes the sender takes in one read or write message.
+    /// Bytes that the sender accepts in one read or write message.
     pub max_data_xfer_size: Option<u64>,
     /// DMA ranges that can be mapped at once.
     pub max_dma_maps: Option<u64>,
     /// Page sizes for DMA ranges, or'ed.
     pub pgsizes: Option<u64>,
-    /// VFIO_USER_REGION_WRITE_MULTI is understood.
+    /// Whether VFIO_USER_REGION_WRITE_MULTI is supported.
     pub write_multiple: Option<bool>,
-    /// `twin_socket.supported`: the client takes a second socket for server-to-client commands.
+    /// `twin_socket.supported`: the client supports a second socket for server-to-client commands.
     pub twin_socket: Option<bool>,
-    /// The `migration` object is there. Not in the specification; QEMU sends it and reads it.
+    /// Whether the `migration` object is present. Not in the specification; QEMU sends and reads
+    /// it.
     pub migration: bool,
 }
 
@@ -66,8 +66,8 @@ impl Capabilities {
         })
     }
 
-    /// Compact JSON without spaces: QEMU reads the reply into the buffer of
-    /// its request, so a reply may not be longer than that.
+    /// Compact JSON without spaces: QEMU reads the reply into the buffer of its request, so a reply
+    /// must not be longer.
     fn to_json(&self) -> String {
         let mut inner = Map::new();
         let mut put = |name: &str, value: Option<Value>| {

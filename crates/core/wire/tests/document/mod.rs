@@ -22,7 +22,7 @@ pub fn examples(document: &str, kind: &str) -> BTreeMap<String, Vec<u8>> {
     found
 }
 
-/// Fails if the examples are not, one by one, what the codec makes.
+/// Fails unless each example equals the codec's result.
 pub fn assert_same(written: &BTreeMap<String, Vec<u8>>, meant: &BTreeMap<String, Vec<u8>>) {
     let names = |map: &BTreeMap<String, Vec<u8>>| map.keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(written), names(meant));

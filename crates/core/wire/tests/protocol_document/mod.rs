@@ -42,7 +42,7 @@ fn hello() -> Control {
     })
 }
 
-/// The answer of a device that keeps 1 MiB of what is pushed.
+/// The answer of a device that stores 1 MiB of pushed bytes.
 fn hello_of_device() -> Control {
     let Control::Hello(hello) = hello() else { unreachable!("it is one") };
     Control::Hello(Hello { role: Role::Device, group: 0, push: 1 << 20, ..hello })

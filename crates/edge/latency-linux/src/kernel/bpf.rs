@@ -8,7 +8,7 @@ use std::io;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Instruction {
-    /// What to do.
+    /// The operation code.
     pub code: u8,
     /// Bits 3:0 the destination, bits 7:4 the source.
     pub registers: u8,
@@ -45,7 +45,7 @@ struct LinkCreate {
 
 /// Loads an XDP program. Error: as bpf(2).
 pub(crate) fn load_xdp(program: &[Instruction]) -> io::Result<OwnedFd> {
-    // The helper functions that are for programs under the GPL alone are not used.
+    // No helper function that requires the GPL is used.
     let license = c"MIT OR Apache-2.0";
     let attributes = ProgLoad {
         prog_type: BPF_PROG_TYPE_XDP,
@@ -74,10 +74,10 @@ pub(crate) fn attach_xdp(
 /// A command that returns a descriptor.
 ///
 /// # Safety
-/// `attributes` must be those of the command, and the addresses in them valid until it returns.
+/// `attributes` must match the command, and the addresses in them must be valid until it returns.
 unsafe fn bpf<T>(command: libc::c_long, attributes: &T) -> io::Result<OwnedFd> {
-    // SAFETY: the kernel reads `size_of::<T>()` bytes of `attributes`, and what the caller vouches
-    // for.
+    // SAFETY: the kernel reads `size_of::<T>()` bytes of `attributes`, and the caller guarantees
+    // the addresses in them.
     let fd = unsafe {
         libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(attributes), size_of::<T>())
     };

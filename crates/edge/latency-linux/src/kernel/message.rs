@@ -14,7 +14,7 @@ pub(crate) struct Message {
     pub bytes: usize,
     /// Bytes of control data.
     pub control: usize,
-    /// Where it comes from, if that is an IP address.
+    /// The sender, if it has an IP address.
     pub from: Option<SocketAddr>,
 }
 
@@ -25,7 +25,7 @@ pub(crate) fn receive_message(
     control: &mut [u8],
     flags: i32,
 ) -> io::Result<Message> {
-    // As long as the longest address of IP.
+    // As long as the longest IP address.
     let mut address = SockAddr::from(SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)));
     let mut buffers = [MaybeUninitSlice::new(written_only(buffer))];
     let mut message = MsgHdrMut::new()
@@ -37,11 +37,11 @@ pub(crate) fn receive_message(
     Ok(Message { bytes, control, from: address.as_socket() })
 }
 
-/// Bytes as the room that the kernel writes into.
+/// Bytes as a buffer for the kernel to write into.
 fn written_only(bytes: &mut [u8]) -> &mut [MaybeUninit<u8>] {
     let room = std::ptr::from_mut(bytes) as *mut [MaybeUninit<u8>];
-    // SAFETY: both have the same layout and the same lifetime. socket2 hands the room to the
-    // kernel alone, which writes bytes: none becomes uninitialised.
+    // SAFETY: both have the same layout and the same lifetime. socket2 passes the buffer only to
+    // the kernel, which writes initialised bytes.
     unsafe { &mut *room }
 }
 

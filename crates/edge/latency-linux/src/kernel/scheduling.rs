@@ -19,14 +19,14 @@ pub(crate) fn set_fifo(priority: u8) -> io::Result<()> {
 pub(crate) type StampConfig = [libc::c_int; 3];
 
 /// Reads how the hardware of an interface stamps (`SIOCGHWTSTAMP`, Linux
-/// Documentation/networking/timestamping.rst, section 3). Error: as `ioctl(2)`; old drivers have
+/// Documentation/networking/timestamping.rst, section 3). Error: as `ioctl(2)`; old drivers support
 /// only the other request.
 pub(crate) fn hardware_stamps(socket: impl AsFd, interface: &str) -> io::Result<StampConfig> {
     request(socket, libc::SIOCGHWTSTAMP, interface, [0; 3])
 }
 
-/// Sets how the hardware of an interface stamps (`SIOCSHWTSTAMP`, as above); what the driver made of
-/// it. Error: as `ioctl(2)`; `ERANGE` if it cannot.
+/// Sets how the hardware of an interface stamps (`SIOCSHWTSTAMP`, as above); returns the setting
+/// that the driver chose. Error: as `ioctl(2)`; `ERANGE` if it cannot.
 pub(crate) fn set_hardware_stamps(
     socket: impl AsFd,
     interface: &str,

@@ -1,23 +1,23 @@
-//! Equal parts of a run, by their medians: what stays when single frames are late.
+//! Equal parts of a run and their medians, which single late frames do not change.
 
 use super::Point;
 use crate::statistics::quantile;
 
-/// Parts of a run.
+/// Number of parts of a run.
 const PARTS: usize = 40;
-/// Frames of a part at least.
+/// The least number of frames in a part.
 const LEAST: usize = 16;
 
 /// A part of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// Its first frame.
+    /// Number of the first frame.
     pub first: u64,
-    /// Its last frame.
+    /// Number of the last frame.
     pub last: u64,
-    /// The median of its latencies in ns.
+    /// Median latency in ns.
     pub median: i64,
-    /// The 90th less the 10th percentile in ns.
+    /// The 90th minus the 10th percentile in ns.
     pub spread: i64,
 }
 
@@ -27,7 +27,7 @@ pub fn blocks(points: &[Point]) -> Vec<Block> {
     if size < LEAST {
         return Vec::new();
     }
-    // The last part has the rest too.
+    // The last part also has the remaining frames.
     let ends = (0..PARTS).map(|part| {
         let to = if part + 1 == PARTS { points.len() } else { (part + 1) * size };
         &points[part * size..to]

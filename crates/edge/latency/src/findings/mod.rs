@@ -1,5 +1,4 @@
-//! What went wrong in a run, by name: stalls, periodic spikes, slips by whole cycles, swings of
-//! the clock.
+//! Faults of a run: stalls, periodic spikes, slips by whole cycles, swings of the clock.
 
 mod blocks;
 mod slips;
@@ -17,28 +16,28 @@ use crate::statistics::median;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a finding is.
+/// The kind of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[schemars(rename = "FindingKind")]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// Frames that were sent one after the other came all at once: latencies fall like a saw's
-    /// tooth.
+    /// Frames sent one after the other arrived all at once; each latency is shorter than the one
+    /// before.
     Stall,
     /// Spikes with equal times between them.
     PeriodicSpikes,
     /// Frames that are late by whole cycles: they missed their slots.
     Slips,
-    /// Latencies that rise and fall over long times because a clock does.
+    /// Latencies that rise and fall slowly because a clock does.
     ClockSwing,
-    /// Latencies that rise and fall over long times, without a proof that a clock does.
+    /// Latencies that rise and fall slowly, without a proof that a clock does.
     Swing,
-    /// Clocks that are apart.
+    /// The clocks differ.
     ClockOffset,
 }
 
 impl Kind {
-    /// Its name in tables.
+    /// Name of the kind in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Stall => "stall",
@@ -51,10 +50,10 @@ impl Kind {
     }
 }
 
-/// Something that went wrong.
+/// A fault of a run.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Finding {
-    /// What the finding is.
+    /// Kind of the finding.
     pub kind: Kind,
     /// Name of the segment that shows the finding.
     pub segment: String,
@@ -64,47 +63,48 @@ pub struct Finding {
     pub last: u64,
     /// Frames or spikes that show the finding.
     pub n: u64,
-    /// Size: the highest latency above the median, the swing, or how far the clocks are apart.
+    /// Size in ns: the highest latency above the median, the swing, or the difference between the
+    /// clocks.
     pub size_ns: u64,
     /// The time between spikes, or the cycle; null if there is none.
     pub period_ns: Option<u64>,
-    /// The evidence in a sentence.
+    /// The evidence in one sentence.
     pub evidence: String,
 }
 
-/// A frame on the way that is looked at.
+/// A frame on the searched segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
-    /// Its number.
+    /// Sequence number.
     pub sequence: u64,
-    /// When it began, in ns of TAI.
+    /// Start of the segment, in ns of TAI.
     pub from: u64,
-    /// How long it took, in ns.
+    /// Time on the segment, in ns.
     pub latency: i64,
 }
 
 impl Point {
-    /// When it ended.
+    /// End of the segment.
     fn to(&self) -> i128 {
         i128::from(self.from) + i128::from(self.latency)
     }
 }
 
-/// What is known of the run besides.
+/// Properties of the run.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
-    /// From one frame to the next, in ns.
+    /// Time from one frame to the next, in ns.
     pub interval: u64,
     /// The cycle of the windows in ns; 0 without.
     pub cycle: u64,
-    /// The clocks.
+    /// The clock error.
     pub clock: &'a ClockError,
-    /// The part of the way.
+    /// The segment.
     pub segment: Segment,
 }
 
 impl Context<'_> {
-    /// Whether the way crosses from the talker's clock to the listener's.
+    /// Whether the segment leads from the talker's clock to the listener's.
     fn crosses(&self) -> bool {
         self.segment.crosses_clocks() && !self.segment.is_back()
     }
@@ -116,12 +116,12 @@ impl Context<'_> {
     }
 }
 
-/// Everything that is found, in the order of time.
+/// All findings, in the order of time.
 pub fn find(points: &[Point], context: &Context) -> Vec<Finding> {
     let stalls = stalls::find(points, context);
     let free: Vec<Point> = points.iter().filter(|point| !in_any(&stalls, point)).copied().collect();
     let slips = slips::find(&free, context);
-    // A slip is no spike: its cause is known.
+    // The cause of a slip is known, so slips are not searched for spikes.
     let spikes = if slips.is_some() { None } else { spikes::find(points, context) };
     let swing = swings::find(&free, context);
     let offset = apart(points, context);
@@ -135,15 +135,15 @@ fn in_any(findings: &[Finding], point: &Point) -> bool {
     findings.iter().any(|finding| (finding.first..=finding.last).contains(&point.sequence))
 }
 
-/// By how much TAI is ahead of UTC, in ns: 37 s since 2017 (IERS Bulletin C 52). A CLOCK_TAI that
-/// nobody has told it is behind by that.
+/// By how much TAI is ahead of UTC, in ns: 37 s since 2017 (IERS Bulletin C 52). If the kernel's
+/// TAI offset is not set, CLOCK_TAI is behind by this time.
 const LEAP_SECONDS: u64 = 37_000_000_000;
-/// How near to that a difference is, so that it is taken for it: clocks that NTP or PTP keeps are
-/// nearer.
+/// The largest difference from the leap seconds that still counts as them. Clocks under NTP or PTP
+/// are nearer.
 const NEAR: u64 = 500_000_000;
 
-/// Clocks that are proven to be apart, by the series, by latencies below zero, or because they are
-/// apart by the leap seconds: no frame is on its way for so long.
+/// Clocks that provably differ: by the series, by latencies below zero, or by the leap seconds,
+/// which are longer than any latency.
 fn apart(points: &[Point], context: &Context) -> Option<Finding> {
     if !context.crosses() {
         return None;
@@ -155,22 +155,22 @@ fn apart(points: &[Point], context: &Context) -> Option<Finding> {
     let difference = context.clock.offset_ns().unwrap_or(usual).unsigned_abs();
     let is_leap = difference.abs_diff(LEAP_SECONDS) < NEAR;
     let cause = if proven > 0 {
-        format!("frames that came back prove that the clocks are {proven} ns apart at least")
+        format!("returned frames prove that the clocks differ by at least {proven} ns")
     } else if below > 0 {
         let Point { sequence, latency, .. } = least;
-        format!("frame {sequence} took {latency} ns: the clocks are {below} ns apart at least")
+        format!("frame {sequence} took {latency} ns: the clocks differ by at least {below} ns")
     } else if is_leap {
-        format!("half of the frames took {usual} ns or more: that is no latency")
+        format!("the median is {usual} ns, about the leap seconds between TAI and UTC")
     } else {
         return None;
     };
     let why = match is_leap {
-        true => "; the ends are 37 s apart: only one knows TAI's offset from UTC",
+        true => "; the ends differ by 37 s: only one has TAI's offset from UTC",
         false => "",
     };
     let (first, last) = (points.first()?.sequence, points.last()?.sequence);
     let n = points.iter().filter(|point| point.latency < 0).count() as u64;
     let size_ns = proven.max(below).max(if is_leap { difference } else { 0 });
-    let evidence = format!("{cause}; one-way times are no latencies{why}");
+    let evidence = format!("{cause}; one-way times are not latencies{why}");
     Some(Finding { n, size_ns, ..context.finding(Kind::ClockOffset, (first, last), evidence) })
 }

@@ -1,13 +1,13 @@
 //! Slips by whole cycles: a frame that misses its slot leaves one or more cycles later, so its
-//! latency is the usual one plus a multiple of the cycle.
+//! latency is the usual latency plus a multiple of the cycle.
 
 use super::{Context, Finding, Kind, Point};
 use crate::statistics::median;
 
-/// Slips at least.
+/// The least number of slips.
 const LEAST: usize = 3;
-/// Late frames at least of 10 that are late by whole cycles, to an eighth: of frames that are late
-/// by chance one in four is.
+/// How many of 10 late frames must be late by whole cycles, to an eighth of a cycle. By chance one
+/// in four is.
 const AGREE: usize = 6;
 
 /// The slips of a run, as one finding.

@@ -1,19 +1,19 @@
-//! Spikes with equal times between them: something that runs by a timer gets in the way.
+//! Spikes with equal times between them, caused by a periodic activity.
 
 use super::{Context, Finding, Kind, Point};
 use crate::statistics::median;
 
-/// Spikes at least: with fewer, equal distances are chance.
+/// The least number of spikes: with fewer, equal distances are chance.
 const LEAST: usize = 5;
-/// A spike is so many deviations (medians of absolute ones) above the median: of normal noise,
-/// whose deviation is 1.48 of these, one sample in 10^8 is.
+/// A spike is at least this many deviations (medians of absolute deviations) above the median. For
+/// normal noise, whose sigma is 1.48 deviations, this is one sample in 10^8.
 const DEVIATIONS: i64 = 8;
-/// Frames at most between two of one spike.
+/// The most frames between two samples of one spike.
 const NEAR: usize = 3;
-/// Of 10 distances so many agree with the period, each to a tenth of it.
+/// How many of 10 distances must agree with the period, to a tenth of it.
 const AGREE: usize = 8;
 
-/// The first frame of each spike, its highest latency and where it was.
+/// A spike: its first frame, its highest latency and the frame with that latency.
 struct Spike {
     from: u64,
     sequence: u64,
@@ -26,14 +26,14 @@ pub fn find(points: &[Point], context: &Context) -> Option<Finding> {
     let deviation = median(points.iter().map(|point| (point.latency - usual).abs()));
     let above = usual + DEVIATIONS * deviation.max(1);
     let spikes = spikes(points, above);
-    // With more than one frame in ten it is no spike but how it is.
+    // More than one frame in ten is normal behaviour, not a spike.
     if spikes.len() < LEAST || spikes.len() * 10 > points.len() {
         return None;
     }
     let gaps: Vec<u64> = spikes.windows(2).map(|pair| pair[1].from - pair[0].from).collect();
     let period = median(gaps.iter().map(|gap| *gap as i64)) as u64;
     let agrees = |gap: &&u64| {
-        // One that did not show leaves twice the distance.
+        // A missing spike doubles the distance.
         let times = ((**gap + period / 2) / period.max(1)).max(1);
         gap.abs_diff(times * period) * 10 <= period && times <= 3
     };
@@ -54,7 +54,7 @@ pub fn find(points: &[Point], context: &Context) -> Option<Finding> {
     Some(Finding { n, size_ns, period_ns: Some(period), ..finding })
 }
 
-/// Samples above the level; those that are near to each other are one spike.
+/// The spikes: samples above the level. Adjacent samples are one spike.
 fn spikes(points: &[Point], above: i64) -> Vec<Spike> {
     let mut found: Vec<Spike> = Vec::new();
     let mut last = None;

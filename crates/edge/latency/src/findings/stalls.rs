@@ -1,22 +1,21 @@
-//! Stalls: frames were sent at equal distances and came at once, so that each took an interval
-//! less than the one before (Linaro's article, annex 1: "all the packets were suddenly received
-//! almost at once").
+//! Stalls: frames sent at equal distances arrived at once, so that each took one interval less than
+//! the frame before (Linaro's article, annex 1: "all the packets were suddenly received almost at
+//! once").
 
 use super::{Context, Finding, Kind, Point};
 use crate::sample::Segment;
 use crate::statistics::median;
 
-/// Frames of a stall at least: two may be close by chance.
+/// The least number of frames in a stall: two may be close by chance.
 const LEAST: usize = 3;
-/// Findings of this kind at most; the last one stands for all further ones, with
-/// their frames.
+/// The most findings of this kind; the last one includes all further stalls.
 const MOST: usize = 100;
 
 /// The stalls, in the order of time.
 pub fn find(points: &[Point], context: &Context) -> Vec<Finding> {
     let usual = median(points.iter().map(|point| point.latency));
     let interval = i128::from(context.interval);
-    // Sent more than half an interval apart, and came less than a quarter of it apart.
+    // Sent more than half an interval apart, arrived less than a quarter apart.
     let together = |pair: &[Point]| {
         let sent = i128::from(pair[1].from) - i128::from(pair[0].from);
         sent * 2 > interval && (pair[1].to() - pair[0].to()).abs() * 4 < interval
@@ -50,7 +49,7 @@ fn stall(run: &[Point], usual: i64, context: &Context) -> Finding {
         _ => ("the receiving side", "sent"),
     };
     let evidence = format!(
-        "{} frames {begun} within {} ns came within {} ns: {who} stood still, for {size_ns} ns",
+        "{} frames {begun} within {} ns arrived within {} ns: {who} stalled for {size_ns} ns",
         run.len(),
         last.from - first.from,
         (last.to() - first.to()).abs()

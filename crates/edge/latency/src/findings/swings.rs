@@ -1,11 +1,11 @@
-//! Swings: the medians of the parts of a run rise and fall slowly. A servo that chases a drifting
-//! clock does that (Linaro's article, annex 1); so does a machine that becomes busier. The series of
-//! the clock error tells one from the other.
+//! Swings: the medians of the parts of a run rise and fall slowly. A servo that follows a drifting
+//! clock causes swings (Linaro's article, annex 1), and a machine that becomes busier. The series
+//! of the clock error distinguishes the two.
 
 use super::{Context, Finding, Kind, Point, blocks};
 use crate::statistics::median;
 
-/// A swing is so many times the usual spread within a part of the run.
+/// A swing is at least this many times the usual spread within a part of the run.
 const SPREADS: i64 = 2;
 
 /// The swing of a run, if it has one.
@@ -15,7 +15,7 @@ pub fn find(points: &[Point], context: &Context) -> Option<Finding> {
     let spread = median(parts.iter().map(|part| part.spread));
     let swing = most - least;
     let medians: Vec<i64> = parts.iter().map(|part| part.median).collect();
-    // One part alone is an event, not a swing.
+    // A single deviating part is an event, not a swing.
     let without_one = {
         let mut sorted = medians.clone();
         sorted.sort_unstable();
@@ -28,20 +28,20 @@ pub fn find(points: &[Point], context: &Context) -> Option<Finding> {
     let (kind, why) = match rest {
         Some(rest) if rest <= swing / 2 => (
             Kind::ClockSwing,
-            format!("{rest} ns are left of it without the clock error: this swing is the clock"),
+            format!("without the clock error {rest} ns remain: the clock causes the swing"),
         ),
         Some(rest) => (
             Kind::Swing,
-            format!("{rest} ns are left of it without the clock error: it is not the clock"),
+            format!("without the clock error {rest} ns remain: the clock does not cause it"),
         ),
         None if context.crosses() && least < 0 => (
             Kind::ClockSwing,
-            format!("the medians go down to {least} ns, and no latency is below zero"),
+            format!("the lowest median is {least} ns, and no latency is below zero"),
         ),
         None if context.crosses() && context.clock.source != crate::Source::Shared => {
-            (Kind::Swing, "it may be the clock: no series of its error is known".to_owned())
+            (Kind::Swing, "the clock may cause it: its error was not recorded".to_owned())
         }
-        None => (Kind::Swing, "both ends have one clock: it is not the clock".to_owned()),
+        None => (Kind::Swing, "both ends share one clock, which does not cause it".to_owned()),
     };
     let evidence = format!(
         "medians of {} parts of the run go from {least} to {most} ns, and the spread within one is \
@@ -53,7 +53,7 @@ pub fn find(points: &[Point], context: &Context) -> Option<Finding> {
     Some(Finding { n, size_ns, ..context.finding(kind, frames, evidence) })
 }
 
-/// The swing that is left without the clock error; `None` if no series is known.
+/// The swing that remains without the clock error; `None` without a series.
 fn corrected(points: &[Point], context: &Context) -> Option<i64> {
     let correct = |point: &Point| {
         let offset = context.clock.offset_at(point.from)?;
@@ -64,7 +64,7 @@ fn corrected(points: &[Point], context: &Context) -> Option<i64> {
     Some(most - least)
 }
 
-/// How often the medians turn from rising to falling or back. Noise turns at two thirds of them.
+/// How often the medians change between rising and falling. For noise this is two thirds of them.
 fn turns(medians: &[i64]) -> usize {
     let steps: Vec<i64> =
         medians.windows(2).map(|pair| (pair[1] - pair[0]).signum()).filter(|s| *s != 0).collect();

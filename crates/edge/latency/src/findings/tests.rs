@@ -103,7 +103,7 @@ fn a_swing_is_the_clock_only_with_a_proof() {
     let clock = servo(70_000);
     assert_eq!(kinds(&found(&points, &clock)), [Kind::ClockSwing]);
     assert_eq!(kinds(&found(&points, &unknown())), [Kind::Swing], "nothing is known");
-    // The clock is steady, so the swing is none of it.
+    // The clock is steady, so it does not cause the swing.
     let point = ClockPoint { at_ns: START, offset_ns: 3, bound_ns: 70_000 };
     let steady = ClockError::from_series(Source::Exchange, vec![point]);
     assert_eq!(kinds(&found(&points, &steady)), [Kind::Swing]);
@@ -121,8 +121,8 @@ fn clocks_that_are_apart_are_named() {
     assert_eq!(found_[0].size_ns, 39_940_000);
 }
 
-/// One end knows the leap seconds: 37 s there or back, also without a proof by frames that came back
-/// and if both ends were said to have one clock.
+/// An offset of 37 s in either direction means that one end applies leap seconds; also without a
+/// proof by returned frames, and if both ends were set to have one clock.
 #[test]
 fn an_offset_of_the_leap_seconds_is_named() {
     const LEAP: i64 = 37_000_000_000;
@@ -138,7 +138,7 @@ fn an_offset_of_the_leap_seconds_is_named() {
     for (offset, clock) in
         [(LEAP, &unknown()), (-LEAP, &unknown()), (LEAP, &shared), (LEAP, &exchange)]
     {
-        let says = "the ends are 37 s apart: only one knows TAI's offset from UTC";
+        let says = "the ends differ by 37 s: only one has TAI's offset from UTC";
         let evidence = evidence(offset, clock);
         assert!(evidence.ends_with(says), "{evidence}");
     }

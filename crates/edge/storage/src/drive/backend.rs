@@ -4,7 +4,7 @@ use crate::files::File;
 use redb::StorageBackend;
 use std::io;
 
-/// A file for redb. Locks are none of its business: the drive's folder has one.
+/// A file for redb. It takes no lock, because the drive's folder has one.
 #[derive(Debug)]
 pub(super) struct Backend(pub Box<dyn File>);
 

@@ -10,19 +10,19 @@ use std::os::fd::BorrowedFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-/// Whether a commit is durable, and the media of contents that it created unless they cannot be
-/// opened; if it is not durable, nothing of it has changed (see [`DriveFolder::commit`]).
+/// Whether a commit is durable, with the media of the contents that it created, unless they cannot
+/// be opened. If the commit is not durable, nothing has changed (see [`DriveFolder::commit`]).
 pub type Committed = io::Result<Option<FileMedia>>;
 
 enum Request {
     Commit(Commit),
-    /// Media that nobody uses any more.
+    /// Media to close.
     Close(Box<dyn Media>),
 }
 type Outcome = (u64, Committed);
 
-/// Commits changes of a drive in the order in which they are started. Those that wait while the
-/// disk is busy are committed together. Its owner bounds how many wait.
+/// Commits changes of a drive in the order in which they are started. Changes that wait while the
+/// disk is busy are committed together. The owner bounds the number of waiting changes.
 #[derive(Debug)]
 pub struct Committer {
     requests: Option<Sender<Request>>,
@@ -44,7 +44,7 @@ impl Committer {
         Ok(Self { requests: Some(requests), done, thread: Some(thread) })
     }
 
-    /// Starts a commit, which comes out of [`poll_completion`](Self::poll_completion).
+    /// Starts a commit; [`poll_completion`](Self::poll_completion) returns its outcome.
     ///
     /// # Panics
     /// After [`close`](Self::close).
@@ -70,7 +70,7 @@ impl Committer {
         self.done.poll()
     }
 
-    /// Waits for a commit that was started and not polled for yet.
+    /// Waits for the outcome of a started commit.
     pub fn wait(&self) -> Option<(u64, Committed)> {
         self.done.wait()
     }
@@ -135,8 +135,8 @@ fn are_records_alone(commit: &Commit) -> bool {
     commit.create.is_none() && commit.remove.is_empty()
 }
 
-/// Commits changes that concern contents. Those that it creates are sparse, as the space of an SSD
-/// is.
+/// Commits changes that concern contents. New contents are sparse files, as an SSD allocates space
+/// on write.
 fn commit(drive: &DriveFolder, Commit { create, mut changes, remove, .. }: Commit) -> Committed {
     let create = create.map(|one| NewContents { name: one.name, size: one.bytes, sparse: true });
     if let Some(new) = &create {
@@ -147,13 +147,13 @@ fn commit(drive: &DriveFolder, Commit { create, mut changes, remove, .. }: Commi
     }
     drive.commit(&changes)?;
     for contents in &remove {
-        // If it fails, the next opening of the drive removes them.
+        // If this fails, the next opening of the drive removes the contents.
         let _ = drive.remove_contents(&contents.name);
     }
     Ok(create.and_then(|new| drive.open_contents(&new.name).ok()))
 }
 
-/// The same outcome once more.
+/// Copies the outcome.
 fn copy(outcome: &io::Result<()>) -> io::Result<()> {
     match outcome {
         Ok(()) => Ok(()),

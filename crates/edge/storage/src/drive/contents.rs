@@ -1,4 +1,4 @@
-//! Contents of namespaces: a file each, and a record that says which contents they are.
+//! Contents of namespaces: one file each, with a record that identifies the contents.
 
 use super::Change;
 use super::store::Store;
@@ -21,11 +21,11 @@ pub struct NewContents {
     pub name: String,
     /// In bytes.
     pub size: u64,
-    /// Space is taken as it is written, not reserved: writes may fail on a full disk.
+    /// Space is allocated on write, not reserved: writes may fail on a full disk.
     pub sparse: bool,
 }
 
-/// What a drive knows of contents.
+/// The record of contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContentsInfo {
     /// The file's name.
@@ -35,7 +35,7 @@ pub struct ContentsInfo {
     /// As [`Media::incarnation`](crate::media::Media::incarnation), unless the machine has crashed
     /// since they were written.
     pub incarnation: u64,
-    /// They were not closed in order.
+    /// Whether the contents were not closed in order.
     pub dirty: bool,
 }
 
@@ -46,11 +46,11 @@ pub(super) fn key(name: &str) -> io::Result<String> {
         return Ok(format!("{CONTENTS}/{name}"));
     }
     let shown = name.escape_debug();
-    let why = format!("'{shown}': contents have 1 to {NAME} letters, digits and hyphens as a name");
+    let why = format!("invalid name '{shown}': expected 1 to {NAME} letters, digits and hyphens");
     Err(io::Error::new(io::ErrorKind::InvalidInput, why))
 }
 
-/// All contents that records name.
+/// All contents that have a record.
 pub(super) fn list(records: &Records) -> io::Result<Vec<ContentsInfo>> {
     let prefix = format!("{CONTENTS}/");
     let named =
@@ -66,8 +66,8 @@ pub(super) fn list(records: &Records) -> io::Result<Vec<ContentsInfo>> {
         .collect()
 }
 
-/// Creates contents in their folder, durably; returns the change that makes them part of the
-/// drive. A file of that name is one that no record names.
+/// Creates contents in their folder, durably; returns the change that makes them part of the drive.
+/// An existing file of that name has no record.
 pub(super) fn create(folder: &dyn Folder, new: &NewContents) -> io::Result<Change> {
     let NewContents { name, size, sparse } = new;
     let key = key(name)?;
@@ -95,20 +95,20 @@ pub(super) fn open(
 ) -> io::Result<FileMedia> {
     let key = key(name)?;
     if store.record(&key).is_none() {
-        return Err(io::Error::new(io::ErrorKind::NotFound, "no record names these contents"));
+        return Err(io::Error::new(io::ErrorKind::NotFound, "these contents have no record"));
     }
     let file = store.contents().open(name, Access::Write)?;
     let record = Box::new(ContentsRecord { store: store.clone(), key });
     FileMedia::in_drive(file, path.display().to_string(), record, boot)
 }
 
-/// Removes contents that no record names.
+/// Removes contents that have no record.
 pub(super) fn remove(folder: &dyn Folder, name: &str) -> io::Result<()> {
     folder.remove(name)?;
     folder.sync()
 }
 
-/// The record of open contents. It is not changed once the drive has forgotten it.
+/// The record of open contents. The record is not changed after its removal from the drive.
 #[derive(Debug)]
 struct ContentsRecord {
     store: Arc<Store>,
@@ -129,7 +129,7 @@ impl RecordStore for ContentsRecord {
     }
 
     fn remove(&mut self) -> io::Result<()> {
-        // Without a record they would be removed.
+        // Without a record, the contents will be removed.
         let Some(bytes) = self.store.record(&self.key) else { return Ok(()) };
         let size = Record::parse(&bytes).map_err(io::Error::other)?.size;
         self.replace(Record::new(size).to_string().as_bytes())

@@ -1,4 +1,4 @@
-//! Creates a drive. Its folder is a drive once it has a database, which is written last.
+//! Creates a drive. A folder is a drive once it has a database, which is written last.
 
 use super::metadata::Metadata;
 use super::store::{Lock, Store, lock, write_records};
@@ -7,7 +7,8 @@ use crate::about;
 use crate::files::Folder;
 use std::io;
 
-/// Creates the drive `name` in `parent`. Error: without the folder's name; nothing is left.
+/// Creates the drive `name` in `parent`. Error: a sentence without the folder's name. After an
+/// error nothing is left.
 pub(super) fn create(
     parent: &dyn Folder,
     name: &str,
@@ -26,7 +27,7 @@ pub(super) fn create(
             Ok((metadata, records))
         });
         if filled.is_err() {
-            // What cannot be removed now is removed by the next creation.
+            // The next creation removes what cannot be removed now.
             let _ = clear(&*folder);
             if made {
                 let _ = folder.remove(LOCK);
@@ -36,7 +37,7 @@ pub(super) fn create(
         Store::new(parent.folder(name)?, lock, version, metadata, records)
     });
     if result.is_err() && made {
-        // Another process may have it by now: then it is not empty.
+        // Another process may use the folder by now; then it is not empty.
         let _ = parent.remove_folder(name);
     }
     result
@@ -51,7 +52,7 @@ fn claim(folder: &dyn Folder) -> io::Result<Lock> {
         match names.is_empty() || (has(LOCK) && names.iter().all(of_creation)) {
             true => Ok(()),
             false if has(METADATA) => {
-                Err(io::Error::new(io::ErrorKind::AlreadyExists, "is a drive already"))
+                Err(io::Error::new(io::ErrorKind::AlreadyExists, "already is a drive"))
             }
             false => Err(io::Error::new(
                 io::ErrorKind::DirectoryNotEmpty,
@@ -63,7 +64,7 @@ fn claim(folder: &dyn Folder) -> io::Result<Lock> {
     let lock = lock(folder)?;
     // Another process may have been faster.
     check()?;
-    // From here on the lock says what everything else is.
+    // From here on the lock marks all other files as the remains of a creation.
     folder.sync()?;
     Ok(lock)
 }

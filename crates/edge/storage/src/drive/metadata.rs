@@ -6,7 +6,7 @@ use std::io;
 
 /// Records by name.
 const RECORDS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("records");
-/// The format's version, under [`FORMAT_VERSION`].
+/// The format's version, under `FORMAT_VERSION`.
 const FORMAT: TableDefinition<'_, &str, u64> = TableDefinition::new("format");
 const FORMAT_VERSION: &str = "version";
 
@@ -43,8 +43,8 @@ impl Metadata {
     /// it.
     pub fn open(storage: impl StorageBackend) -> io::Result<(Self, u64, Records)> {
         if storage.len()? == 0 {
-            // redb would make a new one.
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "is empty"));
+            // redb would create a new database.
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is empty"));
         }
         let open = || -> Result<_, redb::Error> {
             let metadata = Self(builder().create_with_backend(storage)?);
@@ -60,13 +60,13 @@ impl Metadata {
         };
         let (metadata, version, records) = open().map_err(io_error)?;
         let version = version.ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidData, "has no version of its format")
+            io::Error::new(io::ErrorKind::InvalidData, "the format's version is missing")
         })?;
         Ok((metadata, version, records))
     }
 
-    /// Makes all changes durable, or none. After an error the database is of no more use: what it
-    /// has is known when it is opened again.
+    /// Makes all changes durable, or none. After an error the database cannot be used until it is
+    /// opened again, because its contents are uncertain.
     pub fn commit(&self, changes: &[Change]) -> io::Result<()> {
         let commit = || -> Result<_, redb::Error> {
             let transaction = self.0.begin_write()?;

@@ -1,8 +1,8 @@
 //! A drive that lives in a folder: its records, and the contents of its namespaces. The formats
 //! and what a crash leaves are in `docs/drive.md`.
 //!
-//! A record is a name with bytes, whatever they mean to NVMe. This module keeps the records whose names begin
-//! with `contents/` itself, one for each file of contents.
+//! A record is bytes with a name. Their meaning belongs to NVMe. Only this module uses the records
+//! whose names begin with `contents/`, one for each file of contents.
 
 mod backend;
 mod committer;
@@ -31,7 +31,7 @@ use std::sync::Arc;
 use store::Store;
 use version::Formats;
 
-/// What a drive remembers: bytes by name.
+/// All records of a drive: bytes by name.
 pub type Records = BTreeMap<String, Vec<u8>>;
 
 /// A change of one record: its name, and its bytes or `None` to remove it.
@@ -41,7 +41,7 @@ pub type Change = (String, Option<Vec<u8>>);
 const METADATA: &str = "drive.redb";
 /// The records while they are being written as a whole.
 const METADATA_NEW: &str = "drive.redb.new";
-/// Who has the drive holds a lock of this empty file.
+/// The lock file of a drive in use; it is empty.
 const LOCK: &str = "lock";
 /// The folder with the contents of namespaces.
 const CONTENTS: &str = "contents";
@@ -57,16 +57,16 @@ pub struct DriveFolder {
 
 impl DriveFolder {
     /// Creates a drive with `records` and `contents` in a folder that does not exist or is empty;
-    /// what an interrupted creation left is removed. The names of `records` do not begin with
+    /// remains of an interrupted creation are removed. The names of `records` do not begin with
     /// `contents/`.
     ///
     /// # Errors
-    /// A sentence that names the folder; nothing is left behind then.
+    /// A sentence that names the folder. After an error nothing is left.
     pub fn create(path: &Path, records: Records, contents: &[NewContents]) -> io::Result<Self> {
         let create = || {
             let full = std::path::absolute(path)?;
             let parts = full.parent().zip(full.file_name().and_then(|name| name.to_str()));
-            let (parent, name) = parts.ok_or_else(|| io::Error::other("is no name of a folder"))?;
+            let (parent, name) = parts.ok_or_else(|| io::Error::other("not a folder's name"))?;
             let parent =
                 SystemFolder::open(parent).map_err(|error| about(parent.display(), error))?;
             Self::create_in(&parent, name, path, records, contents)
@@ -85,11 +85,11 @@ impl DriveFolder {
         Ok(Self { store: Arc::new(store), path: path.into(), boot: boot_id() })
     }
 
-    /// Opens a drive. Contents that no record names are removed.
+    /// Opens a drive. Removes contents that have no record.
     ///
     /// # Errors
-    /// A sentence that names the folder: it is no drive, another process has it, or its format is
-    /// newer than [`VERSION`].
+    /// A sentence that names the folder: it is not a drive, another process uses it, or its format
+    /// is newer than [`VERSION`].
     pub fn open(path: &Path) -> io::Result<(Self, Vec<String>)> {
         let open = || {
             let folder = SystemFolder::open(path)?;
@@ -123,21 +123,22 @@ impl DriveFolder {
         contents::list(&self.records())
     }
 
-    /// Makes all changes durable, or none of them. Takes a sync of the disk: a loop that must not
+    /// Makes all changes durable, or none of them. This waits for the disk; a loop that must not
     /// wait uses a [`Committer`].
     ///
     /// # Errors
-    /// Then nothing has changed, unless the machine crashes before the next commit: all changes
-    /// may be there then. The next commit tries to repair the cause.
+    /// Then nothing has changed, unless the machine crashes before the next commit: after a crash
+    /// all changes may be present. The next commit tries to repair the cause.
     pub fn commit(&self, changes: &[Change]) -> io::Result<()> {
         self.store.commit(changes).map_err(|error| about(self.path.display(), error))
     }
 
-    /// Creates contents that read as zeroes. They belong to the drive once the change that this
-    /// returns is committed; if that does not happen, the next [`open`](Self::open) removes them.
+    /// Creates contents that read as zeroes. They belong to the drive once the returned change is
+    /// committed; otherwise the next [`open`](Self::open) removes them.
     ///
     /// # Errors
-    /// A sentence that names the contents, above all if the disk is full; nothing is left then.
+    /// A sentence that names the contents, for example if the disk is full. After an error nothing
+    /// is left.
     pub fn create_contents(&self, new: &NewContents) -> io::Result<Change> {
         let create = || {
             if self.store.record(&contents::key(&new.name)?).is_some() {
@@ -148,7 +149,7 @@ impl DriveFolder {
         create().map_err(|error| about(self.path.display(), error))
     }
 
-    /// The media of contents that a record names. Open them once only.
+    /// The media of contents that have a record. Open them only once.
     ///
     /// # Errors
     /// A sentence that names the contents.
@@ -157,8 +158,8 @@ impl DriveFolder {
             .map_err(|error| about(self.path.join(CONTENTS).join(name).display(), error))
     }
 
-    /// The change that forgets contents. After its commit [`remove_contents`](Self::remove_contents)
-    /// gives their space back.
+    /// The change that removes the record of contents. After its commit
+    /// [`remove_contents`](Self::remove_contents) frees their space.
     ///
     /// # Errors
     /// If `name` cannot be a name of contents.
@@ -166,15 +167,15 @@ impl DriveFolder {
         Ok((contents::key(name)?, None))
     }
 
-    /// Removes contents that no record names; they may be open. The next [`open`](Self::open) does
-    /// it if this does not.
+    /// Removes contents that have no record; they may be open. The next [`open`](Self::open) also
+    /// removes them.
     ///
     /// # Errors
-    /// If a record names them, or as unlink(2).
+    /// If the contents have a record, or as unlink(2).
     pub fn remove_contents(&self, name: &str) -> io::Result<()> {
         let remove = || {
             if self.store.record(&contents::key(name)?).is_some() {
-                return Err(io::Error::other("a record names them"));
+                return Err(io::Error::other("the drive still has a record of these contents"));
             }
             contents::remove(self.store.contents(), name)
         };

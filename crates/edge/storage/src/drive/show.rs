@@ -1,4 +1,4 @@
-//! Looks at a drive without changing it.
+//! Reads a drive without changing it.
 
 use super::metadata::Metadata;
 use super::store::check_drive;
@@ -10,7 +10,7 @@ use redb::backends::InMemoryBackend;
 use std::io;
 use std::path::Path;
 
-/// How often a database is read that another process may be changing.
+/// How often a database is read while another process may be changing it.
 const ATTEMPTS: usize = 5;
 
 /// The longest database that is read, in bytes: it is copied to memory.
@@ -19,12 +19,12 @@ const LONGEST: u64 = 1 << 30;
 /// A drive as it was at some moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// Another process has it.
+    /// Whether another process uses the drive.
     pub in_use: bool,
     /// The version of its format; see [`VERSION`](super::VERSION). Records of another version may
-    /// mean something else.
+    /// have another meaning.
     pub version: u64,
-    /// Its records, as some commit left them; if nobody uses the drive, as the last one did.
+    /// The records as of some commit; if no process uses the drive, as of the last one.
     pub records: Records,
 }
 
@@ -39,8 +39,8 @@ impl Shown {
 }
 
 impl DriveFolder {
-    /// Looks at a drive: also one that another process uses, on a read-only file system, or of
-    /// another version. Changes nothing; what a crash left is repaired in memory.
+    /// Reads a drive: also one that another process uses, on a read-only file system, or of another
+    /// version. Changes nothing; the repair after a crash happens in memory.
     ///
     /// # Errors
     /// A sentence that names the folder.
@@ -50,14 +50,14 @@ impl DriveFolder {
     }
 }
 
-/// The same in any folder. Errors do not name it.
+/// The same for any folder. Errors do not name it.
 pub(super) fn show(folder: &dyn Folder) -> io::Result<Shown> {
     check_drive(&folder.list()?)?;
     let mut attempt = 0;
     loop {
-        // Held while the database is read: nobody starts to change it.
+        // Held while the database is read, so that no process starts to change it.
         let lock = match folder.lock(LOCK, true) {
-            // A copy may lack it.
+            // A copy of the folder may lack the lock file.
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             result => Some(result.map_err(|error| about("cannot lock it", error))?),
         };
@@ -65,10 +65,10 @@ pub(super) fn show(folder: &dyn Folder) -> io::Result<Shown> {
         attempt += 1;
         match read(folder) {
             Ok((version, records)) => return Ok(Shown { in_use, version, records }),
-            // It was read while it changed: checksums tell.
+            // The database changed during the read, as its checksums show.
             Err(_) if in_use && attempt < ATTEMPTS => {}
             Err(error) if in_use => {
-                return Err(about("in use by another process, and changes too fast", error));
+                return Err(about("in use by another process that changes it too fast", error));
             }
             Err(error) => return Err(about(METADATA, error)),
         }

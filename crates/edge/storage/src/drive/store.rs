@@ -10,7 +10,7 @@ use std::fmt::Debug;
 use std::io;
 use std::sync::{Mutex, MutexGuard};
 
-/// What is copied at once, in bytes.
+/// Bytes copied at once.
 const COPY: usize = 1 << 20;
 
 /// A drive's folder, locked, and its records.
@@ -20,7 +20,7 @@ pub(super) struct Store {
     contents: Box<dyn Folder>,
     version: u64,
     state: Mutex<State>,
-    /// Dropped last: who gets it next finds a database that was closed.
+    /// Dropped last, so that the next process finds a closed database.
     _lock: Lock,
 }
 
@@ -36,7 +36,7 @@ struct State {
 }
 
 impl Store {
-    /// The drive in a locked folder, as [`write_records`] left it.
+    /// The drive in a locked folder, as `write_records` left it.
     pub fn new(
         folder: Box<dyn Folder>,
         lock: Lock,
@@ -73,15 +73,14 @@ impl Store {
             records = formats.migrate(version, records)?;
             metadata = write_records(&*folder, formats.newest, &records)?;
             let newest = formats.newest;
-            notices
-                .push(format!("migrated from version {version} to {newest}; {copy} is as before"));
+            notices.push(format!("migrated from version {version} to {newest}; {copy} is older"));
         }
         let store = Self::new(folder, lock, formats.newest, metadata, records)?;
         notices.extend(store.remove_leftovers()?);
         Ok((store, notices))
     }
 
-    /// Removes what an interrupted change left; returns messages for the user.
+    /// Removes the remains of an interrupted change; returns messages for the user.
     fn remove_leftovers(&self) -> io::Result<Vec<String>> {
         for name in self.folder.list()? {
             if name.starts_with(METADATA) && name.ends_with(".new") {
@@ -90,12 +89,12 @@ impl Store {
         }
         let (records, names) = (self.records(), self.contents.list()?);
         let unnamed = names.iter().filter(|name| {
-            // Other names are none of ours.
+            // Files with other names are not farlane's.
             contents::key(name).is_ok_and(|key| !records.contains_key(&key))
         });
         let remove = |name: &String| match self.contents.remove(name) {
-            Ok(()) => format!("removed {CONTENTS}/{name}, which no record names"),
-            Err(error) => format!("no record names {CONTENTS}/{name}: cannot remove it: {error}"),
+            Ok(()) => format!("removed {CONTENTS}/{name}: it has no record"),
+            Err(error) => format!("cannot remove {CONTENTS}/{name}, which has no record: {error}"),
         };
         Ok(unnamed.map(remove).collect())
     }
@@ -123,7 +122,7 @@ impl Store {
         self.commit_to(&mut self.state(), changes)
     }
 
-    /// Replaces a record if it is there.
+    /// Replaces a record if it exists.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let mut state = self.state();
         match state.records.contains_key(name) {
@@ -142,8 +141,8 @@ impl Store {
         };
         if let Err(error) = metadata.commit(changes) {
             drop(metadata);
-            // What the disk has is not known: above all, Linux reports pages that could not be
-            // written only once. So the records before the change go to another file.
+            // The state of the disk is unknown: Linux reports pages that could not be written only
+            // once. Therefore the records before the change are written to another file.
             state.metadata = self.write_again(&state.records).ok();
             return Err(error);
         }
@@ -162,15 +161,15 @@ impl Store {
     }
 }
 
-/// Refuses a folder with these names that is no drive.
+/// Refuses a folder with these names if it is not a drive.
 pub(super) fn check_drive(names: &[String]) -> io::Result<()> {
     let has = |name: &str| names.iter().any(|known| known == name);
     if has(METADATA) {
         return Ok(());
     }
     let why = match has(LOCK) {
-        true => "is no drive: its creation was interrupted",
-        false => "is no drive: it has no drive.redb",
+        true => "is not a drive: its creation was interrupted",
+        false => "is not a drive: drive.redb is missing",
     };
     Err(io::Error::new(io::ErrorKind::NotFound, why))
 }
@@ -181,8 +180,8 @@ pub(super) fn lock(folder: &dyn Folder) -> io::Result<Lock> {
     lock.ok_or_else(|| io::Error::new(io::ErrorKind::ResourceBusy, "in use by another process"))
 }
 
-/// Writes all records to another file and replaces the database by it: a crash leaves the old one
-/// or the other.
+/// Writes all records to another file and replaces the database by it. A crash leaves the old or
+/// the new one.
 pub(super) fn write_records(
     folder: &dyn Folder,
     version: u64,

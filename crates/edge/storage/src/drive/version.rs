@@ -1,4 +1,4 @@
-//! Versions of the records' format, and the ways from old ones to this one.
+//! Versions of the records' format, and the migrations between them.
 
 use super::Records;
 use std::io;
@@ -14,12 +14,12 @@ type Migration = fn(Records) -> Result<Records, String>;
 #[derive(Debug)]
 pub(super) struct Formats {
     pub newest: u64,
-    /// The step from the version named to the next one.
+    /// The migration from the given version to the next one.
     pub migrations: &'static [(u64, Migration)],
 }
 
 impl Formats {
-    /// Those of this program. Version 1 is the first.
+    /// The versions of this program. Version 1 is the first.
     pub const KNOWN: Self = Self { newest: VERSION, migrations: &[] };
 
     /// Refuses a version that cannot be read.
@@ -27,7 +27,7 @@ impl Formats {
         let newest = self.newest;
         if version > newest {
             return Err(io::Error::other(format!(
-                "has format version {version}, this program reads up to {newest}"
+                "has format version {version}, but this program reads up to {newest}"
             )));
         }
         (version..newest).try_for_each(|version| self.step(version).map(|_| ()))
@@ -46,7 +46,8 @@ impl Formats {
         let step = self.migrations.iter().find(|(from, _)| *from == version);
         let (_, migration) = step.ok_or_else(|| {
             let newest = self.newest;
-            io::Error::other(format!("has format version {version}, this program reads {newest}"))
+            let why = format!("has format version {version}, but this program reads {newest}");
+            io::Error::other(why)
         })?;
         Ok(*migration)
     }

@@ -5,10 +5,9 @@ use crate::about;
 use rustix::process::{Resource, getrlimit};
 use std::io;
 
-/// Makes a file of `length` bytes `size` bytes long, durably. The new part is reserved, so that
-/// a full disk is an error now and not a failed write of the guest later; with `sparse` it is
-/// allocated as it is written.
-/// Error: a sentence without the file's name. The file may be longer than before.
+/// Extends a file of `length` bytes to `size` bytes, durably. The new part is reserved, so that a
+/// full disk is an error now and not at a later write of the guest. With `sparse` it is allocated
+/// on write. Error: a sentence without the file's name. The file may be longer than before.
 pub(crate) fn grow(file: &dyn File, length: u64, size: u64, sparse: bool) -> io::Result<()> {
     let more = size - length;
     check_limit(size)?;
@@ -17,27 +16,27 @@ pub(crate) fn grow(file: &dyn File, length: u64, size: u64, sparse: bool) -> io:
     } else {
         check_space(file, more)?;
         reserve(file, length, more).map_err(|error| {
-            about(format!("cannot reserve {more} bytes ('sparse' reserves none)"), error)
+            about(format!("cannot reserve {more} bytes; 'sparse' reserves none"), error)
         })?;
     }
     file.sync_data().map_err(|error| about("cannot make its length durable", error))
 }
 
 /// Refuses to write to a file of `size` bytes if this process may not (RLIMIT_FSIZE, getrlimit(2)):
-/// beyond the limit the kernel would end it with SIGXFSZ.
+/// beyond the limit the kernel would end the process with SIGXFSZ.
 pub(crate) fn check_limit(size: u64) -> io::Result<()> {
     if getrlimit(Resource::Fsize).current.is_some_and(|most| size > most) {
-        return Err(io::Error::other(format!("{size} bytes are more than `ulimit -f` allows")));
+        return Err(io::Error::other(format!("{size} bytes exceed the limit of `ulimit -f`")));
     }
     Ok(())
 }
 
-/// Refuses a reservation that cannot succeed: it would fill the file system for a moment. The
-/// reservation itself decides.
+/// Refuses a reservation that cannot succeed, because the attempt would fill the file system for a
+/// moment. Later the reservation itself may still fail.
 fn check_space(file: &dyn File, more: u64) -> io::Result<()> {
     let Some(free) = file.free_space().filter(|free| more > *free) else { return Ok(()) };
     let why = format!(
-        "cannot reserve {more} bytes: the file system has {free} free ('sparse' reserves none)"
+        "cannot reserve {more} bytes: the file system has {free} free; 'sparse' reserves none"
     );
     Err(io::Error::new(io::ErrorKind::StorageFull, why))
 }

@@ -1,5 +1,5 @@
-//! Files and folders as media and drives use them, apart from the machine's: a test replaces
-//! them by a model that loses what was not synced.
+//! The interface of files and folders for media and drives. Tests replace the machine's files by a
+//! model that loses unsynced data.
 
 #[cfg(test)]
 pub(crate) mod crash;
@@ -22,8 +22,8 @@ use std::path::Path;
 
 /// An open file. Several threads may use it at once. Offsets and lengths are in bytes.
 ///
-/// Nothing is durable before [`sync_data`](Self::sync_data) returns. Every method reports what the
-/// system says; `StorageFull` and `ReadOnlyFilesystem` are among the kinds of errors.
+/// Nothing is durable before [`sync_data`](Self::sync_data) returns. Every method returns the
+/// system's error, such as `StorageFull` or `ReadOnlyFilesystem`.
 #[expect(clippy::len_without_is_empty, reason = "nobody asks for that")]
 pub trait File: Debug + Send + Sync {
     /// Fills `bytes` from `offset` on. Error: `UnexpectedEof` beyond the end.
@@ -33,32 +33,32 @@ pub trait File: Debug + Send + Sync {
     /// have been written.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
-    /// Its length.
+    /// Length in bytes.
     fn len(&self) -> io::Result<u64>;
 
-    /// Cuts it, or makes it longer by bytes that read as zeroes and have no space reserved.
+    /// Shortens the file, or extends it by bytes that read as zeroes and have no space reserved.
     fn set_len(&self, length: u64) -> io::Result<()>;
 
     /// Makes everything written so far durable, and the length too (fdatasync(2)). After an error
-    /// any part of it may be lost, also if a later call succeeds.
+    /// any part of it may be lost, even if a later call succeeds.
     fn sync_data(&self) -> io::Result<()>;
 
     /// Makes a range inside the file read as zeroes; its space stays reserved.
     fn zero_range(&self, offset: u64, length: u64) -> io::Result<()>;
 
-    /// Gives the space of a range inside the file back; it reads as zeroes then.
-    /// Error: `Unsupported` where the file system has no holes.
+    /// Frees the space of a range inside the file, which then reads as zeroes. Error: `Unsupported`
+    /// where the file system has no holes.
     fn punch_hole(&self, offset: u64, length: u64) -> io::Result<()>;
 
-    /// The free bytes of its file system; `None` if it does not say.
+    /// The free bytes of its file system; `None` if unknown.
     fn free_space(&self) -> Option<u64>;
 
     /// Reserves the space of a range; the file grows as needed.
     /// Error: `Unsupported` where the file system cannot reserve.
     fn allocate(&self, offset: u64, length: u64) -> io::Result<()>;
 
-    /// The file's descriptor, if the machine itself keeps it: what is read and written by it is
-    /// as if by [`read_at`](Self::read_at) and [`write_at`](Self::write_at).
+    /// The file's descriptor if it is a file of the machine. Reads and writes through it are
+    /// equivalent to [`read_at`](Self::read_at) and [`write_at`](Self::write_at).
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
@@ -67,40 +67,40 @@ pub trait File: Debug + Send + Sync {
 /// How [`Folder::open`] opens a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// It must exist, and is read only.
+    /// The file must exist, and is read only.
     Read,
-    /// It must exist.
+    /// The file must exist.
     Write,
-    /// It is created if it does not exist.
+    /// The file is created if it does not exist.
     Create,
-    /// It must not exist.
+    /// The file must not exist.
     CreateNew,
 }
 
 /// An open folder. Changes of its entries are not durable before [`sync`](Self::sync) returns,
 /// whatever is synced of the files.
 pub trait Folder: Debug + Send + Sync {
-    /// Opens a file in it.
+    /// Opens a file in the folder.
     fn open(&self, name: &str, access: Access) -> io::Result<Box<dyn File>>;
 
-    /// Locks a file in it, which is created unless the lock is shared, until the value is dropped;
-    /// `None` if another process has a lock that forbids it.
-    /// Error: `NotFound` if there is no file and the lock is shared.
+    /// Locks a file in the folder until the value is dropped. The file is created unless the lock
+    /// is shared. `None` if another process has a conflicting lock. Error: `NotFound` if there is
+    /// no file and the lock is shared.
     fn lock(&self, name: &str, shared: bool) -> io::Result<Option<Box<dyn Debug + Send + Sync>>>;
 
-    /// A folder in it, which must exist.
+    /// Opens a folder in this one, which must exist.
     fn folder(&self, name: &str) -> io::Result<Box<dyn Folder>>;
 
-    /// Creates a folder in it.
+    /// Creates a folder in this one.
     fn create_folder(&self, name: &str) -> io::Result<()>;
 
     /// Removes an empty folder.
     fn remove_folder(&self, name: &str) -> io::Result<()>;
 
-    /// The names of everything in it, sorted.
+    /// The names of all entries, sorted.
     fn list(&self) -> io::Result<Vec<String>>;
 
-    /// Renames a file; one that has the name `to` is replaced.
+    /// Renames a file; replaces a file with the name `to`.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
     /// Removes a file.

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// What [`File::zero_range`] writes at once where the system cannot zero a range, in bytes.
+/// Bytes that [`File::zero_range`] writes at once where the system cannot zero a range.
 const ZEROES: usize = 1 << 20;
 
 /// A file of the machine, or a block device.
@@ -45,7 +45,7 @@ impl File for SystemFile {
     }
 
     fn len(&self) -> io::Result<u64> {
-        // A block device's length is where it ends.
+        // The length of a block device is the offset of its end.
         Ok(fs::seek(&self.0, SeekFrom::End(0))?)
     }
 
@@ -92,7 +92,7 @@ impl File for SystemFile {
     }
 }
 
-/// A folder of the machine. It stays the same folder when it is moved while it is open.
+/// A folder of the machine. A rename of the open folder has no effect on it.
 #[derive(Debug)]
 pub struct SystemFolder(OwnedFd);
 
@@ -105,7 +105,8 @@ impl SystemFolder {
         Ok(Self(fs::open(path, FOLDER, Mode::empty())?))
     }
 
-    /// The same, also where the process may not list the folder: then it cannot sync it either.
+    /// The same, even if the process may not list the folder; then it cannot sync the folder
+    /// either.
     pub(crate) fn search(path: &Path) -> io::Result<Self> {
         let flags = FOLDER | OFlags::PATH;
         Self::open(path).or_else(|_| Ok(Self(fs::open(path, flags, Mode::empty())?)))
@@ -118,7 +119,7 @@ impl SystemFolder {
             Access::Create => OFlags::RDWR | OFlags::CREATE,
             Access::CreateNew => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
         };
-        // Neither a link out of the folder nor the far end of a pipe.
+        // Neither a link out of the folder nor the other end of a pipe.
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let mode = Mode::from_raw_mode(0o666);
         let file = retry_on_intr(|| fs::openat(&self.0, name, flags, mode))?;

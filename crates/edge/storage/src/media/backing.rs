@@ -1,4 +1,4 @@
-//! What stands behind a namespace.
+//! The backing of a namespace.
 
 use super::{FileMedia, FileOptions, Media, RamMedia};
 use nvme::NamespaceConfig;
@@ -10,9 +10,9 @@ use std::path::PathBuf;
 pub enum Backing {
     /// A file or block device.
     File {
-        /// Where it is.
+        /// Path of the file.
         path: PathBuf,
-        /// How it is opened.
+        /// Options of opening.
         options: FileOptions,
     },
     /// Memory of this process.
@@ -54,7 +54,7 @@ impl Backing {
         Ok((config, media))
     }
 
-    /// Bytes of memory that it may take.
+    /// Bytes of memory that the backing may take.
     pub fn memory(&self) -> u64 {
         match self {
             Self::Ram { size, .. } => *size,

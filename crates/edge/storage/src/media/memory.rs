@@ -24,7 +24,7 @@ fn check(size: u64, root: &Path) -> io::Result<()> {
     if size <= bytes {
         return Ok(());
     }
-    let why = format!("{size} bytes of RAM for namespaces: only {bytes} bytes {limit}");
+    let why = format!("namespaces need {size} bytes of RAM, but {bytes} bytes {limit}");
     Err(io::Error::new(io::ErrorKind::OutOfMemory, why))
 }
 
@@ -74,7 +74,7 @@ mod tests {
     const MEMINFO: (&str, &str) =
         ("proc/meminfo", "MemTotal:  8000 kB\nMemAvailable:    1000 kB\nBuffers: 1 kB\n");
 
-    /// With these files the most is `bytes`, by the file or text `named`.
+    /// Checks that with these files the maximum is `bytes`, by the file or text `named`.
     #[track_caller]
     fn most(files: &[(&str, &str)], bytes: u64, named: &str) {
         let root = Folder::new();

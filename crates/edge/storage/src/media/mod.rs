@@ -18,31 +18,31 @@ use std::os::fd::BorrowedFd;
 
 /// The block store of one namespace.
 ///
-/// [`RamMedia`] is the smallest example: every request completes at once and is as durable as it
-/// gets, so that the methods with defaults stay as they are. An implementor holds this:
+/// [`RamMedia`] is the smallest example: every request completes at once and needs no flush, so the
+/// default methods suffice. Rules for implementations:
 ///
 /// - Each request has one completion: [`start`](Self::start) returns it, or
-///   [`poll_completion`](Self::poll_completion) does later, with the request's ID. Requests under
-///   way may be carried out in any order, also those for the same bytes.
-/// - A read returns as many bytes as were requested: those last written, zeroes where nothing was
-///   written or where Write Zeroes has completed. After a discard the bytes are as before or zeroes.
-/// - A flush completes once all that completed before its start is durable; data of a flush that
-///   succeeded outlive a crash, or [`incarnation`](Self::incarnation) changes.
-/// - What lies outside of [`size`](Self::size) is [`Error::Internal`]; the size stays the same.
-///   What the medium cannot do is one of the other errors. [`Error::ReadOnly`] makes the namespace
+///   [`poll_completion`](Self::poll_completion) returns it later, with the request's ID. Requests
+///   under way may be executed in any order, even for the same bytes.
+/// - A read returns as many bytes as requested: the bytes last written, or zeroes where nothing was
+///   written or Write Zeroes has completed. After a discard, the old bytes or zeroes.
+/// - A flush completes once everything that completed before its start is durable. Flushed data
+///   survive a crash, or [`incarnation`](Self::incarnation) changes.
+/// - A request outside of [`size`](Self::size) fails with [`Error::Internal`]; the size never
+///   changes. Other failures have the other errors. [`Error::ReadOnly`] makes the namespace
 ///   read-only for its hosts.
-/// - No method but [`close`](Self::close) waits for a disk: they run in the loop of a node. If
-///   completions come later, [`signal`](Self::signal) becomes readable when one may be there.
+/// - No method except [`close`](Self::close) waits for a disk, because the loop of a node calls
+///   them. If completions come later, [`signal`](Self::signal) becomes readable.
 ///
 /// The owner calls [`submit`](Self::submit) after it has started requests, and
 /// [`clear_signal`](Self::clear_signal) before it polls for completions because of the signal. It
-/// drops the medium when no request is under way, or when nobody needs the outcomes.
+/// drops the medium when no request is under way, or when the outcomes are not needed.
 pub trait Media: Send {
     /// Starts a request. Returns its completion if it completed at once.
     fn start(&mut self, request: Request) -> Option<Completion>;
 
-    /// Carries out what was started since the last call, if starting did not. Returns whether
-    /// something may have completed at once.
+    /// Executes the requests started since the last call, if [`start`](Self::start) only queues
+    /// them. Returns whether requests may have completed at once.
     fn submit(&mut self) -> bool {
         false
     }
@@ -63,17 +63,17 @@ pub trait Media: Send {
     /// Its size in bytes.
     fn size(&self) -> u64;
 
-    /// Whether writes are refused; that may become so at any time.
+    /// Whether writes are refused; this can change at any time.
     fn read_only(&self) -> bool {
         false
     }
 
-    /// Identifies the contents: the same number, also after restarts, while no data were lost;
-    /// another number when they may have been.
+    /// Identifies the contents: constant, also over restarts, while no data are lost; another
+    /// number when data may have been lost.
     fn incarnation(&self) -> u64;
 
-    /// The node starts to serve it. If this is never called, a file that opening created or
-    /// grew is removed or restored.
+    /// The node starts to serve the media. Without this call, a file that opening created or
+    /// extended is removed or restored.
     fn begin(&mut self) {}
 
     /// The next message for the user; each is returned once.

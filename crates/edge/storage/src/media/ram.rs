@@ -6,17 +6,17 @@ use bytes::{Bytes, BytesMut};
 use nvme::block::{Completion, Error, Operation, Request};
 use wire::Arena;
 
-/// Bytes of a page: what is read and lies in one page is not copied.
+/// Bytes of a page. A read within one page needs no copy.
 const PAGE: usize = 4096;
 /// Pages of a unit: units never written cost nothing.
 const UNIT: usize = 16;
-/// Blocks of memory for what is read from several pages.
+/// Bytes of a block of memory for reads across pages.
 const READS: usize = 256 << 10;
 
-/// The pages of a unit; one that is empty has zeroes.
+/// The pages of a unit; an empty page has zeroes.
 type Unit = Box<[Bytes; UNIT]>;
 
-/// A RAM drive, allocated as it is written.
+/// A RAM drive, allocated on write.
 #[derive(Debug)]
 pub struct RamMedia {
     units: Vec<Option<Unit>>,
@@ -64,7 +64,7 @@ impl RamMedia {
         out.freeze()
     }
 
-    /// Writes bytes. What was read before and is still on its way stays as it was.
+    /// Writes bytes. Data of earlier reads still in use do not change.
     fn write(&mut self, offset: u64, mut data: &[u8]) {
         for (page, from, bytes) in pieces(offset, data.len()) {
             let piece = data.split_off(..bytes).expect("pieces of the data");
@@ -142,7 +142,7 @@ impl Media for RamMedia {
         self.size
     }
 
-    /// A new one at each start: RAM loses its contents.
+    /// A new number at each start, because RAM loses its contents.
     fn incarnation(&self) -> u64 {
         self.incarnation
     }
@@ -190,7 +190,7 @@ mod tests {
     }
 
     proptest! {
-        /// As an array of bytes; what was read stays as it was.
+        /// Compares with an array of bytes; data read earlier do not change.
         #[test]
         fn ram_media_matches_byte_array(steps in prop::collection::vec(step(), 0..40)) {
             let mut media = RamMedia::new(SIZE as u64);

@@ -1,4 +1,4 @@
-//! The record of an image: a file beside it.
+//! The record of an image: a file next to the image.
 
 use super::RecordStore;
 use crate::files::{self, Access, Folder, SystemFolder, remove_if_there};
@@ -28,7 +28,7 @@ impl ImageRecord {
     /// in no folder, or its name is not UTF-8.
     pub fn for_image(path: &Path, image: &Metadata) -> Option<Self> {
         let path = std::fs::canonicalize(path).ok()?;
-        // A path below /proc may lead to a file that was removed or never had a name.
+        // A path in /proc may lead to a removed file, or to a file that never had a name.
         if !files::leads_to(&path, image) {
             return None;
         }
@@ -50,7 +50,7 @@ impl ImageRecord {
         access(folder, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).is_ok()
     }
 
-    /// Whether anything has its name.
+    /// Whether a file with the record's name exists.
     pub fn exists(&self) -> bool {
         std::fs::symlink_metadata(&self.path).is_ok()
     }
@@ -75,7 +75,7 @@ impl RecordStore for ImageRecord {
         files::replace(&*self.folder, &self.name, |file| {
             if let Some(file) = file.descriptor() {
                 let (mode, user, group) = self.owner;
-                // A process that may not change the owner stays the owner.
+                // A process that may not change the owner keeps its own.
                 let _ = fchown(file, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
                 fchmod(file, Mode::from_raw_mode(mode & 0o666))?;
             }

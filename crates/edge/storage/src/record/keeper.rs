@@ -6,13 +6,13 @@ use crate::files::File;
 use std::fmt::Debug;
 use std::io;
 
-/// Where a record is.
+/// The place of a record.
 pub(crate) trait RecordStore: Debug + Send {
-    /// What it is called in messages.
+    /// Name in messages.
     fn name(&self) -> String;
-    /// The record's bytes, if there is one.
+    /// The record's bytes, if it exists.
     fn read(&self) -> io::Result<Option<Vec<u8>>>;
-    /// Replaces the record, durably and as a whole: a crash leaves the old one or the other.
+    /// Replaces the record, durably and as a whole. A crash leaves the old or the new one.
     fn replace(&mut self, bytes: &[u8]) -> io::Result<()>;
     /// Makes the contents durably count as new at the next start.
     fn remove(&mut self) -> io::Result<()>;
@@ -21,11 +21,12 @@ pub(crate) trait RecordStore: Debug + Send {
 /// The state of the stored record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stored {
-    /// It is up to date.
+    /// The stored record is up to date.
     Current,
-    /// It is an older one, or there is none.
+    /// The stored record is older, or there is none.
     Old,
-    /// It could not be written and was removed: the contents count as new at the next start.
+    /// The record could not be written and was removed: the contents count as new at the next
+    /// start.
     Removed,
 }
 
@@ -39,8 +40,8 @@ pub(crate) struct RecordKeeper {
 }
 
 impl RecordKeeper {
-    /// Reads the record of the file `found`; with `fresh`, for a file just created, there is none.
-    /// Writes nothing. Error: a sentence without the record's name.
+    /// Reads the record of the file `found`; with `fresh`, for a file just created, there is no
+    /// record. Writes nothing. Error: a sentence without the record's name.
     pub fn open(
         store: Box<dyn RecordStore>,
         found: &Found,
@@ -72,7 +73,7 @@ impl RecordKeeper {
         self.record.incarnation
     }
 
-    /// Whether a write needs no more [`mark_dirty`](Self::mark_dirty).
+    /// Whether writes need no further [`mark_dirty`](Self::mark_dirty).
     pub fn is_dirty(&self) -> bool {
         self.stored == Stored::Removed || (self.stored == Stored::Current && self.record.dirty)
     }
@@ -86,8 +87,8 @@ impl RecordKeeper {
         self.store(Record { size, ..self.record.clone() })
     }
 
-    /// Marks the file durably as dirty. Call it before the first write is acknowledged.
-    /// Error: as [`store`](Self::store): then nothing may be written.
+    /// Marks the file durably as dirty. Call it before the first write is acknowledged. Error: as
+    /// [`store`](Self::store); then the file must not be written.
     pub fn mark_dirty(&mut self) -> io::Result<Option<io::Error>> {
         if self.is_dirty() {
             return Ok(None);
@@ -104,8 +105,8 @@ impl RecordKeeper {
         self.store(Record { dirty: false, boot: self.boot.clone(), ..self.record.clone() })
     }
 
-    /// Records that data may have been lost: the contents count as new at the next start.
-    /// Error: if the record cannot be removed. Later records have a new number then.
+    /// Records that data may have been lost: the contents count as new at the next start. Error: if
+    /// the record cannot be removed. Later records then have a new incarnation.
     pub fn discard(&mut self) -> io::Result<()> {
         if self.stored == Stored::Removed {
             return Ok(());
@@ -114,8 +115,8 @@ impl RecordKeeper {
         self.remove()
     }
 
-    /// Makes the writes of a killed process durable, which may not have reached the medium. If
-    /// that fails the contents are new, and the error is the value.
+    /// Makes the writes of a killed process durable, because they may not have reached the medium.
+    /// If this fails, the contents are new, and the error is returned as the value.
     pub fn sync_dirty(&mut self, file: &dyn File) -> Option<io::Error> {
         if !self.is_dirty() {
             return None;
@@ -125,7 +126,7 @@ impl RecordKeeper {
         Some(error)
     }
 
-    /// Gives the contents a new number, stored with the next change.
+    /// Gives the contents a new incarnation, stored with the next change.
     fn renew(&mut self) {
         self.record.incarnation = new_incarnation();
         self.stored = Stored::Old;
@@ -143,10 +144,10 @@ impl RecordKeeper {
         self.stored = Stored::Old;
         self.record = record;
         if self.replace().is_err() {
-            // On a full file system the removal makes room for a new one.
+            // On a full file system, the removal makes room for a new record.
             self.remove()?;
             if let Err(error) = self.replace() {
-                // It may exist, but not durably.
+                // The record may exist, but not durably.
                 self.remove()?;
                 return Ok(Some(error));
             }

@@ -1,7 +1,7 @@
-//! The identity of contents, over restarts, killed processes and crashes of the machine: a record
-//! that says which contents a file has and whether they may have lost data. It is a small text:
-//! next to an image a file (`docs/nvme.md`, "Contents of a file"), in a drive one of its records
-//! (`docs/drive.md`, "Crashes"). The rules are the same for both.
+//! The identity of contents over restarts, killed processes and crashes of the machine: a record
+//! that identifies the contents of a file and whether data may have been lost. The record is a
+//! small text: for an image a file next to it (`docs/nvme.md`, "Contents of a file"), in a drive
+//! one of the drive's records (`docs/drive.md`, "Crashes"). Both have the same rules.
 
 mod image;
 mod keeper;
@@ -19,7 +19,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::time::UNIX_EPOCH;
 
-/// The format that this program writes; it reads no other.
+/// The format that this program writes; no other is read.
 const VERSION: u64 = 1;
 /// A value that the file system or the kernel does not report.
 const UNKNOWN: &str = "-";
@@ -31,15 +31,15 @@ pub(crate) struct Record {
     pub incarnation: u64,
     /// Bytes of the file that are served.
     pub size: u64,
-    /// The file that it is for; `None` in a drive, which may be copied.
+    /// The identity of the file; `None` in a drive, which may be copied.
     pub file: Option<Identity>,
-    /// Written to since the last orderly shutdown.
+    /// Whether the file was written since the last orderly shutdown.
     pub dirty: bool,
-    /// The boot in which it was last written to (boot_id in random(4)).
+    /// The boot in which the file was last written (boot_id in random(4)).
     pub boot: String,
 }
 
-/// What tells a file from others.
+/// Distinguishes a file from other files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     /// The inode number. The device number is not stored: it may change with a restart of the
@@ -84,12 +84,12 @@ impl Record {
         Self { incarnation, size, file: None, dirty: false, boot }
     }
 
-    /// Parses the text: every key once, in any order; that of a drive lacks inode and birth.
-    /// Error: what is wrong with it, to follow the record's name.
+    /// Parses the text: every key once, in any order; inode and birth are absent in a drive. Error:
+    /// the fault, to follow the record's name.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
         const KEYS: [&str; 7] =
             ["version", "incarnation", "size", "inode", "birth", "state", "boot"];
-        let text = str::from_utf8(text).map_err(|_| "is no text".to_owned())?;
+        let text = str::from_utf8(text).map_err(|_| "is not UTF-8 text".to_owned())?;
         let mut values: [Option<&str>; KEYS.len()] = [None; KEYS.len()];
         for line in text.lines().map(str::trim) {
             if line.is_empty() || line.starts_with('#') {
@@ -98,12 +98,12 @@ impl Record {
             let (key, value) = line.split_once('=').ok_or_else(|| bad("line", line))?;
             let (key, value) = (key.trim(), value.trim());
             if key == "version" && value.parse() != Ok(VERSION) {
-                return Err(format!("has version {value}, this program reads {VERSION}"));
+                return Err(format!("has version '{value}', but this program reads {VERSION}"));
             }
             let index = KEYS.iter().position(|known| *known == key);
             let place = &mut values[index.ok_or_else(|| bad("key", key))?];
             if value.is_empty() || place.replace(value).is_some() {
-                return Err(format!("has no single value of '{key}'"));
+                return Err(format!("has an empty or a second '{key}'"));
             }
         }
         let get = |index: usize| values[index].ok_or_else(|| format!("lacks '{}'", KEYS[index]));
@@ -131,19 +131,20 @@ impl Record {
 }
 
 fn bad(field: &str, value: &str) -> String {
-    // A hostile record may be one long line.
+    // A hostile record may have one long line.
     let short: String = value.chars().take(40).collect();
-    format!("has a bad {field} '{}'", short.escape_debug())
+    format!("has an invalid {field} '{}'", short.escape_debug())
 }
 
-/// The file as it is now.
+/// The present file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// As in [`Record`].
+    /// As in `Record`.
     pub file: Option<Identity>,
     /// Its length in bytes.
     pub length: u64,
-    /// A block device: after a restart of the machine its node may stand for another disk.
+    /// Whether it is a block device, whose node may stand for another disk after a restart of the
+    /// machine.
     pub device: bool,
 }
 
@@ -189,7 +190,7 @@ fn disk_sequence(device: u64) -> Option<String> {
 /// The result of comparing a file with its record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Comparison {
-    /// The contents are those of the record; otherwise they are new.
+    /// Whether the contents are those of the record; otherwise they are new.
     pub same: bool,
     /// Bytes to serve.
     pub size: u64,
@@ -208,14 +209,14 @@ fn compare(record: Option<&Record>, found: &Found, boot: &str) -> Result<Compari
     let Some(record) = record else { return Ok(fresh(None)) };
     if found.length < record.size {
         let (length, size) = (found.length, record.size);
-        return Err(format!("says {size} bytes, the file has {length}"));
+        return Err(format!("gives {size} bytes, but the file has only {length}"));
     }
     let same_boot = boot != UNKNOWN && record.boot == boot;
     if !found.is_of(record) {
-        return Ok(fresh(Some("is another file than that of its record")));
+        return Ok(fresh(Some("is not the file that its record describes")));
     }
     if found.device && !same_boot {
-        return Ok(fresh(Some("is a block device, known within one boot of the machine only")));
+        return Ok(fresh(Some("is a block device and the machine was rebooted")));
     }
     let size = record.size;
     if record.dirty && !same_boot {
@@ -223,12 +224,12 @@ fn compare(record: Option<&Record>, found: &Found, boot: &str) -> Result<Compari
         return Ok(Comparison { size, ..fresh(Some(why)) });
     }
     let note = (size < found.length).then(|| {
-        format!("is {} bytes long, {size} of them are used: size= grows it", found.length)
+        format!("is {} bytes long, of which {size} are used; 'size=' grows it", found.length)
     });
     Ok(Comparison { same: true, size, note })
 }
 
-/// The identity of this boot of the machine; [`UNKNOWN`], which matches no other, if the kernel
+/// The identity of this boot of the machine; `UNKNOWN`, which matches no other, if the kernel
 /// does not report it.
 pub(crate) fn boot_id() -> String {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The keeper on a model of a disk, stopped after every step: by the end of the process, which
-//! loses nothing, or by a crash of the machine, which loses any part of what is not durable.
+//! Runs the keeper on a model of a disk, stopped after every step: by the end of the process, which
+//! loses nothing, or by a crash of the machine, which loses any part of the unsynced data.
 
 use super::{Found, Identity, ImageRecord, RecordKeeper};
 use crate::files::crash::Disk;
@@ -7,10 +7,10 @@ use crate::files::{Access, Folder};
 use std::io::{self, ErrorKind};
 
 const SIZE: u64 = 4096;
-/// Crashes at each step.
+/// Number of crashes at each step.
 const CRASHES: u64 = 16;
 
-/// How far a node has come.
+/// How far a node has progressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     Starting,
@@ -29,12 +29,12 @@ fn open(disk: &Disk, boot: &str) -> RecordKeeper {
     RecordKeeper::open(Box::new(record), &found, boot, false).expect("a usable record").0
 }
 
-/// The incarnation that a node started now gives to the contents.
+/// The incarnation that a newly started node gives to the contents.
 fn incarnation(disk: &Disk, boot: &str) -> u64 {
     open(disk, boot).incarnation()
 }
 
-/// A node that starts in boot A, writes and ends, as far as it comes.
+/// Runs a node that starts in boot A, writes and ends, as far as the disk allows.
 fn life(disk: &Disk) -> (u64, Phase) {
     let mut keeper = open(disk, "A");
     let mut phase = Phase::Starting;
@@ -54,7 +54,7 @@ fn life(disk: &Disk) -> (u64, Phase) {
     (keeper.incarnation(), phase)
 }
 
-/// No record, a clean one, and that of a process killed while it wrote.
+/// Initial disks: no record, a clean record, and the record of a process killed while it wrote.
 fn beginnings() -> [Disk; 3] {
     let (clean, mut killed) = (Disk::new(), Disk::new());
     assert_eq!(life(&clean).1, Phase::Ended);
@@ -94,9 +94,9 @@ fn a_kill_at_any_step_keeps_the_incarnation_and_a_crash_never_hides_a_loss() {
                     Phase::Starting | Phase::Serving if was_dirty => assert_ne!(after, own),
                     Phase::Writing => assert_ne!(after, own, "crashed at step {stop}"),
                     Phase::Ended => assert_eq!(after, own, "nothing was lost"),
-                    // Just begun: the record is not being changed.
+                    // Just begun, so the record is not changed.
                     Phase::Serving if phases.last() != Some(&phase) => assert_eq!(after, own),
-                    // Nothing was lost, but the record need not show that.
+                    // Nothing was lost, but the record may not show this.
                     Phase::Starting | Phase::Serving | Phase::Synced => {}
                 }
             }

@@ -50,15 +50,15 @@ fn in_a_drive_the_text_is_that_of_the_document() {
 fn other_texts_are_refused() {
     let with = |from: &str, to: &str| Record::parse(GOLDEN.replace(from, to).as_bytes());
     for (from, to, says) in [
-        ("version = 1", "version = 2", "version 2, this program reads 1"),
+        ("version = 1", "version = 2", "version '2', but this program reads 1"),
         ("version = 1\n", "", "lacks 'version'"),
         ("inode = 42\n", "", "lacks 'inode'"),
-        ("boot =", "boots =", "bad key 'boots'"),
-        ("state = dirty", "state = wet", "bad state 'wet'"),
-        ("size = 1048576", "size = -1", "bad size '-1'"),
-        ("size = 1048576", "size =", "no single value of 'size'"),
-        ("size = 1048576", "size = 1\nsize = 2", "no single value of 'size'"),
-        ("state = dirty", "state dirty", "bad line 'state dirty'"),
+        ("boot =", "boots =", "invalid key 'boots'"),
+        ("state = dirty", "state = wet", "invalid state 'wet'"),
+        ("size = 1048576", "size = -1", "invalid size '-1'"),
+        ("size = 1048576", "size =", "an empty or a second 'size'"),
+        ("size = 1048576", "size = 1\nsize = 2", "an empty or a second 'size'"),
+        ("state = dirty", "state dirty", "invalid line 'state dirty'"),
     ] {
         let error = with(from, to).unwrap_err();
         assert!(error.contains(says), "{error}");
@@ -84,7 +84,7 @@ fn record_comparison_covers_every_case() {
     // Dirty: a killed process, or a crash of the machine.
     assert_eq!(same(|_, _| {}, "same"), Ok((true, SIZE)));
     assert_eq!(same(|_, _| {}, "other"), Ok((false, SIZE)));
-    // Nobody knows which boot it is.
+    // The boot is not known.
     assert_eq!(same(|record, _| record.boot = UNKNOWN.into(), "same"), Ok((false, SIZE)));
     // Another file, also one that got the inode number of the one before.
     let file = |inode, birth: &str| Some(Identity { inode, birth: birth.into() });
@@ -106,9 +106,9 @@ fn record_comparison_covers_every_case() {
     assert_eq!(same(other, "same"), Ok((false, 2 * SIZE)));
     // Shorter: refused, whichever file it is.
     let error = same(|_, found| found.length = 512, "same").unwrap_err();
-    assert!(error.contains("says 1048576 bytes, the file has 512"), "{error}");
+    assert!(error.contains("gives 1048576 bytes, but the file has only 512"), "{error}");
     assert!(same(|_, found| (found.file, found.length) = (file(43, birth), 512), "same").is_err());
-    // A block device's node says nothing after a restart of the machine.
+    // A block device's node proves nothing after a restart of the machine.
     let device = |record: &mut Record, found: &mut Found| {
         (record.dirty, found.device) = (false, true);
     };

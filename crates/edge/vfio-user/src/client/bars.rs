@@ -1,10 +1,10 @@
-//! The BAR registers of a function, kept on this side: their sizes come from the server's regions
-//! (as in QEMU's `hw/vfio/pci.c` and Linux's vfio, whose BAR registers are virtual too).
+//! The BAR registers of a function, emulated by the client: their sizes come from the server's
+//! regions (as in QEMU's `hw/vfio/pci.c` and Linux's vfio, whose BAR registers are virtual too).
 
 use pcie::config::register;
 use std::ops::Range;
 
-/// Where the BAR registers stand in configuration space.
+/// The BAR registers in configuration space.
 const REGISTERS: Range<u16> = register::BAR0..register::BAR0 + 24;
 /// A BAR of I/O ports: not used here (PCI Express Base 4.0, section 7.5.1.2.1).
 const IO: u32 = 1;
@@ -24,8 +24,8 @@ pub struct Bars {
 }
 
 impl Bars {
-    /// Of regions of these sizes (powers of two, or 0 for none), with what the function's own
-    /// registers read as.
+    /// BARs with these region sizes (powers of two, or 0 for none), and the values of the
+    /// function's own registers.
     pub fn new(sizes: [u64; 6], registers: [u32; 6]) -> Self {
         let mut bars = Self::default();
         for (index, (size, register)) in sizes.into_iter().zip(registers).enumerate() {
@@ -51,12 +51,14 @@ impl Bars {
         Some((usize::from(at / 4), u32::from(at % 4) * 8))
     }
 
-    /// What bytes within a double word of configuration space read as, if they are a BAR's.
+    /// The value of bytes within a double word of configuration space, if they are in a BAR
+    /// register.
     pub fn read(&self, offset: u16) -> Option<u32> {
         Self::register(offset).map(|(index, shift)| self.values[index] >> shift)
     }
 
-    /// Writes bytes within a double word of configuration space; whether they are a BAR's.
+    /// Writes bytes within a double word of configuration space; returns whether they are in a BAR
+    /// register.
     pub fn write(&mut self, offset: u16, size: u8, value: u32) -> bool {
         let Some((index, shift)) = Self::register(offset) else { return false };
         let written = (u64::MAX >> (64 - 8 * u32::from(size)) << shift) as u32 & self.masks[index];
@@ -65,7 +67,7 @@ impl Bars {
         true
     }
 
-    /// The BAR that bytes at this address lie in, and the offset of the first there.
+    /// The BAR that contains the bytes at this address, with the offset of the first byte.
     pub fn find(&self, address: u64, size: u8) -> Option<(u8, u64)> {
         (0..6).find_map(|index| {
             let upper = if self.wide[index] { self.values[index + 1] } else { 0 };

@@ -1,8 +1,8 @@
-//! Commands to a server and their replies, and the server's own commands for our memory.
+//! Commands to a server and their replies, and the server's own commands for host memory.
 //!
-//! As strict as QEMU's client (`hw/vfio-user/proxy.c`): each reply has the number and the command
-//! of something that was sent. A server that breaks a rule is one error that names the socket and
-//! the message; nothing is sent to it any more.
+//! As strict as QEMU's client (`hw/vfio-user/proxy.c`): each reply must have the number and the
+//! command of a sent message. A violation by the server is one error that names the socket and the
+//! message; afterwards nothing is sent.
 
 use super::Now;
 use super::memory::HostMemory;
@@ -21,30 +21,30 @@ use std::rc::Rc;
 use wire::vfio_user::{Command, DmaAccess, Header, Kind};
 use wire::{Duration, Instant};
 
-/// A reply comes within this: as long as QEMU waits.
+/// Time limit of a reply, as in QEMU.
 pub const REPLY_LIMIT: Duration = Duration::from_ms(5_000);
 
-/// Writes whose replies are not yet there; then the next one waits.
+/// The most writes without a reply; beyond, a write waits.
 const MAX_UNANSWERED: usize = 64;
 
 /// How long one call of poll(2) waits.
 const LOOK: Duration = Duration::from_ms(100);
 
-/// Messages handled before the time is looked at.
+/// Messages handled between two checks of the time.
 const BATCH: usize = 64;
 
-/// Why a server cannot be used, or no longer: one line with its socket and the message.
+/// Why a server cannot be used: one line with its socket and the message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {message}", socket.display())]
 pub struct Error {
     socket: PathBuf,
     message: String,
-    /// No reply came: the connection has ended, or it took too long.
+    /// Whether no reply arrived: the connection ended, or the time limit passed.
     silent: bool,
 }
 
 impl Error {
-    /// Of the server at `socket`.
+    /// An error of the server at `socket`.
     pub fn new(socket: &Path, message: impl Into<String>) -> Self {
         Self { socket: socket.to_owned(), message: message.into(), silent: false }
     }
@@ -53,7 +53,7 @@ impl Error {
         Self { silent: true, ..self }
     }
 
-    /// Says why a server that does not answer may be silent.
+    /// Adds a possible reason to an error of a silent server.
     pub fn perhaps(mut self, why: &str) -> Self {
         if self.silent {
             self.message = format!("{}: {why}", self.message);
@@ -62,7 +62,7 @@ impl Error {
     }
 }
 
-/// What a server answered: payload and descriptors.
+/// A server's answer: payload and descriptors.
 pub type Reply = (Bytes, Vec<ClientFile>);
 
 /// A command that was sent.
@@ -81,13 +81,13 @@ pub struct Channel {
     next_id: u16,
     /// Writes without a reply, in order.
     posted: VecDeque<Sent>,
-    /// The command whose reply is waited for, and the reply.
+    /// The command whose reply is awaited, and the reply.
     asked: Option<Sent>,
     reply: Option<Result<Reply, u32>>,
-    /// Answers to the server's commands that the socket has not yet taken.
+    /// Answers to the server's commands that the socket has not yet accepted.
     outbox: VecDeque<Outgoing>,
     memory: Rc<HostMemory>,
-    /// Closes descriptors that the server sent: that may block.
+    /// Closes the server's descriptors in another thread, because closing may block.
     _worker: Worker,
 }
 
@@ -102,7 +102,7 @@ impl Channel {
             rustix::net::connect(&socket, &address).map(|()| socket)
         });
         let socket = connected.map_err(|errno| match errno {
-            Errno::AGAIN => Error::new(path, "the server takes no client now"),
+            Errno::AGAIN => Error::new(path, "the server accepts no client now"),
             Errno::NAMETOOLONG => Error::new(path, "the path is too long for a Unix socket"),
             errno => Error::new(path, std::io::Error::from(errno).to_string()),
         })?;
@@ -132,7 +132,7 @@ impl Channel {
         self.error(format!("{}: {why}", name(command)))
     }
 
-    /// When the oldest write without a reply is late.
+    /// When the oldest write without a reply times out.
     pub fn reply_until(&self) -> Option<Instant> {
         self.posted.front().map(|sent| sent.until)
     }
@@ -154,7 +154,7 @@ impl Channel {
         }
     }
 
-    /// Sends a command whose reply may come later; it is checked then.
+    /// Sends a command whose reply is checked later.
     pub fn post(&mut self, command: Command, payload: &[u8]) -> Result<(), Error> {
         if self.posted.len() >= MAX_UNANSWERED {
             let first = self.posted[0];
@@ -181,11 +181,11 @@ impl Channel {
         let fds = copies.map_err(|error| self.fail(command, error))?;
         self.outbox.push_back(Outgoing { bytes, fds });
         self.flush().map_err(|why| self.fail(command, why).silent())?;
-        // The rest goes while the reply is waited for.
+        // The rest is sent while waiting for the reply.
         Ok(sent)
     }
 
-    /// Handles what has come, without waiting; whether there was anything.
+    /// Handles received messages without waiting; returns whether there was any.
     pub fn service(&mut self) -> Result<bool, Error> {
         let late = self.posted.front().filter(|sent| (self.now)() > sent.until);
         if let Some(late) = late {
@@ -199,7 +199,7 @@ impl Channel {
         })
     }
 
-    /// Handles what comes until `done`; an error as soon as the reply to `sent` is late.
+    /// Handles messages until `done`; fails when the reply to `sent` is late.
     fn wait(&mut self, sent: Sent, done: impl Fn(&Self) -> bool) -> Result<(), Error> {
         loop {
             self.step().map_err(|why| match why {
@@ -217,7 +217,7 @@ impl Channel {
             events.set(PollFlags::OUT, !self.outbox.is_empty() || self.connection.blocked());
             let within = Timespec { tv_sec: 0, tv_nsec: left.min(LOOK).as_ns() as i64 };
             let mut fds = [PollFd::new(&self.connection.socket, events)];
-            // An error looks again.
+            // After an error the loop tries again.
             let _ = rustix::event::poll(&mut fds, Some(&within));
         }
     }
@@ -227,11 +227,11 @@ impl Channel {
         self.fail(command, format!("no reply within {seconds} s")).silent()
     }
 
-    /// Sends what the socket takes, and handles what has come.
+    /// Sends as much as the socket accepts, and handles received messages.
     fn step(&mut self) -> Result<bool, Stop> {
         let mut any = false;
         for _ in 0..BATCH {
-            // A server that does not read its answers gets no more.
+            // A server that does not read its answers gets no further ones.
             self.flush().map_err(Stop::Closed)?;
             if self.outbox.len() >= BATCH {
                 break;
@@ -282,7 +282,7 @@ impl Channel {
             return Err(self.fail(sent.command, reason));
         }
         if let Some(errno) = message.refusal {
-            return Err(self.fail(sent.command, format!("more than one reply may have: {errno}")));
+            return Err(self.fail(sent.command, format!("the reply is too large: {errno}")));
         }
         let answer = match message.header.error {
             Some(errno) => Err(errno),
@@ -351,7 +351,7 @@ impl AsFd for Channel {
     }
 }
 
-/// Why a step cannot go on.
+/// Why a step cannot continue.
 enum Stop {
     /// The connection has ended.
     Closed(String),
@@ -359,7 +359,7 @@ enum Stop {
     Lie(Error),
 }
 
-/// Why a connection has ended, as its client says it.
+/// Why a connection has ended, from the client's view.
 fn sentence(closed: Closed) -> String {
     match closed {
         Closed::Eof => "the server closed the connection".to_owned(),

@@ -1,4 +1,4 @@
-//! A server's device: what it says of itself, and the commands for it.
+//! A server's device: its properties, and the commands for it.
 
 use super::channel::{Channel, Error};
 use super::memory::HostMemory;
@@ -15,9 +15,9 @@ use wire::vfio_user::{
     RegionInfo, SparseArea, Version, irq_index, region_index,
 };
 
-/// Bytes of a reply's payload that are asked for: SPDK's buffer.
+/// The requested limit of a reply's payload in bytes: SPDK's buffer.
 const REPLY_ROOM: u32 = 4080;
-/// Ranges mapped at once, as QEMU offers it.
+/// The offered limit of mapped ranges, as in QEMU.
 const MAX_DMA_MAPS: u64 = 65_535;
 /// Pages of DMA ranges: 4 KiB.
 const PAGE_SIZES: u64 = 4096;
@@ -25,34 +25,34 @@ const PAGE_SIZES: u64 = 4096;
 const LEAST_CONFIG: u64 = 256;
 /// Bytes of the largest configuration space.
 const MOST_CONFIG: u64 = 4096;
-/// Regions and interrupt types that a device may claim to have.
+/// The most regions and interrupt types of a device.
 const MOST_INDEXES: u32 = 64;
 
-/// A part of the BAR with the doorbells that we store into.
+/// A mapped part of the BAR with the doorbells.
 #[derive(Debug)]
 struct Page {
-    /// Its byte offset there.
+    /// Byte offset in the BAR.
     offset: u64,
     mapping: Mapping,
 }
 
-/// A server's device, and host memory that it may access.
+/// A server's device, and the host memory that it may access.
 pub struct Device {
     channel: Channel,
     resets: bool,
-    /// Bytes of each region as far as configuration space; 0 if there is none.
+    /// Bytes of each region up to configuration space; 0 if absent.
     regions: [u64; region_index::CONFIG as usize + 1],
     pages: Vec<Page>,
-    /// Vectors of MSI-X that an eventfd can have.
+    /// MSI-X vectors that can have an eventfd.
     pub vectors: u32,
-    /// Descriptors that the server takes with a message.
+    /// Descriptors per message that the server accepts.
     most_fds: usize,
     memory: Rc<HostMemory>,
 }
 
 impl Device {
-    /// Connects, asks for everything, resets the device and gives it the memory. Unless
-    /// `doorbells` are to go by message, what the server offers of their BAR is mapped.
+    /// Connects, queries the device, resets it and maps the memory for it. Maps the doorbells that
+    /// the server offers, unless `doorbells` requires messages.
     pub fn connect(
         path: &Path,
         now: Now,
@@ -80,7 +80,7 @@ impl Device {
         &mut self.channel
     }
 
-    /// Bytes of each BAR; 0 if there is none.
+    /// Bytes of each BAR; 0 if absent.
     pub fn bar_sizes(&self) -> [u64; 6] {
         std::array::from_fn(|index| self.regions[index])
     }
@@ -90,12 +90,12 @@ impl Device {
         self.regions[region_index::CONFIG as usize]
     }
 
-    /// Whether doorbells can be stored into a mapped page.
+    /// Whether doorbells are in a mapped page.
     pub fn has_pages(&self) -> bool {
         !self.pages.is_empty()
     }
 
-    /// The version and what both can do.
+    /// Negotiates version and capabilities.
     fn greet(&mut self) -> Result<(), Error> {
         let capabilities = Some(Capabilities {
             max_msg_fds: Some(MAX_MSG_FDS as u64),
@@ -110,10 +110,10 @@ impl Device {
         let command = Command::Version;
         let payload = self.ask(command, |out| ours.encode(out));
         let payload =
-            payload.map_err(|error| error.perhaps("no vfio-user server, or it has a client"))?;
+            payload.map_err(|error| error.perhaps("no vfio-user server, or it is in use"))?;
         let theirs = Version::decode(&payload).map_err(|why| self.channel.fail(command, why))?;
         if (theirs.major, theirs.minor.min(1)) != (0, theirs.minor) {
-            let reason = format!("version {}.{}, and not 0.1", theirs.major, theirs.minor);
+            let reason = format!("version '{}.{}': expected 0.1", theirs.major, theirs.minor);
             return Err(self.channel.fail(command, reason));
         }
         let offered = theirs.capabilities.unwrap_or_default();
@@ -122,7 +122,7 @@ impl Device {
         Ok(())
     }
 
-    /// Asks for device, regions and interrupts.
+    /// Queries device, regions and interrupts.
     fn query(&mut self, doorbells: Doorbells) -> Result<(), Error> {
         let command = Command::DeviceGetInfo;
         let argsz = DeviceInfo::LENGTH as u32;
@@ -130,11 +130,12 @@ impl Device {
         let payload = self.ask(command, |out| request.encode(out))?;
         let info = DeviceInfo::decode(&payload).map_err(|why| self.channel.fail(command, why))?;
         if info.flags & DEVICE_FLAGS_PCI == 0 {
-            return Err(self.channel.fail(command, "it is no PCI device"));
+            return Err(self.channel.fail(command, "the device is not a PCI device"));
         }
         let regions = region_index::CONFIG + 1..=MOST_INDEXES;
         if !regions.contains(&info.num_regions) || info.num_irqs > MOST_INDEXES {
-            let reason = format!("{} regions, {} interrupt types", info.num_regions, info.num_irqs);
+            let (regions, types) = (info.num_regions, info.num_irqs);
+            let reason = format!("invalid counts: {regions} regions, {types} interrupt types");
             return Err(self.channel.fail(command, reason));
         }
         self.resets = info.flags & DEVICE_FLAGS_RESET != 0;
@@ -160,13 +161,13 @@ impl Device {
         }
         let is_bar = index <= region_index::BAR5;
         if is_bar && info.size != 0 && !(info.size.is_power_of_two() && info.size >= 16) {
-            return Err(fail(format!("{:#x} bytes: no size of a BAR", info.size)));
+            return Err(fail(format!("invalid size of a BAR: {:#x} bytes", info.size)));
         }
         let both = REGION_FLAG_READ | REGION_FLAG_WRITE;
         if index == region_index::CONFIG
             && !((LEAST_CONFIG..=MOST_CONFIG).contains(&info.size) && info.flags & both == both)
         {
-            let reason = "configuration space has 256 to 4096 bytes to read and write";
+            let reason = "configuration space is not 256 to 4096 bytes, readable and writable";
             return Err(fail(reason.to_owned()));
         }
         self.regions[index as usize] = info.size;
@@ -177,10 +178,10 @@ impl Device {
         let whole = [SparseArea { offset: 0, size: info.size }];
         let areas = if info.areas.is_empty() { &whole[..] } else { &info.areas[..] };
         let Ok([file]) = <[_; 1]>::try_from(fds) else {
-            return Err(fail("what can be mapped comes with one descriptor".to_owned()));
+            return Err(fail("a mappable region needs exactly one descriptor".to_owned()));
         };
-        // Nothing else can be touched without asking a file system, which may never answer. The
-        // file of SPDK's target lies in the folder of its socket.
+        // Any other file could be on a file system that never answers. SPDK's target has its file
+        // in the folder of its socket.
         match doorbells {
             _ if file.is_memory() => {}
             Doorbells::Mapped => {
@@ -220,7 +221,7 @@ impl Device {
         Ok(())
     }
 
-    /// Resets the device, if the server can.
+    /// Resets the device, if the server supports it.
     pub fn reset(&mut self) -> Result<(), Error> {
         if self.resets {
             self.ask(Command::DeviceReset, |_| ())?;
@@ -237,14 +238,14 @@ impl Device {
         self.channel.exchange(Command::DmaMap, &bytes, &[memory.file()]).map(drop)
     }
 
-    /// Takes the memory back.
+    /// Unmaps the memory.
     pub fn unmap_memory(&mut self) -> Result<(), Error> {
         let HostMemory { base: address, size, .. } = *self.memory;
         let unmap = DmaUnmap { argsz: DmaUnmap::LENGTH as u32, flags: 0, address, size };
         self.ask(Command::DmaUnmap, |out| unmap.encode(out)).map(drop)
     }
 
-    /// Gives MSI-X vectors from 0 on their eventfds, as many in a message as the server takes.
+    /// Assigns eventfds to MSI-X vectors from 0 on, in messages as large as the server accepts.
     pub fn set_msix(&mut self, fds: &[BorrowedFd<'_>]) -> Result<(), Error> {
         let (action, index) = (IrqAction::Trigger, irq_index::MSIX);
         for (number, some) in fds.chunks(self.most_fds).enumerate() {
@@ -256,7 +257,7 @@ impl Device {
         Ok(())
     }
 
-    /// Takes all eventfds of MSI-X back.
+    /// Removes all eventfds of MSI-X.
     pub fn clear_msix(&mut self) -> Result<(), Error> {
         let (action, index) = (IrqAction::Trigger, irq_index::MSIX);
         let none = IrqSet { data: IrqData::None, action, index, start: 0, count: 0 };
@@ -272,7 +273,7 @@ impl Device {
         let data = payload.get(RegionAccess::LENGTH..).unwrap_or_default();
         if head != Ok(request) || data.len() != usize::from(count) {
             let reason =
-                format!("the reply is not that of {count} bytes at {offset:#x} of {region}");
+                format!("the reply does not match {count} bytes at {offset:#x} of region {region}");
             return Err(self.channel.fail(command, reason));
         }
         let mut value = [0; 8];
@@ -280,14 +281,14 @@ impl Device {
         Ok(u64::from_le_bytes(value))
     }
 
-    /// Writes up to 8 bytes of a region; the reply is checked when it comes.
+    /// Writes up to 8 bytes of a region; the reply is checked later.
     pub fn write(&mut self, region: u32, offset: u64, count: u8, value: u64) -> Result<(), Error> {
         let bytes = &value.to_le_bytes()[..usize::from(count)];
         let is_doorbell = region == u32::from(doorbell::BAR) && offset >= doorbell::OFFSET;
         let inside = |page: &&Page| is_doorbell && count == 4 && offset >= page.offset;
         for Page { offset: start, mapping } in self.pages.iter().filter(inside) {
             if mapping.is_dead() {
-                return Err(self.channel.error("the server took its page of doorbells away"));
+                return Err(self.channel.error("the server removed its page of doorbells"));
             }
             if mapping.write((offset - start) as usize, bytes).is_some() {
                 return Ok(());

@@ -1,5 +1,4 @@
-//! A server's function as host software sees it: its configuration space without the BARs, its
-//! BARs without the MSI-X table.
+//! A server's function for host software, with emulated BAR registers and MSI-X table.
 
 use super::bars::Bars;
 use super::channel::Error;
@@ -15,16 +14,15 @@ use std::ops::Range;
 use wire::Bdf;
 use wire::vfio_user::region_index;
 
-/// The function's place: the one device below the root port.
+/// Address of the function: the only device below the root port.
 pub const FUNCTION: Bdf = Bdf::new(1, 0, 0);
-/// The expansion ROM's register, which reads 0: nobody boots from it.
+/// The expansion ROM register, which reads 0: ROMs are not supported.
 const ROM: Range<u16> = 0x30..0x34;
 /// Capabilities walked before the list counts as circular.
 const CAP_LIMIT: usize = 48;
-/// Byte of a table entry with the data that its vector writes (PCI Express Base 4.0, section
-/// 7.7.2.3).
+/// Offset of the message data in a table entry (PCI Express Base 4.0, section 7.7.2.3).
 const ENTRY_DATA: usize = 8;
-/// Byte of a table entry with the mask bit.
+/// Offset of the mask bit in a table entry.
 const ENTRY_MASK: usize = 12;
 /// Bytes of a table entry.
 const ENTRY: usize = 16;
@@ -57,13 +55,13 @@ impl Function {
         })
     }
 
-    /// The connection and what the device says of itself.
+    /// The device behind the function.
     pub fn device(&mut self) -> &mut Device {
         &mut self.device
     }
 
-    /// Carries a request out; yields what was read, `None` if nothing answers there. `watch`
-    /// receives each eventfd that vectors get.
+    /// Executes a request; returns the value read, `None` if nothing answers at the address.
+    /// `watch` receives each eventfd assigned to a vector.
     pub fn carry_out(
         &mut self,
         request: Request,
@@ -139,7 +137,7 @@ impl Function {
         self.device.clear_msix()
     }
 
-    /// Gives the vectors up to the last one that is not masked their eventfds.
+    /// Assigns eventfds to the vectors up to the last one that is not masked.
     fn enable_msix(
         &mut self,
         watch: impl Fn(BorrowedFd<'_>) -> io::Result<()>,
@@ -205,7 +203,7 @@ impl Function {
         }
     }
 
-    /// Takes interrupts and memory back.
+    /// Removes the interrupts and unmaps the memory.
     pub fn close(&mut self) -> Result<(), Error> {
         self.disable_msix()?;
         self.device.unmap_memory()

@@ -21,7 +21,7 @@ impl HostMemory {
     /// At least `size` bytes of zeroes from the DMA address `base`, a multiple of the page size.
     ///
     /// # Errors
-    /// Those of memfd_create, ftruncate and mmap.
+    /// As memfd_create, ftruncate and mmap.
     pub fn new(base: u64, size: usize) -> Result<Rc<Self>, Errno> {
         let size = size.next_multiple_of(PAGE) as u64;
         Ok(Rc::new(Self { shared: Shared::new("host memory", 0, size)?, base, size }))
@@ -37,7 +37,7 @@ impl HostMemory {
         self.shared.file.as_fd()
     }
 
-    /// Where a DMA address lies.
+    /// The offset of a DMA address.
     fn at(&self, address: u64) -> Option<usize> {
         usize::try_from(address.checked_sub(self.base)?).ok()
     }
@@ -49,7 +49,7 @@ impl HostMemory {
         Some(bytes.into())
     }
 
-    /// Takes bytes that the device writes by message; `None` if any lies outside.
+    /// Writes bytes that the device sends by message; `None` if any lies outside.
     pub fn dma_write(&self, address: u64, data: &[u8]) -> Option<()> {
         self.write(self.at(address)?, data)
     }

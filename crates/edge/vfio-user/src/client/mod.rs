@@ -1,12 +1,12 @@
 //! A vfio-user client: host software drives the function of any server, without a VMM.
 //!
-//! [`Function`] carries the requests of host software out on a server's function: configuration
-//! space and registers by message, doorbells in a page that both map if the server has one, DMA in
+//! [`Function`] executes the requests of host software on a server's function: configuration space
+//! and registers by message, doorbells in a mapped page if the server has one, DMA in
 //! [`HostMemory`] that the server maps. It is as strict as QEMU's client and rings doorbells as
-//! SPDK's. Files in the order of data: `function` is what software sees, `bars` its BAR
-//! registers, `device` the commands, `channel` the socket.
+//! SPDK does. Modules from top to bottom: `function`, the view of host software; `bars`, its BAR
+//! registers; `device`, the commands; `channel`, the socket.
 //!
-//! Not here: INTx, MSI, REGION_WRITE_MULTI, ioeventfds, migration.
+//! Not implemented: INTx, MSI, REGION_WRITE_MULTI, ioeventfds, migration.
 
 mod bars;
 mod channel;
@@ -22,13 +22,13 @@ pub use memory::HostMemory;
 use std::rc::Rc;
 use wire::Instant;
 
-/// The clock of the caller: replies are late by it.
+/// The caller's clock, for the time limits of replies.
 pub type Now = Rc<dyn Fn() -> Instant>;
 
 wire::named! {
     /// How doorbells are rung.
     pub enum Doorbells {
-        /// In a mapped page if the server offers one in memory, else by message.
+        /// In a mapped page if the server offers one in memory, otherwise by message.
         Auto "auto",
         /// In a mapped page.
         Mapped "mapped",

@@ -13,11 +13,11 @@ use std::cell::Cell;
 
 pub use worker::{ClientFile, Disposal, MAX_WORKERS, Worker, Workers};
 
-/// Ranges one guest may map at once. The protocol's default is 65535; QEMU without a vIOMMU
-/// needs about ten, SPDK at most 128.
+/// The most ranges that one guest may map at once. The protocol's default is 65535; QEMU without a
+/// vIOMMU needs about ten, SPDK at most 128.
 pub const MAX_RANGES: usize = 4096;
 
-/// What a device may do with a range.
+/// The access rights of a device to a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rights {
     /// The device may read.
@@ -33,7 +33,7 @@ pub enum Fault {
     Unmapped,
     /// A range does not allow this direction.
     Denied,
-    /// Allowed, but some bytes are reached by message.
+    /// The access is allowed, but some bytes need a message.
     ByMessage,
 }
 
@@ -64,7 +64,7 @@ pub struct Part {
     pub address: u64,
     /// Bytes.
     pub length: usize,
-    /// It is accessed by a copy, not by message.
+    /// Whether it is accessed by a copy, not by message.
     pub mapped: bool,
 }
 
@@ -77,16 +77,16 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// How many ranges there are.
+    /// Number of ranges.
     pub fn ranges(&self) -> usize {
         self.ranges.len()
     }
 
-    /// Allows the device to access `size` bytes from `address` on: with memory, its bytes from
-    /// `offset` on; without a file, or with one that is not memory, by message: a page fault on a
-    /// file of FUSE or NFS sleeps until its server answers. Error: `EINVAL` for no bytes or a range
-    /// beyond 2^64, `EEXIST` for an overlap (specification, VFIO_USER_DMA_MAP), `ENOSPC` beyond
-    /// [`MAX_RANGES`], or what fstat and mmap say of the descriptor.
+    /// Allows the device to access `size` bytes from `address` on: If `file` is memory, the device
+    /// accesses its bytes from `offset` on. Otherwise the accesses use messages, because a page
+    /// fault on a file of FUSE or NFS sleeps until its server answers. Error: `EINVAL` for no bytes
+    /// or a range beyond 2^64, `EEXIST` for an overlap (specification, VFIO_USER_DMA_MAP), `ENOSPC`
+    /// beyond `MAX_RANGES`, or the error of fstat and mmap.
     pub fn map(
         &mut self,
         address: u64,
@@ -132,8 +132,7 @@ impl Memory {
         std::mem::take(&mut self.ranges)
     }
 
-    /// The address of a range whose pages the client took away, if there is one: its bytes are
-    /// lost.
+    /// The address of a range whose pages the client removed, if any: its bytes are lost.
     pub fn lost(&self) -> Option<u64> {
         let dead = |range: &&Range| range.mapping.as_ref().is_some_and(Mapping::is_dead);
         self.ranges.iter().find(dead).map(|range| range.first)
@@ -178,7 +177,7 @@ impl Memory {
         Ok(())
     }
 
-    /// The pieces of an access, in order. Error: [`Fault::Unmapped`] and [`Fault::Denied`].
+    /// The pieces of an access, in order. Error: `Fault::Unmapped` and `Fault::Denied`.
     pub fn parts(&self, address: u64, length: usize, write: bool) -> Result<Vec<Part>, Fault> {
         let mut all = Vec::new();
         self.walk(address, length, write, |_, part| {
@@ -189,7 +188,7 @@ impl Memory {
     }
 
     /// Copies guest memory out. Allocates nothing.
-    /// Error: see [`Fault`]; `into` may be partly filled then.
+    /// Error: see `Fault`; `into` may be partly filled then.
     pub fn read_into(&self, address: u64, into: &mut [u8]) -> Result<(), Fault> {
         self.walk(address, into.len(), false, |range, part| {
             let (mapping, offset) = range.mapped_at(part.address)?;
@@ -197,7 +196,7 @@ impl Memory {
         })
     }
 
-    /// Appends guest memory to `out`, or nothing. Error: see [`Fault`].
+    /// Appends guest memory to `out`, or nothing. Error: see `Fault`.
     pub fn append(&self, address: u64, length: usize, out: &mut BytesMut) -> Result<(), Fault> {
         let before = out.len();
         let read = self.walk(address, length, false, |range, part| {
@@ -208,7 +207,7 @@ impl Memory {
     }
 
     /// Copies bytes into guest memory. Allocates nothing; either all bytes arrive or none. Error:
-    /// see [`Fault`].
+    /// see `Fault`.
     pub fn write(&self, address: u64, bytes: &[u8]) -> Result<(), Fault> {
         let whole = self.find(address).map(|at| &self.ranges[at]);
         let in_one = whole.filter(|range| range.last - address >= bytes.len() as u64);

@@ -1,5 +1,5 @@
-//! Survives accesses to mapped bytes that do not exist (SIGBUS): the file was truncated, or a
-//! hole was punched into it and there is no page to fill it.
+//! Survives accesses to mapped bytes that do not exist (SIGBUS): the file was truncated, or a hole
+//! was punched and no page is free to fill it.
 //!
 //! A process that shares a file with us can do that at any time. Seals do not help: files on
 //! hugetlbfs cannot be sealed, and a file sealed against shrinking can still be punched
@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
 /// (`vm.max_map_count`, 65530), since replacing a page splits a mapping in three.
 const MAX_MAPPINGS: usize = 1 << 15;
 
-/// Marks an entry that is being filled; no mapping starts there.
+/// Marks an entry that is being written; no mapping has this address.
 const TAKEN: usize = 1;
 
 static TABLE: [Entry; MAX_MAPPINGS] = [const { Entry::free() }; MAX_MAPPINGS];
@@ -72,8 +72,8 @@ impl Entry {
 pub(super) struct Guard(&'static Entry);
 
 impl Guard {
-    /// Registers `length` bytes from `start` on, in pages of `page` bytes; all three are multiples
-    /// of it. Error: `ENOMEM` if the table is full, otherwise what sigaction says.
+    /// Registers `length` bytes from `start` on, in pages of `page` bytes; start and length are
+    /// multiples of `page`. Error: `ENOMEM` if the table is full, otherwise as sigaction.
     pub(super) fn new(start: usize, length: usize, page: usize) -> Result<Self, Errno> {
         install()?;
         let free = |entry: &&Entry| {
@@ -115,7 +115,7 @@ fn install() -> Result<(), Errno> {
         // SAFETY: the handler does only what signal-safety(7) allows.
         let before = unsafe { sigaction(Signal::SIGBUS, &ours) };
         let before = before.map_err(|errno| Errno::from_raw_os_error(errno as i32))?;
-        // A fault of somebody else that comes before this line is repeated.
+        // A foreign fault before this line is repeated.
         let _ = PREVIOUS.set(before);
         Ok(())
     })
@@ -155,8 +155,8 @@ fn forward(
     let Some(before) = PREVIOUS.get() else { return };
     match before.handler() {
         SigHandler::SigDfl | SigHandler::SigIgn => {
-            // SAFETY: back to an action that sigaction has given us. The instruction faults again
-            // when we return; what was sent is delivered again.
+            // SAFETY: restores an action that sigaction returned. The instruction faults again
+            // after the return; a sent signal is delivered again.
             let _ = unsafe { sigaction(Signal::SIGBUS, before) };
             if code <= 0 {
                 let _ = raise(Signal::SIGBUS);
@@ -198,7 +198,7 @@ mod tests {
         assert!(maps[1].is_dead() && maps[2].is_dead() && !maps[0].is_dead());
         assert_eq!(maps[0].read(0, &mut back), Some(()));
         assert_eq!(back, [7; 100]);
-        // It stays dead, also when the file has grown again.
+        // The mapping stays dead, even after the file has grown again.
         rustix::fs::ftruncate(&file, 0x3000).unwrap();
         assert_eq!(maps[1].read(0, &mut back), None);
         drop(maps);

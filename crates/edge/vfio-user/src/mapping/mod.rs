@@ -2,8 +2,9 @@
 //! code.
 //!
 //! The other process may change the bytes at any time, so nothing here returns a reference to them:
-//! bytes are copied in and out, and every value read is a snapshot that the caller checks. It can
-//! also take the pages away: then the mapping is dead, and every access fails (`fault.rs`).
+//! bytes are copied in and out, and every value read is a snapshot that the caller checks. The
+//! other process can also remove the pages: then the mapping is dead, and every access fails
+//! (`fault.rs`).
 
 mod fault;
 mod signaller;
@@ -41,7 +42,7 @@ pub struct Mapping {
     skip: usize,
     /// Bytes of the part.
     length: usize,
-    /// `None` only while it is dropped.
+    /// `None` only during drop.
     guard: Option<Guard>,
 }
 
@@ -53,9 +54,9 @@ impl Mapping {
     /// Maps `length` bytes of `fd` from byte `offset` on, shared.
     ///
     /// # Errors
-    /// `EINVAL` for no bytes, an overflow, what is no regular file, or bytes beyond its end;
-    /// `ENOMEM` for more mappings than one process has; otherwise what fstat, fstatfs and mmap say,
-    /// for example `EACCES` for a right that the descriptor lacks.
+    /// `EINVAL` for no bytes, an overflow, a file that is not regular, or bytes after its end;
+    /// `ENOMEM` for more mappings than a process can have; otherwise as fstat, fstatfs and mmap,
+    /// for example `EACCES` for a missing right of the descriptor.
     pub fn new(
         fd: BorrowedFd<'_>,
         offset: u64,
@@ -90,14 +91,14 @@ impl Mapping {
             )
         }?;
         let pages = NonNull::new(pages).ok_or(Errno::FAULT)?;
-        // From here on it is unmapped also when something fails.
+        // From here on it is unmapped even on an error.
         let mut mapping =
             Self { pages, mapped, skip: skip as usize, length: length as usize, guard: None };
         mapping.guard = Some(Guard::new(pages.as_ptr() as usize, mapped, page as usize)?);
         Ok(mapping)
     }
 
-    /// Whether the other process has taken pages away: one access failed for that, and all
+    /// Whether the other process has removed pages: one access failed for this reason, and all
     /// later ones fail.
     pub fn is_dead(&self) -> bool {
         self.guard.as_ref().is_none_or(Guard::is_dead)
@@ -129,8 +130,8 @@ impl Mapping {
         self.alive(())
     }
 
-    /// Appends `count` bytes to `out`; as [`read`](Self::read). If the mapping is dead, they are not
-    /// to be used.
+    /// Appends `count` bytes to `out`; as [`read`](Self::read). If the mapping is dead, the bytes
+    /// must not be used.
     pub fn append(&self, offset: usize, count: usize, out: &mut BytesMut) -> Option<()> {
         let from = self.at(offset, count)?;
         out.reserve(count);
@@ -183,7 +184,7 @@ impl Mapping {
         self.alive(value)
     }
 
-    /// Takes the aligned double word at `offset` and leaves `rest`; `None` outside or if dead.
+    /// Takes the aligned double word at `offset` and stores `rest`; `None` outside or if dead.
     pub fn swap(&self, offset: usize, rest: u32) -> Option<u32> {
         let value = self.cell(offset)?.swap(rest, Ordering::AcqRel);
         self.alive(value)
@@ -192,7 +193,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // First: another mapping may get these addresses right after.
+        // Dropped first, because another mapping may get these addresses right after.
         self.guard = None;
         // SAFETY: mapped by `new` with this length, and no pointer into it
         // outlives `self`. An error can only mean that it is gone already.
@@ -200,7 +201,7 @@ impl Drop for Mapping {
     }
 }
 
-/// The page size of the file in bytes: a mapping begins and ends at its multiples.
+/// The page size of the file in bytes; mappings begin and end at its multiples.
 fn page_size(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
     let system = rustix::fs::fstatfs(fd)?;
     // A file system of huge pages has blocks of that size (Linux
@@ -222,13 +223,13 @@ impl Shared {
     /// A file of `offset + length` bytes of zeroes, mapped from `offset` on.
     ///
     /// # Errors
-    /// What memfd_create, ftruncate, the seals and mmap say.
+    /// As memfd_create, ftruncate, fcntl (seals) and mmap.
     pub fn new(name: &str, offset: u64, length: u64) -> Result<Self, Errno> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = rustix::fs::memfd_create(name, flags)?;
         let size = offset.checked_add(length).ok_or(Errno::INVAL)?;
         rustix::fs::ftruncate(&file, size)?;
-        // A client that truncates the file would lose its doorbells.
+        // A client that truncated the file would lose its doorbells.
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
         rustix::fs::fcntl_add_seals(&file, seals)?;
         let mapping = Mapping::new(file.as_fd(), offset, length, true, true)?;

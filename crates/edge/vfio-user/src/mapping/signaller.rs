@@ -63,15 +63,15 @@ pub struct Signaller {
 }
 
 impl Signaller {
-    /// The signaller of this process; it uses one of `fs.aio-max-nr`'s contexts.
-    /// Error: as [`new`](Self::new), always the same.
+    /// The signaller of this process; it uses one context of `fs.aio-max-nr`. Error: as
+    /// [`new`](Self::new); every later call returns the same error.
     pub fn of_process() -> Result<&'static Self, Errno> {
         static ONE: OnceLock<Result<Signaller, Errno>> = OnceLock::new();
         ONE.get_or_init(Self::new).as_ref().map_err(|errno| *errno)
     }
 
-    /// A new signaller. Error: what io_setup and pipe2 say: `ENOSYS` and `EPERM` where Linux AIO is
-    /// not built in or not allowed, `EAGAIN` when `fs.aio-max-nr` is reached.
+    /// A new signaller. Error: as io_setup and pipe2: `ENOSYS` and `EPERM` where Linux AIO is not
+    /// built in or not allowed, `EAGAIN` when `fs.aio-max-nr` is reached.
     pub fn new() -> Result<Self, Errno> {
         let (readable, unreadable) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         let mut context: libc::c_ulong = 0;
@@ -88,8 +88,8 @@ impl Signaller {
         self.submit(self.unreadable.as_fd(), fd) == Err(Errno::BADF)
     }
 
-    /// Adds 1 to the counter of `fd`, unless it is full. Error: `EINVAL` for what is no eventfd;
-    /// otherwise that the kernel has no memory.
+    /// Adds 1 to the counter of `fd`, unless it is full. Error: `EINVAL` if `fd` is not an eventfd;
+    /// otherwise the kernel has no memory.
     pub fn signal(&self, fd: BorrowedFd<'_>) -> Result<(), Errno> {
         if self.ended.fetch_add(1, Ordering::Relaxed) >= RING / 2 {
             self.ended.store(0, Ordering::Relaxed);

@@ -1,8 +1,8 @@
 //! Region accesses and resets: the commands that cross the network.
 //!
-//! An access is cut into pieces of one configuration request or one run of memory requests. The
-//! pieces of a read are in flight together, up to a limit; writes go one after the other.
-//! Posted writes to BARs wait for no reply, so they are carried out while a read is in flight.
+//! An access is split into pieces of one configuration request or one run of memory requests. The
+//! pieces of a read are in flight together, up to a limit; writes go one after the other. Posted
+//! writes to BARs need no reply, so they are executed while a read is in flight.
 
 use super::Session;
 use crate::config::RemoteWrite;
@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use wire::vfio_user::{Command, Header, RegionAccess, WriteMulti, region_index};
 use wire::{Duration, Instant};
 
-/// A command without an answer this long after it arrived reads all ones. QEMU waits 5 s.
+/// Time limit after which a command reads all ones. QEMU waits 5 s.
 pub const ACCESS_DEADLINE: Duration = Duration::from_ms(3_000);
 
 /// Pieces of one read in flight. QEMU reads all of configuration space with one message.
@@ -47,7 +47,7 @@ enum Job {
 #[derive(Debug)]
 struct Read {
     request: RegionAccess,
-    /// Room for the headers, then the data.
+    /// Space for the headers, then the data.
     reply: Vec<u8>,
     /// Bytes requested so far.
     next: usize,
@@ -56,11 +56,11 @@ struct Read {
 
 #[derive(Debug)]
 struct Write {
-    /// Region, offset and data of what is not yet written.
+    /// Region, offset and data of the remaining writes.
     rest: VecDeque<(u32, u64, Bytes)>,
     /// Configuration writes to the far function.
     far: VecDeque<RemoteWrite>,
-    /// A reset after those.
+    /// A reset after these writes.
     reset: bool,
     /// The action that the owner has to answer, and whether it is a reset.
     pending: Option<(Token, bool)>,
@@ -68,12 +68,12 @@ struct Write {
 }
 
 impl Current {
-    /// Whether it reads a region.
+    /// Whether the command reads a region.
     pub(super) fn is_read(&self) -> bool {
         matches!(self.job, Job::Read(_))
     }
 
-    /// When it times out.
+    /// When the command times out.
     pub(super) fn deadline(&self) -> Instant {
         self.deadline
     }
@@ -139,7 +139,7 @@ impl Session {
     /// Continues the access; false if it waits for the owner.
     pub(super) fn step(&mut self, now: Instant, mut current: Current) -> bool {
         let done = match &mut current.job {
-            // Its deadline passed before it began: the owner is stuck.
+            // The deadline passed before the start: the owner does not answer.
             Job::Read(read) if !self.answers(read.request.region) || current.deadline <= now => {
                 self.fill_absent(read, read.next, read.reply.len() - REPLY_HEADERS);
                 read.next = read.reply.len() - REPLY_HEADERS;
@@ -196,7 +196,7 @@ impl Session {
         read.next == length && read.in_flight.is_empty()
     }
 
-    /// Fills bytes `from..to` of a read as an absent function answers.
+    /// Fills bytes `from..to` of a read with the answer of an absent function.
     fn fill_absent(&self, read: &mut Read, from: usize, to: usize) {
         let offset = read.request.offset + from as u64;
         let part = &mut read.reply[REPLY_HEADERS + from..REPLY_HEADERS + to];
@@ -322,8 +322,8 @@ impl Session {
         self.finish(current);
     }
 
-    /// Replies to a command that is done. Writes of the device by message are not waited for: QEMU
-    /// answers them under the lock that it holds during an access.
+    /// Replies to a command that is done. The reply does not wait for the device's writes by
+    /// message, because QEMU answers them under the lock that it holds during an access.
     fn finish(&mut self, current: Current) {
         let Current { header, job, error, .. } = current;
         match (job, error) {
@@ -348,7 +348,7 @@ fn is_register(region: u32, offset: u64) -> bool {
     region != u32::from(doorbell::BAR) || offset < doorbell::OFFSET
 }
 
-/// Whether a command is a write to BARs alone, without a reply.
+/// Whether a command is a write only to BARs, without a reply.
 pub(super) fn is_posted(message: &Incoming) -> bool {
     let bar = |region| region != region_index::CONFIG;
     let Incoming { header, payload, refusal: None, .. } = message else { return false };
@@ -363,7 +363,7 @@ pub(super) fn is_posted(message: &Incoming) -> bool {
         }
 }
 
-/// Whether the function is absent, which reads all ones: shadowed bits must not hide that.
+/// Whether the function is absent, which reads all ones. Shadowed bits must not hide this.
 fn reads_absent(bytes: &[u8]) -> bool {
     bytes.len() >= 2 && bytes.iter().all(|byte| *byte == 0xff)
 }

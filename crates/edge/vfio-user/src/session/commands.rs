@@ -1,4 +1,4 @@
-//! Commands that are answered at once: everything but accesses and resets.
+//! Commands that are answered at once: all except accesses and resets.
 
 use super::{Session, State};
 use crate::connection::{Incoming, Outgoing};
@@ -16,7 +16,7 @@ use wire::vfio_user::{
     RegionIoFds, SparseArea, Version, irq_index, region_index,
 };
 
-/// The version of the protocol we speak.
+/// The supported version of the protocol.
 const MAJOR: u16 = 0;
 const MINOR: u16 = 1;
 
@@ -41,7 +41,7 @@ fn invalid(_: Malformed) -> Errno {
 }
 
 impl Session {
-    /// Carries a command out, or makes it the current access.
+    /// Executes a command, or makes it the current access.
     pub(super) fn command(&mut self, now: Instant, deadline: Instant, mut message: Incoming) {
         let header = message.header;
         let command = Command::from_number(header.command);
@@ -85,7 +85,7 @@ impl Session {
         self.answer(&header, answer);
     }
 
-    /// Sends the reply, unless the command asks for none.
+    /// Sends the reply, unless the command requests none.
     pub(super) fn answer(&mut self, header: &Header, answer: Answer) {
         let message = match answer {
             Ok(_) if header.no_reply => return,
@@ -210,14 +210,14 @@ impl Session {
         info.areas = vec![SparseArea { offset: doorbell::OFFSET, size: doorbell::LENGTH }];
         let mut out = Vec::new();
         info.encode_reply(request.argsz, &mut out);
-        // The area says what may be mapped: no descriptor without it.
+        // The area states what may be mapped: no descriptor without it.
         let whole = out.len() > RegionInfo::LENGTH;
         let fd = whole.then(|| doorbells.file().try_clone_to_owned()).transpose();
         let fd = fd.map_err(|_| Errno::MFILE)?;
         Ok((out, fd.into_iter().collect()))
     }
 
-    /// None are offered: an access through a descriptor would overtake earlier messages.
+    /// None are offered, because an access through a descriptor would overtake earlier messages.
     fn region_io_fds(message: &Incoming) -> Answer {
         let request = RegionIoFds::decode(&message.payload).map_err(invalid)?;
         if (request.argsz as usize) < RegionIoFds::LENGTH || request.index >= region_index::COUNT {

@@ -1,10 +1,9 @@
 //! The state machine of one endpoint's server: no socket, no clock.
 //!
-//! Commands are carried out one after the other, in order, each when the one before has been
-//! answered; but a posted BAR write does not wait for reads (PCI Express Base 4.0, section
-//! 2.4.1: posted requests pass non-posted ones). Replies to DMA messages are handled at once.
-//! Everything is bounded: a client that sends faster than the far side answers is not read any
-//! further ([`Session::accepts_input`]).
+//! Commands are executed in order, each after the answer to the one before; only a posted BAR write
+//! does not wait for reads (PCI Express Base 4.0, section 2.4.1: posted requests pass non-posted
+//! ones). Replies to DMA messages are handled at once. Everything is bounded: a client that sends
+//! faster than the far side answers is not read any further ([`Session::accepts_input`]).
 
 pub mod access;
 mod commands;
@@ -26,17 +25,17 @@ use std::ops::Range;
 use wire::vfio_user::{Command, DEFAULT_MAX_DATA_XFER_SIZE, Kind, region_index};
 use wire::{Arena, Duration, Instant};
 
-/// Actions queued for an owner that does not poll.
+/// The most actions queued for an owner that does not poll.
 const MAX_ACTIONS: usize = 64;
-/// Commands queued while one is carried out.
+/// The most commands queued during the execution of one.
 const MAX_QUEUE: usize = 64;
-/// Descriptors in queued commands and values that the worker has not yet dropped: descriptors
-/// are a resource of the whole process.
+/// The most descriptors in queued commands, plus values that the worker has not yet dropped:
+/// descriptors are a resource of the whole process.
 const MAX_QUEUED_FDS: usize = 32;
-/// Bytes queued for a client that does not read.
+/// The most bytes queued for a client that does not read.
 pub(super) const MAX_OUTGOING: usize = 1 << 20;
 
-/// Ranges remembered as mapped or unmapped; with more, all are.
+/// The most remapped ranges that are kept; beyond, all memory counts as remapped.
 const MAX_REMAPPED: usize = 64;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,7 +46,7 @@ pub(super) enum State {
     Ready,
 }
 
-/// What ends with a client.
+/// State that ends with a client.
 #[derive(Debug, Default)]
 pub(super) struct Client {
     pub state: State,
@@ -58,8 +57,8 @@ pub(super) struct Client {
     pub ended: VecDeque<Ended>,
     outgoing: VecDeque<Outgoing>,
     pub outgoing_bytes: usize,
-    /// Interrupts that wait for DMA writes: each with the number of the first write that it need
-    /// not wait for.
+    /// Interrupts that wait for DMA writes, each with the number of the first write that it may
+    /// precede.
     pub held_interrupts: VecDeque<(u64, Interrupt)>,
     pub msix_enabled: bool,
     /// Why the client must be disconnected.
@@ -69,7 +68,7 @@ pub(super) struct Client {
 /// The server's side of the protocol without the socket: messages in, actions and messages out.
 #[derive(Debug)]
 pub struct Session {
-    /// The endpoint that it offers.
+    /// The offered endpoint.
     pub info: EndpointInfo,
     pub(crate) config: Config,
     pub(super) table: Table,
@@ -79,7 +78,7 @@ pub struct Session {
     remapped: Vec<Range<u64>>,
     pub(super) interrupts: Interrupts,
     pub(super) dma: Dma,
-    /// For the bytes of reads.
+    /// Memory for the bytes of reads.
     pub(super) arena: Arena,
     pub(super) workers: Workers,
     /// The worker for the client's files.
@@ -93,8 +92,8 @@ pub struct Session {
     actions: VecDeque<Action>,
     next_token: Token,
     pub(super) presence: Presence,
-    /// The client wrote configuration space, or a register that is no doorbell, since the owner
-    /// cleared this; also if the write was dropped.
+    /// The client wrote configuration space, or a register that is not a doorbell, since the owner
+    /// cleared this, even if the write was dropped.
     pub registers_written: bool,
     /// When the last command of a client arrived.
     last_command: Instant,
@@ -156,8 +155,8 @@ impl Session {
         }
     }
 
-    /// The next action, if the owner accepts one now; DMA that has ended in any case. `None` until
-    /// another input, reply or [`deadline`](Self::deadline).
+    /// The next action, if the owner accepts one now; ends of DMA are returned in any case. `None`
+    /// until another input, reply or [`deadline`](Self::deadline).
     pub fn poll(&mut self, now: Instant, accepts: bool) -> Option<Action> {
         while let Some(ended) = self.dma.expire(now) {
             self.dma_ended(ended);
@@ -195,8 +194,8 @@ impl Session {
             && self.client.outgoing_bytes < MAX_OUTGOING
     }
 
-    /// Answers an action. A token that is no longer waited for (its client has left, or its
-    /// deadline has passed) is ignored.
+    /// Answers an action. An outdated token is ignored, because its client is gone or its deadline
+    /// has passed.
     ///
     /// An error becomes the errno of the reply; a read of an absent device should rather return
     /// all ones.
@@ -213,7 +212,7 @@ impl Session {
     /// dropped if it is absent.
     pub fn set_presence(&mut self, now: Instant, presence: Presence) {
         if presence == Presence::Present {
-            // Doorbells rung while nothing polled them.
+            // Doorbells rung while they were not polled.
             if let Some(doorbells) = self.doorbells.as_ref().filter(|_| !self.is_present()) {
                 doorbells.clear();
             }
@@ -254,7 +253,7 @@ impl Session {
         *state == State::Absent || answered && self.last_command + pause <= now
     }
 
-    /// Carries commands out until one has to wait.
+    /// Executes commands until one has to wait.
     pub(super) fn advance(&mut self, now: Instant) {
         loop {
             if let Some(current) = self.client.current.take()
@@ -296,13 +295,13 @@ impl Session {
         self.worker = self.workers.for_client();
         self.dma.clear();
         self.interrupts.disconnect(Signals::new(&self.worker));
-        // The old client could still ring its page; without memory for a new one, doorbells are
-        // trapped.
+        // The old client could still write to its page. Without memory for a new page, doorbells
+        // arrive by message.
         let vectors = self.interrupts.count();
         self.doorbells = self.info.doorbells.then(|| Doorbells::new(vectors).ok()).flatten();
         self.reset_function();
         if used {
-            // The client's remaining actions are dropped, but an earlier cleanup is carried out.
+            // The client's remaining actions are dropped, but an earlier cleanup is executed.
             self.actions.retain(|action| matches!(action, Action::ClientGone { .. }));
             let token = self.token();
             self.cleanup = Some(token);
@@ -343,7 +342,7 @@ impl Session {
         std::mem::take(&mut self.remapped)
     }
 
-    /// Other memory, or none, is at these addresses from now on.
+    /// Notes that the memory at these addresses was replaced or removed.
     pub(super) fn remap(&mut self, range: Range<u64>) {
         let many = self.remapped.len() >= MAX_REMAPPED;
         if many {

@@ -82,7 +82,8 @@ impl Jobs {
         place.parts = parts;
     }
 
-    /// Rings the doorbell of a queue with a new command, or lets it follow.
+    /// Rings the doorbell of a queue with a new command, or postpones the doorbell to the end of
+    /// the turn.
     fn announce(&mut self, drive: usize, queue: usize) {
         if !self.settings.batch {
             self.drives[drive].borrow_mut().ring(queue);
@@ -98,7 +99,7 @@ impl Jobs {
         queue: usize,
         observer: &mut dyn Observer,
     ) {
-        // A queue is served by the CPU of its job.
+        // The CPU of its job serves a queue.
         let Some(job) = self.job_of(queue) else { return };
         let cpu = self.jobs[job].cpu;
         if cpu > now {
@@ -168,7 +169,8 @@ impl Jobs {
         self.issue(now, number, slot);
     }
 
-    /// Compares what a read returned with what it should be, if that is known. Yields the bytes.
+    /// Compares the data of a read with the expected data, if known. Returns the number of bytes
+    /// compared.
     fn compare(&mut self, number: usize, slot: usize, observer: &mut dyn Observer) -> u64 {
         let (job, place) = (&self.jobs[number], &self.jobs[number].slots[slot]);
         let (Some(version), Some(verification), true) =

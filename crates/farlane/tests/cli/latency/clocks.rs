@@ -16,7 +16,7 @@ fn an_offset_of_one_clock_is_not_taken_for_latency() {
         assert!((10_000_000..=40_000_000).contains(&proven), "{offset}: {proven}");
         assert!(kinds(&near).contains(&"clock-offset"), "{offset}: {near}");
         for name in ["end to end", "back to application"] {
-            assert_eq!(segment(&near, name)["caution"], "no latency: the clocks are apart");
+            assert_eq!(segment(&near, name)["caution"], "not a latency: the clocks differ");
         }
         for name in ["round trip", "turn at the listener"] {
             assert_eq!(segment(&near, name)["caution"], "", "one clock measures it");
@@ -25,10 +25,10 @@ fn an_offset_of_one_clock_is_not_taken_for_latency() {
         assert_eq!(far["clock"]["source"], "unknown", "{far}");
         if offset == "40ms" {
             let caution = &segment(&far, "sent to kernel")["caution"];
-            assert_eq!(caution, "holds the clock error, which is not known");
+            assert_eq!(caution, "includes the clock error, which is unknown");
         } else {
             let one_way = segment(&far, "sent to kernel");
-            assert_eq!(one_way["caution"], "no latency: the clocks are apart");
+            assert_eq!(one_way["caution"], "not a latency: the clocks differ");
             assert_eq!(one_way["whole"]["n"], one_way["whole"]["negative"]);
         }
     }
@@ -50,9 +50,9 @@ fn ends_that_are_the_leap_seconds_apart_are_told_so() {
             let all = document["findings"].as_array().unwrap();
             let apart = all.iter().find(|of| of["kind"] == "clock-offset");
             let evidence = apart.unwrap_or_else(|| panic!("{document}"))["evidence"].as_str();
-            assert!(evidence.unwrap().contains("37 s apart: only one knows TAI"), "{evidence:?}");
+            assert!(evidence.unwrap().contains("differ by 37 s: only one has TAI"), "{evidence:?}");
             let caution = &segment(&document, "end to end")["caution"];
-            assert_eq!(caution, "no latency: the clocks are apart", "{document}");
+            assert_eq!(caution, "not a latency: the clocks differ", "{document}");
         }
     }
 }
@@ -84,12 +84,12 @@ fn what_ptp4l_says_is_the_clock_error() {
     assert_eq!([&clock["source"], &clock["offset_ns"]], [&Value::from("ptp4l"), &25_000.into()]);
     assert_eq!([&clock["proven_ns"], &clock["possible_ns"]], [0, 50_000]);
     let nobody = ["latency", "talk", "localhost", "--clock", "ptp4l=/nonexistent/ptp4l"];
-    fails(&nobody, &["ptp4l cannot be asked; /nonexistent/ptp4l: "]);
+    fails(&nobody, &["ptp4l does not answer; /nonexistent/ptp4l: "]);
     let master = ["latency", "talk", "localhost", "--clock", &how, "--ptp-domain", "1"];
-    fails(&master, &["follows no other clock"]);
+    fails(&master, &["has no master"]);
     let clock = |how: &'static str| ["latency", "talk", "localhost", "--clock", how];
-    fails(&clock("phc2sys=/dev/null"), &["--clock phc2sys=/dev/null: /dev/null is no hardware"]);
+    fails(&clock("phc2sys=/dev/null"), &["--clock phc2sys=/dev/null: /dev/null is not a hardware"]);
     fails(&clock("phc2sys=lo"), &["lo has no hardware clock"]);
     let both = ["--clock", "shared", "--clock", "ptp4l"];
-    is_refused(&[&clock("ptp4l")[..3], &both[..]].concat(), &["only be ptp4l and phc2sys"]);
+    is_refused(&[&clock("ptp4l")[..3], &both[..]].concat(), &["twice only as ptp4l and phc2sys"]);
 }

@@ -28,7 +28,7 @@ fn a_listener_answers_its_own_run_alone_and_counts_strangers() {
     let strangers = far["faults"]["strangers"].as_u64().unwrap();
     assert!((9..=11).contains(&strangers), "{strangers}");
     let first = far["faults"]["first_stranger"].as_str().unwrap();
-    assert!(first.ends_with("5 bytes, fewer than the 104 of a frame"), "{first}");
+    assert!(first.ends_with("5 bytes are too short for a frame: the minimum is 104"), "{first}");
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn mistakes_are_named() {
     let errors = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        errors.contains("no frame of a talker came to 127.0.0.1:0 within 50000000 ns"),
+        errors.contains("no frame of a talker arrived at 127.0.0.1:0 within 50000000 ns"),
         "{errors}"
     );
     for wrong in [
@@ -181,8 +181,8 @@ fn without_permission(arguments: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// On a cable: frames without the fields, of another EtherType, and of the run from another station.
-/// Only the run's own frame is answered.
+/// On a cable: frames without the fields, of another EtherType, and of the run from another
+/// station. Only the run's own frame is answered.
 #[test]
 fn strangers_on_the_cable_are_counted() {
     isolated("cli::latency::refusals::strangers_on_the_cable_are_counted", |home| {
@@ -246,7 +246,7 @@ fn a_listener_that_hears_strangers_alone_says_so() {
     let listener = Listener::udp(&["--wait", "4s", "--run", "abc"]);
     talk(&listener.address, &["--count", "5", "--run", "abd"]);
     let errors = listener.fails();
-    let strangers = errors.rsplit_once("frames of strangers: ").unwrap().1.trim();
+    let strangers = errors.rsplit_once("other frames: ").unwrap().1.trim();
     assert!((8..=10).contains(&strangers.parse().unwrap()), "{errors}");
 }
 

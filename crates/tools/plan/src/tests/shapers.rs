@@ -47,12 +47,12 @@ fn mistakes_of_shapers_have_a_place_and_say_what_is_allowed() {
         ),
         (
             format!("[bridges.s]\nshapers = [\"5 v\", \"4 v\"]\n{CBS}\"60Mb/s\"\n"),
-            "16:11: idle slopes of 120000000 b/s together, its rate is 100000000 b/s",
+            "16:11: the idle slopes' sum of 120000000 b/s exceeds its 100000000 b/s",
         ),
         // Open for a tenth of the cycle: the slope there is ten times as high.
         (
             format!("{video}{gates}{CBS}\"20Mb/s\"\n"),
-            "16:11: class 5: its gates are open for 100us of 1ms, so idleSlope of 200000000 bit/s is \
+            "16:11: class 5: its gates are open for 100us of 1ms: idleSlope of 200000000 bit/s is \
              above the port's 100000000 bit/s",
         ),
         (
@@ -60,7 +60,7 @@ fn mistakes_of_shapers_have_a_place_and_say_what_is_allowed() {
                 "{both}[shapers.v]\nalgorithm = \"ets\"\nweight = 60\n[shapers.w]\n\
                  algorithm = \"ets\"\nweight = 30\n"
             ),
-            "16:11: the weights are 90 % together, they must be 100 %",
+            "16:11: the sum of the weights is 90 %, not 100 %",
         ),
         (
             format!("{video}{cqf}"),

@@ -106,11 +106,11 @@ fn what_a_stream_cannot_be_has_its_place() {
         ),
         (
             format!("{ends}{BOTH}eliminate = [\"host\"]\n"),
-            at(0, 10, "[streams.s]: host eliminates, but is on none of the paths"),
+            at(0, 10, "[streams.s]: host eliminates duplicates, but is on no path of the stream"),
         ),
         (
             format!("{ends}eliminate = [\"right\"]\n"),
-            at(0, 10, "[streams.s]: right eliminates, but is on none of the paths"),
+            at(0, 10, "[streams.s]: right eliminates duplicates, but is on no path of the stream"),
         ),
         (
             format!(
@@ -134,7 +134,7 @@ fn what_a_stream_cannot_be_has_its_place() {
         ),
         (
             format!("{ends}{BOTH}eliminate = [\"device\"]\nnumbers = \"upper\"\n"),
-            at(0, 10, "[streams.s]: upper numbers the frames, but is not on all paths"),
+            at(0, 10, "[streams.s]: upper numbers the frames, but is not on every path"),
         ),
         (
             format!("{ends}priority = 3\n"),
@@ -150,7 +150,7 @@ fn what_a_stream_cannot_be_has_its_place() {
         ),
         (
             "[filters.f]\nentries = [\"open 2ms\"]\ncycle = \"1ms\"\n".to_owned(),
-            at(1, 11, "the entries last 2000000 ns, the cycle 1000000 ns"),
+            at(1, 11, "the entries last 2000000 ns in total, longer than the cycle of 1000000 ns"),
         ),
     ] {
         fails(&plan(&text), &requested);
@@ -163,7 +163,7 @@ fn a_bridge_that_eliminates_stores_frames() {
         "[streams.s]\nfrom = \"host\"\nto = \"device\"\n{BOTH}eliminate = [\"right\"]\n"
     ));
     let text = text.replace("[bridges.right]\n", "[bridges.right]\nmode = \"cut-through\"\n");
-    let what = "[streams.s]: right is cut-through: a bridge that filters or eliminates has to know \
-                the FCS";
+    let what = "[streams.s]: right is cut-through; filtering and elimination need \
+                store-and-forward";
     fails(&text, &format!("p.toml:{}:10: {what}", LINE + 1));
 }

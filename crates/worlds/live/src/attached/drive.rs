@@ -1,4 +1,4 @@
-//! The shell of a drive: its media and what stores its records.
+//! The I/O of a drive: its media and the store of its records.
 
 use super::{Attached, Report};
 use crate::poller::{Activity, Poller};
@@ -18,11 +18,11 @@ use wire::Instant;
 pub struct NvmeDrive {
     node: DriveNode,
     media: BTreeMap<ContentsId, Box<dyn Media>>,
-    /// Media of deleted namespaces that nothing is under way for.
+    /// Media of deleted namespaces without requests under way.
     closing: Vec<Box<dyn Media>>,
     store: Option<Committer>,
     notices: VecDeque<String>,
-    /// When something happened last.
+    /// Time of the last event.
     now: Instant,
     tracer: Tracer,
 }
@@ -43,13 +43,13 @@ impl NvmeDrive {
         }
     }
 
-    /// The same, with what stores its records.
+    /// Adds a store for the records.
     #[must_use]
     pub fn kept_by(self, store: Committer) -> Self {
         Self { store: Some(store), ..self }
     }
 
-    /// The same, recorded by `tracer`.
+    /// Records the drive's events with `tracer`.
     #[must_use]
     pub fn traced(mut self, tracer: Tracer) -> Self {
         self.node.subsystem_mut().set_events(tracer.is_on());
@@ -62,7 +62,7 @@ impl NvmeDrive {
         self.tracer.events(None, || self.node.subsystem_mut().poll_event());
     }
 
-    /// Carries out what the drive wants; returns whether any block request completed at once.
+    /// Executes the drive's actions; returns whether any block request completed at once.
     fn carry_out(&mut self, now: Instant) -> bool {
         let (mut ended, mut under_way) = (false, false);
         while let Some(output) = self.node.poll_drive() {
@@ -90,7 +90,7 @@ impl NvmeDrive {
         ended
     }
 
-    /// Completes what the media have done; returns whether that was anything.
+    /// Passes completions of the media to the drive; returns whether there was any.
     fn end_blocks(&mut self, now: Instant) -> bool {
         let done = |(contents, media): (&ContentsId, &mut Box<dyn Media>)| {
             let (id, outcome) = media.poll_completion()?;
@@ -105,7 +105,7 @@ impl NvmeDrive {
     }
 
     fn complete(&mut self, now: Instant, contents: ContentsId, id: u64, outcome: Completion) {
-        // The media finished before the controller continues.
+        // Recorded before the controller continues.
         let ended = self.tracer.time();
         self.node.complete_block(now, contents, id, outcome);
         self.tracer.events(ended, || self.node.subsystem_mut().poll_event());
@@ -122,7 +122,7 @@ impl NvmeDrive {
         store.expect("a drive with records has what stores them").start(commit);
     }
 
-    /// Takes the change that is stored; returns whether there was one.
+    /// Passes the outcome of the stored change to the drive; returns whether there was one.
     fn end_commits(&mut self, now: Instant, poller: &Poller) -> io::Result<bool> {
         let Some(store) = &self.store else { return Ok(false) };
         if poller.take_ready(store.signal()) {
@@ -133,7 +133,7 @@ impl NvmeDrive {
         Ok(true)
     }
 
-    /// A change is stored, or could not be. Whether it is.
+    /// Handles the outcome of a change; returns whether it is stored.
     fn end_commit(
         &mut self,
         now: Instant,
@@ -166,7 +166,7 @@ impl NvmeDrive {
         Ok(stored.is_ok())
     }
 
-    /// Stores all that is to be stored, and waits for it.
+    /// Stores all pending changes, and waits for them.
     fn store_all(&mut self) -> io::Result<()> {
         let mut result = Ok(());
         loop {
@@ -191,7 +191,7 @@ impl Function for NvmeDrive {
     fn poll(&mut self, now: Instant, ready: Ready) -> Output {
         let output = loop {
             let output = self.node.poll(now, ready);
-            // RAM and the page cache complete at once: a command then needs one pass, not two.
+            // RAM and the page cache complete at once, so a command needs one pass instead of two.
             if !matches!(output, Output::Wait(_)) || !self.carry_out(now) {
                 break output;
             }
@@ -213,7 +213,7 @@ impl Attached for NvmeDrive {
     fn service(&mut self, now: Instant, poller: &Poller) -> io::Result<Activity> {
         let mut moved = self.carry_out(now) | self.end_commits(now, poller)?;
         for media in self.media.values_mut() {
-            // Before completions are taken, so that none in between is missed.
+            // Cleared before completions are taken, so that no completion in between is missed.
             if media.signal().is_some_and(|fd| poller.take_ready(fd)) {
                 media.clear_signal();
             }
@@ -240,7 +240,7 @@ impl Attached for NvmeDrive {
 
     fn begin(&mut self) {
         self.media.values_mut().for_each(|media| media.begin());
-        // That it has power, before anybody uses it.
+        // Stores the power-on before a host uses the drive.
         if let Err(error) = self.store_all() {
             self.notices.push_back(format!(
                 "cannot store that the drive has power: {error}; it is read-only until that can be \
@@ -265,7 +265,7 @@ impl Attached for NvmeDrive {
     }
 
     fn close(&mut self) -> io::Result<()> {
-        // Close all, also if one fails.
+        // Closes all media, even if one fails.
         let mut ended: Vec<_> = self.media.values_mut().map(|media| media.close()).collect();
         self.node.subsystem_mut().stop_fetching();
         ended.push(self.store_all());

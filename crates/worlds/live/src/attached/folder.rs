@@ -1,4 +1,4 @@
-//! A drive that lives in a folder, as a device node serves it.
+//! A drive in a folder, as a device node serves it.
 
 use super::NvmeDrive;
 use crate::random_number;
@@ -12,8 +12,8 @@ use storage::media::Media;
 use wire::Instant;
 
 impl NvmeDrive {
-    /// Opens the drive in `folder` for this process alone, run as `settings` say. `warn` gets a line
-    /// for each thing that its user should know.
+    /// Opens the drive in `folder` for this process only, with `settings`. `warn` receives one line
+    /// for each remark.
     ///
     /// # Errors
     /// One line that names the folder.
@@ -32,7 +32,7 @@ impl NvmeDrive {
             if contents.size() < namespace.bytes() {
                 let (name, size) = (&namespace.contents, contents.size());
                 let why = format!(
-                    "namespace {nsid} has {} bytes, its contents {name} have {size}",
+                    "namespace {nsid} has {} bytes, but its contents {name} only {size}",
                     namespace.bytes()
                 );
                 return Err(fail(&why));
@@ -41,7 +41,8 @@ impl NvmeDrive {
             media.insert(*nsid, Box::new(contents));
         }
         if lost {
-            // Before the contents' own records say so: a host that knew the drive must hear of it.
+            // Set before the contents' own records change, so that a host that knows the drive is
+            // notified.
             state.drive.incarnation = random_number();
             let changed = state.encode().remove_entry("drive").expect("every drive has it");
             drive.commit(&[(changed.0, Some(changed.1))])?;

@@ -1,4 +1,4 @@
-//! A drive that exists as long as its node runs: namespaces over media.
+//! A drive that exists only while its node runs: namespaces over media.
 
 use super::NvmeDrive;
 use nvme::{Config, NamespaceConfig, Settings, Subsystem};
@@ -6,11 +6,11 @@ use std::io;
 use storage::media::{Backing, Media, check_memory};
 use wire::Instant;
 
-/// I/O queue pairs of a drive, unless somebody wants more.
+/// Default number of I/O queue pairs of a drive.
 pub const QUEUES: u16 = 64;
 
-/// The settings of a drive with payloads of `max_payload` bytes at most and `queues` I/O queue
-/// pairs, 1 to 2048.
+/// Settings of a drive with payloads of up to `max_payload` bytes and `queues` I/O queue pairs, 1
+/// to 2048.
 pub fn drive_settings(max_payload: usize, queues: u16) -> Settings {
     Settings {
         max_payload,
@@ -21,11 +21,11 @@ pub fn drive_settings(max_payload: usize, queues: u16) -> Settings {
 }
 
 impl NvmeDrive {
-    /// A drive over `namespaces`, NSID 1 first. Without a serial number it gets one that stays the
-    /// same as long as its files, or `place`, do.
+    /// A drive over `namespaces`, starting at NSID 1. The default serial number is constant while
+    /// its files, or `place`, are.
     ///
     /// # Errors
-    /// One line that names the namespace, or says how much memory there is.
+    /// One line that names the namespace, or gives the available memory.
     pub fn over(
         namespaces: &[Backing],
         serial: Option<&str>,
@@ -48,7 +48,7 @@ impl NvmeDrive {
     /// A drive with one namespace of `size` bytes of RAM, in blocks of 512.
     ///
     /// # Errors
-    /// One line that says how much memory there is.
+    /// One line with the available memory.
     pub fn of_ram(serial: &str, size: u64, settings: Settings) -> io::Result<Self> {
         let ram = Backing::Ram { size, block: 512, read_only: false };
         Self::over(&[ram], Some(serial), "", settings)
@@ -57,9 +57,9 @@ impl NvmeDrive {
 
 /// The incarnation of a drive: FNV-1a over its namespaces in order, each with its NSID, the
 /// incarnation of its media, the block shift and whether it is read-only (1 or 0), little endian.
-/// One namespace with new contents makes those of the drive new; so do other block sizes or
-/// another order, which a host that knew the drive would not notice. A size does not count: a
-/// drive may grow.
+/// New contents of one namespace make the drive's contents new, and so do other block sizes or
+/// another order, which a host would not detect itself. Sizes do not count, because a drive may
+/// grow.
 fn incarnation_of(namespaces: &[NamespaceConfig], media: &[Box<dyn Media>]) -> u64 {
     let numbered = (1u32..).zip(namespaces.iter().zip(media));
     let bytes = numbered.flat_map(|(nsid, (namespace, media))| {

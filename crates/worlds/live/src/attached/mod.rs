@@ -1,4 +1,4 @@
-//! What can be attached below a port of a live node: a function together with the I/O it needs.
+//! Functions below a port of a live node, with their I/O.
 
 mod drive;
 mod folder;
@@ -18,8 +18,8 @@ use wire::Instant;
 
 /// A function and its I/O; by default it has none.
 pub trait Attached: Function {
-    /// Does the I/O that is due on the descriptors that `poller` reports ready. Returns whether
-    /// anything happened, and when to call again at the latest.
+    /// Handles the descriptors that `poller` reports ready. Returns whether anything happened, and
+    /// when to call again at the latest.
     ///
     /// # Errors
     /// Only errors that end the node.
@@ -27,7 +27,7 @@ pub trait Attached: Function {
         Ok(Activity::default())
     }
 
-    /// Registers its descriptors.
+    /// Registers the function's descriptors.
     ///
     /// # Errors
     /// As `epoll_ctl(2)`.
@@ -61,7 +61,7 @@ pub trait Attached: Function {
         Ok(())
     }
 
-    /// The tracer. The node it is attached to records with it too.
+    /// The tracer, with which the node records too.
     fn tracer(&self) -> Tracer {
         Tracer::off()
     }

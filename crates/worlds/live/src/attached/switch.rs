@@ -23,7 +23,7 @@ impl Switch {
         Self { node: SwitchNode::new(settings, links.limit()), links }
     }
 
-    /// The same, with its links recorded.
+    /// Records the links with `tracer`.
     #[must_use]
     pub fn traced(mut self, tracer: Tracer) -> Self {
         self.links = self.links.traced(tracer);
@@ -84,7 +84,7 @@ impl Attached for Switch {
                 LinkEvent::Failed { link: port, why, permanent: true, .. } => {
                     return Some(format!("port {port}: no link to {why}"));
                 }
-                // Another attempt follows by itself.
+                // Another attempt follows automatically.
                 LinkEvent::Failed { .. } | LinkEvent::Echo(..) => {}
             }
         }

@@ -1,4 +1,4 @@
-//! Limits the lines that a device node reports about its peers, and counts the rest.
+//! Limits the lines that a device node reports about its peers, and counts further events.
 
 use super::DeviceEvent;
 use crate::limiter::EventLimiter;
@@ -6,19 +6,18 @@ use std::collections::VecDeque;
 use wire::Instant;
 use wire::frame::MoveStatus;
 
-/// Lines about peers that were turned away, or asked to move the device, before they are only
-/// counted.
+/// Lines about rejected peers and Move requests before further ones are only counted.
 const REJECTIONS: u32 = 5;
 /// The same for hosts that connect and disconnect, and for the attached function.
 const CHANGES: u32 = 20;
-/// Peers that were turned away and are remembered.
+/// Number of rejected peers that are remembered.
 const MAX_KNOWN: usize = 16;
 
-/// A flood of one kind suppresses no other.
+/// The kinds of events, each limited separately.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Rejected,
-    /// A peer that was turned away came again: a waiting host tries five times a second.
+    /// A repeated rejection of the same peer: a waiting host tries five times per second.
     RejectedAgain,
     Move,
     Host,
@@ -27,9 +26,9 @@ pub(super) enum Kind {
 
 #[derive(Debug)]
 pub(super) struct EventLimits {
-    /// Passes or counts them.
+    /// The limiter.
     pub events: EventLimiter<Kind, DeviceEvent>,
-    /// Peers that were turned away, with the cause, since a host came or went.
+    /// Rejected peers, with the cause, since the last change of the host.
     known: VecDeque<String>,
     /// Rejections so far.
     turned_away: u64,
@@ -69,7 +68,7 @@ impl EventLimits {
         self.events.pass(now, limit, event, emit);
     }
 
-    /// Whether this peer was turned away before for this cause; remembers it.
+    /// Whether this peer was rejected before for this cause; remembers the peer.
     fn is_known(&mut self, peer: String) -> bool {
         if self.known.contains(&peer) {
             return true;
@@ -109,7 +108,7 @@ mod tests {
         DeviceEvent::TurnedAway(peer(host), cause)
     }
 
-    /// The events reported of `events`, one `every` that long.
+    /// The reported events of `events`, which occur at intervals of `every`.
     fn emitted(
         every: Duration,
         events: impl Iterator<Item = DeviceEvent>,
@@ -135,7 +134,7 @@ mod tests {
     #[test]
     fn a_host_that_waits_is_reported_once_and_then_counted() {
         let busy = || away(1, Cause::Rejected(Reject::Busy));
-        // A minute, and a bit for the last report.
+        // A minute, and a little more for the last report.
         let (emitted, limits) = emitted(Duration::from_ms(200), (0..320).map(|_| busy()));
         assert!(matches!(emitted[0], DeviceEvent::TurnedAway(..)));
         assert!(emitted[1..].iter().all(|event| matches!(event, DeviceEvent::Suppressed(_))));
@@ -166,7 +165,7 @@ mod tests {
     fn hosts_that_wait_do_not_hide_a_stranger() {
         let waits = |n: u32| away((n % 2) as u8, Cause::Rejected(Reject::Group(Some((1, 2)))));
         let stranger = || away(9, Cause::UnknownProtocol(b"GET /".to_vec()));
-        // Two of them for ten minutes, and one line of a stranger at the end.
+        // Two of them for ten minutes, and at the end one line about a stranger.
         let events = (0..6000).map(waits).chain([stranger(), stranger()]);
         let (emitted, _) = emitted(Duration::from_ms(100), events);
         let is_stranger = |event: &DeviceEvent| {

@@ -30,9 +30,9 @@ pub enum DeviceEvent {
     HostUp(Address),
     /// The host is gone; the device has been reset.
     HostDown(Address, Cause),
-    /// A peer was turned away, or did not speak the protocol.
+    /// A peer was rejected, or did not use the protocol.
     TurnedAway(Address, Cause),
-    /// A peer asked to move the device to another group.
+    /// A peer requested to move the device to another group.
     Moved {
         /// The peer.
         by: Address,
@@ -49,16 +49,16 @@ pub enum DeviceEvent {
     Report(Report),
 }
 
-/// How long commands already taken may go on after a stop.
+/// How long commands may continue after a stop.
 const DRAIN: Duration = Duration::from_ms(1_000);
 
 /// One connection.
 struct Path {
     id: PathId,
     carrier: Carrier,
-    /// Bytes that it took when it was asked last.
+    /// Room at the last check.
     room: usize,
-    /// Whether it is watched for output, too.
+    /// Whether it is also watched for output.
     watched: bool,
 }
 
@@ -76,19 +76,19 @@ pub struct DeviceNode<A> {
     node: Inner<A>,
     limits: EventLimits,
     tracer: Tracer,
-    /// Until when nothing is to be done unless a descriptor is ready; `None` after something
-    /// happened that may lead to more.
+    /// Until when no work is due unless a descriptor is ready; `None` after an event that may lead
+    /// to more work.
     settled: Option<Settled>,
 }
 
-/// Nothing is to be done until then, if ever.
+/// No work is due until this time.
 struct Settled(Option<Instant>);
 
 impl<A: Attached> DeviceNode<A> {
     /// A node that listens and serves `attached`.
     ///
     /// # Errors
-    /// If the kernel refuses to watch something.
+    /// If the kernel refuses to watch a descriptor.
     pub fn new(
         clock: Clock,
         poller: Poller,
@@ -117,7 +117,7 @@ impl<A: Attached> DeviceNode<A> {
         })
     }
 
-    /// The same with the state machine changed by `change`.
+    /// Changes the state machine with `change`.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(Inner<A>) -> Inner<A>) -> Self {
         self.node = change(self.node);
@@ -138,7 +138,7 @@ impl<A: Attached> DeviceNode<A> {
         &mut self.node.function_mut().inner
     }
 
-    /// One turn without hosts, before [`run`](Self::run): for an attached function that has to
+    /// Makes one turn without hosts, before [`run`](Self::run), for an attached function that must
     /// be ready first. Waits a little if nothing happened.
     ///
     /// # Errors
@@ -182,7 +182,7 @@ impl<A: Attached> DeviceNode<A> {
         closed
     }
 
-    /// Serves until it has to stop and commands under way are finished.
+    /// Serves until a stop is requested and commands under way are finished.
     fn serve_until(
         &mut self,
         wake: BorrowedFd<'_>,
@@ -309,8 +309,8 @@ impl<A: Attached> DeviceNode<A> {
         Ok(moved)
     }
 
-    /// Reads from the ready connections; sets `moved` if there was anything. Returns whether one has
-    /// another room than before.
+    /// Reads from the ready connections; sets `moved` if there was input. Returns whether the room
+    /// of a connection changed.
     fn receive(&mut self, now: Instant, moved: &mut bool) -> bool {
         let (node, tracer) = (&mut self.node, &self.tracer);
         let mut other_room = false;
@@ -335,8 +335,7 @@ impl<A: Attached> DeviceNode<A> {
         other_room
     }
 
-    /// Carries out what the node asks for; returns whether there was anything, and when to poll
-    /// again.
+    /// Executes the node's actions; returns whether there was any, and when to poll again.
     fn perform(
         &mut self,
         now: Instant,

@@ -1,4 +1,4 @@
-//! How many descriptors the clients of endpoints may hand over.
+//! The number of descriptors that the clients of endpoints may send.
 
 use pcie::enumerate::Node;
 use rustix::process::{Resource, getrlimit};
@@ -8,7 +8,7 @@ use std::io;
 const OTHERS: u64 = 256;
 
 /// Refuses endpoints with more interrupt vectors than this process may have descriptors
-/// (RLIMIT_NOFILE, getrlimit(2)): a VMM hands over one for each.
+/// (RLIMIT_NOFILE, getrlimit(2)), because a VMM sends one for each vector.
 pub fn check<'a>(endpoints: impl IntoIterator<Item = &'a Node>) -> io::Result<()> {
     check_limit(endpoints, getrlimit(Resource::Nofile).current)
 }
@@ -20,15 +20,15 @@ fn check_limit<'a>(
     let vectors: u64 = endpoints.into_iter().map(vectors).sum();
     match limit {
         Some(limit) if vectors + OTHERS > limit => Err(io::Error::other(format!(
-            "the endpoints have {vectors} interrupt vectors, a descriptor each; with {OTHERS} \
-             others that is more than this process may have open ({limit}): raise the limit \
-             (ulimit -n), or start drives with fewer --queues"
+            "the endpoints need {vectors} descriptors for interrupt vectors, and this process \
+             {OTHERS} others, above the limit of {limit}; raise the limit (ulimit -n), or start \
+             drives with fewer --queues"
         ))),
         _ => Ok(()),
     }
 }
 
-/// Interrupt vectors of an endpoint; INTx is one.
+/// Number of interrupt vectors of an endpoint; INTx is one.
 fn vectors(node: &Node) -> u64 {
     let msix = node.device().and_then(|device| device.msix);
     msix.map_or(1, |msix| u64::from(msix.vectors))

@@ -1,4 +1,4 @@
-//! One endpoint offered to a VMM: carries out what its slot decides.
+//! One endpoint offered to a VMM: executes the actions of its slot.
 
 use super::ReadOutcome;
 use crate::random_number;
@@ -21,7 +21,7 @@ pub struct Endpoint {
     pub port: usize,
     /// The wire of the root port that carries its interrupts, 0 for INTA.
     pub wire: u8,
-    /// The owner knows of a VMM.
+    /// Whether a VMM was reported to the owner.
     pub connected: bool,
     /// The function.
     pub slot: Slot,
@@ -29,7 +29,7 @@ pub struct Endpoint {
     pub guest: Guest,
     /// Changes not yet reported.
     pub changes: Vec<Change>,
-    /// Host reads to answer: (token, bytes).
+    /// Answers to reads of guest memory: (token, bytes).
     pub answers: Vec<(ReadToken, Option<Bytes>)>,
 }
 
@@ -37,7 +37,7 @@ pub struct Endpoint {
 pub struct Guest {
     /// The vfio-user server.
     pub server: Server,
-    /// Reads of its memory by message.
+    /// Pending reads of its memory by message.
     reads: BTreeMap<DmaId, ReadToken>,
 }
 
@@ -99,7 +99,7 @@ impl Endpoint {
         bus: Bus,
         enumeration: enumerate::Settings,
     ) -> Result<Self, BindError> {
-        // Never 0, which means that no host has had the device.
+        // Never 0, which means that no host has used the device.
         let settings = slot::Settings { enumeration, owner: random_number() as u32 | 1 };
         let server = Server::bind(directory, number, info)?;
         Ok(Self {
@@ -113,24 +113,24 @@ impl Endpoint {
         })
     }
 
-    /// What it is, for people.
+    /// A description for the user.
     pub fn summary(&self) -> super::Summary {
         super::Summary::new(self.slot.node(), &self.guest.server.session.info.config)
     }
 
-    /// Serves the VMM's socket and starts what can be started. Returns whether anything happened.
+    /// Handles the VMM's socket and starts possible accesses. Returns whether anything happened.
     pub fn service(&mut self, now: Instant) -> bool {
         self.guest.server.service(now);
         self.service_without_input(now)
     }
 
-    /// The same when the VMM's socket has no input.
+    /// The same without input on the VMM's socket.
     pub fn service_without_input(&mut self, now: Instant) -> bool {
         self.guest.server.session.poll_doorbells();
         self.advance(now)
     }
 
-    /// Continues without the VMM's socket: requests on the bus may have been answered.
+    /// Continues without the VMM's socket, after answers on the bus.
     pub fn advance(&mut self, now: Instant) -> bool {
         let mut moved = false;
         loop {
@@ -139,13 +139,14 @@ impl Endpoint {
                 again = true;
                 self.carry_out(now, output);
             }
-            // Requests of a client that is faster than the far side wait in its socket.
+            // Requests beyond the far side's speed wait in the client's socket.
             if let Some(action) = self.guest.server.poll(now, self.slot.accepts()) {
                 again = true;
                 self.start(now, action);
             }
             if !again {
-                // Register writes that have reached the host's root complex: it follows them.
+                // Cleared when the register writes have reached the host's root complex, which
+                // follows them.
                 self.guest.server.session.registers_written &= !self.slot.is_settled();
                 return moved;
             }
@@ -184,7 +185,7 @@ impl Endpoint {
             Action::MsixEnable(enable) => self.slot.set_msix(enable),
             Action::Reset { token } => self.slot.reset(token),
             Action::ClientGone { token } => {
-                // The device still waits for reads that get no answer now.
+                // The device still waits for reads that will get no answer.
                 let pending = std::mem::take(&mut self.guest.reads).into_values();
                 self.answers.extend(pending.map(|token| (token, None)));
                 self.slot.reset(token);
@@ -192,7 +193,7 @@ impl Endpoint {
         }
     }
 
-    /// The link went down; `event` reports that to the driver once the function is back.
+    /// The link went down; `event` reports the loss to the driver once the function is back.
     pub fn link_down(&mut self, now: Instant, event: Option<ResetEvent>) {
         self.slot.link_down(event, &self.guest);
         self.advance(now);
@@ -204,14 +205,14 @@ impl Endpoint {
         self.advance(now);
     }
 
-    /// The client's memory in `range` is other memory from now on.
+    /// The client's memory in `range` was replaced.
     pub fn remapped(&mut self, range: &Range<u64>) {
         self.slot.remapped(range);
     }
 }
 
-/// Reads what must be known of an endpoint before it is offered. A device that does not answer
-/// reads all ones.
+/// Reads the properties of an endpoint before it is offered. A device that does not answer reads
+/// all ones.
 pub async fn describe(bus: Bus, node: Node, doorbells: bool) -> EndpointInfo {
     let mut config = Box::new([0; 4096]);
     for (at, place) in config.chunks_exact_mut(4).enumerate() {

@@ -1,19 +1,19 @@
-//! Limits the lines that a host node reports about links and VMMs, and counts the rest.
+//! Limits the lines that a host node reports about links and VMMs, and counts further events.
 
 use super::{EndpointChange, HostEvent};
 use crate::limiter::EventLimiter;
 
-/// Lines of one kind before they are only counted.
+/// Lines of one kind before further ones are only counted.
 const FIRST: u32 = 20;
 
-/// A flood of one kind suppresses no other.
+/// The kinds of events, each limited separately.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// VMMs of an endpoint.
+    /// VMMs of an endpoint connect and disconnect.
     Vmm(usize),
     /// The link of a port.
     Link(usize),
-    /// An endpoint that is attached again, or not.
+    /// An endpoint is attached or detached.
     Endpoint(usize),
     /// Lost data of an endpoint.
     Contents(usize),
@@ -55,8 +55,8 @@ mod tests {
     fn flood_of_one_endpoint_does_not_hide_events_of_others() {
         let (mut lines, mut emitted) = (HostEventLimiter::new(HostEvent::Suppressed), Vec::new());
         let mut now = Instant::ZERO;
-        // An hour in which clients of one endpoint and its link connect and disconnect, and
-        // what is behind the link changes.
+        // For an hour, clients of one endpoint and its link connect and disconnect, and the device
+        // changes.
         for second in 0..3600 {
             now += Duration::from_ms(1_000);
             lines.report_suppressed(now, &mut |event| emitted.push(event));
@@ -66,7 +66,7 @@ mod tests {
                     HostEvent::VmmGone(1, "it closed".into()),
                     HostEvent::LinkUp(1),
                     HostEvent::Endpoint(0, EndpointChange::Reattached),
-                    HostEvent::Unusable(1, "nothing there".into()),
+                    HostEvent::Unusable(1, "no device found".into()),
                 ] {
                     lines.pass(now, kind(&event), event, &mut |event| emitted.push(event));
                 }
@@ -75,7 +75,7 @@ mod tests {
                 for event in [
                     HostEvent::VmmGone(0, "it closed".into()),
                     HostEvent::LinkDown(0, Cause::Lost),
-                    HostEvent::Unusable(0, "nothing there".into()),
+                    HostEvent::Unusable(0, "no device found".into()),
                     HostEvent::Endpoint(
                         0,
                         EndpointChange::NewContents(ContentsChange::Incarnation),

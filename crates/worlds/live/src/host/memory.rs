@@ -1,4 +1,4 @@
-//! Host memory as devices access it.
+//! Host memory for accesses by devices.
 
 use super::ReadOutcome;
 use bytes::{Bytes, BytesMut};
@@ -20,8 +20,8 @@ pub trait Memory {
         token: &ReadToken,
     ) -> ReadOutcome;
 
-    /// Appends the bytes that [`read`](Self::read) would find, if they are at hand: what is pushed
-    /// in front of a doorbell. Returns false, and appends nothing, if they are not.
+    /// Appends the bytes that [`read`](Self::read) would return, if they are available at once, for
+    /// push. Returns false, and appends nothing, if they are not.
     fn peek(&mut self, requester: Bdf, range: (u64, usize), out: &mut BytesMut) -> bool;
 
     /// A device writes.
@@ -46,7 +46,7 @@ pub struct RamMemory {
 }
 
 impl RamMemory {
-    /// Over `ram`.
+    /// Memory in `ram`.
     pub fn new(ram: Rc<RefCell<Ram>>) -> Self {
         Self { ram, interrupts: VecDeque::new(), faults: 0 }
     }
@@ -77,7 +77,7 @@ impl Memory for RamMemory {
     }
 
     fn interrupt(&mut self, requester: Bdf, data: u32) {
-        // Only the latest interrupts count; drop the oldest.
+        // Only the latest interrupts matter; the oldest are dropped.
         if self.interrupts.len() >= 4096 {
             self.interrupts.pop_front();
         }

@@ -43,7 +43,7 @@ impl<A: Attached> Machine<A> {
     /// A machine after power-on.
     ///
     /// # Errors
-    /// If the kernel refuses to watch something.
+    /// If the kernel refuses to watch a descriptor.
     pub fn new(
         clock: Clock,
         poller: Poller,
@@ -57,13 +57,13 @@ impl<A: Attached> Machine<A> {
         Ok(Self { clock, poller, node, buses: Buses::default() })
     }
 
-    /// The same machine, which pushes bytes of its memory in front of doorbells.
+    /// Enables push: sends bytes of host memory in front of doorbells.
     #[must_use]
     pub fn with_push(self, settings: push::Settings) -> Self {
         Self { node: self.node.with_push(settings), ..self }
     }
 
-    /// What was pushed.
+    /// Counters of push.
     pub fn push_counters(&self) -> push::Counters {
         self.node.push_counters()
     }
@@ -130,7 +130,7 @@ impl<A: Attached> Machine<A> {
         let (progressed, mut timer) = self.turn(now, memory);
         moved |= progressed;
         let mut active = Activity::default();
-        // Send before epoll is asked for input.
+        // Sends before the check for input.
         if moved {
             active = self.service(now)?;
         }
@@ -141,7 +141,7 @@ impl<A: Attached> Machine<A> {
         }
         self.poller.end_turn();
         if active.moved {
-            // Pass input to the root complex and send the answers in this turn.
+            // Passes input to the root complex and sends the answers in this turn.
             moved = true;
             let progressed;
             (progressed, timer) = self.turn(now, memory);
@@ -198,8 +198,8 @@ impl<A: Attached> Machine<A> {
         moved
     }
 
-    /// Carries out what the node asks of host software and memory; returns whether there was
-    /// anything, and the node's timer.
+    /// Executes the node's actions on host software and memory; returns whether there was any, and
+    /// the node's timer.
     fn turn(&mut self, now: Instant, memory: &mut impl Memory) -> (bool, Option<Instant>) {
         let mut moved = false;
         loop {
@@ -236,13 +236,13 @@ impl<A: Attached> Machine<A> {
         self.node.below_mut().inner.close()
     }
 
-    /// Forgets the bus-master rights of the functions on `buses`, which are gone.
+    /// Removes the bus mastership of the functions on `buses`, because the functions are gone.
     pub fn clear_bus_masters(&mut self, buses: RangeInclusive<u8>) {
         self.node.clear_bus_masters(buses);
     }
 }
 
-/// Memory that is lent to the node for what it pushes.
+/// Memory lent to the node for push.
 struct Lent<'a, M>(&'a mut M);
 
 impl<M: Memory> push::HostMemory for Lent<'_, M> {

@@ -1,4 +1,4 @@
-//! The host node as a server of endpoints to VMMs.
+//! The host node as a server of endpoints for VMMs.
 
 use super::descriptors;
 use super::endpoint::{Endpoint, describe};
@@ -31,7 +31,7 @@ pub enum HostEvent {
     Offered(usize, PathBuf, super::Summary),
     /// A VMM uses endpoint `n`.
     VmmAttached(usize),
-    /// Its VMM has disconnected, and why.
+    /// The VMM of an endpoint has disconnected, with the reason.
     VmmGone(usize, String),
     /// The link of a downstream port went down.
     LinkDown(usize, Cause),
@@ -41,8 +41,7 @@ pub enum HostEvent {
     DuplicateSerial(usize, usize),
     /// A change of endpoint `n` after its link came up or its client requested a reset.
     Endpoint(usize, Change),
-    /// The far side of a downstream port's link, which is named, refuses it, and will until
-    /// something changes.
+    /// The far side of a link, which is named, rejects it until the configuration changes.
     Refused(usize, String),
     /// The devices behind a link cannot be used.
     Unusable(usize, String),
@@ -52,10 +51,10 @@ pub enum HostEvent {
     Suppressed(Suppressed<Self>),
 }
 
-/// For how long no client may access its endpoint before a node ends that is told to: a guest's
-/// CPU under emulation needs less from one access to the next.
+/// At shutdown, how long no client may access its endpoint before the node ends: a guest's CPU
+/// under emulation needs less between two accesses.
 const QUIET: Duration = Duration::from_ms(100);
-/// How long such a node waits for that at most.
+/// The longest wait for that pause.
 const LONGEST_LEAVE: Duration = Duration::from_ms(2_000);
 
 /// How the machine of a host node is set up.
@@ -63,9 +62,9 @@ const LONGEST_LEAVE: Duration = Duration::from_ms(2_000);
 pub struct MachineSettings {
     /// The root complex.
     pub root: root::Settings,
-    /// How it is enumerated; contents are looked at in any case.
+    /// Settings of enumeration; contents are always read.
     pub enumeration: Settings,
-    /// What is pushed.
+    /// Settings of push.
     pub push: push::Settings,
 }
 
@@ -73,7 +72,7 @@ fn find_endpoint(endpoints: &mut [Endpoint], function: Bdf) -> Option<&mut Endpo
     endpoints.iter_mut().find(|endpoint| endpoint.slot.node().bdf == function)
 }
 
-/// DMA and interrupts of the endpoints, to their guests.
+/// Routes DMA and interrupts of the endpoints to their guests.
 impl Memory for Vec<Endpoint> {
     fn read(
         &mut self,
@@ -106,14 +105,14 @@ impl Memory for Vec<Endpoint> {
     }
 
     fn wire(&mut self, wire: u8, level: bool) {
-        // Endpoints that share a wire share its interrupts.
+        // Endpoints on the same wire share its interrupts.
         for endpoint in self.iter_mut().filter(|endpoint| endpoint.wire == wire) {
             endpoint.guest.server.session.set_intx(level);
         }
     }
 }
 
-/// A new endpoint below a port that had none, not yet offered.
+/// A new endpoint, not yet offered, below a port that had none.
 struct DiscoveredEndpoint {
     port: usize,
     node: Node,
@@ -138,9 +137,9 @@ pub struct HostNode {
 }
 
 impl HostNode {
-    /// Enumerates what `switch` reaches (its links are up, or `up` waits for them) and offers
-    /// every endpoint below `directory`. An endpoint that appears later below a port whose link
-    /// is down is offered then.
+    /// Enumerates the devices behind `switch` (whose links are up, or `up` waits for them) and
+    /// offers every endpoint below `directory`. An endpoint that appears later below a port whose
+    /// link is down is offered then.
     ///
     /// # Errors
     /// One line for the user.
@@ -276,7 +275,8 @@ impl HostNode {
                 && self.spin_for_doorbells
                 && self.endpoints.iter().any(|endpoint| endpoint.connected)
             {
-                // A store wakes nobody, and the client may be scheduled on this core.
+                // A store into the page does not wake this thread, and the client may need this
+                // core.
                 std::thread::yield_now();
             } else {
                 self.machine.wait(moved, timer)?;
@@ -284,9 +284,9 @@ impl HostNode {
         }
     }
 
-    /// Takes the endpoints away, and answers their clients until none has an access under way and
-    /// none comes for a while: QEMU 11.1 aborts if it loses its server while two of its CPUs access
-    /// the endpoint. A guest's CPUs leave an endpoint alone that completes nothing.
+    /// Removes the endpoints, and answers their clients until none has an access under way and no
+    /// access follows for a while: QEMU 11.1 aborts if the connection ends while two of its CPUs
+    /// access the endpoint. A guest's CPUs stop accessing an endpoint that completes nothing.
     fn take_leave(&mut self, emit: &mut impl FnMut(HostEvent)) -> io::Result<()> {
         let end = self.machine.clock().now() + LONGEST_LEAVE;
         for endpoint in &mut self.endpoints {
@@ -312,8 +312,7 @@ impl HostNode {
         emit: &mut impl FnMut(HostEvent),
     ) -> io::Result<(bool, Option<Instant>)> {
         self.duplicates.drain(..).for_each(|(n, m)| emit(HostEvent::DuplicateSerial(n, m)));
-        // Writes of VMMs reach the links in this turn, and so do the requests that follow from
-        // them.
+        // Writes of VMMs reach the links in this turn, and so do the resulting requests.
         let now = self.machine.clock().now();
         self.machine.poller.refresh(now)?;
         let served = self.serve(now, &mut |event| lines.pass(now, kind(&event), event, emit));
@@ -341,7 +340,7 @@ impl HostNode {
                 true => endpoint.service(now),
                 false => endpoint.service_without_input(now),
             };
-            // In front of whatever the client does next.
+            // Handled before further accesses of the client.
             for range in endpoint.guest.server.session.take_remapped() {
                 endpoint.remapped(&range);
                 self.machine.remapped(range);
@@ -367,8 +366,8 @@ impl HostNode {
         moved
     }
 
-    /// A client that does not take its endpoint's writes stops the devices below the same port,
-    /// and no others.
+    /// Stops the devices below a port whose client does not accept their writes. Other ports are
+    /// not affected.
     fn apply_backpressure(&mut self) {
         let switch = self.machine.attached_mut();
         for port in 0..switch.upstream().links() {
@@ -403,7 +402,7 @@ impl HostNode {
                 LinkEvent::Failed { link: port, why, permanent: true, .. } => {
                     emit(HostEvent::Refused(port, why));
                 }
-                // Another attempt follows by itself.
+                // Another attempt follows automatically.
                 LinkEvent::Failed { .. } | LinkEvent::Echo(..) => {}
             }
         }
@@ -475,7 +474,7 @@ impl HostNode {
         for (number, endpoint) in self.endpoints.iter().enumerate() {
             let faults = match endpoint.slot.faults {
                 0 => "errors: none".to_owned(),
-                n => format!("errors: {n} accesses outside mapped memory"),
+                n => format!("errors: {n} accesses to unmapped memory"),
             };
             lines.push((format!("endpoint {number} DMA"), faults));
         }
@@ -486,8 +485,8 @@ impl HostNode {
     }
 }
 
-/// The first of `endpoints` with the serial number of `node`: an operating system takes the two
-/// for one drive (Linux refuses the second as a duplicate controller of one subsystem).
+/// The first of `endpoints` with the serial number of `node`. An operating system would treat both
+/// as one drive (Linux refuses the second as a duplicate controller of one subsystem).
 fn same_serial(node: &Node, endpoints: &[Endpoint]) -> Option<usize> {
     let serial = |node: &Node| node.device().and_then(|device| device.serial);
     let own = serial(node)?;

@@ -1,4 +1,4 @@
-//! A protocol analyser at the root port: where the NVMe/TSN paper measures.
+//! A protocol analyser at the root port, where the NVMe/TSN paper measures.
 
 use crate::clock::Clock;
 use crate::trace::{TlpObserver, Tracer};
@@ -10,16 +10,16 @@ use wire::trace::Tap;
 /// One packet as it passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// When it passed.
+    /// Time of the packet.
     pub at: Instant,
     /// Towards the root complex.
     pub up: bool,
-    /// What passed.
+    /// The packet.
     pub tlp: Tlp,
 }
 
-/// Records the TLPs between the root port and the attached function: while armed, in memory;
-/// always, in the trace.
+/// Records the TLPs between the root port and the attached function: in memory while armed, and
+/// always in the trace.
 pub struct Probe {
     clock: Clock,
     records: Vec<Record>,

@@ -1,4 +1,4 @@
-//! A line that tells an endpoint from others.
+//! A line that identifies an endpoint.
 
 use pcie::config::label::Label;
 use pcie::enumerate::Node;
@@ -6,11 +6,11 @@ use std::fmt;
 use wire::Bdf;
 use wire::units::exact;
 
-/// Sizes are printed in the largest unit in which they are whole.
+/// Sizes are printed in the largest unit that gives a whole number.
 const UNITS: [(&str, u64); 4] =
     [(" bytes", 1), (" KiB", 1 << 10), (" MiB", 1 << 20), (" GiB", 1 << 30)];
 
-/// What identifies an endpoint to a person.
+/// Identifies an endpoint to the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// Its address in this host's hierarchy; a guest gives it another.

@@ -19,7 +19,7 @@ pub enum Address {
     Tcp(SocketAddr),
     /// A station on an Ethernet.
     Raw(Station),
-    /// That of another carrier.
+    /// An address of another carrier.
     Other(Arc<dyn OtherAddress>),
 }
 
@@ -71,7 +71,7 @@ impl fmt::Display for Address {
 const RAW: &str = "raw:";
 
 impl Address {
-    /// The machine alone: without the port, which changes with each connection.
+    /// The machine without the port, which changes with each connection.
     pub fn machine(&self) -> String {
         match self {
             Self::Tcp(address) => address.ip().to_string(),
@@ -79,8 +79,8 @@ impl Address {
         }
     }
 
-    /// The address to listen on, from `HOST[:PORT]` or `raw:INTERFACE`. Of a name with several
-    /// addresses it is the first.
+    /// The address to listen on, from `HOST[:PORT]` or `raw:INTERFACE`. A name with several
+    /// addresses stands for the first one.
     ///
     /// # Errors
     /// As [`Peer::find`].
@@ -110,16 +110,16 @@ impl Peer {
     /// is allowed unless `insecure` is set.
     ///
     /// # Errors
-    /// A sentence that names the address and what is wrong.
+    /// A sentence that names the address and the fault.
     pub fn find(text: &str, insecure: bool) -> io::Result<Self> {
         let name = text.to_owned();
         let Some(rest) = text.strip_prefix(RAW) else {
             return Ok(Self { name, addresses: tcp(text, insecure)? });
         };
         let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
-        let (interface, mac) = rest
-            .split_once(',')
-            .ok_or_else(|| invalid(format!("'{text}' is no raw:INTERFACE,MAC of a far side")))?;
+        let (interface, mac) = rest.split_once(',').ok_or_else(|| {
+            invalid(format!("invalid address '{text}': expected raw:INTERFACE,MAC"))
+        })?;
         let mac = mac.parse().map_err(|why| invalid(format!("'{text}': {why}")))?;
         let found = Interface::find(interface)?;
         allow(text, found.is_loopback || insecure)?;
@@ -137,7 +137,7 @@ impl Peer {
         &self.addresses[attempt % self.addresses.len()]
     }
 
-    /// That address for messages: with the name, if they differ.
+    /// The address of attempt `attempt` for messages, with the name if they differ.
     pub fn named(&self, attempt: usize) -> String {
         let address = self.address(attempt).to_string();
         if address == self.name { address } else { format!("{} ({address})", self.name) }
@@ -179,11 +179,11 @@ fn host_and_port(text: &str) -> Option<(&str, u16)> {
     (!host.is_empty()).then_some((host, port))
 }
 
-/// The addresses of `HOST[:PORT]`, at least one, each once.
+/// The addresses of `HOST` or `HOST:PORT`, at least one, each once.
 fn tcp(text: &str, insecure: bool) -> io::Result<Vec<Address>> {
     let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
     let parts = host_and_port(text).ok_or_else(|| {
-        invalid(format!("'{text}' is no HOST, HOST:PORT, IPV6 or [IPV6]:PORT, ports up to 65535"))
+        invalid(format!("invalid address '{text}': expected HOST[:PORT] or [IPV6][:PORT]"))
     })?;
     let found = parts.to_socket_addrs();
     let found = found.map_err(|error| io::Error::other(format!("'{text}': {error}")))?;
@@ -200,7 +200,7 @@ fn tcp(text: &str, insecure: bool) -> io::Result<Vec<Address>> {
         }
     }
     if addresses.is_empty() {
-        return Err(io::Error::other(format!("'{text}' has no address")));
+        return Err(io::Error::other(format!("the name '{text}' has no address")));
     }
     Ok(addresses)
 }
@@ -238,7 +238,7 @@ mod tests {
         for bad in ["", ":99", "host:", "host:65536", "host:x", "a:b:99", "[::1", "[::1]99"] {
             assert_eq!(host_and_port(bad), None, "{bad}");
             let error = Peer::find(bad, true).unwrap_err().to_string();
-            assert!(error.starts_with(&format!("'{bad}' is no HOST")), "{error}");
+            assert!(error.starts_with(&format!("invalid address '{bad}'")), "{error}");
         }
     }
 

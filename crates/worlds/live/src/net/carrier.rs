@@ -1,4 +1,4 @@
-//! What carries a link: a TCP connection, raw Ethernet, or another carrier.
+//! The carrier of a link: a TCP connection, raw Ethernet, or another carrier.
 
 use super::address::Address;
 use super::connection::{Connection, Listener};
@@ -12,8 +12,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use wire::Instant;
 
-/// Reads from one TCP connection per turn: a far side that never stops sending may not starve
-/// the others.
+/// Reads from one TCP connection per turn, so that a far side that never stops sending does not
+/// starve the others.
 const MAX_READS: usize = 16;
 
 /// A connection that carries a link.
@@ -23,7 +23,7 @@ pub enum Carrier {
     Tcp(Connection),
     /// Raw Ethernet.
     Raw(Box<RawConnection>),
-    /// Another one.
+    /// Another carrier.
     Other(Box<dyn OtherCarrier>),
 }
 
@@ -53,7 +53,7 @@ impl Carrier {
     /// Whether the connection is established.
     ///
     /// # Errors
-    /// Why it could not be made.
+    /// Why the connection failed.
     pub fn established(&mut self, now: Instant) -> io::Result<bool> {
         match self {
             Self::Tcp(connection) => connection.established(),
@@ -71,7 +71,7 @@ impl Carrier {
         }
     }
 
-    /// As [`Connection::send_as_records`]; raw Ethernet never does anything else.
+    /// As [`Connection::send_as_records`]; raw Ethernet always does so.
     pub fn send_as_records(&mut self) {
         if let Self::Tcp(connection) = self {
             connection.send_as_records();
@@ -92,7 +92,7 @@ impl Carrier {
                 Ok(Some(bytes)) => {
                     let short = bytes.len() < 32 << 10;
                     take(bytes);
-                    // A short read has emptied the socket: save the next call.
+                    // A short read has emptied the socket, so the next call is not needed.
                     if short {
                         return false;
                     }
@@ -124,7 +124,7 @@ impl Carrier {
         }
     }
 
-    /// Sends what is left over.
+    /// Sends queued bytes.
     ///
     /// # Errors
     /// If the connection is gone.
@@ -190,7 +190,7 @@ pub enum CarrierListener {
     Tcp(Listener),
     /// On an Ethernet interface.
     Raw(RawListener),
-    /// Of another carrier.
+    /// Connections of another carrier.
     Other(Arc<dyn OtherAddress>),
 }
 

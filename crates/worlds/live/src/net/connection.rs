@@ -17,20 +17,20 @@ use wire::{Arena, Duration, Instant};
 /// Unsent bytes in the kernel above which a socket does not count as writable: TLPs wait in the
 /// tunnel, where they can still be aggregated.
 const UNSENT: u32 = 16 << 10;
-/// Bytes between two questions to the kernel for room at most, while it always had some: more than
-/// ten full offers. A send that the kernel does not take in full ends this at once, so no more
-/// waits there than one offer.
+/// The most bytes between two queries of the kernel's room, while the kernel always had room: more
+/// than ten full offers. A send that the kernel does not accept in full ends this at once, so at
+/// most one offer waits.
 const MOST_UNCHECKED: usize = 1 << 20;
 /// Bytes per read.
 const READ: usize = 128 << 10;
-/// Connections that may wait to be accepted (listen(2)), as many as the standard library has.
+/// Connections that may wait to be accepted (listen(2)), as in the standard library.
 const BACKLOG: i32 = 128;
 /// Bytes offered to the tunnel at once.
 const OFFER: usize = 64 << 10;
 
-/// What a segment has before its payload: Ethernet 14 bytes, IPv6 40, TCP 20 and time stamps 12.
+/// Headers of a segment: Ethernet 14 bytes, IPv6 40, TCP 20 and time stamps 12.
 const HEADERS: usize = 86;
-/// How long a connection that ends may wait for a window.
+/// How long a closing connection may wait for a window.
 const LINGER: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// A connection to the other end of a link.
@@ -40,11 +40,11 @@ pub struct Connection {
     pub(super) peer: SocketAddr,
     input: Arena,
     output: Bytes,
-    /// Bytes sent since the kernel was last asked for room.
+    /// Bytes sent since the last query of the kernel's room.
     unchecked: usize,
-    /// The kernel is asked again after this many: twice as many after each time that it had room.
+    /// Bytes until the next query, doubled after each query that finds room.
     interval: usize,
-    /// How often the kernel was asked for room.
+    /// Number of queries.
     #[cfg(test)]
     asked: usize,
     flags: SendFlags,
@@ -57,7 +57,7 @@ impl Connection {
     /// Begins to connect; [`established`](Self::established) returns the outcome.
     ///
     /// # Errors
-    /// If no socket can be created, or it may not be marked so.
+    /// If no socket can be created, or it may not be marked.
     pub fn connect(peer: SocketAddr, settings: &LinkSettings) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(peer), Type::STREAM, None)?;
         socket.set_nonblocking(true)?;
@@ -99,7 +99,7 @@ impl Connection {
     /// Whether the connection is established.
     ///
     /// # Errors
-    /// Why it could not be made.
+    /// Why the connection failed.
     pub fn established(&self) -> io::Result<bool> {
         if let Some(error) = self.stream.take_error()? {
             return Err(error);
@@ -144,7 +144,7 @@ impl Connection {
         self.flush_at(now)
     }
 
-    /// Sends what is left over.
+    /// Sends queued bytes.
     ///
     /// # Errors
     /// As `send(2)`.
@@ -152,7 +152,7 @@ impl Connection {
         self.flush_at(Instant::ZERO)
     }
 
-    /// The same at `now`. A gate hands over pieces of a segment each.
+    /// The same at `now`. With a gate, bytes go in pieces of one segment.
     pub(super) fn flush_at(&mut self, now: Instant) -> io::Result<()> {
         self.opens = None;
         while !self.output.is_empty() {
@@ -179,7 +179,7 @@ impl Connection {
                 Err(error) => return Err(error.into()),
             }
         }
-        // What made it can use the memory again.
+        // Releases the memory to its owner.
         self.output = Bytes::new();
         Ok(())
     }
@@ -244,7 +244,8 @@ impl Listener {
     pub fn bind(address: SocketAddr, settings: LinkSettings) -> io::Result<Self> {
         let ip = Domain::for_address(address);
         let socket = Socket::new(ip, Type::STREAM, None)?;
-        // Before the first connection: the kernel answers it by the marks of this socket.
+        // Set before the first connection, because the kernel uses the marks of this socket for its
+        // answer.
         settings.marking.mark(SockRef::from(&socket), Some(ip))?;
         socket.set_reuse_address(true)?;
         let bind = || socket.bind(&address.into()).and_then(|()| socket.listen(BACKLOG));
@@ -341,7 +342,7 @@ mod tests {
         assert!(merged < FRAMES * 9 / 10, "{merged} segments: nothing had waited");
     }
 
-    /// Reads `bytes` of `far`, while `near` sends what is left over.
+    /// Reads `bytes` of `far`, while `near` sends queued bytes.
     fn read(near: &mut Connection, far: &mut Connection, mut bytes: usize) {
         while bytes > 0 {
             near.flush().unwrap();

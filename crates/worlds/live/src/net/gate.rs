@@ -1,5 +1,5 @@
 //! The gate in front of a line, on a clock that other machines share: the windows of a gate control
-//! list, kept in user space. [`switch::egress::Gate`] decides; here are the clocks.
+//! list, implemented in user space. [`switch::egress::Gate`] decides; this module adds the clocks.
 
 use linux::time::{WallClock, oversleep, tai_offset_s};
 use std::io;
@@ -9,21 +9,21 @@ use switch::egress::{Gate, Windows};
 use tsn::{GateControlList, Gates};
 use wire::{Duration, Instant};
 
-/// The longest wait for a window: a connection that ends waits twice as long for its last frames.
+/// The longest wait for a window. A closing connection waits twice as long for its last frames.
 const LONGEST_WAIT: Duration = Duration::from_ms(50);
-/// Times beyond this begin anew at a cycle's start: they are counted in picoseconds.
+/// Times beyond this restart at a cycle's start, because they are counted in picoseconds.
 const SPAN_NS: u64 = 86_400_000_000_000;
-/// Wake-ups that are measured for the margin, and how long each is asked to sleep, in ns.
+/// Number of wake-ups measured for the margin, and the requested sleep of each, in ns.
 const WAKE_UPS: u64 = 100;
 const SLEEP: u64 = 200_000;
 /// The longest frame of an ordinary Ethernet without its FCS, in bytes.
 pub(super) const FRAME: usize = 1514;
 
-/// The gate in front of a line. Its copies are the same gate: all connections of a node share it.
+/// The gate in front of a line. Clones are the same gate, which all connections of a node share.
 #[derive(Clone, Debug)]
 pub struct LineGate(Arc<Mutex<Line>>);
 
-/// Copies of a gate are equal, gates of one list that were made apart are not.
+/// Clones of a gate are equal; separate gates of the same list are not.
 impl PartialEq for LineGate {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -35,7 +35,7 @@ struct Line {
     gate: Gate,
     windows: Cycle,
     clock: WallClock,
-    /// Start of a cycle, in nanoseconds of the clock: the zero of the gate's times.
+    /// Start of a cycle, in nanoseconds of the clock; zero of the gate's times.
     origin: u64,
     latest: Instant,
     margin: Duration,
@@ -56,12 +56,12 @@ impl Windows for Cycle {
 }
 
 impl LineGate {
-    /// The gate of `queue`, 0 to 7, in front of a line of `rate`. Without a `margin` it is the
-    /// greatest delay of 100 wake-ups, which takes some 30 ms.
+    /// The gate of `queue`, 0 to 7, in front of a line of `rate`. The default of `margin` is the
+    /// greatest delay of 100 wake-ups, whose measurement takes about 30 ms.
     ///
     /// # Errors
-    /// A sentence: CLOCK_TAI has no offset, no window takes the longest frame, or windows are too
-    /// far apart.
+    /// A sentence: the TAI offset is not set, no window is long enough for the longest frame, or
+    /// windows are too far apart.
     pub fn new(
         list: &GateControlList,
         queue: usize,
@@ -71,8 +71,8 @@ impl LineGate {
     ) -> io::Result<Self> {
         if clock == WallClock::Tai && tai_offset_s() == 0 {
             return Err(io::Error::other(
-                "CLOCK_TAI equals CLOCK_REALTIME: its offset was never set, as ptp4l and phc2sys do \
-                 at synchronisation; with --gate-clock realtime windows follow CLOCK_REALTIME",
+                "CLOCK_TAI equals CLOCK_REALTIME: the kernel's TAI offset is not set; use ptp4l and \
+                phc2sys or --gate-clock realtime",
             ));
         }
         let entries = GateControlList::new(Instant::ZERO, list.cycle_time(), list.entries());
@@ -94,7 +94,7 @@ impl LineGate {
     /// How long a frame of `bytes` without FCS may have to wait.
     ///
     /// # Errors
-    /// A sentence, if no window takes it, or windows are too far apart.
+    /// A sentence, if no window is long enough, or windows are too far apart.
     pub fn check(&self, bytes: usize) -> io::Result<Duration> {
         let line = self.line();
         let (queue, needs) = (line.windows.queue, line.gate.needs(bytes));
@@ -106,7 +106,7 @@ impl LineGate {
                 line.margin.exact()
             ))),
             Some(wait) if wait > LONGEST_WAIT => Err(io::Error::other(format!(
-                "a frame of {bytes} bytes may wait {} for gate {queue}, at most {} are allowed",
+                "a frame of {bytes} bytes may wait {} for gate {queue}; the limit is {}",
                 wait.exact(),
                 LONGEST_WAIT.exact()
             ))),
@@ -114,22 +114,23 @@ impl LineGate {
         }
     }
 
-    /// The longest wait of a frame of an ordinary Ethernet.
+    /// The longest wait of an Ethernet frame without jumbo size.
     pub fn longest_wait(&self) -> Duration {
         self.line().longest_wait
     }
 
-    /// If a frame of `bytes` has to wait: until when, on the clock that shows `now`.
+    /// Until when a frame of `bytes` has to wait, on the clock that shows `now`; `None` if it need
+    /// not wait.
     pub(super) fn holds(&self, now: Instant, bytes: usize) -> Option<Instant> {
         let mut line = self.line();
         let line = &mut *line;
         let here = line.now();
         let opens = line.gate.ask(here, bytes, &line.windows).err()?;
-        // It fits some window: its length was checked.
+        // The frame fits some window, because its length was checked.
         Some(now + opens.map_or(LONGEST_WAIT, |at| at.since(here)))
     }
 
-    /// A frame of `bytes` was handed over.
+    /// Notes the hand-over of a frame of `bytes`.
     pub(super) fn sent(&self, bytes: usize) {
         let mut line = self.line();
         let line = &mut *line;
@@ -137,11 +138,11 @@ impl LineGate {
         line.gate.sent(after, bytes, &line.windows);
     }
 
-    /// Its counters and the margin, for a report.
+    /// The counters and the margin, for a report.
     pub fn report(&self) -> String {
         let line = self.line();
         format!(
-            "{}; wake-up margin {}; over TCP this is the hand-over alone",
+            "{}; wake-up margin {}; with TCP the figures are for the hand-over to the kernel",
             line.gate.counters(),
             line.margin.exact()
         )
@@ -153,12 +154,12 @@ impl LineGate {
 }
 
 impl Line {
-    /// The time since the origin. What was handed over is forgotten when the clock was set back.
+    /// The time since the origin. If the clock was set back, earlier frames are forgotten.
     fn now(&mut self) -> Instant {
         let clock = self.clock.now();
         let cycle = self.windows.gates.list().cycle_time().as_ns();
         if clock < self.origin || clock - self.origin > SPAN_NS {
-            // The remainder of the origin stays, so that cycles begin where they did.
+            // The origin keeps its phase, so that cycles begin where they did.
             let phase = self.origin % cycle;
             self.origin = clock.saturating_sub(cycle + phase) / cycle * cycle + phase;
             (self.latest, _) = (Instant::ZERO, self.gate.forget());

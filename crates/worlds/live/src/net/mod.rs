@@ -1,4 +1,4 @@
-//! What carries links: TCP connections, raw Ethernet, and the trait of other carriers.
+//! Carriers of links: TCP connections, raw Ethernet, and the trait of other carriers.
 
 mod address;
 mod carrier;

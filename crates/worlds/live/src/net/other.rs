@@ -1,4 +1,4 @@
-//! The point of extension for carriers that are neither TCP nor raw Ethernet.
+//! The extension point for carriers other than TCP and raw Ethernet.
 
 use super::address::Address;
 use bytes::Bytes;
@@ -7,10 +7,10 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use wire::Instant;
 
-/// Where another carrier connects to or is accepted.
+/// An address of another carrier, to connect to or to accept from.
 ///
 /// A node connects to [`Address::Other`] as to any address: it calls [`connect`](Self::connect)
-/// again after each connection that ended, and drops what it no longer uses.
+/// again after each connection that ended, and drops unused connections.
 pub trait OtherAddress: Debug + Send + Sync {
     /// Begins to connect, without waiting.
     ///
@@ -34,11 +34,11 @@ pub trait OtherCarrier: Debug {
     /// Whether the connection is established.
     ///
     /// # Errors
-    /// Why it could not be made.
+    /// Why the connection failed.
     fn established(&mut self) -> io::Result<bool>;
 
-    /// Passes received bytes to `take`; returns whether the connection has ended. It leaves some
-    /// for the next call rather than serve a fast sender for ever.
+    /// Passes received bytes to `take`; returns whether the connection has ended. Limits the bytes
+    /// per call, so that a fast sender does not block the node.
     fn receive(&mut self, take: &mut dyn FnMut(Bytes)) -> bool;
 
     /// Sends at most [`room`](Self::room) bytes.
@@ -47,9 +47,9 @@ pub trait OtherCarrier: Debug {
     /// If the connection is gone.
     fn send(&mut self, now: Instant, bytes: Bytes) -> io::Result<()>;
 
-    /// How many bytes the network takes now. When there is more, [`fd`](Self::fd) is readable.
+    /// How many bytes the network takes now. When the room grows, [`fd`](Self::fd) is readable.
     fn room(&mut self) -> usize;
 
-    /// Readable when any of the other methods would have another answer than before.
+    /// Readable when the result of any other method may have changed.
     fn fd(&self) -> BorrowedFd<'_>;
 }

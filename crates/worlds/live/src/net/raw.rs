@@ -21,20 +21,20 @@ use wire::earliest;
 use wire::raw::{Body, CONNECTION_MASK, ETHERTYPE, Frame, HEADER, Kind, VERSION};
 use wire::{Duration, Instant};
 
-/// Frames read per turn, so that other connections have theirs.
+/// Frames read per turn, so that other connections get their turn.
 const MAX_READS: usize = 64;
 /// Frames that may be sent before the kernel must accept more.
 const BURST: usize = 64;
-/// The receive buffer in bytes; frames lie one behind the other.
+/// The receive buffer in bytes; frames are stored one after the other.
 const INPUT: usize = 128 << 10;
-/// The least retransmission timeout: a thread may wait this long for a processor, and unread
-/// frames are not lost.
+/// The minimum retransmission timeout: a thread may wait this long for a processor without the loss
+/// of a frame.
 const LEAST_TIMEOUT: Duration = Duration::from_ms(2);
 /// Frames in flight: the kernel's default receive buffer holds them.
 const WINDOW: usize = 128;
-/// How long a connection that ends may wait for acknowledgements.
+/// How long a closing connection may wait for acknowledgements.
 const LINGER: Duration = Duration::from_ms(100);
-/// The MTU assumed on loopback: that of an ordinary Ethernet.
+/// The MTU assumed on loopback: that of standard Ethernet.
 const LOOP_MTU: usize = 1500;
 
 /// Local settings of a raw Ethernet connection.
@@ -97,7 +97,7 @@ pub fn largest_payload(station: &Station) -> io::Result<u16> {
         [4096, 2048, 1024, 512, 256, 128].into_iter().find(|size| usize::from(*size) <= room);
     fits.ok_or_else(|| {
         let (name, mtu) = (&station.interface, interface.mtu);
-        io::Error::other(format!("the MTU of {name} is {mtu}: no TLP fits a frame"))
+        io::Error::other(format!("the MTU {mtu} of {name} is too small for a TLP"))
     })
 }
 
@@ -123,7 +123,7 @@ pub struct RawConnection {
     /// Something was received since the last `take_room_changed`.
     room_changed: bool,
     now: Instant,
-    /// The listener sees by it that the connection is in use.
+    /// Lets the listener detect that the connection is in use.
     _alive: Arc<()>,
 }
 
@@ -162,7 +162,7 @@ impl RawConnection {
         settings.marking.mark(SockRef::from(&socket), None)?;
         let mut endpoint = settings.raw.endpoint(interface, connection);
         if let Some(gate) = &settings.gate {
-            // A frame and its acknowledgement wait, each at its end.
+            // A frame and its acknowledgement each wait at their end.
             let wait = gate.check(ETHERNET + mtu_of(interface))?;
             endpoint.initial_timeout = endpoint.initial_timeout + wait + wait;
             endpoint.min_timeout = endpoint.min_timeout + wait + wait;
@@ -204,13 +204,13 @@ impl RawConnection {
         failed || self.down.is_some()
     }
 
-    /// One segment if the bytes are no longer than [`room`](Self::room).
+    /// Sends one segment if the bytes are no longer than [`room`](Self::room).
     pub fn send(&mut self, now: Instant, bytes: Bytes) -> io::Result<()> {
         self.output.push_back(bytes);
         self.flush(now)
     }
 
-    /// Sends also what is due.
+    /// Sends queued and due frames.
     pub fn flush(&mut self, now: Instant) -> io::Result<()> {
         self.pump(now);
         match self.down {
@@ -234,13 +234,13 @@ impl RawConnection {
         earliest([self.timer, self.opens])
     }
 
-    /// An acknowledgement alone makes room.
+    /// True after an acknowledgement too, because it makes room.
     pub fn take_room_changed(&mut self) -> bool {
         std::mem::take(&mut self.room_changed)
     }
 
-    /// Waits until all sent bytes are acknowledged, or for a tenth of a second: nobody
-    /// retransmits once the process has ended.
+    /// Waits until all sent bytes are acknowledged, or for a tenth of a second: no retransmission
+    /// is possible after the end of the process.
     pub fn linger(&mut self) {
         let (start, from) = (std::time::Instant::now(), self.now);
         while self.down.is_none() && !(self.output.is_empty() && self.endpoint.is_quiet()) {
@@ -272,7 +272,7 @@ impl RawConnection {
         Ok(())
     }
 
-    /// Carries out what the endpoint asks for, as far as the kernel accepts frames.
+    /// Executes the endpoint's actions, as far as the kernel accepts frames.
     fn pump(&mut self, now: Instant) {
         self.now = self.now.max(now);
         self.flush_pending();
@@ -318,8 +318,8 @@ impl RawConnection {
                 break;
             }
             match self.socket.send(frame) {
-                // A frame that cannot be sent counts as lost and is sent again; if that never
-                // works, the connection is given up.
+                // A frame that cannot be sent counts as lost and is retransmitted. If no frame can
+                // be sent, the connection is lost.
                 Ok(true) | Err(_) => {
                     gate.inspect(|gate| gate.sent(frame.len()));
                     self.pending.pop_front();

@@ -1,4 +1,4 @@
-//! Local settings of what carries links.
+//! Local settings of carriers.
 
 use super::gate::LineGate;
 use super::raw::RawSettings;
@@ -7,12 +7,12 @@ use linux::Marking;
 /// Local settings of the connections of a node.
 #[derive(Clone, Debug, Default)]
 pub struct LinkSettings {
-    /// Those of raw Ethernet alone.
+    /// Settings of raw Ethernet.
     pub raw: RawSettings,
-    /// The marks of what is sent.
+    /// Marks of sent packets.
     pub marking: Marking,
-    /// The gate in front of the line; over TCP only the hand-over to the kernel waits for it: when
-    /// segments, acknowledgements and retransmissions leave, the kernel decides.
+    /// The gate in front of the line. Over TCP only the hand-over to the kernel waits for the gate;
+    /// the kernel decides when segments, acknowledgements and retransmissions leave.
     pub gate: Option<LineGate>,
 }
 
@@ -79,7 +79,7 @@ mod tests {
         let listener = Listener::bind(ip, settings).unwrap();
         let to = listener.address().unwrap();
         let mut near = Connection::connect(to, &LinkSettings::default()).unwrap();
-        // Data before accept(2): the kernel acknowledges them for the socket that listens.
+        // Data before accept(2), which the kernel acknowledges for the listening socket.
         while !near.established().unwrap() {}
         near.send(Bytes::from_static(&[7; 100])).unwrap();
         drop((near, listener.accept().unwrap()));

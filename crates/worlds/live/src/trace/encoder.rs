@@ -1,5 +1,5 @@
-//! Makes records of notes, in a thread of its own: following NVMe and hashing payloads takes longer
-//! than sending TLPs.
+//! Converts notes to records in its own thread, because following NVMe and hashing payloads takes
+//! longer than sending TLPs.
 
 use super::recorder::{Batch, FLUSH, Note, Notes};
 use super::writer::Chunk;
@@ -17,12 +17,13 @@ const CHUNK: usize = 1 << 20;
 /// The smallest chunk holds the longest record several times.
 const SMALLEST: usize = 32 << 10;
 
-/// Bytes of the chunks of a file, or of a ring of `ring` bytes.
+/// Bytes per chunk of a file, or of a ring of `ring` bytes.
 pub(super) fn chunk_size(ring: Option<u64>) -> usize {
     ring.map_or(CHUNK, |size| CHUNK.min(size as usize / 8).max(SMALLEST))
 }
 
-/// The state of the thread. It never waits for the writer: records that do not fit are counted.
+/// The state of the thread. The thread never waits for the writer: records without room are
+/// counted.
 #[derive(Debug)]
 pub(super) struct Encoder {
     payloads: Payloads,
@@ -36,9 +37,9 @@ pub(super) struct Encoder {
     lost_now: u32,
     /// Records lost while recording was not stopped.
     lost: u64,
-    /// Records are not kept, but the payloads of later ones depend on them.
+    /// Records are not kept, but later payloads depend on them.
     stopped: bool,
-    /// As [`Writer::failed`](super::writer::Writer).
+    /// As `Writer::failed`.
     failed: Arc<AtomicBool>,
     to_writer: SyncSender<Chunk>,
     from_writer: Receiver<Vec<u8>>,
@@ -68,7 +69,7 @@ impl Encoder {
         }
     }
 
-    /// Makes records until the recorder has ended; returns how many were lost.
+    /// Encodes until the recorder has ended; returns the number of lost records.
     pub fn run(mut self, batches: &Receiver<Batch>, empty: &SyncSender<Notes>) -> u64 {
         for Batch { mut notes, flush } in batches {
             for (at, note) in notes.drain(..) {
@@ -105,7 +106,7 @@ impl Encoder {
                 }
             }
             Note::Recording(on) => {
-                // First: the writer may fail with the chunk that is handed over.
+                // Set first, because the writer may fail with the chunk passed on below.
                 self.stopped = !on;
                 self.failed.fetch_and(!on, Ordering::Relaxed);
                 self.flush();
@@ -113,7 +114,7 @@ impl Encoder {
         }
     }
 
-    /// Passes on the records that there are.
+    /// Passes on the present records.
     fn flush(&mut self) {
         if self.buffer.len() > CHUNK_HEADER {
             self.hand_over();
@@ -134,8 +135,8 @@ impl Encoder {
         }
     }
 
-    /// Makes room for the next record; returns the time since the one before it, in
-    /// nanoseconds, or `None` if the record is lost.
+    /// Makes room for the next record; returns the time since the previous one in nanoseconds, or
+    /// `None` if the record is lost.
     fn begin(&mut self, at: Instant, room: usize) -> Option<u64> {
         self.stopped |= self.failed.load(Ordering::Relaxed);
         if self.stopped {
@@ -169,11 +170,11 @@ impl Encoder {
         next.resize(CHUNK_HEADER, 0);
         let full = self.chunk();
         self.buffer = next;
-        // The channel holds all chunks.
+        // The channel has room for all chunks.
         self.to_writer.try_send(full).is_ok()
     }
 
-    /// The chunk that is full; another one begins.
+    /// Takes the full chunk; a new one begins.
     fn chunk(&mut self) -> Chunk {
         let bytes = std::mem::take(&mut self.buffer);
         let chunk = Chunk { start_ns: self.start_ns, lost: self.lost_before, bytes };

@@ -1,8 +1,8 @@
 //! Records a node's traffic into a file: `docs/trace.md`.
 //!
-//! Code that sees TLPs or frames of links holds a [`Tracer`], which notes them with the time. A
-//! thread makes records of the notes, and another one writes them. A node never waits for the file:
-//! records that do not fit are dropped and counted in it.
+//! Code that sees TLPs or frames of links has a [`Tracer`], which notes them with the time. One
+//! thread encodes the notes as records, another one writes them. A node never waits for the file:
+//! records without room are dropped and counted in the file.
 
 mod encoder;
 mod recorder;
@@ -37,9 +37,9 @@ const ECHO_MARK: u64 = 1 << 63;
 pub struct Settings {
     /// The file; its old contents are lost.
     pub path: PathBuf,
-    /// Keeps only about this many bytes of the end, and the beginning.
+    /// Keeps only the beginning and about this many bytes of the end.
     pub ring: Option<u64>,
-    /// Bytes kept of a payload at most.
+    /// The most bytes kept of a payload.
     pub snap: Option<u16>,
     /// The key of the hashes of payloads that are not kept.
     pub key: PayloadKey,
@@ -70,9 +70,9 @@ impl Tracer {
         Self::default()
     }
 
-    /// A tracer that records with the times of `clock`. `instance` is a number that no other
-    /// trace has. It keeps the payloads that `follower` knows, or with `None` all. `on_error`
-    /// learns in another thread that the file cannot be written any more; recording stops then.
+    /// A tracer that records with the times of `clock`. `instance` is a number that no other trace
+    /// has. It keeps the payloads that `follower` selects, or all with `None`. `on_error` is called
+    /// in another thread when the file cannot be written; then recording stops.
     ///
     /// # Errors
     /// If the file cannot be written, or no thread can be started.
@@ -87,7 +87,7 @@ impl Tracer {
         let payloads = Payloads::new(follower, settings.key, settings.snap);
         let recorder = Recorder::create(settings, role, instance, clock, payloads, on_error)?;
         let recorder = RefCell::new(recorder);
-        // Nodes that share a clock need no comparison.
+        // Nodes that share a clock need no clock comparison.
         let first = if clock.is_scripted() { Instant::MAX } else { Instant::ZERO };
         Ok(Self(Some(Rc::new(Shared { recorder, next_echo: Cell::new(first) }))))
     }
@@ -96,7 +96,7 @@ impl Tracer {
         self.0.as_ref().map(|shared| work(&mut shared.recorder.borrow_mut()))
     }
 
-    /// A TLP passes `tap`, or a run, `up` if towards the host.
+    /// A TLP or a run passes `tap`, towards the host if `up`.
     pub fn tlp(&self, tap: Tap, up: bool, tlp: &Tlp) {
         self.with(|recorder| recorder.tlp(tap, up, tlp));
     }
@@ -111,13 +111,13 @@ impl Tracer {
         self.with(|recorder| recorder.timestamps.now())
     }
 
-    /// Records the events that `next` yields, which happened now in the drive behind the port;
-    /// the first of them at `first`, if that is given.
+    /// Records the events that `next` returns, which happened now in the drive behind the port.
+    /// `first` is the time of the first event, if given.
     pub fn events(&self, first: Option<Instant>, next: impl FnMut() -> Option<NvmeEvent>) {
         self.with(|recorder| recorder.events(first, next));
     }
 
-    /// Records the frames that `next` yields, which passed now at this node's end of link `tap`.
+    /// Records the frames that `next` returns, which passed now at this node's end of link `tap`.
     pub fn frames(&self, tap: Tap, next: impl FnMut() -> Option<tunnel::Report>) {
         self.with(|recorder| recorder.frames(tap, next));
     }
@@ -132,26 +132,26 @@ impl Tracer {
         self.with(|recorder| recorder.happens(Note::Down(tap, why.to_string())));
     }
 
-    /// Ends a turn of the node, which is `idle` if it would sleep. Hands over what has waited long
-    /// enough. Returns when to call again at the latest, so that a killed node loses little.
+    /// Ends a turn of the node, which is `idle` if it would sleep. Passes on notes that have waited
+    /// long enough. Returns when to call again at the latest, so that a killed node loses little.
     pub fn tick(&self, now: Instant, idle: bool) -> Option<Instant> {
         self.with(|recorder| recorder.tick(now, idle)).flatten()
     }
 
-    /// The number of an echo to send on every link now, if one is due.
+    /// The number of an echo to send on every link, if one is due.
     pub fn echo_due(&self, now: Instant) -> Option<u64> {
         let shared = self.0.as_ref().filter(|shared| now >= shared.next_echo.get())?;
         shared.next_echo.set(now + ECHO);
         Some(now.as_ns() | ECHO_MARK)
     }
 
-    /// Records what a host node did not push.
+    /// Records the counters of commands that a host node did not push.
     pub fn not_pushed(&self, commands: &NotPushed) {
         self.with(|recorder| recorder.happens(Note::NotPushed(Box::new(*commands))));
     }
 
-    /// Stops recording, or starts it again behind a gap in the file. Returns whether it records
-    /// now; nothing without a file.
+    /// Stops recording, or starts again after a gap in the file. Returns whether it records now;
+    /// `None` without a file.
     pub fn toggle(&self) -> Option<bool> {
         self.with(Recorder::toggle)
     }

@@ -1,4 +1,4 @@
-//! Notes what passes, with its time, and hands the notes over in batches.
+//! Notes TLPs, frames and events with their time, and passes the notes on in batches.
 
 use super::encoder::{Encoder, MEMORY, chunk_size};
 use super::timestamps::Timestamps;
@@ -33,7 +33,7 @@ const BATCH: usize = 256;
 /// Batches in memory.
 const BATCHES: usize = 4;
 
-/// What passed or happened.
+/// A packet or an event.
 #[derive(Debug)]
 pub(super) enum Note {
     /// A TLP, or a run of them.
@@ -54,7 +54,7 @@ pub(super) type Notes = Vec<(Instant, Note)>;
 #[derive(Debug)]
 pub(super) struct Batch {
     pub notes: Notes,
-    /// Records are not to wait for more.
+    /// Whether the records must be written at once.
     pub flush: bool,
 }
 
@@ -62,13 +62,12 @@ pub(super) struct Batch {
 #[derive(Clone, Copy, Debug)]
 struct ClockRead {
     at: Instant,
-    /// Where the TLPs pass, and whether upwards.
+    /// Where the TLPs pass, and their direction.
     run: (Tap, bool),
     left: u8,
 }
 
-/// The node's end of a trace. It makes no records: a thread does ([`Encoder`]), and another one
-/// writes them.
+/// The node's side of a trace. One thread encodes records (`Encoder`), another one writes them.
 #[derive(Debug)]
 pub(super) struct Recorder {
     pub timestamps: Timestamps,
@@ -77,18 +76,18 @@ pub(super) struct Recorder {
     /// When the first note was made that has not been flushed.
     since: Option<Instant>,
     stopped: bool,
-    /// As [`Writer::failed`].
+    /// As `Writer::failed`.
     failed: Arc<AtomicBool>,
-    /// The thread's end; `None` once the trace is finished.
+    /// The thread; `None` once the trace is finished.
     encoder: Option<Running>,
 }
 
 #[derive(Debug)]
 struct Running {
     batches: SyncSender<Batch>,
-    /// Their memory comes back.
+    /// Returns the memory of notes.
     empty: Receiver<Notes>,
-    /// Returns the records that were lost.
+    /// Returns the number of lost records.
     encoder: JoinHandle<u64>,
     writer: JoinHandle<io::Result<u64>>,
 }
@@ -203,8 +202,8 @@ impl Recorder {
         }
     }
 
-    /// Hands the notes over. Waits only while the encoder has [`BATCHES`] of them: it needs
-    /// nothing but the processor.
+    /// Passes the notes on. Waits only while the encoder has `BATCHES` batches; the encoder needs
+    /// only processor time.
     fn send(&mut self, flush: bool) {
         let Some(running) = &self.encoder else { return self.notes.clear() };
         let next = running.empty.try_recv().unwrap_or_else(|_| Vec::with_capacity(BATCH));
@@ -238,8 +237,8 @@ impl Recorder {
         None
     }
 
-    /// Writes out the rest. Later notes are dropped.
-    /// Error: the first error of the file since it was opened.
+    /// Writes all remaining records. Later notes are dropped. Error: the first error of the file
+    /// since it was opened.
     pub fn finish(&mut self) -> io::Result<Report> {
         self.send(true);
         let Some(running) = self.encoder.take() else { return Ok(Report::default()) };

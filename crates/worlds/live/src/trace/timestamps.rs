@@ -1,16 +1,16 @@
-//! The node's time from the processor's counter: reading the clock takes longer than all other
-//! work for a record.
+//! The node's time from the processor's counter, because reading the clock takes longer than all
+//! other work for a record.
 
 use crate::clock::Clock;
 use wire::{Duration, Instant};
 
-/// How long the counter is used without reading the clock. Its rate is known to some
-/// millionths, so timestamps are right to some ten nanoseconds.
+/// How long the counter is used without reading the clock. Its rate is known to some millionths, so
+/// the error is some ten nanoseconds.
 const TRUSTED: Duration = Duration::from_ms(1);
 /// After this long an idle node reads the clock again.
 const FRESH: Duration = Duration::from_us(500);
-/// If two readings of the counter around one of the clock are closer than this, they were not
-/// interrupted.
+/// Two readings of the counter that are closer than this, with a reading of the clock between them,
+/// were not interrupted.
 const CLOSE: Duration = Duration::from_us(1);
 /// The largest number of readings: another thread may hold the processor, but the node must
 /// continue.
@@ -21,7 +21,7 @@ const TRIES: usize = 16;
 pub(super) struct Timestamps {
     clock: Clock,
     counter: quanta::Clock,
-    /// Simultaneous readings of both.
+    /// Simultaneous readings of counter and clock.
     raw: u64,
     at: Instant,
 }
@@ -45,14 +45,14 @@ impl Timestamps {
         self.at + passed
     }
 
-    /// Reads the clock while the node is idle, rather than for a timestamp.
+    /// Reads the clock while the node is idle, not when a timestamp is needed.
     pub fn follow(&mut self, now: Instant) {
         if now >= self.at + FRESH {
             self.synchronize();
         }
     }
 
-    /// Reads both at the same time.
+    /// Reads counter and clock at the same time.
     fn synchronize(&mut self) {
         let (counter, clock) = (&self.counter, self.clock);
         let read = || (counter.raw(), clock.now(), counter.raw());
@@ -65,7 +65,7 @@ fn passed(counter: &quanta::Clock, from: u64, to: u64) -> Duration {
 }
 
 /// Simultaneous readings of counter and clock, from readings of the counter, the clock and the
-/// counter: an interruption between them would make all timestamps until the next reading wrong.
+/// counter. An interruption between them would falsify all timestamps until the next reading.
 fn uninterrupted(
     mut read: impl FnMut() -> (u64, Instant, u64),
     passed: impl Fn(u64, u64) -> Duration,
@@ -88,8 +88,8 @@ fn uninterrupted(
 mod tests {
     use super::*;
 
-    /// Scripted readings, of which the first `bad` are interrupted for 30, 29, … microseconds
-    /// after the counter was read.
+    /// Scripted readings. The first `bad` ones are interrupted for 30, 29, … microseconds after the
+    /// reading of the counter.
     fn looks(bad: u64) -> (u64, (u64, Instant)) {
         let mut count = 0;
         let found = uninterrupted(

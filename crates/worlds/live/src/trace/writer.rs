@@ -13,11 +13,11 @@ use wire::trace::{CHUNK_HEADER, ChunkHeader, Records};
 pub(super) struct Chunk {
     pub start_ns: u64,
     pub lost: u32,
-    /// The records, behind room for the header.
+    /// The records, after room for the header.
     pub bytes: Vec<u8>,
 }
 
-/// Where chunks go in the file.
+/// The positions of chunks in the file.
 #[derive(Debug)]
 pub(super) struct Layout {
     /// The offset of the next chunk.
@@ -40,7 +40,7 @@ impl Layout {
     }
 }
 
-/// What learns of an error at once.
+/// Called at once after an error.
 pub type OnError = Box<dyn FnMut(&io::Error) + Send>;
 
 /// Writes chunks into a file.
@@ -89,8 +89,8 @@ impl Writer {
         result.map(|()| written)
     }
 
-    /// Writes one chunk, or leaves its place to the next. With `again`, a part of one that failed
-    /// may be there.
+    /// Writes one chunk, or leaves its place to the next. With `again`, the place may hold a part
+    /// of a failed chunk.
     fn write_chunk(&mut self, bytes: &[u8], again: bool) -> io::Result<()> {
         let at = self.layout.take(bytes.len() as u64);
         let cut = match self.layout.ring {

@@ -16,33 +16,33 @@ use vfio_user::client::{Device, Doorbells, Error, Function, HostMemory};
 use wire::earliest;
 use wire::{Duration, Instant};
 
-/// How often a client that polls looks at the socket of a server that is silent.
+/// How often a polling client checks the socket of a silent server.
 const LOOK: Duration = Duration::from_us(50);
-/// It looks each turn for so long after a message.
+/// After a message, the socket is checked in every turn for this long.
 const TALK: Duration = Duration::from_ms(1);
 
 /// A server to drive.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Its socket.
+    /// The server's socket.
     pub socket: PathBuf,
     /// How doorbells are rung.
     pub doorbells: Doorbells,
-    /// Host software looks for completions by itself, in every turn: the machine never sleeps.
+    /// Whether host software polls for completions in every turn, so that the machine never sleeps.
     pub polled: bool,
 }
 
-/// A machine whose one function is that of a vfio-user server.
+/// A machine whose only function is the function of a vfio-user server.
 pub struct Machine {
     clock: Clock,
     poller: Poller,
     settings: Settings,
     memory: Rc<HostMemory>,
     buses: Buses,
-    /// The function; or why there is none any more.
+    /// The function, or the error that ended it.
     function: Result<Function, Error>,
     interrupts: VecDeque<u32>,
-    /// When the socket is looked at next, if the machine polls.
+    /// When a polling machine checks the socket next.
     next_poll: Instant,
     talked: Instant,
 }
@@ -106,7 +106,7 @@ impl Machine {
         &self.settings.socket
     }
 
-    /// Why the server is lost; nothing answers until it is connected again.
+    /// Why the server is lost. Nothing answers until the machine is connected again.
     pub fn lost(&self) -> Option<&Error> {
         self.function.as_ref().err()
     }
@@ -121,7 +121,7 @@ impl Machine {
         self.interrupts.pop_front()
     }
 
-    /// The process of the server, if it can be seen from here.
+    /// The server's process, if this process can see it.
     pub fn server(&mut self) -> Option<u32> {
         let function = self.function.as_mut().ok()?;
         let peer = rustix::net::sockopt::socket_peercred(function.device().channel()).ok()?;
@@ -149,17 +149,17 @@ impl Machine {
         Ok((moved, earliest([self.buses.timer(), self.reply_until()])))
     }
 
-    /// When a reply is late.
+    /// When a missing reply counts as late.
     fn reply_until(&mut self) -> Option<Instant> {
         self.function.as_mut().ok().and_then(|function| function.device().channel().reply_until())
     }
 
-    /// Handles what the server sent; whether there was anything.
+    /// Handles the server's messages. Returns whether there were any.
     fn service(&mut self) -> bool {
         with(&mut self.function, |function| function.device().channel().service()).unwrap_or(true)
     }
 
-    /// Looks at the socket now and then, of which epoll is not asked.
+    /// Checks the socket now and then, because a polling machine does not wait in epoll.
     fn poll_socket(&mut self, now: Instant) -> bool {
         if now < self.next_poll {
             return false;
@@ -193,13 +193,13 @@ impl Machine {
         Ok(moved)
     }
 
-    /// Waits until something may happen; with `moved`, or if the machine polls, it returns at once.
+    /// Waits until something may happen. Returns at once if `moved` is set or the machine polls.
     ///
     /// # Errors
     /// As `epoll_wait(2)`.
     pub fn wait(&mut self, moved: bool, timer: Option<Instant>) -> io::Result<()> {
         match (self.settings.polled, moved) {
-            // The server may be scheduled on this core.
+            // Yields, because the server may be scheduled on this core.
             (true, false) => std::thread::yield_now(),
             (true, true) => {}
             (false, true) => self.poller.busy(self.clock.now()),
@@ -208,7 +208,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Runs a piece of host software to its end.
+    /// Runs a piece of host software until it finishes.
     ///
     /// # Errors
     /// As [`pump`](Self::pump) and [`wait`](Self::wait).
@@ -223,17 +223,17 @@ impl Machine {
         })
     }
 
-    /// Takes interrupts and memory back, and disconnects. A server that is lost is left.
+    /// Takes interrupts and memory back, and disconnects. Does nothing if the server is lost.
     ///
     /// # Errors
-    /// If the server does not do that in order.
+    /// If the server does not answer these requests correctly.
     pub fn close(&mut self) -> Result<(), Error> {
         let gone = Err(Error::new(&self.settings.socket, "closed"));
         std::mem::replace(&mut self.function, gone).map_or(Ok(()), |mut function| function.close())
     }
 }
 
-/// Does something with the function. An error loses it.
+/// Runs `act` on the function. An error marks the server as lost.
 fn with<T>(
     function: &mut Result<Function, Error>,
     act: impl FnOnce(&mut Function) -> Result<T, Error>,

@@ -1,5 +1,5 @@
-//! The DMA test function over real networks: nothing in this crate, in the switch or in the
-//! PCIe layer knows NVMe.
+//! The DMA test function over real networks: this crate, the switch and the PCIe layer do not
+//! depend on NVMe.
 
 mod isolated;
 mod nodes;

@@ -239,7 +239,7 @@ fn payloads_fit_the_frames_of_the_interface() {
         assert!(largest_payload(&station).unwrap_err().to_string().contains("150"));
         home.run("ip link set near0 down").unwrap();
         let error = Address::to_listen("raw:near0", true).unwrap_err().to_string();
-        assert_eq!(error, "interface near0 is down: `ip link set up` it first");
+        assert_eq!(error, "interface near0 is down; set it up with `ip link set dev NAME up`");
     });
 }
 

@@ -32,7 +32,8 @@ fn two_functions_that_are_no_drives_copy_and_interrupt() {
     assert_eq!(signalled, [(0, 40), (0, 40), (0, 40), (1, 41), (1, 41), (1, 41)]);
     assert_eq!(near.copy(0, RAM - 4096, RAM, 64), Err(Some(1)), "memory that is not the host's");
     assert_eq!(near.machine.root().errors().unsupported_request, 1);
-    // A far side that ends says so: all ones from then on, the other goes on.
+    // A far side that stops signals that: reads return all ones from then on, and the other link
+    // continues.
     far[0].stop().expect("it ran");
     assert_eq!(near.copy(0, RAM, RAM + 4096, 64), Err(None));
     assert_eq!(near.copy(1, RAM, RAM + 4096, 64), Ok(()));

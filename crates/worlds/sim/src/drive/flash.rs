@@ -14,7 +14,7 @@ pub(crate) struct Flash {
     /// When each die is free.
     dies: Vec<Instant>,
     channels: Vec<Instant>,
-    /// Bytes in the write buffer; `leaving` has when programmed pages leave it.
+    /// Bytes in the write buffer. `leaving` holds when programmed pages leave the buffer.
     buffered: u64,
     leaving: VecDeque<(Instant, u64)>,
     /// Bytes not being programmed yet.
@@ -26,7 +26,8 @@ impl Flash {
     /// Idle media.
     ///
     /// # Panics
-    /// If the table has no channel or die, or pages that are no power of two from 4096 bytes.
+    /// If the table has no channel or die, or a page size that is not a power of two from 4096
+    /// bytes.
     pub fn new(timing: Timing, rng: Random) -> Self {
         assert!(timing.channels > 0 && timing.luns > 0, "a drive has dies");
         assert!(timing.page.is_power_of_two() && timing.page >= 4096, "pages of 4 KiB or more");
@@ -65,7 +66,7 @@ impl Flash {
         done
     }
 
-    /// When the buffer has room for `bytes` more; takes it.
+    /// Reserves room for `bytes` in the buffer; returns when it is free.
     fn make_room(&mut self, now: Instant, bytes: u64) -> Instant {
         if self.timing.write_buffer == 0 {
             return now;
@@ -126,7 +127,7 @@ impl Media for Flash {
         Access { firmware, media: done - start }
     }
 
-    // Writes into the buffer, which programs whole pages behind it.
+    // Writes into the buffer, from which whole pages are programmed.
     fn write(&mut self, now: Instant, length: usize) -> Access {
         let blocks = (length as u64).div_ceil(4096);
         let cost = Duration::from_ps(self.timing.write_4k.as_ps() * blocks);
@@ -137,7 +138,7 @@ impl Media for Flash {
         Access { firmware, media: (begun - now) + cost }
     }
 
-    // Flush, Write Zeroes, Discard: firmware alone. A flush does not wait for programming: the
+    // Flush, Write Zeroes, Discard: firmware time only. A flush does not wait for programming: the
     // buffer of such drives counts as durable or is not modelled.
     fn other(&mut self, _: Instant) -> Access {
         Access { firmware: self.timing.write_base, media: Duration::ZERO }

@@ -15,21 +15,21 @@ use stats::random::Random;
 use std::fmt::Debug;
 use wire::{Duration, Instant};
 
-/// How long an access takes.
+/// The time of an access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// The firmware's part, which comes first.
+    /// Time of the firmware, which comes first.
     pub firmware: Duration,
-    /// The part of dies, channels and the write buffer, with the time waited for them.
+    /// Time of dies, channels and the write buffer, waiting included.
     pub media: Duration,
 }
 
 /// The model of a drive's media: when its accesses complete. [`DriveConfig::media`] makes one; the
 /// model of flash with the parameters of [`Timing`] is the default.
 ///
-/// The simulator calls it in the order of the accesses, with times that never go back, so a model
-/// may keep what is busy until when. What it draws comes from the random numbers that it was made
-/// with: runs with the same seed are then the same.
+/// The simulator calls it in the order of the accesses, with non-decreasing times, so a model may
+/// store until when a resource is busy. The model draws only from its own random numbers, so runs
+/// with the same seed are identical.
 pub trait Media: Debug {
     /// A read of `length` bytes at byte `offset` of the media starts.
     fn read(&mut self, now: Instant, offset: u64, length: usize) -> Access;
@@ -39,7 +39,7 @@ pub trait Media: Debug {
     fn other(&mut self, now: Instant) -> Access;
 }
 
-/// Makes the media of a drive, with random numbers of their own.
+/// Makes the media of a drive, with their own random numbers.
 pub type NewMedia = fn(&Timing, Random) -> Box<dyn Media>;
 
 /// The timing of a drive's media.
@@ -55,7 +55,7 @@ pub struct Timing {
     pub write_4k: Duration,
     /// Flash channels.
     pub channels: u16,
-    /// Dies a channel.
+    /// Dies per channel.
     pub luns: u16,
     /// Bytes per second of a channel; 0 for no transfer time.
     pub channel_rate: u64,
@@ -77,8 +77,8 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// `drives` of these behind one controller that stripes over them: the
-    /// channels and the stream rate are multiplied.
+    /// Combines `drives` of these behind one striping controller: multiplies the channels and the
+    /// stream rate.
     #[must_use]
     pub const fn raid0(self, drives: u16) -> Self {
         Self {
@@ -89,7 +89,7 @@ impl Timing {
     }
 }
 
-/// How long bytes take at so many bytes per second, rounded up; no time without a rate.
+/// The time of `bytes` at `rate` bytes per second, rounded up; zero without a rate.
 fn time_at(rate: u64, bytes: u64) -> Duration {
     let ps = u128::from(bytes) * 1_000_000_000_000;
     if rate == 0 { Duration::ZERO } else { Duration::from_ps(ps.div_ceil(rate.into()) as u64) }
@@ -103,18 +103,18 @@ pub const MAX_TRANSFER: usize = 4096 << MAX_TRANSFER_SHIFT;
 /// A drive.
 #[derive(Clone, Debug)]
 pub struct DriveConfig {
-    /// Serial number, unlike that of any other drive of the host; up to 20 ASCII characters.
+    /// Serial number, unique among the drives of the host; up to 20 ASCII characters.
     pub serial: String,
     /// Bytes of namespace 1: a multiple of 4096.
     pub size: u64,
-    /// The same of namespaces 2, 3, …, which lie on the media behind it.
+    /// Bytes of namespaces 2, 3, …, which follow on the media.
     pub more: Vec<u64>,
     /// The parameters of the media.
     pub timing: Timing,
     /// The model of the media.
     pub media: NewMedia,
-    /// The media lose their contents without power, as RAM does; the drive
-    /// comes back with a new incarnation.
+    /// The media lose their contents without power, as RAM does; the drive then has a new
+    /// incarnation.
     pub volatile: bool,
     /// The drive's own limit for one read request in bytes, below MRRS: a
     /// power of two, 128 to 4096.
@@ -131,7 +131,7 @@ impl DriveConfig {
         std::iter::once(self.size).chain(self.more.iter().copied())
     }
 
-    /// A drive of 64 MiB with these media.
+    /// A drive of 64 MiB with media of this timing.
     pub fn new(serial: impl Into<String>, timing: Timing) -> Self {
         Self {
             serial: serial.into(),
@@ -146,9 +146,8 @@ impl DriveConfig {
         }
     }
 
-    /// The same drive on MPS 256 that reads host memory as the NVMe/TSN paper's Samsung
-    /// 970 Pro does: 256 bytes a request (MLE, "Latency Analysis for
-    /// NVMe/TSN", section 2.2), `reads_in_flight` of them.
+    /// Sets MPS 256 and read requests as in the NVMe/TSN paper's Samsung 970 Pro: 256 bytes per
+    /// request (MLE, "Latency Analysis for NVMe/TSN", section 2.2), `reads_in_flight` at once.
     #[must_use]
     pub fn as_in_nvme_tsn(self, reads_in_flight: usize) -> Self {
         Self { read_request: 256, reads_in_flight, max_payload: 256, ..self }

@@ -38,7 +38,7 @@ impl Pace {
         *since = now + time_at(self.rate, bytes as u64);
     }
 
-    /// When more may leave than at `now`.
+    /// When further classes may leave after `now`.
     pub fn next(&self, now: Instant) -> Option<Instant> {
         [self.writes, self.reads].into_iter().filter(|at| *at > now).min()
     }

@@ -24,7 +24,7 @@ impl Timing {
 
     /// A drive with byte-addressable media, such as Intel's Optane: no pages to sense, below 10 us
     /// for a read and for a write (Intel Optane SSD DC P4800X product brief: "less than 10 us").
-    /// The division into firmware and media is ours.
+    /// The division into firmware and media is an assumption.
     pub const OPTANE: Self = Self {
         firmware_read: Duration::from_ns(2_000),
         firmware_read_large: Duration::from_ns(2_000),
@@ -56,13 +56,12 @@ impl Timing {
         stream_rate: 0,
     };
 
-    /// A SATA SSD of 2014 behind a controller that streams: what it gives or takes passes TLP by
-    /// TLP (J. Suzuki et al., "End-to-End Adaptive Packet Aggregation for High-Throughput I/O Bus
-    /// Network Using Ethernet", Hot Interconnects 2014). The paper names no drive.
-    /// Its rate is chosen by where they see TLPs aggregated, from 5 Gb/s down with one SSD and from
-    /// two SSDs on at 10 Gb/s; its time for a command by their 4 KB read and write without
-    /// aggregation, and has the file system and scheduler in it that `fio` goes through.
-    /// docs/experiments/expether.md.
+    /// A SATA SSD of 2014 behind a streaming controller, which transfers TLP by TLP (J. Suzuki et
+    /// al., "End-to-End Adaptive Packet Aggregation for High-Throughput I/O Bus Network Using
+    /// Ethernet", Hot Interconnects 2014). The paper names no drive. The rate is calibrated to the
+    /// paper's onset of aggregation: at 5 Gb/s and below with one SSD, at 10 Gb/s with two or more.
+    /// The time of a command is calibrated to 4 KB reads and writes without aggregation, and
+    /// includes file system and scheduler. See docs/experiments/expether.md.
     pub const SATA_SSD: Self = Self {
         firmware_read: Duration::from_ns(45_510),
         firmware_read_large: Duration::from_ns(45_510),

@@ -13,7 +13,7 @@ const PAGE: usize = 4096;
 pub(crate) struct Store {
     seed: u64,
     pub(super) pages: BTreeMap<u64, Box<[u8; PAGE]>>,
-    /// Other pages that are zeroes: the end of each range by its first page.
+    /// Pages that read as zeroes: the end of each range by its first page.
     zeroed: BTreeMap<u64, u64>,
     /// Memory for the next reads.
     memory: BytesMut,
@@ -58,8 +58,7 @@ impl Store {
         }
     }
 
-    /// Makes a range zeroes, in memory that does not grow with it; offset and length are multiples
-    /// of 8.
+    /// Zeroes a range, in memory independent of its length; offset and length are multiples of 8.
     pub fn zero(&mut self, offset: u64, length: u64) {
         let page = PAGE as u64;
         let end = offset + length;
@@ -78,7 +77,7 @@ impl Store {
         }
         let mut rest = self.pages.split_off(&first);
         self.pages.append(&mut rest.split_off(&end));
-        // Ranges that overlap or touch become one.
+        // Overlapping and adjacent ranges are joined.
         while let Some((from, to)) = self.zeroed.range(..=end).next_back().map(|(a, b)| (*a, *b))
             && to >= first
         {

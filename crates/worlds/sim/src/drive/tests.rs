@@ -72,7 +72,7 @@ fn a_store_keeps_ranges_of_zeroes_without_memory() {
     let end = (1 << 40) - 512;
     assert_eq!(store.read(end - 8192, 8192)[..], [0; 8192]);
     assert!(matches(5, end, 0, &store.read(end, 8192)));
-    // What is written into it lies in zeroes.
+    // Written data lie between zeroes.
     store.write(1 << 20, &[9; 512]);
     assert_eq!(store.read(1 << 20, 1024)[..], [[9; 512], [0; 512]].concat());
     // Neighbours and ranges within others.

@@ -1,10 +1,10 @@
 //! A bridge: n ports, store-and-forward or cut-through.
 //!
-//! Store-and-forward: a frame with a correct FCS enters its output queue the
-//! bridge's delay after its last bit. Cut-through: the delay after its header,
-//! before the FCS is known, so that corrupt frames pass. A frame to a busy
-//! output, or to a closed gate, queues there. Frames to a faster output are
-//! stored, since the line would run empty; so are preemptable ones, which may stop on their way.
+//! Store-and-forward: a frame with a correct FCS enters its output queue after its last bit plus
+//! the bridge's delay. Cut-through: after its header plus the delay, before the FCS is known, so
+//! that corrupt frames pass. A frame to a busy output, or to a closed gate, queues there. Frames to
+//! a faster output are stored, because the line would run empty; preemptable frames too, because
+//! they may be interrupted.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -48,16 +48,16 @@ pub struct Config {
     /// Whether source addresses are learned (IEEE 802.1Q-2022, 8.7). Entries
     /// do not age.
     pub learns: bool,
-    /// By port: whether frames that are of no stream with paths of its own pass it. In a network
-    /// with loops such ports are a tree, as the spanning tree protocol has them (IEEE
-    /// 802.1Q-2022, 8.4, forwarding and discarding). Empty: all do.
+    /// By port: whether frames pass that belong to no stream with its own paths. In a network with
+    /// loops these ports form a tree, as with the spanning tree protocol (IEEE 802.1Q-2022, 8.4,
+    /// forwarding and discarding). Empty: all do.
     pub forwards: Vec<bool>,
-    /// What it does with streams. Filters and elimination need [`Mode::StoreAndForward`], since
-    /// they have to know the FCS.
+    /// The handling of streams. Filters and elimination need [`Mode::StoreAndForward`], because
+    /// they need a checked FCS.
     pub streams: Vec<Handling>,
 }
 
-/// Addresses that a bridge learns at most.
+/// The most addresses that a bridge learns.
 pub const MAX_ADDRESSES: usize = 8192;
 
 /// Input of a bridge.
@@ -75,11 +75,11 @@ pub enum Input {
 /// Output of a bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Something begins or stops on a line now.
+    /// A line event at a port, now.
     Line {
         /// At this port.
         port: usize,
-        /// What.
+        /// The event.
         event: LineEvent,
     },
     /// Nothing before this time.
@@ -109,7 +109,7 @@ pub struct Counters {
 #[derive(Debug)]
 struct Egress {
     port: Port,
-    /// When to poll it.
+    /// When to poll the port.
     wake: Option<Instant>,
 }
 
@@ -127,13 +127,13 @@ struct Ready {
 pub struct Bridge {
     config: Config,
     outputs: Vec<Egress>,
-    /// Known from the beginning, sorted; a large network has many of them at each bridge.
+    /// Configured addresses, sorted; a large network has many of them at each bridge.
     known: Vec<(Mac, u32)>,
     learned: BTreeMap<Mac, usize>,
     random: Random,
     groups: SchedulerGroups,
     streams: StreamTable,
-    /// In the order of their times, and of their arrival.
+    /// In the order of their times, then of arrival.
     pipeline: VecDeque<Ready>,
     /// When the last frame was ready, for each pair of ports; without jitter they stay in order.
     last: BTreeMap<(usize, usize), Instant>,
@@ -145,7 +145,7 @@ impl Bridge {
     /// An idle bridge.
     ///
     /// # Panics
-    /// If an address is at a port that does not exist, or a stream cannot be handled.
+    /// If an address is at a port that does not exist, or a stream's handling is invalid.
     pub fn new(mut config: Config) -> Self {
         let ports = config.ports.len();
         assert!(config.addresses.iter().all(|&(_, port)| port < ports), "an unknown port");
@@ -171,7 +171,7 @@ impl Bridge {
         }
     }
 
-    /// What was counted.
+    /// The counters.
     pub fn counters(&self) -> Counters {
         self.counters
     }
@@ -181,7 +181,7 @@ impl Bridge {
         &self.outputs[index].port
     }
 
-    /// Frames of streams that it or one of its ports dropped.
+    /// Frames of streams that the bridge or its ports dropped.
     pub fn dropped(&mut self) -> &mut Dropped {
         &mut self.dropped
     }
@@ -224,13 +224,13 @@ impl Bridge {
         }
     }
 
-    /// Counts a frame for the bridge itself whose FCS is wrong.
+    /// Counts a corrupt frame for the bridge itself.
     pub fn refuse_corrupt(&mut self) {
         self.counters.received += 1;
         self.counters.fcs_errors += 1;
     }
 
-    /// Forwards a frame that has no path of its own (IEEE 802.1Q-2022, 8.6).
+    /// Forwards a frame without its own path (IEEE 802.1Q-2022, 8.6).
     fn forward_by_address(
         &mut self,
         now: Instant,
@@ -276,13 +276,13 @@ impl Bridge {
         self.config.forwards.get(port).is_none_or(|forwards| *forwards)
     }
 
-    /// What it counted of the streams that it handles until `now`, each with its number.
+    /// The counters of each stream until `now`, by the stream's number.
     pub fn streams(&self, now: Instant) -> impl Iterator<Item = (usize, streams::Counters)> {
         self.streams.counters(now)
     }
 
-    /// Drops all its frames and forgets the state of its streams and schedulers, as without power,
-    /// except what is on the lines already. What it counted and learned stays.
+    /// Drops all frames and forgets the state of streams and schedulers, as in a power loss. Frames
+    /// already on lines, counters and learned addresses stay.
     pub fn reset(&mut self, now: Instant) {
         self.pipeline.drain(..).for_each(|ready| self.dropped.note(&ready.frame));
         for output in &mut self.outputs {
@@ -294,7 +294,7 @@ impl Bridge {
         self.streams.restart(now);
     }
 
-    /// The bridge's clock runs as `clock` from now on; see [`Port::set_clock`].
+    /// From now on the bridge's clock is `clock`; see [`Port::set_clock`].
     pub fn set_clock(&mut self, now: Instant, clock: Clock, stepped: Option<StepPolicy>) {
         self.streams.set_clock(clock);
         for output in &mut self.outputs {
@@ -303,7 +303,8 @@ impl Bridge {
         }
     }
 
-    /// A frame of the bridge itself, for the queue of `class` of a port, which need not have room.
+    /// Queues a frame of the bridge itself in the queue of `class` of a port, regardless of the
+    /// queue's room.
     pub fn send(&mut self, now: Instant, port: usize, frame: Frame, class: usize) {
         let output = &mut self.outputs[port];
         output.port.handle(now, port::Input::Frame(frame, Admission::own(class)));
@@ -370,7 +371,7 @@ impl Bridge {
         self.counters.cut_through += u64::from(cut);
         let known = if cut { now } else { end.max(now) };
         if known > now {
-            // The rest of the frame still has to arrive.
+            // The rest of the frame has not arrived yet.
             frame.latency.book(FrameStage::Serialisation, known);
         }
         let output = &mut self.outputs[to].port;
@@ -397,7 +398,7 @@ impl Bridge {
         }
     }
 
-    /// Moves frames that are through the pipeline to their queues.
+    /// Moves frames that have passed the pipeline to their queues.
     fn move_ready(&mut self, now: Instant) {
         while let Some(ready) = pop_if(&mut self.pipeline, |ready| ready.at <= now) {
             let Ready { at, port, mut frame, admission } = ready;

@@ -13,7 +13,7 @@ use stats::random::{Probability, Random};
 /// depend on the traffic of other cables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// Seed of everything drawn here.
+    /// Seed of all faults.
     pub seed: u64,
     /// A frame vanishes.
     pub loss: Probability,
@@ -21,7 +21,7 @@ pub struct Faults {
     pub corruption: Probability,
     /// A frame takes longer,
     pub delay: Probability,
-    /// by up to this, evenly distributed. Order is kept.
+    /// by up to this, uniformly distributed. Order is kept.
     pub delay_up_to: Duration,
     /// The cable is cut from the first time until the second; frames that are
     /// on it then, even in part, are lost.
@@ -34,15 +34,15 @@ pub enum Delivery {
     /// After its last bit: network interfaces, store-and-forward bridges.
     #[default]
     Whole,
-    /// After preamble, header and tag: cut-through bridges. A preemptable frame is delivered
-    /// whole, since it is put together first.
+    /// After preamble, header and tag: cut-through bridges. A preemptable frame is delivered whole,
+    /// because it is reassembled first.
     Header,
 }
 
 /// A cable's parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// From one end to the other; about 5 ns a metre in copper and glass.
+    /// From one end to the other; about 5 ns per metre in copper and glass.
     pub propagation: Duration,
     /// When a frame is delivered to the receiver.
     pub delivery: Delivery,
@@ -75,7 +75,7 @@ pub struct Counters {
     pub delayed: u64,
     /// Frames that were on the cable when it was cut, or sent into it.
     pub cut: u64,
-    /// Interrupted frames whose rest never came.
+    /// Interrupted frames whose rest was never sent.
     pub unfinished: u64,
 }
 
@@ -90,12 +90,12 @@ struct OnTheWay {
 /// The preemptable frame whose transmission began last.
 #[derive(Clone, Debug, Default)]
 enum Preemptable {
-    /// None, or it did not get through.
+    /// None, or the frame was lost.
     #[default]
     None,
-    /// It is the last one on the way.
+    /// The last frame on the way.
     OnTheWay,
-    /// It is interrupted.
+    /// The frame is interrupted.
     Suspended(Box<OnTheWay>),
 }
 
@@ -128,12 +128,12 @@ impl Cable {
         }
     }
 
-    /// What was counted.
+    /// The counters.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Frames of streams that it lost.
+    /// Frames of streams that the cable lost.
     pub fn dropped(&mut self) -> &mut Dropped {
         &mut self.dropped
     }
@@ -143,7 +143,7 @@ impl Cable {
         self.on_the_way.len() + usize::from(matches!(self.preemptable, Preemptable::Suspended(_)))
     }
 
-    /// Whether it is cut at `now`, and when that changes next.
+    /// Whether the cable is cut at `now`, and when this changes next.
     pub fn cut(&self, now: Instant) -> (bool, Option<Instant>) {
         let cuts = &self.config.faults.cuts;
         let is_cut = cuts.iter().any(|(from, until)| *from <= now && now < *until);
@@ -156,7 +156,7 @@ impl Cable {
         self.on_the_way.front().map(|front| front.due)
     }
 
-    /// Takes what begins or stops on the line, when it does.
+    /// Takes a line event at its time.
     pub fn handle(&mut self, now: Instant, event: LineEvent) {
         match event {
             LineEvent::Transmit(transmission) => self.transmit(now, transmission),
@@ -171,8 +171,8 @@ impl Cable {
         if transmission.preemptable {
             self.give_up();
         }
-        // Everything is drawn for every frame, so that one fault does not
-        // shift the others.
+        // All random numbers are drawn for every frame, so that one fault does not change the
+        // others.
         let faults = &self.config.faults;
         let lost = self.random.happens(faults.loss);
         let corrupt = self.random.happens(faults.corruption);
@@ -207,7 +207,8 @@ impl Cable {
         self.on_the_way.push_back(OnTheWay { due, takes, transmission });
     }
 
-    /// The sender begins another preemptable frame, so the rest of the last one never comes.
+    /// The sender begins another preemptable frame, so the rest of the interrupted one will not
+    /// come.
     fn give_up(&mut self) {
         if let Preemptable::Suspended(frame) = std::mem::take(&mut self.preemptable) {
             self.counters.unfinished += 1;

@@ -3,8 +3,7 @@
 use super::Frame;
 use super::traffic::StreamId;
 
-/// The ids of the streams' frames that a part of the network dropped, or made copies of, since they
-/// were taken.
+/// The IDs of streams' frames that a part of the network dropped or copied since the last call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
     dropped: Vec<u64>,
@@ -12,14 +11,14 @@ pub struct Dropped {
 }
 
 impl Dropped {
-    /// Notes that `frame` goes no further.
+    /// Notes that `frame` is dropped.
     pub(super) fn note(&mut self, frame: &Frame) {
         if StreamId::of_frame(frame.id).is_some() {
             self.dropped.push(frame.id);
         }
     }
 
-    /// Notes that `frame` goes on to so many places.
+    /// Notes that `frame` goes on to `places` places.
     pub(super) fn note_copies(&mut self, frame: &Frame, places: usize) {
         if StreamId::of_frame(frame.id).is_some() {
             match places.checked_sub(1) {
@@ -29,17 +28,17 @@ impl Dropped {
         }
     }
 
-    /// Takes the ids of frames of which there is one copy more.
+    /// Takes the IDs of copied frames, once per additional copy.
     pub fn take_copied(&mut self) -> impl Iterator<Item = u64> + use<> {
         std::mem::take(&mut self.copied).into_iter()
     }
 
-    /// Takes the ids of dropped frames. Those of copies come before.
+    /// Takes the IDs of dropped frames. Take the IDs of copied frames first.
     pub fn take(&mut self) -> impl Iterator<Item = u64> + use<> {
         std::mem::take(&mut self.dropped).into_iter()
     }
 
-    /// Notes all that `other` has noted.
+    /// Moves the notes of `other` here.
     pub(super) fn append(&mut self, other: &mut Self) {
         self.dropped.append(&mut other.dropped);
         self.copied.append(&mut other.copied);

@@ -73,12 +73,12 @@ impl Tag {
     }
 }
 
-/// What the MACs at both ends of a line send each other (IEEE 802.3-2022, 99.4.3).
+/// Packets between the MACs at both ends of a line (IEEE 802.3-2022, 99.4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// Does the other end take fragments?
+    /// Requests an answer if the other end supports fragments.
     Verify,
-    /// It does.
+    /// The answer to Verify.
     Respond,
 }
 
@@ -91,7 +91,7 @@ pub struct Frame {
     pub bytes: Bytes,
     /// The tag, kept separately so that no hop copies bytes.
     pub tag: Option<Tag>,
-    /// The sequence number of its R-TAG (IEEE 802.1CB-2017, 7.8), kept separately likewise.
+    /// The sequence number of its R-TAG (IEEE 802.1CB-2017, 7.8), also kept separately.
     pub sequence: Option<u16>,
     /// The sender's priority, 0 to 7 (Linux: `SO_PRIORITY`); the network
     /// interface derives the tag from it.
@@ -138,19 +138,18 @@ impl Frame {
         length(self.bytes.len() + redundancy, self.tag.is_some())
     }
 
-    /// Preamble to FCS, in bytes: what occupies the line, without the gap.
+    /// Preamble to FCS, in bytes: the occupied line without the gap.
     pub fn line_length(&self) -> usize {
         PREAMBLE + self.length()
     }
 
-    /// How long the line is busy with it, from the first bit of the preamble
-    /// to the last of the FCS.
+    /// How long the frame occupies the line, from the first bit of the preamble to the last bit of
+    /// the FCS.
     pub fn duration(&self, rate: Rate) -> Duration {
         rate.duration(self.line_length())
     }
 
-    /// Appends the frame as a capture has it: with tags and padding, without
-    /// FCS.
+    /// Appends the frame in capture format: with tags and padding, without FCS.
     pub fn capture(&self, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&self.bytes[..12]);
@@ -166,7 +165,7 @@ impl Frame {
     }
 }
 
-/// Header to FCS of a frame with `untagged` bytes, tag and FCS not counted.
+/// Length from header to FCS of a frame whose bytes without tag and FCS are `untagged`.
 pub(super) fn length(untagged: usize, tagged: bool) -> usize {
     (untagged + if tagged { TAG } else { 0 } + FCS).max(MINIMUM)
 }
@@ -184,6 +183,6 @@ pub struct Transmission {
     pub rate: Rate,
     /// Whether express frames may interrupt it.
     pub preemptable: bool,
-    /// Its class at the port that sends it.
+    /// Its class at the sending port.
     pub class: usize,
 }

@@ -25,10 +25,10 @@ pub enum FrameStage {
 }
 
 impl FrameStage {
-    /// How many there are.
+    /// Number of stages.
     pub const COUNT: usize = 8;
 
-    /// All, in the order of their numbers.
+    /// All stages, in the order of their numbers.
     pub const ALL: [Self; Self::COUNT] = [
         Self::Nic,
         Self::Queue,
@@ -55,9 +55,8 @@ impl FrameStage {
     }
 }
 
-/// The latency of a frame over all hops: each picosecond since its creation
-/// belongs to one stage. The stages always sum to the time from
-/// [`Self::created`] to [`Self::until`].
+/// The latency of a frame over all hops. Each picosecond since its creation belongs to one stage.
+/// The sum of the stages is always the time from [`Self::created`] to [`Self::until`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameLatency {
     created: Instant,
@@ -74,7 +73,7 @@ impl FrameLatency {
     /// Adds the time since the last call to `stage`.
     ///
     /// # Panics
-    /// If time ran backwards.
+    /// If `until` is earlier than in the last call.
     pub fn book(&mut self, stage: FrameStage, until: Instant) {
         assert!(until >= self.until, "{stage:?} until {until}, already at {}", self.until);
         let spent = &mut self.spent[stage as usize];

@@ -5,13 +5,12 @@
 //! host -> Nic (pipeline, tag, Port) -> Cable -> Bridge (Port) -> Cable -> Nic -> host
 //! ```
 //!
-//! Each is a state machine with one contract: `handle(now, Input)`, then
-//! `poll(now)` until it yields `Timeout`. A frame needs few events: it leaves
-//! a [`Port`] when its transmission starts and leaves a [`Cable`] when it is delivered to the
-//! receiver. Its end is known when it starts, unless frame preemption interrupts it
-//! ([`LineEvent`]).
+//! Each part is a state machine with the same contract: `handle(now, Input)`, then `poll(now)`
+//! until it yields `Timeout`. A frame needs few events: it leaves a [`Port`] when its transmission
+//! starts and leaves a [`Cable`] when it is delivered to the receiver. Its end is known when it
+//! starts, unless frame preemption interrupts it ([`LineEvent`]).
 //!
-//! Every machine notes which frames of streams it dropped ([`Dropped`]).
+//! Every part notes which frames of streams it dropped ([`Dropped`]).
 //!
 //! Every frame carries its [`FrameLatency`]: picoseconds by stage, which sum
 //! exactly to the time since the frame was made.
@@ -40,13 +39,13 @@ pub use nic::Nic;
 pub use port::Port;
 pub use rate::Rate;
 
-/// What begins or stops on a line.
+/// An event on a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LineEvent {
     /// A frame begins, or its first fragment.
     Transmit(Transmission),
     /// The preemptable frame on the line is interrupted.
     Suspend(port::Suspend),
-    /// The interrupted frame goes on.
+    /// The interrupted frame continues.
     Resume(port::Resume),
 }

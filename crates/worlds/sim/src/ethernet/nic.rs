@@ -1,10 +1,9 @@
 //! A network interface: pipelines with a fixed delay in both directions, the
 //! 802.1Q tag, and a bounded transmit ring for each queue.
 //!
-//! The rings exert back pressure: [`Nic::room_for`] is the number of frames of a
-//! priority that the host may hand over now, so that data wait in the host,
-//! where they can still be aggregated. A ring that waits for its gate does not
-//! block the others.
+//! The rings exert back pressure: [`Nic::room_for`] is the number of frames of a priority that the
+//! host may send now. Further data wait in the host, where they can still be aggregated. A ring
+//! that waits for its gate does not block the others.
 
 use std::collections::VecDeque;
 
@@ -16,7 +15,7 @@ use super::port::{Admission, Reception, SchedulerGroups};
 use super::streams::{self, Handling, StreamTable, Verdict};
 use super::{Dropped, FrameStage, LineEvent, Port, port};
 
-/// The tags that an interface puts on what it sends.
+/// The tags of sent frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tagging {
     /// VLAN of all frames; 0: a priority tag only.
@@ -27,7 +26,7 @@ pub struct Tagging {
 }
 
 impl Tagging {
-    /// The priorities unchanged, in the VLAN `vid`.
+    /// Each PCP equals the priority, in the VLAN `vid`.
     pub const fn vlan(vid: u16) -> Self {
         Self { vid, pcp_of_priority: [0, 1, 2, 3, 4, 5, 6, 7] }
     }
@@ -36,30 +35,29 @@ impl Tagging {
 /// An interface's parameters.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Its address: frames for others are dropped.
+    /// The address; frames for other addresses are dropped.
     pub mac: Mac,
-    /// Its port. The queues' limits are not used: the ring bounds them.
+    /// The port. The queues' limits are not used, because the ring bounds them.
     pub port: port::Config,
     /// From the host to the port.
     pub tx_delay: Duration,
     /// From the last bit received to the host.
     pub rx_delay: Duration,
-    /// Frames that the transmit ring of each queue holds, those in the pipeline
-    /// counted.
+    /// Frames per transmit ring, including those in the pipeline. One ring per queue.
     pub tx_ring: usize,
-    /// Tags on what is sent. What is received loses its tag in any case.
+    /// Tags of sent frames. The tag of a received frame is always removed.
     pub tagging: Option<Tagging>,
-    /// Streams that it numbers when it sends, or whose copies it discards when it receives. What is
-    /// received loses its R-TAG in any case.
+    /// Streams whose frames are numbered when sent, or whose copies are discarded when received.
+    /// The R-TAG of a received frame is always removed.
     pub streams: Vec<Handling>,
 }
 
 /// Input of an interface.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A frame of the host, at most [`Nic::room_for`] its priority.
+    /// A frame of the host; [`Nic::room_for`] bounds the number per priority.
     FromHost(Frame),
-    /// A frame that [`Nic::admit`] has let wait, once [`Nic::takes`] it.
+    /// A frame that waited after [`Nic::admit`], when [`Nic::takes`] allows it.
     Admitted(Frame, Admission),
     /// A whole frame from the line.
     FromLine(Transmission),
@@ -68,7 +66,7 @@ pub enum Input {
 /// Output of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Something begins or stops on the line now. If it is a frame, there is room for one more.
+    /// A line event, now. After the start of a frame there is room for one more.
     Line(LineEvent),
     /// A frame for the host, without tag.
     ToHost(Frame),
@@ -81,9 +79,9 @@ pub enum Output {
 pub struct Counters {
     /// Frames from the line.
     pub received: u64,
-    /// Those dropped by the FCS check.
+    /// Frames dropped by the FCS check.
     pub fcs_errors: u64,
-    /// Those dropped because they were for another address.
+    /// Frames dropped because of another destination address.
     pub not_for_us: u64,
     /// Frames for the host.
     pub to_host: u64,
@@ -110,9 +108,9 @@ impl Nic {
     /// An idle interface.
     ///
     /// # Panics
-    /// If a stream cannot be handled.
+    /// If a stream's handling is invalid.
     pub fn new(config: Config) -> Self {
-        // Frames of tunnels that are not eligible yet leave the room of eligible ones free.
+        // Frames of tunnels that are not yet eligible take no room from eligible ones.
         let port = config.port.clone().with_depth(2 * config.tx_ring, usize::MAX);
         let streams = StreamTable::new(&config.streams).expect("checked before");
         Self {
@@ -128,7 +126,7 @@ impl Nic {
         }
     }
 
-    /// Drops all its frames, as without power, except those on the line already.
+    /// Drops all frames, as in a power loss, except those already on the line.
     pub fn reset(&mut self, now: Instant) {
         self.port.clear(now);
         let mut dropped = std::mem::take(self.dropped());
@@ -140,36 +138,36 @@ impl Nic {
         *self = Self { counters: self.counters, dropped, streams, ..new };
     }
 
-    /// Frames of streams that it or its port dropped.
+    /// Frames of streams that the interface or its port dropped.
     pub fn dropped(&mut self) -> &mut Dropped {
         self.dropped.append(self.port.dropped());
         &mut self.dropped
     }
 
-    /// The node's clock runs as `clock` from now on; see [`Port::set_clock`].
+    /// From now on the node's clock is `clock`; see [`Port::set_clock`].
     pub fn set_clock(&mut self, now: Instant, clock: Clock, stepped: Option<StepPolicy>) {
         self.port.set_clock(now, clock, stepped);
     }
 
-    /// A frame of the node itself, without tag, for the queue of `class`. It waits there if the ring
-    /// has no room.
+    /// Queues an untagged frame of the node itself in the queue of `class`, regardless of the
+    /// ring's room.
     pub fn send_untagged(&mut self, now: Instant, frame: Frame, class: usize) {
         self.push(now, frame, Admission::own(class));
     }
 
-    /// How many frames the host may hand over now, whatever their priority.
+    /// How many frames the host may send now at any priority.
     pub fn room(&self) -> usize {
         let rooms = (0..QUEUES).map(|queue| self.room_in(queue));
         rooms.min().expect("there are queues")
     }
 
-    /// How many frames of a priority (of the host, 0 to 7) it may hand over.
+    /// How many frames of a priority (of the host, 0 to 7) the host may send now.
     pub fn room_for(&self, priority: u8) -> usize {
         let queues = self.port.queues_of(self.tag(priority));
         queues.into_iter().map(|queue| self.room_in(queue)).min().expect("there is one")
     }
 
-    /// Whether it tags frames that it sends.
+    /// Whether sent frames are tagged.
     pub fn tags(&self) -> bool {
         self.config.tagging.is_some()
     }
@@ -179,8 +177,8 @@ impl Nic {
         self.config.tx_ring.saturating_sub(taken)
     }
 
-    /// Tags and numbers a frame that waits in the host for room in a ring, and lets it pass the
-    /// shaper, which is in front of the rings: says from when on it may leave; `None` if it is
+    /// Tags and numbers a frame that waits in the host for a ring, and passes it through the
+    /// shaper, which precedes the rings. Returns from when on the frame may leave; `None` if it is
     /// dropped.
     pub fn admit(&mut self, now: Instant, frame: &mut Frame) -> Option<Admission> {
         frame.tag = self.tag(frame.priority);
@@ -189,8 +187,8 @@ impl Nic {
         self.port.admit(&mut self.groups, reception, (frame, None))
     }
 
-    /// When the host may hand over a frame that was admitted, as far as its shaper is concerned:
-    /// it is eligible behind the pipeline.
+    /// When the shaper allows the host to send an admitted frame: the frame is eligible after the
+    /// pipeline.
     pub fn hand_over_at(&self, admission: Admission) -> Instant {
         let eligible = self.port.config().clock.global(admission.eligible);
         eligible - self.config.tx_delay
@@ -215,22 +213,22 @@ impl Nic {
         })
     }
 
-    /// What it counted of the streams that it handles until `now`, each with its number.
+    /// The counters of each stream until `now`, by the stream's number.
     pub fn streams(&self, now: Instant) -> impl Iterator<Item = (usize, streams::Counters)> {
         self.streams.counters(now)
     }
 
-    /// What was counted.
+    /// The counters.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Whether its link is up; see [`Port::set_link`].
+    /// Sets whether the link is up; see [`Port::set_link`].
     pub fn set_link(&mut self, is_up: bool) {
         self.port.set_link(is_up);
     }
 
-    /// Its port, for the counters.
+    /// The port, for the counters.
     pub fn port(&self) -> &Port {
         &self.port
     }
@@ -238,7 +236,7 @@ impl Nic {
     /// Takes a frame.
     ///
     /// # Panics
-    /// If the host hands over a frame without room.
+    /// If the host sends a frame without room.
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {
             Input::FromHost(mut frame) => {

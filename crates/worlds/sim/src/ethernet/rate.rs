@@ -1,4 +1,4 @@
-//! Line rates: the time of a byte.
+//! Line rates and the time of a byte.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,19 +9,19 @@ use wire::units::line_rate;
 /// The data rate of a link (IEEE 802.3 MAC data rate).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rate {
-    /// 100 Mb/s: 80 ns a byte.
+    /// 100 Mb/s: 80 ns per byte.
     M100,
-    /// 1 Gb/s: 8 ns a byte.
+    /// 1 Gb/s: 8 ns per byte.
     G1,
-    /// 2.5 Gb/s: 3200 ps a byte.
+    /// 2.5 Gb/s: 3200 ps per byte.
     G2_5,
-    /// 10 Gb/s: 800 ps a byte.
+    /// 10 Gb/s: 800 ps per byte.
     G10,
-    /// 25 Gb/s: 320 ps a byte.
+    /// 25 Gb/s: 320 ps per byte.
     G25,
-    /// 50 Gb/s: 160 ps a byte.
+    /// 50 Gb/s: 160 ps per byte.
     G50,
-    /// 100 Gb/s: 80 ps a byte.
+    /// 100 Gb/s: 80 ps per byte.
     G100,
 }
 
@@ -30,7 +30,7 @@ impl Rate {
     pub const ALL: [Self; 7] =
         [Self::M100, Self::G1, Self::G2_5, Self::G10, Self::G25, Self::G50, Self::G100];
 
-    /// Picoseconds a byte takes; exact for every rate.
+    /// Picoseconds per byte; exact for every rate.
     pub const fn ps_per_byte(self) -> u64 {
         match self {
             Self::M100 => 80_000,
@@ -43,7 +43,7 @@ impl Rate {
         }
     }
 
-    /// Bits a second.
+    /// Bits per second.
     pub const fn bits_per_second(self) -> u64 {
         8 * 1_000_000_000_000 / self.ps_per_byte()
     }
@@ -53,7 +53,7 @@ impl Rate {
         Duration::from_ps(bytes as u64 * self.ps_per_byte())
     }
 
-    /// As it is written: `100M`, `1G`, `2.5G`, `10G`, `25G`, `50G`, `100G`.
+    /// Text form: `100M`, `1G`, `2.5G`, `10G`, `25G`, `50G`, `100G`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::M100 => "100M",
@@ -75,7 +75,7 @@ impl fmt::Display for Rate {
 
 /// A text that is not the name of a rate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no Ethernet rate: {0:?}; there are 100M, 1G, 2.5G, 10G, 25G, 50G, 100G")]
+#[error("invalid Ethernet rate '{0}': expected 100M, 1G, 2.5G, 10G, 25G, 50G or 100G")]
 pub struct UnknownRate(pub String);
 
 impl FromStr for Rate {

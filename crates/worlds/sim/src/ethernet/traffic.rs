@@ -1,4 +1,4 @@
-//! Streams of frames that compete with those of the tunnels.
+//! Streams of frames that compete with the frames of tunnels.
 
 use bytes::Bytes;
 use tsn::{Clock, LocalTime};
@@ -18,7 +18,7 @@ pub enum Pattern {
     Periodic(Duration),
     /// Bursts as a Poisson process with this mean interval.
     Poisson(Duration),
-    /// Intervals from a normal distribution, drawn again if they are not above zero.
+    /// Intervals from a normal distribution; values that are not above zero are drawn again.
     Normal {
         /// Its mean.
         mean: Duration,
@@ -28,7 +28,7 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    /// The mean time from one burst to the next; of [`Self::Normal`] before any is drawn again.
+    /// The mean time between two bursts; for [`Self::Normal`] before values are drawn again.
     pub fn interval(self) -> Duration {
         match self {
             Self::Periodic(interval) | Self::Poisson(interval) => interval,
@@ -37,7 +37,7 @@ impl Pattern {
     }
 }
 
-/// A stream: the source with this number at this station.
+/// Identifies a stream: the source with this number at this station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId {
     /// The station that sends it.
@@ -71,7 +71,7 @@ pub struct Config {
     pub source: Mac,
     /// Destination address.
     pub destination: Mac,
-    /// Bytes a frame, header to FCS, without tag.
+    /// Bytes per frame, header to FCS, without tag.
     pub length: usize,
     /// Priority, 0 to 7.
     pub priority: u8,
@@ -79,7 +79,7 @@ pub struct Config {
     pub pattern: Pattern,
     /// Frames created at once, at least one.
     pub burst: u32,
-    /// The first burst, or for a Poisson process its beginning.
+    /// Time of the first burst; for a Poisson process its beginning.
     pub start: Instant,
     /// No frame at this time or after it.
     pub stop: Option<Instant>,
@@ -87,14 +87,14 @@ pub struct Config {
     pub own_clock: bool,
     /// Seed of a Poisson process.
     pub seed: u64,
-    /// Of the frames' ids: the first is this one.
+    /// ID of the first frame.
     pub first_id: u64,
 }
 
 /// Output of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// A frame to send now; a station without room drops and counts it.
+    /// A frame to send now; a station without room drops and counts the frame.
     Frame(Frame),
     /// Nothing before this time.
     Timeout(Option<Instant>),
@@ -107,7 +107,7 @@ pub struct Source {
     bytes: Bytes,
     random: Random,
     next: Option<Instant>,
-    /// Frames left of the burst that is due.
+    /// Frames left in the present burst.
     left: u32,
     made: u64,
     /// Whether it was polled.
@@ -118,8 +118,7 @@ impl Source {
     /// A source.
     ///
     /// # Panics
-    /// If the length is below that of the shortest frame with a tag, or the interval or the burst
-    /// is zero.
+    /// If the length is below the shortest frame with a tag, or the interval or the burst is zero.
     pub fn new(config: Config) -> Self {
         assert!(config.length >= MINIMUM - TAG, "a frame of {} bytes", config.length);
         assert!(config.pattern.interval() > Duration::ZERO, "no interval");
@@ -151,9 +150,9 @@ impl Source {
         self.made
     }
 
-    /// The next frame, or when to poll again. The sender's clock, if it has one, says when frames
-    /// are due: after a step forward all that it has jumped over at once, after a step back none for
-    /// as long.
+    /// The next frame, or when to poll again. The sender's clock, if given, determines due times:
+    /// after a step forward all skipped frames are due at once, after a step back none for that
+    /// time.
     pub fn poll(&mut self, now: Instant, clock: Option<&Clock>) -> Output {
         let clock = clock.filter(|_| self.config.own_clock);
         if let (Some(clock), false) = (clock, self.begun) {
@@ -180,7 +179,7 @@ impl Source {
         }
     }
 
-    /// A clock that is ahead at the beginning has not missed what it would have sent before.
+    /// Skips the frames before the first reading of a clock that is ahead.
     fn skip(&mut self, local: LocalTime) {
         let now = Instant::from_ps(local.as_ps().max(0) as u64);
         let Some(next) = self.next.filter(|next| *next < now) else { return };

@@ -28,13 +28,13 @@ impl FlowsReport {
         sums
     }
 
-    /// The longest wait at the port that is watched.
+    /// The longest wait at the watched port.
     pub fn longest_wait(&self, from: Instant, to: Instant) -> Duration {
         self.between(from, to).map(|sample| sample.longest_wait).max().unwrap_or_default()
     }
 
-    /// How long after `since` the first interval ends in which a direction of a
-    /// cable carries at least `rate`.
+    /// Time from `since` to the end of the first interval in which a direction of a cable carries
+    /// at least `rate`.
     pub fn time_to_rate(&self, direction: usize, rate: u64, since: Instant) -> Option<Duration> {
         let mut before = since;
         self.samples.iter().filter(|sample| sample.at > since).find_map(|sample| {
@@ -44,10 +44,9 @@ impl FlowsReport {
     }
 }
 
-/// Jain's index of fairness in thousandths: 1000 is even, 1000/n all for one
-/// (R. Jain, D. Chiu, W. Hawe, "A Quantitative Measure of Fairness and
-/// Discrimination for Resource Allocation in Shared Computer Systems", DEC
-/// TR-301, 1984).
+/// Jain's index of fairness in thousandths: 1000 for equal shares, 1000/n if one share has
+/// everything (R. Jain, D. Chiu, W. Hawe, "A Quantitative Measure of Fairness and Discrimination
+/// for Resource Allocation in Shared Computer Systems", DEC TR-301, 1984).
 pub fn jain(shares: &[u64]) -> u64 {
     let sum: u128 = shares.iter().map(|share| u128::from(*share)).sum();
     let squares: u128 = shares.iter().map(|share| u128::from(*share).pow(2)).sum();

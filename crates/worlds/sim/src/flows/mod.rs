@@ -20,13 +20,13 @@ use wire::{Duration, Instant};
 /// A sender that always has data for one receiver.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowConfig {
-    /// Stations, priority and settings: from the first to the second.
+    /// Stations (sender, receiver), priority and settings.
     pub raw: RawConfig,
-    /// From when on it sends.
+    /// Start of sending.
     pub start: Instant,
-    /// Until when.
+    /// End of sending.
     pub stop: Instant,
-    /// Bytes that it hands to the raw transport in one call.
+    /// Bytes passed to the raw transport in one call.
     pub segment: usize,
 }
 
@@ -39,9 +39,9 @@ pub struct FlowsConfig {
     pub network: NetworkConfig,
     /// The flows.
     pub flows: Vec<FlowConfig>,
-    /// Bridge and port where queues are watched.
+    /// Bridge and port whose queues are watched.
     pub watch: (usize, usize),
-    /// How long it runs.
+    /// Simulated time.
     pub time: Duration,
     /// Time between samples.
     pub interval: Duration,
@@ -50,13 +50,13 @@ pub struct FlowsConfig {
 /// The measurements of one interval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// Its end.
+    /// End of the interval.
     pub at: Instant,
     /// Bytes delivered, by flow.
     pub delivered: Vec<u64>,
     /// The load of each direction of each cable: 2n from a to b.
     pub loads: Vec<Load>,
-    /// The longest wait at the port that is watched.
+    /// The longest wait at the watched port.
     pub longest_wait: Duration,
 }
 
@@ -65,22 +65,22 @@ pub struct Sample {
 pub struct FlowsReport {
     /// Digest of all events.
     pub digest: u64,
-    /// In order.
+    /// The samples, in the order of time.
     pub samples: Vec<Sample>,
-    /// Waits of all frames at the port that is watched.
+    /// Waits of all frames at the watched port.
     pub waits: Latency,
     /// Frames dropped there because its queue was full.
     pub dropped: u64,
-    /// What each sender counted.
+    /// Counters of each sender.
     pub senders: Vec<raw::Counters>,
-    /// What each receiver counted.
+    /// Counters of each receiver.
     pub receivers: Vec<raw::Counters>,
 }
 
 /// Why a simulation of flows failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FlowsError {
-    /// The network contradicts itself.
+    /// The configuration contradicts itself.
     #[error("{0}")]
     Config(String),
     /// A limit was reached.
@@ -112,7 +112,7 @@ struct Flows {
 /// Runs flows for their time.
 ///
 /// # Errors
-/// If the network contradicts itself, or an endless loop is stopped.
+/// If the configuration contradicts itself, or an endless loop is stopped.
 pub fn run(config: &FlowsConfig) -> Result<FlowsReport, FlowsError> {
     let mut flows = Flows::new(config)?;
     let mut samples = Vec::new();
@@ -153,11 +153,11 @@ impl Flows {
     fn new(config: &FlowsConfig) -> Result<Self, FlowsError> {
         let fail = |reason: &str| Err(FlowsError::Config(reason.to_owned()));
         if config.interval == Duration::ZERO {
-            return fail("samples are some time apart");
+            return fail("the sampling interval is 0; it must be above 0");
         }
         let (bridge, port) = config.watch;
         if config.network.bridges.get(bridge).is_none_or(|bridge| port >= bridge.ports.len()) {
-            return fail("the port to watch is one of a bridge");
+            return fail("the watched port is not a port of a bridge");
         }
         let mut kernel = Kernel::new(config.seed, Limits::default());
         let mut kinds = Vec::new();
@@ -180,10 +180,10 @@ impl Flows {
             let known = |station: &usize| *station < config.network.stations.len();
             let [from, to] = flow.raw.stations;
             if !flow.raw.stations.iter().all(known) || from == to || flow.raw.priority > 7 {
-                return fail("a flow goes from one station to another, at priority 0 to 7");
+                return fail("a flow needs two different stations and a priority of 0 to 7");
             }
             if flow.segment == 0 {
-                return fail("a flow sends segments of some bytes");
+                return fail("a flow's segments have 0 bytes; the minimum is 1");
             }
             let none = Encapsulation::default();
             let ends = network.open_raw(&flow.raw, number, none, [owner; 2]);

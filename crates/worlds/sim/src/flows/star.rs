@@ -9,7 +9,7 @@ use switch::congestion::Config;
 use switch::raw::Settings;
 use wire::{Duration, Instant};
 
-/// Direction of cable 0 that leads to the receiver: the bottleneck.
+/// The bottleneck: the direction of cable 0 towards the receiver.
 pub const BOTTLENECK: usize = 0;
 
 /// Bridge and port of the bottleneck.

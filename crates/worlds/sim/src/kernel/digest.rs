@@ -88,6 +88,6 @@ mod tests {
         assert_eq!(digest_of(&long), GOLDEN[1]);
     }
 
-    /// Computed once; a change would make digests of old reports useless.
+    /// Computed once. A change would make digests of old reports incomparable.
     const GOLDEN: [u64; 2] = [13_517_433_365_675_013_481, 871_196_929_793_732_692];
 }

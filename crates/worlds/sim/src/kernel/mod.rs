@@ -1,9 +1,9 @@
-//! The event kernel: which component runs next, and when.
+//! The event kernel: determines which component runs next, and when.
 //!
 //! Every component has at most one armed wake-up; re-arming moves it, so cancelled timers leave
 //! nothing behind and memory does not grow with time. Wake-ups come in the total order of (time,
-//! sequence of arming). What happens is mixed into a running [`Digest`]: the same plan and seed
-//! give the same digest on every machine.
+//! sequence of arming). All events are mixed into a running `Digest`: the same plan and seed give
+//! the same digest on every machine.
 
 mod digest;
 mod wakes;
@@ -26,20 +26,20 @@ pub(crate) fn pop_if<T>(queue: &mut VecDeque<T>, due: impl FnOnce(&T) -> bool) -
 pub(crate) struct Component(u32);
 
 impl Component {
-    /// From 0 in the order of [`Kernel::add`].
+    /// From 0 in the order of `Kernel::add`.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Wake-ups of a simulation at most: components arm themselves 2^40 times at most
-/// (`wakes::COMPONENT`), less than eight times for each wake-up.
+/// The most wake-ups of a simulation. Components arm at most 2^40 times (`wakes::COMPONENT`), less
+/// than eight times per wake-up.
 pub const MOST_EVENTS: u64 = 1 << 37;
 
-/// How far a simulation may go.
+/// Limits of a simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Wake-ups at most.
+    /// The most wake-ups.
     pub events: u64,
     /// No wake-up later than this.
     pub time: Instant,
@@ -73,8 +73,8 @@ pub enum LimitReached {
     },
 }
 
-/// Most wake-ups of a component at one instant, on average of at least [`FEW`]: more mean that
-/// components wake each other without progress.
+/// The most wake-ups per component at one instant, averaged over at least `FEW` components. More
+/// means that components wake each other without progress.
 const MOST_AT_ONCE: u64 = 10_000;
 const FEW: u64 = 100;
 
@@ -85,10 +85,10 @@ pub(crate) struct Kernel {
     limits: Limits,
     now: Instant,
     events: u64,
-    /// Events when time went forward last.
+    /// Number of events when time last advanced.
     events_before: u64,
     wakes: Wakes,
-    /// The component whose wake-up was taken, and is still in `wakes`.
+    /// The component that runs now; its wake-up is still in `wakes`.
     running: Option<u32>,
     digest: Digest,
 }
@@ -106,8 +106,8 @@ impl Kernel {
         Component(self.wakes.add())
     }
 
-    /// Random numbers for the component `name`: they depend on the seed and
-    /// the name alone, so that adding a component changes nothing for others.
+    /// Random numbers for the component `name`. They depend only on the seed and the name, so that
+    /// a new component does not change others.
     pub fn rng(&self, name: &str) -> Random {
         Random::for_component(self.seed, name)
     }
@@ -131,7 +131,7 @@ impl Kernel {
         }
     }
 
-    /// The same, if there is a time.
+    /// Like [`arm_by`](Self::arm_by), if `at` is given.
     pub fn arm_by_next(&mut self, component: Component, at: Option<Instant>) {
         if let Some(at) = at {
             self.arm_by(component, at);
@@ -149,7 +149,7 @@ impl Kernel {
         }
     }
 
-    /// Takes the next wake-up and goes to its time; `None` if none is armed.
+    /// Takes the next wake-up and advances to its time; `None` if none is armed.
     ///
     /// # Errors
     /// If a limit is reached; the wake-up stays armed.
@@ -163,7 +163,7 @@ impl Kernel {
             return Err(LimitReached::Time { limit: self.limits.time, events: self.events });
         }
         assert!(at >= self.now.as_ps(), "time goes forward");
-        // Its entry is kept: most components arm themselves again.
+        // The entry is kept, because most components arm themselves again.
         self.running = Some(component);
         if at > self.now.as_ps() {
             self.events_before = self.events;
@@ -172,7 +172,7 @@ impl Kernel {
         self.events += 1;
         assert!(
             self.events - self.events_before <= MOST_AT_ONCE * self.wakes.components().max(FEW),
-            "time stands still at {}: component {component} and others wake each other",
+            "time does not advance at {}: component {component} and others wake each other",
             self.now
         );
         self.digest.word(at);
@@ -180,7 +180,7 @@ impl Kernel {
         Ok(Some(Component(component)))
     }
 
-    /// Disarms the wake-up that was taken last, unless it was armed again.
+    /// Disarms the last taken wake-up, unless it was armed again.
     fn forget_running(&mut self) {
         if let Some(component) = self.running.take() {
             self.wakes.disarm(component);
@@ -201,7 +201,7 @@ impl Kernel {
         self.events
     }
 
-    /// The digest, to mix in what happened.
+    /// The digest, to mix in events.
     pub fn digest_mut(&mut self) -> &mut Digest {
         &mut self.digest
     }
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(kernel.events(), 4);
     }
 
-    /// A large network has more wake-ups at one instant than a small one may have.
+    /// A large network may have more wake-ups at one instant than a small one.
     #[test]
     fn many_components_wake_at_one_instant() {
         let mut kernel = Kernel::new(1, Limits::default());

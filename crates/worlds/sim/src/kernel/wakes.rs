@@ -1,7 +1,7 @@
-//! The armed wake-ups of all components, one each, in a tournament tree: each
-//! component is a leaf, each inner node has the earlier of its two children.
+//! The armed wake-ups of all components, one each, in a tournament tree: each component is a leaf,
+//! each inner node is the earlier of its two children.
 
-/// Not armed: behind everything.
+/// Not armed: after every other key.
 const NEVER: u128 = u128::MAX;
 
 /// Bits of a key that number the component; 40 are left for the sequence.
@@ -11,9 +11,9 @@ const COMPONENT: u32 = 24;
 #[derive(Debug, Default)]
 pub(super) struct Wakes {
     components: u32,
-    /// A binary tree of keys: the first of all is at 1, those of the pairs below n at 2n and
-    /// 2n + 1, the components themselves in its second half. A key is time, sequence of arming
-    /// and component in one number.
+    /// A binary tree of keys: the root, which is the earliest, has index 1, the children of n have
+    /// indices 2n and 2n + 1, and the components are in the second half. A key combines time,
+    /// sequence of arming and component.
     keys: Vec<u128>,
     sequence: u64,
 }
@@ -39,12 +39,12 @@ impl Wakes {
         component
     }
 
-    /// Components so far.
+    /// Number of components.
     pub fn components(&self) -> u64 {
         self.components.into()
     }
 
-    /// Where the component's own key is.
+    /// The index of the component's own key.
     fn leaf(&self, component: u32) -> usize {
         self.keys.len() / 2 + component as usize
     }
@@ -59,14 +59,14 @@ impl Wakes {
         Some((time(key), key as u32 & ((1 << COMPONENT) - 1)))
     }
 
-    /// Arms or moves. Arming for the same time again changes nothing.
+    /// Arms or moves a wake-up. Arming for the same time again changes nothing.
     pub fn arm(&mut self, component: u32, at: u64) {
         if self.armed(component) != Some(at) {
             self.move_to(component, at);
         }
     }
 
-    /// Arms or moves one, behind all others of that time.
+    /// Arms or moves a wake-up, after all others of that time.
     pub fn move_to(&mut self, component: u32, at: u64) {
         self.sequence += 1;
         debug_assert!(self.sequence >> (64 - COMPONENT) == 0, "more wake-ups than a key numbers");
@@ -100,7 +100,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     proptest! {
-        /// Against a sorted map: the same order, whatever is armed, moved and disarmed.
+        /// Compares with a sorted map: the order is the same for any sequence of steps.
         #[test]
         fn wakes_match_sorted_map(steps in prop::collection::vec((0u32..8, 0u64..20, 0u8..4), 1..200)) {
             let mut wakes = Wakes::default();

@@ -46,17 +46,17 @@ impl std::ops::Sub for Load {
 pub struct QueueStats {
     /// Frames given to the port.
     pub offered: u64,
-    /// Time that frames waited, summed over all of them, in picoseconds; those
-    /// that still wait count until the end.
+    /// Total waiting time of all frames, in picoseconds; frames that still wait count until the
+    /// end.
     pub frame_ps: u128,
-    /// Frames that still waited at the end.
+    /// Frames still waiting at the end.
     pub left: u64,
-    /// Frames dropped: their queue, or that of a stream in its station, was full, no window of their gate is long enough, or their class
-    /// does not take them.
+    /// Frames dropped: because their queue, or a stream's queue in its station, was full, no window
+    /// of their gate is long enough, or their class does not accept them.
     pub dropped: u64,
     /// How often a frame was interrupted by express frames.
     pub suspended: u64,
-    /// Frames that were still on the line when their gate closed, since they were interrupted.
+    /// Frames that were still on the line when their gate closed, because of an interruption.
     pub overrun: u64,
     /// By traffic class.
     pub classes: [ClassStats; tsn::QUEUES],

@@ -33,7 +33,7 @@ pub struct CommandRecord {
     pub queue: u16,
     /// Command identifier.
     pub id: u16,
-    /// Its operation.
+    /// The operation.
     pub op: Op,
     /// First byte on the drive.
     pub offset: u64,
@@ -43,11 +43,11 @@ pub struct CommandRecord {
     pub since: Instant,
     /// When the application had its result.
     pub until: Instant,
-    /// The time between, by stage.
+    /// The time in between, by stage.
     pub breakdown: Breakdown,
 }
 
-/// Observes a simulation, and cannot change it.
+/// Observes a simulation without changing it.
 #[expect(unused_variables, reason = "nobody has to look")]
 pub trait Observer {
     /// The first byte of a TLP passes `point`; `up` means towards the root
@@ -67,8 +67,8 @@ pub trait Observer {
     /// A command has finished; commands of a host are reported in that order.
     fn command(&mut self, record: &CommandRecord) {}
 
-    /// An Ethernet frame, without its FCS, starts on a wire. Each frame on every wire, also if
-    /// [`Self::mpacket`] reports it too.
+    /// An Ethernet frame, without its FCS, starts on a wire. Called for each frame on every wire,
+    /// even if `Self::mpacket` reports the frame too.
     fn ethernet_frame(&mut self, at: Instant, point: Point, bytes: &[u8]) {}
 
     /// A frame or fragment begins on a wire, or is interrupted.
@@ -82,12 +82,12 @@ pub trait Observer {
     /// fragment is reported when it has ended; times of one wire never decrease.
     fn mpacket(&mut self, at: Instant, point: Point, bytes: &[u8]) {}
 
-    /// Whether [`Self::port`] shall see the port that sends onto this wire. It is asked once, when
-    /// the observer is set.
+    /// Whether [`Self::port`] is called for the sender of this wire. Called once, when the observer
+    /// is set.
     fn follows(&self, wire: Point) -> bool {
         false
     }
 
-    /// Something changes at the port that sends onto a wire. Times never decrease.
+    /// A change at the port that sends onto a wire. Times never decrease.
     fn port(&mut self, at: Instant, wire: Point, sample: &PortSample<'_>) {}
 }

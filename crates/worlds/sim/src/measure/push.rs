@@ -1,25 +1,25 @@
-//! What hosts push in front of doorbells, and what becomes of it (`docs/push.md`).
+//! Counters of push at hosts and device nodes (`docs/push.md`).
 
 use std::ops::{Add, Sub};
 
-/// What a host pushed, and what its device nodes did with it.
+/// The bytes that a host pushed, and their use in its device nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pushed {
     /// Messages sent.
     pub messages: u64,
-    /// Submission queue entries in them.
+    /// Submission queue entries in the messages.
     pub entries: u64,
-    /// Submission queue entries whose doorbell went down without them.
+    /// Submission queue entries rung without a push.
     pub unpushed: u64,
     /// Bytes of entries, lists and data in the messages.
     pub bytes: u64,
     /// Reads of drives that device nodes answered.
     pub hits: u64,
-    /// Their bytes.
+    /// Bytes of these reads.
     pub hit_bytes: u64,
     /// Reads of drives that went to the host, without those of length zero.
     pub misses: u64,
-    /// Bytes that ended before a drive read them.
+    /// Bytes invalidated or evicted before a drive read them.
     pub unused_bytes: u64,
     /// Commands that were not pushed, or only in part, by reason.
     pub not_pushed: node::push::NotPushed,
@@ -52,13 +52,13 @@ impl Add for Pushed {
 impl Sub for Pushed {
     type Output = Self;
 
-    /// What happened since `before`; nothing of what belongs to another host by now.
+    /// The difference since `before`; saturates at zero for values that now belong to another host.
     fn sub(self, before: Self) -> Self {
         self.with(before, u64::saturating_sub)
     }
 }
 
-/// What a host sent.
+/// The counters of a host.
 impl From<node::push::Counters> for Pushed {
     fn from(sent: node::push::Counters) -> Self {
         let node::push::Counters { messages, entries, unpushed, bytes, not_pushed } = sent;
@@ -66,7 +66,7 @@ impl From<node::push::Counters> for Pushed {
     }
 }
 
-/// What a device node did with it.
+/// The counters of a device node.
 impl From<switch::push_store::Counters> for Pushed {
     fn from(kept: switch::push_store::Counters) -> Self {
         let switch::push_store::Counters { hits, hit_bytes, misses, unused_bytes, .. } = kept;

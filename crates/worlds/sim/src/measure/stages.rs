@@ -1,5 +1,5 @@
-//! The latency of a command by stage. The stages sum to it exactly, because
-//! each step advances one journey.
+//! The latency of a command by stage. The sum of the stages is exact, because each step advances
+//! one journey.
 
 use wire::tlp::Mark;
 use wire::{Duration, Instant};
@@ -35,8 +35,8 @@ wire::named! {
         Propagation "propagation",
         /// Bridges: forwarding.
         Bridge "bridge",
-        /// The controller: from received to sent TLPs, including the wait for a free
-        /// DMA read or for its link.
+        /// The controller: from received to sent TLPs, including waits for a free DMA read or for
+        /// its link.
         Controller "controller",
         /// The drive's firmware.
         Firmware "firmware",
@@ -110,10 +110,10 @@ impl Journey {
     }
 }
 
-/// The journeys of all TLPs in flight, by the TLPs' marks. An unknown mark changes nothing.
+/// The journeys of all TLPs in flight, by trace ID. An unknown trace ID changes nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Journeys {
-    /// Journeys with the use count of their slot, which is part of the mark.
+    /// Journeys with the use count of their slot, which is part of the trace ID.
     journeys: Vec<(u32, Journey)>,
     free: Vec<u32>,
 }
@@ -130,7 +130,7 @@ impl Journeys {
         Mark::new(u64::from(*used) << 32 | u64::from(place))
     }
 
-    /// TLPs that have a journey now.
+    /// Number of journeys.
     pub fn in_use(&self) -> usize {
         self.journeys.len() - self.free.len()
     }
@@ -178,7 +178,7 @@ mod tests {
         journey.follow(&other, Stage::Controller);
         assert_eq!(journey.breakdown.get(Stage::Controller), Duration::from_ns(10));
         assert_eq!(journey.breakdown.get(Stage::Nic), Duration::from_ns(5));
-        // One that started before the last step: only its end counts.
+        // A journey that started before the last step: only its end counts.
         let mut early = Journey::new(at(31));
         early.advance(at(40), Stage::Bridge);
         journey.follow(&early, Stage::Interrupt);

@@ -29,14 +29,14 @@ struct Queue {
     slots: Vec<u16>,
     tail: u16,
     commands: Vec<Option<Command>>,
-    /// The tails that have left the root port and reached the drive.
+    /// The tails of doorbells at the root port and at the drive.
     rung: [u16; 2],
     /// Submission doorbells, at the root port, of finished commands that the
     /// next completion head doorbell acknowledges.
     before_head_doorbell: Vec<Instant>,
 }
 
-/// Ends of the way of a doorbell: places in [`Queue::rung`].
+/// The two ends of a doorbell's way: indices of `Queue::rung`.
 const ROOT: usize = 0;
 const DRIVE: usize = 1;
 
@@ -69,7 +69,7 @@ pub(crate) struct Tracker {
     places: Places<(u16, follow::Queue)>,
     /// Data of commands by their first address, with the address after the last.
     buffers: BTreeMap<u64, (u64, CommandKey)>,
-    /// Commands that have not reached the media, by drive, first byte and number of submission.
+    /// Commands before their access to the media, by drive, first byte and number of submission.
     offsets: BTreeMap<(u16, u64, u64), CommandKey>,
     submissions: u64,
     /// Submission doorbell to acknowledged head doorbell, at the root port.
@@ -77,18 +77,18 @@ pub(crate) struct Tracker {
     /// Sum of the breakdowns of all commands.
     pub breakdown: Breakdown,
     pub commands: u64,
-    /// Whether finished commands are kept for an observer.
+    /// Whether finished commands are stored for an observer.
     pub keep: bool,
     pub finished: Vec<CommandRecord>,
-    /// Sum of the commands' times, for the check that the breakdown is exact.
+    /// Total time of all commands, to check that the breakdown is exact.
     pub total: Duration,
 }
 
 const NO_COMMAND: u16 = u16::MAX;
 
 impl Tracker {
-    /// Sets the function, BAR 0 and queues of a drive. If it was there before, its TLPs in flight
-    /// are lost.
+    /// Sets the function, BAR 0 and queues of a drive. If the drive was set before, its TLPs in
+    /// flight are lost.
     pub fn set_drive(&mut self, drive: u16, function: Bdf, bar0: u64, queues: &[QueueMemory]) {
         self.places.remove(|(owner, _)| *owner == drive);
         self.buffers.retain(|_, (_, key)| key.drive != drive);
@@ -114,7 +114,7 @@ impl Tracker {
         }
     }
 
-    /// Removes a command, which has ended or never will.
+    /// Removes a command that has ended or will never end.
     fn remove(&mut self, key: CommandKey) -> Option<Command> {
         let queue = self.queue(key.drive, key.queue)?;
         let command = queue.commands.get_mut(usize::from(key.id))?.take()?;
@@ -133,7 +133,7 @@ impl Tracker {
         self.queue(key.drive, key.queue)?.commands.get_mut(usize::from(key.id))?.as_mut()
     }
 
-    /// The command whose data are at an address.
+    /// The command that owns the data at an address.
     fn owner(&self, address: u64) -> Option<CommandKey> {
         let (_, (end, key)) = self.buffers.range(..=address).next_back()?;
         (address < *end).then_some(*key)
@@ -147,7 +147,7 @@ impl Tracker {
         self.command(CommandKey { drive, queue, id })
     }
 
-    /// The drive with a doorbell of its queues at `address`, and which one it is.
+    /// The drive and doorbell at `address`.
     fn doorbell(&self, address: u64) -> Option<(u16, Doorbell)> {
         (0..).zip(&self.drives).find_map(|(number, drive)| {
             let doorbell = Doorbell::at(address.checked_sub(drive.bar0)?, 0)?;
@@ -156,8 +156,8 @@ impl Tracker {
         })
     }
 
-    /// A TLP leaves the root port. `now` it was ready; but for what goes in front of it, its first
-    /// bit was on the wire at `start`. It is acknowledged at `end`.
+    /// A TLP leaves the root port: ready at `now`, first bit on the wire at `start` (without TLPs
+    /// in front of it), acknowledged at `end`.
     pub fn leaves_root(&mut self, [now, start, end]: [Instant; 3], tlp: &Tlp) -> Journey {
         match tlp.packet {
             Packet::MemoryWrite(request) => match self.doorbell(request.address) {
@@ -184,7 +184,7 @@ impl Tracker {
         Journey::new(now)
     }
 
-    /// A submission doorbell passes an end of its way: `each` gets the commands that it rings for.
+    /// A submission doorbell passes an end of its way; `each` receives the commands that it rings.
     fn rung(
         &mut self,
         end: usize,
@@ -201,7 +201,8 @@ impl Tracker {
         self.for_entries(drive, number, first, count, each);
     }
 
-    /// The commands end that a head doorbell acknowledges, which is acknowledged at `end`.
+    /// Finishes the commands that a head doorbell acknowledges; the doorbell itself is acknowledged
+    /// at `end`.
     fn head_leaves(&mut self, end: Instant, drive: u16, queue: u16) {
         let Some(queue) = self.queue(drive, queue) else { return };
         let done = std::mem::take(&mut queue.before_head_doorbell);
@@ -375,8 +376,8 @@ impl Observer for Tracker {
         }
     }
 
-    /// The host has read the completion entry; its head doorbell follows, and the
-    /// application has its result at `now`.
+    /// The host has read the completion entry. The head doorbell follows; the application has its
+    /// result at `now`.
     fn finish(&mut self, now: Instant, key: CommandKey) {
         let Some(mut command) = self.remove(key) else { return };
         command.journey.advance(now, Stage::HostSoftware);

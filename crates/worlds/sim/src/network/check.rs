@@ -1,4 +1,4 @@
-//! What contradicts itself in the configuration of a network.
+//! Checks of a network's configuration for contradictions.
 
 use super::config::{CableEnd, MAX_CABLES, MAX_STATIONS, MAX_STREAMS, NetworkConfig};
 use crate::ensure;
@@ -18,16 +18,16 @@ pub(super) fn network(config: &NetworkConfig) -> Result<(), String> {
                     config.bridges.get(bridge).is_some_and(|bridge| port < bridge.ports.len())
                 }
             };
-            ensure(known, format!("cable {number}: there is no {place:?}"))?;
+            ensure(known, format!("cable {number}: {place:?} does not exist"))?;
             let free = used.insert(place);
-            ensure(free, format!("cable {number}: {place:?} has a cable already"))?;
+            ensure(free, format!("cable {number}: {place:?} already has a cable"))?;
         }
         let steps = &cable.rate_steps;
         let rising = steps.windows(2).all(|pair| pair[0].at < pair[1].at)
             && steps.iter().all(|step| step.bits_per_second > 0);
         ensure(
             rising,
-            format!("cable {number}: rate steps are above 0, each later than the last"),
+            format!("cable {number}: rate steps must be above 0 and in order of their times"),
         )?;
         let equal = config.port(cable.a).rate == config.port(cable.b).rate;
         ensure(equal, format!("cable {number}: its ends have different rates"))?;
@@ -35,23 +35,23 @@ pub(super) fn network(config: &NetworkConfig) -> Result<(), String> {
             let partner = config.port(partner).preemption.is_some();
             let port = config.port(place);
             port.check().map_err(|reason| format!("{place:?}: {reason}"))?;
-            let reason = "preemption without verification, but its partner takes no fragments";
+            let reason = "preemption without verification, but its link partner has no preemption";
             let asks = |preemption: port::Preemption| partner || preemption.verify.enabled;
             ensure(port.preemption.is_none_or(asks), format!("{place:?}: {reason}"))?;
         }
     }
     for (number, outage) in config.bridge_outages.iter().enumerate() {
         let known = outage.bridge < config.bridges.len();
-        ensure(known, format!("bridge outage {number}: no bridge {}", outage.bridge))?;
+        ensure(known, format!("bridge outage {number}: bridge {} does not exist", outage.bridge))?;
         let ends = outage.until.is_none_or(|until| until > outage.from);
-        ensure(ends, format!("bridge outage {number}: it ends after it began"))?;
+        ensure(ends, format!("bridge outage {number}: its end is not after its start"))?;
     }
     for (number, station) in config.stations.iter().enumerate() {
-        ensure(station.tx_ring > 0, format!("station {number}: tx_ring is at least 1"))?;
+        ensure(station.tx_ring > 0, format!("station {number}: tx_ring is 0; the minimum is 1"))?;
         let few = station.traffic.len() <= MAX_STREAMS;
         ensure(few, format!("station {number}: more than {MAX_STREAMS} streams"))?;
         let known = station.traffic.iter().all(|traffic| traffic.to < config.stations.len());
-        ensure(known, format!("station {number}: traffic for a station that is not there"))?;
+        ensure(known, format!("station {number}: its traffic has an unknown destination"))?;
     }
     let (stations, bridges) = (config.stations.len(), config.bridges.len());
     config.time.as_ref().map_or(Ok(()), |time| time.check(stations, bridges))

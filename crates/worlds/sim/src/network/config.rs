@@ -24,22 +24,21 @@ pub struct NetworkConfig {
     pub stations: Vec<StationConfig>,
     /// Bridges.
     pub bridges: Vec<BridgeConfig>,
-    /// Cables. Frames that are of no stream with paths use a tree of them; see
-    /// [`Wiring::spanning`].
+    /// Cables. Frames of streams without paths use a tree of them; see [`Wiring::spanning`].
     pub cables: Vec<CableConfig>,
-    /// Streams that nodes identify.
+    /// Streams with handling in nodes.
     pub streams: Vec<StreamConfig>,
-    /// When bridges are without power.
+    /// Bridges without power.
     pub bridge_outages: Vec<BridgeOutage>,
-    /// Clocks that drift, and 802.1AS; `None`: gates run by the clocks of their ports.
+    /// Drifting clocks and 802.1AS; `None`: gates use the clocks of their ports.
     pub time: Option<TimeConfig>,
 }
 
 impl NetworkConfig {
-    /// The port at a place.
+    /// The port at an end of a cable.
     ///
     /// # Panics
-    /// If there is none.
+    /// If the port does not exist.
     pub fn port(&self, place: CableEnd) -> &port::Config {
         match place {
             CableEnd::Station(station) => &self.stations[station].port,
@@ -57,12 +56,12 @@ pub struct StationConfig {
     pub tx_delay: Duration,
     /// From the last bit received to the TCP host.
     pub rx_delay: Duration,
-    /// Frames that the interface queues ahead of the wire; TLPs that wait
-    /// behind them can still be aggregated.
+    /// Frames that the interface queues ahead of the wire. TLPs that wait before the interface can
+    /// still be aggregated.
     pub tx_ring: usize,
-    /// 802.1Q tags on what it sends.
+    /// 802.1Q tags of sent frames.
     pub tagging: Option<Tagging>,
-    /// How long an acknowledgement waits for data to travel with; `None`: not at all.
+    /// How long an acknowledgement is delayed to be sent with data; `None`: no delay.
     pub ack_delay: Option<Duration>,
     /// Background traffic that it sends.
     pub traffic: Vec<TrafficConfig>,
@@ -71,9 +70,9 @@ pub struct StationConfig {
 /// Background traffic of a station.
 #[derive(Clone, Debug)]
 pub struct TrafficConfig {
-    /// The station it is for.
+    /// The destination station.
     pub to: usize,
-    /// Bytes a frame, header to FCS, without tag.
+    /// Bytes per frame, header to FCS, without tag.
     pub length: usize,
     /// Priority, 0 to 7.
     pub priority: u8,
@@ -81,13 +80,13 @@ pub struct TrafficConfig {
     pub pattern: Pattern,
     /// Frames sent at once, at least one.
     pub burst: u32,
-    /// The first burst, or the beginning of a Poisson process.
+    /// Time of the first burst, or beginning of a Poisson process.
     pub start: Instant,
     /// No frame at this time or after it.
     pub stop: Option<Instant>,
-    /// Whether the station's own clock says when frames are made, if it has one; else true time.
+    /// Whether the station's own clock, if it has one, determines the times; otherwise true time.
     pub own_clock: bool,
-    /// Frames that take longer, or are lost, count as late.
+    /// Deadline; frames that arrive later, or are lost, count as late.
     pub deadline: Option<Duration>,
     /// Seed of a Poisson process.
     pub seed: u64,
@@ -103,31 +102,31 @@ impl TrafficConfig {
 }
 
 impl NetworkConfig {
-    /// The end of a cable that sends in this direction: 2n leads from `a` to `b` of cable n, the
-    /// next one back.
+    /// The cable end that sends in this direction: 2n is from `a` to `b` of cable n, 2n + 1 the
+    /// reverse.
     pub fn sender(&self, direction: usize) -> CableEnd {
         let cable = &self.cables[direction / 2];
         if direction.is_multiple_of(2) { cable.a } else { cable.b }
     }
 }
 
-/// Stations at most, since the frames' ids have 15 bits for them.
+/// The most stations, because frame IDs have 15 bits for them.
 pub const MAX_STATIONS: usize = 1 << 15;
 
-/// Cables at most, since observers have 16 bits for the two directions of all.
+/// The most cables, because observers have 16 bits for the directions of all cables.
 pub const MAX_CABLES: usize = 1 << 15;
 
-/// Streams of a station at most, since their frames' ids have 8 bits for it.
+/// The most streams of a station, because frame IDs have 8 bits for them.
 pub const MAX_STREAMS: usize = 256;
 
-/// A bridge without power: its links are down, and it forgets what waits in it.
+/// A bridge without power: its links are down, and its waiting frames are lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BridgeOutage {
     /// The bridge.
     pub bridge: usize,
-    /// When.
+    /// Start of the outage.
     pub from: Instant,
-    /// When it is back; `None`: never.
+    /// End of the outage; `None`: never.
     pub until: Option<Instant>,
 }
 
@@ -160,7 +159,7 @@ pub struct CableConfig {
     pub a: CableEnd,
     /// The other.
     pub b: CableEnd,
-    /// From one to the other.
+    /// Propagation delay.
     pub propagation: Duration,
     /// Faults from `a` to `b`, and back.
     pub faults: [Faults; 2],
@@ -200,7 +199,8 @@ impl StationConfig {
     }
 
     pub(super) fn tcp(&self, number: usize) -> tcp::Config {
-        // One unsent byte fills a socket: TLPs wait in the tunnel, where they are aggregated.
+        // One unsent byte fills a socket, so that TLPs wait in the tunnel, where they are
+        // aggregated.
         let config = tcp::Config::new(mac(number), ip(number));
         tcp::Config { ack_delay: self.ack_delay, low_water: 1, ..config }
     }
@@ -261,7 +261,7 @@ impl BridgeConfig {
             let here = wiring.across(CableEnd::Bridge(number, port));
             here.is_some_and(|(cable, _)| wiring.spanning()[cable])
         };
-        // The filtering database, set up as a manager would, over the cables of the tree.
+        // The filtering database, as configured by a manager, over the cables of the tree.
         let addresses = ports.clone().flat_map(|port| {
             wiring.beyond(number, port).into_iter().map(move |station| (mac(station), port))
         });
@@ -301,11 +301,11 @@ pub(super) fn directions(
         }
         _ => Delivery::Whole,
     };
-    // Ports that preempt hear control packets, which nothing delays.
+    // Ports with preemption receive control packets without delay.
     let lag = |from, to| match to {
         _ if config.port(from).preemption.is_some() => Duration::ZERO,
         CableEnd::Station(station) => config.stations[station].rx_delay,
-        // Jitter may leave nothing of the delay.
+        // Jitter may reduce the delay to zero.
         CableEnd::Bridge(bridge, _) if config.bridges[bridge].jitter > Duration::ZERO => {
             Duration::ZERO
         }

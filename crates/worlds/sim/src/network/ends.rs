@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddrV4;
 use wire::Instant;
 
-/// Of the TCP host of a station: its first socket makes it.
+/// Panic text: the first socket of a station creates its TCP host.
 const HAS_HOST: &str = "a station with a socket has a TCP host";
 
 /// Identifies an end of a connection.
@@ -23,10 +23,10 @@ pub(crate) struct EndId {
 /// One end of a connection.
 #[derive(Debug)]
 pub(super) struct ConnectionEnd {
-    /// The node that uses it.
+    /// The component that uses it.
     pub owner: Component,
     pub connected: bool,
-    /// Closed by either side, or refused, and not opened again.
+    /// Closed by either side, or refused, and not reopened.
     pub closed: bool,
     pub inbox: VecDeque<Arrived>,
     pub protocol: Protocol,
@@ -41,7 +41,7 @@ pub(super) enum Protocol {
 #[derive(Debug)]
 pub(super) struct Socket {
     pub id: SocketId,
-    /// The peer that it connects to; `None`: it listens.
+    /// The peer to connect to; `None` for a listener.
     peer: Option<SocketAddrV4>,
     port: u16,
     config: TcpConfig,
@@ -58,7 +58,7 @@ impl ConnectionEnd {
 }
 
 impl Station {
-    /// Connects again, or waits for a connection again.
+    /// Connects or listens again.
     pub fn reopen(&mut self, now: Instant, number: usize) {
         let end = &mut self.ends[number];
         end.forget();
@@ -102,7 +102,7 @@ impl Network {
         host
     }
 
-    /// The same over raw frames. `connection`, below 65 536, is its unique number.
+    /// The same over raw frames. `connection` is a unique number below 65 536.
     pub fn open_raw(
         &mut self,
         raw: &RawConfig,
@@ -145,7 +145,7 @@ impl Network {
         self.end(end).closed
     }
 
-    /// Bytes that an end may send now. If none, its owner is woken when there are.
+    /// Bytes that an end may send now. If zero, its owner is woken when there is room.
     pub fn room(&mut self, now: Instant, end: EndId) -> usize {
         let Station { host, nic, ends, .. } = &mut self.stations[end.station];
         if let Protocol::Tcp(Socket { id, config, .. }) = &ends[end.number].protocol {
@@ -168,7 +168,7 @@ impl Network {
         }
     }
 
-    /// Sends bytes with so many TLPs in them; yields the station, to be run next.
+    /// Sends bytes with `tlps` TLPs in them; returns the station, to be run next.
     pub fn send(&mut self, now: Instant, end: EndId, data: Bytes, tlps: usize) -> Component {
         let Station { host, ends, scheduler, .. } = &mut self.stations[end.station];
         let count = ends.len();
@@ -195,7 +195,7 @@ impl Network {
         Some(arrived)
     }
 
-    /// Resets a connection and discards what it received; yields the station, to be run next.
+    /// Resets a connection and discards its received bytes; returns the station, to be run next.
     pub fn close(&mut self, now: Instant, end: EndId) -> Component {
         let Station { host, ends, .. } = &mut self.stations[end.station];
         let connection = &mut ends[end.number];
@@ -210,13 +210,13 @@ impl Network {
         self.station_components[end.station]
     }
 
-    /// Connects or listens again; yields the station, to be run next.
+    /// Connects or listens again; returns the station, to be run next.
     pub fn reopen(&mut self, now: Instant, end: EndId) -> Component {
         self.stations[end.station].reopen(now, end.number);
         self.station_components[end.station]
     }
 
-    /// What an end of raw frames counted.
+    /// The counters of an end over raw frames.
     pub fn raw_counters(&self, end: EndId) -> Option<switch::raw::Counters> {
         match &self.end(end).protocol {
             Protocol::Tcp(_) => None,

@@ -1,23 +1,23 @@
-//! What each node did with the streams that it handles.
+//! Counters of the handling of streams in each node.
 
 use super::Network;
 use super::tree::Place;
 use crate::ethernet::streams::Counters;
 use wire::Instant;
 
-/// What a node did with a stream, from the beginning of the simulation.
+/// The handling of a stream in a node, since the start of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handled {
     /// The number of the stream in the configuration of the network.
     pub stream: usize,
     /// The node.
     pub place: Place,
-    /// What it counted.
+    /// The counters.
     pub counters: Counters,
 }
 
 impl Network {
-    /// What nodes did with streams until `now`, by stream, stations first.
+    /// The handling of streams until `now`, by stream, stations first.
     pub fn handled(&self, now: Instant) -> Vec<Handled> {
         let handled_at = move |place: Place| {
             move |(stream, counters): (usize, Counters)| Handled { stream, place, counters }

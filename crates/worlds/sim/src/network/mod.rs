@@ -61,25 +61,25 @@ pub use wiring::{Groups, Wiring};
 const STREAM_QUEUE: usize = 1000;
 
 struct Station {
-    /// Of a station with connections over TCP, of which `tcp` are the parameters.
+    /// The TCP host, if the station has TCP connections; `tcp` are its parameters.
     host: Option<Box<Host>>,
     tcp: tcp::Config,
     nic: Nic,
     rx_delay: Duration,
     sources: Vec<Source>,
-    /// By source: frames that the shaper keeps, or for which the interface has no room yet.
+    /// By source: frames held by the shaper, or without room in the interface.
     waiting: Vec<VecDeque<(Frame, Admission)>>,
-    /// Frames that found no room there.
+    /// Frames dropped because that queue was full.
     overflowed: u64,
-    /// Whether they come before frames of the tunnels: both take turns.
+    /// Whether streams go before tunnels in the next turn; the two alternate.
     streams_first: bool,
     ends: Vec<ConnectionEnd>,
     scheduler: raw::RawScheduler,
-    /// Priorities of its frames: those of its sockets, and 0 of answers without a socket.
+    /// Priorities of its frames: those of its sockets, and 0 for answers without a socket.
     priorities: Vec<u8>,
     /// Cables from and to it, if it is connected.
     cables: Option<(usize, usize)>,
-    /// Without power: it receives and sends nothing.
+    /// Without power: the station receives and sends nothing.
     powered_off: bool,
 }
 
@@ -89,16 +89,16 @@ struct CableDirection {
     to: Component,
     name: String,
     load: Load,
-    /// How long nobody notices that a frame has arrived: it passes the receiver's pipeline.
+    /// How long an arrived frame has no effect: it passes the receiver's pipeline.
     lag: Duration,
     /// Whether its sender supports preemption.
     preempts: bool,
-    /// Its sender has no power.
+    /// Whether its sender is without power.
     is_dark: bool,
     recorder: Recorder,
-    /// Messages of 802.1AS that have begun to leave in this run of their node.
+    /// Messages of 802.1AS that started in this run of their node.
     left: Vec<Left>,
-    /// Of the port that sends, if an observer follows it.
+    /// The sending port's state, if an observer follows the port.
     followed: Option<Box<Followed>>,
 }
 
@@ -106,9 +106,9 @@ struct BridgeNode {
     bridge: Bridge,
     /// By port: cables from and to it.
     cables: Vec<Option<(usize, usize)>>,
-    /// When it loses its power (`false`) or gets it back (`true`), the last one first.
+    /// When the bridge loses its power (`false`) or gets it back (`true`), in reverse order.
     outages: Vec<(Instant, bool)>,
-    /// From a frame's end to its own software.
+    /// From a frame's end to the bridge's own software.
     delay: Duration,
 }
 
@@ -215,7 +215,7 @@ impl Network {
         self.stations.iter().map(resent).sum()
     }
 
-    /// Runs a station; yields its next wake-up.
+    /// Runs a station; returns its next wake-up.
     pub fn run_station(&mut self, number: usize, context: &mut Context) -> Option<Instant> {
         let (now, place) = (context.now, Place::Station(number));
         let mut wake = self.run_clock(place, now);
@@ -261,7 +261,7 @@ impl Network {
         earliest([wake, self.clock_wake(place, now)])
     }
 
-    /// Runs a bridge; yields its next wake-up.
+    /// Runs a bridge; returns its next wake-up.
     pub fn run_bridge(&mut self, number: usize, context: &mut Context) -> Option<Instant> {
         let (now, place) = (context.now, Place::Bridge(number));
         self.power_bridge(now, number, true);
@@ -283,7 +283,7 @@ impl Network {
             };
             let arrival = self.directions[from].arrival(from, context);
             let (due, transmission) = arrival.expect("it is due");
-            // Its bytes count where it arrives.
+            // Mixed into the digest at its arrival.
             let digest = context.kernel.digest_mut();
             digest.word(0x5000 + number as u64);
             digest.word(transmission.frame.id);
@@ -291,12 +291,12 @@ impl Network {
                 Some(time) if time::is_intact_ptp(&transmission.frame) => {
                     time.receive(place, port, &transmission, *delay);
                 }
-                // No bridge forwards a message of 802.1AS, with a wrong FCS neither.
+                // No bridge forwards a message of 802.1AS, not even with a wrong FCS.
                 Some(_) if is_ptp(transmission.frame.id) => bridge.refuse_corrupt(),
                 _ => bridge.handle(due, bridge::Input::Frame { port, transmission }),
             }
         }
-        // What arrives later is lost on the way.
+        // Frames that arrive later are lost.
         self.power_bridge(now, number, false);
         let BridgeNode { bridge, cables, .. } = &mut self.bridges[number];
         self.streams.settle(bridge.dropped());
@@ -323,8 +323,8 @@ impl Network {
     }
 }
 
-/// The port and the cable of the frame that has arrived first at a bridge by `now`, and when the
-/// bridge has to run for what is on its cables.
+/// The port and the cable of the first frame that has arrived at a bridge by `now`, and when the
+/// bridge has to run for frames on its cables.
 fn next_arrival(
     directions: &[CableDirection],
     cables: &[Option<(usize, usize)>],
@@ -344,7 +344,7 @@ fn next_arrival(
 }
 
 impl CableDirection {
-    /// The next frame that has arrived, and when it has.
+    /// The next arrived frame, with its time.
     fn arrival(&mut self, number: usize, context: &mut Context) -> Option<(Instant, Transmission)> {
         let due = self.cable.next().filter(|due| *due <= context.now)?;
         let cable::Output::Deliver(sent) = self.cable.poll(context.now) else { return None };
@@ -354,7 +354,7 @@ impl CableDirection {
         Some((due, sent))
     }
 
-    /// When its receiver has to run for what is on the way.
+    /// When the receiver has to run for frames on the way.
     fn wake(&self) -> Option<Instant> {
         self.cable.next().map(|due| due + self.lag)
     }
@@ -379,7 +379,7 @@ impl CableDirection {
         context.kernel.arm_by_next(self.to, self.wake());
     }
 
-    /// Adds to the load what `event` takes from the line, or gives back.
+    /// Adds the line time of `event` to the load, or subtracts it.
     fn occupy(&mut self, event: &LineEvent) {
         match event {
             LineEvent::Transmit(sent) => {
@@ -398,7 +398,7 @@ impl CableDirection {
 }
 
 impl Station {
-    /// Takes the frames that are due from the sources; yields when the next one is.
+    /// Takes due frames from the sources; returns when the next one is due.
     fn send_streams(
         &mut self,
         now: Instant,
@@ -430,8 +430,8 @@ impl Station {
         wake
     }
 
-    /// Gives `most` waiting frames of streams to the interface if it has room, those that are
-    /// eligible first before the others; yields how many.
+    /// Passes up to `most` waiting frames of streams to the interface while there is room, in the
+    /// order of eligibility; returns their number.
     fn hand_over_streams(&mut self, now: Instant, most: usize) -> usize {
         let nic = &mut self.nic;
         let mut count = 0;
@@ -453,14 +453,14 @@ impl Station {
         count
     }
 
-    /// When the shaper lets the next waiting frame of a stream go.
+    /// When the shaper admits the next waiting frame of a stream.
     fn shaper_wake(&self, now: Instant) -> Option<Instant> {
         let heads = self.waiting.iter().filter_map(VecDeque::front);
         let kept = heads.map(|(_, admission)| self.nic.hand_over_at(*admission));
         kept.filter(|at| *at > now).min()
     }
 
-    /// Runs interface and TCP host once each; whether any frame moved between them.
+    /// Runs interface and TCP host once each; returns whether any frame moved between them.
     fn turn(
         &mut self,
         now: Instant,
@@ -520,7 +520,7 @@ impl Station {
         (moved || raw_moved, earliest([nic_wake, host_wake, raw_wake, self.shaper_wake(now)]))
     }
 
-    /// Hands an event to the owner of its socket.
+    /// Passes an event to the owner of its socket.
     fn notify_owner(&mut self, now: Instant, event: tcp::Output, context: &mut Context) {
         let id = match &event {
             tcp::Output::Connected(id) | tcp::Output::Writable(id) | tcp::Output::Closed(id) => *id,

@@ -1,5 +1,5 @@
-//! Streams with a treatment of their own (IEEE 802.1CB-2017; IEEE 802.1Q-2022, 8.6.5): what each
-//! node on their paths does with them.
+//! Streams with their own handling (IEEE 802.1CB-2017; IEEE 802.1Q-2022, 8.6.5) in each node on
+//! their paths.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,32 +16,32 @@ use crate::ethernet::streams::{Handling, Identification, Recover, StreamTable};
 /// A stream.
 #[derive(Clone, Debug)]
 pub struct StreamConfig {
-    /// Its frames.
+    /// The frames of the stream.
     pub identification: Identification,
-    /// The station that sends them.
+    /// The sending station.
     pub from: usize,
-    /// The station that they are for; `None`: any, without paths.
+    /// The destination station; `None`: any, without paths.
     pub to: Option<usize>,
-    /// Bridges from the one to the other, in their order, of each path. Where paths part, frames
-    /// are replicated. None: frames go where their address leads.
+    /// For each path, the bridges from sender to destination in order. Where paths part, frames are
+    /// replicated. Empty: frames are forwarded by address.
     pub paths: Vec<Vec<usize>>,
-    /// Where copies are discarded: bridges, or the station they are for.
+    /// Where copies are discarded: bridges, or the destination station.
     pub eliminate: Vec<(Place, Recover)>,
-    /// Who numbers the frames, if copies are discarded somewhere: the station that sends them, or a
-    /// bridge on all paths.
+    /// The node that numbers the frames, if copies are discarded: the sending station, or a bridge
+    /// on all paths.
     pub numbers: Place,
     /// Bridges that filter and police.
     pub filters: Vec<(usize, psfp::Config)>,
 }
 
-/// What a node does with a stream.
+/// The handling of a stream in a node.
 #[derive(Clone, Debug)]
 struct Part {
     /// Ports to send to, by reception port.
     routes: BTreeMap<usize, BTreeSet<usize>>,
 }
 
-/// What every node does with each stream.
+/// The handling of each stream in every node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Handlings {
     pub stations: BTreeMap<usize, Vec<Handling>>,
@@ -49,10 +49,10 @@ pub(super) struct Handlings {
 }
 
 impl Handlings {
-    /// Of all streams of a network.
+    /// The handling of all streams of a network.
     ///
     /// # Errors
-    /// A stream that cannot be, with its number.
+    /// An invalid stream, with its number.
     pub fn from_wiring(wiring: &Wiring<'_>) -> Result<Self, String> {
         let mut all = Self::default();
         for (number, stream) in wiring.network.streams.iter().enumerate() {
@@ -76,22 +76,22 @@ impl StreamConfig {
     /// Checks a stream against its network.
     ///
     /// # Errors
-    /// What it lacks: a cable, a bridge on its paths, a loop that nothing ends, a range.
+    /// The fault: a missing cable or bridge, a loop without an end, a value out of range.
     pub fn check(&self, wiring: &Wiring<'_>) -> Result<(), String> {
         self.handlings(wiring, 0).map(drop)
     }
 
-    /// The nodes of a path with both stations.
+    /// The nodes of a path, including both stations.
     pub fn nodes(&self, path: &[usize]) -> Vec<Place> {
         let ends = [Some(self.from), self.to].map(|end| end.map(Place::Station));
         let bridges = path.iter().map(|bridge| Place::Bridge(*bridge));
         ends[0].into_iter().chain(bridges).chain(ends[1]).collect()
     }
 
-    /// The ports that frames leave through on a path, in their order.
+    /// The output ports of frames on a path, in order.
     ///
     /// # Errors
-    /// Two neighbours without a cable.
+    /// Two neighbours without a cable between them.
     pub fn hops(&self, wiring: &Wiring<'_>, path: &[usize]) -> Result<Vec<[CableEnd; 2]>, String> {
         let pair = |pair: &[Place]| {
             let found = wiring.between(pair[0], pair[1]).map(|(_, ends)| ends);
@@ -100,7 +100,7 @@ impl StreamConfig {
         self.nodes(path).windows(2).map(pair).collect()
     }
 
-    /// Bytes that its R-TAG adds to each frame, if it has one.
+    /// Bytes that the R-TAG adds to each frame; 0 without one.
     pub fn tag_length(&self) -> usize {
         if self.eliminate.is_empty() { 0 } else { rtag::LENGTH }
     }
@@ -150,17 +150,17 @@ impl StreamConfig {
         places.into_iter().map(handling).collect()
     }
 
-    /// What each bridge on the paths sends where.
+    /// The reception and output ports of each bridge on the paths.
     fn parts(&self, wiring: &Wiring<'_>) -> Result<BTreeMap<usize, Part>, String> {
         let mut parts: BTreeMap<usize, Part> = BTreeMap::new();
         for path in &self.paths {
             let nodes = self.nodes(path).into_iter().collect::<BTreeSet<_>>().len();
-            ensure(nodes == path.len() + 2, "a path passes each bridge once".to_owned())?;
+            ensure(nodes == path.len() + 2, "a path passes a bridge twice".to_owned())?;
             for pair in self.hops(wiring, path)?.windows(2) {
                 let ([_, CableEnd::Bridge(at, received)], [CableEnd::Bridge(_, sent), _]) =
                     (pair[0], pair[1])
                 else {
-                    return Err("a path leads over bridges".to_owned());
+                    return Err("a path passes a station; only bridges are allowed".to_owned());
                 };
                 let part = parts.entry(at).or_insert(Part { routes: BTreeMap::new() });
                 part.routes.entry(received).or_default().insert(sent);
@@ -176,21 +176,24 @@ impl StreamConfig {
     ) -> Result<(), String> {
         let network = wiring.network;
         let known = |station: usize| station < network.stations.len();
-        ensure(known(self.from) && self.to.is_none_or(known), "it has no such station".to_owned())?;
+        ensure(
+            known(self.from) && self.to.is_none_or(known),
+            "its station does not exist".to_owned(),
+        )?;
         let leads = self.to.is_some() || self.paths.is_empty();
-        ensure(leads, "paths need a station to lead to".to_owned())?;
+        ensure(leads, "a stream with paths needs a destination station".to_owned())?;
         for (place, _) in &self.eliminate {
             let on = match place {
                 Place::Bridge(at) => parts.contains_key(at),
                 Place::Station(at) => self.to == Some(*at),
             };
-            ensure(on, format!("{place} eliminates, but is on none of the paths"))?;
+            ensure(on, format!("{place} eliminates duplicates, but is on no path of the stream"))?;
         }
         let numbers = match self.numbers {
             Place::Station(at) => at == self.from,
             Place::Bridge(at) => self.paths.iter().all(|path| path.contains(&at)),
         };
-        let first = format!("{} numbers the frames, but is not on all paths", self.numbers);
+        let first = format!("{} numbers the frames, but is not on every path", self.numbers);
         ensure(numbers || self.eliminate.is_empty(), first)?;
         let bridges = self.filters.iter().map(|(at, _)| *at);
         let deciding = bridges.chain(self.eliminate.iter().filter_map(|(at, _)| match at {
@@ -198,11 +201,12 @@ impl StreamConfig {
             Place::Station(_) => None,
         }));
         for at in deciding {
-            let bridge = network.bridges.get(at).ok_or_else(|| format!("no bridge {at}"))?;
+            let bridge =
+                network.bridges.get(at).ok_or_else(|| format!("bridge {at} does not exist"))?;
             ensure(
                 bridge.mode == Mode::StoreAndForward,
                 format!(
-                    "{} is cut-through: a bridge that filters or eliminates has to know the FCS",
+                    "{} is cut-through; filtering and elimination need store-and-forward",
                     Place::Bridge(at)
                 ),
             )?;
@@ -210,7 +214,7 @@ impl StreamConfig {
         self.check_ends(wiring, parts)
     }
 
-    /// No copy runs in a circle for ever: each circle has a bridge that knows a number again.
+    /// Checks that no copy circulates for ever: each loop has a bridge that recognises a number.
     fn check_ends(&self, wiring: &Wiring<'_>, parts: &BTreeMap<usize, Part>) -> Result<(), String> {
         let ends = |at: usize| {
             let recover = self.recover(Place::Bridge(at));
@@ -232,7 +236,7 @@ impl StreamConfig {
         for (at, part) in parts {
             open.extend(part.routes.keys().map(|port| (*at, *port)));
         }
-        // Take away what leads nowhere but to what was taken away.
+        // Removes nodes that lead only to removed nodes.
         open.retain(|(at, _)| !ends(*at));
         loop {
             let leads: Vec<_> =
@@ -248,8 +252,8 @@ impl StreamConfig {
 }
 
 impl Part {
-    /// A bridge that eliminates sends what passes to every port of the stream: the copy that came
-    /// first stands for all.
+    /// The routes of a bridge. If the bridge eliminates copies, it sends the first copy to every
+    /// port of the stream.
     fn routes(&self, eliminates: bool) -> Vec<(usize, Vec<usize>)> {
         let all: BTreeSet<usize> = self.routes.values().flatten().copied().collect();
         let route = |(received, sent): (&usize, &BTreeSet<usize>)| {

@@ -8,7 +8,7 @@ use std::iter;
 use wire::Instant;
 
 impl Network {
-    /// Powers a station off: it loses all its state. Yields its neighbour, whose link goes down.
+    /// Powers a station off: it loses all its state. Returns the neighbour whose link goes down.
     pub fn power_off(&mut self, now: Instant, number: usize) -> Option<Component> {
         self.power_clock(now, Place::Station(number), false);
         let station = &mut self.stations[number];
@@ -22,8 +22,8 @@ impl Network {
         self.neighbour(number)
     }
 
-    /// Powers a station on: it listens and connects again. Yields it, and its neighbour, whose link
-    /// comes up.
+    /// Powers a station on: it listens and connects again. Returns the station, and the neighbour
+    /// whose link comes up.
     pub fn power_on(
         &mut self,
         now: Instant,
@@ -49,8 +49,8 @@ impl Network {
         iter::once(self.station_components[number]).chain(self.neighbour(number))
     }
 
-    /// Lets a bridge lose its power, or get it back, if that is due at `now`. It forgets what waits
-    /// in it, and its part in 802.1AS.
+    /// Powers a bridge off or on, if this is due at `now`. The bridge loses its waiting frames and
+    /// its state of 802.1AS.
     pub(super) fn power_bridge(&mut self, now: Instant, number: usize, on: bool) {
         let place = Place::Bridge(number);
         let is_due = |(at, to): &mut (Instant, bool)| *to == on && *at <= now;
@@ -65,13 +65,13 @@ impl Network {
         }
     }
 
-    /// Switches a clock on or off. Counts the gates' edges up to now with the clocks as they ran before.
+    /// Switches a clock on or off. Counts the gates' edges up to now with the previous clocks.
     fn power_clock(&mut self, now: Instant, place: Place, on: bool) {
         self.settle_edges(now, None);
         self.time.iter_mut().for_each(|time| time.power(now, place, on));
     }
 
-    /// What is at the other end of a station's cable, if it takes notice of links.
+    /// The component at the other end of a station's cable, if it reacts to link changes.
     fn neighbour(&self, number: usize) -> Option<Component> {
         let (from, to) = self.stations[number].cables?;
         self.directions[from].preempts.then_some(self.directions[to].to)

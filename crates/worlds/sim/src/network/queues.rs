@@ -6,7 +6,7 @@ use crate::measure::{ClassStats, QueueStats};
 use wire::Instant;
 
 impl Network {
-    /// By way, what its sender's queues came to until `now`.
+    /// By direction, the statistics of its sender's queues until `now`.
     pub fn queues(&self, now: Instant) -> Vec<QueueStats> {
         let mut all = vec![QueueStats::default(); self.directions.len()];
         for station in &self.stations {

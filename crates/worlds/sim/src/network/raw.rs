@@ -15,7 +15,7 @@ use wire::Instant;
 use wire::earliest;
 use wire::raw::{Body, ETHERTYPE, Frame as Header, Sequence};
 
-/// Bytes of a frame on the wire without its payload, without and with a tag.
+/// Bytes of a frame on the wire besides its payload, without and with a tag.
 const OVERHEAD: [usize; 2] = [38, 42];
 
 /// The state of an end over raw Ethernet.
@@ -31,13 +31,13 @@ pub(super) struct Raw {
     priority: u8,
     /// Latencies of received data frames that are not delivered yet.
     latencies: BTreeMap<u32, FrameLatency>,
-    /// The sequence number that is delivered next.
+    /// The sequence number to deliver next.
     next: Sequence,
-    /// Whether the owner was woken since there is room.
+    /// Whether the owner was notified of the present room.
     pub owner_notified: bool,
 }
 
-/// Sends and receives the raw frames of a station, its ends in turn.
+/// Sends and receives the raw frames of a station, alternating between its ends.
 #[derive(Debug)]
 pub(super) struct RawScheduler {
     mac: Mac,
@@ -47,18 +47,17 @@ pub(super) struct RawScheduler {
     frames_made: u64,
 }
 
-/// Difference of the numbers of a connection and its successor: the bits below
-/// identify the end, and old frames do not match the new connection.
+/// The difference between the numbers of a connection and its successor. The bits below identify
+/// the end, and old frames do not match the new connection.
 const INCARNATION: u32 = 1 << 16;
 
-/// Whether a frame is one of ours.
+/// Whether a frame is one of farlane's raw frames.
 pub(super) fn is_raw(frame: &Frame) -> bool {
     frame.bytes[HEADER - 2..HEADER] == ETHERTYPE.to_be_bytes()
 }
 
 impl Raw {
-    /// The end of the host (0) or the device node (1), of a station that tags
-    /// its frames or does not.
+    /// An end at the host (0) or the device node (1), at a station with or without tags.
     pub fn new(
         raw: &RawConfig,
         connection: u32,
@@ -84,7 +83,7 @@ impl Raw {
         end
     }
 
-    /// Opens it again, with the next number.
+    /// Reopens the end, with the next number.
     pub fn open(&mut self, now: Instant) {
         self.endpoint = Endpoint::new(self.settings);
         self.settings.connection += INCARNATION;
@@ -105,13 +104,13 @@ fn raw(end: &ConnectionEnd) -> Option<&Raw> {
     }
 }
 
-/// Frames sent again so far.
+/// Frames retransmitted so far.
 pub(super) fn retransmitted(ends: &[ConnectionEnd]) -> u64 {
     ends.iter().filter_map(raw).map(|raw| raw.endpoint.counters().retransmitted).sum()
 }
 
-/// Bytes that an end may send: none unless the interface has room for a frame
-/// of its priority after those that wait for it.
+/// Bytes that an end may send; zero unless the interface has room for another frame of its
+/// priority.
 pub(super) fn room(now: Instant, ends: &[ConnectionEnd], number: usize, nic: &Nic) -> usize {
     let Some(Raw { endpoint, priority, .. }) = raw(&ends[number]) else { return 0 };
     let waiting = ends.iter().filter_map(raw).filter(|raw| raw.priority == *priority);
@@ -124,7 +123,7 @@ impl RawScheduler {
         Self { mac, station, first: 0, frames_made: 0 }
     }
 
-    /// A frame from the line; a bridge may have put several into one.
+    /// Handles a frame from the line; a bridge may have merged several into one.
     pub fn receive(now: Instant, ends: &mut [ConnectionEnd], frame: Frame) {
         let mut rest = frame.bytes.slice(HEADER..);
         while let Some(length) = Header::wire_length(&rest) {
@@ -151,7 +150,7 @@ impl RawScheduler {
         end.endpoint.handle(now, Input::Received(bytes));
     }
 
-    /// Polls all ends once; whether any frame moved to the interface.
+    /// Polls all ends once; returns whether any frame moved to the interface.
     pub fn turn(
         &mut self,
         now: Instant,

@@ -1,6 +1,5 @@
-//! What an observer sees of a wire: its frames, and the mPackets of a sender that supports
-//! preemption (IEEE 802.3-2022, 99.3). It sees what the sender sends; what the cable loses or
-//! corrupts is no different.
+//! Reports the frames of a wire to observers, and the mPackets of a sender that supports preemption
+//! (IEEE 802.3-2022, 99.3). Observers see frames as sent, even if the cable loses or corrupts them.
 
 #[cfg(test)]
 mod tests;
@@ -13,16 +12,16 @@ use wire::Instant;
 /// Reports one direction of a cable.
 #[derive(Default)]
 pub(super) struct Recorder {
-    /// Of a sender that supports preemption.
+    /// Present if the sender supports preemption.
     mpackets: Option<Mpackets>,
     bytes: Vec<u8>,
 }
 
 #[derive(Default)]
 struct Mpackets {
-    /// Preemptable frames that have begun.
+    /// Number of preemptable frames that have begun.
     count: u8,
-    /// The last of them, until it has gone.
+    /// The last preemptable frame, until it is complete.
     frame: Option<Preemptable>,
     bytes: Vec<u8>,
 }
@@ -35,12 +34,12 @@ struct Preemptable {
 }
 
 impl Recorder {
-    /// Of a wire whose sender supports preemption, or does not.
+    /// A recorder for a wire whose sender supports preemption, or does not.
     pub fn new(preempts: bool) -> Self {
         Self { mpackets: preempts.then(Mpackets::default), bytes: Vec::new() }
     }
 
-    /// Something begins or stops on the wire.
+    /// Handles a line event.
     pub fn handle(&mut self, at: Point, event: &LineEvent, observer: &mut dyn Observer) {
         if let LineEvent::Transmit(Transmission { frame, start, .. }) = event
             && frame.control.is_none()
@@ -54,7 +53,7 @@ impl Recorder {
         }
     }
 
-    /// This has arrived at the end of the cable.
+    /// A transmission arrived at the end of the cable.
     pub fn delivered(&mut self, at: Point, sent: &Transmission, observer: &mut dyn Observer) {
         let is_it = |frame: &Preemptable| sent.preemptable && frame.id == sent.frame.id;
         if let Some(mpackets) = &mut self.mpackets
@@ -79,7 +78,7 @@ impl Mpackets {
         }
     }
 
-    /// A fragment of `bytes`, or what is left of the frame, has gone, if one is on the line.
+    /// A fragment of `bytes`, or the rest of the frame, is complete, if one is on the line.
     fn fragment(&mut self, bytes: usize, at: Point, observer: &mut dyn Observer) {
         if let Some(frame) = &mut self.frame
             && let Some(since) = frame.since.take()
@@ -117,7 +116,7 @@ fn report(
     observer.mpacket(since, at, bytes);
 }
 
-/// The frame as it is on the line. A cut-through bridge sends a corrupt one with a wrong FCS.
+/// The frame as sent. A cut-through bridge sends a corrupt frame with a wrong FCS.
 fn with_fcs(frame: &Frame) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(frame.length());
     frame.capture(&mut bytes);

@@ -1,4 +1,4 @@
-//! What becomes of the frames of each stream.
+//! The results for the frames of each stream.
 
 use super::{MeasuredSample, Network, NetworkConfig};
 use crate::ethernet::traffic::StreamId;
@@ -7,28 +7,28 @@ use crate::measure::Latency;
 use std::collections::BTreeMap;
 use wire::{Duration, Instant};
 
-/// What became of a stream, from the beginning of the simulation.
+/// The results for a stream, since the start of the simulation.
 #[derive(Clone, Debug)]
 pub struct StreamReport {
-    /// Which one.
+    /// The stream.
     pub stream: StreamId,
     /// Frames that its application sent.
     pub sent: u64,
-    /// Those that arrived at the application of the other station.
+    /// Frames that arrived at the application of the other station.
     pub arrived: u64,
-    /// Those of which every copy was dropped on the way; the others are still on it.
+    /// Frames of which every copy was dropped; the others are still on the way.
     pub lost: u64,
-    /// Those that missed the deadline: arrived late, lost, or on the way for longer.
+    /// Frames that missed the deadline: arrived late, lost, or on the way for longer.
     pub late: u64,
     /// Copies that arrived after the first one.
     pub duplicates: u64,
-    /// Those of `arrived` that were sent before another one that had arrived already.
+    /// Arrived frames that were overtaken: sent before a frame that had already arrived.
     pub overtaken: u64,
-    /// From application to application, of those that arrived.
+    /// Latency from application to application, of arrived frames.
     pub latency: Latency,
-    /// Along time, what both stations measure with their clocks, if clocks are simulated.
+    /// The latency as both stations' clocks measure it, over time; empty without simulated clocks.
     pub measured: Vec<MeasuredSample>,
-    /// The most bytes (header to FCS, without tag) that were on the way at once.
+    /// The most bytes (header to FCS, without tag) on the way at once.
     pub backlog_bytes: u64,
 }
 
@@ -40,9 +40,9 @@ struct Stream {
     deadline: Option<Duration>,
     /// By id: frames on the way.
     on_the_way: BTreeMap<u64, OnTheWay>,
-    /// Those of which no copy has arrived.
+    /// Frames of which no copy has arrived.
     missing: u64,
-    /// The highest id that has arrived.
+    /// The highest ID that has arrived.
     highest: Option<u64>,
 }
 
@@ -50,7 +50,7 @@ struct Stream {
 #[derive(Debug)]
 struct OnTheWay {
     sent: Instant,
-    /// The same by the sender's clock, in picoseconds.
+    /// Time of sending by the sender's clock, in picoseconds.
     local: i64,
     copies: u32,
     arrived: bool,
@@ -90,7 +90,7 @@ impl Streams {
         self.0.get_mut(&StreamId::of_frame(id)?)
     }
 
-    /// The application sends a frame; its clock shows `local` picoseconds.
+    /// The application sends a frame; the sender's clock shows `local` picoseconds.
     pub fn send(&mut self, frame: &Frame, local: i64) {
         let Some(stream) = self.of_frame(frame.id) else { return };
         stream.report.sent += 1;
@@ -101,8 +101,8 @@ impl Streams {
         stream.report.backlog_bytes = stream.report.backlog_bytes.max(bytes);
     }
 
-    /// A frame has arrived at `now`; if clocks are simulated, that of the receiver shows so many
-    /// picoseconds, and measurements are of intervals of this length.
+    /// A frame has arrived at `now`. With simulated clocks, `clock` has the receiver's clock in
+    /// picoseconds and the length of the measurement intervals.
     pub fn receive(&mut self, now: Instant, frame: &Frame, clock: Option<(i64, Duration)>) {
         let Some(stream) = self.of_frame(frame.id) else { return };
         let Some(on_the_way) = stream.on_the_way.get_mut(&frame.id) else { return };
@@ -139,7 +139,8 @@ impl Streams {
         self.lose(dropped.take());
     }
 
-    /// Copies of frames were dropped: the last one loses the frame, unless another has arrived.
+    /// Copies of frames were dropped. The last copy loses the frame, unless another copy has
+    /// arrived.
     pub fn lose(&mut self, ids: impl Iterator<Item = u64>) {
         for id in ids {
             let Some(stream) = self.of_frame(id) else { continue };
@@ -157,7 +158,7 @@ impl Streams {
 }
 
 impl Network {
-    /// What became of each stream until `now`, by station and number.
+    /// The results for each stream until `now`, by station and number.
     pub fn streams(&self, now: Instant) -> Vec<StreamReport> {
         let report = |stream: &Stream| {
             let late = |frame: &&OnTheWay| {

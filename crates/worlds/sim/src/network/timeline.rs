@@ -1,7 +1,7 @@
-//! Shows observers what happens at the ports that they follow.
+//! Reports changes at the followed ports to observers.
 //!
-//! What begins or stops on a line is shown as it happens; queues are compared behind each turn of
-//! their station or bridge. Ports that nobody follows cost nothing, and following changes nothing.
+//! Line events are reported at once; queues are compared after each turn of their station or
+//! bridge. Other ports cost nothing. Following changes no result.
 
 use super::{CableDirection, Network};
 use crate::ethernet::LineEvent;
@@ -11,16 +11,16 @@ use crate::node::Context;
 use tsn::QUEUES;
 use wire::Instant;
 
-/// A class of a port, as the observer knows it.
+/// The last reported state of a port's class.
 #[derive(Debug, Default)]
 struct Shown {
     frames: usize,
     bytes: usize,
     /// Frames dropped because the queue was full.
     full: u64,
-    /// Until when its credit was shown.
+    /// Until when its credit was reported.
     until: Instant,
-    /// How its credit goes on from there without a further change.
+    /// The further course of its credit without events.
     course: Option<CreditCourse>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Followed {
     points: Vec<(Instant, i128)>,
 }
 
-/// Where samples go.
+/// The destination of samples.
 struct Sink<'a> {
     now: Instant,
     wire: Point,
@@ -48,7 +48,7 @@ impl<'a> Sink<'a> {
 }
 
 impl Network {
-    /// Follows from now on the ports that the observer wants to see.
+    /// Follows the ports that the observer selects, from now on.
     pub fn follow(&mut self, observer: &dyn Observer) {
         for (wire, direction) in self.directions.iter_mut().enumerate() {
             let follows = observer.follows(Point::Wire(wire as u16));
@@ -56,14 +56,14 @@ impl Network {
         }
     }
 
-    /// Runs a station and shows what changes at its port.
+    /// Runs a station and reports the changes at its port.
     pub fn show_station(&mut self, number: usize, context: &mut Context) -> Option<Instant> {
         let next = self.run_station(number, context);
         self.of_station(number, |wire, followed, port| followed.after(wire, port, context));
         next
     }
 
-    /// Runs a bridge and shows what changes at its ports.
+    /// Runs a bridge and reports the changes at its ports.
     pub fn show_bridge(&mut self, number: usize, context: &mut Context) -> Option<Instant> {
         let next = self.run_bridge(number, context);
         self.of_bridge(number, |wire, followed, port| followed.after(wire, port, context));
@@ -90,7 +90,7 @@ impl Network {
 }
 
 impl CableDirection {
-    /// Shows what `port` begins or stops on the line.
+    /// Reports a line event of `port`.
     pub fn show(
         &mut self,
         now: Instant,
@@ -107,14 +107,14 @@ impl CableDirection {
 }
 
 impl Followed {
-    /// Behind the port's turn.
+    /// Reports changes after the port's turn.
     fn after(&mut self, wire: usize, port: &Port, context: &mut Context) {
         let now = context.now;
         let Some(mut sink) = Sink::for_wire(now, wire, context) else { return };
         let full = port.counters().full;
         for (class, full) in full.into_iter().enumerate() {
             let shown = &mut self.classes[class];
-            // A station that loses its power counts from zero again.
+            // After a power loss, a station counts from zero again.
             let dropped = full.saturating_sub(shown.full);
             shown.full = full;
             if dropped > 0 {

@@ -1,4 +1,4 @@
-//! Networks of stations and bridges, put together link by link.
+//! Builds networks of stations and bridges, link by link.
 
 use super::config::{
     BridgeConfig, CableConfig, CableEnd, NetworkConfig, StationConfig, TrafficConfig,
@@ -9,8 +9,8 @@ use crate::ethernet::{Rate, bridge, port};
 use std::fmt;
 use wire::Duration;
 
-/// Frames that the transmit ring of each queue of a [`Tree`]'s station holds: more than a stream
-/// has waiting, so that nothing waits above the interface.
+/// Frames that the transmit ring of each queue of a [`Tree`]'s station holds. More than the waiting
+/// frames of a stream, so that no frame waits before the interface.
 const TX_RING: usize = 4096;
 
 /// A node of a network.
@@ -31,8 +31,8 @@ impl fmt::Display for Place {
     }
 }
 
-/// A network of one rate whose stations add no time of their own and tag what they send with its
-/// priority. Bridges get a port for each link.
+/// A network with one rate. Its stations add no delay and tag frames with their priority. Bridges
+/// get a port for each link.
 #[derive(Clone, Debug)]
 pub struct Tree {
     rate: Rate,
@@ -41,7 +41,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// An empty network of this rate and propagation delay of each cable.
+    /// An empty network with this rate, and this propagation delay of each cable.
     pub fn new(rate: Rate, propagation: Duration) -> Self {
         Self { rate, propagation, network: NetworkConfig::default() }
     }
@@ -61,7 +61,8 @@ impl Tree {
         Place::Bridge(self.network.bridges.len() - 1)
     }
 
-    /// Adds a cable; yields the number of its direction from `a` to `b`, the way back is the next.
+    /// Adds a cable; returns the number of its direction from `a` to `b`. The reverse direction is
+    /// the next number.
     pub fn link(&mut self, a: Place, b: Place) -> usize {
         let [a, b] = [a, b].map(|place| match place {
             Place::Station(station) => CableEnd::Station(station),
@@ -86,7 +87,7 @@ impl Tree {
     /// Adds a stream from a station.
     ///
     /// # Panics
-    /// If `from` is none.
+    /// If `from` is not a station.
     pub fn stream(&mut self, from: Place, stream: TrafficConfig) -> StreamId {
         let Place::Station(station) = from else { panic!("{from:?} sends no streams") };
         let traffic = &mut self.network.stations[station].traffic;

@@ -1,4 +1,4 @@
-//! How long frames wait at one port of a bridge.
+//! The waits of frames at one port of a bridge.
 
 use super::Network;
 use crate::measure::Latency;
@@ -25,13 +25,13 @@ impl Watch {
 }
 
 impl Network {
-    /// Records from now on how long frames wait at this port.
+    /// From now on records the waits of frames at this port.
     pub fn watch(&mut self, bridge: usize, port: usize) {
         let waits = Latency::default();
         self.watch = Some(Watch { bridge, port, waits, longest: Duration::ZERO });
     }
 
-    /// Waits at the port that is watched, and frames dropped there because a queue was full.
+    /// Waits at the watched port, and frames dropped there because a queue was full.
     pub fn watched(&self) -> Option<(Latency, u64)> {
         let watch = self.watch.as_ref()?;
         let counters = self.bridges[watch.bridge].bridge.port(watch.port).counters();

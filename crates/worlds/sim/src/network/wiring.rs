@@ -1,4 +1,4 @@
-//! An index of the cables of a network: what is at the other end of each, and the way between two
+//! An index of the cables of a network: the other end of each cable, and the way between two
 //! stations.
 
 use super::config::{CableEnd, NetworkConfig, ip, mac};
@@ -12,7 +12,8 @@ use std::collections::VecDeque;
 /// A cable at one of its ends: its number, and the other end.
 type Across = Option<(usize, CableEnd)>;
 
-/// A network with an index of its cables and streams. Queries take no longer in a large network.
+/// A network with an index of its cables and streams. The time of a query does not depend on the
+/// size of the network.
 #[derive(Clone, Debug)]
 pub struct Wiring<'a> {
     /// The network.
@@ -24,15 +25,15 @@ pub struct Wiring<'a> {
     between: BTreeMap<(Place, Place), (usize, [CableEnd; 2])>,
     /// By cable.
     spanning: Vec<bool>,
-    /// By node, stations first: its distance from the root of its tree, and the cable towards it,
-    /// its own end first.
+    /// By node, stations first: its distance from the root of its tree, and the cable towards the
+    /// root, own end first.
     up: Vec<(usize, Option<[CableEnd; 2]>)>,
-    /// By station: its streams with a treatment of their own.
+    /// By station: its streams with their own handling.
     streams: Vec<Vec<usize>>,
 }
 
 impl CableEnd {
-    /// The node whose end it is.
+    /// The node of this cable end.
     pub fn node(self) -> Place {
         match self {
             Self::Station(station) => Place::Station(station),
@@ -42,7 +43,7 @@ impl CableEnd {
 }
 
 impl NetworkConfig {
-    /// The index of this network, whose cables have the ends that it has.
+    /// The index of this network. Every cable end must exist.
     pub fn wiring(&self) -> Wiring<'_> {
         let mut wiring = Wiring {
             network: self,
@@ -65,7 +66,7 @@ impl NetworkConfig {
             }
         }
         for (number, stream) in self.streams.iter().enumerate() {
-            // A stream of a station that is not there is refused by its check.
+            // A stream of a missing station fails its own check.
             wiring.streams.get_mut(stream.from).into_iter().for_each(|all| all.push(number));
         }
         wiring.span();
@@ -91,7 +92,7 @@ impl<'a> Wiring<'a> {
             let joins = groups.join(a, b);
             self.spanning.push(joins);
             if joins {
-                // Seen from the node that is farther from the root.
+                // From the view of the node that is farther from the root.
                 ways[a].push([cable.b, cable.a]);
                 ways[b].push([cable.a, cable.b]);
             }
@@ -115,9 +116,9 @@ impl<'a> Wiring<'a> {
         }
     }
 
-    /// By cable: whether it is part of the tree that frames without a path of their own use, as the
-    /// spanning tree protocol would have it (IEEE 802.1Q-2022, 13), known from the beginning. A
-    /// cable that would close a loop with those before it is not; without loops all are.
+    /// By cable: whether it is part of the tree for frames without their own path. The tree
+    /// corresponds to the spanning tree protocol (IEEE 802.1Q-2022, 13) and is fixed from the
+    /// beginning. A cable that closes a loop with earlier cables is not part of the tree.
     pub fn spanning(&self) -> &[bool] {
         &self.spanning
     }
@@ -130,14 +131,13 @@ impl<'a> Wiring<'a> {
         }
     }
 
-    /// The cable between two nodes, and its ends at the first and at the second; the first one, if
-    /// there are several.
+    /// The first cable between two nodes, with its ends at the first and at the second node.
     pub fn between(&self, from: Place, to: Place) -> Option<(usize, [CableEnd; 2])> {
         self.between.get(&(from, to)).copied()
     }
 
-    /// The ports that frames leave through on their way over the tree from one station to another,
-    /// in their order; none if no way leads there.
+    /// The output ports of frames on the tree from one station to another, in order; empty if no
+    /// way exists.
     pub fn way(&self, from: usize, to: usize) -> Vec<CableEnd> {
         let (mut here, mut there) = (from, to);
         let (mut way, mut back) = (Vec::new(), Vec::new());
@@ -175,7 +175,8 @@ impl<'a> Wiring<'a> {
     }
 
     /// The stream with paths of its own whose frames go from one station to another with a priority
-    /// of the sender. It is not asked whether they carry TCP, which alone has IP addresses here.
+    /// of the sender. Does not check whether the frames carry TCP, the only protocol with IP
+    /// addresses here.
     pub fn stream_of(&self, from: usize, to: usize, priority: u8) -> Option<&'a StreamConfig> {
         let tag = self.network.stations[from].tagging.map(|tagging| Tag {
             pcp: tagging.pcp_of_priority[usize::from(priority)],
@@ -189,16 +190,16 @@ impl<'a> Wiring<'a> {
     }
 }
 
-/// Groups of nodes that cables join: each node leads to one of its group, in the end to the first.
+/// Groups of connected nodes: each node points to another of its group, finally to the first.
 pub struct Groups(Vec<usize>);
 
 impl Groups {
-    /// Each node alone.
+    /// Each node in its own group.
     pub fn new(nodes: usize) -> Self {
         Self((0..nodes).collect())
     }
 
-    /// The node that stands for the group of a node.
+    /// The node that represents the group of a node.
     pub fn representative(&mut self, mut node: usize) -> usize {
         while self.0[node] != node {
             self.0[node] = self.0[self.0[node]];
@@ -207,7 +208,7 @@ impl Groups {
         node
     }
 
-    /// Joins the groups of two nodes; whether they were two.
+    /// Joins the groups of two nodes; returns whether they were separate.
     pub fn join(&mut self, a: usize, b: usize) -> bool {
         let (a, b) = (self.representative(a), self.representative(b));
         self.0[b] = a;

@@ -1,4 +1,4 @@
-//! The state of the world that every component uses.
+//! The state of the world that all components share.
 
 use crate::kernel::Kernel;
 use crate::measure::{CommandRecord, Journey, Journeys, Observer, Point, Stage, Tracker};
@@ -49,7 +49,7 @@ impl Context<'_> {
         journey
     }
 
-    /// Starts a journey for a TLP without a mark: it originates in the switch.
+    /// Starts a journey for a TLP without a trace ID, which originates in the switch.
     pub fn start_journey(&mut self, at: Instant, tlp: &mut Tlp) {
         if tlp.mark == Mark::NONE {
             tlp.mark = self.journeys.insert(Journey::new(at));
@@ -78,7 +78,7 @@ impl Context<'_> {
         }
     }
 
-    /// Accounts what an end of a link, which sends on `out`, did; yields the number of TLPs sent.
+    /// Accounts the activity of a link end, which sends on `out`; returns the number of TLPs sent.
     pub fn account(
         &mut self,
         point: Point,

@@ -26,13 +26,13 @@ const INSTANCES: u64 = 1 << 40;
 #[derive(Debug)]
 struct Path {
     link: usize,
-    /// The switch at its other end.
+    /// The switch at the other end.
     far: Component,
-    /// Its connection, while there is one.
+    /// The connection, if there is one.
     id: Option<PathId>,
     gone: bool,
     room: usize,
-    /// Bytes received before it was known that it carries the link.
+    /// Bytes received before it was clear that this path carries the link.
     unobserved: Vec<Bytes>,
 }
 
@@ -42,24 +42,24 @@ pub(crate) struct DeviceNode {
     node: node::DeviceNode<Port>,
     settings: Settings,
     limit: Option<Rate>,
-    /// The group of the host that it belongs to, if it is ever moved.
+    /// The group of its host, if the node ever moves.
     group: Option<u16>,
     paths: Vec<Path>,
-    /// Connections so far.
+    /// Number of connections so far.
     accepted: u64,
-    /// The path that carries the link, or did so last.
+    /// The path that carries the link, or carried it last.
     current: usize,
-    /// What happened to pushed bytes before its last power cycle.
+    /// Counters of pushed bytes before the last power cycle.
     kept_before: Pushed,
-    /// The component below was reset and is to be notified.
+    /// Whether the component below must be notified of a reset.
     pub reset: bool,
 }
 
-/// What a device node uses; transports and streams are indexed by tunnel link.
+/// Parts of the world for a device node; transports and streams are indexed by tunnel link.
 pub(crate) struct Env<'a> {
     pub transports: &'a mut [Transport],
     pub network: &'a mut Network,
-    /// Downstream and upstream.
+    /// Streams downstream and upstream.
     pub streams: &'a mut [[Stream; 2]],
     pub link: &'a mut Link,
     /// The drive or the switch.
@@ -95,23 +95,23 @@ impl DeviceNode {
         self.paths.push(Path { link, far, id: None, gone: false, room: 0, unobserved: Vec::new() });
     }
 
-    /// Replaces its state by that of `node`; the next added link is its first one.
+    /// Replaces this node's state by `node`; the next added link is its first one.
     pub fn begin_as(&mut self, node: Self) {
         let paths = std::mem::take(&mut self.paths);
         *self = Self { current: paths.len(), paths, ..node };
     }
 
-    /// The tunnel links that lead to it.
+    /// The tunnel links of the node.
     pub fn links(&self) -> impl Iterator<Item = usize> {
         self.paths.iter().map(|path| path.link)
     }
 
-    /// The one that carries TLPs, or did so last.
+    /// The tunnel link that carries TLPs, or carried them last.
     pub fn link(&self) -> usize {
         self.paths[self.current].link
     }
 
-    /// What happened to pushed bytes.
+    /// Counters of pushed bytes.
     pub fn kept(&self) -> Pushed {
         self.kept_before + self.node.store().counters().into()
     }
@@ -120,13 +120,13 @@ impl DeviceNode {
         self.link() as u16
     }
 
-    /// Its end of a tunnel link, unless the rate limit forbids sending.
+    /// The node's end of a tunnel link, unless the rate limit forbids sending.
     pub fn sender(&self, now: Instant, link: usize) -> Option<&Tunnel> {
         let sends = self.link() == link && self.node.rate_limited_until(now).is_none();
         sends.then(|| self.node.tunnel())
     }
 
-    /// Cycles its power: the new instance keeps nothing but its group.
+    /// Cycles its power: only the group survives.
     pub fn power_cycle(&mut self, env: Env, context: &mut Context) {
         let now = context.now;
         for path in self.paths.iter_mut() {
@@ -159,7 +159,7 @@ impl DeviceNode {
         (output, tlps)
     }
 
-    /// Accounts what its end of the link did; yields the number of TLPs sent.
+    /// Accounts the activity of its link end; returns the number of TLPs sent.
     fn account(&mut self, streams: &mut [[Stream; 2]], context: &mut Context) -> usize {
         let link = self.node.link();
         let carries = |path: &Path| link.is_some() && path.id == link;
@@ -169,13 +169,13 @@ impl DeviceNode {
         context.account(point, up, || node.poll_report())
     }
 
-    /// Moves it to the hosts of this group.
+    /// Moves the node to the hosts of this group.
     pub fn move_to(&mut self, now: Instant, group: u16) {
         self.group = Some(group);
         self.node.move_to(now, group);
     }
 
-    /// Hands opened and closed connections and received bytes to the node.
+    /// Passes opened and closed connections and received bytes to the node.
     fn receive(&mut self, env: &mut Env, context: &mut Context) {
         for at in 0..self.paths.len() {
             self.connection(at, env, context);
@@ -227,7 +227,7 @@ impl DeviceNode {
         }
     }
 
-    /// Runs until nothing is left to do now; yields the next wake-up.
+    /// Runs until no work is left now; returns the next wake-up.
     pub fn run(&mut self, mut env: Env, context: &mut Context) -> Option<Instant> {
         let now = context.now;
         self.catch_up(&mut env, context);
@@ -253,7 +253,7 @@ impl DeviceNode {
         earliest([timer, network, link.up.next_arrival(), wire])
     }
 
-    /// Carries out the node's outputs; yields its timeout.
+    /// Executes the node's actions; returns its timeout.
     fn act(&mut self, env: &mut Env, context: &mut Context) -> Option<Instant> {
         let now = context.now;
         loop {
@@ -299,7 +299,7 @@ impl DeviceNode {
         let Some(id) = path.id else { return };
         let transport = &env.transports[path.link];
         let (now, network) = (context.now, &mut *env.network);
-        // A node that the rate limit blocks is not woken by room.
+        // Room does not wake a node that the rate limit blocks.
         path.room = match self.node.rate_limited_until(now) {
             Some(_) => transport.peek_room(now, End::Device, network),
             None => transport.room(now, End::Device, network),
@@ -352,8 +352,8 @@ impl DeviceNode {
         self.node.function_mut().up.push(received.tlp);
     }
 
-    /// While the network takes nothing, and will signal when it does, and nothing is there that
-    /// answers reads, TLPs from below only queue: they may be deferred.
+    /// The deferral of TLPs from below. They only queue while the network accepts nothing, will
+    /// signal room, and no pushed bytes answer reads.
     fn deferral(&self, now: Instant, transport: &Transport) -> Deferral {
         let tunnel = self.node.tunnel();
         let full =
@@ -369,7 +369,7 @@ impl DeviceNode {
         if waits { Deferral::All } else { Deferral::Nothing }
     }
 
-    /// Passes TLPs of the tunnel to the drive; whether there was any.
+    /// Passes TLPs of the tunnel to the drive; returns whether there was any.
     fn send_below(&mut self, link: &mut Link, context: &mut Context) -> bool {
         let now = context.now;
         let mut moved = false;

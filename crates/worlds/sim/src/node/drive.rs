@@ -1,4 +1,4 @@
-//! The shell of a drive: timed media, and records that are stored at once.
+//! A simulated drive: timed media, and records that are stored at once.
 
 use super::Context;
 use crate::drive::{DriveConfig, MAX_TRANSFER_SHIFT, Media, Pace, Store};
@@ -33,7 +33,7 @@ struct Pending {
     key: Option<CommandKey>,
 }
 
-/// A drive that gets power, with what it kept.
+/// A drive after power-on, with its stored records.
 fn power_on(now: Instant, config: &Config, records: Option<&Records>) -> node::DriveNode {
     node::DriveNode::new(match records {
         Some(records) => Subsystem::open(now, config.settings.clone(), records)
@@ -45,16 +45,16 @@ fn power_on(now: Instant, config: &Config, records: Option<&Records>) -> node::D
 /// The component of a drive.
 #[derive(Debug)]
 pub(crate) struct DriveNode {
-    /// Number among the drives of its host.
+    /// Number of the drive at its host.
     pub number: u16,
     node: node::DriveNode,
     config: Config,
-    /// What it keeps without power; nothing if it is volatile.
+    /// Records that survive a power loss; `None` for a volatile drive.
     records: Option<Records>,
     media: Box<dyn Media>,
     pace: Pace,
     contents: BTreeMap<ContentsId, Contents>,
-    /// Where the next contents begin on the media.
+    /// Offset of the next contents on the media.
     end: u64,
     /// Whether the media lose their contents without power.
     pub volatile: bool,
@@ -84,7 +84,7 @@ impl DriveNode {
         let node = power_on(Instant::ZERO, &drive, records.as_ref());
         let mut end = 0;
         let contents = node.contents().zip(config.sizes()).map(|((nsid, id), size)| {
-            // The pattern of namespace 1 is that of `seed`.
+            // Namespace 1 has the pattern of `seed`.
             let store = Store::new(seed.wrapping_add(u64::from(nsid) - 1));
             let contents = Contents { first: end, store };
             end += size;
@@ -105,7 +105,7 @@ impl DriveNode {
         }
     }
 
-    /// Identifies its contents: changes when the drive loses them.
+    /// Identifies the contents: changes when the drive loses them.
     pub fn incarnation(&self) -> u64 {
         self.config.incarnation
     }
@@ -151,8 +151,8 @@ impl DriveNode {
         self.config.settings.io_queues
     }
 
-    /// Hands it to another host as drive `number`, in the state after power-on
-    /// with as many queues as that host uses.
+    /// Moves the drive to another host as drive `number`, in the state after power-on with the
+    /// number of queues that this host uses.
     pub fn taken_by(&mut self, now: Instant, number: u16, queues: u16) {
         self.number = number;
         self.config.settings.io_queues = queues;
@@ -164,12 +164,12 @@ impl DriveNode {
         self.node.errors()
     }
 
-    /// What it has been through.
+    /// The drive's lifetime counters.
     pub fn counters(&self) -> History {
         self.node.subsystem().state().health
     }
 
-    /// Runs until nothing is left to do now; yields the next wake-up.
+    /// Runs until no work is left now; returns the next wake-up.
     pub fn run(
         &mut self,
         link: &mut Link,
@@ -196,7 +196,7 @@ impl DriveNode {
         earliest([wait.until, media, link.down.next_arrival(), wire, self.pace.next(now)])
     }
 
-    /// Sends TLPs, also those of later times that nothing can change any more; yields what the
+    /// Sends TLPs, including TLPs of later times that no event can change; returns what the
     /// controller waits for.
     fn send(&mut self, link: &mut Link, context: &mut Context) -> Wait {
         let (mut at, max_payload) = (context.now, self.config.settings.max_payload);
@@ -228,12 +228,12 @@ impl DriveNode {
         }
     }
 
-    /// When the next request is done.
+    /// When the next request completes.
     fn next_media(&self) -> Option<Instant> {
         self.pending.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Carries out what the drive wants; returns whether a change was stored.
+    /// Executes the drive's actions; returns whether a change was stored.
     fn carry_out(&mut self, now: Instant, context: &mut Context) -> bool {
         let mut stored = false;
         while let Some(output) = self.node.poll_drive() {
@@ -328,7 +328,7 @@ mod tests {
     use crate::drive::Timing;
     use nvme::state::Namespace;
 
-    /// Carries out what concerns no request.
+    /// Executes actions other than requests.
     fn settle(drive: &mut DriveNode) {
         while let Some(output) = drive.node.poll_drive() {
             match output {

@@ -32,25 +32,24 @@ pub struct RootConfig {
     pub completion_size: usize,
     /// How long a request of the host waits for its completion.
     pub completion_timeout: Duration,
-    /// Whether the host and its drives add an ECRC to every TLP.
+    /// Whether host and drives add an ECRC to every TLP.
     pub ecrc: bool,
-    /// What goes in front of submission doorbells to functions behind a switch.
+    /// What is pushed in front of submission doorbells to functions behind a switch.
     pub push: Mode,
     /// From a CPU's access to the root port's transaction layer, and from an
     /// answer there to the CPU.
     pub mmio: Duration,
-    /// From a read request in the root port's transaction layer to its data there; also of each
-    /// range of memory that is read for a push, one after the other.
+    /// From a read request in the root port's transaction layer to its data there; also the time of
+    /// each memory range read for a push, one after the other.
     pub memory_read: Duration,
     /// Bytes of memory for queues and buffers.
     pub memory: usize,
-    /// Bus address of the memory: below 4 GiB, requests to it have headers
-    /// of 3 double words, above of 4.
+    /// Bus address of the memory. Requests have headers of 3 double words below 4 GiB, of 4 above.
     pub memory_at: u64,
 }
 
 impl RootConfig {
-    /// Writes to its memory are deferred: the interrupt after them wakes it.
+    /// Writes to host memory are deferred, because the following interrupt wakes the host.
     pub(crate) fn deferral(&self) -> Deferral {
         let until = self.memory_at + self.memory as u64;
         match self.memory_at < root::MSI_WINDOW.end && until > root::MSI_WINDOW.start {
@@ -65,10 +64,10 @@ impl RootConfig {
     pub const HIGH_MEMORY: u64 = 4 << 30;
 }
 
-/// Host memory, of which bytes are pushed.
+/// Host memory for push.
 struct Memory<'a> {
     ram: &'a RefCell<Ram>,
-    /// Ranges read, and the end of the last one.
+    /// Number of ranges read, and the end of the last one.
     reads: u64,
     end: u64,
 }
@@ -78,18 +77,18 @@ impl HostMemory for Memory<'_> {
         let mut ram = self.ram.borrow_mut();
         let Some(bytes) = ram.get(address, length) else { return false };
         out.extend_from_slice(bytes);
-        // What goes into several messages is read at once.
+        // Adjacent pieces of several messages are one read.
         self.reads += u64::from(address != self.end);
         self.end = address + length as u64;
         true
     }
 }
 
-/// A posted request of the host that waits behind what goes in front of it.
+/// A posted request of the host that waits for the messages in front of it.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     since: Instant,
-    /// When its first bit would have been on the wire with nothing in front of it.
+    /// When its first bit would have been on the wire without messages in front of it.
     start: Instant,
 }
 
@@ -103,28 +102,28 @@ pub(crate) struct HostNode {
     pub software: Software,
     /// Programs that run in addition to the workload.
     programs: Vec<Task<()>>,
-    /// On their way from the CPU.
+    /// Requests on their way from the CPU.
     requests: VecDeque<(Instant, RequestId, Request)>,
-    /// On their way to the CPU.
+    /// Answers on their way to the CPU.
     answers: VecDeque<(Instant, RequestId, Option<u64>)>,
     /// Reads of host memory under way.
     reads: VecDeque<(Instant, ReadToken, u64, usize)>,
-    /// When host memory has yielded what goes in front of the next posted request.
+    /// When host memory has delivered the bytes in front of the next posted request.
     pushed_at: Instant,
     /// The request of the host that waits in front of the link.
     waiting: Option<Waiting>,
     /// Configuration reads at the root port: start of the request by tag.
     config_read_starts: BTreeMap<u16, Instant>,
-    /// Software has something new to do.
+    /// Whether software has new work.
     interrupted: bool,
-    /// The component below was reset and is to be notified.
+    /// Whether the component below must be notified of a reset.
     pub reset: bool,
     /// From start of request to start of completion at the root port.
     pub config_reads: Latency,
 }
 
 impl HostNode {
-    /// A host whose drives hold these patterns.
+    /// A host whose drives have these patterns.
     pub fn new(
         number: u16,
         config: RootConfig,
@@ -194,7 +193,7 @@ impl HostNode {
         self.config.push != Mode::Off
     }
 
-    /// What it sent.
+    /// Counters of push.
     pub fn pushed(&self) -> Pushed {
         self.node.push_counters().into()
     }
@@ -205,8 +204,8 @@ impl HostNode {
         self.programs.push(Task::new(&bus, work(bus.clone())));
     }
 
-    /// Handles a link, with these drives behind it, that came up or went down.
-    /// Functions behind it then need Bus Master Enable again.
+    /// Handles a change of a link with these drives behind it. Functions behind it then need Bus
+    /// Master Enable again.
     pub fn link_changed(
         &mut self,
         now: Instant,
@@ -222,7 +221,7 @@ impl HostNode {
         }
     }
 
-    /// Runs until nothing is left to do now; yields the next wake-up.
+    /// Runs until no work is left now; returns the next wake-up.
     pub fn run(
         &mut self,
         link: &mut Link,
@@ -254,7 +253,7 @@ impl HostNode {
             link.up.next_arrival(),
             link.down.next_ready(now).filter(|_| wait.receiver || !sent),
             Some(self.pushed_at).filter(|at| *at > now && !sent),
-            // Requests that are due wait for room in the root complex.
+            // Due requests wait for room in the root complex.
             self.requests.front().map(|(at, ..)| *at).filter(|at| *at > now),
             self.answers.front().map(|(at, ..)| *at),
             self.buses.timer(),
@@ -269,7 +268,7 @@ impl HostNode {
         self.take_up(link, context);
     }
 
-    /// Takes arrived TLPs while there is room; whether there was any.
+    /// Takes arrived TLPs while there is room; returns whether there was any.
     fn take_up(&mut self, link: &mut Link, context: &mut Context) -> bool {
         let mut any = false;
         let now = context.now;
@@ -312,7 +311,7 @@ impl HostNode {
         self.node.below_mut().up.push(tlp);
     }
 
-    /// Writes to memory; nothing outside of it.
+    /// Writes to memory; ignores bytes outside of it.
     fn write(&self, address: u64, data: &[u8]) {
         if let Some(place) = self.ram.borrow_mut().get_mut(address, data.len()) {
             place.copy_from_slice(data);
@@ -345,7 +344,7 @@ impl HostNode {
         }
     }
 
-    /// The node's next output. What is pushed leaves when host memory has yielded it.
+    /// The node's next output. Pushed bytes leave when host memory has delivered them.
     fn poll(&mut self, now: Instant, ready: Ready, link: &Link) -> Output {
         let mut memory = Memory { ram: &self.ram, reads: 0, end: 0 };
         self.node.below_mut().link = ready;
@@ -361,7 +360,7 @@ impl HostNode {
         output
     }
 
-    /// Carries out the node's outputs; yields what it waits for.
+    /// Executes the node's actions; returns what it waits for.
     fn serve(&mut self, link: &mut Link, context: &mut Context) -> Wait {
         let now = context.now;
         loop {
@@ -412,7 +411,7 @@ impl HostNode {
             self.config_read_starts.insert(read.tag.get(), start);
         }
         context.observe(start, Point::RootPort(self.number), false, &tlp);
-        // What is pushed belongs to the request behind it.
+        // Messages belong to the following request.
         if !matches!(tlp.packet, Packet::Message(_)) {
             let waiting = self.waiting.unwrap_or(Waiting { since: now, start });
             let acknowledged =

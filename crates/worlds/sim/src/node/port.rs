@@ -7,11 +7,11 @@ use pcie::{Function, Input, OrderedQueue, Output, Ports, PushRoom, Ready, Target
 use wire::tlp::{Class, Mark};
 use wire::{Bdf, Instant};
 
-/// TLPs of each class that wait here on their way up. Further ones stay in the
-/// link's receiver, which returns no credits for them.
+/// TLPs of each class that wait here on their way up. Further TLPs stay in the link's receiver,
+/// which returns no credits for them.
 pub(super) const DEPTH: usize = 8;
 
-/// What a switch takes of pushed bytes for the functions right below its ports, by their bus.
+/// The rooms for pushed bytes of the functions directly below a switch's ports, by bus.
 #[derive(Debug, Default)]
 pub(crate) struct PushRooms(pub Vec<(u8, PushRoom)>);
 
@@ -19,22 +19,23 @@ pub(crate) struct PushRooms(pub Vec<(u8, PushRoom)>);
 #[derive(Debug)]
 pub(super) struct Port {
     depth: usize,
-    /// The classes that the link below takes now.
+    /// The classes that the link below accepts now.
     pub link: Ready,
     pub down: OrderedQueue,
-    /// From the link below, of classes in [`room_up`](Self::room_up).
+    /// TLPs from the link below, of classes in [`room_up`](Self::room_up).
     pub up: OrderedQueue,
     reset: bool,
-    /// Marks of discarded TLPs.
+    /// Trace IDs of discarded TLPs.
     discarded: Vec<Mark>,
     push_rooms: PushRooms,
-    /// Posted TLPs, and their data credits, that the switch did not have when it told its rooms.
+    /// Posted TLPs and their data credits that the switch had not received when it reported its
+    /// rooms.
     unseen: [u32; 2],
 }
 
 impl Port {
-    /// A port in which up to `depth` TLPs of each class wait on their way down, and
-    /// one more that the link takes at once.
+    /// A port in which up to `depth` TLPs of each class wait on their way down, plus one that the
+    /// link accepts at once.
     pub fn new(depth: usize) -> Self {
         let (down, up) = Default::default();
         Self {
@@ -49,22 +50,22 @@ impl Port {
         }
     }
 
-    /// Takes note of what the switch below takes of pushed bytes, with what is on its way over the
-    /// link: posted TLPs and their data credits.
+    /// Sets the rooms for pushed bytes of the switch below, with the posted TLPs and data credits
+    /// on their way to it.
     pub fn set_push_rooms(&mut self, rooms: PushRooms, [headers, data]: [u32; 2]) {
         let waiting = self.down.len(Class::Posted);
-        // Each needs one credit of data more at most than its share of the payload.
+        // Each TLP needs at most one data credit more than its share of the payload.
         let payload = self.down.payload(Class::Posted) / 16 + waiting;
         self.unseen = [headers + waiting as u32, data + payload as u32];
         self.push_rooms = rooms;
     }
 
-    /// The classes that it takes from the link below.
+    /// The classes that the port accepts from the link below.
     pub fn room_up(&self) -> Ready {
         Ready::from_fn(|class| self.up.len(class) < DEPTH)
     }
 
-    /// Resets the link below after a hot reset from above; whether there was one.
+    /// Resets the link below after a hot reset from above; returns whether there was one.
     pub fn pass_reset(&mut self, now: Instant, link: &mut Link, journeys: &mut Journeys) -> bool {
         let reset = std::mem::take(&mut self.reset);
         if reset {
@@ -108,7 +109,7 @@ impl Function for Port {
     }
 }
 
-/// One queue for all ports: the link has no more.
+/// One queue for all ports, because the link has only one.
 impl Ports for Port {
     fn queue(&self, _: Target) -> usize {
         0
@@ -118,8 +119,8 @@ impl Ports for Port {
         self.ready()
     }
 
-    /// The room of the switch below. What waits here for the link's credits waits for no others: the
-    /// switch has room for it.
+    /// The room of the switch below. TLPs that wait here for the link's credits have reserved room
+    /// in the switch.
     fn push_room(&self, target: Bdf) -> Option<PushRoom> {
         let (_, room) = self.push_rooms.0.iter().find(|(bus, _)| *bus == target.bus())?;
         let [headers, data] = self.unseen;

@@ -24,23 +24,22 @@ use wire::{Bdf, Instant};
 pub(crate) struct SwitchNode {
     node: node::SwitchNode,
     max_payload: usize,
-    /// First link of this switch among those of the world.
+    /// Index of this switch's first link among all links.
     pub first: usize,
     paths: Vec<Path>,
-    /// Links that came up or went down and were not reported yet: port, whether it is up, and the
-    /// buses below.
+    /// Link changes not yet reported: port, whether it is up, and the buses below.
     pub changes: VecDeque<(usize, bool, RangeInclusive<u8>)>,
-    /// Links that are up.
+    /// Number of links that are up.
     pub up: usize,
-    /// When the node wants to be polled for its links.
+    /// When the node must be polled for its links.
     timer: Option<Instant>,
-    /// Room of each path as the node knows it.
+    /// Room of each path as last reported to the node.
     rooms: Vec<usize>,
-    /// The node got input since it was polled for its links.
+    /// Whether the node got input since the last poll for its links.
     touched: bool,
 }
 
-/// The path of a link, as the node knows it.
+/// The path of a link, as last reported to the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Path {
     None,
@@ -48,7 +47,7 @@ enum Path {
     Open,
 }
 
-/// What a switch uses.
+/// Parts of the world for a switch.
 pub(crate) struct Env<'a> {
     pub transports: &'a mut [Transport],
     pub network: &'a mut Network,
@@ -56,12 +55,12 @@ pub(crate) struct Env<'a> {
     pub link: &'a mut Link,
     /// The root complex.
     pub above: Component,
-    /// The device nodes' ends.
+    /// The device nodes at the other ends.
     pub far: &'a [Component],
 }
 
 impl SwitchNode {
-    /// `limit` applies to all its links together.
+    /// A switch; `limit` applies to all its links together.
     pub fn new(settings: switch::upstream::Settings, first: usize, limit: Option<Rate>) -> Self {
         let (max_payload, ports) = (settings.max_payload, usize::from(settings.ports));
         let mut node = node::SwitchNode::new(settings, limit);
@@ -79,7 +78,7 @@ impl SwitchNode {
         }
     }
 
-    /// Its links.
+    /// The indices of its links.
     pub fn links(&self) -> std::ops::Range<usize> {
         self.first..self.first + self.paths.len()
     }
@@ -95,12 +94,12 @@ impl SwitchNode {
         self.node.handle(now, pcie::Input::HotReset);
     }
 
-    /// Its end of a link, unless the rate limit forbids sending.
+    /// The switch's end of a link, unless the rate limit forbids sending.
     pub fn sender(&self, now: Instant, port: usize) -> Option<&tunnel::Tunnel> {
         (!self.node.is_rate_limited(now)).then(|| self.node.upstream().tunnel(port))
     }
 
-    /// What it takes of pushed bytes.
+    /// The rooms for pushed bytes.
     pub fn push_rooms(&self) -> PushRooms {
         let upstream = self.node.upstream();
         let room = |port| {
@@ -110,21 +109,21 @@ impl SwitchNode {
         PushRooms((0..self.paths.len()).filter_map(room).collect())
     }
 
-    /// Runs until nothing is left to do now; yields the next wake-up.
+    /// Runs until no work is left now; returns the next wake-up.
     pub fn run(&mut self, env: &mut Env, context: &mut Context) -> Option<Instant> {
         let now = context.now;
         env.link.take_deferred_up(now);
         (0..self.paths.len()).for_each(|port| self.connection(port, env, now));
         self.receive_network(env, context);
         self.receive_above(env, context);
-        // Removing TLPs from tunnels returns credits, which are sent.
+        // Removing TLPs from tunnels returns credits, which must be sent.
         let mut work = self.touched | self.has_received() | self.timer.is_some_and(|at| at <= now);
         let (_, mut wait) = self.send_above(env, context);
         work |= self.update_room(env, now);
-        // It was polled until it had nothing to do: without input it still has nothing.
+        // After a poll without work, only new input creates work.
         while work {
             self.timer = self.serve_links(env, context);
-            // A link that came up or went down may cause TLPs upwards.
+            // A link change may cause TLPs upwards.
             (work, wait) = self.send_above(env, context);
         }
         self.touched = false;
@@ -170,7 +169,7 @@ impl SwitchNode {
         Point::TunnelHost((self.first + port) as u16)
     }
 
-    /// Accounts what its end of a link did; yields the number of TLPs sent.
+    /// Accounts the activity of a link end; returns the number of TLPs sent.
     fn account(
         &mut self,
         port: usize,
@@ -212,7 +211,7 @@ impl SwitchNode {
         }
     }
 
-    /// Reports the room of the open paths to the node, where it changed; whether it did.
+    /// Reports changed room of the open paths to the node; returns whether there was a change.
     fn update_room(&mut self, env: &mut Env, now: Instant) -> bool {
         let mut any = false;
         for port in (0..self.paths.len()).filter(|port| self.paths[*port] == Path::Open) {
@@ -225,7 +224,7 @@ impl SwitchNode {
         any
     }
 
-    /// Carries out the node's outputs for its links; yields its timeout.
+    /// Executes the node's actions for its links; returns its timeout.
     fn serve_links(&mut self, env: &mut Env, context: &mut Context) -> Option<Instant> {
         let now = context.now;
         self.update_room(env, now);
@@ -269,8 +268,8 @@ impl SwitchNode {
         self.changes.push_back((link, up, buses));
     }
 
-    /// Sends TLPs while the link above takes them; yields whether there was any,
-    /// and what the node waits for.
+    /// Sends TLPs while the link above accepts them; returns whether there was any, and what the
+    /// node waits for.
     fn send_above(&mut self, env: &mut Env, context: &mut Context) -> (bool, Wait) {
         let now = context.now;
         let mut moved = false;
@@ -286,8 +285,8 @@ impl SwitchNode {
         }
     }
 
-    /// Sends TLPs of later times that nothing can change any more: they leave in the order in which
-    /// they came, and no link waits for their room. Yields whether more wait; `waits`: some do.
+    /// Sends TLPs of later times that no event can change: they leave in the order of arrival, and
+    /// no link waits for their room. Returns whether more wait; `waits`: some do.
     fn send_ahead(&mut self, env: &mut Env, context: &mut Context, mut waits: bool) -> bool {
         if !waits || self.has_received() {
             return waits;

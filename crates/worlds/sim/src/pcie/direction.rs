@@ -18,12 +18,12 @@ pub(crate) struct Received {
 
 #[derive(Debug)]
 struct InFlight {
-    /// When it is in the receiver's transaction layer.
+    /// When the TLP is in the receiver's transaction layer.
     arrives: Instant,
     started: Instant,
-    /// When its sender chose it; after now if it was sent ahead.
+    /// When the sender chose the TLP; after now if it was sent ahead.
     chosen: Instant,
-    /// [`Deferral::Writes`] accepts it.
+    /// Whether `Deferral::Writes` accepts the TLP.
     plain: bool,
     tlp: Tlp,
 }
@@ -41,11 +41,11 @@ pub(crate) struct Direction {
     transmit: Duration,
     pub propagation: Duration,
     receive: Duration,
-    /// When the transmitter takes the next TLP.
+    /// When the transmitter accepts the next TLP.
     free: Instant,
     /// When the wire is free; DLLPs precede the next TLP.
     wire_free: Instant,
-    /// A class waits for credits.
+    /// Whether a class waits for credits.
     lacks_credits: bool,
     in_flight: VecDeque<InFlight>,
     received: OrderedQueue,
@@ -60,7 +60,7 @@ pub(crate) struct Direction {
     deferral: Deferral,
     /// Deferred TLPs, and when they arrived.
     deferred: VecDeque<(Instant, Received)>,
-    /// Arrivals of TLPs that [`Deferral::Writes`] does not accept.
+    /// Arrivals of TLPs that `Deferral::Writes` does not accept.
     wake_ups: VecDeque<Instant>,
 }
 
@@ -77,7 +77,7 @@ impl Direction {
         Self { rate, transmit, propagation, receive, left: full, full, ..Self::default() }
     }
 
-    /// What has passed until `now`; time and bytes include DLLPs.
+    /// The load until `now`; time and bytes include DLLPs.
     pub fn load(&self, now: Instant) -> Load {
         self.ahead(now).fold(self.load, |all, next| {
             let bytes = Self::wire_bytes(&next.tlp);
@@ -85,12 +85,12 @@ impl Direction {
         })
     }
 
-    /// TLPs that were sent ahead and are chosen only after `now`, the last one first.
+    /// TLPs that were sent ahead and are chosen only after `now`, in reverse order.
     fn ahead(&self, now: Instant) -> impl Iterator<Item = &InFlight> {
         self.in_flight.iter().rev().take_while(move |next| next.chosen > now)
     }
 
-    /// Its part of [`Link::reset`](super::Link::reset).
+    /// The part of [`Link::reset`](super::Link::reset) for this direction.
     pub(super) fn reset(&mut self, now: Instant, mut dropped: impl FnMut(Mark)) {
         self.load = self.load(now);
         if let Some(first) = self.ahead(now).last() {
@@ -114,8 +114,8 @@ impl Direction {
         tlp.wire_length() + FRAMING
     }
 
-    /// The classes that the transmitter takes now: none while it sends, else
-    /// those with credits for a TLP of `max_payload` bytes.
+    /// The classes that the transmitter accepts now: none while it sends, otherwise those with
+    /// credits for a TLP of `max_payload` bytes.
     pub fn ready(&mut self, now: Instant, max_payload: usize) -> Ready {
         while let Some((_, class, data)) = pop_if(&mut self.returns, |(at, ..)| *at <= now) {
             let left = &mut self.left[class.index()];
@@ -135,9 +135,9 @@ impl Direction {
         ready
     }
 
-    /// When the sender may choose the next TLP ahead of that time, because nothing can make it
-    /// choose otherwise: it has credits for all classes, and what it knows of the receiver is
-    /// complete `until` then.
+    /// When the sender may choose the next TLP ahead of time, because no event can change the
+    /// choice: it has credits for all classes, and its view of the receiver is complete up to
+    /// `until`.
     pub fn takes_ahead(
         &mut self,
         now: Instant,
@@ -149,12 +149,12 @@ impl Direction {
             return None;
         }
         let all = self.ready(at, max_payload) == Ready::ALL;
-        // Its time will tell.
+        // Determined at the TLP's time.
         self.lacks_credits = false;
         all.then_some(at)
     }
 
-    /// Sends a TLP of a class that is ready. Yields when its first bit is on the wire.
+    /// Sends a TLP of a ready class. Returns when its first bit is on the wire.
     pub fn send(&mut self, now: Instant, tlp: Tlp) -> Instant {
         debug_assert!(now >= self.free, "the transmitter is busy");
         let left = &mut self.left[tlp.class().index()];
@@ -178,15 +178,15 @@ impl Direction {
     }
 
     /// Posted TLPs whose credits have not returned, and their data credits: all that the receiver's
-    /// component has not taken, and some that it has.
+    /// component has not taken, and possibly some that it has.
     pub fn posted_on_the_way(&self) -> [u32; 2] {
         let class = Class::Posted.index();
         let (full, left) = (self.full[class], self.left[class]);
         [full.headers - left.headers, full.data - left.data]
     }
 
-    /// Sends a DLLP as soon as the transmitter is free, before the next TLP.
-    /// Yields when it is sent.
+    /// Sends a DLLP as soon as the transmitter is free, before the next TLP. Returns when it is
+    /// sent.
     pub(super) fn send_dllp(&mut self, now: Instant) -> Instant {
         let span = self.rate.duration(DLLP);
         self.wire_free = self.wire_free.max(now) + span;
@@ -222,8 +222,8 @@ impl Direction {
         write.address >= from && write.address + write.length() as u64 <= until
     }
 
-    /// Defers the next TLP that arrived by `now`, if allowed; yields its arrival,
-    /// class and data credits.
+    /// Defers the next TLP that arrived by `now`, if allowed; returns its arrival, class and data
+    /// credits.
     pub(super) fn take_deferred(&mut self, now: Instant) -> Option<(Instant, Class, u32)> {
         let next = self.in_flight.front().filter(|next| next.arrives <= now)?;
         let alone = match self.deferral {
@@ -245,14 +245,15 @@ impl Direction {
         self.deferred.pop_front()
     }
 
-    /// Sets which TLPs are deferred from now on: none if TLPs wait in the receiver's buffer.
+    /// Sets which TLPs are deferred from now on. None are deferred while TLPs wait in the
+    /// receiver's buffer.
     pub(crate) fn set_deferred(&mut self, deferral: Deferral) {
         let plain = matches!(deferral, Deferral::Writes { .. });
         assert!(!plain || self.in_flight.is_empty(), "what flies was looked at when it was sent");
         self.deferral = if self.received.is_empty() { deferral } else { Deferral::Nothing };
     }
 
-    /// Yields the next TLP received of a class in `ready`, and returns its credits by a DLLP in the
+    /// Takes the next received TLP of a class in `ready`, and returns its credits by a DLLP in the
     /// other direction, `back`.
     pub fn take(&mut self, now: Instant, ready: Ready, back: &mut Self) -> Option<Received> {
         let tlp = self.received.pop(ready)?;
@@ -283,7 +284,7 @@ impl Direction {
         self.in_flight.get(place).map(|next| next.arrives)
     }
 
-    /// When the transmitter may take more than at `now`: it becomes free, or credits return.
+    /// When the transmitter may accept more than at `now`: it becomes free, or credits return.
     pub fn next_ready(&self, now: Instant) -> Option<Instant> {
         if self.free > now {
             return Some(self.free);
@@ -291,7 +292,7 @@ impl Direction {
         if !self.lacks_credits {
             return None;
         }
-        // Nothing else wakes it for the credits of deferred TLPs.
+        // No other event wakes it for the credits of deferred TLPs.
         let alone = || match self.deferral {
             Deferral::Nothing => None,
             _ => self.in_flight.front().map(|next| next.arrives).filter(|at| *at > now),
@@ -299,8 +300,8 @@ impl Direction {
         self.returns.front().map(|(at, ..)| *at).or_else(alone)
     }
 
-    /// When credits return to a transmitter that waits for them. The component
-    /// that took a TLP wakes the transmitter's, which may be idle.
+    /// When credits return to a transmitter that waits for them. The component that took a TLP
+    /// wakes the transmitter's component, which may be idle.
     pub fn next_credits(&self) -> Option<Instant> {
         self.returns.front().filter(|_| self.lacks_credits).map(|(at, ..)| *at)
     }

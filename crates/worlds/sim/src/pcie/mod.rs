@@ -34,7 +34,7 @@ pub struct PortLatency {
 /// The buffer of a receiver: flow-control credits by class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffer {
-    /// Header credits, one a TLP: posted, non-posted, completion.
+    /// Header credits, one per TLP: posted, non-posted, completion.
     pub headers: [u32; 3],
     /// Data credits of 16 bytes each (PCIe Base 4.0, section 2.6.1).
     pub data: [u32; 3],
@@ -55,20 +55,20 @@ pub struct LinkConfig {
     pub generation: Generation,
     /// Lanes: 1, 2, 4, 8 or 16.
     pub width: u8,
-    /// One way, connector to connector.
+    /// Propagation delay one way, connector to connector.
     pub propagation: Duration,
-    /// The downstream port: nearer to the root complex.
+    /// Pipelines of the downstream port, which is nearer to the root complex.
     pub downstream_port: PortLatency,
-    /// The upstream port or endpoint.
+    /// Pipelines of the upstream port or endpoint.
     pub upstream_port: PortLatency,
     /// The buffer of each receiver.
     pub buffer: Buffer,
 }
 
-/// Which TLPs a receiver accepts on arrival without waking its component. The
-/// component handles them when it runs next, with their time of arrival. This
-/// saves events and changes no result: nothing could observe these TLPs
-/// earlier, and all times on the link (also of DLLPs and credits) are the same.
+/// Which TLPs a receiver accepts on arrival without waking its component. The component handles
+/// them when it runs next, with their time of arrival. This saves events without changing results:
+/// no component could observe these TLPs earlier, and all times on the link (including DLLPs and
+/// credits) are equal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Deferral {
     /// None.
@@ -112,15 +112,15 @@ impl Link {
         }
     }
 
-    /// Resets the link: restores all credits and drops the TLPs in flight. Calls
-    /// `dropped` with the mark of each.
+    /// Resets the link: restores all credits and drops the TLPs in flight. Calls `dropped` with the
+    /// trace ID of each.
     pub(crate) fn reset(&mut self, now: Instant, mut dropped: impl FnMut(Mark)) {
         self.down.reset(now, &mut dropped);
         self.up.reset(now, dropped);
     }
 
-    /// Until when the upstream port or endpoint knows everything that reaches it over the link, if
-    /// nothing happens anywhere else before `first`: what the other end sends then arrives later.
+    /// Until when the upstream port or endpoint has complete knowledge of arriving TLPs, if no
+    /// event occurs elsewhere before `first`: TLPs that the other end sends then arrive later.
     pub(crate) fn known_below(&self, first: Option<Instant>) -> Option<Instant> {
         let elsewhere = earliest([first, self.up.next_arrival()]);
         let later = elsewhere.map(|at| at + self.down.latency());

@@ -1,4 +1,4 @@
-//! How long bytes take on a link, exactly.
+//! The exact transmission time of bytes on a link.
 
 use wire::Duration;
 
@@ -63,7 +63,7 @@ impl Rate {
     /// How long `bytes` take.
     pub const fn duration(self, bytes: usize) -> Duration {
         let ps = bytes as u64 * self.numerator;
-        // A division costs more than all the rest.
+        // The division is the most expensive operation.
         Duration::from_ps(if self.denominator == 1 { ps } else { ps.div_ceil(self.denominator) })
     }
 }

@@ -1,8 +1,8 @@
 //! The TCP stack's clock.
 //!
 //! smoltcp counts microseconds, measures round trips in whole milliseconds, and its timers suit the
-//! Internet. In a machine room that is too coarse, so it is fed a clock that runs [`SCALE`] times
-//! as fast as true time. What it takes for a microsecond is a nanosecond.
+//! Internet. In a machine room this is too coarse, so the stack gets a clock that runs [`SCALE`]
+//! times as fast as true time. A microsecond of the stack is a nanosecond.
 //!
 //! | timer | smoltcp's | in simulated time | Linux |
 //! | --- | --- | --- | --- |
@@ -13,10 +13,10 @@
 //! | zero window probe, first | the retransmission timeout | 1 ms | 200 ms |
 //! | challenge acknowledgements, at most one in | 1 s | 1 ms | – |
 //!
-//! The consequence: a loss that only a timer repairs costs 1 ms where an untuned Linux takes 200
-//! ms, and a round trip above 1 ms (a gate that stays closed as long) is taken for a loss until the
-//! first round trip has been measured. Delayed acknowledgement and user timeout are parameters,
-//! given in simulated time.
+//! Consequences: a loss that only a timer repairs costs 1 ms, compared with 200 ms in an untuned
+//! Linux. A round trip above 1 ms (such as a long closed gate) counts as a loss until the first
+//! round trip has been measured. Delayed acknowledgement and user timeout are parameters, given in
+//! simulated time.
 
 use smoltcp::time;
 use wire::{Duration, Instant};

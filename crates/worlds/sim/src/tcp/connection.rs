@@ -1,4 +1,4 @@
-//! One socket of smoltcp, with the state that a host adds.
+//! One socket of smoltcp, with additional state of the host.
 
 use bytes::BytesMut;
 use smoltcp::iface::{SocketHandle, SocketSet};
@@ -11,12 +11,12 @@ use super::{Config, Output, SocketId};
 use crate::ethernet::FrameLatency;
 use crate::memory::take_memory;
 
-/// The state of a connection that its owner knows.
+/// The state of a connection as reported to its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Opening,
     Open,
-    /// `Closed` was reported; the stack may still have a FIN or RST to send.
+    /// `Closed` was reported; the stack may still send a FIN or RST.
     Closed,
 }
 
@@ -28,17 +28,17 @@ pub(super) struct Connection {
     pub set: SocketSet<'static>,
     handle: SocketHandle,
     phase: Phase,
-    /// Bytes that the owner wrote.
+    /// Bytes written by the owner.
     written: u64,
-    /// Bytes of these that were sent at least once.
+    /// Written bytes that were sent at least once.
     sent: u64,
     /// Sequence number of the first byte.
     first: u32,
     /// A FIN was sent.
     finished: bool,
-    /// The owner found no room and waits.
+    /// Whether the owner waits for room.
     starved: bool,
-    /// Something happened: poll the stack for frames.
+    /// Whether the stack must be polled for frames after an event.
     pub dirty: bool,
     /// When to poll the stack next.
     pub wake: Option<Instant>,
@@ -81,9 +81,9 @@ impl Connection {
         self.set.get_mut(self.handle)
     }
 
-    /// What the tunnel hands over leaves at once, as live sets TCP_NODELAY. But while there is a
-    /// full segment to send, the stack shall not cut it to what the congestion window has left (RFC
-    /// 9293, 3.8.6.2.1: the sender's silly window syndrome). Nagle's rule does just that.
+    /// Bytes of the tunnel leave at once, as with TCP_NODELAY in live nodes. But while a full
+    /// segment is ready, the stack must not shorten it to the rest of the congestion window (RFC
+    /// 9293, 3.8.6.2.1: the sender's silly window syndrome). Nagle's algorithm achieves this.
     pub fn avoid_silly_segments(&mut self, mss: usize) {
         let full = self.unsent() >= mss as u64;
         self.socket_mut().set_nagle_enabled(full);
@@ -106,7 +106,7 @@ impl Connection {
         self.socket().is_listening() && self.socket().listen_endpoint().port == port
     }
 
-    /// Whether nothing is left to do for it.
+    /// Whether the connection is finished.
     pub fn is_finished(&self) -> bool {
         // An aborted socket forgets its peer only after its RST.
         self.phase == Phase::Closed
@@ -114,12 +114,12 @@ impl Connection {
             && self.socket().remote_endpoint().is_none()
     }
 
-    /// Bytes written and never sent so far.
+    /// Bytes written but never sent.
     pub fn unsent(&self) -> u64 {
         self.written - self.sent
     }
 
-    /// Room for the owner's bytes; reports `Writable` later if there is none.
+    /// Room for the owner's bytes; if zero, reports `Writable` later.
     pub fn free_to_send(&mut self, low_water: usize) -> usize {
         let free = self.free(low_water);
         self.starved = free == 0;
@@ -146,7 +146,7 @@ impl Connection {
         self.dirty = true;
     }
 
-    /// Records a sent segment; whether it had any new data.
+    /// Records a sent segment; returns whether it had new data.
     pub fn record_sent(&mut self, segment: &Segment) -> bool {
         if segment.syn {
             self.first = segment.sequence.wrapping_add(1);
@@ -163,12 +163,12 @@ impl Connection {
         new > 0 || finishes
     }
 
-    /// The sequence number after everything that was sent so far.
+    /// The sequence number after all sent bytes.
     pub fn next_sequence(&self) -> u32 {
         self.first.wrapping_add(self.sent as u32).wrapping_add(u32::from(self.finished))
     }
 
-    /// The next event; `latency` is that of a frame which was just received.
+    /// The next event; `latency` is the latency of a frame just received.
     pub fn event(&mut self, low_water: usize, latency: Option<FrameLatency>) -> Option<Output> {
         use tcp::State::{CloseWait, Closed, Established, TimeWait};
         let (socket, state) = (self.id, self.socket().state());
@@ -190,7 +190,7 @@ impl Connection {
             return Some(Output::Received { socket: self.id, data, latency });
         }
         if self.phase != Phase::Closed && matches!(state, CloseWait | Closed | TimeWait) {
-            // Complete the close that the peer began: no owner sends on a half-closed connection.
+            // Completes the close of the peer: owners do not send on a half-closed connection.
             self.phase = Phase::Closed;
             self.socket_mut().close();
             self.dirty = true;

@@ -1,5 +1,5 @@
 //! The network device of the TCP stack: it adds and removes the Ethernet header, so that the stack
-//! needs neither ARP nor its table of neighbours, which is bounded and searched from end to end.
+//! needs neither ARP nor its neighbour table, which is bounded and searched linearly.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -16,14 +16,14 @@ use crate::memory::take_memory;
 /// The EtherType of IPv4 (RFC 894).
 const IPV4: [u8; 2] = [8, 0];
 
-/// Where an IPv4 header has the destination (RFC 791, 3.1).
+/// The destination in an IPv4 header (RFC 791, 3.1).
 const DESTINATION: std::ops::Range<usize> = 16..20;
 
-/// Answers (resets) that may wait while the network takes nothing;
-/// further ones are dropped.
+/// The most answers (resets) that may wait while the network accepts nothing; further ones are
+/// dropped.
 const ANSWERS: usize = 64;
 
-/// One frame in, at most one out at a time.
+/// A device with one received frame and at most one sent frame at a time.
 #[derive(Debug)]
 pub(super) struct Device {
     mtu: usize,
@@ -36,7 +36,7 @@ pub(super) struct Device {
     pub frame: Option<BytesMut>,
     /// Memory for the next frames.
     memory: BytesMut,
-    /// Frames that wait for the network to take them.
+    /// Frames that wait for the network.
     pub waiting: usize,
 }
 
@@ -72,8 +72,8 @@ impl phy::Device for Device {
         let mut capabilities = DeviceCapabilities::default();
         capabilities.medium = Medium::Ip;
         capabilities.max_transmission_unit = self.mtu;
-        // Captures shall show right checksums. What comes in has passed the
-        // FCS check, so looking at them again would only cost time.
+        // Captures must show correct checksums. Received frames have passed the FCS check, so their
+        // checksums are not verified.
         let mut checksum = ChecksumCapabilities::default();
         checksum.ipv4 = Checksum::Tx;
         checksum.tcp = Checksum::Tx;

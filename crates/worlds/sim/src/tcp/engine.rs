@@ -1,4 +1,4 @@
-//! Runs the TCP stack: one frame in or out at a time, and the resulting events.
+//! Runs the TCP stack, one received or sent frame at a time, and reports the resulting events.
 
 use smoltcp::iface::PollResult;
 use wire::Instant;
@@ -12,7 +12,7 @@ use crate::ethernet::{Frame, FrameLatency};
 const HEADERS: usize = 40;
 
 impl Host {
-    /// Hands a frame to the stack and reports the resulting events.
+    /// Passes a frame to the stack and reports the resulting events.
     pub(super) fn receive(&mut self, now: Instant, frame: Frame) {
         self.counters.received += 1;
         let index = Segment::parse(&frame.bytes).and_then(|segment| self.find_socket(&segment));
@@ -30,7 +30,7 @@ impl Host {
         }
     }
 
-    /// Polls the connections in turn for one frame; whether there may be more.
+    /// Polls the connections in turn for one frame; returns whether there may be more.
     pub(super) fn run(&mut self, now: Instant) -> bool {
         if self.connections.is_empty() {
             return false;
@@ -114,10 +114,10 @@ impl Host {
 
     /// Records a sent segment, and corrects its sequence number.
     ///
-    /// After a timeout smoltcp forgets what it had sent, and acknowledges with the sequence number
-    /// of what it sends again. If its peer has that data already, it drops the acknowledgement as
-    /// old (RFC 9293, 3.10.7.4); when both sides do that, they never get out of it.
-    /// Acknowledgements carry the number after everything that was sent, as in other stacks.
+    /// After a timeout smoltcp resets its send position, and acknowledges with the sequence number
+    /// of the retransmission. A peer that already has the data drops the acknowledgement as old
+    /// (RFC 9293, 3.10.7.4); two such sides never recover. Therefore acknowledgements carry the
+    /// number after all sent bytes, as in other stacks.
     fn record_sent(&mut self, index: usize, mut segment: Segment, bytes: &mut [u8]) {
         let connection = &mut self.connections[index];
         if segment.is_pure_ack() {
@@ -130,7 +130,7 @@ impl Host {
         }
     }
 
-    /// The connection of a segment, else one that listens on its port.
+    /// The connection of a segment, otherwise a connection that listens on its port.
     fn find_socket(&self, segment: &Segment) -> Option<usize> {
         let peer = self.connections.iter().position(|connection| connection.is_peer(segment));
         peer.or_else(|| {

@@ -1,14 +1,14 @@
 //! A TCP/IP host in virtual time, by smoltcp: real segments in real frames, Reno (RFC 5681),
 //! retransmission, window scaling. The stack's clock runs faster than true time, see [`clock`].
 //!
-//! Transmit is a pull: the host makes a frame only if the network interface has room
-//! ([`Input::CanTransmit`]); until then data wait in the socket. And a socket takes data only while
-//! little of what it has is unsent ([`Host::free_to_send`]); until then data wait where they can
-//! still be aggregated.
+//! The host makes a frame only if the network interface has room ([`Input::CanTransmit`]); until
+//! then data wait in the socket. A socket accepts data only while few of its bytes are unsent
+//! ([`Host::free_to_send`]); until then data wait in the tunnel, where they can still be
+//! aggregated.
 //!
-//! Not implemented by smoltcp: selective acknowledgements are understood as far as the sender's
-//! duplicate count, not used to fill gaps; no time stamps; the initial window is 2048 bytes (Linux:
-//! ten segments), so that a connection needs some round trips until it is fast.
+//! Limits of smoltcp: selective acknowledgements affect only the duplicate count and fill no gaps;
+//! there are no time stamps; the initial window is 2048 bytes (Linux: ten segments), so a
+//! connection needs some round trips to reach full speed.
 
 pub mod clock;
 mod connection;
@@ -39,27 +39,27 @@ const EPHEMERAL: u16 = 49_152;
 /// A host's parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Its Ethernet address.
+    /// Ethernet address.
     pub mac: Mac,
-    /// Its IPv4 address.
+    /// IPv4 address.
     pub ip: Ipv4Addr,
     /// The largest IP packet, in bytes.
     pub mtu: usize,
-    /// How long an acknowledgement may wait for data to travel with; `None`: every segment is
-    /// acknowledged at once. In any case what exceeds one full segment is.
+    /// How long an acknowledgement may wait to be sent with data; `None`: every segment is
+    /// acknowledged at once. More than one full segment is always acknowledged at once.
     pub ack_delay: Option<Duration>,
-    /// Bytes that a socket holds for its owner; the window it offers.
+    /// Bytes that a socket buffers for its owner; also the offered window.
     pub receive_buffer: usize,
-    /// Bytes that a socket holds until they are acknowledged.
+    /// Bytes that a socket buffers until they are acknowledged.
     pub send_buffer: usize,
-    /// Unsent bytes from which on a socket takes no more (Linux: `TCP_NOTSENT_LOWAT`).
+    /// Unsent bytes at which a socket accepts no more (Linux: `TCP_NOTSENT_LOWAT`).
     pub low_water: usize,
     /// How long sent data may stay without acknowledgement before the
     /// connection is given up; `None`: for ever.
     pub user_timeout: Option<Duration>,
     /// Seed of initial sequence numbers.
     pub seed: u64,
-    /// Of the frames' ids: the first is this one.
+    /// ID of the first frame.
     pub first_frame: u64,
 }
 
@@ -83,7 +83,7 @@ impl Config {
     }
 }
 
-/// Identifies a socket of a host; never used twice.
+/// Identifies a socket of a host; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SocketId(pub u32);
 
@@ -92,7 +92,7 @@ pub struct SocketId(pub u32);
 pub enum Input {
     /// A frame from the network interface, without tag.
     Frame(Frame),
-    /// How many frames the network interface takes now.
+    /// How many frames the network interface accepts now.
     CanTransmit {
         /// That number; it replaces the previous one.
         frames: usize,
@@ -104,7 +104,7 @@ pub enum Input {
         /// The bytes.
         data: Bytes,
     },
-    /// Close the connection; what was sent is still delivered.
+    /// Close the connection; sent bytes are still delivered.
     Close(SocketId),
     /// Reset the connection.
     Abort(SocketId),
@@ -128,8 +128,8 @@ pub enum Output {
     },
     /// A connection that had no room has room again.
     Writable(SocketId),
-    /// A connection was closed by either side, reset or timed out. Reported
-    /// once; the id is invalid then.
+    /// A connection was closed by either side, reset or timed out. Reported once; then the ID is
+    /// invalid.
     Closed(SocketId),
     /// Nothing before this time.
     Timeout(Option<Instant>),
@@ -154,13 +154,13 @@ pub struct Host {
     connections: Vec<Connection>,
     /// Empty set for frames without a socket.
     no_socket: SocketSet<'static>,
-    /// The connection to poll first.
+    /// Index of the connection to poll first.
     next_turn: usize,
-    /// Frames made that the network interface has not taken: at most one of a socket, and answers.
+    /// Frames that the network interface has not accepted: at most one per socket, and answers.
     frames: VecDeque<Frame>,
-    /// Frames that the network interface takes now.
+    /// Frames that the network interface accepts now.
     room: usize,
-    /// No connection has anything to do before this time, unless there is input.
+    /// No connection has work before this time, unless there is input.
     rests: Option<Option<Instant>>,
     /// Events not reported yet.
     events: VecDeque<Output>,
@@ -200,8 +200,7 @@ impl Host {
         }
     }
 
-    /// The same host after its power came back: no socket, other sequence numbers; its frames are
-    /// numbered on.
+    /// The same host after a power cycle: no socket, new sequence numbers, continued frame IDs.
     #[must_use]
     pub fn restarted(&self) -> Self {
         let (seed, first_frame) = (
@@ -216,7 +215,7 @@ impl Host {
         host
     }
 
-    /// Makes an address known: there is no ARP, and packets for others are dropped.
+    /// Adds the address of a peer: there is no ARP, and packets for other addresses are dropped.
     pub fn add_neighbour(&mut self, mac: Mac, ip: Ipv4Addr) {
         self.device.neighbours.insert(ip, mac);
     }
@@ -253,8 +252,8 @@ impl Host {
         id
     }
 
-    /// How many bytes a socket takes now: nothing while it has as much unsent as the low-water
-    /// mark, else what fits in its buffer. If it is nothing, [`Output::Writable`] follows.
+    /// How many bytes a socket accepts now: none at or above the low-water mark of unsent bytes,
+    /// otherwise the free part of its buffer. If none, [`Output::Writable`] follows.
     pub fn free_to_send(&mut self, socket: SocketId) -> usize {
         let low_water = self.config.low_water;
         self.find_mut(socket).map_or(0, |connection| connection.free_to_send(low_water))
@@ -265,12 +264,12 @@ impl Host {
         self.find(socket).map_or(0, |connection| connection.free(self.config.low_water))
     }
 
-    /// Bytes that a socket has taken and never sent.
+    /// Bytes that a socket has accepted and never sent.
     pub fn unsent(&self, socket: SocketId) -> u64 {
         self.find(socket).map_or(0, Connection::unsent)
     }
 
-    /// What was counted.
+    /// The counters.
     pub fn counters(&self) -> Counters {
         self.counters
     }
@@ -302,7 +301,7 @@ impl Host {
                 return event;
             }
             if self.room == 0 {
-                // Timers only make frames: they can wait for room.
+                // Timers only make frames, which can wait for room.
                 return Output::Timeout(None);
             }
             if let Some(frame) = self.frames.pop_front() {

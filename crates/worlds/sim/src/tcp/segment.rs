@@ -1,5 +1,5 @@
-//! The fields of a frame that a host reads itself: to find the socket of a
-//! frame, and to know how much of its data a socket has sent.
+//! The header fields of a frame that the host itself needs: to find the socket of a frame, and to
+//! count sent data.
 
 use std::net::Ipv4Addr;
 
@@ -18,12 +18,12 @@ pub(crate) struct Segment {
     pub rst: bool,
     /// Payload bytes.
     pub length: usize,
-    /// Where the TCP header begins in the frame.
+    /// Offset of the TCP header in the frame.
     header: usize,
 }
 
 impl Segment {
-    /// `None` if it is no TCP over IPv4, or cut short.
+    /// Parses a frame; `None` if it is not TCP over IPv4, or is truncated.
     pub fn parse(frame: &[u8]) -> Option<Self> {
         let ip = frame.get(HEADER..)?;
         // EtherType, version and protocol (RFC 791, 3.1).
@@ -52,13 +52,13 @@ impl Segment {
         })
     }
 
-    /// Whether it does nothing but acknowledge.
+    /// Whether the segment only acknowledges.
     pub fn is_pure_ack(&self) -> bool {
         !(self.syn || self.fin || self.rst) && self.length == 0
     }
 
-    /// Gives the segment in `frame` another sequence number, and the checksum
-    /// that goes with it (RFC 1624, equation 3).
+    /// Sets the sequence number of the segment in `frame`, and updates the checksum (RFC 1624,
+    /// equation 3).
     pub fn set_sequence(&mut self, frame: &mut [u8], sequence: u32) {
         let tcp = &mut frame[self.header..];
         let mut sum = u32::from(!u16::from_be_bytes([tcp[16], tcp[17]]));

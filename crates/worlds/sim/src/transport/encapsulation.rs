@@ -1,9 +1,9 @@
-//! Additional header bytes of another encapsulation, so that frames have its
-//! length on every wire, in every queue and for every rate limit.
+//! Additional header bytes of another encapsulation, which count on every wire, in every queue and
+//! for every rate limit.
 
 use bytes::Bytes;
 
-/// Bytes in addition to the tunnel's own. They follow the payload; the last two are their number.
+/// Additional bytes of a frame. They follow the payload; the last two are their number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Encapsulation {
     /// In each frame: 0, or at least 2.
@@ -13,12 +13,12 @@ pub struct Encapsulation {
 }
 
 impl Encapsulation {
-    /// The room of a frame without the bytes of `frame`. The tunnel counts those of `tlp`.
+    /// The room of a frame minus the bytes of `frame`. The tunnel counts the bytes of `tlp`.
     pub(crate) fn room(self, room: usize) -> usize {
         room.saturating_sub(self.frame)
     }
 
-    /// Adds the bytes to a payload with so many TLPs.
+    /// Adds the bytes to a payload with `tlps` TLPs.
     pub(crate) fn wrap(self, mut segment: Vec<u8>, tlps: usize) -> Vec<u8> {
         if self.frame >= 2 {
             let more = self.frame + self.tlp * tlps;

@@ -30,7 +30,7 @@ pub enum TransportConfig {
 /// A connection over raw Ethernet.
 #[derive(Clone, Copy, Debug)]
 pub struct RawConfig {
-    /// The station of the host, and that of the device node.
+    /// The station of the host, and the station of the device node.
     pub stations: [usize; 2],
     /// Priority of its frames, 0 to 7.
     pub priority: u8,
@@ -39,8 +39,8 @@ pub struct RawConfig {
 }
 
 impl TransportConfig {
-    /// The stations that it joins, host first, and the priority of its frames;
-    /// `None` without a network.
+    /// The connected stations, host first, and the priority of the frames; `None` without a
+    /// network.
     pub fn stations(&self) -> Option<([usize; 2], u8)> {
         match self {
             Self::Pipe(_) => None,
@@ -49,7 +49,7 @@ impl TransportConfig {
         }
     }
 
-    /// Most bytes that the tunnel hands over in one call.
+    /// The most bytes of the tunnel in one call.
     pub fn max_send(&self) -> usize {
         match self {
             Self::Pipe(pipe) => pipe.script.map_or(pipe.max_packet, |script| script.room),
@@ -62,29 +62,29 @@ impl TransportConfig {
 /// A TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpConfig {
-    /// The station of the host, and that of the device node.
+    /// The station of the host, and the station of the device node.
     pub stations: [usize; 2],
     /// Priority of its frames, 0 to 7.
     pub priority: u8,
-    /// Bytes that the tunnel may hand over when nothing in the socket is
-    /// unsent: at least the largest TLP and 12 bytes. A segment's payload (1460)
-    /// makes a frame of TLPs a frame on the wire.
+    /// Bytes of the tunnel that are accepted when the socket has no unsent bytes: at least the
+    /// largest TLP and 12 bytes. With a segment's payload (1460) each frame of TLPs is one frame on
+    /// the wire.
     pub burst: usize,
 }
 
 /// An end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The host's.
+    /// The host's end.
     Host = 0,
-    /// The device node's.
+    /// The device node's end.
     Device = 1,
 }
 
 /// Largest number of stages of a transport.
 const STEPS: usize = 1 + FrameStage::COUNT;
 
-/// Received bytes, with the stages of the last of them and the end of each.
+/// Received bytes, with the stages of the last byte and the end of each stage.
 #[derive(Debug)]
 pub(crate) struct Arrived {
     pub bytes: Bytes,
@@ -129,7 +129,7 @@ const fn of_frame(stage: FrameStage) -> Stage {
 #[derive(Debug)]
 pub(crate) enum Transport {
     Pipe(Box<Pipe>),
-    /// Between stations; TCP signals room, raw Ethernet does not.
+    /// Between stations; TCP signals new room, raw Ethernet does not.
     Network {
         ends: [EndId; 2],
         raw: bool,
@@ -167,7 +167,7 @@ impl Transport {
         }
     }
 
-    /// `end` connects again, or waits for a connection again.
+    /// Makes `end` connect or listen again.
     pub fn reopen(&self, now: Instant, end: End, network: &mut Network, kernel: &mut Kernel) {
         match self {
             Self::Pipe(pipe) => pipe.reopen(now, end),
@@ -192,7 +192,7 @@ impl Transport {
         }
     }
 
-    /// Whether it goes over raw Ethernet.
+    /// Whether the transport is raw Ethernet.
     pub fn is_raw(&self) -> bool {
         matches!(self, Self::Network { raw: true, .. })
     }
@@ -213,7 +213,7 @@ impl Transport {
         }
     }
 
-    /// Sends bytes for which there is room, with so many TLPs in them.
+    /// Sends bytes for which there is room, with `tlps` TLPs in them.
     pub fn send(
         &mut self,
         now: Instant,
@@ -239,7 +239,7 @@ impl Transport {
         }
     }
 
-    /// When `end` is to be woken; `None` with a network, which wakes it.
+    /// When `end` must be woken; `None` with a network, which wakes it itself.
     pub fn next(&self, now: Instant, end: End) -> Option<Instant> {
         self.pipe()?.next(now, end)
     }

@@ -11,11 +11,11 @@ use wire::{Duration, Instant};
 /// A lossless byte stream with a rate and a latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PipeConfig {
-    /// Picoseconds a byte: 8000 at 1 Gb/s.
+    /// Picoseconds per byte: 8000 at 1 Gb/s.
     pub byte: Duration,
     /// From the last bit sent to its receiver.
     pub latency: Duration,
-    /// Bytes of the stream in one packet at most: at least the largest TLP and 12 bytes.
+    /// The most bytes of the stream in one packet: at least the largest TLP and 12 bytes.
     pub max_packet: usize,
     /// Additional bytes of each packet on the wire.
     pub overhead: usize,
@@ -23,15 +23,15 @@ pub struct PipeConfig {
     pub script: Option<Script>,
 }
 
-/// A fixed schedule: when a pipe takes bytes, how many, and when its connection
-/// is lost. The tests compare live nodes with it.
+/// A fixed schedule: when a pipe accepts how many bytes, and when its connection is lost. Tests
+/// compare live nodes with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Script {
-    /// The pipe takes bytes only at multiples of this time,
+    /// The pipe accepts bytes only at multiples of this time,
     pub tick: Duration,
-    /// so many at each.
+    /// this many at each.
     pub room: usize,
-    /// When the connection is lost, with all packets in flight, and when it can be opened again.
+    /// When the connection is lost, with all packets in flight, and when it can be reopened.
     pub outage: [Instant; 2],
 }
 
@@ -48,7 +48,7 @@ struct Direction {
     free: Instant,
     in_flight: VecDeque<Packet>,
     load: Load,
-    /// The last tick at which bytes were taken, and how many.
+    /// The last tick at which bytes were accepted, and their number.
     taken: (Instant, usize),
 }
 
@@ -57,7 +57,7 @@ struct Direction {
 pub struct Pipe {
     config: PipeConfig,
     directions: [Direction; 2],
-    /// Since when each end connects, or listens.
+    /// Since when each end connects or listens.
     since: [Cell<Instant>; 2],
 }
 
@@ -73,19 +73,19 @@ impl Pipe {
         self.config.script.is_none_or(back) && !self.is_closed(now, end)
     }
 
-    /// Whether the connection that `end` had is lost.
+    /// Whether the connection of `end` is lost.
     pub fn is_closed(&self, now: Instant, end: End) -> bool {
         let since = self.since[end as usize].get();
         self.config.script.is_some_and(|script| since < script.outage[0] && now >= script.outage[0])
     }
 
-    /// `end` connects again, or listens again.
+    /// Makes `end` connect or listen again.
     pub fn reopen(&self, now: Instant, end: End) {
         self.since[end as usize].set(now);
     }
 
-    /// Bytes that it takes: a packet while the wire is idle, else none. The sender
-    /// aggregates what waits.
+    /// Bytes accepted now: one packet while the wire is idle, else none. Waiting TLPs are
+    /// aggregated by the sender.
     pub fn room(&self, now: Instant, end: End) -> usize {
         let direction = &self.directions[end as usize];
         match self.config.script {
@@ -141,7 +141,7 @@ impl Pipe {
         self.directions[1 - end as usize].in_flight.front().map(|packet| packet.arrives)
     }
 
-    /// When `end` is to be woken.
+    /// When `end` must be woken.
     pub fn next(&self, now: Instant, end: End) -> Option<Instant> {
         let free = self.directions[end as usize].free;
         let free = (free > now).then_some(free);

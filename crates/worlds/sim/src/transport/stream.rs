@@ -34,8 +34,8 @@ impl Stream {
         self.received += bytes as u64;
     }
 
-    /// The mark of the next TLP that was received completely; `stages` are those
-    /// of its last bytes until `now`.
+    /// The trace ID of the next completely received TLP; `stages` are the stages of its last bytes
+    /// until `now`.
     pub fn arrived(
         &mut self,
         now: Instant,
@@ -51,7 +51,7 @@ impl Stream {
         Some(mark)
     }
 
-    /// Discards the TLPs in flight: the link went down or was reset.
+    /// Discards the TLPs in flight, because the link went down or was reset.
     pub fn clear(&mut self, journeys: &mut Journeys) {
         self.sent.drain(..).for_each(|(mark, _)| journeys.end(mark));
         self.received = 0;

@@ -12,23 +12,23 @@ pub(super) enum Content {
     /// The drive's pattern after this many writes of the host.
     Version(u32),
     Zeroes,
-    /// Writes overlapped, failed, or the block was deallocated.
+    /// Unknown: writes overlapped or failed, or the block was deallocated.
     Unknown,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Block {
     content: Content,
-    /// Writes under way, and all that ever began.
+    /// Number of writes under way, and of all writes so far.
     writers: u32,
     changes: u32,
-    /// Whether some of those under way overlap.
+    /// Whether writes under way overlap.
     clash: bool,
 }
 
 const INITIAL: Block = Block { content: Content::Version(0), writers: 0, changes: 0, clash: false };
 
-/// The expected contents of a drive. Memory grows with the distinct blocks written.
+/// The expected contents of a drive. Memory is proportional to the distinct blocks written.
 #[derive(Debug)]
 pub(super) struct Contents {
     seed: u64,
@@ -36,8 +36,8 @@ pub(super) struct Contents {
     version: u32,
 }
 
-/// The known contents of the blocks of a read when it began, and how often each
-/// had been written: equal contents may have changed in between.
+/// The known contents of a read's blocks at its start, with their numbers of writes, which detect
+/// changes to equal contents.
 pub(super) type Known = Vec<Option<(Content, u32)>>;
 
 /// Blocks of a transfer.
@@ -51,7 +51,7 @@ impl Contents {
         Self { seed, blocks: BTreeMap::new(), version: 0 }
     }
 
-    /// Fills in data for a write, different from those of all others.
+    /// Fills in data for a write, different from the data of all other writes.
     pub fn fresh(&mut self, offset: u64, bytes: &mut [u8]) -> Content {
         self.version += 1;
         fill(self.seed, offset, self.version, bytes);
@@ -74,7 +74,7 @@ impl Contents {
         }
     }
 
-    /// A write has ended, and left this.
+    /// A write has ended with this content.
     pub fn end(&mut self, offset: u64, length: u64, content: Content) {
         for at in blocks(offset, length) {
             let block = self.blocks.get_mut(&at).expect("its change began");
@@ -90,13 +90,13 @@ impl Contents {
             .then_some((block.content, block.changes))
     }
 
-    /// The contents of these blocks, as far as they are certain.
+    /// The contents of these blocks, where certain.
     pub fn known(&self, offset: u64, length: u64) -> Known {
         blocks(offset, length).map(|at| self.now(at)).collect()
     }
 
-    /// Compares the bytes read with what was `known` when the read began, except
-    /// in blocks written since. Yields blocks compared, and wrong ones.
+    /// Compares the bytes of a read with `known` from its start, except in blocks written since.
+    /// Returns the numbers of compared and of wrong blocks.
     pub fn compare(&self, offset: u64, bytes: &[u8], known: &Known) -> (u64, u64) {
         let (mut compared, mut wrong) = (0, 0);
         let pieces = bytes.chunks(LBA_SIZE as usize);

@@ -16,16 +16,16 @@ use wire::Duration;
 /// Bytes of a logical block of the simulated drives.
 const LBA_SIZE: u64 = 512;
 
-/// What a host does once its drives are up.
+/// The work of a host once its drives are up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Workload {
     /// Reads or writes blocks as fio does.
     Fio(Fio),
     /// Reads or writes blocks in order, one at a time, as `dd bs=BS count=COUNT iflag=direct` does.
     Dd {
-        /// To the drive.
+        /// Whether to write to the drive.
         write: bool,
-        /// Bytes a block: a multiple of 512.
+        /// Bytes per block: a multiple of 512.
         bs: usize,
         /// Blocks.
         count: u64,
@@ -40,14 +40,14 @@ pub enum Workload {
     },
     /// Recorded commands.
     Replay(Replay),
-    /// Nothing, without end: only programs run ([`World::run_program`](crate::World::run_program)).
+    /// No work, without end: only programs run ([`World::run_program`](crate::World::run_program)).
     Idle,
 }
 
 /// CPU time and limits of host software.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SoftwareConfig {
-    /// From the moment when all drives are up to the beginning of the workload.
+    /// Time between the start of all drives and the start of the workload.
     pub start_delay: Duration,
     /// From the application's call to the doorbell write, CPU time.
     pub submit: Duration,
@@ -89,12 +89,12 @@ impl Workload {
         }
     }
 
-    /// The namespace of each drive whose contents it knows.
+    /// The namespace that the workload uses on each drive.
     pub fn nsid(&self) -> u32 {
         self.fio().map_or(1, |fio| fio.nsid)
     }
 
-    /// I/O queue pairs that it uses of each drive.
+    /// I/O queue pairs per drive.
     pub(crate) fn queues(&self) -> u16 {
         let queues = match self {
             Self::Replay(replay) => replay.queues(),
@@ -103,7 +103,7 @@ impl Workload {
         queues.clamp(1, 64) as u16
     }
 
-    /// Entries of its queues: one more than commands in flight.
+    /// Entries per queue: one more than commands in flight.
     pub(crate) fn entries(&self) -> u16 {
         let depth = match self {
             Self::Replay(replay) => replay.depth(),

@@ -1,4 +1,4 @@
-//! Replays recorded operations, at their times or as fast as their queues take them.
+//! Replays recorded operations, at their times or as fast as their queues allow.
 
 mod buffers;
 
@@ -21,13 +21,13 @@ use wire::{Duration, Instant};
 /// One command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// Since the beginning of the workload.
+    /// Time since the beginning of the workload.
     pub at: Duration,
     /// Number of the drive.
     pub drive: usize,
     /// Number of its I/O queue, from 0.
     pub queue: usize,
-    /// What to do.
+    /// The operation.
     pub op: Op,
     /// First byte on the drive, a multiple of 512.
     pub offset: u64,
@@ -38,20 +38,20 @@ pub struct Operation {
 /// When commands are issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IssueTiming {
-    /// At their times; later if their queue is full then.
+    /// At their times; later if their queue is full.
     Recorded,
-    /// In their order, as soon as their queue has room.
+    /// In order, as soon as their queue has room.
     Asap,
 }
 
 /// A recording to replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replay {
-    /// The commands, by their time.
+    /// The commands, ordered by time.
     pub operations: Arc<[Operation]>,
     /// When they are issued.
     pub timing: IssueTiming,
-    /// Commands in flight at most, by drive and queue: 1 to 4095.
+    /// The most commands in flight, by drive and queue: 1 to 4095.
     pub depths: Vec<Vec<u16>>,
 }
 
@@ -61,7 +61,7 @@ impl Replay {
         self.depths.iter().map(Vec::len).max().unwrap_or(0).max(1)
     }
 
-    /// The most that any queue has in flight.
+    /// The largest depth of all queues.
     pub(super) fn depth(&self) -> usize {
         self.depths.iter().flatten().map(|depth| usize::from(*depth)).max().unwrap_or(1)
     }
@@ -76,28 +76,31 @@ impl Replay {
     pub(super) fn check(&self, drives: &[NvmeDrive]) -> Result<(), &'static str> {
         let all = |holds: &dyn Fn(&Operation) -> bool| self.operations.iter().all(holds);
         let ordered = self.operations.is_sorted_by_key(|operation| operation.at);
-        ensure(ordered, "operations are in the order of their times")?;
+        ensure(ordered, "the operations are not in the order of their times")?;
         let depths = self.depths.iter().flatten().all(|depth| (1..=4095).contains(depth));
-        ensure(depths, "a queue has 1 to 4095 commands in flight")?;
+        ensure(depths, "the depth of a queue is not 1 to 4095 commands")?;
         let known = all(&|o| self.depths.get(o.drive).is_some_and(|d| o.queue < d.len()));
         let there = known && self.depths.len() <= drives.len();
-        ensure(there, "operations are for drives and queues that are there")?;
+        ensure(there, "an operation is for a drive or a queue that does not exist")?;
         let whole = all(&|o| (o.offset | o.length).is_multiple_of(LBA_SIZE));
-        ensure(whole, "operations are for whole blocks of 512 bytes")?;
+        ensure(whole, "an operation is not for whole blocks of 512 bytes")?;
         for (number, drive) in drives.iter().enumerate() {
             let ends = |o: &Operation| o.offset.checked_add(o.length);
             let inside = |o: &Operation| ends(o).is_some_and(|end| end <= room(drive));
             let fits = all(&|o| o.drive != number || inside(o));
-            ensure(fits, "an operation goes beyond its drive's end")?;
+            ensure(fits, "an operation ends after its drive's end")?;
             let queues = drive.driver.queues();
-            ensure(queues >= self.queues(), "more queues are replayed than a drive has")?;
+            ensure(
+                queues >= self.queues(),
+                "the operations use more queue pairs than a drive has",
+            )?;
             let most = drive.driver.max_transfer() as u64;
             let fits = self.longest() <= most;
-            ensure(fits, "an operation moves more than a drive's largest transfer")?;
+            ensure(fits, "an operation is larger than a drive's largest transfer")?;
         }
         // NLB has 16 bits.
         let blocks = all(&|o| o.op == Op::Flush || (1..=65536).contains(&(o.length / LBA_SIZE)));
-        ensure(blocks, "an operation is for 1 to 65536 blocks")
+        ensure(blocks, "an operation is not for 1 to 65536 blocks")
     }
 }
 
@@ -125,7 +128,7 @@ struct Running {
     operation: Operation,
     since: Instant,
     buffer: u64,
-    /// Contents after a write, and expected by a read.
+    /// Contents after a write, or expected by a read.
     content: Content,
     known: Known,
     /// The command was submitted.
@@ -140,9 +143,9 @@ struct Running {
 struct ReplayedQueue {
     most: usize,
     in_flight: usize,
-    /// Operations that are due, and since when.
+    /// Due operations, with their due times.
     waiting: VecDeque<(Instant, usize)>,
-    /// Its completions were signalled and are not handled yet.
+    /// Completions were signalled and are not yet handled.
     signalled: bool,
     /// Its drive's link is down; `parked` commands wait for it.
     missing: bool,
@@ -163,7 +166,7 @@ pub(super) struct Replayer {
     buffers: Buffers,
     /// By drive and queue.
     queues: Vec<Vec<ReplayedQueue>>,
-    /// By queue: queues of one number are served by one CPU.
+    /// By queue number: one CPU serves all queues of a number.
     cpus: Vec<Instant>,
     /// The operation that is due next.
     next: usize,
@@ -177,7 +180,7 @@ pub(super) struct Replayer {
 }
 
 impl Replayer {
-    /// A replay that begins at `start`; `None` if memory is too small.
+    /// A replay that begins at `start`; `None` if `ram` is too small.
     pub fn new(
         start: Instant,
         replay: Replay,
@@ -210,7 +213,7 @@ impl Replayer {
         })
     }
 
-    /// Moves the operations that are due to their queues.
+    /// Moves due operations to their queues.
     fn due(&mut self, now: Instant) {
         let asap = self.replay.timing == IssueTiming::Asap;
         while let Some(operation) = self.replay.operations.get(self.next) {
@@ -241,7 +244,7 @@ impl Replayer {
             };
             replayed.waiting.pop_front();
             replayed.in_flight += 1;
-            // `Asap` is a closed loop: its latency starts when it is issued.
+            // `Asap` is a closed loop, so latency starts at the issue.
             let since = if self.replay.timing == IssueTiming::Asap { now } else { waits };
             let (content, known) = (Content::Unknown, Known::new());
             let (submitted, ok, lost) = (false, true, false);
@@ -387,7 +390,7 @@ impl Work for Replayer {
     }
 
     fn release(&mut self, _: usize) -> bool {
-        // A recording is replayed to its end.
+        // A recording is always replayed to its end.
         self.is_done()
     }
 

@@ -15,7 +15,7 @@ use wire::earliest;
 use wire::{Bdf, Duration, Instant};
 
 enum Stage {
-    /// Links are not up yet.
+    /// Links are not yet up.
     Waiting,
     Booting(Task<Result<Vec<NvmeDrive>, BootError>>),
     ReadingConfig {
@@ -34,7 +34,7 @@ enum Stage {
 
 /// The software of a host.
 pub(crate) struct Software {
-    /// How drives are brought up.
+    /// Parameters of the drives' initialisation.
     bring_up: BringUp,
     config: SoftwareConfig,
     workload: Workload,
@@ -42,29 +42,28 @@ pub(crate) struct Software {
     /// Seeds of the drives' initial contents.
     patterns: Vec<u64>,
     stage: Stage,
-    /// The places of the drives.
+    /// The slots of the drives.
     slots: Vec<OwnSlot>,
     /// When the workload began and ended.
     pub began: Option<Instant>,
     pub ended: Option<Instant>,
-    /// Of configuration reads: round trips as software sees them; those that returned all ones
-    /// have failed.
+    /// Configuration reads: round trips at the software; reads of all ones count as failed.
     config_reads: Tally,
     finished: Option<Box<dyn Work>>,
     /// Drives whose link is down, and since when.
     missing: BTreeMap<usize, Instant>,
-    /// Drives that are being initialised again; whether each has new contents.
+    /// Drives under reinitialisation, and whether each has new contents.
     attaching: Vec<(usize, bool, Attaching)>,
     /// Writes of other hosts to drives that moved here.
     known_writes: Vec<(usize, KnownWrites)>,
-    /// The INTx wires, and when software polls again because of one.
+    /// The INTx wires, and when software polls again for them.
     wires: [bool; 4],
     next_intx_poll: Instant,
 }
 
-/// What another host wrote to a drive before it moved here.
+/// Writes of another host to a drive before it moved here.
 pub(crate) struct KnownWrites {
-    /// The drive's incarnation then: with another it has lost the contents.
+    /// The drive's incarnation at the move; another one means that the contents are lost.
     pub incarnation: u64,
     pub written: Vec<Written>,
 }
@@ -103,12 +102,12 @@ impl Software {
         }
     }
 
-    /// Reads the identity of the drives' contents: needed only where drives can lose them.
+    /// Reads the identity of the drives' contents, where drives can lose them.
     pub fn identify_contents(&mut self) {
         self.bring_up.enumeration.contents = true;
     }
 
-    /// Boots: all links are up.
+    /// Boots, because all links are up.
     pub fn boot(&mut self) {
         if !matches!(self.stage, Stage::Waiting) || self.workload == Workload::Idle {
             return;
@@ -116,9 +115,9 @@ impl Software {
         self.stage = Stage::Booting(Task::new(&self.bring_up.bus, self.bring_up.clone().boot()));
     }
 
-    /// The link of a drive came up or went down, as its port's slot reports
-    /// (PCIe Base 4.0, section 7.5.3.11, Data Link Layer State Changed). A
-    /// missing drive fails its commands, a returned one is initialised again.
+    /// The link of a drive came up or went down; its port's slot reports it (PCIe Base 4.0, section
+    /// 7.5.3.11, Data Link Layer State Changed). A missing drive fails its commands, a returned one
+    /// is initialised again.
     pub fn link_changed(&mut self, now: Instant, drive: usize, up: bool, tracker: &mut Tracker) {
         let Stage::Working(work) = &mut self.stage else { return };
         self.attaching.retain(|(attaching, ..)| *attaching != drive);
@@ -136,7 +135,7 @@ impl Software {
         self.patterns[drive] = pattern;
     }
 
-    /// Releases a drive; whether none of its commands is under way.
+    /// Releases a drive; returns whether no command of it is under way.
     pub fn release(&mut self, drive: usize) -> bool {
         match &mut self.stage {
             Stage::Working(work) => work.release(drive),
@@ -144,15 +143,15 @@ impl Software {
         }
     }
 
-    /// Whether the drive still has the contents that this host knows. A drive
-    /// whose contents were not identified cannot lose them.
+    /// Whether the drive still has the contents of this host's writes. A drive without identified
+    /// contents cannot lose them.
     fn has_contents(&self, drive: usize, incarnation: u64) -> bool {
         let identity = self.slots.get(drive).and_then(|slot| slot.node().identity());
         let contents = identity.and_then(|identity| identity.contents);
         contents.is_none_or(|contents| contents.incarnation == incarnation)
     }
 
-    /// What was written to a drive and is kept if it has this incarnation.
+    /// The writes to a drive that are still valid with this incarnation.
     pub fn written(&self, drive: usize, incarnation: u64) -> Vec<Written> {
         if !self.has_contents(drive, incarnation) {
             return Vec::new();
@@ -163,7 +162,7 @@ impl Software {
         }
     }
 
-    /// Adds what another host wrote to a drive that moves here.
+    /// Adds the writes of another host to a drive that moves here.
     pub fn add_known_writes(&mut self, drive: usize, known_writes: KnownWrites) {
         self.known_writes.push((drive, known_writes));
     }
@@ -236,8 +235,8 @@ impl Software {
         self.wires[usize::from(wire)] = level;
     }
 
-    /// A wire does not identify drive and queue: software polls all of them, and
-    /// again while the wire is asserted.
+    /// A wire does not identify drive and queue. Software polls all of them, and repeats this while
+    /// the wire is asserted.
     fn poll_intx(&mut self, now: Instant, tracker: &mut Tracker) -> Option<Instant> {
         let Stage::Working(work) = &mut self.stage else { return None };
         if self.wires == [false; 4] {
@@ -255,7 +254,7 @@ impl Software {
         Some(self.next_intx_poll)
     }
 
-    /// Runs until nothing is left to do now; yields the next wake-up.
+    /// Runs until no work is left now; returns the next wake-up.
     pub fn run(&mut self, now: Instant, tracker: &mut Tracker) -> Option<Instant> {
         let poll = self.poll_intx(now, tracker);
         earliest([poll, self.advance(now, tracker)])
@@ -324,7 +323,7 @@ impl Software {
     fn begin(&mut self, now: Instant, drives: Vec<NvmeDrive>, tracker: &mut Tracker) {
         self.began = Some(now + self.config.start_delay);
         let slot = |drive: &NvmeDrive| {
-            // The plan says whose writes a drive holds: no host marks it.
+            // The plan defines whose writes a drive has, so no host writes an owner.
             let settings =
                 slot::Settings { enumeration: self.bring_up.enumeration.clone(), owner: 0 };
             let (port, node) = (drive.port.clone(), drive.node.clone());
@@ -381,5 +380,5 @@ impl Software {
     }
 }
 
-/// An asserted wire interrupts again after this time.
+/// Interval of interrupts while a wire is asserted.
 const INTX_POLL: Duration = Duration::from_us(1);

@@ -20,10 +20,10 @@ use wire::{Duration, Instant};
 /// TCP port of the first link; the others follow.
 pub const FIRST_PORT: u16 = 4420;
 
-/// Links of device nodes at most, since each has a TCP port of its own.
+/// The most links of device nodes, because each has its own TCP port.
 pub const MAX_LINKS: usize = (u16::MAX - FIRST_PORT) as usize;
 
-/// Hosts at most, since observers have 16 bits for them, and groups of drives that move too.
+/// The most hosts, because observers and groups of moving drives have 16 bits for them.
 pub const MAX_HOSTS: usize = u16::MAX as usize;
 
 pub(super) fn build(config: &Config) -> Result<World, Error> {
@@ -41,7 +41,7 @@ pub(super) fn build(config: &Config) -> Result<World, Error> {
     world.network =
         Network::new(network, config.seed, stations, &bridges).map_err(Error::Config)?;
     if config.hosts.is_empty() {
-        // Stations and bridges borrow the first one.
+        // A spare tracker for stations and bridges.
         world.trackers.push(Tracker::default());
     }
     for (number, host) in config.hosts.iter().enumerate() {
@@ -64,15 +64,16 @@ fn check(config: &Config) -> Result<(), Error> {
     let at = |place: String| move |reason| Error::Config(format!("{place}: {reason}"));
     let lasts = config.runtime.is_none_or(|runtime| runtime > Duration::ZERO);
     let ends = lasts && (config.runtime.is_some() || !config.hosts.is_empty());
-    ensure(ends, Error::Config("no host, and no runtime above zero".into()))?;
+    ensure(ends, Error::Config("without hosts, 'runtime' must be set; it must be above 0".into()))?;
     let switches = config.hosts.iter().flat_map(HostConfig::switches);
     let links: usize = switches.map(|switch| switch.transports().count()).sum();
     let fits = links <= MAX_LINKS && config.hosts.len() <= MAX_HOSTS;
-    ensure(fits, Error::Config(format!("more than {MAX_LINKS} links or {MAX_HOSTS} hosts")))?;
+    let most = format!("too many links or hosts: the maximum is {MAX_LINKS} and {MAX_HOSTS}");
+    ensure(fits, Error::Config(most))?;
     for (number, host) in config.hosts.iter().enumerate() {
         for switch in host.switches() {
             let ports = switch.transports().count();
-            ensure((1..=32).contains(&ports), "a switch has 1 to 32 ports")
+            ensure((1..=32).contains(&ports), "a switch needs 1 to 32 ports")
                 .map_err(at(format!("host {number}")))?;
             for (port, transport) in switch.transports().enumerate() {
                 check_transport(config, transport, switch.max_payload)
@@ -96,20 +97,20 @@ fn check(config: &Config) -> Result<(), Error> {
 fn check_host(host: &HostConfig) -> Result<(), &'static str> {
     let last = host.drives().iter().map(|drive| drive.sizes().count()).min().unwrap_or(0);
     let nsid = host.workload.nsid() as usize;
-    ensure((1..=last).contains(&nsid), "each of its drives has the namespace of its work")?;
-    ensure((1 << 20..=3 << 30).contains(&host.root.memory), "memory of 1 MiB to 3 GiB")?;
+    ensure((1..=last).contains(&nsid), "one of its drives lacks the namespace of its workload")?;
+    ensure((1 << 20..=3 << 30).contains(&host.root.memory), "its memory is not 1 MiB to 3 GiB")?;
     let size = host.root.completion_size;
     let right = size.is_power_of_two() && (64..=4096).contains(&size);
-    ensure(right, "completion_size is a power of two, 64 to 4096")
+    ensure(right, "completion_size is not a power of two of 64 to 4096")
 }
 
 fn check_drive(drive: &DriveConfig) -> Result<(), &'static str> {
     let whole = |size: u64| size > 0 && size.is_multiple_of(4096);
-    ensure(drive.sizes().all(whole), "its size is a multiple of 4096")?;
+    ensure(drive.sizes().all(whole), "its size is not a multiple of 4096 above 0")?;
     let read = drive.read_request;
     let right = read.is_power_of_two() && (128..=4096).contains(&read);
-    ensure(right, "read_request is a power of two, 128 to 4096")?;
-    ensure((1..=1024).contains(&drive.reads_in_flight), "reads_in_flight is 1 to 1024")
+    ensure(right, "read_request is not a power of two of 128 to 4096")?;
+    ensure((1..=1024).contains(&drive.reads_in_flight), "reads_in_flight is not 1 to 1024")
 }
 
 fn check_move(config: &Config, planned: &Move) -> Result<(), &'static str> {
@@ -117,20 +118,23 @@ fn check_move(config: &Config, planned: &Move) -> Result<(), &'static str> {
         Some(Attached::Switch(switch)) if switch.switches.is_empty() => switch.ports.get(port),
         _ => None,
     };
-    let ports = "it goes from a port of a host's switch to one of another's";
+    let ports = "it needs a port of one host's switch and a port of another host's switch";
     let from = port(planned.from).ok_or(ports)?;
     let to = port(planned.to).ok_or(ports)?;
     ensure(planned.from[0] != planned.to[0], ports)?;
     let stations = [from, to].map(|port| port.transport.stations());
     let [Some(([first, here], _)), Some(([second, there], _))] = stations else {
-        return Err("it needs a network");
+        return Err("it needs ports with a network transport");
     };
-    ensure(here == there && first != second, "both ports lead to one station, from two")?;
+    ensure(
+        here == there && first != second,
+        "both ports must lead to the same station, from different ones",
+    )?;
     let [one, other] =
         [planned.from, planned.to].map(|[host, _]| config.hosts[host].workload.nsid());
-    ensure(one == other, "both hosts work on one namespace")?;
+    ensure(one == other, "the workloads of both hosts must use the same namespace")?;
     let again = |other: &&Move| other.from == planned.from || other.to == planned.to;
-    ensure(config.moves.iter().filter(again).count() == 1, "a port has one move")
+    ensure(config.moves.iter().filter(again).count() == 1, "a port has more than one move")
 }
 
 /// Bytes that the largest TLP needs in the stream, with its frame's header.
@@ -145,8 +149,8 @@ fn check_outage(config: &Config, outage: &Outage) -> Result<(), &'static str> {
         stations.any(|([host, _], _)| host == outage.station)
     });
     let known = outage.station < config.network.stations.len();
-    ensure(known && !of_host, "its station is a device node's")?;
-    ensure(outage.until.is_none_or(|until| until > outage.from), "it ends after it began")
+    ensure(known && !of_host, "its station is not a station of a device node")?;
+    ensure(outage.until.is_none_or(|until| until > outage.from), "its end is not after its start")
 }
 
 fn check_transport(
@@ -157,15 +161,15 @@ fn check_transport(
     if let Some((stations, priority)) = transport.stations() {
         let known = |station: &usize| *station < config.network.stations.len();
         let two = stations.iter().all(known) && stations[0] != stations[1];
-        ensure(two, "its stations are two of the network")?;
-        ensure(priority <= 7, "priority is 0 to 7")?;
+        ensure(two, "it needs two different stations of the network")?;
+        ensure(priority <= 7, "priority is not 0 to 7")?;
     }
     let fits = transport.max_send() >= largest_frame(max_payload);
-    ensure(fits, "the transport takes less at once than the largest TLP needs")
+    ensure(fits, "the transport's send limit is too small for the largest TLP")
 }
 
-/// The tunnel settings of one end. Each end has its own instance number, as in
-/// live nodes; traces are matched by it.
+/// The tunnel settings of one end. Each end has its own instance number, as in live nodes; traces
+/// are matched by this number.
 fn settings(config: &SwitchConfig, role: Role, instance: u64) -> tunnel::Settings {
     tunnel::Settings {
         max_payload: config.max_payload as u16,
@@ -195,7 +199,7 @@ impl World {
         let first = self.drives.len();
         let queues = config.workload.queues();
         let (below, push) = match &config.attached {
-            // What is pushed is kept in front of a tunnel's far end.
+            // Only the far end of a tunnel keeps pushed bytes.
             Attached::Direct(drive) => (self.add_drive(number, 0, queues, drive, None), Mode::Off),
             Attached::Switch(switch) => {
                 let keeps = if config.root.push == Mode::Off { 0 } else { CAPACITY };
@@ -236,9 +240,9 @@ impl World {
         component
     }
 
-    /// A switch below a root port, or below the device node of the link
-    /// `above`, with everything below it. Drives have so many queues; the device nodes of a host's
-    /// own switch keep so many bytes of what is pushed.
+    /// A switch below a root port, or below the device node of the link `above`, with everything
+    /// below it. Drives get the given number of queues. Device nodes of a host's own switch keep
+    /// the given number of pushed bytes.
     fn add_switch(
         &mut self,
         host: usize,
@@ -309,8 +313,8 @@ impl World {
         link
     }
 
-    /// The device node that port `place` leads to: `node`, or an existing one of
-    /// several ports, with the settings of the host that uses it first.
+    /// The device node at port `place`: `node`, or an existing node of several ports, with the
+    /// settings of its first host.
     fn add_device(&mut self, place: [usize; 2], node: DeviceNode, moves: &[Move]) -> Component {
         let (link, first) = (self.device_numbers.len(), origin(moves, place));
         let shared = first_group(moves, place).is_some();

@@ -11,7 +11,7 @@ use switch::aggregate::Policy;
 use switch::congestion::Rate;
 use wire::{Duration, Instant};
 
-/// The configuration of a simulation: the same value gives the same run, bit for bit.
+/// The configuration of a simulation. The same value gives the same run, bit for bit.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     /// Seed of all randomness.
@@ -22,37 +22,37 @@ pub struct Config {
     pub hosts: Vec<HostConfig>,
     /// The network between them and the device nodes; empty if no transport needs it.
     pub network: NetworkConfig,
-    /// When device nodes are without power.
+    /// Power losses of device nodes.
     pub outages: Vec<Outage>,
     /// Device nodes that move from one host to another.
     pub moves: Vec<Move>,
-    /// How long the world runs at least; what happens at that very time is not part of it. Needed
-    /// without hosts, above zero; with hosts, all workloads must be done as well.
+    /// The minimum run time; events exactly at its end are not included. Required without hosts,
+    /// above zero. With hosts, all workloads must be complete as well.
     pub runtime: Option<Duration>,
 }
 
-/// A device node moves from one host to another, with its drive. Both hosts have
-/// a port with this drive, over transports to the same station. The device node
-/// rejects the second host before the move, and the first after it.
+/// A device node moves from one host to another, with its drive. Both hosts need a port with this
+/// drive, over transports to the same station. The device node rejects the second host before the
+/// move, and the first after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// When the first host starts to release it: the host begins no more
-    /// commands, and the node moves when those under way have ended.
+    /// When the first host starts the release: the host starts no more commands, and the node moves
+    /// when the commands under way have ended.
     pub at: Instant,
-    /// The first host, and its port.
+    /// The first host (index) and its port.
     pub from: [usize; 2],
-    /// The second host, and its port. It boots when all its links are up.
+    /// The second host (index) and its port. This host boots when all its links are up.
     pub to: [usize; 2],
 }
 
-/// A device node loses its power and keeps nothing but the media of its drives.
+/// A power loss of a device node, which only the media of its drives survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
-    /// Its station of the network.
+    /// The device node's station.
     pub station: usize,
-    /// When.
+    /// Start of the outage.
     pub from: Instant,
-    /// When it is back; `None`: never.
+    /// End of the outage; `None`: never.
     pub until: Option<Instant>,
 }
 
@@ -89,7 +89,7 @@ impl HostConfig {
     }
 }
 
-/// What is below a root port.
+/// The component below a root port.
 #[derive(Clone, Debug)]
 pub enum Attached {
     /// A directly attached drive, without a tunnel.
@@ -107,14 +107,14 @@ pub struct SwitchConfig {
     pub keepalive: Duration,
     /// A link that received nothing for this time is lost.
     pub loss_limit: Duration,
-    /// Bytes of TLPs in a tunnel frame at most.
+    /// The most bytes of TLPs in a tunnel frame.
     pub max_frame: usize,
     /// Aggregation policy of both ends.
     pub aggregation: Policy,
     /// Additional bytes in the frames of raw Ethernet.
     pub encapsulation: Encapsulation,
-    /// Rate limit of the host's end over all links together, and of each device node over its own,
-    /// in bits of tunnel frames a second, without the headers of the transport.
+    /// Rate limit in bits of tunnel frames per second, without transport headers: of the host's end
+    /// for all links together, and of each device node.
     pub rate_limit: Option<Rate>,
     /// Its downstream ports with drives.
     pub ports: Vec<PortConfig>,
@@ -146,18 +146,18 @@ impl SwitchConfig {
 /// A downstream port on a switch node, and the switch there.
 #[derive(Clone, Debug)]
 pub struct LowerConfig {
-    /// How the port and the switch node reach each other.
+    /// The transport between port and switch node.
     pub transport: TransportConfig,
     /// The link between the port and the switch.
     pub link: LinkConfig,
-    /// The switch, without a host of its own.
+    /// The switch, which has no host of its own.
     pub switch: SwitchConfig,
 }
 
 /// A downstream port on a device node, and its drive.
 #[derive(Clone, Debug)]
 pub struct PortConfig {
-    /// How the two halves of the switch reach each other.
+    /// The transport between the two halves of the switch.
     pub transport: TransportConfig,
     /// The link below the port.
     pub link: LinkConfig,

@@ -1,4 +1,4 @@
-//! Runs a component with the parts of the world that it uses.
+//! Runs a component with its parts of the world.
 
 use super::moves::group_of;
 use super::{Error, Kind, Move, Outage, World};
@@ -9,7 +9,7 @@ use wire::{Duration, Instant};
 /// How often to check whether a host has released a drive.
 const RELEASE_POLL: Duration = Duration::from_us(1);
 
-/// The context of a component, borrowed from the world field by field.
+/// The context of a component, borrowed from the world's fields.
 macro_rules! context {
     ($world:ident, $host:expr) => {
         Context {
@@ -88,7 +88,7 @@ impl World {
         Ok(())
     }
 
-    /// What the switch of a host takes of pushed bytes.
+    /// The rooms for pushed bytes of a host's switch.
     fn push_rooms(&self, host: usize) -> PushRooms {
         match self.kinds[self.host_components[host].below.index()] {
             Kind::Switch(switch) if self.hosts[host].pushes() => self.switches[switch].push_rooms(),
@@ -102,7 +102,7 @@ impl World {
         match self.kinds[below.index()] {
             Kind::Drive(drive) => self.drives[drive].hot_reset(now),
             Kind::Switch(switch) => {
-                // It has something to send.
+                // The switch has TLPs to send.
                 self.switches[switch].hot_reset(now);
                 self.kernel.arm_by(below, now);
             }
@@ -119,7 +119,7 @@ impl World {
         next
     }
 
-    /// A device node loses its power, or gets it back.
+    /// Switches the power of a device node off or on.
     fn run_power(&mut self, number: usize) -> Option<Instant> {
         let now = self.kernel.now();
         let Outage { station, from, until } = self.outages[number];
@@ -205,7 +205,7 @@ impl World {
         let next = self.switches[switch].run(&mut env, &mut context);
         while let Some((port, up, buses)) = self.switches[switch].changes.pop_front() {
             if self.switch_above[switch].is_some() {
-                // As in live, a host sees only the links of its own switch.
+                // As in live nodes, a host sees only the links of its own switch.
                 continue;
             }
             let now = self.kernel.now();

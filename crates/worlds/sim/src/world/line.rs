@@ -11,15 +11,15 @@ use crate::network::{
 use tsn::{Clock, Entry, GateControlList, GateStates, Gates};
 use wire::{Duration, Instant};
 
-/// Pipelines of a station, and those of a bridge.
+/// Pipelines of a station and of a bridge.
 const STATION: Duration = Duration::from_ns(500);
 const BRIDGE: Duration = Duration::from_ns(1_500);
-/// Ten metres.
+/// Propagation delay of ten metres.
 const CABLE: Duration = Duration::from_ns(50);
 /// The gates' cycle, and the windows of its queues: 7 alone, then 6 and 5, then the others.
 const WINDOWS: [(u8, u64); 3] = [(0x80, 100), (0x60, 150), (0x1f, 250)];
-/// Each station's streams: priority, bytes a frame (header to FCS, without tag), interval in
-/// microseconds, cables from its bridge to the receiver's.
+/// Each station's streams: priority, bytes per frame (header to FCS, without tag), interval in
+/// microseconds, number of cables from its bridge to the receiver's bridge.
 const STREAMS: [(u8, usize, u64, usize); 4] =
     [(7, 128, 500, 3), (6, 256, 1_000, 5), (5, 512, 2_000, 8), (0, 1_518, 4_000, 13)];
 
@@ -44,7 +44,7 @@ impl Config {
             delay: BRIDGE,
             jitter: Duration::ZERO,
         };
-        // Port 0 is the station's, 1 the next bridge's, 2 that of the bridge before.
+        // Port 0 leads to the station, 1 to the next bridge, 2 to the previous bridge.
         let own = (0..bridges).map(|at| (CableEnd::Station(at), CableEnd::Bridge(at, 0)));
         let line = (1..bridges).map(|at| (CableEnd::Bridge(at - 1, 1), CableEnd::Bridge(at, 2)));
         let network = NetworkConfig {
@@ -98,10 +98,11 @@ mod tests {
             let (priority, length, us, hops) = STREAMS[number % STREAMS.len()];
             assert!(stream.lost == 0 && stream.sent - stream.arrived <= 8, "{stream:?}");
             if priority != 0 {
-                // One more for the frame at time 0 of the first station.
+                // One additional frame at time 0 of the first station.
                 assert!(stream.sent.abs_diff(50_000 / us) <= 1, "{stream:?}");
             }
-            // Nothing is faster than wires (12 bytes of preamble and tag), cables and pipelines.
+            // The lower bound of the latency: wires (12 bytes of preamble and tag), cables and
+            // pipelines.
             let (wire, hops) = (Rate::G1.duration(length + 12), hops as u64);
             let least = (wire + CABLE).as_ps() * (hops + 2)
                 + BRIDGE.as_ps() * (hops + 1)

@@ -37,30 +37,30 @@ pub enum Error {
     /// A limit was reached.
     #[error(transparent)]
     Limit(#[from] LimitReached),
-    /// A host did not come up.
+    /// A host did not start.
     #[error("host {host}: {error}")]
     Boot {
         /// Number of the host.
         host: usize,
-        /// Why.
+        /// The cause.
         error: BootError,
     },
     /// No event is left, but a workload is not done.
-    #[error("at {at} nothing can happen any more, and host {host} is not done")]
+    #[error("deadlock at {at}: no event is left, but host {host} is not done")]
     Stuck {
-        /// When.
+        /// The time.
         at: Instant,
         /// Number of the first host that is not done.
         host: usize,
     },
     /// A limit was reached while a drive's link was down.
-    #[error("{limit}; drive {drive} of host {host} is gone since {since}")]
+    #[error("{limit}; drive {drive} of host {host} has been unreachable since {since}")]
     DriveLost {
         /// The limit.
         limit: LimitReached,
         /// Number of the host.
         host: usize,
-        /// Which of its drives.
+        /// Number of the drive.
         drive: usize,
         /// When its link went down.
         since: Instant,
@@ -95,7 +95,7 @@ struct HostComponents {
     below: Component,
 }
 
-/// The counters when the workloads began; reports subtract them.
+/// The counters at the start of the workloads, which reports subtract.
 #[derive(Clone, Debug, Default)]
 struct Baseline {
     at: Instant,
@@ -122,13 +122,13 @@ pub struct World {
     switch_hosts: Vec<usize>,
     /// The tunnel link above a switch of a cascade.
     switch_above: Vec<Option<usize>>,
-    /// By tunnel link: transport, the streams down and up, the device node, and
-    /// the component below if the device node has only this link.
+    /// By tunnel link: transport, both streams, the device node, and the component below if the
+    /// device node has only this link.
     transports: Vec<Transport>,
     streams: Vec<[Stream; 2]>,
     network: Network,
     devices: Vec<DeviceNode>,
-    /// By device node: its first tunnel link, which its drive belongs to.
+    /// By device node: its first tunnel link, which identifies its drive.
     device_homes: Vec<usize>,
     device_numbers: Vec<usize>,
     device_components: Vec<Component>,
@@ -139,12 +139,12 @@ pub struct World {
     device_below: Vec<Component>,
     drives: Vec<DriveNode>,
     drive_components: Vec<Component>,
-    /// Which host a drive belongs to, and the tunnel link above it.
+    /// The host of each drive, and the tunnel link above it.
     drive_above: Vec<(usize, Option<usize>)>,
     baseline: Option<Baseline>,
     outages: Vec<Outage>,
     moves: Vec<Move>,
-    /// Not done before.
+    /// The run does not end before this time.
     until: Instant,
 }
 
@@ -152,7 +152,7 @@ impl World {
     /// Builds a world.
     ///
     /// # Errors
-    /// [`Error::Config`] if it contradicts itself.
+    /// [`Error::Config`] if the configuration contradicts itself.
     pub fn new(config: &Config) -> Result<Self, Error> {
         build::build(config)
     }
@@ -182,7 +182,7 @@ impl World {
     /// Runs until every workload is done and the runtime is over.
     ///
     /// # Errors
-    /// If a limit is reached, a host does not come up, or no event is left.
+    /// If a limit is reached, a host does not start, or no event is left.
     pub fn run(&mut self) -> Result<Report, Error> {
         while !self.is_done() {
             self.step()?;
@@ -190,7 +190,7 @@ impl World {
         Ok(self.report())
     }
 
-    /// Runs until every workload is done or `until` is reached; whether they are done.
+    /// Runs until every workload is done or `until` is reached; returns whether all are done.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -203,7 +203,7 @@ impl World {
         }
         Ok(true)
     }
-    /// Runs everything that happens at the next instant; whether every workload is done.
+    /// Runs all events of the next instant; returns whether every workload is done.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -212,9 +212,8 @@ impl World {
         self.run_until(at)
     }
 
-    /// A TLP that waits at an end of a link although it has credits and the
-    /// network has room: the end, and its bytes. Between two instants there is
-    /// none, except with an aggregation policy that waits.
+    /// A TLP that waits at a link end although it has credits and the network has room: the end,
+    /// and its bytes. `None` between two instants, unless the aggregation policy waits.
     pub fn held_back(&self) -> Option<(Point, usize)> {
         let now = self.kernel.now();
         let waits = |link: usize, end, sender: Option<&Tunnel>| {
@@ -275,8 +274,8 @@ impl World {
         roots.chain(switches).chain(drives).collect()
     }
 
-    /// What a drive has been through, by the order of the drives in the plan: since power first
-    /// came, or came last if it is volatile.
+    /// The lifetime counters of a drive, by the order of the drives in the plan: since its first
+    /// power-on, for a volatile drive since the last.
     pub fn drive_counters(&self, drive: usize) -> nvme::state::History {
         self.drives[drive].counters()
     }
@@ -286,17 +285,17 @@ impl World {
         self.journeys.in_use()
     }
 
-    /// TCP segments with data, and data frames of raw Ethernet, that were sent again.
+    /// TCP segments with data, and raw Ethernet data frames, that were retransmitted.
     pub fn retransmitted(&self) -> u64 {
         self.network.retransmitted()
     }
 
-    /// Records from now on how long frames wait at a port of a bridge.
+    /// From now on records the waits of frames at a port of a bridge.
     pub fn watch(&mut self, bridge: usize, port: usize) {
         self.network.watch(bridge, port);
     }
 
-    /// Waits at the port that is watched, and frames dropped there because a queue was full.
+    /// Waits at the watched port, and frames dropped there because a queue was full.
     pub fn waits(&self) -> Option<(Latency, u64)> {
         self.network.watched()
     }
@@ -348,7 +347,7 @@ impl World {
         })
     }
 
-    /// What has been measured so far.
+    /// The results so far.
     pub fn report(&mut self) -> Report {
         self.take_deferred();
         let now = self.kernel.now();
@@ -377,7 +376,7 @@ impl World {
         }
     }
 
-    /// What a host pushed since it was built.
+    /// The push counters of a host since its creation.
     fn pushed(&self, host: usize) -> Pushed {
         let of_host =
             |device: &&DeviceNode| self.switch_hosts[self.device_switches[device.link()]] == host;

@@ -9,7 +9,7 @@ pub(super) fn group_of(host: usize) -> u16 {
     host as u16 + 1
 }
 
-/// The port that leads to the device node of `place` at the start.
+/// The port that leads to `place`'s device node at the start.
 pub(super) fn origin(moves: &[Move], mut place: [usize; 2]) -> [usize; 2] {
     let mut before = None;
     let earlier = |at, before: Option<Instant>| before.is_none_or(|before| at < before);
@@ -19,7 +19,7 @@ pub(super) fn origin(moves: &[Move], mut place: [usize; 2]) -> [usize; 2] {
     place
 }
 
-/// The group, at the start, of the device node that `place` leads to; `None` if it never moves.
+/// The initial group of the device node at `place`; `None` if it never moves.
 pub(super) fn first_group(moves: &[Move], place: [usize; 2]) -> Option<u16> {
     let goes = moves.iter().any(|planned| [planned.from, planned.to].contains(&place));
     goes.then(|| group_of(origin(moves, place)[0]))
@@ -48,13 +48,13 @@ impl World {
         }
     }
 
-    /// The drive of the device node that a port leads to.
+    /// The drive of the device node behind a port.
     fn drive_behind(&self, place: [usize; 2]) -> usize {
         let device = self.device_numbers[self.link_of(place)];
         self.device_drives[self.device_homes[device]].expect("it was checked")
     }
 
-    /// Hands the drive to the second host after the first has released it.
+    /// Moves the drive to the second host, which the first has released.
     pub(super) fn hand_over(&mut self, number: usize) {
         let Move { from: [host, port], to, .. } = self.moves[number];
         let drive = self.drive_behind([host, port]);

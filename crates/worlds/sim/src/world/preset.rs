@@ -1,6 +1,6 @@
-//! The parameters of the NVMe/TSN paper (MLE, "Latency Analysis for
-//! NVMe/TSN", section 3) in one table. The topologies differ in the transport
-//! alone. `docs/model.md` says where each number comes from.
+//! The parameters of the NVMe/TSN paper (MLE, "Latency Analysis for NVMe/TSN", section 3) in one
+//! table. The topologies differ only in the transport. `docs/model.md` has the source of each
+//! number.
 
 use super::config::{Attached, Config, HostConfig, PortConfig, SwitchConfig};
 use crate::drive::{DriveConfig, Timing};
@@ -15,7 +15,7 @@ use node::push::Mode;
 use switch::aggregate::Policy;
 use wire::Duration;
 
-/// DMA reads that the NVMe/TSN paper's drive keeps in flight: its one free property.
+/// DMA reads in flight of the NVMe/TSN paper's drive: its only free parameter.
 pub const READS_IN_FLIGHT: usize = 2;
 
 /// The root port's pipelines.
@@ -34,10 +34,10 @@ const LONGEST_FRAME: usize = 1538;
 /// Two metres.
 const CABLE: Duration = Duration::from_ns(10);
 
-/// An FPGA with a TCP engine: the remainder of the 6020 ns of a configuration
-/// read over TCP, evenly divided among the pipelines.
+/// An FPGA with a TCP engine: the remainder of the 6020 ns of a configuration read over TCP,
+/// divided evenly among the pipelines.
 const TCP_PIPELINE: Duration = Duration::from_ns(894);
-/// The same with a TSN core's buffers, of the 7091 ns over TSN.
+/// The same with the buffers of a TSN core: the remainder of the 7091 ns over TSN.
 const TSN_PIPELINE: Duration = Duration::from_ns(1_146);
 
 /// A node of the NVMe/TSN paper. Its ring holds two frames and those in its
@@ -63,7 +63,7 @@ fn point_to_point(station: StationConfig) -> NetworkConfig {
 const PROPAGATION: Duration = Duration::from_ns(1);
 
 impl RootConfig {
-    /// AMD Ryzen 3200G as the NVMe/TSN paper saw it: completions of 128 bytes.
+    /// AMD Ryzen 3200G in the NVMe/TSN paper: completions of 128 bytes.
     pub const NVME_TSN: Self = Self {
         max_payload: 256,
         completion_size: 128,
@@ -121,8 +121,8 @@ impl Config {
         Self::nvme_tsn_between(workload, station(rate, TCP_PIPELINE, None))
     }
 
-    /// The same over TSN, as the NVMe/TSN paper built it: TSN cores in both nodes, tags,
-    /// one cable, no gate that closes.
+    /// The same over TSN, as in the NVMe/TSN paper: TSN cores in both nodes, tags, one cable, no
+    /// gate that closes.
     pub fn nvme_tsn_tsn(workload: Workload, rate: Rate) -> Self {
         Self::nvme_tsn_between(workload, station(rate, TSN_PIPELINE, Some(Tagging::vlan(1))))
     }
@@ -145,7 +145,7 @@ impl Config {
 }
 
 impl SwitchConfig {
-    /// A switch with the timers of the live world.
+    /// A switch with the timers of live nodes.
     pub fn new(max_payload: usize, ports: Vec<PortConfig>) -> Self {
         Self {
             max_payload,

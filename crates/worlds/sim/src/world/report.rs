@@ -20,22 +20,22 @@ pub struct Report {
     pub links: Vec<LinkReport>,
     /// Every tunnel link and direction.
     pub tunnels: Vec<TunnelReport>,
-    /// By station and number: what became of each stream.
+    /// Results for each stream, by station and number.
     pub streams: Vec<StreamReport>,
-    /// By stream and node: what it did with the stream's frames.
+    /// Handling of streams, by stream and node.
     pub handled: Vec<Handled>,
-    /// TCP segments with data, and raw data frames, that stations sent again.
+    /// TCP segments with data, and raw data frames, that stations retransmitted.
     pub retransmitted: u64,
-    /// By wire: statistics of the queues of the port that sends on it.
+    /// By wire: statistics of the sending port's queues.
     pub queues: Vec<QueueStats>,
-    /// What clocks came to, if they are simulated.
+    /// Results for the clocks, if clocks are simulated.
     pub time_of_nodes: Option<TimeReport>,
 }
 
-/// What a host measured.
+/// The results for a host.
 #[derive(Clone, Debug)]
 pub struct HostReport {
-    /// The application's transfers: from its call to its answer.
+    /// The application's transfers, from call to answer.
     pub latency: Latency,
     /// Commands at the root port: from the start of the submission doorbell to
     /// the acknowledgement of the completion head doorbell, as in the NVMe/TSN paper
@@ -48,20 +48,20 @@ pub struct HostReport {
     pub breakdown: Breakdown,
     /// NVMe commands.
     pub commands: u64,
-    /// Their time in sum: equal to the total of `breakdown`.
+    /// Sum of the commands' times: equal to the total of `breakdown`.
     pub total: Duration,
     /// Bytes moved by the application.
     pub bytes: u64,
-    /// The same by drive.
+    /// Bytes moved by the application, by drive.
     pub drive_bytes: Vec<u64>,
     /// Blocks that were compared.
     pub verified: u64,
-    /// Transfers that read other bytes than were written there.
+    /// Transfers that read wrong data.
     pub mismatches: u64,
     /// Commands with an error status, or lost with their drive's link, and
     /// configuration reads that returned all ones.
     pub failures: u64,
-    /// What it pushed while its workload ran; of a drive that moved, at its last host.
+    /// Push counters during the workload. A drive that moved counts at its last host.
     pub pushed: Pushed,
     /// When the workload began.
     pub began: Instant,
@@ -77,7 +77,7 @@ impl HostReport {
 }
 
 impl Report {
-    /// What became of a stream.
+    /// The results for a stream.
     pub fn stream(&self, id: StreamId) -> Option<&StreamReport> {
         let found = self.streams.binary_search_by_key(&id, |stream| stream.stream);
         found.ok().map(|at| &self.streams[at])

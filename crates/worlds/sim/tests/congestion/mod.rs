@@ -1,4 +1,4 @@
-//! What congestion control does on networks with a bottleneck.
+//! Congestion control on networks with a bottleneck.
 
 mod fairness;
 mod loss;

@@ -1,4 +1,4 @@
-//! What the tests have in common.
+//! Helpers of the tests.
 
 pub use sim::flows::{BOTTLENECK, FlowsReport, jain};
 use sim::flows::{FlowsConfig, incast, run};

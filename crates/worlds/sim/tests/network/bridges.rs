@@ -54,7 +54,7 @@ fn arriving(
     )
 }
 
-/// Hands over what arrives in time and returns what leaves.
+/// Passes frames to the bridge at their times and returns the frames sent.
 fn run(bridge: &mut Bridge, arriving: Vec<(Instant, Input)>) -> Vec<(usize, Transmission)> {
     super::run(bridge, arriving, Bridge::handle, |bridge, now| match bridge.poll(now) {
         Output::Line { port, event } => Ok((port, transmitted(event))),

@@ -16,7 +16,7 @@ fn transmission(id: u64, at_ns: u64) -> Transmission {
     Transmission { frame, start, end, rate: Rate::G1, preemptable: false, class: 0 }
 }
 
-/// Sends frames a microsecond apart; what arrives, and when.
+/// Sends frames a microsecond apart. Returns the arrivals with their times.
 fn carry(config: Config, count: u64) -> (Vec<(Instant, Transmission)>, Counters) {
     let mut cable = Cable::new(config);
     let mut arrived = Vec::new();

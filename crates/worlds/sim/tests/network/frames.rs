@@ -15,7 +15,7 @@ fn picoseconds_a_byte() {
     assert_eq!("2.5G".parse(), Ok(Rate::G2_5));
     assert_eq!(
         "40G".parse::<Rate>().unwrap_err().to_string(),
-        "no Ethernet rate: \"40G\"; there are 100M, 1G, 2.5G, 10G, 25G, 50G, 100G"
+        "invalid Ethernet rate '40G': expected 100M, 1G, 2.5G, 10G, 25G, 50G or 100G"
     );
 }
 

@@ -36,7 +36,7 @@ impl Pair {
         self.hosts[0].connect(SocketAddrV4::new(ip(1), PORT), 3)
     }
 
-    /// Until nobody has anything to say at once; the next time somebody has.
+    /// Runs until nothing can be sent now. Returns the next wake-up.
     fn settle(&mut self) -> Option<Instant> {
         loop {
             if let [Some(one), Some(two)] = [self.step(0), self.step(1)] {
@@ -224,7 +224,7 @@ fn socket_takes_data_below_low_water_mark() {
     assert_eq!(pair.hosts[0].unsent(socket), 16_384 - 1_460);
 }
 
-/// Nobody answers: SYNs back off from 1 ms, and the user timeout ends it.
+/// Without an answer, SYNs back off from 1 ms, until the user timeout.
 #[test]
 fn a_dead_peer() {
     let mut config = Config::new(mac(0), ip(0));

@@ -31,8 +31,8 @@ fn transmitted(event: LineEvent) -> Transmission {
     transmission
 }
 
-/// Hands `inputs` over to a machine at their times, until nothing happens any more; what it puts
-/// out. `poll` yields an output, or when to poll again.
+/// Passes `inputs` to a machine at their times, until it is idle. Returns its outputs. `poll`
+/// yields an output, or when to poll again.
 fn run<M, I, O>(
     machine: &mut M,
     mut inputs: Vec<(Instant, I)>,

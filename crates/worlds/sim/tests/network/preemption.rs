@@ -13,7 +13,7 @@ fn bytes(count: u64) -> Duration {
     Duration::from_ps(BYTE.as_ps() * count)
 }
 
-/// Class 7 is express; nobody verifies.
+/// Class 7 is express; no verification.
 fn preemption(add: u8) -> Preemption {
     Preemption {
         express: 0x80,

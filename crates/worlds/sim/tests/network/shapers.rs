@@ -105,7 +105,7 @@ fn the_last_frame_of_a_queue_keeps_its_credit() {
     }
 }
 
-/// Credit falls while the frame's own bits pass, not for what the interruption adds.
+/// Credit falls while the frame's own bits pass, not during the overhead of an interruption.
 #[test]
 fn an_interruption_costs_no_credit() {
     let spent = |express: bool| {
@@ -152,7 +152,7 @@ fn frames_leave_at_their_eligibility_times() {
     assert_eq!((counters.late_eligible, counters.offered, counters.sent), (1, 4, 3));
 }
 
-/// Classes 1 and 2 share by weight what class 7 leaves; frames of very different sizes.
+/// Classes 1 and 2 share the rest of class 7 by weight, with frames of very different sizes.
 #[test]
 fn weights_share_what_strict_priority_leaves() {
     let mut config = with(1, Algorithm::Ets { weight: 25 });

@@ -17,7 +17,7 @@ fn throughput(world: &World) -> u64 {
     (bytes * 1_000_000_000_000 / u128::from(world.log.last.as_ps())) as u64
 }
 
-/// Runs a transfer and checks that what arrived is what was sent.
+/// Runs a transfer and checks that the received bytes equal the sent ones.
 fn transfer(plan: &Plan, length: usize, limit_ms: u64) -> World {
     exchange(plan, [length, 0], limit_ms)
 }
@@ -166,8 +166,8 @@ fn acknowledgements_at_once_or_later() {
     assert!(acknowledgements(&later) < segments * 6 / 10, "{}", acknowledgements(&later));
 }
 
-/// The transmit ring pushes back: never more frames in it than it holds, and
-/// what does not fit waits in the socket.
+/// The transmit ring limits TCP: it never holds more frames than its size, and the rest waits in
+/// the socket.
 #[test]
 fn a_short_ring_costs_nothing() {
     let mut plan = Plan::new(Rate::G1);

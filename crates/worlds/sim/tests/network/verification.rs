@@ -27,7 +27,7 @@ fn ns(ns: u64) -> Instant {
     Instant::from_ns(ns)
 }
 
-/// Two interfaces and what they said.
+/// Two interfaces and the frames that they sent.
 struct Pair {
     nics: [Nic; 2],
     /// From each of them.

@@ -1,5 +1,5 @@
-//! A small world: two hosts, their interfaces, and what lies between. Always
-//! the machine with the earliest wake-up goes next.
+//! A small world: two hosts, their interfaces, and the network between. The machine with the
+//! earliest wake-up always runs next.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -9,7 +9,7 @@ use sim::tcp::{self, Host, Output, SocketId};
 pub const PORT: u16 = 4420;
 pub const PRIORITY: u8 = 3;
 
-/// What the world is made of.
+/// The parts of the world.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub rate: Rate,
@@ -77,7 +77,7 @@ pub fn ip(node: usize) -> Ipv4Addr {
 pub struct Log {
     /// Every transmission at a node: node, start, end, frame id, length.
     pub line: Vec<(usize, u64, u64, u64, usize)>,
-    /// What each node got.
+    /// The bytes that each node received.
     pub received: [Vec<u8>; 2],
     /// When a node got the last byte.
     pub last: Instant,
@@ -94,7 +94,7 @@ pub struct World {
     pub cables: Vec<Cable>,
     pub bridge: Option<Bridge>,
     pub sockets: [SocketId; 2],
-    /// What each node sends.
+    /// The bytes that each node sends.
     pub to_send: [Bytes; 2],
     pub sent: [usize; 2],
     pub log: Log,

@@ -38,7 +38,7 @@ fn busy(change: impl Fn(&mut SwitchConfig)) -> Config {
     config
 }
 
-/// Runs it, and says when a TLP was first seen to wait for nothing.
+/// Runs `config`. Returns when a TLP was first seen to wait without a reason.
 fn watched(config: &Config) -> (Report, Option<Instant>) {
     let mut world = World::new(config).unwrap();
     let mut held = None;

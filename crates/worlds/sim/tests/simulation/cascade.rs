@@ -76,7 +76,7 @@ fn switches_of_a_cascade_have_ports() {
     let mut plan = cascade(Workload::ConfigReads { count: 1, gap: Duration::ZERO });
     switch(&mut plan).switches[0].switch = SwitchConfig::new(256, Vec::new());
     let error = World::new(&plan).err().expect("no ports").to_string();
-    assert_eq!(error, "host 0: a switch has 1 to 32 ports");
+    assert_eq!(error, "host 0: a switch needs 1 to 32 ports");
 }
 
 /// The host's own links stand all the while, as in live.
@@ -91,7 +91,7 @@ fn a_lower_link_that_is_lost_comes_back_by_itself() {
     plan.network = bridged(vec![station(Rate::G1); 3], 1, bridge::Mode::StoreAndForward, None);
     plan.outages = vec![Outage { station: 1, from: ms(100), until: Some(ms(200)) }];
     let error = World::new(&plan).err().expect("a switch node").to_string();
-    assert_eq!(error, "outage 0: its station is a device node's");
+    assert_eq!(error, "outage 0: its station is not a station of a device node");
     plan.outages[0].station = 2;
     let (mut world, turns) = watched(&plan);
     let (seen, _) = run_program(&mut world, |bus| async move {

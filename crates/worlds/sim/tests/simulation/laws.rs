@@ -1,4 +1,4 @@
-//! What no network may break: latency, utilisation, Little's law.
+//! Laws that hold in every network: latency, utilisation, Little's law.
 
 use crate::simulation::worlds::*;
 use node::push::Mode;
@@ -38,7 +38,7 @@ fn busy_wire_is_utilised_up_to_its_rate() {
     let wire = report.links.iter().find(|link| link.name == "station 1 to station 0");
     let wire = wire.expect("the way of the data");
     assert!((950_000..=1_000_000).contains(&wire.utilisation_ppm), "{wire:?}");
-    // What the application gets is less than what the wire carries.
+    // The application gets less than the wire carries.
     let bytes = report.hosts[0].throughput();
     assert!(bytes < 125_000_000 * 1460 / 1538 && bytes > 100_000_000, "{bytes} bytes/s");
 }
@@ -157,7 +157,7 @@ fn custom_media_determine_latency() {
     assert!((steady - null).abs_diff(7_000) <= 10, "{null} {steady}");
 }
 
-/// What is read is what belongs to this namespace, and was written there.
+/// Reads return only data that were written to the same namespace.
 #[test]
 fn a_drive_has_its_namespaces_apart() {
     let mut config = Config::nvme_tsn_direct(Workload::Fio(fio(Rw::RandRw, 4096, 4)));
@@ -178,7 +178,7 @@ fn a_drive_has_its_namespaces_apart() {
     assert!(error.contains("host 0") && error.contains("namespace"), "{error}");
 }
 
-/// What a world holds is what is on its way, however long it has run.
+/// A world's memory depends on data in transit, not on its running time.
 #[test]
 fn memory_in_use_does_not_grow_with_time() {
     let modes = [Mode::Off, Mode::All];

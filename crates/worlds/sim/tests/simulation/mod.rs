@@ -1,4 +1,4 @@
-//! Whole simulations: what every plan has to hold.
+//! Whole simulations: requirements for every plan.
 
 mod aggregation;
 mod cascade;

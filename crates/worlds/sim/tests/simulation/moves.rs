@@ -50,8 +50,8 @@ fn moved_drive_keeps_its_data() {
     }
 }
 
-/// What the first host wrote is gone: before the second host has the drive, or
-/// after that and before it looks.
+/// The first host's data are lost: before the second host has the drive, or after that but before
+/// it enumerates.
 #[test]
 fn data_lost_by_volatile_drive_is_unknown_after_move() {
     for (runtime, moved, off) in [(12, 6, 7), (3, 12, 6)] {
@@ -84,11 +84,11 @@ fn host_waits_for_drive_not_yet_moved() {
 fn moves_that_contradict_the_plan_are_refused() {
     type Change = fn(&mut Config);
     let changes: [(Change, &str); 5] = [
-        (|config| config.moves[0].to = [1, 7], "a port of a host's switch"),
-        (|config| config.moves[0].from = [0, 1], "both ports lead to one station"),
-        (|config| config.moves[0].to = [0, 1], "one of another's"),
-        (|config| config.moves.push(config.moves[0]), "a port has one move"),
-        (|config| config.moves[0].from = [4, 0], "a port of a host's switch"),
+        (|config| config.moves[0].to = [1, 7], "a port of one host's switch"),
+        (|config| config.moves[0].from = [0, 1], "both ports must lead to the same"),
+        (|config| config.moves[0].to = [0, 1], "a port of another host's switch"),
+        (|config| config.moves.push(config.moves[0]), "a port has more than one move"),
+        (|config| config.moves[0].from = [4, 0], "a port of one host's switch"),
     ];
     for (change, expected) in changes {
         let mut config = plan(Rw::Read, Rw::Read);

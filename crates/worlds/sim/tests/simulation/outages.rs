@@ -45,7 +45,8 @@ fn after(happened: &Happened, at: u64) -> usize {
     happened.commands.iter().filter(|record| record.since > ms(at)).count()
 }
 
-/// Back before anybody missed it: its new TCP stack knows nothing of the connection and resets it.
+/// The node is back before its peer's timeout: its new TCP stack has no such connection and resets
+/// it.
 #[test]
 fn a_node_that_restarts_is_found_again() {
     let (report, happened) = checked(&with(lasting(280), vec![outage(10, Some(40))]));
@@ -185,14 +186,14 @@ fn replay_continues_after_outage_and_counts_failures() {
     assert_eq!(host.commands + host.failures, 900);
     assert!((1..=64).contains(&host.failures), "{}", host.failures);
     assert!(host.verified > 1_000, "{}", host.verified);
-    // What waited for the drive fails if its contents are lost.
+    // Commands that waited for the drive fail if its contents are lost.
     let (lossy, _) = checked(&volatile(replay, outages));
     let lost = lossy.hosts[0].failures;
     assert!((host.failures + 1..=128).contains(&lost), "{lost}");
     assert_eq!(lossy.hosts[0].commands + lost, 900);
 }
 
-/// Reads of nobody's configuration space bring all ones, at once or after the completion timeout.
+/// Configuration reads without a function return all ones, at once or after the completion timeout.
 #[test]
 fn config_reads_of_absent_node_return_all_ones() {
     let reads = Workload::ConfigReads { count: 40, gap: Duration::from_ms(10) };
@@ -209,7 +210,7 @@ fn outage_of_other_than_device_node_is_refused() {
     for (outage, word) in [
         (Outage { station: 0, ..outage(1, None) }, "device node"),
         (Outage { station: 7, ..outage(1, None) }, "device node"),
-        (outage(5, Some(5)), "ends after"),
+        (outage(5, Some(5)), "end is not after"),
     ] {
         let error = World::new(&with(lasting(1), vec![outage])).err().expect(word);
         assert!(matches!(&error, Error::Config(reason) if reason.contains(word)), "{error}");

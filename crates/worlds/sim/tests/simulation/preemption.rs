@@ -1,5 +1,4 @@
-//! Verification of preemption in whole simulations: what happens to it when a node or a cable goes
-//! and comes back.
+//! Verification of preemption in whole simulations, when a node or a cable fails and comes back.
 
 use crate::simulation::worlds::*;
 use sim::ethernet::port::Preemption;
@@ -67,7 +66,8 @@ fn times(seen: &Seen, wire: u16, smd: u8) -> Vec<Instant> {
 fn verified_at(seen: &Seen, host: &[Instant], node: &[Instant]) {
     for (wire, expected) in [(0, host), (1, host), (2, node), (3, node)] {
         assert_eq!(times(seen, wire, VERIFY), expected, "wire {wire}");
-        // The line is free after 72 bytes and the gap: (72 + 12) * 8 ns. The question is there by then.
+        // The line is free after 72 bytes and the gap: (72 + 12) * 8 ns. The question is there by
+        // then.
         let answers: Vec<_> = expected.iter().map(|at| *at + Duration::from_ns(672)).collect();
         assert_eq!(times(seen, wire, RESPOND), answers, "wire {wire}");
     }

@@ -43,7 +43,7 @@ impl Observer for Root {
     }
 }
 
-/// Runs it; what the drives read from the host from the start on.
+/// Runs `config`. Returns the drives' reads from the host since the start.
 fn watched_root(config: &Config) -> (Report, Watch) {
     let seen = Rc::new(RefCell::new(Watch::default()));
     let mut world = World::new(config).expect("a valid plan");
@@ -105,7 +105,7 @@ fn run_with_push_off_equals_run_without_push() {
     assert_eq!((report.hosts[0].pushed, seen.messages), (Pushed::default(), 0));
     assert!(seen.reads >= 20 * 17, "{}", seen.reads);
     assert_eq!(run(&config).digest, report.digest, "the paper's switch has no push");
-    // Without a tunnel there is nobody to keep what is pushed.
+    // Without a tunnel pushed bytes cannot be stored.
     config = Config::nvme_tsn_direct(dd(true));
     assert_eq!(run(&with(config.clone(), Mode::All)).digest, run(&config).digest);
 }
@@ -134,8 +134,8 @@ fn push_takes_memory_and_link_time() {
     assert!(matches!(seen.requests[at + 1].1.packet, Packet::MemoryWrite(_)));
 }
 
-/// Deep queues, several drives and jobs, large transfers with lists, every transport: right data, and
-/// every entry counted.
+/// Deep queues, several drives and jobs, large transfers with lists, every transport: right data,
+/// and every entry counted.
 #[test]
 fn data_are_right_whatever_is_pushed() {
     let network = bridged(vec![station(Rate::G10); 3], 1, bridge::Mode::StoreAndForward, None);
@@ -176,7 +176,7 @@ fn lost_links_and_moves_leave_nothing_behind() {
     let report = world.run().expect("it ends");
     assert_eq!(report.hosts[0].mismatches, 0);
     assert!(report.hosts[0].failures > 0 && report.hosts[0].pushed.entries > 100);
-    // Only what flies at the end: no command but four.
+    // Only TLPs in flight at the end: at most four commands.
     assert!(world.tlps_in_flight() < 200, "{}", world.tlps_in_flight());
     let (report, _) = twice(&with(moves::plan(Rw::RandRw, Rw::RandRw), Mode::All));
     assert!(report.hosts.iter().all(|host| host.pushed.entries > 10), "{report:?}");

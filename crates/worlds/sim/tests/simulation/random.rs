@@ -1,4 +1,4 @@
-//! Random small plans: what holds in one holds in all.
+//! Random small plans must meet the requirements for every plan.
 
 use crate::simulation::worlds::*;
 use node::push::Mode;

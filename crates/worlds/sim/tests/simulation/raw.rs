@@ -121,8 +121,8 @@ fn a_rate_limit_holds_on_the_wire() {
     assert!((1.8e9..=2.02e9).contains(&rate), "{rate}");
 }
 
-/// A node that loses its power and comes back: another connection, under
-/// another number, and the work goes on.
+/// A node loses its power and comes back: the connection gets another number, and the work
+/// continues.
 #[test]
 fn a_node_that_was_away_comes_back() {
     let mut plan = plan(Rw::RandRead, Rate::G10, "swift=60us");
@@ -137,9 +137,9 @@ fn a_node_that_was_away_comes_back() {
     assert_eq!(run(&plan).digest, report.digest);
 }
 
-/// A tunnel that has far more to send than its rate of 20 Mb/s, and a stream of the same priority at
-/// less than its own: it waits for a frame of the tunnel at the interface and at the bridge, each 1542
-/// bytes with preamble and gap, and for no eligibility, whatever the ring.
+/// A tunnel that has far more to send than its rate of 20 Mb/s, and a stream of the same priority
+/// at less than its own: it waits for a frame of the tunnel at the interface and at the bridge,
+/// each 1542 bytes with preamble and gap, and for no eligibility, whatever the ring.
 #[test]
 fn a_shaped_tunnel_does_not_hold_a_stream_of_its_priority() {
     let committed = Committed { rate: 20_000_000, burst: 8 * 1_542 };

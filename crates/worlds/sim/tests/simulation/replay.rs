@@ -84,7 +84,7 @@ fn asap_replay_ignores_recorded_pauses() {
     assert!(span(IssueTiming::Asap) < Duration::from_us(5_000), "{}", span(IssueTiming::Asap));
 }
 
-/// Zeroes, data and zeroes again while a read is under way: what it brings is nobody's fault.
+/// Zeroes, data and zeroes again while a read is outstanding: the read may return either.
 #[test]
 fn replayed_read_of_block_changed_twice_is_not_compared() {
     let all = [

@@ -1,4 +1,4 @@
-//! What an observer sees of the ports that it follows.
+//! The observer's record of the ports that it follows.
 
 use super::worlds::*;
 use sim::ethernet::port::{Algorithm, CreditBased, Preemption};
@@ -18,7 +18,7 @@ struct Sent {
     pieces: Vec<(usize, Instant, Instant)>,
 }
 
-/// What one port was seen to do.
+/// The observed events of one port.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     frames: BTreeMap<u64, Sent>,

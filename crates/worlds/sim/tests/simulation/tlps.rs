@@ -88,7 +88,7 @@ fn every_tlp_passes_once_and_in_order() {
         for class in Class::ALL {
             let (root, device) = (&seen.tlps[0], &seen.tlps[1]);
             let up = (&device[1][class.index()], &root[1][class.index()]);
-            // What is on its way at the end has not passed the second point.
+            // TLPs in transit at the end have not passed the second point.
             assert!(up.0.len() - up.1.len() <= 2, "{class:?}: {} {}", up.0.len(), up.1.len());
             assert_eq!(&up.0[..up.1.len()], &up.1[..], "{class:?} going up");
             let down = (&root[0][class.index()], &device[0][class.index()]);

@@ -23,7 +23,7 @@ fn times(config: &Config) -> Vec<(Instant, Instant)> {
     seen
 }
 
-/// Times in which no command is under way, between the first and the last one.
+/// Times without an outstanding command, between the first and the last one.
 fn pauses(config: &Config) -> Vec<Duration> {
     let times = times(config);
     let mut busy_until = times[0].1;

@@ -149,7 +149,7 @@ pub fn run(config: &Config) -> Report {
     World::new(config).expect("a valid plan").run().expect("it ends")
 }
 
-/// Runs it twice with the same result, which holds what [`check`] says.
+/// Runs it twice with the same result, which must pass [`check`].
 pub fn twice(config: &Config) -> (Report, World) {
     let mut world = World::new(config).expect("a valid plan");
     let report = world.run().expect("it ends");
@@ -165,7 +165,7 @@ pub fn run_to(world: &mut World, holds: fn(&HostReport) -> bool) {
     }
 }
 
-/// Runs a program on the first host, and the world to its end: what the program yields.
+/// Runs a program on the first host, and the world until its end. Returns the program's result.
 pub fn run_program<T: 'static, F: Future<Output = T> + 'static>(
     world: &mut World,
     program: impl FnOnce(Bus) -> F + 'static,
@@ -210,13 +210,13 @@ pub fn watched(config: &Config) -> (World, Recorder) {
     (world, recorder)
 }
 
-/// Runs it to its end, watched.
+/// Runs it until its end, with a record of events.
 pub fn recorded(config: &Config) -> (Report, Happened) {
     let (mut world, recorder) = watched(config);
     (world.run().expect("it ends"), recorder.0.take())
 }
 
-/// What holds in every plan.
+/// Checks the requirements for every plan.
 pub fn check(report: &Report) {
     for host in &report.hosts {
         assert_eq!(host.mismatches, 0, "blocks that hold something else");

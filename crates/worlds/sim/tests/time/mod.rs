@@ -24,7 +24,7 @@ fn seconds(count: u64) -> Duration {
     Duration::from_ms(1_000 * count)
 }
 
-/// Stations and bridges, and what their clocks are like.
+/// Stations and bridges, and the errors of their clocks.
 struct Net {
     tree: Tree,
     nodes: Vec<(Place, ClockNode)>,
@@ -165,8 +165,8 @@ fn seven_hops() {
 }
 
 /// Behind two bridges a clock first follows itself or another one, some 100 ppm apart. Once it is
-/// locked it errs by stamps of 8 ns at each hop and by what oscillators wander, not by the 455 us that
-/// it has been slewed by.
+/// locked it errs by stamps of 8 ns at each hop and by what oscillators wander, not by the 455 us
+/// that it has been slewed by.
 #[test]
 fn a_clock_that_is_slewed_is_not_locked() {
     let time = chain(2).0.run(seconds(30), Vec::new()).time_of_nodes.unwrap();

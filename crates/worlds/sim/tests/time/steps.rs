@@ -1,4 +1,4 @@
-//! Clocks that somebody sets, and what their gates and talkers do.
+//! Clocks that are set to another time, and the effects on gates and talkers.
 
 use super::*;
 use tsn::StepPolicy;
@@ -56,7 +56,7 @@ fn a_talker_of_the_same_clock_waits() {
     let report = stepped(StepPolicy::Rederived, true);
     assert_eq!(report.streams[0].latency.longest(), DIRECT);
     assert_eq!(report.streams[0].sent, 100 - 5);
-    // What the receiver measures is off by what the clocks are apart.
+    // The receiver's measurement is wrong by the difference of the clocks.
     let last = report.streams[0].measured.last().unwrap();
     assert_eq!(last.measured[1] - last.truly[1], 5_200_000_000);
     assert_eq!(report.time_of_nodes.unwrap().clocks[0].steps.len(), 1);

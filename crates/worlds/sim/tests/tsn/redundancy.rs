@@ -197,19 +197,19 @@ fn streams_that_cannot_be_are_refused() {
     assert_eq!(error(plain(vec![vec![0, 3]], vec![])), "no cable leads from bridge 0 to bridge 3");
     assert_eq!(
         error(plain(both(), vec![(Place::Station(0), vector(2))])),
-        "station 0 eliminates, but is on none of the paths"
+        "station 0 eliminates duplicates, but is on no path of the stream"
     );
     assert_eq!(
         error(plain(both(), vec![(Place::Bridge(3), vector(1))])),
-        "a history of 1 numbers: 2 to 32768"
+        "invalid history of '1' numbers: expected 2 to 32768"
     );
     let numbers = Place::Bridge(1);
     let eliminate = vec![(Place::Bridge(3), vector(2))];
     assert_eq!(
         error(StreamConfig { numbers, ..plain(both(), eliminate) }),
-        "bridge 1 numbers the frames, but is not on all paths"
+        "bridge 1 numbers the frames, but is not on every path"
     );
-    assert_eq!(error(plain(vec![vec![0, 1, 0, 2, 3]], vec![])), "a path passes each bridge once");
+    assert_eq!(error(plain(vec![vec![0, 1, 0, 2, 3]], vec![])), "a path passes a bridge twice");
 }
 
 /// Three paths whose parts make a circle: 1 to 2, 2 to 4, 4 to 1.
@@ -241,7 +241,8 @@ fn a_circle_needs_a_bridge_that_ends_it() {
     assert_eq!(counts(&report, id), [100, 100, 0, 0]);
 }
 
-/// 70 000 frames and their copies, 1 us behind: the numbers wrap once, and nothing is taken for old.
+/// 70 000 frames and their copies, 1 us behind: the numbers wrap once, and nothing is taken for
+/// old.
 #[test]
 fn numbers_wrap_in_a_long_run() {
     let mut tree = Tree::new(Rate::G1, Duration::from_ns(50));

@@ -56,6 +56,9 @@ fn a_world_without_an_end_is_refused() {
     let none = config(&mut tree, Duration::ZERO);
     for config in [endless, none] {
         let error = World::new(&config).err().expect("it has no end");
-        assert_eq!(error, Error::Config("no host, and no runtime above zero".into()));
+        assert_eq!(
+            error,
+            Error::Config("without hosts, 'runtime' must be set; it must be above 0".into())
+        );
     }
 }

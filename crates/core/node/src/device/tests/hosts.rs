@@ -1,4 +1,4 @@
-//! The host that is served, and the one after it.
+//! The host that is served, and the next one.
 
 use super::*;
 
@@ -51,14 +51,14 @@ fn silent_host_is_lost_after_loss_timeout() {
     assert_eq!(shell.events()[1..], [Event::HostDown(host, Cause::Lost)]);
 }
 
-/// The processor was elsewhere; what came in the meantime counts.
+/// The node runs late; bytes that arrived meanwhile count.
 #[test]
 fn late_node_keeps_hosts_whose_bytes_have_arrived() {
     let mut shell = Shell::new(|node| node);
     let host = shell.host(0);
     let late = shell.connect(Settings::new(Role::Probe, 3), true);
     shell.act();
-    // They write now, and are read much later.
+    // The hosts write now; the node reads much later.
     shell.peer(host).tunnel.push(write(1, 64));
     let mut waits = Vec::new();
     for path in [host, late] {
@@ -106,7 +106,7 @@ fn of_two_that_greet_at_once_the_first_is_served() {
     shell.rejected(second, Reject::Busy);
 }
 
-/// A path that does not say its end may be that of a host that was killed.
+/// A path that does not signal its close may belong to a host that was killed.
 #[test]
 fn a_host_started_again_waits_for_the_loss_of_its_last_link() {
     let mut shell = Shell::new(|node| node);
@@ -137,7 +137,7 @@ fn second_host_is_rejected_while_first_host_is_alive() {
     assert_eq!(shell.peer(second).closed, Some(false));
     let away = Event::Rejected(second, Cause::Rejected(Reject::Busy));
     assert_eq!((shell.events()[1..].to_vec(), shell.node.link()), (vec![away], Some(host)));
-    // Nobody waits who says more than a greeting before it is answered.
+    // A connection that sends more than a greeting before the reply does not wait.
     let third = shell.connect(Settings::new(Role::Host, 4), false);
     let more = Bytes::from_static(&[0; frame::HEADER + frame::MAX_HELLO]);
     shell.bring();

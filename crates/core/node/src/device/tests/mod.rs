@@ -1,4 +1,4 @@
-//! A shell whose paths, clock and peers a test scripts.
+//! A test double of the surroundings of a device node: scripted paths, clock and peers.
 
 mod hosts;
 mod pending_connections;
@@ -13,11 +13,11 @@ use wire::frame::{Reject, Role};
 use wire::tlp::Tlp;
 use wire::{Bdf, Duration};
 
-/// What is attached: it notes what comes, and sends what a test gives it.
+/// The attached function: records what it receives, and sends what a test supplies.
 #[derive(Debug, Default)]
 struct Stub {
     received: Vec<Tlp>,
-    /// How many TLPs had been received at each reset.
+    /// Number of TLPs received before each reset.
     resets: Vec<usize>,
     sends: VecDeque<Tlp>,
 }
@@ -49,17 +49,17 @@ fn write(fill: u8, length: usize) -> Tlp {
     Tlp::write_bytes(Bdf::default(), 0x1000, &Bytes::from(vec![fill; length])).unwrap()
 }
 
-/// What a path leads to.
+/// The far end of a path.
 #[derive(Debug)]
 struct Peer {
     tunnel: Tunnel,
-    /// Whether it writes and hears; nobody notices that it does not.
+    /// Whether it sends and receives; a silent failure otherwise.
     alive: bool,
     room: usize,
     outputs: Vec<tunnel::Output>,
-    /// Each piece that the node transmitted.
+    /// The pieces that the node transmitted.
     heard: Vec<Vec<u8>>,
-    /// Whether the node has closed the path, and lingered.
+    /// Set once the node has closed the path: whether it lingered.
     closed: Option<bool>,
     gone: bool,
 }
@@ -90,7 +90,7 @@ impl Shell {
         Self { node, now: Instant::ZERO, timer: None, peers: BTreeMap::new(), events, linked }
     }
 
-    /// Somebody connects; nothing of it is carried before the next `settle`.
+    /// A peer connects; its bytes pass with the next `settle`.
     fn connect(&mut self, settings: Settings, signals_close: bool) -> PathId {
         let path = PathId(self.peers.len() as u64);
         let mut tunnel = Tunnel::new(settings);
@@ -122,7 +122,7 @@ impl Shell {
         path
     }
 
-    /// Somebody who connects and says nothing of the kind.
+    /// A connection that sends `bytes` instead of a greeting.
     fn stranger(&mut self, bytes: &'static [u8]) -> PathId {
         let path = self.connect(Settings::new(Role::Device, 4), true);
         self.node.handle(self.now, path, path::Input::Received(Bytes::from_static(bytes)));
@@ -138,7 +138,7 @@ impl Shell {
         self.node.handle(self.now, path, path::Input::Closed);
     }
 
-    /// What the peers have for the node goes there; whether they had anything.
+    /// Passes the peers' bytes to the node. Returns whether there were any.
     fn bring(&mut self) -> bool {
         let mut any = false;
         for (path, peer) in &mut self.peers {
@@ -165,8 +165,8 @@ impl Shell {
         any
     }
 
-    /// Does what the node wants until it wants nothing more, and checks that
-    /// it may; whether it wanted anything.
+    /// Carries out the node's actions until there are none, and checks that they are allowed.
+    /// Returns whether there were any.
     fn act(&mut self) -> bool {
         for (path, peer) in &self.peers {
             self.node.handle(self.now, *path, path::Input::Room(peer.room));
@@ -204,12 +204,12 @@ impl Shell {
         unreachable!()
     }
 
-    /// Both ways until nothing moves.
+    /// Runs both directions until nothing moves.
     fn settle(&mut self) {
         while self.bring() | self.act() {}
     }
 
-    /// Lets time pass; the node is called when it wants to be.
+    /// Lets time pass, and calls the node at its timers.
     fn wait(&mut self, span: Duration) {
         let end = self.now + span;
         while self.now < end {

@@ -1,4 +1,4 @@
-//! Who else connects.
+//! Further connections while a host is served.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn a_probe_is_answered_beside_the_host() {
     shell.peer(probe).tunnel.echo(42);
     shell.settle();
     assert_eq!(shell.peer(probe).last(), Some(&tunnel::Output::EchoReply(42)));
-    // As long as it likes: keepalives go both ways.
+    // For any time, because keepalives pass in both directions.
     shell.wait(Duration::from_ms(5_000));
     assert_eq!(shell.peer(probe).closed, None);
     shell.peer(probe).tunnel.goodbye();
@@ -50,7 +50,7 @@ fn a_move_disconnects_a_host_of_another_group() {
     shell.rejected(back, Reject::Group(Some((2, 1))));
     let next = shell.host(2);
     assert_eq!(shell.node.link(), Some(next));
-    // Who was turned away two seconds ago waits no more.
+    // A connection that was refused two seconds ago is closed.
     shell.wait(Duration::from_ms(2_000));
     assert!(!moved(&mut shell, by, 1).awaited);
     let none = Moved { status, host: HostAfter::None, awaited: false, from: 1, to: 0 };
@@ -103,7 +103,7 @@ fn unknown_protocol_is_reported_even_after_disconnect() {
 fn connection_without_hello_is_closed_after_two_seconds() {
     let mut shell = Shell::new(|node| node);
     let without_hello = shell.stranger(b"");
-    // The head of a greeting is none.
+    // The start of a greeting is not a greeting.
     let slow = shell.stranger(b"\x00\x30\x01\x00\0\0\0\0\0\0\0\0FARLANE\0");
     shell.act();
     shell.now = shell.timer.expect("their patience ends");

@@ -1,4 +1,4 @@
-//! Whatever happens, the node asks for nothing that it may not have.
+//! The node does nothing that is not allowed, in any situation.
 
 use super::*;
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ enum Step {
         signals_close: bool,
     },
     Raw(Vec<u8>),
-    /// What the peer wants next.
+    /// The bytes that a peer sends next.
     Push(usize, usize),
     Echo(usize),
     Move(usize, u16),
@@ -22,7 +22,7 @@ enum Step {
     Gone(usize),
     Send(usize),
     Wait(u64),
-    /// Nobody calls the node for as long.
+    /// The node is not called for this long.
     Sleep(u64),
 }
 
@@ -103,7 +103,7 @@ proptest! {
                 shell.bring();
                 continue;
             }
-            // What may be transmitted, closed and reported is checked there.
+            // `settle` checks what is transmitted, closed and reported.
             shell.settle();
             prop_assert!(shell.open() <= 17, "a host and 16 pending");
             let gone = shell.peers.values().filter(|peer| peer.gone && peer.closed.is_none());
@@ -115,7 +115,7 @@ proptest! {
             prop_assert_eq!(shell.node.link(), None);
             return Ok(());
         }
-        // In the end everybody goes, and so does what is known of them.
+        // At last every peer leaves, and the node must drop all state of them.
         let open: Vec<PathId> = shell.peers.keys().copied().collect();
         open.into_iter().for_each(|path| shell.gone(path));
         shell.settle();

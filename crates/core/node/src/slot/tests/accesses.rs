@@ -1,8 +1,8 @@
-//! The table of accesses, row by row, and in the documents.
+//! The table of accesses, row by row, compared with the documents.
 
 use super::*;
 
-/// What an access comes to, as client and function see it. The client's side answers by presence.
+/// The outcome of an access at client and function. The client's side answers by presence.
 fn observe(condition: Condition, access: Access) -> Outcome {
     let mut world = World::to(condition);
     let faults = world.slot.faults;

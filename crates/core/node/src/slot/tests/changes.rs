@@ -1,4 +1,4 @@
-//! What comes back, and what becomes of it.
+//! Functions that come back, unchanged or changed.
 
 use super::*;
 
@@ -39,7 +39,7 @@ fn new_contents_await_a_reset() {
     assert_eq!(world.take_changes(), [Change::Reattached], "they are known now");
 }
 
-/// Ways in which nobody knows the old contents when the function is back.
+/// The cases in which the old contents are not known when the function is back.
 #[test]
 fn new_contents_that_nobody_expects_are_reset_and_attached() {
     let without_client = |world: &mut World| world.client.active = false;
@@ -66,7 +66,7 @@ fn new_contents_that_nobody_expects_are_reset_and_attached() {
 #[test]
 fn a_loss_of_data_is_not_undone_by_what_comes_later() {
     let mut world = World::new();
-    // Another host has had the drive, and then it restarted: it does not say so any more.
+    // Another host used the drive, and then the drive restarted and lost that host's number.
     world.returns(NEW);
     for device in [SAME, ANOTHER, None, SAME] {
         world.returns(device);
@@ -81,7 +81,7 @@ fn a_loss_of_data_is_not_undone_by_what_comes_later() {
 fn another_device_or_none_leaves_the_slot_empty() {
     for (device, why) in [
         (ANOTHER, "serial number 0000000000000006 instead of serial number 0000000000000005"),
-        (None, "nothing there"),
+        (None, "no device found"),
     ] {
         let mut world = World::new();
         world.returns(device);
@@ -132,7 +132,7 @@ fn a_reset_that_nobody_answers_does_not_count() {
 #[test]
 fn a_device_that_is_replaced_while_it_is_prepared_leaves_the_slot_empty() {
     for device in [NEW, ANOTHER, None] {
-        let replaced = Change::Changed("it was replaced meanwhile".to_owned());
+        let replaced = Change::Changed("the device was replaced meanwhile".to_owned());
         let mut world = World::new();
         world.lose();
         world.find(SAME);
@@ -219,7 +219,7 @@ fn a_port_enumerates_below_itself_and_an_own_driver_waits_for_its_function() {
             while let Some((id, request)) = bus.next_request() {
                 let value = match (request, device) {
                     (Request::ConfigRead { offset, .. }, Some((serial, incarnation))) => {
-                        // The capabilities of `node`: MSI-X alone.
+                        // The capabilities of `node`: only MSI-X.
                         config(serial, incarnation)(offset).into()
                     }
                     (_, device) => device.map_or(u64::MAX, |_| 0),
@@ -231,6 +231,6 @@ fn a_port_enumerates_below_itself_and_an_own_driver_waits_for_its_function() {
     assert_eq!(returns(SAME), Ok(false));
     assert_eq!(returns(NEW), Ok(true));
     assert_eq!(returns(NEW), Ok(false));
-    assert_eq!(returns(None), Err("nothing there".to_owned()));
+    assert_eq!(returns(None), Err("no device found".to_owned()));
     assert!(returns(ANOTHER).is_err_and(|why| why.starts_with("serial number")));
 }

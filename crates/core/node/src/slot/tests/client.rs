@@ -1,4 +1,4 @@
-//! The order of accesses, and a client that takes none.
+//! The order of accesses, and a client that accepts none.
 
 use super::*;
 use crate::slot::client::MAX_DEFERRED;

@@ -36,7 +36,7 @@ fn node() -> Node {
     }
 }
 
-/// What configuration space of such a function returns, with this serial number and incarnation.
+/// The configuration space of such a function, with this serial number and incarnation.
 fn config(serial: u64, incarnation: u64) -> impl Fn(u16) -> u32 {
     move |offset| match offset {
         0x00 => 0x0001_fa12,
@@ -56,13 +56,13 @@ fn config(serial: u64, incarnation: u64) -> impl Fn(u16) -> u32 {
     }
 }
 
-/// A client whose memory is `memory`.
+/// A client with memory `memory`.
 #[derive(Default)]
 struct Script {
     active: bool,
     command: [Option<u8>; 2],
     written_registers: bool,
-    /// It takes no access of the function now.
+    /// It accepts no access from the function now.
     full: bool,
     memory: Vec<(u64, Vec<u8>)>,
     signals: Vec<u16>,
@@ -112,7 +112,7 @@ impl Client for Script {
     }
 }
 
-/// A slot, its client, and the function as the bus answers for it.
+/// A slot, its client, and the function's answers on the bus.
 struct World {
     slot: Slot,
     client: Script,
@@ -122,7 +122,7 @@ struct World {
     replies: Vec<(Token, Vec<u8>)>,
     host_data: Vec<Option<Bytes>>,
     ready: usize,
-    /// Serial number and incarnation of what is there; `None`: nothing answers.
+    /// Serial number and incarnation of the device; `None`: no device answers.
     device: Option<(u64, u64)>,
     /// Requests, in order.
     requests: Vec<Request>,
@@ -170,7 +170,7 @@ fn token() -> ReadToken {
 }
 
 impl World {
-    /// A client uses the function, which is ready.
+    /// A client that uses a ready function.
     fn new() -> Self {
         let bus = Bus::new();
         let settings = Settings { owner: OWNER, ..Settings::default() };
@@ -193,7 +193,7 @@ impl World {
         world
     }
 
-    /// Takes the outputs and requests of the slot; nothing is answered.
+    /// Takes the outputs and requests of the slot, without answers.
     fn turn(&mut self) -> bool {
         let mut moved = false;
         while let Some(output) = self.slot.poll(Instant::ZERO, &mut self.client) {
@@ -216,7 +216,7 @@ impl World {
         moved
     }
 
-    /// The function answers what is open.
+    /// Answers the open requests as the function.
     fn answer(&mut self) {
         for (id, request) in std::mem::take(&mut self.open) {
             let value = match (request, self.device) {
@@ -230,7 +230,7 @@ impl World {
         }
     }
 
-    /// The function answers until nothing is left.
+    /// Answers as the function until nothing is open.
     fn settle(&mut self) {
         while self.turn() || !self.open.is_empty() {
             self.answer();
@@ -242,7 +242,7 @@ impl World {
         self.turn();
     }
 
-    /// The link is up, and this is behind it. Nothing of what follows is answered.
+    /// The link comes up with `device` behind it. Later requests are not answered.
     fn find(&mut self, device: Option<(u64, u64)>) {
         self.device = device;
         let found = device.map(|(serial, incarnation)| {
@@ -256,14 +256,14 @@ impl World {
         self.turn();
     }
 
-    /// The same, until the slot is at rest.
+    /// As `find`, with answers until the slot is idle.
     fn returns(&mut self, device: Option<(u64, u64)>) {
         self.lose();
         self.find(device);
         self.settle();
     }
 
-    /// The client requests a reset, which is done.
+    /// The client requests a reset, which is carried out.
     fn reset(&mut self) {
         assert!(self.slot.accepts());
         self.slot.reset(0);
@@ -274,7 +274,7 @@ impl World {
         std::mem::take(&mut self.changes)
     }
 
-    /// Puts the slot into a condition.
+    /// A world with the slot in a condition.
     fn to(condition: Condition) -> Self {
         let mut world = Self::new();
         match condition {

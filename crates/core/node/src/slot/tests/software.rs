@@ -103,7 +103,7 @@ fn the_device_is_identified_before_a_reset() {
         let same = config(SERIAL, INCARNATION);
         let (returned, written) =
             identify(&|offset| if offset == at { value } else { same(offset) });
-        let another = Comparison::Another("other BARs or interrupts".to_owned());
+        let another = Comparison::Another("different BARs or interrupts".to_owned());
         assert_eq!(returned, Some(another), "{at:#x}");
         assert!(!written.iter().any(|write| *write == flr || write.0 == 0x11c), "{written:?}");
         assert!(!written.contains(&(0x10, 0x8000)), "the BAR of the one before");

@@ -1,4 +1,4 @@
-//! Putting a fabric together.
+//! Builds a fabric.
 
 use super::device::{Device, Script};
 use super::link::{Link, Shape};
@@ -13,18 +13,18 @@ use switch::{tunnel, upstream};
 use wire::Instant;
 use wire::frame::Role;
 
-/// What a test may want otherwise.
+/// Settings of a fabric.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub seed: u64,
     pub shape: Shape,
     pub p2p: bool,
-    /// Of all that a switch sends on its links.
+    /// Rate limit of each switch's links together.
     pub limit: Option<Rate>,
     pub root: root::Settings,
-    /// Of every switch.
+    /// Largest payload of every switch.
     pub max_payload: usize,
-    /// Of both ends of every link.
+    /// Changes the settings of both ends of every link.
     pub tunnel: fn(&mut tunnel::Settings),
 }
 
@@ -82,7 +82,7 @@ impl Plan {
         }
     }
 
-    /// Adds a node below a port; its number, and that of its link.
+    /// Adds a node below a port. Returns the number of the node and its link.
     pub fn add(&self, fabric: &mut Fabric, parent: Parent, port: usize, device: Device) -> usize {
         let number = fabric.nodes.len();
         let settings = self.tunnel(Role::Device, 10 + number as u64);
@@ -91,7 +91,7 @@ impl Plan {
         number
     }
 
-    /// A switch with these below its ports; nothing has been polled.
+    /// A switch with these devices below its ports; nothing has been polled.
     pub fn unpolled(&self, devices: impl ExactSizeIterator<Item = Device>) -> Fabric {
         let mut fabric = self.build(devices.len() as u8);
         for (port, device) in devices.enumerate() {
@@ -100,7 +100,7 @@ impl Plan {
         fabric
     }
 
-    /// The same, connected.
+    /// As `unpolled`, connected.
     pub fn with(&self, devices: impl IntoIterator<Item = Device>) -> Fabric {
         let devices: Vec<Device> = devices.into_iter().collect();
         self.unpolled(devices.into_iter()).connected()
@@ -148,7 +148,7 @@ pub fn script() -> Device {
 }
 
 impl Fabric {
-    /// Links come up as soon as time passes.
+    /// Lets time pass until links are up.
     pub fn connected(mut self) -> Self {
         self.pass(wire::Duration::from_ms(1));
         self

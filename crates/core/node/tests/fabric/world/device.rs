@@ -1,4 +1,4 @@
-//! What hangs at the far end of a link.
+//! The function at the far end of a link.
 
 use super::disk::Disk;
 use node::SwitchNode;
@@ -17,16 +17,16 @@ pub enum Device {
     Disk(Box<Disk>),
 }
 
-/// A function that sends what the test tells it and keeps what it gets.
+/// A function that sends what the test supplies and records what it receives.
 #[derive(Debug)]
 pub struct Script {
     pub send: VecDeque<Tlp>,
     pub received: Vec<Tlp>,
     pub takes: Ready,
     pub resets: usize,
-    /// Memory reads are left without an answer.
+    /// Memory reads get no answer.
     pub silent: bool,
-    /// A real function behind the script answers configuration requests.
+    /// A real function that answers configuration requests.
     pub behind: DmaTest,
 }
 
@@ -78,7 +78,7 @@ impl Function for Device {
                     Input::Tlp(tlp) => {
                         script.received.push(tlp.clone());
                         let read = matches!(tlp.packet, Packet::MemoryRead(_));
-                        // What answers the script's own requests is the script's.
+                        // The script takes the completions of its own requests.
                         if script.silent && read || tlp.class() == Class::Completion {
                             return;
                         }

@@ -1,4 +1,4 @@
-//! A function with data that survive resets: what a host must not take for other data.
+//! A function whose data survive resets, so that a host could confuse them with other data.
 
 use bytes::Bytes;
 use pcie::config::contents::{ContentsCapability, VENDOR};
@@ -10,7 +10,7 @@ use wire::{Bdf, Instant};
 
 /// Blocks of eight bytes, from [`BLOCKS`] of BAR 0 on.
 pub const COUNT: usize = 2;
-/// Where they begin in BAR 0.
+/// Offset of the blocks in BAR 0.
 pub const BLOCKS: u64 = 0x1000;
 /// WO, 1 byte in BAR 0: a write of n sends block n to the bus address 8 n.
 pub const DOORBELL: u64 = 0;
@@ -43,7 +43,7 @@ impl Disk {
         Self { endpoint, serial, incarnation, blocks }
     }
 
-    /// Another host attached it meanwhile: it wrote its number at `capability`.
+    /// Another host attached the function meanwhile and wrote its number at `capability`.
     pub fn owned(mut self, capability: u16, owner: u32) -> Self {
         let at = capability + ContentsCapability::OWNER;
         let host = Bdf::default();

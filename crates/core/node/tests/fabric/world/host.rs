@@ -1,4 +1,4 @@
-//! The host's side: software as coroutines, memory, interrupts.
+//! The host: software as coroutines, memory, interrupts.
 
 use super::{Fabric, Happened, RAM};
 use bytes::Bytes;
@@ -10,10 +10,10 @@ use pcie::software::Task;
 use wire::tlp::Tlp;
 use wire::{Duration, Instant};
 
-/// Reads of host memory with their answers, and when these are due.
+/// Reads of host memory with their answers, and when the answers are due.
 pub type Reads = Vec<(Instant, ReadToken, Option<Bytes>)>;
 
-/// Where BAR 0 of an endpoint lies.
+/// The address of an endpoint's BAR 0.
 pub fn bar(node: &Node) -> u64 {
     node.bar(0).unwrap().address
 }
@@ -24,7 +24,7 @@ impl Fabric {
         self.reads.iter().map(|(at, ..)| *at).filter(|_| !self.stuck_memory).min()
     }
 
-    /// Starts what software asked for; wakes who has slept enough.
+    /// Starts requests of software, and wakes software whose sleep is over.
     pub(super) fn host_requests(&mut self) -> bool {
         let mut moved = self.buses.wake(self.now);
         while let Some((id, request)) =
@@ -96,7 +96,7 @@ impl Fabric {
         }
     }
 
-    /// Runs software to its end.
+    /// Runs software until it finishes.
     ///
     /// Panics after ten virtual seconds.
     pub fn run<T>(&mut self, software: impl Future<Output = T> + 'static) -> T {
@@ -130,12 +130,12 @@ impl Fabric {
         self.run(enumerate::enumerate(bus, settings)).expect("enough of everything")
     }
 
-    /// Enumerates; yields the endpoints.
+    /// Enumerates. Returns the endpoints.
     pub fn endpoints(&mut self) -> Vec<Node> {
         self.enumerate().endpoints().into_iter().cloned().collect()
     }
 
-    /// Looks below a port whose link came up.
+    /// Enumerates below a port whose link came up.
     pub fn enumerate_below(
         &mut self,
         port: &Node,
@@ -154,7 +154,7 @@ impl Fabric {
         });
     }
 
-    /// Enumerates, enables every endpoint, and forgets what happened; yields the endpoints.
+    /// Enumerates, enables every endpoint, and clears the record of events. Returns the endpoints.
     pub fn ready(&mut self) -> Vec<Node> {
         let nodes = self.endpoints();
         nodes.iter().for_each(|node| self.enable(node, 1));
@@ -162,7 +162,7 @@ impl Fabric {
         nodes
     }
 
-    /// Lets an endpoint master the bus and signal vector 0 with `data`.
+    /// Enables an endpoint's bus mastering, and vector 0 with `data`.
     pub fn enable(&mut self, node: &Node, data: u32) {
         let (bus, node) = (self.bus.clone(), node.clone());
         self.run(async move {
@@ -170,7 +170,7 @@ impl Fabric {
         });
     }
 
-    /// Reads one register of a memory window; all ones if nobody answers.
+    /// Reads one register of a memory window; all ones without an answer.
     pub fn read(&mut self, address: u64, size: u8) -> u64 {
         let bus = self.bus.clone();
         self.run(async move { bus.read(address, size).await })
@@ -184,13 +184,13 @@ impl Fabric {
         task
     }
 
-    /// The script on node `node` sends a packet; a millisecond passes.
+    /// Sends a packet from the script on node `node`; a millisecond passes.
     pub fn send(&mut self, node: usize, tlp: Tlp) {
         self.script(node).send.push_back(tlp);
         self.pass(Duration::from_ms(1));
     }
 
-    /// Reads configuration space; all ones if nobody answers.
+    /// Reads configuration space; all ones without an answer.
     pub fn config(&mut self, target: wire::Bdf, offset: u16, size: u8) -> u32 {
         let bus = self.bus.clone();
         self.run(async move { bus.config_read(target, offset, size).await })
@@ -201,7 +201,7 @@ impl Fabric {
         self.run(async move { bus.config_write(target, offset, size, value).await });
     }
 
-    /// Copies by the DMA test function with its BAR at `bar`.
+    /// Copies with the DMA test function whose BAR is at `bar`.
     pub fn copy(&mut self, bar: u64, from: u64, to: u64, length: u32) -> Result<(), Option<u8>> {
         let bus = self.bus.clone();
         self.run(async move { pcie::dma_test::driver::copy(&bus, bar, from, to, length).await })
@@ -213,7 +213,7 @@ impl Fabric {
         self.ram.get_mut(RAM + offset as u64, length).expect("inside host memory")
     }
 
-    /// How many of `happened` fit.
+    /// Number of events in `happened` that match.
     pub fn count(&self, fits: impl Fn(&Happened) -> bool) -> usize {
         self.happened.iter().filter(|happened| fits(happened)).count()
     }

@@ -1,4 +1,4 @@
-//! The byte streams: in order within a direction, cut and delayed at will.
+//! The byte streams: in order within a direction, with random pieces and delays.
 
 use super::Parent;
 use bytes::Bytes;
@@ -7,34 +7,34 @@ use stats::random::Random;
 use std::collections::VecDeque;
 use wire::{Duration, Instant};
 
-/// How a stream treats what it carries.
+/// The pieces and delays of a stream.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     /// Longest piece that arrives at once.
     pub piece: usize,
-    /// Shortest and longest way, in nanoseconds.
+    /// Shortest and longest delay, in nanoseconds.
     pub delay_ns: (u64, u64),
 }
 
 impl Shape {
-    /// Whole writes, in no time.
+    /// Whole writes, without delay.
     pub const AT_ONCE: Self = Self { piece: 1 << 20, delay_ns: (0, 0) };
-    /// Whole writes, one microsecond.
+    /// Whole writes, with a delay of one microsecond.
     pub const PLAIN: Self = Self { piece: 1 << 20, delay_ns: (1_000, 1_000) };
     /// Small pieces, each with a delay of its own.
     pub const ROUGH: Self = Self { piece: 97, delay_ns: (100, 50_000) };
 }
 
-/// Ways in which a far side meets those who connect.
+/// How a far side treats connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
-    /// It takes them.
+    /// It accepts them.
     Serves,
-    /// It has no port there.
+    /// It refuses them.
     Refuses,
     /// It does not answer.
     Silent,
-    /// It says that it belongs to others.
+    /// It answers that it serves another host.
     TurnsAway,
 }
 
@@ -44,7 +44,7 @@ pub enum State {
     None,
     Connecting,
     Open,
-    /// The switch knows that it is gone, and not closed it yet.
+    /// The switch was told that the path is lost, and has not closed it yet.
     Gone,
 }
 
@@ -52,17 +52,17 @@ pub enum State {
 #[derive(Debug)]
 pub struct Pipe {
     pub shape: Shape,
-    /// Bytes under way at which it takes no more.
+    /// Bytes in transit at which the path accepts no more.
     pub width: usize,
-    /// Bytes that it took so far.
+    /// Bytes accepted so far.
     pub taken: usize,
-    /// Takes nothing and delivers nothing while stalled.
+    /// Accepts and delivers nothing while set.
     pub stalled: bool,
     pieces: VecDeque<(Instant, Bytes)>,
     under_way: usize,
-    /// Changes one byte of what is sent next.
+    /// Changes one byte of the next write, at this index.
     pub spoil: Option<usize>,
-    /// What was sent, if a test wants to look.
+    /// A copy of what was sent, if a test needs it.
     pub tapped: Option<Vec<u8>>,
 }
 
@@ -130,14 +130,14 @@ impl Pipe {
     }
 }
 
-/// Both directions of one link, and where it hangs.
+/// Both directions of one link, and the port that it belongs to.
 #[derive(Debug)]
 pub struct Link {
     pub parent: Parent,
     pub port: usize,
     pub manner: Manner,
     pub state: State,
-    /// The path, until the node below has closed it or heard of its end.
+    /// The path, until the node below has closed it or was told of its end.
     pub path: Option<PathId>,
     pub down: Pipe,
     pub up: Pipe,

@@ -1,8 +1,8 @@
-//! A whole fabric in memory: a shell of a host node, of device nodes and switch
-//! nodes, and of the paths between them, in virtual time, from one seed.
+//! A whole fabric in memory: a host node, device nodes and switch nodes, and the paths between
+//! them, in virtual time, from one seed.
 //!
-//! Each node is a device node, at the far end of the link with its number. A
-//! link hangs off a port of the top switch or of a switch on another node.
+//! Each node is a device node, at the far end of the link with its number. A link belongs to a port
+//! of the top switch or of a switch on another node.
 
 mod build;
 mod device;
@@ -31,18 +31,18 @@ use switch::Upstream;
 use switch::tunnel::Cause;
 use wire::{Duration, Instant};
 
-/// Where host memory begins, and its size.
+/// Start and size of host memory.
 pub const RAM: u64 = 0x10_0000;
 pub const RAM_SIZE: usize = 4 << 20;
 
-/// Which switch a link hangs off.
+/// The switch that a link belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parent {
     Top,
     Node(usize),
 }
 
-/// What happened, in order: for digests and for assertions.
+/// Events in order, for digests and assertions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happened {
     Up(usize),
@@ -50,9 +50,9 @@ pub enum Happened {
     DeviceDown(usize, Cause),
     Interrupt(wire::Bdf, u32),
     Wire(u8, bool),
-    /// A device wrote host memory: where and what.
+    /// A device wrote host memory: address and data.
     Written(u64, Bytes),
-    /// A device read or wrote what is not there.
+    /// A device accessed an address that has no memory.
     Refused(u64),
 }
 
@@ -63,20 +63,20 @@ pub struct Fabric {
     pub links: Vec<Link>,
     buses: Buses,
     pub bus: Bus,
-    /// Of other software of the host.
+    /// The bus of other host software.
     pub other: Bus,
-    /// Slots, if a test has any.
+    /// Slots, if a test uses any.
     pub seats: Vec<seat::Seat>,
     pub ram: Ram,
     pub rng: Random,
     pub happened: Vec<Happened>,
-    /// What the top switch wanted, but for bytes, and when.
+    /// The outputs of the top switch, except bytes, with their times.
     pub log: Vec<(Instant, Output)>,
-    /// Host memory answers reads after a random while, in any order.
+    /// Host memory answers reads after a random time, in any order.
     pub slow_memory: bool,
     /// Host memory does not answer reads at all.
     pub stuck_memory: bool,
-    /// Whose reads host memory does not answer.
+    /// The device whose reads host memory does not answer.
     pub unanswered: Option<wire::Bdf>,
     reads: host::Reads,
     paths: u64,
@@ -84,7 +84,7 @@ pub struct Fabric {
 }
 
 impl Fabric {
-    /// Moves everything that can move at this instant; whether anything did.
+    /// Moves everything that can move at this instant. Returns whether anything did.
     pub fn settle(&mut self) -> bool {
         for round in 0..100_000 {
             self.timers.clear();
@@ -102,7 +102,7 @@ impl Fabric {
         panic!("the fabric does not come to rest");
     }
 
-    /// Hands over what has arrived; answers who connects.
+    /// Delivers bytes that have arrived, and answers connections.
     fn arrive(&mut self) -> bool {
         let mut moved = false;
         for index in 0..self.links.len() {
@@ -119,7 +119,7 @@ impl Fabric {
         moved
     }
 
-    /// The far side of a link meets who connects, in its manner.
+    /// Treats a connection of link `index` as its manner says.
     fn meet(&mut self, index: usize) -> bool {
         let link = &mut self.links[index];
         if link.state != State::Connecting || link.manner == Manner::Silent {
@@ -140,13 +140,13 @@ impl Fabric {
         true
     }
 
-    /// Something happens to the path of link `index`, for the switch above it.
+    /// Passes an event of link `index`'s path to the switch above.
     pub fn upper(&mut self, index: usize, input: Input) {
         let (now, parent, port) = (self.now, self.links[index].parent, self.links[index].port);
         self.switch(parent).handle_link(now, port, input);
     }
 
-    /// The same for the node below it, if it has a path.
+    /// Passes an event to the node below, if it has a path.
     fn lower(&mut self, index: usize, input: Input) {
         if let Some(path) = self.links[index].path {
             self.nodes[index].handle(self.now, path, input);
@@ -277,8 +277,7 @@ impl Fabric {
         is_switch && self.move_switch(Parent::Node(index)) || moved
     }
 
-    /// An end that closed its path has done so once everything it sent has
-    /// arrived, and the other end hears of it.
+    /// Once everything sent by an end that closed its path has arrived, tells the other end.
     fn hang_up(&mut self, index: usize) -> bool {
         let link = &self.links[index];
         let upper = link.state == State::None && link.path.is_some() && link.down.is_empty();
@@ -304,19 +303,19 @@ impl Fabric {
         }
     }
 
-    /// The path of link `index` ends; what is under way is lost.
+    /// The path of link `index` is lost, with all bytes in transit.
     pub fn breaks(&mut self, index: usize) {
         self.end_lower(index);
         self.end_upper(index);
     }
 
-    /// The same, and nobody gets another.
+    /// As `breaks`, and new connections fail.
     pub fn disconnect(&mut self, index: usize) {
         self.links[index].manner = Manner::Refuses;
         self.breaks(index);
     }
 
-    /// Link `index` can be made again; waits for the next attempt.
+    /// Allows new connections on link `index`, and waits for the next attempt.
     pub fn connect(&mut self, index: usize) {
         self.links[index].manner = Manner::Serves;
         if self.links[index].state != State::Open {
@@ -324,8 +323,8 @@ impl Fabric {
         }
     }
 
-    /// Settles, and goes on to the next instant at which something happens,
-    /// but not beyond `limit`. Whether time is left.
+    /// Settles, and advances to the next instant with an event, at most to `limit`. Returns whether
+    /// `limit` is not reached.
     pub fn step(&mut self, limit: Instant) -> bool {
         self.settle();
         if self.now >= limit {
@@ -339,7 +338,7 @@ impl Fabric {
         true
     }
 
-    /// Changes how the streams cut and delay, from now on.
+    /// Changes pieces and delays of the streams from now on.
     pub fn shape(&mut self, shape: Shape) {
         for link in &mut self.links {
             link.down.shape = shape;

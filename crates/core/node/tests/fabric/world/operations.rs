@@ -1,5 +1,5 @@
-//! A list of bytes as a list of operations on a fabric, for fuzzing: whatever software, devices and
-//! networks do, nothing panics, time goes forward, and every request of the host is answered.
+//! Fuzzing of a fabric with operations made from bytes: whatever software, devices and networks do,
+//! no panic, time advances, and every host request is answered.
 
 use super::build::Plan;
 use super::link::Shape;
@@ -19,13 +19,13 @@ struct Run<'a> {
     tasks: Vec<Task<()>>,
 }
 
-/// Most operations of one run.
+/// The most operations of one run.
 const MOST: usize = 100;
 
-/// Reads `bytes` as operations and carries them out.
+/// Decodes `bytes` as operations and carries them out.
 ///
 /// # Panics
-/// If the fabric breaks a promise.
+/// If the fabric violates a requirement.
 pub fn run_operations(bytes: &[u8]) {
     let mut source = Source(bytes);
     let kind = source.byte();
@@ -150,7 +150,7 @@ impl Run<'_> {
         bar
     }
 
-    /// In a BAR, in host memory, or nowhere.
+    /// In a BAR, in host memory, or outside both.
     fn address(&mut self) -> u64 {
         let kind = self.source.byte();
         let offset = u64::from(self.source.u32());
@@ -178,7 +178,7 @@ impl Run<'_> {
         self.spawn(async move { bus.config_write(target, 0x3e, 2, value).await });
     }
 
-    /// A packet of the device's own making.
+    /// Sends a packet from a script.
     fn scripted(&mut self) {
         let length = usize::from(self.source.byte());
         let mut bytes = Bytes::from(self.source.take(length));
@@ -190,7 +190,7 @@ impl Run<'_> {
         }
     }
 
-    /// The networks come back; whoever waits gets an answer.
+    /// Restores the networks; every waiting request must be answered.
     fn finish(&mut self) {
         for link in &mut self.fabric.links {
             (link.up.stalled, link.down.stalled) = (false, false);

@@ -10,7 +10,7 @@ use pcie::root::ReadToken;
 use pcie::{Bus, Presence};
 use wire::{Bdf, Instant};
 
-/// A client whose memory has a place for each block, at eight times its number.
+/// A client with a memory location for each block, at eight times the block's number.
 #[derive(Debug)]
 pub struct Guest {
     pub active: bool,
@@ -57,7 +57,7 @@ impl Client for Guest {
     }
 }
 
-/// A slot, the port above it, and its client, who sees what the slot says.
+/// A slot, the port above it, and its client.
 #[derive(Debug)]
 pub struct Seat {
     pub link: usize,
@@ -70,7 +70,7 @@ pub struct Seat {
     bus: Bus,
     enumeration: enumerate::Settings,
     tokens: Token,
-    /// Reads under way, with their blocks.
+    /// Outstanding reads, with their blocks.
     open: Vec<(Token, usize)>,
 }
 
@@ -112,7 +112,7 @@ impl Seat {
         self.port.link_up(&self.bus, &self.enumeration);
     }
 
-    /// Lets the slot do what it can.
+    /// Runs the slot until it has nothing to do.
     pub fn advance(&mut self, now: Instant) -> bool {
         let mut moved = false;
         if let Some(found) = self.port.poll(now) {
@@ -125,7 +125,7 @@ impl Seat {
                 Output::Reply(token, data) => self.replies.push((token, data)),
                 Output::Presence(presence) => {
                     self.presence = presence;
-                    // The client's side has answered them with all ones.
+                    // The client's side has answered these reads with all ones.
                     if presence == Presence::Absent {
                         self.open.clear();
                     }
@@ -137,7 +137,7 @@ impl Seat {
         moved
     }
 
-    /// What a read that was begun has found, and its block.
+    /// The result of a finished read, and its block.
     pub fn finds(&mut self) -> Option<(usize, u64)> {
         let replies = &self.replies;
         let done =
@@ -173,7 +173,7 @@ impl Fabric {
         self.seats.len() - 1
     }
 
-    /// Waits until an access may start; false if nobody needs to.
+    /// Waits until an access may start; `false` if it needs no start.
     fn wait_for(&mut self, seat: usize, access: Access) -> bool {
         let limit = self.now + wire::Duration::from_ms(10_000);
         loop {
@@ -186,7 +186,7 @@ impl Fabric {
         }
     }
 
-    /// Waits for the answers of all reads that were begun.
+    /// Waits for the answers of all outstanding reads.
     pub(super) fn wait_for_reads(&mut self, seat: usize) {
         let limit = self.now + wire::Duration::from_ms(10_000);
         loop {
@@ -213,7 +213,7 @@ impl Fabric {
         }
     }
 
-    /// The client reads a block by its BAR.
+    /// The client reads a block in the BAR.
     pub fn guest_reads(&mut self, seat: usize, block: usize) -> u64 {
         if !self.wait_for(seat, Access::BarRead) {
             return u64::MAX;
@@ -222,11 +222,11 @@ impl Fabric {
         let place = (BLOCKS + 8 * block as u64, 8);
         self.seats[seat].slot.bar_read(self.now, token, 0, place);
         let value = self.answer(seat, token).expect("eight bytes");
-        // A client whose function went meanwhile gets all ones.
+        // A client whose function is absent by now gets all ones.
         if self.seats[seat].presence == Presence::Present { value } else { u64::MAX }
     }
 
-    /// The client writes a block by its BAR.
+    /// The client writes a block in the BAR.
     pub fn guest_writes(&mut self, seat: usize, block: usize, value: u64) {
         if self.wait_for(seat, Access::BarWrite) {
             let at = BLOCKS + 8 * block as u64;
@@ -234,14 +234,14 @@ impl Fabric {
         }
     }
 
-    /// The client rings for a block, which comes to its memory.
+    /// The client rings for a block, which the function writes into the client's memory.
     pub fn guest_rings(&mut self, seat: usize, block: usize) {
         if self.wait_for(seat, Access::BarWrite) {
             self.seats[seat].slot.bar_write(0, DOORBELL, &[block as u8]);
         }
     }
 
-    /// The client lets the function master the bus.
+    /// The client enables bus mastering.
     pub fn guest_enables(&mut self, seat: usize) {
         if !self.wait_for(seat, Access::ConfigWrite) {
             return;
@@ -252,7 +252,7 @@ impl Fabric {
         self.answer(seat, token);
     }
 
-    /// The client requests a reset, or has gone; it is done when this returns.
+    /// The client requests a reset, or disconnects. Returns when that is finished.
     pub fn guest_resets(&mut self, seat: usize) {
         assert!(self.wait_for(seat, Access::Reset));
         let token = self.seats[seat].token();
@@ -261,7 +261,7 @@ impl Fabric {
         self.seats[seat].guest.command = [None; 2];
     }
 
-    /// The client begins to read a block by its BAR. [`Seat::finds`] has the answer.
+    /// The client starts a read of a block in the BAR. [`Seat::finds`] returns the answer.
     pub fn guest_begins_to_read(&mut self, seat: usize, block: usize) {
         let (now, seat) = (self.now, &mut self.seats[seat]);
         if seat.starts(Access::BarRead) == Some(true) {

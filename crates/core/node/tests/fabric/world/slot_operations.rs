@@ -1,6 +1,6 @@
-//! A list of bytes as a list of operations on two slots: clients read, write and reset, links are
-//! lost, and drives restart, are replaced, or serve another host. A client never reads other data
-//! than it wrote.
+//! Operations on two slots made from bytes: clients read, write and reset, links are lost, and
+//! drives restart, are replaced, or serve another host. A client never reads other data than it
+//! wrote.
 
 use super::build::Plan;
 use super::device::Device;
@@ -13,18 +13,18 @@ use pcie::enumerate::{Node, Settings};
 use testkit::Source;
 use wire::Duration;
 
-/// Most operations of one run.
+/// The most operations of one run.
 const MOST: usize = 100;
-/// This host's number, and another's.
+/// The numbers of this host and of another one.
 const OWNERS: [u32; 2] = [9, 8];
 const SEATS: usize = 2;
 
-/// What a client may find in a block, unless the read fails.
+/// The values that a client may read from a block, unless the read fails.
 #[derive(Clone, Debug, Default)]
 struct Known {
-    /// What it has found; anything before its first read.
+    /// The block was read. Before its first read it may have any value.
     found: bool,
-    /// The value found, and what was written since in this order: writes may be lost on their way.
+    /// The value read, and later writes in order. Writes may be lost in transit.
     values: Vec<u64>,
 }
 
@@ -32,16 +32,17 @@ struct Run<'a> {
     source: Source<'a>,
     fabric: Fabric,
     known: [[Known; COUNT]; SEATS],
-    /// The drives that are not in their place, by seat.
+    /// Drives that are not in their place, by seat.
     away: [Option<Disk>; SEATS],
-    /// Seats whose drive another host had, with the changes that this host had seen before.
+    /// Seats whose drive another host used, with the number of changes that this host had seen
+    /// before.
     served: [Option<usize>; SEATS],
-    /// Data that nobody has written before.
+    /// A value that was never written.
     next: u64,
     reached: Reached,
 }
 
-/// Data of a drive when it is new, or that another host wrote.
+/// The data of a new drive, or written by another host.
 fn fresh(next: &mut u64) -> [u64; COUNT] {
     [(); COUNT].map(|()| {
         *next += 1;
@@ -49,20 +50,20 @@ fn fresh(next: &mut u64) -> [u64; COUNT] {
     })
 }
 
-/// What reads and writes came to, for tests that want to know.
+/// Counts of outcomes of reads and writes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reached {
-    /// Reads that returned data that the client knew.
+    /// Reads that returned data known to the client.
     pub known: usize,
     /// Reads that failed.
     pub failed: usize,
-    /// Reads while new contents were kept from the client.
+    /// Reads while new contents were withheld from the client.
     pub kept: usize,
-    /// Clients that found new contents after a reset.
+    /// Clients that read new contents after a reset.
     pub renewed: usize,
 }
 
-/// Reads `bytes` as operations and carries them out.
+/// Decodes `bytes` as operations and carries them out.
 ///
 /// # Panics
 /// If a client reads other data than it wrote.
@@ -99,7 +100,7 @@ pub fn run_operations(bytes: &[u8]) -> Reached {
         }
         run.operation();
     }
-    // Whoever lost its drive gets it back at last.
+    // At the end, every drive returns to its seat.
     for seat in 0..SEATS {
         run.fabric.connect(seat);
         if let Some(own) = run.away[seat].take() {
@@ -120,7 +121,7 @@ impl Run<'_> {
         match self.source.below(24) {
             0..=3 => {
                 let value = self.fabric.guest_reads(seat, block);
-                // Reads before it come first.
+                // Earlier reads finish first.
                 self.collect(seat);
                 self.found(seat, block, value);
             }
@@ -133,7 +134,7 @@ impl Run<'_> {
             }
             10..=12 => {
                 self.fabric.seats[seat].guest.memory[block] = u64::MAX;
-                // What the function sends may pass its answers to reads.
+                // Writes of the function may pass its answers to reads.
                 self.fabric.wait_for_reads(seat);
                 self.collect(seat);
                 self.fabric.guest_rings(seat, block);
@@ -149,7 +150,7 @@ impl Run<'_> {
                 self.reached.renewed += usize::from(changes.len() > before);
             }
             14 => {
-                // The client goes, and the next one comes.
+                // The client disconnects, and the next one connects.
                 self.fabric.seats[seat].guest.active = false;
                 self.reset(seat);
                 let span = self.source.byte();
@@ -172,14 +173,14 @@ impl Run<'_> {
         (0..SEATS).for_each(|seat| self.collect(seat));
     }
 
-    /// Looks at reads that have ended.
+    /// Checks finished reads.
     fn collect(&mut self, seat: usize) {
         while let Some((block, value)) = self.fabric.seats[seat].finds() {
             self.found(seat, block, value);
         }
     }
 
-    /// Mostly, the link comes up again before anything else happens.
+    /// In most cases, the link comes up again before anything else happens.
     fn may_return(&mut self) {
         if self.source.byte() & 3 != 0 {
             self.pass(250_000);
@@ -190,7 +191,7 @@ impl Run<'_> {
         self.fabric.pass(Duration::from_us(us));
     }
 
-    /// The client finds a value in a block.
+    /// The client has read a value from a block.
     fn found(&mut self, seat: usize, block: usize, value: u64) {
         let kept = self.fabric.seats[seat].slot.condition() == Condition::NewContents;
         self.reached.kept += usize::from(kept);
@@ -209,7 +210,7 @@ impl Run<'_> {
         self.reached.known += usize::from(std::mem::replace(&mut known.found, true));
     }
 
-    /// The client expects nothing of the data any more.
+    /// The client no longer expects any values.
     fn reset(&mut self, seat: usize) {
         self.fabric.wait_for_reads(seat);
         self.collect(seat);
@@ -219,7 +220,7 @@ impl Run<'_> {
         self.fabric.guest_enables(seat);
     }
 
-    /// Something happens to the drive of a seat.
+    /// Changes a seat's drive or its place.
     fn drive(&mut self, seat: usize) {
         let data = fresh(&mut self.next);
         let Device::Disk(disk) = self.fabric.nodes[seat].function_mut() else { unreachable!() };
@@ -229,14 +230,14 @@ impl Run<'_> {
         let renewed = |change: &Change| {
             matches!(change, Change::NewContents(_) | Change::ReattachedWithNewContents(_))
         };
-        // A restart makes a drive forget its last host, which this one cannot know unless it has
-        // seen the drive before: such a drive remembers here.
+        // A restarted drive loses the number of its last host. This host cannot detect that unless
+        // it has seen the drive before, so such a drive keeps the number here.
         let unseen = self.served[seat].is_some_and(|from| !changes[from..].iter().any(renewed));
         let same = Disk::new(serial, incarnation, blocks);
         let same = if unseen { same.owned(capability, OWNERS[1]) } else { same };
         let how = self.source.byte();
         let after = match how & 3 {
-            // It restarts with its data, or without.
+            // The drive restarts with its data, or without.
             0 => same,
             1 => Disk::new(serial, incarnation + 1, data),
             2 => {

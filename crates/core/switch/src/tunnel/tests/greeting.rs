@@ -1,4 +1,4 @@
-//! Hellos of other versions, of later versions, and other protocols.
+//! Greetings of other versions and of other protocols.
 
 use super::*;
 
@@ -23,7 +23,7 @@ fn hello_2(length: &str, role: &str) -> String {
     )
 }
 
-/// An end that hears `bytes`, in pieces of `cut`: why it closes, if it does, and what it has sent.
+/// An end that receives `bytes` in pieces of `cut`: its cause to close, if any, and the bytes sent.
 fn hears(role: Role, bytes: &[u8], cut: usize) -> (Option<Cause>, Vec<u8>) {
     let mut end = Tunnel::new(Settings { instance: 1, ..Settings::new(role, 1) });
     let (mut cause, mut sent) = (None, BytesMut::new());
@@ -48,22 +48,22 @@ fn a_host_of_version_1_is_rejected_in_the_form_that_it_reads() {
     assert_eq!(cause, Some(Cause::Version { own: Role::Device, theirs: 1 }));
     assert_eq!(sent, hex(REJECT_2));
     let message = cause.unwrap().to_string();
-    assert!(message.contains("the host speaks version 1"), "{message}");
-    assert!(message.contains("this node version 2: upgrade the host node"), "{message}");
+    assert!(message.contains("the host uses version 1"), "{message}");
+    assert!(message.contains("this node uses version 2; upgrade the host node"), "{message}");
 }
 
 #[test]
 fn device_of_version_1_is_reported_with_its_version() {
     for role in [Role::Host, Role::Probe] {
-        // What it answers, and what it would say if it greeted first.
+        // The far side's answer, and its own greeting if that comes first.
         for answer in [REJECT_1, HELLO_1] {
             let (cause, sent) = hears(role, &hex(answer), 100);
             assert_eq!(cause, Some(Cause::Version { own: role, theirs: 1 }));
             assert_eq!(sent[2], Kind::Hello as u8);
             assert_eq!(sent.len(), 60, "the greeting, and nothing behind it");
             let message = cause.unwrap().to_string();
-            assert!(message.contains("the device speaks version 1"), "{message}");
-            assert!(message.contains("this node version 2: upgrade the device node"), "{message}");
+            assert!(message.contains("the device uses version 1"), "{message}");
+            assert!(message.contains("uses version 2; upgrade the device node"), "{message}");
         }
     }
 }
@@ -75,7 +75,7 @@ fn greeting_of_later_version_is_read_only_to_version_number() {
     assert_eq!(sent, hex(REJECT_2));
     let message = cause.unwrap().to_string();
     assert!(message.contains("version 9") && message.ends_with("upgrade this node"), "{message}");
-    // Whatever the reason, its numbers are those of its version.
+    // A rejection has the numbers of its own version.
     for reject in [
         "000d 02 00 00000000 00000000 4641524c414e4500 0009 02 00 ff",
         "000c 02 00 00000000 00000000 4641524c414e4500 0009 05 00",
@@ -93,7 +93,7 @@ fn unknown_optional_entries_are_ignored_and_required_ones_rejected() {
     let (cause, sent) = hears(Role::Device, &hex(&required), 100);
     assert_eq!(cause, Some(Cause::Requires(9)));
     assert_eq!(sent, hex("000e 02 00 00000000 00000000 4641524c414e4500 0002 05 00 0009"));
-    // The host that hears this, and one that hears the like from a device.
+    // The host that receives this, and a host that receives it from a device.
     let (cause, _) = hears(Role::Host, &sent, 100);
     assert_eq!(cause, Some(Cause::Rejected(Reject::UnknownEntry(9))));
     let message = cause.unwrap().to_string();
@@ -135,10 +135,10 @@ fn unknown_protocol_error_quotes_received_bytes() {
             assert!(role != Role::Device || sent.is_empty());
             let message = cause.expect("it closes").to_string();
             assert!(
-                message.starts_with("it does not speak farlane's protocol (it sent '"),
+                message.starts_with("the far side does not use farlane's protocol: it sent '"),
                 "{message}"
             );
-            // As much as came at once.
+            // Quotes the bytes that arrived at once.
             let short = quoted.chars().take(cut).collect::<String>();
             assert!(message.contains(if cut > 5 { quoted } else { &short }), "{message}");
         }
@@ -147,7 +147,7 @@ fn unknown_protocol_error_quotes_received_bytes() {
     says(Role::Host, b"HTTP/1.1 400 Bad Request\r\n", "'HTTP/1.1 400…'");
     says(Role::Host, b"SSH-2.0-OpenSSH_9.9\r\n", "'SSH-2.0-Open…'");
     says(Role::Probe, b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03\x1b", "\\x16\\x03");
-    // A terminal is not written to by strangers.
+    // Control characters from a peer must not reach the terminal.
     says(Role::Device, b"\x1b[2J'\r\n\r\n\r\n\r\n\r\n", "\\x1b[2J");
     says(Role::Device, b"\0\0\x04\0\0\0\0\0\0\0\0\0", "");
 }

@@ -1,4 +1,4 @@
-//! Two ends joined by a stream that a test can cut, delay and spoil.
+//! Two ends joined by a stream that a test can cut, delay and damage.
 
 mod greeting;
 mod reports;
@@ -44,7 +44,7 @@ impl Link {
         Self { ends, outputs: Default::default(), now: Instant::ZERO }
     }
 
-    /// Greetings have been exchanged, whatever came of them.
+    /// Two ends that have exchanged greetings, accepted or not.
     fn joined(change: impl Fn(&mut Settings)) -> Self {
         let mut link = Self::new(change);
         link.connect();
@@ -52,7 +52,7 @@ impl Link {
         link
     }
 
-    /// What an end wants next; its bytes are lost.
+    /// The next output of an end; its bytes are lost.
     fn poll(&mut self, end: usize) -> Output {
         self.ends[end].poll(self.now, &mut BytesMut::new())
     }
@@ -63,7 +63,7 @@ impl Link {
         }
     }
 
-    /// Carries bytes in pieces of `cut` until both ends are quiet.
+    /// Passes bytes in pieces of `cut` until both ends are idle.
     fn settle(&mut self, cut: usize) {
         loop {
             let mut quiet = true;
@@ -178,7 +178,7 @@ fn a_sender_without_credits_loses_the_link() {
     link.ends[0].session.queue.grant([Grant { headers: 2000, data: 100_000 }; 3]);
     (0..10).for_each(|i| link.ends[0].push(write(i, 64)));
     link.settle(1000);
-    assert_eq!(link.down_cause(1), Some(&Cause::Violation("a TLP without credits")));
+    assert_eq!(link.down_cause(1), Some(&Cause::Violation("a TLP beyond the granted credits")));
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn reset_from_device_side_is_a_violation() {
     let mut link = Link::up();
     link.ends[1].reset();
     link.settle(1000);
-    assert_eq!(link.down_cause(0), Some(&Cause::Violation("a reset from below")));
+    assert_eq!(link.down_cause(0), Some(&Cause::Violation("a reset from the device")));
 }
 
 #[test]
@@ -272,7 +272,7 @@ fn only_probes_move_devices() {
         let mut link = Link::up();
         link.ends[end].move_to(7);
         link.settle(1000);
-        let cause = Cause::Violation("a move by no probe");
+        let cause = Cause::Violation("Move from a host");
         assert_eq!(link.down_cause(1 - end), Some(&cause), "a move by end {end}");
     }
     let mut link = Link::joined(|settings| {
@@ -291,10 +291,10 @@ fn only_probes_move_devices() {
     assert_eq!(link.outputs[0], [Output::Moved(answer)]);
     link.ends[1].answer_move(answer);
     link.settle(1000);
-    assert_eq!(link.down_cause(0), Some(&Cause::Violation("an answer to no move")));
+    assert_eq!(link.down_cause(0), Some(&Cause::Violation("Moved without a move")));
 }
 
-/// Nobody reads what a far side makes this end say.
+/// Answers are bounded even if the far side does not read them.
 #[test]
 fn answers_that_nobody_reads_are_bounded() {
     let mut link = Link::up();
@@ -305,7 +305,7 @@ fn answers_that_nobody_reads_are_bounded() {
         link.ends[1].reset_done();
     }
     assert_eq!(link.ends[1].session.control, [Control::ResetDone(999)]);
-    // Credits that wait are as good as those before them.
+    // Waiting credits are merged.
     let mut link = Link::joined(|s| s.window[0] = Grant { headers: 4, data: 1000 });
     for _ in 0..100 {
         link.ends[0].push(write(1, 64));
@@ -318,7 +318,7 @@ fn answers_that_nobody_reads_are_bounded() {
         assert!(link.ends[1].pop(Ready::ALL).is_some());
         assert!(matches!(link.poll(1), Output::Timeout(_)));
         assert!(link.ends[1].session.control.len() <= 1, "{:?}", link.ends[1].session.control);
-        // The host believes what it was told by other means.
+        // The host takes the limits from outside the tunnel.
         let limits = [Grant { headers: 1 << 20, data: 1 << 20 }; 3];
         link.ends[0].session.queue.grant(limits);
     }
@@ -341,7 +341,7 @@ fn counters_go_on_over_connections() {
         link.connect();
         link.settle(1000);
     }
-    // What was lost is told once.
+    // A loss is reported once.
     link.ends[0].push(write(1, 64));
     link.ends[0].handle(Instant::ZERO, Input::Disconnected);
     assert_eq!((link.ends[0].take_posted_lost(), link.ends[0].take_posted_lost()), (1, 0));

@@ -1,4 +1,4 @@
-//! What the ends say of the frames that they make and take.
+//! Reports of sent and received frames.
 
 use super::*;
 use wire::frame::FrameReport;
@@ -84,12 +84,12 @@ fn marks_cross_when_the_owner_carries_them() {
     assert_eq!(got.map(|tlp| tlp.mark.bits()).collect::<Vec<_>>(), [7, 8, 0]);
 }
 
-/// Whatever forgets a TLP says so.
+/// Every dropped TLP is reported.
 #[test]
 fn dropped_tlps_are_reported() {
     let mut link = reported();
     link.settle(1000);
-    // What waits at the host, and what waits at the device, when the link goes.
+    // TLPs that wait at the host and at the device when the link is lost.
     link.ends[1].handle(link.now, Input::Mark(Mark::new(7)));
     link.ends[0].push(marked(1, 64));
     link.settle(1000);
@@ -102,7 +102,7 @@ fn dropped_tlps_are_reported() {
     assert_eq!(link.ends.each_mut().map(dropped), [vec![2], vec![7, 8]]);
     link.ends[0].push(marked(3, 64));
     assert_eq!(dropped(&mut link.ends[0]), [3], "the link is down");
-    // A reset drops both ways, also what arrives before its answer.
+    // A reset drops TLPs in both directions, also those that arrive before its answer.
     link.connect();
     link.settle(1000);
     link.ends[0].push(marked(4, 64));
@@ -117,7 +117,7 @@ fn dropped_tlps_are_reported() {
     assert_eq!(dropped(&mut link.ends[1]), [6]);
 }
 
-/// A far side that sends nonsense: what made sense of it is reported, no more.
+/// An invalid frame is reported up to its first invalid TLP.
 #[test]
 fn invalid_frame_is_reported_up_to_the_invalid_tlp() {
     let mut link = reported();
@@ -141,7 +141,8 @@ fn invalid_frame_is_reported_up_to_the_invalid_tlp() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Both ends tell the same, however the network cuts the stream, and frames lie end to end.
+    /// Both ends report the same frames, whatever the pieces of the stream, and frames are
+    /// contiguous.
     #[test]
     fn both_ends_report_the_same_frames(
         lengths in prop::collection::vec(1usize..=64, 1..60), cut in 1usize..3000,

@@ -1,4 +1,4 @@
-//! Hot resets, in order and not.
+//! Hot resets, in order and out of order.
 
 use super::super::resets::{ReceivedResets, RequestedResets, Step};
 use super::*;
@@ -22,7 +22,7 @@ fn tlps_after_a_reset_wait_until_it_is_done() {
     let mut link = Link::up();
     link.ends[0].reset();
     link.ends[0].push(write(7, 64));
-    // Everything in one go, as a stream may bring it.
+    // Everything at once, as a stream may deliver it.
     link.settle(100_000);
     assert_eq!(link.ends[1].pop(Ready::ALL), None, "the function is not reset yet");
     link.ends[1].reset_done();
@@ -60,7 +60,7 @@ fn two_waiting_resets_cause_one_function_reset() {
     assert_eq!(link.ends[1].session.control, [Control::ResetDone(2)]);
 }
 
-/// A host that has sent two resets, of whose answers nothing came.
+/// A host that has sent two resets, without an answer.
 fn after_two_resets() -> Tunnel {
     let mut link = Link::up();
     for _ in 0..2 {
@@ -72,7 +72,7 @@ fn after_two_resets() -> Tunnel {
     host
 }
 
-/// What a host does with `frames`, and a TLP behind them: the TLP is kept.
+/// A host receives `frames` and then a TLP, which it must keep.
 fn keeps(host: &mut Tunnel, frames: &[Control], sequence: u32) -> bool {
     for control in frames {
         host.handle(Instant::ZERO, Input::Received(frame(*control)));
@@ -146,16 +146,16 @@ fn reset_numbers_wrap() {
     }
 }
 
-/// What may happen to resets and answers on their way.
+/// A random event of resets and answers in transit.
 #[derive(Clone, Copy, Debug)]
 enum Happens {
-    /// The host asks for one more.
+    /// The host requests another reset.
     Ask,
-    /// The device has done what it was asked for.
+    /// The device has carried out the reset.
     Do,
-    /// A reset arrives, and stays on its way: it comes again.
+    /// A reset arrives; with `true` it stays in transit and arrives again.
     Down(prop::sample::Index, bool),
-    /// An answer arrives.
+    /// An answer arrives; with `true` it stays in transit and arrives again.
     Up(prop::sample::Index, bool),
     /// A reset is lost.
     LoseDown(prop::sample::Index),
@@ -163,7 +163,7 @@ enum Happens {
     LoseUp(prop::sample::Index),
 }
 
-/// Both ends, with what is on its way in any order.
+/// Both ends, and messages in transit in any order.
 #[derive(Default)]
 struct Model {
     requested: RequestedResets,
@@ -171,7 +171,7 @@ struct Model {
     down: Vec<u32>,
     up: Vec<u32>,
     latest: u32,
-    /// The number of the latest reset that the function has been through.
+    /// The number of the latest reset that the function has carried out.
     done: u32,
 }
 
@@ -233,8 +233,8 @@ fn happening() -> impl Strategy<Value = Happens> {
 }
 
 proptest! {
-    /// The host never waits no more while the function has not been reset; and one reset that is
-    /// not lost brings both ends together, whatever was before and whatever comes late.
+    /// The host waits as long as the function has not been reset; and one reset that is not lost
+    /// brings both ends together, whatever came before and whatever arrives late.
     #[test]
     fn lost_doubled_and_late_resets_do_not_desynchronise(
         happenings in prop::collection::vec(happening(), 0..60),

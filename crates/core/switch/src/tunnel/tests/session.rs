@@ -1,4 +1,4 @@
-//! A session without a tunnel around it: it does not care which path its frames take.
+//! A session without a tunnel: its frames may take any path.
 
 use super::*;
 
@@ -23,7 +23,7 @@ fn one_session_goes_over_two_paths_in_turn() {
         far.receive(header, payload, &mut there.marks, None, &mut account).unwrap();
         assert_eq!(far.pop(Ready::ALL), Some(write(fill, 64)));
     }
-    // What the far side has is acknowledged over either.
+    // Received frames are acknowledged over either path.
     far.queue_acknowledgement(true);
     let (here, there) = &mut paths[1];
     far.control.push_back(Control::Acknowledge);

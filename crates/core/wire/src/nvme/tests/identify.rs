@@ -146,7 +146,7 @@ fn identify_namespace() {
             (99, &[1, 6, 5]),
             (104, &[0xa5; 16]),
             (120, &[0x5a; 8]),
-            // FLBAS says that it is format 1.
+            // FLBAS selects format 1.
             (132, &[8, 0, 12, 2]),
         ])
     );

@@ -1,4 +1,4 @@
-//! Stops at every step, crashes there, and looks at what is left.
+//! Stops at every step, crashes there, and checks the remaining data.
 
 use super::super::*;
 use super::world::request;
@@ -235,10 +235,10 @@ fn versions_that_cannot_be_read_are_refused_and_left_alone() {
     let newer = Disk::new();
     drop(create::create(&newer.root(), "drive", Records::new(), &[], 7).unwrap());
     let error = refused(&newer, &Formats::KNOWN);
-    assert!(error.contains("version 7, this program reads up to 1"), "{error}");
+    assert!(error.contains("version 7, but this program reads up to 1"), "{error}");
     let older = version_0();
     let error = refused(&older, &Formats::KNOWN);
-    assert!(error.contains("version 0, this program reads 1"), "{error}");
+    assert!(error.contains("version 0, but this program reads 1"), "{error}");
     let failing = Formats { newest: 1, migrations: &[(0, |_| Err("it is odd".into()))] };
     let error = refused(&older, &failing);
     assert!(error.contains("from version 0: it is odd"), "{error}");
@@ -341,7 +341,7 @@ proptest! {
         let file = folder.open(METADATA, Access::Write).unwrap();
         let length = file.len().unwrap() as usize;
         for (place, byte) in damage {
-            // No checksum has the byte that says which of two commits is the last (redb's design
+            // No checksum covers the byte that selects the later of two commits (redb's design
             // document, "Database header").
             let place = place.index(length) as u64;
             if place != 9 {

@@ -116,14 +116,14 @@ fn a_folder_that_is_no_empty_one_stays_as_it_is() {
     let (path, drive) = created(&scratch);
     drop(drive);
     let again = || DriveFolder::create(&path, records(&["x"]), &[]);
-    fails(again(), &["is a drive already"]);
+    fails(again(), &["already is a drive"]);
     assert!(opened(&path).records().contains_key("serial"));
     let other = scratch.join("no drive");
     std::fs::create_dir(&other).unwrap();
     std::fs::write(other.join("letter"), "x").unwrap();
     fails(DriveFolder::create(&other, Records::new(), &[]), &["neither empty nor a drive"]);
-    fails(DriveFolder::open(&other), &["is no drive", "drive.redb"]);
-    fails(DriveFolder::show(&other), &["is no drive"]);
+    fails(DriveFolder::open(&other), &["is not a drive", "drive.redb"]);
+    fails(DriveFolder::show(&other), &["is not a drive"]);
     assert_eq!(names(&other), ["letter"]);
     fails(DriveFolder::open(&scratch.join("drives")), &["No such file"]);
     fails(DriveFolder::create(&scratch.join("drives/a"), Records::new(), &[]), &["No such file"]);
@@ -157,7 +157,7 @@ fn contents_without_a_record_are_removed_and_nothing_else() {
     let two = drive.create_contents(&new("two", MIB, true)).unwrap();
     drive.create_contents(&new("three", MIB, true)).unwrap();
     drive.commit(&[two]).unwrap();
-    fails(drive.remove_contents("two"), &["contents/two", "a record names them"]);
+    fails(drive.remove_contents("two"), &["contents/two", "still has a record"]);
     // Its record does not come back when its media are closed.
     let mut media = drive.open_contents("one").unwrap();
     request(&mut media, Operation::WriteZeroes { offset: 0, length: 512 }).unwrap();
@@ -166,13 +166,11 @@ fn contents_without_a_record_are_removed_and_nothing_else() {
     drop((media, drive));
     std::fs::write(path.join("contents/READ.ME"), "x").unwrap();
     let (drive, notices) = DriveFolder::open(&path).unwrap();
-    let texts = [
-        "removed contents/one, which no record names",
-        "removed contents/three, which no record names",
-    ];
+    let texts =
+        ["removed contents/one: it has no record", "removed contents/three: it has no record"];
     assert_eq!(notices, texts);
     assert_eq!(names(&path.join("contents")), ["READ.ME", "two"]);
-    fails(drive.open_contents("one"), &["contents/one", "no record names"]);
+    fails(drive.open_contents("one"), &["contents/one", "have no record"]);
     drive.commit(&[DriveFolder::forget_contents("two").unwrap()]).unwrap();
     drive.remove_contents("two").unwrap();
     assert_eq!(names(&path.join("contents")), ["READ.ME"]);
@@ -194,7 +192,7 @@ fn damaged_drives_are_refused_with_the_reason() {
         .unwrap()
         .set_len(512)
         .unwrap();
-    let short = ["contents/one", "says 1048576 bytes, the file has 512"];
+    let short = ["contents/one", "gives 1048576 bytes, but the file has only 512"];
     fails(opened(&path).open_contents("one"), &short);
     for bytes in [&b""[..], b"no database", &[0; 8192]] {
         std::fs::write(path.join("drive.redb"), bytes).unwrap();

@@ -1,4 +1,4 @@
-//! A drive on a disk that crashes, and what it may be afterwards.
+//! A drive on a disk that crashes, and the states allowed afterwards.
 
 use super::super::*;
 use crate::files::crash::Disk;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub const SECTORS: usize = 8;
 const SECTOR: usize = 512;
 
-/// What a drive is asked to do.
+/// An operation on a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Sets records to this many bytes of a value, or removes them.
@@ -76,17 +76,17 @@ impl Contents {
 pub enum End {
     /// The process is killed.
     Kill,
-    /// The machine crashes; the seed says what is lost.
+    /// The machine crashes; the seed decides which data are lost.
     Crash(u64),
 }
 
-/// A drive and what is known of it.
+/// A drive and its expected state.
 pub struct World {
     pub disk: Disk,
     drive: Option<DriveFolder>,
     /// Every commit that was acknowledged.
     acknowledged: Records,
-    /// What the records may be as well: a commit under way.
+    /// Records that may be stored instead: an unfinished commit.
     pending: Option<Records>,
     contents: BTreeMap<u8, Contents>,
     boots: u64,

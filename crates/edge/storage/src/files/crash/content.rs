@@ -1,9 +1,9 @@
-//! The content of a file, with everything that a crash may bring back.
+//! The content of a file, with every state that a crash may bring back.
 
 use stats::random::Random;
 use std::collections::BTreeMap;
 
-/// What a disk writes as a whole, in bytes: a logical block of most drives.
+/// Bytes that a disk writes atomically: a logical block of most drives.
 pub(super) const SECTOR: usize = 512;
 
 type Sector = [u8; SECTOR];
@@ -13,7 +13,7 @@ const ZEROES: Sector = [0; SECTOR];
 #[derive(Clone, Debug)]
 pub(super) struct Versions<T> {
     all: Vec<T>,
-    /// A sync failed since the last change: Linux does not write the page again at the next one.
+    /// A sync failed since the last change, and Linux does not write the page at the next sync.
     given_up: bool,
 }
 
@@ -50,7 +50,7 @@ impl<T: Clone + PartialEq> Versions<T> {
     }
 }
 
-/// What becomes of the unsynced changes of a file or folder.
+/// The result of a crash for the unsynced changes of a file or folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     Lost,
@@ -72,7 +72,7 @@ impl Fate {
 /// A file's content.
 #[derive(Clone, Debug)]
 pub(super) struct Content {
-    /// By number; one that is absent has always been zeroes.
+    /// By number; an absent sector has always been zeroes.
     sectors: BTreeMap<u64, Versions<Sector>>,
     length: Versions<u64>,
 }
@@ -88,7 +88,7 @@ impl Content {
         *self.length.current()
     }
 
-    /// Fills `bytes`, which lie inside the file.
+    /// Fills `bytes` from inside the file.
     pub fn read(&self, bytes: &mut [u8], offset: u64) {
         for (number, range, place) in pieces(offset, bytes.len() as u64) {
             let sector = self.sectors.get(&number).map_or(&ZEROES, Versions::current);
@@ -133,7 +133,7 @@ impl Content {
         }
     }
 
-    /// A sync ends.
+    /// Handles the end of a sync.
     pub fn sync(&mut self, succeeds: bool) {
         self.sectors.values_mut().for_each(|sector| sector.sync(succeeds));
         self.length.sync(succeeds);
@@ -148,7 +148,7 @@ impl Content {
             .iter()
             .map(|(number, sector)| (*number, Versions::new(sector.crash(fate, random))));
         let mut content = Self { sectors: sectors.collect(), length: Versions::new(u64::MAX) };
-        // Nothing is left beyond the end.
+        // No bytes are left after the end.
         content.zero(length, u64::MAX - length);
         content.sync(true);
         Self { length: Versions::new(length), ..content }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Names, and the numbers of their files or folders.
 type Entries = BTreeMap<String, usize>;
-/// One change of a folder: what each name stands for afterwards.
+/// One change of a folder: the new target of each name.
 type Change = Vec<(String, Option<usize>)>;
 
 /// A file or folder.
@@ -49,12 +49,12 @@ pub(super) fn apply(entries: &mut Entries, change: &Change) {
     }
 }
 
-/// What the handles of a disk share.
+/// The state that the handles of a disk share.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     /// By number; 0 is the root folder.
     pub nodes: Vec<Node>,
-    /// Locks of files: exclusive, or how many share it.
+    /// Locks of files: exclusive, or the number of shared holders.
     pub locks: BTreeMap<usize, Option<usize>>,
     steps: usize,
     stop: Option<usize>,
@@ -62,15 +62,15 @@ pub(super) struct State {
     error: ErrorKind,
 }
 
-/// Whether a step happens.
+/// The outcome of a step.
 pub(super) enum Step {
     Done,
-    /// It fails, and may have happened in part.
+    /// The step fails, and may have happened in part.
     Fails(io::Error),
 }
 
 impl State {
-    /// The process makes a step. Error: it has ended.
+    /// Makes a step. Error: the process has ended.
     pub fn step(&mut self) -> io::Result<Step> {
         let step = self.steps;
         self.steps += 1;
@@ -83,7 +83,7 @@ impl State {
         }
     }
 
-    /// A step that fails as a whole.
+    /// Makes a step that fails as a whole.
     pub fn whole_step(&mut self) -> io::Result<()> {
         match self.step()? {
             Step::Done => Ok(()),
@@ -130,14 +130,14 @@ impl Disk {
         CrashFolder::new(self.clone(), 0)
     }
 
-    /// The process ends before step `step`, counted from 0: that one and all later ones fail.
+    /// Ends the process before step `step`, counted from 0: this step and all later ones fail.
     pub fn stopping_at(self, step: usize) -> Self {
         self.state().stop = Some(step);
         self
     }
 
-    /// These steps fail with this error, counted from 0. Half of a write that fails happens. After
-    /// a sync that failed, a later one succeeds without having made the same changes durable.
+    /// Makes these steps, counted from 0, fail with this error. Half of a failed write happens.
+    /// After a failed sync, a later sync succeeds without making the same changes durable.
     pub fn failing_at(self, steps: &[usize], error: ErrorKind) -> Self {
         let mut state = self.state();
         (state.failures, state.error) = (steps.iter().copied().collect(), error);

@@ -220,7 +220,8 @@ impl Folder for CrashFolder {
 
     fn sync(&self) -> io::Result<()> {
         let mut state = self.disk.state();
-        // A failed sync leaves its changes to the next one: file systems write them to a journal.
+        // A failed sync leaves its changes to the next one, because file systems write them to a
+        // journal.
         state.whole_step()?;
         if let Node::Folder { durable, changes, current } = &mut state.nodes[self.node] {
             durable.clone_from(current);

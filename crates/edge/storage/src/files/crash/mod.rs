@@ -1,8 +1,8 @@
-//! A model of a disk for tests: what was not synced may be lost when the machine crashes.
+//! A model of a disk for tests: unsynced data may be lost when the machine crashes.
 //!
-//! At a crash each sector that was written since its last sync is as it was then or as after any
-//! later write, whatever became of its neighbours; the same holds for lengths. Of the unsynced
-//! changes of a folder any subset happens, each as a whole. So writes tear, and are reordered.
+//! In a crash, each sector written since its last sync gets its value at that sync or after any
+//! later write, independently of other sectors; the same holds for lengths. Any subset of a
+//! folder's unsynced changes happens, each as a whole. Thus writes tear and are reordered.
 //!
 //! Every change and every sync is a step. A test stops the process before a step, or lets steps
 //! fail.

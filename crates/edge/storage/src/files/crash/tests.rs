@@ -1,4 +1,4 @@
-//! What the model loses, and what it keeps.
+//! Data that the model loses, and data that it keeps.
 
 use super::*;
 use crate::files::{Access, File, Folder};

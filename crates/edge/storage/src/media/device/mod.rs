@@ -18,7 +18,7 @@ pub(super) struct BlockDevice {
 }
 
 impl BlockDevice {
-    /// The block device that `metadata` is of, if it is one.
+    /// The block device with this metadata; `None` for other files.
     pub fn from_metadata(metadata: &Metadata) -> Option<Self> {
         let device = metadata.rdev();
         let number = format!("{}:{}", major(device), minor(device));
@@ -32,15 +32,14 @@ impl BlockDevice {
         ro.is_ok_and(|text| text.trim() != "0")
     }
 
-    /// The sentence, without the device's name, for a device that cannot be opened because it is
-    /// in use.
+    /// The error, without the device's name, for a device that is in use.
     pub fn in_use(&self) -> io::Error {
         let user = users::user_of(Path::new("/"), &self.number);
         let user = user.unwrap_or_else(|| "in use by another program or by the kernel".into());
         io::Error::new(io::ErrorKind::ResourceBusy, user)
     }
 
-    /// Refuses a device whose blocks are larger than the namespace's, of `block` bytes.
+    /// Refuses a device whose blocks are larger than the namespace's blocks of `block` bytes.
     ///
     /// # Errors
     /// A sentence without the device's name.
@@ -51,7 +50,7 @@ impl BlockDevice {
             return Ok(());
         }
         Err(io::Error::other(format!(
-            "its blocks have {logical} bytes, those of the namespace {block}: use block={logical}"
+            "its blocks of {logical} bytes exceed the namespace's {block}; use block={logical}"
         )))
     }
 }

@@ -1,11 +1,11 @@
-//! Who uses a block device, by what Linux shows in `/proc` and `/sys`.
+//! The users of a block device, from `/proc` and `/sys`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A disk or a partition in sysfs.
 struct Node {
-    /// What a sentence calls it.
+    /// Its role in a sentence.
     label: String,
     /// The kernel's name, as `sda1`.
     name: String,
@@ -23,11 +23,11 @@ impl Node {
     }
 }
 
-/// Who uses the block device `number` (`major:minor`), its partitions, or the disk that it is a
-/// partition of: a sentence without the device's name. `root` is `/`.
+/// The user of the block device `number` (`major:minor`), of its partitions, or of the disk that it
+/// is a partition of: a sentence without the device's name. `root` is `/`.
 ///
-/// The kernel decides whether the device is free (`O_EXCL` in open(2)); this says why it is not.
-/// It sees the mounts of its own mount namespace only.
+/// The kernel decides whether the device is free (`O_EXCL` in open(2)); this finds the reason. Only
+/// mounts of its own mount namespace are visible.
 pub(super) fn user_of(root: &Path, number: &str) -> Option<String> {
     family(root, number).iter().find_map(|node| {
         let use_of_it = mount(root, node).or_else(|| swap(root, node)).or_else(|| holder(node))?;

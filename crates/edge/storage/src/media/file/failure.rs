@@ -1,4 +1,4 @@
-//! What goes wrong with the file behind a namespace.
+//! Failures of the file behind a namespace.
 
 use super::{Shared, status_of};
 use crate::media::done;
@@ -7,14 +7,14 @@ use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
-/// What has failed since the file was opened.
+/// The failures since the file was opened.
 #[derive(Debug, Default)]
 pub(super) struct Failures {
     /// The first failure of a flush.
     flush: Mutex<Option<Error>>,
     /// The file refuses writes since it was opened.
     read_only: AtomicBool,
-    /// The kinds of errors that the user was told of, a bit each.
+    /// The kinds of errors reported to the user, one bit each.
     reported: AtomicU8,
 }
 
@@ -33,7 +33,7 @@ impl Failures {
 impl Shared {
     /// Makes everything written so far durable. After a failure every later flush fails too: Linux
     /// drops pages that it could not write and reports them to one call only (fsync(2), "Errors"),
-    /// so a later success would vouch for data that are lost. One at a time, for the same reason.
+    /// so a later success would hide the loss. Flushes run one at a time, for the same reason.
     pub(super) fn flush(&self) -> Completion {
         let mut failed = self.failures.flush.lock().expect("no worker panics with the lock");
         if let Some(error) = *failed {
@@ -42,17 +42,17 @@ impl Shared {
         let Err(error) = self.file.sync_data() else { return done() };
         let error = self.failed(&Operation::Flush, &error);
         *failed = Some(error);
-        // The record says from now on that the contents are not those of before.
+        // From now on the record marks the contents as new.
         let forgotten = self.with_record(|keeper| keeper.discard().map(|()| None));
         self.marked.fetch_and(forgotten.is_ok(), Ordering::AcqRel);
         Err(error)
     }
 
-    /// The status of a failed operation. The user is told of the first failure of each kind; the
-    /// host counts them (SMART).
+    /// The status of a failed operation. The first failure of each kind is reported to the user;
+    /// the host counts all (SMART).
     pub(super) fn failed(&self, operation: &Operation, error: &io::Error) -> Error {
         let status = match operation {
-            // Whatever the reason, the bytes cannot be had.
+            // Whatever the reason, the bytes are not available.
             Operation::Read { .. } => Error::Media,
             _ => status_of(error),
         };
@@ -71,7 +71,7 @@ impl Shared {
     }
 }
 
-/// What was tried.
+/// Describes the failed operation.
 fn describe(operation: &Operation) -> String {
     let (offset, bytes) = operation.range();
     let verb = match operation {

@@ -1,4 +1,4 @@
-//! A file that fails as the test says.
+//! A file that fails as a test sets.
 
 use super::*;
 use std::collections::VecDeque;
@@ -42,7 +42,7 @@ impl File for Arc<Faulty> {
         Ok(())
     }
 
-    /// As Linux: an error is told once.
+    /// As on Linux, an error is reported once.
     fn sync_data(&self) -> io::Result<()> {
         self.syncs.lock().unwrap().pop_front().map_or(Ok(()), |kind| Err(kind.into()))
     }
@@ -190,7 +190,7 @@ fn threads_do_what_the_kernel_refuses_to_io_uring() {
     let (name, aio) = ("disk".to_owned(), Aio::IoUringDirect);
     let mut media = FileMedia::from_file(Box::new(file), name, SIZE, false, aio, record).unwrap();
     let notice = media.take_notice().unwrap();
-    assert!(notice.starts_with("disk: no io_uring: ") && notice.ends_with("threads instead"));
+    assert!(notice.starts_with("disk: io_uring is not") && notice.ends_with("using threads"));
     run(&mut media, write(0, 1)).unwrap();
     assert_eq!(run(&mut media, read(0)), Ok(vec![1; 4096].into()));
     assert_eq!(media.take_notice(), None, "told once");

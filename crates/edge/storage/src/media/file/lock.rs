@@ -1,8 +1,8 @@
 //! Locks of files.
 //!
-//! A lock belongs to the open file description that io_uring works on. So it stays as long as
-//! transfers of a process that was killed are under way: the kernel ends these behind its back, and
-//! nobody else may serve the file before.
+//! A lock belongs to the open file description that io_uring uses. Thus the lock outlives a killed
+//! process until the kernel has ended its transfers, and no other process can serve the file
+//! before.
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -10,31 +10,31 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// How long that is waited for.
+/// How long to wait for a lock.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Between two attempts.
+/// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Locks a file for this open file description alone.
+/// Locks a file for this open file description only.
 ///
 /// # Errors
-/// `WouldBlock` if somebody else has the lock.
+/// `WouldBlock` if another process has the lock.
 pub(super) fn lock(file: impl AsFd) -> io::Result<()> {
     patiently(io::ErrorKind::WouldBlock, || {
         Ok(flock(&file, FlockOperation::NonBlockingLockExclusive)?)
     })
 }
 
-/// Passes the lock of `from` on to `to`, which is another description of the same file.
+/// Transfers the lock of `from` to `to`, another description of the same file.
 ///
 /// # Errors
-/// `WouldBlock` if somebody else was faster.
+/// `WouldBlock` if another process was faster.
 pub(super) fn pass_on(from: impl AsFd, to: impl AsFd) -> Result<(), Errno> {
     flock(from, FlockOperation::Unlock)?;
     flock(to, FlockOperation::NonBlockingLockExclusive)
 }
 
-/// Tries again while it fails because somebody has the file, but not for ever.
+/// Retries while the file is locked, up to `PATIENCE`.
 pub(super) fn patiently<T>(
     held: io::ErrorKind,
     mut attempt: impl FnMut() -> io::Result<T>,
@@ -69,7 +69,7 @@ mod tests {
         lock(&second).unwrap();
         assert!(held.elapsed() >= Duration::from_millis(50));
         leaves.join().unwrap();
-        // Whoever has it passes it on.
+        // The holder transfers the lock.
         pass_on(&second, &third).unwrap();
         let refused = lock(&second).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);

@@ -1,4 +1,4 @@
-//! A namespace in a file. Threads carry requests out with `pread` and `pwrite`, or io_uring the
+//! A namespace in a file. Threads execute requests with `pread` and `pwrite`, or io_uring executes
 //! reads and writes; an eventfd signals completions.
 
 mod failure;
@@ -48,14 +48,14 @@ pub struct FileMedia {
     incarnation: u64,
     undo: Option<Undo>,
     requests: Option<Sender<Request>>,
-    /// Reads and writes that the threads need not do.
+    /// Reads and writes that need no thread.
     transfers: Option<Transfers>,
     done: Completions<(u64, Completion)>,
     notices: Receiver<String>,
     workers: Vec<JoinHandle<()>>,
 }
 
-/// What the workers have in common.
+/// The state that the workers share.
 #[derive(Debug)]
 struct Shared {
     file: Box<dyn File>,
@@ -63,15 +63,15 @@ struct Shared {
     name: String,
     /// The record needs no change before a write.
     marked: AtomicBool,
-    /// The record's keeper; without one the contents count as new at each start.
+    /// The record's keeper. Without it the contents count as new at each start.
     keeper: Option<Mutex<RecordKeeper>>,
     failures: Failures,
     notices: Sender<String>,
 }
 
 impl FileMedia {
-    /// Opens `path`. A file that this created or grew is removed or restored if the medium is
-    /// dropped before [`Media::begin`]. Error: a sentence that names the file.
+    /// Opens `path`. If the medium is dropped before [`Media::begin`], a file that this created or
+    /// extended is removed or restored. Error: a sentence that names the file.
     pub fn open(path: &Path, options: FileOptions) -> io::Result<Self> {
         Self::open_in_boot(path, options, &boot_id()).map_err(|error| about(path.display(), error))
     }
@@ -95,14 +95,14 @@ impl FileMedia {
         let file = Box::new(opened.file);
         let mut media = Self::from_file(file, name, size, read_only, options.aio, record)?;
         if read_only && !options.read_only {
-            media.shared.notify("cannot be written: served read-only".into());
+            media.shared.notify("not writable, so served read-only".into());
         }
         media.undo = Some(opened.undo);
         Ok(media)
     }
 
-    /// Serves contents of a drive, whose record is there. `name` is for messages; errors do not
-    /// name it. `boot` is the identity of this boot of the machine.
+    /// Serves contents of a drive, which must have a record. `name` is for messages; errors do not
+    /// include it. `boot` identifies this boot of the machine.
     pub(crate) fn in_drive(
         file: Box<dyn File>,
         name: String,
@@ -117,7 +117,7 @@ impl FileMedia {
         Self::from_file(file, name, size, false, Aio::default(), record)
     }
 
-    /// Serves the first `size` bytes of a file, whose name is for messages.
+    /// Serves the first `size` bytes of a file; `name` is for messages.
     fn from_file(
         file: Box<dyn File>,
         name: String,
@@ -140,7 +140,7 @@ impl FileMedia {
                 return Err(about("in use by another process", error));
             }
             Err(error) => {
-                media.shared.notify(format!("no io_uring: {error}: threads instead"));
+                media.shared.notify(format!("io_uring is not available: {error}; using threads"));
                 None
             }
             Ok(transfers) => transfers,
@@ -188,7 +188,7 @@ impl FileMedia {
 }
 
 impl FileMedia {
-    /// Gives a request to the threads; the outcome if there are none any more.
+    /// Passes a request to the threads; returns the outcome if no thread is left.
     fn hand_over(&mut self, request: Request) -> Option<Completion> {
         match &self.requests {
             Some(requests) if requests.send(request).is_ok() => None,
@@ -208,7 +208,7 @@ impl Shared {
         execute(&*self.file, &operation).map_err(|error| self.failed(&operation, &error))
     }
 
-    /// Whether an operation needs nothing but to be carried out.
+    /// Whether an operation can be executed without preparation.
     fn may(&self, operation: &Operation) -> bool {
         let marked = || self.marked.load(Ordering::Acquire) && !self.failures.read_only();
         matches!(operation, Operation::Read { .. }) || marked()
@@ -237,14 +237,14 @@ impl Shared {
             Ok(None) => Ok(()),
             Ok(Some(error)) => {
                 self.notify(format!(
-                    "no record can be written to {record}: {error}: the contents count as new \
+                    "cannot write the record {record}: {error}: the contents count as new \
                      at the next start"
                 ));
                 Ok(())
             }
             Err(error) => {
                 let text = format!("the record {record} can be neither written nor removed");
-                self.notify(format!("{text}: {error}: writes are refused"));
+                self.notify(format!("{text}: {error}; writes fail"));
                 Err(error)
             }
         }
@@ -255,7 +255,7 @@ impl Shared {
     }
 }
 
-/// Carries out one operation, whatever the file is.
+/// Executes one operation on any file.
 fn execute(file: &dyn File, operation: &Operation) -> io::Result<Bytes> {
     match operation {
         Operation::Read { offset, length } => {
@@ -282,7 +282,7 @@ impl Media for FileMedia {
             _ => {}
         }
         let request = match &mut self.transfers {
-            // The record is the threads' business.
+            // Only threads update the record.
             Some(transfers) if self.shared.may(&request.operation) => transfers.start(request)?,
             _ => request,
         };
@@ -292,14 +292,14 @@ impl Media for FileMedia {
     fn submit(&mut self) -> bool {
         let Some(transfers) = &mut self.transfers else { return false };
         if transfers.submit().is_err() {
-            // The kernel lacks memory at the moment: the node comes back.
+            // The kernel has no memory at the moment: wake the node for another attempt.
             let _ = rustix::io::write(self.done.signal(), &1u64.to_ne_bytes());
         }
         true
     }
 
     fn poll_completion(&mut self) -> Option<(u64, Completion)> {
-        // What the kernel did not take the last time.
+        // Submits the transfers that the kernel did not accept last time.
         self.submit();
         while let Some(ended) = self.transfers.as_mut().and_then(Transfers::ended) {
             let request = match ended {
@@ -339,7 +339,7 @@ impl Media for FileMedia {
             undo.disarm();
         }
         let size = self.size;
-        // The user is notified of an error; writes try again.
+        // The user is notified of an error; writes retry.
         let _ = self.shared.with_record(|keeper| keeper.begin(size));
     }
 
@@ -351,7 +351,7 @@ impl Media for FileMedia {
         if self.requests.take().is_none() {
             return Ok(());
         }
-        // Waits for those under way.
+        // Waits for the transfers under way.
         self.transfers = None;
         for worker in self.workers.drain(..) {
             worker.join().map_err(|_| io::Error::other("a media thread panicked"))?;

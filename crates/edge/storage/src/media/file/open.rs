@@ -1,4 +1,4 @@
-//! Opens an image: locks it, checks its type, and leaves nothing behind if the start fails.
+//! Opens an image: locks the file, checks its type, and undoes changes if the start fails.
 
 use super::FileOptions;
 use super::lock::{lock, patiently};
@@ -18,9 +18,9 @@ pub(super) struct Opened {
     pub metadata: Metadata,
     /// Its length in bytes.
     pub length: u64,
-    /// It is served read-only: as asked for, or because it is a device that cannot be written.
+    /// Whether it is served read-only: on request, or because the device cannot be written.
     pub read_only: bool,
-    /// This start created it.
+    /// Whether this start created the file.
     pub created: bool,
     pub undo: Undo,
 }
@@ -34,7 +34,7 @@ impl Opened {
             std::fs::metadata(path).ok().and_then(|found| BlockDevice::from_metadata(&found));
         let read_only = wanted.read_only || device.as_ref().is_some_and(BlockDevice::is_read_only);
         let mut options = OpenOptions::new();
-        // Opening must not wait for the far end of a pipe.
+        // Opening must not wait for the other end of a pipe.
         let mut flags = OFlags::NONBLOCK;
         flags.set(OFlags::EXCL, device.is_some());
         options.read(true).write(!read_only).custom_flags(flags.bits() as i32);
@@ -54,7 +54,7 @@ impl Opened {
         let path = path.to_owned();
         let mut undo = Undo { file: file.try_clone()?, path, created, length: None };
         if let Err(error) = lock(&file) {
-            // Another process serves it.
+            // Another process serves the file.
             undo.created &= error.kind() != io::ErrorKind::WouldBlock;
             return Err(about("in use by another process", error));
         }
@@ -62,13 +62,13 @@ impl Opened {
             return Err(io::Error::other("was removed or replaced while it was opened"));
         }
         if !metadata.is_file() && device.is_none() {
-            return Err(io::Error::other("neither a regular file nor a block device"));
+            return Err(io::Error::other("is neither a regular file nor a block device"));
         }
         let file = SystemFile::from(file);
         let length = file.len().map_err(|error| about("cannot find its end", error))?;
         if let Some(device) = device {
             device.check_block(&file, wanted.block)?;
-            // Without writes nothing is lost.
+            // Without writes no data can be lost.
             if !read_only && !wanted.use_existing_data {
                 return Err(io::Error::other(
                     "a block device: the host may overwrite what it has; say use-existing-data, or \
@@ -80,19 +80,19 @@ impl Opened {
     }
 }
 
-/// Undoes a failed start when dropped: removes a file that the start created, and restores the
-/// length of one that it grew.
+/// Undoes a failed start when dropped: removes a created file, and restores the length of an
+/// extended one.
 #[derive(Debug)]
 pub(super) struct Undo {
     file: File,
     path: PathBuf,
     created: bool,
-    /// The old length of a file that grows.
+    /// The old length of an extended file.
     pub length: Option<u64>,
 }
 
 impl Undo {
-    /// Keeps the file: it is served now.
+    /// Keeps the file, which is served now.
     pub fn disarm(mut self) {
         (self.created, self.length) = (false, None);
     }
@@ -104,7 +104,7 @@ impl Undo {
 
 impl Drop for Undo {
     fn drop(&mut self) {
-        // A reservation that failed may have taken space beyond the end.
+        // A failed reservation may have allocated space after the end.
         if let Some(length) = self.length {
             let _ = self.file.set_len(length);
         }

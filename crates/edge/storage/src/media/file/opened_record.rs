@@ -13,17 +13,17 @@ use std::path::Path;
 pub(super) struct OpenedRecord {
     pub keeper: Option<RecordKeeper>,
     pub incarnation: u64,
-    /// Bytes of the file that were served before.
+    /// Bytes of the file served before.
     pub size: u64,
     /// Messages for the user.
     pub notes: Vec<String>,
 }
 
 impl OpenedRecord {
-    /// Reads a record and compares it with the file that was found; with `fresh`, for a file just
-    /// created, there is none. Writes nothing to the record. `file` is synced if a killed process
-    /// has written to it. Also returns whether the contents are those of the record.
-    /// Error: a sentence without the file's name; `help` is its end.
+    /// Reads a record and compares it with the file. With `fresh`, for a file just created, there
+    /// is no record. Does not write the record. `file` is synced if a killed process has written to
+    /// it. Also returns whether the contents are those of the record. Error: a sentence without the
+    /// file's name; `help` is its end.
     fn read(
         store: Box<dyn RecordStore>,
         (found, fresh): (&Found, bool),
@@ -45,8 +45,8 @@ impl OpenedRecord {
         Ok((Self { keeper: Some(keeper), incarnation, size, notes }, comparison.same))
     }
 
-    /// Reads the record of contents in a drive, which must be there.
-    /// Error: a sentence without the file's name.
+    /// Reads the record of contents in a drive, which must exist. Error: a sentence without the
+    /// file's name.
     pub fn in_drive(store: Box<dyn RecordStore>, file: &dyn File, boot: &str) -> io::Result<Self> {
         let found = Found::in_drive(file.len()?);
         Ok(Self::read(store, (&found, false), boot, Some(file), "")?.0)
@@ -57,7 +57,7 @@ impl OpenedRecord {
         let read_only = opened.read_only;
         let found = Found::new(&opened.metadata, opened.length);
         let Some(image) = ImageRecord::for_image(path, &opened.metadata) else {
-            let note = "has no place for a record: its contents count as new at each start";
+            let note = "has no place for a record, so its contents count as new at each start";
             let (incarnation, notes) = match read_only {
                 true => (unchanged(&opened.metadata, opened.length), Vec::new()),
                 false => (new_incarnation(), vec![note.to_owned()]),
@@ -67,7 +67,7 @@ impl OpenedRecord {
         let (record, exists) = (image.name(), image.exists());
         let keeps = !read_only && image.is_writable();
         let file = keeps.then_some(&opened.file as &dyn File);
-        let help = "; remove the record to have the contents accepted as new";
+        let help = "; remove the record to accept the contents as new";
         let (mut read, same) =
             Self::read(Box::new(image), (&found, opened.created), boot, file, help)?;
         if keeps {
@@ -76,14 +76,14 @@ impl OpenedRecord {
         read.keeper = None;
         if !read_only {
             if exists {
-                // The old record would vouch for data written now.
+                // The old record would become wrong with the next write.
                 return Err(io::Error::other(format!(
                     "its record {record} cannot be replaced: remove the record, or make the folder \
                      writable"
                 )));
             }
             read.notes.push(format!(
-                "no record can be written to {record}: the contents count as new at each start"
+                "cannot write the record {record}: the contents count as new at each start"
             ));
             read.incarnation = new_incarnation();
         } else if !same {
@@ -93,9 +93,9 @@ impl OpenedRecord {
     }
 }
 
-/// The number of contents without a record that this node never writes.
+/// The incarnation of contents without a record that this node never writes.
 fn unchanged(metadata: &Metadata, length: u64) -> u64 {
-    // Unlike `new_incarnation` it is no random number: the hasher's keys are constant.
+    // Unlike `new_incarnation` this is not random, because the hasher's keys are constant.
     let mut hasher = DefaultHasher::new();
     let modified = (metadata.mtime(), metadata.mtime_nsec());
     (metadata.dev(), metadata.ino(), length, modified).hash(&mut hasher);

@@ -3,12 +3,12 @@
 use super::open::Opened;
 use std::io;
 
-/// What carries out reads and writes.
+/// What executes reads and writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Aio {
     /// Threads with `pread` and `pwrite`.
     Threads,
-    /// io_uring(7), or threads where the kernel has or allows none. By default, because it is the
+    /// io_uring(7), or threads where io_uring is not available. The default, because it is the
     /// fastest (docs/performance.md, "Media in files").
     #[default]
     IoUring,
@@ -23,15 +23,16 @@ pub struct FileOptions {
     /// Creates the file or grows it to this many bytes; a longer file is never truncated, and a
     /// block device never changed.
     pub size: Option<u64>,
-    /// The part that `size` adds is allocated as it is written, not reserved.
+    /// The part added by `size` is allocated on write, not reserved.
     pub sparse: bool,
     /// Writes are refused, and no record is written.
     pub read_only: bool,
-    /// A block device is served, with the data that it has. Without this only for reading.
+    /// A block device is served with its existing data. Without this, a block device is served only
+    /// read-only.
     pub use_existing_data: bool,
-    /// Bytes of a block of the namespace: a block device with larger ones is refused.
+    /// Bytes of a block of the namespace: a block device with larger blocks is refused.
     pub block: u32,
-    /// What carries out reads and writes.
+    /// What executes reads and writes.
     pub aio: Aio,
 }
 
@@ -61,13 +62,13 @@ pub(super) fn served_size(have: u64, opened: &Opened, size: Option<u64>) -> io::
     let Some(size) = size else { return Ok(have) };
     if size < have {
         return Err(io::Error::other(format!(
-            "is {have} bytes long, more than size={size}: refusing to cut it"
+            "is {have} bytes long, more than size={size}; it is not shortened"
         )));
     }
     if size > length && (fixed || opened.read_only) {
         let kind = if fixed { "a block device" } else { "read-only" };
         return Err(io::Error::other(format!(
-            "is {length} bytes long and {kind}, size={size} asks for more"
+            "is {length} bytes long and {kind}, so size={size} cannot be reached"
         )));
     }
     Ok(size)

@@ -1,6 +1,6 @@
 //! Compares the ways to read and write a file: `FARLANE_MEDIA_FOLDER=/tmp cargo test --release
-//! --package farlane-storage media::file::speed -- --nocapture` prints a table. Without the folder, a
-//! few requests show that all read what was written.
+//! --package farlane-storage media::file::speed -- --nocapture` prints a table. Without the folder,
+//! a few requests check that every way reads the written data.
 
 use super::*;
 use crate::media::Media;
@@ -20,7 +20,7 @@ const WAYS: [(&str, Aio); 3] = [
 struct Load {
     name: &'static str,
     write: bool,
-    /// The file is not in the page cache when it starts.
+    /// Whether the file is dropped from the page cache first.
     cold: bool,
     random: bool,
     bytes: usize,
@@ -51,7 +51,7 @@ const LOADS: [Load; 9] = [
     Load { name: "128 KiB sequential writes, QD8", write: true, ..STREAM },
 ];
 
-/// Carries out a load, and a flush after writes; returns how many requests a second.
+/// Runs a load, with a flush after writes; returns the requests per second.
 fn run(media: &mut FileMedia, load: Load) -> f64 {
     let blocks = media.size() / load.bytes as u64;
     let (mut started, mut ended, mut number) = (0, 0, 1u64);
@@ -131,7 +131,7 @@ fn the_table_of_a_folder() {
     println!("| load | {} |", WAYS.map(|(name, _)| name).join(" | "));
     for load in LOADS {
         let mut rates = [const { Vec::new() }; WAYS.len()];
-        // In turns, so that what else the machine does hits all.
+        // Alternates, so that other load on the machine affects all.
         for _ in 0..5 {
             for (rates, (_, aio)) in rates.iter_mut().zip(WAYS) {
                 let mut media = opened(&path, aio);

@@ -306,7 +306,7 @@ fn open_errors_name_the_file() {
     let scratch = Scratch::new();
     scratch.fails(AS_IT_IS, &["cannot open"]);
     std::fs::write(scratch.image(), vec![0; 4096]).unwrap();
-    scratch.fails(FileOptions { size: Some(512), ..AS_IT_IS }, &["refusing to cut"]);
+    scratch.fails(FileOptions { size: Some(512), ..AS_IT_IS }, &["it is not shortened"]);
     std::fs::remove_file(scratch.image()).unwrap();
     for (path, options) in [("/tmp", READ_ONLY), ("/dev/zero", READ_ONLY), ("/dev/null", NEW)] {
         let error = FileMedia::open(Path::new(path), options).unwrap_err().to_string();
@@ -372,7 +372,7 @@ fn another_file_has_other_contents() {
     std::fs::write(scratch.image(), vec![0; MIB as usize]).unwrap();
     let mut third = scratch.open(AS_IT_IS, "A");
     assert_ne!(third.incarnation(), second);
-    assert!(notices(&mut third).contains("another file"));
+    assert!(notices(&mut third).contains("is not the file that"));
     let kept = third.incarnation();
     drop(third);
     assert_eq!(scratch.open(AS_IT_IS, "A").incarnation(), kept);
@@ -390,25 +390,25 @@ fn recorded_size_is_used_if_file_is_longer() {
     let incarnation = scratch.open(NEW, "A").incarnation();
     let set_len =
         |size| OpenOptions::new().write(true).open(scratch.image()).unwrap().set_len(size).unwrap();
-    // Longer: somebody grew it, or this node before it could record that.
+    // Longer: another program extended it, or this node did before it could record that.
     set_len(3 * MIB);
     let mut media = scratch.open(AS_IT_IS, "A");
     assert_eq!((media.size(), media.incarnation()), (MIB, incarnation));
-    assert!(notices(&mut media).contains("1048576 of them are used"));
+    assert!(notices(&mut media).contains("of which 1048576 are used"));
     drop(media);
     assert_eq!(scratch.open(NEW, "A").size(), MIB);
     let media = scratch.open(FileOptions { size: Some(2 * MIB), ..AS_IT_IS }, "A");
     assert_eq!((media.size(), media.incarnation()), (2 * MIB, incarnation));
     drop(media);
     assert_eq!(scratch.image_length(), 3 * MIB, "never cut");
-    scratch.fails(NEW, &["refusing to cut"]);
+    scratch.fails(NEW, &["it is not shortened"]);
     let grown = scratch.open(FileOptions { size: Some(4 * MIB), ..AS_IT_IS }, "A");
     assert_eq!((grown.size(), grown.incarnation()), (4 * MIB, incarnation));
     drop(grown);
     assert_eq!(scratch.open(AS_IT_IS, "A").size(), 4 * MIB);
     // Shorter: refused, and left as it is.
     set_len(4 * MIB - 512);
-    let parts = ["says 4194304 bytes, the file has 4193792", "disk.img.farlane", "remove"];
+    let parts = ["gives 4194304 bytes", "has only 4193792", "disk.img.farlane", "remove"];
     scratch.fails(AS_IT_IS, &parts);
     scratch.fails(READ_ONLY, &parts);
     scratch.fails(FileOptions { size: Some(8 * MIB), ..AS_IT_IS }, &parts);
@@ -424,7 +424,7 @@ fn a_record_that_cannot_be_read_is_refused() {
     scratch.fails(AS_IT_IS, &["disk.img.farlane has version 2", "remove the record"]);
     scratch.fails(READ_ONLY, &["version 2"]);
     std::fs::write(scratch.record(), vec![b'x'; 100_000]).unwrap();
-    scratch.fails(AS_IT_IS, &["bad line", "remove the record"]);
+    scratch.fails(AS_IT_IS, &["invalid line", "remove the record"]);
     std::fs::remove_file(scratch.record()).unwrap();
     std::fs::create_dir(scratch.record()).unwrap();
     scratch.fails(AS_IT_IS, &["cannot be read", "not a regular file"]);
@@ -502,7 +502,7 @@ fn a_record_that_cannot_be_written_makes_the_contents_new() {
     assert_eq!((media.incarnation(), notices(&mut media).as_str()), (first, ""));
     write(&mut media);
     let text = notices(&mut media);
-    assert!(text.contains("no record can be written") && text.contains("count as new"), "{text}");
+    assert!(text.contains("cannot write the record") && text.contains("count as new"), "{text}");
     assert!(!scratch.record().exists());
     write(&mut media);
     assert_eq!(notices(&mut media), "", "reported once");
@@ -517,7 +517,7 @@ fn a_record_that_cannot_be_written_makes_the_contents_new() {
     std::fs::create_dir(scratch.record()).unwrap();
     let data = Bytes::from(vec![1; 512]);
     assert!(run(&mut media, Operation::Write { offset: 0, data }).is_err());
-    assert!(notices(&mut media).contains("writes are refused"));
+    assert!(notices(&mut media).contains("writes fail"));
     std::fs::remove_dir(scratch.record()).unwrap();
     write(&mut media);
     assert!(scratch.text().contains("state = dirty"), "the next write tries again");

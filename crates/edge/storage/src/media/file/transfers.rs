@@ -1,6 +1,6 @@
-//! Reads and writes of a file by io_uring, buffered or direct. What it cannot do, or what does not
-//! succeed at once and in full, the threads do: so they alone continue short transfers and judge
-//! errors.
+//! Reads and writes of a file by io_uring, buffered or direct. Transfers that are not possible, or
+//! that do not succeed at once and in full, go to the threads. Thus only threads continue short
+//! transfers and evaluate errors.
 
 use super::Aio;
 use super::lock::pass_on;
@@ -16,15 +16,15 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 /// Transfers under way: as many as the controller has I/O commands (docs/nvme.md, "Limits").
 const MOST: u32 = 256;
 
-/// What direct I/O asks for where the kernel does not say it (before Linux 6.1): what every
-/// file system and every disk of blocks up to this many bytes accepts.
+/// The alignment of direct I/O where the kernel does not report it (before Linux 6.1): accepted by
+/// every file system, and by every disk with blocks up to this size.
 const SAFE_ALIGNMENT: u32 = 4096;
 
-/// Multiples of so many bytes, powers of two.
+/// Alignments in bytes, powers of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Alignment {
     memory: usize,
-    /// Of offsets and lengths.
+    /// Alignment of offsets and lengths.
     range: u64,
 }
 
@@ -36,11 +36,11 @@ pub(super) struct Transfers {
 }
 
 impl Transfers {
-    /// Transfers with a file, if `aio` and the file permit them. [`ended`](Self::ended) may have
-    /// some when the eventfd `signal` is readable.
+    /// Transfers with a file, if `aio` and the file permit them. The eventfd `signal` becomes
+    /// readable when [`ended`](Self::ended) may return a transfer.
     ///
     /// # Errors
-    /// As [`Ring::new`]; as open(2) where the file system has no direct I/O; `WouldBlock` if
+    /// As `Ring::new`; as open(2) where the file system has no direct I/O; `WouldBlock` if
     /// another process was faster to lock the file.
     pub fn new(file: &dyn File, aio: Aio, signal: BorrowedFd<'_>) -> io::Result<Option<Self>> {
         let Some(file) = file.descriptor() else { return Ok(None) };
@@ -78,15 +78,15 @@ impl Transfers {
         None
     }
 
-    /// Tells the kernel of the transfers started since the last call.
+    /// Passes the transfers started since the last call to the kernel.
     ///
     /// # Errors
-    /// If the kernel did not take all: call it again.
+    /// If the kernel did not accept all: call this again.
     pub fn submit(&mut self) -> io::Result<()> {
         self.ring.submit()
     }
 
-    /// The next transfer that has ended; as the error, a request that the threads have to do.
+    /// The next ended transfer; as the error, a request that a thread must execute.
     pub fn ended(&mut self) -> Option<Result<(u64, Completion), Request>> {
         let Ended { value: request, read, result } = self.ring.ended()?;
         let (_, bytes) = request.operation.range();
@@ -98,7 +98,7 @@ impl Transfers {
         })
     }
 
-    /// Zeroes at an aligned address.
+    /// A zeroed buffer at an aligned address.
     fn buffer(&self, length: usize) -> BytesMut {
         let mut buffer = BytesMut::zeroed(length + self.alignment.memory - 1);
         buffer.advance(buffer.as_ptr().align_offset(self.alignment.memory));
@@ -106,7 +106,7 @@ impl Transfers {
         buffer
     }
 
-    /// The same bytes at an aligned address.
+    /// A copy of the bytes at an aligned address.
     fn aligned(&self, data: &Bytes) -> Bytes {
         if data.as_ptr().align_offset(self.alignment.memory) == 0 {
             return data.clone();
@@ -125,7 +125,7 @@ fn reopened(file: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }
 
-/// What direct I/O with the file asks for (`STATX_DIOALIGN`, statx(2)).
+/// The alignment of direct I/O with the file (`STATX_DIOALIGN`, statx(2)).
 fn alignment(file: BorrowedFd<'_>) -> Alignment {
     let dio = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok();
     let dio = dio.filter(|stat| stat.stx_dio_mem_align != 0 && stat.stx_dio_offset_align != 0);

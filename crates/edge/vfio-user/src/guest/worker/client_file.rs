@@ -1,5 +1,5 @@
-//! A file descriptor of any kind from a client. The node's loop calls nothing on it that its
-//! file system could block.
+//! A client's file descriptor of any kind. The node's loop makes no call on it that a file system
+//! could block.
 
 use super::Disposal;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,7 +8,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 /// a socket that lingers, can block for ever.
 #[derive(Debug)]
 pub struct ClientFile {
-    /// `None` only while it is dropped.
+    /// `None` only during drop.
     file: Option<OwnedFd>,
     disposal: Disposal,
 }

@@ -1,12 +1,12 @@
-//! A thread that drops what a client gave: a drop may block for ever.
+//! A thread that drops a client's values, because a drop may block for ever.
 //!
 //! The server of a file system can be slow, hang (NFS) or be the client itself (FUSE). Then even a
-//! close sleeps as long as that server likes, perhaps beyond the end of the process. A [`Worker`]
-//! per client closes descriptors, and the node's loop never waits for it.
+//! close may sleep for ever, even beyond the end of the process. A [`Worker`] per client closes
+//! descriptors, and the node's loop never waits for it.
 //!
-//! A thread that hangs in the kernel cannot be ended. A client that connects repeatedly must
-//! not leave one behind each time: an endpoint has at most [`MAX_WORKERS`], and takes no client
-//! while all of them are busy.
+//! A thread that hangs in the kernel cannot be ended. To limit such threads when clients connect
+//! repeatedly, an endpoint has at most [`MAX_WORKERS`] and accepts no client while all of them are
+//! busy.
 
 mod client_file;
 
@@ -19,13 +19,13 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 
-/// Threads of one endpoint: that of its client, and those of earlier clients that still hang.
+/// Threads of one endpoint: one for its client, and those of earlier clients that still hang.
 pub const MAX_WORKERS: usize = 16;
 
 /// The workers of one endpoint.
 #[derive(Debug)]
 pub struct Workers {
-    /// Each thread holds a copy.
+    /// Each thread holds a clone.
     alive: Arc<()>,
     /// Readable when a value was dropped; see [`clear_wake`](Self::clear_wake).
     pub wake: Arc<OwnedFd>,
@@ -72,7 +72,7 @@ impl Workers {
 struct State {
     /// Values that wait for their drop.
     values: VecDeque<Box<dyn Send>>,
-    /// Values that are not dropped yet, that which is being dropped included.
+    /// Values not yet dropped, including the one being dropped.
     disposals: usize,
     running: bool,
     dismissed: bool,
@@ -95,7 +95,7 @@ pub struct Disposal(Arc<Shared>);
 pub struct Worker(Arc<Shared>);
 
 impl Worker {
-    /// How many values it has not yet dropped.
+    /// Number of values not yet dropped.
     pub fn disposals(&self) -> usize {
         self.0.lock().disposals
     }
@@ -114,12 +114,12 @@ impl Drop for Worker {
 }
 
 impl Disposal {
-    /// How many values the worker has not yet dropped.
+    /// Number of values that the worker has not yet dropped.
     pub fn pending(&self) -> usize {
         self.0.lock().disposals
     }
 
-    /// Drops `value` after those that the worker was given so far.
+    /// Drops `value` in the thread, after all earlier values.
     pub fn dispose(&self, value: impl Send + 'static) {
         self.0.push(Box::new(value));
     }
@@ -163,7 +163,7 @@ impl Shared {
             self.wake();
         }
         drop((state, alive));
-        // Only now may another client have a thread.
+        // Only now can another client have a thread.
         self.wake();
     }
 

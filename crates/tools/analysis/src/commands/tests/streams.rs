@@ -57,7 +57,7 @@ fn faults_name_their_place() {
     };
     let kind = broken(2, 77);
     assert_eq!((kind.direction, kind.offset), (Direction::Down, at as u64));
-    assert_eq!(kind.to_string(), format!("host to device, byte {at}: frame of unknown kind 77"));
+    assert_eq!(kind.to_string(), format!("host to device, byte {at}: unknown frame kind 77"));
     assert!(matches!(broken(7, 0xee).fault, Fault::Sequence(..)));
     assert!(matches!(broken(8, 0x7f).fault, Fault::Acknowledged(..)));
     assert!(matches!(broken(HEADER, 0xff).fault, Fault::Tlp(0, _)));

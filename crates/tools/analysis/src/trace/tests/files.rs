@@ -131,7 +131,7 @@ fn what_is_no_trace_is_said_to_be_none() {
     let traces = traces();
     for (bytes, why) in [
         (&b"\x0a\x0d\x0d\x0a\x1c\0\0\0"[..], "not a farlane trace"),
-        (b"", "ends inside of its header"),
+        (b"", "ends inside its header"),
         (
             b"FLTRACE\0\x00\x07\x00\x30\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
             "version 7",

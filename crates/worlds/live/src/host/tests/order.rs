@@ -153,7 +153,7 @@ impl World {
         self.settle();
     }
 
-    /// Lets the endpoint do what it can, and checks the order.
+    /// Runs the endpoint until it is idle, and checks the order.
     fn settle(&mut self) {
         while self.endpoint.service(Instant::ZERO) || self.bus.queued() > 0 {
             while let Some((id, request)) = self.bus.next_request() {

@@ -12,7 +12,7 @@ use vfio_user::client::{FUNCTION, REPLY_LIMIT};
 
 const BASE: u64 = 0x1_0000_0000;
 
-/// A machine whose client was told the truth, or why there is none.
+/// A machine with a correct server, or the error.
 fn machine(server: &Server, clock: Clock) -> Result<Machine, Error> {
     machine_with(server, clock, Doorbells::Auto)
 }
@@ -103,14 +103,14 @@ fn truncated_page_ends_connection_without_crash() {
     };
     assert_eq!(machine.run(&bus, software).unwrap(), u32::MAX, "nothing answers");
     let why = machine.lost().unwrap().to_string();
-    assert!(why.ends_with("cntrl: the server took its page of doorbells away"), "{why}");
+    assert!(why.ends_with("cntrl: the server removed its page of doorbells"), "{why}");
     machine.close().unwrap();
 }
 
 #[test]
 fn the_servers_messages_reach_the_memory_and_nothing_else() {
-    // DMA_READ of 6 bytes, DMA_WRITE of 2, DMA_READ across the end, a DMA_WRITE with less data
-    // than it says, and a command that no client knows.
+    // DMA_READ of 6 bytes, DMA_WRITE of 2, DMA_READ across the end, a DMA_WRITE with less data than
+    // its count, and an undefined command.
     let ask = |command: u8, at: u64, count: u64, data: &[u8]| {
         let mut bytes = vec![9, 9, command, 0, 32 + data.len() as u8, 0, 0, 0];
         bytes.extend([0; 8]);

@@ -1,4 +1,4 @@
-//! A server of raw bytes that lies where it is told to.
+//! A server of raw bytes whose answers a test can make wrong.
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::MemfdFlags;
@@ -109,7 +109,7 @@ impl Server {
         Self { _folder: folder, socket, seen, page, thread: Some(thread) }
     }
 
-    /// Waits until the client has gone, and yields what it said.
+    /// Waits until the client has disconnected. Returns its messages.
     pub fn end(&mut self) -> Vec<Message> {
         self.thread.take().unwrap().join().unwrap();
         std::mem::take(&mut self.seen.lock().unwrap())

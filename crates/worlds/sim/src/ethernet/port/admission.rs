@@ -1,4 +1,4 @@
-//! Into which queue a frame goes, and from when on it may leave: at its reception.
+//! Admission at reception: the queue of a frame, and from when on it may leave.
 
 use std::collections::BTreeMap;
 
@@ -10,28 +10,29 @@ use super::super::traffic::StreamId;
 use super::config::{Algorithm, Ats, Committed, Config, Counted};
 use super::counters::Counters;
 
-/// Where a frame waits.
+/// The queue and eligibility of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admission {
     /// Its class.
     pub class: usize,
-    /// It is not selected before this time of the node's clock, and behind frames of its class that may be selected
-    /// earlier.
+    /// The frame is not selected before this time of the node's clock, and after frames of its
+    /// class with an earlier time.
     pub eligible: LocalTime,
-    /// The node itself has made it: its queue has room for it beyond its depth.
+    /// The node itself has made the frame: its queue has room for it beyond its depth.
     pub is_own: bool,
 }
 
-/// How a frame came to the node that sends it.
+/// How a frame reached the sending node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reception {
-    /// The port that received it, and its class at the port that sent it; `None`: the node is its talker.
+    /// The port that received the frame, and the frame's class at the upstream port; `None` if the
+    /// node is the talker.
     pub from: Option<(usize, usize)>,
-    /// When it was received, or made.
+    /// When the frame was received, or made.
     pub at: Instant,
 }
 
-/// Whose rate a scheduler holds.
+/// The flow of a scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Flow {
     Stream(StreamId),
@@ -45,7 +46,7 @@ pub(super) struct Admissions {
     schedulers: BTreeMap<(Option<usize>, usize, Flow), ats::Scheduler>,
 }
 
-/// Whose frames keep their order.
+/// The key of a scheduler group, which keeps the order of its frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum GroupKey {
     /// A reception port and an upstream class.
@@ -54,8 +55,8 @@ enum GroupKey {
     Made(usize, Flow),
 }
 
-/// The scheduler groups of a node: one for each reception port and upstream traffic class, whatever
-/// port the frames leave by (IEEE 802.1Q-2022, 8.6.5.6), and one for each source of a talker.
+/// The scheduler groups of a node: one for each reception port and upstream traffic class, for all
+/// output ports (IEEE 802.1Q-2022, 8.6.5.6), and one for each source of a talker.
 #[derive(Clone, Debug, Default)]
 pub struct SchedulerGroups(BTreeMap<GroupKey, ats::Group>);
 
@@ -66,14 +67,15 @@ pub(super) fn class_of(config: &Config, tag: Option<Tag>) -> usize {
 }
 
 impl Admission {
-    /// A frame of the node itself, into the queue of `class`, first come, first served.
+    /// An admission of a frame of the node itself, in arrival order in the queue of `class`.
     pub const fn own(class: usize) -> Self {
         Self { class, eligible: LocalTime::from_ps(i64::MIN), is_own: true }
     }
 }
 
 impl Admissions {
-    /// Admits a frame that came to the node by `reception`; `None` if it is dropped. It waits as if it had the internal priority `ipv`, if there is one (8.6.5.4).
+    /// Admits a frame that reached the node by `reception`; `None` if it is dropped. An internal
+    /// priority `ipv` selects the queue, if given (8.6.5.4).
     pub fn admit(
         &mut self,
         config: &Config,
@@ -99,7 +101,7 @@ impl Admissions {
                 counters.late_eligible += u64::from(eligible.is_none());
                 eligible?
             }
-            // First come, first served, at the queue.
+            // In arrival order.
             _ => LocalTime::from_ps(i64::MIN),
         };
         Some(Admission { class, eligible, is_own: false })
@@ -130,7 +132,7 @@ impl Admissions {
             Counted::WithGap => PREAMBLE + frame.length() + GAP,
             Counted::FrameOnly => frame.length(),
         };
-        // Schedulers count from zero on, and clocks may show times before it.
+        // Schedulers count from zero; clocks may show earlier times.
         let arrival = Instant::from_ps(arrival.as_ps().wrapping_sub(i64::MIN) as u64);
         let eligible = scheduler.admit(group, arrival, bytes as u64 * 8, shaper.max_residence)?;
         Some(LocalTime::from_ps((eligible.as_ps() as i64).wrapping_add(i64::MIN)))
@@ -146,8 +148,8 @@ fn scheduler(committed: Committed) -> ats::Scheduler {
     ats::Scheduler::new(committed.rate, committed.burst).expect("checked before")
 }
 
-/// The class that is filled at `received`, where `class` belongs to a pair with cyclic queuing and
-/// forwarding.
+/// The class that receives frames at `received`, if `class` belongs to a pair with cyclic queuing
+/// and forwarding.
 fn filled(config: &Config, class: usize, received: Instant) -> usize {
     let pair = config.cqf.iter().find(|pair| pair.classes.contains(&(class as u8)));
     pair.map_or(class, |pair| {

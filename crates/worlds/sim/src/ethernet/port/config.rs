@@ -11,8 +11,7 @@ use super::super::frame::{FCS, GAP, HEADER, PREAMBLE, TAG};
 use super::super::traffic::StreamId;
 use super::shaper::NewShaper;
 
-/// What the longest frame with a payload of 1500 bytes takes from the line (IEEE 802.3-2022,
-/// 3.2.7).
+/// Bytes on the line of the longest frame with a payload of 1500 bytes (IEEE 802.3-2022, 3.2.7).
 const LARGEST: usize = PREAMBLE + HEADER + TAG + 1500 + FCS + GAP;
 
 /// How a port decides whether a frame still fits into an open window.
@@ -31,16 +30,16 @@ pub enum Guard {
 /// shaper with a burst of one frame).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateStep {
-    /// From when on.
+    /// Start time.
     pub at: Instant,
-    /// Bits a second, above 0.
+    /// Bits per second, above 0.
     pub bits_per_second: u64,
 }
 
 /// Which bits of a frame a shaper counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Counted {
-    /// Preamble to FCS and the gap behind: all that the frame takes from the line.
+    /// Preamble to FCS and the following gap: everything that occupies the line.
     #[default]
     WithGap,
     /// Destination address to FCS.
@@ -50,10 +49,10 @@ pub enum Counted {
 /// The credit-based shaper of a class (IEEE 802.1Q-2022, 8.6.8.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CreditBased {
-    /// operIdleSlope, bits a second, above 0 and at most the port's rate. Where gates close the
-    /// class, credit rises faster in the time that is left (8.6.8.2 d).
+    /// operIdleSlope, bits per second, above 0 and at most the port's rate. If gates close the
+    /// class, credit rises faster in the open time (8.6.8.2 d).
     pub idle_slope: u64,
-    /// For which bits credit falls.
+    /// The bits that reduce the credit.
     pub counted: Counted,
     /// Whether credit rises while the gate is open but the next frame no longer fits.
     pub rises_in_guard_band: bool,
@@ -62,24 +61,24 @@ pub struct CreditBased {
 /// A committed rate and burst (IEEE 802.1Q-2022, 8.6.5.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Committed {
-    /// CommittedInformationRate, bits a second, above 0.
+    /// CommittedInformationRate, bits per second, above 0.
     pub rate: u64,
     /// CommittedBurstSize, bits: at least the longest frame.
     pub burst: u64,
 }
 
 /// Asynchronous traffic shaping of a class (IEEE 802.1Q-2022, 8.6.8.5 and 8.6.11). Each stream, and
-/// each pair of addresses of other frames, has a scheduler of its own; see
-/// [`super::SchedulerGroups`] for their groups.
+/// each address pair of other frames, has its own scheduler; see [`super::SchedulerGroups`] for
+/// their groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ats {
-    /// Of every scheduler but those in `streams`.
+    /// For every scheduler except those in `streams`.
     pub committed: Committed,
-    /// Of the schedulers of these streams.
+    /// For the schedulers of these streams.
     pub streams: Vec<(StreamId, Committed)>,
     /// Frames that would have to wait longer are dropped.
     pub max_residence: Option<Duration>,
-    /// Which bits of a frame use up the rate.
+    /// The bits that count for the rate.
     pub counted: Counted,
 }
 
@@ -91,14 +90,14 @@ pub enum Algorithm {
     StrictPriority,
     /// While it has credit.
     CreditBased(CreditBased),
-    /// From each frame's eligibility time on.
+    /// From the frame's eligibility time on.
     Ats(Ats),
     /// In turn with the other classes of this kind, when no class of another kind may send.
     Ets {
-        /// Its share of what is left for these classes, per cent.
+        /// The share of the remaining bandwidth of these classes, in percent.
         weight: u8,
     },
-    /// When a shaper of one's own permits. No plan names it.
+    /// When a custom shaper permits. Not available in plans.
     Own(NewShaper),
 }
 
@@ -107,12 +106,12 @@ pub enum Algorithm {
 pub struct Class {
     /// How its frames are selected.
     pub algorithm: Algorithm,
-    /// Frames that it holds.
+    /// The most frames in the queue.
     pub queue_frames: usize,
-    /// Bytes (header to FCS) that it holds.
+    /// The most bytes (header to FCS) in the queue.
     pub queue_bytes: usize,
-    /// Frames with a longer payload (bytes behind the EtherType) are dropped: queueMaxSDU
-    /// (IEEE 802.1Q-2022, 8.6.8.4).
+    /// Frames with a longer payload (bytes after the EtherType) are dropped: queueMaxSDU (IEEE
+    /// 802.1Q-2022, 8.6.8.4).
     pub max_sdu: Option<usize>,
 }
 
@@ -133,7 +132,7 @@ pub struct Preemption {
     pub fragment: FragmentSize,
     /// How long before its gate operation the port requests hold or release of its MAC.
     pub advance: HoldAdvance,
-    /// How the port verifies that its partner takes fragments.
+    /// How the port verifies that its partner supports fragments.
     pub verify: verification::Config,
 }
 
@@ -144,7 +143,7 @@ pub struct Config {
     pub rate: Rate,
     /// When each queue may send; `None`: always.
     pub gates: Option<Gates>,
-    /// The clock of asynchronous traffic shaping; gates have theirs.
+    /// The clock of asynchronous traffic shaping; gates have their own.
     pub clock: Clock,
     /// Whether a frame fits before its gate closes.
     pub guard: Guard,
@@ -164,7 +163,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// A port with the priorities' own queues, strict priority, without gates.
+    /// A port with one queue per priority, strict priority, without gates.
     pub fn new(rate: Rate) -> Self {
         Self {
             rate,
@@ -180,10 +179,10 @@ impl Config {
         }
     }
 
-    /// The selection among the classes with weights, if there are some.
+    /// The selection among the classes with weights; `None` without such classes.
     ///
     /// # Errors
-    /// If the weights are not 100 % together, or one is zero.
+    /// If the sum of the weights is not 100 %, or a weight is zero.
     pub(crate) fn ets(&self) -> Result<Option<Ets>, EtsError> {
         let weights = self.classes.each_ref().map(|class| match class.algorithm {
             Algorithm::Ets { weight } => Some(weight),
@@ -195,7 +194,7 @@ impl Config {
         }
     }
 
-    /// The same with cyclic queuing and forwarding for a pair of classes, whose gates take turns.
+    /// Adds cyclic queuing and forwarding for a pair of classes, whose gates alternate.
     #[must_use]
     pub fn with_cqf(mut self, pair: Cqf, clock: Clock) -> Self {
         self.gates = Some(pair.gates(self.gates.unwrap_or_else(|| Gates::always_open(clock))));
@@ -203,7 +202,7 @@ impl Config {
         self
     }
 
-    /// The same with another depth of all queues.
+    /// Sets the depth of all queues.
     #[must_use]
     pub fn with_depth(mut self, frames: usize, bytes: usize) -> Self {
         for class in &mut self.classes {

@@ -1,4 +1,4 @@
-//! What a port counts.
+//! Counters of a port.
 
 use tsn::QUEUES;
 use wire::Duration;
@@ -11,7 +11,7 @@ pub struct Counters {
     pub offered: u64,
     /// Transmissions begun.
     pub sent: u64,
-    /// Bytes from preamble to FCS of these, and what their interruptions add.
+    /// Bytes of these transmissions from preamble to FCS, including the overhead of interruptions.
     pub sent_bytes: u64,
     /// Frames dropped because their queue was full.
     pub full: [u64; QUEUES],
@@ -19,7 +19,7 @@ pub struct Counters {
     pub never_fits: u64,
     /// Frames dropped because they are longer than their class permits.
     pub oversize: u64,
-    /// Frames dropped because asynchronous traffic shaping would have kept them for too long.
+    /// Frames dropped because asynchronous traffic shaping would have delayed them too long.
     pub late_eligible: u64,
     /// How long the line was busy with preamble to FCS.
     pub busy: Duration,
@@ -30,12 +30,12 @@ pub struct Counters {
     /// How often a frame was interrupted.
     pub suspended: u64,
     /// Frames that were still on the line when their gate closed (TransmissionOverrun, IEEE
-    /// 802.1Q-2022, 12.29.1.1.2): they were interrupted.
+    /// 802.1Q-2022, 12.29.1.1.2), because they were interrupted.
     pub overrun: u64,
 }
 
 impl Counters {
-    /// Frames dropped, whatever the reason.
+    /// Frames dropped for any reason.
     pub fn dropped(&self) -> u64 {
         self.full.iter().sum::<u64>() + self.never_fits + self.oversize + self.late_eligible
     }

@@ -1,4 +1,4 @@
-//! The credit of a class along time: how the port's line and gates move it.
+//! The credit of a class over time, as the port's line and gates change it.
 
 use tsn::credit::{Credit, Slopes};
 use tsn::{Gates, QUEUES};
@@ -16,7 +16,7 @@ pub(super) struct ClassCredit {
     credit: Credit,
     /// Until when `credit` is up to date.
     at: Instant,
-    /// The class's own bits pass during this time.
+    /// When the class's own bits pass.
     spends: (Instant, Instant),
     /// When another gate control list takes over.
     next_list: Option<Instant>,
@@ -45,7 +45,7 @@ impl ClassCredit {
         })
     }
 
-    /// Sets the slopes by the list that runs now.
+    /// Sets the slopes for the present list.
     fn take_list(&mut self, gates: Option<&Gates>) {
         let Some(gates) = gates else { return };
         let (open, cycle) = gates.open_share_of(self.class, self.at);
@@ -55,7 +55,7 @@ impl ClassCredit {
 
     fn advance_within_list(&mut self, now: Instant, head: Option<Duration>, gates: Option<&Gates>) {
         let (from, until) = self.spends;
-        // Its preamble, if that does not count: *transmit* is true, so no credit is lost.
+        // The preamble, if it does not count: *transmit* is true, so no credit is lost.
         if self.at < from {
             self.gain(now.min(from), head, true, gates);
         }
@@ -78,7 +78,7 @@ impl ClassCredit {
         self.at = to;
     }
 
-    /// The end of a window in which credit does not rise.
+    /// Length of the final part of a window in which credit does not rise.
     fn guard_band(&self, head: Option<Duration>) -> Duration {
         match self.config.rises_in_guard_band {
             true => Duration::ZERO,
@@ -86,8 +86,8 @@ impl ClassCredit {
         }
     }
 
-    /// When, after the time that it is up to date for, the slope of the credit may change next, if
-    /// nothing but time does. `None`: the credit stays what it is.
+    /// When the slope of the credit may change next, if no event occurs. `None`: the credit stays
+    /// constant.
     fn bend(&self, head: Option<Duration>, gates: Option<&Gates>) -> Option<Instant> {
         let (from, until) = self.spends;
         if (from..until).contains(&self.at) {
@@ -120,7 +120,7 @@ impl ClassCredit {
         self.credit.bits()
     }
 
-    /// The lowest and highest credit so far, in picobits.
+    /// The lowest and the highest credit so far, in picobits.
     pub fn extremes(&self) -> [i128; 2] {
         [self.credit.lowest(), self.credit.highest()]
     }
@@ -162,7 +162,7 @@ impl Shaper for ClassCredit {
     }
 }
 
-/// The credit of a class from a moment on, as long as nothing but time changes at its port.
+/// The credit of a class from a time on, until the next event at its port.
 #[derive(Clone, Debug)]
 pub struct CreditCourse {
     credit: ClassCredit,
@@ -170,7 +170,7 @@ pub struct CreditCourse {
     head: Option<Duration>,
 }
 
-/// Points of a course that are kept at most, if there are more the last ones.
+/// The most points of a course; if there are more, the last ones are kept.
 const POINTS: usize = 1024;
 
 impl CreditCourse {
@@ -183,8 +183,8 @@ impl CreditCourse {
         self.advance(at, gates)
     }
 
-    /// Appends time and credit (picobits) where its slope changes between `from` and `to`, and at
-    /// `to`; the credit is linear in between. Before a jump there is a point one picosecond
+    /// Appends (time, credit in picobits) for each change of the slope between `from` and `to`, and
+    /// for `to`. The credit is linear in between. A jump has an additional point one picosecond
     /// earlier.
     pub fn points(
         mut self,

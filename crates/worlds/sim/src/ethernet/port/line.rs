@@ -1,5 +1,5 @@
-//! The line of a port: when it is free, and how a frame on it is interrupted and resumed
-//! (IEEE 802.3-2022, clause 99).
+//! The line of a port: when it is free, and the interruption of frames (IEEE 802.3-2022, clause
+//! 99).
 
 use tsn::preemption::{self, CONTINUATION_PREAMBLE, FragmentSize, MCRC};
 use wire::{Duration, Instant};
@@ -13,14 +13,15 @@ struct OnLine {
     class: usize,
     /// Destination address to FCS.
     length: usize,
-    /// Bytes of it in earlier fragments.
+    /// Bytes in earlier fragments.
     sent: usize,
-    /// The first bit of this fragment's preamble, and the last of its FCS if nothing interrupts it.
+    /// Times of the first bit of this fragment's preamble, and of the last bit of its FCS if it is
+    /// not interrupted.
     start: Instant,
     end: Instant,
 }
 
-/// A frame of which a part has gone.
+/// A partly sent frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Suspended {
     pub class: usize,
@@ -28,7 +29,7 @@ pub(super) struct Suspended {
     sent: usize,
 }
 
-/// The line stops in the middle of a preemptable frame.
+/// The line stops within a preemptable frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Suspend {
     /// The last bit of the fragment's mCRC has passed.
@@ -39,7 +40,7 @@ pub struct Suspend {
     pub planned: Instant,
 }
 
-/// The line goes on with the interrupted frame.
+/// The line continues with the interrupted frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resume {
     /// The first bit of the fragment's preamble.
@@ -62,22 +63,22 @@ impl Line {
         Self { rate, free_at: Instant::ZERO, on_line: None, suspended: None }
     }
 
-    /// When the next frame or fragment may start, unless the one on the line is interrupted.
+    /// When the next frame or fragment may start, unless the present one is interrupted.
     pub fn free_at(&self) -> Instant {
         self.free_at
     }
 
-    /// Nothing starts before `at`.
+    /// Allows no start before `at`.
     pub fn delay(&mut self, at: Instant) {
         self.free_at = self.free_at.max(at);
     }
 
-    /// The frame that is interrupted.
+    /// The interrupted frame.
     pub fn suspended(&self) -> Option<Suspended> {
         self.suspended
     }
 
-    /// A frame of `length` bytes from destination address to FCS starts; yields its end.
+    /// Starts a frame of `length` bytes from destination address to FCS; returns its end.
     pub fn begin(
         &mut self,
         now: Instant,
@@ -91,8 +92,8 @@ impl Line {
         end
     }
 
-    /// The first moment from `now` on at which the frame on the line can be interrupted; `None` if
-    /// none is on it or what is left of it is too short.
+    /// The first time from `now` on at which the frame on the line can be interrupted; `None` if
+    /// the line is free or the rest of the frame is too short.
     pub fn next_cut(&self, now: Instant, fragment: FragmentSize) -> Option<Instant> {
         let on_line = self.on_line.filter(|on_line| now < on_line.end)?;
         let passed = now.since(on_line.start).as_ps().div_ceil(self.rate.ps_per_byte()) as usize;
@@ -106,7 +107,7 @@ impl Line {
         cut + self.rate.duration(MCRC + GAP)
     }
 
-    /// Interrupts the frame on the line, at a time that [`Self::next_cut`] has named.
+    /// Interrupts the frame on the line, at a time that [`Self::next_cut`] returned.
     ///
     /// # Panics
     /// If no preemptable frame is on the line.
@@ -120,10 +121,10 @@ impl Line {
         (class, Suspend { end: now + self.rate.duration(MCRC), bytes, planned: end })
     }
 
-    /// Goes on with the interrupted frame.
+    /// Continues with the interrupted frame.
     ///
     /// # Panics
-    /// If none is interrupted.
+    /// If no frame is interrupted.
     pub fn resume(&mut self, now: Instant) -> (usize, Resume) {
         let Suspended { class, length, sent } = self.suspended.take().expect("one is interrupted");
         let end = now + self.rate.duration(CONTINUATION_PREAMBLE + length - sent);
@@ -132,7 +133,7 @@ impl Line {
         (class, Resume { start: now, end })
     }
 
-    /// What is left of a frame is given up.
+    /// Drops the rest of an interrupted frame.
     pub fn clear(&mut self) {
         (self.on_line, self.suspended) = (None, None);
     }

@@ -1,4 +1,4 @@
-//! Merging of frames that wait: aggregation in the bridge before the bottleneck (J. Suzuki et al.,
+//! Merging of waiting frames: aggregation in the bridge before the bottleneck (J. Suzuki et al.,
 //! Hot Interconnects 2014, related work, method 2).
 
 use bytes::BytesMut;
@@ -7,9 +7,9 @@ use wire::Instant;
 use super::super::frame::{Frame, HEADER};
 use super::queues::Queues;
 
-/// Merges frames that wait behind `frame` with the same source and destination into it, up to a
-/// payload of `most` bytes; yields how many. The bridge does not interpret the payloads: it
-/// concatenates them, each with its own header, which has its length.
+/// Merges waiting frames with the same source and destination into `frame`, up to a payload of
+/// `most` bytes; returns their number. The bridge does not interpret the payloads: it concatenates
+/// them, each with its own header, which has its length.
 pub(super) fn merge(
     queues: &mut Queues,
     class: usize,
@@ -46,7 +46,7 @@ pub(super) fn merge(
     merged
 }
 
-/// Whether a frame carries our raw transport.
+/// Whether a frame carries farlane's raw transport.
 fn is_raw(frame: &Frame) -> bool {
     frame.bytes[HEADER - 2..HEADER] == wire::raw::ETHERTYPE.to_be_bytes()
 }

@@ -1,22 +1,22 @@
-//! The transmitter of a line: eight queues, and which of them sends next.
+//! The transmitter of a line: eight queues, and the selection of the next frame.
 //!
 //! - [`config`]: the parameters;
-//! - `admission`: into which queue a frame goes, and from when on it may leave;
-//! - `queues`: the frames that wait;
+//! - `admission`: the queue of a frame, and from when on it may leave;
+//! - `queues`: the waiting frames;
 //! - `selection`: which frame may go: gates, credit, eligibility, weights, hold;
 //! - `shaper`, `credit`: from when on a class may send;
 //! - `line`: begins, suspends, resumes and ends transmissions;
-//! - `limit`, `merge`: a rate limit, and merging of frames that wait.
+//! - `limit`, `merge`: a rate limit, and merging of waiting frames.
 //!
-//! A frame starts when the line is free, its gate is open for its whole duration, its shaper permits
-//! it and no higher class has a frame that may start (IEEE 802.1Q-2022, 8.6.8). The line is free one
-//! gap after the last bit of the previous frame. A gate must stay open from preamble to FCS, not
-//! during the gap.
+//! A frame starts when the line is free, its gate is open for its whole duration, its shaper
+//! permits it and no higher class has a frame that may start (IEEE 802.1Q-2022, 8.6.8). The line is
+//! free one gap after the last bit of the previous frame. A gate must stay open from preamble to
+//! FCS, not during the gap.
 //!
-//! With active preemption, express frames that may start go before all preemptable ones, whatever
-//! their class (IEEE 802.3-2022, 99.4.7). Such a frame, or a hold request, interrupts a
-//! preemptable frame as soon as the fragments on both sides are long enough. The rest follows when
-//! no express frame may start and hold is released; its gate is not asked again.
+//! With active preemption, express frames that may start precede all preemptable frames of any
+//! class (IEEE 802.3-2022, 99.4.7). Such a frame, or a hold request, interrupts a preemptable frame
+//! as soon as the fragments on both sides are long enough. The rest follows when no express frame
+//! may start and hold is released; its gate is not checked again.
 
 mod admission;
 mod check;
@@ -54,16 +54,16 @@ use selection::Selection;
 /// Input of a port.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A frame to send, with what [`Port::admit`] has said of it.
+    /// A frame to send, with the result of [`Port::admit`].
     Frame(Frame, Admission),
-    /// The partner's MAC has sent this.
+    /// A packet of the partner's MAC.
     Control(Control),
 }
 
 /// Output of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Something begins or stops on the line now.
+    /// A line event, now.
     Line(LineEvent),
     /// Nothing before this time.
     Timeout(Option<Instant>),
@@ -77,10 +77,10 @@ pub struct Port {
     queues: Queues,
     selection: Selection,
     line: Line,
-    /// Of a port that supports preemption.
+    /// Present if the port supports preemption.
     verification: Option<Verification>,
     counters: Counters,
-    /// How long the frame that started last had waited here.
+    /// How long the frame that started last had waited at this port.
     waited: Duration,
     /// Its class.
     started: usize,
@@ -118,7 +118,7 @@ impl Port {
         self.config.rate
     }
 
-    /// What was counted.
+    /// The counters.
     pub fn counters(&self) -> Counters {
         self.counters
     }
@@ -138,16 +138,16 @@ impl Port {
         self.queues.eligible_of(queue, self.config.clock.local(at))
     }
 
-    /// The queues of frames with this tag: one, or the two that take turns.
+    /// The queues of frames with this tag: one, or two that alternate.
     pub fn queues_of(&self, tag: Option<Tag>) -> [usize; 2] {
         let class = admission::class_of(&self.config, tag);
         let pair = self.config.cqf.iter().find(|pair| pair.classes.contains(&(class as u8)));
         pair.map_or([class; 2], |pair| pair.classes.map(usize::from))
     }
 
-    /// Frames queued, integrated over time until the last change, in frame
-    /// picoseconds. Divided by the time it is the mean length of the queues,
-    /// and by Little's law the frames' rate times their mean wait.
+    /// Frames queued, integrated over time until the last change, in frame picoseconds. Divided by
+    /// the time, this is the mean length of the queues; by Little's law it is also the frames' rate
+    /// times their mean wait.
     pub fn occupancy(&self) -> u128 {
         self.queues.occupancy_so_far()
     }
@@ -157,7 +157,7 @@ impl Port {
         self.queues.occupancy(now)
     }
 
-    /// Bytes queued in `queue`, header to FCS.
+    /// Bytes queued in `queue`, from header to FCS.
     pub fn queued_bytes(&self, queue: usize) -> usize {
         self.queues.bytes_of(queue)
     }
@@ -167,7 +167,7 @@ impl Port {
         self.queues.most_of(queue)
     }
 
-    /// How long the frame that started last had waited here, gates included.
+    /// How long the frame that started last had waited at this port, gates included.
     pub fn last_wait(&self) -> Duration {
         self.waited
     }
@@ -177,7 +177,7 @@ impl Port {
         self.started
     }
 
-    /// Frames of streams that it dropped.
+    /// Frames of streams that the port dropped.
     pub fn dropped(&mut self) -> &mut Dropped {
         &mut self.dropped
     }
@@ -193,13 +193,13 @@ impl Port {
         self.selection.credit(class)
     }
 
-    /// The credit of a class from its last change on, as long as no frame of the class comes,
-    /// starts or stops; `None` without credit.
+    /// The credit of a class from its last change on, until a frame of the class arrives, starts or
+    /// stops; `None` without credit.
     pub fn credit_course(&self, class: usize) -> Option<CreditCourse> {
         self.selection.credit_course(&self.queues, class)
     }
 
-    /// The node's clock runs as `clock` from now on; `stepped` says what the gates do if it was set.
+    /// From now on the node's clock is `clock`; `stepped` determines the gates' reaction to a step.
     pub fn set_clock(&mut self, now: Instant, clock: Clock, stepped: Option<StepPolicy>) {
         for class in 0..QUEUES {
             self.selection.advance(&self.config, &self.queues, class, now);
@@ -214,8 +214,7 @@ impl Port {
         self.selection.clock_changed(&self.config);
     }
 
-    /// Drops all frames that wait, and the rest of one that is interrupted, and forgets what its
-    /// schedulers have admitted.
+    /// Drops all waiting frames and the rest of an interrupted frame, and resets the schedulers.
     pub(super) fn clear(&mut self, now: Instant) {
         for class in 0..QUEUES {
             while let Some(queued) = self.queues.take(class, now) {
@@ -226,9 +225,9 @@ impl Port {
         self.admissions = Admissions::default();
     }
 
-    /// Says into which queue a frame goes that came to the node by `reception`, and from when on it
-    /// may leave; `None` if it is dropped. It may have an internal priority (IEEE 802.1Q-2022,
-    /// 8.6.5.4).
+    /// Determines the queue of a frame that reached the node by `reception`, and from when on the
+    /// frame may leave; `None` if it is dropped. It may have an internal priority (IEEE
+    /// 802.1Q-2022, 8.6.5.4).
     pub fn admit(
         &mut self,
         groups: &mut SchedulerGroups,
@@ -244,9 +243,9 @@ impl Port {
         admission
     }
 
-    /// Whether its link is up at present; yields whether that is a change for a port with
-    /// preemption. A link that comes up again is verified again (IEEE 802.3-2022, figure 99-8,
-    /// link_fail). Frames go to a link that is down as well, and are lost.
+    /// Sets whether the link is up; returns whether this is a change for a port with preemption. A
+    /// link that comes up again is verified again (IEEE 802.3-2022, figure 99-8, link_fail). Frames
+    /// are sent even if the link is down, and are lost.
     pub fn set_link(&mut self, is_up: bool) -> bool {
         let Some(verification) = &mut self.verification else { return false };
         if verification.is_link_up() == is_up {
@@ -269,7 +268,7 @@ impl Port {
         }
     }
 
-    /// The partner has asked or answered. A MAC without preemption understands neither.
+    /// Handles a packet of the partner's MAC. A MAC without preemption ignores it.
     fn hear(&mut self, control: Control) {
         let Some(verification) = &mut self.verification else { return };
         match control {
@@ -298,7 +297,7 @@ impl Port {
         self.queues.put(class, now, Queued { frame, duration, gate_until, eligible, is_own });
     }
 
-    /// What happens on the line next, or when to poll again.
+    /// The next line event, or when to poll again.
     pub fn poll(&mut self, now: Instant) -> Output {
         if now < self.line.free_at() {
             return self.poll_busy(now);
@@ -306,7 +305,7 @@ impl Port {
         self.poll_free(now)
     }
 
-    /// While a frame or its gap occupies the line: should it be interrupted?
+    /// While a frame or its gap occupies the line: checks for an interruption.
     fn poll_busy(&mut self, now: Instant) -> Output {
         let free_at = self.line.free_at();
         let waits = self.queues.waiting() != 0
@@ -332,8 +331,8 @@ impl Port {
         Output::Timeout(wake)
     }
 
-    /// Whether an express frame may go now and, after the cut, still at `start`. Else `wake`
-    /// becomes the time when that may change.
+    /// Whether an express frame may start now and, after the interruption, still at `start`.
+    /// Otherwise `wake` becomes the time of the next check.
     fn express_may_start(
         &mut self,
         now: Instant,
@@ -369,7 +368,7 @@ impl Port {
             _ => waiting,
         };
         let mut wake = None;
-        // The MAC merge sublayer takes express frames first, whatever their class.
+        // The MAC merge sublayer sends express frames of any class first.
         let express = self.selection.express(&self.config);
         for classes in [candidates & express, candidates & !express] {
             if let Some(class) = self.select(classes, now, &mut wake) {
@@ -382,13 +381,13 @@ impl Port {
         if suspended.is_some() && !held {
             return Output::Line(LineEvent::Resume(self.resume(now)));
         }
-        // Released, preemptable frames may go.
+        // After release, preemptable frames may start.
         let released = if held { hold.until() } else { None };
         Output::Timeout([wake, released].into_iter().flatten().min())
     }
 
-    /// The class out of these whose first frame may start now. Else `wake` becomes the time when
-    /// one may.
+    /// The class in `mask` whose first frame may start now. Otherwise `wake` becomes the time of
+    /// the next check.
     fn select(&mut self, mask: u8, now: Instant, wake: &mut Option<Instant>) -> Option<usize> {
         let mut turns = self.selection.takes_turns().then_some([None; QUEUES]);
         for class in classes(mask) {
@@ -405,7 +404,7 @@ impl Port {
         turns.and_then(|turns| self.selection.turn(turns))
     }
 
-    /// Asks or answers the partner's MAC, if that is due.
+    /// Sends a due Verify or Respond to the partner's MAC.
     fn send_control(&mut self, now: Instant) -> Output {
         let Some(verification) = &mut self.verification else { return Output::Timeout(None) };
         let control = match verification.poll(now) {
@@ -429,8 +428,8 @@ impl Port {
     }
 
     /// When the first frame of a class may start. Windows of a drifting clock, or of another list,
-    /// may be shorter than the one that was checked first: a frame that no longer fits is dropped,
-    /// since it would block the queue.
+    /// may be shorter than at admission. A frame that no longer fits is dropped, because it would
+    /// block the queue.
     fn head_start(&mut self, class: usize, now: Instant) -> Option<Instant> {
         loop {
             self.queues.head(class)?;
@@ -503,13 +502,13 @@ impl Port {
     }
 }
 
-/// The classes of a mask, the highest first.
+/// The classes of a mask, highest first.
 fn classes(mask: u8) -> impl Iterator<Item = usize> {
     (0..QUEUES).rev().filter(move |class| mask >> class & 1 != 0)
 }
 
-/// Largest rate, in bytes a second, of `useful` bytes in each frame of `payload`
-/// bytes (IP packet): without headers, FCS, preamble and gap.
+/// The largest rate, in bytes per second, of `useful` bytes per frame with a payload (IP packet) of
+/// `payload` bytes: without headers, FCS, preamble and gap.
 pub fn goodput(rate: Rate, payload: usize, useful: usize) -> u64 {
     let line = PREAMBLE + (HEADER + payload + FCS).max(MINIMUM) + GAP;
     (u128::from(rate.bits_per_second()) / 8 * useful as u128 / line as u128) as u64

@@ -8,20 +8,20 @@ use wire::{Duration, Instant};
 use super::super::Frame;
 use super::config::Class;
 
-/// Frames of the node itself that a queue holds beyond its depth.
+/// Frames of the node itself that a queue accepts beyond its depth.
 const OWN_FRAMES: usize = 64;
 
 /// A frame that waits.
 #[derive(Clone, Debug)]
 pub(super) struct Queued {
     pub frame: Frame,
-    /// From preamble to FCS.
+    /// Time from preamble to FCS.
     pub duration: Duration,
-    /// When it could have started if only its gate mattered.
+    /// When the frame could have started if only its gate mattered.
     pub gate_until: Instant,
-    /// Not before this time of the node's clock; frames of a class wait in this order.
+    /// Earliest time by the node's clock; frames of a class wait in this order.
     pub eligible: LocalTime,
-    /// The node itself has made it.
+    /// Whether the node itself has made the frame.
     pub is_own: bool,
 }
 
@@ -29,13 +29,13 @@ pub(super) struct Queued {
 struct Queue {
     frames: VecDeque<Queued>,
     bytes: usize,
-    /// Frames and bytes of the node itself.
+    /// Number and bytes of frames of the node itself.
     own: (usize, usize),
     /// The most frames and bytes at once.
     most: (usize, usize),
 }
 
-/// The queueing time of all frames in sum.
+/// The sum of the queueing times of all frames.
 #[derive(Clone, Copy, Debug, Default)]
 struct Occupancy {
     frames: u64,
@@ -75,17 +75,17 @@ impl Queues {
         self.queues[class].frames.len()
     }
 
-    /// Those that are eligible when the node's clock shows `at`.
+    /// Frames that are eligible when the node's clock shows `at`.
     pub fn eligible_of(&self, class: usize, at: LocalTime) -> usize {
         self.queues[class].frames.partition_point(|queued| queued.eligible <= at)
     }
 
-    /// Header to FCS.
+    /// Bytes from header to FCS.
     pub fn bytes_of(&self, class: usize) -> usize {
         self.queues[class].bytes
     }
 
-    /// The most frames and bytes that a class had at once.
+    /// The most frames and bytes of a class at once.
     pub fn most_of(&self, class: usize) -> (usize, usize) {
         self.queues[class].most
     }
@@ -102,8 +102,8 @@ impl Queues {
         self.occupancy.frame_ps
     }
 
-    /// Whether a queue of `limits` has room for one more frame of `length`. Frames of the node itself
-    /// take no room from others.
+    /// Whether a queue of `limits` has room for one more frame of `length`. Frames of the node
+    /// itself use separate room.
     pub fn has_room(&self, class: usize, length: usize, is_own: bool, limits: &Class) -> bool {
         let queue = &self.queues[class];
         let (own_frames, own_bytes) = queue.own;
@@ -114,7 +114,7 @@ impl Queues {
             && queue.bytes - own_bytes + length <= limits.queue_bytes
     }
 
-    /// Adds a frame behind those that are eligible as early as it.
+    /// Adds a frame after those with an earlier or equal eligibility time.
     pub fn put(&mut self, class: usize, now: Instant, queued: Queued) {
         let queue = &mut self.queues[class];
         let length = queued.frame.length();

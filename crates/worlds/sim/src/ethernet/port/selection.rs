@@ -1,4 +1,4 @@
-//! Which frame may go: gates, credit, eligibility, weights, hold.
+//! The selection of the next frame: gates, credit, eligibility, weights, hold.
 
 use tsn::QUEUES;
 use tsn::ets::Ets;
@@ -11,18 +11,18 @@ use super::credit::{ClassCredit, CreditCourse};
 use super::queues::Queues;
 use super::shaper::{Shaper, Transmits};
 
-/// What selection remembers of its classes.
+/// The selection's state of the classes.
 #[derive(Debug)]
 pub(super) struct Selection {
     /// Whether any class has a shaper or eligibility times.
     shapes: bool,
     credits: [Option<ClassCredit>; QUEUES],
-    /// By class: its shaper, if it has one that is not the credit-based shaper.
+    /// Shapers by class, except credit-based shapers.
     own: [Option<Box<dyn Shaper>>; QUEUES],
     ets: Option<Ets>,
-    /// By class: from when until when its shaper kept its first frame.
+    /// By class: start and end of the time for which the shaper delayed its first frame.
     shaped: [Option<(Instant, Instant)>; QUEUES],
-    /// Whether the partner takes fragments.
+    /// Whether the partner supports fragments.
     pub preempts: bool,
 }
 
@@ -67,7 +67,7 @@ impl Selection {
         config.preemption.as_ref().filter(|_| self.preempts)
     }
 
-    /// The classes whose frames nothing interrupts.
+    /// The classes whose frames cannot be interrupted.
     pub fn express(&self, config: &Config) -> u8 {
         self.active_preemption(config).map_or(0xff, |preemption| preemption.express)
     }
@@ -91,7 +91,7 @@ impl Selection {
         }
     }
 
-    /// Brings the shaper of a class up to `now`: before its queue, or what is on the line, changes.
+    /// Updates the shaper of a class to `now`, before its queue or the line changes.
     pub fn advance(&mut self, config: &Config, queues: &Queues, class: usize, now: Instant) {
         if let Some(shaper) = self.shaper(class) {
             let head = queues.head(class).map(|head| head.duration);
@@ -99,7 +99,7 @@ impl Selection {
         }
     }
 
-    /// The clock of the gates has changed at the time up to which all shapers were brought.
+    /// The clock of the gates changed; all shapers must be up to date.
     pub fn clock_changed(&mut self, config: &Config) {
         for class in 0..QUEUES {
             if let Some(shaper) = self.shaper(class) {
@@ -132,17 +132,17 @@ impl Selection {
         gate_permits(config, class, ready, duration)
     }
 
-    /// Whether any classes share the rest of the line.
+    /// Whether classes share the remaining bandwidth by weights.
     pub fn takes_turns(&self) -> bool {
         self.ets.is_some()
     }
 
-    /// The next class of those that share the rest of the line.
+    /// The next class by weights.
     pub fn turn(&mut self, heads: [Option<usize>; QUEUES]) -> Option<usize> {
         self.ets.as_mut()?.select(heads)
     }
 
-    /// From when until when the shaper of a class kept the frame that starts now.
+    /// Start and end of the time for which the shaper delayed the frame that starts now.
     pub fn shaped(&mut self, class: usize) -> Option<(Instant, Instant)> {
         self.shaped[class].take()
     }
@@ -172,7 +172,7 @@ impl Selection {
         }
     }
 
-    /// Bits of the frame of `class` pass again from `from` until `end`.
+    /// The interrupted frame of `class` continues from `from` until `end`.
     pub fn goes_on(&mut self, config: &Config, class: usize, from: Instant, end: Instant) {
         if let Some(shaper) = self.shaper(class) {
             let gap = config.rate.duration(GAP);

@@ -1,4 +1,4 @@
-//! What a shaper of a class is: from when on the class may send its next frame.
+//! The trait of shapers, which determine from when on a class may send its next frame.
 
 use std::fmt::Debug;
 use tsn::Gates;
@@ -6,42 +6,42 @@ use wire::{Duration, Instant};
 
 use super::config::Config;
 
-/// The shaper of one class at one port, asked beside its gate and the higher classes.
-/// [`Algorithm::Own`](super::Algorithm::Own) gives a class one of your own; the credit-based shaper
-/// is the one that farlane has. (Asynchronous shaping gives each frame a time when it is queued, so
-/// it is not a shaper of a class.)
+/// The shaper of one class at one port, in addition to its gate and the higher classes. The
+/// built-in implementation is the credit-based shaper; [`Algorithm::Own`](super::Algorithm::Own)
+/// adds another one. (Asynchronous shaping gives each frame a time when it is queued, so it is not
+/// a shaper of a class.)
 ///
-/// The port says what happens to the class, in the order of time, and calls
-/// [`advance`](Self::advance) first. `head` is how long the next frame of the class takes on the
-/// line, from preamble to FCS; `None` if no frame waits.
+/// The port reports events of the class in the order of time, and calls [`advance`](Self::advance)
+/// before each. `head` is the time of the class's next frame on the line, from preamble to FCS;
+/// `None` if no frame waits.
 pub trait Shaper: Debug {
-    /// Time has passed until `now`; nothing else has changed.
+    /// Time has advanced to `now` without an event.
     fn advance(&mut self, now: Instant, head: Option<Duration>, gates: Option<&Gates>);
 
-    /// The first moment from `now` on at which the next frame may start; `None`: never, as long as
-    /// nothing but time changes.
+    /// The first time from `now` on at which the next frame may start; `None`: never, unless an
+    /// event occurs.
     fn ready(&self, now: Instant, head: Duration, gates: Option<&Gates>) -> Option<Instant>;
 
-    /// Bits of the class pass.
+    /// Bits of the class are transmitted.
     fn transmits(&mut self, bits: Transmits);
 
-    /// The frame of the class that passes is interrupted.
+    /// The transmitted frame of the class is interrupted.
     fn stops(&mut self, now: Instant);
 
-    /// The clock of the gates has been set, or runs at another rate.
+    /// The clock of the gates was set, or changed its rate.
     fn clock_changed(&mut self, _gates: Option<&Gates>) {}
 }
 
-/// Bits of a frame that pass, for a shaper.
+/// The transmission of a frame's bits, for a shaper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmits {
-    /// When the first of them passes.
+    /// Time of the first bit.
     pub from: Instant,
-    /// How much of this time the preamble takes; nothing if an interrupted frame goes on.
+    /// Time of the preamble; zero if an interrupted frame continues.
     pub preamble: Duration,
-    /// When the last bit of the frame has passed, unless it is interrupted.
+    /// Time of the last bit, unless the frame is interrupted.
     pub until: Instant,
-    /// How long the gap behind it lasts.
+    /// Length of the gap after it.
     pub gap: Duration,
 }
 

@@ -1,11 +1,11 @@
-//! To which stream a frame belongs (IEEE 802.1CB-2017, clause 6).
+//! Stream identification of frames (IEEE 802.1CB-2017, clause 6).
 
 use std::net::Ipv4Addr;
 
 use super::super::frame::{Frame, Mac, Tag};
 use crate::tcp::Segment;
 
-/// What identification looks at.
+/// The header fields for identification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Destination address.
@@ -14,19 +14,19 @@ pub struct Header {
     pub source: Mac,
     /// The VLAN tag, if there is one.
     pub tag: Option<Tag>,
-    /// Source and destination of IPv4 with TCP, the only one that the simulator has.
+    /// Source and destination of IPv4 with TCP. The simulator has no other IP protocol.
     pub ip: Option<[Ipv4Addr; 2]>,
 }
 
 impl Header {
-    /// That of a frame.
+    /// The header fields of a frame.
     pub fn from_frame(frame: &Frame) -> Self {
         let ip = Segment::parse(&frame.bytes).map(|segment| [segment.source, segment.destination]);
         Self { destination: frame.destination(), source: frame.source(), tag: frame.tag, ip }
     }
 }
 
-/// How frames of a stream are told from others. The VLAN is that of the tag; none: no tag.
+/// How frames of a stream are identified. The VLAN is from the tag; `None` means without tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Identification {
     /// By destination and VLAN: null stream identification (6.4).
@@ -83,7 +83,7 @@ impl Identification {
         }
     }
 
-    /// Whether it needs the bytes behind the Ethernet header.
+    /// Whether identification needs bytes after the Ethernet header.
     pub const fn looks_inside(&self) -> bool {
         matches!(self, Self::Ip { .. })
     }

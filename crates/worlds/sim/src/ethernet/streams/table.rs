@@ -1,4 +1,4 @@
-//! The streams that a node knows, and their state there.
+//! The streams configured at a node, and their state.
 
 use tsn::frer::{Config, Generator, LatentTest, LatentTester, Recovery};
 use tsn::{Clock, frer, psfp};
@@ -16,54 +16,54 @@ pub struct Recover {
     pub latent: Option<LatentTest>,
 }
 
-/// What a node does with a stream, in this order.
+/// The handling of a stream at a node, in this order.
 #[derive(Clone, Debug)]
 pub struct Handling {
     /// The number of the stream in the network.
     pub stream: usize,
-    /// Its frames.
+    /// The frames of the stream.
     pub identification: Identification,
-    /// Reception ports, each with those to which its frames go. Frames from other ports are not of
-    /// the stream. Empty: frames from all ports, which go where their address leads.
+    /// Reception ports, each with the ports to send to. Frames from other ports do not belong to
+    /// the stream. Empty: frames from all ports, which are forwarded by address.
     pub routes: Vec<(usize, Vec<usize>)>,
-    /// Filters and polices them.
+    /// Filtering and policing.
     pub filter: Option<psfp::Config>,
     /// Discards copies.
     pub recover: Option<Recover>,
-    /// Numbers frames that have none.
+    /// Numbers frames without a number.
     pub numbers: bool,
     /// Removes the R-TAG.
     pub untags: bool,
 }
 
-/// What a node counted of a stream.
+/// Counters of a stream at a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Frames that it numbered.
+    /// Frames that the node numbered.
     pub numbered: u64,
-    /// Copies that it made: frames sent to more than one port, one less than ports each.
+    /// Copies that the node made: number of ports minus 1 for each frame.
     pub copies: u64,
-    /// Of its recovery function.
+    /// Counters of the recovery function.
     pub recovery: Option<frer::Counters>,
-    /// Tests for latent errors that signalled one.
+    /// Tests that signalled a latent error.
     pub latent_errors: u64,
-    /// Of its filter.
+    /// Counters of the filter.
     pub filter: Option<psfp::Counters>,
 }
 
-/// What becomes of a frame.
+/// The result for a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is of no stream.
+    /// The frame belongs to no stream.
     None,
-    /// It is of the stream with this number in the table, and goes on.
+    /// The frame belongs to the stream with this number in the table, and is forwarded.
     Pass {
-        /// In the table.
+        /// Index in the table.
         at: usize,
-        /// The priority whose queue it goes into, if that is not its own.
+        /// The priority that selects the queue, if not the frame's own.
         ipv: Option<u8>,
     },
-    /// It is discarded.
+    /// The frame is discarded.
     Drop,
 }
 
@@ -76,7 +76,7 @@ struct State {
     counters: Counters,
 }
 
-/// The streams of a node. A frame is of the first one that it matches.
+/// The streams of a node. A frame belongs to the first stream that matches.
 #[derive(Clone, Debug, Default)]
 pub struct StreamTable {
     streams: Vec<State>,
@@ -84,10 +84,10 @@ pub struct StreamTable {
 }
 
 impl StreamTable {
-    /// A table without any frame seen.
+    /// A table before the first frame.
     ///
     /// # Errors
-    /// What a recovery function or filter cannot be.
+    /// The invalid recovery function or filter.
     pub fn new(streams: &[Handling]) -> Result<Self, String> {
         let state = |handling: &Handling| {
             let recover = |config: Recover| {
@@ -109,7 +109,8 @@ impl StreamTable {
         Ok(Self { streams, looks_inside })
     }
 
-    /// What becomes of a frame that the port `from` received at `now`. It gets or loses its number.
+    /// The result for a frame that the port `from` received at `now`. Adds or removes the frame's
+    /// number.
     pub fn take(&mut self, now: Instant, from: usize, frame: &mut Frame) -> Verdict {
         let Some(at) = self.find(Some(from), frame) else { return Verdict::None };
         let state = &mut self.streams[at];
@@ -143,19 +144,19 @@ impl StreamTable {
         }
     }
 
-    /// The ports to which a stream's frames from `from` go; none: where their address leads.
+    /// The output ports of a stream's frames from `from`; `None`: forwarded by address.
     pub fn ports(&self, at: usize, from: usize) -> Option<&[usize]> {
         let routes = &self.streams[at].handling.routes;
         let found = routes.iter().find(|(port, _)| *port == from);
         found.map(|(_, to)| to.as_slice())
     }
 
-    /// A frame of a stream was sent to so many ports.
+    /// Notes that a frame of a stream was sent to `ports` ports.
     pub fn copied(&mut self, at: usize, ports: usize) {
         self.streams[at].counters.copies += ports.saturating_sub(1) as u64;
     }
 
-    /// Forgets numbers and what was policed, as after a loss of power. Counters stay.
+    /// Forgets numbers and the state of policing, as in a power loss. Counters stay.
     pub fn restart(&mut self, now: Instant) {
         for state in &mut self.streams {
             state.generator.reset();
@@ -169,13 +170,13 @@ impl StreamTable {
         }
     }
 
-    /// The node's clock, by which its stream gates go, runs as `clock` from now on.
+    /// From now on the node's clock, which stream gates use, is `clock`.
     pub fn set_clock(&mut self, clock: Clock) {
         let filters = self.streams.iter_mut().filter_map(|state| state.filter.as_mut());
         filters.for_each(|filter| filter.set_clock(clock));
     }
 
-    /// By stream: its number in the network, and what was counted until `now`.
+    /// By stream: its number in the network, and its counters until `now`.
     pub fn counters(&self, now: Instant) -> impl Iterator<Item = (usize, Counters)> {
         self.streams.iter().map(move |state| {
             let mut counters = state.counters;
@@ -194,7 +195,7 @@ impl StreamTable {
         })
     }
 
-    /// The first stream of a frame; `from` is the port that received it, if it came from one.
+    /// The first stream that matches; `from` is the port that received the frame, if any.
     fn find(&self, from: Option<usize>, frame: &Frame) -> Option<usize> {
         if self.streams.is_empty() {
             return None;
@@ -226,7 +227,7 @@ impl State {
     }
 }
 
-/// A frame as a filter measures it: payload behind the EtherType, and header to FCS.
+/// The lengths of a frame for a filter: payload after the EtherType, and header to FCS.
 fn measured(frame: &Frame) -> psfp::Frame {
     psfp::Frame {
         sdu: (frame.bytes.len() - HEADER) as u64,

@@ -1,9 +1,9 @@
 //! Clocks of the nodes of a network, and 802.1AS between them, in frames of the network itself.
 //!
 //! Each node has an oscillator and a steered clock ([`tsn::gptp`]). Its messages wait in the queues
-//! of its ports as all other frames, for the gates of their class too; hardware stamps them when
-//! their first bit passes the port, software when it hands them over and when it sees them. Nothing
-//! forwards them: each node answers or passes on the time itself.
+//! of its ports like other frames, and for the gates of their class. Hardware stamps them when
+//! their first bit passes the port; software stamps them when it sends and when it receives them.
+//! Messages are not forwarded: each node answers them or passes on the time itself.
 
 mod config;
 mod node;
@@ -23,16 +23,16 @@ use tsn::Clock;
 use wire::earliest;
 use wire::{Duration, Instant};
 
-/// What clocks came to.
+/// The results for the clocks.
 #[derive(Clone, Debug, Default)]
 pub struct TimeReport {
     /// By station, then by bridge.
     pub clocks: Vec<ClockReport>,
-    /// By wire: of its sender, if that has gates.
+    /// By wire: the gate edges of its sender, if it has gates.
     pub edges: BTreeMap<usize, EdgeReport>,
 }
 
-/// An event message that has begun to leave.
+/// An event message whose transmission has begun.
 #[derive(Clone, Debug)]
 pub(super) struct Left {
     start: Instant,
@@ -42,7 +42,7 @@ pub(super) struct Left {
 }
 
 impl Left {
-    /// What begins on a line, if that is a message.
+    /// The message of a line event, if it starts one.
     pub fn from_event(event: &LineEvent) -> Option<Self> {
         let LineEvent::Transmit(Transmission { frame, start, end, .. }) = event else {
             return None;
@@ -63,13 +63,14 @@ pub(super) struct Time {
     stations: usize,
     nodes: Vec<TimeNode>,
     sample: Duration,
-    /// By node: when its offset is noted next, and what was noted.
+    /// By node: when its offset is recorded next, and the recorded offsets.
     next_sample: Vec<Instant>,
     offsets: Vec<Vec<OffsetSample>>,
     edges: BTreeMap<usize, Edges>,
-    /// By node: whether it has ever been locked, or cannot be.
+    /// By node: whether its clock was ever locked, or never can be.
     synced: Vec<bool>,
-    /// The best grandmaster with power, or the last one; true time before there is any.
+    /// The best grandmaster with power, or the last one; `None` before the first: then true time is
+    /// the reference.
     reference: Option<usize>,
     acts: Vec<Act>,
 }
@@ -101,7 +102,7 @@ impl Time {
         }
     }
 
-    /// A message of 802.1AS has come in whose last bit has passed at `end`.
+    /// A message of 802.1AS has arrived; its last bit passed at `end`.
     pub fn receive(&mut self, place: Place, port: usize, sent: &Transmission, delay: Duration) {
         let number = self.number(place);
         self.nodes[number].received(port, &sent.frame.bytes, sent.start, sent.end + delay);
@@ -122,13 +123,14 @@ impl Time {
         self.nodes[number].power(now, on);
     }
 
-    /// What the clock of a station shows, in picoseconds, and how long the intervals are of what it
-    /// measures.
+    /// The time that a station's clock shows, in picoseconds, and the length of its measurement
+    /// intervals.
     pub fn shows(&self, station: usize, now: Instant) -> (i64, Duration) {
         (self.nodes[station].clock().local(now).as_ps(), self.sample)
     }
 
-    /// The best grandmaster with power, whose clock is the reference; the last one if there is none.
+    /// The best grandmaster with power, whose clock is the reference; without one, the last
+    /// grandmaster.
     fn best_reference(&self) -> Option<usize> {
         let best = self.nodes.iter().enumerate().filter_map(|(number, node)| {
             let is_master = node.node()?.domain().is_grandmaster();
@@ -138,8 +140,8 @@ impl Time {
         best.min().map(|(_, number)| number).or(self.reference)
     }
 
-    /// Whether a node follows the reference and is not slewed to it any more, or is it. One that has not heard of a better clock yet
-    /// is a grandmaster of its own, and not locked.
+    /// Whether a node follows the reference and is no longer slewed, or is the reference. A node
+    /// that has not received a better clock's messages is its own grandmaster, and not locked.
     fn is_locked(&self, number: usize, now: Instant) -> bool {
         let node = &self.nodes[number];
         let grandmaster = node.node().and_then(|node| node.domain().grandmaster());
@@ -151,7 +153,7 @@ impl Time {
         self.reference.map_or_else(Clock::default, |number| *self.nodes[number].clock())
     }
 
-    /// Notes the offset of a node, if that is due; yields when it is due next.
+    /// Records the offset of a node, if due; returns when the next one is due.
     fn note(&mut self, number: usize, now: Instant) -> Instant {
         if self.next_sample[number] <= now {
             let node = &self.nodes[number];
@@ -176,7 +178,7 @@ impl Time {
 }
 
 impl Network {
-    /// Lets the clock of a station or bridge do what is due; yields when there is more.
+    /// Runs the clock of a station or bridge at a due time; returns the next due time.
     pub(super) fn run_clock(&mut self, place: Place, now: Instant) -> Option<Instant> {
         let time = self.time.as_mut()?;
         let number = time.number(place);
@@ -184,13 +186,13 @@ impl Network {
         let is_due = time.next_sample[number] <= now;
         let reference = if is_due { time.best_reference() } else { time.reference };
         if time.reference != reference {
-            // Edges up to now count against the reference that was.
+            // Edges up to now count against the former reference.
             self.settle_edges(now, None);
         }
         let time = self.time.as_mut()?;
         time.reference = reference;
         let due = time.note(number, now);
-        // Edges up to now came by the clocks that have run until now.
+        // Edges up to now follow the former clocks.
         if time.nodes[number].next(now, None).is_some_and(|at| at <= now) {
             let only = Some(place).filter(|_| time.reference != Some(number));
             self.settle_edges(now, only);
@@ -223,7 +225,7 @@ impl Network {
         earliest([wake, Some(due)])
     }
 
-    /// Gives every port its clock as it is at the beginning.
+    /// Sets the initial clock of every port.
     pub(super) fn start_clocks(&mut self) {
         let Some(time) = &self.time else { return };
         for (number, station) in self.stations.iter_mut().enumerate() {
@@ -235,13 +237,13 @@ impl Network {
         }
     }
 
-    /// When the clock of a node has something to do that its last run did not know of.
+    /// When a node's clock must run earlier than its last run determined.
     pub(super) fn clock_wake(&self, place: Place, now: Instant) -> Option<Instant> {
         let time = self.time.as_ref()?;
         time.nodes[time.number(place)].next(now, None)
     }
 
-    /// Hands the messages that have left to their node.
+    /// Passes messages whose transmission began to their node.
     pub(super) fn stamp(&mut self, place: Place) {
         let Some(time) = &mut self.time else { return };
         let cables = match place {
@@ -279,7 +281,7 @@ impl Network {
         }
     }
 
-    /// What clocks came to until `now`, if they are simulated.
+    /// The results for the clocks until `now`, if clocks are simulated.
     pub fn time_report(&mut self, now: Instant) -> Option<TimeReport> {
         self.settle_edges(now, None);
         let time = self.time.as_ref()?;

@@ -1,4 +1,4 @@
-//! One node's clocks and its part in 802.1AS: what comes in, when it is due, what goes out.
+//! One node's clocks and its participation in 802.1AS: inputs, due times, outputs.
 
 use bytes::Bytes;
 use stats::random::Random;
@@ -13,7 +13,7 @@ use super::config::ClockNode;
 use crate::ethernet::Frame;
 use wire::earliest;
 
-/// Ids of all frames of 802.1AS: bits 63 and 62 belong to streams and to raw frames.
+/// IDs of frames of 802.1AS. Bits 63 and 62 mark frames of streams and raw frames.
 const OF_PTP: u64 = 1 << 61;
 
 /// Whether the frame with this id belongs to 802.1AS.
@@ -21,23 +21,23 @@ pub const fn is_ptp(id: u64) -> bool {
     id >> 61 == 1
 }
 
-/// What has happened at a port.
+/// An event at a port.
 #[derive(Clone, Debug)]
 enum Event {
     Received(Message, Stamp),
     Sent(Message, Stamp),
 }
 
-/// What a node does.
+/// An action of a node.
 #[derive(Clone, Debug)]
 pub enum Act {
-    /// Sends a frame without tag from the queue of a class.
+    /// Sends an untagged frame from the queue of a class.
     Send { port: usize, frame: Frame, class: usize },
-    /// Its clock runs otherwise from now on.
+    /// Its clock has changed.
     Clock { stepped: bool },
 }
 
-/// A node's clocks, and its part in 802.1AS.
+/// A node's clocks, and its participation in 802.1AS.
 pub struct TimeNode {
     place: usize,
     ports: usize,
@@ -51,12 +51,12 @@ pub struct TimeNode {
     steps: usize,
     frames: u64,
     powered_off: bool,
-    /// When the clock was set, and by how much.
+    /// Times at which the clock was set, with the steps.
     pub stepped: Vec<(Instant, i64)>,
 }
 
 impl TimeNode {
-    /// The node `place`, with bridges behind all stations.
+    /// The node `place`; bridges follow all stations.
     pub fn new(place: usize, ports: usize, config: ClockNode) -> Self {
         let mut this = Self {
             place,
@@ -91,12 +91,12 @@ impl TimeNode {
         self.clock.steered()
     }
 
-    /// Its oscillator's clock.
+    /// The oscillator's clock.
     pub fn free(&self) -> &Clock {
         self.clock.free()
     }
 
-    /// Its part in 802.1AS, while it has power.
+    /// The state of 802.1AS, while the node has power.
     pub fn node(&self) -> Option<&Node> {
         self.node.as_ref().filter(|_| !self.powered_off)
     }
@@ -105,14 +105,14 @@ impl TimeNode {
         !self.powered_off
     }
 
-    /// Whether its clock follows a grandmaster with a servo that has settled, or is one.
+    /// Whether its clock follows a grandmaster with a settled servo, or is the grandmaster's.
     pub fn is_synced(&self, now: Instant) -> bool {
         let local = self.clock.free().local(now);
         self.node().is_some_and(|node| node.is_synced(local) && node.is_settled())
     }
 
-    /// It loses power, or gets it back: it forgets all but its oscillator, and the time of the
-    /// clock, which a battery keeps.
+    /// Switches the power off or on. Only the oscillator and the clock's time, which a battery
+    /// keeps, survive.
     pub fn power(&mut self, now: Instant, on: bool) {
         self.powered_off = !on;
         self.inbox.clear();
@@ -122,15 +122,15 @@ impl TimeNode {
         }
     }
 
-    /// A frame has come in whose first bit passed at `start`, and which software sees at `ready`.
+    /// A frame has arrived; its first bit passed at `start`, and software receives it at `ready`.
     pub fn received(&mut self, port: usize, bytes: &[u8], start: Instant, ready: Instant) {
         let Some(message) = message_of(bytes).filter(|_| !self.powered_off) else { return };
         let stamp = self.stamp(start, ready);
         self.push(ready, port, Event::Received(message, stamp));
     }
 
-    /// A frame has left: its first bit passed at `start`, its last will at `end`, and software
-    /// handed it over at `handed`.
+    /// A frame is sent: its first bit passed at `start`, its last bit passes at `end`, and software
+    /// sent it at `handed`.
     pub fn sent(
         &mut self,
         port: usize,
@@ -158,7 +158,7 @@ impl TimeNode {
         self.inbox.insert((due, self.events), (port, event));
     }
 
-    /// When it has something to do.
+    /// When the node must run next.
     pub fn next(&self, now: Instant, node: Option<Instant>) -> Option<Instant> {
         let step = self.config.steps.get(self.steps).map(|(at, _)| *at);
         let inbox = self.inbox.first_key_value().map(|((due, _), _)| *due);
@@ -166,7 +166,7 @@ impl TimeNode {
         earliest([step, inbox, walk, node]).map(|at| at.max(now))
     }
 
-    /// Does what is due at `now`; yields when there is more.
+    /// Runs due actions; returns the next due time.
     pub fn run(&mut self, now: Instant, acts: &mut Vec<Act>) -> Option<Instant> {
         if self.clock.run(now) {
             acts.push(Act::Clock { stepped: false });

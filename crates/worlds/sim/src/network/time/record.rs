@@ -1,4 +1,4 @@
-//! What clocks came to: offsets along time, errors at the edges of gates, what receivers measured.
+//! Results for clocks: offsets over time, errors at the edges of gates, measurements of receivers.
 
 use crate::measure::Latency;
 use tsn::gptp::ClockIdentity;
@@ -8,36 +8,38 @@ use wire::{Duration, Instant};
 /// An offset at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OffsetSample {
-    /// When.
+    /// The time.
     pub at: Instant,
     /// How far the clock is ahead of the reference, in picoseconds.
     pub offset_ps: i64,
-    /// Whether it follows the reference with a servo that has settled, or is it. Else it runs
-    /// freely, holds over, is slewed or follows another grandmaster.
+    /// Whether the clock follows the reference with a settled servo, or is the reference. Otherwise
+    /// it runs freely, holds over, is slewed or follows another grandmaster.
     pub synced: bool,
 }
 
-/// A node's clock, from the beginning of the simulation. Offsets are against the reference: the
-/// clock of the best grandmaster with power, or of the last one; true time if there never was any.
+/// A node's clock, from the beginning of the simulation. Offsets are relative to the reference: the
+/// clock of the best grandmaster with power, or of the last grandmaster; true time if there never
+/// was one.
 #[derive(Clone, Debug, Default)]
 pub struct ClockReport {
     /// Samples, in the order of time.
     pub offsets: Vec<OffsetSample>,
-    /// When it was set, and by how many picoseconds.
+    /// Times at which the clock was set, with the steps in picoseconds.
     pub steps: Vec<(Instant, i64)>,
     /// Its grandmaster at the end.
     pub grandmaster: Option<ClockIdentity>,
-    /// Its oscillator against true time at the end, parts per 10^12.
+    /// The oscillator's frequency error at the end, in parts per 10^12.
     pub drift_ppt: i64,
 }
 
 impl ClockReport {
-    /// When it was first locked to the reference, or was it.
+    /// When the clock first was locked to the reference, or was the reference.
     pub fn synced_from(&self) -> Option<Instant> {
         self.offsets.iter().find(|sample| sample.synced).map(|sample| sample.at)
     }
 
-    /// From when until when it was not, after it had been; without an end if it was not at the end.
+    /// Spans in which the clock was not locked, after it had been; without an end if unlocked at
+    /// the end.
     pub fn unlocked(&self) -> Vec<(Instant, Option<Instant>)> {
         let (mut found, mut synced) = (Vec::new(), false);
         for sample in &self.offsets {
@@ -56,23 +58,23 @@ impl ClockReport {
         self.offsets.iter().filter(move |sample| sample.at >= from)
     }
 
-    /// The largest of them, ahead or behind, in picoseconds.
+    /// The largest offset since `from`, ahead or behind, in picoseconds.
     pub fn largest_since(&self, from: Instant) -> u64 {
         self.since(from).map(|sample| sample.offset_ps.unsigned_abs()).max().unwrap_or(0)
     }
 }
 
-/// How far the edges of a port's gates are from where the reference clock has them, since the
-/// node's clock was first locked to the reference; of a clock without 802.1AS from the beginning.
+/// The errors of the edges of a port's gates against the reference clock, since the node's clock
+/// was first locked; for a clock without 802.1AS from the beginning.
 #[derive(Clone, Debug, Default)]
 pub struct EdgeReport {
-    /// Edges before that.
+    /// Number of earlier edges.
     pub before: u64,
-    /// By edge, early or late.
+    /// Errors of the edges, early or late.
     pub errors: Latency,
-    /// The edge that came first before its time, in picoseconds.
+    /// The earliest edge relative to its time, in picoseconds.
     pub earliest_ps: i64,
-    /// The one that came last behind it.
+    /// The latest edge relative to its time, in picoseconds.
     pub latest_ps: i64,
 }
 
@@ -83,7 +85,7 @@ impl EdgeReport {
         self.latest_ps = self.latest_ps.max(late_ps);
     }
 
-    /// What a line of so many bits a second carries in the largest error, in bytes, rounded up.
+    /// Bytes that a line of `bits_per_second` carries within the largest error, rounded up.
     pub fn lost_bytes(&self, bits_per_second: u64) -> u64 {
         lost_bytes(self.worst().as_ps(), bits_per_second)
     }
@@ -94,7 +96,7 @@ impl EdgeReport {
     }
 }
 
-/// What a line of so many bits a second carries in `ps`, in bytes, rounded up.
+/// Bytes that a line of `bits_per_second` carries in `ps`, rounded up.
 pub fn lost_bytes(ps: u64, bits_per_second: u64) -> u64 {
     (u128::from(ps) * u128::from(bits_per_second)).div_ceil(8_000_000_000_000) as u64
 }
@@ -102,14 +104,14 @@ pub fn lost_bytes(ps: u64, bits_per_second: u64) -> u64 {
 /// The latencies of the frames of a stream that arrived within an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeasuredSample {
-    /// When the interval begins.
+    /// Start of the interval.
     pub from: Instant,
     /// Frames.
     pub frames: u64,
     /// The shortest and longest in true time, picoseconds.
     pub truly: [i64; 2],
-    /// The shortest and longest as both nodes measure them: what the receiver's clock shows at the
-    /// arrival less what the sender's clock showed when the frame was made.
+    /// The shortest and longest as both nodes measure them: the receiver's clock at the arrival
+    /// minus the sender's clock at the creation of the frame.
     pub measured: [i64; 2],
 }
 
@@ -117,7 +119,7 @@ pub struct MeasuredSample {
 #[derive(Debug)]
 pub struct Edges {
     pub report: EdgeReport,
-    /// Up to when they are counted.
+    /// Time up to which edges are counted.
     until: Instant,
 }
 
@@ -126,18 +128,18 @@ impl Edges {
         Self { report: EdgeReport::default(), until: Instant::ZERO }
     }
 
-    /// Leaves out the edges up to `now`: the node has no power.
+    /// Skips the edges up to `now`, because the node has no power.
     pub fn skip(&mut self, now: Instant) {
         self.until = self.until.max(now);
     }
 
-    /// Counts the edges up to `now`, with gates whose clock has not changed since the last time.
-    /// Those of a clock that was never `synced` are only counted.
+    /// Counts the edges up to `now`, with gates whose clock has not changed since the last call.
+    /// Without `synced`, edges are only counted.
     pub fn settle(&mut self, gates: &Gates, reference: &Clock, now: Instant, synced: bool) {
         loop {
             let next = (0..QUEUES).filter_map(|queue| gates.next_change(queue, self.until)).min();
             let Some(edge) = next.filter(|edge| *edge <= now) else { break };
-            // The same clock reading comes at the reference by so much earlier.
+            // The reference shows the same reading earlier by the clock's offset.
             let (own, other) = (gates.clock().local(edge), reference.local(edge));
             match synced {
                 true => self.report.record(other.as_ps().saturating_sub(own.as_ps())),
@@ -176,7 +178,7 @@ impl MeasuredSample {
 mod tests {
     use super::*;
 
-    /// 1 us at 1 Gb/s is 125 bytes; a picosecond more begins another one.
+    /// 1 us at 1 Gb/s is 125 bytes; one more picosecond starts another byte.
     #[test]
     fn a_window_loses_what_the_line_carries() {
         assert_eq!(lost_bytes(1_000_000, 1_000_000_000), 125);

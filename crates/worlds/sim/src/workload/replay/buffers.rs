@@ -4,15 +4,15 @@ use pcie::Ram;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// Sizes are powers of two from a page on.
+/// Sizes are powers of two from one page.
 const PAGE: u64 = 4096;
 
 /// Free and used buffers.
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
-    /// By size.
+    /// Free buffers by size.
     free: BTreeMap<u64, Vec<u64>>,
-    /// The size of each.
+    /// The size of each buffer.
     sizes: BTreeMap<u64, u64>,
 }
 
@@ -21,8 +21,8 @@ fn class(length: u64) -> u64 {
 }
 
 impl Buffers {
-    /// With room for one transfer of `longest` bytes, so that there is always
-    /// a buffer when nothing is in flight; `None` if there is not even that.
+    /// Buffers with room for at least one transfer of `longest` bytes, so that a buffer is always
+    /// available when nothing is in flight; `None` if `ram` is too small.
     pub fn new(ram: &RefCell<Ram>, longest: u64) -> Option<Self> {
         let mut buffers = Self::default();
         if longest > 0 {
@@ -32,7 +32,7 @@ impl Buffers {
         Some(buffers)
     }
 
-    /// A buffer, 0 if nothing moves; `None` until one is given back.
+    /// A buffer, 0 if the transfer has no data; `None` until a buffer is returned.
     pub fn take(&mut self, ram: &RefCell<Ram>, length: u64) -> Option<u64> {
         if length == 0 {
             return Some(0);
