@@ -110,14 +110,14 @@ pub fn measured(gate: &Gate, settings: &mut [Setting]) {
 /// Whether the list is the interface's.
 fn gates(namespace: &str, device: &str, list: &GateControlList) -> Result<(), String> {
     let line = format!("tc -n {namespace} -j qdisc show dev {device}");
-    let ask = || control::gated(&control::qdiscs(&output(&line).map_err(|why| why.0)?)?, list);
-    let mut found = ask();
+    let compare = || control::gated(&control::qdiscs(&output(&line).map_err(|why| why.0)?)?, list);
+    let mut found = compare();
     for _ in 0..ASKED.0 {
         if found.is_ok() {
             break;
         }
         std::thread::sleep(ASKED.1);
-        found = ask();
+        found = compare();
     }
     found
 }
@@ -154,8 +154,8 @@ fn xdp(experiment: &Experiment, mode: &str) -> Result<(), String> {
 pub fn tags(experiment: &Experiment, run: &RunResult) -> Option<Setting> {
     let listen = run.listen.as_ref()?;
     let came = listen.counts?.received;
-    let asked = (experiment.vlan, experiment.priority);
-    let whole = listen.tags.iter().filter(|tag| (tag.vlan, tag.priority) == asked);
+    let expected = (experiment.vlan, experiment.priority);
+    let whole = listen.tags.iter().filter(|tag| (tag.vlan, tag.priority) == expected);
     let kept: u64 = whole.map(|tag| tag.n).sum();
     let found = match kept {
         kept if kept == came => Ok(()),

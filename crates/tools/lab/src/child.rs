@@ -61,12 +61,12 @@ impl Child {
         loop {
             // Asked before the file is read: a program that has ended has written everything.
             let has_ended = self.ends_within(LOOK, operator);
-            let said = self.said();
-            if said.contains(text) || self.output().is_ok_and(|output| output.contains(text)) {
+            let log = self.said();
+            if log.contains(text) || self.output().is_ok_and(|output| output.contains(text)) {
                 return Ok(());
             }
             if has_ended {
-                return Err(Failure(last_line(&said, "it exited and printed nothing")));
+                return Err(Failure(last_line(&log, "it exited and printed nothing")));
             }
             if operator.has_stopped() {
                 return Err(Failure("interrupted".into()));
@@ -94,14 +94,19 @@ impl Child {
     ///
     /// # Errors
     /// It failed, with its last words, or a signal ended it.
-    pub fn finish_or(&mut self, how: Signal, limit: Duration, operator: &dyn Operator) -> Outcome {
+    pub fn finish_or(
+        &mut self,
+        signal: Signal,
+        limit: Duration,
+        operator: &dyn Operator,
+    ) -> Outcome {
         let deadline = Instant::now() + limit;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match () {
                 () if operator.has_stopped() => return self.end(Signal::INT),
                 () if self.ends_within(left, operator) => return self.end_of_process(),
-                () if left.is_zero() => return self.end(how),
+                () if left.is_zero() => return self.end(signal),
                 () => {}
             }
         }
@@ -111,8 +116,8 @@ impl Child {
     ///
     /// # Errors
     /// It failed, with its last words.
-    pub fn end(&mut self, how: Signal) -> Outcome {
-        let _ = pidfd_send_signal(&self.end, how);
+    pub fn end(&mut self, signal: Signal) -> Outcome {
+        let _ = pidfd_send_signal(&self.end, signal);
         if !ends(&self.end, None, PATIENCE) {
             let _ = pidfd_send_signal(&self.end, Signal::KILL);
         }

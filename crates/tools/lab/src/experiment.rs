@@ -170,7 +170,8 @@ impl Experiment {
         let gated = self.gates.iter().map(|Gates { file, .. }| {
             // One machine: taprio's CLOCK_TAI is the nodes' CLOCK_REALTIME if nobody told it apart.
             let clock = if tai_offset_s() == 0 { " --gate-clock realtime" } else { "" };
-            let margin = self.gate_margin.map(|of| format!(" --gate-margin {}ns", of.as_ns()));
+            let margin =
+                self.gate_margin.map(|margin| format!(" --gate-margin {}ns", margin.as_ns()));
             let margin = margin.unwrap_or_default();
             with(format!(" --gate '{file}' --line-rate 10G{clock}{margin}"))
         });
@@ -287,7 +288,7 @@ impl Experiment {
 }
 
 /// The name of a file of a run, without its ending.
-pub fn file_name(bridge: Bridge, run: &Run, what: &str) -> String {
+pub fn file_name(bridge: Bridge, run: &Run, part: &str) -> String {
     let words = run.name.replace(", ", "-").replace(' ', "-");
-    format!("{}-{words}-{what}", bridge.name())
+    format!("{}-{words}-{part}", bridge.name())
 }

@@ -90,7 +90,7 @@ fn runs(
         let is_one_clock = done.listen.is_none() || done.talk.analysis.clock.proven_ns == 0;
         match &mut report.gate {
             gate if !is_one_clock => *gate = None,
-            gate if run.looks_for_gates => *gate = Gate::of(document, stamp),
+            gate if run.looks_for_gates => *gate = Gate::from_document(document, stamp),
             Some(gate) => gate.and(document, stamp),
             None => {}
         }

@@ -30,9 +30,9 @@ pub struct Results {
 impl Results {
     /// The bridge that makes the lab fail, and why: one of `asked` was refused, or any failed. `None`
     /// also if the lab was interrupted.
-    pub fn failure(&self, asked: &[Bridge]) -> Option<String> {
+    pub fn failure(&self, requested: &[Bridge]) -> Option<String> {
         let counts = |report: &&BridgeReport| match report.outcome {
-            Outcome::Refused => asked.contains(&report.bridge),
+            Outcome::Refused => requested.contains(&report.bridge),
             outcome => outcome == Outcome::Failed,
         };
         let is_whole = self.ended == "done";
@@ -137,7 +137,7 @@ const EXCEPTIONS: u64 = 2;
 impl Gate {
     /// What a document says of frames that were due outside every window, by the stamp behind the
     /// gate. `None` if fewer than half of [`PROBES`] have it.
-    pub fn of(document: &Document, stamp: &str) -> Option<Self> {
+    pub fn from_document(document: &Document, stamp: &str) -> Option<Self> {
         slots(document, stamp).filter(|slots| slots.n * 2 >= PROBES).map(Self::by)
     }
 

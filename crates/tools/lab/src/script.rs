@@ -101,7 +101,7 @@ fn run_lines(
     run: &Run,
 ) -> std::fmt::Result {
     writeln!(text, "\n# Run: {}", run.name)?;
-    let document = |what| format!("\"$out/{}.json\"", file_name(bridge, run, what));
+    let document = |part| format!("\"$out/{}.json\"", file_name(bridge, run, part));
     let log = "\"$folder/listen.log\"";
     let is_ours = experiment.far == Far::Namespace;
     if is_ours {

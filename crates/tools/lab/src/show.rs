@@ -49,7 +49,7 @@ fn bridges(results: &Results) -> Table {
         ("in a window", Right, |report| report.gate.as_ref().map_or(String::new(), in_window)),
         ("why", Wrap, why),
     ];
-    Table::of(&columns, &results.bridges)
+    Table::from_rows(&columns, &results.bridges)
 }
 
 fn in_window(gate: &Gate) -> String {

@@ -55,7 +55,7 @@ pub fn measure<A: Attached>(
         let commands: Vec<Command> = commands_of(events).collect();
         let times: Latency = commands.iter().filter_map(Command::duration).collect();
         expect(n, times.count() as usize, name)?;
-        both.push((Summary::from(&times), intervals::of(&commands)));
+        both.push((Summary::from(&times), intervals::median(&commands)));
     }
     let (write_4k, write_intervals) = both.pop().expect("two measured");
     let (read_4k, read_intervals) = both.pop().expect("two measured");
@@ -71,11 +71,11 @@ pub fn commands_of(events: Vec<Event>) -> impl Iterator<Item = Command> {
     })
 }
 
-fn expect(n: usize, got: usize, what: &str) -> Outcome {
+fn expect(n: usize, got: usize, kind: &str) -> Outcome {
     if got == n {
         return Ok(());
     }
-    Err(Failure(format!("{got} of {n} {what} found at the root port")))
+    Err(Failure(format!("{got} of {n} {kind} found at the root port")))
 }
 
 /// `n` configuration reads of drive 0, one at a time.

@@ -42,20 +42,21 @@ pub fn read(
     if root.find("clocks").is_none() {
         for section in stations.iter().chain(bridges) {
             if let Some(key) = OWN.iter().find(|key| section.find(key).is_some()) {
-                let what =
+                let message =
                     format!("{key} means nothing without [clocks]: clocks are not simulated");
-                return section.fail(key, what);
+                return section.fail(key, message);
             }
         }
         return Ok(None);
     }
     let table = root.table("clocks");
-    let of = |sections: &[&Section], first: usize, priority: u8| {
+    let committed = |sections: &[&Section], first: usize, priority: u8| {
         let each = sections.iter().zip(first..);
         all(each.map(|(section, place)| node(&table, section, place, priority)))
     };
     let [bridge, station] = PRIORITIES;
-    let (stations, bridges) = both(of(stations, 0, station), of(bridges, stations.len(), bridge))?;
+    let (stations, bridges) =
+        both(committed(stations, 0, station), committed(bridges, stations.len(), bridge))?;
     let config = TimeConfig { stations, bridges, sample: table.get("sample").unwrap_or(SAMPLE) };
     masters(&table, &config)?;
     Ok(Some(config))
@@ -63,15 +64,16 @@ pub fn read(
 
 /// Every domain needs a clock that can be grandmaster.
 fn masters(table: &Section, config: &TimeConfig) -> Result<(), KeyError> {
-    let nodes = || config.stations.iter().chain(&config.bridges).filter_map(|of| of.node.as_ref());
+    let nodes =
+        || config.stations.iter().chain(&config.bridges).filter_map(|place| place.node.as_ref());
     for (domain, key) in ["clock_priority", "standby_priority"].into_iter().enumerate() {
         let mut own = nodes().filter_map(|node| node.domains.get(domain)).peekable();
         if own.peek().is_some() && own.all(|domain| domain.own.priority1 == u8::MAX) {
-            let what = format!(
+            let message = format!(
                 "no clock can be grandmaster of domain {domain}: {key} below 255 at one of them \
                  (802.1AS-2020, 8.6.2.1)"
             );
-            return Err(table.origin.fail(what));
+            return Err(table.origin.fail(message));
         }
     }
     Ok(())

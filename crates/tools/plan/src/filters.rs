@@ -36,8 +36,8 @@ impl Filters {
     /// # Errors
     /// The names that there are.
     pub fn at(&self, name: &str, bridge: &Section) -> Result<Config, String> {
-        let names: Vec<&str> = self.0.iter().map(|(of, _)| of.as_str()).collect();
-        let found = self.0.iter().find(|(of, _)| of == name);
+        let names: Vec<&str> = self.0.iter().map(|(filter, _)| filter.as_str()).collect();
+        let found = self.0.iter().find(|(filter, _)| filter == name);
         let (_, config) = found.ok_or_else(|| unknown("filter", name, &names))?;
         let gate = config.gate.clone().map(|gate| GateConfig { clock: clock(bridge), ..gate });
         Ok(Config { gate, ..config.clone() })

@@ -82,15 +82,15 @@ impl Plan {
         let longest = shifts.iter().map(|shift| shift.within).max().unwrap_or_default();
         shifts.extend(hosts(root, &defaults, planned, cycle, longest));
         if shifts.is_empty() {
-            let what = "nothing in this plan repeats: without gates, periodic streams, and hosts \
+            let message = "nothing in this plan repeats: without gates, periodic streams, and hosts \
                         with rate, thinktime or gap there are no phases to try";
-            return Err(root.origin.fail(what));
+            return Err(root.origin.fail(message));
         }
         let last = |shift: &Shift| shift.key.rsplit('.').next().map(str::to_owned);
         shifts.retain(|shift| last(shift).is_some_and(|key| keys.contains(&key)));
         if shifts.is_empty() {
-            let what = format!("this plan has no phases of {} to try", keys.join(", "));
-            return Err(root.origin.fail(what));
+            let message = format!("this plan has no phases of {} to try", keys.join(", "));
+            return Err(root.origin.fail(message));
         }
         Ok(shifts)
     }
@@ -171,8 +171,8 @@ fn host_sections<'a>(
         return Vec::new();
     }
     let named = !root.named("hosts").is_empty();
-    let of = |(name, section)| (named.then(|| format!("hosts.{name}")), section);
-    root.named_or("hosts", "host", &defaults.host).into_iter().map(of).collect()
+    let named_section = |(name, section)| (named.then(|| format!("hosts.{name}")), section);
+    root.named_or("hosts", "host", &defaults.host).into_iter().map(named_section).collect()
 }
 
 /// Periodic streams, each within its interval.
@@ -204,7 +204,7 @@ fn hosts(
         let key = path
             .as_ref()
             .map_or("workload.startdelay".to_owned(), |path| format!("{path}.workload.startdelay"));
-        let workload = workload::of_host(&section, root);
+        let workload = workload::host_section(&section, root);
         let copy = |name: &String| match &path {
             Some(path) => {
                 let name = format!("hosts.{name}");
@@ -249,8 +249,8 @@ mod tests {
 
     fn shifts(text: &str) -> Vec<(String, i64, u64)> {
         let (shifts, _) = Plan::parse("p.toml", text).unwrap().phases(2, 1, &all()).unwrap();
-        let of = |shift: Shift| (shift.key, shift.written_ps / 1_000, shift.within.as_ns());
-        shifts.into_iter().map(of).collect()
+        let values = |shift: Shift| (shift.key, shift.written_ps / 1_000, shift.within.as_ns());
+        shifts.into_iter().map(values).collect()
     }
 
     fn expected(rows: &[(&str, i64, u64)]) -> Vec<(String, i64, u64)> {

@@ -73,7 +73,9 @@ fn wrong(allowed: Allowed) -> Vec<(String, String)> {
         }
         Allowed::List(item) => {
             let mut all = vec![("5".to_owned(), "expected an array of texts".to_owned())];
-            all.extend(wrong(*item).into_iter().map(|(value, said)| (format!("[{value}]"), said)));
+            all.extend(
+                wrong(*item).into_iter().map(|(value, reason)| (format!("[{value}]"), reason)),
+            );
             all
         }
         Allowed::Text | Allowed::Files => text(),
@@ -97,8 +99,8 @@ fn what_a_key_cannot_be_is_refused_with_its_place_and_range() {
             let found = refused(&format!("{before}{name} = {value}\n"));
             let column = name.len() + 4 + usize::from(value.starts_with('['));
             let place = format!("p.toml:{}:{column}: ", before.lines().count() + 1);
-            let said = |place: &str| found.starts_with(place) && found.contains(&requested);
-            assert!(said(&place) && !found.contains('\n'), "[{heading}] {name}: {found}");
+            let is_named = |place: &str| found.starts_with(place) && found.contains(&requested);
+            assert!(is_named(&place) && !found.contains('\n'), "[{heading}] {name}: {found}");
             if value.starts_with('[') {
                 continue;
             }
@@ -316,7 +318,7 @@ fn every_key_reaches_the_simulation() {
     let mut missing = Vec::new();
     for (heading, Key { name, allowed, .. }) in keys() {
         let table = match heading.split_once(".NAME") {
-            Some((of, rest)) => {
+            Some((parts, rest)) => {
                 let names = ["h", "n", "s", "c", "l", "t", "m", "st", "fi", "e"];
                 let tables = [
                     "hosts",
@@ -329,8 +331,8 @@ fn every_key_reaches_the_simulation() {
                     "streams",
                     "filters",
                 ];
-                let at = tables.iter().position(|table| *table == of).unwrap_or(9);
-                format!("{of}.{}{}", names[at], rest.replace("NAME", "h"))
+                let at = tables.iter().position(|table| *table == parts).unwrap_or(9);
+                format!("{parts}.{}{}", names[at], rest.replace("NAME", "h"))
             }
             None => heading,
         };
@@ -341,8 +343,9 @@ fn every_key_reaches_the_simulation() {
             let other = |value: &String| {
                 let mut plan = plan.clone();
                 let origin = Origin::Option(path.to_owned());
-                let of = path.split('.');
-                let at = of.fold(&mut plan.value, |at, key| at.member(key, &origin).unwrap());
+                let keys_of_path = path.split('.');
+                let at =
+                    keys_of_path.fold(&mut plan.value, |at, key| at.member(key, &origin).unwrap());
                 let set = keys::parse("v.toml", &format!("v = {value}")).unwrap();
                 *at = set.entries().unwrap()[0].value.clone();
                 plan.build().is_ok_and(|planned| format!("{planned:?}") != base)

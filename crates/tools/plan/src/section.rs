@@ -36,22 +36,22 @@ impl<'a> Defaults<'a> {
 /// Each unused key, of those that `which` selects.
 pub fn check_used(
     section: &Section,
-    there: &[&str],
-    which: impl Fn(&Key) -> bool,
+    present: &[&str],
+    concerns: impl Fn(&Key) -> bool,
 ) -> Result<(), KeyError> {
     let mut mistakes = Mistakes::default();
-    for Key { name, with, .. } in section.keys_set().filter(|key| which(key)) {
+    for Key { name, with, .. } in section.keys_set().filter(|key| concerns(key)) {
         let of_all = with.is_empty();
-        if !(of_all || there.iter().any(|used| with.contains(used))) {
-            let mut names = there.to_vec();
+        if !(of_all || present.iter().any(|used| with.contains(used))) {
+            let mut names = present.to_vec();
             names.dedup();
             let (names, with) = (names.join(" and "), with.join(", "));
-            let where_not = match there {
+            let where_not = match present {
                 [] => "without hosts".to_owned(),
                 _ => format!("with transport {names}"),
             };
-            let what = format!("{name} means nothing {where_not}: it is of {with}");
-            mistakes.note(section.place(name).fail(what));
+            let message = format!("{name} means nothing {where_not}: it is of {with}");
+            mistakes.note(section.place(name).fail(message));
         }
     }
     mistakes.or(())

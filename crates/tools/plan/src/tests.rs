@@ -47,10 +47,10 @@ fn short_plans_are_the_presets_of_the_nvme_tsn_paper() {
         let planned = built(&text);
         assert_eq!(planned.hosts, ["host"]);
         let run = |config: &Config| sim::World::new(config).unwrap().run().unwrap();
-        let [ours, theirs] = [run(&planned.config), run(&preset)];
-        let of = |report: &sim::world::Report| report.hosts[0].root_port.summary();
-        assert_eq!(of(&ours), of(&theirs), "{transport}");
-        assert_eq!(ours.hosts[0].breakdown, theirs.hosts[0].breakdown);
+        let [from_plan, from_preset] = [run(&planned.config), run(&preset)];
+        let latencies = |report: &sim::world::Report| report.hosts[0].root_port.summary();
+        assert_eq!(latencies(&from_plan), latencies(&from_preset), "{transport}");
+        assert_eq!(from_plan.hosts[0].breakdown, from_preset.hosts[0].breakdown);
     }
 }
 

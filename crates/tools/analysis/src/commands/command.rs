@@ -89,8 +89,8 @@ impl Parts {
     /// Which ones: `entry, lists, data`.
     pub fn names(self) -> String {
         let all = [("entry", self.entry), ("lists", self.lists), ("data", self.data)];
-        let there = all.into_iter().filter(|(_, bytes)| *bytes > 0);
-        there.map(|(name, _)| name).collect::<Vec<_>>().join(", ")
+        let nonzero = all.into_iter().filter(|(_, bytes)| *bytes > 0);
+        nonzero.map(|(name, _)| name).collect::<Vec<_>>().join(", ")
     }
 
     fn less(self, other: Self) -> Self {
@@ -106,8 +106,8 @@ impl Parts {
 impl fmt::Display for Parts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let entry = (self.entry > 0).then(|| "entry".to_owned());
-        let of = |bytes: u64, what| (bytes > 0).then(|| format!("{bytes} bytes of {what}"));
-        let all = [entry, of(self.lists, "lists"), of(self.data, "data")];
+        let part = |bytes: u64, name| (bytes > 0).then(|| format!("{bytes} bytes of {name}"));
+        let all = [entry, part(self.lists, "lists"), part(self.data, "data")];
         f.write_str(&all.into_iter().flatten().collect::<Vec<_>>().join(", "))
     }
 }
@@ -288,7 +288,7 @@ impl Command {
             ("pushed, perhaps for nothing", pushed.less(fetched).less(answered)),
         ];
         let all = all.into_iter().filter(|(_, parts)| parts.sum() > 0);
-        all.map(|(what, parts)| format!("{what}: {parts}")).collect()
+        all.map(|(fate, parts)| format!("{fate}: {parts}")).collect()
     }
 
     /// Whether every byte of data was seen.

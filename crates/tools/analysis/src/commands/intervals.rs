@@ -52,7 +52,7 @@ impl Interval {
 }
 
 /// The intervals of the command whose length is the median: they add up to it.
-pub fn of(commands: &[Command]) -> Vec<Interval> {
+pub fn median(commands: &[Command]) -> Vec<Interval> {
     let mut order: Vec<&Command> = commands.iter().filter(|c| c.duration().is_some()).collect();
     order.sort_by_key(|command| command.duration());
     order.get(order.len() / 2).map_or_else(Vec::new, |command| split(command))

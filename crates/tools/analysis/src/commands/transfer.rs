@@ -17,7 +17,7 @@ pub const fn names_blocks(opcode: u8) -> bool {
 }
 
 /// Data that a command of queue `queue` moves.
-pub fn of(queue: u16, entry: &Command, block_size: u32) -> Transfer {
+pub fn transfer(queue: u16, entry: &Command, block_size: u32) -> Transfer {
     if queue == 0 { admin(entry) } else { io(entry, block_size) }
 }
 

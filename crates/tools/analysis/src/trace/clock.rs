@@ -102,10 +102,10 @@ fn extremes(bounds: &[Bound], since: u64, rate: f64) -> Option<(i64, i64)> {
         let gained = (bound.at - since) as f64 * rate;
         bound.offset.saturating_sub(gained.round() as i64)
     };
-    let of = |most| bounds.iter().filter(move |bound| bound.most == most).map(level);
+    let levels = |most| bounds.iter().filter(move |bound| bound.most == most).map(level);
     // Far apart, but never so far that their difference overflows.
     let sane = |offset: i64| offset.clamp(i64::MIN / 4, i64::MAX / 4);
-    Some((sane(of(false).max()?), sane(of(true).min()?)))
+    Some((sane(levels(false).max()?), sane(levels(true).min()?)))
 }
 
 #[cfg(test)]
@@ -118,11 +118,11 @@ mod tests {
         let mut all = Vec::new();
         for i in 0..2000i64 {
             let at = i * 5_000_000;
-            let theirs = |at: i64| at + offset + at * drift_ppm / 1_000_000;
+            let remote = |at: i64| at + offset + at * drift_ppm / 1_000_000;
             let journey = delay + (i * 7919) % 5_000;
-            all.push(Bound { at: at as u64, offset: theirs(at + journey) - at, most: true });
+            all.push(Bound { at: at as u64, offset: remote(at + journey) - at, most: true });
             let arrival = at + journey + 100;
-            all.push(Bound { at: arrival as u64, offset: theirs(at) + 100 - arrival, most: false });
+            all.push(Bound { at: arrival as u64, offset: remote(at) + 100 - arrival, most: false });
         }
         all
     }
@@ -146,8 +146,8 @@ mod tests {
             assert!((found.drift_ns_per_s - ppm as f64 * 1e3).abs() < 2_000.0, "{found:?}");
             assert!(found.uncertainty_ns < 9_000, "{found:?}");
             for at in [0, 5_000_000_000, 9_900_000_000] {
-                let theirs = at + 1_000_000 + at * ppm / 1_000_000;
-                assert!(found.to_parent(theirs).abs_diff(at) < 9_000, "{found:?}");
+                let remote = at + 1_000_000 + at * ppm / 1_000_000;
+                assert!(found.to_parent(remote).abs_diff(at) < 9_000, "{found:?}");
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Two runs compared: what each type of command took, measure by measure.
 
-use super::measures::{self, Measure, What};
+use super::measures::{self, Measure, MeasureKind};
 use super::path::Leg;
 use super::stats::{Kind, Statistics};
 use crate::commands::Command;
@@ -133,9 +133,9 @@ pub struct Compared {
 /// drive are left out: the runs have traces of different nodes.
 pub fn compare(a: &Side, b: &Side, places: bool) -> Compared {
     let kinds = [a, b].map(|side| side.statistics.kinds());
-    let find = |of: usize, name: &str| kinds[of].iter().find(|kind| kind.kind == name);
-    let alone = [0, 1].map(|of| {
-        let only = kinds[of].iter().filter(|kind| find(1 - of, &kind.kind).is_none());
+    let find = |run: usize, name: &str| kinds[run].iter().find(|kind| kind.kind == name);
+    let alone = [0, 1].map(|run| {
+        let only = kinds[run].iter().filter(|kind| find(1 - run, &kind.kind).is_none());
         only.map(|kind| Alone { kind: kind.kind.clone(), commands: kind.commands }).collect()
     });
     let both = kinds[0].iter().filter_map(|first| Some((first, find(1, &first.kind)?)));
@@ -153,15 +153,15 @@ pub fn compare(a: &Side, b: &Side, places: bool) -> Compared {
 }
 
 fn differences(a: &Sample, b: &Sample, places: bool) -> Vec<Difference> {
-    let here = |(_, measure): &(usize, &Measure)| {
-        places || !matches!(measure.what, What::Stage | What::Part)
+    let is_compared = |(_, measure): &(usize, &Measure)| {
+        places || !matches!(measure.kind, MeasureKind::Stage | MeasureKind::Part)
     };
-    let all = measures::ALL.iter().enumerate().filter(here);
+    let all = measures::ALL.iter().enumerate().filter(is_compared);
     let one = |(index, measure): (usize, &Measure)| {
         let (first, second) = (a.column(index), b.column(index));
         let values = || first.iter().chain(&second);
         let medians = medians::compare(&second, &first)?;
-        let some = measure.what != What::Stage || values().any(|value| *value > 0);
+        let some = measure.kind != MeasureKind::Stage || values().any(|value| *value > 0);
         let varies = values().any(|value| *value != first[0]);
         let p = (varies && medians.difference.interval.is_some()).then_some(medians.p);
         let n = [first.len(), second.len()];

@@ -73,7 +73,7 @@ impl PayloadPrint {
     const WHOLE: u64 = 2;
 
     /// That of a record.
-    pub fn of(length: u16, bytes: &[u8], hash: Option<u64>, holes: Holes<'_>) -> Self {
+    pub fn new(length: u16, bytes: &[u8], hash: Option<u64>, holes: Holes<'_>) -> Self {
         if let Some(hash) = hash {
             return Self(hash & !3 | Self::KEYED);
         }

@@ -57,8 +57,8 @@ pub struct Frame {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Connection {
     pub tap: Tap,
-    pub ours: u64,
-    pub theirs: u64,
+    pub local: u64,
+    pub remote: u64,
 }
 
 /// One echo, or its reply, at one end.
@@ -143,8 +143,8 @@ impl Index {
 /// A link that is being read.
 #[derive(Debug, Default)]
 struct Link {
-    ours: Option<u64>,
-    theirs: Option<u64>,
+    local: Option<u64>,
+    remote: Option<u64>,
     connection: Option<u32>,
 }
 
@@ -256,7 +256,7 @@ impl Builder {
         self.index.span = Some((first.min(at), last.max(at)));
         match timed.record {
             Record::Tlp { tap, up, bytes, length, hash, holes } if !tap.is_link() => {
-                self.port(at, up, key(bytes), PayloadPrint::of(length, bytes, hash, holes));
+                self.port(at, up, key(bytes), PayloadPrint::new(length, bytes, hash, holes));
                 if self.sides == DEVICE {
                     self.function(bytes);
                 }
@@ -388,10 +388,10 @@ impl Builder {
 
     fn hello(&mut self, tap: Tap, sent: bool, instance: u64) {
         let link = self.links.entry(tap).or_default();
-        *(if sent { &mut link.ours } else { &mut link.theirs }) = Some(instance);
-        if let (Some(ours), Some(theirs)) = (link.ours, link.theirs) {
+        *(if sent { &mut link.local } else { &mut link.remote }) = Some(instance);
+        if let (Some(local), Some(remote)) = (link.local, link.remote) {
             link.connection = Some(self.index.connections.len() as u32);
-            self.index.connections.push(Connection { tap, ours, theirs });
+            self.index.connections.push(Connection { tap, local, remote });
         }
     }
 }

@@ -149,9 +149,9 @@ impl<W: Write> Writer<W> {
         if !self.named.insert((process, track)) {
             return Ok(());
         }
-        let what = if track.is_some() { "thread_name" } else { "process_name" };
+        let event_name = if track.is_some() { "thread_name" } else { "process_name" };
         self.event(&json!({
-            "ph": "M", "name": what, "pid": process, "tid": track.unwrap_or(0),
+            "ph": "M", "name": event_name, "pid": process, "tid": track.unwrap_or(0),
             "args": { "name": name },
         }))
     }

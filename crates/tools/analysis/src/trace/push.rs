@@ -75,7 +75,8 @@ impl Run {
     pub fn push_totals(&self, counters: &Counters) -> PushTotals {
         let devices: Vec<_> =
             self.nodes.iter().filter(|n| n.file.header.role == NodeRole::Device).collect();
-        let sum = |of: fn((u64, u64)) -> u64| devices.iter().map(|n| of(n.index.from_push)).sum();
+        let sum =
+            |part: fn((u64, u64)) -> u64| devices.iter().map(|n| part(n.index.from_push)).sum();
         let (hits, hit_bytes): (u64, u64) = (sum(|(hits, _)| hits), sum(|(_, bytes)| bytes));
         if self.root().file.header.role == NodeRole::Device {
             let (hits, hit_bytes, misses) =

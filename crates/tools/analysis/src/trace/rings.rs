@@ -189,11 +189,11 @@ impl Rings {
         let seen = (from..=to).contains(&at.as_ns());
         // No panic if the window is empty.
         let at = at.as_ns().max(from).min(to);
-        let this = self.queues.entry((device, queue)).or_default();
-        let before = this.depth.outstanding;
-        this.change(at, ring, seen);
+        let queue_rings = self.queues.entry((device, queue)).or_default();
+        let before = queue_rings.depth.outstanding;
+        queue_rings.change(at, ring, seen);
         if queue != 0 {
-            let outstanding = (self.all.depth.outstanding + this.depth.outstanding) - before;
+            let outstanding = (self.all.depth.outstanding + queue_rings.depth.outstanding) - before;
             let moves = outstanding != self.all.depth.outstanding || self.all.depth.since.is_none();
             self.all.depth.change(at, outstanding);
             if seen && moves {

@@ -82,14 +82,14 @@ impl Run {
     /// One line for the user: a file that is no trace, or traces that do not belong together.
     pub fn open(paths: &[PathBuf]) -> Result<Self, Failure> {
         let files = paths.iter().map(|path| TraceFile::open(path));
-        Self::of(files.collect::<Result<_, _>>()?)
+        Self::from_files(files.collect::<Result<_, _>>()?)
     }
 
     /// Brings the traces of one run together.
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn of(files: Vec<TraceFile>) -> Result<Self, Failure> {
+    pub fn from_files(files: Vec<TraceFile>) -> Result<Self, Failure> {
         let mut nodes: Vec<Node> = Vec::new();
         for file in files {
             // Simulations number their nodes alike.
@@ -258,9 +258,9 @@ fn find_parent(nodes: &[Node], child: usize) -> Result<Option<Parent>, Failure> 
     for node in (0..nodes.len()).filter(|node| *node != child) {
         let pairs = pairs(&nodes[node].index, &nodes[child].index);
         let Some((tap, _, _)) = pairs.first().copied() else { continue };
-        let connections = pairs.iter().map(|(_, theirs, ours)| (*theirs, *ours)).collect();
-        let theirs = pairs.iter().map(|(_, theirs, ours)| (*ours, *theirs)).collect();
-        let bounds = bounds(&nodes[node].index, &nodes[child].index, tap, &theirs);
+        let connections = pairs.iter().map(|(_, parent, child)| (*parent, *child)).collect();
+        let to_child = pairs.iter().map(|(_, parent, child)| (*child, *parent)).collect();
+        let bounds = bounds(&nodes[node].index, &nodes[child].index, tap, &to_child);
         let clock = match one_clock(&nodes[node], &nodes[child]) {
             true => Some(Offset::none(bounds.len() as u64)),
             false => Offset::estimate(&bounds),
@@ -292,17 +292,17 @@ fn one_clock(a: &Node, b: &Node) -> bool {
 fn pairs(parent: &Index, child: &Index) -> Vec<(Tap, u32, u32)> {
     let mut pairs = Vec::new();
     let mut taken: HashMap<(u64, u64), usize> = HashMap::new();
-    for (ours, connection) in child.connections.iter().enumerate() {
+    for (child_number, connection) in child.connections.iter().enumerate() {
         if connection.tap != Tap::UPLINK {
             continue;
         }
-        let skip = taken.entry((connection.ours, connection.theirs)).or_default();
+        let skip = taken.entry((connection.local, connection.remote)).or_default();
         let same = parent.connections.iter().enumerate().filter(|(_, other)| {
             other.tap.port().is_some()
-                && (other.theirs, other.ours) == (connection.ours, connection.theirs)
+                && (other.remote, other.local) == (connection.local, connection.remote)
         });
-        if let Some((theirs, other)) = same.clone().nth(*skip) {
-            pairs.push((other.tap, theirs as u32, ours as u32));
+        if let Some((parent_number, other)) = same.clone().nth(*skip) {
+            pairs.push((other.tap, parent_number as u32, child_number as u32));
         }
         *skip += 1;
     }
@@ -311,9 +311,9 @@ fn pairs(parent: &Index, child: &Index) -> Vec<(Tap, u32, u32)> {
 
 /// What frames and echoes on both sides say about the clocks.
 fn bounds(parent: &Index, child: &Index, tap: Tap, connections: &HashMap<u32, u32>) -> Vec<Bound> {
-    let bound = |theirs: u64, ours: u64, up: bool| Bound {
-        at: theirs,
-        offset: (ours as i64).wrapping_sub(theirs as i64),
+    let bound = |parent_at: u64, child_at: u64, up: bool| Bound {
+        at: parent_at,
+        offset: (child_at as i64).wrapping_sub(parent_at as i64),
         most: !up,
     };
     let mut bounds = Vec::new();
@@ -324,10 +324,10 @@ fn bounds(parent: &Index, child: &Index, tap: Tap, connections: &HashMap<u32, u3
         }
     }
     let echoes = parent.echoes.iter().filter(|echo| echo.tap == tap);
-    let theirs: HashMap<(bool, u64), u64> =
+    let parent_echoes: HashMap<(bool, u64), u64> =
         echoes.map(|echo| ((echo.reply, echo.number), echo.at)).collect();
     for echo in child.echoes.iter().filter(|echo| echo.tap == Tap::UPLINK) {
-        if let Some(at) = theirs.get(&(echo.reply, echo.number)) {
+        if let Some(at) = parent_echoes.get(&(echo.reply, echo.number)) {
             bounds.push(bound(*at, echo.at, echo.reply));
         }
     }

@@ -205,28 +205,28 @@ impl Statistics {
             "{:width$} {:>8} {:>10} {:>10} {:>10} {:>7} {:>6} {:>7}\n",
             "command", "n", "p50 us", "p99 us", "max us", "failed", "lost", "unacked"
         );
-        for this in &kinds {
-            let Kind { kind, commands, latency, failed, lost, unacknowledged, .. } = this;
-            let Kind { intervals_p50, stages_p50, drive_p50, .. } = this;
+        for entry in &kinds {
+            let Kind { kind, commands, latency, failed, lost, unacknowledged, .. } = entry;
+            let Kind { intervals_p50, stages_p50, drive_p50, .. } = entry;
             let [p50, p99, max] = [latency.p50_ns, latency.p99_ns, latency.max_ns].map(micros);
             out += &format!(
                 "{kind:width$} {commands:>8} {p50:>10} {p99:>10} {max:>10} {failed:>7} {lost:>6} \
                  {unacknowledged:>7}\n"
             );
-            let Kind { tlps, link_bytes, .. } = this;
+            let Kind { tlps, link_bytes, .. } = entry;
             out += &format!(
                 "{:width$} {:>8} TLPs p50 {}, p99 {}; bytes p50 {}, p99 {}\n",
                 "", "", tlps.p50, tlps.p99, link_bytes.p50, link_bytes.p99
             );
-            let FromPush { commands: pushed, bytes, pushed_bytes } = this.from_push;
+            let FromPush { commands: pushed, bytes, pushed_bytes } = entry.from_push;
             if pushed + pushed_bytes > 0 {
-                let of = match pushed_bytes {
+                let of_all = match pushed_bytes {
                     0 => String::new(),
                     all => format!(" of {all} pushed"),
                 };
                 out += &format!(
                     "{:width$} {:>8} answered from push: {pushed} of {commands} commands, {bytes} \
-                     bytes{of}\n",
+                     bytes{of_all}\n",
                     "", ""
                 );
             }

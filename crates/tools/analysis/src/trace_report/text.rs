@@ -110,7 +110,7 @@ fn flaws(node: &crate::trace::Node) -> String {
 /// What is wrong with a file.
 pub(super) fn flaws_of(node: &crate::trace::Node) -> Vec<String> {
     let mut out = Vec::new();
-    let mut flaw = |there: bool, text: String| out.extend(there.then_some(text));
+    let mut flaw = |present: bool, text: String| out.extend(present.then_some(text));
     flaw(node.file.cut, "cut off in the middle: its node was killed".into());
     flaw(node.file.damaged > 0, format!("{} bytes are damaged", node.file.damaged));
     flaw(node.index.bad > 0, format!("{} records make no sense", node.index.bad));

@@ -158,8 +158,8 @@ pub fn measure(
                 if stop.is_set() {
                     break 'rounds;
                 }
-                let what = format!("{}, {}, {}", setup.link, setup.transport, setup.policy);
-                console.progress(&format!("round {round} of {rounds}: {what}"));
+                let setup_name = format!("{}, {}, {}", setup.link, setup.transport, setup.policy);
+                console.progress(&format!("round {round} of {rounds}: {setup_name}"));
                 setup.round(index, span)?;
             }
         }

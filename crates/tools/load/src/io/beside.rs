@@ -13,7 +13,7 @@ impl Session {
         let queues = self.driver().queues();
         let mut jobs = 0;
         for (number, section) in group.iter().enumerate() {
-            let fail = |what| Err(Failure(section.origin.fail(what).to_string()));
+            let fail = |message| Err(Failure(section.origin.fail(message).to_string()));
             jobs += section.workload.fio().map_or(1, |fio| fio.numjobs);
             if jobs > queues {
                 return fail(format!(

@@ -66,8 +66,8 @@ impl<'a> Group<'a> {
             let (numjobs, range) = (fio.numjobs, fio.range());
             let driver = (group.driver.clone(), first_queue);
             let jobs = jobs(session, section, fio, driver, seed).ok_or_else(|| {
-                let what = "host memory is too small for the buffers: iodepth × bs × numjobs";
-                Failure(section.origin.fail(what).to_string())
+                let message = "host memory is too small for the buffers: iodepth × bs × numjobs";
+                Failure(section.origin.fail(message).to_string())
             })?;
             first_queue += numjobs;
             let (range, phase) = ((range.start, range.end - range.start), Phase::Work);
@@ -286,7 +286,7 @@ fn jobs(
     let ram = session.machine.ram();
     let mut jobs = Jobs::beside(now, fio, settings, vec![driver], first_queue, ram)?;
     if section.verify == Verify::Written {
-        let before = session.written.iter().filter(|(of, _)| *of == nsid);
+        let before = session.written.iter().filter(|(namespace, _)| *namespace == nsid);
         before.for_each(|(_, written)| jobs.add_known_writes(0, written));
     }
     Some(jobs)

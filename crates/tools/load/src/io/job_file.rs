@@ -51,7 +51,7 @@ fn parse(file: &str, text: &str) -> Result<Request, Failure> {
     let mut drafts: Vec<Draft> = Vec::new();
     let mut in_global = false;
     for (line, text) in (1..).zip(text.lines()) {
-        let fail = |what: String| Failure(at(file, line).fail(what).to_string());
+        let fail = |message: String| Failure(at(file, line).fail(message).to_string());
         let text = text.trim();
         if text.is_empty() || text.starts_with([';', '#']) {
             continue;
@@ -89,8 +89,8 @@ fn parse(file: &str, text: &str) -> Result<Request, Failure> {
     }
     let only = sections.iter().find(|section| section.verify == Verify::Only);
     if let (Some(section), None) = (only, randseed) {
-        let what = "verify_only needs the randseed with which the data were written";
-        return Err(Failure(section.origin.fail(what).to_string()));
+        let message = "verify_only needs the randseed with which the data were written";
+        return Err(Failure(section.origin.fail(message).to_string()));
     }
     let request = Request { sections, randseed };
     request.groups().try_for_each(has_one_engine)?;
@@ -103,10 +103,10 @@ fn has_one_engine(group: &[Section]) -> Outcome {
     match reads.filter(|_| group.len() > 1) {
         None => Ok(()),
         Some(Section { name, origin, .. }) => {
-            let what = format!(
+            let message = format!(
                 "[{name}]: configreads runs alone: it and the section behind it need stonewall"
             );
-            Err(Failure(origin.fail(what).to_string()))
+            Err(Failure(origin.fail(message).to_string()))
         }
     }
 }

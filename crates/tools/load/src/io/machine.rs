@@ -259,11 +259,11 @@ impl Machine {
     /// when a drive behind a further switch node is back.
     pub fn lose(&mut self, why: initiator::Error) -> bool {
         let Self::VfioUser(client) = self else { return false };
-        let what = match why {
+        let message = match why {
             initiator::Error::Gone => GONE.to_owned(),
             why => why.to_string(),
         };
-        client.gone = Some(format!("{}: {what}", client.machine.socket().display()));
+        client.gone = Some(format!("{}: {message}", client.machine.socket().display()));
         true
     }
 

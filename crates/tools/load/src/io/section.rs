@@ -91,7 +91,7 @@ pub fn section(
     verify: Verify,
     ramp: Duration,
 ) -> Result<Section, Failure> {
-    let fail = |origin: &Origin, what: &str| Failure(origin.fail(what).to_string());
+    let fail = |origin: &Origin, message: &str| Failure(origin.fail(message).to_string());
     let kinds = ["rw", "dd", "configreads"];
     if !settings.iter().any(|(key, ..)| kinds.contains(key)) {
         return Err(fail(&origin, "one of rw, dd and configreads is missing"));
@@ -115,9 +115,9 @@ pub fn section(
         let once = |fio: &Fio| fio.runtime.is_none() && fio.io_size.is_none() && fio.loops == 1;
         let whole = workload.fio().filter(once);
         if whole.is_none_or(|fio| fio.rw != workload::Rw::Write) || ramp > Duration::ZERO {
-            let what = "verify_only is for rw=write without runtime, ramp_time, io_size and loops: \
+            let message = "verify_only is for rw=write without runtime, ramp_time, io_size and loops: \
                 each block was written once";
-            return Err(fail(&origin, what));
+            return Err(fail(&origin, message));
         }
     }
     let name = name.unwrap_or(own_name).to_owned();

@@ -119,8 +119,8 @@ impl Session {
         found.copied().ok_or_else(|| {
             let list: Vec<_> = all.iter().map(|namespace| namespace.nsid.to_string()).collect();
             let list = if list.is_empty() { "none".to_owned() } else { list.join(", ") };
-            let what = format!("nsid {wanted}: the drive's namespaces are: {list}");
-            Failure(section.origin.fail(what).to_string())
+            let message = format!("nsid {wanted}: the drive's namespaces are: {list}");
+            Failure(section.origin.fail(message).to_string())
         })
     }
 
@@ -139,7 +139,7 @@ impl Session {
     /// One line that names the section's place.
     pub fn check(&self, section: &Section) -> Outcome {
         let checked = self.fio(section)?.map_or(Ok(()), |fio| fio.check([self.driver()]));
-        checked.map_err(|what| Failure(section.origin.fail(what).to_string()))
+        checked.map_err(|message| Failure(section.origin.fail(message).to_string()))
     }
 
     /// Shuts the drive down in order and says Goodbye. The trace is closed in any case.
@@ -293,12 +293,12 @@ fn memory(request: &Request, settings: initiator::Settings) -> Result<usize, Fai
         let page = (fio.bs as u64).next_multiple_of(4096);
         buffers += page * fio.iodepth as u64 * fio.numjobs as u64;
         if buffers > MOST_MEMORY {
-            let what = format!(
+            let message = format!(
                 "the buffers of all sections, iodepth × bs × numjobs each, need {}: at most {}",
                 size(buffers),
                 size(MOST_MEMORY)
             );
-            return Err(Failure(section.origin.fail(what).to_string()));
+            return Err(Failure(section.origin.fail(message).to_string()));
         }
     }
     let queue = u64::from(settings.entries) * ENTRY_MEMORY + 16_384;
@@ -326,8 +326,8 @@ fn choose(
             let name =
                 |(number, (node, _)): (usize, &(Node, Node))| format!("{number} ({})", node.bdf);
             let list: Vec<_> = drives.iter().enumerate().map(name).collect();
-            let what = chosen.map_or("--drive is missing".to_owned(), |n| format!("--drive {n}"));
-            Err(Failure(format!("{what}: the drives behind {target} are {}", list.join(", "))))
+            let option = chosen.map_or("--drive is missing".to_owned(), |n| format!("--drive {n}"));
+            Err(Failure(format!("{option}: the drives behind {target} are {}", list.join(", "))))
         }
     }
 }

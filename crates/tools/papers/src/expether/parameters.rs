@@ -130,5 +130,5 @@ pub fn section() -> Section {
         ("from", Left, |one| one.from.to_owned()),
     ];
     let title = "Parameters: one set for everything; runs differ in aggregation, SSDs and limit";
-    Section::of(title, &columns, &parameters(), &[])
+    Section::from_rows(title, &columns, &parameters(), &[])
 }

@@ -55,13 +55,13 @@ impl Point {
 }
 
 /// Those of `points` that read, or write.
-pub fn of<'a>(points: &'a [Point], rw: &'a str) -> impl Iterator<Item = &'a Point> {
+pub fn with_rw<'a>(points: &'a [Point], rw: &'a str) -> impl Iterator<Item = &'a Point> {
     points.iter().filter(move |point| point.rw == rw)
 }
 
 /// The most that aggregation gains.
 pub fn most(points: &[Point], rw: &str) -> f64 {
-    of(points, rw).map(|point| point.gain_percent).fold(0.0, f64::max)
+    with_rw(points, rw).map(|point| point.gain_percent).fold(0.0, f64::max)
 }
 
 impl Sweep {
@@ -116,7 +116,7 @@ impl Sweep {
             ("TLPs a frame, with", Right, |point| format!("{:.2}", point.tlps_per_frame)),
         ];
         let both = ["read", "write"];
-        let table = |rw: &str| (rw.to_owned(), Table::of(&columns, of(points, rw)));
+        let table = |rw: &str| (rw.to_owned(), Table::from_rows(&columns, with_rw(points, rw)));
         let note = "Without aggregation a frame carries one TLP. The paper shows these curves as \
                     pictures; of their figures only the gains, the saturation and where \
                     aggregation begins are in words.";
@@ -139,12 +139,15 @@ impl Sweep {
             }
         };
         let axis = |label, range| Axis::new(label, Scale::Whole, |v| format!("{v:.0}"), range);
-        let top = of(points, rw).map(|point| point.on_mb_per_s).fold(0.0, f64::max);
+        let top = with_rw(points, rw).map(|point| point.on_mb_per_s).fold(0.0, f64::max);
         let y = axis("throughput, MB/s", (0.0, top * 1.1));
         let title = format!("{rw}: throughput against {against}");
         let mut plot = Plot::new(&title, axis(label, range), y);
-        plot.line("with aggregation", of(points, rw).map(|point| (x(point), point.on_mb_per_s)));
-        plot.line("without", of(points, rw).map(|point| (x(point), point.off_mb_per_s)));
+        plot.line(
+            "with aggregation",
+            with_rw(points, rw).map(|point| (x(point), point.on_mb_per_s)),
+        );
+        plot.line("without", with_rw(points, rw).map(|point| (x(point), point.off_mb_per_s)));
         plot
     }
 }

@@ -3,7 +3,7 @@
 
 use super::Published;
 use super::setup::{self, LINE, POLICIES, Setup};
-use super::sweep::{Point, most, of};
+use super::sweep::{Point, most, with_rw};
 use crate::{Row, Runs, Section, percent};
 use report::Align::{Left, Right};
 use report::{self, Column, Failure};
@@ -83,15 +83,15 @@ impl Table {
     pub fn new(published: &Published, ssds: &[Point], limits: &[Point], times: &Latencies) -> Self {
         let mut rows = Vec::new();
         let mut row = |figure: &str, simulated: f64, calibrated, note| {
-            let of = published.figure(figure);
-            let unit = ["MB/s", "%", "SSDs", "us"].into_iter().find(|unit| *unit == of.unit);
+            let known = published.figure(figure);
+            let unit = ["MB/s", "%", "SSDs", "us"].into_iter().find(|unit| *unit == known.unit);
             let name = (figure.to_owned(), unit.expect("a known unit"));
-            rows.push(Row::new(name, (of.value, simulated), (calibrated, note)));
+            rows.push(Row::new(name, (known.value, simulated), (calibrated, note)));
         };
         row("saturation_read", saturation(times), true, FOLLOWS);
         row("gain_read_ssds", most(ssds, "read"), true, FOLLOWS);
         row("gain_write_ssds", most(ssds, "write"), false, PREDICTED);
-        let onset = of(ssds, "read").find(|point| point.is_aggregated());
+        let onset = with_rw(ssds, "read").find(|point| point.is_aggregated());
         row("onset_ssds", onset.map_or(0.0, |point| point.ssds.into()), true, SSD);
         row("gain_read_rate", most(limits, "read"), true, FOLLOWS);
         row("gain_write_rate", most(limits, "write"), false, PREDICTED);
@@ -131,7 +131,7 @@ impl Table {
             ("simulated", Left, |one| one.simulated.clone()),
             ("", Left, |one| if one.holds { "holds" } else { "DOES NOT HOLD" }.to_owned()),
         ];
-        let checks = report::Table::of(&checks, &self.statements);
+        let checks = report::Table::from_rows(&checks, &self.statements);
         Section {
             title: "Published and simulated".into(),
             tables: vec![(String::new(), table), ("Said in words".to_owned(), checks)],
@@ -160,7 +160,8 @@ fn statements(ssds: &[Point], limits: &[Point], times: &Latencies) -> Vec<Statem
     let mut state = |statement, simulated: String, holds| {
         all.push(Statement { statement, simulated, holds });
     };
-    let onset = |rw| of(ssds, rw).find(|point| point.is_aggregated()).map_or(0, |it| it.ssds);
+    let onset =
+        |rw| with_rw(ssds, rw).find(|point| point.is_aggregated()).map_or(0, |point| point.ssds);
     let onsets = ["read", "write"].map(onset);
     state(
         "TLPs were started to be aggregated when #SSDs was two",
@@ -168,7 +169,7 @@ fn statements(ssds: &[Point], limits: &[Point], times: &Latencies) -> Vec<Statem
         onsets == [2, 2],
     );
     let begin = |rw| {
-        let aggregated = of(limits, rw).filter(|point| point.is_aggregated());
+        let aggregated = with_rw(limits, rw).filter(|point| point.is_aggregated());
         aggregated.map(|point| point.limit_gbps).fold(0.0, f64::max)
     };
     let begins = ["read", "write"].map(begin);

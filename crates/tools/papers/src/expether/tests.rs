@@ -24,8 +24,8 @@ fn run(setup: Setup, write: bool) -> Report {
 
 /// Bytes of wire of a frame with so many TLPs of these headers.
 fn frame(tlps: usize, header: usize) -> usize {
-    let ours = wire::raw::HEADER + wire::frame::HEADER;
-    38 + ours + FRAME_EXTRA + tlps * (header + MPS + TLP_EXTRA)
+    let overhead = wire::raw::HEADER + wire::frame::HEADER;
+    38 + overhead + FRAME_EXTRA + tlps * (header + MPS + TLP_EXTRA)
 }
 
 /// MB/s of a full line.
@@ -36,12 +36,12 @@ fn bound(tlps: usize, header: usize) -> f64 {
 #[test]
 fn the_published_figures_agree_with_each_other() {
     let published = published();
-    let of = |name: &str| published.figure(name).value;
-    let read = 64e6 / of("fio_64m_read_on");
-    assert!((read - of("saturation_read")).abs() < 0.5, "64 MB are 64 x 10^6 bytes: {read}");
+    let value = |name: &str| published.figure(name).value;
+    let read = 64e6 / value("fio_64m_read_on");
+    assert!((read - value("saturation_read")).abs() < 0.5, "64 MB are 64 x 10^6 bytes: {read}");
     let gains = [("read", 41.0), ("write", 38.4)];
     for (rw, expected) in gains {
-        let [on, off] = ["on", "off"].map(|with| of(&format!("fio_64m_{rw}_{with}")));
+        let [on, off] = ["on", "off"].map(|with| value(&format!("fio_64m_{rw}_{with}")));
         assert!((gain(off, on) - expected).abs() < 0.5, "{rw}: {}", gain(off, on));
     }
 }
@@ -92,8 +92,8 @@ fn aggregation_begins_at_two_ssds_and_at_half_the_rate() {
 fn small_transfers_take_as_long_with_aggregation_as_without() {
     let published = published();
     for (rw, write) in [("read", false), ("write", true)] {
-        let of = |policy| setup::latency(&report(Setup::new(policy, 1), small(write)));
-        let [on, off] = POLICIES.map(of);
+        let latency_ns = |policy| setup::latency(&report(Setup::new(policy, 1), small(write)));
+        let [on, off] = POLICIES.map(latency_ns);
         assert!(on <= off + 0.02, "{rw}: {on} with, {off} without");
         let figure = published.figure(&format!("fio_4k_{rw}_off")).value;
         assert!((off / figure - 1.0).abs() < 0.002, "{rw}: calibrated to {figure}, is {off}");

@@ -161,5 +161,5 @@ pub fn section() -> Section {
         ("from", Left, |one| one.from.to_owned()),
     ];
     let title = "Parameters: one table, the topologies differ in the transport alone";
-    Section::of(title, &columns, &parameters(), &[])
+    Section::from_rows(title, &columns, &parameters(), &[])
 }

@@ -91,10 +91,12 @@ pub fn simulate() -> Result<Vec<Pushed>, Failure> {
     const COMMANDS: [Experiment; 2] = [Experiment::Read, Experiment::Write];
     const MODES: [Mode; 2] = [Mode::Off, Mode::All];
     let mut cases = vec![(Topology::Direct, Rate::G1)];
-    cases.extend(TUNNELS.into_iter().flat_map(|it| RATES.map(|rate| (it, rate))));
+    cases.extend(TUNNELS.into_iter().flat_map(|tunnel| RATES.map(|rate| (tunnel, rate))));
     let mut runs = Runs::default();
     for (topology, rate) in &cases {
-        for (experiment, push) in COMMANDS.into_iter().flat_map(|of| MODES.map(|mode| (of, mode))) {
+        for (experiment, push) in
+            COMMANDS.into_iter().flat_map(|kind| MODES.map(|mode| (kind, mode)))
+        {
             let name = format!("{experiment:?} {topology:?} {rate}, push {push}");
             runs.add(name, config(*topology, experiment, *rate, push));
         }
@@ -160,5 +162,10 @@ pub fn section(rows: &[Pushed]) -> Section {
          else, and what leaves together is in one frame.",
         &source,
     ];
-    Section::of("With push: what a tunnel adds to a 4 KiB command, us", &columns, rows, &notes)
+    Section::from_rows(
+        "With push: what a tunnel adds to a 4 KiB command, us",
+        &columns,
+        rows,
+        &notes,
+    )
 }

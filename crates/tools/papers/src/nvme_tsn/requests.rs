@@ -157,8 +157,8 @@ fn table(requests: &Requests, mps: usize, value: impl Fn(&RequestsRow) -> String
     let mut table =
         Table::new(&[("MRRS, bytes", Left)].into_iter().chain(heads).collect::<Vec<_>>());
     for mrrs in READS {
-        let of = requests.rows.iter().filter(|row| row.mps == mps && row.mrrs == mrrs);
-        table.row(std::iter::once(mrrs.to_string()).chain(of.map(&value)).collect());
+        let rows = requests.rows.iter().filter(|row| row.mps == mps && row.mrrs == mrrs);
+        table.row(std::iter::once(mrrs.to_string()).chain(rows.map(&value)).collect());
     }
     table
 }
@@ -192,9 +192,9 @@ fn plot(requests: &Requests) -> Plot {
     plot.names.sort_by(|a, b| a.0.total_cmp(&b.0));
     plot.names.dedup();
     for number in IN_FLIGHT {
-        let of = |row: &&RequestsRow| row.mps == 256 && row.reads_in_flight == number;
+        let is_shown = |row: &&RequestsRow| row.mps == 256 && row.reads_in_flight == number;
         let point = |row: &RequestsRow| (row.mrrs as f64, row.write_4k_us * 1e3);
-        let points = requests.rows.iter().filter(of).map(point);
+        let points = requests.rows.iter().filter(is_shown).map(point);
         plot.line(&format!("{number} in flight"), points);
     }
     plot

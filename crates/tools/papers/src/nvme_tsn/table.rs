@@ -46,7 +46,9 @@ pub fn tables(published: &Published) -> Result<Tables, Failure> {
     let means: Vec<Duration> = Experiment::ALL
         .into_iter()
         .zip(reports.chunks(Topology::ALL.len()))
-        .flat_map(|(experiment, of)| of.iter().map(move |it| mean(experiment.samples(it))))
+        .flat_map(|(experiment, reports)| {
+            reports.iter().map(move |run| mean(experiment.samples(run)))
+        })
         .collect();
     Ok(Tables { rows: rows(published, &means) })
 }
@@ -55,7 +57,7 @@ fn rows(published: &Published, means: &[Duration]) -> Vec<Row> {
     let mut rows = Vec::new();
     let (reads, commands) = means.split_at(Topology::ALL.len());
     for (topology, read) in Topology::ALL.into_iter().zip(reads) {
-        let figures = (published.config_read_ns.of(topology).average as f64, ns(*read) as f64);
+        let figures = (published.config_read_ns.at(topology).average as f64, ns(*read) as f64);
         let name = format!("config_read_{}", topology.name());
         rows.push(Row::new((name, "ns"), figures, note(Experiment::ConfigRead, topology)));
     }
@@ -75,7 +77,7 @@ fn rows(published: &Published, means: &[Duration]) -> Vec<Row> {
     for ((experiment, name, figure), means) in figures.into_iter().zip(commands.chunks(3)) {
         for (topology, time) in Topology::ALL.into_iter().zip(means) {
             let name = format!("{name}_{}", topology.name());
-            let figures = (*figure.of(topology), us(*time));
+            let figures = (*figure.at(topology), us(*time));
             rows.push(Row::new((name, "us"), figures, note(experiment, topology)));
         }
     }
@@ -119,10 +121,10 @@ impl Tables {
         let table = &published.table_of_config_reads_ns;
         let simulated =
             |topology: Topology| Row::find(&self.rows, &format!("config_read_{}", topology.name()));
-        for number in 0..table.of(Topology::Direct).len() {
+        for number in 0..table.at(Topology::Direct).len() {
             let mut cells = vec![(number + 1).to_string()];
             for topology in Topology::ALL {
-                let (sample, row) = (table.of(topology)[number] as f64, simulated(topology));
+                let (sample, row) = (table.at(topology)[number] as f64, simulated(topology));
                 let error = percent(error_percent(sample, row.simulated));
                 cells.extend([sample.to_string(), row.simulated.to_string(), error, "c".into()]);
             }

@@ -14,9 +14,9 @@ const DOCUMENT: &str = include_str!("../../../../../docs/experiments/nvme-tsn.md
 #[test]
 fn the_published_figures_agree_with_each_other() {
     let published = published();
-    let average = |topology| published.config_read_ns.of(topology).average;
+    let average = |topology| published.config_read_ns.at(topology).average;
     for topology in Topology::ALL {
-        let samples = &published.config_read_ns.of(topology).samples;
+        let samples = &published.config_read_ns.at(topology).samples;
         assert_eq!(samples.len(), 5);
         let mean = samples.iter().sum::<u64>() / 5;
         assert!(mean.abs_diff(average(topology)) <= 2, "{topology:?}: {mean}");
@@ -86,18 +86,18 @@ fn aims(tables: &Tables) {
 #[test]
 fn faster_networks_are_faster_and_pipelines_remain() {
     let speeds = speeds::simulate().expect("it runs");
-    let of = |topology: &str| -> Vec<&Speed> {
+    let speeds_of = |topology: &str| -> Vec<&Speed> {
         speeds.iter().filter(|speed| speed.topology == topology).collect()
     };
     for topology in ["tcp", "tsn"] {
-        let tunnels = of(topology);
+        let tunnels = speeds_of(topology);
         assert_eq!(tunnels.len(), 5);
         for pair in tunnels.windows(2) {
             assert!(pair[1].t_tunnel_ns < pair[0].t_tunnel_ns, "{pair:?}");
             assert!(pair[1].read_4k_us < pair[0].read_4k_us, "{pair:?}");
             assert!(pair[1].write_4k_us < pair[0].write_4k_us, "{pair:?}");
         }
-        assert!(of("direct")[0].read_4k_us < tunnels[4].read_4k_us);
+        assert!(speeds_of("direct")[0].read_4k_us < tunnels[4].read_4k_us);
     }
     let text = speeds::section(&speeds).table_texts().next().expect("a table");
     assert!(DOCUMENT.contains(&text), "docs/experiments/nvme-tsn.md has not\n{text}");

@@ -165,12 +165,12 @@ pub fn simulate(published: &Published) -> Result<TsnRead, Failure> {
         }
     }
     let reports = runs.run()?;
-    let figure = *published.read_4k_us.of(Topology::Tsn);
-    let write = *published.write_4k_us.of(Topology::Tsn);
-    let config_read = published.config_read_ns.of(Topology::Tsn).average as f64 / 1e3;
-    let case = |((name, _), of): (&(String, Change), &[_])| {
+    let figure = *published.read_4k_us.at(Topology::Tsn);
+    let write = *published.write_4k_us.at(Topology::Tsn);
+    let config_read = published.config_read_ns.at(Topology::Tsn).average as f64 / 1e3;
+    let case = |((name, _), reports): (&(String, Change), &[_])| {
         let [config, read, written] =
-            [0, 1, 2].map(|at| three(Experiment::ALL[at].samples(&of[at])));
+            [0, 1, 2].map(|at| three(Experiment::ALL[at].samples(&reports[at])));
         Case {
             case: name.clone(),
             read_4k_us: read,

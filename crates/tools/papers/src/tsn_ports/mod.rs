@@ -115,7 +115,7 @@ pub struct Case {
 /// # Panics
 /// If a case has no data, or has figures that the data do not know: both are part of the program.
 pub fn simulate(published: &Published, part: Part) -> Result<Vec<Case>, Failure> {
-    let of_part = CASES.iter().filter(|(of, ..)| *of == part);
+    let of_part = CASES.iter().filter(|(case_part, ..)| *case_part == part);
     let case = |(_, name, simulate): &(Part, &str, Simulate)| {
         let data = published.cases.iter().find(|data| data.name == *name).expect("a case");
         Ok(Case { data: data.clone(), checks: compare(data, &simulate()?) })
@@ -191,8 +191,8 @@ fn section(case: &Case) -> Section {
         ("why", Wrap, |figure| figure.how.clone()),
     ];
     let tables = vec![
-        (String::new(), Table::of(&COLUMNS, checks)),
-        (String::new(), Table::of(&because, &data.figures)),
+        (String::new(), Table::from_rows(&COLUMNS, checks)),
+        (String::new(), Table::from_rows(&because, &data.figures)),
     ];
     Section { title: data.title.clone(), tables, notes, ..Section::default() }
 }

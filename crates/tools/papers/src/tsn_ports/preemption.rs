@@ -193,5 +193,5 @@ fn express_start(operation: Operation, hold: Duration) -> Result<f64, Failure> {
     let express = once(TIMED - 4, EXPRESS, at(1090.0 - TIMED_US));
     let express = star.tree.stream(senders[1], express);
     let observed = run("preemption and gates", &mut star.tree, Duration::from_ms(2))?;
-    Ok(us(observed.of(express)[0].at.since(at(1100.0 + TIMED_US))))
+    Ok(us(observed.arrivals(express)[0].at.since(at(1100.0 + TIMED_US))))
 }

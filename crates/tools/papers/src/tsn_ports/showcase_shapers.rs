@@ -31,7 +31,7 @@ fn client(bytes: usize, patterns: [Pattern; 2], seed: u64) -> (Star, [StreamId; 
 fn rate(observed: &Observed, stream: StreamId, bytes: usize, from: u64, to: u64) -> f64 {
     let [from, to] = [from, to].map(|ms| Instant::from_ns(ms * 1_000_000));
     let within = |arrival: &&super::Arrival| (from..to).contains(&arrival.at);
-    let frames = observed.of(stream).iter().filter(within).count();
+    let frames = observed.arrivals(stream).iter().filter(within).count();
     (8 * bytes * frames) as f64 / (to.since(from).as_ps() as f64 / 1e6)
 }
 

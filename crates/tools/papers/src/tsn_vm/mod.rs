@@ -58,7 +58,7 @@ pub fn simulate(
     published: &Published,
     part: Part,
 ) -> Result<Vec<(tsn_ports::Case, Section)>, Failure> {
-    let of_part = CASES.iter().filter(|(of, ..)| *of == part);
+    let of_part = CASES.iter().filter(|(case_part, ..)| *case_part == part);
     let case = |(_, name, simulate): &(Part, &str, Simulate)| {
         let data = published.cases.iter().find(|data| data.name == *name).expect("a case");
         let (figures, plots) = simulate()?;

@@ -237,7 +237,7 @@ impl Document {
                 verified_blocks: host.verified,
                 mismatches: host.mismatches,
                 failures: host.failures,
-                pushed: Pushed::of(host),
+                pushed: Pushed::from_host(host),
                 recorded: recorded.as_deref().map(Recorded::from),
             }
         });
@@ -312,7 +312,8 @@ impl Document {
 
     /// The requirements, each in its worst trial if phases were tried.
     pub fn required(&self) -> impl Iterator<Item = &requirements::Row> {
-        let trials = self.phases.iter().flat_map(|of| &of.requirements).map(|of| &of.row);
+        let trials =
+            self.phases.iter().flat_map(|phases| &phases.requirements).map(|phases| &phases.row);
         let own = self.requirements.iter().filter(|_| self.phases.is_none());
         trials.chain(own)
     }
@@ -337,7 +338,7 @@ impl Document {
 }
 
 fn streams(planned: &Planned, report: &Report) -> Vec<Stream> {
-    let of = |(name, id): &(String, StreamId)| {
+    let stream_row = |(name, id): &(String, StreamId)| {
         let found = report.stream(*id)?;
         Some(Stream {
             name: name.clone(),
@@ -351,7 +352,7 @@ fn streams(planned: &Planned, report: &Report) -> Vec<Stream> {
             backlog_bytes: found.backlog_bytes,
         })
     };
-    planned.streams.iter().filter_map(of).collect()
+    planned.streams.iter().filter_map(stream_row).collect()
 }
 
 fn ports(planned: &Planned, report: &Report) -> Vec<Port> {
@@ -386,12 +387,12 @@ fn class((class, stats): (usize, &ClassStats)) -> Class {
 }
 
 fn overloads(planned: &Planned) -> Vec<Overload> {
-    let of = |overload: &crate::Overload| Overload {
+    let row = |overload: &crate::Overload| Overload {
         port: planned.port_name(overload.place),
         classes: overload.classes.clone(),
         offered_bits_per_s: overload.offered,
         limit_bits_per_s: overload.limit,
         streams: planned.stream_names(&overload.streams),
     };
-    planned.overloads.iter().map(of).collect()
+    planned.overloads.iter().map(row).collect()
 }

@@ -156,7 +156,7 @@ impl Phases {
         let (_, written) = all.first().filter(|(trial, _)| *trial == 0)?;
         let latencies: Vec<_> = all.iter().map(|(_, document)| latencies(document)).collect();
         let observed = latencies[0].iter().enumerate().map(|(row, (name, as_written_ns))| {
-            let (at, largest_ns) = largest(latencies.iter().map(|of| of[row].1));
+            let (at, largest_ns) = largest(latencies.iter().map(|values| values[row].1));
             let (name, as_written_ns) = (name.clone(), *as_written_ns);
             Observed { name, as_written_ns, largest_ns, trial: all[at].0 }
         });
@@ -217,7 +217,7 @@ impl Phases {
             ("largest observed", Right, |row| us(row.largest_ns)),
             ("trial", Right, |row| row.trial.to_string()),
         ];
-        Table::of(&COLUMNS, &self.observed)
+        Table::from_rows(&COLUMNS, &self.observed)
     }
 
     /// Requirements, each in its worst trial.
@@ -275,6 +275,6 @@ fn latencies(document: &Document) -> Vec<(String, u64)> {
     let hosts = document.hosts.iter();
     let hosts = hosts.map(|host| (format!("host {}", host.host), host.latency_ns.max));
     let streams = document.streams.iter();
-    let streams = streams.map(|of| (format!("stream {}", of.name), of.latency_ns.max));
+    let streams = streams.map(|stream| (format!("stream {}", stream.name), stream.latency_ns.max));
     hosts.chain(streams).collect()
 }

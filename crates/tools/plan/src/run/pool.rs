@@ -62,18 +62,18 @@ pub fn run_all(
 
 /// The number of commands of a plan, if the plan limits it.
 fn expected(plan: &Planned) -> Option<u64> {
-    let of = |workload: &Workload| match workload {
+    let expected_of = |workload: &Workload| match workload {
         Workload::Fio(fio) if fio.runtime.is_some() => None,
         Workload::Fio(fio) => Some(fio.transfers()?.saturating_mul(fio.numjobs as u64)),
         Workload::Dd { count, .. } => Some(*count),
         Workload::Replay(replay) => Some(replay.operations.len() as u64),
         Workload::ConfigReads { .. } | Workload::Idle => None,
     };
-    plan.config.hosts.iter().map(|host| of(&host.workload)).sum()
+    plan.config.hosts.iter().map(|host| expected_of(&host.workload)).sum()
 }
 
 fn state<T>(paces: &[Arc<RunProgress>], requested: Option<u64>, done: &[Option<T>]) -> String {
-    let sum = |of: fn(&RunProgress) -> u64| paces.iter().map(|pace| of(pace)).sum::<u64>();
+    let sum = |field: fn(&RunProgress) -> u64| paces.iter().map(|pace| field(pace)).sum::<u64>();
     let commands = sum(|pace| pace.commands.load(Ordering::Relaxed));
     let ns = sum(|pace| pace.ns.load(Ordering::Relaxed));
     let mut text = format!("{}.{:01} ms of virtual time", ns / 1_000_000, ns / 100_000 % 10);

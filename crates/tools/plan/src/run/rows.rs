@@ -192,7 +192,7 @@ pub struct NotPushed {
 }
 
 impl Pushed {
-    pub(super) fn of(host: &HostReport) -> Option<Self> {
+    pub(super) fn from_host(host: &HostReport) -> Option<Self> {
         let sim::measure::Pushed { messages, entries, unpushed, bytes, .. } = host.pushed;
         let sim::measure::Pushed { hits, hit_bytes, misses, unused_bytes, .. } = host.pushed;
         let pushed = Self {

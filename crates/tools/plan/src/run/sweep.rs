@@ -221,8 +221,8 @@ fn align(head: &str) -> Align {
     if head == REQUIREMENTS { Align::Wrap } else { Align::Right }
 }
 
-fn sum(document: &Document, of: fn(&Stream) -> u64) -> String {
-    document.streams.iter().map(of).sum::<u64>().to_string()
+fn sum(document: &Document, field: fn(&Stream) -> u64) -> String {
+    document.streams.iter().map(field).sum::<u64>().to_string()
 }
 
 /// The longest latency of any stream in nanoseconds.

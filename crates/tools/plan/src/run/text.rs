@@ -85,7 +85,8 @@ fn hosts(document: &Document) -> String {
         }
     }
     for host in &document.hosts {
-        out += &host.pushed.as_ref().map_or_else(String::new, |it| pushed(&host.host, it));
+        out +=
+            &host.pushed.as_ref().map_or_else(String::new, |figures| pushed(&host.host, figures));
     }
     if document.hosts.iter().filter(|host| host.bytes > 0).count() > 1 {
         let rate = document.bytes_per_s / 1_000_000;
@@ -95,7 +96,10 @@ fn hosts(document: &Document) -> String {
         );
     }
     for host in &document.hosts {
-        out += &host.recorded.as_ref().map_or_else(String::new, |it| recorded(&host.host, it));
+        out += &host
+            .recorded
+            .as_ref()
+            .map_or_else(String::new, |figures| recorded(&host.host, figures));
     }
     out + "\n"
 }
@@ -109,7 +113,8 @@ fn pushed(host: &str, pushed: &Pushed) -> String {
         entries + unpushed_entries
     );
     let reasons = pushed.not_pushed.iter();
-    let reasons: Vec<_> = reasons.map(|of| format!("{} {}", of.commands, of.reason)).collect();
+    let reasons: Vec<_> =
+        reasons.map(|reason| format!("{} {}", reason.commands, reason.reason)).collect();
     match reasons.is_empty() {
         true => text,
         false => format!("{text}; commands not pushed, or in part: {}", reasons.join(", ")),
@@ -146,7 +151,7 @@ fn streams(document: &Document) -> String {
     if document.streams.is_empty() {
         return String::new();
     }
-    format!("\n{}", Table::of(&COLUMNS, &document.streams).text())
+    format!("\n{}", Table::from_rows(&COLUMNS, &document.streams).text())
 }
 
 /// Elimination and policing.
@@ -172,7 +177,8 @@ fn ports(document: &Document) -> String {
         ("bytes", Right, |(_, class)| class.most_bytes.to_string()),
         ("full", Right, |(_, class)| class.full.to_string()),
         ("credit, bits", Right, |(_, class)| {
-            let extremes = |of: &Credit| format!("{:.0} to {:.0}", of.lowest, of.highest);
+            let extremes =
+                |credit: &Credit| format!("{:.0} to {:.0}", credit.lowest, credit.highest);
             class.credit_bits.as_ref().map_or("-".to_owned(), extremes)
         }),
         ("interrupted", Right, |(port, _)| port.interrupted.to_string()),
@@ -187,7 +193,7 @@ fn ports(document: &Document) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    format!("\n{}", Table::of(&columns, &rows).text())
+    format!("\n{}", Table::from_rows(&columns, &rows).text())
 }
 
 /// What was replayed, and what was not.
@@ -215,8 +221,8 @@ fn latencies(document: &Document) -> String {
             ("root port", &host.root_port_ns),
             ("config read", &host.config_read_ns),
         ];
-        for (what, latency) in rows.into_iter().filter(|(_, latency)| latency.n > 0) {
-            out += &row(&format!("{} {what}", host.host), width, latency);
+        for (name, latency) in rows.into_iter().filter(|(_, latency)| latency.n > 0) {
+            out += &row(&format!("{} {name}", host.host), width, latency);
         }
         if let Some(recorded) = &host.recorded {
             out += &row(&format!("{} recorded", host.host), width, &recorded.latency_ns);
@@ -234,14 +240,14 @@ fn segments(document: &Document) -> String {
         "\nWhere the time of a command goes, in us\n\
          stage                  mean         median            p99\n",
     );
-    let of = |parts: &[Part], name| {
+    let column = |parts: &[Part], name| {
         parts.iter().find(|part| part.segment == name).map_or(0, |part| part.ns)
     };
     let columns = [&segments.mean, &segments.median, &segments.p99];
     let totals = segments.total_ns;
     let totals = [totals.mean, totals.median, totals.p99];
     for stage in sim::measure::Stage::ALL {
-        let ns = columns.map(|parts| of(parts, stage.name()));
+        let ns = columns.map(|parts| column(parts, stage.name()));
         if ns.iter().any(|ns| *ns > 0) {
             out += &format!("{:<15}", stage.name());
             for (ns, total) in ns.iter().zip(totals) {
@@ -274,9 +280,9 @@ const TUNNELS: [Column<Tunnel>; 4] = [
 fn links(document: &Document) -> String {
     let names = document.links.iter().map(|link| link.link.chars().count());
     let widths = [names.max().unwrap_or(0).max(16), 12, 9, 12];
-    let mut out = format!("\n{}", Table::of(&LINKS, &document.links).fixed(&widths));
+    let mut out = format!("\n{}", Table::from_rows(&LINKS, &document.links).fixed(&widths));
     if !document.tunnels.is_empty() {
-        out += &format!("\n{}", Table::of(&TUNNELS, &document.tunnels).fixed(&widths));
+        out += &format!("\n{}", Table::from_rows(&TUNNELS, &document.tunnels).fixed(&widths));
     }
     out
 }

@@ -85,7 +85,7 @@ impl TraceFiles {
             };
             let node = files.add(&of_host, NodeRole::Host)?;
             files.hosts.push(node);
-            let ports = files.links.iter().filter(|(of, _)| *of == host).count();
+            let ports = files.links.iter().filter(|(owner, _)| *owner == host).count();
             for port in 0..ports {
                 let name = suffixed(&of_host, format!(".device{port}"));
                 let node = files.add(&name, NodeRole::Device)?;
@@ -103,7 +103,7 @@ impl TraceFiles {
 
     /// The files of one host and its device nodes.
     pub fn paths(&self, host: usize) -> Vec<PathBuf> {
-        let devices = self.devices.iter().zip(&self.links).filter(|(_, (of, _))| *of == host);
+        let devices = self.devices.iter().zip(&self.links).filter(|(_, (owner, _))| *owner == host);
         let nodes = std::iter::once(self.hosts[host]).chain(devices.map(|(node, _)| *node));
         nodes.map(|node| self.nodes[node].path.clone()).collect()
     }

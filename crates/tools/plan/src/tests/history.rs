@@ -24,7 +24,7 @@ fn plan(cables: [&str; 4], stream: &str) -> String {
 /// What is said of the stream before the run.
 fn said(cables: [&str; 4], stream: &str) -> Vec<String> {
     let remarks = built(&plan(cables, stream)).remarks;
-    remarks.iter().map(Remark::sentence).filter(|of| of.starts_with("stream s")).collect()
+    remarks.iter().map(Remark::sentence).filter(|text| text.starts_with("stream s")).collect()
 }
 
 /// Frames that arrived, of 20000 sent.
@@ -123,7 +123,7 @@ fn losses_on_the_paths_that_are_left_end_a_stream() {
         let upper = format!("[bridges.upper]\noutages = [{outages}]");
         let remarks = built(&plan(cables, "").replace("[bridges.upper]", &upper)).remarks;
         let sentences = remarks.iter().map(Remark::sentence);
-        sentences.filter(|of| of.starts_with("stream s")).collect::<Vec<_>>()
+        sentences.filter(|text| text.starts_with("stream s")).collect::<Vec<_>>()
     };
     assert_eq!(dark("\"1s..\"", lossy), open);
     // Overlapping outages are one. One in ten frames is lost within 11 ms, not within 9.
@@ -139,8 +139,11 @@ fn losses_on_the_paths_that_are_left_end_a_stream() {
 fn a_cable_that_delays_frames_makes_its_path_the_slower_one() {
     let late = "delay = \"1%\"\ndelay_up_to = \"3ms\"";
     for cables in [["", "loss = \"10%\"", late, ""], ["", late, "loss = \"10%\"", ""]] {
-        let said = said(cables, "");
-        assert!(said[0].contains("every 10 ms, and the slowest is up to 3 behind"), "{said:?}");
+        let remarks = said(cables, "");
+        assert!(
+            remarks[0].contains("every 10 ms, and the slowest is up to 3 behind"),
+            "{remarks:?}"
+        );
     }
     // All copies are late alike, or only the one that is not lossy is early.
     assert_eq!(said([late, "loss = \"10%\"", "", ""], ""), [""; 0]);
@@ -153,5 +156,5 @@ fn a_cut_for_good_of_a_fast_stream_has_a_plan() {
     let cut = ["", "cuts = [\"1s..\"]", "cuts = [\"1s..\"]", ""];
     let fast = plan(cut, "").replace("\"1ms\"", "\"1ns\"\nburst = 100000");
     let remarks = built(&fast).remarks;
-    assert!(!remarks.iter().any(|of| of.sentence().contains("all its paths")));
+    assert!(!remarks.iter().any(|remark| remark.sentence().contains("all its paths")));
 }

@@ -18,11 +18,11 @@ fn run(name: &str, settings: &[(&str, &str)]) -> (Planned, Report) {
 }
 
 /// The row of a stream at a node.
-fn elimination(planned: &Planned, report: &Report, of: [&str; 2]) -> handled::Elimination {
+fn elimination(planned: &Planned, report: &Report, place: [&str; 2]) -> handled::Elimination {
     let named = |words: &str| planned.link_name(words);
     let (rows, _) = handled::rows(report, &planned.identified, &named);
-    let found = rows.into_iter().find(|row| [row.stream.as_str(), row.node.as_str()] == of);
-    found.unwrap_or_else(|| panic!("a row of {of:?}"))
+    let found = rows.into_iter().find(|row| [row.stream.as_str(), row.node.as_str()] == place);
+    found.unwrap_or_else(|| panic!("a row of {place:?}"))
 }
 
 /// The longest latency of the first host, ns.
@@ -38,8 +38,8 @@ fn a_bridge_dies_and_no_command_notices() {
     assert!(report.hosts[0].commands > 100);
     assert!(worst(&report) < 400_000, "{}", worst(&report));
     assert_eq!(report.retransmitted, 0);
-    for of in [["nvme", "right"], ["nvme back", "left"]] {
-        let row = elimination(&planned, &report, of);
+    for place in [["nvme", "right"], ["nvme back", "left"]] {
+        let row = elimination(&planned, &report, place);
         assert!(row.discarded > 0 && row.passed > 2 * row.discarded, "{row:?}");
         assert_eq!((row.rogue, row.out_of_order, row.tagless, row.resets), (0, 0, 0, 0));
         assert!(row.latent_errors > 0, "the dead path is told");
@@ -139,9 +139,9 @@ fn tcp_under_elimination_is_reordered() {
 #[test]
 fn remarks_name_the_clause() {
     let remark = |name: &str, settings: &[(&str, &str)], has: &str| {
-        let said: Vec<String> =
+        let sentences: Vec<String> =
             run(name, settings).0.remarks.iter().map(Remark::sentence).collect();
-        assert!(said.iter().any(|of| of.contains(has)), "{has}: {said:?}");
+        assert!(sentences.iter().any(|text| text.contains(has)), "{has}: {sentences:?}");
     };
     // Two cables, of which the lower pair is 1990 ns longer than 10 ns: 1 Gb/s, 64 bytes and
     // preamble and gap are 672 ns: two frames.

@@ -51,7 +51,8 @@ fn a_stream_both_ways_is_two() {
     assert_eq!((there.identification, back.numbers), (null, Place::Station(1)));
     let outages = &planned.config.network.bridge_outages;
     let ms = |ms: u64| Instant::from_ns(ms * 1_000_000);
-    let spans: Vec<_> = outages.iter().map(|of| (of.bridge, of.from, of.until)).collect();
+    let spans: Vec<_> =
+        outages.iter().map(|outage| (outage.bridge, outage.from, outage.until)).collect();
     assert_eq!(spans, [(1, ms(1), Some(ms(2))), (1, ms(3_000), None)]);
 }
 
@@ -85,8 +86,9 @@ fn keys_reach_the_stream() {
 #[test]
 fn what_a_stream_cannot_be_has_its_place() {
     let ends = "[streams.s]\nfrom = \"host\"\nto = \"device\"\n";
-    let at =
-        |line: usize, column: usize, what: &str| format!("p.toml:{}:{column}: {what}", LINE + line);
+    let at = |line: usize, column: usize, message: &str| {
+        format!("p.toml:{}:{column}: {message}", LINE + line)
+    };
     for (text, requested) in [
         (
             "[streams.s]\nfrom = \"host\"\n".to_owned(),
@@ -163,7 +165,7 @@ fn a_bridge_that_eliminates_stores_frames() {
         "[streams.s]\nfrom = \"host\"\nto = \"device\"\n{BOTH}eliminate = [\"right\"]\n"
     ));
     let text = text.replace("[bridges.right]\n", "[bridges.right]\nmode = \"cut-through\"\n");
-    let what = "[streams.s]: right is cut-through: a bridge that filters or eliminates has to know \
+    let expected = "[streams.s]: right is cut-through: a bridge that filters or eliminates has to know \
                 the FCS";
-    fails(&text, &format!("p.toml:{}:10: {what}", LINE + 1));
+    fails(&text, &format!("p.toml:{}:10: {expected}", LINE + 1));
 }

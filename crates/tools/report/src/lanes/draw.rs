@@ -29,7 +29,7 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    pub fn of(lanes: &Lanes) -> Self {
+    pub fn new(lanes: &Lanes) -> Self {
         Self { per_ns: (WIDTH - LEFT - RIGHT) / lanes.length.max(1.0) }
     }
 
@@ -44,7 +44,7 @@ impl Scale {
 }
 
 fn height(lane: &Lane) -> f64 {
-    let part = |there: bool, height: f64| if there { height } else { 0.0 };
+    let part = |present: bool, height: f64| if present { height } else { 0.0 };
     HEADING
         + part(lane.wait.is_some(), WAIT)
         + BAND
@@ -61,7 +61,7 @@ pub(super) fn svg(lanes: &Lanes) -> String {
         "<svg class=\"lanes\" viewBox=\"0 0 {WIDTH} {}\" role=\"img\" aria-label=\"{title}\">",
         bottom + AXIS
     );
-    let scale = Scale::of(lanes);
+    let scale = Scale::new(lanes);
     axis(&mut out, lanes.length, scale, bottom);
     let mut top = 0.0;
     for lane in &lanes.lanes {

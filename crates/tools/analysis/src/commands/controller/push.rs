@@ -143,7 +143,7 @@ impl Controller {
                 return;
             };
             let length = found.left.min(piece.bytes.len() as u64) as usize;
-            if let Use::Data { offset, .. } = found.what {
+            if let Use::Data { offset, .. } = found.purpose {
                 data = Some(data.unwrap_or(offset + found.offset));
             }
             let (bytes, rest) = piece.bytes.split_at(length);
@@ -163,7 +163,7 @@ impl Controller {
         let Some(open) = self.open.get_mut(&found.uid) else { return };
         let pushed = &mut open.command.push.pushed;
         let length = if found.again { 0 } else { piece.bytes.len() as u64 };
-        match found.what {
+        match found.purpose {
             Use::Data { offset, .. } => {
                 pushed.data += length;
                 if self.moved(found, offset + found.offset, (piece.bytes, known), shared) {

@@ -165,13 +165,13 @@ fn entries_are_fetched_in_batches_around_the_end_of_the_ring() {
     let done = testbed.commands.split_off(testbed.commands.len() - 5);
     let ids: Vec<u16> = done.iter().map(|c| c.entry.cid).collect();
     assert_eq!(ids, [43, 41, 44, 40, 42]);
-    let of = |cid| done.iter().find(|c| c.entry.cid == cid).unwrap();
-    let doorbell = |cid| of(cid).steps[0].number;
+    let with_id = |cid| done.iter().find(|c| c.entry.cid == cid).unwrap();
+    let doorbell = |cid| with_id(cid).steps[0].number;
     assert_eq!(doorbell(40), doorbell(41));
     assert_ne!(doorbell(41), doorbell(42));
-    assert_eq!((of(40).steps[1], of(42).steps[1].bytes), (of(42).steps[1], 192));
-    assert_eq!(of(43).steps[1].bytes, 128);
-    for (i, command) in (0..5).map(|i| (i, of(40 + i))) {
+    assert_eq!((with_id(40).steps[1], with_id(42).steps[1].bytes), (with_id(42).steps[1], 192));
+    assert_eq!(with_id(43).steps[1].bytes, 128);
+    for (i, command) in (0..5).map(|i| (i, with_id(40 + i))) {
         assert_eq!(command.data.as_deref(), Some(&[i as u8; 512][..]));
         assert_eq!(command.steps.iter().filter(|s| s.kind == StepKind::MsiX).count(), 1);
     }

@@ -9,11 +9,11 @@ use crate::commands::{Command, Parts, StepKind};
 use node::push::Mode;
 use nvme::initiator::Op;
 
-fn sum(commands: &[Command], of: impl Fn(&Command) -> Parts) -> u64 {
-    commands.iter().map(|command| of(command).sum()).sum()
+fn sum(commands: &[Command], parts: impl Fn(&Command) -> Parts) -> u64 {
+    commands.iter().map(|command| parts(command).sum()).sum()
 }
 
-fn of_kind(commands: &[Command], kind: StepKind) -> usize {
+fn count_steps(commands: &[Command], kind: StepKind) -> usize {
     let steps = commands.iter().flat_map(|command| &command.steps);
     steps.filter(|step| step.kind == kind).count()
 }
@@ -47,7 +47,7 @@ fn a_storm_with_push_is_explained_at_all_taps() {
             }
             assert_eq!(sum(&commands, |command| command.push.pushed), pushed.bytes);
             assert_eq!(sum(&commands, Command::answered_from_push), store.hit_bytes, "{mode:?}");
-            assert_eq!(of_kind(&commands, StepKind::Push) > 0, pushed.entries > 0);
+            assert_eq!(count_steps(&commands, StepKind::Push) > 0, pushed.entries > 0);
             let report = check(commands, machine.media());
             assert_eq!((report.blocks_wrong, report.incomplete), (0, 0), "{report:?}");
             assert!(report.bytes_written > 100_000, "{report:?}");

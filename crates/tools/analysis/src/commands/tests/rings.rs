@@ -39,8 +39,8 @@ fn rings_move_with_doorbells_and_completion_entries() {
     assert_eq!(told(&mut testbed), [completion(2, 0, true), submission(3, 3, 3)]);
     let at = testbed.now + GAP;
     testbed.take(&mut drive, 1, 2);
-    let of = |ring| RingState { at, device: DRIVE, queue: 1, ring };
-    assert_eq!(testbed.rings, [of(completion(2, 2, true)), of(submission(1, 3, 3))]);
+    let state = |ring| RingState { at, device: DRIVE, queue: 1, ring };
+    assert_eq!(testbed.rings, [state(completion(2, 2, true)), state(submission(1, 3, 3))]);
     testbed.end(&mut drive, 1, 3, 0);
     told(&mut testbed);
     // Five more: the tail and the completion entries begin a second round.

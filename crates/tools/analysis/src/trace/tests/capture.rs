@@ -37,10 +37,10 @@ fn every_tlp_is_there_with_what_it_serves() {
         assert_eq!((packet.at_ns, original), (START + at.as_ns(), bytes.len()));
         assert!(packet.data[PSEUDO_HEADER..] == bytes);
     }
-    let said = |start: &str| packets.iter().filter(|p| p.comment.starts_with(start)).count();
-    assert_eq!(said("data write of Read 4 KiB, command 4 (queue 1 cid 18, LBA 4096 +8)"), 16);
-    assert_eq!(said("SQE fetch of Write 4 KiB"), 1);
-    assert!(said("data write of Identify") > 0);
+    let count = |start: &str| packets.iter().filter(|p| p.comment.starts_with(start)).count();
+    assert_eq!(count("data write of Read 4 KiB, command 4 (queue 1 cid 18, LBA 4096 +8)"), 16);
+    assert_eq!(count("SQE fetch of Write 4 KiB"), 1);
+    assert!(count("data write of Identify") > 0);
     assert!(packets[0].comment.is_empty(), "enumeration serves no command");
 }
 

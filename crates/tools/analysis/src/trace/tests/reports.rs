@@ -4,7 +4,7 @@ use super::build::{Traces, traces_of};
 use super::{chunks, commands, traces};
 use crate::commands::tests::io;
 use crate::commands::{Command, Event};
-use crate::trace::measures::{self, What};
+use crate::trace::measures::{self, MeasureKind};
 use crate::trace::perfetto::Writer;
 use crate::trace::{Finding, Run, Selection, Statistics, path};
 use serde_json::Value;
@@ -101,8 +101,8 @@ fn trouble_stands_out() {
     assert_eq!(count("request without a completion"), 1);
     assert_eq!(count("completion entry of an unknown"), 1);
     assert_eq!(count("command without a completion"), 1);
-    let (at, packet, what) = &anomalies.unexplained.values().last().unwrap().places[0];
-    assert!(*at > 0 && *packet > 0 && !what.is_empty());
+    let (at, packet, description) = &anomalies.unexplained.values().last().unwrap().places[0];
+    assert!(*at > 0 && *packet > 0 && !description.is_empty());
 }
 
 #[test]
@@ -265,12 +265,12 @@ fn a_command_is_measured() {
     let read = commands.iter().find(|command| command.name() == "Read").unwrap();
     let values = measures::values(read, &path(&run, read));
     let named = || measures::ALL.iter().zip(values);
-    let value = |column: &str| named().find(|(of, _)| of.column == column).unwrap().1;
+    let value = |column: &str| named().find(|(m, _)| m.column == column).unwrap().1;
     assert_eq!(value("duration_ns"), Some(21 * 20_000));
     assert_eq!(value("segment_data_written_ns"), Some(15 * 20_000));
     assert_eq!((value("segment_to_data_request_ns"), value("drive_media_ns")), (None, None));
-    let sum = |what| named().filter(|(of, _)| of.what == what).filter_map(|(_, value)| value).sum();
-    assert_eq!((sum(What::Segment), sum(What::Stage)), (420_000u64, 420_000u64));
+    let sum = |kind| named().filter(|(m, _)| m.kind == kind).filter_map(|(_, value)| value).sum();
+    assert_eq!((sum(MeasureKind::Segment), sum(MeasureKind::Stage)), (420_000u64, 420_000u64));
     // As in the test of what a command costs the link.
     let traffic = ["tlps_down", "tlps_up", "bytes_down", "bytes_up"].map(value);
     assert_eq!(traffic, [3, 19, 108, 4344].map(Some));

@@ -3,7 +3,7 @@
 use super::{Comparison, Traced};
 use crate::trace::Kind;
 use crate::trace::compare::{Alone, Difference, LEVEL, Pair, sentence};
-use crate::trace::measures::What;
+use crate::trace::measures::MeasureKind;
 use report::document::rounded;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -73,7 +73,7 @@ struct Type<'a> {
 #[schemars(rename = "ComparedMeasure")]
 struct Measure {
     /// The kind of measure.
-    measure: What,
+    measure: MeasureKind,
     /// Which segment, stage, part or direction; empty for the whole duration.
     name: &'static str,
     /// Commands of A that have the measure.
@@ -110,7 +110,7 @@ fn measure(one: &Difference) -> Measure {
     let [independent_b, independent_a] = medians.independent.map(|n| rounded(n, 1));
     let [p50_b, p50_a] = medians.medians;
     Measure {
-        measure: one.measure.what,
+        measure: one.measure.kind,
         name: one.measure.name,
         n_a,
         n_b,

@@ -73,20 +73,20 @@ fn unlike([a, b]: &[Traced; 2]) -> Vec<String> {
         (false, true) => Some(["B", "A"]),
         _ => None,
     };
-    let simulated = only(|of| of.run.root().file.header.clock == VIRTUAL_CLOCK).map(|[one, other]| {
+    let simulated = only(|run| run.run.root().file.header.clock == VIRTUAL_CLOCK).map(|[one, other]| {
         format!(
             "{one} is a simulation and {other} a recording of live nodes: a TLP has the time at \
              which its first bit is on the PCIe link in {one}, and at which the node takes it in \
              {other}, whose times contain the nodes' software."
         )
     });
-    let pushes = only(|of| of.pushed > 0).map(|[one, other]| {
+    let pushes = only(|run| run.pushed > 0).map(|[one, other]| {
         format!(
             "Only {one} pushes: its commands need fewer round trips than commands of {other}. \
              Compare runs with the same --push or host.push."
         )
     });
-    let in_drive = only(|of| of.in_drive > 0).map(|[one, _]| {
+    let in_drive = only(|run| run.in_drive > 0).map(|[one, _]| {
         format!("Only {one} has times of the controller and the media: they are not compared.")
     });
     [simulated, pushes, in_drive].into_iter().flatten().collect()

@@ -43,13 +43,13 @@ pub fn text(report: &Comparison) -> String {
 pub fn heading(pair: &Pair) -> String {
     let [a, b] = &pair.kinds;
     let mut out = format!("{}: {} commands in A, {} in B", a.kind, a.commands, b.commands);
-    for (name, of) in [
+    for (name, counts) in [
         ("failed", [a.failed, b.failed]),
         ("lost", [a.lost, b.lost]),
         ("unacknowledged", [a.unacknowledged, b.unacknowledged]),
     ] {
-        if of != [0, 0] {
-            out += &format!("; {name}: {} in A, {} in B", of[0], of[1]);
+        if counts != [0, 0] {
+            out += &format!("; {name}: {} in A, {} in B", counts[0], counts[1]);
         }
     }
     out
@@ -60,8 +60,8 @@ pub const TOO_FEW: &str = "Too few commands to compare";
 
 /// Nanoseconds in all commands of both runs.
 fn spent(pair: &Pair) -> u128 {
-    let of = |kind: &Kind| u128::from(kind.latency.n) * u128::from(kind.latency.mean_ns);
-    pair.kinds.iter().map(of).sum()
+    let time = |kind: &Kind| u128::from(kind.latency.n) * u128::from(kind.latency.mean_ns);
+    pair.kinds.iter().map(time).sum()
 }
 
 /// The types of both runs, those in which most time was spent first: those with comparisons, and
@@ -85,7 +85,8 @@ pub fn few_table(pairs: &[&Pair]) -> Table {
             0 => "-".to_owned(),
             _ => micros(kind.latency.p50_ns),
         });
-        let [counts, failed] = [counts, failed].map(|of| of.map(|number| number.to_string()));
+        let [counts, failed] =
+            [counts, failed].map(|numbers| numbers.map(|number| number.to_string()));
         table.row(
             [vec![a.kind.clone()], counts.to_vec(), medians.to_vec(), failed.to_vec()].concat(),
         );
@@ -114,7 +115,7 @@ pub fn table(pair: &Pair) -> Table {
 
 fn row(one: &Difference) -> Vec<String> {
     let Difference { measure, medians, p, .. } = one;
-    let time = measure.what.is_time();
+    let time = measure.kind.is_time();
     let value = |value: u64| if time { micros(value) } else { value.to_string() };
     let signed = |value: f64| {
         let number = value.abs().round() as u64;

@@ -101,9 +101,9 @@ fn classes_are_hexadecimal() {
 
 #[test]
 fn entries_last_twice_a_wake_up_and_100_us_at_least() {
-    let of = |least, slack| shortest_entry_of(Overslept { least, most: 10 * least }, slack);
+    let shortest = |least, slack| shortest_entry_of(Overslept { least, most: 10 * least }, slack);
     // 2 * (58 - 50) us is less than 100 us; 2 * (450 - 50) us is not.
-    assert_eq!((of(58_000, 50_000), of(450_000, 50_000)), (100_000, 800_000));
-    assert_eq!((of(10_000, 50_000), of(60_000, 0)), (100_000, 120_000));
+    assert_eq!((shortest(58_000, 50_000), shortest(450_000, 50_000)), (100_000, 800_000));
+    assert_eq!((shortest(10_000, 50_000), shortest(60_000, 0)), (100_000, 120_000));
     assert!(shortest_entry() >= 100_000);
 }

@@ -16,11 +16,11 @@ const FIGURES: [Figure; 3] = [
     (
         "Latency",
         &[
-            ("mean", |document| of_hosts(document, document.latency_ns.mean)),
-            ("99th percentile", |document| of_hosts(document, document.latency_ns.p99)),
+            ("mean", |document| if_has_hosts(document, document.latency_ns.mean)),
+            ("99th percentile", |document| if_has_hosts(document, document.latency_ns.p99)),
             ("maximum", |document| {
                 let streams = document.hosts.is_empty().then(|| longest(document) as f64);
-                of_hosts(document, document.latency_ns.max).or(streams)
+                if_has_hosts(document, document.latency_ns.max).or(streams)
             }),
             ("maximum of all phases", |document| {
                 document.phases.as_ref().map(|phases| Phases::largest_ns(phases) as f64)
@@ -30,13 +30,13 @@ const FIGURES: [Figure; 3] = [
     ),
     (
         "Throughput",
-        &[("throughput", |document| of_hosts(document, document.bytes_per_s))],
+        &[("throughput", |document| if_has_hosts(document, document.bytes_per_s))],
         |rate| format!("{:.0} MB/s", rate / 1e6),
     ),
     ("Fairness", &[("fairness", |document| document.fairness)], |index| format!("{index:.2}")),
 ];
 
-fn of_hosts(document: &Document, value: u64) -> Option<f64> {
+fn if_has_hosts(document: &Document, value: u64) -> Option<f64> {
     (!document.hosts.is_empty() && value > 0).then_some(value as f64)
 }
 

@@ -155,26 +155,26 @@ impl Row {
     }
 
     /// The same with a wait that follows from the plan; `None` never ends.
-    fn planned(self, span: Option<Duration>, what: String) -> Self {
-        let worst = Event { at: None, span: span.unwrap_or(NEVER), what };
+    fn planned(self, span: Option<Duration>, event: String) -> Self {
+        let worst = Event { at: None, span: span.unwrap_or(NEVER), what: event };
         let first = (worst.span >= self.limit).then(|| worst.clone());
         Self { worst: Some(worst), first, planned: true, endless: span.is_none(), ..self }
     }
 
     /// Somebody waited.
-    fn add(&mut self, since: Instant, until: Instant, what: impl FnOnce() -> String) {
-        self.add_span(since, until.since(since), what);
+    fn add(&mut self, since: Instant, until: Instant, description: impl FnOnce() -> String) {
+        self.add_span(since, until.since(since), description);
     }
 
     /// The same for so long.
-    fn add_span(&mut self, since: Instant, span: Duration, what: impl FnOnce() -> String) {
+    fn add_span(&mut self, since: Instant, span: Duration, description: impl FnOnce() -> String) {
         let longest = self.worst.as_ref().is_none_or(|longest| span > longest.span);
         let earlier = |first: &Event| Some(since) < first.at;
         let first = span >= self.limit && self.first.as_ref().is_none_or(earlier);
         if !longest && !first {
             return;
         }
-        let event = Event { at: Some(since), span, what: what() };
+        let event = Event { at: Some(since), span, what: description() };
         if first {
             self.first = Some(event.clone());
         }

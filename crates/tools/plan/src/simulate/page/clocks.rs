@@ -135,9 +135,9 @@ fn measured(page: &mut Page, subject: &Subject<'_>) {
     let mut any = false;
     for (name, id) in subject.words.streams {
         let Some(stream) = subject.report.stream(*id) else { continue };
-        let ends = |of: fn(&sim::network::MeasuredSample) -> [i64; 2]| {
-            let least = stream.measured.iter().map(|sample| of(sample)[0]).min()?;
-            Some((least, stream.measured.iter().map(|sample| of(sample)[1]).max()?))
+        let ends = |range: fn(&sim::network::MeasuredSample) -> [i64; 2]| {
+            let least = stream.measured.iter().map(|sample| range(sample)[0]).min()?;
+            Some((least, stream.measured.iter().map(|sample| range(sample)[1]).max()?))
         };
         let (Some(truly), Some(seen)) = (ends(|s| s.truly), ends(|s| s.measured)) else { continue };
         let apart = stream.measured.iter().flat_map(|sample| {

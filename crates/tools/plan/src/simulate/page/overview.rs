@@ -69,11 +69,11 @@ fn commands(tiles: &mut Vec<Tile>, subject: &Subject<'_>) {
     tiles.push(tile(count.to_string(), "NVMe commands"));
     let mut all = Latency::default();
     data.kinds.values().for_each(|kind| all.merge(&kind.latency));
-    let of = match data.kinds.keys().next() {
+    let scope = match data.kinds.keys().next() {
         Some((_, op)) if data.kinds.keys().all(|(_, other)| other == op) => op.name(),
         _ => "of all commands",
     };
-    tiles.push(tile(time(all.summary().p50_ns as f64), &format!("median {of}")));
+    tiles.push(tile(time(all.summary().p50_ns as f64), &format!("median {scope}")));
     if let Some(((host, op), kind)) = worst(data) {
         let name = latency::name(subject, host, op);
         let name = if data.kinds.len() == 1 { name } else { format!("of all: {name}") };

@@ -193,13 +193,13 @@ fn mpackets_put_together_are_the_frames() {
     assert_eq!(questions, [2, 2, 2, 2, 0, 3]);
     assert!(fragments[1] > 100, "{fragments:?}");
     assert_eq!([0, 2, 3, 4, 5].map(|wire| fragments[wire]), [0; 5], "nothing else is express");
-    for (of, mut started) in std::mem::take(&mut started.0.borrow_mut().0) {
-        let received = received.remove(&of).unwrap_or_default();
+    for (place, mut started) in std::mem::take(&mut started.0.borrow_mut().0) {
+        let received = received.remove(&place).unwrap_or_default();
         // The last one may still be on the line at the end.
         let open = started.len() - received.len();
-        assert!(open <= 1, "{open} frames of {of:?} are missing");
+        assert!(open <= 1, "{open} frames of {place:?} are missing");
         started.truncate(received.len());
-        assert!(received == started, "frames of {of:?}");
+        assert!(received == started, "frames of {place:?}");
     }
     assert!(received.is_empty());
 }

@@ -54,25 +54,25 @@ fn a_tag_that_is_used_again_tells_of_a_request_that_was_given_up() {
     let config = tcp(1);
     let at = |ns| Instant::from_ns(ns);
     let mut waits = Waits::new(&config, &Assumptions::default());
-    let asked =
+    let issued =
         |waits: &mut Waits, ns| waits.tlp(at(ns), Point::RootPort(0), false, &config_read());
     let root = |waits: &Waits| {
         let rows = all_rows(&config, &Assumptions::default(), waits);
         row(&rows, "completion timeout of the root port").clone()
     };
-    asked(&mut waits, 1_000);
+    issued(&mut waits, 1_000);
     assert!(root(&waits).worst.is_none());
-    asked(&mut waits, 60_000_000);
+    issued(&mut waits, 60_000_000);
     let seen = root(&waits);
     assert_eq!(seen.verdict(), Verdict::Breaks);
     assert_eq!(seen.first.unwrap().at, Some(at(1_000)));
     // The pipeline of the root port is in its timeout, but not in what is seen.
     let mut waits = Waits::new(&config, &Assumptions::default());
-    asked(&mut waits, 50);
+    issued(&mut waits, 50);
     waits.finish(at(50_000_000), false);
     assert_eq!(root(&waits).verdict(), Verdict::Breaks);
     let mut waits = Waits::new(&config, &Assumptions::default());
-    asked(&mut waits, 50);
+    issued(&mut waits, 50);
     waits.finish(at(49_000_000), false);
     assert_eq!(root(&waits).verdict(), Verdict::Holds, "it might have come");
 }

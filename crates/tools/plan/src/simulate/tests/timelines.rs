@@ -161,8 +161,12 @@ fn a_picture_has_what_the_simulation_did() {
         let longest = starts.iter().map(|start| start.1).max().unwrap();
         assert_eq!(port.wait(), longest);
         let frame = timeline.frame.as_ref().unwrap();
-        let of = starts.iter().find(|start| start.1 == longest).unwrap();
-        assert_eq!((frame.start, frame.id, frame.length), (of.0, of.2, of.3), "the first of them");
+        let slot = starts.iter().find(|start| start.1 == longest).unwrap();
+        assert_eq!(
+            (frame.start, frame.id, frame.length),
+            (slot.0, slot.2, slot.3),
+            "the first of them"
+        );
     }
     let first = ports[0].timeline.as_ref().unwrap();
     assert_eq!((first.to - first.from), Duration::from_us(1000), "two cycles");

@@ -79,9 +79,12 @@ fn report_exceeds_trace(Traced { report, commands, .. }: &Traced) -> u64 {
     let host = &report.hosts[0].root_port;
     assert_eq!(times.len() as u64, host.count());
     let more = host.summary().min_ns - times.iter().min().unwrap();
-    let ours: u64 = times.iter().map(|ns| ns + more).sum();
-    let theirs = (host.sum_ps() / 1000) as u64;
-    assert!(ours.abs_diff(theirs) <= 2 * host.count(), "{ours} {theirs}: rounded each");
+    let traced_ns: u64 = times.iter().map(|ns| ns + more).sum();
+    let reported_ns = (host.sum_ps() / 1000) as u64;
+    assert!(
+        traced_ns.abs_diff(reported_ns) <= 2 * host.count(),
+        "{traced_ns} {reported_ns}: rounded each"
+    );
     assert!(host.summary().max_ns.abs_diff(times.iter().max().unwrap() + more) <= 1);
     more
 }
