@@ -3,7 +3,7 @@
 use super::bridge::Bridge;
 use super::cables::{Far, ports};
 use super::experiment::Experiment;
-use super::results::{Gate, RunResult, Verdict};
+use super::results::{GateCheck, GateVerdict, RunResult};
 use super::site::output;
 use super::threads::{group, waited_for};
 use super::window::Gates;
@@ -97,12 +97,12 @@ pub fn settings(experiment: &Experiment, bridge: Bridge) -> Vec<Setting> {
 }
 
 /// Says at the gates that are in place, but not in force, what was measured.
-pub fn measured(gate: &Gate, settings: &mut [Setting]) {
+pub fn measured(gate: &GateCheck, settings: &mut [Setting]) {
     let gates = settings
         .iter_mut()
         .find(|setting| setting.name.starts_with("gates at ") && setting.in_force);
-    if let Some(gates) = gates.filter(|_| gate.verdict != Verdict::Gated) {
-        gates.in_force = gate.verdict == Verdict::Late;
+    if let Some(gates) = gates.filter(|_| gate.verdict != GateVerdict::Gated) {
+        gates.in_force = gate.verdict == GateVerdict::Late;
         gates.note = format!("the kernel has the list; measured: {}", gate.verdict.says());
     }
 }

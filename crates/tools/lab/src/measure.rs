@@ -5,7 +5,7 @@ use super::cables::{Far, ports};
 use super::child::Child;
 use super::experiment::{Experiment, Run, file_name};
 use super::place::Place;
-use super::results::{BridgeReport, Gate, Outcome, ReadsResult, RunResult};
+use super::results::{BridgeReport, GateCheck, Outcome, ReadsResult, RunResult};
 use super::site::{Site, output};
 use super::stress::Stress;
 use super::{check, reads::Reads};
@@ -90,7 +90,7 @@ fn runs(
         let is_one_clock = done.listen.is_none() || done.talk.analysis.clock.proven_ns == 0;
         match &mut report.gate {
             gate if !is_one_clock => *gate = None,
-            gate if run.looks_for_gates => *gate = Gate::from_document(document, stamp),
+            gate if run.looks_for_gates => *gate = GateCheck::from_document(document, stamp),
             Some(gate) => gate.and(document, stamp),
             None => {}
         }

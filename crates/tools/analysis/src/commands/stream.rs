@@ -5,7 +5,7 @@
 //! counts as seen when the last byte of its frame was: the far side cannot act on it earlier. So if
 //! the capture notes bytes before it passes them on, causes come before their effects.
 
-use super::{Analyser, Direction, Settings};
+use super::{Analyser, AnalyserSettings, Direction};
 use bytes::{Buf, Bytes, BytesMut};
 use std::ops::Range;
 use thiserror::Error;
@@ -231,7 +231,7 @@ pub struct LinkAnalyser {
 
 impl LinkAnalyser {
     /// For a connection before its first byte.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: AnalyserSettings) -> Self {
         Self { analyser: Analyser::new(settings), ..Self::default() }
     }
 

@@ -27,8 +27,7 @@ pub(super) struct Bound {
 
 /// A node's clock against its parent's.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
-#[schemars(rename = "ClockOffset")]
-pub struct Offset {
+pub struct ClockOffset {
     /// The node's time less the parent's, at `since_ns`.
     pub offset_ns: i64,
     /// A time of the parent's clock.
@@ -44,7 +43,7 @@ pub struct Offset {
     pub contradictory: bool,
 }
 
-impl Offset {
+impl ClockOffset {
     /// Of two nodes with one clock: no estimate is needed.
     pub(super) fn none(samples: u64) -> Self {
         Self { samples, ..Self::default() }
@@ -130,7 +129,7 @@ mod tests {
     #[test]
     fn a_constant_offset_is_found_to_its_uncertainty() {
         for offset in [0, 123_456_789, -5_000_000_000] {
-            let found = Offset::estimate(&bounds(offset, 0, 8_000)).unwrap();
+            let found = ClockOffset::estimate(&bounds(offset, 0, 8_000)).unwrap();
             assert!(found.offset_ns.abs_diff(offset) <= found.uncertainty_ns, "{found:?}");
             assert!((7_900..8_200).contains(&found.uncertainty_ns), "{found:?}");
             assert!(found.drift_ns_per_s == 0.0 && !found.contradictory);
@@ -141,7 +140,7 @@ mod tests {
     #[test]
     fn drift_is_followed() {
         for ppm in [50, -30] {
-            let found = Offset::estimate(&bounds(1_000_000, ppm, 8_000)).unwrap();
+            let found = ClockOffset::estimate(&bounds(1_000_000, ppm, 8_000)).unwrap();
             assert!(!found.contradictory, "{found:?}");
             assert!((found.drift_ns_per_s - ppm as f64 * 1e3).abs() < 2_000.0, "{found:?}");
             assert!(found.uncertainty_ns < 9_000, "{found:?}");
@@ -158,10 +157,10 @@ mod tests {
         all.push(Bound { at: 7, offset: -40_000, most: true });
         all.push(Bound { at: 5_000_000_000, offset: -90_000, most: true });
         all.push(Bound { at: 9_000_000_000, offset: -40_000, most: true });
-        assert!(Offset::estimate(&all).unwrap().contradictory);
+        assert!(ClockOffset::estimate(&all).unwrap().contradictory);
         all.push(Bound { at: u64::MAX, offset: i64::MIN, most: true });
         all.push(Bound { at: 1, offset: i64::MAX, most: false });
-        let wild = Offset::estimate(&all).unwrap();
+        let wild = ClockOffset::estimate(&all).unwrap();
         wild.to_parent(i64::MIN);
         wild.to_parent(i64::MAX);
     }
@@ -170,7 +169,7 @@ mod tests {
     fn one_direction_says_nothing() {
         let mut all = bounds(0, 0, 5);
         all.retain(|bound| bound.most);
-        assert_eq!(Offset::estimate(&all), None);
-        assert_eq!(Offset::estimate(&[]), None);
+        assert_eq!(ClockOffset::estimate(&all), None);
+        assert_eq!(ClockOffset::estimate(&[]), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::measures::{self, Measure, MeasureKind};
 use super::path::Leg;
-use super::stats::{Kind, Statistics};
+use super::stats::{CommandType, Statistics};
 use crate::commands::Command;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -103,15 +103,14 @@ impl Difference {
 #[derive(Clone, Debug)]
 pub struct Pair {
     /// The statistics of both.
-    pub kinds: [Kind; 2],
+    pub kinds: [CommandType; 2],
     /// What was compared, in the order of [`measures::ALL`].
     pub differences: Vec<Difference>,
 }
 
 /// A type of commands that only one of the runs has.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
-#[schemars(rename = "LoneType")]
-pub struct Alone {
+pub struct LoneType {
     /// The command's name and how many bytes it moves.
     pub kind: String,
     /// Commands of the type.
@@ -124,7 +123,7 @@ pub struct Compared {
     /// Types of both.
     pub pairs: Vec<Pair>,
     /// Types of one alone.
-    pub alone: [Vec<Alone>; 2],
+    pub alone: [Vec<LoneType>; 2],
     /// Comparisons that were corrected for.
     pub tests: usize,
 }
@@ -136,7 +135,7 @@ pub fn compare(a: &Side, b: &Side, places: bool) -> Compared {
     let find = |run: usize, name: &str| kinds[run].iter().find(|kind| kind.kind == name);
     let alone = [0, 1].map(|run| {
         let only = kinds[run].iter().filter(|kind| find(1 - run, &kind.kind).is_none());
-        only.map(|kind| Alone { kind: kind.kind.clone(), commands: kind.commands }).collect()
+        only.map(|kind| LoneType { kind: kind.kind.clone(), commands: kind.commands }).collect()
     });
     let both = kinds[0].iter().filter_map(|first| Some((first, find(1, &first.kind)?)));
     let pairs = both.map(|(first, second)| {

@@ -4,7 +4,7 @@
 use super::drive_timing::DriveTiming;
 use super::path::{Leg, Stage};
 use super::stats;
-use crate::commands::intervals::{self, Interval};
+use crate::commands::intervals::{self, Segment};
 use crate::commands::{Command, Ring, RingState};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -177,7 +177,7 @@ impl<W: Write> Writer<W> {
             let kind = stats::kind(command);
             self.event(&slice(&kind, process, track, *start, total, details))?;
             let mut at = *start;
-            for Interval { name, ns } in intervals {
+            for Segment { name, ns } in intervals {
                 self.event(&slice(name, process, track, at, ns, json!({})))?;
                 at += ns as i64;
             }

@@ -1,7 +1,7 @@
 //! What the traces of a run say of push (`docs/push.md`), all commands together.
 
 use super::run::Run;
-use crate::commands::Counters;
+use crate::commands::AnalyserCounters;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -72,7 +72,7 @@ impl PushTotals {
 
 impl Run {
     /// What was pushed and used, of `counters` of the whole trace of the root node.
-    pub fn push_totals(&self, counters: &Counters) -> PushTotals {
+    pub fn push_totals(&self, counters: &AnalyserCounters) -> PushTotals {
         let devices: Vec<_> =
             self.nodes.iter().filter(|n| n.file.header.role == NodeRole::Device).collect();
         let sum =

@@ -43,8 +43,8 @@ impl Depth {
         self.outstanding = outstanding;
     }
 
-    fn summary(&self) -> DepthSummary {
-        DepthSummary {
+    fn summary(&self) -> QueueDepth {
+        QueueDepth {
             life_ns: self.life_ns,
             busy_ns: self.busy.total(),
             p50: self.busy.quantile(0.5),
@@ -57,8 +57,7 @@ impl Depth {
 
 /// Commands outstanding, weighted by time, of the time in which at least one was outstanding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize)]
-#[schemars(rename = "QueueDepth")]
-pub struct DepthSummary {
+pub struct QueueDepth {
     /// From the creation of the queue to its end, or the end of the trace or filter.
     pub life_ns: u64,
     /// Time with a command outstanding.
@@ -113,7 +112,7 @@ pub struct Queue {
 
 impl Queue {
     /// Commands outstanding.
-    pub fn depth(&self) -> DepthSummary {
+    pub fn depth(&self) -> QueueDepth {
         self.depth.summary()
     }
 

@@ -1,11 +1,11 @@
 //! The traces of one run.
 
-use super::clock::{Bound, Offset};
+use super::clock::{Bound, ClockOffset};
 use super::decode;
 use super::file::{Item, TraceFile};
 use super::follow::PortFollower;
 use super::index::{FROM_PUSH, Index};
-use crate::commands::{Counters, Direction, Event, Payload, Settings};
+use crate::commands::{AnalyserCounters, AnalyserSettings, Direction, Event, Payload};
 use report::Failure;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ pub struct Parent {
     /// The link there.
     pub tap: Tap,
     /// This node's clock against the parent's.
-    pub clock: Offset,
+    pub clock: ClockOffset,
     /// This node's connections by the parent's that are the same.
     pub(super) connections: HashMap<u32, u32>,
 }
@@ -158,12 +158,15 @@ impl Run {
     /// As [`TraceFile::read`].
     pub fn analyse(
         &self,
-        mut sink: impl FnMut(Finding<'_>, &Counters),
-    ) -> Result<(Counters, u64), Failure> {
+        mut sink: impl FnMut(Finding<'_>, &AnalyserCounters),
+    ) -> Result<(AnalyserCounters, u64), Failure> {
         let root = self.root();
         let mut pass = Pass {
             run: self,
-            follower: PortFollower::new(Settings { follow_rings: true, ..Settings::default() }),
+            follower: PortFollower::new(AnalyserSettings {
+                follow_rings: true,
+                ..AnalyserSettings::default()
+            }),
             most: root.index.tlps() as u64,
             unreadable: 0,
             last_ns: 0,
@@ -178,7 +181,7 @@ impl Run {
     }
 }
 
-type Sink<'a> = &'a mut dyn FnMut(Finding<'_>, &Counters);
+type Sink<'a> = &'a mut dyn FnMut(Finding<'_>, &AnalyserCounters);
 
 struct Pass<'a> {
     run: &'a Run,
@@ -190,7 +193,7 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    fn counters(&self) -> &Counters {
+    fn counters(&self) -> &AnalyserCounters {
         self.follower.analyser.counters()
     }
 
@@ -262,8 +265,8 @@ fn find_parent(nodes: &[Node], child: usize) -> Result<Option<Parent>, Failure> 
         let to_child = pairs.iter().map(|(_, parent, child)| (*child, *parent)).collect();
         let bounds = bounds(&nodes[node].index, &nodes[child].index, tap, &to_child);
         let clock = match one_clock(&nodes[node], &nodes[child]) {
-            true => Some(Offset::none(bounds.len() as u64)),
-            false => Offset::estimate(&bounds),
+            true => Some(ClockOffset::none(bounds.len() as u64)),
+            false => ClockOffset::estimate(&bounds),
         };
         let clock = clock.ok_or_else(|| {
             let name = |node: usize| nodes[node].file.path.display().to_string();

@@ -10,10 +10,10 @@ mod sort;
 mod table;
 mod text;
 
-pub use json::Document;
+pub use json::TraceDocument;
 pub use sort::Key;
 
-use crate::commands::{Command, Counters, Event};
+use crate::commands::{AnalyserCounters, Command, Event};
 use crate::trace::capture::{Capture, Written};
 use crate::trace::rings::Rings;
 use crate::trace::{
@@ -82,7 +82,7 @@ pub struct Report {
     statistics: Statistics,
     rings: Rings,
     anomalies: Anomalies,
-    counters: Counters,
+    counters: AnalyserCounters,
     unreadable: u64,
     /// The TLPs written to the capture, if one was requested.
     captured: Option<Written>,

@@ -5,7 +5,7 @@ use super::text::flaws_of;
 use super::{Report, queues};
 use crate::commands::Command;
 use crate::commands::intervals;
-use crate::trace::{Kind, Node, Run, Spread, by_stage, chart, path};
+use crate::trace::{CommandType, Node, Run, Spread, by_stage, chart, path};
 use report::Failure;
 use report::latency::Latency;
 use report::{
@@ -87,7 +87,7 @@ fn overview(page: &mut Page, report: &Report) {
 /// In the order of `types`; what never ended comes last.
 fn latencies(page: &mut Page, report: &Report, types: &[(String, Type)]) {
     use Align::{Left, Right};
-    let columns: [Column<Kind>; 13] = [
+    let columns: [Column<CommandType>; 13] = [
         ("command", Left, |kind| kind.kind.clone()),
         ("n", Right, |kind| kind.commands.to_string()),
         ("min", Right, |kind| span(kind, kind.latency.min_ns)),
@@ -105,7 +105,7 @@ fn latencies(page: &mut Page, report: &Report, types: &[(String, Type)]) {
     fn both(spread: Spread) -> String {
         format!("{} / {}", spread.p50, spread.p99)
     }
-    fn span(kind: &Kind, ns: u64) -> String {
+    fn span(kind: &CommandType, ns: u64) -> String {
         if kind.latency.n == 0 { "–".to_owned() } else { time(ns as f64) }
     }
     let push = report.run.push_totals(&report.counters);

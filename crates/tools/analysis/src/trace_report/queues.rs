@@ -1,7 +1,7 @@
 //! Depth of queues and positions of their rings, as a table and as pictures.
 
 use super::Report;
-use crate::trace::rings::{DepthSummary, Point, Queue, Rings};
+use crate::trace::rings::{Point, Queue, QueueDepth, Rings};
 use report::{Align, Axis, Page, Plot, Scale, Table, round_time, time};
 use wire::Bdf;
 
@@ -45,8 +45,8 @@ pub fn table(rings: &Rings) -> Table {
     table
 }
 
-fn depth(drive: String, queue: String, depth: DepthSummary) -> Vec<String> {
-    let DepthSummary { life_ns, busy_ns, p50, p99, max, mean } = depth;
+fn depth(drive: String, queue: String, depth: QueueDepth) -> Vec<String> {
+    let QueueDepth { life_ns, busy_ns, p50, p99, max, mean } = depth;
     let [busy, life] = [busy_ns, life_ns].map(|ns| time(ns as f64));
     let [p50, p99, max] = [p50, p99, max].map(|number| number.to_string());
     vec![drive, queue, busy, life, p50, p99, max, format!("{mean:.2}")]

@@ -2,7 +2,7 @@
 
 use super::{Report, Shown, View, queues};
 use crate::commands::Command;
-use crate::commands::intervals::{self, Interval};
+use crate::commands::intervals::{self, Segment};
 use crate::commands::view::{self, Options};
 use crate::trace::{Anomalies, Run, by_part, by_stage, listed};
 use report::span::micros;
@@ -227,7 +227,7 @@ fn breakdown(shown: &Shown, anomalies: &Anomalies) -> String {
     let total: u64 = intervals.iter().map(|interval| interval.ns).sum();
     let share = |ns: u64| ns * 100 / total.max(1);
     let mut out = String::new();
-    for Interval { name, ns } in &intervals {
+    for Segment { name, ns } in &intervals {
         out += &format!("{:>14} us {:>3} %  {name}\n", micros(*ns), share(*ns));
     }
     let ended = if shown.command.end.is_some() { "" } else { ", no head doorbell" };

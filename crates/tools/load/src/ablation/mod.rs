@@ -60,7 +60,7 @@ const PAIRS: usize = 20;
 
 /// What is measured.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct AblationSettings {
     /// How nodes wait.
     pub waiting: Waiting,
     /// Largest TLP payload.
@@ -126,12 +126,12 @@ pub struct Ablation {
 /// # Errors
 /// If nothing can be measured here, or a machine breaks down.
 pub fn measure(
-    settings: &Settings,
+    settings: &AblationSettings,
     console: &mut dyn Console,
     stop: &Stop,
 ) -> Result<Ablation, Failure> {
     let clock = Clock::start();
-    let Settings { waiting, mps, rounds, span, .. } = *settings;
+    let AblationSettings { waiting, mps, rounds, span, .. } = *settings;
     let mut all = Ablation {
         waiting,
         mps,
@@ -172,11 +172,11 @@ pub fn measure(
 
 /// Every link, transport and policy that this machine allows.
 fn setups(
-    settings: &Settings,
+    settings: &AblationSettings,
     clock: Clock,
     console: &mut dyn Console,
 ) -> Result<Vec<Setup>, Failure> {
-    let Settings { waiting, mps, transports, policies, cases, .. } = settings;
+    let AblationSettings { waiting, mps, transports, policies, cases, .. } = settings;
     let mut setups = Vec::new();
     for link in [Link::Loopback, Link::Veth(settings.link_rate)] {
         for transport in transports {

@@ -6,7 +6,7 @@ use super::peer::Process;
 use super::section::{Request, Section};
 use super::target::{Completions, LoadTarget};
 use crate::Console;
-use crate::rig::{Hardware, RAM_BASE, Rig};
+use crate::initiator_host::{Hardware, InitiatorHost, RAM_BASE};
 use live::attached::Switch;
 use live::net::Peer;
 use live::trace::Tracer;
@@ -198,8 +198,8 @@ fn connect(
         Ok(links.check(clock.now(), switch)?)
     };
     let switch = switch.traced(tracer.clone());
-    let rig = Rig::power_on(clock, node.poller()?, hardware, switch, ready)?;
-    Ok((Machine::Network(Box::new(rig)), tracer, Process::listening(peer.addresses())))
+    let host = InitiatorHost::power_on(clock, node.poller()?, hardware, switch, ready)?;
+    Ok((Machine::Network(Box::new(host)), tracer, Process::listening(peer.addresses())))
 }
 
 /// Connects to a vfio-user server.

@@ -29,8 +29,7 @@ pub enum Sweep {
 
 /// A place on one of the curves.
 #[derive(Clone, Debug, Default, JsonSchema, Serialize)]
-#[schemars(rename = "CurvePoint")]
-pub struct Point {
+pub struct CurvePoint {
     /// `read` or `write`.
     pub rw: &'static str,
     /// SSDs in the RAID0.
@@ -47,7 +46,7 @@ pub struct Point {
     pub tlps_per_frame: f64,
 }
 
-impl Point {
+impl CurvePoint {
     /// Whether TLPs share frames.
     pub fn is_aggregated(&self) -> bool {
         self.tlps_per_frame >= AGGREGATED
@@ -55,12 +54,12 @@ impl Point {
 }
 
 /// Those of `points` that read, or write.
-pub fn with_rw<'a>(points: &'a [Point], rw: &'a str) -> impl Iterator<Item = &'a Point> {
+pub fn with_rw<'a>(points: &'a [CurvePoint], rw: &'a str) -> impl Iterator<Item = &'a CurvePoint> {
     points.iter().filter(move |point| point.rw == rw)
 }
 
 /// The most that aggregation gains.
-pub fn most(points: &[Point], rw: &str) -> f64 {
+pub fn most(points: &[CurvePoint], rw: &str) -> f64 {
     with_rw(points, rw).map(|point| point.gain_percent).fold(0.0, f64::max)
 }
 
@@ -73,7 +72,7 @@ impl Sweep {
     }
 
     /// Runs every place with and without aggregation.
-    pub fn simulate(self) -> Result<Vec<Point>, Failure> {
+    pub fn simulate(self) -> Result<Vec<CurvePoint>, Failure> {
         let mut runs = Runs::default();
         let mut cases = Vec::new();
         for (rw, write) in [("read", false), ("write", true)] {
@@ -90,15 +89,16 @@ impl Sweep {
             let [on_mb_per_s, off_mb_per_s] = [0, 1].map(|at| setup::throughput(&pair[at]));
             let gain_percent = setup::gain(on_mb_per_s, off_mb_per_s);
             let tlps_per_frame = setup::tlps_per_frame(&pair[0], write);
-            let place = Point { rw, ssds, limit_gbps: limit as f64 / 1e9, ..Point::default() };
-            Point { on_mb_per_s, off_mb_per_s, gain_percent, tlps_per_frame, ..place }
+            let place =
+                CurvePoint { rw, ssds, limit_gbps: limit as f64 / 1e9, ..CurvePoint::default() };
+            CurvePoint { on_mb_per_s, off_mb_per_s, gain_percent, tlps_per_frame, ..place }
         };
         Ok(cases.into_iter().zip(reports.chunks(2)).map(point).collect())
     }
 
     /// As tables and plots.
-    pub fn section(self, points: &[Point]) -> Section {
-        let (title, x): (_, Column<Point>) = match self {
+    pub fn section(self, points: &[CurvePoint]) -> Section {
+        let (title, x): (_, Column<CurvePoint>) = match self {
             Self::Ssds => (
                 "Evaluation 1: throughput against the number of SSDs",
                 ("SSDs", Left, |point| point.ssds.to_string()),
@@ -108,7 +108,7 @@ impl Sweep {
                 ("Gb/s", Left, |point| point.limit_gbps.to_string()),
             ),
         };
-        let columns: [Column<Point>; 5] = [
+        let columns: [Column<CurvePoint>; 5] = [
             x,
             ("with, MB/s", Right, |point| format!("{:.1}", point.on_mb_per_s)),
             ("without, MB/s", Right, |point| format!("{:.1}", point.off_mb_per_s)),
@@ -128,8 +128,8 @@ impl Sweep {
         }
     }
 
-    fn plot(self, rw: &str, points: &[Point]) -> Plot {
-        type X = fn(&Point) -> f64;
+    fn plot(self, rw: &str, points: &[CurvePoint]) -> Plot {
+        type X = fn(&CurvePoint) -> f64;
         let (label, against, range, x): (_, _, _, X) = match self {
             Self::Ssds => {
                 ("SSDs in the RAID0", "the number of SSDs", (1.0, 4.0), |point| point.ssds.into())

@@ -3,8 +3,8 @@
 
 use super::Published;
 use super::setup::{self, LINE, POLICIES, Setup};
-use super::sweep::{Point, most, with_rw};
-use crate::{Row, Runs, Section, percent};
+use super::sweep::{CurvePoint, most, with_rw};
+use crate::{Figure, Runs, Section, percent};
 use report::Align::{Left, Right};
 use report::{self, Column, Failure};
 use schemars::JsonSchema;
@@ -67,7 +67,7 @@ pub struct Statement {
 #[derive(Clone, Debug)]
 pub struct Table {
     /// The published figures, in the order of the evaluations.
-    pub rows: Vec<Row>,
+    pub rows: Vec<Figure>,
     /// The statements without figures.
     pub statements: Vec<Statement>,
 }
@@ -80,13 +80,18 @@ const DRIVE: &str = "chose the drive's and the host's time for a command";
 
 impl Table {
     /// From the three evaluations.
-    pub fn new(published: &Published, ssds: &[Point], limits: &[Point], times: &Latencies) -> Self {
+    pub fn new(
+        published: &Published,
+        ssds: &[CurvePoint],
+        limits: &[CurvePoint],
+        times: &Latencies,
+    ) -> Self {
         let mut rows = Vec::new();
         let mut row = |figure: &str, simulated: f64, calibrated, note| {
             let known = published.figure(figure);
             let unit = ["MB/s", "%", "SSDs", "us"].into_iter().find(|unit| *unit == known.unit);
             let name = (figure.to_owned(), unit.expect("a known unit"));
-            rows.push(Row::new(name, (known.value, simulated), (calibrated, note)));
+            rows.push(Figure::new(name, (known.value, simulated), (calibrated, note)));
         };
         row("saturation_read", saturation(times), true, FOLLOWS);
         row("gain_read_ssds", most(ssds, "read"), true, FOLLOWS);
@@ -155,7 +160,7 @@ fn saturation(times: &Latencies) -> f64 {
     (LARGE as f64 / times.read_64m[0] * 10.0).round() / 10.0
 }
 
-fn statements(ssds: &[Point], limits: &[Point], times: &Latencies) -> Vec<Statement> {
+fn statements(ssds: &[CurvePoint], limits: &[CurvePoint], times: &Latencies) -> Vec<Statement> {
     let mut all = Vec::new();
     let mut state = |statement, simulated: String, holds| {
         all.push(Statement { statement, simulated, holds });

@@ -3,7 +3,7 @@
 
 use super::setup::{FRAME_EXTRA, LINE, MPS, POLICIES, TLP_EXTRA, gain, small, transfer};
 use super::*;
-use crate::Row;
+use crate::Figure;
 use crate::described::every_key_is_described;
 use sim::World;
 use sim::workload::Workload;
@@ -103,7 +103,7 @@ fn small_transfers_take_as_long_with_aggregation_as_without() {
 /// Nobody has two and a half SSDs.
 #[test]
 fn the_axis_of_ssds_counts_them() {
-    let point = |ssds| Point { rw: "read", ssds, on_mb_per_s: 900.0, ..Point::default() };
+    let point = |ssds| CurvePoint { rw: "read", ssds, on_mb_per_s: 900.0, ..CurvePoint::default() };
     let section = sweep::Sweep::Ssds.section(&[1, 2, 3, 4].map(point));
     let labels = section.plots[0].x.labels().into_iter().map(|(_, text)| text);
     assert_eq!(labels.collect::<Vec<_>>(), ["1", "2", "3", "4"]);
@@ -145,10 +145,11 @@ fn the_same_run_twice_has_the_same_digest_and_another_policy_another() {
 fn every_published_figure_has_its_row() {
     let published = published();
     let point = |rw, ssds, limit_gbps, gain_percent, tlps_per_frame| {
-        let throughput = Point { on_mb_per_s: 2.0, off_mb_per_s: 1.0, ..Point::default() };
-        Point { rw, ssds, limit_gbps, gain_percent, tlps_per_frame, ..throughput }
+        let throughput =
+            CurvePoint { on_mb_per_s: 2.0, off_mb_per_s: 1.0, ..CurvePoint::default() };
+        CurvePoint { rw, ssds, limit_gbps, gain_percent, tlps_per_frame, ..throughput }
     };
-    let curve = |places: &[(u16, f64, f64, f64)]| -> Vec<Point> {
+    let curve = |places: &[(u16, f64, f64, f64)]| -> Vec<CurvePoint> {
         let both = ["read", "write"].into_iter();
         both.flat_map(|rw| places.iter().map(move |p| point(rw, p.0, p.1, p.2, p.3))).collect()
     };
@@ -174,9 +175,9 @@ fn every_published_figure_has_its_row() {
         "fio_64m_write_on",
         "fio_64m_write_off",
     ]));
-    assert_eq!(Row::find(&table.rows, "onset_ssds").simulated, 2.0);
-    assert_eq!(Row::find(&table.rows, "gain_read_ssds").simulated, 40.0);
-    assert_eq!(Row::find(&table.rows, "saturation_read").simulated, 984.6);
+    assert_eq!(Figure::find(&table.rows, "onset_ssds").simulated, 2.0);
+    assert_eq!(Figure::find(&table.rows, "gain_read_ssds").simulated, 40.0);
+    assert_eq!(Figure::find(&table.rows, "saturation_read").simulated, 984.6);
     // Both curves gain the same here, so that one statement fails.
     let broken = |table: &Table| table.statements.iter().filter(|one| !one.holds).count();
     assert_eq!(broken(&table), 1, "{:?}", table.statements);
@@ -192,7 +193,7 @@ fn every_published_figure_has_its_row() {
 fn keys_of_the_long_parts_are_described() {
     let (statement, assumed) = (Statement::default(), Assumed::default());
     let document = serde_json::json!({
-        "rows": [], "statements": [statement], "ssds": [Point::default()], "limits": [],
+        "rows": [], "statements": [statement], "ssds": [CurvePoint::default()], "limits": [],
         "parameters": parameters(), "ablation": [], "assumed": [assumed],
     });
     every_key_is_described(&document);

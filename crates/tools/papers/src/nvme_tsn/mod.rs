@@ -16,9 +16,9 @@ mod tests;
 pub mod tsn_read;
 
 pub use depth::Depth;
-pub use parameters::{Parameter, parameters, section as parameter_section};
+pub use parameters::{NvmeTsnParameter, parameters, section as parameter_section};
 pub use published::{Published, published};
-pub use push::Pushed;
+pub use push::PushedTunnel;
 pub use requests::Requests;
 pub use speeds::Speed;
 pub use table::{Tables, tables};

@@ -50,8 +50,7 @@ pub fn goal() -> Goal {
 
 /// What the tunnel adds to the directly attached drive.
 #[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
-#[schemars(rename = "AddedTime")]
-pub struct Added {
+pub struct AddedTime {
     /// With plain TLPs.
     pub plain_us: f64,
     /// With push.
@@ -64,16 +63,15 @@ pub struct Added {
 
 /// What a tunnel adds, with push and without.
 #[derive(Clone, Debug, Default, JsonSchema, Serialize)]
-#[schemars(rename = "PushedTunnel")]
-pub struct Pushed {
+pub struct PushedTunnel {
     /// Rate of the network.
     pub rate: String,
     /// `tcp` or `tsn`.
     pub topology: &'static str,
     /// Of a 4 KiB read.
-    pub read: Added,
+    pub read: AddedTime,
     /// Of a 4 KiB write.
-    pub write: Added,
+    pub write: AddedTime,
 }
 
 /// A topology with push.
@@ -87,7 +85,7 @@ fn config(topology: Topology, experiment: Experiment, rate: Rate, push: Mode) ->
 ///
 /// # Errors
 /// If a simulation does not end well.
-pub fn simulate() -> Result<Vec<Pushed>, Failure> {
+pub fn simulate() -> Result<Vec<PushedTunnel>, Failure> {
     const COMMANDS: [Experiment; 2] = [Experiment::Read, Experiment::Write];
     const MODES: [Mode; 2] = [Mode::Off, Mode::All];
     let mut cases = vec![(Topology::Direct, Rate::G1)];
@@ -112,14 +110,14 @@ pub fn simulate() -> Result<Vec<Pushed>, Failure> {
         let experiment = COMMANDS[command];
         let config = config(topology, experiment, rate, Mode::All);
         let least = least(&config, experiment == Experiment::Write);
-        Added {
+        AddedTime {
             plain_us: us(plain),
             push_us: us(push),
             least_us: us(least),
             within_goal: push <= goal,
         }
     };
-    let pushed = |(case, (topology, rate)): (usize, &(Topology, Rate))| Pushed {
+    let pushed = |(case, (topology, rate)): (usize, &(Topology, Rate))| PushedTunnel {
         rate: rate.name().to_owned(),
         topology: topology.name(),
         read: added(case, 0),
@@ -137,8 +135,8 @@ fn yes(within: bool) -> String {
 }
 
 /// As a table.
-pub fn section(rows: &[Pushed]) -> Section {
-    let columns: [Column<Pushed>; 10] = [
+pub fn section(rows: &[PushedTunnel]) -> Section {
+    let columns: [Column<PushedTunnel>; 10] = [
         ("", Left, |row| row.topology.to_owned()),
         ("Ethernet", Right, |row| row.rate.clone()),
         ("read, plain TLPs", Right, |row| signed(row.read.plain_us)),

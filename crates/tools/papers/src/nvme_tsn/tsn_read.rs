@@ -32,8 +32,7 @@ const ON_THE_WIRE: u64 = 1542;
 /// A possible cause of the published read, and what follows from it. Times are mean, shortest and
 /// longest.
 #[derive(Clone, Debug, Default, JsonSchema, Serialize)]
-#[schemars(rename = "TsnReadCase")]
-pub struct Case {
+pub struct TsnReadCase {
     /// What is different from the prediction.
     pub case: String,
     /// 4 KiB read over TSN.
@@ -56,7 +55,7 @@ pub struct TsnRead {
     /// The published read over TSN.
     pub published_us: f64,
     /// One element per cause.
-    pub cases: Vec<Case>,
+    pub cases: Vec<TsnReadCase>,
 }
 
 type Change = Box<dyn Fn(&mut Config)>;
@@ -171,7 +170,7 @@ pub fn simulate(published: &Published) -> Result<TsnRead, Failure> {
     let case = |((name, _), reports): (&(String, Change), &[_])| {
         let [config, read, written] =
             [0, 1, 2].map(|at| three(Experiment::ALL[at].samples(&reports[at])));
-        Case {
+        TsnReadCase {
             case: name.clone(),
             read_4k_us: read,
             write_4k_us: written,
@@ -231,7 +230,8 @@ pub fn section(result: &TsnRead) -> Section {
 }
 
 fn notes(result: &TsnRead) -> Vec<String> {
-    let fits = |case: &&Case| case.reaches_read && case.keeps_write && case.keeps_config_read;
+    let fits =
+        |case: &&TsnReadCase| case.reaches_read && case.keeps_write && case.keeps_config_read;
     let fit: Vec<&str> = result.cases.iter().filter(fits).map(|case| &case.case[..]).collect();
     let fit = if fit.is_empty() { "none".to_owned() } else { fit.join("; ") };
     vec![
@@ -252,8 +252,8 @@ fn notes(result: &TsnRead) -> Vec<String> {
 }
 
 fn plot(result: &TsnRead) -> Plot {
-    let gates = |case: &&Case| case.case.starts_with("gate");
-    let share = |case: &Case| -> f64 {
+    let gates = |case: &&TsnReadCase| case.case.starts_with("gate");
+    let share = |case: &TsnReadCase| -> f64 {
         case.case.split(' ').nth(2).and_then(|word| word.parse().ok()).unwrap_or(0.0) / 100.0
     };
     let mut x = Axis::shares("share of the cycle in which the gate is open");

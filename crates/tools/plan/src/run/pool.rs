@@ -1,7 +1,7 @@
 //! Several independent simulations at once, one per thread.
 
 use super::Watch;
-use super::document::Document;
+use super::document::SimReport;
 use super::simulate::{Failed, RunOptions, RunProgress, simulate_plan};
 use crate::Planned;
 use sim::workload::Workload;
@@ -18,13 +18,13 @@ pub fn run_all(
     plans: &[Planned],
     requested: Option<&RunOptions>,
     watch: &Watch<'_>,
-) -> Result<Vec<Option<Document>>, (usize, Failed)> {
+) -> Result<Vec<Option<SimReport>>, (usize, Failed)> {
     let is_stopped = watch.is_stopped;
     let next = AtomicUsize::new(0);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let paces: Vec<Arc<RunProgress>> = plans.iter().map(|_| Arc::default()).collect();
     let commands: Option<u64> = plans.iter().map(expected).sum();
-    let mut done: Vec<Option<Result<Document, Failed>>> = vec![None; plans.len()];
+    let mut done: Vec<Option<Result<SimReport, Failed>>> = vec![None; plans.len()];
     std::thread::scope(|scope| {
         let (send, receive) = channel();
         for _ in 0..cores.min(plans.len()) {
@@ -37,7 +37,7 @@ pub fn run_all(
                     };
                     let requested = requested.filter(|_| at == 0);
                     let result = simulate_plan(name, plan, &paces[at], requested, is_stopped);
-                    let document = result.map(|results| Document::new(name, plan, &results));
+                    let document = result.map(|results| SimReport::new(name, plan, &results));
                     if send.send((at, document)).is_err() {
                         break;
                     }

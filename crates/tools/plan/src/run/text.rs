@@ -1,7 +1,8 @@
 //! Results for people.
 
 use super::document::{
-    Class, Credit, Document, Latency, Link, Part, Port, Pushed, Recorded, Stream, Tunnel,
+    Credit, Port, PortClass, Replayed, SimLatency, SimLink, SimPush, SimReport, SimSegment,
+    SimTunnel, Stream,
 };
 use crate::simulate::{clocks, handled, requirements};
 use report::Align::{Left, Right};
@@ -13,15 +14,15 @@ pub fn us(ns: u64) -> String {
     format!("{}.{:03}", ns / 1000, ns % 1000)
 }
 
-fn row(name: &str, width: usize, latency: &Latency) -> String {
-    let Latency { n, min, mean, p50, p90, p99, p99_9, max, jitter, .. } = *latency;
+fn row(name: &str, width: usize, latency: &SimLatency) -> String {
+    let SimLatency { n, min, mean, p50, p90, p99, p99_9, max, jitter, .. } = *latency;
     let times = [min, mean, p50, p90, p99, p99_9, max, jitter];
     let cells: String = times.iter().map(|ns| format!(" {:>10}", us(*ns))).collect();
     format!("{name:<width$} {n:>8}{cells}\n")
 }
 
 /// The whole text.
-pub fn text(document: &Document) -> String {
+pub fn text(document: &SimReport) -> String {
     let mut out = format!(
         "{}: seed {}, {} us of virtual time, {} events, digest {}\n\n",
         document.plan,
@@ -69,7 +70,7 @@ pub fn text(document: &Document) -> String {
 }
 
 /// Latencies of hosts, and what they moved.
-fn hosts(document: &Document) -> String {
+fn hosts(document: &SimReport) -> String {
     let mut out = latencies(document);
     for host in &document.hosts {
         if host.bytes > 0 {
@@ -105,8 +106,8 @@ fn hosts(document: &Document) -> String {
 }
 
 /// What a host pushed with doorbells.
-fn pushed(host: &str, pushed: &Pushed) -> String {
-    let Pushed { entries, unpushed_entries, bytes, hits, misses, unused_bytes, .. } = pushed;
+fn pushed(host: &str, pushed: &SimPush) -> String {
+    let SimPush { entries, unpushed_entries, bytes, hits, misses, unused_bytes, .. } = pushed;
     let text = format!(
         "\n{host}: {entries} of {} entries pushed, {bytes} bytes with their data; {hits} reads of \
          drives answered from push, {misses} by the host; {unused_bytes} bytes pushed for nothing",
@@ -122,7 +123,7 @@ fn pushed(host: &str, pushed: &Pushed) -> String {
 }
 
 /// Whether the plan's requirements are met.
-fn requirements(document: &Document) -> String {
+fn requirements(document: &SimReport) -> String {
     let rows = &document.requirements;
     if rows.is_empty() {
         return String::new();
@@ -133,7 +134,7 @@ fn requirements(document: &Document) -> String {
 }
 
 /// What became of each stream.
-fn streams(document: &Document) -> String {
+fn streams(document: &SimReport) -> String {
     const COLUMNS: [Column<Stream>; 12] = [
         ("stream, times in us", Left, |stream| stream.name.clone()),
         ("sent", Right, |stream| stream.sent.to_string()),
@@ -155,7 +156,7 @@ fn streams(document: &Document) -> String {
 }
 
 /// Elimination and policing.
-fn handled(document: &Document) -> String {
+fn handled(document: &SimReport) -> String {
     let mut out = String::new();
     if !document.eliminations.is_empty() {
         out += &format!("\n{}", handled::eliminations(&document.eliminations).text());
@@ -168,8 +169,8 @@ fn handled(document: &Document) -> String {
 }
 
 /// The queues of ports that shape, interrupt or drop frames.
-fn ports(document: &Document) -> String {
-    type Row<'a> = (&'a Port, &'a Class);
+fn ports(document: &SimReport) -> String {
+    type Row<'a> = (&'a Port, &'a PortClass);
     let columns: [Column<Row<'_>>; 7] = [
         ("port", Left, |(port, _)| port.name.clone()),
         ("class", Right, |(_, class)| class.class.to_string()),
@@ -197,8 +198,8 @@ fn ports(document: &Document) -> String {
 }
 
 /// What was replayed, and what was not.
-fn recorded(host: &str, recorded: &Recorded) -> String {
-    let Recorded { files, at, commands, left_out, gaps, .. } = recorded;
+fn recorded(host: &str, recorded: &Replayed) -> String {
+    let Replayed { files, at, commands, left_out, gaps, .. } = recorded;
     let mut out = format!("\n{host}: {commands} commands of {}, seen at the {at}", files[0]);
     if *left_out > 0 {
         out += &format!("; {left_out} left out, which failed or are not simulated");
@@ -209,7 +210,7 @@ fn recorded(host: &str, recorded: &Recorded) -> String {
     out
 }
 
-fn latencies(document: &Document) -> String {
+fn latencies(document: &SimReport) -> String {
     let names = document.hosts.iter().map(|host| host.host.chars().count() + 13);
     let width = names.max().unwrap_or(0).max(20);
     let heads = ["min", "mean", "p50", "p90", "p99", "p99.9", "max", "jitter"];
@@ -234,13 +235,13 @@ fn latencies(document: &Document) -> String {
     out
 }
 
-fn segments(document: &Document) -> String {
+fn segments(document: &SimReport) -> String {
     let Some(segments) = &document.segments else { return String::new() };
     let mut out = String::from(
         "\nWhere the time of a command goes, in us\n\
          stage                  mean         median            p99\n",
     );
-    let column = |parts: &[Part], name| {
+    let column = |parts: &[SimSegment], name| {
         parts.iter().find(|part| part.segment == name).map_or(0, |part| part.ns)
     };
     let columns = [&segments.mean, &segments.median, &segments.p99];
@@ -261,7 +262,7 @@ fn segments(document: &Document) -> String {
     format!("{}\n", out.trim_end())
 }
 
-const LINKS: [Column<Link>; 4] = [
+const LINKS: [Column<SimLink>; 4] = [
     ("link", Left, |link| link.link.clone()),
     ("utilisation", Right, |link| {
         format!("{}.{:02} %", link.utilisation_ppm / 10_000, link.utilisation_ppm / 100 % 100)
@@ -270,14 +271,14 @@ const LINKS: [Column<Link>; 4] = [
     ("bytes", Right, |link| link.bytes.to_string()),
 ];
 
-const TUNNELS: [Column<Tunnel>; 4] = [
+const TUNNELS: [Column<SimTunnel>; 4] = [
     ("tunnel", Left, |tunnel| tunnel.tunnel.clone()),
     ("frames", Right, |tunnel| tunnel.frames.to_string()),
     ("TLPs", Right, |tunnel| tunnel.tlps.to_string()),
     ("TLPs/frame", Right, |tunnel| format!("{:.2}", tunnel.tlps_per_frame)),
 ];
 
-fn links(document: &Document) -> String {
+fn links(document: &SimReport) -> String {
     let names = document.links.iter().map(|link| link.link.chars().count());
     let widths = [names.max().unwrap_or(0).max(16), 12, 9, 12];
     let mut out = format!("\n{}", Table::from_rows(&LINKS, &document.links).fixed(&widths));
@@ -287,7 +288,7 @@ fn links(document: &Document) -> String {
     out
 }
 
-fn runs(document: &Document) -> String {
+fn runs(document: &SimReport) -> String {
     if document.hosts.is_empty() {
         let mut out = format!("\n{:>8} {:>16}  requirements\n", "seed", "digest");
         for run in std::iter::once(&document.as_run()).chain(&document.runs) {

@@ -35,8 +35,7 @@ pub struct Clock {
 /// Errors of a port's gates: how far their edges came before or after their time, since the port's
 /// clock was first locked to the reference.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
-#[schemars(rename = "GateEdges")]
-pub struct Edges {
+pub struct GateEdges {
     /// Name of the port.
     pub port: String,
     /// Edges.
@@ -87,11 +86,11 @@ pub fn clocks(config: &Config, report: &Report, named: &dyn Fn(&str) -> String) 
 }
 
 /// The gates of every port, if clocks are simulated.
-pub fn edges(config: &Config, report: &Report, named: &dyn Fn(&str) -> String) -> Vec<Edges> {
+pub fn edges(config: &Config, report: &Report, named: &dyn Fn(&str) -> String) -> Vec<GateEdges> {
     let network = &config.network;
     let row = |(wire, edges): (&usize, &EdgeReport)| {
         let (place, to) = places::wire(network, *wire)?;
-        Some(Edges {
+        Some(GateEdges {
             port: named(&places::between((place, to))),
             edges: edges.errors.count(),
             error_p50_ns: edges.errors.quantile_ns(0.5),
@@ -148,8 +147,8 @@ pub fn clock_table(clocks: &[Clock]) -> Table {
 }
 
 /// Ports with gates, one a row.
-pub fn edge_table(edges: &[Edges]) -> Table {
-    const EDGES: [Column<Edges>; 7] = [
+pub fn edge_table(edges: &[GateEdges]) -> Table {
+    const EDGES: [Column<GateEdges>; 7] = [
         ("edges of gates", Left, |edges| edges.port.clone()),
         ("count", Right, |edges| edges.edges.to_string()),
         ("error p50", Right, |edges| time(edges.error_p50_ns as f64)),

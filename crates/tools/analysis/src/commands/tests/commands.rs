@@ -2,7 +2,7 @@
 
 use super::testbed::{DRIVE, Drive, GAP, Testbed, io};
 use crate::commands::{
-    Command, Counters, Direction, HostRequestKind, Settings, StepKind, Transfer,
+    AnalyserCounters, AnalyserSettings, Command, Direction, HostRequestKind, StepKind, Transfer,
 };
 use bytes::Bytes;
 use wire::nvme::{SglDescriptor, SglKind};
@@ -10,7 +10,11 @@ use wire::tlp::{Packet, Status as TlpStatus, Tlp};
 use wire::{Bdf, Duration};
 
 pub fn testbed() -> (Testbed, Drive) {
-    Testbed::with_drive(Settings { collect_data: true, ..Settings::default() }, GAP, 2)
+    Testbed::with_drive(
+        AnalyserSettings { collect_data: true, ..AnalyserSettings::default() },
+        GAP,
+        2,
+    )
 }
 
 fn pattern(length: usize) -> Vec<u8> {
@@ -32,8 +36,11 @@ fn kinds(command: &Command) -> Vec<(StepKind, usize)> {
 #[track_caller]
 fn explained(testbed: &Testbed) {
     let seen = testbed.analyser.counters();
-    let Counters { down, up, config, registers, reads, .. } = *seen;
-    assert_eq!(*seen, Counters { down, up, config, registers, reads, ..Counters::default() });
+    let AnalyserCounters { down, up, config, registers, reads, .. } = *seen;
+    assert_eq!(
+        *seen,
+        AnalyserCounters { down, up, config, registers, reads, ..AnalyserCounters::default() }
+    );
 }
 
 #[test]
@@ -205,7 +212,7 @@ fn equal_buffers_of_commands_in_flight_are_told_apart() {
 
 #[test]
 fn blocks_are_as_long_as_identify_says() {
-    let mut testbed = Testbed::new(Settings::default());
+    let mut testbed = Testbed::new(AnalyserSettings::default());
     let mut drive = Drive::new(DRIVE, 0x20_e000_0000, 0x7_0001_0000);
     drive.stride = 2;
     testbed.enumerate(&drive);

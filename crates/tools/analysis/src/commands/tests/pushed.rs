@@ -5,11 +5,11 @@ use super::machine::{Machine, io, machine, with_push};
 use super::real::{analysed, at_root_port, check, commands, explained, in_tunnel, storm};
 use crate::commands::replay::{Difference, Issued, compare};
 use crate::commands::view::{self, Options};
-use crate::commands::{Command, Parts, StepKind};
+use crate::commands::{Command, PushedBytes, StepKind};
 use node::push::Mode;
 use nvme::initiator::Op;
 
-fn sum(commands: &[Command], parts: impl Fn(&Command) -> Parts) -> u64 {
+fn sum(commands: &[Command], parts: impl Fn(&Command) -> PushedBytes) -> u64 {
     commands.iter().map(|command| parts(command).sum()).sum()
 }
 
@@ -78,8 +78,8 @@ fn write_and_read(machine: &mut Machine) -> [Command; 2] {
 #[test]
 fn a_pushed_command_has_no_fetch() {
     let ends = ["CQE write", "MSI-X", "CQ doorbell"];
-    let all = Parts { entry: 64, lists: 0, data: 4096 };
-    let entry = Parts { data: 0, ..all };
+    let all = PushedBytes { entry: 64, lists: 0, data: 4096 };
+    let entry = PushedBytes { data: 0, ..all };
     let [write, read] = write_and_read(&mut with_push(256, 2048, Mode::All));
     assert_eq!(kinds(&write), [&["push", "SQ doorbell"][..], &ends].concat());
     assert_eq!(kinds(&read), [&["push", "SQ doorbell", "data write"][..], &ends].concat());
@@ -92,6 +92,6 @@ fn a_pushed_command_has_no_fetch() {
     assert_eq!(kinds(&write), [&["push", "SQ doorbell"][..], &data, &ends].concat());
     assert_eq!((write.answered_from_push(), read.answered_from_push()), (entry, entry));
     let [write, _] = write_and_read(&mut machine(256, 2048));
-    assert_eq!(write.answered_from_push(), Parts::default());
+    assert_eq!(write.answered_from_push(), PushedBytes::default());
     assert_eq!(kinds(&write)[..3], ["SQ doorbell", "SQE fetch", "SQE data"]);
 }

@@ -1,11 +1,15 @@
 //! Where rings are, and what a command costs the link.
 
 use super::testbed::{DRIVE, Drive, GAP, Testbed, io};
-use crate::commands::{Ring, RingState, Settings, Traffic};
+use crate::commands::{AnalyserSettings, Ring, RingState, Traffic};
 use wire::Instant;
 
 fn testbed() -> (Testbed, Drive) {
-    Testbed::with_drive(Settings { follow_rings: true, ..Settings::default() }, GAP, 1)
+    Testbed::with_drive(
+        AnalyserSettings { follow_rings: true, ..AnalyserSettings::default() },
+        GAP,
+        1,
+    )
 }
 
 /// What was told since the last time, of I/O queue 1.
@@ -75,7 +79,7 @@ fn rings_are_unknown_where_tlps_are_missing_and_gone_after_a_reset() {
 
 #[test]
 fn nothing_is_told_unless_asked_for() {
-    let (testbed, _) = Testbed::with_drive(Settings::default(), GAP, 1);
+    let (testbed, _) = Testbed::with_drive(AnalyserSettings::default(), GAP, 1);
     assert!(testbed.rings.is_empty() && testbed.commands.len() == 3);
 }
 

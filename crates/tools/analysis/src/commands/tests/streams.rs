@@ -4,7 +4,7 @@ use super::machine::{self, Machine, ranges};
 use crate::commands::stream::{
     DecodeError, Decoder, Fault, Item, LinkAnalyser, Payload, StreamRange,
 };
-use crate::commands::{Direction, Settings};
+use crate::commands::{AnalyserSettings, Direction};
 use proptest::prelude::*;
 use wire::Instant;
 use wire::frame::{Control, HEADER, Header, Kind};
@@ -100,7 +100,7 @@ proptest! {
             let at = index.index(stream.len());
             stream[at] = value;
         }
-        let mut link = LinkAnalyser::new(Settings { collect_data: true, ..Settings::default() });
+        let mut link = LinkAnalyser::new(AnalyserSettings { collect_data: true, ..AnalyserSettings::default() });
         let _ = link.run(&machine.down, &machine.up, ranges(&machine), |_| {});
         let _ = link.finish();
         while link.analyser.next_event().is_some() {}

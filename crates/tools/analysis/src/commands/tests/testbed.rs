@@ -1,6 +1,6 @@
 //! A driver and a drive played by hand: what they would put on the link.
 
-use super::super::{Analyser, Command, Direction, Event, HostRequest, RingState, Settings};
+use super::super::{Analyser, AnalyserSettings, Command, Direction, Event, HostRequest, RingState};
 use bytes::Bytes;
 use wire::nvme::{self, register, register::Doorbell};
 use wire::push::{self, Record};
@@ -72,14 +72,14 @@ impl Drive {
 }
 
 impl Testbed {
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: AnalyserSettings) -> Self {
         let (max_payload, read_request, completion_size) = (256, 512, 256);
         let analyser = Analyser::new(settings);
         Self { analyser, gap: GAP, max_payload, read_request, completion_size, ..Self::default() }
     }
 
     /// With a drive that has its queue pairs and blocks of 512 bytes.
-    pub fn with_drive(settings: Settings, gap: Duration, queues: u16) -> (Self, Drive) {
+    pub fn with_drive(settings: AnalyserSettings, gap: Duration, queues: u16) -> (Self, Drive) {
         let mut testbed = Self { gap, ..Self::new(settings) };
         let mut drive = Drive::new(DRIVE, 0xe000_0000, 0x1_0000);
         testbed.enumerate(&drive);

@@ -5,7 +5,7 @@ mod written;
 
 use super::drive::StateChange;
 use super::run::{Finding, Run};
-use crate::commands::{Command, Counters, Event, HostRequestKind};
+use crate::commands::{AnalyserCounters, Command, Event, HostRequestKind};
 use refusals::{Refusals, Settled};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -40,7 +40,7 @@ pub struct Anomalies {
     /// What happens in every run, in the whole trace, by name.
     pub notes: BTreeMap<&'static str, Anomaly>,
     #[serde(skip)]
-    before: Counters,
+    before: AnalyserCounters,
     /// Refusals about which later commands decide.
     #[serde(skip)]
     refusals: Refusals,
@@ -87,7 +87,7 @@ const MOST_DIFFERING: usize = 1 << 16;
 /// Usual refusals that are remembered.
 const MOST_REFUSED: usize = 1 << 12;
 
-type Count = fn(&Counters) -> u64;
+type Count = fn(&AnalyserCounters) -> u64;
 
 /// Counters of the analyser that count anomalies.
 const WATCHED: [(&str, Count); 21] = [
@@ -260,7 +260,7 @@ impl Anomalies {
     }
 
     /// Takes the analyser's counters after each TLP. Yields new anomalies.
-    pub fn count(&mut self, now: &Counters, tlp: &str) -> Vec<&'static str> {
+    pub fn count(&mut self, now: &AnalyserCounters, tlp: &str) -> Vec<&'static str> {
         let before = std::mem::replace(&mut self.before, *now);
         let mut fresh = Vec::new();
         for (name, counter) in WATCHED {

@@ -125,7 +125,7 @@ fn types_of_one_run_alone_are_listed_and_failures_count() {
     (flush.entry.opcode, flush.transfer, flush.end) = (0, Transfer::None, None);
     b.add(&flush, &[]);
     let compared = compare(&a, &b, true);
-    assert_eq!(compared.alone, [vec![], vec![Alone { kind: "Flush".into(), commands: 1 }]]);
+    assert_eq!(compared.alone, [vec![], vec![LoneType { kind: "Flush".into(), commands: 1 }]]);
     let [first, second] = &compared.pairs[0].kinds;
     assert_eq!((first.commands, first.failed, second.commands, second.failed), (11, 1, 4, 0));
     let n = compared.pairs[0].differences[0].n;

@@ -49,7 +49,7 @@ fn depths_are_weighted_by_time() {
     // 100 ns with 4 and 400 ns with 1, of 900 ns.
     let one = queue_rings(1).depth();
     let (p50, p99, max) = (1, 4, 4);
-    assert_eq!(one, DepthSummary { life_ns: 900, busy_ns: 500, p50, p99, max, mean: 1.6 });
+    assert_eq!(one, QueueDepth { life_ns: 900, busy_ns: 500, p50, p99, max, mean: 1.6 });
     // Queue 2 has one to the end.
     assert_eq!((queue_rings(2).depth().busy_ns, queue_rings(2).depth().max), (750, 1));
     // In all: 4 for 50 ns, 5 for 50 ns, 2 for 400 ns, 1 for 300 ns: 1550 / 800.

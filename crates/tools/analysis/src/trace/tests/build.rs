@@ -2,7 +2,7 @@
 //! network 5 us, and the device's clock is ahead.
 
 use crate::commands::tests::{Drive, Testbed, io};
-use crate::commands::{Direction, Settings};
+use crate::commands::{AnalyserSettings, Direction};
 use crate::trace::{PortFollower, Run};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -153,7 +153,7 @@ fn record(
     work: impl FnOnce(&mut Testbed, &mut Drive),
 ) -> Traces {
     let gap = Duration::from_us(20);
-    let (mut testbed, mut drive) = Testbed::with_drive(Settings::default(), gap, 1);
+    let (mut testbed, mut drive) = Testbed::with_drive(AnalyserSettings::default(), gap, 1);
     work(&mut testbed, &mut drive);
     let folder = tempfile::tempdir().unwrap();
     let [host, device] = ["host", "device"].map(|name| folder.path().join(name));

@@ -4,7 +4,7 @@ use super::build::{Traces, hashed, traces_of};
 use super::commands;
 use crate::commands::tests::{Drive, Testbed, io, pushed};
 use crate::commands::view::{self, Options};
-use crate::commands::{Command, Parts, Print, StepKind};
+use crate::commands::{Command, Print, PushedBytes, StepKind};
 use crate::trace::chart::chart;
 use crate::trace::{Anomalies, PushTotals, Run, Stage, Statistics, by_stage, path};
 use wire::push::Record;
@@ -79,9 +79,9 @@ fn last<const N: usize>(commands: Vec<Command>) -> [Command; N] {
     commands[at..].to_vec().try_into().expect("as many")
 }
 
-const FIRST: Parts = Parts { entry: 64, lists: 0, data: 1536 };
-const SECOND: Parts = Parts { entry: 64, lists: 16, data: 8704 };
-const MISSED: Parts = Parts { entry: 0, lists: 0, data: 2048 };
+const FIRST: PushedBytes = PushedBytes { entry: 64, lists: 0, data: 1536 };
+const SECOND: PushedBytes = PushedBytes { entry: 64, lists: 16, data: 8704 };
+const MISSED: PushedBytes = PushedBytes { entry: 0, lists: 0, data: 2048 };
 
 #[test]
 fn every_tap_tells_what_was_answered_from_push() {

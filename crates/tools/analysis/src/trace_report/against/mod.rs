@@ -4,7 +4,7 @@ mod json;
 mod page;
 mod text;
 
-pub use json::Document;
+pub use json::ComparisonDocument;
 
 use crate::commands::Event;
 use crate::trace::compare::{Compared, Side, compare};

@@ -1,7 +1,7 @@
 //! The comparison as text, and its tables.
 
 use super::{Comparison, METHOD, NO_PLACES, names};
-use crate::trace::Kind;
+use crate::trace::CommandType;
 use crate::trace::compare::{Difference, LEVEL, Pair, sentence};
 use report::span::micros;
 use report::{Align, Table};
@@ -60,7 +60,7 @@ pub const TOO_FEW: &str = "Too few commands to compare";
 
 /// Nanoseconds in all commands of both runs.
 fn spent(pair: &Pair) -> u128 {
-    let time = |kind: &Kind| u128::from(kind.latency.n) * u128::from(kind.latency.mean_ns);
+    let time = |kind: &CommandType| u128::from(kind.latency.n) * u128::from(kind.latency.mean_ns);
     pair.kinds.iter().map(time).sum()
 }
 

@@ -101,9 +101,8 @@ impl Default for Assumptions {
 
 /// What a limit means for a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
-#[schemars(rename = "LimitVerdict")]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum LimitVerdict {
     /// There is a margin.
     Holds,
     /// Some systems give up here.
@@ -202,12 +201,12 @@ impl Row {
     }
 
     /// What it means.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> LimitVerdict {
         match &self.worst {
-            _ if self.endless => Verdict::Breaks,
-            Some(worst) if worst.span >= self.latest => Verdict::Breaks,
-            Some(worst) if worst.span >= self.limit => Verdict::AtRisk,
-            _ => Verdict::Holds,
+            _ if self.endless => LimitVerdict::Breaks,
+            Some(worst) if worst.span >= self.latest => LimitVerdict::Breaks,
+            Some(worst) if worst.span >= self.limit => LimitVerdict::AtRisk,
+            _ => LimitVerdict::Holds,
         }
     }
 }
@@ -234,13 +233,12 @@ pub fn all_rows(config: &Config, assumed: &Assumptions, waits: &Waits) -> Vec<Ro
 
 /// The rows of a plan that should not be run as it is.
 pub fn flagged(rows: &[Row]) -> impl Iterator<Item = &Row> {
-    rows.iter().filter(|row| row.verdict() != Verdict::Holds)
+    rows.iter().filter(|row| row.verdict() != LimitVerdict::Holds)
 }
 
 /// A limit of real systems and the longest wait against it.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
-#[schemars(rename = "Limit")]
-pub struct Document {
+pub struct Limit {
     /// The name of the limit.
     limit: String,
     /// Some systems give up after this time.
@@ -254,7 +252,7 @@ pub struct Document {
     /// `limit_ns` divided by `worst_ns`; null if nothing waited.
     factor: Option<f64>,
     /// What the wait means.
-    verdict: Verdict,
+    verdict: LimitVerdict,
     /// Whether the wait follows from the plan alone, before anything runs.
     planned: bool,
     /// What waited for `worst_ns`; null if nothing waited.
@@ -265,7 +263,7 @@ pub struct Document {
     source: &'static str,
 }
 
-impl From<&Row> for Document {
+impl From<&Row> for Limit {
     fn from(row: &Row) -> Self {
         Self {
             limit: row.name.clone(),

@@ -2,7 +2,7 @@
 
 use super::acks::{Acks, Wait};
 use super::{Assumptions, CompletionTimeout, NEVER, Row};
-use analysis::commands::{Analyser, Direction, Event as Found, Settings};
+use analysis::commands::{Analyser, AnalyserSettings, Direction, Event as Found};
 use sim::Config;
 use sim::measure::{CommandRecord, Observer, Point};
 use sim::world::{Attached, HostConfig};
@@ -63,7 +63,7 @@ impl Waits {
         });
         let loss = loss.min().unwrap_or(Duration::from_ms(800));
         let sim_rto = Duration::from_ms(1_000 / sim::tcp::clock::SCALE);
-        let analyser = || Box::new(Analyser::new(Settings::default()));
+        let analyser = || Box::new(Analyser::new(AnalyserSettings::default()));
         Self {
             hosts: config.hosts.clone(),
             requests: BTreeMap::new(),

@@ -1,7 +1,7 @@
 //! The numbers at the top of the page.
 
 use super::{Subject, latency};
-use crate::simulate::limits::Verdict;
+use crate::simulate::limits::LimitVerdict;
 use crate::simulate::report_data::{Kind, ReportData};
 use report::latency::Latency;
 use report::{Page, Tile, time};
@@ -38,7 +38,7 @@ pub(super) fn tiles(page: &mut Page, subject: &Subject<'_>) {
         tiles.push(tile(verified.to_string(), "blocks compared, all right"));
     }
     if !limits.is_empty() {
-        let flagged = limits.iter().filter(|row| row.verdict() != Verdict::Holds).count();
+        let flagged = limits.iter().filter(|row| row.verdict() != LimitVerdict::Holds).count();
         let value = format!("{} of {}", limits.len() - flagged, limits.len());
         tiles.push(Tile { value, name: "limits hold, see below".into(), bad: flagged > 0 });
     }
