@@ -168,7 +168,7 @@ impl Allowed {
             }
             Self::Text | Self::File | Self::Files => match &value.kind {
                 Kind::Text(text) if text == "-" && !matches!(self, Self::Text) => {
-                    fail("a plan names files; for standard output there are options".to_owned())
+                    fail("expected a file; only options write to standard output".to_owned())
                 }
                 Kind::Text(_) => Ok(()),
                 _ => fail("expected a text".to_owned()),
@@ -276,7 +276,7 @@ fn settable(value: &Value, allowed: Allowed, name: &str, key: &str) -> Result<Al
     let table = match allowed {
         Allowed::Table(table) => return known(table, name, key).map(|key| key.allowed),
         Allowed::Named(table) => table,
-        _ => return Err(format!("there is no table above '{key}'")),
+        _ => return Err(format!("no table holds the key '{key}'")),
     };
     let entries = value.entries().unwrap_or_default();
     let names: Vec<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();

@@ -10,7 +10,7 @@ pub fn describe(text: &str, error: &Error) -> (usize, String) {
     let raw = error.message();
     if raw == "duplicate key" {
         let key = text.get(span.clone()).unwrap_or("").trim_matches(['"', '\'']);
-        return (span.start, format!("duplicate key '{key}': it is there above already"));
+        return (span.start, format!("duplicate key '{key}': the table has it already"));
     }
     let no_value = ["key with no value", "unclosed table"].iter().any(|m| raw.starts_with(m));
     match unquoted(text, &span).filter(|_| !no_value) {
@@ -38,7 +38,7 @@ fn advice(value: &str, error: &Error) -> String {
         return format!("write \"{value}\" in quotes: texts and units need them");
     }
     // One with a single quote is a number without it.
-    if is_value(value) { message(error) } else { format!("{value} is no number") }
+    if is_value(value) { message(error) } else { format!("invalid number '{value}'") }
 }
 
 /// The first value in the line of a mistake that would be one in quotes, and where it stands.
@@ -121,7 +121,7 @@ mod tests {
             ("size = 1_ # all", 7, "1_"),
             ("gap = +-1", 6, "+-1"),
         ] {
-            assert_eq!(message(text), (at, format!("{value} is no number")), "{text}");
+            assert_eq!(message(text), (at, format!("invalid number '{value}'")), "{text}");
         }
         assert!(!message("runs = \"1").1.contains("no number"));
         for (text, value) in [
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn duplicate_keys_are_named() {
-        let sentence = |key: &str| format!("duplicate key '{key}': it is there above already");
+        let sentence = |key: &str| format!("duplicate key '{key}': the table has it already");
         for (text, at, key) in [
             ("a = 1\na = 2", 6, "a"),
             ("[x]\nb = 1\n[x]\nc = 1", 11, "x"),

@@ -88,8 +88,7 @@ pub fn kind(section: &Section, kinds: &[(&'static str, Table)]) -> Result<&'stat
     let every = kinds.iter().flat_map(|(_, table)| names(table));
     for key in every.filter(|key| !only.contains(key)) {
         if let Some(entry) = section.find(key) {
-            let message =
-                format!("{key} means nothing with {kind}, which takes {}", only.join(", "));
+            let message = format!("'{key}' does not apply to {kind}; allowed: {}", only.join(", "));
             return Err(entry.origin.fail(message));
         }
     }
@@ -165,15 +164,14 @@ fn fio(section: &Section, bs: usize) -> Result<Fio, KeyError> {
         return section.fail("io_size", "io_size is less than bs");
     }
     if fio.time_based && fio.runtime.is_none() {
-        return section.fail("time_based", "time_based means nothing without runtime");
+        return section.fail("time_based", "'time_based' requires 'runtime'");
     }
     if !matches!(rw, Rw::Rw | Rw::RandRw) && section.find("rwmixread").is_some() {
-        let message = "rwmixread means nothing with an rw that does not mix: it takes rw or randrw";
+        let message = "'rwmixread' applies only to rw and randrw";
         return section.fail("rwmixread", message);
     }
     if fio.thinktime == Duration::ZERO && section.find("thinktime_blocks").is_some() {
-        return section
-            .fail("thinktime_blocks", "thinktime_blocks means nothing without thinktime");
+        return section.fail("thinktime_blocks", "'thinktime_blocks' requires 'thinktime'");
     }
     if !fio.offset.is_multiple_of(512) {
         return section.fail("offset", "offset: a multiple of 512B, up to 65536GiB");
@@ -206,13 +204,10 @@ mod tests {
             (&[("rw", "read"), ("bs", "100B")], "--bs: bs: a multiple of 512B"),
             (&[("rw", "read"), ("iodepth", "0")], "--iodepth: iodepth: expected a whole number, 1"),
             (&[("bs", "4KiB")], "the options: [workload] needs one of rw, dd, configreads"),
-            (
-                &[("rw", "read"), ("time_based", "on")],
-                "--time_based: time_based means nothing without",
-            ),
+            (&[("rw", "read"), ("time_based", "on")], "--time_based: 'time_based' requires"),
             (&[("rw", "read"), ("io_size", "512B")], "--io_size: io_size is less than bs"),
             (&[("rw", "read"), ("loops", "0")], "--loops: loops: expected a whole number, 1"),
-            (&[("dd", "read"), ("iodepth", "2")], "--iodepth: iodepth means nothing with dd"),
+            (&[("dd", "read"), ("iodepth", "2")], "--iodepth: 'iodepth' does not apply to dd"),
         ] {
             let found = job_spec(settings).unwrap_err();
             assert!(found.starts_with(wanted), "{found}");

@@ -223,7 +223,7 @@ impl Value {
     /// If it is no table.
     pub fn member(&mut self, key: &str, origin: &Origin) -> Result<&mut Self, KeyError> {
         let Kind::Table(entries) = &mut self.kind else {
-            return Err(origin.fail(format!("there is no table above '{key}'")));
+            return Err(origin.fail(format!("no table holds the key '{key}'")));
         };
         let at = entries.iter().position(|entry| entry.key == key).unwrap_or_else(|| {
             let value = Self { origin: origin.clone(), kind: Kind::Table(Vec::new()) };

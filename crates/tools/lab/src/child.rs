@@ -86,7 +86,7 @@ impl Child {
         self.finish_or(Signal::TERM, limit, operator)?;
         match since.elapsed() < limit || operator.has_stopped() {
             true => Ok(()),
-            false => Err(Failure(format!("not done within {} s", limit.as_secs()))),
+            false => Err(Failure(format!("not finished within {} s", limit.as_secs()))),
         }
     }
 

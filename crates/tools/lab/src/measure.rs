@@ -236,7 +236,7 @@ fn about(program: &str, Failure(why): &Failure) -> Failure {
 
 fn document(child: &Child) -> Result<Document, Failure> {
     let text = child.output()?;
-    serde_json::from_str(&text).map_err(|error| Failure(format!("no document came: {error}")))
+    serde_json::from_str(&text).map_err(|error| Failure(format!("no JSON document: {error}")))
 }
 
 fn keep(experiment: &Experiment, bridge: Bridge, run: &Run, done: &RunResult) -> report::Outcome {

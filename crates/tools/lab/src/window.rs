@@ -68,7 +68,7 @@ impl Window {
             at = at + entry.interval;
         }
         let wrong =
-            |mistake: &str| Failure(format!("gate {gate} {mistake}: it is that of --priority"));
+            |mistake: &str| Failure(format!("gate {gate} {mistake}; --priority selects this gate"));
         match windows[..] {
             [] => Err(wrong("never opens")),
             [Self { length, .. }] if length == cycle.as_ns() => Err(wrong("never closes")),

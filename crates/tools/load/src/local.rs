@@ -131,7 +131,7 @@ impl Node {
             Ok(address) => Ok(Self { address, stop: handle, thread: Some(thread) }),
             Err(_) => Err(match thread.join() {
                 Ok(Err(why)) => why,
-                _ => Failure("a node ended before it began".into()),
+                _ => Failure("the node's thread ended before it was ready".into()),
             }),
         }
     }

@@ -42,8 +42,7 @@ pub fn read(
     if root.find("clocks").is_none() {
         for section in stations.iter().chain(bridges) {
             if let Some(key) = OWN.iter().find(|key| section.find(key).is_some()) {
-                let message =
-                    format!("{key} means nothing without [clocks]: clocks are not simulated");
+                let message = format!("'{key}' requires [clocks]");
                 return section.fail(key, message);
             }
         }
@@ -91,7 +90,7 @@ fn node(
     };
     let steps: Vec<_> = section.list::<ClockStep>("clock_steps").into_iter().collect();
     if let Some(late) = steps.windows(2).find(|pair| pair[0].0.at >= pair[1].0.at) {
-        return Err(late[1].1.fail("clock_steps: each later than the one before"));
+        return Err(late[1].1.fail("clock_steps: expected each step later than the one before"));
     }
     let node = (table.text("sync") != Some("off"))
         .then(|| part(table, section, place, priority, stamping));

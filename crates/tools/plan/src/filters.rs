@@ -48,7 +48,7 @@ fn filter(section: &Section) -> Result<Config, KeyError> {
     let on = |key| section.text(key) == Some("on");
     let goes_with = |key: &str, other: &str| match section.find(key).is_some() {
         true if section.find(other).is_none() => {
-            section.fail(key, format!("{key} means nothing without {other}"))
+            section.fail(key, format!("'{key}' requires '{other}'"))
         }
         _ => Ok(()),
     };

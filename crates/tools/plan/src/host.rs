@@ -248,7 +248,7 @@ fn software(
     software.start_delay = workload.get("startdelay").unwrap_or_default();
     software.completions = match (section.get("interrupt"), section.get("polling")) {
         (Some(_), Some(_)) => {
-            return section.fail("polling", "a host has interrupt or polling, not both");
+            return section.fail("polling", "'interrupt' and 'polling' exclude each other");
         }
         (_, Some(interval)) => CompletionMode::Polling { interval },
         (Some(latency), None) => CompletionMode::Interrupt { latency },

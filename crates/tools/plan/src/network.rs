@@ -85,7 +85,7 @@ impl Layout {
                 "clocks",
             ];
             if let Some(entry) = tables.iter().find_map(|table| root.find(table)) {
-                let message = format!("[{}] means nothing with transport direct", entry.key);
+                let message = format!("[{}] does not apply to transport direct", entry.key);
                 return Err(entry.origin.fail(message));
             }
             // It may stay where only the transport changes, but not be wrong.
@@ -306,8 +306,7 @@ impl Layout {
         if let Some(apart) =
             (0..self.names.len()).find(|node| groups.representative(*node) != first)
         {
-            let message =
-                format!("no way leads from '{}' to '{}'", self.names[0], self.names[apart]);
+            let message = format!("no path from '{}' to '{}'", self.names[0], self.names[apart]);
             mistakes.note(self.places[0].fail(message));
         }
         mistakes.or(())
@@ -331,7 +330,7 @@ impl Layout {
     fn source(&mut self, name: String, section: &Section) -> Result<(), KeyError> {
         let (from, to) = both(self.station(section, "from"), self.station(section, "to"))?;
         if from == to {
-            return section.fail("to", "traffic goes from one station to another");
+            return section.fail("to", "'to' names the sender: expected another station");
         }
         section.required("interval", ", such as \"100us\"")?;
         let interval = section.get("interval").unwrap_or_default();
@@ -342,7 +341,7 @@ impl Layout {
         let time = |key| section.get(key).map(|time: Duration| Instant::ZERO + time);
         let start = time("start").unwrap_or_default();
         if time("stop").is_some_and(|stop| stop <= start) {
-            return section.fail("stop", "stop: a time later than start");
+            return section.fail("stop", "stop: expected a time later than start");
         }
         let length = section.get("length").unwrap_or(1518);
         let priority = section.get("priority").unwrap_or(0);
@@ -424,7 +423,7 @@ fn named_cable(section: &Section, ends: [usize; 2]) -> Result<NamedCable, KeyErr
     set_fields!(faults, section, delay_up_to);
     let steps = section.parsed_list("rate_steps", RateStep::parse);
     if let Some(pair) = steps.windows(2).find(|pair| pair[0].0.at >= pair[1].0.at) {
-        return Err(pair[1].1.fail("rate_steps: each later than the one before"));
+        return Err(pair[1].1.fail("rate_steps: expected each step later than the one before"));
     }
     let [a, b] = ends.map(CableEnd::Station);
     let propagation = section.get("propagation").unwrap_or(Duration::from_ns(10));

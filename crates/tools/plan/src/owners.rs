@@ -74,10 +74,7 @@ fn has_no_host(root: &Section) -> bool {
 fn check_without_hosts(root: &Section) -> Result<(), KeyError> {
     for key in ["transport", "pcie", "drive", "drives", "moves"] {
         if let Some(entry) = root.find(key) {
-            let message = format!(
-                "{key} means nothing without hosts: streams alone run for the runtime; [workload] \
-                 or [hosts] makes hosts"
-            );
+            let message = format!("'{key}' requires hosts; add [workload] or [hosts]");
             return Err(entry.origin.fail(message));
         }
     }
@@ -253,7 +250,7 @@ impl<'a> Owners<'a> {
             let (from, to) = (self.port(planned.drive), self.port(&planned.name()));
             let (Some(from), Some(to)) = (from, to) else {
                 let message = format!(
-                    "'{}' is no single drive of a single host, with transport tcp, tsn or raw",
+                    "drive '{}' cannot move: expected one drive of one host with transport tcp, tsn or raw",
                     planned.drive
                 );
                 return Err(planned.section.origin.fail(message));

@@ -182,14 +182,14 @@ mod tests {
         );
         fails(
             &plan(&format!("{port}gate_grain = \"100us\"\n")),
-            "p.toml:26:12: schedule 'fast': entry 1 of 50us is no multiple of the \
+            "p.toml:26:12: schedule 'fast': entry 1 of 50us is not a multiple of the \
              gate_grain 100us at p.toml:31:14",
         );
         // The bridge's own grain holds for all its ports.
         let coarse = plan(port).replace("queue_frames = 100", "gate_grain = \"200us\"");
         fails(
             &coarse,
-            "p.toml:26:12: schedule 'fast': entry 1 of 50us is no multiple of the \
+            "p.toml:26:12: schedule 'fast': entry 1 of 50us is not a multiple of the \
              gate_grain 200us at p.toml:9:14",
         );
         let fast = "entries = [\"S ff 50us\", \"S ff 150us\"]";
@@ -217,7 +217,7 @@ mod tests {
                     [schedules.s]\nentries = [\"S ff 1500ns\"]\n[workload]\nconfigreads = 1\n";
         fails(
             text,
-            "p.toml:6:12: schedule 's': entry 1 of 1500ns is no multiple of the gate_grain 1us \
+            "p.toml:6:12: schedule 's': entry 1 of 1500ns is not a multiple of the gate_grain 1us \
              at p.toml:4:14",
         );
     }

@@ -365,7 +365,7 @@ fn every_key_reaches_the_simulation() {
 fn values_that_other_keys_forbid_are_refused() {
     let reads = "[workload]\nconfigreads = 1\n";
     for (before, line, requested) in [
-        ("[workload]\nrw = \"read\"\n", "rwmixread = 50", "rwmixread means nothing"),
+        ("[workload]\nrw = \"read\"\n", "rwmixread = 50", "'rwmixread' applies only"),
         ("[workload]\nrw = \"read\"\n", "nsid = 2", "a drive has no namespace 2"),
         ("[workload]\nrw = \"read\"\n", "stripe = \"1000B\"", "a multiple of 512B, up to 1GiB"),
         ("[workload]\nreplay = \"x\"\n", "timing = \"late\"", "There are: recorded, asap"),
@@ -396,29 +396,26 @@ fn values_that_other_keys_forbid_are_refused() {
 #[test]
 fn what_means_nothing_with_a_transport_is_refused() {
     for (text, requested) in [
-        (
-            "[link]\nmtu = \"9000B\"",
-            "p.toml:2:7: mtu means nothing with transport tcp: it is of raw",
-        ),
+        ("[link]\nmtu = \"9000B\"", "p.toml:2:7: 'mtu' applies only to transport raw; found tcp"),
         (
             "congestion = \"swift\"",
-            "p.toml:1:14: congestion means nothing with transport tcp: it is of raw",
+            "p.toml:1:14: 'congestion' applies only to transport raw; found tcp",
         ),
         (
             "transport = \"raw\"\n[link]\nburst = \"2KiB\"",
-            "p.toml:3:9: burst means nothing with transport raw: it is of tcp, tsn",
+            "p.toml:3:9: 'burst' applies only to transport tcp, tsn; found raw",
         ),
         (
             "transport = \"raw\"\n[nodes.n]\nack_delay = \"1us\"",
-            "p.toml:3:13: ack_delay means nothing with transport raw: it is of tcp, tsn",
+            "p.toml:3:13: 'ack_delay' applies only to transport tcp, tsn; found raw",
         ),
         (
             "transport = \"direct\"\naggregation = \"per-tlp\"",
-            "p.toml:2:15: aggregation means nothing with transport direct: it is of tcp, tsn, raw",
+            "p.toml:2:15: 'aggregation' applies only to transport tcp, tsn, raw; found direct",
         ),
         (
             "transport = \"direct\"\n[drive]\nnode = \"x\"",
-            "p.toml:3:8: node means nothing with transport direct: it is of tcp, tsn, raw",
+            "p.toml:3:8: 'node' applies only to transport tcp, tsn, raw; found direct",
         ),
         (
             "transport = \"direct\"\n[link]\npropagation = \"2s\"",

@@ -122,7 +122,7 @@ fn tunnels(planned: &Planned, owners: &Owners<'_>) -> Result<Vec<Reservation>, K
     for (owner, host) in owners.hosts.iter().zip(&planned.config.hosts) {
         let Some(rate) = owner.section.get::<u64>("reserve") else { continue };
         let Attached::Switch(switch) = &host.attached else {
-            return owner.section.fail("reserve", "reserve means nothing without a network");
+            return owner.section.fail("reserve", "'reserve' requires a network");
         };
         for port in &switch.ports {
             let Some(([host, device], priority)) = port.transport.stations() else { continue };

@@ -40,7 +40,7 @@ impl Schedules {
     fn check_order(&self, first: &Schedule, section: &Section) -> Result<(), KeyError> {
         let Some((next, _)) = &first.then else {
             return match section.find("extension") {
-                Some(_) => section.fail("extension", "extension means nothing without then"),
+                Some(_) => section.fail("extension", "'extension' requires 'then'"),
                 None => Ok(()),
             };
         };
@@ -102,7 +102,7 @@ impl Schedule {
     /// Checks that the hardware of a port can execute it (`gate_grain`, `gate_entries`).
     ///
     /// # Errors
-    /// The first of its times that is no multiple of the grain, or the first entry too many.
+    /// The first of its times that is not a multiple of the grain, or the first entry too many.
     fn fits(&self, port: &Section) -> Result<(), KeyError> {
         let most = port.get("gate_entries").unwrap_or(GateControlList::MAX_ENTRIES);
         let entries = self.list.entries();
@@ -125,7 +125,7 @@ impl Schedule {
         for (origin, kind, time) in times {
             if !time.as_ps().is_multiple_of(grain.as_ps()) {
                 let message = format!(
-                    "schedule '{}': {kind} of {} is no multiple of the gate_grain {} at {}",
+                    "schedule '{}': {kind} of {} is not a multiple of the gate_grain {} at {}",
                     self.name,
                     time.exact(),
                     grain.exact(),

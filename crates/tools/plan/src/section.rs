@@ -29,11 +29,11 @@ impl<'a> Defaults<'a> {
     }
 }
 
-/// Checks that every key that is set is used by one of the transports that
-/// are `there`, of which a plan without hosts has none: a key without effect is a mistake.
+/// Checks that a transport in `present` uses every key that is set and that `concerns` selects.
+/// A plan without hosts has no transport.
 ///
 /// # Errors
-/// Each unused key, of those that `which` selects.
+/// Each unused key.
 pub fn check_used(
     section: &Section,
     present: &[&str],
@@ -45,12 +45,9 @@ pub fn check_used(
         if !(of_all || present.iter().any(|used| with.contains(used))) {
             let mut names = present.to_vec();
             names.dedup();
-            let (names, with) = (names.join(" and "), with.join(", "));
-            let where_not = match present {
-                [] => "without hosts".to_owned(),
-                _ => format!("with transport {names}"),
-            };
-            let message = format!("{name} means nothing {where_not}: it is of {with}");
+            let found = if names.is_empty() { "no hosts".into() } else { names.join(" and ") };
+            let with = with.join(", ");
+            let message = format!("'{name}' applies only to transport {with}; found {found}");
             mistakes.note(section.place(name).fail(message));
         }
     }

@@ -163,7 +163,7 @@ fn kind(section: &Section) -> Result<Kind, KeyError> {
     };
     for key in SPECIAL.iter().filter(|key| !used.contains(key)) {
         if section.find(key).is_some() {
-            let message = format!("{key} means nothing to {}", kind_of(section));
+            let message = format!("'{key}' does not apply to {}", kind_of(section));
             return section.fail(key, message);
         }
     }
@@ -218,7 +218,7 @@ fn preemption(section: &Section, port: &Config) -> Result<Option<Preemption>, Ke
     if express.is_empty() {
         let keys = ["add_frag_size", "verify", "verify_time", "hold_advance", "release_advance"];
         return match keys.iter().find(|key| section.find(key).is_some()) {
-            Some(key) => section.fail(key, format!("{key} means nothing without express")),
+            Some(key) => section.fail(key, format!("'{key}' requires 'express'")),
             None => Ok(None),
         };
     }
@@ -271,7 +271,7 @@ pub fn committed(
         shaped.map(|egress| ((egress.place, egress.queue), (stream, committed))).collect();
     if found.is_empty() {
         let message =
-            "committed_rate means nothing: no port on its way has a shaper ats of its class";
+            "'committed_rate' has no effect: no port on the path has a shaper ats for its class";
         return section.fail("committed_rate", message);
     }
     Ok(found)

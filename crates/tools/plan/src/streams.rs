@@ -36,7 +36,10 @@ pub fn read(root: &Section, named: &Named<'_>) -> Result<Vec<(String, StreamConf
             return section.fail("both", "both: a stream both ways needs to");
         };
         if section.find("numbers").is_some() {
-            return section.fail("numbers", "numbers means nothing with both: the senders do");
+            return section.fail(
+                "numbers",
+                "'numbers' does not apply to both: the senders number the frames",
+            );
         }
         let reversed = stream.paths.iter().map(|path| path.iter().copied().rev().collect());
         let paths = reversed.collect();
@@ -71,7 +74,7 @@ impl Named<'_> {
         let from = station("from", section.required("from", ": a host or node")?)?;
         let to = section.text("to").map(|name| station("to", name)).transpose()?;
         if to == Some(from) {
-            return section.fail("to", "a stream goes from one station to another");
+            return section.fail("to", "'to' names the sender: expected another station");
         }
         let path = |(PathNames(names), origin): (PathNames, Origin)| {
             names.iter().map(|name| self.bridge(&origin, name)).collect::<Result<Vec<_>, _>>()
@@ -102,7 +105,7 @@ impl Named<'_> {
             None => Place::Station(from),
         };
         if section.find("numbers").is_some() && eliminate.is_empty() {
-            return section.fail("numbers", "numbers means nothing without eliminate");
+            return section.fail("numbers", "'numbers' requires 'eliminate'");
         }
         let mut filters = Vec::new();
         for (Policing { bridge, filter }, origin) in section.list("police") {
@@ -160,7 +163,7 @@ impl Named<'_> {
         let vlan = tagging.map(|tagging| tagging.vid);
         let by = section.text("identification").unwrap_or("null");
         if by != "priority" && section.find("priority").is_some() {
-            let message = "priority means nothing unless identification is \"priority\"";
+            let message = "'priority' applies only to identification = \"priority\"";
             return section.fail("priority", message);
         }
         if by == "source" {
@@ -211,12 +214,12 @@ fn recover(section: &Section, paths: usize) -> Result<Recover, KeyError> {
     let eliminates = !section.list::<String>("eliminate").is_empty();
     for key in ["algorithm", "history", "reset", "take_no_sequence", "latent_difference"] {
         if section.find(key).is_some() && !eliminates {
-            return section.fail(key, format!("{key} means nothing without eliminate"));
+            return section.fail(key, format!("'{key}' requires 'eliminate'"));
         }
     }
     let algorithm = match section.text("algorithm") {
         Some("match") if section.find("history").is_some() => {
-            return section.fail("history", "history means nothing to match");
+            return section.fail("history", "'history' does not apply to algorithm match");
         }
         Some("match") => Algorithm::Match,
         _ => Algorithm::Vector { history: section.get("history").unwrap_or(Recovery::SHORTEST) },
@@ -230,9 +233,7 @@ fn recover(section: &Section, paths: usize) -> Result<Recover, KeyError> {
     let Some(difference) = section.get("latent_difference") else {
         let keys = ["latent_paths", "latent_period", "latent_reset"];
         return match keys.iter().find(|key| section.find(key).is_some()) {
-            Some(key) => {
-                section.fail(key, format!("{key} means nothing without latent_difference"))
-            }
+            Some(key) => section.fail(key, format!("'{key}' requires 'latent_difference'")),
             None => Ok(Recover { recovery, latent: None }),
         };
     };

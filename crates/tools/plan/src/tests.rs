@@ -121,7 +121,7 @@ fn mistakes_have_a_place_and_say_what_is_allowed() {
     );
     fails(
         "[workload]\nconfigreads = 5\nbs = \"4KiB\"\n",
-        "p.toml:3:1: bs means nothing with configreads, which takes configreads, gap, startdelay",
+        "p.toml:3:1: 'bs' does not apply to configreads; allowed: configreads, gap, startdelay",
     );
     fails("[workload]\n", "p.toml:1:2: [workload] needs one of rw, dd, configreads, replay");
     fails("", "p.toml:1:1: [workload] needs one of rw, dd, configreads, replay");
@@ -155,7 +155,7 @@ fn hosts_share_a_workload_and_begin_at_their_own_time() {
     assert_eq!(delays(&whole), [5_000, 0], "nothing of the plan's");
     fails(
         "[workload]\nrw = \"read\"\nthinktime_blocks = 4\n",
-        "p.toml:3:20: thinktime_blocks means nothing without thinktime",
+        "p.toml:3:20: 'thinktime_blocks' requires 'thinktime'",
     );
 }
 
@@ -169,7 +169,7 @@ fn contradictions_are_found_before_anything_runs() {
     );
     fails(
         &format!("transport = \"direct\"\n{READS}[bridges.b]\n"),
-        "p.toml:4:2: [bridges] means nothing with transport direct",
+        "p.toml:4:2: [bridges] does not apply to transport direct",
     );
     fails(
         &format!("transport = \"direct\"\n{READS}[drive]\ncount = 2\n"),
@@ -241,7 +241,7 @@ fn options_set_keys_and_are_named_in_errors() {
     );
     assert_eq!(
         error("workload.configreads.x", "1"),
-        "--sweep workload.configreads.x=1: there is no table above 'x'"
+        "--sweep workload.configreads.x=1: no table holds the key 'x'"
     );
     assert!(error("link.rate", "3G").starts_with("--sweep link.rate=3G: rate: expected one of"));
 }
@@ -447,7 +447,7 @@ fn mistakes_with_raw_ethernet() {
     }
     fails(
         &format!("{READS}[link]\nrate_steps = [\"1ms 2G\", \"1ms 3G\"]\n"),
-        "p.toml:4:25: rate_steps: each later than the one before",
+        "p.toml:4:25: rate_steps: expected each step later than the one before",
     );
     fails(
         &format!("{READS}[link]\nrate_steps = [\"1ms\"]\n"),

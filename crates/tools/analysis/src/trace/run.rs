@@ -100,7 +100,7 @@ impl Run {
             };
             if let Some(node) = nodes.iter().find(same) {
                 return Err(Failure(format!(
-                    "{} and {} are of the same node: give each trace once",
+                    "{} and {} are traces of the same node; give each trace once",
                     node.file.path.display(),
                     file.path.display()
                 )));
@@ -126,7 +126,9 @@ impl Run {
                 name(first),
                 name(second)
             ))),
-            [] => Err(Failure("each of these nodes is behind another".into())),
+            [] => Err(Failure(
+                "the links of these traces form a loop: no node is next to the host".into(),
+            )),
         }
     }
 
@@ -271,8 +273,8 @@ fn find_parent(nodes: &[Node], child: usize) -> Result<Option<Parent>, Failure> 
         let clock = clock.ok_or_else(|| {
             let name = |node: usize| nodes[node].file.path.display().to_string();
             Failure(format!(
-                "{} and {} have no frames of both directions in common: how their clocks differ \
-                 cannot be told",
+                "{} and {} have no frames of both directions in common: the offset \
+                 of their clocks is unknown",
                 name(node),
                 name(child)
             ))

@@ -117,7 +117,8 @@ impl Report {
 
     /// The sequence diagram of the first command shown, as SVG. The error is that none fits.
     pub fn sequence(&self) -> Result<String, Failure> {
-        let shown = self.shown.first().ok_or_else(|| Failure("no command fits".into()))?;
+        let shown =
+            self.shown.first().ok_or_else(|| Failure("no command matches the filters".into()))?;
         Ok(chart::chart(&self.run, &shown.command))
     }
 }

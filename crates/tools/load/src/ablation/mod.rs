@@ -196,7 +196,7 @@ fn setups(
         }
     }
     match setups.is_empty() {
-        true => Err(Failure("nothing can be measured here".into())),
+        true => Err(Failure("no case can be measured on this machine".into())),
         false => Ok(setups),
     }
 }

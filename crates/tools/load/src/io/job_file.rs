@@ -72,7 +72,9 @@ fn parse(file: &str, text: &str) -> Result<Request, Failure> {
         let (key, value) = text.split_once('=').unwrap_or((text, ""));
         let (key, value) = (key.trim(), value.trim());
         if key == "randseed" {
-            let seed = value.parse().map_err(|_| fail(format!("randseed: {value}: a number")))?;
+            let seed = value
+                .parse()
+                .map_err(|_| fail(format!("invalid randseed '{value}': expected a number")))?;
             randseed = Some(seed);
         } else {
             draft.set(key, value, at(file, line)).map_err(fail)?;
@@ -85,7 +87,7 @@ fn parse(file: &str, text: &str) -> Result<Request, Failure> {
         sections.push(draft.finish(file, group)?);
     }
     if sections.is_empty() {
-        return Err(Failure(format!("{file}: there is no [section] with a job")));
+        return Err(Failure(format!("{file}: no [section] has a job")));
     }
     let only = sections.iter().find(|section| section.verify == Verify::Only);
     if let (Some(section), None) = (only, randseed) {
@@ -215,12 +217,12 @@ mod tests {
             ("[a]\nbs=4k\n", "j.fio:1:1: one of rw, dd and configreads is missing"),
             ("rw=read\n", "j.fio:1:1: 'rw=read' stands before the first [section]"),
             ("[a\n", "j.fio:1:1: ] is missing"),
-            ("[global]\nrw=read\n", "j.fio: there is no [section] with a job"),
+            ("[global]\nrw=read\n", "j.fio: no [section] has a job"),
             ("[a]\nrw=read\n[b]\nconfigreads=1\n", "j.fio:3:1: [b]: configreads runs alone"),
             ("[a]\nrw=write\nverify_only=1\n", "j.fio:1:1: verify_only needs the randseed"),
-            ("[a]\nrw=read\ntime_based\n", "j.fio:3:1: time_based means nothing without runtime"),
+            ("[a]\nrw=read\ntime_based\n", "j.fio:3:1: 'time_based' requires 'runtime'"),
             ("[a]\nrw=read\nramp_time=x\n", "j.fio:3:1: ramp_time: "),
-            ("[a]\nconfigreads=1\nramp_time=1\n", "j.fio:1:1: ramp_time means nothing with"),
+            ("[a]\nconfigreads=1\nramp_time=1\n", "j.fio:1:1: 'ramp_time' does not apply to"),
             ("[a]\nrw=read\niodepth_batch=2\n", "j.fio:3:1: unknown key 'iodepth_batch'"),
             ("[a]\nrw=read\nstonewall=x\n", "j.fio:3:1: stonewall: x: 0 or 1"),
             ("[a]\nrw=read\nstripe=4k\n", "j.fio:3:1: unknown key 'stripe'"),

@@ -105,7 +105,7 @@ pub fn section(
         _ => "configreads",
     };
     if ramp > Duration::ZERO && workload.fio().is_none() {
-        return Err(fail(&origin, "ramp_time means nothing with configreads"));
+        return Err(fail(&origin, "'ramp_time' does not apply to configreads"));
     }
     match (&workload, verify) {
         (JobSpec::Fio(_) | JobSpec::Dd { .. }, _) | (_, Verify::No) => {}

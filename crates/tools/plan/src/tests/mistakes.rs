@@ -25,7 +25,7 @@ fn mistakes_of_several_tables_are_found_together() {
          from = \"a\"\n",
         "p.toml:6:8: unknown host or node 'c'; did you mean 'a'? There are: a, b\n\
          p.toml:7:6: unknown host or node 'd'; did you mean 'a'? There are: a, b\n\
-         p.toml:11:6: traffic goes from one station to another\n\
+         p.toml:11:6: 'to' names the sender: expected another station\n\
          p.toml:13:10: [streams.x] needs to, unless identification is \"source\"",
     );
     fails(

@@ -74,10 +74,13 @@ fn mistakes_of_shapers_have_a_place_and_say_what_is_allowed() {
             format!("[bridges.s]\nshapers = [\"5 v\", \"5 w\"]\n{CBS}\"1Mb/s\"\n[shapers.w]\n"),
             "16:19: class 5 has a shaper already: it takes one",
         ),
-        (format!("{video}{cqf}idle_slope = \"1Mb/s\"\n"), "20:14: idle_slope means nothing to cqf"),
+        (
+            format!("{video}{cqf}idle_slope = \"1Mb/s\"\n"),
+            "20:14: 'idle_slope' does not apply to cqf",
+        ),
         (
             "[bridges.s]\nadd_frag_size = 1\n".to_owned(),
-            "16:17: add_frag_size means nothing without express",
+            "16:17: 'add_frag_size' requires 'express'",
         ),
         (
             "[bridges.s]\nexpress = [7]\nverify = \"off\"\n".to_owned(),
@@ -85,7 +88,7 @@ fn mistakes_of_shapers_have_a_place_and_say_what_is_allowed() {
         ),
         (
             "committed_rate = \"1Mb/s\"\ncommitted_burst = \"2000B\"\n[bridges.s]\n".to_owned(),
-            "15:18: committed_rate means nothing: no port on its way has a shaper ats of its class",
+            "15:18: 'committed_rate' has no effect: no port on the path has a shaper ats for its class",
         ),
         (
             "committed_rate = \"1Mb/s\"\n[bridges.s]\n".to_owned(),
@@ -112,7 +115,7 @@ fn mistakes_of_lists_that_take_over_have_a_place() {
         &list("then = \"g\"\n"),
         "p.toml:23:8: then: schedule 'g' needs a base later than 5ms; it has 5ms",
     );
-    fails(&list("extension = \"1us\"\n"), "p.toml:23:13: extension means nothing without then");
+    fails(&list("extension = \"1us\"\n"), "p.toml:23:13: 'extension' requires 'then'");
     built(&list(""));
 }
 
@@ -344,8 +347,8 @@ fn without_hosts_streams_run_for_the_runtime() {
 #[test]
 fn without_hosts_what_is_of_hosts_means_nothing() {
     for (more, expected) in [
-        ("[bridges.s]\n[drive]\n", "p.toml:16:2: drive means nothing without hosts"),
-        ("[bridges.s]\n[pcie]\n", "p.toml:16:2: pcie means nothing without hosts"),
+        ("[bridges.s]\n[drive]\n", "p.toml:16:2: 'drive' requires hosts"),
+        ("[bridges.s]\n[pcie]\n", "p.toml:16:2: 'pcie' requires hosts"),
         ("[bridges.s]\n[hosts.h]\n", "p.toml:1:1: [workload] needs one of"),
         (
             "[bridges.s]\n[limits]\ntime = \"1ms\"\n",
@@ -357,7 +360,7 @@ fn without_hosts_what_is_of_hosts_means_nothing() {
     }
     fails(
         &plan("[bridges.s]\n").replace("[link]", "[link]\nkeepalive = \"1ms\""),
-        "p.toml:3:13: keepalive means nothing without hosts: it is of tcp, tsn, raw",
+        "p.toml:3:13: 'keepalive' applies only to transport tcp, tsn, raw; found no hosts",
     );
     fails(
         "runtime = \"1ms\"\n",

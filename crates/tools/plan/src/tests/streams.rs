@@ -126,13 +126,10 @@ fn what_a_stream_cannot_be_has_its_place() {
             ),
             at(4, 11, "police: 'lower' is on none of the paths"),
         ),
-        (
-            format!("{ends}{BOTH}history = 5\n"),
-            at(4, 11, "history means nothing without eliminate"),
-        ),
+        (format!("{ends}{BOTH}history = 5\n"), at(4, 11, "'history' requires 'eliminate'")),
         (
             format!("{ends}{BOTH}eliminate = [\"device\"]\nlatent_paths = 2\n"),
-            at(5, 16, "latent_paths means nothing without latent_difference"),
+            at(5, 16, "'latent_paths' requires 'latent_difference'"),
         ),
         (
             format!("{ends}{BOTH}eliminate = [\"device\"]\nnumbers = \"upper\"\n"),
@@ -140,16 +137,13 @@ fn what_a_stream_cannot_be_has_its_place() {
         ),
         (
             format!("{ends}priority = 3\n"),
-            at(3, 12, "priority means nothing unless identification is \"priority\""),
+            at(3, 12, "'priority' applies only to identification = \"priority\""),
         ),
         (
             format!("{ends}police = [\"left x\"]\n[filters.y]\n"),
             at(3, 11, "unknown filter 'x'; did you mean 'y'? There are: y"),
         ),
-        (
-            "[filters.f]\nblock_red = \"on\"\n".to_owned(),
-            at(1, 13, "block_red means nothing without burst"),
-        ),
+        ("[filters.f]\nblock_red = \"on\"\n".to_owned(), at(1, 13, "'block_red' requires 'burst'")),
         (
             "[filters.f]\nentries = [\"open 2ms\"]\ncycle = \"1ms\"\n".to_owned(),
             at(1, 11, "the entries last 2000000 ns, the cycle 1000000 ns"),

@@ -49,7 +49,7 @@ fn a_trace_given_twice_is_refused() {
     let copy = traces.file("copy", &std::fs::read(&traces.host).unwrap());
     for second in [&traces.host, &copy] {
         let error = Run::open(&[traces.host.clone(), second.clone()]).err().unwrap().to_string();
-        assert!(error.ends_with("are of the same node: give each trace once"), "{error}");
+        assert!(error.ends_with("are traces of the same node; give each trace once"), "{error}");
     }
 }
 

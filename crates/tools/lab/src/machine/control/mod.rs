@@ -82,7 +82,7 @@ pub fn gated(found: &[Qdisc], expected: &GateControlList) -> Result<(), String> 
     }
     let mut classes = (0..8).zip(&gates.map);
     if let Some((priority, class)) = classes.find(|(priority, class)| priority != *class) {
-        return Err(format!("priority {priority} is of traffic class {class}"));
+        return Err(format!("priority {priority} has traffic class {class}"));
     }
     let is_asked = |list: &Option<GateControlList>| {
         list.as_ref().is_some_and(|list| {

@@ -142,13 +142,13 @@ fn requirements_that_mean_nothing_are_refused() {
     };
     assert_eq!(
         fails("[workload]\nconfigreads = 5\n[host]\ndeadline = \"1ms\"\n"),
-        "p.toml:4:12: deadline is of commands: with configreads there are none"
+        "p.toml:4:12: 'deadline' applies only to commands, and configreads has none"
     );
     assert_eq!(
         fails(
             "[workload]\nrw = \"read\"\n[traffic.t]\nfrom = \"host\"\nto = \"device\"\n\
              interval = \"1ms\"\nstart = \"2ms\"\nstop = \"2ms\"\n"
         ),
-        "p.toml:8:8: stop: a time later than start"
+        "p.toml:8:8: stop: expected a time later than start"
     );
 }
