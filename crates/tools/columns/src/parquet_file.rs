@@ -97,7 +97,6 @@ impl<W: Write + Send> Parquet<W> {
     }
 }
 
-/// A field of the file's schema.
 fn field(column: &Column) -> Result<TypePtr> {
     let (physical, converted, logical) = match column.kind {
         Kind::Unsigned | Kind::Optional => {

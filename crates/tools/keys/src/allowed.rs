@@ -177,7 +177,6 @@ impl Allowed {
     }
 }
 
-/// Checks each of several items.
 fn each<T>(items: &[T], check: impl FnMut(&T) -> Result<(), KeyError>) -> Result<(), KeyError> {
     all(items.iter().map(check)).map(drop)
 }

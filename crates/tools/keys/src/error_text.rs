@@ -66,7 +66,7 @@ fn nearest<'a>(word: &str, names: &[&'a str]) -> Option<&'a str> {
 /// Names that a message lists at most: all keys of a table, but not all nodes of a large plan.
 const LISTED: usize = 100;
 
-/// The message for a word that is none of `names`.
+/// The message for a word that is not in `names`.
 pub fn unknown(kind: &str, word: &str, names: &[&str]) -> String {
     let hint = match nearest(word, names) {
         Some(name) => format!("; did you mean '{name}'?"),
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_quotes_are_said_to_be_that() {
+    fn missing_quotes_are_reported_as_missing_quotes() {
         for (text, at, value) in [
             ("rate = 1G", 7, "1G"),
             ("rate = 2.5G # fast", 7, "2.5G"),
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_truth_take_no_quotes() {
+    fn numbers_and_booleans_need_no_quotes() {
         for (text, at, value) in [
             ("seed = 08", 7, "08"),
             ("runs = 1 2", 7, "1 2"),

@@ -60,7 +60,6 @@ pub const KINDS: [(&str, Table); 3] = [
     ("configreads", &[READS, START]),
 ];
 
-/// The table of a job alone.
 const ROOT: Table = &[&[Key::new("workload", Table(JOB))]];
 const JOB: Table = &[START, RW, BS, DEPTH, JOBS, DD, COUNT, READS];
 

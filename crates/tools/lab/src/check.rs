@@ -103,11 +103,10 @@ pub fn measured(gate: &GateCheck, settings: &mut [Setting]) {
         .find(|setting| setting.name.starts_with("gates at ") && setting.in_force);
     if let Some(gates) = gates.filter(|_| gate.verdict != GateVerdict::Gated) {
         gates.in_force = gate.verdict == GateVerdict::Late;
-        gates.note = format!("the kernel has the list; measured: {}", gate.verdict.says());
+        gates.note = format!("the kernel has the list; measured: {}", gate.verdict.text());
     }
 }
 
-/// Whether the list is the interface's.
 fn gates(namespace: &str, device: &str, list: &GateControlList) -> Result<(), String> {
     let line = format!("tc -n {namespace} -j qdisc show dev {device}");
     let compare = || control::gated(&control::qdiscs(&output(&line).map_err(|why| why.0)?)?, list);
@@ -164,7 +163,6 @@ pub fn tags(experiment: &Experiment, run: &RunResult) -> Option<Setting> {
     Some(Setting::asked("tag at the listener", tag(experiment), found))
 }
 
-/// The tag of the frames, in words.
 fn tag(experiment: &Experiment) -> String {
     format!("VLAN {}, priority {}", experiment.vlan, experiment.priority)
 }

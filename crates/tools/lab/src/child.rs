@@ -61,7 +61,7 @@ impl Child {
         loop {
             // Asked before the file is read: a program that has ended has written everything.
             let has_ended = self.ends_within(LOOK, operator);
-            let log = self.said();
+            let log = self.log();
             if log.contains(text) || self.output().is_ok_and(|output| output.contains(text)) {
                 return Ok(());
             }
@@ -154,7 +154,7 @@ impl Child {
     fn why(&self, status: ExitStatus) -> String {
         match status.signal() {
             Some(_) => status.to_string(),
-            None => last_line(&self.said(), &status.to_string()),
+            None => last_line(&self.log(), &status.to_string()),
         }
     }
 
@@ -162,7 +162,7 @@ impl Child {
         ends(&self.end, Some(operator), time)
     }
 
-    fn said(&self) -> String {
+    fn log(&self) -> String {
         fs::read_to_string(&self.errors).unwrap_or_default()
     }
 }
@@ -245,7 +245,7 @@ mod tests {
     /// poll(2) is interrupted by every signal with a handler. The signal goes to this thread
     /// first (linux/kernel/signal.c, `complete_signal`).
     #[test]
-    fn a_signal_does_not_end_the_patience_with_a_program() {
+    fn signal_does_not_shorten_the_wait_for_a_program() {
         signal_hook::flag::register(SIGUSR1, Arc::default()).unwrap();
         let thread = rustix::thread::gettid();
         let (mut child, _folder) = shell(&format!(

@@ -281,7 +281,7 @@ impl Experiment {
         interval.saturating_mul(count).div_ceil(1_000_000_000)
     }
 
-    /// The listener's address for what goes beside the frames.
+    /// The listener's address for the load.
     pub fn far(&self, is_tagged: bool) -> &'static str {
         if is_tagged { FAR_TAGGED } else { FAR }
     }

@@ -132,7 +132,6 @@ fn await_guest(experiment: &Experiment, site: &mut Site<'_>, bridge: Bridge) -> 
     }
 }
 
-/// A run.
 fn one(
     experiment: &Experiment,
     bridge: Bridge,
@@ -194,7 +193,6 @@ fn listener(
     }
 }
 
-/// Starts the load of a run.
 fn load(
     experiment: &Experiment,
     run: &Run,
@@ -251,7 +249,6 @@ fn keep(experiment: &Experiment, bridge: Bridge, run: &Run, done: &RunResult) ->
     Ok(())
 }
 
-/// A drive that is read.
 struct Reading {
     reads: Reads,
     initiator: Child,

@@ -27,8 +27,8 @@ pub struct LabDocument {
 }
 
 impl LabDocument {
-    /// The bridge that makes the lab fail, and why: one of `asked` was refused, or any failed. `None`
-    /// also if the lab was interrupted.
+    /// The bridge that makes the lab fail, and why: one of `requested` was refused, or any failed.
+    /// `None` also if the lab was interrupted.
     pub fn failure(&self, requested: &[Bridge]) -> Option<String> {
         let counts = |report: &&BridgeReport| match report.outcome {
             Outcome::Refused => requested.contains(&report.bridge),
@@ -36,7 +36,7 @@ impl LabDocument {
         };
         let is_whole = self.ended == "done";
         let report = self.bridges.iter().find(counts).filter(|_| is_whole)?;
-        Some(format!("{}: {}: {}", report.bridge.name(), report.outcome.says(), report.why))
+        Some(format!("{}: {}: {}", report.bridge.name(), report.outcome.text(), report.why))
     }
 }
 
@@ -62,9 +62,9 @@ pub struct BridgeReport {
 #[schemars(rename = "BridgeOutcome")]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It hands frames on.
+    /// It forwards frames.
     Passes,
-    /// It was built, and hands nothing on.
+    /// It was built, and forwards nothing.
     LosesEverything,
     /// It cannot be built here.
     Refused,
@@ -76,7 +76,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// In words.
-    pub fn says(self) -> &'static str {
+    pub fn text(self) -> &'static str {
         match self {
             Self::Passes => "passes",
             Self::LosesEverything => "loses everything",
@@ -117,7 +117,7 @@ pub enum GateVerdict {
 
 impl GateVerdict {
     /// In words.
-    pub fn says(self) -> &'static str {
+    pub fn text(self) -> &'static str {
         match self {
             Self::Gated => "gated",
             Self::Late => "gated, late",
@@ -209,7 +209,6 @@ mod tests {
     use super::*;
     use GateVerdict::{Gated, Late, NotGated, OtherGate};
 
-    /// Of 200 frames.
     fn slots(in_window: u64, early: u64) -> Slots {
         Slots {
             stamp: "arrival".to_owned(),

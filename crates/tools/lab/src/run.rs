@@ -8,7 +8,7 @@ use latency_linux::Operator;
 use report::Failure;
 use tsn::taprio;
 
-/// Measures the bridges, and takes everything down; `progress` is told what is done now. What a lab
+/// Measures the bridges, and takes everything down; `progress` receives each step. What a lab
 /// of the same name left that was killed is taken down first.
 ///
 /// # Errors

@@ -79,7 +79,6 @@ fn here(experiment: &Experiment, line: &str) -> String {
     line.replace(&format!("{}/", experiment.place.folder().display()), "$folder/")
 }
 
-/// Remembers the last program.
 fn remember(list: &str) -> String {
     format!("{list}=\"${list} $!\"")
 }
@@ -127,7 +126,6 @@ fn run_lines(
     if is_ours { writeln!(text, "wait $listener\nlistener=") } else { Ok(()) }
 }
 
-/// The lines that start the load of a run.
 fn load(text: &mut String, experiment: &Experiment, run: &Run) -> std::fmt::Result {
     let Some(stress) = experiment.stress.filter(|_| run.is_loaded) else { return Ok(()) };
     if experiment.far == Far::Namespace {

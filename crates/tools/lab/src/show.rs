@@ -38,13 +38,12 @@ fn tables(results: &LabDocument) -> Vec<(&'static str, Table)> {
     tables
 }
 
-/// A row a bridge.
 fn bridges(results: &LabDocument) -> Table {
     let columns: [Column<BridgeReport>; 5] = [
         ("bridge", Left, |report| report.bridge.name().to_owned()),
-        ("outcome", Left, |report| report.outcome.says().to_owned()),
+        ("outcome", Left, |report| report.outcome.text().to_owned()),
         ("gate", Left, |report| {
-            report.gate.as_ref().map_or("", |gate| gate.verdict.says()).to_owned()
+            report.gate.as_ref().map_or("", |gate| gate.verdict.text()).to_owned()
         }),
         ("in a window", Right, |report| report.gate.as_ref().map_or(String::new(), in_window)),
         ("why", Wrap, why),
@@ -83,7 +82,6 @@ fn figures(run: &RunResult, segment: &str) -> Vec<String> {
 /// The parts of the way of which the table has figures.
 const SHOWN: [&str; 3] = ["sent to kernel", "end to end", "round trip"];
 
-/// A row a run.
 fn runs(results: &LabDocument) -> Table {
     let mut columns = vec![
         ("bridge".to_owned(), Left),
@@ -141,7 +139,6 @@ fn cautions(results: &LabDocument) -> Vec<String> {
     lines
 }
 
-/// A row a run with reads.
 fn reads(results: &LabDocument) -> Table {
     let columns = [
         ("bridge", Left),
@@ -182,7 +179,6 @@ fn findings(results: &LabDocument) -> Option<Table> {
     Some(table)
 }
 
-/// What is in force, of the machine and of each bridge.
 fn settings(results: &LabDocument) -> Table {
     let columns =
         [("of", Left), ("setting", Left), ("value", Left), ("in force", Left), ("note", Wrap)];
@@ -194,7 +190,7 @@ fn settings(results: &LabDocument) -> Table {
     results.machine.iter().for_each(|setting| add("machine".to_owned(), setting));
     for report in &results.bridges {
         report.settings.iter().for_each(|setting| add(report.bridge.name().to_owned(), setting));
-        // Of the talker alone: what the lab asks for itself is the same in each run.
+        // Of the talker alone: the lab's own settings are the same in each run.
         let last = report.runs.last().into_iter().flat_map(|run| &run.talk.settings);
         last.for_each(|setting| add(format!("{}, talker", report.bridge.name()), setting));
     }

@@ -17,7 +17,6 @@ use workload::{BringUp, nvme_functions};
 
 /// Where host memory lies on the bus: above 4 GiB, so that TLPs of both header sizes are at work.
 pub const RAM_BASE: u64 = 0x1_0000_0000;
-/// Bytes of host memory.
 const RAM_SIZE: usize = 64 << 20;
 /// Packets that the recorder holds.
 const PACKETS: usize = 1 << 18;

@@ -117,7 +117,6 @@ pub struct Testbed {
     tunnelled: Vec<Tunnelled>,
 }
 
-/// A machine with its drive behind a tunnel.
 struct Tunnelled {
     push: Mode,
     load: LoadGenerator<Switch>,

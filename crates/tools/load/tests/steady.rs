@@ -31,7 +31,6 @@ struct Counts {
     polls: AtomicU64,
 }
 
-/// A drive whose polls are counted.
 struct Counted {
     drive: NvmeDrive,
     counts: Arc<Counts>,

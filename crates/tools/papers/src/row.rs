@@ -1,4 +1,4 @@
-//! A published figure beside a simulated one.
+//! A published figure and the simulated one.
 
 use schemars::JsonSchema;
 use serde::Serialize;

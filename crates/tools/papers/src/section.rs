@@ -15,7 +15,6 @@ pub struct Section {
     pub plots: Vec<Plot>,
 }
 
-/// Letters on a line of notes.
 const WIDTH: usize = 96;
 
 impl Section {

@@ -10,7 +10,6 @@ use sim::transport::TransportConfig;
 use sim::world::Attached;
 use wire::Duration;
 
-/// A stream of frames between two stations.
 struct Flow {
     from: usize,
     to: usize,

@@ -128,7 +128,6 @@ fn clock(section: &Section) -> ClockConfig {
     }
 }
 
-/// Its part in 802.1AS.
 fn part(
     table: &Section,
     section: &Section,

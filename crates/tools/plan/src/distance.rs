@@ -64,7 +64,6 @@ fn route(
     (Duration::from_ps(ps), slowest)
 }
 
-/// The longest that a frame waits for its gate.
 fn gate(egress: &Egress<'_>, frame: Duration) -> Duration {
     let gates = egress.gates.map(|gates| gates.longest_wait(egress.queue, frame));
     gates.flatten().unwrap_or_default()

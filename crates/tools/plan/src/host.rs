@@ -45,7 +45,7 @@ impl HostBuilder<'_> {
         Ok(made.into_iter().unzip())
     }
 
-    /// A host, behind so many stations and tunnels of others.
+    /// A host; the numbers count stations and tunnels of the hosts before it.
     fn host(
         &self,
         host: &HostPlan,
@@ -99,7 +99,6 @@ impl HostBuilder<'_> {
         host.section.parsed(key, T::parse).or_else(|| self.root.parsed(key, T::parse))
     }
 
-    /// The transport of a link between two stations.
     fn transport(
         &self,
         host: &HostPlan,

@@ -336,7 +336,7 @@ fn pick(names: &[String], number: &str) -> Option<String> {
     number.parse().ok().and_then(|number: usize| names.get(number).cloned())
 }
 
-/// A text in which a word with a number, such as `bridge 3`, becomes the name that `of` has for it.
+/// The text with each word and number, such as `bridge 3`, replaced by the name from `name_of`.
 fn with_names(text: &str, name_of: impl Fn(&str, &str) -> Option<String>) -> String {
     let words: Vec<&str> = text.split(' ').collect();
     let mut out: Vec<String> = Vec::new();

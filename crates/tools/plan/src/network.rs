@@ -312,7 +312,6 @@ impl Layout {
         mistakes.or(())
     }
 
-    /// Reads `[streams]`.
     fn identify(&mut self, root: &Section, filters: &Filters) -> Result<(), KeyError> {
         let (names, wiring, bridges) = (&self.names, &self.config.wiring(), &root.named("bridges"));
         let named = Named { names, wiring, filters, bridges };
@@ -326,7 +325,6 @@ impl Layout {
         all(traffic.map(|(name, section)| self.source(name, &section))).map(drop)
     }
 
-    /// Reads a `[traffic.NAME]`.
     fn source(&mut self, name: String, section: &Section) -> Result<(), KeyError> {
         let (from, to) = both(self.station(section, "from"), self.station(section, "to"))?;
         if from == to {
@@ -454,7 +452,6 @@ fn station(
     Ok(station)
 }
 
-/// A bridge without ports yet.
 fn bridge(section: &Section) -> BridgeConfig {
     BridgeConfig {
         ports: Vec::new(),

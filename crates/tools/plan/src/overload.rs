@@ -157,7 +157,6 @@ impl Offered {
         gated(egress, classes, self.frame[classes[0]]).min(shaped) * ROUNDING
     }
 
-    /// What the shaper of a class lets through.
     fn shaped(&self, egress: &Egress<'_>, class: usize) -> f64 {
         let gap = egress.rate.duration(GAP);
         let line = |rate: u64, counted: Counted| {
@@ -224,7 +223,6 @@ pub(super) fn megabits(bits: u64) -> String {
     format!("{:.1} Mb/s", bits as f64 / 1e6)
 }
 
-/// The weight of a class with one.
 fn weight(egress: &Egress<'_>, class: usize) -> Option<f64> {
     match egress.port.classes[class].algorithm {
         Algorithm::Ets { weight } => Some(f64::from(weight)),

@@ -44,7 +44,6 @@ struct MovePlan<'a> {
 }
 
 impl MovePlan<'_> {
-    /// The name of the drive at its new host.
     fn name(&self) -> String {
         format!("{}@{}", self.drive, self.to)
     }

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_goes_before_all_copies_and_they_before_the_bridge() {
+    fn port_table_overrides_wildcard_table_and_bridge() {
         const BYTES: usize = 512 << 10;
         let all = (Some(1_000), 100, BYTES);
         assert_eq!(ports(""), [all; 3]);

@@ -91,7 +91,7 @@ fn refused(text: &str) -> String {
 }
 
 #[test]
-fn what_a_key_cannot_be_is_refused_with_its_place_and_range() {
+fn value_out_of_range_is_an_error_with_line_and_range() {
     for (heading, Key { name, allowed, .. }) in keys() {
         let table = heading.replace("NAME", "x");
         let before = if table.is_empty() { String::new() } else { format!("[{table}]\n") };
@@ -362,7 +362,7 @@ fn every_key_reaches_the_simulation() {
 
 /// What else is wrong with a value lies in other keys.
 #[test]
-fn values_that_other_keys_forbid_are_refused() {
+fn value_that_another_key_excludes_is_an_error() {
     let reads = "[workload]\nconfigreads = 1\n";
     for (before, line, requested) in [
         ("[workload]\nrw = \"read\"\n", "rwmixread = 50", "'rwmixread' applies only"),
@@ -394,7 +394,7 @@ fn values_that_other_keys_forbid_are_refused() {
 }
 
 #[test]
-fn what_means_nothing_with_a_transport_is_refused() {
+fn key_of_another_transport_is_an_error() {
     for (text, requested) in [
         ("[link]\nmtu = \"9000B\"", "p.toml:2:7: 'mtu' applies only to transport raw; found tcp"),
         (

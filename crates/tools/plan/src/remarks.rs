@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_named_with_the_time_after_which_they_repeat() {
+    fn unrelated_periods_are_named_with_their_common_period() {
         let found = remarks("300us", "");
         let sentence = "periods that do not divide one another: 300us (stream t), 500us (gates of \
                         b); together they repeat every 1500us";

@@ -212,7 +212,6 @@ fn kind_of<'a>(section: &Section<'a>) -> &'a str {
     section.text("algorithm").unwrap_or("strict")
 }
 
-/// The preemption of a port, if it has express classes.
 fn preemption(section: &Section, port: &Config) -> Result<Option<Preemption>, KeyError> {
     let express: Vec<(u8, Origin)> = section.list("express");
     if express.is_empty() {

@@ -143,7 +143,6 @@ impl Named<'_> {
         })
     }
 
-    /// The same with the names of the plan.
     fn words(&self, text: &str) -> String {
         let (stations, bridges) = self.names.split_at(self.stations());
         super::with_names(text, |word, number| match word {

@@ -84,7 +84,7 @@ fn keys_reach_the_configuration() {
 }
 
 #[test]
-fn mistakes_have_a_place_and_say_what_is_allowed() {
+fn key_errors_have_line_and_allowed_values() {
     fails("a = [", "p.toml:1:6: unclosed array, expected `]`");
     fails(
         "\n[werkload]\n",
@@ -160,7 +160,7 @@ fn hosts_share_a_workload_and_begin_at_their_own_time() {
 }
 
 #[test]
-fn contradictions_are_found_before_anything_runs() {
+fn contradictory_keys_are_errors_of_the_plan() {
     let two = "[hosts.a]\ndrives = [\"x\"]\n[hosts.b]\ndrives = [\"x\"]\n[drives.x]\n";
     fails(&format!("{READS}{two}"), "p.toml:6:11: drive 'x' belongs to a host already");
     fails(
@@ -389,9 +389,9 @@ fn the_page_names_the_defaults() {
     assert_eq!(switch.ports[0].drive.reads_in_flight, 2);
 }
 
-/// Few large packets fill a receiver: whoever takes one wakes the transmitter.
+/// Few large packets fill a receiver. A receiver that takes one wakes the transmitter.
 #[test]
-fn large_payloads_never_wait_for_credits_in_vain() {
+fn large_payloads_never_deadlock_on_credits() {
     for transport in ["direct", "tcp"] {
         let config = built(&format!(
             "transport = \"{transport}\"\n[pcie]\ngeneration = 5\nwidth = 16\n[drive]\n\
@@ -433,7 +433,7 @@ fn raw_ethernet_aims_at_the_distance_of_its_network() {
 }
 
 #[test]
-fn mistakes_with_raw_ethernet() {
+fn raw_ethernet_key_errors_have_line_and_reason() {
     fails(
         &format!("transport = \"raw\"\ncongestion = \"cubic\"\n{READS}"),
         "p.toml:2:14: congestion: expected swift, swift=TIME up to 1s (such as swift=50us), \

@@ -33,10 +33,8 @@ const MOST_OFFSET: u64 = 1_000_000_000_000_000;
 
 /// A value of a type that another crate has.
 pub trait Form: Sized {
-    /// Reads a text.
     fn parse(text: &str) -> Parsed<Self>;
 
-    /// Whether a text can be read.
     fn check(text: &str) -> Parsed<()> {
         Self::parse(text).map(drop)
     }

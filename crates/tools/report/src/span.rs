@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_as_a_size_is_taken_as_one() {
+    fn printed_sizes_can_be_parsed_again() {
         for size_of in [1, 512, 4096, 3 << 19, 64 << 20, 10 << 30] {
             assert_eq!(bytes(&size(size_of)), Ok(size_of));
         }

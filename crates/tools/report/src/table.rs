@@ -55,7 +55,6 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// How wide each column is.
     fn widths(&self) -> Vec<usize> {
         let width = |(at, (name, _)): (usize, &(String, Align))| {
             let cells = self.rows.iter().map(|row| row[at].chars().count());

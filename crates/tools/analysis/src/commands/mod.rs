@@ -150,7 +150,6 @@ impl Function {
         self.shadow.is_nvme().unwrap_or(true)
     }
 
-    /// The addresses of a memory BAR.
     fn bar(&self, index: usize) -> Option<Range<u64>> {
         self.shadow.bar(index, Some(PRESUMED_BAR))
     }
@@ -270,7 +269,6 @@ impl Analyser {
         self.shared.seen
     }
 
-    /// Resets software's settings of a function.
     fn reset_function(&mut self, function: Bdf) {
         self.pending.forget(function);
         if let Some(function) = self.functions.get_mut(&function) {
@@ -290,7 +288,6 @@ impl Analyser {
         self.bars = bars.collect();
     }
 
-    /// Resets all functions below a bridge.
     fn reset_bus(&mut self, buses: (u8, u8)) {
         let below = |bdf: &Bdf| (buses.0..=buses.1).contains(&bdf.bus());
         let functions: Vec<Bdf> = self.functions.keys().copied().filter(below).collect();

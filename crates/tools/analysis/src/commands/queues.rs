@@ -162,7 +162,6 @@ impl SubmissionQueue {
         if self.lost == (false, false) { self.unfetched_to(self.tail) } else { 0 }
     }
 
-    /// Forgets the oldest doorbell.
     fn forget_doorbell(&mut self, counters: &mut AnalyserCounters) {
         if let Some((end, _)) = self.doorbells.pop_front() {
             self.fetched = end;
@@ -171,7 +170,6 @@ impl SubmissionQueue {
         }
     }
 
-    /// TLPs are missing.
     fn gap(&mut self) {
         self.doorbells.clear();
         self.announced.clear();
@@ -294,7 +292,6 @@ impl CompletionQueue {
         self.waiting.into_iter().map(|(_, uid)| uid)
     }
 
-    /// TLPs are missing.
     fn gap(&mut self) {
         self.waiting.clear();
         (self.signals, self.posted, self.lost) = (0, None, true);

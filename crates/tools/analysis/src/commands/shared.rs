@@ -18,7 +18,7 @@ pub struct Payload {
     pub parts: Vec<Range<usize>>,
     /// Prints of what is between and behind them.
     pub holes: Vec<(Range<usize>, u64)>,
-    /// Equal payloads have equal prints, others other ones; `None` if nothing tells.
+    /// Equal payloads have equal prints, different ones different prints; `None` if unknown.
     pub print: Option<u64>,
     /// The port in front of the drive answered this read, or sent this completion, from pushed
     /// bytes: no link carried it.

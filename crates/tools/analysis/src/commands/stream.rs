@@ -59,7 +59,7 @@ pub enum Fault {
     /// A frame of TLPs has none.
     #[error("a frame without TLPs")]
     Empty,
-    /// The stream ends in a frame, of which so many bytes are there.
+    /// The stream ends within a frame, after this number of bytes.
     #[error("the stream ends inside of a frame of which {0} bytes are there")]
     Truncated(usize),
 }

@@ -8,7 +8,6 @@ use wire::nvme::{Command, IDENTIFY, SglDescriptor, SglKind, opcode};
 /// Presumed bytes where an entry does not say how much data it moves.
 const PRESUMED: u64 = 4096;
 
-/// Bytes of an SGL segment that are looked at.
 const MOST_SEGMENT: u64 = 1 << 16;
 
 /// Whether the I/O opcode addresses logical blocks by SLBA and NLB.

@@ -41,7 +41,6 @@ struct Entry<'a> {
     owner: String,
 }
 
-/// A line of a view.
 enum Row<'a> {
     Entry(&'a Entry<'a>),
     /// That many repetitions of the rows above, each of that many TLPs, the
@@ -153,7 +152,6 @@ fn repeated(indent: usize, units: usize, tlps: usize, bytes: u32) -> String {
     format!("  {:indent$}{:>10}  {units} more of {bytes} bytes{each}", "", "...")
 }
 
-/// Nanoseconds from `start`.
 fn ns(at: Instant, start: Instant) -> u64 {
     at.since(start).as_ns()
 }

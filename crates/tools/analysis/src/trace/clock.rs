@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_said() {
+    fn contradictory_bounds_are_flagged() {
         let mut all = bounds(0, 0, 5_000);
         all.push(Bound { at: 7, offset: -40_000, most: true });
         all.push(Bound { at: 5_000_000_000, offset: -90_000, most: true });
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn one_direction_says_nothing() {
+    fn frames_of_one_direction_give_no_offset() {
         let mut all = bounds(0, 0, 5);
         all.retain(|bound| bound.most);
         assert_eq!(ClockOffset::estimate(&all), None);

@@ -51,7 +51,6 @@ impl Sample {
         }
     }
 
-    /// The values of a measure.
     fn column(&self, index: usize) -> Vec<u64> {
         let values = self.rows.iter().map(|(_, row)| row[index]);
         values.filter(|value| *value != u64::MAX).collect()
@@ -169,7 +168,6 @@ fn differences(a: &Sample, b: &Sample, places: bool) -> Vec<Difference> {
     all.filter_map(one).collect()
 }
 
-/// Corrects all p-values for their number.
 fn correct(compared: &mut Compared) {
     let all = || compared.pairs.iter().flat_map(|pair| &pair.differences);
     let p: Vec<f64> = all().filter_map(|difference| difference.p).collect();

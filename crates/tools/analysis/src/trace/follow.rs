@@ -29,7 +29,6 @@ impl PortFollower {
         Self { analyser: Analyser::new(settings), ..Self::default() }
     }
 
-    /// Resets the functions behind a link.
     fn reset(&mut self, tap: Tap) {
         match tap.port() {
             Some(port) => self.analyser.port_reset(port as u8),

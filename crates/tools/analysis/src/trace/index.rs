@@ -213,16 +213,13 @@ impl Waiting {
     }
 }
 
-/// The sides of a device node's port.
 const DEVICE: &[usize] = &[0];
 
-/// Requester and tag.
 fn name(requester: Bdf, tag: Tag) -> [u8; 4] {
     let ([a, b], [c, d]) = (requester.bits().to_be_bytes(), tag.get().to_be_bytes());
     [a, b, c, d]
 }
 
-/// Whether a TLP that begins with `head` pushes.
 fn is_push(head: &[u8]) -> bool {
     // A message (PCIe Base 4.0, table 2-3).
     let is_message = head[0] & 0x18 == 0x10;
@@ -286,7 +283,6 @@ impl Builder {
         }
     }
 
-    /// Forgets the TLPs in flight, which do not arrive.
     fn forget(&mut self) {
         self.from_link.clear();
         self.from_port.clear();

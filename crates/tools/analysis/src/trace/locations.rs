@@ -132,7 +132,6 @@ impl Run {
     }
 }
 
-/// A node, and a TLP at its port.
 type AtPort = (usize, PortTlp);
 
 enum FarEnd {

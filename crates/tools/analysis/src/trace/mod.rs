@@ -2,7 +2,7 @@
 //!
 //! [`Run`] opens the files of one run and brings their clocks together;
 //! [`Run::analyse`] goes through the TLPs of the point nearest to the host,
-//! and [`Run::locations`] tells when each of them was at the other points.
+//! and [`Run::locations`] returns when each of them was at the other points.
 
 mod anomalies;
 pub mod capture;

@@ -82,7 +82,6 @@ pub struct Leg {
     pub to_ns: i64,
 }
 
-/// The TLPs that a command waits for, in order.
 fn chain(command: &Command) -> Vec<Step> {
     use StepKind::{
         CqDoorbell, CqeWrite, DataCompletion, DataRead, DataWrite, MsiX, Push, SqDoorbell, SqeData,

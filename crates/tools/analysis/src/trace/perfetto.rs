@@ -88,7 +88,7 @@ impl<W: Write> Writer<W> {
         self.commands.push((start, Entry { number, command, path: path.to_vec(), timing }));
     }
 
-    /// Adds where a ring is, as counters. The end tells of errors.
+    /// Adds ring positions as counters. `finish` returns errors.
     pub fn ring(&mut self, state: &RingState) {
         let number = |position: Option<u32>| position.map(i64::from);
         let counters = match state.ring {
@@ -242,7 +242,6 @@ fn slice(name: &str, process: u64, track: u64, from: i64, ns: u64, details: Valu
     })
 }
 
-/// The unit of the format.
 fn micros(ns: i64) -> f64 {
     ns as f64 / 1000.0
 }

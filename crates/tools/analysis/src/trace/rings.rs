@@ -1,4 +1,4 @@
-//! Depth of queues and positions of their rings along time, from what the analyser tells.
+//! Depth of queues and positions of their rings along time, from events of the analyser.
 
 use super::run::Finding;
 use super::select::Selection;

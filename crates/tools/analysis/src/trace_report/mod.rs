@@ -62,7 +62,6 @@ pub struct View {
     pub sort: Key,
 }
 
-/// A command that is shown.
 struct Shown {
     /// Its number, from 1.
     number: u64,
@@ -123,7 +122,6 @@ impl Report {
     }
 }
 
-/// The TLPs as a capture.
 fn capture(run: &Run, capture: &Capture, target: &Target) -> Result<Written, Failure> {
     let (written, mut file) = capture.write(run, target.create_binary()?)?;
     file.flush().map_err(|error| target.failed(&error))?;

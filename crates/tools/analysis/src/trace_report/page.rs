@@ -20,7 +20,6 @@ const MOST_TYPES: usize = 4;
 const MOST_LINES: usize = 6;
 /// Rows of the table that are always seen.
 const MOST_ROWS: usize = 20;
-/// Points of a time series.
 const BINS: u64 = 60;
 
 /// The whole page. Fails as [`Run::analyse`]: single commands are looked up in a second pass.
@@ -233,7 +232,6 @@ fn breakdown(
     page.stacks(&stacks);
 }
 
-/// A rank, and the command that has it.
 type Ranked<'a> = (&'static str, u64, &'a Command);
 
 fn stack(

@@ -5,9 +5,8 @@ use crate::trace::rings::{Point, Queue, QueueDepth, Rings};
 use report::{Align, Axis, Page, Plot, Scale, Table, round_time, time};
 use wire::Bdf;
 
-/// Lines of the plot of depths beside that of all queues.
+/// Queues with their own line in the plot of depths.
 const MOST_LINES: usize = 5;
-/// The I/O queues together.
 const ALL: &str = "all I/O";
 
 /// A row for each queue, and one for all I/O queues together if there are several.
@@ -90,10 +89,8 @@ pub fn section(page: &mut Page, report: &Report) {
     page.figures(&figures);
 }
 
-/// A value of a point, if it is known.
 type Value = fn(&Point) -> Option<u64>;
 
-/// Steps from each point to the next one.
 fn steps(points: &[Point], value_at: Value) -> Vec<(f64, f64)> {
     let known =
         points.iter().filter_map(|point| Some((point.at_ns as f64, value_at(point)? as f64)));

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_are_those_of_the_samples() {
+    fn quantiles_equal_sorted_samples() {
         let span = |ns| Span { ns, number: ns, start_ns: 0 };
         let with_spans = |spans: Vec<Span>| Type { io: true, spans };
         let hundred = with_spans((1..=100).rev().map(span).collect());

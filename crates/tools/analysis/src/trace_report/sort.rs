@@ -39,7 +39,7 @@ impl Key {
     }
 }
 
-/// The commands that come first in an order, so many at most.
+/// The first commands in an order, at most `limit`.
 pub struct Largest {
     key: Key,
     limit: usize,
@@ -59,7 +59,7 @@ impl Largest {
         self.limit > 0 && self.least.is_none_or(|least| self.key.value(command) > least)
     }
 
-    /// Takes a command that [`wants`](Self::wants) is true of.
+    /// Takes a command for which [`wants`](Self::wants) returns true.
     pub fn add(&mut self, shown: Shown) {
         self.found.push(shown);
         // Sorted now and then: memory for twice as many is enough.

@@ -67,7 +67,6 @@ fn heading(out: &mut impl Write, text: &str) -> io::Result<()> {
     writeln!(out, "\n{text}\n{}", "-".repeat(text.chars().count()))
 }
 
-/// What each file is.
 fn nodes(run: &Run) -> String {
     let mut out = String::new();
     for (number, node) in run.nodes.iter().enumerate() {
@@ -221,7 +220,6 @@ fn state_changes(run: &Run) -> String {
     out
 }
 
-/// Where the time goes.
 fn breakdown(shown: &Shown, anomalies: &Anomalies) -> String {
     let intervals = intervals::split(&shown.command);
     let total: u64 = intervals.iter().map(|interval| interval.ns).sum();

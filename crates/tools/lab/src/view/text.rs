@@ -175,7 +175,6 @@ pub fn slots(document: &Document) -> Table {
     Table::from_rows(&columns[..if has_outside { 7 } else { 6 }], all)
 }
 
-/// A number and its share of another.
 fn with_share(part: u64, total: u64) -> String {
     format!("{part} ({})", share(part, total))
 }
@@ -215,7 +214,6 @@ pub fn findings(document: &Document) -> Vec<String> {
     lines
 }
 
-/// A finding in a line.
 fn sentence(finding: &Finding) -> String {
     let Finding { kind, segment, first, last, evidence, .. } = finding;
     let frames =
@@ -235,7 +233,6 @@ pub fn plain(ns: i64) -> String {
     format!("{sign}{}", report::span::micros(ns.unsigned_abs()))
 }
 
-/// The same with the unit.
 fn micros(ns: i64) -> String {
     format!("{} us", plain(ns))
 }

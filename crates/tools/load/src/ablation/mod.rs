@@ -121,7 +121,7 @@ pub struct Ablation {
     pub interrupted: bool,
 }
 
-/// Measures until it is told to stop.
+/// Measures until `stop` is set.
 ///
 /// # Errors
 /// If nothing can be measured here, or a machine breaks down.
@@ -201,7 +201,7 @@ fn setups(
     }
 }
 
-/// Latencies of one command at a time where both policies are there, until it is told to stop.
+/// Latencies of one command at a time for links with both policies, until `stop` is set.
 fn latencies(
     setups: &mut [Setup],
     span: Duration,

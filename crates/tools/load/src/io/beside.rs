@@ -5,7 +5,7 @@ use super::session::Session;
 use report::{Failure, Outcome};
 
 impl Session {
-    /// Checks that the sections of a group, each of which the drive can do, fit beside each other.
+    /// Checks that the sections of a group, each of which the drive supports, can run together.
     ///
     /// # Errors
     /// One line that names the place of the first one that does not.

@@ -21,7 +21,6 @@ pub struct Group<'a> {
     tasks: Vec<Task<'a>>,
 }
 
-/// A section of it.
 struct Task<'a> {
     section: &'a Section,
     recorder: &'a mut Recorder,
@@ -176,7 +175,7 @@ impl<'a> Group<'a> {
         Ok(())
     }
 
-    /// What a line on a terminal tells at this time.
+    /// The progress line for a terminal at this time.
     pub fn progress(&self, now: Instant) -> String {
         let running = self.tasks.iter().filter(|task| task.phase != Phase::Over);
         let running: Vec<&Recorder> = running.map(|task| &*task.recorder).collect();
@@ -186,7 +185,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Ends what is not over, tells the session what was written, and gives the drive back.
+    /// Ends unfinished jobs, records in the session what was written, and returns the drive.
     pub fn close(mut self, now: Instant, session: &mut Session) {
         let transfers = self.transfers();
         for task in &mut self.tasks {
@@ -223,13 +222,13 @@ impl Task<'_> {
         }
     }
 
-    /// What is measured begins, after so many transfers of the group.
+    /// Measuring begins after `transfers` transfers of the group.
     fn measure(&mut self, now: Instant, transfers: u64) {
         (self.since, self.recorder.start) = (now, now);
         self.before = (CpuTime::now(), transfers);
     }
 
-    /// Its phase ends after so many transfers of the group.
+    /// The phase ends after `transfers` transfers of the group.
     fn end(&mut self, now: Instant, transfers: u64) {
         let span = now - self.since;
         self.recorder.ramping = false;

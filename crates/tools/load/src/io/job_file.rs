@@ -99,7 +99,7 @@ fn parse(file: &str, text: &str) -> Result<Request, Failure> {
     Ok(request)
 }
 
-/// Configuration reads wait for each answer and have no queue: nothing runs beside them.
+/// Configuration reads wait for each answer and have no queue: no other section runs then.
 fn has_one_engine(group: &[Section]) -> Outcome {
     let reads = group.iter().find(|section| section.workload.fio().is_none());
     match reads.filter(|_| group.len() > 1) {
@@ -150,7 +150,6 @@ impl Draft {
         Ok(())
     }
 
-    /// The section, of this group.
     fn finish(self, file: &str, group: usize) -> Result<Section, Failure> {
         let origin = at(file, self.line);
         let verify = match (self.verify, self.verify_only) {
@@ -168,7 +167,7 @@ mod tests {
     use super::*;
     use workload::{JobSpec, Rw};
 
-    fn said(text: &str) -> String {
+    fn error_of(text: &str) -> String {
         parse("j.fio", text).unwrap_err().to_string()
     }
 
@@ -209,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_name_the_line() {
+    fn job_file_errors_name_the_line() {
         for (text, wanted) in [
             ("[a]\nrw=read\nbss=4k\n", "j.fio:3:1: unknown key 'bss'; did you mean 'bs'?"),
             ("[a]\nrw=reed\n", "j.fio:2:1: unknown rw 'reed'; did you mean 'read'?"),
@@ -227,7 +226,7 @@ mod tests {
             ("[a]\nrw=read\nstonewall=x\n", "j.fio:3:1: stonewall: x: 0 or 1"),
             ("[a]\nrw=read\nstripe=4k\n", "j.fio:3:1: unknown key 'stripe'"),
         ] {
-            assert!(said(text).starts_with(wanted), "{}", said(text));
+            assert!(error_of(text).starts_with(wanted), "{}", error_of(text));
         }
     }
 }

@@ -144,7 +144,6 @@ impl<'a> Runner<'a> {
         switched.into_iter().for_each(|line| self.console.line(&line));
     }
 
-    /// Runs a group to its end.
     fn drive(&mut self, group: &mut Group) -> Result<End, Failure> {
         let clock = self.session().machine.clock();
         let (mut end, mut look, mut seen) = (End::Done, clock.now(), 0);

@@ -125,7 +125,7 @@ pub fn section(
 }
 
 impl Section {
-    /// The parameters of its jobs, in a namespace of so many bytes; nothing for configuration
+    /// The parameters of its jobs, in a namespace of `namespace` bytes; nothing for configuration
     /// reads.
     pub fn fio(&self, namespace: u64) -> Option<Fio> {
         let mut fio = self.workload.fio()?;

@@ -29,9 +29,8 @@ use workload::{Fio, MOST_ENTRIES, Written};
 const SMALLEST_TRANSFER: usize = 128 << 10;
 /// Host memory for everything but queues and buffers.
 const BASE_MEMORY: u64 = 16 << 20;
-/// Host memory at most, as of simulated hosts.
 const MOST_MEMORY: u64 = 3 << 30;
-/// A drive that comes back gets fresh queues: memory is kept for so many times.
+/// Attachments for which memory is reserved: a drive that returns gets new queues.
 const ATTACHMENTS: u64 = 64;
 /// Bytes that an entry of a queue pair takes: its entries, and a PRP list of at most a page.
 const ENTRY_MEMORY: u64 = 64 + 16 + 4096;
@@ -133,7 +132,7 @@ impl Session {
         Ok(section.fio(namespace.blocks << namespace.block_shift))
     }
 
-    /// Checks that the drive can do what a section asks.
+    /// Checks that the drive supports the commands of a section.
     ///
     /// # Errors
     /// One line that names the section's place.
@@ -202,7 +201,6 @@ fn connect(
     Ok((Machine::Network(Box::new(host)), tracer, Process::listening(peer.addresses())))
 }
 
-/// Connects to a vfio-user server.
 fn open(
     options: &Settings,
     socket: &Path,
@@ -222,7 +220,6 @@ fn open(
     Ok((Machine::VfioUser(Box::new(Client::new(machine, ram))), peer))
 }
 
-/// Brings up the drive of a machine.
 fn bring_up(
     machine: &mut Machine,
     options: &Settings,
@@ -308,7 +305,6 @@ fn memory(request: &Request, settings: initiator::Settings) -> Result<usize, Fai
     Ok(wanted.min(least + MOST_MEMORY) as usize)
 }
 
-/// The function of the drive, and its port.
 fn choose(
     mut drives: Vec<(Node, Node)>,
     options: &Settings,

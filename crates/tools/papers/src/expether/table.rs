@@ -1,4 +1,4 @@
-//! The published figures beside the simulated ones, and what the paper say
+//! The published figures with the simulated ones, and what the paper say
 //! without figures, checked.
 
 use super::Published;

@@ -22,13 +22,12 @@ fn run(setup: Setup, write: bool) -> Report {
     report(setup, transfer(write, BYTES))
 }
 
-/// Bytes of wire of a frame with so many TLPs of these headers.
+/// Bytes of wire of a frame with `tlps` TLPs of these headers.
 fn frame(tlps: usize, header: usize) -> usize {
     let overhead = wire::raw::HEADER + wire::frame::HEADER;
     38 + overhead + FRAME_EXTRA + tlps * (header + MPS + TLP_EXTRA)
 }
 
-/// MB/s of a full line.
 fn bound(tlps: usize, header: usize) -> f64 {
     LINE as f64 / 8e6 * (tlps * MPS) as f64 / frame(tlps, header) as f64
 }

@@ -124,7 +124,6 @@ pub fn section(depths: &[Depth]) -> Section {
     section
 }
 
-/// What the figures show.
 const LIMITS: &str = "What overlaps is hidden; what is the bottleneck is not. At 1 Gb/s a 4 KiB block \
     alone takes 36 us on the wire, so the tunnel cannot be hidden, but TSN's share of a read is. \
     At 10 Gb/s reads hide the tunnel. Writes hide it only if the drive fetches enough data at \

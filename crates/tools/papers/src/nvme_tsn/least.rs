@@ -22,7 +22,6 @@ const WORD: usize = 4;
 /// Headers of IP and TCP without options.
 const SEGMENT: usize = 40;
 
-/// What a command meets between host and drive.
 struct Way<'a> {
     host: &'a HostConfig,
     port: &'a PortConfig,
@@ -58,7 +57,7 @@ impl<'a> Way<'a> {
         })
     }
 
-    /// TLPs of so many bytes on the line, in as few segments as hold them.
+    /// TLPs of a total length on the line, in as few segments as possible.
     fn line(&self, bytes: usize) -> Duration {
         let frames = bytes.div_ceil(self.burst - FRAME);
         let each = FRAME + SEGMENT + HEADER + self.tag + FCS + PREAMBLE;
@@ -130,7 +129,7 @@ fn on(link: &LinkConfig, lengths: &[usize]) -> Duration {
 pub fn least(config: &Config, write: bool) -> Duration {
     let way = Way::new(config).expect("a tunnel over TCP");
     let (to_drive, to_host) = if write { (BLOCK, 0) } else { (0, BLOCK) };
-    // The entry, and the data: so many reads at once.
+    // The entry, then the data in concurrent reads.
     let drive = &way.port.drive;
     let reads = 1 + to_drive.div_ceil(drive.read_request * drive.reads_in_flight);
     let saved = Duration::from_ps(way.saved().as_ps() * reads as u64);
@@ -165,7 +164,7 @@ mod tests {
     fn messages_are_as_long_as_those_sent() {
         let config = Topology::Tcp.config(Experiment::Write.workload(), Ethernet::G1);
         let way = Way::new(&config).expect("a tunnel");
-        // 256 - 80 - 16 = 160 bytes of data beside the entry, then 16 x 240, then 96.
+        // 256 - 80 - 16 = 160 bytes of data after the entry, then 16 x 240, then 96.
         let mut expected = vec![16 + 256; 17];
         expected.push(16 + 16 + 96);
         assert_eq!(way.messages(BLOCK), expected);

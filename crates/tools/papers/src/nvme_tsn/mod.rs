@@ -108,7 +108,6 @@ fn port(config: &mut Config) -> Option<&mut PortConfig> {
     }
 }
 
-/// The drive.
 fn drive(config: &mut Config) -> &mut DriveConfig {
     match &mut config.hosts[0].attached {
         Attached::Direct(drive) => drive,

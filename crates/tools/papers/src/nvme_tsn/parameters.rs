@@ -128,7 +128,6 @@ fn port(config: &Config) -> Option<&TransportConfig> {
     }
 }
 
-/// The link above the drive.
 fn lower(config: &Config) -> &sim::pcie::LinkConfig {
     match &config.hosts[0].attached {
         Attached::Direct(_) => &config.hosts[0].link,

@@ -1,5 +1,5 @@
-//! With push: what the tunnel adds to a 4 KiB command at each rate, beside plain TLPs, the least by
-//! arithmetic, and the goal of remote storage.
+//! With push: what the tunnel adds to a 4 KiB command at each rate, with plain TLPs, the computed
+//! minimum, and the goal of remote storage.
 
 use super::least::least;
 use super::speeds::{RATES, TUNNELS};
@@ -74,7 +74,6 @@ pub struct PushedTunnel {
     pub write: AddedTime,
 }
 
-/// A topology with push.
 fn config(topology: Topology, experiment: Experiment, rate: Rate, push: Mode) -> Config {
     let mut config = topology.config(experiment.workload(), rate);
     config.hosts[0].root.push = push;

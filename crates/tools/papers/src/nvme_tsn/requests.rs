@@ -65,7 +65,7 @@ pub struct Requests {
     pub recommendation: Recommendation,
 }
 
-/// MPS with completions of that size, reads of `mrrs` bytes, so many at once.
+/// MPS with completions of that size, concurrent reads of `mrrs` bytes.
 fn tuned(workload: Workload, mps: usize, mrrs: usize, in_flight: usize) -> Config {
     let mut config = Topology::Tcp.config(workload, RATE);
     let host = &mut config.hosts[0];

@@ -1,4 +1,4 @@
-//! The NVMe/TSN paper's tables (section 4.4), published beside simulated.
+//! The NVMe/TSN paper's tables (section 4.4), published and simulated.
 
 use super::{Experiment, Published, RATE, Topology, mean, ns, us};
 use crate::{Figure, Runs, Section, error_percent, percent};

@@ -93,7 +93,6 @@ fn slow(config: &mut Config, share: u64) {
     port(config).expect("a tunnel").transport = TransportConfig::Pipe(pipe);
 }
 
-/// Long frames both ways.
 fn traffic(config: &mut Config, share: u64) {
     let interval = Duration::from_ps(ON_THE_WIRE * RATE.ps_per_byte() * 100 / share);
     for number in 0..2 {
@@ -145,7 +144,7 @@ fn three(samples: &Latency) -> [f64; 3] {
     [us(mean(samples)), at(summary.min_ns), at(summary.max_ns)]
 }
 
-/// Whether it lies between shortest and longest, or within so many per cent.
+/// Whether it lies between shortest and longest, or within the tolerance in per cent.
 fn covers([_, least, most]: [f64; 3], published: f64, tolerance: f64) -> bool {
     let (low, high) =
         (published / (1.0 + tolerance / 100.0), published * (1.0 + tolerance / 100.0));

@@ -35,7 +35,6 @@ use serde::Serialize;
 /// Simulated figures of a case by their names.
 pub(crate) type Figures = Vec<(&'static str, f64)>;
 
-/// What simulates a case.
 type Simulate = fn() -> Result<Figures, Failure>;
 
 wire::named! {
@@ -54,7 +53,6 @@ wire::named! {
     }
 }
 
-/// The cases by their names in the data.
 const CASES: &[(Part, &str, Simulate)] = &[
     (Part::Priority, "cut_through", cut_through::simulate),
     (Part::Priority, "strict_priority", priority::simulate),
@@ -123,7 +121,7 @@ pub fn simulate(published: &Published, part: Part) -> Result<Vec<Case>, Failure>
     of_part.map(case).collect()
 }
 
-/// Each figure of a case beside the simulated one.
+/// Each published figure of a case with the simulated one.
 ///
 /// # Panics
 /// If they are not the same figures.

@@ -28,10 +28,8 @@ wire::named! {
     }
 }
 
-/// What simulates a case.
 type Simulate = fn() -> Result<Simulated, Failure>;
 
-/// The cases by their names in the data.
 const CASES: &[(Part, &str, Simulate)] = &[
     (Part::Slots, "missed_slot", cases::missed_slot),
     (Part::Clocks, "servo_swings", cases::servo_swings),

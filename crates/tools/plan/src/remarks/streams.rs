@@ -88,7 +88,7 @@ impl<'a> Offered<'a> {
             stream.identification.matches(&header(traffic.to, traffic.priority))
         };
         let traffic: Vec<&TrafficConfig> = station.traffic.iter().filter(of_stream).collect();
-        // Tunnels are told by the addresses of their ends.
+        // The addresses of its ends identify a tunnel.
         let tunnel = traffic.is_empty();
         let shortest = traffic.iter().map(|one| one.length + tags).min().unwrap_or(MINIMUM);
         let line = station.port.rate.duration(PREAMBLE + shortest + GAP);

@@ -89,7 +89,7 @@ pub struct Trials {
 }
 
 impl Trials {
-    /// The trials that `shifts` asks for. The error is one of a key that cannot be shifted.
+    /// The trials of `shifts`. The error is one of a key that cannot be shifted.
     pub fn new(plan: &Plan, options: &Seeds, shifts: &Shifts) -> Result<Self, KeyError> {
         let seed = options.built(plan)?.config.seed;
         let (shifts, trials) = plan.phases(shifts.trials, seed, &shifts.keys)?;

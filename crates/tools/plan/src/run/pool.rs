@@ -11,7 +11,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 /// Runs all of them, the first with what is `requested`; documents come in the order of the plans.
-/// When it is told to stop, those that have not begun have none, except for the first one.
+/// After a stop, plans that have not begun have no result, except for the first one.
 /// The error is that of the first plan that has one, with its place.
 pub fn run_all(
     name: &str,

@@ -39,7 +39,7 @@ pub struct Combinations {
 }
 
 impl Combinations {
-    /// Those of `sweeps`, each in all phases that `shifts` asks for. The error is a mistake in the
+    /// Those of `sweeps`, each in all phases of `shifts`. The error is a mistake in the
     /// plan, or more simulations than there may be.
     pub fn new(
         plan: &Plan,
@@ -141,7 +141,6 @@ impl Point {
         Ok(Self { set, values, trials, plans })
     }
 
-    /// What repeats this trial of it.
     fn words(&self, trial: usize) -> String {
         let phase = self.trials.as_ref().map_or(&[][..], |trials| trials.set(trial));
         words(self.set.iter().chain(phase))
@@ -178,7 +177,6 @@ fn product(sweeps: &[Sweep]) -> Vec<Vec<String>> {
 /// A column: its name, which documents have it, and its text for one.
 type Column = (&'static str, Has, fn(&SimReport) -> String);
 
-/// Which documents have something.
 type Has = fn(&SimReport) -> bool;
 
 const ALL: Has = |_| true;

@@ -69,7 +69,6 @@ pub fn text(document: &SimReport) -> String {
     out
 }
 
-/// Latencies of hosts, and what they moved.
 fn hosts(document: &SimReport) -> String {
     let mut out = latencies(document);
     for host in &document.hosts {
@@ -105,7 +104,6 @@ fn hosts(document: &SimReport) -> String {
     out + "\n"
 }
 
-/// What a host pushed with doorbells.
 fn pushed(host: &str, pushed: &SimPush) -> String {
     let SimPush { entries, unpushed_entries, bytes, hits, misses, unused_bytes, .. } = pushed;
     let text = format!(
@@ -122,7 +120,6 @@ fn pushed(host: &str, pushed: &SimPush) -> String {
     }
 }
 
-/// Whether the plan's requirements are met.
 fn requirements(document: &SimReport) -> String {
     let rows = &document.requirements;
     if rows.is_empty() {
@@ -133,7 +130,6 @@ fn requirements(document: &SimReport) -> String {
     format!("{met} of {} requirements are met\n{table}\n", rows.len())
 }
 
-/// What became of each stream.
 fn streams(document: &SimReport) -> String {
     const COLUMNS: [Column<Stream>; 12] = [
         ("stream, times in us", Left, |stream| stream.name.clone()),
@@ -155,7 +151,6 @@ fn streams(document: &SimReport) -> String {
     format!("\n{}", Table::from_rows(&COLUMNS, &document.streams).text())
 }
 
-/// Elimination and policing.
 fn handled(document: &SimReport) -> String {
     let mut out = String::new();
     if !document.eliminations.is_empty() {
@@ -197,7 +192,6 @@ fn ports(document: &SimReport) -> String {
     format!("\n{}", Table::from_rows(&columns, &rows).text())
 }
 
-/// What was replayed, and what was not.
 fn recorded(host: &str, recorded: &Replayed) -> String {
     let Replayed { files, at, commands, left_out, gaps, .. } = recorded;
     let mut out = format!("\n{host}: {commands} commands of {}, seen at the {at}", files[0]);

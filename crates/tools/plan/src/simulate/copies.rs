@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_begin_anew_when_the_reset_timer_has_run_out() {
+    fn sequence_numbers_restart_after_the_reset_timer() {
         let us = |us: u64| Instant::ZERO + Duration::from_us(us);
         let mut copies = Copies {
             stream: 0,

@@ -174,7 +174,6 @@ pub fn table(rows: &[Row]) -> Table {
 
 /// The rows of several trials, each with the trial's number.
 pub fn table_of_trials<'a>(rows: impl Iterator<Item = (&'a Row, usize)>) -> Table {
-    /// The verdict is last.
     const AT: usize = COLUMNS.len() - 1;
     let mut heads = COLUMNS.map(|(name, align, _)| (name, align)).to_vec();
     heads.insert(AT, ("trial", Align::Right));
@@ -220,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_names_the_worst_of_all() {
+    fn requirement_verdict_names_the_worst_row() {
         let verdict = |rows: &[Row]| verdict(rows).expect("requirements");
         assert_eq!(super::verdict(&[]), None);
         let met = deadline(Some(400), true);

@@ -44,7 +44,7 @@ fn keys_reach_the_clocks() {
 }
 
 #[test]
-fn mistakes_name_their_place() {
+fn clock_key_errors_have_a_line() {
     fails(&plan("clock_walk = \"1ppm\"\n"), "p.toml:7:14: 'clock_walk' requires [clocks]");
     fails(
         &plan("clock_steps = [\"2ms +1us\", \"1ms +1us\"]\n[clocks]\n"),
@@ -64,7 +64,7 @@ fn mistakes_name_their_place() {
 
 /// Gates, asynchronous shapers and `[clocks]` go by the clock of a node; nothing else does.
 #[test]
-fn a_clock_that_nothing_goes_by_is_remarked() {
+fn unused_clock_is_remarked() {
     let idle = |more: &str| {
         let text = plan(more).replace("[nodes.b]\n", "[nodes.b]\nclock_drift = \"2ppm\"\n");
         let text = text.replace("[bridges.s]\n", "[bridges.s]\nclock_offset = \"1us\"\n");
@@ -83,7 +83,7 @@ fn a_clock_that_nothing_goes_by_is_remarked() {
 }
 
 #[test]
-fn what_hurts_is_remarked() {
+fn harmful_clock_settings_are_remarked() {
     let text = plan(
         "schedule = \"l\"\nclock_drift = \"200ppm\"\nstamp_grain = \"1us\"\n[clocks]\n\
          [schedules.l]\nentries = [\"S 80 100us\", \"S 7f 400us\"]\n",

@@ -17,7 +17,6 @@ fn run(name: &str, settings: &[(&str, &str)]) -> (Planned, Report) {
     (planned, report)
 }
 
-/// The row of a stream at a node.
 fn elimination(planned: &Planned, report: &Report, place: [&str; 2]) -> handled::Elimination {
     let named = |words: &str| planned.link_name(words);
     let (rows, _) = handled::rows(report, &planned.identified, &named);
@@ -32,7 +31,7 @@ fn worst(report: &Report) -> u64 {
 
 /// The bridge dies at 3 ms and stays dead; the deadline of 400 us holds for every command.
 #[test]
-fn a_bridge_dies_and_no_command_notices() {
+fn commands_continue_after_the_loss_of_a_bridge() {
     let (planned, report) = run("redundant-drive", &[]);
     assert_eq!((report.hosts[0].failures, report.hosts[0].mismatches), (0, 0));
     assert!(report.hosts[0].commands > 100);
@@ -71,7 +70,7 @@ fn every_tunnel_has_two_paths() {
 
 /// With one path commands wait for good.
 #[test]
-fn with_one_path_the_drive_is_gone() {
+fn drive_is_lost_when_its_only_path_fails() {
     let settings = [
         ("streams.nvme.paths", "[\"left > upper > right\"]"),
         ("streams.nvme.eliminate", "[\"host\", \"device\"]"),
@@ -88,7 +87,7 @@ fn with_one_path_the_drive_is_gone() {
 }
 
 #[test]
-fn a_babbling_camera_is_cut_off_and_the_drives_latency_stays() {
+fn policed_camera_does_not_change_drive_latency() {
     let quiet = worst(&run("babbling-camera", &[("traffic.babble.start", "1s")]).1);
     let (planned, report) = run("babbling-camera", &[]);
     assert_eq!(report.hosts[0].failures, 0);

@@ -19,7 +19,6 @@ fn plan(more: &str) -> String {
     )
 }
 
-/// The port of the only bridge to `b`.
 fn port(more: &str) -> Config {
     built(&plan(more)).config.network.bridges[0].ports[1].clone()
 }
@@ -27,7 +26,7 @@ fn port(more: &str) -> Config {
 const CBS: &str = "[shapers.v]\nalgorithm = \"cbs\"\nidle_slope = ";
 
 #[test]
-fn mistakes_of_shapers_have_a_place_and_say_what_is_allowed() {
+fn shaper_errors_have_line_and_allowed_values() {
     let video = "[bridges.s]\nshapers = [\"5 v\"]\n";
     let both = "[bridges.s]\nshapers = [\"5 v\", \"4 w\"]\n";
     let gates = "schedule = \"g\"\n[schedules.g]\nentries = [\"S 20 100us\", \"S df 900us\"]\n";
@@ -100,7 +99,7 @@ fn mistakes_of_shapers_have_a_place_and_say_what_is_allowed() {
 }
 
 #[test]
-fn mistakes_of_lists_that_take_over_have_a_place() {
+fn errors_of_next_gate_lists_have_a_line() {
     let list = |more: &str| {
         plan(&format!(
             "[bridges.s]\nschedule = \"g\"\n[schedules.h]\nbase = \"1ms\"\n\
@@ -187,7 +186,7 @@ fn preemption_reaches_the_port() {
 
 /// Before the run: of 12304 bits a millisecond (1538 bytes with preamble and gap, and a tag of 4).
 #[test]
-fn shapers_that_let_too_little_through_are_named() {
+fn overloaded_shapers_are_named() {
     let named = |shaper: &str| {
         let more = format!("[bridges.s]\nshapers = [\"5 v\"]\n[shapers.v]\n{shaper}\n");
         built(&plan(&more)).overload_sentences()
@@ -279,7 +278,7 @@ fn weights_share_among_express_and_among_preemptable_classes() {
 }
 
 #[test]
-fn ports_and_streams_that_will_hurt_are_remarked() {
+fn harmful_port_and_stream_settings_are_remarked() {
     let remarks = |more: &str| {
         let remarks = built(&plan(more)).remarks;
         remarks.iter().map(super::Remark::sentence).collect::<Vec<_>>()
@@ -345,7 +344,7 @@ fn without_hosts_streams_run_for_the_runtime() {
 }
 
 #[test]
-fn without_hosts_what_is_of_hosts_means_nothing() {
+fn keys_of_hosts_without_hosts_are_errors() {
     for (more, expected) in [
         ("[bridges.s]\n[drive]\n", "p.toml:16:2: 'drive' requires hosts"),
         ("[bridges.s]\n[pcie]\n", "p.toml:16:2: 'pcie' requires hosts"),

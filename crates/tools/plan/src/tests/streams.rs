@@ -30,7 +30,7 @@ const LINE: usize = 27;
 const BOTH: &str = "paths = [\"left > upper > right\", \"left > lower > right\"]\n";
 
 #[test]
-fn a_stream_both_ways_is_two() {
+fn bidirectional_stream_makes_two_streams() {
     let text = format!(
         "[streams.nvme]\nfrom = \"host\"\nto = \"device\"\nboth = \"on\"\n{BOTH}\
          eliminate = [\"host\", \"device\"]\nhistory = 64\nreset = \"5ms\"\n"
@@ -84,7 +84,7 @@ fn keys_reach_the_stream() {
 }
 
 #[test]
-fn what_a_stream_cannot_be_has_its_place() {
+fn stream_errors_have_a_line() {
     let ends = "[streams.s]\nfrom = \"host\"\nto = \"device\"\n";
     let at = |line: usize, column: usize, message: &str| {
         format!("p.toml:{}:{column}: {message}", LINE + line)

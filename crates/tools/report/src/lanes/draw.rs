@@ -17,7 +17,6 @@ const SPACE: f64 = 6.0;
 const AXIS: f64 = 22.0;
 /// A box within its band.
 const INSET: f64 = 4.0;
-/// A character, about.
 const CHARACTER: f64 = 6.2;
 /// What is narrower is drawn so wide.
 const LEAST: f64 = 0.8;
@@ -195,7 +194,6 @@ fn occupied(out: &mut String, scale: Scale, one: &Occupied, top: f64) {
     }
 }
 
-/// A label at the left.
 fn label(out: &mut String, y: f64, text: &str) {
     let text = escape(text);
     let _ =
@@ -232,7 +230,6 @@ fn crosses(out: &mut String, scale: Scale, crosses: &[(f64, String)], top: f64) 
     }
 }
 
-/// A value with few digits.
 fn digits(value: f64) -> String {
     let (value, unit) = if value.abs() >= 9999.5 { (value / 1000.0, "k") } else { (value, "") };
     let decimals = usize::from(!unit.is_empty() && value.abs() < 99.95);

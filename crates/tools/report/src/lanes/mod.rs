@@ -13,7 +13,7 @@ const CLOSED: &str = "#b3bcc5";
 const HELD: &str = "#882255";
 /// The colour of the box that the picture is about.
 const CHOSEN: &str = "#b00020";
-/// What a frame costs beside its own bytes.
+/// The colour of preamble, gap and other overhead of a frame.
 const OVERHEAD: &str = "#1c2733";
 
 /// The meaning of a stretch of time on a band.
@@ -68,7 +68,7 @@ pub struct Occupied {
 /// A step line or a line.
 #[derive(Clone, Debug, Default)]
 pub struct Course {
-    /// What it is, in a word.
+    /// A one-word label.
     pub name: &'static str,
     /// The unit of its values.
     pub unit: &'static str,

@@ -170,24 +170,24 @@ impl Controller {
                 if has_room(&self.queues.submission, id, shared) {
                     self.queues.add_submission(id, ring, SubmissionQueue::new(ring));
                 }
-                self.tell_submission(id, shared);
+                self.emit_submission_ring(id, shared);
             }
             Effect::CreateCompletion { id, ring: Some(ring), vector } => {
                 if has_room(&self.queues.completion, id, shared) {
                     self.queues.add_completion(id, ring, CompletionQueue::new(ring, vector));
                 }
-                self.tell_completion(id, shared);
+                self.emit_completion_ring(id, shared);
             }
             Effect::DeleteSubmission(id) => {
                 self.delete_submission(id, shared);
-                self.tell(id, Ring::Gone, shared);
+                self.emit_ring(id, Ring::Gone, shared);
             }
             Effect::DeleteCompletion(id) => {
                 let queue = self.queues.remove_completion(id);
                 for uid in queue.into_iter().flat_map(CompletionQueue::into_waiting) {
                     self.close(uid, None, shared);
                 }
-                self.tell(id, Ring::Gone, shared);
+                self.emit_ring(id, Ring::Gone, shared);
             }
             // Their blocks may have another size.
             Effect::Formats => {

@@ -24,7 +24,6 @@ pub(super) struct PushedList {
     read: Read,
 }
 
-/// A message at hand.
 struct Message {
     /// What it means for each of its commands.
     step: Step,
@@ -124,7 +123,6 @@ impl Controller {
         }
     }
 
-    /// Lists or data of command `uid`.
     fn pushed_for(
         &mut self,
         uid: Uid,
@@ -157,7 +155,6 @@ impl Controller {
         }
     }
 
-    /// Bytes of one claim.
     fn pushed_claim(&mut self, found: Match, piece: &Piece<'_>, shared: &mut Shared) {
         let known = shared.payload.knows(&piece.place());
         let Some(open) = self.open.get_mut(&found.uid) else { return };

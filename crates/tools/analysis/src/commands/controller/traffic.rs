@@ -256,7 +256,6 @@ impl Controller {
         }
     }
 
-    /// The MSI-X vector that a write signals.
     fn vector(&self, address: u64, bytes: &[u8]) -> Option<u16> {
         let data = u32::from_le_bytes(bytes.try_into().ok()?);
         let signals = |entry: &[u32; 4]| {
@@ -265,7 +264,6 @@ impl Controller {
         self.vectors.iter().find(|(_, entry)| signals(entry)).map(|(vector, _)| *vector)
     }
 
-    /// One interrupt may signal many entries of many queues.
     fn interrupt(&mut self, vector: u16, address: u64, shared: &mut Shared) {
         let step = shared.step(StepKind::MsiX, address, 4, None);
         let mut signals = Vec::new();

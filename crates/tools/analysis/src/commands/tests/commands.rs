@@ -186,7 +186,7 @@ fn entries_are_fetched_in_batches_around_the_end_of_the_ring() {
 }
 
 #[test]
-fn equal_buffers_of_commands_in_flight_are_told_apart() {
+fn equal_buffers_of_concurrent_commands_are_distinguished() {
     let (mut testbed, mut drive) = testbed();
     let entries = [io(1, 1, 0, 8, 0x30_0000, 0), io(1, 2, 8, 8, 0x30_0000, 0)];
     testbed.begin(&mut drive, 2, &entries);
@@ -250,7 +250,7 @@ fn two_drives_do_not_disturb_each_other() {
 }
 
 #[test]
-fn resets_end_what_is_on_its_way() {
+fn reset_ends_commands_in_flight() {
     let (mut testbed, mut drive) = testbed();
     testbed.begin(&mut drive, 1, &[io(2, 3, 0, 1, 0x10_0000, 0)]);
     testbed.write(drive.bar + 0x14, 0);
@@ -272,7 +272,7 @@ fn resets_end_what_is_on_its_way() {
 fn refused_reads_show_their_status() {
     let (mut testbed, mut drive) = testbed();
     testbed.begin(&mut drive, 1, &[io(1, 3, 0, 1, 0x10_0000, 0)]);
-    let request = testbed.ask_host(&drive, 0x10_0000, 512);
+    let request = testbed.read_request(&drive, 0x10_0000, 512);
     let mut c = super::testbed::completion(Bdf::new(0, 1, 0), DRIVE, request.tag, 512, 0);
     c.status = TlpStatus::UnsupportedRequest;
     testbed.send(Direction::Down, Tlp::new(Packet::Completion(c), Bytes::new()));

@@ -9,7 +9,6 @@ use wire::{Bdf, Instant, Tag};
 
 const SMALL: Limits = Limits { commands: 8, steps: 64, events: 16, data: 4096 };
 
-/// A stream with most things in it.
 fn stream() -> Vec<(Direction, Tlp)> {
     let (mut testbed, mut drive) = Testbed::with_drive(AnalyserSettings::default(), GAP, 1);
     for (cid, opcode) in [(1, 1), (2, 2)] {
@@ -70,7 +69,7 @@ fn apply(tlps: &mut Vec<(Direction, Tlp)>, change: &Change) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
-    fn disturbed_streams_do_no_harm(
+    fn disturbed_tlp_streams_do_not_panic(
         changes in prop::collection::vec(change(300), 0..60),
         collect_data: bool,
     ) {
@@ -95,7 +94,7 @@ proptest! {
 
 /// Entries are submitted and never completed, reads are never answered.
 #[test]
-fn a_drive_that_never_answers_fills_nothing() {
+fn memory_is_bounded_without_completions() {
     let settings = AnalyserSettings { collect_data: true, follow_rings: true, limits: SMALL };
     let (mut testbed, mut drive) = Testbed::with_drive(settings, GAP, 1);
     for i in 0..20_000u32 {

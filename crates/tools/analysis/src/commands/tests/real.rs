@@ -191,7 +191,7 @@ fn views_of_one_read_and_one_write() {
 }
 
 #[test]
-fn a_hot_reset_ends_commands_and_what_follows_is_explained() {
+fn commands_are_explained_after_a_hot_reset() {
     let mut machine = machine(512, 2048);
     let (_, mut driver) = machine.bring_up(2);
     storm(&mut machine, &mut driver, 1);

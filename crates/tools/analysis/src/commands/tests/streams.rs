@@ -78,7 +78,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     /// Pieces may be cut further; what is decoded stays the same.
     #[test]
-    fn cuts_do_not_matter(cut in 1usize..40) {
+    fn stream_parsing_is_independent_of_segment_boundaries(cut in 1usize..40) {
         let machine = machine();
         let ranges = ranges(&machine);
         let fine = ranges.iter().flat_map(|range| {
@@ -91,7 +91,7 @@ proptest! {
 
     /// Broken streams end with an error or not, never with a panic.
     #[test]
-    fn broken_streams_do_no_harm(
+    fn broken_streams_do_not_panic(
         changes in prop::collection::vec((any::<bool>(), any::<prop::sample::Index>(), any::<u8>()), 1..20)
     ) {
         let mut machine = machine();

@@ -261,7 +261,7 @@ impl Testbed {
     }
 
     /// The drive asks for `length` bytes.
-    pub fn ask_host(&mut self, drive: &Drive, address: u64, length: usize) -> MemoryRequest {
+    pub fn read_request(&mut self, drive: &Drive, address: u64, length: usize) -> MemoryRequest {
         let tag = self.next_tag();
         let request = MemoryRequest::for_bytes(drive.bdf, tag, address, length).unwrap();
         self.send(Direction::Up, Tlp::memory_read(request));
@@ -327,7 +327,7 @@ impl Testbed {
         let mut asked = Vec::new();
         for (i, piece) in bytes.chunks(self.read_request).enumerate() {
             let at = address + (i * self.read_request) as u64;
-            asked.push((self.ask_host(drive, at, piece.len()), piece));
+            asked.push((self.read_request(drive, at, piece.len()), piece));
         }
         asked.into_iter().for_each(|(request, piece)| self.answer(request, piece));
     }

@@ -81,7 +81,7 @@ struct Differing {
     command: Option<String>,
 }
 
-/// Of which so many are kept.
+/// At most this many are stored.
 const MOST_DIFFERING: usize = 1 << 16;
 
 /// Usual refusals that are remembered.
@@ -114,7 +114,6 @@ const WATCHED: [(&str, Count); 21] = [
     ("controller reset", |c| c.resets),
 ];
 
-/// Those of them that happen in every run.
 const NORMAL: [&str; 2] = ["interrupt without a completion entry", "controller reset"];
 /// Those of them that say that something has not come.
 const OPEN: [&str; 2] = [UNANSWERED, UNFETCHED];
@@ -224,7 +223,6 @@ impl Anomalies {
         }
     }
 
-    /// What failures turned out to be.
     fn settle(&mut self, Settled { normal, trouble }: Settled) {
         for refusal in trouble {
             put(&mut self.unexplained, refusal.last, FAILED, 1, &refusal.description);
@@ -237,7 +235,6 @@ impl Anomalies {
         }
     }
 
-    /// Names the command of TLPs whose payload differs.
     fn name_differing(&mut self, command: &Command, description: &str) {
         if self.differing.is_empty() {
             return;

@@ -17,7 +17,6 @@ const MOST_KNOWN: usize = 1 << 20;
 /// Reads that are remembered as wrong.
 const MOST_SUSPECTS: usize = 1024;
 
-/// A namespace of a controller.
 type Namespace = (Bdf, u32);
 
 /// The smallest run of blocks that begins and ends with a TLP.
@@ -60,7 +59,6 @@ pub(super) struct Written {
     blind: bool,
 }
 
-/// What a command changes.
 enum Change {
     Nothing,
     Blocks(Vec<(u64, u64)>),

@@ -20,7 +20,6 @@ pub const OFFSET: u64 = 1_234_567;
 /// In a node, and on the network.
 const NODE: u64 = 1_000;
 const NETWORK: u64 = 5_000;
-/// Records of a chunk.
 const CHUNK: usize = 25;
 
 /// Files of one run in a folder that goes with the value.
@@ -45,13 +44,12 @@ impl Traces {
     }
 }
 
-/// What a node records: at its time, in order.
 struct File {
     role: NodeRole,
     records: Vec<(u64, Encode)>,
 }
 
-/// Appends a record that is so many nanoseconds after the one before.
+/// Appends a record; the number is nanoseconds since the one before.
 type Encode = Box<dyn Fn(u64, &mut Vec<u8>)>;
 
 impl File {

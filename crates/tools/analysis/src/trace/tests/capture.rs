@@ -45,7 +45,7 @@ fn every_tlp_is_there_with_what_it_serves() {
 }
 
 #[test]
-fn what_gives_the_rest_its_meaning_stays() {
+fn capture_filter_keeps_context_packets() {
     let traces = traces();
     let writes = Selection { opcode: Some("write".parse().unwrap()), ..Selection::default() };
     let (_, all) = capture(&traces.run(), &Selection::default());
@@ -85,7 +85,7 @@ fn rewritten(traces: &Traces, keep: usize, missing: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_was_cut_is_told() {
+fn cut_records_are_reported() {
     let traces = traces();
     let path = traces.file("short", &rewritten(&traces, 64, usize::MAX));
     let (written, packets) = capture(&Run::open(&[path]).unwrap(), &Selection::default());
@@ -114,7 +114,7 @@ fn entries_that_were_cut_are_no_commands() {
 }
 
 #[test]
-fn a_gap_is_told_where_it_is() {
+fn gap_is_reported_at_its_position() {
     let traces = traces_of(71, |testbed, drive| testbed.reads(drive, 0..30));
     let path = traces.file("gap", &rewritten(&traces, 4096, 12));
     let (_, packets) = capture(&Run::open(&[path]).unwrap(), &Selection::default());

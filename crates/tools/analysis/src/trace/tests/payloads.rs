@@ -137,7 +137,7 @@ fn a_read_of_other_data_than_were_written_is_found() {
 
 /// What is not certain is not said.
 #[test]
-fn reads_that_something_may_explain_are_no_anomaly() {
+fn explainable_reads_are_no_anomaly() {
     type Work = fn(&mut Testbed, &mut Drive);
     let cases: [(&str, Work); 7] = [
         ("written again", |testbed, drive| {
@@ -254,7 +254,7 @@ proptest! {
 
     /// Whatever a host writes and reads, no run of it is in the files, and all else is found.
     #[test]
-    fn nothing_of_the_data_is_recorded(
+    fn user_data_is_not_recorded(
         blocks in 1u32..16, offset in 0u64..1024, writes: bool, size in prop_oneof![Just(64usize), Just(128), Just(256)],
     ) {
         let traces = hashed(same, [KEY; 2], |testbed, drive| {

@@ -77,7 +77,7 @@ fn statistics_are_by_type() {
 }
 
 #[test]
-fn trouble_stands_out() {
+fn anomalies_of_a_faulty_trace_are_listed() {
     let run = traces().run();
     let (_, anomalies) = commands(&run);
     let names: Vec<_> = anomalies.unexplained.keys().copied().collect();
@@ -85,7 +85,7 @@ fn trouble_stands_out() {
     assert!(anomalies.text().contains("Write queue 1 command 17: WRITE_FAULT"));
     let traces = traces_of(3, |testbed, drive| {
         // Nobody asked for it, nobody answers, and nobody knows it.
-        testbed.ask_host(drive, 0x77_0000, 64);
+        testbed.read_request(drive, 0x77_0000, 64);
         testbed.write_host(drive, 0x66_0000, &[0; 64]);
         testbed.post(drive, 1, 1, 999, 0);
         // The requester has given up.
@@ -108,7 +108,7 @@ fn trouble_stands_out() {
 #[test]
 fn a_request_right_before_the_end_is_not_late() {
     let traces = traces_of(24, |testbed, drive| {
-        testbed.ask_host(drive, 0x77_0000, 64);
+        testbed.read_request(drive, 0x77_0000, 64);
     });
     let text = commands(&traces.run()).1.text();
     assert!(!text.contains("timeout"), "{text}");
@@ -119,7 +119,7 @@ fn a_request_right_before_the_end_is_not_late() {
 
 /// The host may have crashed, or its driver has forgotten it.
 #[test]
-fn a_completion_that_nobody_took_counts_and_stands_out() {
+fn unacknowledged_completion_is_counted_as_anomaly() {
     let traces = traces_of(23, |testbed, drive| {
         testbed.begin(drive, 1, &[io(2, 5, 8, 1, 0x10_0000, 0)]);
         testbed.write_host(drive, 0x10_0000, &[5; 512]);
@@ -167,9 +167,9 @@ fn with_link_down(traces: &Traces, end: u64) -> Vec<u8> {
     bytes
 }
 
-/// Nobody waited for it in vain: nobody wrote down what came.
+/// The commands did not time out: the recording ended before their completions.
 #[test]
-fn what_is_on_its_way_when_a_recording_is_cut_is_no_timeout() {
+fn commands_in_flight_at_the_cut_are_no_timeouts() {
     let traces = interrupted();
     let mut bytes = with_link_down(&traces, 1_000_000_000);
     bytes.truncate(bytes.len() - 5);
@@ -182,7 +182,7 @@ fn what_is_on_its_way_when_a_recording_is_cut_is_no_timeout() {
 }
 
 #[test]
-fn a_lost_device_stands_out() {
+fn lost_device_is_an_anomaly() {
     let traces = interrupted();
     let end = traces.testbed.tlps.last().unwrap().0.as_ns() + 800_000_000;
     let bytes = with_link_down(&traces, end);

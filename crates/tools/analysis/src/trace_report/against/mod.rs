@@ -14,7 +14,6 @@ use serde::Serialize;
 use std::path::PathBuf;
 use wire::trace::{NodeRole, VIRTUAL_CLOCK};
 
-/// A run, and what was selected of it.
 struct Traced {
     run: Run,
     side: Side,
@@ -136,7 +135,6 @@ impl Comparison {
     }
 }
 
-/// The files of a run.
 fn names(traced: &Traced) -> String {
     let names = traced.run.nodes.iter().map(|node| node.file.path.display().to_string());
     names.collect::<Vec<_>>().join(", ")

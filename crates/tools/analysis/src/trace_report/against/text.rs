@@ -58,7 +58,6 @@ pub fn heading(pair: &Pair) -> String {
 /// The heading of types with less than six independent commands.
 pub const TOO_FEW: &str = "Too few commands to compare";
 
-/// Nanoseconds in all commands of both runs.
 fn spent(pair: &Pair) -> u128 {
     let time = |kind: &CommandType| u128::from(kind.latency.n) * u128::from(kind.latency.mean_ns);
     pair.kinds.iter().map(time).sum()

@@ -9,7 +9,6 @@ use report::{Axis, DotRow, Dots, Scale, time};
 /// A picture: name, values with their names, and text of a value.
 type Figure = (&'static str, &'static [(&'static str, Value)], fn(f64) -> String);
 
-/// A value, if a document has it.
 type Value = fn(&SimReport) -> Option<f64>;
 
 const FIGURES: [Figure; 3] = [
@@ -92,7 +91,6 @@ fn requirements(sweeps: &[Sweep], documents: &[SimReport]) -> Option<(String, St
     })
 }
 
-/// What distinguishes a combination.
 fn name(sweeps: &[Sweep], document: &SimReport) -> String {
     let key = |sweep: &Sweep| format!("{}={}", sweep.key, document.set[&sweep.key]);
     sweeps.iter().map(key).collect::<Vec<_>>().join(", ")

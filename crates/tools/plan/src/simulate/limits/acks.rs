@@ -72,7 +72,6 @@ pub(super) struct Acks {
     pub retransmitted: u64,
 }
 
-/// The fields of a TCP segment.
 struct Segment {
     source: u16,
     destination: u16,

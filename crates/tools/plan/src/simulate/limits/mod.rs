@@ -147,7 +147,6 @@ pub struct Row {
 type Limits = (Duration, Duration);
 
 impl Row {
-    /// Before anybody has waited.
     fn new(name: impl Into<String>, (limit, latest): Limits, source: &'static str) -> Self {
         let (name, worst, first) = (name.into(), None, None);
         Self { name, limit, latest, worst, first, planned: false, endless: false, source }
@@ -160,12 +159,10 @@ impl Row {
         Self { worst: Some(worst), first, planned: true, endless: span.is_none(), ..self }
     }
 
-    /// Somebody waited.
     fn add(&mut self, since: Instant, until: Instant, description: impl FnOnce() -> String) {
         self.add_span(since, until.since(since), description);
     }
 
-    /// The same for so long.
     fn add_span(&mut self, since: Instant, span: Duration, description: impl FnOnce() -> String) {
         let longest = self.worst.as_ref().is_none_or(|longest| span > longest.span);
         let earlier = |first: &Event| Some(since) < first.at;

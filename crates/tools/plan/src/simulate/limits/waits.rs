@@ -288,7 +288,6 @@ impl Observer for Waits {
     }
 }
 
-/// Bytes whose connection ended first.
 fn never(dead: &mut Row, wait: Wait) {
     let description = || format!("{}, until their connection ended", bytes_of(wait));
     dead.add(wait.since, wait.until, description);

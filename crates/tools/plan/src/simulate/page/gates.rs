@@ -20,7 +20,6 @@ const BAR: f64 = 15.0;
 /// Charts at most.
 const MOST_CHARTS: usize = 8;
 
-/// A port with gates, and what its queues came to.
 type Port<'a> = (&'a Cycle, QueueStats);
 
 /// The ports with gates where frames were dropped or waited, worst first.
@@ -67,7 +66,6 @@ fn words(cycle: &Cycle, queue: &QueueStats) -> String {
     words
 }
 
-/// The chart of one port.
 fn svg(cycle: &Cycle) -> String {
     let list = cycle.gates.list();
     let length = list.cycle_time().as_ps().max(1) as f64;

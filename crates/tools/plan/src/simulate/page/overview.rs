@@ -50,7 +50,6 @@ fn tile(value: String, name: &str) -> Tile {
     Tile { value, name: name.to_owned(), bad: false }
 }
 
-/// Of a network without hosts.
 fn streams(tiles: &mut Vec<Tile>, subject: &Subject<'_>) {
     let Subject { report, words, .. } = subject;
     let arrived: u64 = report.streams.iter().map(|stream| stream.arrived).sum();
@@ -105,7 +104,6 @@ pub(super) fn worst(data: &ReportData) -> Option<((u16, Op), &Kind)> {
     kinds.max_by_key(|(_, kind)| span(kind)).map(|(name, kind)| (*name, kind))
 }
 
-/// Bytes per second, readable.
 fn rate(bytes: f64) -> String {
     match bytes {
         b if b < 1e6 => format!("{:.0} kB/s", b / 1e3),
@@ -128,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_is_that_of_all_hosts_and_kinds() {
+    fn overview_shows_the_maximum_over_hosts_and_kinds() {
         let work = Workload::Fio(Fio::new(Rw::RandRw, 4096, 1));
         let mut data = ReportData::new(&Config::nvme_tsn_direct(work));
         assert!(worst(&data).is_none());

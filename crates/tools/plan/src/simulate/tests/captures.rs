@@ -149,7 +149,7 @@ fn preempting() -> Config {
 
 /// A receiver gets out of the mPackets of each wire the frames that its sender began.
 #[test]
-fn mpackets_put_together_are_the_frames() {
+fn reassembled_mpackets_equal_the_sent_frames() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("wires.pcapng");
     let files = OutputFiles { pcapng: Some(Target::File(path.clone())), ..OutputFiles::default() };
@@ -187,8 +187,8 @@ fn mpackets_put_together_are_the_frames() {
             _ => {}
         }
     }
-    // Only the third station has no preemption. Every other MAC asks, and the first four answer.
-    // The one at the third station asks three times, in vain.
+    // Only the third station has no preemption. The other MACs send verify mPackets; four respond.
+    // The MAC at the third station sends three and gets no response.
     assert_eq!(links, [274, 274, 274, 274, 1, 274]);
     assert_eq!(questions, [2, 2, 2, 2, 0, 3]);
     assert!(fragments[1] > 100, "{fragments:?}");

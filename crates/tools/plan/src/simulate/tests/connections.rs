@@ -28,7 +28,7 @@ fn far(ms: u64) -> Config {
 }
 
 #[test]
-fn a_request_that_the_root_complex_gave_up_on_is_beyond_its_limit() {
+fn request_after_completion_timeout_exceeds_its_limit() {
     let (done, rows) = rows(&far(26));
     assert!(!done, "there and back are 52 ms");
     let root = row(&rows, "completion timeout of the root port");
@@ -52,7 +52,7 @@ fn config_read() -> Tlp {
 
 /// The root complex takes no tag again before it gave up.
 #[test]
-fn a_tag_that_is_used_again_tells_of_a_request_that_was_given_up() {
+fn reused_tag_marks_the_earlier_request_as_timed_out() {
     let config = tcp(1);
     let at = |ns| Instant::from_ns(ns);
     let mut waits = Waits::new(&config, &Assumptions::default());
@@ -111,7 +111,7 @@ fn round_trips_that_are_too_long_are_flagged_before_anything_runs() {
 
 /// Nothing is ever faster than that, and little is much slower.
 #[test]
-fn the_least_is_a_lower_bound() {
+fn planned_round_trip_is_a_lower_bound() {
     let reads = || Workload::ConfigReads { count: 5, gap: Duration::from_us(10) };
     let open = Duration::from_us(400);
     for config in [
@@ -139,7 +139,7 @@ fn the_least_is_a_lower_bound() {
 /// The second host is turned away, and connects again 200 ms later: that is no
 /// segment that waited so long.
 #[test]
-fn another_connection_owes_nothing_to_the_one_before() {
+fn new_connection_starts_without_unacknowledged_bytes() {
     let config = planned(include_str!("../../../../../../plans/handover.toml"));
     let (done, rows) = rows(&config);
     assert!(done);
@@ -154,10 +154,10 @@ fn another_connection_owes_nothing_to_the_one_before() {
     assert!(dead.worst.as_ref().unwrap().span < Duration::from_ms(1), "{}", text(&rows));
 }
 
-/// Whoever speaks to a node without power waits for nobody: that is no
-/// retransmission which came too early.
+/// A segment to a node without power gets no acknowledgement: its wait is
+/// no early retransmission.
 #[test]
-fn a_dead_peer_is_told_apart() {
+fn bytes_to_a_dead_peer_are_reported_separately() {
     let text_of = |until: u64| {
         format!(
             "[nodes.n]\noutages = [\"5ms..{until}ms\"]\n[workload]\nrw = \"randread\"\n\

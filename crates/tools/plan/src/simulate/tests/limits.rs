@@ -25,7 +25,7 @@ pub fn worst(rows: &[Row], name: &str) -> u64 {
 }
 
 #[test]
-fn ordinary_plans_have_margins() {
+fn example_plans_exceed_no_limit() {
     let tsn = Config::nvme_tsn_tsn(mixed(4), Rate::G1);
     for config in [Config::nvme_tsn_direct(mixed(4)), tcp(4), tsn] {
         let rows = rows(&config);
@@ -38,7 +38,7 @@ fn ordinary_plans_have_margins() {
 }
 
 #[test]
-fn what_was_seen_is_what_happened() {
+fn observed_waits_match_the_simulated_round_trips() {
     let config = tcp(1);
     let rows = rows(&config);
     // A read over the tunnel: there and back is 6 us and what it serialises.
@@ -75,7 +75,7 @@ fn gates_that_stay_closed_are_flagged_before_anything_runs() {
 }
 
 #[test]
-fn a_range_has_two_ends() {
+fn completion_timeout_range_is_compared_at_both_ends() {
     let config = gated(mixed(1), Duration::from_ms(10), Duration::from_ms(30));
     let verdict = |range: &str| {
         let completion_timeout = CompletionTimeout::named(range).unwrap();
@@ -91,7 +91,7 @@ fn a_range_has_two_ends() {
 }
 
 #[test]
-fn gates_that_hold_no_frame_are_endless() {
+fn gate_too_short_for_a_frame_waits_forever() {
     let config = gated(mixed(1), Duration::from_us(5), Duration::from_us(500));
     let rows = planned_rows(&config, &Assumptions::default());
     assert!(rows.iter().all(|row| row.endless && row.verdict() == LimitVerdict::Breaks));
@@ -115,7 +115,7 @@ fn a_wait_behind_a_gate_is_seen() {
 }
 
 #[test]
-fn what_never_ends_counts_until_the_end() {
+fn unfinished_waits_count_until_the_end_of_the_run() {
     let mut config = tcp(1);
     // The cable is cut for good in the middle of the work.
     let cut = (Instant::from_ns(3_000_000), Instant::from_ns(u64::MAX / 2000));

@@ -108,7 +108,7 @@ fn pushed_commands_with_pauses_take_as_long_in_the_trace_as_in_the_report() {
 }
 
 #[test]
-fn the_nvme_tsn_paper_over_tcp_is_read_back() {
+fn trace_of_nvme_tsn_over_tcp_can_be_read_again() {
     let traced = traced(&tcp(1));
     agrees(&traced);
     let Traced { run, commands, anomalies, .. } = &traced;
@@ -128,7 +128,7 @@ fn the_nvme_tsn_paper_over_tcp_is_read_back() {
 }
 
 #[test]
-fn every_view_works_on_it() {
+fn all_trace_views_read_simulated_traces() {
     let traced = traced(&tcp(1));
     let svg = chart::chart(&traced.run, traced.commands.last().unwrap());
     assert!(svg.contains("frame of the tunnel") && !svg.contains("not observed"), "{svg}");
@@ -142,7 +142,7 @@ fn every_view_works_on_it() {
 }
 
 #[test]
-fn what_waits_behind_gates_is_told_in_order() {
+fn records_behind_closed_gates_are_written_in_time_order() {
     // Data waits for 5 ms, much longer than records are held back for order.
     let config = gated(mixed(8), Duration::from_us(200), Duration::from_ms(5));
     agrees(&traced(&config));

@@ -137,7 +137,7 @@ impl Ring {
 
     /// Changes that it keeps now.
     #[cfg(test)]
-    pub fn kept(&self) -> usize {
+    pub fn record_count(&self) -> usize {
         self.records.len()
     }
 

@@ -139,7 +139,6 @@ impl Picture {
         }
     }
 
-    /// When drives go where.
     fn moves(&mut self, config: &Config, named: &dyn Fn(&str) -> String) {
         for planned in &config.moves {
             let [host, port] = first_port(config, planned.from);
@@ -208,7 +207,6 @@ impl Picture {
 }
 
 impl Node {
-    /// What a plan calls things of this kind.
     fn kind(self) -> &'static str {
         match self {
             Self::Host(_) => "host",
