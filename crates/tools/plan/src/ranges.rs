@@ -79,9 +79,7 @@ fn wrong(allowed: Allowed) -> Vec<(String, String)> {
             all
         }
         Allowed::Text | Allowed::Files => text(),
-        Allowed::File => {
-            [text(), vec![("\"-\"".into(), "a plan names files; for".into())]].concat()
-        }
+        Allowed::File => [text(), vec![("\"-\"".into(), "expected a file; only".into())]].concat(),
     }
 }
 
