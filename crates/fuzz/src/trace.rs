@@ -16,8 +16,8 @@ pub fn run(data: &[u8]) {
     let how = source.byte();
     if how & 1 != 0 {
         // The raw bytes as a file; wrong checksums hide most code, so see below.
-        if let Ok(file) = TraceFile::of_bytes(Path::new("file"), source.0.to_vec()) {
-            check_run(Run::of(vec![file]));
+        if let Ok(file) = TraceFile::from_bytes(Path::new("file"), source.0.to_vec()) {
+            check_run(Run::from_files(vec![file]));
         }
         return;
     }
@@ -26,11 +26,11 @@ pub fn run(data: &[u8]) {
     let far = if how & 2 == 0 { NodeRole::Device } else { NodeRole::Switch };
     let near = file("host", NodeRole::Host, &host, how);
     let far = file("far", far, source.0, how);
-    check_run(Run::of(vec![near]));
-    check_run(Run::of(vec![far]));
+    check_run(Run::from_files(vec![near]));
+    check_run(Run::from_files(vec![far]));
     let near = file("host", NodeRole::Host, &host, how);
     let far = file("far", NodeRole::Device, source.0, how);
-    check_run(Run::of(vec![far, near]));
+    check_run(Run::from_files(vec![far, near]));
 }
 
 /// A file with these records, in two chunks with a gap between them if `how`
@@ -47,7 +47,7 @@ fn file(name: &str, role: NodeRole, records: &[u8], how: u8) -> TraceFile {
         out.extend(ChunkHeader::new(number, gap, u64::from(how >> 5) << 58, records).encode());
         out.extend(records);
     }
-    TraceFile::of_bytes(Path::new(name), out).expect("our own header")
+    TraceFile::from_bytes(Path::new(name), out).expect("our own header")
 }
 
 fn check_run<E>(run: Result<Run, E>) {

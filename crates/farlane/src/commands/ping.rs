@@ -70,7 +70,7 @@ pub fn run(args: &Args) -> Outcome {
     } else {
         let rows = [("link", Some(link)), ("configuration read", config.as_ref().ok().copied())];
         let rows = rows.map(|(name, summary)| summary.map(|summary| (name, summary)));
-        let table = Table::of(&COLUMNS, rows.iter().flatten());
+        let table = Table::from_rows(&COLUMNS, rows.iter().flatten());
         print!("{}", table.fixed(&[20, 8, 12, 12, 12]));
     }
     if let Err(failure) = config {

@@ -112,7 +112,7 @@ fn standard_output_has_one_owner() {
         ("trace x --svg - --html -", 2, "--svg and --html cannot share standard output"),
         (&format!("sim {tcp} --trace -"), 2, "a trace goes to a file, not to standard output"),
         ("device --namespace ram=1M --trace -", 2, "a trace goes to a file"),
-        ("sim p.toml", 1, "p.toml:4:10: report: a plan names files"),
+        ("sim p.toml", 1, "p.toml:4:10: report: expected a file"),
     ] {
         let output = command(line).current_dir(&folder).output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -123,5 +123,8 @@ fn standard_output_has_one_owner() {
     let terminal = OpenOptions::new().read(true).write(true).open("/dev/ptmx").unwrap();
     let child = farlane(&["sim", &tcp, "--pcapng", "-"]).stdout(terminal).spawn().unwrap();
     let output = child.wait_with_output().unwrap();
-    assert_eq!(one_line(&output), "farlane: standard output is a terminal, and this is no text");
+    assert_eq!(
+        one_line(&output),
+        "farlane: standard output is a terminal, and the output is not text"
+    );
 }

@@ -107,7 +107,7 @@ fn what_is_no_recording_is_named() {
     case("replay = \"cut.trace\"", &["cut.trace: cut off in the middle"]);
     case("replay = \"c.trace\"", &["c.trace: no NVMe command in it"]);
     case("replay = []", &["p.toml:2:10: replay: a trace, or several"]);
-    case("replay = \"s.trace\"\nbs = \"4KiB\"", &["p.toml:3:1: bs means nothing with replay"]);
+    case("replay = \"s.trace\"\nbs = \"4KiB\"", &["p.toml:3:1: 'bs' does not apply to replay"]);
     case("replay = \"s.trace\"\ntiming = \"fast\"", &["p.toml:3:10: unknown timing 'fast'"]);
     let small = "replay = \"s.trace\"\n[drive]\nsize = \"64KiB\"";
     case(small, &["p.toml:2:10: replay: drive 0", "409600 bytes", "has 65536", "drive.size"]);

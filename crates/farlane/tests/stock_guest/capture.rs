@@ -6,7 +6,7 @@ use std::path::Path;
 
 use analysis::commands::replay::{Initial, Issued, Replay, compare};
 use analysis::commands::stream::LinkAnalyser;
-use analysis::commands::{Command, Counters, Event, Settings};
+use analysis::commands::{AnalyserCounters, AnalyserSettings, Command, Event};
 use bytes::Bytes;
 use wire::nvme::opcode;
 
@@ -64,7 +64,8 @@ pub fn check(recordings: &[Recording], issued: &[Issued], disk: &Path) {
 
 /// The commands of one connection.
 fn decode(recording: &Recording) -> Vec<Command> {
-    let mut link = LinkAnalyser::new(Settings { collect_data: true, ..Settings::default() });
+    let mut link =
+        LinkAnalyser::new(AnalyserSettings { collect_data: true, ..AnalyserSettings::default() });
     let mut events = Vec::new();
     let ranges = recording.ranges.clone();
     link.run(&recording.down, &recording.up, ranges, |event| events.push(event))
@@ -73,7 +74,7 @@ fn decode(recording: &Recording) -> Vec<Command> {
     events.extend(std::iter::from_fn(|| link.analyser.next_event()));
     let seen = *link.analyser.counters();
     // All else would be something that nothing explains.
-    let good = Counters {
+    let good = AnalyserCounters {
         down: seen.down,
         up: seen.up,
         config: seen.config,
@@ -88,7 +89,7 @@ fn decode(recording: &Recording) -> Vec<Command> {
         lost_commands: seen.lost_commands,
         // The host node may end while it looks at the function that the guest has just left.
         unanswered: seen.unanswered.min(1),
-        ..Counters::default()
+        ..AnalyserCounters::default()
     };
     assert_eq!(seen, good);
     let commands = events.into_iter().filter_map(|event| match event {

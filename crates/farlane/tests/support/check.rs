@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use analysis::commands::stream::{Decoder, Item, LinkAnalyser, Payload};
-use analysis::commands::{Direction, Event, Settings};
+use analysis::commands::{AnalyserSettings, Direction, Event};
 use analysis::export::pcapng::{Connection, Tap, TcpFile, TlpFile};
 
 use crate::support::tshark::number;
@@ -56,7 +56,7 @@ impl Expected {
                 ends.push([queue, cid, u64::from(status.bits() & 0x7ff)]);
             }
         };
-        let mut link = LinkAnalyser::new(Settings::default());
+        let mut link = LinkAnalyser::new(AnalyserSettings::default());
         link.run(&recording.down, &recording.up, recording.ranges.clone(), &mut keep).unwrap();
         link.finish().unwrap();
         std::iter::from_fn(|| link.analyser.next_event()).for_each(keep);

@@ -44,7 +44,6 @@ pub(crate) struct Texts {
 }
 
 impl Texts {
-    /// The number of a text among the words.
     fn number(&mut self, text: &str) -> u32 {
         // Most texts are those of the row before.
         if let Some(last) = self.cells.last()

@@ -74,7 +74,8 @@ impl<W: Write + Send> Parquet<W> {
             let pair = KeyValue::new((*key).to_owned(), value.clone());
             self.file.append_key_value_metadata(pair);
         }
-        for Column { name, unit, .. } in self.rows.schema().iter().filter(|of| !of.unit.is_empty())
+        for Column { name, unit, .. } in
+            self.rows.schema().iter().filter(|column| !column.unit.is_empty())
         {
             let pair = KeyValue::new(format!("unit.{name}"), (*unit).to_owned());
             self.file.append_key_value_metadata(pair);
@@ -96,7 +97,6 @@ impl<W: Write + Send> Parquet<W> {
     }
 }
 
-/// A field of the file's schema.
 fn field(column: &Column) -> Result<TypePtr> {
     let (physical, converted, logical) = match column.kind {
         Kind::Unsigned | Kind::Optional => {

@@ -110,7 +110,6 @@ impl RowFiles {
     }
 }
 
-/// A file, and what was wrong with it.
 struct File {
     target: Target,
     format: Result<Format, io::Error>,
@@ -137,7 +136,6 @@ impl File {
         }
     }
 
-    /// What was wrong, if anything was.
     fn finish(self, metadata: &[(&str, String)]) -> Option<String> {
         let ended = self.format.and_then(|format| match format {
             Format::Csv(_) => Ok(()),

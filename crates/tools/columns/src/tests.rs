@@ -15,7 +15,7 @@ const SCHEMA: Schema = &[
 
 type Row = (String, u64, i64, Option<u64>);
 
-/// A sink whose bytes stay readable, with room for so many.
+/// A sink of limited size whose bytes stay readable.
 #[derive(Clone, Debug, Default)]
 struct Memory {
     bytes: Arc<Mutex<Vec<u8>>>,
@@ -60,7 +60,6 @@ fn parquet_of(batches: &[Batch]) -> Vec<u8> {
     memory.bytes()
 }
 
-/// What the crate's reader finds.
 fn read(bytes: Vec<u8>) -> Vec<Row> {
     let reader = SerializedFileReader::new(Bytes::from(bytes)).unwrap();
     let row = |row: parquet::record::Row| {
@@ -79,7 +78,7 @@ fn read(bytes: Vec<u8>) -> Vec<Row> {
 }
 
 #[test]
-fn csv_has_names_and_quotes_what_would_be_two_cells() {
+fn csv_has_a_header_and_quotes_separators() {
     let memory = Memory::default();
     let mut csv = Csv::new(memory.clone(), SCHEMA).unwrap();
     let row = |job: &str, change, end| (job.to_owned(), u64::MAX, change, end);
@@ -92,7 +91,7 @@ fn csv_has_names_and_quotes_what_would_be_two_cells() {
 }
 
 #[test]
-fn metadata_have_units_and_what_the_caller_says() {
+fn metadata_have_units_and_keys_of_the_caller() {
     let bytes = Bytes::from(parquet_of(&[batch(&[("a".to_owned(), 1, 2, None)])]));
     let reader = SerializedFileReader::new(bytes).unwrap();
     let file = reader.metadata().file_metadata();
@@ -129,7 +128,7 @@ fn a_cut_file_is_refused() {
 }
 
 #[test]
-fn a_full_disk_is_the_sinks_own_error() {
+fn full_disk_is_an_error_of_the_sink() {
     let memory = Memory { room: Some(10), ..Memory::default() };
     let mut file = Parquet::new(memory.clone(), SCHEMA).unwrap();
     file.write(&batch(&[("a".to_owned(), 1, 2, None)])).unwrap();
@@ -141,7 +140,7 @@ fn a_full_disk_is_the_sinks_own_error() {
 
 #[test]
 #[should_panic(expected = "at: Signed(1) in a column of Unsigned")]
-fn a_cell_of_another_kind_is_our_error() {
+fn cell_of_another_type_panics() {
     Batch::new(SCHEMA).push(&[
         Value::Text("a"),
         Value::Signed(1),
@@ -152,7 +151,7 @@ fn a_cell_of_another_kind_is_our_error() {
 
 proptest! {
     #[test]
-    fn rows_come_back(batches in prop::collection::vec(
+    fn rows_round_trip(batches in prop::collection::vec(
         prop::collection::vec((".{0,3}", any::<u64>(), any::<i64>(), any::<Option<u64>>()), 0..20), 0..5,
     )) {
         let all: Vec<Batch> = batches.iter().map(|rows| batch(rows)).collect();

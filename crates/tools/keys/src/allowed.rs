@@ -82,8 +82,8 @@ pub fn check(root: Table, value: &Value) -> Result<(), KeyError> {
 /// The key of a table that is called `name`.
 fn known(table: Table, name: &str, key: &str) -> Result<Key, String> {
     let found = table.iter().copied().flatten().find(|known| known.name == key);
-    let what = if name.is_empty() { "key".into() } else { format!("key of [{name}]") };
-    found.copied().ok_or_else(|| unknown(&what, key, &names(table)))
+    let kind = if name.is_empty() { "key".into() } else { format!("key of [{name}]") };
+    found.copied().ok_or_else(|| unknown(&kind, key, &names(table)))
 }
 
 fn below(name: &str, key: &str) -> String {
@@ -108,7 +108,7 @@ pub fn time(time: Duration) -> String {
 impl Allowed {
     /// Checks the value of `key`, whose dotted path is `path`.
     fn check(self, path: &str, key: &str, value: &Value) -> Result<(), KeyError> {
-        let fail = |what: String| Err(value.origin.fail(format!("{key}: {what}")));
+        let fail = |message: String| Err(value.origin.fail(format!("{key}: {message}")));
         let number = |least, most| match value.kind {
             Kind::Integer(number)
                 if (least..=most).contains(&u64::try_from(number).unwrap_or(u64::MAX)) =>
@@ -119,7 +119,8 @@ impl Allowed {
         };
         match self {
             Self::Table(table) => each(value.entries()?, |entry| {
-                let key = known(table, path, &entry.key).map_err(|what| entry.origin.fail(what))?;
+                let key =
+                    known(table, path, &entry.key).map_err(|message| entry.origin.fail(message))?;
                 key.allowed.check(&below(path, key.name), key.name, &entry.value)
             }),
             Self::Named(table) => each(value.entries()?, |entry| {
@@ -167,7 +168,7 @@ impl Allowed {
             }
             Self::Text | Self::File | Self::Files => match &value.kind {
                 Kind::Text(text) if text == "-" && !matches!(self, Self::Text) => {
-                    fail("a plan names files; for standard output there are options".to_owned())
+                    fail("expected a file; only options write to standard output".to_owned())
                 }
                 Kind::Text(_) => Ok(()),
                 _ => fail("expected a text".to_owned()),
@@ -176,7 +177,6 @@ impl Allowed {
     }
 }
 
-/// Checks each of several items.
 fn each<T>(items: &[T], check: impl FnMut(&T) -> Result<(), KeyError>) -> Result<(), KeyError> {
     all(items.iter().map(check)).map(drop)
 }
@@ -209,8 +209,8 @@ fn understood<T>(
         Kind::Table(_) => (Err("a text"), "a table".into()),
         Kind::Other(name) => (Err("a text"), format!("a {name}")),
     };
-    let what = |requested| format!("{key}: expected {requested}; found {found}");
-    read.map_err(|requested| value.origin.fail(what(requested)))
+    let message = |requested| format!("{key}: expected {requested}; found {found}");
+    read.map_err(|requested| value.origin.fail(message(requested)))
 }
 
 /// Sets the key of `root` at a dotted path, as an option of the command line does.
@@ -231,7 +231,7 @@ pub fn set(
     while let Some(path) = rest {
         let key = first_key(value, allowed, path);
         rest = path[key.len()..].strip_prefix('.');
-        allowed = settable(value, allowed, &name, key).map_err(|what| origin.fail(what))?;
+        allowed = settable(value, allowed, &name, key).map_err(|message| origin.fail(message))?;
         name = below(&name, key);
         value = value.member(key, &origin)?;
     }
@@ -249,7 +249,7 @@ fn array(text: &str, origin: &Origin) -> Result<Kind, KeyError> {
     let read = value::parse("", &format!("x = {text}"));
     let read = read.map_err(|error| origin.fail(error.message))?;
     let first = read.entries().ok().and_then(|entries| entries.first());
-    let mut kind = first.map(|of| of.value.kind.clone());
+    let mut kind = first.map(|entry| entry.value.kind.clone());
     if let Some(Kind::List(items)) = &mut kind {
         items.iter_mut().for_each(|item| item.origin = origin.clone());
     }
@@ -275,7 +275,7 @@ fn settable(value: &Value, allowed: Allowed, name: &str, key: &str) -> Result<Al
     let table = match allowed {
         Allowed::Table(table) => return known(table, name, key).map(|key| key.allowed),
         Allowed::Named(table) => table,
-        _ => return Err(format!("there is no table above '{key}'")),
+        _ => return Err(format!("no table holds the key '{key}'")),
     };
     let entries = value.entries().unwrap_or_default();
     let names: Vec<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();

@@ -5,21 +5,21 @@ use std::ops::Range;
 use toml::de::{DeTable, Error};
 
 /// Where in `text` the mistake is, in bytes, and the sentence.
-pub fn of(text: &str, error: &Error) -> (usize, String) {
+pub fn describe(text: &str, error: &Error) -> (usize, String) {
     let span = error.span().unwrap_or(0..0);
-    let message = error.message();
-    if message == "duplicate key" {
+    let raw = error.message();
+    if raw == "duplicate key" {
         let key = text.get(span.clone()).unwrap_or("").trim_matches(['"', '\'']);
-        return (span.start, format!("duplicate key '{key}': it is there above already"));
+        return (span.start, format!("duplicate key '{key}': the table has it already"));
     }
-    let no_value = ["key with no value", "unclosed table"].iter().any(|m| message.starts_with(m));
+    let no_value = ["key with no value", "unclosed table"].iter().any(|m| raw.starts_with(m));
     match unquoted(text, &span).filter(|_| !no_value) {
         Some((at, value)) => (at, advice(value, error)),
-        None => (span.start, said(error)),
+        None => (span.start, message(error)),
     }
 }
 
-fn said(error: &Error) -> String {
+fn message(error: &Error) -> String {
     error.message().lines().collect::<Vec<_>>().join(", ")
 }
 
@@ -38,7 +38,7 @@ fn advice(value: &str, error: &Error) -> String {
         return format!("write \"{value}\" in quotes: texts and units need them");
     }
     // One with a single quote is a number without it.
-    if is_value(value) { said(error) } else { format!("{value} is no number") }
+    if is_value(value) { message(error) } else { format!("invalid number '{value}'") }
 }
 
 /// The first value in the line of a mistake that would be one in quotes, and where it stands.
@@ -66,8 +66,8 @@ fn nearest<'a>(word: &str, names: &[&'a str]) -> Option<&'a str> {
 /// Names that a message lists at most: all keys of a table, but not all nodes of a large plan.
 const LISTED: usize = 100;
 
-/// The message for a word that is none of `names`.
-pub fn unknown(what: &str, word: &str, names: &[&str]) -> String {
+/// The message for a word that is not in `names`.
+pub fn unknown(kind: &str, word: &str, names: &[&str]) -> String {
     let hint = match nearest(word, names) {
         Some(name) => format!("; did you mean '{name}'?"),
         None => ".".to_owned(),
@@ -75,8 +75,8 @@ pub fn unknown(what: &str, word: &str, names: &[&str]) -> String {
     let more = if names.len() > LISTED { ", …" } else { "" };
     let listed = names[..names.len().min(LISTED)].join(", ");
     match names {
-        [] => format!("unknown {what} '{word}': there is none"),
-        _ => format!("unknown {what} '{word}'{hint} There are: {listed}{more}"),
+        [] => format!("unknown {kind} '{word}': there is none"),
+        _ => format!("unknown {kind} '{word}'{hint} There are: {listed}{more}"),
     }
 }
 
@@ -84,12 +84,12 @@ pub fn unknown(what: &str, word: &str, names: &[&str]) -> String {
 mod tests {
     use super::*;
 
-    fn said(text: &str) -> (usize, String) {
-        of(text, &DeTable::parse(text).unwrap_err())
+    fn message(text: &str) -> (usize, String) {
+        describe(text, &DeTable::parse(text).unwrap_err())
     }
 
     #[test]
-    fn missing_quotes_are_said_to_be_that() {
+    fn missing_quotes_are_reported_as_missing_quotes() {
         for (text, at, value) in [
             ("rate = 1G", 7, "1G"),
             ("rate = 2.5G # fast", 7, "2.5G"),
@@ -101,49 +101,49 @@ mod tests {
             ("entries = [\n \"S 01 1us\",\n S 02 300us,\n]", 26, "S 02 300us"),
         ] {
             let sentence = format!("write \"{value}\" in quotes: texts and units need them");
-            assert_eq!(said(text), (at, sentence), "{text}");
+            assert_eq!(message(text), (at, sentence), "{text}");
         }
-        for (text, message) in [
+        for (text, expected) in [
             ("a == 3", "extra `=`, expected nothing"),
             ("rate 1G", "key with no value, expected `=`"),
             ("rate =", "string values must be quoted, expected literal string"),
             ("[link", "unclosed table, expected `]`"),
         ] {
-            assert_eq!(said(text).1, message, "{text}");
+            assert_eq!(message(text).1, expected, "{text}");
         }
     }
 
     #[test]
-    fn numbers_and_truth_take_no_quotes() {
+    fn numbers_and_booleans_need_no_quotes() {
         for (text, at, value) in [
             ("seed = 08", 7, "08"),
             ("runs = 1 2", 7, "1 2"),
             ("size = 1_ # all", 7, "1_"),
             ("gap = +-1", 6, "+-1"),
         ] {
-            assert_eq!(said(text), (at, format!("{value} is no number")), "{text}");
+            assert_eq!(message(text), (at, format!("invalid number '{value}'")), "{text}");
         }
-        assert!(!said("runs = \"1").1.contains("no number"));
+        assert!(!message("runs = \"1").1.contains("no number"));
         for (text, value) in [
             ("verify = True", "true"),
             ("verify = FALSE # not", "false"),
             ("verify = \"true", "true"),
         ] {
             let sentence = format!("write {value}, in small letters and without quotes");
-            assert_eq!(said(text), (9, sentence), "{text}");
+            assert_eq!(message(text), (9, sentence), "{text}");
         }
     }
 
     #[test]
     fn duplicate_keys_are_named() {
-        let sentence = |key: &str| format!("duplicate key '{key}': it is there above already");
+        let sentence = |key: &str| format!("duplicate key '{key}': the table has it already");
         for (text, at, key) in [
             ("a = 1\na = 2", 6, "a"),
             ("[x]\nb = 1\n[x]\nc = 1", 11, "x"),
             ("[hosts.one]\n[hosts.\"one\"]", 19, "one"),
             ("a = { b = 1, b = 2 }", 13, "b"),
         ] {
-            assert_eq!(said(text), (at, sentence(key)), "{text}");
+            assert_eq!(message(text), (at, sentence(key)), "{text}");
         }
     }
 }

@@ -60,7 +60,6 @@ pub const KINDS: [(&str, Table); 3] = [
     ("configreads", &[READS, START]),
 ];
 
-/// The table of a job alone.
 const ROOT: Table = &[&[Key::new("workload", Table(JOB))]];
 const JOB: Table = &[START, RW, BS, DEPTH, JOBS, DD, COUNT, READS];
 
@@ -73,7 +72,7 @@ pub fn kind(section: &Section, kinds: &[(&'static str, Table)]) -> Result<&'stat
         kinds.iter().copied().filter(|(key, _)| section.find(key).is_some()).collect();
     let [(kind, table)] = given[..] else {
         let list = |all: &[(&'static str, _)]| all.iter().map(|(key, _)| *key).collect::<Vec<_>>();
-        let what = match given[..] {
+        let message = match given[..] {
             [] => format!("[{}] needs one of {}", section.name, list(kinds).join(", ")),
             _ => format!(
                 "[{}] has {} together: it takes one",
@@ -82,14 +81,14 @@ pub fn kind(section: &Section, kinds: &[(&'static str, Table)]) -> Result<&'stat
             ),
         };
         let origin = given.last().map_or(section.origin.clone(), |(key, _)| section.place(key));
-        return Err(origin.fail(what));
+        return Err(origin.fail(message));
     };
     let only = names(table);
     let every = kinds.iter().flat_map(|(_, table)| names(table));
     for key in every.filter(|key| !only.contains(key)) {
         if let Some(entry) = section.find(key) {
-            let what = format!("{key} means nothing with {kind}, which takes {}", only.join(", "));
-            return Err(entry.origin.fail(what));
+            let message = format!("'{key}' does not apply to {kind}; allowed: {}", only.join(", "));
+            return Err(entry.origin.fail(message));
         }
     }
     Ok(kind)
@@ -157,22 +156,21 @@ fn fio(section: &Section, bs: usize) -> Result<Fio, KeyError> {
         rwmixread numjobs size offset stripe nsid loops thinktime thinktime_blocks
     );
     if fio.size / (bs as u64) < depth as u64 {
-        let what = format!("size: {} bytes are less than iodepth × bs", fio.size);
-        return section.fail("size", what);
+        let message = format!("size: {} bytes are less than iodepth × bs", fio.size);
+        return section.fail("size", message);
     }
     if fio.io_size.is_some_and(|size| size < bs as u64) {
         return section.fail("io_size", "io_size is less than bs");
     }
     if fio.time_based && fio.runtime.is_none() {
-        return section.fail("time_based", "time_based means nothing without runtime");
+        return section.fail("time_based", "'time_based' requires 'runtime'");
     }
     if !matches!(rw, Rw::Rw | Rw::RandRw) && section.find("rwmixread").is_some() {
-        let what = "rwmixread means nothing with an rw that does not mix: it takes rw or randrw";
-        return section.fail("rwmixread", what);
+        let message = "'rwmixread' applies only to rw and randrw";
+        return section.fail("rwmixread", message);
     }
     if fio.thinktime == Duration::ZERO && section.find("thinktime_blocks").is_some() {
-        return section
-            .fail("thinktime_blocks", "thinktime_blocks means nothing without thinktime");
+        return section.fail("thinktime_blocks", "'thinktime_blocks' requires 'thinktime'");
     }
     if !fio.offset.is_multiple_of(512) {
         return section.fail("offset", "offset: a multiple of 512B, up to 65536GiB");
@@ -187,7 +185,7 @@ fn fio(section: &Section, bs: usize) -> Result<Fio, KeyError> {
 mod tests {
     use super::*;
 
-    fn of(settings: &[(&str, &str)]) -> Result<JobSpec, String> {
+    fn job_spec(settings: &[(&str, &str)]) -> Result<JobSpec, String> {
         let place = |key: &str| Origin::Option(format!("--{key}"));
         let settings: Vec<_> =
             settings.iter().map(|(key, text)| (*key, (*text).to_owned(), place(key))).collect();
@@ -199,21 +197,18 @@ mod tests {
     fn options_are_read_as_a_plans_keys() {
         let fio = Fio { size: 64 << 10, numjobs: 2, ..Fio::new(Rw::RandRead, 8192, 4) };
         let given = [("rw", "randread"), ("bs", "8KiB"), ("iodepth", "4"), ("numjobs", "2")];
-        assert_eq!(of(&[&given[..], &[("size", "64KiB")]].concat()), Ok(JobSpec::Fio(fio)));
+        assert_eq!(job_spec(&[&given[..], &[("size", "64KiB")]].concat()), Ok(JobSpec::Fio(fio)));
         for (settings, wanted) in [
             (&[("rw", "reed")][..], "--rw: unknown rw 'reed'; did you mean 'read'?"),
             (&[("rw", "read"), ("bs", "100B")], "--bs: bs: a multiple of 512B"),
             (&[("rw", "read"), ("iodepth", "0")], "--iodepth: iodepth: expected a whole number, 1"),
             (&[("bs", "4KiB")], "the options: [workload] needs one of rw, dd, configreads"),
-            (
-                &[("rw", "read"), ("time_based", "on")],
-                "--time_based: time_based means nothing without",
-            ),
+            (&[("rw", "read"), ("time_based", "on")], "--time_based: 'time_based' requires"),
             (&[("rw", "read"), ("io_size", "512B")], "--io_size: io_size is less than bs"),
             (&[("rw", "read"), ("loops", "0")], "--loops: loops: expected a whole number, 1"),
-            (&[("dd", "read"), ("iodepth", "2")], "--iodepth: iodepth means nothing with dd"),
+            (&[("dd", "read"), ("iodepth", "2")], "--iodepth: 'iodepth' does not apply to dd"),
         ] {
-            let found = of(settings).unwrap_err();
+            let found = job_spec(settings).unwrap_err();
             assert!(found.starts_with(wanted), "{found}");
         }
     }

@@ -23,10 +23,10 @@ impl Names {
     ///
     /// # Errors
     /// The names that there are.
-    pub fn find(&self, among: Range<usize>, what: &str, name: &str) -> Result<usize, String> {
+    pub fn find(&self, among: Range<usize>, kind: &str, name: &str) -> Result<usize, String> {
         let known = || self.all[among.clone()].iter().map(String::as_str).collect::<Vec<_>>();
         let found = self.numbers.get(name).copied().filter(|at| among.contains(at));
-        found.ok_or_else(|| unknown(what, name, &known()))
+        found.ok_or_else(|| unknown(kind, name, &known()))
     }
 }
 

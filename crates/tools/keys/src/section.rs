@@ -71,13 +71,13 @@ impl<'a> Section<'a> {
 
     /// The tables in the table `key`, by name, in the order of the file.
     pub fn named(&self, key: &str) -> Vec<(String, Self)> {
-        let of = self.table(key);
+        let tables = self.table(key);
         let table = |entry: &'a Entry| {
-            let name = format!("{}.{}", of.name, entry.key);
+            let name = format!("{}.{}", tables.name, entry.key);
             let layers = vec![entries(&entry.value)];
-            (entry.key.clone(), Self { name, origin: entry.origin.clone(), layers, ..of })
+            (entry.key.clone(), Self { name, origin: entry.origin.clone(), layers, ..tables })
         };
-        of.layers.iter().copied().flatten().map(table).collect()
+        tables.layers.iter().copied().flatten().map(table).collect()
     }
 
     /// The same with these defaults; if there are none, one called `alone`
@@ -110,8 +110,8 @@ impl<'a> Section<'a> {
     ///
     /// # Errors
     /// That mistake.
-    pub fn fail<T>(&self, key: &str, what: impl Into<String>) -> Result<T, KeyError> {
-        Err(self.place(key).fail(what))
+    pub fn fail<T>(&self, key: &str, message: impl Into<String>) -> Result<T, KeyError> {
+        Err(self.place(key).fail(message))
     }
 
     /// A key's value, if it is there.
@@ -174,8 +174,8 @@ impl<'a> Section<'a> {
     ///
     /// # Errors
     /// If it is missing.
-    pub fn required(&self, key: &str, what: &str) -> Result<&'a str, KeyError> {
-        let missing = || self.origin.fail(format!("[{}] needs {key}{what}", self.name));
+    pub fn required(&self, key: &str, expected: &str) -> Result<&'a str, KeyError> {
+        let missing = || self.origin.fail(format!("[{}] needs {key}{expected}", self.name));
         self.text(key).ok_or_else(missing)
     }
 

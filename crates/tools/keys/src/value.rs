@@ -36,8 +36,8 @@ impl Origin {
     }
 
     /// A mistake here.
-    pub fn fail(&self, what: impl Into<String>) -> KeyError {
-        KeyError { origin: self.clone(), message: what.into(), others: BTreeMap::new() }
+    pub fn fail(&self, message: impl Into<String>) -> KeyError {
+        KeyError { origin: self.clone(), message: message.into(), others: BTreeMap::new() }
     }
 }
 
@@ -199,8 +199,8 @@ impl<'a> Source<'a> {
 pub fn parse(file: &str, text: &str) -> Result<Value, KeyError> {
     let source = Source::new(file, text);
     let table = DeTable::parse(text).map_err(|error| {
-        let (at, what) = error_text::of(text, &error);
-        source.at(at).fail(what)
+        let (at, message) = error_text::describe(text, &error);
+        source.at(at).fail(message)
     })?;
     Ok(Value { origin: source.at(0), kind: Kind::Table(source.table(table.get_ref())) })
 }
@@ -223,7 +223,7 @@ impl Value {
     /// If it is no table.
     pub fn member(&mut self, key: &str, origin: &Origin) -> Result<&mut Self, KeyError> {
         let Kind::Table(entries) = &mut self.kind else {
-            return Err(origin.fail(format!("there is no table above '{key}'")));
+            return Err(origin.fail(format!("no table holds the key '{key}'")));
         };
         let at = entries.iter().position(|entry| entry.key == key).unwrap_or_else(|| {
             let value = Self { origin: origin.clone(), kind: Kind::Table(Vec::new()) };

@@ -177,10 +177,10 @@ fn open_vswitch(ports: &Ports, folder: &Path, datapath: &str, interface: &str, s
     let daemon = |name: &str| {
         format!("--unixctl={folder}/{name}.ctl --pidfile={folder}/{name}.pid --log-file --detach")
     };
-    let end = |name: &str, how: &str| {
+    let end = |name: &str, flag: &str| {
         // One that does not answer is killed; one that is not there any more is no failure.
         format!(
-            "test ! -e {folder}/{name}.pid || ovs-appctl --timeout=10 -t {folder}/{name}.ctl exit{how} \
+            "test ! -e {folder}/{name}.pid || ovs-appctl --timeout=10 -t {folder}/{name}.ctl exit{flag} \
              || kill -9 $(cat {folder}/{name}.pid) || true"
         )
     };

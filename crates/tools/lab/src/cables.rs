@@ -50,7 +50,9 @@ pub fn interface_name(text: &str) -> Result<String, String> {
     // IFNAMSIZ of linux/if.h is 16, with its end.
     match (1..16).contains(&text.len()) && text.bytes().all(allowed) && !text.starts_with('-') {
         true => Ok(text.to_owned()),
-        false => Err(format!("'{text}' is no name of an interface that fits a shell line")),
+        false => Err(format!(
+            "invalid interface name '{text}': expected up to 15 of A-Z a-z 0-9 - _ . : @"
+        )),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::bridge::Bridge;
 use super::cables::{Far, ports};
 use super::experiment::Experiment;
-use super::results::{Gate, RunResult, Verdict};
+use super::results::{GateCheck, GateVerdict, RunResult};
 use super::site::output;
 use super::threads::{group, waited_for};
 use super::window::Gates;
@@ -97,27 +97,26 @@ pub fn settings(experiment: &Experiment, bridge: Bridge) -> Vec<Setting> {
 }
 
 /// Says at the gates that are in place, but not in force, what was measured.
-pub fn measured(gate: &Gate, settings: &mut [Setting]) {
+pub fn measured(gate: &GateCheck, settings: &mut [Setting]) {
     let gates = settings
         .iter_mut()
         .find(|setting| setting.name.starts_with("gates at ") && setting.in_force);
-    if let Some(gates) = gates.filter(|_| gate.verdict != Verdict::Gated) {
-        gates.in_force = gate.verdict == Verdict::Late;
-        gates.note = format!("the kernel has the list; measured: {}", gate.verdict.says());
+    if let Some(gates) = gates.filter(|_| gate.verdict != GateVerdict::Gated) {
+        gates.in_force = gate.verdict == GateVerdict::Late;
+        gates.note = format!("the kernel has the list; measured: {}", gate.verdict.text());
     }
 }
 
-/// Whether the list is the interface's.
 fn gates(namespace: &str, device: &str, list: &GateControlList) -> Result<(), String> {
     let line = format!("tc -n {namespace} -j qdisc show dev {device}");
-    let ask = || control::gated(&control::qdiscs(&output(&line).map_err(|why| why.0)?)?, list);
-    let mut found = ask();
+    let compare = || control::gated(&control::qdiscs(&output(&line).map_err(|why| why.0)?)?, list);
+    let mut found = compare();
     for _ in 0..ASKED.0 {
         if found.is_ok() {
             break;
         }
         std::thread::sleep(ASKED.1);
-        found = ask();
+        found = compare();
     }
     found
 }
@@ -154,8 +153,8 @@ fn xdp(experiment: &Experiment, mode: &str) -> Result<(), String> {
 pub fn tags(experiment: &Experiment, run: &RunResult) -> Option<Setting> {
     let listen = run.listen.as_ref()?;
     let came = listen.counts?.received;
-    let asked = (experiment.vlan, experiment.priority);
-    let whole = listen.tags.iter().filter(|tag| (tag.vlan, tag.priority) == asked);
+    let expected = (experiment.vlan, experiment.priority);
+    let whole = listen.tags.iter().filter(|tag| (tag.vlan, tag.priority) == expected);
     let kept: u64 = whole.map(|tag| tag.n).sum();
     let found = match kept {
         kept if kept == came => Ok(()),
@@ -164,7 +163,6 @@ pub fn tags(experiment: &Experiment, run: &RunResult) -> Option<Setting> {
     Some(Setting::asked("tag at the listener", tag(experiment), found))
 }
 
-/// The tag of the frames, in words.
 fn tag(experiment: &Experiment) -> String {
     format!("VLAN {}, priority {}", experiment.vlan, experiment.priority)
 }

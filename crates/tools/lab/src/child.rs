@@ -61,12 +61,12 @@ impl Child {
         loop {
             // Asked before the file is read: a program that has ended has written everything.
             let has_ended = self.ends_within(LOOK, operator);
-            let said = self.said();
-            if said.contains(text) || self.output().is_ok_and(|output| output.contains(text)) {
+            let log = self.log();
+            if log.contains(text) || self.output().is_ok_and(|output| output.contains(text)) {
                 return Ok(());
             }
             if has_ended {
-                return Err(Failure(last_line(&said, "it exited and printed nothing")));
+                return Err(Failure(last_line(&log, "it exited and printed nothing")));
             }
             if operator.has_stopped() {
                 return Err(Failure("interrupted".into()));
@@ -86,7 +86,7 @@ impl Child {
         self.finish_or(Signal::TERM, limit, operator)?;
         match since.elapsed() < limit || operator.has_stopped() {
             true => Ok(()),
-            false => Err(Failure(format!("not done within {} s", limit.as_secs()))),
+            false => Err(Failure(format!("not finished within {} s", limit.as_secs()))),
         }
     }
 
@@ -94,14 +94,19 @@ impl Child {
     ///
     /// # Errors
     /// It failed, with its last words, or a signal ended it.
-    pub fn finish_or(&mut self, how: Signal, limit: Duration, operator: &dyn Operator) -> Outcome {
+    pub fn finish_or(
+        &mut self,
+        signal: Signal,
+        limit: Duration,
+        operator: &dyn Operator,
+    ) -> Outcome {
         let deadline = Instant::now() + limit;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match () {
                 () if operator.has_stopped() => return self.end(Signal::INT),
                 () if self.ends_within(left, operator) => return self.end_of_process(),
-                () if left.is_zero() => return self.end(how),
+                () if left.is_zero() => return self.end(signal),
                 () => {}
             }
         }
@@ -111,8 +116,8 @@ impl Child {
     ///
     /// # Errors
     /// It failed, with its last words.
-    pub fn end(&mut self, how: Signal) -> Outcome {
-        let _ = pidfd_send_signal(&self.end, how);
+    pub fn end(&mut self, signal: Signal) -> Outcome {
+        let _ = pidfd_send_signal(&self.end, signal);
         if !ends(&self.end, None, PATIENCE) {
             let _ = pidfd_send_signal(&self.end, Signal::KILL);
         }
@@ -149,7 +154,7 @@ impl Child {
     fn why(&self, status: ExitStatus) -> String {
         match status.signal() {
             Some(_) => status.to_string(),
-            None => last_line(&self.said(), &status.to_string()),
+            None => last_line(&self.log(), &status.to_string()),
         }
     }
 
@@ -157,7 +162,7 @@ impl Child {
         ends(&self.end, Some(operator), time)
     }
 
-    fn said(&self) -> String {
+    fn log(&self) -> String {
         fs::read_to_string(&self.errors).unwrap_or_default()
     }
 }
@@ -240,7 +245,7 @@ mod tests {
     /// poll(2) is interrupted by every signal with a handler. The signal goes to this thread
     /// first (linux/kernel/signal.c, `complete_signal`).
     #[test]
-    fn a_signal_does_not_end_the_patience_with_a_program() {
+    fn signal_does_not_shorten_the_wait_for_a_program() {
         signal_hook::flag::register(SIGUSR1, Arc::default()).unwrap();
         let thread = rustix::thread::gettid();
         let (mut child, _folder) = shell(&format!(

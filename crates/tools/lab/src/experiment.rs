@@ -170,7 +170,8 @@ impl Experiment {
         let gated = self.gates.iter().map(|Gates { file, .. }| {
             // One machine: taprio's CLOCK_TAI is the nodes' CLOCK_REALTIME if nobody told it apart.
             let clock = if tai_offset_s() == 0 { " --gate-clock realtime" } else { "" };
-            let margin = self.gate_margin.map(|of| format!(" --gate-margin {}ns", of.as_ns()));
+            let margin =
+                self.gate_margin.map(|margin| format!(" --gate-margin {}ns", margin.as_ns()));
             let margin = margin.unwrap_or_default();
             with(format!(" --gate '{file}' --line-rate 10G{clock}{margin}"))
         });
@@ -280,14 +281,14 @@ impl Experiment {
         interval.saturating_mul(count).div_ceil(1_000_000_000)
     }
 
-    /// The listener's address for what goes beside the frames.
+    /// The listener's address for the load.
     pub fn far(&self, is_tagged: bool) -> &'static str {
         if is_tagged { FAR_TAGGED } else { FAR }
     }
 }
 
 /// The name of a file of a run, without its ending.
-pub fn file_name(bridge: Bridge, run: &Run, what: &str) -> String {
+pub fn file_name(bridge: Bridge, run: &Run, part: &str) -> String {
     let words = run.name.replace(", ", "-").replace(' ', "-");
-    format!("{}-{words}-{what}", bridge.name())
+    format!("{}-{words}-{part}", bridge.name())
 }

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_journal_comes_back_the_latest_first() {
+    fn journal_is_read_in_reverse_order() {
         let undo =
             [Undo::Line("ip netns delete a".into()), Undo::Kill(Process { pid: 12, start: 3456 })];
         let text: String = undo.iter().map(line).collect();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_known_by_its_start() {
+    fn process_is_identified_by_pid_and_start_time() {
         let own = Process::find(std::process::id()).unwrap();
         assert!(own.runs());
         assert!(!Process { start: own.start + 1, ..own }.runs(), "another of the same number");
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn one_lab_has_a_name_at_a_time_and_its_successor_finds_what_it_left() {
+    fn lab_name_is_locked_and_leftovers_are_found_by_the_next_lab() {
         let folder = tempfile::tempdir().unwrap();
         let (mut first, left) = Journal::open(folder.path()).unwrap();
         assert_eq!(left, Vec::new());

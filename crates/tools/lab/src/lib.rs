@@ -57,7 +57,7 @@ pub use cables::Far;
 pub use experiment::Experiment;
 
 pub use place::Place;
-pub use results::Results;
+pub use results::LabDocument;
 pub use run::run;
 pub use stress::Stress;
 pub use window::{Gates, absolute};

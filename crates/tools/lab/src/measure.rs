@@ -5,7 +5,7 @@ use super::cables::{Far, ports};
 use super::child::Child;
 use super::experiment::{Experiment, Run, file_name};
 use super::place::Place;
-use super::results::{BridgeReport, Gate, Outcome, ReadsResult, RunResult};
+use super::results::{BridgeReport, GateCheck, Outcome, ReadsResult, RunResult};
 use super::site::{Site, output};
 use super::stress::Stress;
 use super::{check, reads::Reads};
@@ -90,7 +90,7 @@ fn runs(
         let is_one_clock = done.listen.is_none() || done.talk.analysis.clock.proven_ns == 0;
         match &mut report.gate {
             gate if !is_one_clock => *gate = None,
-            gate if run.looks_for_gates => *gate = Gate::of(document, stamp),
+            gate if run.looks_for_gates => *gate = GateCheck::from_document(document, stamp),
             Some(gate) => gate.and(document, stamp),
             None => {}
         }
@@ -132,7 +132,6 @@ fn await_guest(experiment: &Experiment, site: &mut Site<'_>, bridge: Bridge) -> 
     }
 }
 
-/// A run.
 fn one(
     experiment: &Experiment,
     bridge: Bridge,
@@ -194,7 +193,6 @@ fn listener(
     }
 }
 
-/// Starts the load of a run.
 fn load(
     experiment: &Experiment,
     run: &Run,
@@ -236,7 +234,7 @@ fn about(program: &str, Failure(why): &Failure) -> Failure {
 
 fn document(child: &Child) -> Result<Document, Failure> {
     let text = child.output()?;
-    serde_json::from_str(&text).map_err(|error| Failure(format!("no document came: {error}")))
+    serde_json::from_str(&text).map_err(|error| Failure(format!("no JSON document: {error}")))
 }
 
 fn keep(experiment: &Experiment, bridge: Bridge, run: &Run, done: &RunResult) -> report::Outcome {
@@ -251,7 +249,6 @@ fn keep(experiment: &Experiment, bridge: Bridge, run: &Run, done: &RunResult) ->
     Ok(())
 }
 
-/// A drive that is read.
 struct Reading {
     reads: Reads,
     initiator: Child,

@@ -1,4 +1,4 @@
-//! An NVMe drive behind the bridge: 4 KiB reads through farlane's own tunnel, beside the frames.
+//! An NVMe drive behind the bridge: 4 KiB reads through farlane's own tunnel.
 
 use super::place::Place;
 
@@ -42,7 +42,7 @@ impl Reads {
         (line, "listening on")
     }
 
-    /// The initiator, which reads for so many seconds and prints a document.
+    /// The initiator, which reads for `seconds` and prints a document.
     pub fn io(&self, place: &Place, address: &str, seconds: u64) -> String {
         format!(
             "ip netns exec {} farlane io --connect {address} --insecure --rw randread --bs 4k \

@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// Experiments with talker, bridge and listener on one machine (docs/latency.md).
 #[derive(Clone, Debug, JsonSchema, Serialize, Deserialize)]
-#[schemars(rename = "LabDocument")]
-pub struct Results {
+pub struct LabDocument {
     /// Version of the document: 1.
     #[schemars(extend("const" = 1))]
     pub schema: u64,
@@ -27,17 +26,17 @@ pub struct Results {
     pub bridges: Vec<BridgeReport>,
 }
 
-impl Results {
-    /// The bridge that makes the lab fail, and why: one of `asked` was refused, or any failed. `None`
-    /// also if the lab was interrupted.
-    pub fn failure(&self, asked: &[Bridge]) -> Option<String> {
+impl LabDocument {
+    /// The bridge that makes the lab fail, and why: one of `requested` was refused, or any failed.
+    /// `None` also if the lab was interrupted.
+    pub fn failure(&self, requested: &[Bridge]) -> Option<String> {
         let counts = |report: &&BridgeReport| match report.outcome {
-            Outcome::Refused => asked.contains(&report.bridge),
+            Outcome::Refused => requested.contains(&report.bridge),
             outcome => outcome == Outcome::Failed,
         };
         let is_whole = self.ended == "done";
         let report = self.bridges.iter().find(counts).filter(|_| is_whole)?;
-        Some(format!("{}: {}: {}", report.bridge.name(), report.outcome.says(), report.why))
+        Some(format!("{}: {}: {}", report.bridge.name(), report.outcome.text(), report.why))
     }
 }
 
@@ -51,7 +50,7 @@ pub struct BridgeReport {
     /// Why the bridge was refused or failed; empty otherwise.
     pub why: String,
     /// Whether the gates are in force; null without gates, or if nothing passes.
-    pub gate: Option<Gate>,
+    pub gate: Option<GateCheck>,
     /// What was asked for, and whether the kernel reports that it is so.
     pub settings: Vec<Setting>,
     /// The runs, in their order.
@@ -63,9 +62,9 @@ pub struct BridgeReport {
 #[schemars(rename = "BridgeOutcome")]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It hands frames on.
+    /// It forwards frames.
     Passes,
-    /// It was built, and hands nothing on.
+    /// It was built, and forwards nothing.
     LosesEverything,
     /// It cannot be built here.
     Refused,
@@ -77,7 +76,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// In words.
-    pub fn says(self) -> &'static str {
+    pub fn text(self) -> &'static str {
         match self {
             Self::Passes => "passes",
             Self::LosesEverything => "loses everything",
@@ -90,10 +89,9 @@ impl Outcome {
 
 /// Whether gates are in force, by the arrivals of frames that were due outside every window.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
-#[schemars(rename = "GateCheck")]
-pub struct Gate {
+pub struct GateCheck {
     /// What follows from the arrivals.
-    pub verdict: Verdict,
+    pub verdict: GateVerdict,
     /// Frames that came with the stamp after the gate.
     pub n: u64,
     /// Frames of `n` that came within a window.
@@ -104,9 +102,8 @@ pub struct Gate {
 
 /// Whether gates are in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
-#[schemars(rename = "GateVerdict")]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum GateVerdict {
     /// Frames were held back, and 98 of 100 came within a window.
     Gated,
     /// Frames were held back, but fewer came within a window.
@@ -118,9 +115,9 @@ pub enum Verdict {
     OtherGate,
 }
 
-impl Verdict {
+impl GateVerdict {
     /// In words.
-    pub fn says(self) -> &'static str {
+    pub fn text(self) -> &'static str {
         match self {
             Self::Gated => "gated",
             Self::Late => "gated, late",
@@ -134,18 +131,18 @@ impl Verdict {
 /// the kernel are late now and then. A slow machine makes frames late, never early.
 const EXCEPTIONS: u64 = 2;
 
-impl Gate {
+impl GateCheck {
     /// What a document says of frames that were due outside every window, by the stamp behind the
     /// gate. `None` if fewer than half of [`PROBES`] have it.
-    pub fn of(document: &Document, stamp: &str) -> Option<Self> {
+    pub fn from_document(document: &Document, stamp: &str) -> Option<Self> {
         slots(document, stamp).filter(|slots| slots.n * 2 >= PROBES).map(Self::by)
     }
 
     fn by(&Slots { n, in_window, early, .. }: &Slots) -> Self {
         let verdict = match () {
-            () if early * 100 > n * EXCEPTIONS => Verdict::NotGated,
-            () if (n - in_window) * 100 > n * EXCEPTIONS => Verdict::Late,
-            () => Verdict::Gated,
+            () if early * 100 > n * EXCEPTIONS => GateVerdict::NotGated,
+            () if (n - in_window) * 100 > n * EXCEPTIONS => GateVerdict::Late,
+            () => GateVerdict::Gated,
         };
         Self { verdict, n, in_window, early }
     }
@@ -160,7 +157,7 @@ impl Gate {
     fn and_by(&mut self, slots: &Slots) {
         let few = |in_window: u64, n: u64| in_window * 4 < n;
         if few(slots.in_window, slots.n) && few(self.in_window, self.n) {
-            self.verdict = Verdict::OtherGate;
+            self.verdict = GateVerdict::OtherGate;
         }
     }
 }
@@ -210,9 +207,8 @@ pub struct ReadsResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Verdict::{Gated, Late, NotGated, OtherGate};
+    use GateVerdict::{Gated, Late, NotGated, OtherGate};
 
-    /// Of 200 frames.
     fn slots(in_window: u64, early: u64) -> Slots {
         Slots {
             stamp: "arrival".to_owned(),
@@ -228,7 +224,7 @@ mod tests {
 
     #[test]
     fn two_of_a_hundred_may_be_late_or_early() {
-        let verdict = |in_window, early| Gate::by(&slots(in_window, early)).verdict;
+        let verdict = |in_window, early| GateCheck::by(&slots(in_window, early)).verdict;
         assert_eq!([verdict(200, 0), verdict(196, 0), verdict(196, 4)], [Gated; 3]);
         assert_eq!([verdict(195, 0), verdict(195, 4), verdict(0, 0)], [Late; 3]);
         assert_eq!([verdict(195, 5), verdict(0, 200)], [NotGated; 2]);
@@ -237,7 +233,7 @@ mod tests {
     #[test]
     fn the_gate_of_another_priority_keeps_frames_out_of_the_window_of_theirs() {
         let verdict = |due_outside: Slots, due_inside: Slots| {
-            let mut gate = Gate::by(&due_outside);
+            let mut gate = GateCheck::by(&due_outside);
             gate.and_by(&due_inside);
             gate.verdict
         };

@@ -1,14 +1,14 @@
 //! A whole lab: every bridge, one after the other.
 
 use crate::experiment::Experiment;
-use crate::results::Results;
+use crate::results::LabDocument;
 use crate::site::Site;
 use crate::{Bridge, check, machine, measure};
 use latency_linux::Operator;
 use report::Failure;
 use tsn::taprio;
 
-/// Measures the bridges, and takes everything down; `progress` is told what is done now. What a lab
+/// Measures the bridges, and takes everything down; `progress` receives each step. What a lab
 /// of the same name left that was killed is taken down first.
 ///
 /// # Errors
@@ -18,7 +18,7 @@ pub fn run(
     bridges: &[Bridge],
     operator: &dyn Operator,
     progress: &mut dyn FnMut(&str),
-) -> Result<Results, Failure> {
+) -> Result<LabDocument, Failure> {
     let gates = experiment.gates.as_ref();
     gates.map_or(Ok(()), |gates| check::keepable(&gates.list))?;
     let (mut site, left) = Site::open(&experiment.place, operator)?;
@@ -26,7 +26,7 @@ pub fn run(
         operator.inform(&format!("note: took down what an earlier lab left ({left} things)"));
     }
     experiment.keep.as_ref().map_or(Ok(()), std::fs::create_dir_all)?;
-    let mut results = Results {
+    let mut results = LabDocument {
         schema: 1,
         name: experiment.place.0.clone(),
         ended: "done".to_owned(),

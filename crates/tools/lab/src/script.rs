@@ -79,7 +79,6 @@ fn here(experiment: &Experiment, line: &str) -> String {
     line.replace(&format!("{}/", experiment.place.folder().display()), "$folder/")
 }
 
-/// Remembers the last program.
 fn remember(list: &str) -> String {
     format!("{list}=\"${list} $!\"")
 }
@@ -101,7 +100,7 @@ fn run_lines(
     run: &Run,
 ) -> std::fmt::Result {
     writeln!(text, "\n# Run: {}", run.name)?;
-    let document = |what| format!("\"$out/{}.json\"", file_name(bridge, run, what));
+    let document = |part| format!("\"$out/{}.json\"", file_name(bridge, run, part));
     let log = "\"$folder/listen.log\"";
     let is_ours = experiment.far == Far::Namespace;
     if is_ours {
@@ -127,7 +126,6 @@ fn run_lines(
     if is_ours { writeln!(text, "wait $listener\nlistener=") } else { Ok(()) }
 }
 
-/// The lines that start the load of a run.
 fn load(text: &mut String, experiment: &Experiment, run: &Run) -> std::fmt::Result {
     let Some(stress) = experiment.stress.filter(|_| run.is_loaded) else { return Ok(()) };
     if experiment.far == Far::Namespace {

@@ -1,6 +1,6 @@
 //! The results as text and as a page.
 
-use super::results::{BridgeReport, Gate, Results, RunResult, Verdict};
+use super::results::{BridgeReport, GateCheck, GateVerdict, LabDocument, RunResult};
 use crate::view;
 use latency::Figures;
 use latency_linux::{Document, Setting};
@@ -9,7 +9,7 @@ use report::document::finish_with_data;
 use report::{Column, Page, Table, span};
 
 /// Everything.
-pub fn text(results: &Results) -> String {
+pub fn text(results: &LabDocument) -> String {
     let mut text = bridges(results).text();
     for (name, table) in tables(results) {
         text += &format!("\n{name}\n{}", table.text());
@@ -22,7 +22,7 @@ pub fn text(results: &Results) -> String {
 }
 
 /// Everything but the bridges: names and tables that are not empty.
-fn tables(results: &Results) -> Vec<(&'static str, Table)> {
+fn tables(results: &LabDocument) -> Vec<(&'static str, Table)> {
     let mut tables = Vec::new();
     if results.bridges.iter().any(|report| !report.runs.is_empty()) {
         tables
@@ -38,21 +38,20 @@ fn tables(results: &Results) -> Vec<(&'static str, Table)> {
     tables
 }
 
-/// A row a bridge.
-fn bridges(results: &Results) -> Table {
+fn bridges(results: &LabDocument) -> Table {
     let columns: [Column<BridgeReport>; 5] = [
         ("bridge", Left, |report| report.bridge.name().to_owned()),
-        ("outcome", Left, |report| report.outcome.says().to_owned()),
+        ("outcome", Left, |report| report.outcome.text().to_owned()),
         ("gate", Left, |report| {
-            report.gate.as_ref().map_or("", |gate| gate.verdict.says()).to_owned()
+            report.gate.as_ref().map_or("", |gate| gate.verdict.text()).to_owned()
         }),
         ("in a window", Right, |report| report.gate.as_ref().map_or(String::new(), in_window)),
         ("why", Wrap, why),
     ];
-    Table::of(&columns, &results.bridges)
+    Table::from_rows(&columns, &results.bridges)
 }
 
-fn in_window(gate: &Gate) -> String {
+fn in_window(gate: &GateCheck) -> String {
     format!("{} of {}", gate.in_window, gate.n)
 }
 
@@ -60,10 +59,10 @@ fn why(report: &BridgeReport) -> String {
     match &report.gate {
         _ if !report.why.is_empty() => report.why.clone(),
         Some(gate) => match gate.verdict {
-            Verdict::Gated => String::new(),
-            Verdict::NotGated => "frames go round the gate".to_owned(),
-            Verdict::OtherGate => "frames lose their priority on the way to it".to_owned(),
-            Verdict::Late => "the gate holds, but frames come behind their window".to_owned(),
+            GateVerdict::Gated => String::new(),
+            GateVerdict::NotGated => "frames go round the gate".to_owned(),
+            GateVerdict::OtherGate => "frames lose their priority on the way to it".to_owned(),
+            GateVerdict::Late => "the gate holds, but frames come behind their window".to_owned(),
         },
         None => String::new(),
     }
@@ -83,8 +82,7 @@ fn figures(run: &RunResult, segment: &str) -> Vec<String> {
 /// The parts of the way of which the table has figures.
 const SHOWN: [&str; 3] = ["sent to kernel", "end to end", "round trip"];
 
-/// A row a run.
-fn runs(results: &Results) -> Table {
+fn runs(results: &LabDocument) -> Table {
     let mut columns = vec![
         ("bridge".to_owned(), Left),
         ("run".to_owned(), Left),
@@ -127,7 +125,7 @@ fn runs(results: &Results) -> Table {
 }
 
 /// What is wrong with the figures of the runs: a line a bridge, run and part of the way that is shown.
-fn cautions(results: &Results) -> Vec<String> {
+fn cautions(results: &LabDocument) -> Vec<String> {
     let mut lines = Vec::new();
     for report in &results.bridges {
         for run in &report.runs {
@@ -141,8 +139,7 @@ fn cautions(results: &Results) -> Vec<String> {
     lines
 }
 
-/// A row a run with reads.
-fn reads(results: &Results) -> Table {
+fn reads(results: &LabDocument) -> Table {
     let columns = [
         ("bridge", Left),
         ("run", Left),
@@ -168,7 +165,7 @@ fn reads(results: &Results) -> Table {
 }
 
 /// What each run found, if one did: stalls, periodic spikes, slips, swings.
-fn findings(results: &Results) -> Option<Table> {
+fn findings(results: &LabDocument) -> Option<Table> {
     let mut table = Table::new(&[("bridge", Left), ("run", Left), ("finding", Wrap)]);
     let runs =
         results.bridges.iter().flat_map(|report| report.runs.iter().map(move |run| (report, run)));
@@ -182,8 +179,7 @@ fn findings(results: &Results) -> Option<Table> {
     Some(table)
 }
 
-/// What is in force, of the machine and of each bridge.
-fn settings(results: &Results) -> Table {
+fn settings(results: &LabDocument) -> Table {
     let columns =
         [("of", Left), ("setting", Left), ("value", Left), ("in force", Left), ("note", Wrap)];
     let mut table = Table::new(&columns);
@@ -194,7 +190,7 @@ fn settings(results: &Results) -> Table {
     results.machine.iter().for_each(|setting| add("machine".to_owned(), setting));
     for report in &results.bridges {
         report.settings.iter().for_each(|setting| add(report.bridge.name().to_owned(), setting));
-        // Of the talker alone: what the lab asks for itself is the same in each run.
+        // Of the talker alone: the lab's own settings are the same in each run.
         let last = report.runs.last().into_iter().flat_map(|run| &run.talk.settings);
         last.for_each(|setting| add(format!("{}, talker", report.bridge.name()), setting));
     }
@@ -202,7 +198,7 @@ fn settings(results: &Results) -> Table {
 }
 
 /// Everything as a page. Series of each run are in the document of `--json`, not in the page's.
-pub fn page(results: &Results) -> String {
+pub fn page(results: &LabDocument) -> String {
     let mut page = Page::new("farlane latency lab");
     page.table(&bridges(results));
     for (name, table) in tables(results) {
@@ -220,7 +216,7 @@ pub fn page(results: &Results) -> String {
 
 /// Runs that belong side by side, if there are two: those of a name with all bridges, and those of a
 /// bridge. One run alone stands for itself.
-fn side_by_side(results: &Results) -> Vec<(String, Vec<&Document>)> {
+fn side_by_side(results: &LabDocument) -> Vec<(String, Vec<&Document>)> {
     let runs = || {
         results
             .bridges
@@ -252,7 +248,7 @@ fn side_by_side(results: &Results) -> Vec<(String, Vec<&Document>)> {
     found
 }
 
-fn without_series(results: &Results) -> Results {
+fn without_series(results: &LabDocument) -> LabDocument {
     let mut results = results.clone();
     for run in results.bridges.iter_mut().flat_map(|report| &mut report.runs) {
         for document in std::iter::once(&mut run.talk).chain(&mut run.listen) {

@@ -132,9 +132,9 @@ impl<'a> Site<'a> {
         self.kept.clear();
         let (mut failed, mut why) = (Vec::new(), Vec::new());
         while let Some(undo) = self.done.pop() {
-            if let Err(Failure(said)) = take_back(&undo, &self.folder) {
+            if let Err(Failure(reason)) = take_back(&undo, &self.folder) {
                 failed.push(undo);
-                why.push(said);
+                why.push(reason);
             }
         }
         failed.reverse();
@@ -183,15 +183,15 @@ fn run(line: &str, folder: &Path) -> Outcome {
     match status.success() {
         true => Ok(()),
         false => {
-            let said = fs::read_to_string(&log).unwrap_or_default();
-            Err(Failure(format!("`{line}`: {}", last_line(&said, &status.to_string()))))
+            let text = fs::read_to_string(&log).unwrap_or_default();
+            Err(Failure(format!("`{line}`: {}", last_line(&text, &status.to_string()))))
         }
     }
 }
 
 /// What a line said at last, or else `otherwise`.
-pub fn last_line(said: &str, otherwise: &str) -> String {
-    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+pub fn last_line(log: &str, otherwise: &str) -> String {
+    let mut lines = log.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.next_back().unwrap_or(otherwise).to_owned()
 }
 
@@ -204,8 +204,8 @@ pub fn output(line: &str) -> Result<String, Failure> {
     match output.status.success() {
         true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         false => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            Err(Failure(format!("`{line}`: {}", last_line(&said, &output.status.to_string()))))
+            let log = String::from_utf8_lossy(&output.stderr);
+            Err(Failure(format!("`{line}`: {}", last_line(&log, &output.status.to_string()))))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Load beside the frames: parallel UDP streams of iperf3 from talker to listener, without a VLAN
+//! Background load: parallel UDP streams of iperf3 from talker to listener, without a VLAN
 //! tag.
 
 use super::place::{FAR, Place};
@@ -25,7 +25,7 @@ impl Stress {
         (line, "listening")
     }
 
-    /// The client, behind what leads to the talker's namespace, which goes on for so many seconds.
+    /// The client, behind what leads to the talker's namespace, which runs for `seconds`.
     pub fn client(&self, enter: &str, seconds: u64) -> String {
         let Self { streams, rate } = self;
         format!("{enter}iperf3 -c {FAR} -p {PORT} -u -P {streams} -b {rate} -l {SIZE} -t {seconds}")

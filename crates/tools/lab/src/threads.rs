@@ -50,7 +50,7 @@ pub fn waited_for(place: &Place) -> Vec<Thread> {
     threads().into_iter().filter(waited_for).collect()
 }
 
-/// What tells one file from all others.
+/// Device and inode, which identify a file.
 fn identity(path: &str) -> Option<(u64, u64)> {
     let found = std::fs::metadata(path).ok()?;
     Some((found.dev(), found.ino()))

@@ -22,7 +22,7 @@ impl Gates {
     /// # Errors
     /// A sentence: the gate has no window, or the path does not fit a shell line.
     pub fn new(file: &Path, list: GateControlList, gate: u8) -> Result<Self, Failure> {
-        let window = Window::of(&list, gate)
+        let window = Window::new(&list, gate)
             .map_err(|why| Failure(format!("--gate {}: {}", file.display(), why.0)))?;
         Ok(Self { file: absolute(file)?, list, window })
     }
@@ -54,7 +54,7 @@ impl Window {
     ///
     /// # Errors
     /// The gate is always closed, always open, or opens in another way.
-    pub fn of(list: &GateControlList, gate: u8) -> Result<Self, Failure> {
+    pub fn new(list: &GateControlList, gate: u8) -> Result<Self, Failure> {
         let cycle = list.cycle_time();
         let (mut windows, mut at) = (Vec::<Self>::new(), Duration::ZERO);
         for entry in list.entries() {
@@ -67,7 +67,8 @@ impl Window {
             }
             at = at + entry.interval;
         }
-        let wrong = |what: &str| Failure(format!("gate {gate} {what}: it is that of --priority"));
+        let wrong =
+            |mistake: &str| Failure(format!("gate {gate} {mistake}; --priority selects this gate"));
         match windows[..] {
             [] => Err(wrong("never opens")),
             [Self { length, .. }] if length == cycle.as_ns() => Err(wrong("never closes")),
@@ -82,7 +83,7 @@ mod tests {
     use super::*;
 
     fn window(text: &str, gate: u8) -> Result<Window, String> {
-        Window::of(&tsn::taprio::parse(text).unwrap(), gate).map_err(|why| why.0)
+        Window::new(&tsn::taprio::parse(text).unwrap(), gate).map_err(|why| why.0)
     }
 
     #[test]

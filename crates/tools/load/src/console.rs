@@ -1,4 +1,4 @@
-//! What a run tells its user while it goes on.
+//! Progress and messages of a run for the user.
 
 /// Where a run's lines go; by default nowhere.
 pub trait Console {
@@ -14,6 +14,6 @@ pub trait Console {
     /// Something worth knowing.
     fn note(&mut self, _text: &str) {}
 
-    /// Something that may not be as the user wants it.
+    /// A condition that the user may not expect.
     fn warning(&mut self, _text: &str) {}
 }

@@ -48,7 +48,6 @@ struct End {
 }
 
 impl End {
-    /// Waits for one message; `false` at the end.
     fn receive(&mut self) -> Result<bool, Failure> {
         let mut got = 0;
         while got < BYTES {

@@ -1,7 +1,7 @@
 //! Measuring where the NVMe/TSN paper measures: at the root port.
 
-use crate::rig::Rig;
-use analysis::commands::intervals::{self, Interval};
+use crate::initiator_host::InitiatorHost;
+use analysis::commands::intervals::{self, Segment};
 use analysis::commands::{Command, Event, HostRequestKind};
 use live::Attached;
 use nvme::initiator::{Io, Op};
@@ -21,9 +21,9 @@ pub struct Latencies {
     /// 4 KiB write, the same.
     pub write_4k: Summary,
     /// The intervals of the median read.
-    pub read_intervals: Vec<Interval>,
+    pub read_intervals: Vec<Segment>,
     /// The intervals of the median write.
-    pub write_intervals: Vec<Interval>,
+    pub write_intervals: Vec<Segment>,
 }
 
 /// Runs each experiment `n` times on drive 0, after a warm-up.
@@ -31,14 +31,14 @@ pub struct Latencies {
 /// # Errors
 /// If a command fails, or is not found at the root port.
 pub fn measure<A: Attached>(
-    rig: &mut Rig<A>,
+    host: &mut InitiatorHost<A>,
     n: usize,
     mut progress: impl FnMut(&str),
 ) -> Result<Latencies, Failure> {
-    let buffer = rig.buffer(BYTES as usize)?;
+    let buffer = host.buffer(BYTES as usize)?;
     progress("configuration reads");
-    config_reads(rig, n / 10)?;
-    let events = rig.observe(|rig| config_reads(rig, n))?;
+    config_reads(host, n / 10)?;
+    let events = host.observe(|host| config_reads(host, n))?;
     let reads: Latency = events
         .iter()
         .filter_map(|event| match event {
@@ -50,12 +50,12 @@ pub fn measure<A: Attached>(
     let mut both = Vec::new();
     for (op, name) in [(Op::Read, "4 KiB reads"), (Op::Write, "4 KiB writes")] {
         progress(name);
-        commands(rig, op, buffer, n / 10)?;
-        let events = rig.observe(|rig| commands(rig, op, buffer, n))?;
+        commands(host, op, buffer, n / 10)?;
+        let events = host.observe(|host| commands(host, op, buffer, n))?;
         let commands: Vec<Command> = commands_of(events).collect();
         let times: Latency = commands.iter().filter_map(Command::duration).collect();
         expect(n, times.count() as usize, name)?;
-        both.push((Summary::from(&times), intervals::of(&commands)));
+        both.push((Summary::from(&times), intervals::median(&commands)));
     }
     let (write_4k, write_intervals) = both.pop().expect("two measured");
     let (read_4k, read_intervals) = both.pop().expect("two measured");
@@ -71,20 +71,20 @@ pub fn commands_of(events: Vec<Event>) -> impl Iterator<Item = Command> {
     })
 }
 
-fn expect(n: usize, got: usize, what: &str) -> Outcome {
+fn expect(n: usize, got: usize, kind: &str) -> Outcome {
     if got == n {
         return Ok(());
     }
-    Err(Failure(format!("{got} of {n} {what} found at the root port")))
+    Err(Failure(format!("{got} of {n} {kind} found at the root port")))
 }
 
 /// `n` configuration reads of drive 0, one at a time.
 ///
 /// # Errors
-/// As [`Rig::run`].
-pub fn config_reads<A: Attached>(rig: &mut Rig<A>, n: usize) -> Outcome {
-    let (bus, bdf) = (rig.bus.clone(), rig.drives[0].node.bdf);
-    rig.run(async move {
+/// As [`InitiatorHost::run`].
+pub fn config_reads<A: Attached>(host: &mut InitiatorHost<A>, n: usize) -> Outcome {
+    let (bus, bdf) = (host.bus.clone(), host.drives[0].node.bdf);
+    host.run(async move {
         for _ in 0..n {
             bus.config_read(bdf, 0, 4).await;
         }
@@ -94,15 +94,20 @@ pub fn config_reads<A: Attached>(rig: &mut Rig<A>, n: usize) -> Outcome {
 /// `n` commands on drive 0, one at a time.
 ///
 /// # Errors
-/// As [`Rig::carry_out`].
-pub fn commands<A: Attached>(rig: &mut Rig<A>, op: Op, buffer: u64, n: usize) -> Outcome {
-    let namespace = rig.drives[0].driver.namespaces()[0];
+/// As [`InitiatorHost::carry_out`].
+pub fn commands<A: Attached>(
+    host: &mut InitiatorHost<A>,
+    op: Op,
+    buffer: u64,
+    n: usize,
+) -> Outcome {
+    let namespace = host.drives[0].driver.namespaces()[0];
     let blocks = BYTES >> namespace.block_shift;
     let places = namespace.blocks / u64::from(blocks);
     for i in 0..n as u64 {
         // A stride that visits all places: nothing is near what went before.
         let slba = i.wrapping_mul(7919) % places * u64::from(blocks);
-        rig.carry_out(0, &[Io { op, nsid: namespace.nsid, slba, blocks, buffer }])?;
+        host.carry_out(0, &[Io { op, nsid: namespace.nsid, slba, blocks, buffer }])?;
     }
     Ok(())
 }

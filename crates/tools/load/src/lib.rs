@@ -1,14 +1,14 @@
 //! Load on live drives, and what it comes to: the built-in initiator, jobs in fio's words, the cases
 //! of a bench, policies of aggregation side by side.
 //!
-//! [`rig`] is a host node with the initiator, [`local`] brings its far side up in this process.
+//! [`initiator_host`] is a host node with the initiator, [`local`] brings its far side up in this process.
 //! [`io`] runs jobs on any drive. [`testbed`], [`recording`] and [`ablation`] measure cases,
 //! [`latencies`] single transactions at the root port. [`floor`] is what the network alone takes.
 //! A [`Console`] learns how far a run is.
 //!
 //! # Modules
 //!
-//! - [`rig`]: a host node with the built-in initiator
+//! - [`initiator_host`]: a host node with the built-in initiator
 //! - [`local`]: the far side in threads of this process
 //! - [`io`]: jobs on live drives
 //! - [`case`]: the cases of a bench
@@ -27,11 +27,11 @@ pub mod case;
 mod console;
 mod cpu;
 pub mod floor;
+pub mod initiator_host;
 pub mod io;
 pub mod latencies;
 pub mod local;
 pub mod recording;
-pub mod rig;
 pub mod testbed;
 mod trace;
 mod verify;

@@ -2,7 +2,7 @@
 //! each in a thread of this process, on loopback.
 
 use crate::TraceTarget;
-use crate::rig::{Hardware, Rig};
+use crate::initiator_host::{Hardware, InitiatorHost};
 use live::attached::{Attached, QUEUES, Switch, drive_settings};
 use live::links::Links;
 use live::net::{Address, CarrierListener, RawSettings};
@@ -131,7 +131,7 @@ impl Node {
             Ok(address) => Ok(Self { address, stop: handle, thread: Some(thread) }),
             Err(_) => Err(match thread.join() {
                 Ok(Err(why)) => why,
-                _ => Failure("a node ended before it began".into()),
+                _ => Failure("the node's thread ended before it was ready".into()),
             }),
         }
     }
@@ -171,12 +171,12 @@ pub fn host(
     driver: initiator::Settings,
     devices: &[Address],
     tracer: Tracer,
-) -> Result<Rig<Switch>, Failure> {
+) -> Result<InitiatorHost<Switch>, Failure> {
     let mut links = LinkWait::new(link.clock.now(), PATIENCE);
     let switch = host_switch(link, devices).traced(tracer);
     let ready = |switch: &mut Switch| Ok(links.check(link.clock.now(), switch)?);
     let hardware = Hardware { push: link.push, ..Hardware::default() };
-    Rig::start(link.clock, Poller::new(link.waiting)?, hardware, driver, switch, ready)
+    InitiatorHost::start(link.clock, Poller::new(link.waiting)?, hardware, driver, switch, ready)
 }
 
 /// A host with a drive of `size` bytes of RAM right below its root port.
@@ -188,9 +188,9 @@ pub fn direct(
     driver: initiator::Settings,
     serial: &str,
     size: u64,
-) -> Result<Rig<NvmeDrive>, Failure> {
+) -> Result<InitiatorHost<NvmeDrive>, Failure> {
     let settings = drive_settings(link.max_payload.into(), QUEUES);
     let attached = NvmeDrive::of_ram(serial, size, settings)?;
     let poller = Poller::new(link.waiting)?;
-    Rig::start(link.clock, poller, Hardware::default(), driver, attached, |_| Ok(true))
+    InitiatorHost::start(link.clock, poller, Hardware::default(), driver, attached, |_| Ok(true))
 }

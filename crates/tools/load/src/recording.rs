@@ -26,8 +26,8 @@ pub struct Cost {
     pub samples: Vec<[u64; 3]>,
 }
 
-/// Measures what recording into a ring file adds to one command at a time, until it is told to
-/// stop.
+/// Measures what recording into a ring file adds to one command at a time, until `stop` is
+/// set.
 ///
 /// # Errors
 /// If a machine does not come up, or the file cannot be written.

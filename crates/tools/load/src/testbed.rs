@@ -4,8 +4,8 @@ use crate::TraceTarget;
 use crate::case::{Case, FILL, Path};
 use crate::cpu::CpuTime;
 use crate::floor::{self, Copies};
+use crate::initiator_host::InitiatorHost;
 use crate::local::{self, LocalLink, Node};
-use crate::rig::Rig;
 use live::attached::Switch;
 use live::{Attached, Clock, NvmeDrive, Waiting, random_number};
 use node::push::{self, Mode};
@@ -102,7 +102,7 @@ impl Floor {
 pub struct LoadGenerator<A> {
     mps: u16,
     /// The machine.
-    pub rig: Rig<A>,
+    pub host: InitiatorHost<A>,
     buffers: Vec<u64>,
     random: Random,
     /// Commands at sequential addresses so far.
@@ -117,7 +117,6 @@ pub struct Testbed {
     tunnelled: Vec<Tunnelled>,
 }
 
-/// A machine with its drive behind a tunnel.
 struct Tunnelled {
     push: Mode,
     load: LoadGenerator<Switch>,
@@ -139,8 +138,8 @@ pub fn tunnelled(
 ) -> Result<(LoadGenerator<Switch>, Node), Failure> {
     let far = Node::device(&local::loopback(), link, 0, DRIVE, trace.for_node("device0"))?;
     let tracer = trace.open(NodeRole::Host, random_number(), link.clock)?;
-    let rig = local::host(link, settings(), std::slice::from_ref(&far.address), tracer)?;
-    Ok((LoadGenerator::new(link.max_payload, rig, DRIVE)?, far))
+    let host = local::host(link, settings(), std::slice::from_ref(&far.address), tracer)?;
+    Ok((LoadGenerator::new(link.max_payload, host, DRIVE)?, far))
 }
 
 impl Testbed {
@@ -154,8 +153,8 @@ impl Testbed {
         for max_payload in sizes.iter().copied() {
             let (aggregation, push) = (Policy::Adaptive, push::Settings::default());
             let link = LocalLink { clock, waiting, max_payload, aggregation, push };
-            let rig = local::direct(link, settings(), "FARLANE-BENCH", DRIVE)?;
-            bed.direct.push(LoadGenerator::new(max_payload, rig, DRIVE)?);
+            let host = local::direct(link, settings(), "FARLANE-BENCH", DRIVE)?;
+            bed.direct.push(LoadGenerator::new(max_payload, host, DRIVE)?);
             for mode in pushes.iter().copied() {
                 let link = LocalLink { push: push::Settings { mode, ..push }, ..link };
                 let (load, _far) = tunnelled(link, &TraceTarget::default())?;
@@ -192,10 +191,10 @@ impl<A: Attached> LoadGenerator<A> {
     ///
     /// # Errors
     /// If a command fails or takes too long.
-    pub fn new(mps: u16, mut rig: Rig<A>, size: u64) -> Result<Self, Failure> {
-        rig.stop_observing();
-        let buffers = (0..32).map(|_| rig.buffer(128 << 10)).collect::<Result<_, _>>()?;
-        let mut load = Self { mps, rig, buffers, random: Random::new(1), sequential: 0 };
+    pub fn new(mps: u16, mut host: InitiatorHost<A>, size: u64) -> Result<Self, Failure> {
+        host.stop_observing();
+        let buffers = (0..32).map(|_| host.buffer(128 << 10)).collect::<Result<_, _>>()?;
+        let mut load = Self { mps, host, buffers, random: Random::new(1), sequential: 0 };
         // Memory that was never written is neither read nor written as the rest is.
         let drive = size / u64::from(FILL.bs);
         load.load(FILL, |_, commands| commands < drive, &mut Latency::default())?;
@@ -237,10 +236,10 @@ impl<A: Attached> LoadGenerator<A> {
     /// # Errors
     /// As [`live::Machine::pump`].
     pub fn settle(&mut self) -> Result<(), Failure> {
-        let clock = *self.rig.machine.clock();
+        let clock = *self.host.machine.clock();
         let until = clock.now() + SETTLE;
         while clock.now() < until {
-            self.rig.machine.pump(&mut self.rig.memory)?;
+            self.host.machine.pump(&mut self.host.memory)?;
         }
         Ok(())
     }
@@ -253,17 +252,17 @@ impl<A: Attached> LoadGenerator<A> {
         goes_on: impl Fn(Duration, u64) -> bool,
         latency: &mut Latency,
     ) -> Result<(u64, Duration), Failure> {
-        let clock = *self.rig.machine.clock();
+        let clock = *self.host.machine.clock();
         let start = clock.now();
         let mut open: BTreeMap<u16, (Instant, usize)> = BTreeMap::new();
         for slot in 0..case.iodepth {
             self.submit(case, slot, clock.now(), &mut open)?;
         }
-        self.rig.drives[0].driver.ring(0);
+        self.host.drives[0].driver.ring(0);
         let mut commands = 0;
         while !open.is_empty() {
-            self.rig.turn()?;
-            let done = self.rig.reap(0);
+            self.host.turn()?;
+            let done = self.host.reap(0);
             let now = clock.now();
             // All of them before the first new one, which may take over an identifier.
             let mut free = Vec::new();
@@ -280,9 +279,9 @@ impl<A: Attached> LoadGenerator<A> {
                 for slot in free {
                     self.submit(case, slot, now, &mut open)?;
                 }
-                self.rig.drives[0].driver.ring(0);
+                self.host.drives[0].driver.ring(0);
             }
-            let timeouts = self.rig.drives[0].driver.check_timeouts(now);
+            let timeouts = self.host.drives[0].driver.check_timeouts(now);
             timeouts.map_err(|error| Failure(format!("{}: {error}", case.name())))?;
         }
         Ok((commands, clock.now() - start))
@@ -295,7 +294,7 @@ impl<A: Attached> LoadGenerator<A> {
         now: Instant,
         open: &mut BTreeMap<u16, (Instant, usize)>,
     ) -> Result<(), Failure> {
-        let driver = &mut self.rig.drives[0].driver;
+        let driver = &mut self.host.drives[0].driver;
         let namespace = driver.namespaces()[0];
         let blocks = case.bs >> namespace.block_shift;
         let places = namespace.blocks / u64::from(blocks);

@@ -104,7 +104,6 @@ impl TraceTarget {
         Ok(())
     }
 
-    /// The file, for a sentence.
     fn path(&self) -> String {
         let path = self.file.as_ref().map(|to| to.settings.path.display().to_string());
         path.unwrap_or_default()

@@ -1,7 +1,7 @@
 //! Writes, reads back and compares every byte: patterns that differ in every block, transfers
 //! of many sizes, several at once.
 
-use crate::rig::Rig;
+use crate::initiator_host::InitiatorHost;
 use live::Attached;
 use nvme::initiator::{Io, Op};
 use report::Failure;
@@ -20,14 +20,18 @@ const SIZES: [usize; 8] = [4, 8, 64, 12, 128, 4, 36, 100];
 ///
 /// # Errors
 /// If a command fails or a byte differs.
-pub fn verify<A: Attached>(rig: &mut Rig<A>, drive: usize, total: usize) -> Result<u64, Failure> {
-    let namespace = rig.drives[drive].driver.namespaces()[0];
+pub fn verify<A: Attached>(
+    host: &mut InitiatorHost<A>,
+    drive: usize,
+    total: usize,
+) -> Result<u64, Failure> {
+    let namespace = host.drives[drive].driver.namespaces()[0];
     let shift = u32::from(namespace.block_shift);
     let total = total.min((namespace.blocks << shift) as usize);
-    let largest = rig.drives[drive].driver.max_transfer().min(LARGEST);
+    let largest = host.drives[drive].driver.max_transfer().min(LARGEST);
     let mut buffers = Vec::new();
     for _ in 0..DEPTH {
-        buffers.push(rig.buffer(LARGEST)?);
+        buffers.push(host.buffer(LARGEST)?);
     }
     for op in [Op::Write, Op::Read] {
         let mut at = 0;
@@ -40,21 +44,21 @@ pub fn verify<A: Attached>(rig: &mut Rig<A>, drive: usize, total: usize) -> Resu
                 at += length;
                 turn += 1;
             }
-            run(rig, drive, op, namespace.nsid, shift, &batch)?;
+            run(host, drive, op, namespace.nsid, shift, &batch)?;
         }
     }
     Ok(total as u64)
 }
 
 fn run<A: Attached>(
-    rig: &mut Rig<A>,
+    host: &mut InitiatorHost<A>,
     drive: usize,
     op: Op,
     nsid: u32,
     shift: u32,
     batch: &[(usize, usize, u64)],
 ) -> Result<(), Failure> {
-    let ram = rig.memory.ram.clone();
+    let ram = host.memory.ram.clone();
     for (at, length, buffer) in batch {
         let mut ram = ram.borrow_mut();
         let bytes = ram.get_mut(*buffer, *length).expect("a buffer of this rig");
@@ -67,7 +71,7 @@ fn run<A: Attached>(
         let (slba, blocks) = ((*at >> shift) as u64, (*length >> shift) as u32);
         Io { op, nsid, slba, blocks, buffer: *buffer }
     };
-    rig.carry_out(drive, &batch.iter().map(command).collect::<Vec<_>>())?;
+    host.carry_out(drive, &batch.iter().map(command).collect::<Vec<_>>())?;
     if op == Op::Read {
         batch.iter().try_for_each(|(at, length, buffer)| {
             let mut ram = ram.borrow_mut();

@@ -31,7 +31,6 @@ struct Counts {
     polls: AtomicU64,
 }
 
-/// A drive whose polls are counted.
 struct Counted {
     drive: NvmeDrive,
     counts: Arc<Counts>,
@@ -114,9 +113,9 @@ fn measure(mps: u16, depth: usize, op: Op) -> (f64, f64, f64) {
     });
     let address = announced.recv().unwrap();
     let (driver, tracer) = (initiator::Settings::default(), live::Tracer::off());
-    let mut rig = host(link, driver, &[address], tracer).unwrap();
-    rig.stop_observing();
-    let buffers: Vec<u64> = (0..depth).map(|_| rig.buffer(4096).unwrap()).collect();
+    let mut host = host(link, driver, &[address], tracer).unwrap();
+    host.stop_observing();
+    let buffers: Vec<u64> = (0..depth).map(|_| host.buffer(4096).unwrap()).collect();
     let mut carry_out = |op: Op| {
         for first in (0..COMMANDS).step_by(depth) {
             let io = |(at, buffer): (usize, &u64)| {
@@ -124,7 +123,7 @@ fn measure(mps: u16, depth: usize, op: Op) -> (f64, f64, f64) {
                 Io { op, nsid: 1, slba, blocks: 8, buffer: *buffer }
             };
             let batch: Vec<Io> = buffers.iter().enumerate().map(io).collect();
-            rig.carry_out(0, &batch).unwrap();
+            host.carry_out(0, &batch).unwrap();
         }
     };
     carry_out(Op::Write);

@@ -21,7 +21,7 @@ mod section;
 pub mod tsn_ports;
 pub mod tsn_vm;
 
-pub use row::Row;
+pub use row::Figure;
 use row::{error_percent, percent};
 pub use runs::Runs;
 pub use section::Section;

@@ -1,12 +1,11 @@
-//! A published figure beside a simulated one.
+//! A published figure and the simulated one.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A published figure and the simulated one.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
-#[schemars(rename = "Figure")]
-pub struct Row {
+pub struct Figure {
     /// Name of the figure.
     pub figure: String,
     /// Unit of the figure, such as `ns` or `us`.
@@ -23,7 +22,7 @@ pub struct Row {
     pub note: &'static str,
 }
 
-impl Row {
+impl Figure {
     /// Compares `simulated` with what was `published`.
     pub(crate) fn new(
         (figure, unit): (String, &'static str),

@@ -15,18 +15,17 @@ pub struct Section {
     pub plots: Vec<Plot>,
 }
 
-/// Letters on a line of notes.
 const WIDTH: usize = 96;
 
 impl Section {
     /// One table with a row for each of these, and remarks.
-    pub(crate) fn of<'a, T: 'a>(
+    pub(crate) fn from_rows<'a, T: 'a>(
         title: &str,
         columns: &[Column<T>],
         rows: impl IntoIterator<Item = &'a T>,
         notes: &[&str],
     ) -> Self {
-        let tables = vec![(String::new(), Table::of(columns, rows))];
+        let tables = vec![(String::new(), Table::from_rows(columns, rows))];
         let notes = notes.iter().map(|note| (*note).to_owned()).collect();
         Self { title: title.to_owned(), tables, notes, plots: Vec::new() }
     }

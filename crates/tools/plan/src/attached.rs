@@ -16,8 +16,8 @@ pub fn drive(section: &Section) -> Result<(DriveConfig, usize), KeyError> {
     let mut drive = DriveConfig::new("", timing).as_in_nvme_tsn(READS_IN_FLIGHT);
     drive.more = section.list("namespaces").into_iter().map(|(size, _)| size).collect();
     if drive.more.len() as u64 >= MOST_NAMESPACES {
-        let what = format!("namespaces: at most {} besides the first", MOST_NAMESPACES - 1);
-        return section.fail("namespaces", what);
+        let message = format!("namespaces: at most {} besides the first", MOST_NAMESPACES - 1);
+        return section.fail("namespaces", message);
     }
     set_fields!(drive, section, size reads_in_flight);
     drive.volatile = section.text("media") == Some("volatile");
@@ -34,8 +34,8 @@ fn timing(section: &Section) -> Result<Timing, KeyError> {
         read_msb program page write_buffer variation stream_rate);
     timing.luns = section.get("dies").unwrap_or(timing.luns);
     if timing.write_buffer != 0 && timing.write_buffer < timing.page as u64 {
-        let what = "write_buffer: 0B, or a page at least, up to 65536GiB";
-        return section.fail("write_buffer", what);
+        let message = "write_buffer: 0B, or a page at least, up to 65536GiB";
+        return section.fail("write_buffer", message);
     }
     Ok(timing)
 }

@@ -10,14 +10,13 @@ use sim::transport::TransportConfig;
 use sim::world::Attached;
 use wire::Duration;
 
-/// A stream of frames between two stations.
 struct Flow {
     from: usize,
     to: usize,
     priority: u8,
     /// The longest frame: header to FCS, without tag.
     length: usize,
-    what: String,
+    description: String,
 }
 
 /// Every gate that a flow passes opens for long enough.
@@ -39,12 +38,12 @@ pub fn gates(config: &Config, layout: &Layout) -> Result<(), KeyError> {
                     }
                 };
                 let place = &layout.names[at];
-                let what = format!(
+                let message = format!(
                     "the schedule at '{place}' never opens the gate of priority {} for {frame}, \
                      which a frame of {} takes there",
-                    egress.queue, flow.what
+                    egress.queue, flow.description
                 );
-                mistakes.note(origin.fail(what));
+                mistakes.note(origin.fail(message));
             }
         }
     }
@@ -55,8 +54,8 @@ fn flows(config: &Config, layout: &Layout) -> Vec<Flow> {
     let mut all = Vec::new();
     let mut tunnel = |from: usize, to: usize, priority, payload| {
         let name = |at: usize| &layout.names[at];
-        let what = format!("the tunnel from '{}' to '{}'", name(from), name(to));
-        all.push(Flow { from, to, priority, length: HEADER + payload + FCS, what });
+        let description = format!("the tunnel from '{}' to '{}'", name(from), name(to));
+        all.push(Flow { from, to, priority, length: HEADER + payload + FCS, description });
     };
     for host in &config.hosts {
         let Attached::Switch(switch) = &host.attached else { continue };
@@ -72,9 +71,9 @@ fn flows(config: &Config, layout: &Layout) -> Vec<Flow> {
     }
     for (from, station) in config.network.stations.iter().enumerate() {
         for traffic in &station.traffic {
-            let what = format!("background traffic from '{}'", layout.names[from]);
+            let description = format!("background traffic from '{}'", layout.names[from]);
             let (to, priority, length) = (traffic.to, traffic.priority, traffic.length);
-            all.push(Flow { from, to, priority, length, what });
+            all.push(Flow { from, to, priority, length, description });
         }
     }
     all

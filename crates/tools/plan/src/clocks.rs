@@ -42,20 +42,20 @@ pub fn read(
     if root.find("clocks").is_none() {
         for section in stations.iter().chain(bridges) {
             if let Some(key) = OWN.iter().find(|key| section.find(key).is_some()) {
-                let what =
-                    format!("{key} means nothing without [clocks]: clocks are not simulated");
-                return section.fail(key, what);
+                let message = format!("'{key}' requires [clocks]");
+                return section.fail(key, message);
             }
         }
         return Ok(None);
     }
     let table = root.table("clocks");
-    let of = |sections: &[&Section], first: usize, priority: u8| {
+    let committed = |sections: &[&Section], first: usize, priority: u8| {
         let each = sections.iter().zip(first..);
         all(each.map(|(section, place)| node(&table, section, place, priority)))
     };
     let [bridge, station] = PRIORITIES;
-    let (stations, bridges) = both(of(stations, 0, station), of(bridges, stations.len(), bridge))?;
+    let (stations, bridges) =
+        both(committed(stations, 0, station), committed(bridges, stations.len(), bridge))?;
     let config = TimeConfig { stations, bridges, sample: table.get("sample").unwrap_or(SAMPLE) };
     masters(&table, &config)?;
     Ok(Some(config))
@@ -63,15 +63,16 @@ pub fn read(
 
 /// Every domain needs a clock that can be grandmaster.
 fn masters(table: &Section, config: &TimeConfig) -> Result<(), KeyError> {
-    let nodes = || config.stations.iter().chain(&config.bridges).filter_map(|of| of.node.as_ref());
+    let nodes =
+        || config.stations.iter().chain(&config.bridges).filter_map(|place| place.node.as_ref());
     for (domain, key) in ["clock_priority", "standby_priority"].into_iter().enumerate() {
         let mut own = nodes().filter_map(|node| node.domains.get(domain)).peekable();
         if own.peek().is_some() && own.all(|domain| domain.own.priority1 == u8::MAX) {
-            let what = format!(
+            let message = format!(
                 "no clock can be grandmaster of domain {domain}: {key} below 255 at one of them \
                  (802.1AS-2020, 8.6.2.1)"
             );
-            return Err(table.origin.fail(what));
+            return Err(table.origin.fail(message));
         }
     }
     Ok(())
@@ -89,7 +90,7 @@ fn node(
     };
     let steps: Vec<_> = section.list::<ClockStep>("clock_steps").into_iter().collect();
     if let Some(late) = steps.windows(2).find(|pair| pair[0].0.at >= pair[1].0.at) {
-        return Err(late[1].1.fail("clock_steps: each later than the one before"));
+        return Err(late[1].1.fail("clock_steps: expected each step later than the one before"));
     }
     let node = (table.text("sync") != Some("off"))
         .then(|| part(table, section, place, priority, stamping));
@@ -127,7 +128,6 @@ fn clock(section: &Section) -> ClockConfig {
     }
 }
 
-/// Its part in 802.1AS.
 fn part(
     table: &Section,
     section: &Section,

@@ -21,9 +21,9 @@ pub fn with_target(
     let Config::Swift(swift) = congestion else { return congestion };
     let Target::Above(queue) = swift.target else { return congestion };
     let [host, device] = stations;
-    let there = route(wiring, host, device, priority, mtu);
+    let route_there = route(wiring, host, device, priority, mtu);
     let back = route(wiring, device, host, priority, mtu);
-    let (empty, slowest) = (there.0 + back.0, there.1.max(back.1));
+    let (empty, slowest) = (route_there.0 + back.0, route_there.1.max(back.1));
     let queue = queue.max(Duration::from_ps(QUEUE * slowest.as_ps()));
     let target = Target::RoundTrip(Duration::from_us((empty + queue).as_ps().div_ceil(1_000_000)));
     let scaling = Duration::from_ps(4 * queue.as_ps());
@@ -64,7 +64,6 @@ fn route(
     (Duration::from_ps(ps), slowest)
 }
 
-/// The longest that a frame waits for its gate.
 fn gate(egress: &Egress<'_>, frame: Duration) -> Duration {
     let gates = egress.gates.map(|gates| gates.longest_wait(egress.queue, frame));
     gates.flatten().unwrap_or_default()

@@ -36,8 +36,8 @@ impl Filters {
     /// # Errors
     /// The names that there are.
     pub fn at(&self, name: &str, bridge: &Section) -> Result<Config, String> {
-        let names: Vec<&str> = self.0.iter().map(|(of, _)| of.as_str()).collect();
-        let found = self.0.iter().find(|(of, _)| of == name);
+        let names: Vec<&str> = self.0.iter().map(|(filter, _)| filter.as_str()).collect();
+        let found = self.0.iter().find(|(filter, _)| filter == name);
         let (_, config) = found.ok_or_else(|| unknown("filter", name, &names))?;
         let gate = config.gate.clone().map(|gate| GateConfig { clock: clock(bridge), ..gate });
         Ok(Config { gate, ..config.clone() })
@@ -48,7 +48,7 @@ fn filter(section: &Section) -> Result<Config, KeyError> {
     let on = |key| section.text(key) == Some("on");
     let goes_with = |key: &str, other: &str| match section.find(key).is_some() {
         true if section.find(other).is_none() => {
-            section.fail(key, format!("{key} means nothing without {other}"))
+            section.fail(key, format!("'{key}' requires '{other}'"))
         }
         _ => Ok(()),
     };

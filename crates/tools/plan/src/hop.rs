@@ -23,9 +23,9 @@ pub fn merge(mut config: Config, root: &Section, owners: &Owners) -> Result<Conf
         Attached::Direct(_) => false,
     });
     if !raw || config.network.bridges.is_empty() {
-        let what = "aggregation: hop is what bridges do with raw frames: it needs a bridge and \
+        let message = "aggregation: hop is what bridges do with raw frames: it needs a bridge and \
                     transport = \"raw\"";
-        return section.fail("aggregation", what);
+        return section.fail("aggregation", message);
     }
     let ports = config.network.bridges.iter_mut().flat_map(|bridge| &mut bridge.ports);
     ports.for_each(|port| port.merge = MTU);

@@ -45,7 +45,7 @@ impl HostBuilder<'_> {
         Ok(made.into_iter().unzip())
     }
 
-    /// A host, behind so many stations and tunnels of others.
+    /// A host; the numbers count stations and tunnels of the hosts before it.
     fn host(
         &self,
         host: &HostPlan,
@@ -65,7 +65,7 @@ impl HostBuilder<'_> {
         if !host.is_direct() {
             (*station, *tunnelled) = (own + 1, first + drives.len());
         }
-        let given = workload::of_host(&host.section, self.root);
+        let given = workload::host_section(&host.section, self.root);
         let (workload, recorded) = workload::read(&given, known)?;
         fits(&workload, &given, &drives)?;
         if let Some(recording) = &recorded {
@@ -99,7 +99,6 @@ impl HostBuilder<'_> {
         host.section.parsed(key, T::parse).or_else(|| self.root.parsed(key, T::parse))
     }
 
-    /// The transport of a link between two stations.
     fn transport(
         &self,
         host: &HostPlan,
@@ -107,28 +106,29 @@ impl HostBuilder<'_> {
         mps: usize,
     ) -> Result<TransportConfig, KeyError> {
         let link = &self.defaults.link;
-        let of = if host.section.find("priority").is_some() { &host.section } else { link };
-        let priority = of.get("priority").unwrap_or(0);
+        let place = if host.section.find("priority").is_some() { &host.section } else { link };
+        let priority = place.get("priority").unwrap_or(0);
         let tagged = |at: &usize| self.network.config.stations[*at].tagging.is_some();
         if priority > 0 && !stations.iter().all(tagged) {
-            let what = format!("priority {priority} needs frames with tags: set link.vlan, or tsn");
-            return of.fail("priority", what);
+            let message =
+                format!("priority {priority} needs frames with tags: set link.vlan, or tsn");
+            return place.fail("priority", message);
         }
         let least = wire::frame::HEADER + 16 + mps + 4;
         if host.transport != "raw" {
             let burst = link.get("burst").unwrap_or(SEGMENT.max(least));
             if !(least..=1 << 20).contains(&burst) {
-                let what =
+                let message =
                     format!("burst: {least} bytes for the largest TLP at MPS {mps}, to 1MiB");
-                return link.fail("burst", what);
+                return link.fail("burst", message);
             }
             return Ok(TransportConfig::Tcp(TcpConfig { stations, priority, burst }));
         }
         let mtu: usize = link.get("mtu").unwrap_or(1500);
         let least = wire::raw::HEADER + least;
         if !(least..=9000).contains(&mtu) {
-            let what = format!("mtu: {least} bytes for the largest TLP at MPS {mps}, to 9000B");
-            return link.fail("mtu", what);
+            let message = format!("mtu: {least} bytes for the largest TLP at MPS {mps}, to 9000B");
+            return link.fail("mtu", message);
         }
         let congestion = self.host_or_root(host, "congestion");
         let congestion = congestion.unwrap_or(Congestion::Swift(SwiftConfig::default()));
@@ -153,14 +153,14 @@ impl HostBuilder<'_> {
         set_fields!(switch, link, keepalive loss_limit max_frame);
         let least = 16 + mps + 4;
         if !(least..=1 << 20).contains(&switch.max_frame) {
-            let what = format!("max_frame: {least} bytes for the largest TLP, to 1MiB");
-            return link.fail("max_frame", what);
+            let message = format!("max_frame: {least} bytes for the largest TLP, to 1MiB");
+            return link.fail("max_frame", message);
         }
         if switch.loss_limit <= switch.keepalive {
             let key = if link.find("loss_limit").is_some() { "loss_limit" } else { "keepalive" };
             let (least, most) = (allowed::time(SILENCE.0), allowed::time(SILENCE.1));
-            let what = format!("{key}: loss_limit is above keepalive, {least} to {most}");
-            return link.fail(key, what);
+            let message = format!("{key}: loss_limit is above keepalive, {least} to {most}");
+            return link.fail(key, message);
         }
         Ok(switch)
     }
@@ -177,10 +177,10 @@ fn holds(
     section: &Section,
     drives: &[(DriveConfig, &Section)],
 ) -> Result<(), KeyError> {
-    let fail = |what: String| section.fail("replay", format!("replay: {what}"));
-    let (there, needed) = (drives.len(), recording.needs.len());
-    if there < needed {
-        return fail(format!("{needed} drives were recorded, this host has {there}"));
+    let fail = |message: String| section.fail("replay", format!("replay: {message}"));
+    let (present, needed) = (drives.len(), recording.needs.len());
+    if present < needed {
+        return fail(format!("{needed} drives were recorded, this host has {present}"));
     }
     for (number, (needs, (drive, _))) in recording.needs.iter().zip(drives).enumerate() {
         if *needs > drive.size {
@@ -203,8 +203,8 @@ fn fits(
     let nsid = workload.nsid();
     let sizes = drives.iter().map(|(drive, ..)| drive.sizes().nth(nsid as usize - 1));
     let Some(least) = sizes.min().flatten() else {
-        let what = format!("nsid: a drive has no namespace {nsid}; drive.namespaces adds some");
-        return section.fail("nsid", what);
+        let message = format!("nsid: a drive has no namespace {nsid}; drive.namespaces adds some");
+        return section.fail("nsid", message);
     };
     let (needed, key) = match workload {
         Workload::Fio(fio) => {
@@ -219,11 +219,11 @@ fn fits(
         Workload::ConfigReads { .. } | Workload::Idle | Workload::Replay(_) => (0, ""),
     };
     if needed > least {
-        let what = format!(
+        let message = format!(
             "the workload needs {needed} bytes of each drive, the smallest has {least}; \
              drive.size sets it"
         );
-        return section.fail(key, what);
+        return section.fail(key, message);
     }
     Ok(())
 }
@@ -247,7 +247,7 @@ fn software(
     software.start_delay = workload.get("startdelay").unwrap_or_default();
     software.completions = match (section.get("interrupt"), section.get("polling")) {
         (Some(_), Some(_)) => {
-            return section.fail("polling", "a host has interrupt or polling, not both");
+            return section.fail("polling", "'interrupt' and 'polling' exclude each other");
         }
         (_, Some(interval)) => CompletionMode::Polling { interval },
         (Some(latency), None) => CompletionMode::Interrupt { latency },

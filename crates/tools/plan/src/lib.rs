@@ -169,7 +169,7 @@ impl Plan {
         let defaults = &Defaults::read(root);
         let record = root.table("record");
         let owners = owners::Owners::new(root, defaults);
-        let owners = owners.and_then(|of| of.check(root, defaults).map(|()| of));
+        let owners = owners.and_then(|owners| owners.check(root, defaults).map(|()| owners));
         let parts = both(port::Parts::read(root), filters::Filters::read(root));
         let (limits, (owners, (parts, filters))) = both(run_limits(root), both(owners, parts))?;
         let owners = &owners;
@@ -202,7 +202,11 @@ impl Plan {
             drives: owners.drive_names(),
             stations: stations.to_vec(),
             bridges: bridges.to_vec(),
-            streams: network.streams.iter().map(|of| (of.name.clone(), of.id)).collect(),
+            streams: network
+                .streams
+                .iter()
+                .map(|stream| (stream.name.clone(), stream.id))
+                .collect(),
             identified: network.identified.clone(),
             requirements,
             overloads,
@@ -254,9 +258,9 @@ impl Planned {
 
     /// By host: how long commands took in the recording that it replays.
     pub fn recorded(&self) -> Vec<Option<Summary>> {
-        let of =
+        let with_trace =
             |recording: &Option<Arc<Recording>>| recording.as_ref().map(|r| r.latency.summary());
-        self.recordings.iter().map(of).collect()
+        self.recordings.iter().map(with_trace).collect()
     }
 
     /// The names of streams.
@@ -332,15 +336,15 @@ fn pick(names: &[String], number: &str) -> Option<String> {
     number.parse().ok().and_then(|number: usize| names.get(number).cloned())
 }
 
-/// A text in which a word with a number, such as `bridge 3`, becomes the name that `of` has for it.
-fn with_names(text: &str, of: impl Fn(&str, &str) -> Option<String>) -> String {
+/// The text with each word and number, such as `bridge 3`, replaced by the name from `name_of`.
+fn with_names(text: &str, name_of: impl Fn(&str, &str) -> Option<String>) -> String {
     let words: Vec<&str> = text.split(' ').collect();
     let mut out: Vec<String> = Vec::new();
     let mut at = 0;
     while at < words.len() {
         let next = words.get(at + 1).copied().unwrap_or("");
         let (next, comma) = next.strip_suffix(',').map_or((next, ""), |next| (next, ","));
-        let named = of(words[at], next);
+        let named = name_of(words[at], next);
         at += if named.is_some() { 2 } else { 1 };
         out.push(named.map_or_else(|| words[at - 1].to_owned(), |name| name + comma));
     }

@@ -85,8 +85,8 @@ impl Layout {
                 "clocks",
             ];
             if let Some(entry) = tables.iter().find_map(|table| root.find(table)) {
-                let what = format!("[{}] means nothing with transport direct", entry.key);
-                return Err(entry.origin.fail(what));
+                let message = format!("[{}] does not apply to transport direct", entry.key);
+                return Err(entry.origin.fail(message));
             }
             // It may stay where only the transport changes, but not be wrong.
             named_cable(&defaults.link, [0; 2])?;
@@ -95,14 +95,14 @@ impl Layout {
         }
         let sections = layout.name_stations(root, defaults, owners)?;
         if let Some((section, _)) = sections.get(MAX_STATIONS) {
-            let what = format!("a network has {MAX_STATIONS} stations at most");
-            return Err(section.origin.fail(what));
+            let message = format!("a network has {MAX_STATIONS} stations at most");
+            return Err(section.origin.fail(message));
         }
         let bridges = root.named("bridges");
         for (name, section) in &bridges {
             if !layout.names.add(name.clone()) {
-                let what = format!("'{name}' is a station and cannot be a bridge too");
-                return Err(section.origin.fail(what));
+                let message = format!("'{name}' is a station and cannot be a bridge too");
+                return Err(section.origin.fail(message));
             }
         }
         let named_cable = layout.cables(root, defaults, bridges.len())?;
@@ -111,16 +111,16 @@ impl Layout {
         for cable in &named_cable {
             for end in cable.ends.into_iter().filter(|end| *end < sections.len()) {
                 if rates[end].replace(cable.rate).is_some() {
-                    let what = format!("'{}' has a cable already", layout.names[end]);
-                    mistakes.note(cable.origin.fail(what));
+                    let message = format!("'{}' has a cable already", layout.names[end]);
+                    mistakes.note(cable.origin.fail(message));
                 }
             }
         }
         let transports = owners.transports();
         for (number, (section, tsn)) in sections.iter().enumerate() {
             let Some(rate) = rates[number] else {
-                let what = format!("no cable leads to '{}'", layout.names[number]);
-                mistakes.note(section.origin.fail(what));
+                let message = format!("no cable leads to '{}'", layout.names[number]);
+                mistakes.note(section.origin.fail(message));
                 continue;
             };
             let used = check_used(section, &transports, |_| true);
@@ -163,7 +163,8 @@ impl Layout {
         let (wiring, traffic) = (self.config.wiring(), root.named("traffic"));
         let streams = traffic.iter().zip(&self.streams);
         let committed =
-            all(streams.map(|((_, section), of)| shapers::committed(section, of.id, &wiring)))?;
+            all(streams
+                .map(|((_, section), stream)| shapers::committed(section, stream.id, &wiring)))?;
         for ((place, class), own) in committed.into_iter().flatten() {
             let port = match place {
                 CableEnd::Station(at) => &mut self.config.stations[at].port,
@@ -194,16 +195,16 @@ impl Layout {
         let tsn = alone || sections.iter().any(|(_, tsn)| *tsn);
         let nodes = root.named_or("nodes", "device", &defaults.link);
         if alone && root.named("nodes").is_empty() {
-            let what = "a plan without hosts needs [nodes.NAME]: stations that send and receive";
-            return root.fail("runtime", what);
+            let message = "a plan without hosts needs [nodes.NAME]: stations that send and receive";
+            return root.fail("runtime", message);
         }
         let mut mistakes = Mistakes::default();
         for (name, section) in nodes {
             let first = sections.len();
             for station in copies(&name, section.get("count").unwrap_or(1)) {
-                let what = format!("'{station}' is a host and cannot be a node too");
+                let message = format!("'{station}' is a host and cannot be a node too");
                 if !self.names.add(station) {
-                    mistakes.note(section.origin.fail(what));
+                    mistakes.note(section.origin.fail(message));
                 }
                 sections.push((section.clone(), tsn));
             }
@@ -226,12 +227,12 @@ impl Layout {
             // A star.
             (0, _, 1) => all((0..stations).map(|at| named_cable(&defaults.link, [at, stations]))),
             (0, ..) => {
-                let what = format!(
+                let message = format!(
                     "{stations} stations ({}) and no cables: [cables.NAME] with a and b joins two \
                      of them",
                     self.names[..stations].join(", ")
                 );
-                Err(root.origin.fail(what))
+                Err(root.origin.fail(message))
             }
             _ => all(named.map(|(_, section)| {
                 let (a, b) = both(self.end(&section, "a"), self.end(&section, "b"))?;
@@ -251,7 +252,7 @@ impl Layout {
             return Err(section.origin.fail(format!("[{}] needs a and b", section.name)));
         };
         let found = self.names.find(0..self.names.len(), "host, node or bridge", name);
-        found.or_else(|what| section.fail(key, what))
+        found.or_else(|message| section.fail(key, message))
     }
 
     /// Gives every end of a cable at a bridge a port of its own.
@@ -262,7 +263,7 @@ impl Layout {
         bridges: &[(String, Section)],
         parts: &Parts,
     ) -> Result<(), KeyError> {
-        let tables: Vec<_> = bridges.iter().map(|(_, bridge)| Ports::of(bridge)).collect();
+        let tables: Vec<_> = bridges.iter().map(|(_, bridge)| Ports::new(bridge)).collect();
         let mut groups = Groups::new(self.names.len());
         let mut mistakes = Mistakes::default();
         let NetworkConfig { stations, bridges: made, cables, .. } = &mut self.config;
@@ -305,13 +306,12 @@ impl Layout {
         if let Some(apart) =
             (0..self.names.len()).find(|node| groups.representative(*node) != first)
         {
-            let what = format!("no way leads from '{}' to '{}'", self.names[0], self.names[apart]);
-            mistakes.note(self.places[0].fail(what));
+            let message = format!("no path from '{}' to '{}'", self.names[0], self.names[apart]);
+            mistakes.note(self.places[0].fail(message));
         }
         mistakes.or(())
     }
 
-    /// Reads `[streams]`.
     fn identify(&mut self, root: &Section, filters: &Filters) -> Result<(), KeyError> {
         let (names, wiring, bridges) = (&self.names, &self.config.wiring(), &root.named("bridges"));
         let named = Named { names, wiring, filters, bridges };
@@ -325,11 +325,10 @@ impl Layout {
         all(traffic.map(|(name, section)| self.source(name, &section))).map(drop)
     }
 
-    /// Reads a `[traffic.NAME]`.
     fn source(&mut self, name: String, section: &Section) -> Result<(), KeyError> {
         let (from, to) = both(self.station(section, "from"), self.station(section, "to"))?;
         if from == to {
-            return section.fail("to", "traffic goes from one station to another");
+            return section.fail("to", "'to' names the sender: expected another station");
         }
         section.required("interval", ", such as \"100us\"")?;
         let interval = section.get("interval").unwrap_or_default();
@@ -340,7 +339,7 @@ impl Layout {
         let time = |key| section.get(key).map(|time: Duration| Instant::ZERO + time);
         let start = time("start").unwrap_or_default();
         if time("stop").is_some_and(|stop| stop <= start) {
-            return section.fail("stop", "stop: a time later than start");
+            return section.fail("stop", "stop: expected a time later than start");
         }
         let length = section.get("length").unwrap_or(1518);
         let priority = section.get("priority").unwrap_or(0);
@@ -348,8 +347,8 @@ impl Layout {
         let traffic = &mut self.config.stations[from].traffic;
         let (station, number) = (from as u16, traffic.len() as u8);
         if traffic.len() == MAX_STREAMS {
-            let what = format!("a station sends {MAX_STREAMS} streams at most");
-            return section.fail("from", what);
+            let message = format!("a station sends {MAX_STREAMS} streams at most");
+            return section.fail("from", message);
         }
         // Its seed is set with all others.
         traffic.push(TrafficConfig {
@@ -373,7 +372,7 @@ impl Layout {
     fn station(&self, section: &Section, key: &str) -> Result<usize, KeyError> {
         let name = section.required(key, ": a host or node")?;
         let found = self.names.find(0..self.config.stations.len(), "host or node", name);
-        found.or_else(|what| section.fail(key, what))
+        found.or_else(|message| section.fail(key, message))
     }
 
     /// The station of the drive that is `number` among those behind tunnels:
@@ -382,12 +381,12 @@ impl Layout {
         let at = match (section.text("node"), self.nodes.len()) {
             (None, 1) => 0,
             (None, _) => {
-                let what = format!("this drive needs node, one of: {}", self.nodes.join(", "));
-                return Err(section.origin.fail(what));
+                let message = format!("this drive needs node, one of: {}", self.nodes.join(", "));
+                return Err(section.origin.fail(message));
             }
             (Some(name), count) => {
                 let found = self.nodes.find(0..count, "node", name);
-                found.or_else(|what| section.fail("node", what))?
+                found.or_else(|message| section.fail("node", message))?
             }
         };
         let copies = &self.copies[at];
@@ -403,10 +402,10 @@ fn check_verified(ports: &[Section; 2], names: [&str; 2]) -> Result<(), KeyError
         [(&ports[0], &ports[1], names[1]), (&ports[1], &ports[0], names[0])]
     {
         if preempts(port) && port.text("verify") == Some("off") && !preempts(partner) {
-            let what = format!(
+            let message = format!(
                 "verify: \"on\", or express at the partner '{name}', which else takes no fragments"
             );
-            return port.fail("verify", what);
+            return port.fail("verify", message);
         }
     }
     Ok(())
@@ -422,7 +421,7 @@ fn named_cable(section: &Section, ends: [usize; 2]) -> Result<NamedCable, KeyErr
     set_fields!(faults, section, delay_up_to);
     let steps = section.parsed_list("rate_steps", RateStep::parse);
     if let Some(pair) = steps.windows(2).find(|pair| pair[0].0.at >= pair[1].0.at) {
-        return Err(pair[1].1.fail("rate_steps: each later than the one before"));
+        return Err(pair[1].1.fail("rate_steps: expected each step later than the one before"));
     }
     let [a, b] = ends.map(CableEnd::Station);
     let propagation = section.get("propagation").unwrap_or(Duration::from_ns(10));
@@ -453,7 +452,6 @@ fn station(
     Ok(station)
 }
 
-/// A bridge without ports yet.
 fn bridge(section: &Section) -> BridgeConfig {
     BridgeConfig {
         ports: Vec::new(),

@@ -68,11 +68,17 @@ fn express(wiring: &Wiring<'_>, egress: &Egress<'_>) -> GateStates {
 }
 
 impl Offered {
-    fn add(&mut self, egress: &Egress<'_>, stream: StreamId, of: &TrafficConfig, tagged: bool) {
-        let bytes = PREAMBLE + of.length + if tagged { TAG } else { 0 };
+    fn add(
+        &mut self,
+        egress: &Egress<'_>,
+        stream: StreamId,
+        traffic: &TrafficConfig,
+        tagged: bool,
+    ) {
+        let bytes = PREAMBLE + traffic.length + if tagged { TAG } else { 0 };
         let frame = egress.rate.duration(bytes);
-        let burst = (frame + egress.rate.duration(GAP)).as_ps() as f64 * f64::from(of.burst);
-        self.share[egress.queue] += burst / of.pattern.interval().as_ps() as f64;
+        let burst = (frame + egress.rate.duration(GAP)).as_ps() as f64 * f64::from(traffic.burst);
+        self.share[egress.queue] += burst / traffic.pattern.interval().as_ps() as f64;
         self.streams[egress.queue].push(stream);
         self.frame[egress.queue] = self.frame[egress.queue].max(frame);
     }
@@ -84,9 +90,9 @@ impl Offered {
         let mut classes = Vec::new();
         let used = (0..QUEUES).rev().filter(|queue| !self.streams[*queue].is_empty());
         let (first, then): (Vec<_>, Vec<_>) = used.partition(|queue| express.is_open(*queue));
-        for these in [first, then] {
+        for list in [first, then] {
             let (weighted, strict): (Vec<usize>, Vec<usize>) =
-                these.into_iter().partition(|queue| weight(egress, *queue).is_some());
+                list.into_iter().partition(|queue| weight(egress, *queue).is_some());
             for queue in strict {
                 classes.insert(0, queue);
                 found.extend(self.strict(egress, &classes));
@@ -151,7 +157,6 @@ impl Offered {
         gated(egress, classes, self.frame[classes[0]]).min(shaped) * ROUNDING
     }
 
-    /// What the shaper of a class lets through.
     fn shaped(&self, egress: &Egress<'_>, class: usize) -> f64 {
         let gap = egress.rate.duration(GAP);
         let line = |rate: u64, counted: Counted| {
@@ -169,7 +174,7 @@ impl Offered {
         match &egress.port.classes[class].algorithm {
             Algorithm::CreditBased(shaper) => line(shaper.idle_slope, shaper.counted),
             Algorithm::Ats(shaper) => {
-                let own = |stream| shaper.streams.iter().find(|(of, _)| of == stream);
+                let own = |stream| shaper.streams.iter().find(|(id, _)| id == stream);
                 let rate = |stream| own(stream).map_or(shaper.committed, |(_, own)| *own).rate;
                 line(self.streams[class].iter().map(rate).sum(), shaper.counted)
             }
@@ -218,7 +223,6 @@ pub(super) fn megabits(bits: u64) -> String {
     format!("{:.1} Mb/s", bits as f64 / 1e6)
 }
 
-/// The weight of a class with one.
 fn weight(egress: &Egress<'_>, class: usize) -> Option<f64> {
     match egress.port.classes[class].algorithm {
         Algorithm::Ets { weight } => Some(f64::from(weight)),

@@ -44,7 +44,6 @@ struct MovePlan<'a> {
 }
 
 impl MovePlan<'_> {
-    /// The name of the drive at its new host.
     fn name(&self) -> String {
         format!("{}@{}", self.drive, self.to)
     }
@@ -74,16 +73,13 @@ fn has_no_host(root: &Section) -> bool {
 fn check_without_hosts(root: &Section) -> Result<(), KeyError> {
     for key in ["transport", "pcie", "drive", "drives", "moves"] {
         if let Some(entry) = root.find(key) {
-            let what = format!(
-                "{key} means nothing without hosts: streams alone run for the runtime; [workload] \
-                 or [hosts] makes hosts"
-            );
-            return Err(entry.origin.fail(what));
+            let message = format!("'{key}' requires hosts; add [workload] or [hosts]");
+            return Err(entry.origin.fail(message));
         }
     }
     if root.named("traffic").is_empty() {
-        let what = "runtime without hosts needs [traffic.NAME]: streams that run so long";
-        return root.fail("runtime", what);
+        let message = "runtime without hosts needs [traffic.NAME]: streams that run so long";
+        return root.fail("runtime", message);
     }
     Ok(())
 }
@@ -126,9 +122,9 @@ impl<'a> Owners<'a> {
         if has_no_host(root)
             && let Some(traffic) = root.find("traffic")
         {
-            let what = "streams without hosts need runtime, such as \"1s\": for how long they \
+            let message = "streams without hosts need runtime, such as \"1s\": for how long they \
                         run; [workload] or [hosts] makes hosts";
-            return Err(traffic.origin.fail(what));
+            return Err(traffic.origin.fail(message));
         }
         let drive = |(name, section): (String, Section<'a>)| {
             if !name.is_ascii() || name.is_empty() {
@@ -149,7 +145,7 @@ impl<'a> Owners<'a> {
                 ("to", host_names.find(0..host_names.len(), "host", to)),
             ];
             for (key, found) in found {
-                mistakes.keep(found.or_else(|what| section.fail(key, what)));
+                mistakes.keep(found.or_else(|message| section.fail(key, message)));
             }
         }
         mistakes.or(())?;
@@ -176,18 +172,18 @@ impl<'a> Owners<'a> {
             let host = HostPlan { name, section, transport, drives: own };
             let most = if host.is_direct() { 1 } else { 32 };
             if !(1..=most).contains(&copies) {
-                let what = format!(
+                let message = format!(
                     "host '{}' has {copies} drives: with transport {transport} it has 1 to {most}",
                     host.name
                 );
-                mistakes.note(host.section.place("drives").fail(what));
+                mistakes.note(host.section.place("drives").fail(message));
             }
             plans.push(host);
         }
         if mistakes.is_empty() {
             for (drive, _) in drives.iter().zip(&free).filter(|(_, free)| **free) {
-                let what = format!("no host has drive '{}'", drive.name);
-                mistakes.note(drive.section.origin.fail(what));
+                let message = format!("no host has drive '{}'", drive.name);
+                mistakes.note(drive.section.origin.fail(message));
             }
         }
         mistakes.or(Self { hosts: plans, drives, moves })
@@ -196,15 +192,15 @@ impl<'a> Owners<'a> {
     /// Checks that the simulation can number all hosts and links.
     fn check_count(&self) -> Result<(), KeyError> {
         if let Some(host) = self.hosts.get(MAX_HOSTS) {
-            let what = format!("a plan has {MAX_HOSTS} hosts at most");
-            return Err(host.section.origin.fail(what));
+            let message = format!("a plan has {MAX_HOSTS} hosts at most");
+            return Err(host.section.origin.fail(message));
         }
         let mut links = 0;
         for host in self.hosts.iter().filter(|host| !host.is_direct()) {
             links += host.drives.iter().map(|drive| self.drives[*drive].count).sum::<usize>();
             if links > MAX_LINKS {
-                let what = format!("a plan has {MAX_LINKS} drives behind tunnels at most");
-                return host.section.fail("drives", what);
+                let message = format!("a plan has {MAX_LINKS} drives behind tunnels at most");
+                return host.section.fail("drives", message);
             }
         }
         Ok(())
@@ -252,11 +248,11 @@ impl<'a> Owners<'a> {
         let place = |planned: &MovePlan| {
             let (from, to) = (self.port(planned.drive), self.port(&planned.name()));
             let (Some(from), Some(to)) = (from, to) else {
-                let what = format!(
-                    "'{}' is no single drive of a single host, with transport tcp, tsn or raw",
+                let message = format!(
+                    "drive '{}' cannot move: expected one drive of one host with transport tcp, tsn or raw",
                     planned.drive
                 );
-                return Err(planned.section.origin.fail(what));
+                return Err(planned.section.origin.fail(message));
             };
             Ok(Move { at: planned.at, from, to })
         };
@@ -305,13 +301,13 @@ fn drives_of(
             free.fill(false);
             return Ok((0..names.len()).collect());
         }
-        let what = format!("[{}] needs drives, some of: {}", section.name, names.join(", "));
-        return Err(section.origin.fail(what));
+        let message = format!("[{}] needs drives, some of: {}", section.name, names.join(", "));
+        return Err(section.origin.fail(message));
     }
     let requested = section.list::<String>("drives").into_iter();
     let take = |(name, origin): (String, Origin)| {
         let found = names.find(0..names.len(), "drive", &name);
-        let at = found.map_err(|what| origin.fail(what))?;
+        let at = found.map_err(|message| origin.fail(message))?;
         if !std::mem::replace(&mut free[at], false) {
             return Err(origin.fail(format!("drive '{name}' belongs to a host already")));
         }

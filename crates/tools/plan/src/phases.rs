@@ -82,15 +82,15 @@ impl Plan {
         let longest = shifts.iter().map(|shift| shift.within).max().unwrap_or_default();
         shifts.extend(hosts(root, &defaults, planned, cycle, longest));
         if shifts.is_empty() {
-            let what = "nothing in this plan repeats: without gates, periodic streams, and hosts \
+            let message = "nothing in this plan repeats: without gates, periodic streams, and hosts \
                         with rate, thinktime or gap there are no phases to try";
-            return Err(root.origin.fail(what));
+            return Err(root.origin.fail(message));
         }
         let last = |shift: &Shift| shift.key.rsplit('.').next().map(str::to_owned);
         shifts.retain(|shift| last(shift).is_some_and(|key| keys.contains(&key)));
         if shifts.is_empty() {
-            let what = format!("this plan has no phases of {} to try", keys.join(", "));
-            return Err(root.origin.fail(what));
+            let message = format!("this plan has no phases of {} to try", keys.join(", "));
+            return Err(root.origin.fail(message));
         }
         Ok(shifts)
     }
@@ -103,7 +103,6 @@ impl Shift {
 
     /// What trials add, each from another part of the range.
     fn draws(&self, count: u64, seed: u64) -> Vec<Duration> {
-        /// Parts of a part.
         const STEPS: u64 = 1 << 20;
         let mut random = Random::for_component(seed, &format!("phase of {}", self.key));
         let mut parts: Vec<u64> = (0..count).collect();
@@ -171,8 +170,8 @@ fn host_sections<'a>(
         return Vec::new();
     }
     let named = !root.named("hosts").is_empty();
-    let of = |(name, section)| (named.then(|| format!("hosts.{name}")), section);
-    root.named_or("hosts", "host", &defaults.host).into_iter().map(of).collect()
+    let named_section = |(name, section)| (named.then(|| format!("hosts.{name}")), section);
+    root.named_or("hosts", "host", &defaults.host).into_iter().map(named_section).collect()
 }
 
 /// Periodic streams, each within its interval.
@@ -204,7 +203,7 @@ fn hosts(
         let key = path
             .as_ref()
             .map_or("workload.startdelay".to_owned(), |path| format!("{path}.workload.startdelay"));
-        let workload = workload::of_host(&section, root);
+        let workload = workload::host_section(&section, root);
         let copy = |name: &String| match &path {
             Some(path) => {
                 let name = format!("hosts.{name}");
@@ -249,8 +248,8 @@ mod tests {
 
     fn shifts(text: &str) -> Vec<(String, i64, u64)> {
         let (shifts, _) = Plan::parse("p.toml", text).unwrap().phases(2, 1, &all()).unwrap();
-        let of = |shift: Shift| (shift.key, shift.written_ps / 1_000, shift.within.as_ns());
-        shifts.into_iter().map(of).collect()
+        let values = |shift: Shift| (shift.key, shift.written_ps / 1_000, shift.within.as_ns());
+        shifts.into_iter().map(values).collect()
     }
 
     fn expected(rows: &[(&str, i64, u64)]) -> Vec<(String, i64, u64)> {
@@ -259,7 +258,7 @@ mod tests {
 
     /// Neither a clock without gates nor a Poisson process has a phase.
     #[test]
-    fn everything_that_begins_by_chance_is_shifted() {
+    fn all_free_phases_are_shifted() {
         let common = [
             ("nodes.n.clock_offset", 0, 500_000),
             ("bridges.b.clock_offset", -3_000, 500_000),
@@ -288,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_is_the_plan_with_the_words_that_it_names() {
+    fn trial_equals_the_plan_with_its_set_options() {
         let plan = Plan::parse("p.toml", PLAN).unwrap();
         let (shifts, trials) = plan.phases(5, 9, &all()).unwrap();
         assert_eq!(trials.len(), 5);
@@ -306,7 +305,7 @@ mod tests {
 
     /// The clocks of a synchronised network stay; the others are drawn as with them.
     #[test]
-    fn trials_shift_what_is_named() {
+    fn trials_shift_only_the_named_keys() {
         let plan = Plan::parse("p.toml", PLAN).unwrap();
         let (shifts, some) = plan.phases(3, 1, &all()[..2]).unwrap();
         let keys: Vec<_> = shifts.into_iter().map(|shift| shift.key).collect();
@@ -322,7 +321,7 @@ mod tests {
     proptest! {
         /// Every part of a range is tried once, and nothing outside of it.
         #[test]
-        fn trials_take_a_point_of_each_part(
+        fn trials_sample_each_part_of_the_period(
             count in 1_u64..200,
             within in 1_u64..10_000_000_000_000,
             seed: u64,

@@ -58,7 +58,7 @@ pub struct Ports<'a> {
 
 impl<'a> Ports<'a> {
     /// The tables of a bridge.
-    pub fn of(bridge: &'a Section<'a>) -> Self {
+    pub fn new(bridge: &'a Section<'a>) -> Self {
         Self { bridge, named: bridge.named("ports").into_iter().collect() }
     }
 
@@ -78,8 +78,8 @@ impl<'a> Ports<'a> {
         let originals = neighbours.iter().filter_map(|neighbour| original(neighbour));
         let known: BTreeSet<&str> = neighbours.iter().copied().chain(originals).collect();
         let refuse = |(name, section): (&String, &Section)| {
-            let what = format!("neighbour of [{}]", self.bridge.name);
-            Err(section.origin.fail(unknown(&what, name, neighbours)))
+            let kind = format!("neighbour of [{}]", self.bridge.name);
+            Err(section.origin.fail(unknown(&kind, name, neighbours)))
         };
         let tables = self.named.iter().filter(|(name, _)| !known.contains(name.as_str()));
         all(tables.map(refuse)).map(|_: Vec<()>| ())
@@ -114,7 +114,7 @@ mod tests {
     fn ports(text: &str) -> Vec<(Option<u64>, usize, usize)> {
         let network = built(&plan(text)).config.network;
         assert_eq!(network.cables[2].a, CableEnd::Bridge(0, 2), "the port to the other bridge");
-        let of = |port: &sim::ethernet::port::Config| {
+        let times = |port: &sim::ethernet::port::Config| {
             let cycle = port.gates.as_ref().map(|gates| gates.list().cycle_time().as_ps());
             (
                 cycle.map(|ps| ps / 1_000_000),
@@ -122,11 +122,11 @@ mod tests {
                 port.classes[0].queue_bytes,
             )
         };
-        network.bridges[0].ports.iter().map(of).collect()
+        network.bridges[0].ports.iter().map(times).collect()
     }
 
     #[test]
-    fn a_port_goes_before_all_copies_and_they_before_the_bridge() {
+    fn port_table_overrides_wildcard_table_and_bridge() {
         const BYTES: usize = 512 << 10;
         let all = (Some(1_000), 100, BYTES);
         assert_eq!(ports(""), [all; 3]);
@@ -182,18 +182,18 @@ mod tests {
         );
         fails(
             &plan(&format!("{port}gate_grain = \"100us\"\n")),
-            "p.toml:26:12: schedule 'fast': entry 1 of 50us is no multiple of the \
+            "p.toml:26:12: schedule 'fast': entry 1 of 50us is not a multiple of the \
              gate_grain 100us at p.toml:31:14",
         );
         // The bridge's own grain holds for all its ports.
         let coarse = plan(port).replace("queue_frames = 100", "gate_grain = \"200us\"");
         fails(
             &coarse,
-            "p.toml:26:12: schedule 'fast': entry 1 of 50us is no multiple of the \
+            "p.toml:26:12: schedule 'fast': entry 1 of 50us is not a multiple of the \
              gate_grain 200us at p.toml:9:14",
         );
         let fast = "entries = [\"S ff 50us\", \"S ff 150us\"]";
-        for (times, grain, said) in [
+        for (times, grain, expected) in [
             (
                 format!("base = \"10us\"\n{fast}"),
                 "50us",
@@ -207,7 +207,7 @@ mod tests {
         ] {
             let text = plan(&format!("{port}gate_grain = \"{grain}\"\n")).replace(fast, &times);
             let error = Plan::parse("p.toml", &text).unwrap().build().unwrap_err().to_string();
-            assert!(error.starts_with(said), "{error}");
+            assert!(error.starts_with(expected), "{error}");
         }
     }
 
@@ -217,7 +217,7 @@ mod tests {
                     [schedules.s]\nentries = [\"S ff 1500ns\"]\n[workload]\nconfigreads = 1\n";
         fails(
             text,
-            "p.toml:6:12: schedule 's': entry 1 of 1500ns is no multiple of the gate_grain 1us \
+            "p.toml:6:12: schedule 's': entry 1 of 1500ns is not a multiple of the gate_grain 1us \
              at p.toml:4:14",
         );
     }

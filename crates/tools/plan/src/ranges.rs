@@ -73,13 +73,13 @@ fn wrong(allowed: Allowed) -> Vec<(String, String)> {
         }
         Allowed::List(item) => {
             let mut all = vec![("5".to_owned(), "expected an array of texts".to_owned())];
-            all.extend(wrong(*item).into_iter().map(|(value, said)| (format!("[{value}]"), said)));
+            all.extend(
+                wrong(*item).into_iter().map(|(value, reason)| (format!("[{value}]"), reason)),
+            );
             all
         }
         Allowed::Text | Allowed::Files => text(),
-        Allowed::File => {
-            [text(), vec![("\"-\"".into(), "a plan names files; for".into())]].concat()
-        }
+        Allowed::File => [text(), vec![("\"-\"".into(), "expected a file; only".into())]].concat(),
     }
 }
 
@@ -89,7 +89,7 @@ fn refused(text: &str) -> String {
 }
 
 #[test]
-fn what_a_key_cannot_be_is_refused_with_its_place_and_range() {
+fn value_out_of_range_is_an_error_with_line_and_range() {
     for (heading, Key { name, allowed, .. }) in keys() {
         let table = heading.replace("NAME", "x");
         let before = if table.is_empty() { String::new() } else { format!("[{table}]\n") };
@@ -97,8 +97,8 @@ fn what_a_key_cannot_be_is_refused_with_its_place_and_range() {
             let found = refused(&format!("{before}{name} = {value}\n"));
             let column = name.len() + 4 + usize::from(value.starts_with('['));
             let place = format!("p.toml:{}:{column}: ", before.lines().count() + 1);
-            let said = |place: &str| found.starts_with(place) && found.contains(&requested);
-            assert!(said(&place) && !found.contains('\n'), "[{heading}] {name}: {found}");
+            let is_named = |place: &str| found.starts_with(place) && found.contains(&requested);
+            assert!(is_named(&place) && !found.contains('\n'), "[{heading}] {name}: {found}");
             if value.starts_with('[') {
                 continue;
             }
@@ -316,7 +316,7 @@ fn every_key_reaches_the_simulation() {
     let mut missing = Vec::new();
     for (heading, Key { name, allowed, .. }) in keys() {
         let table = match heading.split_once(".NAME") {
-            Some((of, rest)) => {
+            Some((parts, rest)) => {
                 let names = ["h", "n", "s", "c", "l", "t", "m", "st", "fi", "e"];
                 let tables = [
                     "hosts",
@@ -329,8 +329,8 @@ fn every_key_reaches_the_simulation() {
                     "streams",
                     "filters",
                 ];
-                let at = tables.iter().position(|table| *table == of).unwrap_or(9);
-                format!("{of}.{}{}", names[at], rest.replace("NAME", "h"))
+                let at = tables.iter().position(|table| *table == parts).unwrap_or(9);
+                format!("{parts}.{}{}", names[at], rest.replace("NAME", "h"))
             }
             None => heading,
         };
@@ -341,8 +341,9 @@ fn every_key_reaches_the_simulation() {
             let other = |value: &String| {
                 let mut plan = plan.clone();
                 let origin = Origin::Option(path.to_owned());
-                let of = path.split('.');
-                let at = of.fold(&mut plan.value, |at, key| at.member(key, &origin).unwrap());
+                let keys_of_path = path.split('.');
+                let at =
+                    keys_of_path.fold(&mut plan.value, |at, key| at.member(key, &origin).unwrap());
                 let set = keys::parse("v.toml", &format!("v = {value}")).unwrap();
                 *at = set.entries().unwrap()[0].value.clone();
                 plan.build().is_ok_and(|planned| format!("{planned:?}") != base)
@@ -359,10 +360,10 @@ fn every_key_reaches_the_simulation() {
 
 /// What else is wrong with a value lies in other keys.
 #[test]
-fn values_that_other_keys_forbid_are_refused() {
+fn value_that_another_key_excludes_is_an_error() {
     let reads = "[workload]\nconfigreads = 1\n";
     for (before, line, requested) in [
-        ("[workload]\nrw = \"read\"\n", "rwmixread = 50", "rwmixread means nothing"),
+        ("[workload]\nrw = \"read\"\n", "rwmixread = 50", "'rwmixread' applies only"),
         ("[workload]\nrw = \"read\"\n", "nsid = 2", "a drive has no namespace 2"),
         ("[workload]\nrw = \"read\"\n", "stripe = \"1000B\"", "a multiple of 512B, up to 1GiB"),
         ("[workload]\nreplay = \"x\"\n", "timing = \"late\"", "There are: recorded, asap"),
@@ -391,31 +392,28 @@ fn values_that_other_keys_forbid_are_refused() {
 }
 
 #[test]
-fn what_means_nothing_with_a_transport_is_refused() {
+fn key_of_another_transport_is_an_error() {
     for (text, requested) in [
-        (
-            "[link]\nmtu = \"9000B\"",
-            "p.toml:2:7: mtu means nothing with transport tcp: it is of raw",
-        ),
+        ("[link]\nmtu = \"9000B\"", "p.toml:2:7: 'mtu' applies only to transport raw; found tcp"),
         (
             "congestion = \"swift\"",
-            "p.toml:1:14: congestion means nothing with transport tcp: it is of raw",
+            "p.toml:1:14: 'congestion' applies only to transport raw; found tcp",
         ),
         (
             "transport = \"raw\"\n[link]\nburst = \"2KiB\"",
-            "p.toml:3:9: burst means nothing with transport raw: it is of tcp, tsn",
+            "p.toml:3:9: 'burst' applies only to transport tcp, tsn; found raw",
         ),
         (
             "transport = \"raw\"\n[nodes.n]\nack_delay = \"1us\"",
-            "p.toml:3:13: ack_delay means nothing with transport raw: it is of tcp, tsn",
+            "p.toml:3:13: 'ack_delay' applies only to transport tcp, tsn; found raw",
         ),
         (
             "transport = \"direct\"\naggregation = \"per-tlp\"",
-            "p.toml:2:15: aggregation means nothing with transport direct: it is of tcp, tsn, raw",
+            "p.toml:2:15: 'aggregation' applies only to transport tcp, tsn, raw; found direct",
         ),
         (
             "transport = \"direct\"\n[drive]\nnode = \"x\"",
-            "p.toml:3:8: node means nothing with transport direct: it is of tcp, tsn, raw",
+            "p.toml:3:8: 'node' applies only to transport tcp, tsn, raw; found direct",
         ),
         (
             "transport = \"direct\"\n[link]\npropagation = \"2s\"",

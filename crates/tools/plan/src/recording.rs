@@ -164,11 +164,11 @@ impl Recording {
         let (mut depths, mut free, mut needed) = (Vec::new(), Vec::new(), Vec::new());
         let mut numbers = BTreeMap::new();
         for (drive, device) in drives.into_iter().enumerate() {
-            let of = || commands.iter().filter(|command| command.device == device);
-            let (bases, needs) = layout(of());
+            let of_drive = || commands.iter().filter(|command| command.device == device);
+            let (bases, needs) = layout(of_drive());
             needed.push(needs);
-            let queues: BTreeSet<u16> = of().map(|command| command.queue).collect();
-            let on = |queue: u16| of().filter(move |command| command.queue == queue);
+            let queues: BTreeSet<u16> = of_drive().map(|command| command.queue).collect();
+            let on = |queue: u16| of_drive().filter(move |command| command.queue == queue);
             depths.push(queues.iter().map(|queue| depth(on(*queue))).collect());
             let room =
                 |queue: &u16| queue_entries.get(&(device, *queue)).copied().unwrap_or(1).max(1);

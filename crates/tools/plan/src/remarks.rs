@@ -54,7 +54,7 @@ pub struct Periods {
 
 impl Periods {
     /// Of these periods; none if each divides all longer ones.
-    fn of(all: BTreeMap<Duration, Vec<String>>) -> Option<Self> {
+    fn new(all: BTreeMap<Duration, Vec<String>>) -> Option<Self> {
         let divides = |a: Duration, b: Duration| {
             let (short, long) = (a.min(b), a.max(b));
             long.as_ps().is_multiple_of(short.as_ps())
@@ -124,7 +124,7 @@ pub(super) fn find(planned: &Planned) -> Vec<Remark> {
             add(period, format!("host {name}"));
         }
     }
-    let periods = Periods::of(all).map(Remark::Periods);
+    let periods = Periods::new(all).map(Remark::Periods);
     let periods = periods.into_iter().chain(ports::find(planned));
     periods.chain(self::streams::find(planned)).chain(clocks::find(planned)).collect()
 }
@@ -135,12 +135,13 @@ fn cycles(planned: &Planned) -> Vec<(String, Duration)> {
     let network = &planned.config.network;
     // Cyclic queues have lists of their own.
     let cycle = |gates: &Gates| {
-        let of = |class| gates.list_at(class, Instant::ZERO).cycle_time();
-        (0..QUEUES).map(of).max().unwrap_or_default()
+        let cycle_time = |class| gates.list_at(class, Instant::ZERO).cycle_time();
+        (0..QUEUES).map(cycle_time).max().unwrap_or_default()
     };
     let stations = planned.stations.iter().zip(&network.stations);
-    let stations =
-        stations.filter_map(|(name, of)| Some((name.clone(), of.port.gates.as_ref().map(cycle)?)));
+    let stations = stations.filter_map(|(name, station)| {
+        Some((name.clone(), station.port.gates.as_ref().map(cycle)?))
+    });
     let bridges = planned.bridges.iter().zip(&network.bridges).enumerate();
     let bridges = bridges.flat_map(|(number, (name, bridge))| {
         let ports = bridge.ports.iter().enumerate();
@@ -148,21 +149,21 @@ fn cycles(planned: &Planned) -> Vec<(String, Duration)> {
             ports.filter_map(|(at, port)| Some((at, port.gates.as_ref().map(cycle)?))).collect();
         let same = all.windows(2).all(|pair| pair[0].1 == pair[1].1);
         let way = |port| planned.port_name(CableEnd::Bridge(number, port));
-        let of = move |(port, cycle)| (if same { name.clone() } else { way(port) }, cycle);
-        all.into_iter().map(of).collect::<Vec<_>>()
+        let named = move |(port, cycle)| (if same { name.clone() } else { way(port) }, cycle);
+        all.into_iter().map(named).collect::<Vec<_>>()
     });
     stations.chain(bridges).collect()
 }
 
 fn periodic<'a>(planned: &'a Planned, network: &NetworkConfig) -> Vec<(&'a String, Duration)> {
-    let of = |(name, id): &'a (String, sim::ethernet::traffic::StreamId)| {
+    let period = |(name, id): &'a (String, sim::ethernet::traffic::StreamId)| {
         let station = &network.stations[usize::from(id.station)];
         match station.traffic[usize::from(id.number)].pattern {
             Pattern::Periodic(interval) => Some((name, interval)),
             Pattern::Poisson(_) | Pattern::Normal { .. } => None,
         }
     };
-    planned.streams.iter().filter_map(of).collect()
+    planned.streams.iter().filter_map(period).collect()
 }
 
 /// From one transfer of a job to the next, of a host whose rate is limited and that has a network.
@@ -205,12 +206,12 @@ mod tests {
                     entries = [\"S ff 3us\"]\n[schedules.t]\nentries = [\"S ff 2us\"]\n\
                     [workload]\nconfigreads = 1\n";
         let sentence = built(text).remarks[0].sentence();
-        let said = "2us (gates of b port 1 to n), 3us (gates of b port 0 to host); together";
-        assert!(sentence.contains(said), "{sentence}");
+        let expected = "2us (gates of b port 1 to n), 3us (gates of b port 0 to host); together";
+        assert!(sentence.contains(expected), "{sentence}");
     }
 
     #[test]
-    fn others_are_named_with_the_time_after_which_they_repeat() {
+    fn unrelated_periods_are_named_with_their_common_period() {
         let found = remarks("300us", "");
         let sentence = "periods that do not divide one another: 300us (stream t), 500us (gates of \
                         b); together they repeat every 1500us";

@@ -60,8 +60,8 @@ pub(super) fn read(
         let deadline = |section: &Section<'_>| -> Result<_, KeyError> {
             let found: Option<Duration> = section.get("deadline");
             if found.is_some() && matches!(workloads[number], Workload::ConfigReads { .. }) {
-                let what = "deadline is of commands: with configreads there are none";
-                return section.fail("deadline", what);
+                let message = "'deadline' applies only to commands, and configreads has none";
+                return section.fail("deadline", message);
             }
             Ok(found.map(Bound::Deadline))
         };

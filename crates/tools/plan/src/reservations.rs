@@ -19,7 +19,7 @@ const RESERVABLE: Probability = Probability::from_ppm(750_000).expect("at most a
 
 /// What one tunnel or stream reserves, in one direction.
 struct Reservation {
-    what: String,
+    owner: String,
     /// Bits a second on the line, preamble and gap counted.
     rate: u64,
     origin: Origin,
@@ -53,8 +53,8 @@ pub(super) fn admit(
             let excess = Excess::find(egress, &ports[&egress.place], reservable)?;
             Some(excess.sentence(new, &planned.port_name(egress.place)))
         };
-        if let Some(what) = way.iter().find_map(excess) {
-            mistakes.note(new.origin.fail(what));
+        if let Some(message) = way.iter().find_map(excess) {
+            mistakes.note(new.origin.fail(message));
             // It is refused, and leaves its share to the next one.
             for egress in &way {
                 ports.entry(egress.place).or_default().pop();
@@ -74,28 +74,28 @@ struct Excess<'a> {
 impl<'a> Excess<'a> {
     fn find(
         egress: &Egress<'_>,
-        there: &[(usize, &'a Reservation)],
+        reserved: &[(usize, &'a Reservation)],
         reservable: Probability,
     ) -> Option<Self> {
         let class = egress.queue;
-        let all: Vec<_> = there.iter().map(|(_, one)| *one).collect();
+        let all: Vec<_> = reserved.iter().map(|(_, one)| *one).collect();
         let line = reservable.part_of(egress.rate.bits_per_second());
         if sum(&all) > line {
             let why = format!("{} % of its rate", reservable.part_of(100));
             return Some(Self { lent: line, why, wanted: all });
         }
-        let of_class = there.iter().filter(|(of, _)| *of == class);
+        let of_class = reserved.iter().filter(|(other, _)| *other == class);
         let (wanted, lent) = (of_class.map(|(_, one)| *one).collect::<Vec<_>>(), gated(egress));
         let why = format!("what its gates leave to class {class}");
         (sum(&wanted) > lent).then_some(Self { lent, why, wanted })
     }
 
     fn sentence(&self, new: &Reservation, port: &str) -> String {
-        let part = |one: &&Reservation| format!("{} {}", one.what, megabits(one.rate));
+        let part = |one: &&Reservation| format!("{} {}", one.owner, megabits(one.rate));
         let parts: Vec<String> = self.wanted.iter().map(part).collect();
         format!(
             "{} cannot reserve {}: {port} lends {}, {}, and {} are wanted there: {}",
-            new.what,
+            new.owner,
             megabits(new.rate),
             megabits(self.lent),
             self.why,
@@ -122,13 +122,13 @@ fn tunnels(planned: &Planned, owners: &Owners<'_>) -> Result<Vec<Reservation>, K
     for (owner, host) in owners.hosts.iter().zip(&planned.config.hosts) {
         let Some(rate) = owner.section.get::<u64>("reserve") else { continue };
         let Attached::Switch(switch) = &host.attached else {
-            return owner.section.fail("reserve", "reserve means nothing without a network");
+            return owner.section.fail("reserve", "'reserve' requires a network");
         };
         for port in &switch.ports {
             let Some(([host, device], priority)) = port.transport.stations() else { continue };
             let origin = owner.section.place("reserve");
             let to = |from, to| Reservation {
-                what: format!("host {}", owner.name),
+                owner: format!("host {}", owner.name),
                 rate: rate * BITS,
                 origin: origin.clone(),
                 from,
@@ -149,7 +149,7 @@ fn streams(planned: &Planned, root: &Section<'_>) -> Vec<Reservation> {
         let from = usize::from(id.station);
         let traffic = &planned.config.network.stations[from].traffic[usize::from(id.number)];
         all.push(Reservation {
-            what: format!("stream {name}"),
+            owner: format!("stream {name}"),
             rate: rate * BITS,
             origin: section.place("reserve"),
             from,

@@ -27,33 +27,37 @@ impl Schedules {
     pub fn read(root: &Section) -> Result<Self, KeyError> {
         let named = root.named("schedules");
         let made = named.iter().map(|(name, section)| schedule(name.clone(), section));
-        let these = Self(all(made)?);
-        all(these.0.iter().zip(&named).map(|(this, (_, of))| these.check_order(this, of)))?;
-        Ok(these)
+        let schedules = Self(all(made)?);
+        all(schedules
+            .0
+            .iter()
+            .zip(&named)
+            .map(|(one, (_, section))| schedules.check_order(one, section)))?;
+        Ok(schedules)
     }
 
     /// The list that takes over begins later than this one.
-    fn check_order(&self, this: &Schedule, section: &Section) -> Result<(), KeyError> {
-        let Some((next, _)) = &this.then else {
+    fn check_order(&self, first: &Schedule, section: &Section) -> Result<(), KeyError> {
+        let Some((next, _)) = &first.then else {
             return match section.find("extension") {
-                Some(_) => section.fail("extension", "extension means nothing without then"),
+                Some(_) => section.fail("extension", "'extension' requires 'then'"),
                 None => Ok(()),
             };
         };
         let Some(next) = self.find(next) else {
             return section.fail("then", unknown("schedule", next, &self.names()));
         };
-        if next.list.base_time() > this.list.base_time() {
+        if next.list.base_time() > first.list.base_time() {
             return Ok(());
         }
-        let of = |schedule: &Schedule| schedule.list.base_time().since(Instant::ZERO).exact();
-        let what = format!(
+        let base = |schedule: &Schedule| schedule.list.base_time().since(Instant::ZERO).exact();
+        let message = format!(
             "then: schedule '{}' needs a base later than {}; it has {}",
             next.name,
-            of(this),
-            of(next)
+            base(first),
+            base(next)
         );
-        section.fail("then", what)
+        section.fail("then", message)
     }
 
     fn find(&self, name: &str) -> Option<&Schedule> {
@@ -98,18 +102,18 @@ impl Schedule {
     /// Checks that the hardware of a port can execute it (`gate_grain`, `gate_entries`).
     ///
     /// # Errors
-    /// The first of its times that is no multiple of the grain, or the first entry too many.
+    /// The first of its times that is not a multiple of the grain, or the first entry too many.
     fn fits(&self, port: &Section) -> Result<(), KeyError> {
         let most = port.get("gate_entries").unwrap_or(GateControlList::MAX_ENTRIES);
         let entries = self.list.entries();
         if let Some(origin) = self.entries.get(most) {
-            let what = format!(
+            let message = format!(
                 "schedule '{}' has {} entries, more than the gate_entries {most} at {}",
                 self.name,
                 entries.len(),
                 port.place("gate_entries"),
             );
-            return Err(origin.fail(what));
+            return Err(origin.fail(message));
         }
         let Some(grain) = port.get::<Duration>("gate_grain") else { return Ok(()) };
         let base = self.list.base_time().since(Instant::ZERO);
@@ -118,16 +122,16 @@ impl Schedule {
             .map(|((origin, number), entry)| (origin, format!("entry {number}"), entry.interval))
             .chain([(&self.base, "its base".to_owned(), base)])
             .chain([(&self.cycle, "its cycle".to_owned(), self.list.cycle_time())]);
-        for (origin, which, time) in times {
+        for (origin, kind, time) in times {
             if !time.as_ps().is_multiple_of(grain.as_ps()) {
-                let what = format!(
-                    "schedule '{}': {which} of {} is no multiple of the gate_grain {} at {}",
+                let message = format!(
+                    "schedule '{}': {kind} of {} is not a multiple of the gate_grain {} at {}",
                     self.name,
                     time.exact(),
                     grain.exact(),
                     port.place("gate_grain"),
                 );
-                return Err(origin.fail(what));
+                return Err(origin.fail(message));
             }
         }
         Ok(())
@@ -136,8 +140,8 @@ impl Schedule {
 
 fn schedule(name: String, section: &Section) -> Result<Schedule, KeyError> {
     if section.find("entries").is_none() {
-        let what = format!("[{}] needs entries, such as [\"S 01 300us\"]", section.name);
-        return Err(section.origin.fail(what));
+        let message = format!("[{}] needs entries, such as [\"S 01 300us\"]", section.name);
+        return Err(section.origin.fail(message));
     }
     let (plain, origins): (Vec<_>, Vec<_>) =
         section.parsed_list("entries", Entry::parse).into_iter().unzip();

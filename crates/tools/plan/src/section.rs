@@ -29,29 +29,26 @@ impl<'a> Defaults<'a> {
     }
 }
 
-/// Checks that every key that is set is used by one of the transports that
-/// are `there`, of which a plan without hosts has none: a key without effect is a mistake.
+/// Checks that a transport in `present` uses every key that is set and that `concerns` selects.
+/// A plan without hosts has no transport.
 ///
 /// # Errors
-/// Each unused key, of those that `which` selects.
+/// Each unused key.
 pub fn check_used(
     section: &Section,
-    there: &[&str],
-    which: impl Fn(&Key) -> bool,
+    present: &[&str],
+    concerns: impl Fn(&Key) -> bool,
 ) -> Result<(), KeyError> {
     let mut mistakes = Mistakes::default();
-    for Key { name, with, .. } in section.keys_set().filter(|key| which(key)) {
+    for Key { name, with, .. } in section.keys_set().filter(|key| concerns(key)) {
         let of_all = with.is_empty();
-        if !(of_all || there.iter().any(|used| with.contains(used))) {
-            let mut names = there.to_vec();
+        if !(of_all || present.iter().any(|used| with.contains(used))) {
+            let mut names = present.to_vec();
             names.dedup();
-            let (names, with) = (names.join(" and "), with.join(", "));
-            let where_not = match there {
-                [] => "without hosts".to_owned(),
-                _ => format!("with transport {names}"),
-            };
-            let what = format!("{name} means nothing {where_not}: it is of {with}");
-            mistakes.note(section.place(name).fail(what));
+            let found = if names.is_empty() { "no hosts".into() } else { names.join(" and ") };
+            let with = with.join(", ");
+            let message = format!("'{name}' applies only to transport {with}; found {found}");
+            mistakes.note(section.place(name).fail(message));
         }
     }
     mistakes.or(())

@@ -83,7 +83,8 @@ impl Shapers {
     /// two of its cycles.
     pub fn cycle(&self, section: &Section) -> Option<Duration> {
         let named = section.list::<ClassShaper>("shapers").into_iter();
-        let found = named.filter_map(|(of, _)| self.0.iter().find(|all| all.name == of.shaper));
+        let found =
+            named.filter_map(|(by_class, _)| self.0.iter().find(|all| all.name == by_class.shaper));
         let cycle = |shaper: &Shaper| match shaper.kind {
             Kind::Cyclic { cycle, .. } => Some(cycle + cycle),
             Kind::Class(_) => None,
@@ -124,10 +125,10 @@ impl Shapers {
         }
         for (shaper, classes) in pairs {
             *port = cyclic(shaper, &classes, port.clone(), clock)
-                .map_err(|what| section.place("shapers").fail(what))?;
+                .map_err(|message| section.place("shapers").fail(message))?;
         }
         port.preemption = preemption(section, port)?;
-        port.check().map_err(|what| section.place("shapers").fail(what))
+        port.check().map_err(|message| section.place("shapers").fail(message))
     }
 }
 
@@ -145,8 +146,8 @@ fn cyclic(shaper: &Shaper, classes: &[u8], port: Config, clock: Clock) -> Result
 
 fn kind(section: &Section) -> Result<Kind, KeyError> {
     let needs = |key: &str| {
-        let what = format!("[{}] needs {key}, as it is {}", section.name, kind_of(section));
-        section.find(key).map(|_| ()).ok_or_else(|| section.origin.fail(what))
+        let message = format!("[{}] needs {key}, as it is {}", section.name, kind_of(section));
+        section.find(key).map(|_| ()).ok_or_else(|| section.origin.fail(message))
     };
     let bits = |key| section.get(key).map_or(0, |bytes: u64| bytes * BITS);
     let counted = match section.text("counted") {
@@ -162,8 +163,8 @@ fn kind(section: &Section) -> Result<Kind, KeyError> {
     };
     for key in SPECIAL.iter().filter(|key| !used.contains(key)) {
         if section.find(key).is_some() {
-            let what = format!("{key} means nothing to {}", kind_of(section));
-            return section.fail(key, what);
+            let message = format!("'{key}' does not apply to {}", kind_of(section));
+            return section.fail(key, message);
         }
     }
     let algorithm = match kind_of(section) {
@@ -211,13 +212,12 @@ fn kind_of<'a>(section: &Section<'a>) -> &'a str {
     section.text("algorithm").unwrap_or("strict")
 }
 
-/// The preemption of a port, if it has express classes.
 fn preemption(section: &Section, port: &Config) -> Result<Option<Preemption>, KeyError> {
     let express: Vec<(u8, Origin)> = section.list("express");
     if express.is_empty() {
         let keys = ["add_frag_size", "verify", "verify_time", "hold_advance", "release_advance"];
         return match keys.iter().find(|key| section.find(key).is_some()) {
-            Some(key) => section.fail(key, format!("{key} means nothing without express")),
+            Some(key) => section.fail(key, format!("'{key}' requires 'express'")),
             None => Ok(None),
         };
     }
@@ -269,8 +269,9 @@ pub fn committed(
     let found: Vec<_> =
         shaped.map(|egress| ((egress.place, egress.queue), (stream, committed))).collect();
     if found.is_empty() {
-        let what = "committed_rate means nothing: no port on its way has a shaper ats of its class";
-        return section.fail("committed_rate", what);
+        let message =
+            "'committed_rate' has no effect: no port on the path has a shaper ats for its class";
+        return section.fail("committed_rate", message);
     }
     Ok(found)
 }

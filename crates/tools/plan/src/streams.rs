@@ -36,7 +36,10 @@ pub fn read(root: &Section, named: &Named<'_>) -> Result<Vec<(String, StreamConf
             return section.fail("both", "both: a stream both ways needs to");
         };
         if section.find("numbers").is_some() {
-            return section.fail("numbers", "numbers means nothing with both: the senders do");
+            return section.fail(
+                "numbers",
+                "'numbers' does not apply to both: the senders number the frames",
+            );
         }
         let reversed = stream.paths.iter().map(|path| path.iter().copied().rev().collect());
         let paths = reversed.collect();
@@ -54,7 +57,7 @@ impl Named<'_> {
 
     fn bridge(&self, origin: &Origin, name: &str) -> Result<usize, KeyError> {
         let found = self.names.find(self.stations()..self.names.len(), "bridge", name);
-        found.map(|at| at - self.stations()).map_err(|what| origin.fail(what))
+        found.map(|at| at - self.stations()).map_err(|message| origin.fail(message))
     }
 
     fn place(&self, name: &str) -> Result<Place, String> {
@@ -64,14 +67,14 @@ impl Named<'_> {
     }
 
     fn stream(&self, section: &Section) -> Result<StreamConfig, KeyError> {
-        let of = |key: &str, name: &str| {
+        let station = |key: &str, name: &str| {
             let found = self.names.find(0..self.stations(), "host or node", name);
-            found.or_else(|what| section.fail(key, what))
+            found.or_else(|message| section.fail(key, message))
         };
-        let from = of("from", section.required("from", ": a host or node")?)?;
-        let to = section.text("to").map(|name| of("to", name)).transpose()?;
+        let from = station("from", section.required("from", ": a host or node")?)?;
+        let to = section.text("to").map(|name| station("to", name)).transpose()?;
         if to == Some(from) {
-            return section.fail("to", "a stream goes from one station to another");
+            return section.fail("to", "'to' names the sender: expected another station");
         }
         let path = |(PathNames(names), origin): (PathNames, Origin)| {
             names.iter().map(|name| self.bridge(&origin, name)).collect::<Result<Vec<_>, _>>()
@@ -90,7 +93,7 @@ impl Named<'_> {
         let both = section.text("both") == Some("on");
         let mut eliminate = Vec::new();
         for (name, origin) in section.list::<String>("eliminate") {
-            let place = self.place(&name).map_err(|what| origin.fail(what))?;
+            let place = self.place(&name).map_err(|message| origin.fail(message))?;
             let sends = place == Place::Station(from);
             let alone = matches!(place, Place::Bridge(at) if !meet(&paths, at));
             if !(both && (sends || alone)) {
@@ -98,25 +101,25 @@ impl Named<'_> {
             }
         }
         let numbers = match section.text("numbers") {
-            Some(name) => self.place(name).or_else(|what| section.fail("numbers", what))?,
+            Some(name) => self.place(name).or_else(|message| section.fail("numbers", message))?,
             None => Place::Station(from),
         };
         if section.find("numbers").is_some() && eliminate.is_empty() {
-            return section.fail("numbers", "numbers means nothing without eliminate");
+            return section.fail("numbers", "'numbers' requires 'eliminate'");
         }
         let mut filters = Vec::new();
         for (Policing { bridge, filter }, origin) in section.list("police") {
             let at = self.bridge(&origin, &bridge)?;
             if filters.iter().any(|(other, _)| *other == at) {
-                let what = format!("police: '{bridge}' has a filter for this stream already");
-                return Err(origin.fail(what));
+                let message = format!("police: '{bridge}' has a filter for this stream already");
+                return Err(origin.fail(message));
             }
             if !paths.is_empty() && !paths.iter().any(|path| path.contains(&at)) {
-                let what = format!("police: '{bridge}' is on none of the paths");
-                return Err(origin.fail(what));
+                let message = format!("police: '{bridge}' is on none of the paths");
+                return Err(origin.fail(message));
             }
             let found = self.filters.at(&filter, &self.bridges[at].1);
-            filters.push((at, found.map_err(|what| origin.fail(what))?));
+            filters.push((at, found.map_err(|message| origin.fail(message))?));
         }
         let identification = self.identification(section, from, to)?;
         let stream = StreamConfig { identification, from, to, paths, eliminate, numbers, filters };
@@ -126,19 +129,20 @@ impl Named<'_> {
 
     /// Checks a stream, path by path, so that the message has the place of the path.
     fn check(&self, section: &Section, stream: &StreamConfig) -> Result<(), KeyError> {
-        let names = |what: String| self.words(&what);
+        let names = |message: String| self.words(&message);
         if stream.to.is_some() {
             let origins = section.list::<PathNames>("paths").into_iter();
             for (path, (_, origin)) in stream.paths.iter().zip(origins) {
                 let hops = stream.hops(self.wiring, path);
-                hops.map_err(|what| origin.fail(format!("paths: {}", names(what))))?;
+                hops.map_err(|message| origin.fail(format!("paths: {}", names(message))))?;
             }
         }
         let checked = stream.check(self.wiring);
-        checked.map_err(|what| section.origin.fail(format!("[{}]: {}", section.name, names(what))))
+        checked.map_err(|message| {
+            section.origin.fail(format!("[{}]: {}", section.name, names(message)))
+        })
     }
 
-    /// The same with the names of the plan.
     fn words(&self, text: &str) -> String {
         let (stations, bridges) = self.names.split_at(self.stations());
         super::with_names(text, |word, number| match word {
@@ -158,29 +162,31 @@ impl Named<'_> {
         let vlan = tagging.map(|tagging| tagging.vid);
         let by = section.text("identification").unwrap_or("null");
         if by != "priority" && section.find("priority").is_some() {
-            let what = "priority means nothing unless identification is \"priority\"";
-            return section.fail("priority", what);
+            let message = "'priority' applies only to identification = \"priority\"";
+            return section.fail("priority", message);
         }
         if by == "source" {
             return Ok(Identification::Source { source: mac(from), vlan });
         }
         let Some(to) = to else {
-            let what = format!("[{}] needs to, unless identification is \"source\"", section.name);
-            return Err(section.origin.fail(what));
+            let message =
+                format!("[{}] needs to, unless identification is \"source\"", section.name);
+            return Err(section.origin.fail(message));
         };
         let destination = mac(to);
         match by {
             "priority" => {
                 let Some(priority) = section.get::<u8>("priority") else {
-                    let what = format!("[{}] needs priority, 0 to 7, to identify by", section.name);
-                    return Err(section.origin.fail(what));
+                    let message =
+                        format!("[{}] needs priority, 0 to 7, to identify by", section.name);
+                    return Err(section.origin.fail(message));
                 };
                 let Some(tagging) = tagging else {
-                    let what = format!(
+                    let message = format!(
                         "priority: the frames of '{}' have no tag; vlan adds one",
                         self.names[from]
                     );
-                    return section.fail("priority", what);
+                    return section.fail("priority", message);
                 };
                 let pcp = tagging.pcp_of_priority[usize::from(priority)];
                 let tag = Tag { pcp, vid: tagging.vid };
@@ -195,7 +201,7 @@ impl Named<'_> {
 /// Whether paths come to a bridge from different nodes, so that copies meet there.
 fn meet(paths: &[Vec<usize>], bridge: usize) -> bool {
     let before = paths.iter().filter_map(|path| {
-        let at = path.iter().position(|of| *of == bridge)?;
+        let at = path.iter().position(|hop| *hop == bridge)?;
         Some(at.checked_sub(1).map(|before| path[before]))
     });
     let before: Vec<Option<usize>> = before.collect();
@@ -207,12 +213,12 @@ fn recover(section: &Section, paths: usize) -> Result<Recover, KeyError> {
     let eliminates = !section.list::<String>("eliminate").is_empty();
     for key in ["algorithm", "history", "reset", "take_no_sequence", "latent_difference"] {
         if section.find(key).is_some() && !eliminates {
-            return section.fail(key, format!("{key} means nothing without eliminate"));
+            return section.fail(key, format!("'{key}' requires 'eliminate'"));
         }
     }
     let algorithm = match section.text("algorithm") {
         Some("match") if section.find("history").is_some() => {
-            return section.fail("history", "history means nothing to match");
+            return section.fail("history", "'history' does not apply to algorithm match");
         }
         Some("match") => Algorithm::Match,
         _ => Algorithm::Vector { history: section.get("history").unwrap_or(Recovery::SHORTEST) },
@@ -226,9 +232,7 @@ fn recover(section: &Section, paths: usize) -> Result<Recover, KeyError> {
     let Some(difference) = section.get("latent_difference") else {
         let keys = ["latent_paths", "latent_period", "latent_reset"];
         return match keys.iter().find(|key| section.find(key).is_some()) {
-            Some(key) => {
-                section.fail(key, format!("{key} means nothing without latent_difference"))
-            }
+            Some(key) => section.fail(key, format!("'{key}' requires 'latent_difference'")),
             None => Ok(Recover { recovery, latent: None }),
         };
     };

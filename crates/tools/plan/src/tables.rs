@@ -32,12 +32,10 @@ const fn with(with: &'static [&'static str], name: &'static str, allowed: Allowe
     Key { name, allowed, with }
 }
 
-/// What a host pushes.
 const PUSH: [&str; 3] = [Push::Off.name(), Push::Entries.name(), Push::All.name()];
 
 /// Names of transports.
 pub const TRANSPORTS: [&str; 4] = ["direct", "tcp", "tsn", "raw"];
-/// Those over TCP.
 const TCP: &[&str] = &["tcp", "tsn"];
 /// That over Ethernet alone.
 pub const RAW: &[&str] = &["raw"];

@@ -47,10 +47,10 @@ fn short_plans_are_the_presets_of_the_nvme_tsn_paper() {
         let planned = built(&text);
         assert_eq!(planned.hosts, ["host"]);
         let run = |config: &Config| sim::World::new(config).unwrap().run().unwrap();
-        let [ours, theirs] = [run(&planned.config), run(&preset)];
-        let of = |report: &sim::world::Report| report.hosts[0].root_port.summary();
-        assert_eq!(of(&ours), of(&theirs), "{transport}");
-        assert_eq!(ours.hosts[0].breakdown, theirs.hosts[0].breakdown);
+        let [from_plan, from_preset] = [run(&planned.config), run(&preset)];
+        let latencies = |report: &sim::world::Report| report.hosts[0].root_port.summary();
+        assert_eq!(latencies(&from_plan), latencies(&from_preset), "{transport}");
+        assert_eq!(from_plan.hosts[0].breakdown, from_preset.hosts[0].breakdown);
     }
 }
 
@@ -84,7 +84,7 @@ fn keys_reach_the_configuration() {
 }
 
 #[test]
-fn mistakes_have_a_place_and_say_what_is_allowed() {
+fn key_errors_have_line_and_allowed_values() {
     fails("a = [", "p.toml:1:6: unclosed array, expected `]`");
     fails(
         "\n[werkload]\n",
@@ -121,7 +121,7 @@ fn mistakes_have_a_place_and_say_what_is_allowed() {
     );
     fails(
         "[workload]\nconfigreads = 5\nbs = \"4KiB\"\n",
-        "p.toml:3:1: bs means nothing with configreads, which takes configreads, gap, startdelay",
+        "p.toml:3:1: 'bs' does not apply to configreads; allowed: configreads, gap, startdelay",
     );
     fails("[workload]\n", "p.toml:1:2: [workload] needs one of rw, dd, configreads, replay");
     fails("", "p.toml:1:1: [workload] needs one of rw, dd, configreads, replay");
@@ -155,12 +155,12 @@ fn hosts_share_a_workload_and_begin_at_their_own_time() {
     assert_eq!(delays(&whole), [5_000, 0], "nothing of the plan's");
     fails(
         "[workload]\nrw = \"read\"\nthinktime_blocks = 4\n",
-        "p.toml:3:20: thinktime_blocks means nothing without thinktime",
+        "p.toml:3:20: 'thinktime_blocks' requires 'thinktime'",
     );
 }
 
 #[test]
-fn contradictions_are_found_before_anything_runs() {
+fn contradictory_keys_are_errors_of_the_plan() {
     let two = "[hosts.a]\ndrives = [\"x\"]\n[hosts.b]\ndrives = [\"x\"]\n[drives.x]\n";
     fails(&format!("{READS}{two}"), "p.toml:6:11: drive 'x' belongs to a host already");
     fails(
@@ -169,7 +169,7 @@ fn contradictions_are_found_before_anything_runs() {
     );
     fails(
         &format!("transport = \"direct\"\n{READS}[bridges.b]\n"),
-        "p.toml:4:2: [bridges] means nothing with transport direct",
+        "p.toml:4:2: [bridges] does not apply to transport direct",
     );
     fails(
         &format!("transport = \"direct\"\n{READS}[drive]\ncount = 2\n"),
@@ -241,7 +241,7 @@ fn options_set_keys_and_are_named_in_errors() {
     );
     assert_eq!(
         error("workload.configreads.x", "1"),
-        "--sweep workload.configreads.x=1: there is no table above 'x'"
+        "--sweep workload.configreads.x=1: no table holds the key 'x'"
     );
     assert!(error("link.rate", "3G").starts_with("--sweep link.rate=3G: rate: expected one of"));
 }
@@ -389,9 +389,9 @@ fn the_page_names_the_defaults() {
     assert_eq!(switch.ports[0].drive.reads_in_flight, 2);
 }
 
-/// Few large packets fill a receiver: whoever takes one wakes the transmitter.
+/// Few large packets fill a receiver. A receiver that takes one wakes the transmitter.
 #[test]
-fn large_payloads_never_wait_for_credits_in_vain() {
+fn large_payloads_never_deadlock_on_credits() {
     for transport in ["direct", "tcp"] {
         let config = built(&format!(
             "transport = \"{transport}\"\n[pcie]\ngeneration = 5\nwidth = 16\n[drive]\n\
@@ -433,7 +433,7 @@ fn raw_ethernet_aims_at_the_distance_of_its_network() {
 }
 
 #[test]
-fn mistakes_with_raw_ethernet() {
+fn raw_ethernet_key_errors_have_line_and_reason() {
     fails(
         &format!("transport = \"raw\"\ncongestion = \"cubic\"\n{READS}"),
         "p.toml:2:14: congestion: expected swift, swift=TIME up to 1s (such as swift=50us), \
@@ -447,7 +447,7 @@ fn mistakes_with_raw_ethernet() {
     }
     fails(
         &format!("{READS}[link]\nrate_steps = [\"1ms 2G\", \"1ms 3G\"]\n"),
-        "p.toml:4:25: rate_steps: each later than the one before",
+        "p.toml:4:25: rate_steps: expected each step later than the one before",
     );
     fails(
         &format!("{READS}[link]\nrate_steps = [\"1ms\"]\n"),

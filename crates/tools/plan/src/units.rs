@@ -33,10 +33,8 @@ const MOST_OFFSET: u64 = 1_000_000_000_000_000;
 
 /// A value of a type that another crate has.
 pub trait Form: Sized {
-    /// Reads a text.
     fn parse(text: &str) -> Parsed<Self>;
 
-    /// Whether a text can be read.
     fn check(text: &str) -> Parsed<()> {
         Self::parse(text).map(drop)
     }
@@ -135,8 +133,8 @@ impl Form for Policy {
         if text == HOP {
             return Ok(Self::PerTlp);
         }
-        let what = "per-tlp, wait=TIME up to 10ms (such as wait=1us), hop or adaptive";
-        text.parse().map_err(|_| what)
+        let expected = "per-tlp, wait=TIME up to 10ms (such as wait=1us), hop or adaptive";
+        text.parse().map_err(|_| expected)
     }
 }
 
@@ -150,8 +148,8 @@ impl Form for Push {
 /// A line.
 impl Form for sim::ethernet::Rate {
     fn parse(text: &str) -> Parsed<Self> {
-        let what = "one of 100M, 1G, 2.5G, 10G, 25G, 50G, 100G";
-        text.parse().map_err(|_| what)
+        let expected = "one of 100M, 1G, 2.5G, 10G, 25G, 50G, 100G";
+        text.parse().map_err(|_| expected)
     }
 }
 
@@ -206,8 +204,8 @@ pub type OpenSpan = (Instant, Option<Instant>);
 impl Form for (Instant, Instant) {
     fn parse(text: &str) -> Parsed<Self> {
         let ends = text.split_once("..").and_then(|(from, to)| Some((moment(from)?, moment(to)?)));
-        let what = "a span of time up to 1000000s such as 10ms..12ms";
-        ends.filter(|(from, to)| from < to).ok_or(what)
+        let expected = "a span of time up to 1000000s such as 10ms..12ms";
+        ends.filter(|(from, to)| from < to).ok_or(expected)
     }
 }
 
@@ -216,8 +214,8 @@ impl Form for OpenSpan {
     fn parse(text: &str) -> Parsed<Self> {
         let for_good = text.strip_suffix("..").and_then(moment).map(|from| (from, None));
         let span = || <(Instant, Instant)>::parse(text).map(|(from, until)| (from, Some(until)));
-        let what = "a span of time up to 1000000s such as 10ms..12ms, or 10ms.. for good";
-        for_good.or_else(|| span().ok()).ok_or(what)
+        let expected = "a span of time up to 1000000s such as 10ms..12ms, or 10ms.. for good";
+        for_good.or_else(|| span().ok()).ok_or(expected)
     }
 }
 

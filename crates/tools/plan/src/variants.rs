@@ -24,13 +24,13 @@ pub struct Setting {
 pub fn set(plan: &mut Value, name: &str, option: &str) -> Result<(), KeyError> {
     let root = plan.clone();
     let variants = section::root(&root).named("variants");
-    let Some((_, section)) = variants.iter().find(|(of, _)| of == name) else {
+    let Some((_, section)) = variants.iter().find(|(variant, _)| variant == name) else {
         let names: Vec<&str> = variants.iter().map(|(name, _)| name.as_str()).collect();
-        let what = match names[..] {
+        let message = match names[..] {
             [] => "the plan has no [variants.NAME]".to_owned(),
             _ => unknown("variant", name, &names),
         };
-        return Err(Origin::Option(format!("{option} {KEY}={name}")).fail(what));
+        return Err(Origin::Option(format!("{option} {KEY}={name}")).fail(message));
     };
     for (Setting { path, value }, origin) in section.list("set") {
         allowed::set(ROOT, plan, &path, &value, option)

@@ -22,7 +22,7 @@ pub fn any() -> Workload {
 
 /// The workload's table of a host: its own one, which replaces that of the plan unless it says
 /// only how the host does what that one says.
-pub fn of_host<'a>(host: &Section<'a>, root: &Section<'a>) -> Section<'a> {
+pub fn host_section<'a>(host: &Section<'a>, root: &Section<'a>) -> Section<'a> {
     let (own, shared) = (host.table("workload"), root.table("workload"));
     let whole = WORKLOADS.iter().any(|(key, _)| own.find(key).is_some());
     match (own.is_present(), whole) {
@@ -44,7 +44,7 @@ fn replay(
     section: &Section,
     known: &recording::Read,
 ) -> Result<(Workload, Arc<Recording>), KeyError> {
-    let fail = |what: &str| section.fail("replay", format!("replay: {what}"));
+    let fail = |message: &str| section.fail("replay", format!("replay: {message}"));
     let list = section.find("replay").is_some_and(|e| matches!(e.value.kind, Kind::List(_)));
     let files: Vec<PathBuf> = if list {
         let names = section.list::<String>("replay").into_iter();
@@ -64,8 +64,8 @@ fn replay(
         _ => (IssueTiming::Recorded, &recording.queue_entries),
     };
     let depth = section.get("iodepth");
-    let of = |most: &u16| depth.unwrap_or((*most).min(DEFAULT_ENTRIES));
-    let depths = most.iter().map(|queues| queues.iter().map(of).collect()).collect();
+    let entries = |most: &u16| depth.unwrap_or((*most).min(DEFAULT_ENTRIES));
+    let depths = most.iter().map(|queues| queues.iter().map(entries).collect()).collect();
     let operations = recording.operations.clone();
     Ok((Workload::Replay(Replay { operations, timing, depths }), recording))
 }

@@ -43,7 +43,7 @@ pub fn finish_with_data<D: Serialize + ?Sized>(
     page.finish(WRITTEN_BY)
 }
 
-/// A number as documents have it, with so many decimals at most.
+/// A number for a document, with at most `decimals` decimals.
 pub fn rounded(value: f64, decimals: i32) -> f64 {
     let one = 10_f64.powi(decimals);
     (value * one).round() / one

@@ -9,7 +9,6 @@ const SIDE: f64 = 24.0;
 const ROW: f64 = 34.0;
 const LINE: f64 = 23.0;
 const AXIS: f64 = 34.0;
-/// Half a mark.
 const HALF: f64 = 4.5;
 const WIDE: f64 = 2.0 * HALF;
 /// What is beyond the limit; as of warnings on pages.

@@ -89,15 +89,15 @@ mod tests {
 
     #[test]
     fn the_table_of_the_nvme_tsn_paper() {
-        let of = |p50_ns| Summary {
+        let summary = |p50_ns| Summary {
             n: 100,
             p50_ns,
             p99_ns: p50_ns + 1_234,
             max_ns: 1_234_567,
             ..Summary::default()
         };
-        let config = Pair { direct: of(280), tunnelled: of(6_020) };
-        let read = Pair { direct: of(99_920), tunnelled: Summary::default() };
+        let config = Pair { direct: summary(280), tunnelled: summary(6_020) };
+        let read = Pair { direct: summary(99_920), tunnelled: Summary::default() };
         assert_eq!(config.t_tunnel_ns(), 2_870);
         let text = table(&[("configuration read", config), ("4 KiB read", read)]);
         assert_eq!(

@@ -14,7 +14,9 @@ const LONGEST: Duration = Duration::from_ms(1_000_000_000);
 pub fn time(text: &str) -> Result<Duration, String> {
     let known = if text == "0" { Some(Duration::ZERO) } else { text.parse().ok() };
     let known = known.filter(|time| *time <= LONGEST);
-    known.ok_or_else(|| format!("'{text}' is no time up to 1000000s such as 1.5s, 20ms or 300us"))
+    known.ok_or_else(|| {
+        format!("invalid time '{text}': expected up to 1000000s, such as 1.5s, 20ms or 300us")
+    })
 }
 
 /// The same; a number without a unit is seconds.
@@ -85,12 +87,12 @@ mod tests {
         assert_eq!(microseconds("1ms"), Ok(Duration::from_us(1_000)));
         assert_eq!(seconds("2m"), Ok(Duration::from_ms(120_000)));
         for bad in ",.,s,-1,-1s,1y,1 000,300h,1000001,99999999999999999999,1e3".split(',') {
-            assert!(seconds(bad).unwrap_err().contains("is no time"), "{bad}");
+            assert!(seconds(bad).unwrap_err().contains("invalid time"), "{bad}");
         }
     }
 
     #[test]
-    fn what_is_printed_as_a_size_is_taken_as_one() {
+    fn printed_sizes_can_be_parsed_again() {
         for size_of in [1, 512, 4096, 3 << 19, 64 << 20, 10 << 30] {
             assert_eq!(bytes(&size(size_of)), Ok(size_of));
         }

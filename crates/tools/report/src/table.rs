@@ -28,7 +28,10 @@ pub type Column<T> = (&'static str, Align, fn(&T) -> String);
 
 impl Table {
     /// A table with a row for each of these.
-    pub fn of<'a, T: 'a>(columns: &[Column<T>], rows: impl IntoIterator<Item = &'a T>) -> Self {
+    pub fn from_rows<'a, T: 'a>(
+        columns: &[Column<T>],
+        rows: impl IntoIterator<Item = &'a T>,
+    ) -> Self {
         let head: Vec<_> = columns.iter().map(|(name, align, _)| (*name, *align)).collect();
         let mut table = Self::new(&head);
         for row in rows {
@@ -52,7 +55,6 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// How wide each column is.
     fn widths(&self) -> Vec<usize> {
         let width = |(at, (name, _)): (usize, &(String, Align))| {
             let cells = self.rows.iter().map(|row| row[at].chars().count());

@@ -51,7 +51,9 @@ impl Target {
     /// As [`create`](Self::create), and if standard output is a terminal.
     pub fn create_binary(&self) -> Result<Sink, Failure> {
         if *self == Self::Stdout && io::stdout().is_terminal() {
-            return Err(Failure("standard output is a terminal, and this is no text".into()));
+            return Err(Failure(
+                "standard output is a terminal, and the output is not text".into(),
+            ));
         }
         self.create()
     }

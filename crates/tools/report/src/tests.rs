@@ -26,7 +26,7 @@ pub fn nests(html: &str) {
 }
 
 #[test]
-fn a_page_is_closed_and_refers_to_nothing() {
+fn page_closes_all_tags_and_has_no_external_references() {
     let mut page = Page::new("A & B");
     page.section("<one>");
     page.text("1 < 2");
@@ -124,7 +124,6 @@ fn whole_numbers_have_whole_ticks() {
     assert_eq!(texts(times), ["105 us", "110 us", "115 us", "120 us"]);
 }
 
-/// Every format that a page uses.
 const FORMATS: [fn(f64) -> String; 5] = [
     round_time,
     time,
@@ -135,7 +134,7 @@ const FORMATS: [fn(f64) -> String; 5] = [
 
 proptest! {
     #[test]
-    fn labels_rise_and_differ(
+    fn axis_labels_ascend_and_differ(
         low in 0.0f64..1e10,
         share in 1e-4f64..10.0,
         scale in prop::sample::select(&[Scale::Linear, Scale::Whole, Scale::Log][..]),
@@ -181,7 +180,7 @@ fn labels(html: &str) -> Vec<(f64, &str, &str)> {
 
 /// Characters are 6 wide at this size, about.
 #[test]
-fn labels_fit_however_long_they_are() {
+fn long_labels_fit_into_the_plot() {
     let axis = |format, range| Axis { label: "a".into(), scale: Scale::Linear, format, range };
     let x = axis(|_| String::new(), (0.0, 3.0));
     let y = axis(|value| format!("{value:.0} MB/s in a year"), (0.0, 6_000.0));
@@ -204,7 +203,7 @@ fn labels_fit_however_long_they_are() {
 
 /// Two cases; the second one has a value beyond the limit.
 #[test]
-fn cases_are_rows_whose_marks_are_not_joined() {
+fn dot_plot_has_one_row_per_case_without_lines() {
     let row = |name: &str, bad, values: [f64; 2]| DotRow {
         name: name.into(),
         note: "<note>".into(),

@@ -19,7 +19,7 @@ pub fn page(results: &Results, document: &Document) -> String {
     if document.interrupted {
         page.warning(INTERRUPTED);
     }
-    page.table(&Table::of(&COLUMNS, &document.runs));
+    page.table(&Table::from_rows(&COLUMNS, &document.runs));
     page.section("Latency distributions");
     page.text(
         "Share of commands that took at most so long; every sample of every round counts. The \

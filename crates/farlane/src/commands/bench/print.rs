@@ -276,7 +276,7 @@ pub fn us(ns: u64) -> String {
 /// A table on stdout.
 pub fn table(document: &Document) {
     println!("{}", document.floor);
-    print!("{}", Table::of(&COLUMNS, &document.runs).fixed(&WIDTHS));
+    print!("{}", Table::from_rows(&COLUMNS, &document.runs).fixed(&WIDTHS));
     println!(
         "RTTs: p50 in floor round trips; stream, copied: share of the raw streams; \
          host and device ns: CPU time a command on each side"

@@ -11,9 +11,9 @@ use analysis::commands::Command;
 use live::Clock;
 use live::attached::Switch;
 use live::net::Address;
+use load::initiator_host::InitiatorHost;
 use load::latencies::{self, Latencies};
 use load::local::{self, LocalLink, Node};
-use load::rig::Rig;
 use load::{floor, verify};
 use nvme::initiator::{Op, Settings};
 use report::latency::Summary;
@@ -72,7 +72,7 @@ struct Findings {
     read: Command,
     write: Command,
     verified: u64,
-    rig: Rig<Switch>,
+    rig: InitiatorHost<Switch>,
 }
 
 /// Runs the command.
@@ -142,7 +142,7 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 /// One 4 KiB read and one 4 KiB write at the root port, once everything is warm.
-fn transactions(rig: &mut Rig<Switch>) -> Result<(Command, Command), Failure> {
+fn transactions(rig: &mut InitiatorHost<Switch>) -> Result<(Command, Command), Failure> {
     let buffer = rig.buffer(latencies::BYTES as usize)?;
     let mut last = |op| {
         let events = rig.observe(|rig| latencies::commands(rig, op, buffer, 8))?;

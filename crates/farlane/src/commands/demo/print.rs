@@ -2,7 +2,7 @@
 
 use super::{Args, Findings};
 use crate::commands::{json, rounded};
-use analysis::commands::intervals::Interval;
+use analysis::commands::intervals::Segment;
 use analysis::commands::json::Transaction;
 use analysis::commands::view::{self, Options};
 use analysis::topology;
@@ -71,9 +71,9 @@ struct RoundTrips {
 #[schemars(rename = "DemoSegments")]
 struct Intervals<'a> {
     /// Segments of the 4 KiB read.
-    read_4k: &'a [Interval],
+    read_4k: &'a [Segment],
     /// Segments of the 4 KiB write.
-    write_4k: &'a [Interval],
+    write_4k: &'a [Segment],
 }
 
 /// Counts of the analyser at the root port.
@@ -162,7 +162,7 @@ pub(super) fn text(findings: &Findings, args: &Args) {
     ] {
         heading(&format!("Where the time of the median tunnelled 4 KiB {name} goes"));
         let total: u64 = intervals.iter().map(|interval| interval.ns).sum();
-        for Interval { name: interval, ns } in intervals {
+        for Segment { name: interval, ns } in intervals {
             let share = ns * 100 / total.max(1);
             println!("{:>12}  {share:>3} %  {interval}", Duration::from_ns(*ns).to_string());
         }

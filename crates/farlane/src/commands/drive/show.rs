@@ -155,7 +155,7 @@ impl Document {
         let (capacity, left) =
             (span::size(self.capacity_bytes), span::size(self.unallocated_bytes));
         println!("capacity {capacity}, {left} in no namespace; incarnation {}", self.incarnation);
-        let table = Table::of(&COLUMNS, &self.namespaces);
+        let table = Table::from_rows(&COLUMNS, &self.namespaces);
         print!("{}", table.text());
         let Health { power_cycles, unsafe_shutdowns, power_on_s, .. } = health;
         let (read, written) = (health.bytes_read, health.bytes_written);

@@ -36,7 +36,7 @@ pub fn tables(document: &Document) -> Vec<(String, Table)> {
                 peer_cpu: result.peer_cpu_ns_per_io,
             };
             let rows: Vec<Row> = results.iter().map(row).collect();
-            tables.push((first.name.clone(), Table::of(&COLUMNS, &rows)));
+            tables.push((first.name.clone(), Table::from_rows(&COLUMNS, &rows)));
         }
     }
     tables

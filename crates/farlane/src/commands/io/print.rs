@@ -104,7 +104,7 @@ pub fn table(section: &SectionResult) -> Table {
     let all = (section.jobs.len() > 1).then_some(&section.all);
     let lost = section.jobs.iter().any(|row| row.lost > 0);
     let columns = COLUMNS.iter().filter(|(name, ..)| lost || *name != LOST).copied();
-    Table::of(&columns.collect::<Vec<_>>(), section.jobs.iter().chain(all))
+    Table::from_rows(&columns.collect::<Vec<_>>(), section.jobs.iter().chain(all))
 }
 
 /// Outages in the text; the document has all.

@@ -3,9 +3,10 @@
 use super::Options;
 use clap::ValueEnum;
 use papers::expether::{
-    self, Ablation, Assumed, Latencies, Parameter, Point, Statement, Sweep, Table, published,
+    self, Ablation, Assumed, CurvePoint, ExpetherParameter, Latencies, Statement, Sweep, Table,
+    published,
 };
-use papers::{Row, Section};
+use papers::{Figure, Section};
 use report::{Failure, Outcome};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -30,19 +31,19 @@ pub struct Results {
     /// `gain_write_rate` in %, `fio_4k_read_on`, `_off`, `fio_4k_write_on`, `_off`,
     /// `fio_64m_read_on`, `_off`, `fio_64m_write_on`, `_off` in us.
     #[serde(skip_serializing_if = "Option::is_none")]
-    rows: Option<Vec<Row>>,
+    rows: Option<Vec<Figure>>,
     /// Part `table`: sentences of the aggregation paper without a figure.
     #[serde(skip_serializing_if = "Option::is_none")]
     statements: Option<Vec<Statement>>,
     /// Part `table`: places on the curves of evaluation 1.
     #[serde(skip_serializing_if = "Option::is_none")]
-    ssds: Option<Vec<Point>>,
+    ssds: Option<Vec<CurvePoint>>,
     /// Part `table`: places on the curves of evaluation 2.
     #[serde(skip_serializing_if = "Option::is_none")]
-    limits: Option<Vec<Point>>,
+    limits: Option<Vec<CurvePoint>>,
     /// Part `table`: the parameters.
     #[serde(skip_serializing_if = "Option::is_none")]
-    parameters: Option<Vec<Parameter>>,
+    parameters: Option<Vec<ExpetherParameter>>,
     /// Part `ablation`: one element per policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     ablation: Option<Vec<Ablation>>,

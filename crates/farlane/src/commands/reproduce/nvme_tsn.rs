@@ -3,9 +3,9 @@
 use super::Options;
 use clap::ValueEnum;
 use papers::nvme_tsn::{
-    self, Depth, Parameter, Pushed, Requests, Speed, Tables, TsnRead, published,
+    self, Depth, NvmeTsnParameter, PushedTunnel, Requests, Speed, Tables, TsnRead, published,
 };
-use papers::{Row, Section};
+use papers::{Figure, Section};
 use report::{Failure, Outcome};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -35,10 +35,10 @@ pub struct Results {
     /// `t_tunnel_tcp`, `_tsn` in ns, `read_4k_direct`, `_tcp`, `_tsn`, `write_4k_direct`, `_tcp`,
     /// `_tsn` in us.
     #[serde(skip_serializing_if = "Option::is_none")]
-    rows: Option<Vec<Row>>,
+    rows: Option<Vec<Figure>>,
     /// Part `table`: the parameters.
     #[serde(skip_serializing_if = "Option::is_none")]
-    parameters: Option<Vec<Parameter>>,
+    parameters: Option<Vec<NvmeTsnParameter>>,
     /// Part `tsn-read`: possible causes of the published read over TSN.
     #[serde(skip_serializing_if = "Option::is_none")]
     tsn_read: Option<TsnRead>,
@@ -47,7 +47,7 @@ pub struct Results {
     speeds: Option<Vec<Speed>>,
     /// Part `push`: one element per topology and rate.
     #[serde(skip_serializing_if = "Option::is_none")]
-    push: Option<Vec<Pushed>>,
+    push: Option<Vec<PushedTunnel>>,
     /// Part `depth`: one element per workload, rate and depth.
     #[serde(skip_serializing_if = "Option::is_none")]
     depth: Option<Vec<Depth>>,

@@ -88,7 +88,7 @@ fn documents() -> Vec<Documented> {
             "latency",
             "`farlane latency talk --json` and `listen --json`",
         ),
-        document::<lab::Results>("latency-lab", "`farlane latency lab --json`"),
+        document::<lab::LabDocument>("latency-lab", "`farlane latency lab --json`"),
         document::<bench::print::Document>("bench", "`farlane bench --json`"),
         document::<bench::ablation::print::Document>(
             "bench-aggregation",
@@ -121,12 +121,12 @@ fn documents() -> Vec<Documented> {
             "The cases are statements of the article. docs/experiments/tsn-vm.md explains them. The \
              exit status is 1 if the model does not show a statement.",
         ),
-        document::<analysis::trace_report::Document<'_>>("trace", "`farlane trace --json`"),
-        document::<analysis::trace_report::against::Document<'_>>(
+        document::<analysis::trace_report::TraceDocument<'_>>("trace", "`farlane trace --json`"),
+        document::<analysis::trace_report::against::ComparisonDocument<'_>>(
             "trace-against",
             "`farlane trace --against --json`",
         ),
-        document::<document::Document>("sim", "`farlane sim --json`"),
+        document::<document::SimReport>("sim", "`farlane sim --json`"),
         document::<document::SweepDocument>("sim-sweep", "`farlane sim --sweep --json`"),
         document::<document::FailedRun>("sim-failed", "`farlane sim --json`, a plan that failed"),
     ]

@@ -4,7 +4,7 @@ use super::{Ended, Failure, json};
 use crate::output::{assign_stdout, failures_in_red, file_only, note, red, warning, wrong_usage};
 use crate::progress::Progress;
 use crate::signals::stop_on_signals;
-use plan::run::document::Document;
+use plan::run::document::SimReport;
 use plan::run::phases;
 use plan::run::sweep::{Combinations, Sweep};
 use plan::run::{RunError, RunOptions, Seeds, Shifts, Watch};
@@ -193,7 +193,7 @@ fn failed(args: &Args, planned: &Planned, error: RunError) -> Failure {
 }
 
 /// Prints a document; yields whether all requirements are met.
-fn shown(args: &Args, document: &Document) -> Ended {
+fn shown(args: &Args, document: &SimReport) -> Ended {
     if args.json {
         println!("{}", json(document));
     } else {

@@ -50,8 +50,8 @@ fn a_schedule_that_does_not_fit_is_said_by_the_talker() {
 fn options_are_named() {
     for (wrong, says) in [
         (&["--bridge", "hub"][..], "none of all, linux, macvtap, xdp"),
-        (&["--guest", "an-interface-name,02:00:5e:10:00:02"], "no name of an interface"),
-        (&["--guest", "a;b,02:00:5e:10:00:02"], "no name of an interface"),
+        (&["--guest", "an-interface-name,02:00:5e:10:00:02"], "invalid interface name"),
+        (&["--guest", "a;b,02:00:5e:10:00:02"], "invalid interface name"),
         (&["--guest", "g0,02:00:5e:10:00"], "'02:00:5e:10:00'"),
         (&["--guest", "g0"], "INTERFACE,MAC"),
         (&["--boards", "eth1"], "TALKER,BRIDGE"),

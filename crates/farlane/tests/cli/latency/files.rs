@@ -85,7 +85,7 @@ fn every_frame_is_a_row_and_runs_stand_side_by_side() {
     }
     std::fs::write(&documents[1], "{}").unwrap();
     let wrong = ["latency", "compare", &documents[0], &documents[1]];
-    fails(&wrong, &["loaded.json", "no document of `farlane latency talk`"]);
+    fails(&wrong, &["loaded.json", "not a document of `farlane latency talk`"]);
 }
 
 /// Both ends are killed while they run: their rows so far are there, in order, and those that came

@@ -26,7 +26,7 @@ pub(super) enum Use {
 struct Claim {
     start: u64,
     length: u64,
-    what: Use,
+    purpose: Use,
     /// Double words that moved.
     moved: [u64; 16],
     /// Bytes from the start that were pushed.
@@ -37,7 +37,7 @@ struct Claim {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Match {
     pub uid: Uid,
-    pub what: Use,
+    pub purpose: Use,
     /// Bytes from the start of the claim, and from there to its end.
     pub offset: u64,
     pub left: u64,
@@ -70,12 +70,12 @@ fn dwords(address: u64, length: u64) -> impl Iterator<Item = (usize, u64)> {
 impl Claims {
     /// Claims `length` bytes at `start`, within one page, as claim `owner.1` of command `owner.0`.
     /// `None` if there are too many claims.
-    pub fn add(&mut self, owner: (Uid, u32), start: u64, length: u64, what: Use) -> Option<Key> {
+    pub fn add(&mut self, owner: (Uid, u32), start: u64, length: u64, purpose: Use) -> Option<Key> {
         if self.by_page.len() >= MOST_CLAIMS {
             return None;
         }
         let key = (start / PAGE, owner.0, owner.1);
-        self.by_page.insert(key, Claim { start, length, what, moved: [0; 16], pushed: 0 });
+        self.by_page.insert(key, Claim { start, length, purpose, moved: [0; 16], pushed: 0 });
         Some(key)
     }
 
@@ -90,7 +90,7 @@ impl Claims {
         let range = (page, Uid::MIN, 0)..=(page, Uid::MAX, u32::MAX);
         let mut repeated = None;
         for (key, claim) in self.by_page.range_mut(range).take(MOST_CHECKED) {
-            let fits = match claim.what {
+            let fits = match claim.purpose {
                 Use::Data { to_host: wanted, .. } => wanted == to_host,
                 Use::List { .. } | Use::Segment => !to_host,
             };
@@ -104,7 +104,8 @@ impl Claims {
             let left = claim.length - offset;
             let length = length.min(left);
             let pushed = offset + length <= claim.pushed;
-            let found = Match { uid: key.1, what: claim.what, offset, left, again: false, pushed };
+            let found =
+                Match { uid: key.1, purpose: claim.purpose, offset, left, again: false, pushed };
             if dwords(address, length).all(|(word, bits)| claim.moved[word] & bits == bits) {
                 repeated.get_or_insert(Match { again: true, ..found });
                 continue;
@@ -121,17 +122,17 @@ impl Claims {
         let page = address / PAGE;
         let own = self.by_page.range_mut((page, uid, 0)..=(page, uid, u32::MAX));
         let mut own = own.map(|(_, claim)| claim).filter(|claim| {
-            let to_drive = !matches!(claim.what, Use::Data { to_host: true, .. });
+            let to_drive = !matches!(claim.purpose, Use::Data { to_host: true, .. });
             to_drive && address.checked_sub(claim.start).is_some_and(|o| o < claim.length)
         });
         let claim = own.next()?;
         let offset = address - claim.start;
         let left = claim.length - offset;
         let end = offset + length.min(left);
-        let (what, again) = (claim.what, end <= claim.pushed);
+        let (purpose, again) = (claim.purpose, end <= claim.pushed);
         if offset <= claim.pushed {
             claim.pushed = claim.pushed.max(end);
         }
-        Some(Match { uid, what, offset, left, again, pushed: false })
+        Some(Match { uid, purpose, offset, left, again, pushed: false })
     }
 }

@@ -70,8 +70,7 @@ impl Traffic {
 
 /// Bytes that a drive reads for a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
-#[schemars(rename = "PushedBytes")]
-pub struct Parts {
+pub struct PushedBytes {
     /// Bytes of the submission queue entry: 64 or 0.
     pub entry: u64,
     /// Bytes of PRP lists and SGL segments.
@@ -80,7 +79,7 @@ pub struct Parts {
     pub data: u64,
 }
 
-impl Parts {
+impl PushedBytes {
     /// All of them.
     pub const fn sum(self) -> u64 {
         self.entry + self.lists + self.data
@@ -89,8 +88,8 @@ impl Parts {
     /// Which ones: `entry, lists, data`.
     pub fn names(self) -> String {
         let all = [("entry", self.entry), ("lists", self.lists), ("data", self.data)];
-        let there = all.into_iter().filter(|(_, bytes)| *bytes > 0);
-        there.map(|(name, _)| name).collect::<Vec<_>>().join(", ")
+        let nonzero = all.into_iter().filter(|(_, bytes)| *bytes > 0);
+        nonzero.map(|(name, _)| name).collect::<Vec<_>>().join(", ")
     }
 
     fn less(self, other: Self) -> Self {
@@ -103,11 +102,11 @@ impl Parts {
 }
 
 /// Which ones, with their bytes.
-impl fmt::Display for Parts {
+impl fmt::Display for PushedBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let entry = (self.entry > 0).then(|| "entry".to_owned());
-        let of = |bytes: u64, what| (bytes > 0).then(|| format!("{bytes} bytes of {what}"));
-        let all = [entry, of(self.lists, "lists"), of(self.data, "data")];
+        let part = |bytes: u64, name| (bytes > 0).then(|| format!("{bytes} bytes of {name}"));
+        let all = [entry, part(self.lists, "lists"), part(self.data, "data")];
         f.write_str(&all.into_iter().flatten().collect::<Vec<_>>().join(", "))
     }
 }
@@ -116,11 +115,11 @@ impl fmt::Display for Parts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PushUse {
     /// What passed in messages in front of the doorbell.
-    pub pushed: Parts,
+    pub pushed: PushedBytes,
     /// Of that, what the drive read from the host all the same, repetitions not counted.
-    pub fetched: Parts,
+    pub fetched: PushedBytes,
     /// What the drive read and the port in front of it answered; seen only behind that port.
-    pub answered: Parts,
+    pub answered: PushedBytes,
 }
 
 /// A command with all TLPs that belong to it.
@@ -265,13 +264,13 @@ impl Command {
 
     /// Bytes that the drive read and the port in front of it answered from push, as far as that
     /// is certain.
-    pub fn answered_from_push(&self) -> Parts {
+    pub fn answered_from_push(&self) -> PushedBytes {
         let PushUse { pushed, fetched, answered } = self.push;
         let Some(status) = self.status else { return answered };
         let left = pushed.less(fetched);
         // The drive had the entry; lists and data it need not have read if the command failed.
         let (lists, data) = if status.is_success() { (left.lists, left.data) } else { (0, 0) };
-        Parts {
+        PushedBytes {
             entry: answered.entry + left.entry,
             lists: answered.lists + lists,
             data: answered.data + data,
@@ -288,7 +287,7 @@ impl Command {
             ("pushed, perhaps for nothing", pushed.less(fetched).less(answered)),
         ];
         let all = all.into_iter().filter(|(_, parts)| parts.sum() > 0);
-        all.map(|(what, parts)| format!("{what}: {parts}")).collect()
+        all.map(|(fate, parts)| format!("{fate}: {parts}")).collect()
     }
 
     /// Whether every byte of data was seen.

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// Counts of the analyser.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
-pub struct Counters {
+pub struct AnalyserCounters {
     /// TLPs from the host.
     pub down: u64,
     /// TLPs from devices.

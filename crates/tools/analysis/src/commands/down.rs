@@ -71,7 +71,6 @@ impl Analyser {
         self.expect_completion(request.requester, request.tag, Waiting::Host(host));
     }
 
-    /// A request of the host, but for its target.
     fn host_request(
         &self,
         tlp: &Tlp,
@@ -143,7 +142,6 @@ impl Analyser {
         }
     }
 
-    /// The function whose memory `address` is.
     fn target(&self, address: u64) -> Option<Bdf> {
         self.bars.at(address).map(|(_, bdf)| *bdf)
     }
@@ -172,7 +170,6 @@ impl Analyser {
         self.functions.get(&bdf).is_some_and(|function| function.is_nvme())
     }
 
-    /// A completion of a device's read of host memory.
     fn device_completion(&mut self, tlp: &Tlp, c: Completion) {
         self.count_status(c.status);
         let Some(Waiting::Device(mut read)) = self.pending.take(Direction::Down, &c) else {

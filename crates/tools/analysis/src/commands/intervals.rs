@@ -34,8 +34,7 @@ pub const ALL: [&str; 11] = [
 
 /// A segment of a command: what passes between two TLPs.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
-#[schemars(rename = "Segment")]
-pub struct Interval {
+pub struct Segment {
     /// Name of the segment: from which TLP to which.
     #[serde(rename = "segment")]
     pub name: &'static str,
@@ -43,7 +42,7 @@ pub struct Interval {
     pub ns: u64,
 }
 
-impl Interval {
+impl Segment {
     /// Whether it has a dependent round trip of the network: the host waits for the drive, or the
     /// drive for the host.
     pub fn is_round_trip(&self) -> bool {
@@ -52,7 +51,7 @@ impl Interval {
 }
 
 /// The intervals of the command whose length is the median: they add up to it.
-pub fn of(commands: &[Command]) -> Vec<Interval> {
+pub fn median(commands: &[Command]) -> Vec<Segment> {
     let mut order: Vec<&Command> = commands.iter().filter(|c| c.duration().is_some()).collect();
     order.sort_by_key(|command| command.duration());
     order.get(order.len() / 2).map_or_else(Vec::new, |command| split(command))
@@ -60,7 +59,7 @@ pub fn of(commands: &[Command]) -> Vec<Interval> {
 
 /// The intervals of a command: they add up to its duration exactly, or, if it
 /// has none, to the time until the last mark that was seen.
-pub fn split(command: &Command) -> Vec<Interval> {
+pub fn split(command: &Command) -> Vec<Segment> {
     let first = |kind: StepKind| command.steps.iter().find(|step| step.kind == kind);
     let last = |kind: StepKind| command.steps.iter().rev().find(|step| step.kind == kind);
     let doorbell = first(StepKind::Push).and(first(StepKind::SqDoorbell));
@@ -89,7 +88,7 @@ pub fn split(command: &Command) -> Vec<Interval> {
     for (name, step) in all {
         // Times do not go back.
         let Some(step) = step.filter(|step| step.at >= before) else { continue };
-        intervals.push(Interval { name, ns: ns(step.at) - ns(before) });
+        intervals.push(Segment { name, ns: ns(step.at) - ns(before) });
         before = step.at;
     }
     intervals

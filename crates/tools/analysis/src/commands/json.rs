@@ -3,7 +3,7 @@
 //! Addresses are numbers; those above 2^53, which not every reader of JSON holds exactly, are
 //! strings of the form `"0x…"`. What does not apply is `null`.
 
-use super::command::{Command, Parts};
+use super::command::{Command, PushedBytes};
 use super::step::{Direction, StepKind};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
@@ -84,10 +84,10 @@ pub struct Transaction {
     pub data_hash: Option<String>,
     /// Bytes pushed for the command, as seen at the root port; all 0 in the trace of a device node
     /// alone.
-    pub pushed: Parts,
+    pub pushed: PushedBytes,
     /// Bytes that the drive read and the port in front of it answered from push, as far as that is
     /// certain: at the root port, lists and data of commands that succeeded.
-    pub answered_from_push: Parts,
+    pub answered_from_push: PushedBytes,
     /// Every TLP of the command, in the order in which they passed the root port.
     pub steps: Vec<Step>,
 }

@@ -3,7 +3,7 @@
 //! The input of an [`Analyser`] is the TLPs, from enumeration on. It finds the endpoints and their
 //! BARs from configuration requests, queues from the registers and admin commands, and follows
 //! every command from its doorbell through its pointers to the head doorbell. What it cannot
-//! explain it counts, see [`Counters`].
+//! explain it counts, see [`AnalyserCounters`].
 //!
 //! Where a host pushes (`docs/push.md`), entries, lists and data come in messages in front of the
 //! doorbell. These open the command, and a fetch by the drive that passes here all the same is a
@@ -34,8 +34,10 @@ pub mod stream;
 pub mod view;
 
 pub(crate) use command::print_of;
-pub use command::{Command, Parts, Print, PushUse, Traffic, Transfer, command_name, command_names};
-pub use counters::Counters;
+pub use command::{
+    Command, Print, PushUse, PushedBytes, Traffic, Transfer, command_name, command_names,
+};
+pub use counters::AnalyserCounters;
 pub use rings::{Ring, RingState};
 pub use shared::Payload;
 pub use step::{Direction, Step, StepKind};
@@ -82,7 +84,7 @@ impl Default for Limits {
 
 /// Settings of an analyser.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Settings {
+pub struct AnalyserSettings {
     /// Keep the data of every command, see [`Command::data`].
     pub collect_data: bool,
     /// Tell where the rings are, see [`Event::Ring`].
@@ -148,7 +150,6 @@ impl Function {
         self.shadow.is_nvme().unwrap_or(true)
     }
 
-    /// The addresses of a memory BAR.
     fn bar(&self, index: usize) -> Option<Range<u64>> {
         self.shadow.bar(index, Some(PRESUMED_BAR))
     }
@@ -166,7 +167,7 @@ pub struct Analyser {
 
 impl Analyser {
     /// An analyser of a link before its first TLP.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: AnalyserSettings) -> Self {
         Self { shared: Shared::new(settings), ..Self::default() }
     }
 
@@ -259,7 +260,7 @@ impl Analyser {
     }
 
     /// The counters so far.
-    pub fn counters(&self) -> &Counters {
+    pub fn counters(&self) -> &AnalyserCounters {
         &self.shared.counters
     }
 
@@ -268,7 +269,6 @@ impl Analyser {
         self.shared.seen
     }
 
-    /// Resets software's settings of a function.
     fn reset_function(&mut self, function: Bdf) {
         self.pending.forget(function);
         if let Some(function) = self.functions.get_mut(&function) {
@@ -288,7 +288,6 @@ impl Analyser {
         self.bars = bars.collect();
     }
 
-    /// Resets all functions below a bridge.
     fn reset_bus(&mut self, buses: (u8, u8)) {
         let below = |bdf: &Bdf| (buses.0..=buses.1).contains(&bdf.bus());
         let functions: Vec<Bdf> = self.functions.keys().copied().filter(below).collect();

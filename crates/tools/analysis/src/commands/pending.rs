@@ -62,7 +62,6 @@ pub(super) enum Waiting {
 }
 
 impl Waiting {
-    /// The direction of the request.
     fn direction(&self) -> Direction {
         match self {
             Self::Host(_) => Direction::Down,

@@ -1,6 +1,6 @@
 //! Submission and completion queues as seen from the link.
 
-use super::Counters;
+use super::AnalyserCounters;
 use super::rings::Ring;
 use super::step::Step;
 use follow::Ring as Memory;
@@ -90,7 +90,7 @@ impl SubmissionQueue {
     }
 
     /// The host wrote `value` to the tail doorbell.
-    fn ring(&mut self, value: u16, step: Step, counters: &mut Counters) -> Rung {
+    fn ring(&mut self, value: u16, step: Step, counters: &mut AnalyserCounters) -> Rung {
         let entries = u64::from(self.memory.entries());
         let announced = std::mem::take(&mut self.announced);
         self.in_drive += announced.len() as u64;
@@ -162,8 +162,7 @@ impl SubmissionQueue {
         if self.lost == (false, false) { self.unfetched_to(self.tail) } else { 0 }
     }
 
-    /// Forgets the oldest doorbell.
-    fn forget_doorbell(&mut self, counters: &mut Counters) {
+    fn forget_doorbell(&mut self, counters: &mut AnalyserCounters) {
         if let Some((end, _)) = self.doorbells.pop_front() {
             self.fetched = end;
             counters.dropped += 1;
@@ -171,7 +170,6 @@ impl SubmissionQueue {
         }
     }
 
-    /// TLPs are missing.
     fn gap(&mut self) {
         self.doorbells.clear();
         self.announced.clear();
@@ -180,7 +178,7 @@ impl SubmissionQueue {
     }
 
     /// The drive fetches the entry at `address`. `None` if no doorbell rang for it.
-    pub fn fetch(&mut self, address: u64, counters: &mut Counters) -> Option<Fetched> {
+    pub fn fetch(&mut self, address: u64, counters: &mut AnalyserCounters) -> Option<Fetched> {
         let index = self.memory.index(address).filter(|_| self.memory.begins(address))?;
         let (index, entries) = (u64::from(index), u64::from(self.memory.entries()));
         let behind = (self.tail + entries - 1 - index) % entries + 1;
@@ -231,7 +229,7 @@ impl CompletionQueue {
     }
 
     /// The drive wrote the entry of `uid` at `address`.
-    pub fn post(&mut self, address: u64, uid: Uid, counters: &mut Counters) {
+    pub fn post(&mut self, address: u64, uid: Uid, counters: &mut AnalyserCounters) {
         let Some(index) = self.memory.index(address) else { return };
         self.waiting.push_back((index, uid));
         if self.waiting.len() > MOST_WAITING {
@@ -265,7 +263,7 @@ impl CompletionQueue {
     }
 
     /// The host wrote `value` to the head doorbell: yields the commands of the entries.
-    pub fn take(&mut self, value: u16, counters: &mut Counters) -> Vec<Uid> {
+    pub fn take(&mut self, value: u16, counters: &mut AnalyserCounters) -> Vec<Uid> {
         if value > self.memory.last() {
             counters.bad_doorbells += 1;
             return Vec::new();
@@ -294,7 +292,6 @@ impl CompletionQueue {
         self.waiting.into_iter().map(|(_, uid)| uid)
     }
 
-    /// TLPs are missing.
     fn gap(&mut self) {
         self.waiting.clear();
         (self.signals, self.posted, self.lost) = (0, None, true);
@@ -310,7 +307,7 @@ pub(super) fn ring(
     id: u16,
     value: u16,
     step: Step,
-    counters: &mut Counters,
+    counters: &mut AnalyserCounters,
 ) -> Option<Rung> {
     let queue = queues.submission.get_mut(&id)?;
     let rung = queue.ring(value, step, counters);

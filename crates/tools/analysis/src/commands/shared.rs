@@ -3,7 +3,7 @@
 use super::command::{Command, Print};
 use super::queues::Uid;
 use super::step::{Direction, Step, StepKind};
-use super::{Counters, Event, Limits, Settings};
+use super::{AnalyserCounters, AnalyserSettings, Event, Limits};
 use std::collections::VecDeque;
 use std::ops::Range;
 use wire::tlp::{Status, Tlp};
@@ -18,7 +18,7 @@ pub struct Payload {
     pub parts: Vec<Range<usize>>,
     /// Prints of what is between and behind them.
     pub holes: Vec<(Range<usize>, u64)>,
-    /// Equal payloads have equal prints, others other ones; `None` if nothing tells.
+    /// Equal payloads have equal prints, different ones different prints; `None` if unknown.
     pub print: Option<u64>,
     /// The port in front of the drive answered this read, or sent this completion, from pushed
     /// bytes: no link carried it.
@@ -36,8 +36,8 @@ impl Payload {
 /// Counters, bounds and events of an analyser, and the TLP at hand.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
-    pub settings: Settings,
-    pub counters: Counters,
+    pub settings: AnalyserSettings,
+    pub counters: AnalyserCounters,
     /// TLPs seen so far.
     pub seen: u64,
     /// Start of the TLP at hand, the last one of those seen.
@@ -61,7 +61,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: AnalyserSettings) -> Self {
         Self { settings, ..Self::default() }
     }
 

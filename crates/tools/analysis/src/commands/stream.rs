@@ -5,7 +5,7 @@
 //! counts as seen when the last byte of its frame was: the far side cannot act on it earlier. So if
 //! the capture notes bytes before it passes them on, causes come before their effects.
 
-use super::{Analyser, Direction, Settings};
+use super::{Analyser, AnalyserSettings, Direction};
 use bytes::{Buf, Bytes, BytesMut};
 use std::ops::Range;
 use thiserror::Error;
@@ -59,7 +59,7 @@ pub enum Fault {
     /// A frame of TLPs has none.
     #[error("a frame without TLPs")]
     Empty,
-    /// The stream ends in a frame, of which so many bytes are there.
+    /// The stream ends within a frame, after this number of bytes.
     #[error("the stream ends inside of a frame of which {0} bytes are there")]
     Truncated(usize),
 }
@@ -231,7 +231,7 @@ pub struct LinkAnalyser {
 
 impl LinkAnalyser {
     /// For a connection before its first byte.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: AnalyserSettings) -> Self {
         Self { analyser: Analyser::new(settings), ..Self::default() }
     }
 

@@ -8,7 +8,6 @@ use wire::nvme::{Command, IDENTIFY, SglDescriptor, SglKind, opcode};
 /// Presumed bytes where an entry does not say how much data it moves.
 const PRESUMED: u64 = 4096;
 
-/// Bytes of an SGL segment that are looked at.
 const MOST_SEGMENT: u64 = 1 << 16;
 
 /// Whether the I/O opcode addresses logical blocks by SLBA and NLB.
@@ -17,7 +16,7 @@ pub const fn names_blocks(opcode: u8) -> bool {
 }
 
 /// Data that a command of queue `queue` moves.
-pub fn of(queue: u16, entry: &Command, block_size: u32) -> Transfer {
+pub fn transfer(queue: u16, entry: &Command, block_size: u32) -> Transfer {
     if queue == 0 { admin(entry) } else { io(entry, block_size) }
 }
 

@@ -63,7 +63,6 @@ impl Analyser {
         }
     }
 
-    /// A completion of a request of the host.
     fn host_completion(&mut self, tlp: &Tlp, c: Completion) {
         self.count_status(c.status);
         let Some(Waiting::Host(mut request)) = self.pending.take(Direction::Up, &c) else {
@@ -90,7 +89,6 @@ impl Analyser {
         self.shared.emit(Event::Request(request));
     }
 
-    /// A configuration request succeeded.
     fn configured(&mut self, target: Bdf, request: &HostRequest) {
         let known = self.functions.contains_key(&target);
         if !known && self.functions.len() >= MOST_FUNCTIONS {

@@ -41,7 +41,6 @@ struct Entry<'a> {
     owner: String,
 }
 
-/// A line of a view.
 enum Row<'a> {
     Entry(&'a Entry<'a>),
     /// That many repetitions of the rows above, each of that many TLPs, the
@@ -153,7 +152,6 @@ fn repeated(indent: usize, units: usize, tlps: usize, bytes: u32) -> String {
     format!("  {:indent$}{:>10}  {units} more of {bytes} bytes{each}", "", "...")
 }
 
-/// Nanoseconds from `start`.
 fn ns(at: Instant, start: Instant) -> u64 {
     at.since(start).as_ns()
 }
@@ -162,10 +160,10 @@ fn ns(at: Instant, start: Instant) -> u64 {
 fn units<'a>(entries: &'a [Entry<'a>]) -> Vec<Vec<&'a Entry<'a>>> {
     let mut units: Vec<Vec<&Entry>> = Vec::new();
     for entry in entries {
-        let asked = |unit: &&mut Vec<&Entry>| {
+        let is_request = |unit: &&mut Vec<&Entry>| {
             unit[0].step.tag == entry.step.tag && !unit[0].step.kind.is_answer()
         };
-        match units.iter_mut().rev().find(asked).filter(|_| entry.step.kind.is_answer()) {
+        match units.iter_mut().rev().find(is_request).filter(|_| entry.step.kind.is_answer()) {
             Some(unit) => unit.push(entry),
             None => units.push(vec![entry]),
         }

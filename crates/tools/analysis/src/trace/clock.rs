@@ -27,8 +27,7 @@ pub(super) struct Bound {
 
 /// A node's clock against its parent's.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
-#[schemars(rename = "ClockOffset")]
-pub struct Offset {
+pub struct ClockOffset {
     /// The node's time less the parent's, at `since_ns`.
     pub offset_ns: i64,
     /// A time of the parent's clock.
@@ -44,7 +43,7 @@ pub struct Offset {
     pub contradictory: bool,
 }
 
-impl Offset {
+impl ClockOffset {
     /// Of two nodes with one clock: no estimate is needed.
     pub(super) fn none(samples: u64) -> Self {
         Self { samples, ..Self::default() }
@@ -102,10 +101,10 @@ fn extremes(bounds: &[Bound], since: u64, rate: f64) -> Option<(i64, i64)> {
         let gained = (bound.at - since) as f64 * rate;
         bound.offset.saturating_sub(gained.round() as i64)
     };
-    let of = |most| bounds.iter().filter(move |bound| bound.most == most).map(level);
+    let levels = |most| bounds.iter().filter(move |bound| bound.most == most).map(level);
     // Far apart, but never so far that their difference overflows.
     let sane = |offset: i64| offset.clamp(i64::MIN / 4, i64::MAX / 4);
-    Some((sane(of(false).max()?), sane(of(true).min()?)))
+    Some((sane(levels(false).max()?), sane(levels(true).min()?)))
 }
 
 #[cfg(test)]
@@ -118,11 +117,11 @@ mod tests {
         let mut all = Vec::new();
         for i in 0..2000i64 {
             let at = i * 5_000_000;
-            let theirs = |at: i64| at + offset + at * drift_ppm / 1_000_000;
+            let remote = |at: i64| at + offset + at * drift_ppm / 1_000_000;
             let journey = delay + (i * 7919) % 5_000;
-            all.push(Bound { at: at as u64, offset: theirs(at + journey) - at, most: true });
+            all.push(Bound { at: at as u64, offset: remote(at + journey) - at, most: true });
             let arrival = at + journey + 100;
-            all.push(Bound { at: arrival as u64, offset: theirs(at) + 100 - arrival, most: false });
+            all.push(Bound { at: arrival as u64, offset: remote(at) + 100 - arrival, most: false });
         }
         all
     }
@@ -130,7 +129,7 @@ mod tests {
     #[test]
     fn a_constant_offset_is_found_to_its_uncertainty() {
         for offset in [0, 123_456_789, -5_000_000_000] {
-            let found = Offset::estimate(&bounds(offset, 0, 8_000)).unwrap();
+            let found = ClockOffset::estimate(&bounds(offset, 0, 8_000)).unwrap();
             assert!(found.offset_ns.abs_diff(offset) <= found.uncertainty_ns, "{found:?}");
             assert!((7_900..8_200).contains(&found.uncertainty_ns), "{found:?}");
             assert!(found.drift_ns_per_s == 0.0 && !found.contradictory);
@@ -141,36 +140,36 @@ mod tests {
     #[test]
     fn drift_is_followed() {
         for ppm in [50, -30] {
-            let found = Offset::estimate(&bounds(1_000_000, ppm, 8_000)).unwrap();
+            let found = ClockOffset::estimate(&bounds(1_000_000, ppm, 8_000)).unwrap();
             assert!(!found.contradictory, "{found:?}");
             assert!((found.drift_ns_per_s - ppm as f64 * 1e3).abs() < 2_000.0, "{found:?}");
             assert!(found.uncertainty_ns < 9_000, "{found:?}");
             for at in [0, 5_000_000_000, 9_900_000_000] {
-                let theirs = at + 1_000_000 + at * ppm / 1_000_000;
-                assert!(found.to_parent(theirs).abs_diff(at) < 9_000, "{found:?}");
+                let remote = at + 1_000_000 + at * ppm / 1_000_000;
+                assert!(found.to_parent(remote).abs_diff(at) < 9_000, "{found:?}");
             }
         }
     }
 
     #[test]
-    fn what_cannot_be_is_said() {
+    fn contradictory_bounds_are_flagged() {
         let mut all = bounds(0, 0, 5_000);
         all.push(Bound { at: 7, offset: -40_000, most: true });
         all.push(Bound { at: 5_000_000_000, offset: -90_000, most: true });
         all.push(Bound { at: 9_000_000_000, offset: -40_000, most: true });
-        assert!(Offset::estimate(&all).unwrap().contradictory);
+        assert!(ClockOffset::estimate(&all).unwrap().contradictory);
         all.push(Bound { at: u64::MAX, offset: i64::MIN, most: true });
         all.push(Bound { at: 1, offset: i64::MAX, most: false });
-        let wild = Offset::estimate(&all).unwrap();
+        let wild = ClockOffset::estimate(&all).unwrap();
         wild.to_parent(i64::MIN);
         wild.to_parent(i64::MAX);
     }
 
     #[test]
-    fn one_direction_says_nothing() {
+    fn frames_of_one_direction_give_no_offset() {
         let mut all = bounds(0, 0, 5);
         all.retain(|bound| bound.most);
-        assert_eq!(Offset::estimate(&all), None);
-        assert_eq!(Offset::estimate(&[]), None);
+        assert_eq!(ClockOffset::estimate(&all), None);
+        assert_eq!(ClockOffset::estimate(&[]), None);
     }
 }

@@ -1,8 +1,8 @@
 //! Two runs compared: what each type of command took, measure by measure.
 
-use super::measures::{self, Measure, What};
+use super::measures::{self, Measure, MeasureKind};
 use super::path::Leg;
-use super::stats::{Kind, Statistics};
+use super::stats::{CommandType, Statistics};
 use crate::commands::Command;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -51,7 +51,6 @@ impl Sample {
         }
     }
 
-    /// The values of a measure.
     fn column(&self, index: usize) -> Vec<u64> {
         let values = self.rows.iter().map(|(_, row)| row[index]);
         values.filter(|value| *value != u64::MAX).collect()
@@ -103,15 +102,14 @@ impl Difference {
 #[derive(Clone, Debug)]
 pub struct Pair {
     /// The statistics of both.
-    pub kinds: [Kind; 2],
+    pub kinds: [CommandType; 2],
     /// What was compared, in the order of [`measures::ALL`].
     pub differences: Vec<Difference>,
 }
 
 /// A type of commands that only one of the runs has.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
-#[schemars(rename = "LoneType")]
-pub struct Alone {
+pub struct LoneType {
     /// The command's name and how many bytes it moves.
     pub kind: String,
     /// Commands of the type.
@@ -124,7 +122,7 @@ pub struct Compared {
     /// Types of both.
     pub pairs: Vec<Pair>,
     /// Types of one alone.
-    pub alone: [Vec<Alone>; 2],
+    pub alone: [Vec<LoneType>; 2],
     /// Comparisons that were corrected for.
     pub tests: usize,
 }
@@ -133,10 +131,10 @@ pub struct Compared {
 /// drive are left out: the runs have traces of different nodes.
 pub fn compare(a: &Side, b: &Side, places: bool) -> Compared {
     let kinds = [a, b].map(|side| side.statistics.kinds());
-    let find = |of: usize, name: &str| kinds[of].iter().find(|kind| kind.kind == name);
-    let alone = [0, 1].map(|of| {
-        let only = kinds[of].iter().filter(|kind| find(1 - of, &kind.kind).is_none());
-        only.map(|kind| Alone { kind: kind.kind.clone(), commands: kind.commands }).collect()
+    let find = |run: usize, name: &str| kinds[run].iter().find(|kind| kind.kind == name);
+    let alone = [0, 1].map(|run| {
+        let only = kinds[run].iter().filter(|kind| find(1 - run, &kind.kind).is_none());
+        only.map(|kind| LoneType { kind: kind.kind.clone(), commands: kind.commands }).collect()
     });
     let both = kinds[0].iter().filter_map(|first| Some((first, find(1, &first.kind)?)));
     let pairs = both.map(|(first, second)| {
@@ -153,15 +151,15 @@ pub fn compare(a: &Side, b: &Side, places: bool) -> Compared {
 }
 
 fn differences(a: &Sample, b: &Sample, places: bool) -> Vec<Difference> {
-    let here = |(_, measure): &(usize, &Measure)| {
-        places || !matches!(measure.what, What::Stage | What::Part)
+    let is_compared = |(_, measure): &(usize, &Measure)| {
+        places || !matches!(measure.kind, MeasureKind::Stage | MeasureKind::Part)
     };
-    let all = measures::ALL.iter().enumerate().filter(here);
+    let all = measures::ALL.iter().enumerate().filter(is_compared);
     let one = |(index, measure): (usize, &Measure)| {
         let (first, second) = (a.column(index), b.column(index));
         let values = || first.iter().chain(&second);
         let medians = medians::compare(&second, &first)?;
-        let some = measure.what != What::Stage || values().any(|value| *value > 0);
+        let some = measure.kind != MeasureKind::Stage || values().any(|value| *value > 0);
         let varies = values().any(|value| *value != first[0]);
         let p = (varies && medians.difference.interval.is_some()).then_some(medians.p);
         let n = [first.len(), second.len()];
@@ -170,7 +168,6 @@ fn differences(a: &Sample, b: &Sample, places: bool) -> Vec<Difference> {
     all.filter_map(one).collect()
 }
 
-/// Corrects all p-values for their number.
 fn correct(compared: &mut Compared) {
     let all = || compared.pairs.iter().flat_map(|pair| &pair.differences);
     let p: Vec<f64> = all().filter_map(|difference| difference.p).collect();

@@ -63,7 +63,7 @@ pub(super) fn header(bytes: &[u8]) -> Option<Tlp> {
     Tlp::decode(&mut Bytes::from(header)).ok()
 }
 
-/// What tells the payloads of equal TLPs apart at two points, if both have one: of the whole
+/// Distinguishes payloads of equal TLPs at two points, if both have a print: of the whole
 /// payload with a key or without, as the two low bits say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PayloadPrint(u64);
@@ -72,8 +72,8 @@ impl PayloadPrint {
     const KEYED: u64 = 1;
     const WHOLE: u64 = 2;
 
-    /// That of a record.
-    pub fn of(length: u16, bytes: &[u8], hash: Option<u64>, holes: Holes<'_>) -> Self {
+    /// The print of a record's payload.
+    pub fn new(length: u16, bytes: &[u8], hash: Option<u64>, holes: Holes<'_>) -> Self {
         if let Some(hash) = hash {
             return Self(hash & !3 | Self::KEYED);
         }

@@ -65,11 +65,11 @@ impl Run {
 
     /// The state changes of all drives: node, time on the timeline, change.
     pub fn state_changes(&self) -> Vec<(usize, i64, StateChange)> {
-        let of = |node: usize| {
+        let node_changes = |node: usize| {
             let state_changes = self.nodes[node].index.drive.state_changes().iter();
             state_changes.map(move |change| (node, self.timeline(node, change.at), *change))
         };
-        let mut state_changes: Vec<_> = (0..self.nodes.len()).flat_map(of).collect();
+        let mut state_changes: Vec<_> = (0..self.nodes.len()).flat_map(node_changes).collect();
         state_changes.sort_by_key(|(_, at, _)| *at);
         state_changes
     }

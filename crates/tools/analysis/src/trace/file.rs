@@ -64,7 +64,7 @@ impl TraceFile {
     ///
     /// # Errors
     /// One line that names them.
-    pub fn of_bytes(path: &Path, bytes: Vec<u8>) -> Result<Self, Failure> {
+    pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Self, Failure> {
         Self::read_from(path, Source::Memory(bytes))
     }
 

@@ -1,6 +1,6 @@
 //! The analyser as it follows a port, when a trace is written and when it is read.
 
-use crate::commands::{Analyser, Direction, Limits, Settings};
+use crate::commands::{Analyser, AnalyserSettings, Direction, Limits};
 use std::collections::HashMap;
 use std::ops::Range;
 use wire::Instant;
@@ -22,14 +22,13 @@ pub struct PortFollower {
 impl PortFollower {
     /// For a node that records.
     pub fn recording() -> Self {
-        Self::new(Settings { limits: RECORDING, ..Settings::default() })
+        Self::new(AnalyserSettings { limits: RECORDING, ..AnalyserSettings::default() })
     }
 
-    pub(super) fn new(settings: Settings) -> Self {
+    pub(super) fn new(settings: AnalyserSettings) -> Self {
         Self { analyser: Analyser::new(settings), ..Self::default() }
     }
 
-    /// Resets the functions behind a link.
     fn reset(&mut self, tap: Tap) {
         match tap.port() {
             Some(port) => self.analyser.port_reset(port as u8),

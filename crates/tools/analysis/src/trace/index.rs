@@ -57,8 +57,8 @@ pub struct Frame {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Connection {
     pub tap: Tap,
-    pub ours: u64,
-    pub theirs: u64,
+    pub local: u64,
+    pub remote: u64,
 }
 
 /// One echo, or its reply, at one end.
@@ -143,8 +143,8 @@ impl Index {
 /// A link that is being read.
 #[derive(Debug, Default)]
 struct Link {
-    ours: Option<u64>,
-    theirs: Option<u64>,
+    local: Option<u64>,
+    remote: Option<u64>,
     connection: Option<u32>,
 }
 
@@ -213,16 +213,13 @@ impl Waiting {
     }
 }
 
-/// The sides of a device node's port.
 const DEVICE: &[usize] = &[0];
 
-/// Requester and tag.
 fn name(requester: Bdf, tag: Tag) -> [u8; 4] {
     let ([a, b], [c, d]) = (requester.bits().to_be_bytes(), tag.get().to_be_bytes());
     [a, b, c, d]
 }
 
-/// Whether a TLP that begins with `head` pushes.
 fn is_push(head: &[u8]) -> bool {
     // A message (PCIe Base 4.0, table 2-3).
     let is_message = head[0] & 0x18 == 0x10;
@@ -256,7 +253,7 @@ impl Builder {
         self.index.span = Some((first.min(at), last.max(at)));
         match timed.record {
             Record::Tlp { tap, up, bytes, length, hash, holes } if !tap.is_link() => {
-                self.port(at, up, key(bytes), PayloadPrint::of(length, bytes, hash, holes));
+                self.port(at, up, key(bytes), PayloadPrint::new(length, bytes, hash, holes));
                 if self.sides == DEVICE {
                     self.function(bytes);
                 }
@@ -286,7 +283,6 @@ impl Builder {
         }
     }
 
-    /// Forgets the TLPs in flight, which do not arrive.
     fn forget(&mut self) {
         self.from_link.clear();
         self.from_port.clear();
@@ -388,10 +384,10 @@ impl Builder {
 
     fn hello(&mut self, tap: Tap, sent: bool, instance: u64) {
         let link = self.links.entry(tap).or_default();
-        *(if sent { &mut link.ours } else { &mut link.theirs }) = Some(instance);
-        if let (Some(ours), Some(theirs)) = (link.ours, link.theirs) {
+        *(if sent { &mut link.local } else { &mut link.remote }) = Some(instance);
+        if let (Some(local), Some(remote)) = (link.local, link.remote) {
             link.connection = Some(self.index.connections.len() as u32);
-            self.index.connections.push(Connection { tap, ours, theirs });
+            self.index.connections.push(Connection { tap, local, remote });
         }
     }
 }

@@ -120,11 +120,11 @@ impl Run {
             let tap = wire::trace::Tap::UPLINK;
             let found = other.index.frame(tap, *connection, frame.up, frame.sequence);
             let Some(found) = found else { continue };
-            let theirs = &other.index.frames[found as usize];
-            if theirs.tlps != frame.tlps || place >= theirs.kept {
+            let other_frame = &other.index.frames[found as usize];
+            if other_frame.tlps != frame.tlps || place >= other_frame.kept {
                 continue;
             }
-            let (_, port) = other.index.slots[(theirs.first + place) as usize];
+            let (_, port) = other.index.slots[(other_frame.first + place) as usize];
             let tlp = known(port).map(|port| FarEnd::Tlp(child, port));
             return Some(tlp.unwrap_or(FarEnd::Frame(child, found)));
         }
@@ -132,7 +132,6 @@ impl Run {
     }
 }
 
-/// A node, and a TLP at its port.
 type AtPort = (usize, PortTlp);
 
 enum FarEnd {

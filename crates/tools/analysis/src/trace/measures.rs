@@ -9,9 +9,8 @@ use serde::Serialize;
 wire::named! {
     /// Kinds of measures.
     #[derive(JsonSchema, Serialize)]
-    #[schemars(rename = "MeasureKind")]
     #[serde(rename_all = "snake_case")]
-    pub enum What {
+    pub enum MeasureKind {
         /// The whole time in nanoseconds.
         Duration "whole",
         /// The time of a segment in nanoseconds.
@@ -31,16 +30,18 @@ impl Measure {
     /// Kind and name in words.
     pub fn words(&self) -> String {
         let name = self.name;
-        match self.what {
-            What::Duration => self.what.to_string(),
-            What::Segment => name.to_owned(),
-            What::Part => format!("{name} {}", self.what),
-            What::Stage | What::Tlps | What::Bytes => format!("{} {name}", self.what),
+        match self.kind {
+            MeasureKind::Duration => self.kind.to_string(),
+            MeasureKind::Segment => name.to_owned(),
+            MeasureKind::Part => format!("{name} {}", self.kind),
+            MeasureKind::Stage | MeasureKind::Tlps | MeasureKind::Bytes => {
+                format!("{} {name}", self.kind)
+            }
         }
     }
 }
 
-impl What {
+impl MeasureKind {
     /// Whether it is a time in nanoseconds.
     pub const fn is_time(self) -> bool {
         !matches!(self, Self::Tlps | Self::Bytes)
@@ -51,15 +52,15 @@ impl What {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measure {
     /// Its kind.
-    pub what: What,
+    pub kind: MeasureKind,
     /// Its name among those of its kind; empty for the whole.
     pub name: &'static str,
     /// Its column in tables.
     pub column: &'static str,
 }
 
-const fn measure(what: What, name: &'static str, column: &'static str) -> Measure {
-    Measure { what, name, column }
+const fn measure(kind: MeasureKind, name: &'static str, column: &'static str) -> Measure {
+    Measure { kind, name, column }
 }
 
 /// How many there are.
@@ -72,7 +73,7 @@ const TRAFFIC: usize = PARTS + Part::ALL.len();
 
 /// All measures: duration, segments, stages, parts of the drive, TLPs and bytes.
 pub const ALL: [Measure; COUNT] = {
-    use What::{Bytes, Duration, Part as InDrive, Segment, Stage as Place, Tlps};
+    use MeasureKind::{Bytes, Duration, Part as InDrive, Segment, Stage as Place, Tlps};
     let segment = intervals::ALL;
     [
         measure(Duration, "", "duration_ns"),

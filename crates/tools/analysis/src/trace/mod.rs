@@ -2,7 +2,7 @@
 //!
 //! [`Run`] opens the files of one run and brings their clocks together;
 //! [`Run::analyse`] goes through the TLPs of the point nearest to the host,
-//! and [`Run::locations`] tells when each of them was at the other points.
+//! and [`Run::locations`] returns when each of them was at the other points.
 
 mod anomalies;
 pub mod capture;
@@ -28,7 +28,7 @@ mod stats;
 mod tests;
 
 pub use anomalies::{Anomalies, Anomaly};
-pub use clock::Offset;
+pub use clock::ClockOffset;
 pub use drive::StateChange;
 pub use drive_timing::{DriveTiming, MediaAccess};
 pub use file::{Item, TraceFile};
@@ -39,4 +39,4 @@ pub use path::{Leg, Part, Stage, by_part, by_stage, listed, path};
 pub use push::PushTotals;
 pub use run::{Finding, Node, Parent, Run};
 pub use select::{Opcode, Selection, Span, parse_time};
-pub use stats::{FromPush, Kind, PartTime, Spread, StageTime, Statistics, kind};
+pub use stats::{CommandType, FromPush, PartTime, Spread, StageTime, Statistics, kind};

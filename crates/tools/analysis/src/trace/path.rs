@@ -82,7 +82,6 @@ pub struct Leg {
     pub to_ns: i64,
 }
 
-/// The TLPs that a command waits for, in order.
 fn chain(command: &Command) -> Vec<Step> {
     use StepKind::{
         CqDoorbell, CqeWrite, DataCompletion, DataRead, DataWrite, MsiX, Push, SqDoorbell, SqeData,
@@ -209,9 +208,13 @@ pub fn by_part(path: &[Leg]) -> Vec<(Part, u64)> {
     sums(path, &Part::ALL, |leg| leg.part)
 }
 
-fn sums<K: Copy + PartialEq>(path: &[Leg], all: &[K], of: fn(&Leg) -> Option<K>) -> Vec<(K, u64)> {
+fn sums<K: Copy + PartialEq>(
+    path: &[Leg],
+    all: &[K],
+    key_of: fn(&Leg) -> Option<K>,
+) -> Vec<(K, u64)> {
     let sum = |key| {
-        let legs = path.iter().filter(|leg| of(leg) == Some(key));
+        let legs = path.iter().filter(|leg| key_of(leg) == Some(key));
         legs.map(|leg| leg.to_ns.abs_diff(leg.from_ns)).sum()
     };
     all.iter().map(|key| (*key, sum(*key))).filter(|(_, ns)| *ns > 0).collect()
@@ -219,7 +222,7 @@ fn sums<K: Copy + PartialEq>(path: &[Leg], all: &[K], of: fn(&Leg) -> Option<K>)
 
 /// Times in microseconds, each after its name.
 pub fn listed<K: fmt::Display>(times: &[(K, u64)], between: &str) -> String {
-    let each = times.iter().map(|(what, ns)| format!("{what} {}", micros(*ns)));
+    let each = times.iter().map(|(name, ns)| format!("{name} {}", micros(*ns)));
     each.collect::<Vec<_>>().join(between)
 }
 

@@ -4,7 +4,7 @@
 use super::drive_timing::DriveTiming;
 use super::path::{Leg, Stage};
 use super::stats;
-use crate::commands::intervals::{self, Interval};
+use crate::commands::intervals::{self, Segment};
 use crate::commands::{Command, Ring, RingState};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,7 +88,7 @@ impl<W: Write> Writer<W> {
         self.commands.push((start, Entry { number, command, path: path.to_vec(), timing }));
     }
 
-    /// Adds where a ring is, as counters. The end tells of errors.
+    /// Adds ring positions as counters. `finish` returns errors.
     pub fn ring(&mut self, state: &RingState) {
         let number = |position: Option<u32>| position.map(i64::from);
         let counters = match state.ring {
@@ -149,9 +149,9 @@ impl<W: Write> Writer<W> {
         if !self.named.insert((process, track)) {
             return Ok(());
         }
-        let what = if track.is_some() { "thread_name" } else { "process_name" };
+        let event_name = if track.is_some() { "thread_name" } else { "process_name" };
         self.event(&json!({
-            "ph": "M", "name": what, "pid": process, "tid": track.unwrap_or(0),
+            "ph": "M", "name": event_name, "pid": process, "tid": track.unwrap_or(0),
             "args": { "name": name },
         }))
     }
@@ -177,7 +177,7 @@ impl<W: Write> Writer<W> {
             let kind = stats::kind(command);
             self.event(&slice(&kind, process, track, *start, total, details))?;
             let mut at = *start;
-            for Interval { name, ns } in intervals {
+            for Segment { name, ns } in intervals {
                 self.event(&slice(name, process, track, at, ns, json!({})))?;
                 at += ns as i64;
             }
@@ -242,7 +242,6 @@ fn slice(name: &str, process: u64, track: u64, from: i64, ns: u64, details: Valu
     })
 }
 
-/// The unit of the format.
 fn micros(ns: i64) -> f64 {
     ns as f64 / 1000.0
 }

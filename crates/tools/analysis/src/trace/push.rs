@@ -1,7 +1,7 @@
 //! What the traces of a run say of push (`docs/push.md`), all commands together.
 
 use super::run::Run;
-use crate::commands::Counters;
+use crate::commands::AnalyserCounters;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -72,10 +72,11 @@ impl PushTotals {
 
 impl Run {
     /// What was pushed and used, of `counters` of the whole trace of the root node.
-    pub fn push_totals(&self, counters: &Counters) -> PushTotals {
+    pub fn push_totals(&self, counters: &AnalyserCounters) -> PushTotals {
         let devices: Vec<_> =
             self.nodes.iter().filter(|n| n.file.header.role == NodeRole::Device).collect();
-        let sum = |of: fn((u64, u64)) -> u64| devices.iter().map(|n| of(n.index.from_push)).sum();
+        let sum =
+            |part: fn((u64, u64)) -> u64| devices.iter().map(|n| part(n.index.from_push)).sum();
         let (hits, hit_bytes): (u64, u64) = (sum(|(hits, _)| hits), sum(|(_, bytes)| bytes));
         if self.root().file.header.role == NodeRole::Device {
             let (hits, hit_bytes, misses) =

@@ -1,4 +1,4 @@
-//! Depth of queues and positions of their rings along time, from what the analyser tells.
+//! Depth of queues and positions of their rings along time, from events of the analyser.
 
 use super::run::Finding;
 use super::select::Selection;
@@ -43,8 +43,8 @@ impl Depth {
         self.outstanding = outstanding;
     }
 
-    fn summary(&self) -> DepthSummary {
-        DepthSummary {
+    fn summary(&self) -> QueueDepth {
+        QueueDepth {
             life_ns: self.life_ns,
             busy_ns: self.busy.total(),
             p50: self.busy.quantile(0.5),
@@ -57,8 +57,7 @@ impl Depth {
 
 /// Commands outstanding, weighted by time, of the time in which at least one was outstanding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize)]
-#[schemars(rename = "QueueDepth")]
-pub struct DepthSummary {
+pub struct QueueDepth {
     /// From the creation of the queue to its end, or the end of the trace or filter.
     pub life_ns: u64,
     /// Time with a command outstanding.
@@ -113,7 +112,7 @@ pub struct Queue {
 
 impl Queue {
     /// Commands outstanding.
-    pub fn depth(&self) -> DepthSummary {
+    pub fn depth(&self) -> QueueDepth {
         self.depth.summary()
     }
 
@@ -189,11 +188,11 @@ impl Rings {
         let seen = (from..=to).contains(&at.as_ns());
         // No panic if the window is empty.
         let at = at.as_ns().max(from).min(to);
-        let this = self.queues.entry((device, queue)).or_default();
-        let before = this.depth.outstanding;
-        this.change(at, ring, seen);
+        let queue_rings = self.queues.entry((device, queue)).or_default();
+        let before = queue_rings.depth.outstanding;
+        queue_rings.change(at, ring, seen);
         if queue != 0 {
-            let outstanding = (self.all.depth.outstanding + this.depth.outstanding) - before;
+            let outstanding = (self.all.depth.outstanding + queue_rings.depth.outstanding) - before;
             let moves = outstanding != self.all.depth.outstanding || self.all.depth.since.is_none();
             self.all.depth.change(at, outstanding);
             if seen && moves {

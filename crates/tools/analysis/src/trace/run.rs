@@ -1,11 +1,11 @@
 //! The traces of one run.
 
-use super::clock::{Bound, Offset};
+use super::clock::{Bound, ClockOffset};
 use super::decode;
 use super::file::{Item, TraceFile};
 use super::follow::PortFollower;
 use super::index::{FROM_PUSH, Index};
-use crate::commands::{Counters, Direction, Event, Payload, Settings};
+use crate::commands::{AnalyserCounters, AnalyserSettings, Direction, Event, Payload};
 use report::Failure;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ pub struct Parent {
     /// The link there.
     pub tap: Tap,
     /// This node's clock against the parent's.
-    pub clock: Offset,
+    pub clock: ClockOffset,
     /// This node's connections by the parent's that are the same.
     pub(super) connections: HashMap<u32, u32>,
 }
@@ -82,14 +82,14 @@ impl Run {
     /// One line for the user: a file that is no trace, or traces that do not belong together.
     pub fn open(paths: &[PathBuf]) -> Result<Self, Failure> {
         let files = paths.iter().map(|path| TraceFile::open(path));
-        Self::of(files.collect::<Result<_, _>>()?)
+        Self::from_files(files.collect::<Result<_, _>>()?)
     }
 
     /// Brings the traces of one run together.
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn of(files: Vec<TraceFile>) -> Result<Self, Failure> {
+    pub fn from_files(files: Vec<TraceFile>) -> Result<Self, Failure> {
         let mut nodes: Vec<Node> = Vec::new();
         for file in files {
             // Simulations number their nodes alike.
@@ -100,7 +100,7 @@ impl Run {
             };
             if let Some(node) = nodes.iter().find(same) {
                 return Err(Failure(format!(
-                    "{} and {} are of the same node: give each trace once",
+                    "{} and {} are traces of the same node; give each trace once",
                     node.file.path.display(),
                     file.path.display()
                 )));
@@ -126,7 +126,9 @@ impl Run {
                 name(first),
                 name(second)
             ))),
-            [] => Err(Failure("each of these nodes is behind another".into())),
+            [] => Err(Failure(
+                "the links of these traces form a loop: no node is next to the host".into(),
+            )),
         }
     }
 
@@ -158,12 +160,15 @@ impl Run {
     /// As [`TraceFile::read`].
     pub fn analyse(
         &self,
-        mut sink: impl FnMut(Finding<'_>, &Counters),
-    ) -> Result<(Counters, u64), Failure> {
+        mut sink: impl FnMut(Finding<'_>, &AnalyserCounters),
+    ) -> Result<(AnalyserCounters, u64), Failure> {
         let root = self.root();
         let mut pass = Pass {
             run: self,
-            follower: PortFollower::new(Settings { follow_rings: true, ..Settings::default() }),
+            follower: PortFollower::new(AnalyserSettings {
+                follow_rings: true,
+                ..AnalyserSettings::default()
+            }),
             most: root.index.tlps() as u64,
             unreadable: 0,
             last_ns: 0,
@@ -178,7 +183,7 @@ impl Run {
     }
 }
 
-type Sink<'a> = &'a mut dyn FnMut(Finding<'_>, &Counters);
+type Sink<'a> = &'a mut dyn FnMut(Finding<'_>, &AnalyserCounters);
 
 struct Pass<'a> {
     run: &'a Run,
@@ -190,7 +195,7 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    fn counters(&self) -> &Counters {
+    fn counters(&self) -> &AnalyserCounters {
         self.follower.analyser.counters()
     }
 
@@ -258,18 +263,18 @@ fn find_parent(nodes: &[Node], child: usize) -> Result<Option<Parent>, Failure> 
     for node in (0..nodes.len()).filter(|node| *node != child) {
         let pairs = pairs(&nodes[node].index, &nodes[child].index);
         let Some((tap, _, _)) = pairs.first().copied() else { continue };
-        let connections = pairs.iter().map(|(_, theirs, ours)| (*theirs, *ours)).collect();
-        let theirs = pairs.iter().map(|(_, theirs, ours)| (*ours, *theirs)).collect();
-        let bounds = bounds(&nodes[node].index, &nodes[child].index, tap, &theirs);
+        let connections = pairs.iter().map(|(_, parent, child)| (*parent, *child)).collect();
+        let to_child = pairs.iter().map(|(_, parent, child)| (*child, *parent)).collect();
+        let bounds = bounds(&nodes[node].index, &nodes[child].index, tap, &to_child);
         let clock = match one_clock(&nodes[node], &nodes[child]) {
-            true => Some(Offset::none(bounds.len() as u64)),
-            false => Offset::estimate(&bounds),
+            true => Some(ClockOffset::none(bounds.len() as u64)),
+            false => ClockOffset::estimate(&bounds),
         };
         let clock = clock.ok_or_else(|| {
             let name = |node: usize| nodes[node].file.path.display().to_string();
             Failure(format!(
-                "{} and {} have no frames of both directions in common: how their clocks differ \
-                 cannot be told",
+                "{} and {} have no frames of both directions in common: the offset \
+                 of their clocks is unknown",
                 name(node),
                 name(child)
             ))
@@ -292,17 +297,17 @@ fn one_clock(a: &Node, b: &Node) -> bool {
 fn pairs(parent: &Index, child: &Index) -> Vec<(Tap, u32, u32)> {
     let mut pairs = Vec::new();
     let mut taken: HashMap<(u64, u64), usize> = HashMap::new();
-    for (ours, connection) in child.connections.iter().enumerate() {
+    for (child_number, connection) in child.connections.iter().enumerate() {
         if connection.tap != Tap::UPLINK {
             continue;
         }
-        let skip = taken.entry((connection.ours, connection.theirs)).or_default();
+        let skip = taken.entry((connection.local, connection.remote)).or_default();
         let same = parent.connections.iter().enumerate().filter(|(_, other)| {
             other.tap.port().is_some()
-                && (other.theirs, other.ours) == (connection.ours, connection.theirs)
+                && (other.remote, other.local) == (connection.local, connection.remote)
         });
-        if let Some((theirs, other)) = same.clone().nth(*skip) {
-            pairs.push((other.tap, theirs as u32, ours as u32));
+        if let Some((parent_number, other)) = same.clone().nth(*skip) {
+            pairs.push((other.tap, parent_number as u32, child_number as u32));
         }
         *skip += 1;
     }
@@ -311,9 +316,9 @@ fn pairs(parent: &Index, child: &Index) -> Vec<(Tap, u32, u32)> {
 
 /// What frames and echoes on both sides say about the clocks.
 fn bounds(parent: &Index, child: &Index, tap: Tap, connections: &HashMap<u32, u32>) -> Vec<Bound> {
-    let bound = |theirs: u64, ours: u64, up: bool| Bound {
-        at: theirs,
-        offset: (ours as i64).wrapping_sub(theirs as i64),
+    let bound = |parent_at: u64, child_at: u64, up: bool| Bound {
+        at: parent_at,
+        offset: (child_at as i64).wrapping_sub(parent_at as i64),
         most: !up,
     };
     let mut bounds = Vec::new();
@@ -324,10 +329,10 @@ fn bounds(parent: &Index, child: &Index, tap: Tap, connections: &HashMap<u32, u3
         }
     }
     let echoes = parent.echoes.iter().filter(|echo| echo.tap == tap);
-    let theirs: HashMap<(bool, u64), u64> =
+    let parent_echoes: HashMap<(bool, u64), u64> =
         echoes.map(|echo| ((echo.reply, echo.number), echo.at)).collect();
     for echo in child.echoes.iter().filter(|echo| echo.tap == Tap::UPLINK) {
-        if let Some(at) = theirs.get(&(echo.reply, echo.number)) {
+        if let Some(at) = parent_echoes.get(&(echo.reply, echo.number)) {
             bounds.push(bound(*at, echo.at, echo.reply));
         }
     }

@@ -1,7 +1,7 @@
 //! Latencies by type of command.
 
 use super::path::{Leg, Part, Stage, by_part, by_stage, listed};
-use crate::commands::intervals::{self, Interval};
+use crate::commands::intervals::{self, Segment};
 use crate::commands::{Command, Transfer};
 use report::latency::{Latency, Summary};
 use report::span::{micros, size};
@@ -59,8 +59,7 @@ pub struct FromPush {
 
 /// The commands of a type.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
-#[schemars(rename = "CommandType")]
-pub struct Kind {
+pub struct CommandType {
     /// The command's name and how many bytes it moves, such as `Read 4 KiB`.
     pub kind: String,
     /// All commands of the type, however they ended.
@@ -81,7 +80,7 @@ pub struct Kind {
     pub link_bytes: Spread,
     /// Median of each segment; medians do not add up.
     #[serde(rename = "segments_p50")]
-    pub intervals_p50: Vec<Interval>,
+    pub intervals_p50: Vec<Segment>,
     /// The median time in each stage.
     #[serde(rename = "lanes_p50")]
     pub stages_p50: Vec<StageTime>,
@@ -162,7 +161,7 @@ impl Statistics {
         group.latency.record(total);
         group.tlps.record(command.traffic.tlps(), 1);
         group.bytes.record(command.traffic.bytes(), 1);
-        for Interval { name, ns } in intervals::split(command) {
+        for Segment { name, ns } in intervals::split(command) {
             add(&mut group.intervals, name, ns);
         }
         by_stage(path).into_iter().for_each(|(stage, ns)| add(&mut group.stages, stage, ns));
@@ -178,8 +177,8 @@ impl Statistics {
     }
 
     /// By type.
-    pub fn kinds(&self) -> Vec<Kind> {
-        let kind = |(name, group): (&String, &Group)| Kind {
+    pub fn kinds(&self) -> Vec<CommandType> {
+        let kind = |(name, group): (&String, &Group)| CommandType {
             kind: name.clone(),
             latency: Summary::from(&group.latency),
             failed: group.failed,
@@ -189,7 +188,7 @@ impl Statistics {
             from_push: group.from_push,
             tlps: Spread::from(&group.tlps),
             link_bytes: Spread::from(&group.bytes),
-            intervals_p50: medians(&group.intervals, |name, ns| Interval { name, ns }),
+            intervals_p50: medians(&group.intervals, |name, ns| Segment { name, ns }),
             stages_p50: medians(&group.stages, |stage, ns| StageTime { stage, ns }),
             drive_p50: medians(&group.parts, |part, ns| PartTime { part, ns }),
         };
@@ -199,38 +198,38 @@ impl Statistics {
     /// As a table, in microseconds.
     pub fn table(&self) -> String {
         let kinds = self.kinds();
-        let name = |kind: &Kind| kind.kind.chars().count();
+        let name = |kind: &CommandType| kind.kind.chars().count();
         let width = kinds.iter().map(name).max().unwrap_or(0).max(7);
         let mut out = format!(
             "{:width$} {:>8} {:>10} {:>10} {:>10} {:>7} {:>6} {:>7}\n",
             "command", "n", "p50 us", "p99 us", "max us", "failed", "lost", "unacked"
         );
-        for this in &kinds {
-            let Kind { kind, commands, latency, failed, lost, unacknowledged, .. } = this;
-            let Kind { intervals_p50, stages_p50, drive_p50, .. } = this;
+        for entry in &kinds {
+            let CommandType { kind, commands, latency, failed, lost, unacknowledged, .. } = entry;
+            let CommandType { intervals_p50, stages_p50, drive_p50, .. } = entry;
             let [p50, p99, max] = [latency.p50_ns, latency.p99_ns, latency.max_ns].map(micros);
             out += &format!(
                 "{kind:width$} {commands:>8} {p50:>10} {p99:>10} {max:>10} {failed:>7} {lost:>6} \
                  {unacknowledged:>7}\n"
             );
-            let Kind { tlps, link_bytes, .. } = this;
+            let CommandType { tlps, link_bytes, .. } = entry;
             out += &format!(
                 "{:width$} {:>8} TLPs p50 {}, p99 {}; bytes p50 {}, p99 {}\n",
                 "", "", tlps.p50, tlps.p99, link_bytes.p50, link_bytes.p99
             );
-            let FromPush { commands: pushed, bytes, pushed_bytes } = this.from_push;
+            let FromPush { commands: pushed, bytes, pushed_bytes } = entry.from_push;
             if pushed + pushed_bytes > 0 {
-                let of = match pushed_bytes {
+                let of_all = match pushed_bytes {
                     0 => String::new(),
                     all => format!(" of {all} pushed"),
                 };
                 out += &format!(
                     "{:width$} {:>8} answered from push: {pushed} of {commands} commands, {bytes} \
-                     bytes{of}\n",
+                     bytes{of_all}\n",
                     "", ""
                 );
             }
-            for Interval { name, ns } in intervals_p50 {
+            for Segment { name, ns } in intervals_p50 {
                 out += &format!("{:width$} {:>8} {:>10}  {name}\n", "", "", micros(*ns));
             }
             if !stages_p50.is_empty() {

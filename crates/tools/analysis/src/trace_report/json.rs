@@ -1,13 +1,13 @@
 //! The document of `--json`.
 
 use super::{Report, Shown};
-use crate::commands::intervals::{self, Interval};
+use crate::commands::intervals::{self, Segment};
 use crate::commands::json::Transaction;
-use crate::commands::{Counters, Traffic};
-use crate::trace::rings::{DepthSummary, Point, Queue, RingSummary, Series};
+use crate::commands::{AnalyserCounters, Traffic};
+use crate::trace::rings::{Point, Queue, QueueDepth, RingSummary, Series};
 use crate::trace::{
-    Anomalies, DriveTiming, Kind, Leg, Offset, PartTime, PushTotals, Run, StageTime, StateChange,
-    by_part, by_stage,
+    Anomalies, ClockOffset, CommandType, DriveTiming, Leg, PartTime, PushTotals, Run, StageTime,
+    StateChange, by_part, by_stage,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,8 +19,7 @@ const SCHEMA: u32 = 1;
 /// What nodes recorded (docs/trace.md). Times are nanoseconds on the timeline: the clock of the
 /// node nearest to the host, since that node's start.
 #[derive(JsonSchema, Serialize)]
-#[schemars(rename = "TraceDocument")]
-pub struct Document<'a> {
+pub struct TraceDocument<'a> {
     /// Version of the document: 1.
     #[schemars(extend("const" = 1))]
     schema: u32,
@@ -28,7 +27,7 @@ pub struct Document<'a> {
     nodes: Vec<Node<'a>>,
     /// The commands that fit the filters, in the order of `--sort`, by default in the order of
     /// their ends; at most `--limit`, by default 1000.
-    commands: Vec<Entry<'a>>,
+    commands: Vec<TracedCommand<'a>>,
     /// State changes of the controllers, by time.
     lifecycle: Vec<StateEntry>,
     /// Commands that fit the filters, and commands there are.
@@ -36,16 +35,16 @@ pub struct Document<'a> {
     /// Commands in the traces.
     total: u64,
     /// All commands that fit the filters, by type.
-    stats: Vec<Kind>,
+    stats: Vec<CommandType>,
     /// Depth and rings of each queue along time; of the filters, `--drive`, `--queue`, `--from` and
     /// `--to` count.
-    queues: Vec<QueueEntry<'a>>,
+    queues: Vec<TracedQueue<'a>>,
     /// The I/O queues together.
     all_queues: AllQueues,
     /// What was pushed and used, in the whole trace.
     push: PushTotals,
     /// What the analyser counted, in the whole trace.
-    counters: &'a Counters,
+    counters: &'a AnalyserCounters,
     /// TLPs that could not be decoded.
     unreadable: u64,
     #[serde(flatten)]
@@ -84,7 +83,7 @@ struct Node<'a> {
     /// Downstream port of the parent; null for the first node.
     link: Option<usize>,
     /// The node's clock against the parent's; null for the first node.
-    clock: Option<&'a Offset>,
+    clock: Option<&'a ClockOffset>,
     /// How wrong the node's times may be on the timeline, either way.
     uncertainty_ns: u64,
 }
@@ -92,7 +91,7 @@ struct Node<'a> {
 /// A command of a recording. `duration_ns` is null if the command did not end.
 #[derive(JsonSchema, Serialize)]
 #[schemars(rename = "TracedCommand")]
-struct Entry<'a> {
+struct TracedCommand<'a> {
     /// Number among all commands, from 1, as for `--command`.
     number: u64,
     /// Time of the submission doorbell, or of the first push in front of it.
@@ -101,7 +100,7 @@ struct Entry<'a> {
     transaction: Transaction,
     /// Where the time goes, seen at one point; the `ns` add up to `duration_ns`.
     #[serde(rename = "segments")]
-    intervals: Vec<Interval>,
+    intervals: Vec<Segment>,
     /// Where the time goes, by place; the `ns` add up to `duration_ns`.
     #[serde(rename = "lanes")]
     stages: Vec<StageTime>,
@@ -119,13 +118,13 @@ struct Entry<'a> {
 /// A queue pair along time (docs/trace.md#queues).
 #[derive(JsonSchema, Serialize)]
 #[schemars(rename = "TracedQueue")]
-struct QueueEntry<'a> {
+struct TracedQueue<'a> {
     /// BDF of the drive.
     drive: String,
     /// Number of the queue; 0 is the admin queue.
     queue: u16,
     /// Commands outstanding.
-    depth: DepthSummary,
+    depth: QueueDepth,
     /// The ring of the submission queue.
     submission: RingSummary,
     /// The ring of the completion queue.
@@ -138,7 +137,7 @@ struct QueueEntry<'a> {
 #[derive(JsonSchema, Serialize)]
 struct AllQueues {
     /// Commands outstanding.
-    depth: DepthSummary,
+    depth: QueueDepth,
     /// 0 if every change has a point; otherwise the time for which each point stands.
     interval_ns: u64,
     /// Along time, at most 2048 points.
@@ -156,10 +155,10 @@ struct DepthPoint {
     peak: u64,
 }
 
-fn queue((drive, queue, all): (Bdf, u16, &Queue)) -> QueueEntry<'_> {
+fn queue((drive, queue, all): (Bdf, u16, &Queue)) -> TracedQueue<'_> {
     let [submission, completion] = all.rings;
     let (drive, depth, series) = (drive.to_string(), all.depth(), &all.series);
-    QueueEntry { drive, queue, depth, submission, completion, series }
+    TracedQueue { drive, queue, depth, submission, completion, series }
 }
 
 fn all_queues(all: &Queue) -> AllQueues {
@@ -216,10 +215,10 @@ fn node(run: &Run, number: usize) -> Node<'_> {
     }
 }
 
-fn entry(shown: &Shown) -> Entry<'_> {
+fn entry(shown: &Shown) -> TracedCommand<'_> {
     let stages = by_stage(&shown.path).into_iter().map(|(stage, ns)| StageTime { stage, ns });
     let parts = by_part(&shown.path).into_iter().map(|(part, ns)| PartTime { part, ns });
-    Entry {
+    TracedCommand {
         number: shown.number,
         start_ns: shown.command.start.as_ns(),
         transaction: Transaction::from(&shown.command),
@@ -234,7 +233,7 @@ fn entry(shown: &Shown) -> Entry<'_> {
 
 /// The document of a run.
 pub fn document(report: &Report) -> impl Serialize + '_ {
-    Document {
+    TraceDocument {
         schema: SCHEMA,
         nodes: (0..report.run.nodes.len()).map(|number| node(&report.run, number)).collect(),
         commands: report.shown.iter().map(entry).collect(),

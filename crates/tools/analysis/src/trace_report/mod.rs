@@ -10,10 +10,10 @@ mod sort;
 mod table;
 mod text;
 
-pub use json::Document;
+pub use json::TraceDocument;
 pub use sort::Key;
 
-use crate::commands::{Command, Counters, Event};
+use crate::commands::{AnalyserCounters, Command, Event};
 use crate::trace::capture::{Capture, Written};
 use crate::trace::rings::Rings;
 use crate::trace::{
@@ -62,7 +62,6 @@ pub struct View {
     pub sort: Key,
 }
 
-/// A command that is shown.
 struct Shown {
     /// Its number, from 1.
     number: u64,
@@ -82,7 +81,7 @@ pub struct Report {
     statistics: Statistics,
     rings: Rings,
     anomalies: Anomalies,
-    counters: Counters,
+    counters: AnalyserCounters,
     unreadable: u64,
     /// The TLPs written to the capture, if one was requested.
     captured: Option<Written>,
@@ -117,12 +116,12 @@ impl Report {
 
     /// The sequence diagram of the first command shown, as SVG. The error is that none fits.
     pub fn sequence(&self) -> Result<String, Failure> {
-        let shown = self.shown.first().ok_or_else(|| Failure("no command fits".into()))?;
+        let shown =
+            self.shown.first().ok_or_else(|| Failure("no command matches the filters".into()))?;
         Ok(chart::chart(&self.run, &shown.command))
     }
 }
 
-/// The TLPs as a capture.
 fn capture(run: &Run, capture: &Capture, target: &Target) -> Result<Written, Failure> {
     let (written, mut file) = capture.write(run, target.create_binary()?)?;
     file.flush().map_err(|error| target.failed(&error))?;

@@ -5,7 +5,7 @@ use super::text::flaws_of;
 use super::{Report, queues};
 use crate::commands::Command;
 use crate::commands::intervals;
-use crate::trace::{Kind, Node, Run, Spread, by_stage, chart, path};
+use crate::trace::{CommandType, Node, Run, Spread, by_stage, chart, path};
 use report::Failure;
 use report::latency::Latency;
 use report::{
@@ -20,15 +20,14 @@ const MOST_TYPES: usize = 4;
 const MOST_LINES: usize = 6;
 /// Rows of the table that are always seen.
 const MOST_ROWS: usize = 20;
-/// Points of a time series.
 const BINS: u64 = 60;
 
 /// The whole page. Fails as [`Run::analyse`]: single commands are looked up in a second pass.
 pub fn page(report: &Report, ranking: Ranking) -> Result<String, Failure> {
     let types = ranking.ranked();
-    let io = types.iter().filter(|(_, this)| this.io).count();
+    let io = types.iter().filter(|(_, kind)| kind.io).count();
     let shown = &types[..types.len().min(if io > 0 { io.min(MOST_TYPES) } else { 1 })];
-    let ranked = shown.iter().flat_map(|(_, this)| [0.5, 0.99, 1.0].map(|share| this.at(share)));
+    let ranked = shown.iter().flat_map(|(_, kind)| [0.5, 0.99, 1.0].map(|share| kind.at(share)));
     let numbers: Vec<u64> = ranked.flatten().map(|span| span.number).collect();
     let found = commands(&report.run, &numbers)?;
 
@@ -87,7 +86,7 @@ fn overview(page: &mut Page, report: &Report) {
 /// In the order of `types`; what never ended comes last.
 fn latencies(page: &mut Page, report: &Report, types: &[(String, Type)]) {
     use Align::{Left, Right};
-    let columns: [Column<Kind>; 13] = [
+    let columns: [Column<CommandType>; 13] = [
         ("command", Left, |kind| kind.kind.clone()),
         ("n", Right, |kind| kind.commands.to_string()),
         ("min", Right, |kind| span(kind, kind.latency.min_ns)),
@@ -105,7 +104,7 @@ fn latencies(page: &mut Page, report: &Report, types: &[(String, Type)]) {
     fn both(spread: Spread) -> String {
         format!("{} / {}", spread.p50, spread.p99)
     }
-    fn span(kind: &Kind, ns: u64) -> String {
+    fn span(kind: &CommandType, ns: u64) -> String {
         if kind.latency.n == 0 { "–".to_owned() } else { time(ns as f64) }
     }
     let push = report.run.push_totals(&report.counters);
@@ -116,7 +115,7 @@ fn latencies(page: &mut Page, report: &Report, types: &[(String, Type)]) {
     let place = |name: &str| types.iter().position(|(known, _)| known == name);
     kinds.sort_by_cached_key(|kind| place(&kind.kind).unwrap_or(types.len()));
     let (table, more) = kinds.split_at(kinds.len().min(MOST_ROWS));
-    let [table, more] = [table, more].map(|kinds| Table::of(&columns, kinds));
+    let [table, more] = [table, more].map(|kinds| Table::from_rows(&columns, kinds));
     page.table(&table);
     page.note(
         "TLPs and bytes of a command: in both directions at the recorded port, header and payload. \
@@ -140,7 +139,7 @@ fn distributions(
     shown: &[(String, Type)],
 ) {
     let latency = |name: &str| report.statistics.latency(name).filter(|l| l.count() > 0);
-    let lines = types.iter().filter(|(_, this)| this.io || shown.len() < 2).take(MOST_LINES);
+    let lines = types.iter().filter(|(_, kind)| kind.io || shown.len() < 2).take(MOST_LINES);
     let lines: Vec<(String, &Latency)> =
         lines.filter_map(|(name, _)| Some((name.clone(), latency(name)?))).collect();
     if lines.is_empty() {
@@ -153,25 +152,25 @@ fn distributions(
         "the slowest one in a thousand is beyond the right end".to_owned(),
         all.html(),
     )];
-    for (name, this) in shown {
+    for (name, kind) in shown {
         let Some(latency) = latency(name) else { continue };
         let note = format!("{} commands, none left out", latency.count());
         figures.push((name.clone(), note, histogram(name, latency).html()));
-        if this.spans.len() >= 2 * BINS as usize && figures.len() == 2 {
+        if kind.spans.len() >= 2 * BINS as usize && figures.len() == 2 {
             let note = "each point one sixtieth of the time".to_owned();
-            figures.push((format!("{name} over the run"), note, over_time(name, this).html()));
+            figures.push((format!("{name} over the run"), note, over_time(name, kind).html()));
         }
     }
     page.figures(&figures);
 }
 
 /// Median and worst command in each piece of the run.
-fn over_time(name: &str, this: &Type) -> Plot {
+fn over_time(name: &str, kind: &Type) -> Plot {
     let start = |span: &super::ranking::Span| span.start_ns;
-    let first = this.spans.iter().map(start).min().unwrap_or(0);
-    let last = this.spans.iter().map(start).max().unwrap_or(1).max(first + 1);
+    let first = kind.spans.iter().map(start).min().unwrap_or(0);
+    let last = kind.spans.iter().map(start).max().unwrap_or(1).max(first + 1);
     let mut bins: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
-    for span in &this.spans {
+    for span in &kind.spans {
         let bin = u128::from(span.start_ns - first) * u128::from(BINS) / u128::from(last - first);
         bins.entry((bin as u64).min(BINS - 1)).or_default().push(span.ns);
     }
@@ -201,9 +200,9 @@ fn breakdown(
     found: &BTreeMap<u64, Command>,
 ) {
     let mut stacks = Vec::new();
-    for (name, this) in shown {
+    for (name, kind) in shown {
         let picked = [(0.5, "median"), (0.99, "p99")].into_iter().filter_map(|(share, rank)| {
-            let number = this.at(share)?.number;
+            let number = kind.at(share)?.number;
             Some((rank, number, found.get(&number)?))
         });
         let picked: Vec<Ranked<'_>> = picked.collect();
@@ -233,7 +232,6 @@ fn breakdown(
     page.stacks(&stacks);
 }
 
-/// A rank, and the command that has it.
 type Ranked<'a> = (&'static str, u64, &'a Command);
 
 fn stack(
@@ -300,14 +298,15 @@ fn stands_out(page: &mut Page, report: &Report) {
         for (name, anomaly) in &report.anomalies.unexplained {
             let place = anomaly.places.first();
             let at = place.map_or_else(String::new, |(at, ..)| time(*at as f64));
-            let first = place
-                .map_or_else(String::new, |(_, number, what)| format!("packet {number}: {what}"));
+            let first = place.map_or_else(String::new, |(_, number, description)| {
+                format!("packet {number}: {description}")
+            });
             table.row(vec![(*name).to_owned(), anomaly.count.to_string(), at, first]);
         }
         if report.unreadable > 0 {
             let count = report.unreadable.to_string();
-            let what = "TLPs that cannot be read".to_owned();
-            table.row(vec![what, count, String::new(), String::new()]);
+            let description = "TLPs that cannot be read".to_owned();
+            table.row(vec![description, count, String::new(), String::new()]);
         }
         page.table(&table);
     }

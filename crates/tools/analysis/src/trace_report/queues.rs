@@ -1,13 +1,12 @@
 //! Depth of queues and positions of their rings, as a table and as pictures.
 
 use super::Report;
-use crate::trace::rings::{DepthSummary, Point, Queue, Rings};
+use crate::trace::rings::{Point, Queue, QueueDepth, Rings};
 use report::{Align, Axis, Page, Plot, Scale, Table, round_time, time};
 use wire::Bdf;
 
-/// Lines of the plot of depths beside that of all queues.
+/// Queues with their own line in the plot of depths.
 const MOST_LINES: usize = 5;
-/// The I/O queues together.
 const ALL: &str = "all I/O";
 
 /// A row for each queue, and one for all I/O queues together if there are several.
@@ -29,11 +28,11 @@ pub fn table(rings: &Rings) -> Table {
         ("most", Right),
         ("wraps", Right),
     ]);
-    for (drive, queue, this) in rings.queues() {
-        let [sq, cq] = this.rings;
+    for (drive, queue, rings_of_queue) in rings.queues() {
+        let [sq, cq] = rings_of_queue.rings;
         let numbers = [sq, cq].map(|ring| [ring.entries.into(), ring.most.into(), ring.wraps]);
         let numbers = numbers.concat().into_iter().map(|number: u64| number.to_string());
-        let mut cells = depth(drive.to_string(), queue.to_string(), this.depth());
+        let mut cells = depth(drive.to_string(), queue.to_string(), rings_of_queue.depth());
         cells.extend(numbers);
         table.row(cells);
     }
@@ -45,8 +44,8 @@ pub fn table(rings: &Rings) -> Table {
     table
 }
 
-fn depth(drive: String, queue: String, depth: DepthSummary) -> Vec<String> {
-    let DepthSummary { life_ns, busy_ns, p50, p99, max, mean } = depth;
+fn depth(drive: String, queue: String, depth: QueueDepth) -> Vec<String> {
+    let QueueDepth { life_ns, busy_ns, p50, p99, max, mean } = depth;
     let [busy, life] = [busy_ns, life_ns].map(|ns| time(ns as f64));
     let [p50, p99, max] = [p50, p99, max].map(|number| number.to_string());
     vec![drive, queue, busy, life, p50, p99, max, format!("{mean:.2}")]
@@ -90,12 +89,11 @@ pub fn section(page: &mut Page, report: &Report) {
     page.figures(&figures);
 }
 
-/// A value of a point, if it is known.
 type Value = fn(&Point) -> Option<u64>;
 
-/// Steps from each point to the next one.
-fn steps(points: &[Point], of: Value) -> Vec<(f64, f64)> {
-    let known = points.iter().filter_map(|point| Some((point.at_ns as f64, of(point)? as f64)));
+fn steps(points: &[Point], value_at: Value) -> Vec<(f64, f64)> {
+    let known =
+        points.iter().filter_map(|point| Some((point.at_ns as f64, value_at(point)? as f64)));
     let mut steps: Vec<(f64, f64)> = Vec::new();
     for (at, value) in known {
         if let Some((_, before)) = steps.last().copied().filter(|(_, before)| *before != value) {
@@ -156,7 +154,7 @@ fn positions(queue: &Queue) -> Option<Plot> {
         ("CQ tail", |point| point.cq_tail.map(u64::from)),
         ("CQ head", |point| point.cq_head.map(u64::from)),
     ];
-    let lines = lines.map(|(name, of)| (name, steps(&queue.first, of)));
+    let lines = lines.map(|(name, value_at)| (name, steps(&queue.first, value_at)));
     let highest = lines.iter().flat_map(|(_, steps)| steps).map(|(_, y)| *y).fold(0.0, f64::max);
     let mut plot = Plot::new("positions of rings", x, whole("entry", highest.min(f64::from(most))));
     lines.into_iter().for_each(|(name, steps)| plot.line(name, steps));

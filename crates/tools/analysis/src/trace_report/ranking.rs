@@ -43,18 +43,18 @@ impl Ranking {
         if self.types.len() >= MOST_KINDS && !self.types.contains_key(&name) {
             return;
         }
-        let this = self.types.entry(name).or_default();
-        this.io |= !command.is_admin();
+        let statistics = self.types.entry(name).or_default();
+        statistics.io |= !command.is_admin();
         let (ns, start_ns) = (total.as_ns(), command.start.as_ns());
-        this.spans.push(Span { ns, number, start_ns });
+        statistics.spans.push(Span { ns, number, start_ns });
     }
 
     /// The types, those on I/O queues first, then by the time spent in all of
     /// their commands; the first one is what the run was about.
     pub fn ranked(self) -> Vec<(String, Type)> {
         let mut all: Vec<(String, Type)> = self.types.into_iter().collect();
-        let spent = |this: &Type| this.spans.iter().map(|span| u128::from(span.ns)).sum::<u128>();
-        all.sort_by_cached_key(|(_, this)| (!this.io, u128::MAX - spent(this)));
+        let spent = |kind: &Type| kind.spans.iter().map(|span| u128::from(span.ns)).sum::<u128>();
+        all.sort_by_cached_key(|(_, kind)| (!kind.io, u128::MAX - spent(kind)));
         all
     }
 }
@@ -88,14 +88,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_are_those_of_the_samples() {
+    fn quantiles_equal_sorted_samples() {
         let span = |ns| Span { ns, number: ns, start_ns: 0 };
-        let of = |spans: Vec<Span>| Type { io: true, spans };
-        let hundred = of((1..=100).rev().map(span).collect());
+        let with_spans = |spans: Vec<Span>| Type { io: true, spans };
+        let hundred = with_spans((1..=100).rev().map(span).collect());
         let ranks = [0.5, 0.99, 1.0].map(|share| hundred.at(share).unwrap().ns);
         assert_eq!(ranks, [50, 99, 100]);
-        let one = of(vec![span(7)]);
+        let one = with_spans(vec![span(7)]);
         assert_eq!([0.0, 0.5, 1.0].map(|share| one.at(share).unwrap().ns), [7; 3]);
-        assert_eq!(of(vec![]).at(0.5), None);
+        assert_eq!(with_spans(vec![]).at(0.5), None);
     }
 }

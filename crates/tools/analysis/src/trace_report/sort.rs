@@ -29,7 +29,7 @@ impl Key {
         }
     }
 
-    fn of(self, command: &Command) -> u64 {
+    fn value(self, command: &Command) -> u64 {
         match self {
             Self::End => 0,
             Self::Duration => command.duration().map_or(0, |total| total.as_ns()),
@@ -39,7 +39,7 @@ impl Key {
     }
 }
 
-/// The commands that come first in an order, so many at most.
+/// The first commands in an order, at most `limit`.
 pub struct Largest {
     key: Key,
     limit: usize,
@@ -56,22 +56,22 @@ impl Largest {
 
     /// Whether a command that ended after the others may be one of them.
     pub fn wants(&self, command: &Command) -> bool {
-        self.limit > 0 && self.least.is_none_or(|least| self.key.of(command) > least)
+        self.limit > 0 && self.least.is_none_or(|least| self.key.value(command) > least)
     }
 
-    /// Takes a command that [`wants`](Self::wants) is true of.
+    /// Takes a command for which [`wants`](Self::wants) returns true.
     pub fn add(&mut self, shown: Shown) {
         self.found.push(shown);
         // Sorted now and then: memory for twice as many is enough.
         let most = if self.key == Key::End { self.limit } else { self.limit.saturating_mul(2) };
         if self.found.len() >= most {
             self.sort();
-            self.least = self.found.last().map(|last| self.key.of(&last.command));
+            self.least = self.found.last().map(|last| self.key.value(&last.command));
         }
     }
 
     fn sort(&mut self) {
-        self.found.sort_by_key(|one| (Reverse(self.key.of(&one.command)), one.number));
+        self.found.sort_by_key(|one| (Reverse(self.key.value(&one.command)), one.number));
         self.found.truncate(self.limit);
     }
 

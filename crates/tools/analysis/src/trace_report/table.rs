@@ -2,7 +2,7 @@
 
 use crate::commands::Command;
 use crate::trace::Leg;
-use crate::trace::measures::{self, Measure, What};
+use crate::trace::measures::{self, Measure, MeasureKind};
 use columns::{Column, RowFiles, Targets, Value};
 use report::{Failure, Outcome};
 use wire::Instant;
@@ -39,9 +39,9 @@ const COLUMNS: [Column; FIRST.len() + measures::COUNT] = {
 };
 
 const fn column(measure: &Measure) -> Column {
-    let unit = match measure.what {
-        What::Tlps => "",
-        What::Bytes => "B",
+    let unit = match measure.kind {
+        MeasureKind::Tlps => "",
+        MeasureKind::Bytes => "B",
         _ => "ns",
     };
     Column::optional(measure.column, unit)

@@ -2,7 +2,7 @@
 
 use super::{Report, Shown, View, queues};
 use crate::commands::Command;
-use crate::commands::intervals::{self, Interval};
+use crate::commands::intervals::{self, Segment};
 use crate::commands::view::{self, Options};
 use crate::trace::{Anomalies, Run, by_part, by_stage, listed};
 use report::span::micros;
@@ -67,7 +67,6 @@ fn heading(out: &mut impl Write, text: &str) -> io::Result<()> {
     writeln!(out, "\n{text}\n{}", "-".repeat(text.chars().count()))
 }
 
-/// What each file is.
 fn nodes(run: &Run) -> String {
     let mut out = String::new();
     for (number, node) in run.nodes.iter().enumerate() {
@@ -110,7 +109,7 @@ fn flaws(node: &crate::trace::Node) -> String {
 /// What is wrong with a file.
 pub(super) fn flaws_of(node: &crate::trace::Node) -> Vec<String> {
     let mut out = Vec::new();
-    let mut flaw = |there: bool, text: String| out.extend(there.then_some(text));
+    let mut flaw = |present: bool, text: String| out.extend(present.then_some(text));
     flaw(node.file.cut, "cut off in the middle: its node was killed".into());
     flaw(node.file.damaged > 0, format!("{} bytes are damaged", node.file.damaged));
     flaw(node.index.bad > 0, format!("{} records make no sense", node.index.bad));
@@ -221,13 +220,12 @@ fn state_changes(run: &Run) -> String {
     out
 }
 
-/// Where the time goes.
 fn breakdown(shown: &Shown, anomalies: &Anomalies) -> String {
     let intervals = intervals::split(&shown.command);
     let total: u64 = intervals.iter().map(|interval| interval.ns).sum();
     let share = |ns: u64| ns * 100 / total.max(1);
     let mut out = String::new();
-    for Interval { name, ns } in &intervals {
+    for Segment { name, ns } in &intervals {
         out += &format!("{:>14} us {:>3} %  {name}\n", micros(*ns), share(*ns));
     }
     let ended = if shown.command.end.is_some() { "" } else { ", no head doorbell" };

@@ -16,7 +16,6 @@ pub fn settings() -> Vec<Setting> {
     settings
 }
 
-/// A row of what was looked at.
 fn found(name: &str, value: impl Into<String>, note: &str) -> Setting {
     Setting { name: name.to_owned(), value: value.into(), in_force: true, note: note.to_owned() }
 }

@@ -29,11 +29,11 @@ pub fn read(path: &Path) -> Result<Document, Failure> {
     let about = |why: String| Failure(format!("{}: {why}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| about(error.to_string()))?;
     let found: Document = serde_json::from_str(&text).map_err(|error| {
-        about(format!("it is no document of `farlane latency talk` or `listen`: {error}"))
+        about(format!("not a document of `farlane latency talk` or `listen`: {error}"))
     })?;
     match found.schema {
         1 => Ok(found),
-        other => Err(about(format!("schema {other}, and this program knows 1"))),
+        other => Err(about(format!("unsupported schema {other}: expected 1"))),
     }
 }
 

@@ -76,7 +76,6 @@ fn shares(segment: &SegmentReport) -> Vec<(f64, f64)> {
     points
 }
 
-/// An axis of latencies.
 fn latencies(low: i64, high: i64) -> Axis {
     if low > 0 && high / low >= WIDE {
         return Axis::times("latency, logarithmic", low as f64 * 0.95, high as f64 * 1.05);

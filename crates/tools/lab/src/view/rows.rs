@@ -7,7 +7,6 @@ use report::{Failure, Outcome};
 use std::time;
 use wire::Instant;
 
-/// The columns.
 const COLUMNS: Schema = &[
     Column::unsigned("sequence", ""),
     Column::unsigned("scheduled_ns", "ns"),
@@ -65,7 +64,6 @@ impl Rows for Files {
     }
 }
 
-/// What a file says of its run.
 fn metadata(document: &Document) -> [(&'static str, String); 9] {
     [
         ("farlane.version", env!("CARGO_PKG_VERSION").to_owned()),
@@ -80,7 +78,6 @@ fn metadata(document: &Document) -> [(&'static str, String); 9] {
     ]
 }
 
-/// The row of a frame.
 fn row(sample: &Sample) -> [Value<'static>; COLUMNS.len()] {
     let cell = |stamp: Stamp| Value::Optional(stamp.map(u64::from));
     [

@@ -27,10 +27,10 @@ pub fn text(document: &Document) -> String {
 pub fn title(document: &Document) -> String {
     let Document { end, label, address, run, ended, .. } = document;
     let label = if label.is_empty() { String::new() } else { format!("{label}: ") };
-    let how = if ended == "done" { String::new() } else { format!(", {ended}") };
+    let suffix = if ended == "done" { String::new() } else { format!(", {ended}") };
     match end.as_str() {
-        "talk" => format!("{label}talked to {address}, run {run}{how}"),
-        _ => format!("{label}listened on {address}, run {run}{how}"),
+        "talk" => format!("{label}talked to {address}, run {run}{suffix}"),
+        _ => format!("{label}listened on {address}, run {run}{suffix}"),
     }
 }
 
@@ -44,10 +44,10 @@ pub fn lines(document: &Document) -> Vec<String> {
         lines.push(format!("windows of {window} every {cycle}"));
     }
     if let Some(counts) = &document.counts {
-        let what = if document.end == "talk" { "came back" } else { "came" };
+        let verb = if document.end == "talk" { "came back" } else { "came" };
         let latency::Counts { sent, received, lost, duplicates, reordered, longest_loss } = counts;
         lines.push(format!(
-            "sent {sent}, {what} {received}: lost {lost} (at most {longest_loss} in a row), \
+            "sent {sent}, {verb} {received}: lost {lost} (at most {longest_loss} in a row), \
              duplicates {duplicates}, out of order {reordered}"
         ));
     }
@@ -61,7 +61,7 @@ pub fn lines(document: &Document) -> Vec<String> {
         (faults.late_stamps, "stamps came after the rows of their frames were written".to_owned()),
     ];
     let counted = counted.into_iter().filter(|(n, _)| *n > 0);
-    lines.extend(counted.map(|(n, what)| format!("{n} {what}")));
+    lines.extend(counted.map(|(n, name)| format!("{n} {name}")));
     lines.extend(document.tags.iter().map(|tag| {
         let came = if document.end == "talk" { "came back" } else { "came" };
         format!("{} frames {came} with priority {} in VLAN {}", tag.n, tag.priority, tag.vlan)
@@ -106,7 +106,7 @@ pub fn segments(document: &Document) -> Table {
     let rows: Vec<Row> = document.analysis.segments.iter().flat_map(both).collect();
     let all = COLUMNS.len();
     let columns = if document.band.is_some() { &COLUMNS } else { &COLUMNS[..all - 1] };
-    Table::of(columns, &rows)
+    Table::from_rows(columns, &rows)
 }
 
 /// Columns of the figures, in us; the last one is of a band.
@@ -172,10 +172,9 @@ pub fn slots(document: &Document) -> Table {
     ];
     let all = &document.analysis.slots;
     let has_outside = all.iter().any(|slots| slots.outside_due > 0);
-    Table::of(&columns[..if has_outside { 7 } else { 6 }], all)
+    Table::from_rows(&columns[..if has_outside { 7 } else { 6 }], all)
 }
 
-/// A number and its share of another.
 fn with_share(part: u64, total: u64) -> String {
     format!("{part} ({})", share(part, total))
 }
@@ -188,7 +187,7 @@ pub fn settings(document: &Document) -> Table {
         ("in force", Left, |setting| if setting.in_force { "yes" } else { "no" }.to_owned()),
         ("note", Left, |setting| setting.note.clone()),
     ];
-    Table::of(&columns, &document.settings)
+    Table::from_rows(&columns, &document.settings)
 }
 
 /// Findings of one kind that are shown; the document has all.
@@ -215,7 +214,6 @@ pub fn findings(document: &Document) -> Vec<String> {
     lines
 }
 
-/// A finding in a line.
 fn sentence(finding: &Finding) -> String {
     let Finding { kind, segment, first, last, evidence, .. } = finding;
     let frames =
@@ -235,7 +233,6 @@ pub fn plain(ns: i64) -> String {
     format!("{sign}{}", report::span::micros(ns.unsigned_abs()))
 }
 
-/// The same with the unit.
 fn micros(ns: i64) -> String {
     format!("{} us", plain(ns))
 }

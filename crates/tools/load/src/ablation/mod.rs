@@ -60,7 +60,7 @@ const PAIRS: usize = 20;
 
 /// What is measured.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct AblationSettings {
     /// How nodes wait.
     pub waiting: Waiting,
     /// Largest TLP payload.
@@ -121,17 +121,17 @@ pub struct Ablation {
     pub interrupted: bool,
 }
 
-/// Measures until it is told to stop.
+/// Measures until `stop` is set.
 ///
 /// # Errors
 /// If nothing can be measured here, or a machine breaks down.
 pub fn measure(
-    settings: &Settings,
+    settings: &AblationSettings,
     console: &mut dyn Console,
     stop: &Stop,
 ) -> Result<Ablation, Failure> {
     let clock = Clock::start();
-    let Settings { waiting, mps, rounds, span, .. } = *settings;
+    let AblationSettings { waiting, mps, rounds, span, .. } = *settings;
     let mut all = Ablation {
         waiting,
         mps,
@@ -158,8 +158,8 @@ pub fn measure(
                 if stop.is_set() {
                     break 'rounds;
                 }
-                let what = format!("{}, {}, {}", setup.link, setup.transport, setup.policy);
-                console.progress(&format!("round {round} of {rounds}: {what}"));
+                let setup_name = format!("{}, {}, {}", setup.link, setup.transport, setup.policy);
+                console.progress(&format!("round {round} of {rounds}: {setup_name}"));
                 setup.round(index, span)?;
             }
         }
@@ -172,11 +172,11 @@ pub fn measure(
 
 /// Every link, transport and policy that this machine allows.
 fn setups(
-    settings: &Settings,
+    settings: &AblationSettings,
     clock: Clock,
     console: &mut dyn Console,
 ) -> Result<Vec<Setup>, Failure> {
-    let Settings { waiting, mps, transports, policies, cases, .. } = settings;
+    let AblationSettings { waiting, mps, transports, policies, cases, .. } = settings;
     let mut setups = Vec::new();
     for link in [Link::Loopback, Link::Veth(settings.link_rate)] {
         for transport in transports {
@@ -196,12 +196,12 @@ fn setups(
         }
     }
     match setups.is_empty() {
-        true => Err(Failure("nothing can be measured here".into())),
+        true => Err(Failure("no case can be measured on this machine".into())),
         false => Ok(setups),
     }
 }
 
-/// Latencies of one command at a time where both policies are there, until it is told to stop.
+/// Latencies of one command at a time for links with both policies, until `stop` is set.
 fn latencies(
     setups: &mut [Setup],
     span: Duration,

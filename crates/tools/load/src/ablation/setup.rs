@@ -73,8 +73,8 @@ impl Setup {
         let node = place.far.enter(start)??;
         let peer = place.peer(&node.address);
         let load = place.near.enter(|| {
-            let rig = local::host(local, settings(), &[peer], Tracer::default())?;
-            LoadGenerator::new(mps, rig, DRIVE)
+            let host = local::host(local, settings(), &[peer], Tracer::default())?;
+            LoadGenerator::new(mps, host, DRIVE)
         })??;
         let series = cases.iter().map(|case| Series::new(Path::Tunnelled, mps, push.mode, *case));
         let (series, carried) = (series.collect(), vec![(0, 0); cases.len()]);
@@ -115,6 +115,6 @@ impl Setup {
     }
 
     fn counters(&self) -> Counters {
-        self.load.rig.machine.attached().upstream().tunnel(0).counters()
+        self.load.host.machine.attached().upstream().tunnel(0).counters()
     }
 }

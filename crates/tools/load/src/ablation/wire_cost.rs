@@ -33,7 +33,7 @@ pub struct Cost {
 
 impl Cost {
     /// Of TLPs that carry `payload` bytes for `op`.
-    pub fn of(transport: Transport, op: Op, payload: usize) -> Self {
+    pub fn new(transport: Transport, op: Op, payload: usize) -> Self {
         let tlp = payload + if op == Op::Read { WRITE } else { COMPLETION };
         match transport {
             Transport::Raw => {
@@ -72,11 +72,11 @@ mod tests {
     #[test]
     fn bytes_are_counted_by_hand() {
         // 24 + 14 + 12 + 12 + (16 + 128), and ten of them in 24 + 14 + 1464.
-        let raw = Cost::of(Transport::Raw, Op::Read, 128);
+        let raw = Cost::new(Transport::Raw, Op::Read, 128);
         assert_eq!(raw, Cost { alone: 206.0, together: 150.2 });
-        assert_eq!(Cost::of(Transport::Raw, Op::Write, 128).alone, 202.0);
+        assert_eq!(Cost::new(Transport::Raw, Op::Write, 128).alone, 202.0);
         // 24 + 14 + 52 + 12 + 144; 1448 bytes of the stream cost 1538.
-        let tcp = Cost::of(Transport::Tcp, Op::Read, 128);
+        let tcp = Cost::new(Transport::Tcp, Op::Read, 128);
         assert_eq!(tcp.alone, 246.0);
         assert!((tcp.together - 144.0 * 1538.0 / 1448.0).abs() < 0.1, "{}", tcp.together);
         assert!(tcp.gain() > raw.gain() && raw.gain() > 0.37);

@@ -5,7 +5,7 @@ use super::session::Session;
 use report::{Failure, Outcome};
 
 impl Session {
-    /// Checks that the sections of a group, each of which the drive can do, fit beside each other.
+    /// Checks that the sections of a group, each of which the drive supports, can run together.
     ///
     /// # Errors
     /// One line that names the place of the first one that does not.
@@ -13,7 +13,7 @@ impl Session {
         let queues = self.driver().queues();
         let mut jobs = 0;
         for (number, section) in group.iter().enumerate() {
-            let fail = |what| Err(Failure(section.origin.fail(what).to_string()));
+            let fail = |message| Err(Failure(section.origin.fail(message).to_string()));
             jobs += section.workload.fio().map_or(1, |fio| fio.numjobs);
             if jobs > queues {
                 return fail(format!(

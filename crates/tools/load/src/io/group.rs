@@ -21,7 +21,6 @@ pub struct Group<'a> {
     tasks: Vec<Task<'a>>,
 }
 
-/// A section of it.
 struct Task<'a> {
     section: &'a Section,
     recorder: &'a mut Recorder,
@@ -66,8 +65,8 @@ impl<'a> Group<'a> {
             let (numjobs, range) = (fio.numjobs, fio.range());
             let driver = (group.driver.clone(), first_queue);
             let jobs = jobs(session, section, fio, driver, seed).ok_or_else(|| {
-                let what = "host memory is too small for the buffers: iodepth × bs × numjobs";
-                Failure(section.origin.fail(what).to_string())
+                let message = "host memory is too small for the buffers: iodepth × bs × numjobs";
+                Failure(section.origin.fail(message).to_string())
             })?;
             first_queue += numjobs;
             let (range, phase) = ((range.start, range.end - range.start), Phase::Work);
@@ -176,7 +175,7 @@ impl<'a> Group<'a> {
         Ok(())
     }
 
-    /// What a line on a terminal tells at this time.
+    /// The progress line for a terminal at this time.
     pub fn progress(&self, now: Instant) -> String {
         let running = self.tasks.iter().filter(|task| task.phase != Phase::Over);
         let running: Vec<&Recorder> = running.map(|task| &*task.recorder).collect();
@@ -186,7 +185,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Ends what is not over, tells the session what was written, and gives the drive back.
+    /// Ends unfinished jobs, records in the session what was written, and returns the drive.
     pub fn close(mut self, now: Instant, session: &mut Session) {
         let transfers = self.transfers();
         for task in &mut self.tasks {
@@ -223,13 +222,13 @@ impl Task<'_> {
         }
     }
 
-    /// What is measured begins, after so many transfers of the group.
+    /// Measuring begins after `transfers` transfers of the group.
     fn measure(&mut self, now: Instant, transfers: u64) {
         (self.since, self.recorder.start) = (now, now);
         self.before = (CpuTime::now(), transfers);
     }
 
-    /// Its phase ends after so many transfers of the group.
+    /// The phase ends after `transfers` transfers of the group.
     fn end(&mut self, now: Instant, transfers: u64) {
         let span = now - self.since;
         self.recorder.ramping = false;
@@ -286,7 +285,7 @@ fn jobs(
     let ram = session.machine.ram();
     let mut jobs = Jobs::beside(now, fio, settings, vec![driver], first_queue, ram)?;
     if section.verify == Verify::Written {
-        let before = session.written.iter().filter(|(of, _)| *of == nsid);
+        let before = session.written.iter().filter(|(namespace, _)| *namespace == nsid);
         before.for_each(|(_, written)| jobs.add_known_writes(0, written));
     }
     Some(jobs)

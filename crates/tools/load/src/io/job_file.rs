@@ -51,7 +51,7 @@ fn parse(file: &str, text: &str) -> Result<Request, Failure> {
     let mut drafts: Vec<Draft> = Vec::new();
     let mut in_global = false;
     for (line, text) in (1..).zip(text.lines()) {
-        let fail = |what: String| Failure(at(file, line).fail(what).to_string());
+        let fail = |message: String| Failure(at(file, line).fail(message).to_string());
         let text = text.trim();
         if text.is_empty() || text.starts_with([';', '#']) {
             continue;
@@ -72,7 +72,9 @@ fn parse(file: &str, text: &str) -> Result<Request, Failure> {
         let (key, value) = text.split_once('=').unwrap_or((text, ""));
         let (key, value) = (key.trim(), value.trim());
         if key == "randseed" {
-            let seed = value.parse().map_err(|_| fail(format!("randseed: {value}: a number")))?;
+            let seed = value
+                .parse()
+                .map_err(|_| fail(format!("invalid randseed '{value}': expected a number")))?;
             randseed = Some(seed);
         } else {
             draft.set(key, value, at(file, line)).map_err(fail)?;
@@ -85,28 +87,28 @@ fn parse(file: &str, text: &str) -> Result<Request, Failure> {
         sections.push(draft.finish(file, group)?);
     }
     if sections.is_empty() {
-        return Err(Failure(format!("{file}: there is no [section] with a job")));
+        return Err(Failure(format!("{file}: no [section] has a job")));
     }
     let only = sections.iter().find(|section| section.verify == Verify::Only);
     if let (Some(section), None) = (only, randseed) {
-        let what = "verify_only needs the randseed with which the data were written";
-        return Err(Failure(section.origin.fail(what).to_string()));
+        let message = "verify_only needs the randseed with which the data were written";
+        return Err(Failure(section.origin.fail(message).to_string()));
     }
     let request = Request { sections, randseed };
     request.groups().try_for_each(has_one_engine)?;
     Ok(request)
 }
 
-/// Configuration reads wait for each answer and have no queue: nothing runs beside them.
+/// Configuration reads wait for each answer and have no queue: no other section runs then.
 fn has_one_engine(group: &[Section]) -> Outcome {
     let reads = group.iter().find(|section| section.workload.fio().is_none());
     match reads.filter(|_| group.len() > 1) {
         None => Ok(()),
         Some(Section { name, origin, .. }) => {
-            let what = format!(
+            let message = format!(
                 "[{name}]: configreads runs alone: it and the section behind it need stonewall"
             );
-            Err(Failure(origin.fail(what).to_string()))
+            Err(Failure(origin.fail(message).to_string()))
         }
     }
 }
@@ -148,7 +150,6 @@ impl Draft {
         Ok(())
     }
 
-    /// The section, of this group.
     fn finish(self, file: &str, group: usize) -> Result<Section, Failure> {
         let origin = at(file, self.line);
         let verify = match (self.verify, self.verify_only) {
@@ -166,7 +167,7 @@ mod tests {
     use super::*;
     use workload::{JobSpec, Rw};
 
-    fn said(text: &str) -> String {
+    fn error_of(text: &str) -> String {
         parse("j.fio", text).unwrap_err().to_string()
     }
 
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_name_the_line() {
+    fn job_file_errors_name_the_line() {
         for (text, wanted) in [
             ("[a]\nrw=read\nbss=4k\n", "j.fio:3:1: unknown key 'bss'; did you mean 'bs'?"),
             ("[a]\nrw=reed\n", "j.fio:2:1: unknown rw 'reed'; did you mean 'read'?"),
@@ -215,17 +216,17 @@ mod tests {
             ("[a]\nbs=4k\n", "j.fio:1:1: one of rw, dd and configreads is missing"),
             ("rw=read\n", "j.fio:1:1: 'rw=read' stands before the first [section]"),
             ("[a\n", "j.fio:1:1: ] is missing"),
-            ("[global]\nrw=read\n", "j.fio: there is no [section] with a job"),
+            ("[global]\nrw=read\n", "j.fio: no [section] has a job"),
             ("[a]\nrw=read\n[b]\nconfigreads=1\n", "j.fio:3:1: [b]: configreads runs alone"),
             ("[a]\nrw=write\nverify_only=1\n", "j.fio:1:1: verify_only needs the randseed"),
-            ("[a]\nrw=read\ntime_based\n", "j.fio:3:1: time_based means nothing without runtime"),
+            ("[a]\nrw=read\ntime_based\n", "j.fio:3:1: 'time_based' requires 'runtime'"),
             ("[a]\nrw=read\nramp_time=x\n", "j.fio:3:1: ramp_time: "),
-            ("[a]\nconfigreads=1\nramp_time=1\n", "j.fio:1:1: ramp_time means nothing with"),
+            ("[a]\nconfigreads=1\nramp_time=1\n", "j.fio:1:1: 'ramp_time' does not apply to"),
             ("[a]\nrw=read\niodepth_batch=2\n", "j.fio:3:1: unknown key 'iodepth_batch'"),
             ("[a]\nrw=read\nstonewall=x\n", "j.fio:3:1: stonewall: x: 0 or 1"),
             ("[a]\nrw=read\nstripe=4k\n", "j.fio:3:1: unknown key 'stripe'"),
         ] {
-            assert!(said(text).starts_with(wanted), "{}", said(text));
+            assert!(error_of(text).starts_with(wanted), "{}", error_of(text));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What host software of a target runs on: a host node, or a client of a vfio-user server.
 
-use crate::rig::Rig;
+use crate::initiator_host::InitiatorHost;
 use live::Clock;
 use live::attached::Switch;
 use live::links::LinkEvent;
@@ -29,7 +29,7 @@ const BRIDGE: [u8; 3] = [0x06, 0x04, 0x00];
 /// The machine of a target.
 pub enum Machine {
     /// A host node.
-    Network(Box<Rig<Switch>>),
+    Network(Box<InitiatorHost<Switch>>),
     /// A client of a vfio-user server.
     VfioUser(Box<Client>),
 }
@@ -153,7 +153,7 @@ impl Machine {
     /// The clock.
     pub fn clock(&self) -> Clock {
         match self {
-            Self::Network(rig) => *rig.machine.clock(),
+            Self::Network(host) => *host.machine.clock(),
             Self::VfioUser(client) => *client.machine.clock(),
         }
     }
@@ -161,7 +161,7 @@ impl Machine {
     /// The bus of the host software.
     pub fn bus(&self) -> Bus {
         match self {
-            Self::Network(rig) => rig.bus.clone(),
+            Self::Network(host) => host.bus.clone(),
             Self::VfioUser(client) => client.bus.clone(),
         }
     }
@@ -169,7 +169,7 @@ impl Machine {
     /// Its memory.
     pub fn ram(&self) -> Rc<RefCell<Ram>> {
         match self {
-            Self::Network(rig) => rig.memory.ram.clone(),
+            Self::Network(host) => host.memory.ram.clone(),
             Self::VfioUser(client) => client.ram.clone(),
         }
     }
@@ -177,7 +177,7 @@ impl Machine {
     /// How drives of this machine are brought up.
     pub fn bring_up_with(&self, driver: initiator::Settings) -> BringUp {
         match self {
-            Self::Network(rig) => rig.bring_up_with(driver),
+            Self::Network(host) => host.bring_up_with(driver),
             Self::VfioUser(client) => {
                 let enumeration = client.enumeration.clone();
                 BringUp { bus: self.bus(), ram: self.ram(), enumeration, driver }
@@ -191,7 +191,7 @@ impl Machine {
     /// If the machine breaks down, or if the hierarchy cannot be set up.
     pub fn drives(&mut self) -> Result<Vec<(Node, Node)>, Failure> {
         match self {
-            Self::Network(rig) => Ok(nvme_functions(&rig.hierarchy)),
+            Self::Network(host) => Ok(nvme_functions(&host.hierarchy)),
             Self::VfioUser(client) => client.drives(),
         }
     }
@@ -202,7 +202,7 @@ impl Machine {
     /// If the machine breaks down.
     pub fn run<T>(&mut self, software: impl Future<Output = T> + 'static) -> Result<T, Failure> {
         match self {
-            Self::Network(rig) => rig.run(software),
+            Self::Network(host) => host.run(software),
             Self::VfioUser(client) => Ok(client.machine.run(&client.bus, software)?),
         }
     }
@@ -228,7 +228,7 @@ impl Machine {
     /// If the machine breaks down.
     pub fn pump(&mut self) -> io::Result<(bool, Option<Instant>)> {
         match self {
-            Self::Network(rig) => rig.machine.pump(&mut rig.memory),
+            Self::Network(host) => host.machine.pump(&mut host.memory),
             Self::VfioUser(client) => {
                 let (moved, timer) = client.machine.pump()?;
                 Ok((moved, timer.into_iter().chain(client.retry).min()))
@@ -242,7 +242,7 @@ impl Machine {
     /// If the machine breaks down.
     pub fn wait(&mut self, moved: bool, timer: Option<Instant>) -> io::Result<()> {
         match self {
-            Self::Network(rig) => rig.machine.wait(moved, timer),
+            Self::Network(host) => host.machine.wait(moved, timer),
             Self::VfioUser(client) => client.machine.wait(moved, timer),
         }
     }
@@ -250,7 +250,7 @@ impl Machine {
     /// The next interrupt: its function and data.
     pub fn interrupt(&mut self) -> Option<(Bdf, u32)> {
         match self {
-            Self::Network(rig) => rig.memory.interrupts.pop_front(),
+            Self::Network(host) => host.memory.interrupts.pop_front(),
             Self::VfioUser(client) => client.machine.next_interrupt().map(|data| (FUNCTION, data)),
         }
     }
@@ -259,11 +259,11 @@ impl Machine {
     /// when a drive behind a further switch node is back.
     pub fn lose(&mut self, why: initiator::Error) -> bool {
         let Self::VfioUser(client) = self else { return false };
-        let what = match why {
+        let message = match why {
             initiator::Error::Gone => GONE.to_owned(),
             why => why.to_string(),
         };
-        client.gone = Some(format!("{}: {what}", client.machine.socket().display()));
+        client.gone = Some(format!("{}: {message}", client.machine.socket().display()));
         true
     }
 
@@ -272,14 +272,14 @@ impl Machine {
     /// # Errors
     /// If the machine breaks down.
     pub fn event(&mut self) -> io::Result<Option<Event>> {
-        let rig = match self {
-            Self::Network(rig) => rig,
+        let host = match self {
+            Self::Network(host) => host,
             Self::VfioUser(client) => return client.event(),
         };
-        while let Some(event) = rig.machine.attached_mut().links_mut().event() {
+        while let Some(event) = host.machine.attached_mut().links_mut().event() {
             match event {
                 LinkEvent::Down { cause, buses, .. } => {
-                    rig.machine.clear_bus_masters(buses);
+                    host.machine.clear_bus_masters(buses);
                     return Ok(Some(Event::Down(cause.to_string())));
                 }
                 LinkEvent::Up(..) => return Ok(Some(Event::Up)),
@@ -295,7 +295,7 @@ impl Machine {
     /// Whether the link to the drive is up.
     pub fn is_up(&self) -> bool {
         match self {
-            Self::Network(rig) => rig.machine.attached().upstream().tunnel(0).is_up(),
+            Self::Network(host) => host.machine.attached().upstream().tunnel(0).is_up(),
             Self::VfioUser(client) => client.machine.lost().is_none() && client.gone.is_none(),
         }
     }
@@ -314,7 +314,7 @@ impl Machine {
     /// If the server does not take the end of the session.
     pub fn close(&mut self) -> Outcome {
         match self {
-            Self::Network(rig) => Ok(rig.machine.close()?),
+            Self::Network(host) => Ok(host.machine.close()?),
             Self::VfioUser(client) => {
                 client.machine.close().map_err(|error| Failure(error.to_string()))
             }

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_stand_behind_the_name_whatever_it_is() {
+    fn cpu_times_follow_any_process_name() {
         let stat = "7 (a) b (c)) S 1 7 7 0 -1 4194560 2000 0 3 0 12 30 0 0 20 0 1 0 100 9 8";
         assert_eq!(ticks(stat), Some(42));
         assert_eq!(ticks("7 (a) S 1"), None);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn who_listens_is_found_by_its_port() {
+    fn listening_process_is_found_by_its_port() {
         let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = Address::Tcp(socket.local_addr().unwrap());
         let found = Process::listening(std::slice::from_ref(&address)).map(|peer| peer.pid);

@@ -12,7 +12,6 @@ use workload::{Mismatch, Observer, Outcome, Transfer};
 const KEPT: usize = 16;
 /// Kinds of transfers, in the order of rows.
 const KINDS: [&str; 4] = ["read", "write", "verify", "configread"];
-/// The kind of reading back.
 const VERIFY: usize = 2;
 /// The kind of configuration reads.
 pub const CONFIG_READ: usize = 3;
@@ -134,7 +133,7 @@ impl Recorder {
         if op == KINDS[VERIFY] { self.read_back } else { self.worked }
     }
 
-    /// What a line on a terminal tells at this time: in constant time, because no command is served
+    /// The progress line at this time: in constant time, because no command is served
     /// meanwhile.
     pub fn progress(&self, now: Instant) -> String {
         let per_second = 1e9 / now.since(self.start).as_ns().max(1) as f64;
@@ -255,7 +254,6 @@ pub struct Bin {
 }
 
 impl Bin {
-    /// Both together.
     fn and(self, other: Self) -> Self {
         Self {
             transfers: self.transfers + other.transfers,
@@ -326,7 +324,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bins_grow_twice_as_long_instead_of_more() {
+    fn bins_double_in_length_when_their_number_is_exhausted() {
         let mut timeline = Timeline::default();
         for ms in [0, 99, 100, 250] {
             timeline.add(Duration::from_ms(ms), Duration::from_us(ms + 1), 10);
@@ -344,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_interval_goes_on_to_the_end() {
+    fn last_interval_extends_to_the_end() {
         let ms = Duration::from_ms;
         let closed = |times: &[u64], worked| {
             let mut timeline = Timeline::default();

@@ -87,7 +87,8 @@ impl<'a> Runner<'a> {
                 if let Some(samples) = samples {
                     samples.borrow_mut().target.clone_from(&self.sessions[target].name);
                 }
-                let recorder = |of: &Section| Recorder::new(epoch, &of.name, samples.cloned());
+                let recorder =
+                    |section: &Section| Recorder::new(epoch, &section.name, samples.cloned());
                 let mut recorders: Vec<_> = sections.iter().map(recorder).collect();
                 let peer = self.sessions[target].peer;
                 let before = peer.and_then(Process::cpu);
@@ -143,7 +144,6 @@ impl<'a> Runner<'a> {
         switched.into_iter().for_each(|line| self.console.line(&line));
     }
 
-    /// Runs a group to its end.
     fn drive(&mut self, group: &mut Group) -> Result<End, Failure> {
         let clock = self.session().machine.clock();
         let (mut end, mut look, mut seen) = (End::Done, clock.now(), 0);
@@ -239,8 +239,8 @@ impl<'a> Runner<'a> {
                 *lost = Some((since, format!("the drive vanished: {cause}")));
             }
             Event::Up if lost.is_some() => match self.session().attach_again(group)? {
-                Ok(what) => {
-                    self.console.note(&format!("link up: {what}"));
+                Ok(message) => {
+                    self.console.note(&format!("link up: {message}"));
                     *lost = None;
                 }
                 Err(why) => *lost = lost.take().map(|(since, _)| (since, why)),

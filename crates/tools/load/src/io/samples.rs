@@ -7,7 +7,6 @@ use std::rc::Rc;
 use wire::{Duration, Instant};
 use workload::{Outcome, Transfer};
 
-/// The columns of both.
 const COLUMNS: Schema = &[
     Column::text("section"),
     Column::unsigned("job", ""),

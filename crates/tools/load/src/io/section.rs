@@ -91,7 +91,7 @@ pub fn section(
     verify: Verify,
     ramp: Duration,
 ) -> Result<Section, Failure> {
-    let fail = |origin: &Origin, what: &str| Failure(origin.fail(what).to_string());
+    let fail = |origin: &Origin, message: &str| Failure(origin.fail(message).to_string());
     let kinds = ["rw", "dd", "configreads"];
     if !settings.iter().any(|(key, ..)| kinds.contains(key)) {
         return Err(fail(&origin, "one of rw, dd and configreads is missing"));
@@ -105,7 +105,7 @@ pub fn section(
         _ => "configreads",
     };
     if ramp > Duration::ZERO && workload.fio().is_none() {
-        return Err(fail(&origin, "ramp_time means nothing with configreads"));
+        return Err(fail(&origin, "'ramp_time' does not apply to configreads"));
     }
     match (&workload, verify) {
         (JobSpec::Fio(_) | JobSpec::Dd { .. }, _) | (_, Verify::No) => {}
@@ -115,9 +115,9 @@ pub fn section(
         let once = |fio: &Fio| fio.runtime.is_none() && fio.io_size.is_none() && fio.loops == 1;
         let whole = workload.fio().filter(once);
         if whole.is_none_or(|fio| fio.rw != workload::Rw::Write) || ramp > Duration::ZERO {
-            let what = "verify_only is for rw=write without runtime, ramp_time, io_size and loops: \
+            let message = "verify_only is for rw=write without runtime, ramp_time, io_size and loops: \
                 each block was written once";
-            return Err(fail(&origin, what));
+            return Err(fail(&origin, message));
         }
     }
     let name = name.unwrap_or(own_name).to_owned();
@@ -125,7 +125,7 @@ pub fn section(
 }
 
 impl Section {
-    /// The parameters of its jobs, in a namespace of so many bytes; nothing for configuration
+    /// The parameters of its jobs, in a namespace of `namespace` bytes; nothing for configuration
     /// reads.
     pub fn fio(&self, namespace: u64) -> Option<Fio> {
         let mut fio = self.workload.fio()?;

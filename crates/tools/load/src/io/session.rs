@@ -6,7 +6,7 @@ use super::peer::Process;
 use super::section::{Request, Section};
 use super::target::{Completions, LoadTarget};
 use crate::Console;
-use crate::rig::{Hardware, RAM_BASE, Rig};
+use crate::initiator_host::{Hardware, InitiatorHost, RAM_BASE};
 use live::attached::Switch;
 use live::net::Peer;
 use live::trace::Tracer;
@@ -29,9 +29,8 @@ use workload::{Fio, MOST_ENTRIES, Written};
 const SMALLEST_TRANSFER: usize = 128 << 10;
 /// Host memory for everything but queues and buffers.
 const BASE_MEMORY: u64 = 16 << 20;
-/// Host memory at most, as of simulated hosts.
 const MOST_MEMORY: u64 = 3 << 30;
-/// A drive that comes back gets fresh queues: memory is kept for so many times.
+/// Attachments for which memory is reserved: a drive that returns gets new queues.
 const ATTACHMENTS: u64 = 64;
 /// Bytes that an entry of a queue pair takes: its entries, and a PRP list of at most a page.
 const ENTRY_MEMORY: u64 = 64 + 16 + 4096;
@@ -119,8 +118,8 @@ impl Session {
         found.copied().ok_or_else(|| {
             let list: Vec<_> = all.iter().map(|namespace| namespace.nsid.to_string()).collect();
             let list = if list.is_empty() { "none".to_owned() } else { list.join(", ") };
-            let what = format!("nsid {wanted}: the drive's namespaces are: {list}");
-            Failure(section.origin.fail(what).to_string())
+            let message = format!("nsid {wanted}: the drive's namespaces are: {list}");
+            Failure(section.origin.fail(message).to_string())
         })
     }
 
@@ -133,13 +132,13 @@ impl Session {
         Ok(section.fio(namespace.blocks << namespace.block_shift))
     }
 
-    /// Checks that the drive can do what a section asks.
+    /// Checks that the drive supports the commands of a section.
     ///
     /// # Errors
     /// One line that names the section's place.
     pub fn check(&self, section: &Section) -> Outcome {
         let checked = self.fio(section)?.map_or(Ok(()), |fio| fio.check([self.driver()]));
-        checked.map_err(|what| Failure(section.origin.fail(what).to_string()))
+        checked.map_err(|message| Failure(section.origin.fail(message).to_string()))
     }
 
     /// Shuts the drive down in order and says Goodbye. The trace is closed in any case.
@@ -198,11 +197,10 @@ fn connect(
         Ok(links.check(clock.now(), switch)?)
     };
     let switch = switch.traced(tracer.clone());
-    let rig = Rig::power_on(clock, node.poller()?, hardware, switch, ready)?;
-    Ok((Machine::Network(Box::new(rig)), tracer, Process::listening(peer.addresses())))
+    let host = InitiatorHost::power_on(clock, node.poller()?, hardware, switch, ready)?;
+    Ok((Machine::Network(Box::new(host)), tracer, Process::listening(peer.addresses())))
 }
 
-/// Connects to a vfio-user server.
 fn open(
     options: &Settings,
     socket: &Path,
@@ -222,7 +220,6 @@ fn open(
     Ok((Machine::VfioUser(Box::new(Client::new(machine, ram))), peer))
 }
 
-/// Brings up the drive of a machine.
 fn bring_up(
     machine: &mut Machine,
     options: &Settings,
@@ -293,12 +290,12 @@ fn memory(request: &Request, settings: initiator::Settings) -> Result<usize, Fai
         let page = (fio.bs as u64).next_multiple_of(4096);
         buffers += page * fio.iodepth as u64 * fio.numjobs as u64;
         if buffers > MOST_MEMORY {
-            let what = format!(
+            let message = format!(
                 "the buffers of all sections, iodepth × bs × numjobs each, need {}: at most {}",
                 size(buffers),
                 size(MOST_MEMORY)
             );
-            return Err(Failure(section.origin.fail(what).to_string()));
+            return Err(Failure(section.origin.fail(message).to_string()));
         }
     }
     let queue = u64::from(settings.entries) * ENTRY_MEMORY + 16_384;
@@ -308,7 +305,6 @@ fn memory(request: &Request, settings: initiator::Settings) -> Result<usize, Fai
     Ok(wanted.min(least + MOST_MEMORY) as usize)
 }
 
-/// The function of the drive, and its port.
 fn choose(
     mut drives: Vec<(Node, Node)>,
     options: &Settings,
@@ -326,8 +322,8 @@ fn choose(
             let name =
                 |(number, (node, _)): (usize, &(Node, Node))| format!("{number} ({})", node.bdf);
             let list: Vec<_> = drives.iter().enumerate().map(name).collect();
-            let what = chosen.map_or("--drive is missing".to_owned(), |n| format!("--drive {n}"));
-            Err(Failure(format!("{what}: the drives behind {target} are {}", list.join(", "))))
+            let option = chosen.map_or("--drive is missing".to_owned(), |n| format!("--drive {n}"));
+            Err(Failure(format!("{option}: the drives behind {target} are {}", list.join(", "))))
         }
     }
 }

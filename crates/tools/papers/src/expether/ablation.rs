@@ -64,15 +64,16 @@ pub fn simulate() -> Result<Vec<Ablation>, Failure> {
         }
     }
     let reports = runs.run()?;
-    let case = |((name, ..), of): (&(&'static str, Policy, Interconnect), &[Report])| Ablation {
-        aggregation: name,
-        read_mb_per_s: setup::throughput(&of[0]),
-        write_mb_per_s: setup::throughput(&of[2]),
-        read_tlps_per_frame: behind(&of[0], false),
-        write_tlps_per_frame: behind(&of[2], true),
-        read_4k_us: setup::latency(&of[1]),
-        write_4k_us: setup::latency(&of[3]),
-    };
+    let case =
+        |((name, ..), reports): (&(&'static str, Policy, Interconnect), &[Report])| Ablation {
+            aggregation: name,
+            read_mb_per_s: setup::throughput(&reports[0]),
+            write_mb_per_s: setup::throughput(&reports[2]),
+            read_tlps_per_frame: behind(&reports[0], false),
+            write_tlps_per_frame: behind(&reports[2], true),
+            read_4k_us: setup::latency(&reports[1]),
+            write_4k_us: setup::latency(&reports[3]),
+        };
     Ok(CASES.iter().zip(reports.chunks(4)).map(case).collect())
 }
 
@@ -87,7 +88,7 @@ pub fn section(cases: &[Ablation]) -> Section {
         ("4 KiB read, us", Right, |case| format!("{:.2}", case.read_4k_us)),
         ("4 KiB write, us", Right, |case| format!("{:.2}", case.write_4k_us)),
     ];
-    Section::of("The policies side by side, through a bridge", &columns, cases, &NOTES)
+    Section::from_rows("The policies side by side, through a bridge", &columns, cases, &NOTES)
 }
 
 const NOTES: [&str; 2] = [

@@ -78,15 +78,15 @@ pub fn simulate() -> Result<Vec<Assumed>, Failure> {
         add(Setup::new(POLICIES[0], 1), true);
     }
     let reports = runs.run()?;
-    let case = |((name, _), of): (&(&'static str, Change), &[Report])| {
-        let rate = |at: usize| setup::throughput(&of[at]);
+    let case = |((name, _), reports): (&(&'static str, Change), &[Report])| {
+        let rate = |at: usize| setup::throughput(&reports[at]);
         Assumed {
             case: name,
             read_off_mb_per_s: rate(1),
             read_gain_percent: setup::gain(rate(0), rate(1)),
             write_off_mb_per_s: rate(3),
             write_gain_percent: setup::gain(rate(2), rate(3)),
-            write_one_ssd_tlps_per_frame: setup::tlps_per_frame(&of[4], true),
+            write_one_ssd_tlps_per_frame: setup::tlps_per_frame(&reports[4], true),
         }
     };
     Ok(CASES.iter().zip(reports.chunks(5)).map(case).collect())
@@ -104,7 +104,7 @@ pub fn section(cases: &[Assumed]) -> Section {
             format!("{:.2}", case.write_one_ssd_tlps_per_frame)
         }),
     ];
-    Section::of("How much hangs on what the paper does not say", &columns, cases, &NOTES)
+    Section::from_rows("How much hangs on what the paper does not say", &columns, cases, &NOTES)
 }
 
 const NOTES: [&str; 3] = [

@@ -14,8 +14,8 @@ mod tests;
 
 pub use ablation::Ablation;
 pub use assumed::Assumed;
-pub use parameters::{Parameter, parameters, section as parameter_section};
+pub use parameters::{ExpetherParameter, parameters, section as parameter_section};
 pub use published::{Figure, Published, published};
 pub use setup::{Interconnect, Setup};
-pub use sweep::{Point, Sweep};
+pub use sweep::{CurvePoint, Sweep};
 pub use table::{Latencies, Statement, Table};

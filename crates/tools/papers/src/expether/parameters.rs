@@ -14,8 +14,7 @@ use wire::Duration;
 
 /// A parameter.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
-#[schemars(rename = "ExpetherParameter")]
-pub struct Parameter {
+pub struct ExpetherParameter {
     /// Name of the parameter, with the unit.
     pub parameter: &'static str,
     /// Value with one SSD at 10 Gb/s.
@@ -111,10 +110,10 @@ fn port(config: &Config) -> &PortConfig {
 }
 
 /// Every parameter; runs differ in the aggregation, the SSDs and the rate limit alone.
-pub fn parameters() -> Vec<Parameter> {
+pub fn parameters() -> Vec<ExpetherParameter> {
     let setup = Setup { limit: LINE, ..Setup::new(POLICIES[0], 1) };
     let config = setup.config(small(false));
-    let row = |(parameter, from, read): &(&'static str, &'static str, Read)| Parameter {
+    let row = |(parameter, from, read): &(&'static str, &'static str, Read)| ExpetherParameter {
         parameter,
         value: read(&config),
         from,
@@ -124,11 +123,11 @@ pub fn parameters() -> Vec<Parameter> {
 
 /// As a table.
 pub fn section() -> Section {
-    let columns: [Column<Parameter>; 3] = [
+    let columns: [Column<ExpetherParameter>; 3] = [
         ("parameter", Left, |one| one.parameter.to_owned()),
         ("value", Right, |one| one.value.clone()),
         ("from", Left, |one| one.from.to_owned()),
     ];
     let title = "Parameters: one set for everything; runs differ in aggregation, SSDs and limit";
-    Section::of(title, &columns, &parameters(), &[])
+    Section::from_rows(title, &columns, &parameters(), &[])
 }

@@ -93,9 +93,9 @@ impl Setup {
     }
 
     /// For messages.
-    pub fn name(&self, what: &str) -> String {
+    pub fn name(&self, load: &str) -> String {
         let gigabits = self.limit as f64 / 1e9;
-        format!("{what}, {}, {} SSDs at {gigabits} Gb/s", self.policy, self.ssds)
+        format!("{load}, {}, {} SSDs at {gigabits} Gb/s", self.policy, self.ssds)
     }
 
     fn carrier(&self) -> RawConfig {

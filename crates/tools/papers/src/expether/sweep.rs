@@ -29,8 +29,7 @@ pub enum Sweep {
 
 /// A place on one of the curves.
 #[derive(Clone, Debug, Default, JsonSchema, Serialize)]
-#[schemars(rename = "CurvePoint")]
-pub struct Point {
+pub struct CurvePoint {
     /// `read` or `write`.
     pub rw: &'static str,
     /// SSDs in the RAID0.
@@ -47,7 +46,7 @@ pub struct Point {
     pub tlps_per_frame: f64,
 }
 
-impl Point {
+impl CurvePoint {
     /// Whether TLPs share frames.
     pub fn is_aggregated(&self) -> bool {
         self.tlps_per_frame >= AGGREGATED
@@ -55,13 +54,13 @@ impl Point {
 }
 
 /// Those of `points` that read, or write.
-pub fn of<'a>(points: &'a [Point], rw: &'a str) -> impl Iterator<Item = &'a Point> {
+pub fn with_rw<'a>(points: &'a [CurvePoint], rw: &'a str) -> impl Iterator<Item = &'a CurvePoint> {
     points.iter().filter(move |point| point.rw == rw)
 }
 
 /// The most that aggregation gains.
-pub fn most(points: &[Point], rw: &str) -> f64 {
-    of(points, rw).map(|point| point.gain_percent).fold(0.0, f64::max)
+pub fn most(points: &[CurvePoint], rw: &str) -> f64 {
+    with_rw(points, rw).map(|point| point.gain_percent).fold(0.0, f64::max)
 }
 
 impl Sweep {
@@ -73,7 +72,7 @@ impl Sweep {
     }
 
     /// Runs every place with and without aggregation.
-    pub fn simulate(self) -> Result<Vec<Point>, Failure> {
+    pub fn simulate(self) -> Result<Vec<CurvePoint>, Failure> {
         let mut runs = Runs::default();
         let mut cases = Vec::new();
         for (rw, write) in [("read", false), ("write", true)] {
@@ -90,15 +89,16 @@ impl Sweep {
             let [on_mb_per_s, off_mb_per_s] = [0, 1].map(|at| setup::throughput(&pair[at]));
             let gain_percent = setup::gain(on_mb_per_s, off_mb_per_s);
             let tlps_per_frame = setup::tlps_per_frame(&pair[0], write);
-            let place = Point { rw, ssds, limit_gbps: limit as f64 / 1e9, ..Point::default() };
-            Point { on_mb_per_s, off_mb_per_s, gain_percent, tlps_per_frame, ..place }
+            let place =
+                CurvePoint { rw, ssds, limit_gbps: limit as f64 / 1e9, ..CurvePoint::default() };
+            CurvePoint { on_mb_per_s, off_mb_per_s, gain_percent, tlps_per_frame, ..place }
         };
         Ok(cases.into_iter().zip(reports.chunks(2)).map(point).collect())
     }
 
     /// As tables and plots.
-    pub fn section(self, points: &[Point]) -> Section {
-        let (title, x): (_, Column<Point>) = match self {
+    pub fn section(self, points: &[CurvePoint]) -> Section {
+        let (title, x): (_, Column<CurvePoint>) = match self {
             Self::Ssds => (
                 "Evaluation 1: throughput against the number of SSDs",
                 ("SSDs", Left, |point| point.ssds.to_string()),
@@ -108,7 +108,7 @@ impl Sweep {
                 ("Gb/s", Left, |point| point.limit_gbps.to_string()),
             ),
         };
-        let columns: [Column<Point>; 5] = [
+        let columns: [Column<CurvePoint>; 5] = [
             x,
             ("with, MB/s", Right, |point| format!("{:.1}", point.on_mb_per_s)),
             ("without, MB/s", Right, |point| format!("{:.1}", point.off_mb_per_s)),
@@ -116,7 +116,7 @@ impl Sweep {
             ("TLPs a frame, with", Right, |point| format!("{:.2}", point.tlps_per_frame)),
         ];
         let both = ["read", "write"];
-        let table = |rw: &str| (rw.to_owned(), Table::of(&columns, of(points, rw)));
+        let table = |rw: &str| (rw.to_owned(), Table::from_rows(&columns, with_rw(points, rw)));
         let note = "Without aggregation a frame carries one TLP. The paper shows these curves as \
                     pictures; of their figures only the gains, the saturation and where \
                     aggregation begins are in words.";
@@ -128,8 +128,8 @@ impl Sweep {
         }
     }
 
-    fn plot(self, rw: &str, points: &[Point]) -> Plot {
-        type X = fn(&Point) -> f64;
+    fn plot(self, rw: &str, points: &[CurvePoint]) -> Plot {
+        type X = fn(&CurvePoint) -> f64;
         let (label, against, range, x): (_, _, _, X) = match self {
             Self::Ssds => {
                 ("SSDs in the RAID0", "the number of SSDs", (1.0, 4.0), |point| point.ssds.into())
@@ -139,12 +139,15 @@ impl Sweep {
             }
         };
         let axis = |label, range| Axis::new(label, Scale::Whole, |v| format!("{v:.0}"), range);
-        let top = of(points, rw).map(|point| point.on_mb_per_s).fold(0.0, f64::max);
+        let top = with_rw(points, rw).map(|point| point.on_mb_per_s).fold(0.0, f64::max);
         let y = axis("throughput, MB/s", (0.0, top * 1.1));
         let title = format!("{rw}: throughput against {against}");
         let mut plot = Plot::new(&title, axis(label, range), y);
-        plot.line("with aggregation", of(points, rw).map(|point| (x(point), point.on_mb_per_s)));
-        plot.line("without", of(points, rw).map(|point| (x(point), point.off_mb_per_s)));
+        plot.line(
+            "with aggregation",
+            with_rw(points, rw).map(|point| (x(point), point.on_mb_per_s)),
+        );
+        plot.line("without", with_rw(points, rw).map(|point| (x(point), point.off_mb_per_s)));
         plot
     }
 }

@@ -1,10 +1,10 @@
-//! The published figures beside the simulated ones, and what the paper say
+//! The published figures with the simulated ones, and what the paper say
 //! without figures, checked.
 
 use super::Published;
 use super::setup::{self, LINE, POLICIES, Setup};
-use super::sweep::{Point, most, of};
-use crate::{Row, Runs, Section, percent};
+use super::sweep::{CurvePoint, most, with_rw};
+use crate::{Figure, Runs, Section, percent};
 use report::Align::{Left, Right};
 use report::{self, Column, Failure};
 use schemars::JsonSchema;
@@ -67,7 +67,7 @@ pub struct Statement {
 #[derive(Clone, Debug)]
 pub struct Table {
     /// The published figures, in the order of the evaluations.
-    pub rows: Vec<Row>,
+    pub rows: Vec<Figure>,
     /// The statements without figures.
     pub statements: Vec<Statement>,
 }
@@ -80,18 +80,23 @@ const DRIVE: &str = "chose the drive's and the host's time for a command";
 
 impl Table {
     /// From the three evaluations.
-    pub fn new(published: &Published, ssds: &[Point], limits: &[Point], times: &Latencies) -> Self {
+    pub fn new(
+        published: &Published,
+        ssds: &[CurvePoint],
+        limits: &[CurvePoint],
+        times: &Latencies,
+    ) -> Self {
         let mut rows = Vec::new();
         let mut row = |figure: &str, simulated: f64, calibrated, note| {
-            let of = published.figure(figure);
-            let unit = ["MB/s", "%", "SSDs", "us"].into_iter().find(|unit| *unit == of.unit);
+            let known = published.figure(figure);
+            let unit = ["MB/s", "%", "SSDs", "us"].into_iter().find(|unit| *unit == known.unit);
             let name = (figure.to_owned(), unit.expect("a known unit"));
-            rows.push(Row::new(name, (of.value, simulated), (calibrated, note)));
+            rows.push(Figure::new(name, (known.value, simulated), (calibrated, note)));
         };
         row("saturation_read", saturation(times), true, FOLLOWS);
         row("gain_read_ssds", most(ssds, "read"), true, FOLLOWS);
         row("gain_write_ssds", most(ssds, "write"), false, PREDICTED);
-        let onset = of(ssds, "read").find(|point| point.is_aggregated());
+        let onset = with_rw(ssds, "read").find(|point| point.is_aggregated());
         row("onset_ssds", onset.map_or(0.0, |point| point.ssds.into()), true, SSD);
         row("gain_read_rate", most(limits, "read"), true, FOLLOWS);
         row("gain_write_rate", most(limits, "write"), false, PREDICTED);
@@ -131,7 +136,7 @@ impl Table {
             ("simulated", Left, |one| one.simulated.clone()),
             ("", Left, |one| if one.holds { "holds" } else { "DOES NOT HOLD" }.to_owned()),
         ];
-        let checks = report::Table::of(&checks, &self.statements);
+        let checks = report::Table::from_rows(&checks, &self.statements);
         Section {
             title: "Published and simulated".into(),
             tables: vec![(String::new(), table), ("Said in words".to_owned(), checks)],
@@ -155,12 +160,13 @@ fn saturation(times: &Latencies) -> f64 {
     (LARGE as f64 / times.read_64m[0] * 10.0).round() / 10.0
 }
 
-fn statements(ssds: &[Point], limits: &[Point], times: &Latencies) -> Vec<Statement> {
+fn statements(ssds: &[CurvePoint], limits: &[CurvePoint], times: &Latencies) -> Vec<Statement> {
     let mut all = Vec::new();
     let mut state = |statement, simulated: String, holds| {
         all.push(Statement { statement, simulated, holds });
     };
-    let onset = |rw| of(ssds, rw).find(|point| point.is_aggregated()).map_or(0, |it| it.ssds);
+    let onset =
+        |rw| with_rw(ssds, rw).find(|point| point.is_aggregated()).map_or(0, |point| point.ssds);
     let onsets = ["read", "write"].map(onset);
     state(
         "TLPs were started to be aggregated when #SSDs was two",
@@ -168,7 +174,7 @@ fn statements(ssds: &[Point], limits: &[Point], times: &Latencies) -> Vec<Statem
         onsets == [2, 2],
     );
     let begin = |rw| {
-        let aggregated = of(limits, rw).filter(|point| point.is_aggregated());
+        let aggregated = with_rw(limits, rw).filter(|point| point.is_aggregated());
         aggregated.map(|point| point.limit_gbps).fold(0.0, f64::max)
     };
     let begins = ["read", "write"].map(begin);

@@ -3,7 +3,7 @@
 
 use super::setup::{FRAME_EXTRA, LINE, MPS, POLICIES, TLP_EXTRA, gain, small, transfer};
 use super::*;
-use crate::Row;
+use crate::Figure;
 use crate::described::every_key_is_described;
 use sim::World;
 use sim::workload::Workload;
@@ -22,13 +22,12 @@ fn run(setup: Setup, write: bool) -> Report {
     report(setup, transfer(write, BYTES))
 }
 
-/// Bytes of wire of a frame with so many TLPs of these headers.
+/// Bytes of wire of a frame with `tlps` TLPs of these headers.
 fn frame(tlps: usize, header: usize) -> usize {
-    let ours = wire::raw::HEADER + wire::frame::HEADER;
-    38 + ours + FRAME_EXTRA + tlps * (header + MPS + TLP_EXTRA)
+    let overhead = wire::raw::HEADER + wire::frame::HEADER;
+    38 + overhead + FRAME_EXTRA + tlps * (header + MPS + TLP_EXTRA)
 }
 
-/// MB/s of a full line.
 fn bound(tlps: usize, header: usize) -> f64 {
     LINE as f64 / 8e6 * (tlps * MPS) as f64 / frame(tlps, header) as f64
 }
@@ -36,12 +35,12 @@ fn bound(tlps: usize, header: usize) -> f64 {
 #[test]
 fn the_published_figures_agree_with_each_other() {
     let published = published();
-    let of = |name: &str| published.figure(name).value;
-    let read = 64e6 / of("fio_64m_read_on");
-    assert!((read - of("saturation_read")).abs() < 0.5, "64 MB are 64 x 10^6 bytes: {read}");
+    let value = |name: &str| published.figure(name).value;
+    let read = 64e6 / value("fio_64m_read_on");
+    assert!((read - value("saturation_read")).abs() < 0.5, "64 MB are 64 x 10^6 bytes: {read}");
     let gains = [("read", 41.0), ("write", 38.4)];
     for (rw, expected) in gains {
-        let [on, off] = ["on", "off"].map(|with| of(&format!("fio_64m_{rw}_{with}")));
+        let [on, off] = ["on", "off"].map(|with| value(&format!("fio_64m_{rw}_{with}")));
         assert!((gain(off, on) - expected).abs() < 0.5, "{rw}: {}", gain(off, on));
     }
 }
@@ -92,8 +91,8 @@ fn aggregation_begins_at_two_ssds_and_at_half_the_rate() {
 fn small_transfers_take_as_long_with_aggregation_as_without() {
     let published = published();
     for (rw, write) in [("read", false), ("write", true)] {
-        let of = |policy| setup::latency(&report(Setup::new(policy, 1), small(write)));
-        let [on, off] = POLICIES.map(of);
+        let latency_ns = |policy| setup::latency(&report(Setup::new(policy, 1), small(write)));
+        let [on, off] = POLICIES.map(latency_ns);
         assert!(on <= off + 0.02, "{rw}: {on} with, {off} without");
         let figure = published.figure(&format!("fio_4k_{rw}_off")).value;
         assert!((off / figure - 1.0).abs() < 0.002, "{rw}: calibrated to {figure}, is {off}");
@@ -103,7 +102,7 @@ fn small_transfers_take_as_long_with_aggregation_as_without() {
 /// Nobody has two and a half SSDs.
 #[test]
 fn the_axis_of_ssds_counts_them() {
-    let point = |ssds| Point { rw: "read", ssds, on_mb_per_s: 900.0, ..Point::default() };
+    let point = |ssds| CurvePoint { rw: "read", ssds, on_mb_per_s: 900.0, ..CurvePoint::default() };
     let section = sweep::Sweep::Ssds.section(&[1, 2, 3, 4].map(point));
     let labels = section.plots[0].x.labels().into_iter().map(|(_, text)| text);
     assert_eq!(labels.collect::<Vec<_>>(), ["1", "2", "3", "4"]);
@@ -145,10 +144,11 @@ fn the_same_run_twice_has_the_same_digest_and_another_policy_another() {
 fn every_published_figure_has_its_row() {
     let published = published();
     let point = |rw, ssds, limit_gbps, gain_percent, tlps_per_frame| {
-        let throughput = Point { on_mb_per_s: 2.0, off_mb_per_s: 1.0, ..Point::default() };
-        Point { rw, ssds, limit_gbps, gain_percent, tlps_per_frame, ..throughput }
+        let throughput =
+            CurvePoint { on_mb_per_s: 2.0, off_mb_per_s: 1.0, ..CurvePoint::default() };
+        CurvePoint { rw, ssds, limit_gbps, gain_percent, tlps_per_frame, ..throughput }
     };
-    let curve = |places: &[(u16, f64, f64, f64)]| -> Vec<Point> {
+    let curve = |places: &[(u16, f64, f64, f64)]| -> Vec<CurvePoint> {
         let both = ["read", "write"].into_iter();
         both.flat_map(|rw| places.iter().map(move |p| point(rw, p.0, p.1, p.2, p.3))).collect()
     };
@@ -174,9 +174,9 @@ fn every_published_figure_has_its_row() {
         "fio_64m_write_on",
         "fio_64m_write_off",
     ]));
-    assert_eq!(Row::find(&table.rows, "onset_ssds").simulated, 2.0);
-    assert_eq!(Row::find(&table.rows, "gain_read_ssds").simulated, 40.0);
-    assert_eq!(Row::find(&table.rows, "saturation_read").simulated, 984.6);
+    assert_eq!(Figure::find(&table.rows, "onset_ssds").simulated, 2.0);
+    assert_eq!(Figure::find(&table.rows, "gain_read_ssds").simulated, 40.0);
+    assert_eq!(Figure::find(&table.rows, "saturation_read").simulated, 984.6);
     // Both curves gain the same here, so that one statement fails.
     let broken = |table: &Table| table.statements.iter().filter(|one| !one.holds).count();
     assert_eq!(broken(&table), 1, "{:?}", table.statements);
@@ -192,7 +192,7 @@ fn every_published_figure_has_its_row() {
 fn keys_of_the_long_parts_are_described() {
     let (statement, assumed) = (Statement::default(), Assumed::default());
     let document = serde_json::json!({
-        "rows": [], "statements": [statement], "ssds": [Point::default()], "limits": [],
+        "rows": [], "statements": [statement], "ssds": [CurvePoint::default()], "limits": [],
         "parameters": parameters(), "ablation": [], "assumed": [assumed],
     });
     every_key_is_described(&document);

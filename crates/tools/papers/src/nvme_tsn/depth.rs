@@ -67,10 +67,10 @@ pub fn simulate() -> Result<Vec<Depth>, Failure> {
         for iodepth in DEPTHS {
             let fio = Fio { size: 4096 * COMMANDS, ..Fio::new(rw, 4096, iodepth) };
             let mut add = |topology: Topology, rate| {
-                let what = format!("{name} depth {iodepth} {topology:?} {rate}");
+                let run_name = format!("{name} depth {iodepth} {topology:?} {rate}");
                 let mut config = topology.config(Workload::Fio(fio.clone()), rate);
                 drive(&mut config).reads_in_flight = reads_in_flight;
-                runs.add(what, config)
+                runs.add(run_name, config)
             };
             let direct = add(Topology::Direct, Rate::G1);
             for rate in RATES {
@@ -104,19 +104,19 @@ pub fn section(depths: &[Depth]) -> Section {
         ..Section::default()
     };
     for (_, rw, reads) in KINDS {
-        let of: Vec<&Depth> =
+        let selected: Vec<&Depth> =
             depths.iter().filter(|one| one.rw == rw && one.reads_in_flight == reads).collect();
         let title = match rw {
             "randread" => rw.to_owned(),
             _ => format!("{rw}, {reads} DMA reads in flight"),
         };
         for rate in RATES {
-            let of_rate = of.iter().copied().filter(|one| one.rate == rate.name());
+            let of_rate = selected.iter().copied().filter(|one| one.rate == rate.name());
             let title = format!("{title}, {rate}b/s, us per command");
-            section.tables.push((title, Table::of(&COLUMNS, of_rate)));
+            section.tables.push((title, Table::from_rows(&COLUMNS, of_rate)));
         }
-        section.plots.push(plot(&title, &of));
-        section.notes.extend(RATES.map(|rate| verdict(&title, rate, &of)));
+        section.plots.push(plot(&title, &selected));
+        section.notes.extend(RATES.map(|rate| verdict(&title, rate, &selected)));
     }
     let first = "Per command is the time of the run divided by its commands: the inverse of IOPS.";
     section.notes.insert(0, first.into());
@@ -124,7 +124,6 @@ pub fn section(depths: &[Depth]) -> Section {
     section
 }
 
-/// What the figures show.
 const LIMITS: &str = "What overlaps is hidden; what is the bottleneck is not. At 1 Gb/s a 4 KiB block \
     alone takes 36 us on the wire, so the tunnel cannot be hidden, but TSN's share of a read is. \
     At 10 Gb/s reads hide the tunnel. Writes hide it only if the drive fetches enough data at \
@@ -142,8 +141,8 @@ const COLUMNS: [Column<Depth>; 6] = [
 
 /// What the tunnel and TSN add with one command, and with many.
 fn verdict(title: &str, rate: Rate, depths: &[&Depth]) -> String {
-    let mut of = depths.iter().filter(|one| one.rate == rate.name());
-    let (Some(one), Some(many)) = (of.next(), of.next_back()) else { return String::new() };
+    let mut with = depths.iter().filter(|one| one.rate == rate.name());
+    let (Some(one), Some(many)) = (with.next(), with.next_back()) else { return String::new() };
     let (least, most) = (one.iodepth, many.iodepth);
     let [tunnel, tunnels] = [one, many].map(|depth| signed(depth.tunnel()));
     let [tsn, tsns] = [one, many].map(|depth| signed(depth.tsn()));
@@ -156,14 +155,14 @@ fn verdict(title: &str, rate: Rate, depths: &[&Depth]) -> String {
 fn plot(title: &str, depths: &[&Depth]) -> Plot {
     let range = (1.0, 32.0);
     let x = Axis::new("commands in flight", Scale::Log, |depth| format!("{depth:.0}"), range);
-    let of = |rate: Rate| depths.iter().filter(move |one| one.rate == rate.name());
-    let most = of(Rate::G1).map(|one| one.tsn_ns_per_io).max().unwrap_or(1) as f64;
-    let least = of(Rate::G1).map(|one| one.direct_ns_per_io).min().unwrap_or(1) as f64;
+    let with = |rate: Rate| depths.iter().filter(move |one| one.rate == rate.name());
+    let most = with(Rate::G1).map(|one| one.tsn_ns_per_io).max().unwrap_or(1) as f64;
+    let least = with(Rate::G1).map(|one| one.direct_ns_per_io).min().unwrap_or(1) as f64;
     let y = Axis::times("time per command", least * 0.8, most * 1.2);
     let mut plot = Plot::new(&format!("{title}: time per command against queue depth"), x, y);
-    plot.names = of(Rate::G1).map(|one| (one.iodepth as f64, one.iodepth.to_string())).collect();
+    plot.names = with(Rate::G1).map(|one| (one.iodepth as f64, one.iodepth.to_string())).collect();
     let mut line = |name: String, rate: Rate, value: fn(&Depth) -> u64| {
-        plot.line(&name, of(rate).map(|one| (one.iodepth as f64, value(one) as f64)));
+        plot.line(&name, with(rate).map(|one| (one.iodepth as f64, value(one) as f64)));
     };
     line("direct".into(), Rate::G1, |one| one.direct_ns_per_io);
     for rate in RATES {

@@ -22,7 +22,6 @@ const WORD: usize = 4;
 /// Headers of IP and TCP without options.
 const SEGMENT: usize = 40;
 
-/// What a command meets between host and drive.
 struct Way<'a> {
     host: &'a HostConfig,
     port: &'a PortConfig,
@@ -36,7 +35,7 @@ struct Way<'a> {
 
 impl<'a> Way<'a> {
     /// `None` without a tunnel over TCP.
-    fn of(config: &'a Config) -> Option<Self> {
+    fn new(config: &'a Config) -> Option<Self> {
         let host = &config.hosts[0];
         let Attached::Switch(switch) = &host.attached else { return None };
         let port = switch.ports.first()?;
@@ -58,7 +57,7 @@ impl<'a> Way<'a> {
         })
     }
 
-    /// TLPs of so many bytes on the line, in as few segments as hold them.
+    /// TLPs of a total length on the line, in as few segments as possible.
     fn line(&self, bytes: usize) -> Duration {
         let frames = bytes.div_ceil(self.burst - FRAME);
         let each = FRAME + SEGMENT + HEADER + self.tag + FCS + PREAMBLE;
@@ -128,9 +127,9 @@ fn on(link: &LinkConfig, lengths: &[usize]) -> Duration {
 /// # Panics
 /// If the configuration has no tunnel over TCP.
 pub fn least(config: &Config, write: bool) -> Duration {
-    let way = Way::of(config).expect("a tunnel over TCP");
+    let way = Way::new(config).expect("a tunnel over TCP");
     let (to_drive, to_host) = if write { (BLOCK, 0) } else { (0, BLOCK) };
-    // The entry, and the data: so many reads at once.
+    // The entry, then the data in concurrent reads.
     let drive = &way.port.drive;
     let reads = 1 + to_drive.div_ceil(drive.read_request * drive.reads_in_flight);
     let saved = Duration::from_ps(way.saved().as_ps() * reads as u64);
@@ -146,26 +145,26 @@ mod tests {
     #[test]
     fn the_least_of_a_read_at_one_gigabit() {
         let config = Topology::Tcp.config(Experiment::Read.workload(), Ethernet::G1);
-        let way = Way::of(&config).expect("a tunnel");
+        let way = Way::new(&config).expect("a tunnel");
         assert_eq!(way.pipelines, Duration::from_ns(134 + 894 + 10 + 894 + 134 + 1));
         // Down: a message of 16 + 16 + 64 bytes and a doorbell of 16, in a frame of 12 + 112 + 40 +
         // 14 + 4 + 8 = 190 bytes. PCIe has 0.5 ns a byte, with 8 bytes a TLP.
         assert_eq!(way.messages(0), [96]);
-        let there = 2_067 + 200 + 52 + 190 * 8 + 12;
-        assert_eq!(way.there(0), Duration::from_ns(there));
+        let one_way_ns = 2_067 + 200 + 52 + 190 * 8 + 12;
+        assert_eq!(way.there(0), Duration::from_ns(one_way_ns));
         // Up: 16 x 268 + 28 + 16 = 4332 bytes in 3 frames with 78 bytes each and 2 gaps; PCIe takes
         // 276 bytes before, and directly 4332 + 18 x 8.
         let back = 2_067 + 138 + (4_332 + 3 * 78 + 24) * 8 - 2_238 + 12;
         assert_eq!(way.back(BLOCK), Duration::from_ns(back));
         // 50 + 200 + 50 ns in place of 134 + 134.
-        assert_eq!(least(&config, false), Duration::from_ns(there + back - 32));
+        assert_eq!(least(&config, false), Duration::from_ns(one_way_ns + back - 32));
     }
 
     #[test]
     fn messages_are_as_long_as_those_sent() {
         let config = Topology::Tcp.config(Experiment::Write.workload(), Ethernet::G1);
-        let way = Way::of(&config).expect("a tunnel");
-        // 256 - 80 - 16 = 160 bytes of data beside the entry, then 16 x 240, then 96.
+        let way = Way::new(&config).expect("a tunnel");
+        // 256 - 80 - 16 = 160 bytes of data after the entry, then 16 x 240, then 96.
         let mut expected = vec![16 + 256; 17];
         expected.push(16 + 16 + 96);
         assert_eq!(way.messages(BLOCK), expected);

@@ -16,9 +16,9 @@ mod tests;
 pub mod tsn_read;
 
 pub use depth::Depth;
-pub use parameters::{Parameter, parameters, section as parameter_section};
+pub use parameters::{NvmeTsnParameter, parameters, section as parameter_section};
 pub use published::{Published, published};
-pub use push::Pushed;
+pub use push::PushedTunnel;
 pub use requests::Requests;
 pub use speeds::Speed;
 pub use table::{Tables, tables};
@@ -108,7 +108,6 @@ fn port(config: &mut Config) -> Option<&mut PortConfig> {
     }
 }
 
-/// The drive.
 fn drive(config: &mut Config) -> &mut DriveConfig {
     match &mut config.hosts[0].attached {
         Attached::Direct(drive) => drive,

@@ -16,8 +16,7 @@ use wire::Duration;
 
 /// A parameter in the three topologies.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
-#[schemars(rename = "NvmeTsnParameter")]
-pub struct Parameter {
+pub struct NvmeTsnParameter {
     /// Name of the parameter, with the unit.
     pub parameter: &'static str,
     /// Value of the directly attached drive; null where it has none.
@@ -129,7 +128,6 @@ fn port(config: &Config) -> Option<&TransportConfig> {
     }
 }
 
-/// The link above the drive.
 fn lower(config: &Config) -> &sim::pcie::LinkConfig {
     match &config.hosts[0].attached {
         Attached::Direct(_) => &config.hosts[0].link,
@@ -138,12 +136,12 @@ fn lower(config: &Config) -> &sim::pcie::LinkConfig {
 }
 
 /// Every parameter of the three topologies.
-pub fn parameters() -> Vec<Parameter> {
+pub fn parameters() -> Vec<NvmeTsnParameter> {
     let reads = Workload::ConfigReads { count: 1, gap: Duration::ZERO };
     let configs = Topology::ALL.map(|topology| topology.config(reads.clone(), RATE));
     let row = |(parameter, from, read): &(&'static str, &'static str, Read)| {
         let [direct, tcp, tsn] = configs.each_ref().map(read);
-        Parameter { parameter, direct, tcp, tsn, from }
+        NvmeTsnParameter { parameter, direct, tcp, tsn, from }
     };
     TABLE.iter().map(row).collect()
 }
@@ -153,7 +151,7 @@ pub fn section() -> Section {
     fn cell(value: &Option<String>) -> String {
         value.clone().unwrap_or_else(|| "-".into())
     }
-    let columns: [Column<Parameter>; 5] = [
+    let columns: [Column<NvmeTsnParameter>; 5] = [
         ("parameter", Left, |one| one.parameter.to_owned()),
         ("direct", Right, |one| cell(&one.direct)),
         ("TCP", Right, |one| cell(&one.tcp)),
@@ -161,5 +159,5 @@ pub fn section() -> Section {
         ("from", Left, |one| one.from.to_owned()),
     ];
     let title = "Parameters: one table, the topologies differ in the transport alone";
-    Section::of(title, &columns, &parameters(), &[])
+    Section::from_rows(title, &columns, &parameters(), &[])
 }

@@ -58,7 +58,7 @@ pub struct Tunnel {
 
 impl<T> ByTopology<T> {
     /// That of one.
-    pub fn of(&self, topology: Topology) -> &T {
+    pub fn at(&self, topology: Topology) -> &T {
         match topology {
             Topology::Direct => &self.direct,
             Topology::Tcp => &self.tcp,

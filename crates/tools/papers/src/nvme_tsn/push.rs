@@ -1,5 +1,5 @@
-//! With push: what the tunnel adds to a 4 KiB command at each rate, beside plain TLPs, the least by
-//! arithmetic, and the goal of remote storage.
+//! With push: what the tunnel adds to a 4 KiB command at each rate, with plain TLPs, the computed
+//! minimum, and the goal of remote storage.
 
 use super::least::least;
 use super::speeds::{RATES, TUNNELS};
@@ -50,8 +50,7 @@ pub fn goal() -> Goal {
 
 /// What the tunnel adds to the directly attached drive.
 #[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
-#[schemars(rename = "AddedTime")]
-pub struct Added {
+pub struct AddedTime {
     /// With plain TLPs.
     pub plain_us: f64,
     /// With push.
@@ -64,19 +63,17 @@ pub struct Added {
 
 /// What a tunnel adds, with push and without.
 #[derive(Clone, Debug, Default, JsonSchema, Serialize)]
-#[schemars(rename = "PushedTunnel")]
-pub struct Pushed {
+pub struct PushedTunnel {
     /// Rate of the network.
     pub rate: String,
     /// `tcp` or `tsn`.
     pub topology: &'static str,
     /// Of a 4 KiB read.
-    pub read: Added,
+    pub read: AddedTime,
     /// Of a 4 KiB write.
-    pub write: Added,
+    pub write: AddedTime,
 }
 
-/// A topology with push.
 fn config(topology: Topology, experiment: Experiment, rate: Rate, push: Mode) -> Config {
     let mut config = topology.config(experiment.workload(), rate);
     config.hosts[0].root.push = push;
@@ -87,14 +84,16 @@ fn config(topology: Topology, experiment: Experiment, rate: Rate, push: Mode) ->
 ///
 /// # Errors
 /// If a simulation does not end well.
-pub fn simulate() -> Result<Vec<Pushed>, Failure> {
+pub fn simulate() -> Result<Vec<PushedTunnel>, Failure> {
     const COMMANDS: [Experiment; 2] = [Experiment::Read, Experiment::Write];
     const MODES: [Mode; 2] = [Mode::Off, Mode::All];
     let mut cases = vec![(Topology::Direct, Rate::G1)];
-    cases.extend(TUNNELS.into_iter().flat_map(|it| RATES.map(|rate| (it, rate))));
+    cases.extend(TUNNELS.into_iter().flat_map(|tunnel| RATES.map(|rate| (tunnel, rate))));
     let mut runs = Runs::default();
     for (topology, rate) in &cases {
-        for (experiment, push) in COMMANDS.into_iter().flat_map(|of| MODES.map(|mode| (of, mode))) {
+        for (experiment, push) in
+            COMMANDS.into_iter().flat_map(|kind| MODES.map(|mode| (kind, mode)))
+        {
             let name = format!("{experiment:?} {topology:?} {rate}, push {push}");
             runs.add(name, config(*topology, experiment, *rate, push));
         }
@@ -110,14 +109,14 @@ pub fn simulate() -> Result<Vec<Pushed>, Failure> {
         let experiment = COMMANDS[command];
         let config = config(topology, experiment, rate, Mode::All);
         let least = least(&config, experiment == Experiment::Write);
-        Added {
+        AddedTime {
             plain_us: us(plain),
             push_us: us(push),
             least_us: us(least),
             within_goal: push <= goal,
         }
     };
-    let pushed = |(case, (topology, rate)): (usize, &(Topology, Rate))| Pushed {
+    let pushed = |(case, (topology, rate)): (usize, &(Topology, Rate))| PushedTunnel {
         rate: rate.name().to_owned(),
         topology: topology.name(),
         read: added(case, 0),
@@ -135,8 +134,8 @@ fn yes(within: bool) -> String {
 }
 
 /// As a table.
-pub fn section(rows: &[Pushed]) -> Section {
-    let columns: [Column<Pushed>; 10] = [
+pub fn section(rows: &[PushedTunnel]) -> Section {
+    let columns: [Column<PushedTunnel>; 10] = [
         ("", Left, |row| row.topology.to_owned()),
         ("Ethernet", Right, |row| row.rate.clone()),
         ("read, plain TLPs", Right, |row| signed(row.read.plain_us)),
@@ -160,5 +159,10 @@ pub fn section(rows: &[Pushed]) -> Section {
          else, and what leaves together is in one frame.",
         &source,
     ];
-    Section::of("With push: what a tunnel adds to a 4 KiB command, us", &columns, rows, &notes)
+    Section::from_rows(
+        "With push: what a tunnel adds to a 4 KiB command, us",
+        &columns,
+        rows,
+        &notes,
+    )
 }

@@ -24,8 +24,7 @@ const AS_GOOD: f64 = 1.0;
 
 /// A setting of payload and request sizes.
 #[derive(Clone, Debug, Default, JsonSchema, Serialize)]
-#[schemars(rename = "RequestsSetting")]
-pub struct RequestsRow {
+pub struct RequestsSetting {
     /// Max_Payload_Size in bytes.
     pub mps: usize,
     /// Max_Read_Request_Size in bytes; the drive makes full use of it.
@@ -59,14 +58,14 @@ pub struct Recommendation {
 #[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub struct Requests {
     /// The settings.
-    pub rows: Vec<RequestsRow>,
+    pub rows: Vec<RequestsSetting>,
     /// 4 KiB reads by MPS: `[MPS, us]`. The reads in flight do not affect them.
     pub read_4k_us: Vec<(usize, f64)>,
     /// The recommended setting.
     pub recommendation: Recommendation,
 }
 
-/// MPS with completions of that size, reads of `mrrs` bytes, so many at once.
+/// MPS with completions of that size, concurrent reads of `mrrs` bytes.
 fn tuned(workload: Workload, mps: usize, mrrs: usize, in_flight: usize) -> Config {
     let mut config = Topology::Tcp.config(workload, RATE);
     let host = &mut config.hosts[0];
@@ -110,9 +109,9 @@ pub fn simulate() -> Result<Requests, Failure> {
     let row = |(mps, mrrs, reads_in_flight, at, many): Places| {
         let write_4k_us = us(Experiment::Write.mean(&reports[at]));
         let write_bytes_per_s = many.map(|at| reports[at].hosts[0].throughput());
-        RequestsRow { mps, mrrs, reads_in_flight, write_4k_us, write_bytes_per_s }
+        RequestsSetting { mps, mrrs, reads_in_flight, write_4k_us, write_bytes_per_s }
     };
-    let rows: Vec<RequestsRow> = cases.into_iter().map(row).collect();
+    let rows: Vec<RequestsSetting> = cases.into_iter().map(row).collect();
     let paper = us(Experiment::Write.mean(&reports[paper]));
     let recommendation = recommend(&rows, paper);
     let read_4k_us = reads.map(|(mps, at)| (mps, us(Experiment::Read.mean(&reports[at])))).into();
@@ -121,11 +120,11 @@ pub fn simulate() -> Result<Requests, Failure> {
 
 /// Of all as good as the best, the one with the fewest bytes asked for at
 /// once, then the smallest requests, then the smallest payload.
-pub(super) fn recommend(rows: &[RequestsRow], as_published_us: f64) -> Recommendation {
+pub(super) fn recommend(rows: &[RequestsSetting], as_published_us: f64) -> Recommendation {
     let best = rows.iter().map(|row| row.write_4k_us).fold(f64::INFINITY, f64::min);
     let good = rows.iter().filter(|row| row.write_4k_us <= best * (1.0 + AS_GOOD / 100.0));
     let least = good.min_by_key(|row| (row.mrrs * row.reads_in_flight, row.mps, row.mrrs));
-    let &RequestsRow { mps, mrrs, reads_in_flight, write_4k_us, .. } =
+    let &RequestsSetting { mps, mrrs, reads_in_flight, write_4k_us, .. } =
         least.expect("the best is as good as itself");
     Recommendation { mps, mrrs, reads_in_flight, write_4k_us, as_published_us }
 }
@@ -138,7 +137,7 @@ pub fn section(requests: &Requests) -> Section {
         tables.push((title, table(requests, mps, |row| format!("{:.2}", row.write_4k_us))));
     }
     let title = format!("MPS {MIDDLE}: 4 KiB writes, {IODEPTH} at a time, MB/s");
-    let megabytes = |row: &RequestsRow| {
+    let megabytes = |row: &RequestsSetting| {
         let bytes = row.write_bytes_per_s.unwrap_or_default();
         format!("{:.1}", bytes as f64 / 1e6)
     };
@@ -151,14 +150,14 @@ pub fn section(requests: &Requests) -> Section {
     }
 }
 
-fn table(requests: &Requests, mps: usize, value: impl Fn(&RequestsRow) -> String) -> Table {
+fn table(requests: &Requests, mps: usize, value: impl Fn(&RequestsSetting) -> String) -> Table {
     let heads = IN_FLIGHT.map(|number| format!("{number} in flight"));
     let heads = heads.iter().map(|head| (&head[..], Right));
     let mut table =
         Table::new(&[("MRRS, bytes", Left)].into_iter().chain(heads).collect::<Vec<_>>());
     for mrrs in READS {
-        let of = requests.rows.iter().filter(|row| row.mps == mps && row.mrrs == mrrs);
-        table.row(std::iter::once(mrrs.to_string()).chain(of.map(&value)).collect());
+        let rows = requests.rows.iter().filter(|row| row.mps == mps && row.mrrs == mrrs);
+        table.row(std::iter::once(mrrs.to_string()).chain(rows.map(&value)).collect());
     }
     table
 }
@@ -192,9 +191,9 @@ fn plot(requests: &Requests) -> Plot {
     plot.names.sort_by(|a, b| a.0.total_cmp(&b.0));
     plot.names.dedup();
     for number in IN_FLIGHT {
-        let of = |row: &&RequestsRow| row.mps == 256 && row.reads_in_flight == number;
-        let point = |row: &RequestsRow| (row.mrrs as f64, row.write_4k_us * 1e3);
-        let points = requests.rows.iter().filter(of).map(point);
+        let is_shown = |row: &&RequestsSetting| row.mps == 256 && row.reads_in_flight == number;
+        let point = |row: &RequestsSetting| (row.mrrs as f64, row.write_4k_us * 1e3);
+        let points = requests.rows.iter().filter(is_shown).map(point);
         plot.line(&format!("{number} in flight"), points);
     }
     plot

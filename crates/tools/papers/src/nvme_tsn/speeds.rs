@@ -34,7 +34,7 @@ pub struct Speed {
 pub fn simulate() -> Result<Vec<Speed>, Failure> {
     let mut runs = Runs::default();
     let mut cases = vec![(Topology::Direct, Rate::G1)];
-    cases.extend(TUNNELS.into_iter().flat_map(|it| RATES.map(|rate| (it, rate))));
+    cases.extend(TUNNELS.into_iter().flat_map(|tunnel| RATES.map(|rate| (tunnel, rate))));
     for (topology, rate) in &cases {
         for experiment in Experiment::ALL {
             let name = format!("{experiment:?} {topology:?} {rate}");
@@ -43,8 +43,8 @@ pub fn simulate() -> Result<Vec<Speed>, Failure> {
     }
     let reports = runs.run()?;
     let times = |at: usize| {
-        let of = &reports[3 * at..3 * at + 3];
-        [0, 1, 2].map(|number| Experiment::ALL[number].mean(&of[number]))
+        let reports_of_case = &reports[3 * at..3 * at + 3];
+        [0, 1, 2].map(|number| Experiment::ALL[number].mean(&reports_of_case[number]))
     };
     let [direct, ..] = times(0);
     let speed = |(at, (topology, rate)): (usize, &(Topology, Rate))| {
@@ -75,7 +75,8 @@ pub fn section(speeds: &[Speed]) -> Section {
     let note = "Predicted, nothing published to compare with. Only the line rate differs: the \
                 pipelines of the nodes stay those calibrated at 1 Gb/s, though faster cores have \
                 shorter ones; PCIe stays Gen2. What remains at 100 Gb/s is pipelines, not bits.";
-    let section = Section::of("The same at 10, 25, 50 and 100 Gb/s", &columns, speeds, &[note]);
+    let section =
+        Section::from_rows("The same at 10, 25, 50 and 100 Gb/s", &columns, speeds, &[note]);
     Section { plots: vec![plot(speeds)], ..section }
 }
 
@@ -95,9 +96,9 @@ fn plot(speeds: &[Speed]) -> Plot {
         ("write over TCP", "tcp", |speed| speed.write_4k_us),
         ("write over TSN", "tsn", |speed| speed.write_4k_us),
     ];
-    for (name, topology, of) in series {
+    for (name, topology, value) in series {
         let of_topology = speeds.iter().filter(|speed| speed.topology == topology);
-        plot.line(name, of_topology.map(|speed| (rate(speed), of(speed) * 1e3)));
+        plot.line(name, of_topology.map(|speed| (rate(speed), value(speed) * 1e3)));
     }
     plot
 }

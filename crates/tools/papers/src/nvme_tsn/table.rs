@@ -1,7 +1,7 @@
-//! The NVMe/TSN paper's tables (section 4.4), published beside simulated.
+//! The NVMe/TSN paper's tables (section 4.4), published and simulated.
 
 use super::{Experiment, Published, RATE, Topology, mean, ns, us};
-use crate::{Row, Runs, Section, error_percent, percent};
+use crate::{Figure, Runs, Section, error_percent, percent};
 use report::Align::{Left, Right};
 use report::{Failure, Table};
 use wire::Duration;
@@ -10,7 +10,7 @@ use wire::Duration;
 #[derive(Clone, Debug)]
 pub struct Tables {
     /// In the order of the sections.
-    pub rows: Vec<Row>,
+    pub rows: Vec<Figure>,
 }
 
 const T_TUNNEL_NOTE: &str = "half of what the configuration read takes longer than direct";
@@ -46,18 +46,20 @@ pub fn tables(published: &Published) -> Result<Tables, Failure> {
     let means: Vec<Duration> = Experiment::ALL
         .into_iter()
         .zip(reports.chunks(Topology::ALL.len()))
-        .flat_map(|(experiment, of)| of.iter().map(move |it| mean(experiment.samples(it))))
+        .flat_map(|(experiment, reports)| {
+            reports.iter().map(move |run| mean(experiment.samples(run)))
+        })
         .collect();
     Ok(Tables { rows: rows(published, &means) })
 }
 
-fn rows(published: &Published, means: &[Duration]) -> Vec<Row> {
+fn rows(published: &Published, means: &[Duration]) -> Vec<Figure> {
     let mut rows = Vec::new();
     let (reads, commands) = means.split_at(Topology::ALL.len());
     for (topology, read) in Topology::ALL.into_iter().zip(reads) {
-        let figures = (published.config_read_ns.of(topology).average as f64, ns(*read) as f64);
+        let figures = (published.config_read_ns.at(topology).average as f64, ns(*read) as f64);
         let name = format!("config_read_{}", topology.name());
-        rows.push(Row::new((name, "ns"), figures, note(Experiment::ConfigRead, topology)));
+        rows.push(Figure::new((name, "ns"), figures, note(Experiment::ConfigRead, topology)));
     }
     let tunnel = [
         (Topology::Tcp, reads[1], published.t_tunnel_ns.tcp),
@@ -66,7 +68,11 @@ fn rows(published: &Published, means: &[Duration]) -> Vec<Row> {
     for (topology, read, figure) in tunnel {
         let half = Duration::from_ps((read - reads[0]).as_ps() / 2);
         let name = format!("t_tunnel_{}", topology.name());
-        rows.push(Row::new((name, "ns"), (figure as f64, ns(half) as f64), (true, T_TUNNEL_NOTE)));
+        rows.push(Figure::new(
+            (name, "ns"),
+            (figure as f64, ns(half) as f64),
+            (true, T_TUNNEL_NOTE),
+        ));
     }
     let figures = [
         (Experiment::Read, "read_4k", &published.read_4k_us),
@@ -75,8 +81,8 @@ fn rows(published: &Published, means: &[Duration]) -> Vec<Row> {
     for ((experiment, name, figure), means) in figures.into_iter().zip(commands.chunks(3)) {
         for (topology, time) in Topology::ALL.into_iter().zip(means) {
             let name = format!("{name}_{}", topology.name());
-            let figures = (*figure.of(topology), us(*time));
-            rows.push(Row::new((name, "us"), figures, note(experiment, topology)));
+            let figures = (*figure.at(topology), us(*time));
+            rows.push(Figure::new((name, "us"), figures, note(experiment, topology)));
         }
     }
     rows
@@ -117,12 +123,13 @@ impl Tables {
     fn config_reads(&self, published: &Published) -> Table {
         let mut grid = empty();
         let table = &published.table_of_config_reads_ns;
-        let simulated =
-            |topology: Topology| Row::find(&self.rows, &format!("config_read_{}", topology.name()));
-        for number in 0..table.of(Topology::Direct).len() {
+        let simulated = |topology: Topology| {
+            Figure::find(&self.rows, &format!("config_read_{}", topology.name()))
+        };
+        for number in 0..table.at(Topology::Direct).len() {
             let mut cells = vec![(number + 1).to_string()];
             for topology in Topology::ALL {
-                let (sample, row) = (table.of(topology)[number] as f64, simulated(topology));
+                let (sample, row) = (table.at(topology)[number] as f64, simulated(topology));
                 let error = percent(error_percent(sample, row.simulated));
                 cells.extend([sample.to_string(), row.simulated.to_string(), error, "c".into()]);
             }
@@ -134,7 +141,7 @@ impl Tables {
         let mut cells = vec!["T_tunnel (4.1)".to_owned()];
         cells.extend(["-", "-", "-", ""].map(str::to_owned));
         let tunnels = ["t_tunnel_tcp", "t_tunnel_tsn"];
-        cells.extend(tunnels.into_iter().flat_map(|name| four(Row::find(&self.rows, name))));
+        cells.extend(tunnels.into_iter().flat_map(|name| four(Figure::find(&self.rows, name))));
         grid.row(cells);
         grid
     }
@@ -144,7 +151,10 @@ impl Tables {
         for (name, figure) in [("4 KiB NVMe Read", "read_4k"), ("4 KiB NVMe Write", "write_4k")] {
             let mut cells = vec![name.to_owned()];
             for topology in Topology::ALL {
-                cells.extend(four(Row::find(&self.rows, &format!("{figure}_{}", topology.name()))));
+                cells.extend(four(Figure::find(
+                    &self.rows,
+                    &format!("{figure}_{}", topology.name()),
+                )));
             }
             grid.row(cells);
         }
@@ -153,7 +163,7 @@ impl Tables {
 }
 
 /// Published, simulated, error, mark.
-fn four(row: &Row) -> [String; 4] {
+fn four(row: &Figure) -> [String; 4] {
     let value = |value: f64| match row.unit {
         "ns" => format!("{value:.0}"),
         _ => format!("{value:.2}"),

@@ -4,19 +4,19 @@
 use super::*;
 use crate::described::every_key_is_described;
 use crate::nvme_tsn::depth::Depth;
-use crate::nvme_tsn::push::Added;
-use crate::nvme_tsn::requests::{Requests, RequestsRow};
-use crate::nvme_tsn::tsn_read::{Case, TsnRead};
-use crate::{Row, Section};
+use crate::nvme_tsn::push::AddedTime;
+use crate::nvme_tsn::requests::{Requests, RequestsSetting};
+use crate::nvme_tsn::tsn_read::{TsnRead, TsnReadCase};
+use crate::{Figure, Section};
 
 const DOCUMENT: &str = include_str!("../../../../../docs/experiments/nvme-tsn.md");
 
 #[test]
 fn the_published_figures_agree_with_each_other() {
     let published = published();
-    let average = |topology| published.config_read_ns.of(topology).average;
+    let average = |topology| published.config_read_ns.at(topology).average;
     for topology in Topology::ALL {
-        let samples = &published.config_read_ns.of(topology).samples;
+        let samples = &published.config_read_ns.at(topology).samples;
         assert_eq!(samples.len(), 5);
         let mean = samples.iter().sum::<u64>() / 5;
         assert!(mean.abs_diff(average(topology)) <= 2, "{topology:?}: {mean}");
@@ -60,7 +60,7 @@ fn the_tables_are_those_of_the_document() {
 /// What the predictions are to reach, and what is calibrated.
 fn aims(tables: &Tables) {
     let within = |figure: &str, percent: f64| {
-        let row = Row::find(&tables.rows, figure);
+        let row = Figure::find(&tables.rows, figure);
         assert!(!row.calibrated && row.error_percent.abs() <= percent, "{row:?}");
     };
     within("read_4k_tcp", 2.0);
@@ -79,25 +79,25 @@ fn aims(tables: &Tables) {
         "read_4k_direct",
         "write_4k_direct",
     ]));
-    let open = Row::find(&tables.rows, "read_4k_tsn");
+    let open = Figure::find(&tables.rows, "read_4k_tsn");
     assert!(!open.calibrated && open.error_percent < -15.0, "explained by now? {open:?}");
 }
 
 #[test]
 fn faster_networks_are_faster_and_pipelines_remain() {
     let speeds = speeds::simulate().expect("it runs");
-    let of = |topology: &str| -> Vec<&Speed> {
+    let speeds_of = |topology: &str| -> Vec<&Speed> {
         speeds.iter().filter(|speed| speed.topology == topology).collect()
     };
     for topology in ["tcp", "tsn"] {
-        let tunnels = of(topology);
+        let tunnels = speeds_of(topology);
         assert_eq!(tunnels.len(), 5);
         for pair in tunnels.windows(2) {
             assert!(pair[1].t_tunnel_ns < pair[0].t_tunnel_ns, "{pair:?}");
             assert!(pair[1].read_4k_us < pair[0].read_4k_us, "{pair:?}");
             assert!(pair[1].write_4k_us < pair[0].write_4k_us, "{pair:?}");
         }
-        assert!(of("direct")[0].read_4k_us < tunnels[4].read_4k_us);
+        assert!(speeds_of("direct")[0].read_4k_us < tunnels[4].read_4k_us);
     }
     let text = speeds::section(&speeds).table_texts().next().expect("a table");
     assert!(DOCUMENT.contains(&text), "docs/experiments/nvme-tsn.md has not\n{text}");
@@ -111,7 +111,7 @@ fn with_push_the_tunnel_adds_little_more_than_the_least() {
         assert!(DOCUMENT.contains(&text), "docs/experiments/nvme-tsn.md has not\n{text}");
     }
     for row in &rows {
-        for Added { plain_us, push_us, least_us, within_goal } in [row.read, row.write] {
+        for AddedTime { plain_us, push_us, least_us, within_goal } in [row.read, row.write] {
             assert!(push_us < plain_us, "{row:?}");
             // Frames that leave with one TLP: a frame of 90 bytes is 0.72 us at 1 Gb/s.
             assert!(least_us <= push_us && push_us < least_us + 6.0 * 0.72, "{row:?}");
@@ -131,8 +131,13 @@ fn the_goal_of_remote_storage_is_cited() {
     assert!(goal.author == "J Metz" && goal.publisher == "SNIA" && !goal.goal_us.source.is_empty());
 }
 
-fn requests_row(mps: usize, mrrs: usize, reads_in_flight: usize, write_4k_us: f64) -> RequestsRow {
-    RequestsRow { mps, mrrs, reads_in_flight, write_4k_us, write_bytes_per_s: None }
+fn requests_row(
+    mps: usize,
+    mrrs: usize,
+    reads_in_flight: usize,
+    write_4k_us: f64,
+) -> RequestsSetting {
+    RequestsSetting { mps, mrrs, reads_in_flight, write_4k_us, write_bytes_per_s: None }
 }
 
 #[test]
@@ -154,9 +159,9 @@ fn keys_of_the_sweeps_are_described() {
     let depth =
         Depth { direct_ns_per_io: 1, tcp_ns_per_io: 2, tsn_ns_per_io: 4, ..Depth::default() };
     assert_eq!((depth.tunnel(), depth.tsn()), (1, 2));
-    let rows = vec![RequestsRow::default()];
+    let rows = vec![RequestsSetting::default()];
     let requests = Requests { rows, ..Requests::default() };
-    let tsn_read = TsnRead { published_us: 0.0, cases: vec![Case::default()] };
+    let tsn_read = TsnRead { published_us: 0.0, cases: vec![TsnReadCase::default()] };
     let document =
         serde_json::json!({ "tsn_read": tsn_read, "depth": [depth], "requests": requests });
     every_key_is_described(&document);

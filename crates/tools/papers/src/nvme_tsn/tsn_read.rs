@@ -32,8 +32,7 @@ const ON_THE_WIRE: u64 = 1542;
 /// A possible cause of the published read, and what follows from it. Times are mean, shortest and
 /// longest.
 #[derive(Clone, Debug, Default, JsonSchema, Serialize)]
-#[schemars(rename = "TsnReadCase")]
-pub struct Case {
+pub struct TsnReadCase {
     /// What is different from the prediction.
     pub case: String,
     /// 4 KiB read over TSN.
@@ -56,7 +55,7 @@ pub struct TsnRead {
     /// The published read over TSN.
     pub published_us: f64,
     /// One element per cause.
-    pub cases: Vec<Case>,
+    pub cases: Vec<TsnReadCase>,
 }
 
 type Change = Box<dyn Fn(&mut Config)>;
@@ -94,7 +93,6 @@ fn slow(config: &mut Config, share: u64) {
     port(config).expect("a tunnel").transport = TransportConfig::Pipe(pipe);
 }
 
-/// Long frames both ways.
 fn traffic(config: &mut Config, share: u64) {
     let interval = Duration::from_ps(ON_THE_WIRE * RATE.ps_per_byte() * 100 / share);
     for number in 0..2 {
@@ -146,7 +144,7 @@ fn three(samples: &Latency) -> [f64; 3] {
     [us(mean(samples)), at(summary.min_ns), at(summary.max_ns)]
 }
 
-/// Whether it lies between shortest and longest, or within so many per cent.
+/// Whether it lies between shortest and longest, or within the tolerance in per cent.
 fn covers([_, least, most]: [f64; 3], published: f64, tolerance: f64) -> bool {
     let (low, high) =
         (published / (1.0 + tolerance / 100.0), published * (1.0 + tolerance / 100.0));
@@ -165,13 +163,13 @@ pub fn simulate(published: &Published) -> Result<TsnRead, Failure> {
         }
     }
     let reports = runs.run()?;
-    let figure = *published.read_4k_us.of(Topology::Tsn);
-    let write = *published.write_4k_us.of(Topology::Tsn);
-    let config_read = published.config_read_ns.of(Topology::Tsn).average as f64 / 1e3;
-    let case = |((name, _), of): (&(String, Change), &[_])| {
+    let figure = *published.read_4k_us.at(Topology::Tsn);
+    let write = *published.write_4k_us.at(Topology::Tsn);
+    let config_read = published.config_read_ns.at(Topology::Tsn).average as f64 / 1e3;
+    let case = |((name, _), reports): (&(String, Change), &[_])| {
         let [config, read, written] =
-            [0, 1, 2].map(|at| three(Experiment::ALL[at].samples(&of[at])));
-        Case {
+            [0, 1, 2].map(|at| three(Experiment::ALL[at].samples(&reports[at])));
+        TsnReadCase {
             case: name.clone(),
             read_4k_us: read,
             write_4k_us: written,
@@ -231,7 +229,8 @@ pub fn section(result: &TsnRead) -> Section {
 }
 
 fn notes(result: &TsnRead) -> Vec<String> {
-    let fits = |case: &&Case| case.reaches_read && case.keeps_write && case.keeps_config_read;
+    let fits =
+        |case: &&TsnReadCase| case.reaches_read && case.keeps_write && case.keeps_config_read;
     let fit: Vec<&str> = result.cases.iter().filter(fits).map(|case| &case.case[..]).collect();
     let fit = if fit.is_empty() { "none".to_owned() } else { fit.join("; ") };
     vec![
@@ -252,8 +251,8 @@ fn notes(result: &TsnRead) -> Vec<String> {
 }
 
 fn plot(result: &TsnRead) -> Plot {
-    let gates = |case: &&Case| case.case.starts_with("gate");
-    let share = |case: &Case| -> f64 {
+    let gates = |case: &&TsnReadCase| case.case.starts_with("gate");
+    let share = |case: &TsnReadCase| -> f64 {
         case.case.split(' ').nth(2).and_then(|word| word.parse().ok()).unwrap_or(0.0) / 100.0
     };
     let mut x = Axis::shares("share of the cycle in which the gate is open");

@@ -67,7 +67,7 @@ fn example(
         star.tree.stream(senders[sender], once(FRAME, CLASS as u8, at(enters - FRAME_US)))
     });
     let observed = run("the credit example", &mut star.tree, Duration::from_ms(2))?;
-    Ok(shaped.map(|stream| us(observed.of(stream)[0].at.since(at(BEGIN_US + FRAME_US)))))
+    Ok(shaped.map(|stream| us(observed.arrivals(stream)[0].at.since(at(BEGIN_US + FRAME_US)))))
 }
 
 /// How far apart the last frames of a burst of four leave.
@@ -87,6 +87,6 @@ fn spacing(algorithm: Algorithm, windows: Option<&[(u8, f64)]>) -> Result<f64, F
     let burst = TrafficConfig { burst: 4, ..once(400 - 4, 0, Instant::ZERO) };
     let burst = star.tree.stream(star.senders[0], burst);
     let observed = run("the spacing of ns-3", &mut star.tree, Duration::from_ms(4))?;
-    let [_, _, third, fourth] = *observed.of(burst) else { panic!("four frames arrive") };
+    let [_, _, third, fourth] = *observed.arrivals(burst) else { panic!("four frames arrive") };
     Ok(us(fourth.at.since(third.at)))
 }

@@ -35,7 +35,6 @@ use serde::Serialize;
 /// Simulated figures of a case by their names.
 pub(crate) type Figures = Vec<(&'static str, f64)>;
 
-/// What simulates a case.
 type Simulate = fn() -> Result<Figures, Failure>;
 
 wire::named! {
@@ -54,7 +53,6 @@ wire::named! {
     }
 }
 
-/// The cases by their names in the data.
 const CASES: &[(Part, &str, Simulate)] = &[
     (Part::Priority, "cut_through", cut_through::simulate),
     (Part::Priority, "strict_priority", priority::simulate),
@@ -115,7 +113,7 @@ pub struct Case {
 /// # Panics
 /// If a case has no data, or has figures that the data do not know: both are part of the program.
 pub fn simulate(published: &Published, part: Part) -> Result<Vec<Case>, Failure> {
-    let of_part = CASES.iter().filter(|(of, ..)| *of == part);
+    let of_part = CASES.iter().filter(|(case_part, ..)| *case_part == part);
     let case = |(_, name, simulate): &(Part, &str, Simulate)| {
         let data = published.cases.iter().find(|data| data.name == *name).expect("a case");
         Ok(Case { data: data.clone(), checks: compare(data, &simulate()?) })
@@ -123,7 +121,7 @@ pub fn simulate(published: &Published, part: Part) -> Result<Vec<Case>, Failure>
     of_part.map(case).collect()
 }
 
-/// Each figure of a case beside the simulated one.
+/// Each published figure of a case with the simulated one.
 ///
 /// # Panics
 /// If they are not the same figures.
@@ -191,8 +189,8 @@ fn section(case: &Case) -> Section {
         ("why", Wrap, |figure| figure.how.clone()),
     ];
     let tables = vec![
-        (String::new(), Table::of(&COLUMNS, checks)),
-        (String::new(), Table::of(&because, &data.figures)),
+        (String::new(), Table::from_rows(&COLUMNS, checks)),
+        (String::new(), Table::from_rows(&because, &data.figures)),
     ];
     Section { title: data.title.clone(), tables, notes, ..Section::default() }
 }

@@ -73,7 +73,7 @@ pub fn run(name: &str, tree: &mut Tree, runtime: Duration) -> Result<Observed, F
 
 impl Observed {
     /// The frames of a stream that arrived.
-    pub fn of(&self, stream: StreamId) -> &[Arrival] {
+    pub fn arrivals(&self, stream: StreamId) -> &[Arrival] {
         self.arrivals.get(&stream).map_or(&[], Vec::as_slice)
     }
 
@@ -82,7 +82,7 @@ impl Observed {
     /// # Panics
     /// If none arrived.
     pub fn latencies(&self, streams: &[StreamId]) -> Latencies {
-        let all = streams.iter().flat_map(|stream| self.of(*stream));
+        let all = streams.iter().flat_map(|stream| self.arrivals(*stream));
         let all: Vec<f64> = all.map(|arrival| us(arrival.at.since(arrival.created))).collect();
         assert!(!all.is_empty(), "no frame of {streams:?} arrived");
         let n = all.len() as f64;
@@ -95,7 +95,7 @@ impl Observed {
 
     /// Frames of a stream that were lost.
     pub fn lost(&self, stream: StreamId) -> u64 {
-        self.report.stream(stream).map_or(0, |of| of.lost)
+        self.report.stream(stream).map_or(0, |counts| counts.lost)
     }
 }
 

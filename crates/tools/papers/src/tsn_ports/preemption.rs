@@ -91,7 +91,7 @@ fn showcase_with(way: Way, high: usize, interval_us: u64) -> Result<(f64, [f64; 
     Ok((mean, range))
 }
 
-/// A preemptable frame of so many bytes, and express frames that enter the port so many
+/// A preemptable frame of some bytes, and express frames that enter the port some
 /// microseconds after it has begun; when everything has arrived.
 struct Interrupted {
     observed: Observed,
@@ -119,7 +119,6 @@ impl Interrupted {
         self.observed.latencies(&[stream]).max
     }
 
-    /// How long the first express frame waits.
     fn wait(&self) -> f64 {
         self.latency(self.short[0]) - 2.0 * SHORT_US
     }
@@ -193,5 +192,5 @@ fn express_start(operation: Operation, hold: Duration) -> Result<f64, Failure> {
     let express = once(TIMED - 4, EXPRESS, at(1090.0 - TIMED_US));
     let express = star.tree.stream(senders[1], express);
     let observed = run("preemption and gates", &mut star.tree, Duration::from_ms(2))?;
-    Ok(us(observed.of(express)[0].at.since(at(1100.0 + TIMED_US))))
+    Ok(us(observed.arrivals(express)[0].at.since(at(1100.0 + TIMED_US))))
 }

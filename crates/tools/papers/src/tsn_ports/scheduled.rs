@@ -15,7 +15,6 @@ const fn length(application: usize) -> usize {
     application + 8 + 20 + 14 + 4
 }
 
-/// Priorities of video and best effort.
 const VIDEO: u8 = 4;
 const BEST_EFFORT: u8 = 0;
 

@@ -25,7 +25,7 @@ pub(super) fn simulate() -> Result<Figures, Failure> {
     });
     let streams: Vec<_> = streams.collect();
     let observed = run("weights", &mut star.tree, Duration::from_ms(1000))?;
-    let line = |at: usize| observed.of(streams[at]).len() * (CLASSES[at].2 + 8 + 12);
+    let line = |at: usize| observed.arrivals(streams[at]).len() * (CLASSES[at].2 + 8 + 12);
     let all: usize = (0..CLASSES.len()).map(line).sum();
     let share = |at: usize| 100.0 * line(at) as f64 / all as f64;
     let busy = 8.0 * all as f64 / 1e6;

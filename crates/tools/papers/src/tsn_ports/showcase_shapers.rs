@@ -10,10 +10,9 @@ use wire::{Duration, Instant};
 
 const BEST_EFFORT: usize = 0;
 const VIDEO: usize = 4;
-/// Sources with other random numbers.
 const SEEDS: u64 = 3;
 
-/// A client that sends frames of so many bytes with tag and FCS.
+/// A client that sends frames of a length with tag and FCS.
 fn client(bytes: usize, patterns: [Pattern; 2], seed: u64) -> (Star, [StreamId; 2]) {
     let mut star = Star::new(1, Duration::ZERO);
     let client = star.senders[0];
@@ -27,11 +26,11 @@ fn client(bytes: usize, patterns: [Pattern; 2], seed: u64) -> (Star, [StreamId; 
     (star, streams)
 }
 
-/// Mb/s of frames that count for so many bytes, from one time to another.
+/// Mb/s of frames from one time to another, with a given length per frame.
 fn rate(observed: &Observed, stream: StreamId, bytes: usize, from: u64, to: u64) -> f64 {
     let [from, to] = [from, to].map(|ms| Instant::from_ns(ms * 1_000_000));
     let within = |arrival: &&super::Arrival| (from..to).contains(&arrival.at);
-    let frames = observed.of(stream).iter().filter(within).count();
+    let frames = observed.arrivals(stream).iter().filter(within).count();
     (8 * bytes * frames) as f64 / (to.since(from).as_ps() as f64 / 1e6)
 }
 

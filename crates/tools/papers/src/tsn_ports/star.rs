@@ -49,7 +49,7 @@ pub(super) fn gates(entries: &[(u8, f64)]) -> Gates {
     Gates::new(list, Clock::default())
 }
 
-/// One frame to the receiver, of so many bytes without tag.
+/// One frame to the receiver; its length is without tag.
 pub(super) fn once(length: usize, priority: u8, start: Instant) -> TrafficConfig {
     let never_again = Pattern::Periodic(Duration::from_ms(1000));
     TrafficConfig { start, ..TrafficConfig::new(0, length, priority, never_again) }

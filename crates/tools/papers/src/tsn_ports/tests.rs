@@ -65,11 +65,11 @@ fn rules_compare() {
         percent,
         how: String::new(),
     };
-    let held = |rule, percent| {
+    let holds = |rule, percent| {
         [94.0, 95.0, 100.0, 105.0, 106.0].map(|simulated| figure(rule, percent).holds(simulated))
     };
-    assert_eq!(held(Rule::Equal, 0.0), [false, false, true, false, false]);
-    assert_eq!(held(Rule::Equal, 5.0), [false, true, true, true, false]);
-    assert_eq!(held(Rule::AtMost, 5.0), [true, true, true, true, false]);
-    assert_eq!(held(Rule::AtLeast, 0.0), [false, false, true, true, true]);
+    assert_eq!(holds(Rule::Equal, 0.0), [false, false, true, false, false]);
+    assert_eq!(holds(Rule::Equal, 5.0), [false, true, true, true, false]);
+    assert_eq!(holds(Rule::AtMost, 5.0), [true, true, true, true, false]);
+    assert_eq!(holds(Rule::AtLeast, 0.0), [false, false, true, true, true]);
 }

@@ -11,7 +11,6 @@ use wire::Duration;
 const BEST_EFFORT: usize = 1500 - 8 - 4;
 /// The same of a frame of 64 bytes with its tag.
 const HIGH: usize = 64 - 4;
-/// Sources with other random numbers.
 const SEEDS: u64 = 3;
 
 pub(super) fn simulate() -> Result<Figures, Failure> {

@@ -19,8 +19,8 @@ fn us(ps: i64) -> f64 {
 
 /// From the beginning of the slot for which a packet was meant.
 fn since_slot(arrival: &Arrival, late: Duration) -> f64 {
-    let meant = arrival.created.as_ps() - late.as_ps();
-    us((arrival.at.as_ps() - meant) as i64)
+    let planned = arrival.created.as_ps() - late.as_ps();
+    us((arrival.at.as_ps() - planned) as i64)
 }
 
 /// Applications that wake up late.
@@ -28,7 +28,7 @@ pub fn missed_slot() -> Result<Simulated, Failure> {
     let latency = |late_us: u64| -> Result<f64, Failure> {
         let late = Duration::from_us(late_us);
         let (observed, packets) = Boards::new(late, true).run(Duration::from_ms(20))?;
-        let all = observed.of(packets).iter().map(|arrival| since_slot(arrival, late));
+        let all = observed.arrivals(packets).iter().map(|arrival| since_slot(arrival, late));
         Ok(all.fold(0.0, f64::max))
     };
     let mut figures = Vec::new();
@@ -67,8 +67,10 @@ pub fn servo_swings() -> Result<Simulated, Failure> {
     let [hard, soft] = [(&hardware, 20), (&software, 40)].map(|(run, from)| measured(run, from));
     let spread = soft.iter().map(|m| m.truly[1]).max().unwrap_or(0)
         - soft.iter().map(|m| m.truly[0]).min().unwrap_or(0);
-    let least = |of: &[MeasuredSample]| us(of.iter().map(|m| m.measured[0]).min().unwrap_or(0));
-    let most = |of: &[MeasuredSample]| us(of.iter().map(|m| m.measured[1]).max().unwrap_or(0));
+    let least =
+        |samples: &[MeasuredSample]| us(samples.iter().map(|m| m.measured[0]).min().unwrap_or(0));
+    let most =
+        |samples: &[MeasuredSample]| us(samples.iter().map(|m| m.measured[1]).max().unwrap_or(0));
     let ramp = measured(&without, 0);
     let (first, last) = (ramp[0], ramp[ramp.len() - 1]);
     let seconds = (last.from.as_ps() - first.from.as_ps()) as f64 / SECOND as f64;
@@ -133,7 +135,7 @@ fn stalled(by: Duration) -> Boards {
 
 /// Packets that wait behind a stuck gate, with their latencies in microseconds.
 fn late(run: &(Observed, StreamId)) -> Vec<(Arrival, f64)> {
-    let all = run.0.of(run.1).iter();
+    let all = run.0.arrivals(run.1).iter();
     let all = all.map(|arrival| (*arrival, since_slot(arrival, Duration::ZERO)));
     all.filter(|(_, us)| *us > 500.0).collect()
 }
@@ -144,8 +146,9 @@ pub fn stall() -> Result<Simulated, Failure> {
     let [short_run, long_run] = runs;
     let (short_run, long_run) = (short_run?, long_run?);
     let [short, long] = [&short_run, &long_run].map(late);
-    let longest = |of: &[(Arrival, f64)]| of.iter().map(|(_, us)| *us).fold(0.0, f64::max);
-    let at_once = |of: &[(Arrival, f64)]| match (of.first(), of.last()) {
+    let longest =
+        |arrivals: &[(Arrival, f64)]| arrivals.iter().map(|(_, us)| *us).fold(0.0, f64::max);
+    let at_once = |arrivals: &[(Arrival, f64)]| match (arrivals.first(), arrivals.last()) {
         (Some((first, _)), Some((last, _))) => us(last.at.since(first.at).as_ps() as i64),
         _ => 0.0,
     };
@@ -162,7 +165,7 @@ pub fn stall() -> Result<Simulated, Failure> {
     let x = Axis::new("sent at, ms", Scale::Linear, |ms| format!("{ms}"), (0.0, 260.0));
     let y = Axis::new("latency, ms", Scale::Linear, |ms| format!("{ms}"), (0.0, 170.0));
     let mut plot = Plot::new("Latencies along time, with a stall of 160 ms", x, y);
-    let points = long_run.0.of(long_run.1).iter().map(|arrival| {
+    let points = long_run.0.arrivals(long_run.1).iter().map(|arrival| {
         (arrival.created.as_ps() as f64 / 1e9, since_slot(arrival, Duration::ZERO) / 1e3)
     });
     plot.line("latency", points.filter(|(at, _)| *at <= 260.0));
@@ -173,11 +176,11 @@ pub fn stall() -> Result<Simulated, Failure> {
 pub fn data_range() -> Result<Simulated, Failure> {
     let run = stalled(Duration::from_ms(6)).run(Duration::from_ms(60_000))?;
     let all: Vec<f64> =
-        run.0.of(run.1).iter().map(|arrival| since_slot(arrival, Duration::ZERO)).collect();
+        run.0.arrivals(run.1).iter().map(|arrival| since_slot(arrival, Duration::ZERO)).collect();
     let skipped = (SECOND / INTERVAL.as_ps()) as usize;
     let (whole, quiet) = (&all[..], &all[skipped..]);
-    let most = |of: &[f64]| of.iter().copied().fold(0.0, f64::max);
-    let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64;
+    let most = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let middle = mean(quiet);
     let squares = quiet.iter().map(|us| (us - middle).powi(2)).sum::<f64>();
     let figures = vec![

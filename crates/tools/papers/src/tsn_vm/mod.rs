@@ -28,10 +28,8 @@ wire::named! {
     }
 }
 
-/// What simulates a case.
 type Simulate = fn() -> Result<Simulated, Failure>;
 
-/// The cases by their names in the data.
 const CASES: &[(Part, &str, Simulate)] = &[
     (Part::Slots, "missed_slot", cases::missed_slot),
     (Part::Clocks, "servo_swings", cases::servo_swings),
@@ -58,7 +56,7 @@ pub fn simulate(
     published: &Published,
     part: Part,
 ) -> Result<Vec<(tsn_ports::Case, Section)>, Failure> {
-    let of_part = CASES.iter().filter(|(of, ..)| *of == part);
+    let of_part = CASES.iter().filter(|(case_part, ..)| *case_part == part);
     let case = |(_, name, simulate): &(Part, &str, Simulate)| {
         let data = published.cases.iter().find(|data| data.name == *name).expect("a case");
         let (figures, plots) = simulate()?;

@@ -17,7 +17,6 @@ pub const INTERVAL: Duration = Duration::from_ms(1);
 pub const CYCLE: Duration = Duration::from_us(500);
 pub const SLOT: Duration = Duration::from_us(100);
 
-/// VLAN of the article.
 const VLAN: u16 = 5;
 /// Two metres of copper.
 const CABLE: Duration = Duration::from_ns(10);

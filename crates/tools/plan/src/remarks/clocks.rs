@@ -19,14 +19,16 @@ pub(super) fn find(planned: &Planned) -> Vec<Remark> {
     let mut found = Vec::new();
     for cable in &planned.config.network.cables {
         for place in [cable.a, cable.b] {
-            let of = of_place(time, place);
-            let said = of_port(planned, place, of);
-            found.extend(said.map(|what| format!("{}: {what}", planned.port_name(place))));
+            let clock = clock_at(time, place);
+            let remark = port_remark(planned, place, clock);
+            found.extend(remark.map(|remark| format!("{}: {remark}", planned.port_name(place))));
         }
     }
     let names = planned.stations.iter().chain(&planned.bridges);
     for (name, clock) in names.zip(time.stations.iter().chain(&time.bridges)) {
-        found.extend(of_clock(clock).into_iter().map(|what| format!("clock of {name}: {what}")));
+        found.extend(
+            clock_remarks(clock).into_iter().map(|remark| format!("clock of {name}: {remark}")),
+        );
     }
     found.into_iter().map(Remark::Port).collect()
 }
@@ -41,7 +43,8 @@ fn unused(planned: &Planned) -> Vec<Remark> {
     let stations = planned.stations.iter().zip(stations).map(|(name, ports)| (name, ports, false));
     let bridges = network.bridges.iter().enumerate();
     let bridges = bridges.map(|(at, bridge)| (&bridge.ports[..], gated.contains(&at)));
-    let bridges = planned.bridges.iter().zip(bridges).map(|(name, (ports, of))| (name, ports, of));
+    let bridges =
+        planned.bridges.iter().zip(bridges).map(|(name, (ports, bridge))| (name, ports, bridge));
     let shapes = |port: &Config| {
         let mut classes = port.classes.iter();
         classes.any(|class| matches!(class.algorithm, Algorithm::Ats(_)))
@@ -52,13 +55,13 @@ fn unused(planned: &Planned) -> Vec<Remark> {
         (is_set && !used).then(|| name.clone())
     };
     let names: Vec<String> = stations.chain(bridges).filter_map(idle).collect();
-    let what = "clock_offset and clock_drift have no effect: no gate and no shaper ats goes by this \
+    let sentence = "clock_offset and clock_drift have no effect: no gate and no shaper ats goes by this \
                 clock, and without [clocks] no other clock is simulated";
-    let remark = || Remark::Port(format!("clock of {}: {what}", names.join(", ")));
+    let remark = || Remark::Port(format!("clock of {}: {sentence}", names.join(", ")));
     (!names.is_empty()).then(remark).into_iter().collect()
 }
 
-fn of_place(time: &TimeConfig, place: CableEnd) -> &ClockNode {
+fn clock_at(time: &TimeConfig, place: CableEnd) -> &ClockNode {
     match place {
         CableEnd::Station(station) => &time.stations[station],
         CableEnd::Bridge(bridge, _) => &time.bridges[bridge],
@@ -66,7 +69,7 @@ fn of_place(time: &TimeConfig, place: CableEnd) -> &ClockNode {
 }
 
 /// Messages that wait for a gate.
-fn of_port(planned: &Planned, place: CableEnd, clock: &ClockNode) -> Option<String> {
+fn port_remark(planned: &Planned, place: CableEnd, clock: &ClockNode) -> Option<String> {
     clock.node.as_ref()?;
     let gates = planned.config.network.port(place).gates.as_ref()?;
     let class = clock.class;
@@ -77,20 +80,20 @@ fn of_port(planned: &Planned, place: CableEnd, clock: &ClockNode) -> Option<Stri
         )),
         Some(Duration::ZERO) => None,
         Some(closed) => {
-            let so = match clock.stamping {
+            let effect = match clock.stamping {
                 Stamping::Hardware => "stamps do not see that",
                 Stamping::Software => "stamps above the queue count that as the delay of the link",
             };
             Some(format!(
                 "the gate of class {class}, which 802.1AS is in, is closed for up to {}: messages \
-                 wait (802.1Q-2022, 8.6.8.4), and {so}",
+                 wait (802.1Q-2022, 8.6.8.4), and {effect}",
                 closed.exact()
             ))
         }
     }
 }
 
-fn of_clock(clock: &ClockNode) -> Vec<String> {
+fn clock_remarks(clock: &ClockNode) -> Vec<String> {
     let mut found = Vec::new();
     if clock.clock.drift_ppt.unsigned_abs() > MOST_DRIFT {
         found.push("its drift is above the 100 ppm of 802.1AS-2020, B.1.1".to_owned());

@@ -42,7 +42,7 @@ pub(super) fn find(
     if ways.is_empty() {
         return Vec::new();
     }
-    let ways = Ways { wiring, offered: Offered::of(wiring.network, stream), ways };
+    let ways = Ways { wiring, offered: Offered::new(wiring.network, stream), ways };
     let (skew, frames) = ways.skew();
     let behind = format!(
         "the copy on the slowest path comes {} behind that on the fastest, {frames} frames later",
@@ -207,8 +207,10 @@ impl Ways<'_> {
         for port in way {
             cuts.extend(self.faults(*port).iter().flat_map(|faults| &faults.cuts));
             let outages = self.wiring.network.bridge_outages.iter();
-            let here = outages.filter(|of| port.node() == Place::Bridge(of.bridge));
-            cuts.extend(here.map(|of| (of.from, of.until.unwrap_or(Instant::MAX))));
+            let outages_here = outages.filter(|outage| port.node() == Place::Bridge(outage.bridge));
+            cuts.extend(
+                outages_here.map(|outage| (outage.from, outage.until.unwrap_or(Instant::MAX))),
+            );
         }
         cuts
     }

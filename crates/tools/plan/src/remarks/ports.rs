@@ -20,30 +20,30 @@ pub(super) fn find(planned: &Planned) -> Vec<Remark> {
     let wiring = planned.config.network.wiring();
     let mut found: Vec<(String, Vec<String>)> = Vec::new();
     let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
-    let mut add = |what: String, port: String| {
-        let at = *numbers.entry(what.clone()).or_insert(found.len());
+    let mut add = |text: String, port: String| {
+        let at = *numbers.entry(text.clone()).or_insert(found.len());
         match found.get_mut(at) {
             Some((_, ports)) => ports.push(port),
-            None => found.push((what, vec![port])),
+            None => found.push((text, vec![port])),
         }
     };
     for cable in &planned.config.network.cables {
         for (place, partner) in [(cable.a, cable.b), (cable.b, cable.a)] {
             let ports = [place, partner].map(|end| planned.config.network.port(end));
-            for what in of_port(ports[0], ports[1]) {
-                add(what, planned.link_name(&places::between((place, partner))));
+            for text in port_remarks(ports[0], ports[1]) {
+                add(text, planned.link_name(&places::between((place, partner))));
             }
         }
     }
     for (name, id) in &planned.streams {
-        of_stream((planned, &wiring), name, *id, &mut add);
+        add_stream_remarks((planned, &wiring), name, *id, &mut add);
     }
-    let sentence = |(what, ports): (String, Vec<String>)| format!("{}: {what}", ports.join(", "));
+    let sentence = |(text, ports): (String, Vec<String>)| format!("{}: {text}", ports.join(", "));
     found.into_iter().map(|remark| Remark::Port(sentence(remark))).collect()
 }
 
 /// What becomes of a stream otherwise than its table seems to say.
-fn of_stream(
+fn add_stream_remarks(
     (planned, wiring): (&Planned, &Wiring<'_>),
     name: &str,
     id: StreamId,
@@ -54,9 +54,9 @@ fn of_stream(
     let station = &network.stations[sender];
     let traffic = &station.traffic[usize::from(id.number)];
     if traffic.priority > 0 && station.tagging.is_none() {
-        let what = "its frames have no tag, so their priority is lost and they are of class 0 \
+        let remark = "its frames have no tag, so their priority is lost and they are of class 0 \
                     (802.1Q-2022, 6.9.3); vlan adds one";
-        add(what.to_owned(), format!("stream {name}"));
+        add(remark.to_owned(), format!("stream {name}"));
     }
     let payload = traffic.length - HEADER - FCS;
     let priority = if station.tagging.is_some() { traffic.priority } else { 0 };
@@ -64,11 +64,11 @@ fn of_stream(
         let class = &egress.port.classes[egress.queue];
         let port = || planned.port_name(egress.place);
         if let Some(most) = class.max_sdu.filter(|most| payload > *most) {
-            let what = format!(
+            let remark = format!(
                 "stream {name} has frames of {payload} bytes behind the EtherType, more than the \
                  max_sdu {most}: all are dropped (802.1Q-2022, 8.6.8.4)"
             );
-            add(what, port());
+            add(remark, port());
         }
         if let Algorithm::Ats(shaper) = &class.algorithm {
             let tag = if station.tagging.is_some() { TAG } else { 0 };
@@ -77,20 +77,20 @@ fn of_stream(
                 Counted::FrameOnly => 0,
             };
             let bytes = (traffic.length + tag + counted) as u64;
-            let own = shaper.streams.iter().find(|(of, _)| *of == id);
+            let own = shaper.streams.iter().find(|(stream, _)| *stream == id);
             let burst = own.map_or(shaper.committed, |(_, own)| *own).burst / 8;
             if burst < bytes {
-                let what = format!(
+                let remark = format!(
                     "stream {name} has frames of {bytes} bytes, more than its burst of {burst} \
                      bytes: it gets less than its rate (802.1Q-2022, 8.6.11)"
                 );
-                add(what, port());
+                add(remark, port());
             }
         }
     }
 }
 
-fn of_port(port: &Config, partner: &Config) -> Vec<String> {
+fn port_remarks(port: &Config, partner: &Config) -> Vec<String> {
     let mut found = Vec::new();
     let holds = port.gates.as_ref().is_some_and(holds);
     match &port.preemption {

@@ -18,13 +18,15 @@ pub(super) fn find(planned: &Planned) -> Vec<Remark> {
     for (name, stream) in planned.identified.iter().zip(&network.streams) {
         for (place, recover) in &stream.eliminate {
             let node = planned.link_name(&place.to_string());
-            let said = history::find(&wiring, stream, *place, recover.recovery);
-            found.extend(said.into_iter().map(|what| format!("stream {name} at {node}: {what}")));
+            let remarks = history::find(&wiring, stream, *place, recover.recovery);
+            found.extend(
+                remarks.into_iter().map(|remark| format!("stream {name} at {node}: {remark}")),
+            );
         }
         for (bridge, filter) in &stream.filters {
             let node = planned.link_name(&Place::Bridge(*bridge).to_string());
-            let what = filter.meter.and_then(|meter| slow(network, stream, &meter));
-            found.extend(what.map(|what| format!("stream {name} at {node}: {what}")));
+            let remark = filter.meter.and_then(|meter| slow(network, stream, &meter));
+            found.extend(remark.map(|remark| format!("stream {name} at {node}: {remark}")));
         }
     }
     found.extend(unused(planned, &wiring));
@@ -37,7 +39,7 @@ fn slow(
     stream: &StreamConfig,
     meter: &tsn::psfp::MeterConfig,
 ) -> Option<String> {
-    let offered = Offered::of(network, stream);
+    let offered = Offered::new(network, stream);
     let excess = if meter.drop_on_yellow { (0, 0) } else { (meter.eir, meter.ebs) };
     let burst = meter.cbs.max(excess.1);
     if offered.longest as u64 > burst {
@@ -70,7 +72,7 @@ pub(super) struct Offered<'a> {
 }
 
 impl<'a> Offered<'a> {
-    pub fn of(network: &'a NetworkConfig, stream: &StreamConfig) -> Self {
+    pub fn new(network: &'a NetworkConfig, stream: &StreamConfig) -> Self {
         let station = &network.stations[stream.from];
         let tags = if station.tagging.is_some() { TAG } else { 0 } + stream.tag_length();
         let header = |to: usize, priority: u8| Header {
@@ -82,21 +84,21 @@ impl<'a> Offered<'a> {
             }),
             ip: None,
         };
-        let ours = |traffic: &&TrafficConfig| {
+        let of_stream = |traffic: &&TrafficConfig| {
             stream.identification.matches(&header(traffic.to, traffic.priority))
         };
-        let traffic: Vec<&TrafficConfig> = station.traffic.iter().filter(ours).collect();
-        // Tunnels are told by the addresses of their ends.
+        let traffic: Vec<&TrafficConfig> = station.traffic.iter().filter(of_stream).collect();
+        // The addresses of its ends identify a tunnel.
         let tunnel = traffic.is_empty();
-        let shortest = traffic.iter().map(|of| of.length + tags).min().unwrap_or(MINIMUM);
+        let shortest = traffic.iter().map(|one| one.length + tags).min().unwrap_or(MINIMUM);
         let line = station.port.rate.duration(PREAMBLE + shortest + GAP);
         let longest = match tunnel {
             true => HEADER + MTU + FCS,
-            false => traffic.iter().map(|of| of.length).max().unwrap_or_default(),
+            false => traffic.iter().map(|one| one.length).max().unwrap_or_default(),
         };
-        let bits = |of: &&TrafficConfig| {
-            let bits = (of.length + tags) as u128 * 8 * u128::from(of.burst);
-            bits * 1_000_000_000_000 / u128::from(of.pattern.interval().as_ps().max(1))
+        let bits = |one: &&TrafficConfig| {
+            let bits = (one.length + tags) as u128 * 8 * u128::from(one.burst);
+            bits * 1_000_000_000_000 / u128::from(one.pattern.interval().as_ps().max(1))
         };
         Self {
             bits_per_second: traffic.iter().map(bits).sum(),
@@ -109,9 +111,11 @@ impl<'a> Offered<'a> {
     /// Frames that may follow a frame within a time: those of a burst follow as the line is free.
     pub fn within(&self, span: Duration) -> u64 {
         let by_line = span.as_ps() / self.line.as_ps().max(1);
-        let frames = |of: &&TrafficConfig| {
-            let intervals = span.as_ps() / of.pattern.interval().as_ps().max(1);
-            intervals.saturating_mul(of.burst.into()).saturating_add(u64::from(of.burst - 1))
+        let frames = |traffic: &&TrafficConfig| {
+            let intervals = span.as_ps() / traffic.pattern.interval().as_ps().max(1);
+            intervals
+                .saturating_mul(traffic.burst.into())
+                .saturating_add(u64::from(traffic.burst - 1))
         };
         let all = self.traffic.iter().map(frames).fold(0, u64::saturating_add);
         if self.traffic.is_empty() { by_line } else { by_line.min(all) }
@@ -119,8 +123,8 @@ impl<'a> Offered<'a> {
 
     /// Frames in a second, at most.
     pub fn per_second(&self) -> f64 {
-        let frames = |of: &&TrafficConfig| {
-            f64::from(of.burst) * 1e12 / of.pattern.interval().as_ps().max(1) as f64
+        let frames = |traffic: &&TrafficConfig| {
+            f64::from(traffic.burst) * 1e12 / traffic.pattern.interval().as_ps().max(1) as f64
         };
         let by_line = 1e12 / self.line.as_ps().max(1) as f64;
         if self.traffic.is_empty() { by_line } else { self.traffic.iter().map(frames).sum() }

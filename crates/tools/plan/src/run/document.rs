@@ -2,8 +2,8 @@
 
 use super::phases::Phases;
 pub use super::rows::{
-    Class, Credit, Host, Latency, Link, NotPushed, Overload, Part, Port, Pushed, Recorded, Run,
-    Segments, Stream, Totals, Tunnel,
+    Credit, Host, Overload, Port, PortClass, Replayed, SegmentTotals, SimLatency, SimLink,
+    SimNotPushed, SimPush, SimRun, SimSegment, SimSegments, SimTunnel, Stream,
 };
 use super::simulate::{Commands, Failed, Results, breakdown_in_ns, in_ns, remarks};
 use crate::Planned;
@@ -26,7 +26,7 @@ const SCHEMA: u32 = 1;
 /// same document on any machine.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[schemars(rename = "Simulation")]
-pub struct Document {
+pub struct SimReport {
     /// Version of the document: 1.
     #[schemars(extend("const" = 1))]
     pub schema: u32,
@@ -48,7 +48,7 @@ pub struct Document {
     /// Virtual time at the end, enumeration and bring-up included.
     pub time_ns: u64,
     /// The application's transfers or configuration reads of all hosts, from call to answer.
-    pub latency_ns: Latency,
+    pub latency_ns: SimLatency,
     /// Transfers per second of all hosts, from the beginning of the first workload to the end of
     /// the last one.
     pub iops: u64,
@@ -77,7 +77,7 @@ pub struct Document {
     pub clocks: Vec<clocks::Clock>,
     /// Only with `[clocks]`: ports with gates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub gate_edges: Vec<clocks::Edges>,
+    pub gate_edges: Vec<clocks::GateEdges>,
     /// Only if there are any: ports of stations and bridges that frames passed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<Port>,
@@ -92,15 +92,15 @@ pub struct Document {
     /// What the plan requires, and whether the run met it.
     pub requirements: Vec<requirements::Row>,
     /// Where the time of NVMe commands goes; null without commands.
-    pub segments: Option<Segments>,
+    pub segments: Option<SimSegments>,
     /// Both directions of every PCIe link and cable, while the workloads ran.
-    pub links: Vec<Link>,
+    pub links: Vec<SimLink>,
     /// Both directions of every tunnel, while the workloads ran.
-    pub tunnels: Vec<Tunnel>,
+    pub tunnels: Vec<SimTunnel>,
     /// Every wait against the limits that break real systems (docs/model.md). Not in sweeps, and
     /// not with `--phases` after Ctrl-C.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub limits: Vec<limits::Document>,
+    pub limits: Vec<limits::Limit>,
     /// The same as a table.
     #[serde(skip)]
     pub limits_text: String,
@@ -109,7 +109,7 @@ pub struct Document {
     pub phases: Option<Phases>,
     /// Only with several runs: the further seeds. Everything else is of the first seed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub runs: Vec<Run>,
+    pub runs: Vec<SimRun>,
 }
 
 /// A sweep: every combination of values. It has no `limits`.
@@ -125,12 +125,12 @@ pub struct SweepDocument {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
     /// One simulation per combination, with `set`; the last key varies fastest.
-    pub combinations: Vec<Document>,
+    pub combinations: Vec<SimReport>,
 }
 
 impl SweepDocument {
     /// Of these combinations, all of the sweep unless it was `interrupted`.
-    pub fn new(plan: &str, combinations: Vec<Document>, interrupted: bool) -> Self {
+    pub fn new(plan: &str, combinations: Vec<SimReport>, interrupted: bool) -> Self {
         Self { schema: SCHEMA, plan: plan.to_owned(), interrupted, combinations }
     }
 }
@@ -152,7 +152,7 @@ pub struct FailedRun {
     pub failed: String,
     /// Every wait until then; of another run than the first one, only the waits that follow from
     /// the plan alone.
-    pub limits: Vec<limits::Document>,
+    pub limits: Vec<limits::Limit>,
 }
 
 impl FailedRun {
@@ -165,13 +165,13 @@ impl FailedRun {
             plan: plan.to_owned(),
             seed: planned.config.seed,
             failed: failed.why.clone(),
-            limits: rows.iter().map(limits::Document::from).collect(),
+            limits: rows.iter().map(limits::Limit::from).collect(),
         }
     }
 }
 
 /// The transfers of all hosts together; jitter is between those of one host.
-fn together(report: &Report) -> Latency {
+fn together(report: &Report) -> SimLatency {
     let (mut all, mut steps) = (stats::Latency::default(), 0);
     for host in &report.hosts {
         all.merge(&host.latency);
@@ -179,7 +179,7 @@ fn together(report: &Report) -> Latency {
         steps += u128::from(jitter_ns) * u128::from(n.saturating_sub(1));
     }
     let pairs = all.count().saturating_sub(report.hosts.len() as u64).max(1);
-    Latency { jitter: (steps / u128::from(pairs)) as u64, ..all.summary().into() }
+    SimLatency { jitter: (steps / u128::from(pairs)) as u64, ..all.summary().into() }
 }
 
 fn per_second(count: u64, span_ns: u64) -> u64 {
@@ -203,21 +203,21 @@ fn fairness(report: &Report) -> Option<f64> {
     (squares > 0.0).then(|| rounded(index, 4))
 }
 
-fn parts(ns: [u64; STAGES]) -> Vec<Part> {
+fn parts(ns: [u64; STAGES]) -> Vec<SimSegment> {
     let all = Stage::ALL.iter().zip(ns).filter(|(_, ns)| *ns > 0);
-    all.map(|(stage, ns)| Part { segment: stage.name(), ns }).collect()
+    all.map(|(stage, ns)| SimSegment { segment: stage.name(), ns }).collect()
 }
 
-fn segments(commands: &Commands) -> Option<Segments> {
+fn segments(commands: &Commands) -> Option<SimSegments> {
     let median = breakdown_in_ns(&commands.all.example(500)?.breakdown);
     let p99 = breakdown_in_ns(&commands.all.example(990)?.breakdown);
     let mean = in_ns(commands.sums, commands.all.count);
     let total = |ns: [u64; STAGES]| ns.iter().sum();
-    let total_ns = Totals { mean: total(mean), median: total(median), p99: total(p99) };
-    Some(Segments { mean: parts(mean), median: parts(median), p99: parts(p99), total_ns })
+    let total_ns = SegmentTotals { mean: total(mean), median: total(median), p99: total(p99) };
+    Some(SimSegments { mean: parts(mean), median: parts(median), p99: parts(p99), total_ns })
 }
 
-impl Document {
+impl SimReport {
     /// The results of a simulation.
     pub fn new(plan: &str, planned: &Planned, results: &Results) -> Self {
         let Results { report, commands, limits, requirements, interrupted } = results;
@@ -237,12 +237,12 @@ impl Document {
                 verified_blocks: host.verified,
                 mismatches: host.mismatches,
                 failures: host.failures,
-                pushed: Pushed::of(host),
-                recorded: recorded.as_deref().map(Recorded::from),
+                pushed: SimPush::from_host(host),
+                recorded: recorded.as_deref().map(Replayed::from),
             }
         });
         let hosts: Vec<Host> = hosts.collect();
-        let links = report.links.iter().map(|link| Link {
+        let links = report.links.iter().map(|link| SimLink {
             link: planned.link_name(&link.name),
             utilisation_ppm: link.utilisation_ppm,
             packets: link.load.packets,
@@ -251,7 +251,7 @@ impl Document {
         });
         let tunnels = report.tunnels.iter().map(|tunnel| {
             let hundredths = tunnel.tlps * 100 / tunnel.frames.max(1);
-            Tunnel {
+            SimTunnel {
                 tunnel: planned.link_name(&tunnel.name),
                 frames: tunnel.frames,
                 tlps: tunnel.tlps,
@@ -287,7 +287,7 @@ impl Document {
             segments: segments(commands),
             links: links.collect(),
             tunnels: tunnels.collect(),
-            limits: limits.iter().map(limits::Document::from).collect(),
+            limits: limits.iter().map(limits::Limit::from).collect(),
             limits_text: planned.link_name(&limits::text(limits)),
             phases: None,
             runs: Vec::new(),
@@ -312,7 +312,8 @@ impl Document {
 
     /// The requirements, each in its worst trial if phases were tried.
     pub fn required(&self) -> impl Iterator<Item = &requirements::Row> {
-        let trials = self.phases.iter().flat_map(|of| &of.requirements).map(|of| &of.row);
+        let trials =
+            self.phases.iter().flat_map(|phases| &phases.requirements).map(|phases| &phases.row);
         let own = self.requirements.iter().filter(|_| self.phases.is_none());
         trials.chain(own)
     }
@@ -323,8 +324,8 @@ impl Document {
     }
 
     /// The same as one of several runs.
-    pub fn as_run(&self) -> Run {
-        Run {
+    pub fn as_run(&self) -> SimRun {
+        SimRun {
             seed: self.seed,
             digest: self.digest.clone(),
             events: self.events,
@@ -337,7 +338,7 @@ impl Document {
 }
 
 fn streams(planned: &Planned, report: &Report) -> Vec<Stream> {
-    let of = |(name, id): &(String, StreamId)| {
+    let stream_row = |(name, id): &(String, StreamId)| {
         let found = report.stream(*id)?;
         Some(Stream {
             name: name.clone(),
@@ -351,7 +352,7 @@ fn streams(planned: &Planned, report: &Report) -> Vec<Stream> {
             backlog_bytes: found.backlog_bytes,
         })
     };
-    planned.streams.iter().filter_map(of).collect()
+    planned.streams.iter().filter_map(stream_row).collect()
 }
 
 fn ports(planned: &Planned, report: &Report) -> Vec<Port> {
@@ -372,11 +373,11 @@ fn ports(planned: &Planned, report: &Report) -> Vec<Port> {
     used.filter_map(port).collect()
 }
 
-fn class((class, stats): (usize, &ClassStats)) -> Class {
+fn class((class, stats): (usize, &ClassStats)) -> PortClass {
     let bits = |picobits: i128| picobits as f64 / 1e12;
     let credit =
         |[lowest, highest]: [i128; 2]| Credit { lowest: bits(lowest), highest: bits(highest) };
-    Class {
+    PortClass {
         class,
         most_frames: stats.most_frames,
         most_bytes: stats.most_bytes,
@@ -386,12 +387,12 @@ fn class((class, stats): (usize, &ClassStats)) -> Class {
 }
 
 fn overloads(planned: &Planned) -> Vec<Overload> {
-    let of = |overload: &crate::Overload| Overload {
+    let row = |overload: &crate::Overload| Overload {
         port: planned.port_name(overload.place),
         classes: overload.classes.clone(),
         offered_bits_per_s: overload.offered,
         limit_bits_per_s: overload.limit,
         streams: planned.stream_names(&overload.streams),
     };
-    planned.overloads.iter().map(of).collect()
+    planned.overloads.iter().map(row).collect()
 }

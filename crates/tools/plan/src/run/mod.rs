@@ -10,7 +10,7 @@ pub mod sweep;
 pub mod text;
 
 use crate::{KeyError, Plan, Planned};
-use document::{Document, FailedRun};
+use document::{FailedRun, SimReport};
 pub use simulate::{Failed, RunOptions};
 
 /// What a run looks at and shows.
@@ -79,7 +79,7 @@ pub fn run(
     seeds: &Seeds,
     options: &RunOptions,
     watch: &Watch<'_>,
-) -> Result<Document, RunError> {
+) -> Result<SimReport, RunError> {
     let plans = seeds.all(planned);
     let documents = pool::run_all(&options.name, &plans, Some(options), watch);
     let documents = documents.map_err(|(at, failed)| {

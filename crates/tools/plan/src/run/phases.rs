@@ -1,6 +1,6 @@
 //! `--phases`: the worst of several tried phases.
 
-use super::document::{Document, FailedRun};
+use super::document::{FailedRun, SimReport};
 use super::pool;
 use super::simulate::{Failed, RunOptions};
 use super::text::us;
@@ -26,9 +26,9 @@ pub struct Phases {
     /// The longest latency of each host and stream.
     pub observed: Vec<Observed>,
     /// Each requirement in the trial that is the worst for it.
-    pub requirements: Vec<Required>,
+    pub requirements: Vec<TriedRequirement>,
     /// The trials in which something was largest.
-    pub trials: Vec<Named>,
+    pub trials: Vec<NamedTrial>,
 }
 
 /// A key that trials shift.
@@ -58,8 +58,7 @@ pub struct Observed {
 
 /// A requirement in the trial that is the worst for it.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
-#[schemars(rename = "TriedRequirement")]
-pub struct Required {
+pub struct TriedRequirement {
     /// The requirement.
     #[serde(flatten)]
     pub row: Row,
@@ -70,7 +69,7 @@ pub struct Required {
 /// A trial, and how to repeat it.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[schemars(rename = "Trial")]
-pub struct Named {
+pub struct NamedTrial {
     /// Number of the trial.
     pub trial: usize,
     /// Values as text by dotted key: `--set KEY=VALUE` for each of them repeats the trial, with its
@@ -90,7 +89,7 @@ pub struct Trials {
 }
 
 impl Trials {
-    /// The trials that `shifts` asks for. The error is one of a key that cannot be shifted.
+    /// The trials of `shifts`. The error is one of a key that cannot be shifted.
     pub fn new(plan: &Plan, options: &Seeds, shifts: &Shifts) -> Result<Self, KeyError> {
         let seed = options.built(plan)?.config.seed;
         let (shifts, trials) = plan.phases(shifts.trials, seed, &shifts.keys)?;
@@ -111,7 +110,7 @@ pub fn run(
     (seeds, shifts): (&Seeds, &Shifts),
     options: RunOptions,
     watch: &Watch<'_>,
-) -> Result<(Document, bool), RunError> {
+) -> Result<(SimReport, bool), RunError> {
     let name = &options.name.clone();
     let trials = Trials::new(plan, seeds, shifts)?;
     let failed = |(at, mut failed): (usize, Failed)| {
@@ -148,25 +147,25 @@ pub fn words<'a>(set: impl IntoIterator<Item = &'a (String, String)>) -> String 
 impl Phases {
     /// What the trials that came to their end showed; nothing if that of the plan as it is written
     /// did not.
-    pub fn new(trials: &Trials, all: &[Option<Document>]) -> Option<Self> {
-        fn whole((trial, document): (usize, &Option<Document>)) -> Option<(usize, &Document)> {
+    pub fn new(trials: &Trials, all: &[Option<SimReport>]) -> Option<Self> {
+        fn whole((trial, document): (usize, &Option<SimReport>)) -> Option<(usize, &SimReport)> {
             Some((trial, document.as_ref().filter(|document| !document.interrupted)?))
         }
-        let all: Vec<(usize, &Document)> = all.iter().enumerate().filter_map(whole).collect();
+        let all: Vec<(usize, &SimReport)> = all.iter().enumerate().filter_map(whole).collect();
         let (_, written) = all.first().filter(|(trial, _)| *trial == 0)?;
         let latencies: Vec<_> = all.iter().map(|(_, document)| latencies(document)).collect();
         let observed = latencies[0].iter().enumerate().map(|(row, (name, as_written_ns))| {
-            let (at, largest_ns) = largest(latencies.iter().map(|of| of[row].1));
+            let (at, largest_ns) = largest(latencies.iter().map(|values| values[row].1));
             let (name, as_written_ns) = (name.clone(), *as_written_ns);
             Observed { name, as_written_ns, largest_ns, trial: all[at].0 }
         });
         let observed: Vec<_> = observed.collect();
         let requirements = (0..written.requirements.len()).map(|row| {
-            let row = |document: &Document| document.requirements[row].clone();
+            let row = |document: &SimReport| document.requirements[row].clone();
             let badness = |row: Row| (!row.holds, row.worst_ns, row.late);
             let (at, _) = largest(all.iter().map(|(_, document)| badness(row(document))));
             let (trial, document) = all[at];
-            Required { row: row(document), trial }
+            TriedRequirement { row: row(document), trial }
         });
         let requirements: Vec<_> = requirements.collect();
         let is_worst = |trial: usize| {
@@ -174,7 +173,7 @@ impl Phases {
                 || requirements.iter().any(|row| row.trial == trial)
         };
         let named = all.iter().filter(|(trial, _)| is_worst(*trial));
-        let named = named.map(|(trial, document)| Named {
+        let named = named.map(|(trial, document)| NamedTrial {
             trial: *trial,
             set: trials.set(*trial).iter().cloned().collect(),
             digest: document.digest.clone(),
@@ -217,18 +216,18 @@ impl Phases {
             ("largest observed", Right, |row| us(row.largest_ns)),
             ("trial", Right, |row| row.trial.to_string()),
         ];
-        Table::of(&COLUMNS, &self.observed)
+        Table::from_rows(&COLUMNS, &self.observed)
     }
 
     /// Requirements, each in its worst trial.
     fn required(&self) -> Table {
         let rows = self.requirements.iter();
-        requirements::table_of_trials(rows.map(|Required { row, trial }| (row, *trial)))
+        requirements::table_of_trials(rows.map(|TriedRequirement { row, trial }| (row, *trial)))
     }
 
     /// A line for each trial that a table names.
     fn named(&self) -> Vec<String> {
-        let line = |trial: &Named| match trial.trial {
+        let line = |trial: &NamedTrial| match trial.trial {
             0 => "trial 0: the plan as it is written".to_owned(),
             number => {
                 let set: Vec<_> = trial.set.clone().into_iter().collect();
@@ -271,10 +270,10 @@ fn largest<T: Ord>(values: impl Iterator<Item = T>) -> (usize, T) {
 }
 
 /// The longest latency of each host and stream.
-fn latencies(document: &Document) -> Vec<(String, u64)> {
+fn latencies(document: &SimReport) -> Vec<(String, u64)> {
     let hosts = document.hosts.iter();
     let hosts = hosts.map(|host| (format!("host {}", host.host), host.latency_ns.max));
     let streams = document.streams.iter();
-    let streams = streams.map(|of| (format!("stream {}", of.name), of.latency_ns.max));
+    let streams = streams.map(|stream| (format!("stream {}", stream.name), stream.latency_ns.max));
     hosts.chain(streams).collect()
 }

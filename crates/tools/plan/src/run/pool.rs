@@ -1,7 +1,7 @@
 //! Several independent simulations at once, one per thread.
 
 use super::Watch;
-use super::document::Document;
+use super::document::SimReport;
 use super::simulate::{Failed, RunOptions, RunProgress, simulate_plan};
 use crate::Planned;
 use sim::workload::Workload;
@@ -11,20 +11,20 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 /// Runs all of them, the first with what is `requested`; documents come in the order of the plans.
-/// When it is told to stop, those that have not begun have none, except for the first one.
+/// After a stop, plans that have not begun have no result, except for the first one.
 /// The error is that of the first plan that has one, with its place.
 pub fn run_all(
     name: &str,
     plans: &[Planned],
     requested: Option<&RunOptions>,
     watch: &Watch<'_>,
-) -> Result<Vec<Option<Document>>, (usize, Failed)> {
+) -> Result<Vec<Option<SimReport>>, (usize, Failed)> {
     let is_stopped = watch.is_stopped;
     let next = AtomicUsize::new(0);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let paces: Vec<Arc<RunProgress>> = plans.iter().map(|_| Arc::default()).collect();
     let commands: Option<u64> = plans.iter().map(expected).sum();
-    let mut done: Vec<Option<Result<Document, Failed>>> = vec![None; plans.len()];
+    let mut done: Vec<Option<Result<SimReport, Failed>>> = vec![None; plans.len()];
     std::thread::scope(|scope| {
         let (send, receive) = channel();
         for _ in 0..cores.min(plans.len()) {
@@ -37,7 +37,7 @@ pub fn run_all(
                     };
                     let requested = requested.filter(|_| at == 0);
                     let result = simulate_plan(name, plan, &paces[at], requested, is_stopped);
-                    let document = result.map(|results| Document::new(name, plan, &results));
+                    let document = result.map(|results| SimReport::new(name, plan, &results));
                     if send.send((at, document)).is_err() {
                         break;
                     }
@@ -62,18 +62,18 @@ pub fn run_all(
 
 /// The number of commands of a plan, if the plan limits it.
 fn expected(plan: &Planned) -> Option<u64> {
-    let of = |workload: &Workload| match workload {
+    let expected_of = |workload: &Workload| match workload {
         Workload::Fio(fio) if fio.runtime.is_some() => None,
         Workload::Fio(fio) => Some(fio.transfers()?.saturating_mul(fio.numjobs as u64)),
         Workload::Dd { count, .. } => Some(*count),
         Workload::Replay(replay) => Some(replay.operations.len() as u64),
         Workload::ConfigReads { .. } | Workload::Idle => None,
     };
-    plan.config.hosts.iter().map(|host| of(&host.workload)).sum()
+    plan.config.hosts.iter().map(|host| expected_of(&host.workload)).sum()
 }
 
 fn state<T>(paces: &[Arc<RunProgress>], requested: Option<u64>, done: &[Option<T>]) -> String {
-    let sum = |of: fn(&RunProgress) -> u64| paces.iter().map(|pace| of(pace)).sum::<u64>();
+    let sum = |field: fn(&RunProgress) -> u64| paces.iter().map(|pace| field(pace)).sum::<u64>();
     let commands = sum(|pace| pace.commands.load(Ordering::Relaxed));
     let ns = sum(|pace| pace.ns.load(Ordering::Relaxed));
     let mut text = format!("{}.{:01} ms of virtual time", ns / 1_000_000, ns / 100_000 % 10);

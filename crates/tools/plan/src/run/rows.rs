@@ -8,8 +8,7 @@ use sim::world::HostReport;
 
 /// A latency in nanoseconds, all zero without samples. Every sample counts.
 #[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
-#[schemars(rename = "SimLatency")]
-pub struct Latency {
+pub struct SimLatency {
     /// Samples.
     pub n: u64,
     /// The shortest.
@@ -52,7 +51,7 @@ pub struct Stream {
     /// Frames in `arrived` that came after a frame that was sent later.
     pub overtaken: u64,
     /// Latency of the frames in `arrived`.
-    pub latency_ns: Latency,
+    pub latency_ns: SimLatency,
     /// The most bytes that were on their way at once, header to FCS without tag.
     pub backlog_bytes: u64,
 }
@@ -90,13 +89,12 @@ pub struct Port {
     /// Interrupted frames of which the rest was still on the line when their gate had closed.
     pub overrun: u64,
     /// The classes in which frames waited.
-    pub classes: Vec<Class>,
+    pub classes: Vec<PortClass>,
 }
 
 /// A class of a port in which frames waited.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
-#[schemars(rename = "PortClass")]
-pub struct Class {
+pub struct PortClass {
     /// Number of the class, 0 to 7.
     pub class: usize,
     /// The most frames that waited at once.
@@ -125,12 +123,12 @@ pub struct Host {
     /// Name of the host.
     pub host: String,
     /// The application's transfers or configuration reads, from call to answer.
-    pub latency_ns: Latency,
+    pub latency_ns: SimLatency,
     /// Commands, from the submission doorbell to the head doorbell's acknowledgement at the root
     /// port, as in the NVMe/TSN paper.
-    pub root_port_ns: Latency,
+    pub root_port_ns: SimLatency,
     /// Configuration reads at the root port, enumeration included.
-    pub config_read_ns: Latency,
+    pub config_read_ns: SimLatency,
     /// NVMe commands.
     pub commands: u64,
     /// Bytes that the application moved.
@@ -151,16 +149,15 @@ pub struct Host {
     /// Only if push is on and had commands: what went in front of doorbells (docs/push.md) while
     /// the workloads ran.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub pushed: Option<Pushed>,
+    pub pushed: Option<SimPush>,
     /// Only with `replay`: the recording.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub recorded: Option<Recorded>,
+    pub recorded: Option<Replayed>,
 }
 
 /// What a host pushed, and what its device nodes did with it.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
-#[schemars(rename = "SimPush")]
-pub struct Pushed {
+pub struct SimPush {
     /// Messages sent, including those that only invalidate pushed bytes.
     pub messages: u64,
     /// Submission queue entries in the messages.
@@ -178,21 +175,20 @@ pub struct Pushed {
     /// Bytes that were invalidated before a drive read them.
     pub unused_bytes: u64,
     /// Commands that were not pushed, or only in part, by reason.
-    pub not_pushed: Vec<NotPushed>,
+    pub not_pushed: Vec<SimNotPushed>,
 }
 
 /// Commands that were not pushed, or only in part, for one reason.
 #[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
-#[schemars(rename = "SimNotPushed")]
-pub struct NotPushed {
+pub struct SimNotPushed {
     /// The reason (docs/push.md#why-a-command-is-not-pushed).
     pub reason: &'static str,
     /// Commands.
     pub commands: u64,
 }
 
-impl Pushed {
-    pub(super) fn of(host: &HostReport) -> Option<Self> {
+impl SimPush {
+    pub(super) fn from_host(host: &HostReport) -> Option<Self> {
         let sim::measure::Pushed { messages, entries, unpushed, bytes, .. } = host.pushed;
         let sim::measure::Pushed { hits, hit_bytes, misses, unused_bytes, .. } = host.pushed;
         let pushed = Self {
@@ -208,7 +204,7 @@ impl Pushed {
                 .pushed
                 .not_pushed
                 .iter()
-                .map(|(reason, commands)| NotPushed { reason: reason.name(), commands })
+                .map(|(reason, commands)| SimNotPushed { reason: reason.name(), commands })
                 .collect(),
         };
         (messages > 0 || !pushed.not_pushed.is_empty()).then_some(pushed)
@@ -217,15 +213,14 @@ impl Pushed {
 
 /// A recording that was replayed.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
-#[schemars(rename = "Replayed")]
-pub struct Recorded {
+pub struct Replayed {
     /// The files of the recording.
     pub files: Vec<String>,
     /// Where the TLPs were recorded: `root port`, `switch` or `device port`.
     pub at: &'static str,
     /// Latency of the recorded commands there, from the submission doorbell to the completion head
     /// doorbell, to compare with `root_port_ns`.
-    pub latency_ns: Latency,
+    pub latency_ns: SimLatency,
     /// Commands that were replayed.
     pub commands: u64,
     /// Commands that were not replayed: they failed, or simulated drives do not implement them.
@@ -234,7 +229,7 @@ pub struct Recorded {
     pub gaps: u64,
 }
 
-impl From<&Recording> for Recorded {
+impl From<&Recording> for Replayed {
     fn from(recording: &Recording) -> Self {
         Self {
             files: recording.files.iter().map(|file| file.display().to_string()).collect(),
@@ -249,22 +244,20 @@ impl From<&Recording> for Recorded {
 
 /// The time of commands by segment. The `ns` of each list add up to its total exactly.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
-#[schemars(rename = "SimSegments")]
-pub struct Segments {
+pub struct SimSegments {
     /// Mean over all commands.
-    pub mean: Vec<Part>,
+    pub mean: Vec<SimSegment>,
     /// Segments of one command whose time is the median, to 1 in 2000.
-    pub median: Vec<Part>,
+    pub median: Vec<SimSegment>,
     /// Segments of one command whose time is the 99th percentile, to 1 in 2000.
-    pub p99: Vec<Part>,
+    pub p99: Vec<SimSegment>,
     /// The time of the whole command.
-    pub total_ns: Totals,
+    pub total_ns: SegmentTotals,
 }
 
 /// Sums of segments, in nanoseconds.
 #[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
-#[schemars(rename = "SegmentTotals")]
-pub struct Totals {
+pub struct SegmentTotals {
     /// Of `mean`.
     pub mean: u64,
     /// Of `median`.
@@ -275,8 +268,7 @@ pub struct Totals {
 
 /// The time in one segment. Segments without time are left out.
 #[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
-#[schemars(rename = "SimSegment")]
-pub struct Part {
+pub struct SimSegment {
     /// Name of the segment (docs/model.md#where-the-time-of-a-command-goes).
     pub segment: &'static str,
     /// Time in the segment.
@@ -285,8 +277,7 @@ pub struct Part {
 
 /// One direction of a PCIe link or cable, while the workloads ran.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
-#[schemars(rename = "SimLink")]
-pub struct Link {
+pub struct SimLink {
     /// From where to where, in the names of the plan.
     pub link: String,
     /// Share of the time in which the link was busy, in parts per million.
@@ -301,8 +292,7 @@ pub struct Link {
 
 /// One direction of a tunnel, while the workloads ran.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
-#[schemars(rename = "SimTunnel")]
-pub struct Tunnel {
+pub struct SimTunnel {
     /// The drive at the end of the tunnel, and the direction.
     pub tunnel: String,
     /// Frames with TLPs.
@@ -315,8 +305,7 @@ pub struct Tunnel {
 
 /// A run with a further seed.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
-#[schemars(rename = "SimRun")]
-pub struct Run {
+pub struct SimRun {
     /// Seed of everything drawn.
     pub seed: u64,
     /// Digest of everything that happened, 16 hexadecimal digits.
@@ -324,7 +313,7 @@ pub struct Run {
     /// Wake-ups of components.
     pub events: u64,
     /// The application's transfers or configuration reads of all hosts, from call to answer.
-    pub latency_ns: Latency,
+    pub latency_ns: SimLatency,
     /// Transfers per second of all hosts.
     pub iops: u64,
     /// Bytes moved per second by all hosts.
@@ -333,7 +322,7 @@ pub struct Run {
     pub requirements: Vec<requirements::Row>,
 }
 
-impl From<stats::Summary> for Latency {
+impl From<stats::Summary> for SimLatency {
     fn from(summary: stats::Summary) -> Self {
         let stats::Summary { n, min_ns: min, mean_ns: mean, p50_ns: p50, p90_ns: p90, .. } =
             summary;

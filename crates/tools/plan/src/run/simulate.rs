@@ -176,7 +176,7 @@ pub fn remarks(plan: &Planned, report: &Report) -> Vec<String> {
     plan.remarks.iter().map(|remark| remark.after(report.time)).collect()
 }
 
-/// Runs a simulation, until its end or until it is told to stop, and collects the durations of its
+/// Runs a simulation, until its end or until `stop` is set, and collects the durations of its
 /// commands; limits only if something is `requested`.
 pub fn simulate_plan(
     name: &str,
@@ -202,7 +202,7 @@ pub fn simulate_plan(
     if let Some(outputs) = &mut outputs {
         let reached = Instant::from_ns(pace.ns.load(Ordering::Relaxed));
         let now = result.as_ref().map_or(reached, |(report, _)| report.time);
-        // What still waits when it is told to stop is no failure.
+        // A command that still waits at a stop is no failure.
         limits = outputs.close(config, now, result.is_ok())?;
     }
     let (report, is_done) = match result {
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_sum_to_the_total_whatever_is_rounded() {
+    fn rounded_parts_sum_to_the_total() {
         let mut ps = [333u128; STAGES];
         ps[3] = 1_999_999;
         let total: u128 = ps.iter().sum();

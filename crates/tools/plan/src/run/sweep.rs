@@ -2,7 +2,7 @@
 
 mod pictures;
 
-use super::document::{Document, Stream, SweepDocument};
+use super::document::{SimReport, Stream, SweepDocument};
 use super::phases::{Phases, Trials, words};
 use super::pool;
 use super::text::us;
@@ -39,7 +39,7 @@ pub struct Combinations {
 }
 
 impl Combinations {
-    /// Those of `sweeps`, each in all phases that `shifts` asks for. The error is a mistake in the
+    /// Those of `sweeps`, each in all phases of `shifts`. The error is a mistake in the
     /// plan, or more simulations than there may be.
     pub fn new(
         plan: &Plan,
@@ -83,7 +83,7 @@ impl Combinations {
             let document = own.swap_remove(0)?;
             let keys = sweeps.iter().map(|sweep| sweep.key.clone());
             let set = keys.zip(point.values.iter().cloned()).collect();
-            Some(Document { phases, set, ..document })
+            Some(SimReport { phases, set, ..document })
         });
         let combinations: Vec<_> = finished.collect();
         let interrupted = combinations.len() < points.len();
@@ -104,7 +104,7 @@ impl Combinations {
 impl SweepDocument {
     /// Whether all combinations meet the plan's requirements.
     pub fn ended(&self) -> Ended {
-        match self.combinations.iter().all(Document::meets_requirements) {
+        match self.combinations.iter().all(SimReport::meets_requirements) {
             _ if self.interrupted => Ended::Interrupted,
             true => Ended::Done,
             false => Ended::Missed,
@@ -141,7 +141,6 @@ impl Point {
         Ok(Self { set, values, trials, plans })
     }
 
-    /// What repeats this trial of it.
     fn words(&self, trial: usize) -> String {
         let phase = self.trials.as_ref().map_or(&[][..], |trials| trials.set(trial));
         words(self.set.iter().chain(phase))
@@ -176,10 +175,9 @@ fn product(sweeps: &[Sweep]) -> Vec<Vec<String>> {
 }
 
 /// A column: its name, which documents have it, and its text for one.
-type Column = (&'static str, Has, fn(&Document) -> String);
+type Column = (&'static str, Has, fn(&SimReport) -> String);
 
-/// Which documents have something.
-type Has = fn(&Document) -> bool;
+type Has = fn(&SimReport) -> bool;
 
 const ALL: Has = |_| true;
 const OF_HOSTS: Has = |document| !document.hosts.is_empty();
@@ -221,22 +219,22 @@ fn align(head: &str) -> Align {
     if head == REQUIREMENTS { Align::Wrap } else { Align::Right }
 }
 
-fn sum(document: &Document, of: fn(&Stream) -> u64) -> String {
-    document.streams.iter().map(of).sum::<u64>().to_string()
+fn sum(document: &SimReport, field: fn(&Stream) -> u64) -> String {
+    document.streams.iter().map(field).sum::<u64>().to_string()
 }
 
 /// The longest latency of any stream in nanoseconds.
-fn longest(document: &Document) -> u64 {
+fn longest(document: &SimReport) -> u64 {
     document.streams.iter().map(|stream| stream.latency_ns.max).max().unwrap_or(0)
 }
 
 /// The keys and the columns, and under them the values of each combination and its results.
-fn rows(sweeps: &[Sweep], documents: &[Document]) -> Vec<Vec<String>> {
+fn rows(sweeps: &[Sweep], documents: &[SimReport]) -> Vec<Vec<String>> {
     let columns = COLUMNS.iter().filter(|(_, has, _)| documents.iter().any(has));
     let columns: Vec<_> = columns.collect();
     let keys = sweeps.iter().map(|sweep| sweep.key.clone());
     let heads = keys.chain(columns.iter().map(|(name, ..)| (*name).to_owned())).collect();
-    let row = |document: &Document| {
+    let row = |document: &SimReport| {
         let values = sweeps.iter().map(|sweep| document.set[&sweep.key].clone());
         values.chain(columns.iter().map(|(.., text)| text(document))).collect()
     };

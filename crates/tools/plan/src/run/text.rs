@@ -1,7 +1,8 @@
 //! Results for people.
 
 use super::document::{
-    Class, Credit, Document, Latency, Link, Part, Port, Pushed, Recorded, Stream, Tunnel,
+    Credit, Port, PortClass, Replayed, SimLatency, SimLink, SimPush, SimReport, SimSegment,
+    SimTunnel, Stream,
 };
 use crate::simulate::{clocks, handled, requirements};
 use report::Align::{Left, Right};
@@ -13,15 +14,15 @@ pub fn us(ns: u64) -> String {
     format!("{}.{:03}", ns / 1000, ns % 1000)
 }
 
-fn row(name: &str, width: usize, latency: &Latency) -> String {
-    let Latency { n, min, mean, p50, p90, p99, p99_9, max, jitter, .. } = *latency;
+fn row(name: &str, width: usize, latency: &SimLatency) -> String {
+    let SimLatency { n, min, mean, p50, p90, p99, p99_9, max, jitter, .. } = *latency;
     let times = [min, mean, p50, p90, p99, p99_9, max, jitter];
     let cells: String = times.iter().map(|ns| format!(" {:>10}", us(*ns))).collect();
     format!("{name:<width$} {n:>8}{cells}\n")
 }
 
 /// The whole text.
-pub fn text(document: &Document) -> String {
+pub fn text(document: &SimReport) -> String {
     let mut out = format!(
         "{}: seed {}, {} us of virtual time, {} events, digest {}\n\n",
         document.plan,
@@ -68,8 +69,7 @@ pub fn text(document: &Document) -> String {
     out
 }
 
-/// Latencies of hosts, and what they moved.
-fn hosts(document: &Document) -> String {
+fn hosts(document: &SimReport) -> String {
     let mut out = latencies(document);
     for host in &document.hosts {
         if host.bytes > 0 {
@@ -85,7 +85,8 @@ fn hosts(document: &Document) -> String {
         }
     }
     for host in &document.hosts {
-        out += &host.pushed.as_ref().map_or_else(String::new, |it| pushed(&host.host, it));
+        out +=
+            &host.pushed.as_ref().map_or_else(String::new, |figures| pushed(&host.host, figures));
     }
     if document.hosts.iter().filter(|host| host.bytes > 0).count() > 1 {
         let rate = document.bytes_per_s / 1_000_000;
@@ -95,29 +96,31 @@ fn hosts(document: &Document) -> String {
         );
     }
     for host in &document.hosts {
-        out += &host.recorded.as_ref().map_or_else(String::new, |it| recorded(&host.host, it));
+        out += &host
+            .recorded
+            .as_ref()
+            .map_or_else(String::new, |figures| recorded(&host.host, figures));
     }
     out + "\n"
 }
 
-/// What a host pushed with doorbells.
-fn pushed(host: &str, pushed: &Pushed) -> String {
-    let Pushed { entries, unpushed_entries, bytes, hits, misses, unused_bytes, .. } = pushed;
+fn pushed(host: &str, pushed: &SimPush) -> String {
+    let SimPush { entries, unpushed_entries, bytes, hits, misses, unused_bytes, .. } = pushed;
     let text = format!(
         "\n{host}: {entries} of {} entries pushed, {bytes} bytes with their data; {hits} reads of \
          drives answered from push, {misses} by the host; {unused_bytes} bytes pushed for nothing",
         entries + unpushed_entries
     );
     let reasons = pushed.not_pushed.iter();
-    let reasons: Vec<_> = reasons.map(|of| format!("{} {}", of.commands, of.reason)).collect();
+    let reasons: Vec<_> =
+        reasons.map(|reason| format!("{} {}", reason.commands, reason.reason)).collect();
     match reasons.is_empty() {
         true => text,
         false => format!("{text}; commands not pushed, or in part: {}", reasons.join(", ")),
     }
 }
 
-/// Whether the plan's requirements are met.
-fn requirements(document: &Document) -> String {
+fn requirements(document: &SimReport) -> String {
     let rows = &document.requirements;
     if rows.is_empty() {
         return String::new();
@@ -127,8 +130,7 @@ fn requirements(document: &Document) -> String {
     format!("{met} of {} requirements are met\n{table}\n", rows.len())
 }
 
-/// What became of each stream.
-fn streams(document: &Document) -> String {
+fn streams(document: &SimReport) -> String {
     const COLUMNS: [Column<Stream>; 12] = [
         ("stream, times in us", Left, |stream| stream.name.clone()),
         ("sent", Right, |stream| stream.sent.to_string()),
@@ -146,11 +148,10 @@ fn streams(document: &Document) -> String {
     if document.streams.is_empty() {
         return String::new();
     }
-    format!("\n{}", Table::of(&COLUMNS, &document.streams).text())
+    format!("\n{}", Table::from_rows(&COLUMNS, &document.streams).text())
 }
 
-/// Elimination and policing.
-fn handled(document: &Document) -> String {
+fn handled(document: &SimReport) -> String {
     let mut out = String::new();
     if !document.eliminations.is_empty() {
         out += &format!("\n{}", handled::eliminations(&document.eliminations).text());
@@ -163,8 +164,8 @@ fn handled(document: &Document) -> String {
 }
 
 /// The queues of ports that shape, interrupt or drop frames.
-fn ports(document: &Document) -> String {
-    type Row<'a> = (&'a Port, &'a Class);
+fn ports(document: &SimReport) -> String {
+    type Row<'a> = (&'a Port, &'a PortClass);
     let columns: [Column<Row<'_>>; 7] = [
         ("port", Left, |(port, _)| port.name.clone()),
         ("class", Right, |(_, class)| class.class.to_string()),
@@ -172,7 +173,8 @@ fn ports(document: &Document) -> String {
         ("bytes", Right, |(_, class)| class.most_bytes.to_string()),
         ("full", Right, |(_, class)| class.full.to_string()),
         ("credit, bits", Right, |(_, class)| {
-            let extremes = |of: &Credit| format!("{:.0} to {:.0}", of.lowest, of.highest);
+            let extremes =
+                |credit: &Credit| format!("{:.0} to {:.0}", credit.lowest, credit.highest);
             class.credit_bits.as_ref().map_or("-".to_owned(), extremes)
         }),
         ("interrupted", Right, |(port, _)| port.interrupted.to_string()),
@@ -187,12 +189,11 @@ fn ports(document: &Document) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    format!("\n{}", Table::of(&columns, &rows).text())
+    format!("\n{}", Table::from_rows(&columns, &rows).text())
 }
 
-/// What was replayed, and what was not.
-fn recorded(host: &str, recorded: &Recorded) -> String {
-    let Recorded { files, at, commands, left_out, gaps, .. } = recorded;
+fn recorded(host: &str, recorded: &Replayed) -> String {
+    let Replayed { files, at, commands, left_out, gaps, .. } = recorded;
     let mut out = format!("\n{host}: {commands} commands of {}, seen at the {at}", files[0]);
     if *left_out > 0 {
         out += &format!("; {left_out} left out, which failed or are not simulated");
@@ -203,7 +204,7 @@ fn recorded(host: &str, recorded: &Recorded) -> String {
     out
 }
 
-fn latencies(document: &Document) -> String {
+fn latencies(document: &SimReport) -> String {
     let names = document.hosts.iter().map(|host| host.host.chars().count() + 13);
     let width = names.max().unwrap_or(0).max(20);
     let heads = ["min", "mean", "p50", "p90", "p99", "p99.9", "max", "jitter"];
@@ -215,8 +216,8 @@ fn latencies(document: &Document) -> String {
             ("root port", &host.root_port_ns),
             ("config read", &host.config_read_ns),
         ];
-        for (what, latency) in rows.into_iter().filter(|(_, latency)| latency.n > 0) {
-            out += &row(&format!("{} {what}", host.host), width, latency);
+        for (name, latency) in rows.into_iter().filter(|(_, latency)| latency.n > 0) {
+            out += &row(&format!("{} {name}", host.host), width, latency);
         }
         if let Some(recorded) = &host.recorded {
             out += &row(&format!("{} recorded", host.host), width, &recorded.latency_ns);
@@ -228,20 +229,20 @@ fn latencies(document: &Document) -> String {
     out
 }
 
-fn segments(document: &Document) -> String {
+fn segments(document: &SimReport) -> String {
     let Some(segments) = &document.segments else { return String::new() };
     let mut out = String::from(
         "\nWhere the time of a command goes, in us\n\
          stage                  mean         median            p99\n",
     );
-    let of = |parts: &[Part], name| {
+    let column = |parts: &[SimSegment], name| {
         parts.iter().find(|part| part.segment == name).map_or(0, |part| part.ns)
     };
     let columns = [&segments.mean, &segments.median, &segments.p99];
     let totals = segments.total_ns;
     let totals = [totals.mean, totals.median, totals.p99];
     for stage in sim::measure::Stage::ALL {
-        let ns = columns.map(|parts| of(parts, stage.name()));
+        let ns = columns.map(|parts| column(parts, stage.name()));
         if ns.iter().any(|ns| *ns > 0) {
             out += &format!("{:<15}", stage.name());
             for (ns, total) in ns.iter().zip(totals) {
@@ -255,7 +256,7 @@ fn segments(document: &Document) -> String {
     format!("{}\n", out.trim_end())
 }
 
-const LINKS: [Column<Link>; 4] = [
+const LINKS: [Column<SimLink>; 4] = [
     ("link", Left, |link| link.link.clone()),
     ("utilisation", Right, |link| {
         format!("{}.{:02} %", link.utilisation_ppm / 10_000, link.utilisation_ppm / 100 % 100)
@@ -264,24 +265,24 @@ const LINKS: [Column<Link>; 4] = [
     ("bytes", Right, |link| link.bytes.to_string()),
 ];
 
-const TUNNELS: [Column<Tunnel>; 4] = [
+const TUNNELS: [Column<SimTunnel>; 4] = [
     ("tunnel", Left, |tunnel| tunnel.tunnel.clone()),
     ("frames", Right, |tunnel| tunnel.frames.to_string()),
     ("TLPs", Right, |tunnel| tunnel.tlps.to_string()),
     ("TLPs/frame", Right, |tunnel| format!("{:.2}", tunnel.tlps_per_frame)),
 ];
 
-fn links(document: &Document) -> String {
+fn links(document: &SimReport) -> String {
     let names = document.links.iter().map(|link| link.link.chars().count());
     let widths = [names.max().unwrap_or(0).max(16), 12, 9, 12];
-    let mut out = format!("\n{}", Table::of(&LINKS, &document.links).fixed(&widths));
+    let mut out = format!("\n{}", Table::from_rows(&LINKS, &document.links).fixed(&widths));
     if !document.tunnels.is_empty() {
-        out += &format!("\n{}", Table::of(&TUNNELS, &document.tunnels).fixed(&widths));
+        out += &format!("\n{}", Table::from_rows(&TUNNELS, &document.tunnels).fixed(&widths));
     }
     out
 }
 
-fn runs(document: &Document) -> String {
+fn runs(document: &SimReport) -> String {
     if document.hosts.is_empty() {
         let mut out = format!("\n{:>8} {:>16}  requirements\n", "seed", "digest");
         for run in std::iter::once(&document.as_run()).chain(&document.runs) {

@@ -35,8 +35,7 @@ pub struct Clock {
 /// Errors of a port's gates: how far their edges came before or after their time, since the port's
 /// clock was first locked to the reference.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
-#[schemars(rename = "GateEdges")]
-pub struct Edges {
+pub struct GateEdges {
     /// Name of the port.
     pub port: String,
     /// Edges.
@@ -69,7 +68,7 @@ pub fn clocks(config: &Config, report: &Report, named: &dyn Fn(&str) -> String) 
         let place = (0..names.len()).find(|place| TimeConfig::identity(*place) == master)?;
         Some(names[place].clone())
     };
-    let of = |(name, clock): (&String, &ClockReport)| {
+    let row = |(name, clock): (&String, &ClockReport)| {
         let from = clock.synced_from();
         let pair = |(at, ps): (Instant, i64)| (at.as_ns(), ps);
         Clock {
@@ -83,15 +82,15 @@ pub fn clocks(config: &Config, report: &Report, named: &dyn Fn(&str) -> String) 
             offsets: clock.offsets.iter().map(|s| pair((s.at, s.offset_ps))).collect(),
         }
     };
-    names.iter().zip(&time.clocks).map(of).collect()
+    names.iter().zip(&time.clocks).map(row).collect()
 }
 
 /// The gates of every port, if clocks are simulated.
-pub fn edges(config: &Config, report: &Report, named: &dyn Fn(&str) -> String) -> Vec<Edges> {
+pub fn edges(config: &Config, report: &Report, named: &dyn Fn(&str) -> String) -> Vec<GateEdges> {
     let network = &config.network;
-    let of = |(wire, edges): (&usize, &EdgeReport)| {
+    let row = |(wire, edges): (&usize, &EdgeReport)| {
         let (place, to) = places::wire(network, *wire)?;
-        Some(Edges {
+        Some(GateEdges {
             port: named(&places::between((place, to))),
             edges: edges.errors.count(),
             error_p50_ns: edges.errors.quantile_ns(0.5),
@@ -102,7 +101,7 @@ pub fn edges(config: &Config, report: &Report, named: &dyn Fn(&str) -> String) -
         })
     };
     let all = report.time_of_nodes.iter().flat_map(|time| &time.edges);
-    all.filter_map(of).collect()
+    all.filter_map(row).collect()
 }
 
 fn in_ns((from, until): (Instant, Option<Instant>)) -> (u64, Option<u64>) {
@@ -144,12 +143,12 @@ pub fn clock_table(clocks: &[Clock]) -> Table {
         ("at the end", Right, |clock| signed(clock.offsets.last().map_or(0, |last| last.1))),
         ("set", Right, |clock| clock.steps.len().to_string()),
     ];
-    Table::of(&CLOCKS, clocks)
+    Table::from_rows(&CLOCKS, clocks)
 }
 
 /// Ports with gates, one a row.
-pub fn edge_table(edges: &[Edges]) -> Table {
-    const EDGES: [Column<Edges>; 7] = [
+pub fn edge_table(edges: &[GateEdges]) -> Table {
+    const EDGES: [Column<GateEdges>; 7] = [
         ("edges of gates", Left, |edges| edges.port.clone()),
         ("count", Right, |edges| edges.edges.to_string()),
         ("error p50", Right, |edges| time(edges.error_p50_ns as f64)),
@@ -158,7 +157,7 @@ pub fn edge_table(edges: &[Edges]) -> Table {
         ("latest", Right, |edges| signed(edges.latest_ps)),
         ("window lost", Right, |edges| format!("{} B", edges.lost_bytes)),
     ];
-    Table::of(&EDGES, edges)
+    Table::from_rows(&EDGES, edges)
 }
 
 #[cfg(test)]

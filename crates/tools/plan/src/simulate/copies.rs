@@ -50,7 +50,7 @@ impl AllCopies {
     /// Of every place that eliminates.
     pub fn new(config: &Config) -> Self {
         let streams = config.network.streams.iter().enumerate();
-        let of = |(number, stream): (usize, &StreamConfig)| {
+        let copies_of = |(number, stream): (usize, &StreamConfig)| {
             let copies = |(place, recover): &(Place, Recover)| {
                 let wires = wires(config, stream, *place);
                 let takes = |wire: &usize| (*wire, config.network.cables[wire / 2].propagation);
@@ -67,7 +67,7 @@ impl AllCopies {
             };
             stream.eliminate.iter().map(copies).collect::<Vec<_>>()
         };
-        Self(streams.flat_map(of).filter(|copies| !copies.wires.is_empty()).collect())
+        Self(streams.flat_map(copies_of).filter(|copies| !copies.wires.is_empty()).collect())
     }
 }
 
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_begin_anew_when_the_reset_timer_has_run_out() {
+    fn sequence_numbers_restart_after_the_reset_timer() {
         let us = |us: u64| Instant::ZERO + Duration::from_us(us);
         let mut copies = Copies {
             stream: 0,

@@ -153,7 +153,7 @@ pub fn eliminations(rows: &[Elimination]) -> Table {
         ("resets", Right, |row| row.count(row.resets)),
         ("latent errors", Right, |row| row.count(row.latent_errors)),
     ];
-    Table::of(&columns, rows)
+    Table::from_rows(&columns, rows)
 }
 
 impl Elimination {
@@ -181,5 +181,5 @@ pub fn policings(rows: &[Policing]) -> Table {
             _ => "–".to_owned(),
         }),
     ];
-    Table::of(&columns, rows)
+    Table::from_rows(&columns, rows)
 }

@@ -11,8 +11,8 @@ use wire::Duration;
 
 /// The downstream ports in the order of their links: host, port, its configuration.
 pub fn ports(config: &Config) -> impl Iterator<Item = (usize, usize, &PortConfig)> {
-    config.hosts.iter().enumerate().flat_map(|(host, of)| {
-        let ports = match &of.attached {
+    config.hosts.iter().enumerate().flat_map(|(host, host_config)| {
+        let ports = match &host_config.attached {
             Attached::Direct(_) => &[][..],
             Attached::Switch(switch) => &switch.ports[..],
         };

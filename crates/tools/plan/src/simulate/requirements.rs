@@ -35,7 +35,7 @@ impl Deadlines {
 impl Observer for Deadlines {
     fn command(&mut self, record: &CommandRecord) {
         for (requirement, seen) in self.requirements.iter().zip(&mut self.seen) {
-            let this = match requirement.subject {
+            let label = match requirement.subject {
                 Subject::Host(host) => host == usize::from(record.host),
                 Subject::Drive { host, drive } => {
                     (host, drive) == (record.host.into(), record.drive.into())
@@ -43,7 +43,7 @@ impl Observer for Deadlines {
                 Subject::Stream(_) => false,
             };
             let Bound::Deadline(deadline) = requirement.bound else { continue };
-            if this {
+            if label {
                 let took = record.until.since(record.since);
                 seen.count += 1;
                 seen.late += u64::from(took > deadline);
@@ -169,12 +169,11 @@ pub fn verdict<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Option<String> {
 
 /// The rows as a table: requirement, limit, largest observed value, margin, count.
 pub fn table(rows: &[Row]) -> Table {
-    Table::of(&COLUMNS, rows)
+    Table::from_rows(&COLUMNS, rows)
 }
 
 /// The rows of several trials, each with the trial's number.
 pub fn table_of_trials<'a>(rows: impl Iterator<Item = (&'a Row, usize)>) -> Table {
-    /// The verdict is last.
     const AT: usize = COLUMNS.len() - 1;
     let mut heads = COLUMNS.map(|(name, align, _)| (name, align)).to_vec();
     heads.insert(AT, ("trial", Align::Right));
@@ -220,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_names_the_worst_of_all() {
+    fn requirement_verdict_names_the_worst_row() {
         let verdict = |rows: &[Row]| verdict(rows).expect("requirements");
         assert_eq!(super::verdict(&[]), None);
         let met = deadline(Some(400), true);

@@ -29,13 +29,12 @@ const WINDOW_PS: u64 = 1_000_000_000;
 
 /// A record that waits to be written.
 #[derive(Debug)]
-enum Held {
+enum PendingRecord {
     Tlp { tap: Tap, up: bool, tlp: Tlp },
     Frame(Tap, FrameReport),
     Link(Tap, LinkState<'static>),
 }
 
-/// The file of one node.
 struct Node {
     path: PathBuf,
     out: BufWriter<File>,
@@ -45,7 +44,7 @@ struct Node {
     buffer: Vec<u8>,
     start_ns: u64,
     last_ns: u64,
-    held: BTreeMap<(u64, u64), Held>,
+    pending: BTreeMap<(u64, u64), PendingRecord>,
     sequence: u64,
     newest_ps: u64,
     late: u64,
@@ -85,7 +84,7 @@ impl TraceFiles {
             };
             let node = files.add(&of_host, NodeRole::Host)?;
             files.hosts.push(node);
-            let ports = files.links.iter().filter(|(of, _)| *of == host).count();
+            let ports = files.links.iter().filter(|(owner, _)| *owner == host).count();
             for port in 0..ports {
                 let name = suffixed(&of_host, format!(".device{port}"));
                 let node = files.add(&name, NodeRole::Device)?;
@@ -103,7 +102,7 @@ impl TraceFiles {
 
     /// The files of one host and its device nodes.
     pub fn paths(&self, host: usize) -> Vec<PathBuf> {
-        let devices = self.devices.iter().zip(&self.links).filter(|(_, (of, _))| *of == host);
+        let devices = self.devices.iter().zip(&self.links).filter(|(_, (owner, _))| *owner == host);
         let nodes = std::iter::once(self.hosts[host]).chain(devices.map(|(node, _)| *node));
         nodes.map(|node| self.nodes[node].path.clone()).collect()
     }
@@ -147,7 +146,7 @@ impl Observer for TraceFiles {
             Point::DevicePort(link) => (self.devices[usize::from(link)], Tap::FUNCTION),
             _ => return,
         };
-        self.nodes[node].hold(at, Held::Tlp { tap, up, tlp: tlp.clone() });
+        self.nodes[node].hold(at, PendingRecord::Tlp { tap, up, tlp: tlp.clone() });
     }
 
     fn tunnel_frame(&mut self, at: Instant, point: Point, frame: &FrameReport) {
@@ -160,7 +159,7 @@ impl Observer for TraceFiles {
         if let Some((node, tap)) = self.end(point).filter(|_| !up) {
             let node = &mut self.nodes[node];
             node.links.retain(|link| *link != tap);
-            node.hold(at, Held::Link(tap, LinkState::Down("link lost")));
+            node.hold(at, PendingRecord::Link(tap, LinkState::Down("link lost")));
         }
     }
 }
@@ -194,7 +193,7 @@ impl Node {
             buffer: vec![0; CHUNK_HEADER],
             start_ns: 0,
             last_ns: 0,
-            held: BTreeMap::new(),
+            pending: BTreeMap::new(),
             sequence: 0,
             newest_ps: 0,
             late: 0,
@@ -205,34 +204,36 @@ impl Node {
     fn frame(&mut self, at: Instant, tap: Tap, frame: &FrameReport) {
         if !self.links.contains(&tap) {
             // The connection stands since something passes.
-            self.hold(at, Held::Link(tap, LinkState::Connected));
+            self.hold(at, PendingRecord::Link(tap, LinkState::Connected));
             self.links.push(tap);
         }
-        self.hold(at, Held::Frame(tap, frame.clone()));
+        self.hold(at, PendingRecord::Frame(tap, frame.clone()));
     }
 
-    fn hold(&mut self, at: Instant, held: Held) {
+    fn hold(&mut self, at: Instant, pending: PendingRecord) {
         self.sequence += 1;
         self.newest_ps = self.newest_ps.max(at.as_ps());
-        self.held.insert((at.as_ps(), self.sequence), held);
-        while self.held.len() > HELD
-            && let Some(((at, _), _)) = self.held.first_key_value()
-            && (at + WINDOW_PS < self.newest_ps || self.held.len() > MOST_HELD)
+        self.pending.insert((at.as_ps(), self.sequence), pending);
+        while self.pending.len() > HELD
+            && let Some(((at, _), _)) = self.pending.first_key_value()
+            && (at + WINDOW_PS < self.newest_ps || self.pending.len() > MOST_HELD)
         {
             self.write_first();
         }
     }
 
     fn write_first(&mut self) {
-        let Some(((at, _), held)) = self.held.pop_first() else { return };
-        match &held {
-            Held::Tlp { tap, up, tlp } => {
+        let Some(((at, _), record)) = self.pending.pop_first() else { return };
+        match &record {
+            PendingRecord::Tlp { tap, up, tlp } => {
                 let kept = self.payloads.kept_of(*up, tlp);
                 let delta = self.begin(at / 1000, kept.max_record_length(tlp));
                 encode_tlp(*tap, *up, tlp, &kept, delta, &mut self.buffer);
             }
-            Held::Frame(tap, frame) => self.record(at, Record::of_frame(*tap, frame)),
-            Held::Link(tap, state) => self.record(at, Record::Link { tap: *tap, state: *state }),
+            PendingRecord::Frame(tap, frame) => self.record(at, Record::of_frame(*tap, frame)),
+            PendingRecord::Link(tap, state) => {
+                self.record(at, Record::Link { tap: *tap, state: *state })
+            }
         }
     }
 
@@ -268,7 +269,7 @@ impl Node {
     }
 
     fn finish(&mut self) {
-        while !self.held.is_empty() {
+        while !self.pending.is_empty() {
             self.write_first();
         }
         if self.buffer.len() > CHUNK_HEADER {

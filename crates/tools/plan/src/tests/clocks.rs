@@ -31,11 +31,11 @@ fn keys_reach_the_clocks() {
     assert_eq!(a.clock.walk.unwrap().step_ppt, 10_000);
     let at = |ms: u64| Instant::from_ns(ms * 1_000_000);
     assert_eq!(a.steps, [(at(1), 5_000_000), (at(3), -1_000_000_000)]);
-    let of = |node: &sim::network::ClockNode| {
+    let values = |node: &sim::network::ClockNode| {
         let domains = &node.node.as_ref().unwrap().domains;
         [domains[0].own.priority1, domains[1].own.priority1]
     };
-    assert_eq!([of(a), of(b), of(&time.bridges[0])], [[1, 255], [255, 2], [255, 255]]);
+    assert_eq!([values(a), values(b), values(&time.bridges[0])], [[1, 255], [255, 2], [255, 255]]);
     let part = a.node.as_ref().unwrap();
     assert_eq!((part.domains[0].log_sync, part.servo.step), (-2, Duration::from_ms(1_000)));
     // Bridges take nothing from [link].
@@ -44,14 +44,11 @@ fn keys_reach_the_clocks() {
 }
 
 #[test]
-fn mistakes_name_their_place() {
-    fails(
-        &plan("clock_walk = \"1ppm\"\n"),
-        "p.toml:7:14: clock_walk means nothing without [clocks]: clocks are not simulated",
-    );
+fn clock_key_errors_have_a_line() {
+    fails(&plan("clock_walk = \"1ppm\"\n"), "p.toml:7:14: 'clock_walk' requires [clocks]");
     fails(
         &plan("clock_steps = [\"2ms +1us\", \"1ms +1us\"]\n[clocks]\n"),
-        "p.toml:7:28: clock_steps: each later than the one before",
+        "p.toml:7:28: clock_steps: expected each step later than the one before",
     );
     fails(
         &plan("[clocks]\nsync_interval = \"100ms\"\n"),
@@ -67,39 +64,45 @@ fn mistakes_name_their_place() {
 
 /// Gates, asynchronous shapers and `[clocks]` go by the clock of a node; nothing else does.
 #[test]
-fn a_clock_that_nothing_goes_by_is_remarked() {
+fn unused_clock_is_remarked() {
     let idle = |more: &str| {
         let text = plan(more).replace("[nodes.b]\n", "[nodes.b]\nclock_drift = \"2ppm\"\n");
         let text = text.replace("[bridges.s]\n", "[bridges.s]\nclock_offset = \"1us\"\n");
         let remarks = built(&text).remarks.into_iter().map(|remark| remark.sentence());
-        remarks.filter(|said| said.contains("have no effect")).collect::<Vec<_>>()
+        remarks.filter(|text| text.contains("have no effect")).collect::<Vec<_>>()
     };
-    let [said] = &idle("")[..] else { panic!() };
-    assert!(said.starts_with("clock of b, s: clock_offset and clock_drift have no effect: no"));
+    let [text] = &idle("")[..] else { panic!() };
+    assert!(text.starts_with("clock of b, s: clock_offset and clock_drift have no effect: no"));
     let list = "[schedules.l]\nentries = [\"S ff 1ms\"]\n";
-    let [said] = &idle(&format!("schedule = \"l\"\n{list}"))[..] else { panic!() };
-    assert!(said.starts_with("clock of s: "), "stations have gates");
+    let [text] = &idle(&format!("schedule = \"l\"\n{list}"))[..] else { panic!() };
+    assert!(text.starts_with("clock of s: "), "stations have gates");
     let ats = "[shapers.l]\nalgorithm = \"ats\"\nrate = \"1MB/s\"\nburst = \"2kB\"\n";
-    let [said] = &idle(&format!("shapers = [\"6 l\"]\n{ats}"))[..] else { panic!() };
-    assert!(said.starts_with("clock of s: "), "stations have a shaper");
+    let [text] = &idle(&format!("shapers = [\"6 l\"]\n{ats}"))[..] else { panic!() };
+    assert!(text.starts_with("clock of s: "), "stations have a shaper");
     assert_eq!(idle("[clocks]\n"), [""; 0]);
 }
 
 #[test]
-fn what_hurts_is_remarked() {
+fn harmful_clock_settings_are_remarked() {
     let text = plan(
         "schedule = \"l\"\nclock_drift = \"200ppm\"\nstamp_grain = \"1us\"\n[clocks]\n\
          [schedules.l]\nentries = [\"S 80 100us\", \"S 7f 400us\"]\n",
     );
-    let said: Vec<_> = built(&text).remarks.iter().map(super::Remark::sentence).collect();
+    let sentences: Vec<_> = built(&text).remarks.iter().map(super::Remark::sentence).collect();
     for part in [
         "closed for up to 400us: messages wait (802.1Q-2022, 8.6.8.4), and stamps do not see that",
         "above the 100 ppm of 802.1AS-2020, B.1.1",
         "coarser than the 40 ns of 802.1AS-2020, B.1.2",
     ] {
-        assert!(said.iter().any(|sentence| sentence.contains(part)), "{part} in {said:?}");
+        assert!(
+            sentences.iter().any(|sentence| sentence.contains(part)),
+            "{part} in {sentences:?}"
+        );
     }
     let text = text.replace("S 80", "S 7f").replace("S 7f 400us", "S 3f 400us");
-    let said: Vec<_> = built(&text).remarks.iter().map(super::Remark::sentence).collect();
-    assert!(said.iter().any(|sentence| sentence.contains("its messages stay here")), "{said:?}");
+    let sentences: Vec<_> = built(&text).remarks.iter().map(super::Remark::sentence).collect();
+    assert!(
+        sentences.iter().any(|sentence| sentence.contains("its messages stay here")),
+        "{sentences:?}"
+    );
 }

@@ -21,10 +21,9 @@ fn plan(cables: [&str; 4], stream: &str) -> String {
     )
 }
 
-/// What is said of the stream before the run.
-fn said(cables: [&str; 4], stream: &str) -> Vec<String> {
+fn stream_remarks(cables: [&str; 4], stream: &str) -> Vec<String> {
     let remarks = built(&plan(cables, stream)).remarks;
-    remarks.iter().map(Remark::sentence).filter(|of| of.starts_with("stream s")).collect()
+    remarks.iter().map(Remark::sentence).filter(|text| text.starts_with("stream s")).collect()
 }
 
 /// Frames that arrived, of 20000 sent.
@@ -44,24 +43,27 @@ fn a_lost_frame_ends_a_stream_whose_history_is_two() {
     let share = arrived(lossy, "");
     assert!((20..400).contains(&share), "{share}");
     assert_eq!(
-        said(lossy, ""),
+        stream_remarks(lossy, ""),
         ["stream s at b: its paths lose a frame together about every 10 ms: with a history of 2 \
           numbers all that follows is rogue and discarded for 2s (802.1CB-2017, 7.4.3.4)"]
     );
     let share = arrived(lossy, "history = 8");
     assert!((17_800..18_200).contains(&share), "{share}");
-    assert!(said(lossy, "history = 8")[0].contains("lose 7 frames in a row together about every"));
+    assert!(
+        stream_remarks(lossy, "history = 8")[0]
+            .contains("lose 7 frames in a row together about every")
+    );
     // 10^9 s.
-    assert_eq!(said(lossy, "history = 13"), [""; 0]);
+    assert_eq!(stream_remarks(lossy, "history = 13"), [""; 0]);
 }
 
 /// A tenth of either path is a hundredth of both.
 #[test]
 fn losses_of_separate_paths_multiply() {
     let lossy = ["", "loss = \"10%\"", "corruption = \"10%\"", ""];
-    assert!(said(lossy, "")[0].contains("lose a frame together about every 100 ms"));
-    assert_eq!(said(["", "loss = \"10%\"", "", ""], ""), [""; 0]);
-    assert_eq!(said(["loss = \"10%\"", "", "", ""], "algorithm = \"match\""), [""; 0]);
+    assert!(stream_remarks(lossy, "")[0].contains("lose a frame together about every 100 ms"));
+    assert_eq!(stream_remarks(["", "loss = \"10%\"", "", ""], ""), [""; 0]);
+    assert_eq!(stream_remarks(["loss = \"10%\"", "", "", ""], "algorithm = \"match\""), [""; 0]);
 }
 
 /// From 7 to 9 ms both paths are cut: the frames of 7 and 8 ms are lost.
@@ -69,7 +71,7 @@ fn losses_of_separate_paths_multiply() {
 fn a_cut_of_all_paths_ends_a_stream_whose_history_is_shorter() {
     let cut = ["", "cuts = [\"5ms..9ms\"]", "cuts = [\"6.9ms..12ms\"]", ""];
     assert_eq!(
-        said(cut, "history = 3"),
+        stream_remarks(cut, "history = 3"),
         [
             "stream s at b: all its paths are cut from 6900us to 9ms, for 2 frames: with a history of \
           3 numbers all that follows is rogue and discarded for 2s (802.1CB-2017, 7.4.3.4)"
@@ -78,23 +80,23 @@ fn a_cut_of_all_paths_ends_a_stream_whose_history_is_shorter() {
     // Seven frames before, and those from 2 s after the last of them on, at 2006 ms.
     assert_eq!(arrived(cut, "history = 3"), 7 + 20_000 - 2_006);
     assert_eq!(arrived(cut, "history = 4"), 20_000 - 2);
-    assert_eq!(said(cut, "history = 4"), [""; 0]);
+    assert_eq!(stream_remarks(cut, "history = 4"), [""; 0]);
 }
 
 /// The slower path is a frame and a half behind: after a loss the fast copies are two numbers ahead.
 #[test]
-fn a_loss_on_the_fastest_path_leaves_the_slowest_alone() {
+fn lossy_fastest_path_makes_its_copies_rogue() {
     let late = ["", "loss = \"10%\"", "", "propagation = \"1.5ms\""];
     assert_eq!(
-        said(late, ""),
+        stream_remarks(late, ""),
         [
             "stream s at b: the fastest path loses a frame about every 10 ms, and the slowest is up to \
           1 behind: with a history of 2 numbers the copies of the fastest are rogue from then on \
           (802.1CB-2017, 7.4.3.4)"
         ]
     );
-    assert_eq!(said(late, "history = 16"), [""; 0]);
-    assert_eq!(said(["", "", "", "propagation = \"1.5ms\""], ""), [""; 0]);
+    assert_eq!(stream_remarks(late, "history = 16"), [""; 0]);
+    assert_eq!(stream_remarks(["", "", "", "propagation = \"1.5ms\""], ""), [""; 0]);
 }
 
 /// Bursts of ten frames follow as the line is free, each 1 ms: 200 us of skew is many of them, though
@@ -116,14 +118,14 @@ fn losses_on_the_paths_that_are_left_end_a_stream() {
     let rest = "of its 2 paths left and loses a frame about every 10 ms: with a history of 2 numbers \
                 all that follows is rogue and discarded for 2s (802.1CB-2017, 7.4.3.4)";
     let open = [format!("stream s at b: from 1s on it has 1 {rest}")];
-    assert_eq!(said(cut, ""), open);
+    assert_eq!(stream_remarks(cut, ""), open);
     let share = arrived(cut, "");
     assert!((1_000..1_400).contains(&share), "{share}");
     let dark = |outages: &str, cables| {
         let upper = format!("[bridges.upper]\noutages = [{outages}]");
         let remarks = built(&plan(cables, "").replace("[bridges.upper]", &upper)).remarks;
         let sentences = remarks.iter().map(Remark::sentence);
-        sentences.filter(|of| of.starts_with("stream s")).collect::<Vec<_>>()
+        sentences.filter(|text| text.starts_with("stream s")).collect::<Vec<_>>()
     };
     assert_eq!(dark("\"1s..\"", lossy), open);
     // Overlapping outages are one. One in ten frames is lost within 11 ms, not within 9.
@@ -139,12 +141,15 @@ fn losses_on_the_paths_that_are_left_end_a_stream() {
 fn a_cable_that_delays_frames_makes_its_path_the_slower_one() {
     let late = "delay = \"1%\"\ndelay_up_to = \"3ms\"";
     for cables in [["", "loss = \"10%\"", late, ""], ["", late, "loss = \"10%\"", ""]] {
-        let said = said(cables, "");
-        assert!(said[0].contains("every 10 ms, and the slowest is up to 3 behind"), "{said:?}");
+        let remarks = stream_remarks(cables, "");
+        assert!(
+            remarks[0].contains("every 10 ms, and the slowest is up to 3 behind"),
+            "{remarks:?}"
+        );
     }
     // All copies are late alike, or only the one that is not lossy is early.
-    assert_eq!(said([late, "loss = \"10%\"", "", ""], ""), [""; 0]);
-    assert_eq!(said(["", &format!("loss = \"10%\"\n{late}"), "", ""], ""), [""; 0]);
+    assert_eq!(stream_remarks([late, "loss = \"10%\"", "", ""], ""), [""; 0]);
+    assert_eq!(stream_remarks(["", &format!("loss = \"10%\"\n{late}"), "", ""], ""), [""; 0]);
 }
 
 /// A cut for good is longer than the reset time, however many frames it takes.
@@ -153,5 +158,5 @@ fn a_cut_for_good_of_a_fast_stream_has_a_plan() {
     let cut = ["", "cuts = [\"1s..\"]", "cuts = [\"1s..\"]", ""];
     let fast = plan(cut, "").replace("\"1ms\"", "\"1ns\"\nburst = 100000");
     let remarks = built(&fast).remarks;
-    assert!(!remarks.iter().any(|of| of.sentence().contains("all its paths")));
+    assert!(!remarks.iter().any(|remark| remark.sentence().contains("all its paths")));
 }

@@ -25,7 +25,7 @@ fn mistakes_of_several_tables_are_found_together() {
          from = \"a\"\n",
         "p.toml:6:8: unknown host or node 'c'; did you mean 'a'? There are: a, b\n\
          p.toml:7:6: unknown host or node 'd'; did you mean 'a'? There are: a, b\n\
-         p.toml:11:6: traffic goes from one station to another\n\
+         p.toml:11:6: 'to' names the sender: expected another station\n\
          p.toml:13:10: [streams.x] needs to, unless identification is \"source\"",
     );
     fails(
@@ -58,7 +58,7 @@ fn twenty_mistakes_are_shown_and_the_others_counted() {
 }
 
 #[test]
-fn a_list_of_names_is_never_empty_or_endless() {
+fn list_of_names_in_errors_is_bounded_and_not_empty() {
     fails(
         "runtime = \"1s\"\n[link]\nshapers = [\"5 x\"]\n[nodes.a]\n[nodes.b]\n[bridges.s]\n[traffic.t]\n\
          from = \"a\"\nto = \"b\"\ninterval = \"1ms\"\n[streams.x]\nfrom = \"a\"\nto = \"b\"\n",
@@ -88,7 +88,7 @@ fn streams_without_hosts_and_runtime_need_one() {
 
 /// As an outage, a cut may last for good.
 #[test]
-fn a_cut_has_an_open_end() {
+fn cut_without_end_lasts_for_the_run() {
     let text = "runtime = \"10ms\"\n[nodes.a]\n[nodes.b]\n[bridges.s]\n[link]\ncuts = [\"4500us..\"]\n\
                 express = [7]\n[traffic.t]\nfrom = \"a\"\nto = \"b\"\ninterval = \"1ms\"\n";
     let report = sim::World::new(&super::built(text).config).unwrap().run().unwrap();

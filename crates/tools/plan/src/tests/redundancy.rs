@@ -17,12 +17,11 @@ fn run(name: &str, settings: &[(&str, &str)]) -> (Planned, Report) {
     (planned, report)
 }
 
-/// The row of a stream at a node.
-fn elimination(planned: &Planned, report: &Report, of: [&str; 2]) -> handled::Elimination {
+fn elimination(planned: &Planned, report: &Report, place: [&str; 2]) -> handled::Elimination {
     let named = |words: &str| planned.link_name(words);
     let (rows, _) = handled::rows(report, &planned.identified, &named);
-    let found = rows.into_iter().find(|row| [row.stream.as_str(), row.node.as_str()] == of);
-    found.unwrap_or_else(|| panic!("a row of {of:?}"))
+    let found = rows.into_iter().find(|row| [row.stream.as_str(), row.node.as_str()] == place);
+    found.unwrap_or_else(|| panic!("a row of {place:?}"))
 }
 
 /// The longest latency of the first host, ns.
@@ -32,14 +31,14 @@ fn worst(report: &Report) -> u64 {
 
 /// The bridge dies at 3 ms and stays dead; the deadline of 400 us holds for every command.
 #[test]
-fn a_bridge_dies_and_no_command_notices() {
+fn commands_continue_after_the_loss_of_a_bridge() {
     let (planned, report) = run("redundant-drive", &[]);
     assert_eq!((report.hosts[0].failures, report.hosts[0].mismatches), (0, 0));
     assert!(report.hosts[0].commands > 100);
     assert!(worst(&report) < 400_000, "{}", worst(&report));
     assert_eq!(report.retransmitted, 0);
-    for of in [["nvme", "right"], ["nvme back", "left"]] {
-        let row = elimination(&planned, &report, of);
+    for place in [["nvme", "right"], ["nvme back", "left"]] {
+        let row = elimination(&planned, &report, place);
         assert!(row.discarded > 0 && row.passed > 2 * row.discarded, "{row:?}");
         assert_eq!((row.rogue, row.out_of_order, row.tagless, row.resets), (0, 0, 0, 0));
         assert!(row.latent_errors > 0, "the dead path is told");
@@ -71,7 +70,7 @@ fn every_tunnel_has_two_paths() {
 
 /// With one path commands wait for good.
 #[test]
-fn with_one_path_the_drive_is_gone() {
+fn drive_is_lost_when_its_only_path_fails() {
     let settings = [
         ("streams.nvme.paths", "[\"left > upper > right\"]"),
         ("streams.nvme.eliminate", "[\"host\", \"device\"]"),
@@ -88,7 +87,7 @@ fn with_one_path_the_drive_is_gone() {
 }
 
 #[test]
-fn a_babbling_camera_is_cut_off_and_the_drives_latency_stays() {
+fn policed_camera_does_not_change_drive_latency() {
     let quiet = worst(&run("babbling-camera", &[("traffic.babble.start", "1s")]).1);
     let (planned, report) = run("babbling-camera", &[]);
     assert_eq!(report.hosts[0].failures, 0);
@@ -139,9 +138,9 @@ fn tcp_under_elimination_is_reordered() {
 #[test]
 fn remarks_name_the_clause() {
     let remark = |name: &str, settings: &[(&str, &str)], has: &str| {
-        let said: Vec<String> =
+        let sentences: Vec<String> =
             run(name, settings).0.remarks.iter().map(Remark::sentence).collect();
-        assert!(said.iter().any(|of| of.contains(has)), "{has}: {said:?}");
+        assert!(sentences.iter().any(|text| text.contains(has)), "{has}: {sentences:?}");
     };
     // Two cables, of which the lower pair is 1990 ns longer than 10 ns: 1 Gb/s, 64 bytes and
     // preamble and gap are 672 ns: two frames.

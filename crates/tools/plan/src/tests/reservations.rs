@@ -15,7 +15,7 @@ fn mistake(host: &str, stream: &str, link: &str) -> Result<(), String> {
 }
 
 #[test]
-fn what_fits_is_admitted() {
+fn reservations_within_the_rate_are_admitted() {
     for (host, stream, link) in [
         ("", "", ""),
         // 75 % of 1 Gb/s.
@@ -27,7 +27,7 @@ fn what_fits_is_admitted() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_with_the_port_and_the_sum() {
+fn reservations_beyond_the_rate_are_errors_with_port_and_sum() {
     let sum = mistake("reserve = \"300Mb/s\"", "reserve = \"451Mb/s\"", "").unwrap_err();
     assert!(sum.starts_with("plan.toml:"), "{sum}");
     for part in [

@@ -75,7 +75,7 @@ fn three_hundred_drives_are_in_one_node() {
 
 /// Each bound is an error where the plan exceeds it.
 #[test]
-fn bounds_that_are_left_name_the_line() {
+fn exceeded_bounds_name_the_line() {
     let mut text = large(2, 2, 0);
     for stream in 0..257 {
         writeln!(text, "[traffic.t{stream}]\ninterval = \"1s\"\nto = \"n1\"\nfrom = \"n0\"")
@@ -122,7 +122,7 @@ fn bounds_that_are_left_name_the_line() {
 
 /// A histogram of fixed size for each stream would be most of the memory.
 #[test]
-fn measurements_of_many_streams_take_memory_by_what_they_measure() {
+fn histogram_of_close_latencies_uses_few_bins() {
     let mut latency = stats::Latency::default();
     (0..1_000).for_each(|ns| latency.record(Duration::from_ns(20_000 + ns % 100)));
     assert!(latency.bins().used().count() <= 100);

@@ -19,7 +19,6 @@ fn plan(more: &str) -> String {
     )
 }
 
-/// The port of the only bridge to `b`.
 fn port(more: &str) -> Config {
     built(&plan(more)).config.network.bridges[0].ports[1].clone()
 }
@@ -27,12 +26,12 @@ fn port(more: &str) -> Config {
 const CBS: &str = "[shapers.v]\nalgorithm = \"cbs\"\nidle_slope = ";
 
 #[test]
-fn mistakes_of_shapers_have_a_place_and_say_what_is_allowed() {
+fn shaper_errors_have_line_and_allowed_values() {
     let video = "[bridges.s]\nshapers = [\"5 v\"]\n";
     let both = "[bridges.s]\nshapers = [\"5 v\", \"4 w\"]\n";
     let gates = "schedule = \"g\"\n[schedules.g]\nentries = [\"S 20 100us\", \"S df 900us\"]\n";
     let cqf = "[shapers.v]\nalgorithm = \"cqf\"\ncycle = \"1ms\"\n";
-    for (more, said) in [
+    for (more, expected) in [
         (
             "[bridges.s]\nshapers = [\"5 vidoe\"]\n[shapers.video]\n".to_owned(),
             "16:12: unknown shaper 'vidoe'. There are: video",
@@ -74,10 +73,13 @@ fn mistakes_of_shapers_have_a_place_and_say_what_is_allowed() {
             format!("[bridges.s]\nshapers = [\"5 v\", \"5 w\"]\n{CBS}\"1Mb/s\"\n[shapers.w]\n"),
             "16:19: class 5 has a shaper already: it takes one",
         ),
-        (format!("{video}{cqf}idle_slope = \"1Mb/s\"\n"), "20:14: idle_slope means nothing to cqf"),
+        (
+            format!("{video}{cqf}idle_slope = \"1Mb/s\"\n"),
+            "20:14: 'idle_slope' does not apply to cqf",
+        ),
         (
             "[bridges.s]\nadd_frag_size = 1\n".to_owned(),
-            "16:17: add_frag_size means nothing without express",
+            "16:17: 'add_frag_size' requires 'express'",
         ),
         (
             "[bridges.s]\nexpress = [7]\nverify = \"off\"\n".to_owned(),
@@ -85,19 +87,19 @@ fn mistakes_of_shapers_have_a_place_and_say_what_is_allowed() {
         ),
         (
             "committed_rate = \"1Mb/s\"\ncommitted_burst = \"2000B\"\n[bridges.s]\n".to_owned(),
-            "15:18: committed_rate means nothing: no port on its way has a shaper ats of its class",
+            "15:18: 'committed_rate' has no effect: no port on the path has a shaper ats for its class",
         ),
         (
             "committed_rate = \"1Mb/s\"\n[bridges.s]\n".to_owned(),
             "15:18: committed_rate and committed_burst go together",
         ),
     ] {
-        fails(&plan(&more), &format!("p.toml:{said}"));
+        fails(&plan(&more), &format!("p.toml:{expected}"));
     }
 }
 
 #[test]
-fn mistakes_of_lists_that_take_over_have_a_place() {
+fn errors_of_next_gate_lists_have_a_line() {
     let list = |more: &str| {
         plan(&format!(
             "[bridges.s]\nschedule = \"g\"\n[schedules.h]\nbase = \"1ms\"\n\
@@ -112,7 +114,7 @@ fn mistakes_of_lists_that_take_over_have_a_place() {
         &list("then = \"g\"\n"),
         "p.toml:23:8: then: schedule 'g' needs a base later than 5ms; it has 5ms",
     );
-    fails(&list("extension = \"1us\"\n"), "p.toml:23:13: extension means nothing without then");
+    fails(&list("extension = \"1us\"\n"), "p.toml:23:13: 'extension' requires 'then'");
     built(&list(""));
 }
 
@@ -184,19 +186,19 @@ fn preemption_reaches_the_port() {
 
 /// Before the run: of 12304 bits a millisecond (1538 bytes with preamble and gap, and a tag of 4).
 #[test]
-fn shapers_that_let_too_little_through_are_named() {
+fn overloaded_shapers_are_named() {
     let named = |shaper: &str| {
         let more = format!("[bridges.s]\nshapers = [\"5 v\"]\n[shapers.v]\n{shaper}\n");
         built(&plan(&more)).overload_sentences()
     };
-    let said = "class 5 is overloaded from s port 1 to b: t offer 12.3 Mb/s, gates, shaper and line \
+    let expected = "class 5 is overloaded from s port 1 to b: t offer 12.3 Mb/s, gates, shaper and line \
                 let 12.3 Mb/s through";
     for (kind, rest) in [("cbs", ""), ("ats", "burst = \"2000B\"")] {
         let key = if kind == "cbs" { "idle_slope" } else { "rate" };
         let shaper = |rate: &str| format!("algorithm = \"{kind}\"\n{key} = \"{rate}\"\n{rest}");
         // 1542 bytes are 12336 bits.
         assert_eq!(named(&shaper("12336kb/s")), [""; 0]);
-        assert_eq!(named(&shaper("12328kb/s")), [said]);
+        assert_eq!(named(&shaper("12328kb/s")), [expected]);
     }
 }
 
@@ -205,10 +207,10 @@ fn shapers_that_let_too_little_through_are_named() {
 fn an_overloaded_class_is_named_once_for_each_port() {
     let more = "[bridges.s]\n[traffic.u]\nfrom = \"c\"\nto = \"b\"\ninterval = \"200us\"\n\
                 priority = 6\n";
-    let said = built(&plan(more).replace("\"1ms\"", "\"100us\"")).overload_sentences();
-    let at = |port: &str| said.iter().filter(|sentence| sentence.contains(port)).count();
-    assert_eq!([said.len(), at("class 5 is overloaded from s port 1 to b: t offer")], [2, 1]);
-    assert_eq!(at("class 5 is overloaded from a to s"), 1, "{said:?}");
+    let sentences = built(&plan(more).replace("\"1ms\"", "\"100us\"")).overload_sentences();
+    let at = |port: &str| sentences.iter().filter(|sentence| sentence.contains(port)).count();
+    assert_eq!([sentences.len(), at("class 5 is overloaded from s port 1 to b: t offer")], [2, 1]);
+    assert_eq!(at("class 5 is overloaded from a to s"), 1, "{sentences:?}");
 }
 
 /// Two streams of 12336 bits each 130 us: 94.9 Mb/s each, of 100 Mb/s.
@@ -222,15 +224,18 @@ fn classes_with_weights_starve_by_their_share() {
         );
         built(&plan(&more).replace("\"1ms\"", "\"130us\"")).overload_sentences()
     };
-    let said = |class, stream, offered, limit| {
+    let expected = |class, stream, offered, limit| {
         format!(
             "class {class} is overloaded from s port 1 to b: {stream} offer {offered} Mb/s, gates, \
              shaper and line let {limit} Mb/s through"
         )
     };
-    assert_eq!(named("130us"), [said(5, "t", "94.9", "75.0"), said(1, "u", "94.9", "25.0")]);
+    assert_eq!(
+        named("130us"),
+        [expected(5, "t", "94.9", "75.0"), expected(1, "u", "94.9", "25.0")]
+    );
     // 12336 bits a millisecond are less than a quarter: the other class has the rest, 87.7.
-    assert_eq!(named("999us"), [said(5, "t", "94.9", "87.7")]);
+    assert_eq!(named("999us"), [expected(5, "t", "94.9", "87.7")]);
     assert_eq!(named("2500us"), [""; 0]);
 }
 
@@ -241,7 +246,7 @@ fn preemptable_classes_starve_behind_express_ones() {
     let more = "[bridges.s]\nexpress = [0]\n[traffic.u]\nfrom = \"c\"\nto = \"b\"\n\
                 interval = \"121us\"\npriority = 0\n";
     let active = plan(more).replace("[link]", "[link]\nexpress = [0]");
-    let said = built(&active).overload_sentences();
+    let sentences = built(&active).overload_sentences();
     let at_b = |class: &str, offered: &str| {
         format!(
             "class {class} is overloaded from s port 1 to b: {offered} Mb/s, gates, shaper and line \
@@ -250,9 +255,9 @@ fn preemptable_classes_starve_behind_express_ones() {
     };
     // 12.336 Mb/s of class 5, behind all that the line takes.
     let starves = at_b("5", "t and the classes before it offer 112.3");
-    assert_eq!(said[1..], [at_b("0", "u offer 102.0"), starves], "{said:?}");
-    let said = built(&plan(more)).overload_sentences();
-    assert_eq!(said[1..], [at_b("0", "u offer 102.0")], "{said:?}");
+    assert_eq!(sentences[1..], [at_b("0", "u offer 102.0"), starves], "{sentences:?}");
+    let sentences = built(&plan(more)).overload_sentences();
+    assert_eq!(sentences[1..], [at_b("0", "u offer 102.0")], "{sentences:?}");
 }
 
 /// Two classes with weights, of 94.9 Mb/s each: the express one gets all of it, the other the rest.
@@ -273,7 +278,7 @@ fn weights_share_among_express_and_among_preemptable_classes() {
 }
 
 #[test]
-fn ports_and_streams_that_will_hurt_are_remarked() {
+fn harmful_port_and_stream_settings_are_remarked() {
     let remarks = |more: &str| {
         let remarks = built(&plan(more)).remarks;
         remarks.iter().map(super::Remark::sentence).collect::<Vec<_>>()
@@ -339,10 +344,10 @@ fn without_hosts_streams_run_for_the_runtime() {
 }
 
 #[test]
-fn without_hosts_what_is_of_hosts_means_nothing() {
-    for (more, said) in [
-        ("[bridges.s]\n[drive]\n", "p.toml:16:2: drive means nothing without hosts"),
-        ("[bridges.s]\n[pcie]\n", "p.toml:16:2: pcie means nothing without hosts"),
+fn keys_of_hosts_without_hosts_are_errors() {
+    for (more, expected) in [
+        ("[bridges.s]\n[drive]\n", "p.toml:16:2: 'drive' requires hosts"),
+        ("[bridges.s]\n[pcie]\n", "p.toml:16:2: 'pcie' requires hosts"),
         ("[bridges.s]\n[hosts.h]\n", "p.toml:1:1: [workload] needs one of"),
         (
             "[bridges.s]\n[limits]\ntime = \"1ms\"\n",
@@ -350,11 +355,11 @@ fn without_hosts_what_is_of_hosts_means_nothing() {
         ),
     ] {
         let error = Plan::parse("p.toml", &plan(more)).unwrap().build().unwrap_err().to_string();
-        assert!(error.starts_with(said), "{error}");
+        assert!(error.starts_with(expected), "{error}");
     }
     fails(
         &plan("[bridges.s]\n").replace("[link]", "[link]\nkeepalive = \"1ms\""),
-        "p.toml:3:13: keepalive means nothing without hosts: it is of tcp, tsn, raw",
+        "p.toml:3:13: 'keepalive' applies only to transport tcp, tsn, raw; found no hosts",
     );
     fails(
         "runtime = \"1ms\"\n",
@@ -407,10 +412,10 @@ fn cyclic_queues_have_phases() {
     );
     let keys = Plan::SHIFTED.map(str::to_owned);
     let (shifts, _) = Plan::parse("p.toml", &text).unwrap().phases(2, 1, &keys).unwrap();
-    let found: Vec<_> = shifts.iter().map(|of| (of.key.as_str(), of.within)).collect();
+    let found: Vec<_> = shifts.iter().map(|shift| (shift.key.as_str(), shift.within)).collect();
     let cycles = ("bridges.s.clock_offset", Duration::from_us(500));
     assert_eq!(found, [cycles, ("traffic.t.start", Duration::from_ms(1))]);
     let odd = built(&text.replace("250us", "300us")).remarks[0].sentence();
-    let said = "600us (gates of s), 1ms (stream t); together they repeat every 3ms";
-    assert!(odd.ends_with(said), "{odd}");
+    let expected = "600us (gates of s), 1ms (stream t); together they repeat every 3ms";
+    assert!(odd.ends_with(expected), "{odd}");
 }

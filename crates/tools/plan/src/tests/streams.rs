@@ -30,7 +30,7 @@ const LINE: usize = 27;
 const BOTH: &str = "paths = [\"left > upper > right\", \"left > lower > right\"]\n";
 
 #[test]
-fn a_stream_both_ways_is_two() {
+fn bidirectional_stream_makes_two_streams() {
     let text = format!(
         "[streams.nvme]\nfrom = \"host\"\nto = \"device\"\nboth = \"on\"\n{BOTH}\
          eliminate = [\"host\", \"device\"]\nhistory = 64\nreset = \"5ms\"\n"
@@ -51,7 +51,8 @@ fn a_stream_both_ways_is_two() {
     assert_eq!((there.identification, back.numbers), (null, Place::Station(1)));
     let outages = &planned.config.network.bridge_outages;
     let ms = |ms: u64| Instant::from_ns(ms * 1_000_000);
-    let spans: Vec<_> = outages.iter().map(|of| (of.bridge, of.from, of.until)).collect();
+    let spans: Vec<_> =
+        outages.iter().map(|outage| (outage.bridge, outage.from, outage.until)).collect();
     assert_eq!(spans, [(1, ms(1), Some(ms(2))), (1, ms(3_000), None)]);
 }
 
@@ -83,10 +84,11 @@ fn keys_reach_the_stream() {
 }
 
 #[test]
-fn what_a_stream_cannot_be_has_its_place() {
+fn stream_errors_have_a_line() {
     let ends = "[streams.s]\nfrom = \"host\"\nto = \"device\"\n";
-    let at =
-        |line: usize, column: usize, what: &str| format!("p.toml:{}:{column}: {what}", LINE + line);
+    let at = |line: usize, column: usize, message: &str| {
+        format!("p.toml:{}:{column}: {message}", LINE + line)
+    };
     for (text, requested) in [
         (
             "[streams.s]\nfrom = \"host\"\n".to_owned(),
@@ -124,13 +126,10 @@ fn what_a_stream_cannot_be_has_its_place() {
             ),
             at(4, 11, "police: 'lower' is on none of the paths"),
         ),
-        (
-            format!("{ends}{BOTH}history = 5\n"),
-            at(4, 11, "history means nothing without eliminate"),
-        ),
+        (format!("{ends}{BOTH}history = 5\n"), at(4, 11, "'history' requires 'eliminate'")),
         (
             format!("{ends}{BOTH}eliminate = [\"device\"]\nlatent_paths = 2\n"),
-            at(5, 16, "latent_paths means nothing without latent_difference"),
+            at(5, 16, "'latent_paths' requires 'latent_difference'"),
         ),
         (
             format!("{ends}{BOTH}eliminate = [\"device\"]\nnumbers = \"upper\"\n"),
@@ -138,16 +137,13 @@ fn what_a_stream_cannot_be_has_its_place() {
         ),
         (
             format!("{ends}priority = 3\n"),
-            at(3, 12, "priority means nothing unless identification is \"priority\""),
+            at(3, 12, "'priority' applies only to identification = \"priority\""),
         ),
         (
             format!("{ends}police = [\"left x\"]\n[filters.y]\n"),
             at(3, 11, "unknown filter 'x'; did you mean 'y'? There are: y"),
         ),
-        (
-            "[filters.f]\nblock_red = \"on\"\n".to_owned(),
-            at(1, 13, "block_red means nothing without burst"),
-        ),
+        ("[filters.f]\nblock_red = \"on\"\n".to_owned(), at(1, 13, "'block_red' requires 'burst'")),
         (
             "[filters.f]\nentries = [\"open 2ms\"]\ncycle = \"1ms\"\n".to_owned(),
             at(1, 11, "the entries last 2000000 ns in total, longer than the cycle of 1000000 ns"),
@@ -163,7 +159,7 @@ fn a_bridge_that_eliminates_stores_frames() {
         "[streams.s]\nfrom = \"host\"\nto = \"device\"\n{BOTH}eliminate = [\"right\"]\n"
     ));
     let text = text.replace("[bridges.right]\n", "[bridges.right]\nmode = \"cut-through\"\n");
-    let what = "[streams.s]: right is cut-through; filtering and elimination need \
+    let expected = "[streams.s]: right is cut-through; filtering and elimination need \
                 store-and-forward";
-    fails(&text, &format!("p.toml:{}:10: {what}", LINE + 1));
+    fails(&text, &format!("p.toml:{}:10: {expected}", LINE + 1));
 }

@@ -17,7 +17,6 @@ const SPACE: f64 = 6.0;
 const AXIS: f64 = 22.0;
 /// A box within its band.
 const INSET: f64 = 4.0;
-/// A character, about.
 const CHARACTER: f64 = 6.2;
 /// What is narrower is drawn so wide.
 const LEAST: f64 = 0.8;
@@ -29,7 +28,7 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    pub fn of(lanes: &Lanes) -> Self {
+    pub fn new(lanes: &Lanes) -> Self {
         Self { per_ns: (WIDTH - LEFT - RIGHT) / lanes.length.max(1.0) }
     }
 
@@ -44,7 +43,7 @@ impl Scale {
 }
 
 fn height(lane: &Lane) -> f64 {
-    let part = |there: bool, height: f64| if there { height } else { 0.0 };
+    let part = |present: bool, height: f64| if present { height } else { 0.0 };
     HEADING
         + part(lane.wait.is_some(), WAIT)
         + BAND
@@ -61,7 +60,7 @@ pub(super) fn svg(lanes: &Lanes) -> String {
         "<svg class=\"lanes\" viewBox=\"0 0 {WIDTH} {}\" role=\"img\" aria-label=\"{title}\">",
         bottom + AXIS
     );
-    let scale = Scale::of(lanes);
+    let scale = Scale::new(lanes);
     axis(&mut out, lanes.length, scale, bottom);
     let mut top = 0.0;
     for lane in &lanes.lanes {
@@ -195,7 +194,6 @@ fn occupied(out: &mut String, scale: Scale, one: &Occupied, top: f64) {
     }
 }
 
-/// A label at the left.
 fn label(out: &mut String, y: f64, text: &str) {
     let text = escape(text);
     let _ =
@@ -232,7 +230,6 @@ fn crosses(out: &mut String, scale: Scale, crosses: &[(f64, String)], top: f64) 
     }
 }
 
-/// A value with few digits.
 fn digits(value: f64) -> String {
     let (value, unit) = if value.abs() >= 9999.5 { (value / 1000.0, "k") } else { (value, "") };
     let decimals = usize::from(!unit.is_empty() && value.abs() < 99.95);

@@ -13,7 +13,7 @@ const CLOSED: &str = "#b3bcc5";
 const HELD: &str = "#882255";
 /// The colour of the box that the picture is about.
 const CHOSEN: &str = "#b00020";
-/// What a frame costs beside its own bytes.
+/// The colour of preamble, gap and other overhead of a frame.
 const OVERHEAD: &str = "#1c2733";
 
 /// The meaning of a stretch of time on a band.
@@ -68,7 +68,7 @@ pub struct Occupied {
 /// A step line or a line.
 #[derive(Clone, Debug, Default)]
 pub struct Course {
-    /// What it is, in a word.
+    /// A one-word label.
     pub name: &'static str,
     /// The unit of its values.
     pub unit: &'static str,
@@ -143,18 +143,18 @@ impl Lanes {
             (Band::Closed, CLOSED, bands[1]),
             (Band::Held, HELD, bands[2]),
         ] {
-            if any(&|lane| lane.bands.iter().any(|(.., of)| *of == band)) {
+            if any(&|lane| lane.bands.iter().any(|(.., kind)| *kind == band)) {
                 out += &swatch(colour, words);
             }
         }
         for (kind, words) in [Kind::Whole, Kind::Interruptible, Kind::Chosen].into_iter().zip(kinds)
         {
-            if any(&|lane| lane.boxes.iter().any(|of| of.kind == kind)) {
+            if any(&|lane| lane.boxes.iter().any(|one| one.kind == kind)) {
                 out += &swatch(kind.colour(), words);
             }
         }
-        let x = draw::Scale::of(self);
-        let dark = |of: &Occupied| x.shows(of.overhead.0) || x.shows(of.overhead.1);
+        let x = draw::Scale::new(self);
+        let dark = |one: &Occupied| x.shows(one.overhead.0) || x.shows(one.overhead.1);
         if any(&|lane| lane.boxes.iter().any(dark)) {
             out += &swatch(OVERHEAD, overhead);
         }
@@ -165,7 +165,7 @@ impl Lanes {
                 escape(words)
             )
         };
-        if any(&|lane| lane.boxes.iter().any(|of| of.since.is_some())) {
+        if any(&|lane| lane.boxes.iter().any(|one| one.since.is_some())) {
             out += &line("M0 5h26", Kind::Interruptible.colour(), joined);
         }
         if any(&|lane| !lane.crosses.is_empty()) {

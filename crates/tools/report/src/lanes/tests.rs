@@ -79,7 +79,7 @@ fn lanes() -> Lanes {
 }
 
 #[test]
-fn the_lanes_as_they_were_looked_at() {
+fn lanes_match_their_snapshot() {
     let svg = lanes().svg();
     let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/src/lanes/golden.svg");
     if std::env::var_os("FARLANE_BLESS").is_some() {
@@ -94,7 +94,7 @@ fn the_lanes_as_they_were_looked_at() {
 }
 
 #[test]
-fn the_key_has_what_the_picture_has() {
+fn lane_key_lists_only_drawn_kinds() {
     let mut lanes = lanes();
     let all = lanes.key();
     nests(&all);
@@ -112,7 +112,7 @@ fn the_key_has_what_the_picture_has() {
 proptest! {
     /// Nothing leaves the picture, whatever the times are.
     #[test]
-    fn everything_is_inside(
+    fn lane_elements_are_inside_the_picture(
         length in 1.0f64..1e9,
         spans in prop::collection::vec((-1.0f64..2.0, 0.0f64..1.0), 1..30),
         values in prop::collection::vec((0.0f64..1.0, -1e9f64..1e9), 0..30),

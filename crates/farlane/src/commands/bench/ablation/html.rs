@@ -21,24 +21,24 @@ pub fn page(all: &Ablation, document: &Document) -> String {
     if document.interrupted {
         page.warning(INTERRUPTED);
     }
-    page.table(&Table::of(&[&RUN[..], &RUN_FIGURES].concat(), &document.runs));
+    page.table(&Table::from_rows(&[&RUN[..], &RUN_FIGURES].concat(), &document.runs));
     page.section("Gain over per-tlp");
     page.text(
         "What aggregation gains in throughput, beside what counting bytes on the wire allows: one \
          TLP a frame against as many as fit. Only where the link is the bottleneck can that be \
          reached.",
     );
-    page.table(&Table::of(&[&GAIN[..], &GAIN_SHARES].concat(), &document.gains));
+    page.table(&Table::from_rows(&[&GAIN[..], &GAIN_SHARES].concat(), &document.gains));
     page.section("One command at a time");
     page.text(
         "Medians of pairs of rounds, per-tlp and adaptive in turn, and quartiles of the change.",
     );
-    page.table(&Table::of(&LATENCIES, &document.latencies));
+    page.table(&Table::from_rows(&LATENCIES, &document.latencies));
     page.section("Latency distributions");
     page.figures(&figures(all));
     if !document.link_check.is_empty() {
         page.section("What the link lets pass");
-        page.table(&Table::of(&CHECK, &document.link_check));
+        page.table(&Table::from_rows(&CHECK, &document.link_check));
     }
     finish_with_data(page, "JSON, with percentiles", document)
 }

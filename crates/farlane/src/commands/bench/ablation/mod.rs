@@ -8,7 +8,7 @@ use super::Args;
 use crate::output::wrong_usage;
 use crate::progress::Progress;
 use live::{Stop, Waiting};
-use load::ablation::{MPS, Settings, Transport, cases, measure};
+use load::ablation::{AblationSettings, MPS, Transport, cases, measure};
 use load::case::{Case, Path};
 use wire::Duration;
 
@@ -23,7 +23,7 @@ pub fn run(args: &Args, waiting: Waiting, stop: &Stop) -> Result<Ended, Failure>
         true => (3, Duration::from_ms(100), Duration::from_ms(20)),
         false => (7, Duration::from_ms(500), Duration::from_ms(100)),
     };
-    let settings = Settings {
+    let settings = AblationSettings {
         waiting,
         mps,
         transports: match &args.transport[..] {

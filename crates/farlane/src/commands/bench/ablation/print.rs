@@ -165,7 +165,7 @@ fn gains(all: &Ablation) -> Vec<Gain> {
 fn gain(base: &Setup, setup: &Setup, rw: &'static str, mps: usize) -> Option<Gain> {
     let ((op, alone), (_, together)) = (throughput(base, rw)?, throughput(setup, rw)?);
     let gain = together / alone.max(1.0) - 1.0;
-    let cost = Cost::of(setup.transport, op, mps);
+    let cost = Cost::new(setup.transport, op, mps);
     let share = |bytes_per_s: f64, wire: f64| match setup.link {
         Link::Veth(rate) => {
             Some(rounded(bytes_per_s / mps as f64 * wire * 800.0 / rate.bits_per_second as f64, 1))
@@ -210,11 +210,11 @@ fn latency(of: &Pairs) -> LatencyPair {
 /// Tables on stdout.
 pub fn table(document: &Document) {
     println!("{}", document.floor);
-    let runs = Table::of(&[&RUN[..], &RUN_FIGURES].concat(), &document.runs);
+    let runs = Table::from_rows(&[&RUN[..], &RUN_FIGURES].concat(), &document.runs);
     print!("{}", runs.fixed(&[14, 9, 11, 21, 8, 15, 10, 10, 10]));
     if !document.gains.is_empty() {
         println!("\ngain over per-tlp, beside what counting bytes allows:");
-        let gains = Table::of(&[&GAIN[..], &GAIN_SHARES].concat(), &document.gains);
+        let gains = Table::from_rows(&[&GAIN[..], &GAIN_SHARES].concat(), &document.gains);
         print!("{}", gains.fixed(&[14, 9, 11, 6, 8, 9, 9, 13, 12]));
     }
     print_latencies(document);

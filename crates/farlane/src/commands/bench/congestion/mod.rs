@@ -99,7 +99,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
         println!("{}", json(&document));
     } else {
         // As Markdown, so that documents have it as it is printed.
-        print!("{}", Table::of(&COLUMNS, &runs).markdown());
+        print!("{}", Table::from_rows(&COLUMNS, &runs).markdown());
         if interrupted {
             println!("\n{INTERRUPTED}");
         }

@@ -35,7 +35,7 @@ impl Controller {
         let known = self.block_sizes.get(&entry.nsid).copied();
         let block_size = (queue != 0 && transfer::names_blocks(entry.opcode))
             .then(|| known.unwrap_or(PRESUMED_BLOCK));
-        let transfer = transfer::of(queue, &entry, block_size.unwrap_or(PRESUMED_BLOCK));
+        let transfer = transfer::transfer(queue, &entry, block_size.unwrap_or(PRESUMED_BLOCK));
         let collect = shared.settings.collect_data
             || names_namespace(queue, &entry)
             || names_ranges(queue, &entry);
@@ -83,12 +83,12 @@ impl Controller {
         let (mut at, mut left, mut offset) = (piece.address, piece.length, piece.offset);
         while left > 0 {
             let length = left.min(PAGE - at % PAGE);
-            let what = match piece.content {
+            let purpose = match piece.content {
                 Content::Data => Use::Data { offset, to_host },
                 Content::PrpList => Use::List { offset },
                 Content::SglSegment => Use::Segment,
             };
-            let Some(key) = self.claims.add((uid, open.next_claim), at, length, what) else {
+            let Some(key) = self.claims.add((uid, open.next_claim), at, length, purpose) else {
                 shared.counters.dropped += 1;
                 return;
             };
@@ -170,24 +170,24 @@ impl Controller {
                 if has_room(&self.queues.submission, id, shared) {
                     self.queues.add_submission(id, ring, SubmissionQueue::new(ring));
                 }
-                self.tell_submission(id, shared);
+                self.emit_submission_ring(id, shared);
             }
             Effect::CreateCompletion { id, ring: Some(ring), vector } => {
                 if has_room(&self.queues.completion, id, shared) {
                     self.queues.add_completion(id, ring, CompletionQueue::new(ring, vector));
                 }
-                self.tell_completion(id, shared);
+                self.emit_completion_ring(id, shared);
             }
             Effect::DeleteSubmission(id) => {
                 self.delete_submission(id, shared);
-                self.tell(id, Ring::Gone, shared);
+                self.emit_ring(id, Ring::Gone, shared);
             }
             Effect::DeleteCompletion(id) => {
                 let queue = self.queues.remove_completion(id);
                 for uid in queue.into_iter().flat_map(CompletionQueue::into_waiting) {
                     self.close(uid, None, shared);
                 }
-                self.tell(id, Ring::Gone, shared);
+                self.emit_ring(id, Ring::Gone, shared);
             }
             // Their blocks may have another size.
             Effect::Formats => {

@@ -94,8 +94,8 @@ impl Controller {
             self.queues.add_submission(0, submission, SubmissionQueue::new(submission));
             // The admin queue has vector 0 (section 3.1.9).
             self.queues.add_completion(0, completion, CompletionQueue::new(completion, Some(0)));
-            self.tell_submission(0, shared);
-            self.tell_completion(0, shared);
+            self.emit_submission_ring(0, shared);
+            self.emit_completion_ring(0, shared);
         }
     }
 
@@ -111,7 +111,7 @@ impl Controller {
                 let Rung { commands, others } = rung.unwrap_or_default();
                 commands.into_iter().for_each(|uid| self.add_step(uid, step, shared));
                 others.into_iter().for_each(|uid| self.close(uid, None, shared));
-                self.tell_submission(id, shared);
+                self.emit_submission_ring(id, shared);
                 known
             }
             Some(Doorbell::CompletionHead(id)) => {
@@ -123,8 +123,8 @@ impl Controller {
                 let open = taken.iter().filter_map(|uid| self.open.get(uid));
                 let queues: BTreeSet<u16> = open.map(|open| open.command.queue).collect();
                 taken.into_iter().for_each(|uid| self.close(uid, Some(step), shared));
-                self.tell_completion(id, shared);
-                queues.into_iter().for_each(|id| self.tell_submission(id, shared));
+                self.emit_completion_ring(id, shared);
+                queues.into_iter().for_each(|id| self.emit_submission_ring(id, shared));
                 known
             }
         };
@@ -145,7 +145,7 @@ impl Controller {
         shared.counters.resets += 1;
         self.generation += 1;
         self.end(shared);
-        self.tell_gone(shared);
+        self.emit_gone(shared);
         self.queues = Queues::default();
         self.registers.reset();
         shared.emit(super::Event::Reset(self.device));
@@ -166,10 +166,9 @@ impl Controller {
         shared.counters.lost_commands = lost;
         self.generation += 1;
         queues::gap(&mut self.queues);
-        self.tell_all(shared);
+        self.emit_all_rings(shared);
     }
 
-    /// An entry of a submission queue needs no more.
     fn done(&mut self, queue: u16) {
         self.queues.submission.get_mut(&queue).into_iter().for_each(SubmissionQueue::done);
     }

@@ -24,7 +24,6 @@ pub(super) struct PushedList {
     read: Read,
 }
 
-/// A message at hand.
 struct Message {
     /// What it means for each of its commands.
     step: Step,
@@ -124,7 +123,6 @@ impl Controller {
         }
     }
 
-    /// Lists or data of command `uid`.
     fn pushed_for(
         &mut self,
         uid: Uid,
@@ -143,7 +141,7 @@ impl Controller {
                 return;
             };
             let length = found.left.min(piece.bytes.len() as u64) as usize;
-            if let Use::Data { offset, .. } = found.what {
+            if let Use::Data { offset, .. } = found.purpose {
                 data = Some(data.unwrap_or(offset + found.offset));
             }
             let (bytes, rest) = piece.bytes.split_at(length);
@@ -157,13 +155,12 @@ impl Controller {
         }
     }
 
-    /// Bytes of one claim.
     fn pushed_claim(&mut self, found: Match, piece: &Piece<'_>, shared: &mut Shared) {
         let known = shared.payload.knows(&piece.place());
         let Some(open) = self.open.get_mut(&found.uid) else { return };
         let pushed = &mut open.command.push.pushed;
         let length = if found.again { 0 } else { piece.bytes.len() as u64 };
-        match found.what {
+        match found.purpose {
             Use::Data { offset, .. } => {
                 pushed.data += length;
                 if self.moved(found, offset + found.offset, (piece.bytes, known), shared) {

@@ -23,7 +23,7 @@ impl Controller {
             shared.counters.orphans += 1;
             return Purpose::Unknown;
         };
-        let kind = match found.what {
+        let kind = match found.purpose {
             Use::Data { .. } => StepKind::DataRead,
             Use::List { .. } | Use::Segment => StepKind::ListFetch,
         };
@@ -33,7 +33,7 @@ impl Controller {
         if let Some(open) = self.open.get_mut(&found.uid).filter(|_| step.from_push) {
             let answered = &mut open.command.push.answered;
             let length = found.left.min(bytes as u64);
-            match found.what {
+            match found.purpose {
                 Use::Data { .. } => answered.data += length,
                 Use::List { .. } | Use::Segment => answered.lists += length,
             }
@@ -127,7 +127,7 @@ impl Controller {
         let at = found.offset + read.done as u64;
         // What lies behind the claim may be anything.
         let protocol = found.left.saturating_sub(read.done as u64).min(bytes.len() as u64) as usize;
-        match found.what {
+        match found.purpose {
             Use::Data { offset, .. } => {
                 let step = Step { kind: StepKind::DataCompletion, ..step };
                 self.add_step(found.uid, step, shared);
@@ -159,7 +159,7 @@ impl Controller {
     ) {
         let before = read.buffer.len();
         read.buffer.extend_from_slice(bytes);
-        match found.what {
+        match found.purpose {
             _ if found.again || found.pushed => {}
             Use::Data { .. } => {}
             Use::List { offset } => self.list(read, found, offset, before / 8, shared),
@@ -225,7 +225,7 @@ impl Controller {
             let step = shared.step(StepKind::DataWrite, address, bytes.len(), None);
             self.add_step(found.uid, step, shared);
             shared.counters.repeated_transfers += u64::from(found.again);
-            if let Use::Data { offset, .. } = found.what {
+            if let Use::Data { offset, .. } = found.purpose {
                 let whole = shared.payload.known == bytes.len();
                 if self.moved(found, offset + found.offset, (bytes, whole), shared) {
                     shared.protocol = found.left.min(bytes.len() as u64) as usize;
@@ -256,7 +256,6 @@ impl Controller {
         }
     }
 
-    /// The MSI-X vector that a write signals.
     fn vector(&self, address: u64, bytes: &[u8]) -> Option<u16> {
         let data = u32::from_le_bytes(bytes.try_into().ok()?);
         let signals = |entry: &[u32; 4]| {
@@ -265,7 +264,6 @@ impl Controller {
         self.vectors.iter().find(|(_, entry)| signals(entry)).map(|(vector, _)| *vector)
     }
 
-    /// One interrupt may signal many entries of many queues.
     fn interrupt(&mut self, vector: u16, address: u64, shared: &mut Shared) {
         let step = shared.step(StepKind::MsiX, address, 4, None);
         let mut signals = Vec::new();

@@ -144,7 +144,6 @@ impl Replay {
         self.reads.push(Read { name, nsid, span, slba, block_size, data });
     }
 
-    /// When a command may have taken effect.
     fn span(&self, command: &Command, last: StepKind) -> Span {
         let number = |kind| command.steps.iter().rev().find(|s| s.kind == kind).map(|s| s.number);
         let start = command.entry_arrival().map_or(0, |step| step.number);
@@ -168,7 +167,6 @@ impl Replay {
         self.reads.push(Read { name, nsid, span, slba, block_size, data });
     }
 
-    /// Write Zeroes has no data.
     fn write(&mut self, command: Command, certain: bool) {
         let span = self.span(&command, StepKind::CqeWrite);
         let (slba, blocks) = (command.entry.slba(), u64::from(command.entry.blocks()));

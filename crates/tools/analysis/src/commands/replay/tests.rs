@@ -72,7 +72,7 @@ fn the_last_write_counts() {
 }
 
 #[test]
-fn overlapping_writes_may_end_either_way_but_not_mixed_within_a_block() {
+fn overlapping_writes_leave_one_value_per_block() {
     let writes = [write(0, b"aaaaaaaa", (1, 10)), write(0, b"bbbbbbbb", (2, 9))];
     let right = [b"aaaaaaaa", b"bbbbbbbb", b"aaaabbbb", b"bbbbaaaa"].map(|seen| (seen, 0));
     for (seen, wrong) in right.into_iter().chain([(b"\0\0\0\0aaaa", 1), (b"aabbaaaa", 1)]) {
@@ -137,7 +137,7 @@ fn unknown_contents_are_learnt_once() {
 }
 
 #[test]
-fn later_connections_come_later() {
+fn later_connections_replay_later() {
     let mut replay = Replay::new(Initial::Zero);
     replay.add(write(0, b"one!", (50, 60)));
     replay.next_connection();

@@ -2,7 +2,7 @@
 
 use super::testbed::{DRIVE, Drive, GAP, Testbed, io};
 use crate::commands::{
-    Command, Counters, Direction, HostRequestKind, Settings, StepKind, Transfer,
+    AnalyserCounters, AnalyserSettings, Command, Direction, HostRequestKind, StepKind, Transfer,
 };
 use bytes::Bytes;
 use wire::nvme::{SglDescriptor, SglKind};
@@ -10,7 +10,11 @@ use wire::tlp::{Packet, Status as TlpStatus, Tlp};
 use wire::{Bdf, Duration};
 
 pub fn testbed() -> (Testbed, Drive) {
-    Testbed::with_drive(Settings { collect_data: true, ..Settings::default() }, GAP, 2)
+    Testbed::with_drive(
+        AnalyserSettings { collect_data: true, ..AnalyserSettings::default() },
+        GAP,
+        2,
+    )
 }
 
 fn pattern(length: usize) -> Vec<u8> {
@@ -32,8 +36,11 @@ fn kinds(command: &Command) -> Vec<(StepKind, usize)> {
 #[track_caller]
 fn explained(testbed: &Testbed) {
     let seen = testbed.analyser.counters();
-    let Counters { down, up, config, registers, reads, .. } = *seen;
-    assert_eq!(*seen, Counters { down, up, config, registers, reads, ..Counters::default() });
+    let AnalyserCounters { down, up, config, registers, reads, .. } = *seen;
+    assert_eq!(
+        *seen,
+        AnalyserCounters { down, up, config, registers, reads, ..AnalyserCounters::default() }
+    );
 }
 
 #[test]
@@ -165,13 +172,13 @@ fn entries_are_fetched_in_batches_around_the_end_of_the_ring() {
     let done = testbed.commands.split_off(testbed.commands.len() - 5);
     let ids: Vec<u16> = done.iter().map(|c| c.entry.cid).collect();
     assert_eq!(ids, [43, 41, 44, 40, 42]);
-    let of = |cid| done.iter().find(|c| c.entry.cid == cid).unwrap();
-    let doorbell = |cid| of(cid).steps[0].number;
+    let with_id = |cid| done.iter().find(|c| c.entry.cid == cid).unwrap();
+    let doorbell = |cid| with_id(cid).steps[0].number;
     assert_eq!(doorbell(40), doorbell(41));
     assert_ne!(doorbell(41), doorbell(42));
-    assert_eq!((of(40).steps[1], of(42).steps[1].bytes), (of(42).steps[1], 192));
-    assert_eq!(of(43).steps[1].bytes, 128);
-    for (i, command) in (0..5).map(|i| (i, of(40 + i))) {
+    assert_eq!((with_id(40).steps[1], with_id(42).steps[1].bytes), (with_id(42).steps[1], 192));
+    assert_eq!(with_id(43).steps[1].bytes, 128);
+    for (i, command) in (0..5).map(|i| (i, with_id(40 + i))) {
         assert_eq!(command.data.as_deref(), Some(&[i as u8; 512][..]));
         assert_eq!(command.steps.iter().filter(|s| s.kind == StepKind::MsiX).count(), 1);
     }
@@ -179,7 +186,7 @@ fn entries_are_fetched_in_batches_around_the_end_of_the_ring() {
 }
 
 #[test]
-fn equal_buffers_of_commands_in_flight_are_told_apart() {
+fn equal_buffers_of_concurrent_commands_are_distinguished() {
     let (mut testbed, mut drive) = testbed();
     let entries = [io(1, 1, 0, 8, 0x30_0000, 0), io(1, 2, 8, 8, 0x30_0000, 0)];
     testbed.begin(&mut drive, 2, &entries);
@@ -205,7 +212,7 @@ fn equal_buffers_of_commands_in_flight_are_told_apart() {
 
 #[test]
 fn blocks_are_as_long_as_identify_says() {
-    let mut testbed = Testbed::new(Settings::default());
+    let mut testbed = Testbed::new(AnalyserSettings::default());
     let mut drive = Drive::new(DRIVE, 0x20_e000_0000, 0x7_0001_0000);
     drive.stride = 2;
     testbed.enumerate(&drive);
@@ -243,7 +250,7 @@ fn two_drives_do_not_disturb_each_other() {
 }
 
 #[test]
-fn resets_end_what_is_on_its_way() {
+fn reset_ends_commands_in_flight() {
     let (mut testbed, mut drive) = testbed();
     testbed.begin(&mut drive, 1, &[io(2, 3, 0, 1, 0x10_0000, 0)]);
     testbed.write(drive.bar + 0x14, 0);
@@ -265,7 +272,7 @@ fn resets_end_what_is_on_its_way() {
 fn refused_reads_show_their_status() {
     let (mut testbed, mut drive) = testbed();
     testbed.begin(&mut drive, 1, &[io(1, 3, 0, 1, 0x10_0000, 0)]);
-    let request = testbed.ask_host(&drive, 0x10_0000, 512);
+    let request = testbed.read_request(&drive, 0x10_0000, 512);
     let mut c = super::testbed::completion(Bdf::new(0, 1, 0), DRIVE, request.tag, 512, 0);
     c.status = TlpStatus::UnsupportedRequest;
     testbed.send(Direction::Down, Tlp::new(Packet::Completion(c), Bytes::new()));

@@ -1,7 +1,7 @@
 //! No order of TLPs makes the analyser panic or grow.
 
 use super::testbed::{DRIVE, GAP, Testbed, completion, io};
-use crate::commands::{Analyser, Direction, Limits, Settings};
+use crate::commands::{Analyser, AnalyserSettings, Direction, Limits};
 use bytes::Bytes;
 use proptest::prelude::*;
 use wire::tlp::{MemoryRequest, Packet, Tlp};
@@ -9,9 +9,8 @@ use wire::{Bdf, Instant, Tag};
 
 const SMALL: Limits = Limits { commands: 8, steps: 64, events: 16, data: 4096 };
 
-/// A stream with most things in it.
 fn stream() -> Vec<(Direction, Tlp)> {
-    let (mut testbed, mut drive) = Testbed::with_drive(Settings::default(), GAP, 1);
+    let (mut testbed, mut drive) = Testbed::with_drive(AnalyserSettings::default(), GAP, 1);
     for (cid, opcode) in [(1, 1), (2, 2)] {
         testbed.begin(&mut drive, 1, &[io(opcode, cid, 8, 40, 0x10_0000, 0x20_0000)]);
         let list: Vec<u8> = (0..4u64).flat_map(|i| (0x30_0000 + i * 4096).to_le_bytes()).collect();
@@ -70,13 +69,13 @@ fn apply(tlps: &mut Vec<(Direction, Tlp)>, change: &Change) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
-    fn disturbed_streams_do_no_harm(
+    fn disturbed_tlp_streams_do_not_panic(
         changes in prop::collection::vec(change(300), 0..60),
         collect_data: bool,
     ) {
         let mut tlps = stream();
         changes.iter().for_each(|change| apply(&mut tlps, change));
-        let mut analyser = Analyser::new(Settings { collect_data, follow_rings: true, limits: SMALL });
+        let mut analyser = Analyser::new(AnalyserSettings { collect_data, follow_rings: true, limits: SMALL });
         for (i, (direction, tlp)) in tlps.iter().enumerate() {
             analyser.push(Instant::from_ns(i as u64), *direction, tlp);
         }
@@ -95,8 +94,8 @@ proptest! {
 
 /// Entries are submitted and never completed, reads are never answered.
 #[test]
-fn a_drive_that_never_answers_fills_nothing() {
-    let settings = Settings { collect_data: true, follow_rings: true, limits: SMALL };
+fn memory_is_bounded_without_completions() {
+    let settings = AnalyserSettings { collect_data: true, follow_rings: true, limits: SMALL };
     let (mut testbed, mut drive) = Testbed::with_drive(settings, GAP, 1);
     for i in 0..20_000u32 {
         testbed.begin(&mut drive, 1, &[io(1, i as u16, 0, 65536, 0x10_0000, 0x20_0000)]);

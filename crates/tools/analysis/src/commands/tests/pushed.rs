@@ -5,15 +5,15 @@ use super::machine::{Machine, io, machine, with_push};
 use super::real::{analysed, at_root_port, check, commands, explained, in_tunnel, storm};
 use crate::commands::replay::{Difference, Issued, compare};
 use crate::commands::view::{self, Options};
-use crate::commands::{Command, Parts, StepKind};
+use crate::commands::{Command, PushedBytes, StepKind};
 use node::push::Mode;
 use nvme::initiator::Op;
 
-fn sum(commands: &[Command], of: impl Fn(&Command) -> Parts) -> u64 {
-    commands.iter().map(|command| of(command).sum()).sum()
+fn sum(commands: &[Command], parts: impl Fn(&Command) -> PushedBytes) -> u64 {
+    commands.iter().map(|command| parts(command).sum()).sum()
 }
 
-fn of_kind(commands: &[Command], kind: StepKind) -> usize {
+fn count_steps(commands: &[Command], kind: StepKind) -> usize {
     let steps = commands.iter().flat_map(|command| &command.steps);
     steps.filter(|step| step.kind == kind).count()
 }
@@ -47,7 +47,7 @@ fn a_storm_with_push_is_explained_at_all_taps() {
             }
             assert_eq!(sum(&commands, |command| command.push.pushed), pushed.bytes);
             assert_eq!(sum(&commands, Command::answered_from_push), store.hit_bytes, "{mode:?}");
-            assert_eq!(of_kind(&commands, StepKind::Push) > 0, pushed.entries > 0);
+            assert_eq!(count_steps(&commands, StepKind::Push) > 0, pushed.entries > 0);
             let report = check(commands, machine.media());
             assert_eq!((report.blocks_wrong, report.incomplete), (0, 0), "{report:?}");
             assert!(report.bytes_written > 100_000, "{report:?}");
@@ -78,8 +78,8 @@ fn write_and_read(machine: &mut Machine) -> [Command; 2] {
 #[test]
 fn a_pushed_command_has_no_fetch() {
     let ends = ["CQE write", "MSI-X", "CQ doorbell"];
-    let all = Parts { entry: 64, lists: 0, data: 4096 };
-    let entry = Parts { data: 0, ..all };
+    let all = PushedBytes { entry: 64, lists: 0, data: 4096 };
+    let entry = PushedBytes { data: 0, ..all };
     let [write, read] = write_and_read(&mut with_push(256, 2048, Mode::All));
     assert_eq!(kinds(&write), [&["push", "SQ doorbell"][..], &ends].concat());
     assert_eq!(kinds(&read), [&["push", "SQ doorbell", "data write"][..], &ends].concat());
@@ -92,6 +92,6 @@ fn a_pushed_command_has_no_fetch() {
     assert_eq!(kinds(&write), [&["push", "SQ doorbell"][..], &data, &ends].concat());
     assert_eq!((write.answered_from_push(), read.answered_from_push()), (entry, entry));
     let [write, _] = write_and_read(&mut machine(256, 2048));
-    assert_eq!(write.answered_from_push(), Parts::default());
+    assert_eq!(write.answered_from_push(), PushedBytes::default());
     assert_eq!(kinds(&write)[..3], ["SQ doorbell", "SQE fetch", "SQE data"]);
 }

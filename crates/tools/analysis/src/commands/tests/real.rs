@@ -5,13 +5,16 @@ use super::machine::{Machine, io, machine, ranges};
 use crate::commands::replay::{Difference, Initial, Issued, Replay, Report, compare};
 use crate::commands::stream::LinkAnalyser;
 use crate::commands::view::{self, Options};
-use crate::commands::{Analyser, Command, Counters, Direction, Event, HostRequestKind, Settings};
+use crate::commands::{
+    Analyser, AnalyserCounters, AnalyserSettings, Command, Direction, Event, HostRequestKind,
+};
 use bytes::Bytes;
 use nvme::initiator::{Driver, Op};
 use wire::Instant;
 use wire::tlp::Tlp;
 
-pub const COLLECT: fn() -> Settings = || Settings { collect_data: true, ..Settings::default() };
+pub const COLLECT: fn() -> AnalyserSettings =
+    || AnalyserSettings { collect_data: true, ..AnalyserSettings::default() };
 
 /// Random commands on both queues, many at once, that overlap.
 pub fn storm(machine: &mut Machine, driver: &mut Driver, rounds: usize) {
@@ -47,11 +50,11 @@ pub fn storm(machine: &mut Machine, driver: &mut Driver, rounds: usize) {
     }
 }
 
-pub fn at_root_port(machine: &Machine) -> (Vec<Event>, Counters) {
+pub fn at_root_port(machine: &Machine) -> (Vec<Event>, AnalyserCounters) {
     analysed(&machine.port)
 }
 
-pub fn analysed(seen: &[(Instant, Direction, Tlp)]) -> (Vec<Event>, Counters) {
+pub fn analysed(seen: &[(Instant, Direction, Tlp)]) -> (Vec<Event>, AnalyserCounters) {
     let mut analyser = Analyser::new(COLLECT());
     let mut events = Vec::new();
     for (at, direction, tlp) in seen {
@@ -63,7 +66,7 @@ pub fn analysed(seen: &[(Instant, Direction, Tlp)]) -> (Vec<Event>, Counters) {
     (events, *analyser.counters())
 }
 
-pub fn in_tunnel(machine: &Machine) -> (Vec<Event>, Counters) {
+pub fn in_tunnel(machine: &Machine) -> (Vec<Event>, AnalyserCounters) {
     let mut link = LinkAnalyser::new(COLLECT());
     let mut events = Vec::new();
     link.run(&machine.down, &machine.up, ranges(machine), |e| events.push(e)).unwrap();
@@ -79,8 +82,8 @@ pub fn commands(events: Vec<Event>) -> Vec<Command> {
 
 /// Counters of what should not be in clean traffic.
 #[track_caller]
-pub fn explained(c: &Counters) {
-    let good = Counters {
+pub fn explained(c: &AnalyserCounters) {
+    let good = AnalyserCounters {
         down: c.down,
         up: c.up,
         config: c.config,
@@ -93,7 +96,7 @@ pub fn explained(c: &Counters) {
         unsupported_requests: c.unsupported_requests,
         idle_interrupts: c.idle_interrupts,
         resets: c.resets,
-        ..Counters::default()
+        ..AnalyserCounters::default()
     };
     assert_eq!(*c, good);
 }
@@ -188,7 +191,7 @@ fn views_of_one_read_and_one_write() {
 }
 
 #[test]
-fn a_hot_reset_ends_commands_and_what_follows_is_explained() {
+fn commands_are_explained_after_a_hot_reset() {
     let mut machine = machine(512, 2048);
     let (_, mut driver) = machine.bring_up(2);
     storm(&mut machine, &mut driver, 1);

@@ -4,7 +4,7 @@ use super::machine::{self, Machine, ranges};
 use crate::commands::stream::{
     DecodeError, Decoder, Fault, Item, LinkAnalyser, Payload, StreamRange,
 };
-use crate::commands::{Direction, Settings};
+use crate::commands::{AnalyserSettings, Direction};
 use proptest::prelude::*;
 use wire::Instant;
 use wire::frame::{Control, HEADER, Header, Kind};
@@ -78,7 +78,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     /// Pieces may be cut further; what is decoded stays the same.
     #[test]
-    fn cuts_do_not_matter(cut in 1usize..40) {
+    fn stream_parsing_is_independent_of_segment_boundaries(cut in 1usize..40) {
         let machine = machine();
         let ranges = ranges(&machine);
         let fine = ranges.iter().flat_map(|range| {
@@ -91,7 +91,7 @@ proptest! {
 
     /// Broken streams end with an error or not, never with a panic.
     #[test]
-    fn broken_streams_do_no_harm(
+    fn broken_streams_do_not_panic(
         changes in prop::collection::vec((any::<bool>(), any::<prop::sample::Index>(), any::<u8>()), 1..20)
     ) {
         let mut machine = machine();
@@ -100,7 +100,7 @@ proptest! {
             let at = index.index(stream.len());
             stream[at] = value;
         }
-        let mut link = LinkAnalyser::new(Settings { collect_data: true, ..Settings::default() });
+        let mut link = LinkAnalyser::new(AnalyserSettings { collect_data: true, ..AnalyserSettings::default() });
         let _ = link.run(&machine.down, &machine.up, ranges(&machine), |_| {});
         let _ = link.finish();
         while link.analyser.next_event().is_some() {}

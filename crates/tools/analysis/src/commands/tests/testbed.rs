@@ -1,6 +1,6 @@
 //! A driver and a drive played by hand: what they would put on the link.
 
-use super::super::{Analyser, Command, Direction, Event, HostRequest, RingState, Settings};
+use super::super::{Analyser, AnalyserSettings, Command, Direction, Event, HostRequest, RingState};
 use bytes::Bytes;
 use wire::nvme::{self, register, register::Doorbell};
 use wire::push::{self, Record};
@@ -72,14 +72,14 @@ impl Drive {
 }
 
 impl Testbed {
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: AnalyserSettings) -> Self {
         let (max_payload, read_request, completion_size) = (256, 512, 256);
         let analyser = Analyser::new(settings);
         Self { analyser, gap: GAP, max_payload, read_request, completion_size, ..Self::default() }
     }
 
     /// With a drive that has its queue pairs and blocks of 512 bytes.
-    pub fn with_drive(settings: Settings, gap: Duration, queues: u16) -> (Self, Drive) {
+    pub fn with_drive(settings: AnalyserSettings, gap: Duration, queues: u16) -> (Self, Drive) {
         let mut testbed = Self { gap, ..Self::new(settings) };
         let mut drive = Drive::new(DRIVE, 0xe000_0000, 0x1_0000);
         testbed.enumerate(&drive);
@@ -261,7 +261,7 @@ impl Testbed {
     }
 
     /// The drive asks for `length` bytes.
-    pub fn ask_host(&mut self, drive: &Drive, address: u64, length: usize) -> MemoryRequest {
+    pub fn read_request(&mut self, drive: &Drive, address: u64, length: usize) -> MemoryRequest {
         let tag = self.next_tag();
         let request = MemoryRequest::for_bytes(drive.bdf, tag, address, length).unwrap();
         self.send(Direction::Up, Tlp::memory_read(request));
@@ -327,7 +327,7 @@ impl Testbed {
         let mut asked = Vec::new();
         for (i, piece) in bytes.chunks(self.read_request).enumerate() {
             let at = address + (i * self.read_request) as u64;
-            asked.push((self.ask_host(drive, at, piece.len()), piece));
+            asked.push((self.read_request(drive, at, piece.len()), piece));
         }
         asked.into_iter().for_each(|(request, piece)| self.answer(request, piece));
     }

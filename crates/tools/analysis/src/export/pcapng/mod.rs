@@ -36,7 +36,6 @@ pub use tlp::{PSEUDO_HEADER, Tap, TlpFile};
 use std::io::{self, Write};
 use wire::pcapng::{Interface, Packet, Section};
 
-/// Who wrote the file.
 const APPLICATION: &str = concat!("farlane ", env!("CARGO_PKG_VERSION"));
 
 /// Blocks on their way into a file, one at a time.

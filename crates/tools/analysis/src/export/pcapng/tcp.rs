@@ -25,7 +25,6 @@ pub struct TcpFile<W> {
     blocks: Blocks<W>,
 }
 
-/// One end of a connection.
 struct End {
     address: SocketAddrV4,
     station: u8,

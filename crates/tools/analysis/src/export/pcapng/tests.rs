@@ -105,7 +105,7 @@ fn streams(file: &[u8]) -> (Vec<u8>, Vec<u8>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
-    fn streams_come_out_as_they_went_in(
+    fn exported_tcp_streams_equal_the_input(
         pieces in prop::collection::vec((any::<bool>(), 0usize..9000), 0..40)
     ) {
         let mut whole = [Vec::new(), Vec::new()];

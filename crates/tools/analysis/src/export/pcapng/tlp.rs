@@ -10,7 +10,6 @@ use wire::tlp::Tlp;
 /// Bytes before the TLP.
 pub const PSEUDO_HEADER: usize = 4;
 
-/// The version of the pseudo header.
 const VERSION: u8 = 1;
 
 wire::named! {
@@ -67,7 +66,7 @@ impl<W: Write> TlpFile<W> {
         Ok(Self { blocks, bytes: Vec::new() })
     }
 
-    /// Adds a TLP. `comment` is shown beside it, if it is not empty.
+    /// Adds a TLP, with a packet comment unless `comment` is empty.
     pub fn tlp(
         &mut self,
         at: Instant,

@@ -5,7 +5,7 @@ mod written;
 
 use super::drive::StateChange;
 use super::run::{Finding, Run};
-use crate::commands::{Command, Counters, Event, HostRequestKind};
+use crate::commands::{AnalyserCounters, Command, Event, HostRequestKind};
 use refusals::{Refusals, Settled};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -40,7 +40,7 @@ pub struct Anomalies {
     /// What happens in every run, in the whole trace, by name.
     pub notes: BTreeMap<&'static str, Anomaly>,
     #[serde(skip)]
-    before: Counters,
+    before: AnalyserCounters,
     /// Refusals about which later commands decide.
     #[serde(skip)]
     refusals: Refusals,
@@ -81,13 +81,13 @@ struct Differing {
     command: Option<String>,
 }
 
-/// Of which so many are kept.
+/// At most this many are stored.
 const MOST_DIFFERING: usize = 1 << 16;
 
 /// Usual refusals that are remembered.
 const MOST_REFUSED: usize = 1 << 12;
 
-type Count = fn(&Counters) -> u64;
+type Count = fn(&AnalyserCounters) -> u64;
 
 /// Counters of the analyser that count anomalies.
 const WATCHED: [(&str, Count); 21] = [
@@ -114,7 +114,6 @@ const WATCHED: [(&str, Count); 21] = [
     ("controller reset", |c| c.resets),
 ];
 
-/// Those of them that happen in every run.
 const NORMAL: [&str; 2] = ["interrupt without a completion entry", "controller reset"];
 /// Those of them that say that something has not come.
 const OPEN: [&str; 2] = [UNANSWERED, UNFETCHED];
@@ -158,10 +157,10 @@ impl Anomalies {
             Finding::Gap(lost) => {
                 self.written.gap();
                 self.missing = true;
-                let what = lost.map_or("an unknown number of records".to_owned(), |lost| {
+                let count = lost.map_or("an unknown number of records".to_owned(), |lost| {
                     format!("{lost} records")
                 });
-                self.add("records missing in the trace", 1, &what);
+                self.add("records missing in the trace", 1, &count);
             }
             Finding::End { cut, young } => {
                 self.cut = *cut && self.down.is_empty();
@@ -199,67 +198,66 @@ impl Anomalies {
     }
 
     fn observe_command(&mut self, command: &Command) {
-        let what = format!("queue {} command {}", command.queue, command.entry.cid);
+        let description = format!("queue {} command {}", command.queue, command.entry.cid);
         self.written.observe(command, self.last);
-        self.name_differing(command, &what);
+        self.name_differing(command, &description);
         let mut failed = None;
         match command.status {
             None if command.is_admin() && command.entry.opcode == ASYNC_EVENT_REQUEST => {
-                self.note("Asynchronous Event Request that waits", 1, &what);
+                self.note("Asynchronous Event Request that waits", 1, &description);
             }
             None => {
-                let what = format!("{} {what}", command.name());
-                self.open("command without a completion entry", 1, &what);
+                let description = format!("{} {description}", command.name());
+                self.open("command without a completion entry", 1, &description);
             }
             Some(status) if !status.is_success() => {
-                let what = format!("{} {what}: {}", command.name(), status.code);
-                failed = Some(what);
+                let description = format!("{} {description}: {}", command.name(), status.code);
+                failed = Some(description);
             }
             Some(_) => {}
         }
         let settled = self.refusals.observe(command, self.last, failed);
         self.settle(settled);
         if command.is_unacknowledged() {
-            self.open(UNACKNOWLEDGED, 1, &format!("{} {what}", command.name()));
+            self.open(UNACKNOWLEDGED, 1, &format!("{} {description}", command.name()));
         }
     }
 
-    /// What failures turned out to be.
     fn settle(&mut self, Settled { normal, trouble }: Settled) {
         for refusal in trouble {
-            put(&mut self.unexplained, refusal.last, FAILED, 1, &refusal.what);
+            put(&mut self.unexplained, refusal.last, FAILED, 1, &refusal.description);
         }
         for refusal in normal {
             if self.refused.len() < MOST_REFUSED {
                 self.refused.insert((refusal.begun, refusal.cid));
             }
-            put(&mut self.notes, refusal.last, REFUSED, 1, &refusal.what);
+            put(&mut self.notes, refusal.last, REFUSED, 1, &refusal.description);
         }
     }
 
-    /// Names the command of TLPs whose payload differs.
-    fn name_differing(&mut self, command: &Command, what: &str) {
+    fn name_differing(&mut self, command: &Command, description: &str) {
         if self.differing.is_empty() {
             return;
         }
         for step in &command.steps {
             if let Some(differing) = self.differing.get_mut(&step.number) {
-                differing.command = Some(format!("{} of {} {what}", step.kind, command.name()));
+                differing.command =
+                    Some(format!("{} of {} {description}", step.kind, command.name()));
             }
         }
     }
 
     /// Something has not come; a note only, if it may not have been recorded.
-    fn open(&mut self, name: &'static str, more: u64, what: &str) {
+    fn open(&mut self, name: &'static str, more: u64, description: &str) {
         match (self.cut, self.missing) {
-            (true, _) => self.note(CUT, more, what),
-            (_, true) => self.note(MISSING, more, what),
-            _ => self.add(name, more, what),
+            (true, _) => self.note(CUT, more, description),
+            (_, true) => self.note(MISSING, more, description),
+            _ => self.add(name, more, description),
         }
     }
 
     /// Takes the analyser's counters after each TLP. Yields new anomalies.
-    pub fn count(&mut self, now: &Counters, tlp: &str) -> Vec<&'static str> {
+    pub fn count(&mut self, now: &AnalyserCounters, tlp: &str) -> Vec<&'static str> {
         let before = std::mem::replace(&mut self.before, *now);
         let mut fresh = Vec::new();
         for (name, counter) in WATCHED {
@@ -300,15 +298,15 @@ impl Anomalies {
     pub fn finish(&mut self, run: &Run) {
         let normal = self.refusals.finish();
         self.settle(Settled { normal, ..Settled::default() });
-        for (last, what) in self.written.finish() {
-            put(&mut self.unexplained, last, OTHER_DATA, 1, &what);
+        for (last, description) in self.written.finish() {
+            put(&mut self.unexplained, last, OTHER_DATA, 1, &description);
         }
         let name = |node: usize| run.nodes[node].file.path.display();
         for (number, differing) in std::mem::take(&mut self.differing) {
             let Differing { at, other, tlp, command } = differing;
-            let what = command.map_or_else(String::new, |command| format!(", {command}"));
-            let what = format!("{tlp}{what}: {} and {}", name(run.root), name(other));
-            put(&mut self.unexplained, (at, number), DIFFERS, 1, &what);
+            let description = command.map_or_else(String::new, |command| format!(", {command}"));
+            let description = format!("{tlp}{description}: {} and {}", name(run.root), name(other));
+            put(&mut self.unexplained, (at, number), DIFFERS, 1, &description);
         }
         self.observe_drives(run);
     }
@@ -341,12 +339,12 @@ impl Anomalies {
         }
     }
 
-    fn add(&mut self, name: &'static str, more: u64, what: &str) {
-        put(&mut self.unexplained, self.last, name, more, what);
+    fn add(&mut self, name: &'static str, more: u64, description: &str) {
+        put(&mut self.unexplained, self.last, name, more, description);
     }
 
-    fn note(&mut self, name: &'static str, more: u64, what: &str) {
-        put(&mut self.notes, self.last, name, more, what);
+    fn note(&mut self, name: &'static str, more: u64, description: &str) {
+        put(&mut self.notes, self.last, name, more, description);
     }
 
     /// As text.
@@ -359,9 +357,9 @@ impl Anomalies {
         }
         for (name, anomaly) in &self.unexplained {
             out += &format!("! {:>6}  {name}\n", anomaly.count);
-            for (at, number, what) in &anomaly.places {
+            for (at, number, description) in &anomaly.places {
                 let at = report::span::micros(*at);
-                out += &format!("            at {at} us, packet {number}: {what}\n");
+                out += &format!("            at {at} us, packet {number}: {description}\n");
             }
             if anomaly.count > anomaly.places.len() as u64 {
                 out += "            ...\n";
@@ -379,14 +377,14 @@ fn put(
     (at, number): (u64, u64),
     name: &'static str,
     more: u64,
-    what: &str,
+    description: &str,
 ) {
     let anomaly = all.entry(name).or_default();
     anomaly.count += more;
     // Some are only decided later.
     let index = anomaly.places.partition_point(|place| (place.0, place.1) <= (at, number));
     if index < PLACES {
-        anomaly.places.insert(index, (at, number, what.to_owned()));
+        anomaly.places.insert(index, (at, number, description.to_owned()));
         anomaly.places.truncate(PLACES);
     }
 }

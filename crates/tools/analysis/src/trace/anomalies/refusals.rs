@@ -27,7 +27,7 @@ pub(super) struct Refusal {
     /// Opcode, namespace, dwords 10 and 11: the same question has the same ones.
     asks: (u8, u32, u32, u32),
     pub last: (u64, u64),
-    pub what: String,
+    pub description: String,
 }
 
 /// What refusals turn out to be.
@@ -99,8 +99,8 @@ impl Refusals {
             }
         }
         start.over |= !command.is_admin();
-        let Some(what) = failed else { return settled };
-        let refusal = Refusal { begun, cid: entry.cid, asks, last, what };
+        let Some(description) = failed else { return settled };
+        let refusal = Refusal { begun, cid: entry.cid, asks, last, description };
         let waits = is_optional(command) && !start.over && settled.trouble.is_empty();
         if waits && start.waiting.len() < MOST {
             start.waiting.push(refusal);

@@ -17,7 +17,6 @@ const MOST_KNOWN: usize = 1 << 20;
 /// Reads that are remembered as wrong.
 const MOST_SUSPECTS: usize = 1024;
 
-/// A namespace of a controller.
 type Namespace = (Bdf, u32);
 
 /// The smallest run of blocks that begins and ends with a TLP.
@@ -46,7 +45,7 @@ struct Suspect {
     /// When it was over.
     over: u64,
     last: (u64, u64),
-    what: String,
+    description: String,
 }
 
 /// The contents of namespaces as far as they are certain.
@@ -60,7 +59,6 @@ pub(super) struct Written {
     blind: bool,
 }
 
-/// What a command changes.
 enum Change {
     Nothing,
     Blocks(Vec<(u64, u64)>),
@@ -174,11 +172,17 @@ impl Written {
                 continue;
             }
             let s = if piece.blocks == 1 { "" } else { "s" };
-            let what = format!(
+            let description = format!(
                 "Read queue {} command {}, namespace {}: {} block{s} from LBA {}",
                 command.queue, command.entry.cid, namespace.1, piece.blocks, piece.slba
             );
-            self.suspects.push(Suspect { namespace, piece, over: over(command), last, what });
+            self.suspects.push(Suspect {
+                namespace,
+                piece,
+                over: over(command),
+                last,
+                description,
+            });
         }
     }
 
@@ -229,8 +233,8 @@ impl Written {
         for key in gone {
             self.known.remove(&key);
         }
-        let of = |suspect: &Suspect| (suspect.namespace, suspect.piece.slba);
-        self.suspects.retain(|suspect| suspect.over < begun || !keys.contains(&of(suspect)));
+        let block = |suspect: &Suspect| (suspect.namespace, suspect.piece.slba);
+        self.suspects.retain(|suspect| suspect.over < begun || !keys.contains(&block(suspect)));
         self.fence(keys.start().0.0, over);
     }
 
@@ -261,6 +265,6 @@ impl Written {
     /// places.
     pub fn finish(&mut self) -> Vec<((u64, u64), String)> {
         let suspects = std::mem::take(&mut self.suspects);
-        suspects.into_iter().map(|suspect| (suspect.last, suspect.what)).collect()
+        suspects.into_iter().map(|suspect| (suspect.last, suspect.description)).collect()
     }
 }

@@ -85,7 +85,6 @@ fn text(out: &mut String, x: f64, y: f64, class: &str, anchor: &str, words: &str
     );
 }
 
-/// About how wide a text of this size is.
 fn width(words: &str, size: f64) -> f64 {
     words.chars().count() as f64 * size * 0.52
 }
@@ -161,7 +160,6 @@ fn axis(out: &mut String, chart: &Chart, right: f64) {
     }
 }
 
-/// The lines at which TLPs are seen.
 fn locations(out: &mut String, chart: &Chart) {
     for pair in chart.columns.windows(2) {
         let class = if pair[0].seen || pair[1].seen { "location" } else { "unseen" };
@@ -300,7 +298,7 @@ fn words(group: &Group) -> String {
     format!("{}: {count} × {}, {sum} B in all{bad}", group.first.kind, group.first.tlp)
 }
 
-/// What the TLPs of one direction are, beside where they begin.
+/// Labels of the TLPs of one direction, next to their start.
 fn tlp_labels(out: &mut String, chart: &Chart, direction: Direction) {
     let groups: Vec<(&Group, &Point)> = chart
         .groups
@@ -332,7 +330,6 @@ fn tlp_labels(out: &mut String, chart: &Chart, direction: Direction) {
     }
 }
 
-/// What the colours mean.
 fn legend(out: &mut String, chart: &Chart, at: f64) {
     let mut x = 18.0;
     for (stroke, marker, words) in [(DOWN, "down", "from the host"), (UP, "up", "from the drive")] {
@@ -372,7 +369,6 @@ fn legend(out: &mut String, chart: &Chart, at: f64) {
     }
 }
 
-/// How long the command took, beside its time.
 fn total(out: &mut String, chart: &Chart, x: f64) {
     let Some(total) = chart.total else { return };
     let (top, bottom) = (y(chart, 0), y(chart, total));
@@ -389,7 +385,6 @@ fn total(out: &mut String, chart: &Chart, x: f64) {
     );
 }
 
-/// How long a span of time is.
 fn scale(out: &mut String, chart: &Chart, x: f64) {
     let span = (chart.last - chart.first) as f64;
     let step = tick(span, 12.0);

@@ -2,7 +2,7 @@
 
 /// Half the height of a line of small words.
 const HALF: f64 = 5.0;
-/// From a line to the middle of the words beside it.
+/// From a line to the middle of its label.
 const BESIDE: f64 = 10.0;
 /// Half the width of a frame's band.
 const BAND: f64 = 3.5;
@@ -21,7 +21,7 @@ pub(super) struct Line {
 /// Where the words of a line are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Label {
-    /// The point of the line that they stand beside.
+    /// The point of the line next to the label.
     pub(super) at: Point,
     /// The line's slope in radians.
     pub(super) angle: f64,
@@ -114,14 +114,14 @@ mod tests {
     }
 
     #[test]
-    fn words_stand_above_the_middle_of_a_line_alone() {
+    fn label_is_above_the_middle_of_a_single_line() {
         let [Some(label)] = place(&[line(200.0, 220.0)], ROOM)[..] else { panic!("no label") };
         assert_eq!((label.at, label.below), ((495.0, 210.0), false));
     }
 
     /// Frames behind each other, held up by a gate: steep, and closer than their words are high.
     #[test]
-    fn of_a_steep_bundle_the_outer_ones_have_words() {
+    fn only_outer_lines_of_a_steep_bundle_have_labels() {
         let lines = [line(600.0, 330.0), line(612.0, 342.0), line(624.0, 354.0)];
         let labels = place(&lines, ROOM);
         assert!(labels[0].is_some_and(|label| !label.below));
@@ -131,7 +131,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_overlaps(
+        fn chart_labels_do_not_overlap(
             ends in prop::collection::vec((110.0..760.0, -200.0..200.0f64), 1..40),
         ) {
             let lines: Vec<_> = ends.iter().map(|(from, rise)| line(*from, from + rise)).collect();

@@ -1,7 +1,7 @@
 //! What differs most, in one sentence.
 
 use super::{Compared, Difference, Pair};
-use crate::trace::measures::What;
+use crate::trace::measures::MeasureKind;
 use report::span::micros;
 
 /// A signed number of nanoseconds in microseconds.
@@ -18,10 +18,10 @@ fn weight(difference: &Difference) -> f64 {
 /// The significant difference of these kinds of measures with the greatest weight.
 fn greatest<'a>(
     pairs: impl Iterator<Item = &'a Pair>,
-    of: fn(What) -> bool,
+    has_kind: fn(MeasureKind) -> bool,
 ) -> Option<(&'a Pair, &'a Difference)> {
     let all = pairs.flat_map(|pair| pair.differences.iter().map(move |one| (pair, one)));
-    let found = all.filter(|(_, one)| one.is_significant() && of(one.measure.what));
+    let found = all.filter(|(_, one)| one.is_significant() && has_kind(one.measure.kind));
     found.max_by(|(_, one), (_, other)| weight(one).total_cmp(&weight(other)))
 }
 
@@ -49,13 +49,13 @@ fn longer(ns: f64) -> &'static str {
 /// and bytes; the one with the greatest difference of medians times the number of commands.
 pub fn sentence(compared: &Compared) -> String {
     let pairs = || compared.pairs.iter();
-    let orders: [fn(What) -> bool; 4] = [
-        |what| what == What::Duration,
-        |what| what == What::Segment,
-        What::is_time,
-        |what| !what.is_time(),
+    let orders: [fn(MeasureKind) -> bool; 4] = [
+        |kind| kind == MeasureKind::Duration,
+        |kind| kind == MeasureKind::Segment,
+        MeasureKind::is_time,
+        |kind| !kind.is_time(),
     ];
-    let found = orders.into_iter().find_map(|of| greatest(pairs(), of));
+    let found = orders.into_iter().find_map(|has_kind| greatest(pairs(), has_kind));
     let mut text = match found {
         Some((pair, one)) => differs(pair, one),
         None if compared.pairs.is_empty() => "A and B have no type of command in common".to_owned(),
@@ -72,19 +72,22 @@ pub fn sentence(compared: &Compared) -> String {
 fn differs(pair: &Pair, one: &Difference) -> String {
     let kind = &pair.kinds[0].kind;
     let value = one.medians.difference.value;
-    let (what, name) = (one.measure.what, one.measure.name);
-    if !what.is_time() {
+    let (measured, name) = (one.measure.kind, one.measure.name);
+    if !measured.is_time() {
         let (amount, more) = (value.abs(), if value < 0.0 { "fewer" } else { "more" });
-        return format!("{kind} has {amount} {more} {what} {name} in A than in B{}", per_cent(one));
+        return format!(
+            "{kind} has {amount} {more} {measured} {name} in A than in B{}",
+            per_cent(one)
+        );
     }
     let amount = format!("{} us {}", micros(value.abs().round() as u64), longer(value));
     let per_cent = per_cent(one);
-    if what != What::Duration {
+    if measured != MeasureKind::Duration {
         let words = one.measure.words();
         return format!("{kind}: '{words}' is {amount} in A than in B{per_cent}");
     }
     let mut text = format!("{kind} takes {amount} in A than in B{per_cent}");
-    let most = greatest(std::iter::once(pair), |what| what == What::Segment);
+    let most = greatest(std::iter::once(pair), |measured| measured == MeasureKind::Segment);
     if let Some((_, part)) = most {
         let value = signed(part.medians.difference.value);
         text += &format!(", most of all in '{}': {value} us", part.measure.name);

@@ -125,7 +125,7 @@ fn types_of_one_run_alone_are_listed_and_failures_count() {
     (flush.entry.opcode, flush.transfer, flush.end) = (0, Transfer::None, None);
     b.add(&flush, &[]);
     let compared = compare(&a, &b, true);
-    assert_eq!(compared.alone, [vec![], vec![Alone { kind: "Flush".into(), commands: 1 }]]);
+    assert_eq!(compared.alone, [vec![], vec![LoneType { kind: "Flush".into(), commands: 1 }]]);
     let [first, second] = &compared.pairs[0].kinds;
     assert_eq!((first.commands, first.failed, second.commands, second.failed), (11, 1, 4, 0));
     let n = compared.pairs[0].differences[0].n;
@@ -149,16 +149,16 @@ fn traffic_is_compared_and_places_if_they_are_the_same() {
         side
     });
     let compared = compare(&a, &b, true);
-    let of = |compared: &Compared, name| {
+    let differences = |compared: &Compared, name| {
         let mut all = compared.pairs[0].differences.iter();
         all.find(|one| one.measure.name == name).copied()
     };
-    assert_eq!(of(&compared, "network").unwrap().medians.medians, [29, 29]);
-    assert!(of(&compared, "switch").is_none(), "always 0");
-    assert!(of(&compare(&a, &b, false), "network").is_none());
-    let (what, more) = (" has 10 more TLPs from the drive in A than in B", "(+66.7 %");
+    assert_eq!(differences(&compared, "network").unwrap().medians.medians, [29, 29]);
+    assert!(differences(&compared, "switch").is_none(), "always 0");
+    assert!(differences(&compare(&a, &b, false), "network").is_none());
+    let (expected, more) = (" has 10 more TLPs from the drive in A than in B", "(+66.7 %");
     let text = sentence(&compared);
-    assert!(text.contains(what) && text.contains(more), "{text}");
+    assert!(text.contains(expected) && text.contains(more), "{text}");
 }
 
 #[test]

@@ -44,13 +44,14 @@ const STATES: fn() -> Vec<RingState> = || {
 #[test]
 fn depths_are_weighted_by_time() {
     let rings = rings(&Selection::default(), &STATES(), 1000);
-    let of = |number: u16| rings.queues().find(|(_, queue, _)| *queue == number).unwrap().2;
+    let queue_rings =
+        |number: u16| rings.queues().find(|(_, queue, _)| *queue == number).unwrap().2;
     // 100 ns with 4 and 400 ns with 1, of 900 ns.
-    let one = of(1).depth();
+    let one = queue_rings(1).depth();
     let (p50, p99, max) = (1, 4, 4);
-    assert_eq!(one, DepthSummary { life_ns: 900, busy_ns: 500, p50, p99, max, mean: 1.6 });
+    assert_eq!(one, QueueDepth { life_ns: 900, busy_ns: 500, p50, p99, max, mean: 1.6 });
     // Queue 2 has one to the end.
-    assert_eq!((of(2).depth().busy_ns, of(2).depth().max), (750, 1));
+    assert_eq!((queue_rings(2).depth().busy_ns, queue_rings(2).depth().max), (750, 1));
     // In all: 4 for 50 ns, 5 for 50 ns, 2 for 400 ns, 1 for 300 ns: 1550 / 800.
     let all = rings.all().depth();
     assert_eq!((all.busy_ns, all.p50, all.max, all.mean), (800, 2, 5, 1.938));

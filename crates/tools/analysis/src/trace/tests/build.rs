@@ -2,7 +2,7 @@
 //! network 5 us, and the device's clock is ahead.
 
 use crate::commands::tests::{Drive, Testbed, io};
-use crate::commands::{Direction, Settings};
+use crate::commands::{AnalyserSettings, Direction};
 use crate::trace::{PortFollower, Run};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -20,7 +20,6 @@ pub const OFFSET: u64 = 1_234_567;
 /// In a node, and on the network.
 const NODE: u64 = 1_000;
 const NETWORK: u64 = 5_000;
-/// Records of a chunk.
 const CHUNK: usize = 25;
 
 /// Files of one run in a folder that goes with the value.
@@ -45,13 +44,12 @@ impl Traces {
     }
 }
 
-/// What a node records: at its time, in order.
 struct File {
     role: NodeRole,
     records: Vec<(u64, Encode)>,
 }
 
-/// Appends a record that is so many nanoseconds after the one before.
+/// Appends a record; the number is nanoseconds since the one before.
 type Encode = Box<dyn Fn(u64, &mut Vec<u8>)>;
 
 impl File {
@@ -153,7 +151,7 @@ fn record(
     work: impl FnOnce(&mut Testbed, &mut Drive),
 ) -> Traces {
     let gap = Duration::from_us(20);
-    let (mut testbed, mut drive) = Testbed::with_drive(Settings::default(), gap, 1);
+    let (mut testbed, mut drive) = Testbed::with_drive(AnalyserSettings::default(), gap, 1);
     work(&mut testbed, &mut drive);
     let folder = tempfile::tempdir().unwrap();
     let [host, device] = ["host", "device"].map(|name| folder.path().join(name));

@@ -37,15 +37,15 @@ fn every_tlp_is_there_with_what_it_serves() {
         assert_eq!((packet.at_ns, original), (START + at.as_ns(), bytes.len()));
         assert!(packet.data[PSEUDO_HEADER..] == bytes);
     }
-    let said = |start: &str| packets.iter().filter(|p| p.comment.starts_with(start)).count();
-    assert_eq!(said("data write of Read 4 KiB, command 4 (queue 1 cid 18, LBA 4096 +8)"), 16);
-    assert_eq!(said("SQE fetch of Write 4 KiB"), 1);
-    assert!(said("data write of Identify") > 0);
+    let count = |start: &str| packets.iter().filter(|p| p.comment.starts_with(start)).count();
+    assert_eq!(count("data write of Read 4 KiB, command 4 (queue 1 cid 18, LBA 4096 +8)"), 16);
+    assert_eq!(count("SQE fetch of Write 4 KiB"), 1);
+    assert!(count("data write of Identify") > 0);
     assert!(packets[0].comment.is_empty(), "enumeration serves no command");
 }
 
 #[test]
-fn what_gives_the_rest_its_meaning_stays() {
+fn capture_filter_keeps_context_packets() {
     let traces = traces();
     let writes = Selection { opcode: Some("write".parse().unwrap()), ..Selection::default() };
     let (_, all) = capture(&traces.run(), &Selection::default());
@@ -85,7 +85,7 @@ fn rewritten(traces: &Traces, keep: usize, missing: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_was_cut_is_told() {
+fn cut_records_are_reported() {
     let traces = traces();
     let path = traces.file("short", &rewritten(&traces, 64, usize::MAX));
     let (written, packets) = capture(&Run::open(&[path]).unwrap(), &Selection::default());
@@ -114,7 +114,7 @@ fn entries_that_were_cut_are_no_commands() {
 }
 
 #[test]
-fn a_gap_is_told_where_it_is() {
+fn gap_is_reported_at_its_position() {
     let traces = traces_of(71, |testbed, drive| testbed.reads(drive, 0..30));
     let path = traces.file("gap", &rewritten(&traces, 4096, 12));
     let (_, packets) = capture(&Run::open(&[path]).unwrap(), &Selection::default());

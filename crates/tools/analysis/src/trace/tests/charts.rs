@@ -9,7 +9,6 @@ fn command(run: &Run, cid: u16) -> Command {
     commands(run).0.into_iter().rfind(|command| command.entry.cid == cid).unwrap()
 }
 
-/// Elements of this kind and class.
 fn count(svg: &str, start: &str) -> usize {
     svg.matches(start).count()
 }
@@ -61,7 +60,7 @@ fn labels_do_not_overlap() {
 }
 
 #[test]
-fn what_nobody_saw_is_marked() {
+fn unobserved_events_are_marked() {
     let traces = traces();
     let run = Run::open(std::slice::from_ref(&traces.host)).unwrap();
     let svg = chart(&run, &command(&run, 18));
@@ -73,7 +72,7 @@ fn what_nobody_saw_is_marked() {
 }
 
 #[test]
-fn the_read_as_it_was_looked_at() {
+fn chart_of_a_read_matches_its_snapshot() {
     let run = traces().run();
     let svg = chart(&run, &command(&run, 18));
     let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/src/trace/tests/golden/read.svg");

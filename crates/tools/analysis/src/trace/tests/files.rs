@@ -49,7 +49,7 @@ fn a_trace_given_twice_is_refused() {
     let copy = traces.file("copy", &std::fs::read(&traces.host).unwrap());
     for second in [&traces.host, &copy] {
         let error = Run::open(&[traces.host.clone(), second.clone()]).err().unwrap().to_string();
-        assert!(error.ends_with("are of the same node: give each trace once"), "{error}");
+        assert!(error.ends_with("are traces of the same node; give each trace once"), "{error}");
     }
 }
 
@@ -127,7 +127,7 @@ fn chunk_numbers_of_a_ring_wrap() {
 }
 
 #[test]
-fn what_is_no_trace_is_said_to_be_none() {
+fn file_of_other_format_is_an_error() {
     let traces = traces();
     for (bytes, why) in [
         (&b"\x0a\x0d\x0d\x0a\x1c\0\0\0"[..], "not a farlane trace"),
@@ -149,7 +149,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) })]
 
     #[test]
-    fn damaged_files_do_no_harm(
+    fn damaged_files_do_not_panic(
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..40)
     ) {
         let traces = traces();

@@ -103,9 +103,16 @@ fn a_byte_that_changes_on_the_way_is_found() {
     let traces = hashed(change, [KEY; 2], work);
     let (_, anomalies) = commands(&traces.run());
     assert_only(&anomalies, &[("payload differs between two nodes", 1)]);
-    let (_, packet, what) = &anomalies.unexplained["payload differs between two nodes"].places[0];
-    assert!(*packet > 0 && what.starts_with("CplD, data completion of Write queue 1 command 2: "));
-    assert!(what.ends_with(&format!("host and {}", traces.device.display())), "{what}");
+    let (_, packet, description) =
+        &anomalies.unexplained["payload differs between two nodes"].places[0];
+    assert!(
+        *packet > 0
+            && description.starts_with("CplD, data completion of Write queue 1 command 2: ")
+    );
+    assert!(
+        description.ends_with(&format!("host and {}", traces.device.display())),
+        "{description}"
+    );
     // Other keys compare nothing.
     let other = hashed(change, [KEY, PayloadKey::new([6; 32])], work);
     assert_only(&commands(&other.run()).1, &[]);
@@ -124,13 +131,13 @@ fn a_read_of_other_data_than_were_written_is_found() {
         testbed.end(drive, 1, 3, 0);
     });
     assert_only(&anomalies, &[(OTHER, 1)]);
-    let what = &anomalies.unexplained[OTHER].places[0].2;
-    assert_eq!(what, "Read queue 1 command 3, namespace 1: 1 block from LBA 67");
+    let description = &anomalies.unexplained[OTHER].places[0].2;
+    assert_eq!(description, "Read queue 1 command 3, namespace 1: 1 block from LBA 67");
 }
 
 /// What is not certain is not said.
 #[test]
-fn reads_that_something_may_explain_are_no_anomaly() {
+fn explainable_reads_are_no_anomaly() {
     type Work = fn(&mut Testbed, &mut Drive);
     let cases: [(&str, Work); 7] = [
         ("written again", |testbed, drive| {
@@ -247,7 +254,7 @@ proptest! {
 
     /// Whatever a host writes and reads, no run of it is in the files, and all else is found.
     #[test]
-    fn nothing_of_the_data_is_recorded(
+    fn user_data_is_not_recorded(
         blocks in 1u32..16, offset in 0u64..1024, writes: bool, size in prop_oneof![Just(64usize), Just(128), Just(256)],
     ) {
         let traces = hashed(same, [KEY; 2], |testbed, drive| {

@@ -4,7 +4,7 @@ use super::build::{Traces, hashed, traces_of};
 use super::commands;
 use crate::commands::tests::{Drive, Testbed, io, pushed};
 use crate::commands::view::{self, Options};
-use crate::commands::{Command, Parts, Print, StepKind};
+use crate::commands::{Command, Print, PushedBytes, StepKind};
 use crate::trace::chart::chart;
 use crate::trace::{Anomalies, PushTotals, Run, Stage, Statistics, by_stage, path};
 use wire::push::Record;
@@ -14,7 +14,6 @@ const KEY: PayloadKey = PayloadKey::new([5; 32]);
 const SECRET: u8 = 0x5a;
 const PAGES: [u64; 3] = [0x3f_0000, 0x40_0000, 0x41_0000];
 
-/// The list of the last two pages.
 fn list() -> Vec<u8> {
     PAGES[1..].iter().flat_map(|page| page.to_le_bytes()).collect()
 }
@@ -79,12 +78,12 @@ fn last<const N: usize>(commands: Vec<Command>) -> [Command; N] {
     commands[at..].to_vec().try_into().expect("as many")
 }
 
-const FIRST: Parts = Parts { entry: 64, lists: 0, data: 1536 };
-const SECOND: Parts = Parts { entry: 64, lists: 16, data: 8704 };
-const MISSED: Parts = Parts { entry: 0, lists: 0, data: 2048 };
+const FIRST: PushedBytes = PushedBytes { entry: 64, lists: 0, data: 1536 };
+const SECOND: PushedBytes = PushedBytes { entry: 64, lists: 16, data: 8704 };
+const MISSED: PushedBytes = PushedBytes { entry: 0, lists: 0, data: 2048 };
 
 #[test]
-fn every_tap_tells_what_was_answered_from_push() {
+fn every_tap_reports_answers_from_push() {
     let traces = traces_of(61, both);
     for run in [traces.run(), here(&traces, true).0, here(&traces, false).0] {
         let (found, anomalies) = commands(&run);
@@ -106,7 +105,7 @@ fn every_tap_tells_what_was_answered_from_push() {
 }
 
 #[test]
-fn a_recording_leaves_out_the_data_in_pushes_and_no_more() {
+fn recording_omits_only_user_data_of_pushes() {
     let traces = hashed(|_, tlp| tlp.clone(), [KEY; 2], both);
     for path in [&traces.host, &traces.device] {
         let bytes = std::fs::read(path).unwrap();
@@ -175,7 +174,7 @@ fn the_time_of_a_pushed_command_has_no_fetch_in_it() {
 }
 
 #[test]
-fn a_push_that_is_not_valid_stands_out() {
+fn invalid_push_is_an_anomaly() {
     let traces = traces_of(65, |testbed, drive| {
         let mut records = testbed.entries(drive, 1, &[io(2, 3, 0, 1, 0x10_0000, 0)]);
         records.push(Record::Bytes {

@@ -4,7 +4,7 @@ use super::build::{Traces, traces_of};
 use super::{chunks, commands, traces};
 use crate::commands::tests::io;
 use crate::commands::{Command, Event};
-use crate::trace::measures::{self, What};
+use crate::trace::measures::{self, MeasureKind};
 use crate::trace::perfetto::Writer;
 use crate::trace::{Finding, Run, Selection, Statistics, path};
 use serde_json::Value;
@@ -77,7 +77,7 @@ fn statistics_are_by_type() {
 }
 
 #[test]
-fn trouble_stands_out() {
+fn anomalies_of_a_faulty_trace_are_listed() {
     let run = traces().run();
     let (_, anomalies) = commands(&run);
     let names: Vec<_> = anomalies.unexplained.keys().copied().collect();
@@ -85,7 +85,7 @@ fn trouble_stands_out() {
     assert!(anomalies.text().contains("Write queue 1 command 17: WRITE_FAULT"));
     let traces = traces_of(3, |testbed, drive| {
         // Nobody asked for it, nobody answers, and nobody knows it.
-        testbed.ask_host(drive, 0x77_0000, 64);
+        testbed.read_request(drive, 0x77_0000, 64);
         testbed.write_host(drive, 0x66_0000, &[0; 64]);
         testbed.post(drive, 1, 1, 999, 0);
         // The requester has given up.
@@ -101,14 +101,14 @@ fn trouble_stands_out() {
     assert_eq!(count("request without a completion"), 1);
     assert_eq!(count("completion entry of an unknown"), 1);
     assert_eq!(count("command without a completion"), 1);
-    let (at, packet, what) = &anomalies.unexplained.values().last().unwrap().places[0];
-    assert!(*at > 0 && *packet > 0 && !what.is_empty());
+    let (at, packet, description) = &anomalies.unexplained.values().last().unwrap().places[0];
+    assert!(*at > 0 && *packet > 0 && !description.is_empty());
 }
 
 #[test]
 fn a_request_right_before_the_end_is_not_late() {
     let traces = traces_of(24, |testbed, drive| {
-        testbed.ask_host(drive, 0x77_0000, 64);
+        testbed.read_request(drive, 0x77_0000, 64);
     });
     let text = commands(&traces.run()).1.text();
     assert!(!text.contains("timeout"), "{text}");
@@ -119,7 +119,7 @@ fn a_request_right_before_the_end_is_not_late() {
 
 /// The host may have crashed, or its driver has forgotten it.
 #[test]
-fn a_completion_that_nobody_took_counts_and_stands_out() {
+fn unacknowledged_completion_is_counted_as_anomaly() {
     let traces = traces_of(23, |testbed, drive| {
         testbed.begin(drive, 1, &[io(2, 5, 8, 1, 0x10_0000, 0)]);
         testbed.write_host(drive, 0x10_0000, &[5; 512]);
@@ -167,9 +167,9 @@ fn with_link_down(traces: &Traces, end: u64) -> Vec<u8> {
     bytes
 }
 
-/// Nobody waited for it in vain: nobody wrote down what came.
+/// The commands did not time out: the recording ended before their completions.
 #[test]
-fn what_is_on_its_way_when_a_recording_is_cut_is_no_timeout() {
+fn commands_in_flight_at_the_cut_are_no_timeouts() {
     let traces = interrupted();
     let mut bytes = with_link_down(&traces, 1_000_000_000);
     bytes.truncate(bytes.len() - 5);
@@ -182,7 +182,7 @@ fn what_is_on_its_way_when_a_recording_is_cut_is_no_timeout() {
 }
 
 #[test]
-fn a_lost_device_stands_out() {
+fn lost_device_is_an_anomaly() {
     let traces = interrupted();
     let end = traces.testbed.tlps.last().unwrap().0.as_ns() + 800_000_000;
     let bytes = with_link_down(&traces, end);
@@ -265,12 +265,12 @@ fn a_command_is_measured() {
     let read = commands.iter().find(|command| command.name() == "Read").unwrap();
     let values = measures::values(read, &path(&run, read));
     let named = || measures::ALL.iter().zip(values);
-    let value = |column: &str| named().find(|(of, _)| of.column == column).unwrap().1;
+    let value = |column: &str| named().find(|(m, _)| m.column == column).unwrap().1;
     assert_eq!(value("duration_ns"), Some(21 * 20_000));
     assert_eq!(value("segment_data_written_ns"), Some(15 * 20_000));
     assert_eq!((value("segment_to_data_request_ns"), value("drive_media_ns")), (None, None));
-    let sum = |what| named().filter(|(of, _)| of.what == what).filter_map(|(_, value)| value).sum();
-    assert_eq!((sum(What::Segment), sum(What::Stage)), (420_000u64, 420_000u64));
+    let sum = |kind| named().filter(|(m, _)| m.kind == kind).filter_map(|(_, value)| value).sum();
+    assert_eq!((sum(MeasureKind::Segment), sum(MeasureKind::Stage)), (420_000u64, 420_000u64));
     // As in the test of what a command costs the link.
     let traffic = ["tlps_down", "tlps_up", "bytes_down", "bytes_up"].map(value);
     assert_eq!(traffic, [3, 19, 108, 4344].map(Some));

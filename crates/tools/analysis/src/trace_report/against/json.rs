@@ -1,9 +1,9 @@
 //! The document of `--against --json`.
 
 use super::{Comparison, Traced};
-use crate::trace::Kind;
-use crate::trace::compare::{Alone, Difference, LEVEL, Pair, sentence};
-use crate::trace::measures::What;
+use crate::trace::CommandType;
+use crate::trace::compare::{Difference, LEVEL, LoneType, Pair, sentence};
+use crate::trace::measures::MeasureKind;
 use report::document::rounded;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,16 +15,16 @@ const SCHEMA: u32 = 1;
 /// Two runs compared (docs/trace.md#two-runs): A, and B, its base.
 #[derive(JsonSchema, Serialize)]
 #[schemars(rename = "Comparison")]
-pub struct Document<'a> {
+pub struct ComparisonDocument<'a> {
     /// Version of the document: 1.
     #[schemars(extend("const" = 1))]
     schema: u32,
     /// What differs most, in a sentence.
     sentence: String,
     /// Run A.
-    a: RunEntry,
+    a: ComparedRun,
     /// Run B.
-    b: RunEntry,
+    b: ComparedRun,
     /// The chance of any false finding among all comparisons.
     level: f64,
     /// Comparisons for which p-values were corrected.
@@ -35,17 +35,17 @@ pub struct Document<'a> {
     /// in the drive.
     unlike: &'a [String],
     /// The types of commands in both runs, by name.
-    types: Vec<Type<'a>>,
+    types: Vec<ComparedType<'a>>,
     /// Types of commands in A alone.
-    only_a: &'a [Alone],
+    only_a: &'a [LoneType],
     /// Types of commands in B alone.
-    only_b: &'a [Alone],
+    only_b: &'a [LoneType],
 }
 
 /// A run of a comparison.
 #[derive(JsonSchema, Serialize)]
 #[schemars(rename = "ComparedRun")]
-struct RunEntry {
+struct ComparedRun {
     /// The traces of the run as they were given, from the host on.
     files: Vec<String>,
     /// Commands that fit the filters.
@@ -57,13 +57,13 @@ struct RunEntry {
 /// A type of commands in both runs.
 #[derive(JsonSchema, Serialize)]
 #[schemars(rename = "ComparedType")]
-struct Type<'a> {
+struct ComparedType<'a> {
     /// The command's name and how many bytes it moves, such as `Read 4 KiB`.
     kind: &'a str,
     /// The commands of A.
-    stats_a: &'a Kind,
+    stats_a: &'a CommandType,
     /// The commands of B.
-    stats_b: &'a Kind,
+    stats_b: &'a CommandType,
     /// What was compared.
     measures: Vec<Measure>,
 }
@@ -73,7 +73,7 @@ struct Type<'a> {
 #[schemars(rename = "ComparedMeasure")]
 struct Measure {
     /// The kind of measure.
-    measure: What,
+    measure: MeasureKind,
     /// Which segment, stage, part or direction; empty for the whole duration.
     name: &'static str,
     /// Commands of A that have the measure.
@@ -110,7 +110,7 @@ fn measure(one: &Difference) -> Measure {
     let [independent_b, independent_a] = medians.independent.map(|n| rounded(n, 1));
     let [p50_b, p50_a] = medians.medians;
     Measure {
-        measure: one.measure.what,
+        measure: one.measure.kind,
         name: one.measure.name,
         n_a,
         n_b,
@@ -128,22 +128,22 @@ fn measure(one: &Difference) -> Measure {
     }
 }
 
-fn run(traced: &Traced) -> RunEntry {
+fn run(traced: &Traced) -> ComparedRun {
     let files = traced.run.nodes.iter().map(|node| node.file.path.display().to_string());
-    RunEntry { files: files.collect(), selected: traced.selected, total: traced.all }
+    ComparedRun { files: files.collect(), selected: traced.selected, total: traced.all }
 }
 
-fn entry(pair: &Pair) -> Type<'_> {
+fn entry(pair: &Pair) -> ComparedType<'_> {
     let [stats_a, stats_b] = &pair.kinds;
     let measures = pair.differences.iter().map(measure).collect();
-    Type { kind: &stats_a.kind, stats_a, stats_b, measures }
+    ComparedType { kind: &stats_a.kind, stats_a, stats_b, measures }
 }
 
 /// The document of a comparison.
 pub fn document(report: &Comparison) -> impl Serialize + '_ {
     let compared = &report.compared;
     let [a, b] = report.runs.each_ref().map(run);
-    Document {
+    ComparisonDocument {
         schema: SCHEMA,
         sentence: sentence(compared),
         a,

@@ -4,7 +4,7 @@ mod json;
 mod page;
 mod text;
 
-pub use json::Document;
+pub use json::ComparisonDocument;
 
 use crate::commands::Event;
 use crate::trace::compare::{Compared, Side, compare};
@@ -14,7 +14,6 @@ use serde::Serialize;
 use std::path::PathBuf;
 use wire::trace::{NodeRole, VIRTUAL_CLOCK};
 
-/// A run, and what was selected of it.
 struct Traced {
     run: Run,
     side: Side,
@@ -73,20 +72,20 @@ fn unlike([a, b]: &[Traced; 2]) -> Vec<String> {
         (false, true) => Some(["B", "A"]),
         _ => None,
     };
-    let simulated = only(|of| of.run.root().file.header.clock == VIRTUAL_CLOCK).map(|[one, other]| {
+    let simulated = only(|run| run.run.root().file.header.clock == VIRTUAL_CLOCK).map(|[one, other]| {
         format!(
             "{one} is a simulation and {other} a recording of live nodes: a TLP has the time at \
              which its first bit is on the PCIe link in {one}, and at which the node takes it in \
              {other}, whose times contain the nodes' software."
         )
     });
-    let pushes = only(|of| of.pushed > 0).map(|[one, other]| {
+    let pushes = only(|run| run.pushed > 0).map(|[one, other]| {
         format!(
             "Only {one} pushes: its commands need fewer round trips than commands of {other}. \
              Compare runs with the same --push or host.push."
         )
     });
-    let in_drive = only(|of| of.in_drive > 0).map(|[one, _]| {
+    let in_drive = only(|run| run.in_drive > 0).map(|[one, _]| {
         format!("Only {one} has times of the controller and the media: they are not compared.")
     });
     [simulated, pushes, in_drive].into_iter().flatten().collect()
@@ -136,7 +135,6 @@ impl Comparison {
     }
 }
 
-/// The files of a run.
 fn names(traced: &Traced) -> String {
     let names = traced.run.nodes.iter().map(|node| node.file.path.display().to_string());
     names.collect::<Vec<_>>().join(", ")

@@ -2,7 +2,7 @@
 
 use super::{Comparison, METHOD, NO_PLACES, names, text};
 use crate::trace::compare::{Pair, sentence};
-use crate::trace::measures::What;
+use crate::trace::measures::MeasureKind;
 use report::{Align, Bar, Page, Stack, Table, distribution, time};
 
 /// Number of command types with pictures; those with the most total time come first.
@@ -51,7 +51,7 @@ fn runs(page: &mut Page, report: &Comparison) {
 fn pictures(page: &mut Page, report: &Comparison, pairs: &[&Pair]) {
     for pair in pairs {
         let kind = &pair.kinds[0].kind;
-        let latency = |of: usize| report.runs[of].side.statistics.latency(kind);
+        let latency = |side: usize| report.runs[side].side.statistics.latency(kind);
         let [Some(a), Some(b)] = [latency(0), latency(1)] else { continue };
         page.section(kind);
         let lines = [("A".to_owned(), a), ("B".to_owned(), b)];
@@ -59,10 +59,11 @@ fn pictures(page: &mut Page, report: &Comparison, pairs: &[&Pair]) {
         let caption = "Share of commands that took at most so long".to_owned();
         let mut figures = vec![(caption, small, distribution(kind, &lines).html())];
         let note = "medians of each part; the bars have the same width";
-        for (title, of) in
-            [("What it waits for", What::Segment), ("Where the time passes", What::Stage)]
-        {
-            if let Some(stack) = stack(pair, title, of) {
+        for (title, kind) in [
+            ("What it waits for", MeasureKind::Segment),
+            ("Where the time passes", MeasureKind::Stage),
+        ] {
+            if let Some(stack) = stack(pair, title, kind) {
                 figures.push((title.to_owned(), note.to_owned(), stack.html()));
             }
         }
@@ -71,9 +72,9 @@ fn pictures(page: &mut Page, report: &Comparison, pairs: &[&Pair]) {
 }
 
 /// The medians of the measures of a kind, A above B.
-fn stack(pair: &Pair, title: &str, of: What) -> Option<Stack> {
-    let parts: Vec<_> = pair.differences.iter().filter(|one| one.measure.what == of).collect();
-    let whole = pair.differences.iter().find(|one| one.measure.what == What::Duration)?;
+fn stack(pair: &Pair, title: &str, kind: MeasureKind) -> Option<Stack> {
+    let parts: Vec<_> = pair.differences.iter().filter(|one| one.measure.kind == kind).collect();
+    let whole = pair.differences.iter().find(|one| one.measure.kind == MeasureKind::Duration)?;
     let bar = |(name, side): (&str, usize)| Bar {
         name: name.to_owned(),
         total: time(whole.medians.medians[side] as f64),

@@ -1,7 +1,7 @@
 //! The comparison as text, and its tables.
 
 use super::{Comparison, METHOD, NO_PLACES, names};
-use crate::trace::Kind;
+use crate::trace::CommandType;
 use crate::trace::compare::{Difference, LEVEL, Pair, sentence};
 use report::span::micros;
 use report::{Align, Table};
@@ -43,13 +43,13 @@ pub fn text(report: &Comparison) -> String {
 pub fn heading(pair: &Pair) -> String {
     let [a, b] = &pair.kinds;
     let mut out = format!("{}: {} commands in A, {} in B", a.kind, a.commands, b.commands);
-    for (name, of) in [
+    for (name, counts) in [
         ("failed", [a.failed, b.failed]),
         ("lost", [a.lost, b.lost]),
         ("unacknowledged", [a.unacknowledged, b.unacknowledged]),
     ] {
-        if of != [0, 0] {
-            out += &format!("; {name}: {} in A, {} in B", of[0], of[1]);
+        if counts != [0, 0] {
+            out += &format!("; {name}: {} in A, {} in B", counts[0], counts[1]);
         }
     }
     out
@@ -58,10 +58,9 @@ pub fn heading(pair: &Pair) -> String {
 /// The heading of types with less than six independent commands.
 pub const TOO_FEW: &str = "Too few commands to compare";
 
-/// Nanoseconds in all commands of both runs.
 fn spent(pair: &Pair) -> u128 {
-    let of = |kind: &Kind| u128::from(kind.latency.n) * u128::from(kind.latency.mean_ns);
-    pair.kinds.iter().map(of).sum()
+    let time = |kind: &CommandType| u128::from(kind.latency.n) * u128::from(kind.latency.mean_ns);
+    pair.kinds.iter().map(time).sum()
 }
 
 /// The types of both runs, those in which most time was spent first: those with comparisons, and
@@ -85,7 +84,8 @@ pub fn few_table(pairs: &[&Pair]) -> Table {
             0 => "-".to_owned(),
             _ => micros(kind.latency.p50_ns),
         });
-        let [counts, failed] = [counts, failed].map(|of| of.map(|number| number.to_string()));
+        let [counts, failed] =
+            [counts, failed].map(|numbers| numbers.map(|number| number.to_string()));
         table.row(
             [vec![a.kind.clone()], counts.to_vec(), medians.to_vec(), failed.to_vec()].concat(),
         );
@@ -114,7 +114,7 @@ pub fn table(pair: &Pair) -> Table {
 
 fn row(one: &Difference) -> Vec<String> {
     let Difference { measure, medians, p, .. } = one;
-    let time = measure.what.is_time();
+    let time = measure.kind.is_time();
     let value = |value: u64| if time { micros(value) } else { value.to_string() };
     let signed = |value: f64| {
         let number = value.abs().round() as u64;

@@ -70,7 +70,7 @@ fn list(options: &Value) -> Result<Option<GateControlList>, String> {
 ///
 /// # Errors
 /// What is there in its place.
-pub fn gated(found: &[Qdisc], asked: &GateControlList) -> Result<(), String> {
+pub fn gated(found: &[Qdisc], expected: &GateControlList) -> Result<(), String> {
     let Some(root) = found.iter().find(|qdisc| qdisc.is_root) else {
         return Err("there is no queueing discipline".to_owned());
     };
@@ -82,12 +82,12 @@ pub fn gated(found: &[Qdisc], asked: &GateControlList) -> Result<(), String> {
     }
     let mut classes = (0..8).zip(&gates.map);
     if let Some((priority, class)) = classes.find(|(priority, class)| priority != *class) {
-        return Err(format!("priority {priority} is of traffic class {class}"));
+        return Err(format!("priority {priority} has traffic class {class}"));
     }
     let is_asked = |list: &Option<GateControlList>| {
         list.as_ref().is_some_and(|list| {
             (list.base_time(), list.cycle_time(), list.entries())
-                == (asked.base_time(), asked.cycle_time(), asked.entries())
+                == (expected.base_time(), expected.cycle_time(), expected.entries())
         })
     };
     match &gates.in_force {

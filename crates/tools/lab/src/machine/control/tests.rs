@@ -17,7 +17,7 @@ const NOQUEUE: &str = r#"[{"kind":"noqueue","handle":"0:","root":true,"refcnt":2
 /// 1`, and the same with `vlan_id 5 vlan_prio 5` and priority 2.
 const FLOWER: &str = r#"[{"protocol":"802.1Q","pref":49151,"kind":"flower","chain":0},{"protocol":"802.1Q","pref":49151,"kind":"flower","chain":0,"options":{"handle":1,"keys":{"vlan_id":5,"vlan_prio":5},"not_in_hw":true,"actions":[{"order":1,"kind":"skbedit","priority":":2","control_action":{"type":"pipe"},"index":2,"ref":1,"bind":1}]}},{"protocol":"802.1Q","pref":49152,"kind":"flower","chain":0},{"protocol":"802.1Q","pref":49152,"kind":"flower","chain":0,"options":{"handle":1,"keys":{"vlan_prio":3},"not_in_hw":true,"actions":[{"order":1,"kind":"skbedit","priority":":1","control_action":{"type":"pipe"},"index":1,"ref":1,"bind":1}]}}]"#;
 
-fn asked(text: &str) -> GateControlList {
+fn gate_list(text: &str) -> GateControlList {
     taprio::parse(text).unwrap()
 }
 
@@ -28,7 +28,7 @@ fn gates_in_force_are_compared_with_those_that_were_asked_for() {
     let gates = found[0].gates.as_ref().unwrap();
     assert_eq!((&*gates.clock, &gates.map[..3], gates.map.len()), ("TAI", &[0, 1, 2][..], 16));
     let halves = "sched-entry S 01 10ms sched-entry S 02 10ms";
-    assert_eq!(gated(&found, &asked(halves)), Ok(()));
+    assert_eq!(gated(&found, &gate_list(halves)), Ok(()));
     let other = Err("another list is in force: 2 entries, a cycle of 20000000 ns".to_owned());
     for wrong in [
         "sched-entry S 01 10ms sched-entry S 03 10ms",
@@ -37,11 +37,11 @@ fn gates_in_force_are_compared_with_those_that_were_asked_for() {
         "base-time 1ms sched-entry S 01 10ms sched-entry S 02 10ms",
         "sched-entry S 01 10ms sched-entry S 02 10ms cycle-time 30ms",
     ] {
-        assert_eq!(gated(&found, &asked(wrong)), other, "{wrong}");
+        assert_eq!(gated(&found, &gate_list(wrong)), other, "{wrong}");
     }
-    let differs = |from, to| gated(&qdiscs(&TAPRIO.replace(from, to)).unwrap(), &asked(halves));
+    let differs = |from, to| gated(&qdiscs(&TAPRIO.replace(from, to)).unwrap(), &gate_list(halves));
     let class = differs("1,2,3,4", "1,2,0,4").unwrap_err();
-    assert_eq!(class, "priority 3 is of traffic class 0");
+    assert_eq!(class, "priority 3 has traffic class 0");
     assert_eq!(differs("TAI", "REALTIME").unwrap_err(), "its clock is REALTIME");
 }
 
@@ -49,25 +49,25 @@ fn gates_in_force_are_compared_with_those_that_were_asked_for() {
 fn a_list_that_begins_later_is_not_in_force() {
     let found = qdiscs(&TAPRIO.replace("\"max-sdu\"", ADMIN)).unwrap();
     let later = "base-time 4000000000000000000 sched-entry S 01 5ms sched-entry S 02 15ms";
-    let pending = gated(&found, &asked(later)).unwrap_err();
+    let pending = gated(&found, &gate_list(later)).unwrap_err();
     assert!(pending.starts_with("the list is pending"), "{pending}");
-    assert_eq!(gated(&found, &asked("sched-entry S 01 10ms sched-entry S 02 10ms")), Ok(()));
+    assert_eq!(gated(&found, &gate_list("sched-entry S 01 10ms sched-entry S 02 10ms")), Ok(()));
 }
 
 #[test]
-fn an_entry_that_software_gates_cannot_keep_is_named() {
-    let list = asked("sched-entry S 01 200us sched-entry S 02 99us sched-entry S 04 5us");
+fn entry_too_short_for_software_gates_is_named() {
+    let list = gate_list("sched-entry S 01 200us sched-entry S 02 99us sched-entry S 04 5us");
     let says = keepable(&list, 100_000).unwrap_err();
     assert!(
         says.starts_with("entry 1 lasts 99000 ns: software gates here need 100000 ns"),
         "{says}"
     );
-    assert_eq!(keepable(&asked("sched-entry S 01 100us"), 100_000), Ok(()));
+    assert_eq!(keepable(&gate_list("sched-entry S 01 100us"), 100_000), Ok(()));
 }
 
 #[test]
 fn other_queueing_disciplines_are_named() {
-    let list = asked("sched-entry S 01 10ms sched-entry S 02 10ms");
+    let list = gate_list("sched-entry S 01 10ms sched-entry S 02 10ms");
     let says = |json| gated(&qdiscs(json).unwrap(), &list).unwrap_err();
     assert_eq!(says(NOQUEUE), "the queueing discipline is noqueue, not taprio");
     assert_eq!(says("[]"), "there is no queueing discipline");
@@ -77,7 +77,7 @@ fn other_queueing_disciplines_are_named() {
 }
 
 #[test]
-fn filters_say_which_frames_get_which_priority() {
+fn filters_assign_priorities_to_frames() {
     let found = filters(FLOWER).unwrap();
     let filter = |vlan, vlan_priority, priority| {
         let protocol = "802.1Q".to_owned();
@@ -101,9 +101,9 @@ fn classes_are_hexadecimal() {
 
 #[test]
 fn entries_last_twice_a_wake_up_and_100_us_at_least() {
-    let of = |least, slack| shortest_entry_of(Overslept { least, most: 10 * least }, slack);
+    let shortest = |least, slack| shortest_entry_of(Overslept { least, most: 10 * least }, slack);
     // 2 * (58 - 50) us is less than 100 us; 2 * (450 - 50) us is not.
-    assert_eq!((of(58_000, 50_000), of(450_000, 50_000)), (100_000, 800_000));
-    assert_eq!((of(10_000, 50_000), of(60_000, 0)), (100_000, 120_000));
+    assert_eq!((shortest(58_000, 50_000), shortest(450_000, 50_000)), (100_000, 800_000));
+    assert_eq!((shortest(10_000, 50_000), shortest(60_000, 0)), (100_000, 120_000));
     assert!(shortest_entry() >= 100_000);
 }

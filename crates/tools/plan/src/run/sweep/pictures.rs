@@ -1,7 +1,7 @@
 //! The pictures of a sweep: a row for each combination, since there is nothing between two of them.
 
 use super::{Sweep, longest};
-use crate::run::document::Document;
+use crate::run::document::SimReport;
 use crate::run::phases::Phases;
 use crate::simulate::requirements::Row;
 use report::{Axis, DotRow, Dots, Scale, time};
@@ -9,18 +9,17 @@ use report::{Axis, DotRow, Dots, Scale, time};
 /// A picture: name, values with their names, and text of a value.
 type Figure = (&'static str, &'static [(&'static str, Value)], fn(f64) -> String);
 
-/// A value, if a document has it.
-type Value = fn(&Document) -> Option<f64>;
+type Value = fn(&SimReport) -> Option<f64>;
 
 const FIGURES: [Figure; 3] = [
     (
         "Latency",
         &[
-            ("mean", |document| of_hosts(document, document.latency_ns.mean)),
-            ("99th percentile", |document| of_hosts(document, document.latency_ns.p99)),
+            ("mean", |document| if_has_hosts(document, document.latency_ns.mean)),
+            ("99th percentile", |document| if_has_hosts(document, document.latency_ns.p99)),
             ("maximum", |document| {
                 let streams = document.hosts.is_empty().then(|| longest(document) as f64);
-                of_hosts(document, document.latency_ns.max).or(streams)
+                if_has_hosts(document, document.latency_ns.max).or(streams)
             }),
             ("maximum of all phases", |document| {
                 document.phases.as_ref().map(|phases| Phases::largest_ns(phases) as f64)
@@ -30,18 +29,18 @@ const FIGURES: [Figure; 3] = [
     ),
     (
         "Throughput",
-        &[("throughput", |document| of_hosts(document, document.bytes_per_s))],
+        &[("throughput", |document| if_has_hosts(document, document.bytes_per_s))],
         |rate| format!("{:.0} MB/s", rate / 1e6),
     ),
     ("Fairness", &[("fairness", |document| document.fairness)], |index| format!("{index:.2}")),
 ];
 
-fn of_hosts(document: &Document, value: u64) -> Option<f64> {
+fn if_has_hosts(document: &SimReport, value: u64) -> Option<f64> {
     (!document.hosts.is_empty() && value > 0).then_some(value as f64)
 }
 
 /// Caption, a line below it, and picture of each.
-pub fn all(sweeps: &[Sweep], documents: &[Document]) -> Vec<(String, String, String)> {
+pub fn all(sweeps: &[Sweep], documents: &[SimReport]) -> Vec<(String, String, String)> {
     let requirements = requirements(sweeps, documents);
     let figures = FIGURES.iter().filter_map(|figure| picture(figure, sweeps, documents));
     figures.chain(requirements).collect()
@@ -50,11 +49,11 @@ pub fn all(sweeps: &[Sweep], documents: &[Document]) -> Vec<(String, String, Str
 fn picture(
     (title, series, format): &Figure,
     sweeps: &[Sweep],
-    documents: &[Document],
+    documents: &[SimReport],
 ) -> Option<(String, String, String)> {
     let has = |(_, value): &&(&str, Value)| documents.iter().any(|one| value(one).is_some());
     let series: Vec<_> = series.iter().filter(has).collect();
-    let row = |document: &Document| {
+    let row = |document: &SimReport| {
         let values: Vec<Vec<f64>> =
             series.iter().map(|(_, value)| value(document).into_iter().collect()).collect();
         let last = values.last().and_then(|values| values.first());
@@ -73,9 +72,9 @@ fn picture(
 }
 
 /// The largest observed latency of each requirement as a share of its deadline.
-fn requirements(sweeps: &[Sweep], documents: &[Document]) -> Option<(String, String, String)> {
+fn requirements(sweeps: &[Sweep], documents: &[SimReport]) -> Option<(String, String, String)> {
     let share = |row: &Row| Some(row.worst_ns? as f64 / row.limit_ns?.max(1) as f64);
-    let row = |document: &Document| DotRow {
+    let row = |document: &SimReport| DotRow {
         name: name(sweeps, document),
         note: document.verdict().unwrap_or_default(),
         bad: !document.meets_requirements(),
@@ -92,8 +91,7 @@ fn requirements(sweeps: &[Sweep], documents: &[Document]) -> Option<(String, Str
     })
 }
 
-/// What distinguishes a combination.
-fn name(sweeps: &[Sweep], document: &Document) -> String {
+fn name(sweeps: &[Sweep], document: &SimReport) -> String {
     let key = |sweep: &Sweep| format!("{}={}", sweep.key, document.set[&sweep.key]);
     sweeps.iter().map(key).collect::<Vec<_>>().join(", ")
 }

@@ -72,7 +72,6 @@ pub(super) struct Acks {
     pub retransmitted: u64,
 }
 
-/// The fields of a TCP segment.
 struct Segment {
     source: u16,
     destination: u16,
@@ -270,7 +269,8 @@ const ACK: u8 = 0x10;
 
 /// Where the EtherType of a frame is, behind its VLAN tag and its R-TAG, if it has them.
 fn behind_tags(frame: &[u8]) -> usize {
-    let has = |at: usize, of: u16| frame.get(at..at + 2) == Some(&of.to_be_bytes()[..]);
+    let has =
+        |at: usize, ethertype: u16| frame.get(at..at + 2) == Some(&ethertype.to_be_bytes()[..]);
     let at = if has(12, 0x8100) { 16 } else { 12 };
     if has(at, rtag::ETHER_TYPE) { at + rtag::LENGTH } else { at }
 }

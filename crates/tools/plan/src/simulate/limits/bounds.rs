@@ -24,8 +24,8 @@ pub(super) fn rows(config: &Config, assumed: &Assumptions) -> Vec<Row> {
     let both = routes.iter().map(|(link, routes)| round_trip(*link, routes)).max_by_key(rank);
     let range = assumed.completion_timeout;
     let row = |name: &str, found: Option<(Option<Duration>, String)>| {
-        let (span, what) = found.unwrap_or((Some(Duration::ZERO), "no gates".into()));
-        Row::new(name, (range.earliest, range.latest), SOURCE).planned(span, what)
+        let (span, event) = found.unwrap_or((Some(Duration::ZERO), "no gates".into()));
+        Row::new(name, (range.earliest, range.latest), SOURCE).planned(span, event)
     };
     vec![
         row("closed gate, and a frame behind it", closed),

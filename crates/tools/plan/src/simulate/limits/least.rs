@@ -29,14 +29,14 @@ pub(super) fn rows(config: &Config, assumed: &Assumptions) -> Vec<Row> {
     for (number, host) in config.hosts.iter().enumerate() {
         let trips = match &host.attached {
             Attached::Direct(_) => {
-                let what = format!("host {number}");
-                vec![Trips { what, ..Trips::new(host, None, Duration::ZERO) }]
+                let name = format!("host {number}");
+                vec![Trips { name, ..Trips::new(host, None, Duration::ZERO) }]
             }
             Attached::Switch(switch) => {
                 let trips = switch.ports.iter().map(|port| Trips::over(&wiring, host, port));
                 let named = trips
                     .zip(links..)
-                    .map(|(trips, link)| Trips { what: format!("link {link}"), ..trips });
+                    .map(|(trips, link)| Trips { name: format!("link {link}"), ..trips });
                 let named: Vec<Trips> = named.collect();
                 links += named.len();
                 named
@@ -65,7 +65,7 @@ fn worst_of_each(mut rows: Vec<Row>) -> Vec<Row> {
 #[derive(Clone, Debug, Default)]
 pub(in crate::simulate) struct Trips {
     /// Whose they are.
-    what: String,
+    name: String,
     /// As it is timed at the root port, and a DMA read at the drive's port:
     /// from the first bit of the request to that of the completion.
     pub config_read: Duration,
@@ -116,7 +116,7 @@ impl Trips {
             ),
         };
         let [config_read, dma_read] = [config_read, dma_read].map(|trip| trip + network);
-        Self { what: String::new(), config_read, dma_read, segment: None }
+        Self { name: String::new(), config_read, dma_read, segment: None }
     }
 
     fn rows(&self, host: &HostConfig, assumed: &Assumptions) -> Vec<Row> {
@@ -146,8 +146,8 @@ impl Trips {
     }
 
     fn row(&self, name: &str, span: Duration, limits: Limits, source: &'static str) -> Row {
-        let what = format!("{}: through empty queues and open gates", self.what);
-        Row::new(format!("{name}, at the least"), limits, source).planned(Some(span), what)
+        let event = format!("{}: through empty queues and open gates", self.name);
+        Row::new(format!("{name}, at the least"), limits, source).planned(Some(span), event)
     }
 }
 

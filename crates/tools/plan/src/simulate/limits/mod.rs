@@ -101,9 +101,8 @@ impl Default for Assumptions {
 
 /// What a limit means for a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
-#[schemars(rename = "LimitVerdict")]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum LimitVerdict {
     /// There is a margin.
     Holds,
     /// Some systems give up here.
@@ -148,33 +147,30 @@ pub struct Row {
 type Limits = (Duration, Duration);
 
 impl Row {
-    /// Before anybody has waited.
     fn new(name: impl Into<String>, (limit, latest): Limits, source: &'static str) -> Self {
         let (name, worst, first) = (name.into(), None, None);
         Self { name, limit, latest, worst, first, planned: false, endless: false, source }
     }
 
     /// The same with a wait that follows from the plan; `None` never ends.
-    fn planned(self, span: Option<Duration>, what: String) -> Self {
-        let worst = Event { at: None, span: span.unwrap_or(NEVER), what };
+    fn planned(self, span: Option<Duration>, event: String) -> Self {
+        let worst = Event { at: None, span: span.unwrap_or(NEVER), what: event };
         let first = (worst.span >= self.limit).then(|| worst.clone());
         Self { worst: Some(worst), first, planned: true, endless: span.is_none(), ..self }
     }
 
-    /// Somebody waited.
-    fn add(&mut self, since: Instant, until: Instant, what: impl FnOnce() -> String) {
-        self.add_span(since, until.since(since), what);
+    fn add(&mut self, since: Instant, until: Instant, description: impl FnOnce() -> String) {
+        self.add_span(since, until.since(since), description);
     }
 
-    /// The same for so long.
-    fn add_span(&mut self, since: Instant, span: Duration, what: impl FnOnce() -> String) {
+    fn add_span(&mut self, since: Instant, span: Duration, description: impl FnOnce() -> String) {
         let longest = self.worst.as_ref().is_none_or(|longest| span > longest.span);
         let earlier = |first: &Event| Some(since) < first.at;
         let first = span >= self.limit && self.first.as_ref().is_none_or(earlier);
         if !longest && !first {
             return;
         }
-        let event = Event { at: Some(since), span, what: what() };
+        let event = Event { at: Some(since), span, what: description() };
         if first {
             self.first = Some(event.clone());
         }
@@ -202,12 +198,12 @@ impl Row {
     }
 
     /// What it means.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> LimitVerdict {
         match &self.worst {
-            _ if self.endless => Verdict::Breaks,
-            Some(worst) if worst.span >= self.latest => Verdict::Breaks,
-            Some(worst) if worst.span >= self.limit => Verdict::AtRisk,
-            _ => Verdict::Holds,
+            _ if self.endless => LimitVerdict::Breaks,
+            Some(worst) if worst.span >= self.latest => LimitVerdict::Breaks,
+            Some(worst) if worst.span >= self.limit => LimitVerdict::AtRisk,
+            _ => LimitVerdict::Holds,
         }
     }
 }
@@ -234,13 +230,12 @@ pub fn all_rows(config: &Config, assumed: &Assumptions, waits: &Waits) -> Vec<Ro
 
 /// The rows of a plan that should not be run as it is.
 pub fn flagged(rows: &[Row]) -> impl Iterator<Item = &Row> {
-    rows.iter().filter(|row| row.verdict() != Verdict::Holds)
+    rows.iter().filter(|row| row.verdict() != LimitVerdict::Holds)
 }
 
 /// A limit of real systems and the longest wait against it.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
-#[schemars(rename = "Limit")]
-pub struct Document {
+pub struct Limit {
     /// The name of the limit.
     limit: String,
     /// Some systems give up after this time.
@@ -254,7 +249,7 @@ pub struct Document {
     /// `limit_ns` divided by `worst_ns`; null if nothing waited.
     factor: Option<f64>,
     /// What the wait means.
-    verdict: Verdict,
+    verdict: LimitVerdict,
     /// Whether the wait follows from the plan alone, before anything runs.
     planned: bool,
     /// What waited for `worst_ns`; null if nothing waited.
@@ -265,7 +260,7 @@ pub struct Document {
     source: &'static str,
 }
 
-impl From<&Row> for Document {
+impl From<&Row> for Limit {
     fn from(row: &Row) -> Self {
         Self {
             limit: row.name.clone(),

@@ -1,6 +1,6 @@
 //! The rows as text.
 
-use super::{NEVER, Row, Verdict};
+use super::{LimitVerdict, NEVER, Row};
 use report::time;
 
 /// A time in picoseconds, with its sign.
@@ -38,9 +38,9 @@ pub(super) fn words(row: &Row) -> [String; 6] {
         factor => format!("{factor:.0}"),
     });
     let verdict = match row.verdict() {
-        Verdict::Holds => "holds",
-        Verdict::AtRisk => "AT RISK",
-        Verdict::Breaks => "BREAKS",
+        LimitVerdict::Holds => "holds",
+        LimitVerdict::AtRisk => "AT RISK",
+        LimitVerdict::Breaks => "BREAKS",
     };
     let event = match (&row.first, &row.worst) {
         (Some(first), _) => format!("first: {}", first.words()),

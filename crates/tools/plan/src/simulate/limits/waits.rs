@@ -2,7 +2,7 @@
 
 use super::acks::{Acks, Wait};
 use super::{Assumptions, CompletionTimeout, NEVER, Row};
-use analysis::commands::{Analyser, Direction, Event as Found, Settings};
+use analysis::commands::{Analyser, AnalyserSettings, Direction, Event as Found};
 use sim::Config;
 use sim::measure::{CommandRecord, Observer, Point};
 use sim::world::{Attached, HostConfig};
@@ -63,7 +63,7 @@ impl Waits {
         });
         let loss = loss.min().unwrap_or(Duration::from_ms(800));
         let sim_rto = Duration::from_ms(1_000 / sim::tcp::clock::SCALE);
-        let analyser = || Box::new(Analyser::new(Settings::default()));
+        let analyser = || Box::new(Analyser::new(AnalyserSettings::default()));
         Self {
             hosts: config.hosts.clone(),
             requests: BTreeMap::new(),
@@ -95,8 +95,8 @@ impl Waits {
     pub fn finish(&mut self, now: Instant, done: bool) {
         for (host, since) in self.ended.iter().enumerate().filter(|_| !done) {
             if *since > Instant::ZERO {
-                let what = || format!("commands of host {host}, never answered");
-                self.io.add(*since, now, what);
+                let description = || format!("commands of host {host}, never answered");
+                self.io.add(*since, now, description);
             }
         }
         for (key, request) in std::mem::take(&mut self.requests) {
@@ -138,11 +138,11 @@ impl Waits {
     fn unanswered(&mut self, now: Instant, key: Key, request: Request) {
         let (point, requester, tag) = key;
         let Request { since, kind, up } = request;
-        let of = match point {
+        let wait_limit = match point {
             Point::RootPort(host) if !up => Some(&self.hosts[usize::from(host)]),
             _ => None,
         };
-        let (row, timeout, early) = match of {
+        let (row, timeout, early) = match wait_limit {
             // The timeout runs from the request's way through the root port on.
             Some(host) => {
                 (&mut self.root, host.root.completion_timeout, host.link.downstream_port.transmit)
@@ -159,13 +159,14 @@ impl Waits {
     /// The drive below this point is reset: its requests are forgotten.
     fn reset(&mut self, now: Instant, link: u16) {
         let point = Point::DevicePort(link);
-        let here = |key: &Key| key.0 == point;
-        let keys: Vec<Key> = self.requests.keys().copied().filter(here).collect();
+        let is_at_point = |key: &Key| key.0 == point;
+        let keys: Vec<Key> = self.requests.keys().copied().filter(is_at_point).collect();
         for key in keys {
             let Some(Request { since, kind, .. }) = self.requests.remove(&key) else { continue };
             let (_, requester, tag) = key;
-            let what = || format!("{kind} of {requester}, tag {tag}, until its link was lost");
-            self.drive.add(since, now, what);
+            let description =
+                || format!("{kind} of {requester}, tag {tag}, until its link was lost");
+            self.drive.add(since, now, description);
         }
     }
 
@@ -177,8 +178,8 @@ impl Waits {
         while let Some(event) = analyser.next_event() {
             let Found::Command(command) = event else { continue };
             if let (true, Some(end)) = (command.is_admin(), command.end) {
-                let what = || format!("{} of host {host}", command.name());
-                self.admin.add(command.start, end, what);
+                let description = || format!("{} of host {host}", command.name());
+                self.admin.add(command.start, end, description);
             }
         }
     }
@@ -287,8 +288,7 @@ impl Observer for Waits {
     }
 }
 
-/// Bytes whose connection ended first.
 fn never(dead: &mut Row, wait: Wait) {
-    let what = || format!("{}, until their connection ended", bytes_of(wait));
-    dead.add(wait.since, wait.until, what);
+    let description = || format!("{}, until their connection ended", bytes_of(wait));
+    dead.add(wait.since, wait.until, description);
 }

@@ -44,7 +44,7 @@ fn has_two(clock: &ClockReport, from: Instant) -> bool {
     clock.since(from).nth(1).is_some()
 }
 
-/// The clocks that err most, at most so many as a plot has lines.
+/// The clocks with the largest errors, at most [`LINES`].
 fn worst<'a>(
     all: &[(&'a String, &'a ClockReport)],
     from: Instant,
@@ -122,7 +122,7 @@ fn edges(page: &mut Page, subject: &Subject<'_>) {
     page.table(&clocks::edge_table(&edges));
 }
 
-/// Latencies in true time beside those that both clocks measure.
+/// Latencies in true time and as both clocks measure them.
 fn measured(page: &mut Page, subject: &Subject<'_>) {
     let mut table = Table::new(&[
         ("stream", Left),
@@ -135,9 +135,9 @@ fn measured(page: &mut Page, subject: &Subject<'_>) {
     let mut any = false;
     for (name, id) in subject.words.streams {
         let Some(stream) = subject.report.stream(*id) else { continue };
-        let ends = |of: fn(&sim::network::MeasuredSample) -> [i64; 2]| {
-            let least = stream.measured.iter().map(|sample| of(sample)[0]).min()?;
-            Some((least, stream.measured.iter().map(|sample| of(sample)[1]).max()?))
+        let ends = |range: fn(&sim::network::MeasuredSample) -> [i64; 2]| {
+            let least = stream.measured.iter().map(|sample| range(sample)[0]).min()?;
+            Some((least, stream.measured.iter().map(|sample| range(sample)[1]).max()?))
         };
         let (Some(truly), Some(seen)) = (ends(|s| s.truly), ends(|s| s.measured)) else { continue };
         let apart = stream.measured.iter().flat_map(|sample| {

@@ -50,10 +50,10 @@ fn plots(copies: &Copies, subject: &Subject<'_>) -> [(String, String, String); 2
     for (wire, bins) in &copies.wires {
         let from = places::wire(&subject.config.network, *wire);
         let from = from.map_or_else(String::new, |(from, _)| named(&from.node().to_string()));
-        let points = |of: &dyn Fn(&Bin) -> f64| {
+        let points = |frames: &dyn Fn(&Bin) -> f64| {
             let all = (0..end).map(|at| bins.get(at).copied().unwrap_or_default());
             let at = |at: usize| (at as f64 + 0.5) * width;
-            all.enumerate().map(|(n, bin)| (at(n), of(&bin))).collect::<Vec<_>>()
+            all.enumerate().map(|(n, bin)| (at(n), frames(&bin))).collect::<Vec<_>>()
         };
         counts.line(&format!("from {from}"), points(&|bin| bin.copies as f64));
         delays.line(&format!("from {from}"), points(&|bin| bin.behind.as_ns() as f64));

@@ -20,7 +20,6 @@ const BAR: f64 = 15.0;
 /// Charts at most.
 const MOST_CHARTS: usize = 8;
 
-/// A port with gates, and what its queues came to.
 type Port<'a> = (&'a Cycle, QueueStats);
 
 /// The ports with gates where frames were dropped or waited, worst first.
@@ -43,13 +42,13 @@ pub(super) fn section(page: &mut Page, subject: &Subject<'_>) {
     let (shown, rest) = busy.split_at(busy.len().min(MOST_CHARTS));
     let chart = |(cycle, queue): &Port<'_>| (name(cycle), words(cycle, queue), svg(cycle));
     page.figures(&shown.iter().map(chart).collect::<Vec<_>>());
-    for (what, ports) in [
+    for (kind, ports) in [
         ("Not shown, for less waited there", rest),
         ("Not shown, for no frame came there", &idle[..]),
     ] {
         let names: Vec<String> = ports.iter().map(|(cycle, _)| name(cycle)).collect();
         if !names.is_empty() {
-            page.note(&format!("{what}: {}.", names.join(", ")));
+            page.note(&format!("{kind}: {}.", names.join(", ")));
         }
     }
 }
@@ -59,15 +58,14 @@ fn words(cycle: &Cycle, queue: &QueueStats) -> String {
     let ns = |span: Duration| time(span.as_ns() as f64);
     let (length, wait) = (ns(cycle.gates.list().cycle_time()), ns(queue.mean_wait()));
     let mut words = format!("cycle {length}, {} frames, waiting {wait} at the mean", cycle.frames);
-    for (count, what) in [(queue.left, "still waiting at the end"), (queue.dropped, "dropped")] {
+    for (count, fate) in [(queue.left, "still waiting at the end"), (queue.dropped, "dropped")] {
         if count > 0 {
-            words += &format!(", {count} {what}");
+            words += &format!(", {count} {fate}");
         }
     }
     words
 }
 
-/// The chart of one port.
 fn svg(cycle: &Cycle) -> String {
     let list = cycle.gates.list();
     let length = list.cycle_time().as_ps().max(1) as f64;

@@ -192,11 +192,11 @@ fn latency_over_time(name: &str, series: &Timeline) -> Plot {
 }
 
 fn throughput_over_time(lines: &[(&str, Timeline)]) -> Plot {
-    let of = |(name, series): &(&str, Timeline)| {
+    let named = |(name, series): &(&str, Timeline)| {
         let seconds = series.width.as_ps() as f64 / 1e12;
         line(series, name, |bin| Some(bin.bytes as f64 / seconds))
     };
-    let series: Vec<Series> = lines.iter().map(of).collect();
+    let series: Vec<Series> = lines.iter().map(named).collect();
     let values = series.iter().flat_map(|series| &series.points).map(|(_, value)| *value);
     let y = Axis {
         label: "MB/s".to_owned(),

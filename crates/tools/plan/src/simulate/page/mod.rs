@@ -162,7 +162,6 @@ fn links(page: &mut Page, subject: &Subject<'_>) {
     pushed(page, subject);
 }
 
-/// What hosts pushed with doorbells.
 fn pushed(page: &mut Page, subject: &Subject<'_>) {
     use Align::{Left, Right};
     let hosts = (0..).zip(&subject.report.hosts).filter(|(_, host)| host.pushed.messages > 0);

@@ -1,7 +1,7 @@
 //! The numbers at the top of the page.
 
 use super::{Subject, latency};
-use crate::simulate::limits::Verdict;
+use crate::simulate::limits::LimitVerdict;
 use crate::simulate::report_data::{Kind, ReportData};
 use report::latency::Latency;
 use report::{Page, Tile, time};
@@ -38,7 +38,7 @@ pub(super) fn tiles(page: &mut Page, subject: &Subject<'_>) {
         tiles.push(tile(verified.to_string(), "blocks compared, all right"));
     }
     if !limits.is_empty() {
-        let flagged = limits.iter().filter(|row| row.verdict() != Verdict::Holds).count();
+        let flagged = limits.iter().filter(|row| row.verdict() != LimitVerdict::Holds).count();
         let value = format!("{} of {}", limits.len() - flagged, limits.len());
         tiles.push(Tile { value, name: "limits hold, see below".into(), bad: flagged > 0 });
     }
@@ -50,7 +50,6 @@ fn tile(value: String, name: &str) -> Tile {
     Tile { value, name: name.to_owned(), bad: false }
 }
 
-/// Of a network without hosts.
 fn streams(tiles: &mut Vec<Tile>, subject: &Subject<'_>) {
     let Subject { report, words, .. } = subject;
     let arrived: u64 = report.streams.iter().map(|stream| stream.arrived).sum();
@@ -69,11 +68,11 @@ fn commands(tiles: &mut Vec<Tile>, subject: &Subject<'_>) {
     tiles.push(tile(count.to_string(), "NVMe commands"));
     let mut all = Latency::default();
     data.kinds.values().for_each(|kind| all.merge(&kind.latency));
-    let of = match data.kinds.keys().next() {
+    let scope = match data.kinds.keys().next() {
         Some((_, op)) if data.kinds.keys().all(|(_, other)| other == op) => op.name(),
         _ => "of all commands",
     };
-    tiles.push(tile(time(all.summary().p50_ns as f64), &format!("median {of}")));
+    tiles.push(tile(time(all.summary().p50_ns as f64), &format!("median {scope}")));
     if let Some(((host, op), kind)) = worst(data) {
         let name = latency::name(subject, host, op);
         let name = if data.kinds.len() == 1 { name } else { format!("of all: {name}") };
@@ -105,7 +104,6 @@ pub(super) fn worst(data: &ReportData) -> Option<((u16, Op), &Kind)> {
     kinds.max_by_key(|(_, kind)| span(kind)).map(|(name, kind)| (*name, kind))
 }
 
-/// Bytes per second, readable.
 fn rate(bytes: f64) -> String {
     match bytes {
         b if b < 1e6 => format!("{:.0} kB/s", b / 1e3),
@@ -128,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_is_that_of_all_hosts_and_kinds() {
+    fn overview_shows_the_maximum_over_hosts_and_kinds() {
         let work = Workload::Fio(Fio::new(Rw::RandRw, 4096, 1));
         let mut data = ReportData::new(&Config::nvme_tsn_direct(work));
         assert!(worst(&data).is_none());

@@ -149,7 +149,7 @@ fn preempting() -> Config {
 
 /// A receiver gets out of the mPackets of each wire the frames that its sender began.
 #[test]
-fn mpackets_put_together_are_the_frames() {
+fn reassembled_mpackets_equal_the_sent_frames() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("wires.pcapng");
     let files = OutputFiles { pcapng: Some(Target::File(path.clone())), ..OutputFiles::default() };
@@ -187,19 +187,19 @@ fn mpackets_put_together_are_the_frames() {
             _ => {}
         }
     }
-    // Only the third station has no preemption. Every other MAC asks, and the first four answer.
-    // The one at the third station asks three times, in vain.
+    // Only the third station has no preemption. The other MACs send verify mPackets; four respond.
+    // The MAC at the third station sends three and gets no response.
     assert_eq!(links, [274, 274, 274, 274, 1, 274]);
     assert_eq!(questions, [2, 2, 2, 2, 0, 3]);
     assert!(fragments[1] > 100, "{fragments:?}");
     assert_eq!([0, 2, 3, 4, 5].map(|wire| fragments[wire]), [0; 5], "nothing else is express");
-    for (of, mut started) in std::mem::take(&mut started.0.borrow_mut().0) {
-        let received = received.remove(&of).unwrap_or_default();
+    for (place, mut started) in std::mem::take(&mut started.0.borrow_mut().0) {
+        let received = received.remove(&place).unwrap_or_default();
         // The last one may still be on the line at the end.
         let open = started.len() - received.len();
-        assert!(open <= 1, "{open} frames of {of:?} are missing");
+        assert!(open <= 1, "{open} frames of {place:?} are missing");
         started.truncate(received.len());
-        assert!(received == started, "frames of {of:?}");
+        assert!(received == started, "frames of {place:?}");
     }
     assert!(received.is_empty());
 }

@@ -4,7 +4,9 @@
 use super::limits::{row, worst};
 use super::{gated, mixed, rows, tcp};
 use crate::Plan;
-use crate::simulate::limits::{Assumptions, Trips, Verdict, Waits, all_rows, planned_rows, text};
+use crate::simulate::limits::{
+    Assumptions, LimitVerdict, Trips, Waits, all_rows, planned_rows, text,
+};
 use bytes::Bytes;
 use sim::ethernet::Rate;
 use sim::measure::{Observer, Point};
@@ -26,11 +28,11 @@ fn far(ms: u64) -> Config {
 }
 
 #[test]
-fn a_request_that_the_root_complex_gave_up_on_is_beyond_its_limit() {
+fn request_after_completion_timeout_exceeds_its_limit() {
     let (done, rows) = rows(&far(26));
     assert!(!done, "there and back are 52 ms");
     let root = row(&rows, "completion timeout of the root port");
-    assert_eq!(root.verdict(), Verdict::Breaks, "{}", text(&rows));
+    assert_eq!(root.verdict(), LimitVerdict::Breaks, "{}", text(&rows));
     let first = root.first.as_ref().unwrap();
     assert!(first.what.ends_with("never answered"), "{}", text(&rows));
     assert!(first.span >= Duration::from_ms(50), "{}", text(&rows));
@@ -50,31 +52,31 @@ fn config_read() -> Tlp {
 
 /// The root complex takes no tag again before it gave up.
 #[test]
-fn a_tag_that_is_used_again_tells_of_a_request_that_was_given_up() {
+fn reused_tag_marks_the_earlier_request_as_timed_out() {
     let config = tcp(1);
     let at = |ns| Instant::from_ns(ns);
     let mut waits = Waits::new(&config, &Assumptions::default());
-    let asked =
+    let issued =
         |waits: &mut Waits, ns| waits.tlp(at(ns), Point::RootPort(0), false, &config_read());
     let root = |waits: &Waits| {
         let rows = all_rows(&config, &Assumptions::default(), waits);
         row(&rows, "completion timeout of the root port").clone()
     };
-    asked(&mut waits, 1_000);
+    issued(&mut waits, 1_000);
     assert!(root(&waits).worst.is_none());
-    asked(&mut waits, 60_000_000);
+    issued(&mut waits, 60_000_000);
     let seen = root(&waits);
-    assert_eq!(seen.verdict(), Verdict::Breaks);
+    assert_eq!(seen.verdict(), LimitVerdict::Breaks);
     assert_eq!(seen.first.unwrap().at, Some(at(1_000)));
     // The pipeline of the root port is in its timeout, but not in what is seen.
     let mut waits = Waits::new(&config, &Assumptions::default());
-    asked(&mut waits, 50);
+    issued(&mut waits, 50);
     waits.finish(at(50_000_000), false);
-    assert_eq!(root(&waits).verdict(), Verdict::Breaks);
+    assert_eq!(root(&waits).verdict(), LimitVerdict::Breaks);
     let mut waits = Waits::new(&config, &Assumptions::default());
-    asked(&mut waits, 50);
+    issued(&mut waits, 50);
     waits.finish(at(49_000_000), false);
-    assert_eq!(root(&waits).verdict(), Verdict::Holds, "it might have come");
+    assert_eq!(root(&waits).verdict(), LimitVerdict::Holds, "it might have come");
 }
 
 #[test]
@@ -85,21 +87,21 @@ fn round_trips_that_are_too_long_are_flagged_before_anything_runs() {
     };
     let config_read = "round trip of a configuration read";
     let seen = named(&far(26), config_read).expect("52 ms are more than 50");
-    assert!(seen.planned && seen.verdict() == Verdict::Breaks);
+    assert!(seen.planned && seen.verdict() == LimitVerdict::Breaks);
     let span = seen.worst.unwrap().span;
     assert!(span > Duration::from_ms(52) && span < Duration::from_ns(52_010_000), "{span}");
     assert!(named(&far(24), config_read).is_none(), "48 ms are less than 50");
-    assert_eq!(named(&far(24), "round trip of a DMA").unwrap().verdict(), Verdict::AtRisk);
+    assert_eq!(named(&far(24), "round trip of a DMA").unwrap().verdict(), LimitVerdict::AtRisk);
     assert!(named(&far(4), "round trip of a DMA").is_none());
     let segment = "round trip of a TCP segment";
     assert!(named(&far(99), segment).is_none());
-    assert_eq!(named(&far(101), segment).unwrap().verdict(), Verdict::AtRisk);
-    assert_eq!(named(&far(501), segment).unwrap().verdict(), Verdict::Breaks);
+    assert_eq!(named(&far(101), segment).unwrap().verdict(), LimitVerdict::AtRisk);
+    assert_eq!(named(&far(501), segment).unwrap().verdict(), LimitVerdict::Breaks);
     // Two round trips of 16 s are more than the 30 s of an I/O command.
     assert!(named(&far(7_000), "I/O command").is_none());
-    assert_eq!(named(&far(8_000), "I/O command").unwrap().verdict(), Verdict::Breaks);
+    assert_eq!(named(&far(8_000), "I/O command").unwrap().verdict(), LimitVerdict::Breaks);
     assert!(named(&far(8_000), "admin command").is_none());
-    assert_eq!(named(&far(16_000), "admin command").unwrap().verdict(), Verdict::Breaks);
+    assert_eq!(named(&far(16_000), "admin command").unwrap().verdict(), LimitVerdict::Breaks);
     for config in
         [Config::nvme_tsn_direct(mixed(1)), tcp(1), Config::nvme_tsn_tsn(mixed(1), Rate::G1)]
     {
@@ -109,7 +111,7 @@ fn round_trips_that_are_too_long_are_flagged_before_anything_runs() {
 
 /// Nothing is ever faster than that, and little is much slower.
 #[test]
-fn the_least_is_a_lower_bound() {
+fn planned_round_trip_is_a_lower_bound() {
     let reads = || Workload::ConfigReads { count: 5, gap: Duration::from_us(10) };
     let open = Duration::from_us(400);
     for config in [
@@ -137,36 +139,36 @@ fn the_least_is_a_lower_bound() {
 /// The second host is turned away, and connects again 200 ms later: that is no
 /// segment that waited so long.
 #[test]
-fn another_connection_owes_nothing_to_the_one_before() {
+fn new_connection_starts_without_unacknowledged_bytes() {
     let config = planned(include_str!("../../../../../../plans/handover.toml"));
     let (done, rows) = rows(&config);
     assert!(done);
     for name in ["TCP retransmission, Linux", "TCP retransmission, as simulated"] {
         let row = row(&rows, name);
-        assert_eq!(row.verdict(), Verdict::Holds, "{}", text(&rows));
+        assert_eq!(row.verdict(), LimitVerdict::Holds, "{}", text(&rows));
         assert!(row.worst.as_ref().unwrap().span < Duration::from_ms(1), "{}", text(&rows));
     }
     // What the refused connection had said, until the refusal came.
     let dead = row(&rows, "TCP bytes never acknowledged");
-    assert_eq!(dead.verdict(), Verdict::Holds);
+    assert_eq!(dead.verdict(), LimitVerdict::Holds);
     assert!(dead.worst.as_ref().unwrap().span < Duration::from_ms(1), "{}", text(&rows));
 }
 
-/// Whoever speaks to a node without power waits for nobody: that is no
-/// retransmission which came too early.
+/// A segment to a node without power gets no acknowledgement: its wait is
+/// no early retransmission.
 #[test]
-fn a_dead_peer_is_told_apart() {
+fn bytes_to_a_dead_peer_are_reported_separately() {
     let text_of = |until: u64| {
         format!(
             "[nodes.n]\noutages = [\"5ms..{until}ms\"]\n[workload]\nrw = \"randread\"\n\
              size = \"128KiB\"\niodepth = 8\nruntime = \"20ms\"\ntime_based = \"on\"\n"
         )
     };
-    for (until, verdict) in [(100, Verdict::Holds), (400, Verdict::AtRisk)] {
+    for (until, verdict) in [(100, LimitVerdict::Holds), (400, LimitVerdict::AtRisk)] {
         let (done, rows) = rows(&planned(&text_of(until)));
         assert!(done, "{}", text(&rows));
         let rto = row(&rows, "TCP retransmission, Linux");
-        assert_eq!(rto.verdict(), Verdict::Holds, "{}", text(&rows));
+        assert_eq!(rto.verdict(), LimitVerdict::Holds, "{}", text(&rows));
         let dead = row(&rows, "TCP bytes never acknowledged");
         assert_eq!(dead.verdict(), verdict, "{}", text(&rows));
         let worst = dead.worst.as_ref().unwrap();

@@ -2,7 +2,7 @@
 
 use super::{gated, mixed, tcp};
 use crate::simulate::limits::{
-    Assumptions, CompletionTimeout, Document, Row, Verdict, flagged, planned_rows, text,
+    Assumptions, CompletionTimeout, Limit, LimitVerdict, Row, flagged, planned_rows, text,
 };
 use node::push::Mode as Push;
 use sim::Config;
@@ -25,7 +25,7 @@ pub fn worst(rows: &[Row], name: &str) -> u64 {
 }
 
 #[test]
-fn ordinary_plans_have_margins() {
+fn example_plans_exceed_no_limit() {
     let tsn = Config::nvme_tsn_tsn(mixed(4), Rate::G1);
     for config in [Config::nvme_tsn_direct(mixed(4)), tcp(4), tsn] {
         let rows = rows(&config);
@@ -38,7 +38,7 @@ fn ordinary_plans_have_margins() {
 }
 
 #[test]
-fn what_was_seen_is_what_happened() {
+fn observed_waits_match_the_simulated_round_trips() {
     let config = tcp(1);
     let rows = rows(&config);
     // A read over the tunnel: there and back is 6 us and what it serialises.
@@ -62,7 +62,7 @@ fn gates_that_stay_closed_are_flagged_before_anything_runs() {
     let rows = planned_rows(&config, &Assumptions::default());
     let closed = row(&rows, "closed gate,");
     assert!(closed.planned);
-    assert_eq!(closed.verdict(), Verdict::Breaks, "{}", text(&rows));
+    assert_eq!(closed.verdict(), LimitVerdict::Breaks, "{}", text(&rows));
     // 60 ms and the largest frame: 1530 bytes at 8 ns.
     let span = closed.worst.as_ref().unwrap().span;
     assert_eq!(span, Duration::from_ns(60_000_000 + 1530 * 8));
@@ -75,26 +75,26 @@ fn gates_that_stay_closed_are_flagged_before_anything_runs() {
 }
 
 #[test]
-fn a_range_has_two_ends() {
+fn completion_timeout_range_is_compared_at_both_ends() {
     let config = gated(mixed(1), Duration::from_ms(10), Duration::from_ms(30));
     let verdict = |range: &str| {
         let completion_timeout = CompletionTimeout::named(range).unwrap();
         let assumed = Assumptions { completion_timeout, ..Assumptions::default() };
         row(&planned_rows(&config, &assumed), "closed gate,").verdict()
     };
-    assert_eq!(verdict("50us-50ms"), Verdict::AtRisk, "20 ms");
-    assert_eq!(verdict("50us-100us"), Verdict::Breaks);
-    assert_eq!(verdict("1ms-10ms"), Verdict::Breaks);
-    assert_eq!(verdict("16ms-55ms"), Verdict::AtRisk);
-    assert_eq!(verdict("65ms-210ms"), Verdict::Holds);
+    assert_eq!(verdict("50us-50ms"), LimitVerdict::AtRisk, "20 ms");
+    assert_eq!(verdict("50us-100us"), LimitVerdict::Breaks);
+    assert_eq!(verdict("1ms-10ms"), LimitVerdict::Breaks);
+    assert_eq!(verdict("16ms-55ms"), LimitVerdict::AtRisk);
+    assert_eq!(verdict("65ms-210ms"), LimitVerdict::Holds);
     assert!(CompletionTimeout::named("1ms").is_none());
 }
 
 #[test]
-fn gates_that_hold_no_frame_are_endless() {
+fn gate_too_short_for_a_frame_waits_forever() {
     let config = gated(mixed(1), Duration::from_us(5), Duration::from_us(500));
     let rows = planned_rows(&config, &Assumptions::default());
-    assert!(rows.iter().all(|row| row.endless && row.verdict() == Verdict::Breaks));
+    assert!(rows.iter().all(|row| row.endless && row.verdict() == LimitVerdict::Breaks));
     assert!(text(&rows).contains("for ever"), "{}", text(&rows));
 }
 
@@ -103,19 +103,19 @@ fn a_wait_behind_a_gate_is_seen() {
     let config = gated(mixed(1), Duration::from_us(500), Duration::from_ms(16));
     let rows = rows(&config);
     let drive = row(&rows, "completion timeout of the drive");
-    assert_eq!(drive.verdict(), Verdict::AtRisk, "{}", text(&rows));
+    assert_eq!(drive.verdict(), LimitVerdict::AtRisk, "{}", text(&rows));
     let (first, longest) = (drive.first.as_ref().unwrap(), drive.worst.as_ref().unwrap());
     assert!(first.span > Duration::from_ms(10) && first.at <= longest.at);
     assert!(first.what.starts_with("MRd"), "{}", first.what);
     // What was seen is within what the plan allows.
     assert!(longest.span < row(&rows, "closed gates on").worst.as_ref().unwrap().span);
-    let document = serde_json::to_value(Document::from(drive)).unwrap();
+    let document = serde_json::to_value(Limit::from(drive)).unwrap();
     assert_eq!(document["verdict"], "at_risk");
     assert!(document["margin_ns"].as_i64().unwrap() < 0);
 }
 
 #[test]
-fn what_never_ends_counts_until_the_end() {
+fn unfinished_waits_count_until_the_end_of_the_run() {
     let mut config = tcp(1);
     // The cable is cut for good in the middle of the work.
     let cut = (Instant::from_ns(3_000_000), Instant::from_ns(u64::MAX / 2000));
@@ -124,7 +124,7 @@ fn what_never_ends_counts_until_the_end() {
     let (done, rows) = super::rows(&config);
     assert!(!done);
     let silence = row(&rows, "link lost by silence");
-    assert_eq!(silence.verdict(), Verdict::Breaks, "{}", text(&rows));
+    assert_eq!(silence.verdict(), LimitVerdict::Breaks, "{}", text(&rows));
     let Attached::Switch(switch) = &config.hosts[0].attached else { panic!("a switch") };
     assert!(silence.worst.as_ref().unwrap().span >= switch.loss_limit);
     let io = row(&rows, "I/O timeout").worst.as_ref().unwrap();

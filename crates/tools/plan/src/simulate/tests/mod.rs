@@ -67,8 +67,8 @@ pub fn gated(work: Workload, open: Duration, cycle: Duration) -> Config {
 pub const PRIORITY: u8 = 3;
 
 fn gates(open: Duration, cycle: Duration) -> Gates {
-    let ours = GateStates(1 << PRIORITY);
-    let entries = [Entry::set(ours, open), Entry::set(GateStates(!ours.0), cycle - open)];
+    let open_gate = GateStates(1 << PRIORITY);
+    let entries = [Entry::set(open_gate, open), Entry::set(GateStates(!open_gate.0), cycle - open)];
     let list = GateControlList::of_entries(Instant::ZERO, &entries).unwrap();
     Gates::new(list, Clock::default())
 }

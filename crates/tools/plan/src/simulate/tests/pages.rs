@@ -46,7 +46,7 @@ fn gates() -> Config {
 }
 
 #[test]
-fn everything_is_on_it() {
+fn simulation_page_has_all_sections() {
     let (report, html) = page(&gates());
     let digest = format!("{:016x}", report.digest);
     for words in [
@@ -141,7 +141,6 @@ fn browser(page: &Path, options: &[String]) -> Option<String> {
     Some(String::from_utf8_lossy(&browser.stdout).into_owned())
 }
 
-/// The same into a file.
 fn picture(page: &Path, out: &Path, options: &[String]) -> Option<Vec<u8>> {
     let _ = std::fs::remove_file(out);
     browser(page, options)?;
@@ -166,7 +165,7 @@ fn on_a_phone(page: &Path, height: u32) -> PathBuf {
 
 /// Pictures of a page on a desktop, on a phone, and in print, beside it;
 /// whether there is a browser.
-pub fn look(path: &Path, pages: std::ops::RangeInclusive<usize>) -> bool {
+pub fn write_screenshots(path: &Path, pages: std::ops::RangeInclusive<usize>) -> bool {
     let beside = |ending: &str| path.with_extension(ending);
     let phone = on_a_phone(path, 14_000);
     for (page, ending, size) in [(path, "1000.png", "1000,9000"), (&phone, "400.png", "500,14000")]
@@ -201,15 +200,15 @@ pub fn artefacts() -> PathBuf {
 
 /// Kept for people to look at, if there is a browser.
 #[test]
-fn it_can_be_looked_at() {
+fn page_screenshots_are_written_on_request() {
     let path = artefacts().join("simulation.html");
     written(&gates(), &path);
-    look(&path, 4..=16);
+    write_screenshots(&path, 4..=16);
 }
 
 /// Pages of plans with several hosts and drives: wide pictures, many links, a drive that moves.
 #[test]
-fn pages_of_plans_can_be_looked_at() {
+fn plan_page_screenshots_are_written_on_request() {
     let settings = [
         ("scale-out", &[("workload.runtime", "1ms")][..]),
         ("handover", &[]),
@@ -244,13 +243,13 @@ fn pages_of_plans_can_be_looked_at() {
         for words in ["longest observed of all", "class=\"plot own\"", "The longest observed"] {
             assert!(html.contains(words), "{name}: no {words}");
         }
-        look(&path, 4..=24);
+        write_screenshots(&path, 4..=24);
     }
 }
 
 /// Clocks have plots, the errors of gates and what receivers measured.
 #[test]
-fn clocks_are_on_it() {
+fn simulation_page_shows_clocks() {
     let text = "runtime = \"4s\"\n[nodes.a]\nclock_drift = \"30ppm\"\n[nodes.b]\n[bridges.s]\n[clocks]\n\
                 [link]\nrate = \"1G\"\nschedule = \"l\"\n[schedules.l]\nentries = [\"S 80 100us\", \
                 \"S ff 400us\"]\n[traffic.t]\nfrom = \"a\"\nto = \"b\"\ninterval = \"10ms\"\n";

@@ -64,7 +64,7 @@ fn every_frame_arrives_or_is_lost() {
 
 /// A gate that is open 3 us of 500 us lets one frame of 1 kB through, which leaves each 500 us.
 #[test]
-fn a_stream_that_starves_misses_its_deadline() {
+fn starved_stream_misses_its_deadline() {
     let stream = "interval = \"100us\"\nlength = \"300B\"\nstop = \"20ms\"\npriority = 7\n\
                   deadline = \"1ms\"\nloss = \"0%\"";
     let gates = "[nodes.b]\n[schedules.s]\nentries = [\"S 80 3us\", \"S 7f 497us\"]\n";
@@ -135,20 +135,20 @@ fn commands_meet_deadlines_or_not() {
 }
 
 #[test]
-fn requirements_that_mean_nothing_are_refused() {
+fn inapplicable_requirement_is_an_error() {
     let fails = |text: &str| {
         let plan = Plan::parse("p.toml", text).unwrap();
         plan.build().expect_err(text).to_string()
     };
     assert_eq!(
         fails("[workload]\nconfigreads = 5\n[host]\ndeadline = \"1ms\"\n"),
-        "p.toml:4:12: deadline is of commands: with configreads there are none"
+        "p.toml:4:12: 'deadline' applies only to commands, and configreads has none"
     );
     assert_eq!(
         fails(
             "[workload]\nrw = \"read\"\n[traffic.t]\nfrom = \"host\"\nto = \"device\"\n\
              interval = \"1ms\"\nstart = \"2ms\"\nstop = \"2ms\"\n"
         ),
-        "p.toml:8:8: stop: a time later than start"
+        "p.toml:8:8: stop: expected a time later than start"
     );
 }

@@ -1,6 +1,6 @@
 //! Ports along time.
 
-use super::pages::{artefacts, look, written_as};
+use super::pages::{artefacts, write_screenshots, written_as};
 use super::run;
 use crate::simulate::timeline::{Chosen, Piece, PortTimeline, Timeline, Timelines};
 use crate::simulate::{Observers, PageLabels, Shared};
@@ -75,7 +75,6 @@ fn planned() -> Planned {
     planned
 }
 
-/// Its page, and its path.
 fn page(planned: &Planned, name: &str) -> (String, PathBuf) {
     let named = |words: &str| planned.link_name(words);
     let words = PageLabels {
@@ -150,7 +149,7 @@ fn check(timeline: &Timeline, starts: &[(Instant, Duration, u64, usize)]) {
 
 /// The picture of each port is of its longest wait, and has all that happened around it.
 #[test]
-fn a_picture_has_what_the_simulation_did() {
+fn timeline_shows_the_simulated_frames() {
     let planned = planned();
     let (ports, starts) = recorded(&planned, None);
     assert!(ports.len() >= 2, "the port and its partner");
@@ -161,8 +160,12 @@ fn a_picture_has_what_the_simulation_did() {
         let longest = starts.iter().map(|start| start.1).max().unwrap();
         assert_eq!(port.wait(), longest);
         let frame = timeline.frame.as_ref().unwrap();
-        let of = starts.iter().find(|start| start.1 == longest).unwrap();
-        assert_eq!((frame.start, frame.id, frame.length), (of.0, of.2, of.3), "the first of them");
+        let slot = starts.iter().find(|start| start.1 == longest).unwrap();
+        assert_eq!(
+            (frame.start, frame.id, frame.length),
+            (slot.0, slot.2, slot.3),
+            "the first of them"
+        );
     }
     let first = ports[0].timeline.as_ref().unwrap();
     assert_eq!((first.to - first.from), Duration::from_us(1000), "two cycles");
@@ -175,7 +178,7 @@ fn a_picture_has_what_the_simulation_did() {
 
 /// Any port, from any time on.
 #[test]
-fn a_picture_can_be_chosen() {
+fn timeline_port_and_time_can_be_selected() {
     let planned = planned();
     let from = Instant::from_ns(2_000_000);
     let wire = planned.wire("x:sink").unwrap();
@@ -205,7 +208,7 @@ fn ports_have_names() {
 }
 
 #[test]
-fn ports_can_be_looked_at() {
+fn port_screenshots_are_written_on_request() {
     let (section, path) = page(&planned(), "timeline");
     for words in [
         "<figcaption>x port 5 to sink<small>The longest wait: a frame of logs of 1522 B in class 0",
@@ -220,7 +223,7 @@ fn ports_can_be_looked_at() {
         assert!(section.contains(words), "no {words} in {section}");
     }
     assert!(!section.contains("class 3"), "the tunnel does not pass there");
-    look(&path, 3..=24);
+    write_screenshots(&path, 3..=24);
 }
 
 /// The six ports with the longest waits, and the names of the others.

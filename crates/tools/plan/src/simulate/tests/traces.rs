@@ -79,9 +79,12 @@ fn report_exceeds_trace(Traced { report, commands, .. }: &Traced) -> u64 {
     let host = &report.hosts[0].root_port;
     assert_eq!(times.len() as u64, host.count());
     let more = host.summary().min_ns - times.iter().min().unwrap();
-    let ours: u64 = times.iter().map(|ns| ns + more).sum();
-    let theirs = (host.sum_ps() / 1000) as u64;
-    assert!(ours.abs_diff(theirs) <= 2 * host.count(), "{ours} {theirs}: rounded each");
+    let traced_ns: u64 = times.iter().map(|ns| ns + more).sum();
+    let reported_ns = (host.sum_ps() / 1000) as u64;
+    assert!(
+        traced_ns.abs_diff(reported_ns) <= 2 * host.count(),
+        "{traced_ns} {reported_ns}: rounded each"
+    );
     assert!(host.summary().max_ns.abs_diff(times.iter().max().unwrap() + more) <= 1);
     more
 }
@@ -105,7 +108,7 @@ fn pushed_commands_with_pauses_take_as_long_in_the_trace_as_in_the_report() {
 }
 
 #[test]
-fn the_nvme_tsn_paper_over_tcp_is_read_back() {
+fn trace_of_nvme_tsn_over_tcp_can_be_read_again() {
     let traced = traced(&tcp(1));
     agrees(&traced);
     let Traced { run, commands, anomalies, .. } = &traced;
@@ -125,7 +128,7 @@ fn the_nvme_tsn_paper_over_tcp_is_read_back() {
 }
 
 #[test]
-fn every_view_works_on_it() {
+fn all_trace_views_read_simulated_traces() {
     let traced = traced(&tcp(1));
     let svg = chart::chart(&traced.run, traced.commands.last().unwrap());
     assert!(svg.contains("frame of the tunnel") && !svg.contains("not observed"), "{svg}");
@@ -139,7 +142,7 @@ fn every_view_works_on_it() {
 }
 
 #[test]
-fn what_waits_behind_gates_is_told_in_order() {
+fn records_behind_closed_gates_are_written_in_time_order() {
     // Data waits for 5 ms, much longer than records are held back for order.
     let config = gated(mixed(8), Duration::from_us(200), Duration::from_ms(5));
     agrees(&traced(&config));

@@ -102,8 +102,8 @@ impl Timelines {
             })
             .collect();
         all.sort_by(|a, b| {
-            let share = |of: &PortTimeline, other: &PortTimeline| {
-                u128::from(of.wait().as_ps()) * u128::from(other.period.as_ps())
+            let share = |one: &PortTimeline, other: &PortTimeline| {
+                u128::from(one.wait().as_ps()) * u128::from(other.period.as_ps())
             };
             (b.chosen, share(b, a)).cmp(&(a.chosen, share(a, b)))
         });

@@ -137,7 +137,7 @@ impl Ring {
 
     /// Changes that it keeps now.
     #[cfg(test)]
-    pub fn kept(&self) -> usize {
+    pub fn record_count(&self) -> usize {
         self.records.len()
     }
 
@@ -227,7 +227,7 @@ impl Ring {
         let to = to.min(now);
         let rows = std::array::from_fn(|class| {
             let records = self.records.iter().filter(|record| record.class == class);
-            Row::of(records, self.before[class], from, to)
+            Row::within(records, self.before[class], from, to)
         });
         let frame = frame.and_then(|frame| {
             self.records.iter().rev().find_map(|record| match &record.change {

@@ -12,7 +12,7 @@ fn transmission(id: u64, now: Instant) -> Transmission {
     Transmission { frame, start: now, end, rate: Rate::M100, preemptable: true, class: 0 }
 }
 
-/// A ring of 1 s, into which `count` frames start every 10 us and wait for so many nanoseconds.
+/// A ring of 1 s. Every 10 us `count` frames start, and wait for a number of nanoseconds.
 fn filled(count: u64, waited: impl Fn(u64) -> u64) -> (Ring, Instant) {
     let mut ring = Ring::new(Duration::from_ms(1_000), &Config::new(Rate::M100), None);
     for id in 0..count {
@@ -21,7 +21,7 @@ fn filled(count: u64, waited: impl Fn(u64) -> u64) -> (Ring, Instant) {
         let waited = Duration::from_ns(waited(id));
         let change = PortChange::Started { sent: &sent, waited };
         ring.add(now, &PortSample { class: 1, change, frames: 3, bytes: 192, credit: &[] });
-        assert!(ring.kept() <= MOST, "{}", ring.kept());
+        assert!(ring.record_count() <= MOST, "{}", ring.record_count());
     }
     (ring, Instant::from_ns(count * 10_000))
 }
@@ -29,7 +29,7 @@ fn filled(count: u64, waited: impl Fn(u64) -> u64) -> (Ring, Instant) {
 /// Each frame waits longer than the one before it, so that each is the one to keep; or only one
 /// does.
 #[test]
-fn a_ring_is_bounded_and_says_from_when_on_it_is_complete() {
+fn ring_is_bounded_and_reports_the_start_of_complete_data() {
     for count in [10, 5_000, 50_000] {
         for longest in [count - 1, count / 2] {
             let (mut ring, now) = filled(count, |id| if id <= longest { id } else { 0 });
@@ -51,7 +51,7 @@ fn a_ring_is_bounded_and_says_from_when_on_it_is_complete() {
 
 /// The rest of a frame of which the ring has forgotten the beginning is not shown.
 #[test]
-fn what_goes_on_without_a_beginning_is_nothing() {
+fn continuation_without_a_start_is_ignored() {
     let mut ring = Ring::new(Duration::from_us(1), &Config::new(Rate::M100), None);
     let at = Instant::from_ns(5_000);
     let change = PortChange::Suspended(Suspend { end: at, bytes: 64, planned: at });

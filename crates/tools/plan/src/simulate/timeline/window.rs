@@ -60,7 +60,7 @@ pub struct Timeline {
 
 impl Row {
     /// The part between two times of the records of one class.
-    pub(super) fn of<'a>(
+    pub(super) fn within<'a>(
         records: impl Iterator<Item = &'a Record>,
         before: Before,
         from: Instant,

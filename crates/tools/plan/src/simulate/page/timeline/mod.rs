@@ -29,7 +29,7 @@ pub(super) fn section(page: &mut Page, subject: &Subject<'_>) {
          come in the order of that wait as a share of their gate cycle.",
     );
     for port in shown {
-        let view = port.timeline.as_ref().map(|timeline| View::of(subject, port, timeline));
+        let view = port.timeline.as_ref().map(|timeline| View::new(subject, port, timeline));
         match view.map(|view| (view.words(), view.lanes())) {
             Some((words, lanes)) if !lanes.lanes.is_empty() => {
                 page.lanes(&named(subject, port), &words, &lanes);
@@ -41,12 +41,12 @@ pub(super) fn section(page: &mut Page, subject: &Subject<'_>) {
         let names = ports.iter().map(|port| named(subject, port));
         names.collect::<Vec<_>>().join(", ")
     };
-    for (what, ports) in [
+    for (kind, ports) in [
         ("Not shown, for their longest waits are shorter", more),
         ("Not shown, for no frame waited there", &rest[..]),
     ] {
         if !ports.is_empty() {
-            page.note(&format!("{what}: {}.", names(ports)));
+            page.note(&format!("{kind}: {}.", names(ports)));
         }
     }
 }

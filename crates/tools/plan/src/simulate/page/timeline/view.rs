@@ -28,7 +28,7 @@ pub(super) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    pub fn of(subject: &'a Subject<'_>, port: &'a PortTimeline, timeline: &'a Timeline) -> Self {
+    pub fn new(subject: &'a Subject<'_>, port: &'a PortTimeline, timeline: &'a Timeline) -> Self {
         let config = subject.config.network.port(port.place);
         let (from, to) = match &timeline.frame {
             Some(frame) => around(timeline, frame),
@@ -171,7 +171,7 @@ impl<'a> View<'a> {
             (false, true) => Kind::Interruptible,
             (false, false) => Kind::Whole,
         };
-        let overhead = |there: bool, bytes| match there {
+        let overhead = |present: bool, bytes| match present {
             true => self.config.rate.duration(bytes).as_ps() as f64 / 1e3,
             false => 0.0,
         };

@@ -48,10 +48,12 @@ impl View<'_> {
         let rate = |bits: u64| format!("{} Mb/s", bits as f64 / 1e6);
         words += &match &self.config.classes[class].algorithm {
             Algorithm::StrictPriority | Algorithm::Own(_) => String::new(),
-            Algorithm::CreditBased(of) => {
-                format!(", credit-based, idle slope {}", rate(of.idle_slope))
+            Algorithm::CreditBased(shaper) => {
+                format!(", credit-based, idle slope {}", rate(shaper.idle_slope))
             }
-            Algorithm::Ats(of) => format!(", asynchronous shaping at {}", rate(of.committed.rate)),
+            Algorithm::Ats(shaper) => {
+                format!(", asynchronous shaping at {}", rate(shaper.committed.rate))
+            }
             Algorithm::Ets { weight } => format!(", weight {weight} %"),
         };
         if self.config.cqf.iter().any(|pair| pair.classes.contains(&(class as u8))) {

@@ -119,9 +119,9 @@ fn lines(picture: &Picture, boxes: &BTreeMap<Node, Rect>, rows: &Rows) -> Vec<Li
     }
     for ((node, below), mut leaving) in sides {
         leaving.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let of = boxes[&node];
-        let y = if below { of.bottom() } else { of.top() };
-        let places = side(of.middle.0, of.size.0 - 16.0, leaving.len());
+        let node_box = boxes[&node];
+        let y = if below { node_box.bottom() } else { node_box.top() };
+        let places = side(node_box.middle.0, node_box.size.0 - 16.0, leaving.len());
         for ((_, number, end), x) in leaving.into_iter().zip(places) {
             ends[number][end] = (x, y);
         }

@@ -70,13 +70,13 @@ impl Picture {
                 level_of[host] = 1;
             }
         }
-        for (host, of) in config.hosts.iter().enumerate() {
-            let words = vec![named(&format!("host {host}")), pcie(&of.link)];
+        for (host, host_config) in config.hosts.iter().enumerate() {
+            let words = vec![named(&format!("host {host}")), pcie(&host_config.link)];
             picture.levels[0].push((Node::Host(host), words));
-            if let Attached::Direct(drive) = &of.attached {
+            if let Attached::Direct(drive) = &host_config.attached {
                 picture.drive(host, 0, &drive.serial, drive.size);
                 let (a, b) = (Node::Host(host), Node::Drive(host, 0));
-                picture.edges.push(Edge { a, b, words: pcie(&of.link), cable: true });
+                picture.edges.push(Edge { a, b, words: pcie(&host_config.link), cable: true });
             }
         }
         for (number, (station, level)) in network.stations.iter().zip(level_of).enumerate() {
@@ -118,9 +118,9 @@ impl Picture {
             let plain = format!("link {link}");
             let of_plan = Some(named(&plain)).filter(|name| *name != plain);
             let name = of_plan.unwrap_or_else(|| port.drive.serial.clone());
-            let [of, first] = first_port(config, [host, number]);
-            let (top, bottom) = (Node::Host(host), Node::Drive(of, first));
-            if (of, first) == (host, number) {
+            let [owner, first] = first_port(config, [host, number]);
+            let (top, bottom) = (Node::Host(host), Node::Drive(owner, first));
+            if (owner, first) == (host, number) {
                 self.drive(host, number, &name, port.drive.size);
             }
             let over = match &port.transport {
@@ -139,7 +139,6 @@ impl Picture {
         }
     }
 
-    /// When drives go where.
     fn moves(&mut self, config: &Config, named: &dyn Fn(&str) -> String) {
         for planned in &config.moves {
             let [host, port] = first_port(config, planned.from);
@@ -208,7 +207,6 @@ impl Picture {
 }
 
 impl Node {
-    /// What a plan calls things of this kind.
     fn kind(self) -> &'static str {
         match self {
             Self::Host(_) => "host",

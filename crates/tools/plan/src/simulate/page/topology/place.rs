@@ -7,7 +7,7 @@ const HEIGHT: f64 = 14.0;
 /// Where along its line a label may be, best first.
 const PLACES: [f64; 13] =
     [0.5, 0.44, 0.56, 0.38, 0.62, 0.32, 0.68, 0.26, 0.74, 0.2, 0.8, 0.14, 0.86];
-/// What a line through a label counts, and one that runs beside it.
+/// Costs of a line through a label, and of a line next to it.
 const CROSSED: f64 = 10.0;
 const ASIDE: f64 = 4.0;
 
@@ -89,7 +89,7 @@ impl Line {
         self.points.windows(2).map(|pair| (pair[0], pair[1]))
     }
 
-    /// Where its words may be: on its longest part, or beside that.
+    /// Places for its label: on its longest part, or next to it.
     fn candidates(&self) -> Vec<(Rect, f64)> {
         let long = |(a, b): &(Point, Point)| (b.0 - a.0).hypot(b.1 - a.1);
         let Some((a, b)) = self.segments().max_by(|x, y| long(x).total_cmp(&long(y))) else {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn words_go_where_nothing_else_is() {
+    fn labels_avoid_boxes_and_lines() {
         let vertical = line(&[(100.0, 0.0), (100.0, 44.0)], "1 Gb/s");
         let labels_of = |lines: &[Line]| labels(lines, &[], (200.0, 44.0));
         let [Some(alone)] = labels_of(std::slice::from_ref(&vertical))[..] else { panic!() };
@@ -175,7 +175,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn words_meet_nothing(
+        fn labels_overlap_no_box_and_no_label(
             lines in prop::collection::vec(((0.0..600.0, 0.0..300.0), (0.0..600.0, 0.0..300.0)), 1..30),
             boxes in prop::collection::vec((0.0..600.0, 0.0..300.0), 0..8),
         ) {

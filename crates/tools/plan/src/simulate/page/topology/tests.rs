@@ -45,7 +45,6 @@ fn is_clear(name: &str, picture: &Picture) {
     }
 }
 
-/// No two boxes have the same name.
 fn names_differ(name: &str, picture: &Picture) {
     let mut names: Vec<&str> =
         picture.levels.iter().flatten().map(|(_, words)| words[0].as_str()).collect();
@@ -56,7 +55,7 @@ fn names_differ(name: &str, picture: &Picture) {
 }
 
 #[test]
-fn no_two_boxes_have_one_name() {
+fn topology_boxes_have_unique_names() {
     for file in plans() {
         names_differ(&file.display().to_string(), &picture(&Plan::read(&file).unwrap()));
     }
@@ -76,7 +75,7 @@ fn no_two_boxes_have_one_name() {
 }
 
 #[test]
-fn nothing_overlaps_in_any_plan() {
+fn topology_boxes_do_not_overlap_in_example_plans() {
     let plans = plans();
     assert!(plans.len() >= 8, "{plans:?}");
     for file in plans {
@@ -85,7 +84,7 @@ fn nothing_overlaps_in_any_plan() {
 }
 
 #[test]
-fn nothing_overlaps_in_large_ones() {
+fn topology_boxes_do_not_overlap_in_large_plans() {
     for (hosts, nodes) in [("1", "8"), ("8", "8"), ("16", "4"), ("32", "32")] {
         let file = plans().into_iter().find(|file| file.ends_with("scale-out.toml")).unwrap();
         let plan = Plan::read(&file).unwrap();

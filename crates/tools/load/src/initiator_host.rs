@@ -17,7 +17,6 @@ use workload::{BringUp, nvme_functions};
 
 /// Where host memory lies on the bus: above 4 GiB, so that TLPs of both header sizes are at work.
 pub const RAM_BASE: u64 = 0x1_0000_0000;
-/// Bytes of host memory.
 const RAM_SIZE: usize = 64 << 20;
 /// Packets that the recorder holds.
 const PACKETS: usize = 1 << 18;
@@ -59,7 +58,7 @@ impl Default for Hardware {
 }
 
 /// A host node with enumerated, running drives.
-pub struct Rig<A> {
+pub struct InitiatorHost<A> {
     /// The root complex, and what is attached below its root port.
     pub machine: Machine<A>,
     /// Host memory, and the interrupts that nobody has taken yet.
@@ -76,7 +75,7 @@ pub struct Rig<A> {
     pub drives: Vec<Drive>,
 }
 
-impl<A: Attached> Rig<A> {
+impl<A: Attached> InitiatorHost<A> {
     /// Powers a machine on, waits until `ready` says that all devices are attached, enumerates it
     /// and brings up every drive.
     ///
@@ -90,12 +89,12 @@ impl<A: Attached> Rig<A> {
         attached: A,
         ready: impl FnMut(&mut A) -> Result<bool, Failure>,
     ) -> Result<Self, Failure> {
-        let mut rig = Self::power_on(clock, poller, hardware, attached, ready)?;
-        for (node, _) in nvme_functions(&rig.hierarchy) {
-            let driver = rig.bring_up(&node, driver)?;
-            rig.drives.push(Drive { node, driver });
+        let mut host = Self::power_on(clock, poller, hardware, attached, ready)?;
+        for (node, _) in nvme_functions(&host.hierarchy) {
+            let driver = host.bring_up(&node, driver)?;
+            host.drives.push(Drive { node, driver });
         }
-        Ok(rig)
+        Ok(host)
     }
 
     /// The same without bringing drives up.
@@ -129,7 +128,7 @@ impl<A: Attached> Rig<A> {
             machine,
             memory,
             bus,
-            analyser: Analyser::new(commands::Settings::default()),
+            analyser: Analyser::new(commands::AnalyserSettings::default()),
             hierarchy,
             enumeration,
             drives: Vec::new(),
