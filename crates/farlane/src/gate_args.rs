@@ -13,7 +13,7 @@ use wire::Duration;
 /// The clock that windows follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum WindowClock {
-    /// CLOCK_TAI; its offset from CLOCK_REALTIME must be set
+    /// CLOCK_TAI, whose offset from CLOCK_REALTIME must be set
     Tai,
     /// CLOCK_REALTIME
     Realtime,
@@ -22,20 +22,19 @@ enum WindowClock {
 /// Options of a gate in front of the line.
 #[derive(Args, Clone, Debug)]
 pub struct GateArgs {
-    /// Send only in the windows of the gate control list in FILE, which has base-time, sched-entry
-    /// and cycle-time as tc-taprio(8). The gate is that of --priority, 0 without. Over raw Ethernet
-    /// each frame ends within its window; over TCP only the hand-over to the kernel is gated, not
-    /// acknowledgements and retransmissions
+    /// Send only in the windows of this gate control list (base-time, sched-entry and cycle-time as
+    /// in tc-taprio(8)) that are open for --priority
     #[arg(long, value_name = "FILE", requires = "line_rate")]
     gate: Option<PathBuf>,
-    /// The rate of the line behind --gate, such as 1G: all links of this node share it
+    /// Rate of the line behind --gate in bits per second, such as 1G. All links of the node share
+    /// it
     #[arg(long, value_name = "RATE", requires = "gate")]
     line_rate: Option<Rate>,
-    /// How long before a window's end a frame has to end, because threads wake up late. Without
-    /// this option the node measures 100 wake-ups and takes the latest
+    /// Time between the end of a frame and the end of its window. By default the node measures it:
+    /// the latest of 100 wake-ups
     #[arg(long, value_name = "TIME", requires = "gate", value_parser = span::microseconds)]
     gate_margin: Option<Duration>,
-    /// The clock of --gate
+    /// Clock of the windows of --gate
     #[arg(long, value_name = "CLOCK", requires = "gate", value_enum, default_value = "tai")]
     gate_clock: WindowClock,
     /// The gate once it is made: all connections of a node share it, whichever copy of the options

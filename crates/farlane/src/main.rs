@@ -32,15 +32,15 @@ use commands::{
 };
 use std::process::ExitCode;
 
-/// A PCIe endpoint, first of all an NVMe drive, on the far side of an Ethernet network.
+/// Distributed PCIe switch: NVMe drives and other endpoints over an Ethernet network.
 #[derive(Parser)]
 #[command(
     name = "farlane",
     version,
     color = clap::ColorChoice::Never,
-    after_help = "Exit status: 0 done, 1 failed (one line on stderr says why), 2 wrong usage, \
+    after_help = "Exit status: 0 success, 1 failure (one line on stderr gives the reason), 2 wrong usage, \
         3 a simulation missed a requirement of its plan, 130 a signal ended `sim` or `bench`.\n\
-        docs/command-line.md has the grammar of sizes and times.\n\n\
+        docs/command-line.md describes the grammar of sizes, times and rates.\n\n\
         Examples:\n  \
         farlane demo\n  \
         farlane device --namespace ram=256M\n  \

@@ -19,34 +19,30 @@ pub struct NodeArgs {
     /// Allow addresses other than loopback: links are neither authenticated nor encrypted
     #[arg(long)]
     pub insecure: bool,
-    /// Look for input this long before sleeping: lower latency for a busy core.
-    /// Such as 50us; a number alone is microseconds
+    /// Poll for input this long before sleeping: lower latency, higher CPU load. A number alone is
+    /// in microseconds
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = span::microseconds)]
     pub spin: Duration,
-    /// Largest TLP payload, 128 to 4096 bytes
+    /// Largest payload of a TLP (Max_Payload_Size), a power of two from 128 to 4096
     #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = parse_mps)]
     pub mps: u16,
-    /// When TLPs leave this node: adaptive (whatever waits shares a frame as soon as the network
-    /// takes one), per-tlp (one TLP a frame and segment) or wait=TIME (a frame leaves full or TIME
-    /// after its first TLP, such as wait=1us)
+    /// When TLPs leave in a frame: adaptive, per-tlp or wait=TIME. docs/guide/aggregation.md
+    /// describes the policies
     #[arg(long, value_name = "POLICY", default_value_t = Policy::Adaptive)]
     pub aggregation: Policy,
-    /// What lets frames go on raw Ethernet: none (the windows alone), swift=TIME (aims at this
-    /// round trip, such as 25us, the same for all who share a link: then they share it evenly),
-    /// swift (aims above the least round trip seen: whoever comes later gets more) or rate=RATE.
-    /// TCP has a control of its own
+    /// Congestion control of raw Ethernet: none, swift, swift=TIME (target round trip, such as
+    /// 25us) or rate=RATE. TCP uses that of the kernel
     #[arg(long, value_name = "CONTROL", default_value_t = congestion::Config::None)]
     pub congestion: congestion::Config,
-    /// Send at most this many bits of frames a second to all links together, which share them
-    /// evenly in bytes: such as 5G or 250M. The headers of TCP, IP and Ethernet do not count
+    /// Largest rate of frames in bits per second, such as 5G, shared evenly by all links. Headers
+    /// of TCP, IP and Ethernet do not count
     #[arg(long, value_name = "RATE")]
     pub rate_limit: Option<Rate>,
-    /// The priority of what links send, 0 to 7 (SO_PRIORITY): the class of a queueing discipline,
-    /// and through the egress-qos-map of a VLAN interface the PCP. 7 needs CAP_NET_ADMIN
-    #[arg(long, value_name = "0..7", value_parser = clap::value_parser!(u8).range(0..=7))]
+    /// Priority of packets that links send, 0 to 7 (SO_PRIORITY); 7 needs CAP_NET_ADMIN
+    #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(0..=7))]
     pub priority: Option<u8>,
-    /// The Differentiated Services code point of what links send over TCP, 0 to 63, such as 46
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=63))]
+    /// Differentiated Services code point of packets that TCP links send, 0 to 63
+    #[arg(long, value_name = "DSCP", value_parser = clap::value_parser!(u8).range(0..=63))]
     pub dscp: Option<u8>,
     /// The gate in front of the line.
     #[command(flatten)]

@@ -5,6 +5,7 @@
 //! their names and take their place in this crate: what cannot be written to standard error is
 //! lost, and a fault of standard output is remembered until the command ends, which then fails.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use report::FAIL;
 use report::target::Target;
 use std::env;
@@ -137,6 +138,15 @@ pub fn assign_stdout(json: bool, options: &[(&str, Option<&Target>)]) {
             writers.join(" and ")
         ))
     }
+}
+
+/// The parser of an option whose values have names: clap lists them in help texts and errors.
+pub fn one_of<T: Copy + Send + Sync + 'static, const N: usize>(
+    values: [T; N],
+    name: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(values.map(name))
+        .map(move |text| values.into_iter().find(|one| name(*one) == text).expect("a value"))
 }
 
 /// A file that cannot be standard output, for the parser of options: there are others beside it, or

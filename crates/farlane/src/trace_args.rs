@@ -14,10 +14,8 @@ const NAME: &str = "FILE[,ring=SIZE][,payload=hash|all][,key=FILE][,snap=BYTES]"
 /// The option of every node.
 #[derive(Args, Clone, Debug, Default)]
 pub struct TraceArgs {
-    /// Record every TLP and frame into FILE, for `farlane trace`; with ring only the beginning and
-    /// about the last SIZE bytes. Data of users are left out: a keyed hash stands for each payload,
-    /// with a random key or the 32 bytes of the file of key; with payload=all they are kept whole.
-    /// With snap at most so much of each payload
+    /// Record every TLP and frame for `farlane trace`, with a keyed hash of each payload or with
+    /// payload=all the payload. ring keeps about the last SIZE bytes, snap BYTES per payload
     #[arg(long, value_name = NAME, value_parser = parse_target)]
     trace: Option<TraceFile>,
 }

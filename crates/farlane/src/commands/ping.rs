@@ -15,19 +15,19 @@ use wire::frame::Role;
 use wire::tlp::{ConfigKind, ConfigRequest, Packet, Tlp};
 use wire::{Bdf, Tag};
 
-/// Measure the round trip to a node: of the link, and of a configuration read
+/// Measure round trips to a node: of the link, and of configuration reads
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  farlane ping localhost --count 1000 --json\n\n\
-    For the configuration read it takes the host's place for a moment; while a\n\
-    host is attached only the link is measured, and stderr says so.")]
+    Configuration reads need the place of the host for a moment. While a host is\n\
+    attached, only the link is measured, and a note on stderr reports it.")]
 pub struct Args {
-    /// The node: HOST[:PORT] or raw:INTERFACE,MAC
-    #[arg(value_name = "ADDR")]
+    /// Node: HOST[:PORT] or raw:INTERFACE,MAC
+    #[arg(value_name = "ADDRESS")]
     address: String,
     /// Round trips of each kind
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     count: u32,
-    /// One JSON document instead of text
+    /// Print one JSON document instead of text; docs/json.md describes it
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -4,7 +4,7 @@ use crate::support::program::{json, prints};
 use serde_json::Value;
 
 fn document(arguments: &[&str]) -> Value {
-    json(&[&["demo", "--json", "--samples", "100"], arguments].concat())
+    json(&[&["demo", "--json", "--count", "100"], arguments].concat())
 }
 
 fn kinds(document: &Value) -> Vec<String> {
@@ -107,7 +107,7 @@ fn two_devices_and_a_cascade_are_found_and_verified() {
 
 #[test]
 fn text_has_its_parts_and_no_escape_codes() {
-    let text = prints(&["demo", "--samples", "100"]);
+    let text = prints(&["demo", "--count", "100"]);
     let sentence = "1 dependent round trip of the network, with --push all";
     for part in ["Topology", "bytes written, read back", "MsgD", "T_tunnel", sentence] {
         assert!(text.contains(part), "no {part} in {text}");

@@ -46,7 +46,7 @@ fn a_simulation_prints_what_happened_until_then() {
     let document = json(&["sim", &plan]);
     assert!(document["streams"][0]["arrived"].as_u64() > Some(0), "{document}");
     let page = folder.path().join("p.html").display().to_string();
-    let text = interrupted(&["sim", &plan, "--report", &page]);
+    let text = interrupted(&["sim", &plan, "--html", &page]);
     assert!(text.contains(MARK) && text.contains("stream, times in us"), "{text}");
     assert!(std::fs::read_to_string(page).unwrap().contains(MARK));
     // Further seeds that were not finished are left out.

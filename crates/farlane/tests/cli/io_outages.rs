@@ -79,7 +79,7 @@ fn a_drive_that_is_moved_away_behind_a_host_node_is_reported() {
     let device = Node::device_at(ANY, &folder, "device", &["ram=1M"], &["--group", "1"]);
     let host = HostNode::start(&folder, "host", &[device.address()], &["--group", "1"]);
     let (load, _) = load(&folder, ["--vfio-user", &text(&host.socket(0))], "");
-    succeeds(&["move", &device.address().to_string(), "--to", "2"]);
+    succeeds(&["move", &device.address().to_string(), "--group", "2"]);
     vanishes(load, &["/0/cntrl: the drive does not answer", "moved to another host"]);
     host.stop();
     device.stop();

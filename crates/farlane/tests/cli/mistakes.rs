@@ -108,7 +108,7 @@ fn wrong_usage_is_status_2() {
         &["device", "--namespace", "ram=1M,colour=red"],
         &["device", "--namespace", "ram=lots"],
         &["demo", "--mps", "300"],
-        &["demo", "--samples", "5"],
+        &["demo", "--count", "5"],
         &["fly"],
     ] {
         is_wrong_usage(arguments);

@@ -14,7 +14,7 @@ fn commands() -> [String; 6] {
         format!("sim {tcp} --sweep drive.mps=128,256"),
         "reproduce nvme-tsn --only table".to_owned(),
         "reproduce nvme-tsn --only table --json".to_owned(),
-        "demo --samples 100".to_owned(),
+        "demo --count 100".to_owned(),
     ]
 }
 
@@ -81,7 +81,7 @@ fn a_dash_is_standard_output() {
     let tcp = plan("tcp");
     document(&folder, &format!("sim {tcp} --trace run.trace"));
     for (line, first, last) in [
-        (&*format!("sim {tcp} --report -"), "<!doctype html>", "</html>\n"),
+        (&*format!("sim {tcp} --html -"), "<!doctype html>", "</html>\n"),
         (&format!("sim {tcp} --sweep drive.mps=128,256 --html -"), "<!doctype html>", "</html>\n"),
         ("reproduce nvme-tsn --only table --html -", "<!doctype html>", "</html>\n"),
         ("trace run.trace --svg -", "<svg ", "</svg>\n"),
@@ -108,7 +108,7 @@ fn standard_output_has_one_owner() {
     let plan = "[workload]\nconfigreads = 1\n[record]\nreport = \"-\"\n";
     std::fs::write(folder.join("p.toml"), plan).unwrap();
     for (line, status, wanted) in [
-        (&*format!("sim {tcp} --json --report -"), 2, "--report and --json cannot share standard"),
+        (&*format!("sim {tcp} --json --html -"), 2, "--html and --json cannot share standard"),
         ("trace x --svg - --html -", 2, "--svg and --html cannot share standard output"),
         (&format!("sim {tcp} --trace -"), 2, "a trace goes to a file, not to standard output"),
         ("device --namespace ram=1M --trace -", 2, "a trace goes to a file"),

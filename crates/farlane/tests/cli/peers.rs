@@ -51,7 +51,7 @@ fn all_fail(peer: &str, parts: &[&str]) {
     fails(&["host", "--connect", peer, "--vfio-user", folder], &parts);
     fails(&["switch", "--listen", "127.0.0.1:0", "--connect", peer], &parts);
     fails(&["ping", peer], &parts);
-    fails(&["move", peer, "--to", "1"], &parts);
+    fails(&["move", peer, "--group", "1"], &parts);
     fails(&["io", "--connect", peer, "--rw", "read"], &parts);
 }
 
@@ -75,7 +75,7 @@ fn who_speaks_another_protocol_is_told_from_who_is_silent() {
         let (peer, folder) = (&*accepts(keep), &*text(&scratch("greets-not")));
         for arguments in [
             &["ping", peer][..],
-            &["move", peer, "--to", "1"],
+            &["move", peer, "--group", "1"],
             &["host", "--connect", peer, "--vfio-user", folder, "--wait", "2"],
             &["io", "--connect", peer, "--rw", "read", "--wait", "2"],
         ] {
@@ -219,7 +219,7 @@ fn a_flood_of_clients_makes_few_lines() {
 #[test]
 fn a_device_without_a_group_is_not_moved() {
     let (device, address, host) = served([&[], &[]], "fixed");
-    fails(&["move", &address, "--to", "7"], &[&address, "not moved", "without --group"]);
+    fails(&["move", &address, "--group", "7"], &[&address, "not moved", "without --group"]);
     let line = device.line("refused 127.0.0.1:");
     assert!(line.contains("group 7") && line.contains("--group"), "{line}");
     // Its host has not noticed.
@@ -231,7 +231,7 @@ fn a_device_without_a_group_is_not_moved() {
     let address = switch.listens();
     // A switch node is no better: its --group is that of its links to device nodes.
     let why = "a switch node cannot be moved";
-    fails(&["move", &address, "--to", "7"], &[&address, "not moved", why]);
+    fails(&["move", &address, "--group", "7"], &[&address, "not moved", why]);
     assert!(switch.line("refused 127.0.0.1:").ends_with(why));
 }
 
@@ -256,7 +256,7 @@ fn a_switch_reaches_device_nodes_of_its_group() {
 fn a_move_says_what_it_did() {
     let (mut device, address, mut host) = served([&["--group", "0"], &["--group", "1"]], "moves");
     let given = |group: &str| {
-        let output = run(&["move", &address, "--to", group]);
+        let output = run(&["move", &address, "--group", group]);
         assert!(output.status.success());
         assert!(output.stdout.is_empty());
         String::from_utf8(output.stderr).unwrap()

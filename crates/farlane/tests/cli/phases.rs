@@ -68,7 +68,7 @@ fn text_and_page_say_what_was_tried() {
     let page = folder.path().join("p.html").display().to_string();
     for (deadline, status, verdict) in [("600us", 3, "FAIL"), ("10ms", 0, "pass")] {
         let plan = plan(&folder, deadline);
-        let output = run(&["sim", &plan, "--phases", "4", "--report", &page]);
+        let output = run(&["sim", &plan, "--phases", "4", "--html", &page]);
         assert_eq!(output.status.code(), Some(status), "{output:?}");
         let text = String::from_utf8(output.stdout).unwrap();
         let title = "largest observed of 4 tried phases, not a bound";

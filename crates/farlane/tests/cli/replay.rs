@@ -15,7 +15,7 @@ fn commands(trace: &Path) -> Vec<Value> {
 fn a_live_trace_is_replayed() {
     let folder = scratch("live");
     let trace = folder.join("run.trace");
-    succeeds(&["demo", "--samples", "100", "--trace", &text(&trace)]);
+    succeeds(&["demo", "--count", "100", "--trace", &text(&trace)]);
     let live = commands(&trace);
     assert!(live.len() > 400, "{}", live.len());
     let path = plan(&folder, "p.toml", "[workload]\nreplay = \"run.trace\"\n");
@@ -38,7 +38,7 @@ fn a_live_trace_is_replayed() {
     let [begin, end] = [live.iter().map(start).min(), live.iter().map(start).max()];
     assert!(host["span_ns"].as_u64() > Some(end.unwrap() - begin.unwrap()));
 
-    let shown = prints(&["sim", &path, "--report", &text(&folder.join("r.html"))]);
+    let shown = prints(&["sim", &path, "--html", &text(&folder.join("r.html"))]);
     assert!(shown.contains(first["digest"].as_str().unwrap()), "the same twice: {shown}");
     assert!(shown.contains("host recorded") && shown.contains("run.trace, seen at the root port"));
     let page = page(folder.join("r.html"));

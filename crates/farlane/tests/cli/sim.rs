@@ -144,7 +144,7 @@ fn what_is_pushed_is_told() {
     assert!(rows[2]["latency_ns"]["p50"].as_u64() < rows[1]["latency_ns"]["p50"].as_u64());
     let folder = tempfile::tempdir().unwrap();
     let report = folder.path().join("p.html").display().to_string();
-    let all = ["--set", "host.push=all", "--report", &report];
+    let all = ["--set", "host.push=all", "--html", &report];
     let text = prints(&[&["sim", &plan][..], &writes, &all].concat());
     let told = "host: 5 of 5 entries pushed, 20800 bytes with their data; 85 reads of drives answered \
                 from push, 0 by the host; 0 bytes pushed for nothing";

@@ -14,7 +14,7 @@ fn stdout(arguments: &[&str]) -> String {
 fn text_document_and_page_have_streams_and_no_tables_of_nvme() {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("p.html").display().to_string();
-    let text = stdout(&["sim", &network(), "--report", &page]);
+    let text = stdout(&["sim", &network(), "--html", &page]);
     assert!(text.contains("\n6 of 6 requirements are met\n"), "{text}");
     let [streams, links] = ["stream, times in us", "\nlink "].map(|head| text.find(head).unwrap());
     assert!(streams < links, "{text}");

@@ -19,7 +19,7 @@ fn demo() -> Demo {
     let host = text(&folder.join("run.trace"));
     let to = format!("{host},payload=all");
     // It may say that the disk is too slow for everything to be kept.
-    succeeds(&["demo", "--samples", "100", "--cascade", "--trace", &to]);
+    succeeds(&["demo", "--count", "100", "--cascade", "--trace", &to]);
     let files = [host.clone(), format!("{host}.switch"), format!("{host}.device0")];
     Demo { folder, files }
 }
@@ -150,7 +150,7 @@ fn payloads_are_left_out(document: &Value) {
 fn drives_tell_of_every_command() {
     let folder = scratch("events");
     let host = text(&folder.join("run.trace"));
-    succeeds(&["demo", "--samples", "100", "--trace", &host]);
+    succeeds(&["demo", "--count", "100", "--trace", &host]);
     let device = format!("{host}.device0");
     let alone = json(&["trace", &device, "--json"]);
     drives_tell(&alone);

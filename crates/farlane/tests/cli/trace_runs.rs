@@ -159,7 +159,7 @@ fn two_runs_are_compared() {
 fn a_simulation_against_a_live_run_says_what_differs_by_construction() {
     let folder = scratch("against-live");
     let live = text(&folder.join("live.trace"));
-    succeeds(&["demo", "--samples", "100", "--trace", &live]);
+    succeeds(&["demo", "--count", "100", "--trace", &live]);
     let device = format!("{live}.device0");
     let compared = |push: &str| {
         let lines = format!("host.push = \"{push}\"\n");

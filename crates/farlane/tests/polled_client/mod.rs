@@ -76,7 +76,7 @@ fn a_polled_client_reads_what_it_wrote() {
 
 /// Runs `farlane move`.
 fn give(device: SocketAddr, group: &str) {
-    succeeds(&["move", &device.to_string(), "--to", group]);
+    succeeds(&["move", &device.to_string(), "--group", group]);
 }
 
 #[test]

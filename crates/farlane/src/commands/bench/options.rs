@@ -6,9 +6,9 @@ use load::case::{CASES, Path};
 /// The value of `--path`.
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
 pub enum PathOption {
-    /// The controller right below the root port
+    /// The controller directly below the root port
     Direct,
-    /// Through switch, tunnel and loopback TCP
+    /// The controller behind switch, tunnel and TCP on loopback
     Tunnelled,
 }
 
@@ -24,9 +24,9 @@ impl From<PathOption> for Path {
 /// The value of `--transport`.
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
 pub enum TransportOption {
-    /// Over TCP
+    /// TCP
     Tcp,
-    /// Over raw Ethernet
+    /// Raw Ethernet
     Raw,
 }
 

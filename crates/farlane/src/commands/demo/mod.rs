@@ -22,33 +22,33 @@ use switch::aggregate::Policy;
 use wire::Duration;
 use wire::trace::NodeRole;
 
-/// Show it all on this machine: topology, transactions, latencies
+/// Demonstrate topology, transactions and latencies on this machine
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  farlane demo\n  farlane demo --devices 2 --json\n  \
     farlane demo --cascade\n  farlane demo --aggregation per-tlp")]
 pub struct Args {
-    /// One JSON document instead of text; docs/json.md describes it
+    /// Print one JSON document instead of text; docs/json.md describes it
     #[arg(long)]
     json: bool,
-    /// Device nodes on the upstream port
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
+    /// Device nodes behind the upstream port, 1 to 8
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
     devices: u8,
     /// Put a second switch behind the first
     #[arg(long)]
     cascade: bool,
-    /// Largest TLP payload, 128 to 4096 bytes
+    /// Largest payload of a TLP (Max_Payload_Size), a power of two from 128 to 4096
     #[arg(long, value_name = "BYTES", default_value_t = 256, value_parser = crate::node::parse_mps)]
     mps: u16,
-    /// When TLPs leave a node: adaptive, per-tlp or wait=TIME
+    /// When TLPs leave in a frame: adaptive, per-tlp or wait=TIME
     #[arg(long, value_name = "POLICY", default_value_t = Policy::Adaptive)]
     aggregation: Policy,
     #[command(flatten)]
     push: PushArgs,
-    /// Samples of each latency
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(100..=5_000))]
-    samples: u32,
-    /// Look for input this long before sleeping, such as 50us; a number alone
-    /// is microseconds, 0 sleeps at once
+    /// Samples of each latency, 100 to 5000
+    #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(100..=5_000))]
+    count: u32,
+    /// Poll for input this long before sleeping: lower latency, higher CPU load. A number alone is
+    /// in microseconds
     #[arg(long, value_name = "TIME", default_value = "50us", value_parser = span::microseconds)]
     spin: Duration,
     /// Print every TLP, not only the first and the last of equal ones
@@ -81,7 +81,7 @@ pub fn run(args: &Args) -> Outcome {
     let waiting = waiting(args.spin);
     let mut progress = Progress::new();
     progress.show("raw round trips");
-    let (n, target) = (args.samples as usize, args.trace.target());
+    let (n, target) = (args.count as usize, args.trace.target());
     // In three parts, before, between and after: the machine's speed drifts.
     let mut floor = floor::measure(clock, waiting, n / 3 + 1)?;
     let (max_payload, aggregation) = (args.mps, args.aggregation);

@@ -15,7 +15,7 @@ use wire::Duration;
 /// Version of the document.
 const SCHEMA: u32 = 1;
 
-/// A demonstration on one machine. `n` is `--samples` in every pair: 1000 by default, 100 at least.
+/// A demonstration on one machine. `n` is `--count` in every pair: 1000 by default, 100 at least.
 /// The three experiments follow the NVMe/TSN paper (Missing Link Electronics, "Latency Analysis for
 /// NVMe/TSN", sections 3 and 4).
 #[derive(JsonSchema, Serialize)]

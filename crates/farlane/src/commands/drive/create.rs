@@ -15,7 +15,7 @@ const MAX_NAMESPACES: u32 = 128;
 /// The controller that namespaces are attached to: the one that a device node's host sees.
 const CONTROLLER: u16 = 1;
 
-/// Make a drive in a folder that does not exist yet or is empty
+/// Create a drive in a folder that is missing or empty
 ///
 /// Serial number, NGUID, EUI-64 and UUID are random. They move with the folder.
 #[derive(clap::Args, Debug)]
@@ -25,20 +25,20 @@ const CONTROLLER: u16 = 1;
     farlane drive create drive --capacity 2G --namespace size=1G --namespace size=1G,block=4096\n\n\
     Serve it with: farlane device --drive drive")]
 pub struct Args {
-    /// The folder
+    /// Folder of the drive
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// Bytes for all namespaces together, such as 10G
-    #[arg(long, value_name = "SIZE", value_parser = span::bytes)]
+    /// Capacity for all namespaces together, such as 10G
+    #[arg(long, value_name = "BYTES", value_parser = span::bytes)]
     capacity: u64,
-    /// size=SIZE[,block=512|4096][,sparse]; repeat for more. Space is reserved at once, or with
-    /// sparse taken as it is written. Without this option one namespace takes the whole capacity
+    /// Namespace: size=SIZE[,block=512|4096][,sparse]. Space is reserved at once, or with sparse
+    /// when it is written. Repeatable; by default one namespace has the whole capacity
     #[arg(long = "namespace", value_name = "NAMESPACE", conflicts_with = "no_namespaces")]
     namespaces: Vec<NewNamespace>,
-    /// Make no namespace
+    /// Create no namespace
     #[arg(long)]
     no_namespaces: bool,
-    /// Serial number; a random one by default
+    /// Serial number, 1 to 20 ASCII characters; random by default
     #[arg(long, value_name = "TEXT", value_parser = parse_serial)]
     serial: Option<String>,
 }

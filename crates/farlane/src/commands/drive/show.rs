@@ -9,17 +9,17 @@ use serde::Serialize;
 use std::path::PathBuf;
 use storage::drive::{DriveFolder, Shown, VERSION};
 
-/// Show a drive: its namespaces, and what it has been through
+/// Show the namespaces, names and counters of a drive
 ///
-/// Changes nothing. Of a drive that is in use it shows what was stored last: counters are stored
-/// every ten seconds.
+/// Nothing is changed. For a drive in use, the stored state is shown: counters are stored every ten
+/// seconds.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  farlane drive show drive --json")]
 pub struct Args {
-    /// The folder
+    /// Folder of the drive
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// One JSON document instead of text; docs/json.md describes it
+    /// Print one JSON document instead of text; docs/json.md describes it
     #[arg(long)]
     json: bool,
 }

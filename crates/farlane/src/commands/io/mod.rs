@@ -10,7 +10,7 @@ mod target;
 
 use super::{Failure, Outcome, json};
 use crate::node::{NodeArgs, instance};
-use crate::output::{assign_stdout, wrong_usage};
+use crate::output::{assign_stdout, one_of, wrong_usage};
 use crate::progress::Progress;
 use crate::push_args::PushArgs;
 use crate::signals::stop_on_signals;
@@ -26,11 +26,11 @@ use report::target::Target;
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
-use target::{CompletionsOption, parse_doorbells};
+use target::CompletionsOption;
 use vfio_user::client::Doorbells;
 use wire::Duration;
 
-/// Put load on a live drive, measure and verify it
+/// Put load on live drives, and measure and verify them
 #[derive(clap::Args, Debug)]
 #[command(group = ArgGroup::new("target").required(true).multiple(true))]
 #[command(after_help = "Examples:\n  \
@@ -38,62 +38,61 @@ use wire::Duration;
     farlane io --connect localhost --rw randrw --size 64m --verify --destructive\n  \
     farlane io --connect localhost jobs.fio --json --parquet samples.parquet\n  \
     farlane io --vfio-user /tmp/farlane/0/cntrl --completions polled --rw randread --runtime 10\n\n\
-    Without --destructive it only reads. docs/io.md describes keys and job files.\n\
-    Ctrl-C ends the run in order and prints what was measured.")]
+    Without --destructive, drives are only read. docs/io.md describes keys and job files.\n\
+    Ctrl-C ends the run and prints the results so far.")]
 pub struct Args {
-    /// A job file of fio, in place of the options of the workload
+    /// Job file of fio, instead of the options of the workload
     #[arg(value_name = "FILE")]
     jobs: Option<PathBuf>,
-    /// The device or switch node: HOST[:PORT], or raw:INTERFACE,MAC for raw Ethernet. Several are
-    /// compared
-    #[arg(long, value_name = "ADDR", group = "target")]
+    /// Device or switch node: HOST[:PORT] or raw:INTERFACE,MAC. Repeatable: targets are compared
+    #[arg(long, value_name = "ADDRESS", group = "target")]
     connect: Vec<String>,
-    /// The socket of a vfio-user server, ours or another's. Several are compared, after those of
+    /// Socket of a vfio-user server, of farlane or another program. Repeatable, after targets of
     /// --connect
     #[arg(long, value_name = "SOCKET", group = "target")]
     vfio_user: Vec<PathBuf>,
-    /// How doorbells of --vfio-user are rung: in the page that the server offers to map, by message,
-    /// or auto: mapped if there is a page in memory
-    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = parse_doorbells, requires = "vfio_user")]
+    /// How to ring doorbells of --vfio-user: in a mapped page, by message, or auto (mapped if the
+    /// server offers a page in memory)
+    #[arg(long, value_name = "METHOD", default_value = "auto", value_parser = one_of(Doorbells::ALL, Doorbells::name), requires = "vfio_user")]
     doorbells: Doorbells,
-    /// How completions of --vfio-user are noticed
-    #[arg(long, value_name = "HOW", default_value = "msix", requires = "vfio_user")]
+    /// How to find completions of --vfio-user
+    #[arg(long, value_name = "METHOD", default_value = "msix", requires = "vfio_user")]
     completions: CompletionsOption,
     #[command(flatten)]
     push: PushArgs,
-    /// Which drive, from 0, if several are behind a switch node
-    #[arg(long, value_name = "N")]
+    /// Number of the drive, from 0, if several are behind a switch node
+    #[arg(long, value_name = "INDEX")]
     drive: Option<usize>,
-    /// Allow writes: they destroy what the drive holds
+    /// Allow writes, which destroy data of the drive
     #[arg(long)]
     destructive: bool,
-    /// Do not ask before anything is overwritten
+    /// Overwrite data without a question
     #[arg(long, requires = "destructive")]
     yes: bool,
-    /// After an error or with a lost link: stop, or continue and wait for the drive
-    #[arg(long, value_name = "WHAT", default_value = "stop")]
+    /// What to do after an error or a lost link: stop the run, or continue and wait for the drive
+    #[arg(long, value_name = "ACTION", default_value = "stop")]
     on_error: OnErrorOption,
-    /// How long to wait for a drive whose link is lost, with --on-error continue;
-    /// a number alone is seconds
+    /// Time to wait for a drive whose link is lost, with --on-error continue. A number alone is in
+    /// seconds
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = span::seconds)]
     reconnect: Duration,
-    /// How long to wait for the node at the start; a number alone is seconds
+    /// Time to wait for the node at the start, such as 500ms. A number alone is in seconds
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span::seconds)]
     wait: Duration,
-    /// The group that this host belongs to; `farlane move` gives a device to another
+    /// Group of this host. `farlane move` changes the group of a device
     #[arg(long, value_name = "GROUP", default_value_t = 0)]
     group: u16,
-    /// One JSON document instead of text; docs/json.md describes it
+    /// Print one JSON document instead of text; docs/json.md describes it
     #[arg(long)]
     json: bool,
-    /// Also write a line of CSV a transfer; with - to standard output, in place of the text
+    /// Write one line of CSV per transfer. FILE - is standard output, instead of the text
     #[arg(long, value_name = "FILE")]
     csv: Option<Target>,
-    /// Also write a row a transfer in Apache Parquet, with the columns of --csv
+    /// Write one row of Apache Parquet per transfer, with the columns of --csv
     #[arg(long, value_name = "FILE")]
     parquet: Option<Target>,
-    /// Also write a self-contained page with the distributions and the course along time; with - to
-    /// standard output, in place of the text
+    /// Write an HTML page with distributions and time series. FILE - is standard output, instead of
+    /// the text
     #[arg(long, value_name = "FILE")]
     html: Option<Target>,
     #[command(flatten)]

@@ -4,14 +4,13 @@ use super::{Args, Failure};
 use crate::node::far_side;
 use crate::output::wrong_usage;
 use load::io::{Completions, LoadTarget};
-use vfio_user::client::Doorbells;
 
 /// The value of `--completions`.
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
 pub enum CompletionsOption {
-    /// By interrupts.
+    /// Wait for interrupts
     Msix,
-    /// By looking at the completion queues all the time.
+    /// Poll the completion queues
     Polled,
 }
 
@@ -45,12 +44,4 @@ impl Args {
         let servers = self.vfio_user.iter().cloned().map(LoadTarget::VfioUser).map(Ok);
         nodes.chain(servers).collect()
     }
-}
-
-/// The value of `--doorbells`.
-pub fn parse_doorbells(text: &str) -> Result<Doorbells, String> {
-    let found = Doorbells::ALL.into_iter().find(|how| how.name() == text);
-    found.ok_or_else(|| {
-        format!("'{text}' is none of {}", Doorbells::ALL.map(|h| h.name()).join(", "))
-    })
 }

@@ -16,7 +16,7 @@ use live::Stop;
 use options::Output;
 use std::io;
 
-/// Measure the latency of time-sensitive frames, up to the application and back
+/// Measure latencies of time-sensitive frames, up to the application and back
 #[derive(clap::Args, Debug)]
 pub struct Args {
     #[command(subcommand)]

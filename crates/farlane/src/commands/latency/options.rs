@@ -13,23 +13,23 @@ use wire::Duration;
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Output")]
 pub struct Output {
-    /// A name for the run, such as idle or loaded
+    /// Name of the run, such as idle or loaded
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub label: String,
-    /// Also count the frames whose time lies between two times, such as 40us,100us
+    /// Count frames with a latency between two times, such as 40us,100us
     #[arg(long, value_name = "FROM,TO", value_parser = band)]
     pub band: Option<Band>,
-    /// One JSON document instead of text; docs/json.md describes it
+    /// Print one JSON document instead of text; docs/json.md describes it
     #[arg(long)]
     pub json: bool,
-    /// Also write a line of CSV a frame; with - to standard output, in place of the text
+    /// Write one line of CSV per frame. FILE - is standard output, instead of the text
     #[arg(long, value_name = "FILE")]
     pub csv: Option<Target>,
-    /// Also write a row a frame in Apache Parquet, with the columns of --csv
+    /// Write one row of Apache Parquet per frame, with the columns of --csv
     #[arg(long, value_name = "FILE")]
     pub parquet: Option<Target>,
-    /// Also write a self-contained page with time series and histograms; with - to standard output,
-    /// in place of the text
+    /// Write an HTML page with time series and histograms. FILE - is standard output, instead of
+    /// the text
     #[arg(long, value_name = "FILE")]
     pub html: Option<Target>,
 }
@@ -56,36 +56,35 @@ impl Output {
     }
 }
 
-/// What both ends ask of the machine.
+/// Settings of the machine, for both ends.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Machine")]
 pub struct MachineArgs {
-    /// Run as SCHED_FIFO of this priority, 1 to 99
+    /// Run as SCHED_FIFO with this priority, 1 to 99
     #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
     pub fifo: Option<u8>,
     /// Run on this CPU
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "CPU")]
     pub cpu: Option<usize>,
     /// Keep all memory of the process in RAM
     #[arg(long)]
     pub lock_memory: bool,
-    /// Have the hardware of this interface stamp frames; its clock must be TAI, as under PTP
+    /// Use hardware time stamps of this interface; its clock must be TAI, as with PTP
     #[arg(long, value_name = "INTERFACE")]
     pub hardware: Option<String>,
-    /// What is known of the two ends' clocks: unknown, shared if they are one, ptp4l[=SOCKET]: this
-    /// end's ptp4l follows the other end, or phc2sys=DEVICE: this end's system clock follows the
-    /// hardware clock of an interface or of /dev/ptpN. With both of these their sum counts. Without
-    /// this option loopback is shared; from frames that come back the talker finds out
-    #[arg(long, value_name = "HOW")]
+    /// How the clocks of the two ends relate: unknown, shared, ptp4l[=SOCKET] (this end follows the
+    /// other) or phc2sys=DEVICE (this system clock follows the clock of DEVICE); repeatable
+    #[arg(long, value_name = "RELATION")]
     pub clock: Vec<Clock>,
-    /// The domain of ptp4l
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    /// Domain number of ptp4l
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     pub ptp_domain: u8,
-    /// Add this to every stamp of this end, such as -20ms: a test of what is reported when clocks
-    /// are apart. This end does not take them for one then
+    /// Add this to every time stamp of this end, such as -20ms, to test reports with clocks that
+    /// differ
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = signed, allow_hyphen_values = true)]
     pub stamp_offset: i64,
-    /// Take frames of this run alone, or call the talker's run so: a number, in hexadecimal
+    /// Number of the run, in hexadecimal: a listener accepts only this run, a talker uses this
+    /// number
     #[arg(long, value_name = "HEX", value_parser = hex)]
     pub run: Option<u64>,
 }
@@ -108,15 +107,15 @@ impl MachineArgs {
     }
 }
 
-/// How frames are marked.
+/// Marks of frames.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub struct MarkArgs {
-    /// Priority of the frames, 0 to 7: SO_PRIORITY, and PCP of their VLAN tag. A listener sends back
-    /// tagged frames with the priority of their tag unless this is given
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=7))]
+    /// Priority of frames, 0 to 7: SO_PRIORITY, and PCP of the VLAN tag. By default a listener
+    /// reflects the priority of the tag
+    #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(0..=7))]
     pub priority: Option<u8>,
-    /// DSCP of UDP over IPv4, 0 to 63
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=63))]
+    /// Differentiated Services code point of UDP over IPv4, 0 to 63
+    #[arg(long, value_name = "DSCP", value_parser = clap::value_parser!(u8).range(0..=63))]
     pub dscp: Option<u8>,
 }
 

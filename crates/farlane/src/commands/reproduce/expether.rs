@@ -13,11 +13,11 @@ use serde::Serialize;
 /// A part of what is simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Part {
-    /// Published and simulated with the curves of the paper, and the parameters
+    /// Published and simulated figures with the curves of the paper, and the parameters
     Table,
-    /// per-tlp, wait=1us, hop and adaptive side by side
+    /// The policies per-tlp, wait=1us, hop and adaptive compared
     Ablation,
-    /// How much hangs on what the paper does not say
+    /// Sensitivity to parameters that the paper omits
     Assumed,
 }
 

@@ -18,12 +18,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::cell::Cell;
 
-/// Simulate a published experiment and print both side by side
+/// Simulate a published experiment and compare the figures
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  farlane reproduce nvme-tsn\n  \
     farlane reproduce nvme-tsn --only table --json\n  \
     farlane reproduce expether --html expether.html\n\n\
-    Virtual time: the same figures on any machine.")]
+    The simulation runs in virtual time: the figures are the same on any machine.")]
 pub struct Args {
     #[command(subcommand)]
     publication: Publication,
@@ -40,28 +40,28 @@ enum Publication {
     #[command(after_help = "Examples:\n  farlane reproduce expether --only table --json\n  \
         farlane reproduce expether --html expether.html")]
     Expether(Options<expether::Part>),
-    /// Ports of TSN bridges: figures of other simulators and papers, and cases by hand
+    /// Ports of TSN bridges: figures of other simulators and papers, and cases with exact results
     #[command(after_help = "Examples:\n  farlane reproduce tsn-ports --only gates\n  \
         farlane reproduce tsn-ports --html tsn-ports.html\n\n\
-        Exit status 1 if a case is not as expected.")]
+        The exit status is 1 if a case is not as expected.")]
     TsnPorts(Options<tsn_ports::Part>),
     /// Linaro, "Network Latency with Time Sensitive Networking on Virtual Machine"
     #[command(after_help = "Examples:\n  farlane reproduce tsn-vm --only clocks\n  \
         farlane reproduce tsn-vm --html tsn-vm.html\n\n\
-        Exit status 1 if the model does not show a statement.")]
+        The exit status is 1 if the model contradicts a statement.")]
     TsnVm(Options<tsn_vm::Part>),
 }
 
 /// Which parts run, and where the results go.
 #[derive(clap::Args, Debug)]
 struct Options<P: ValueEnum + Send + Sync + 'static> {
-    /// Only these parts
+    /// Run only these parts
     #[arg(long, value_name = "PART", value_delimiter = ',')]
     only: Vec<P>,
-    /// One JSON document instead of tables; docs/json.md describes it
+    /// Print one JSON document instead of tables; docs/json.md describes it
     #[arg(long)]
     json: bool,
-    /// Also write a self-contained page with plots; with - to standard output, in place of the text
+    /// Write an HTML page with plots. FILE - is standard output, instead of the tables
     #[arg(long, value_name = "FILE")]
     html: Option<Target>,
 }

@@ -13,17 +13,17 @@ use serde::Serialize;
 /// A part of what is simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Part {
-    /// Published and simulated, and the parameters
+    /// Published and simulated figures, and the parameters
     Table,
-    /// What would explain the read over TSN
+    /// Possible causes of the published read latency over TSN
     TsnRead,
-    /// 10, 25, 50 and 100 Gb/s
+    /// Latencies at 10, 25, 50 and 100 Gb/s
     Speeds,
-    /// What push adds to a directly attached drive, at 1 to 100 Gb/s
+    /// Effect of push compared with a directly attached drive, at 1 to 100 Gb/s
     Push,
-    /// Time per command against queue depth
+    /// Time per command by queue depth
     Depth,
-    /// MPS, MRRS and reads in flight
+    /// Sweep of MPS, MRRS and reads in flight
     Mrrs,
 }
 

@@ -1,6 +1,8 @@
-//! The JSON Schemas and the reference of the documents of `--json`: files in `docs/` that follow
-//! from the types. `FARLANE_WRITE_SCHEMAS=1 cargo test -p farlane schemas` writes them.
+//! The JSON Schemas and the reference of the documents of `--json`, and the help pages: files in
+//! `docs/` that follow from the types. `FARLANE_WRITE_SCHEMAS=1 cargo test -p farlane schemas` writes
+//! them.
 
+mod help;
 mod page;
 
 use super::{bench, demo, drive, io, ping, reproduce};
@@ -132,7 +134,7 @@ fn documents() -> Vec<Documented> {
     ]
 }
 
-/// Compares a file with what it is to be, or writes it if the environment asks for that.
+/// Fails if a file has another text, or writes the text if `FARLANE_WRITE_SCHEMAS` is set.
 fn keep(path: &Path, text: &str) {
     if std::env::var_os("FARLANE_WRITE_SCHEMAS").is_some() {
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("writable");
@@ -143,7 +145,7 @@ fn keep(path: &Path, text: &str) {
     let path = path.display();
     assert!(
         found == text,
-        "{path} is not that of the types: run FARLANE_WRITE_SCHEMAS=1 cargo test -p farlane schemas"
+        "{path} differs from the types: run FARLANE_WRITE_SCHEMAS=1 cargo test -p farlane schemas"
     );
 }
 

@@ -1,7 +1,9 @@
 //! `farlane sim`: a plan run in virtual time.
 
 use super::{Ended, Failure, json};
-use crate::output::{assign_stdout, failures_in_red, file_only, note, red, warning, wrong_usage};
+use crate::output::{
+    assign_stdout, failures_in_red, file_only, note, one_of, red, warning, wrong_usage,
+};
 use crate::progress::Progress;
 use crate::signals::stop_on_signals;
 use plan::run::document::Document;
@@ -18,66 +20,60 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use wire::Instant;
 
-/// Run a plan in virtual time: latencies, links, where the time goes
+/// Simulate a plan in virtual time: latencies, links, stages, requirements
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  farlane sim plans/tcp.toml\n  \
     farlane sim plans/tsn.toml --json\n  \
     farlane sim plans/tcp.toml --sweep link.rate=1G,10G,25G --sweep drive.mps=128,256,512\n\n\
-    docs/plan.md describes every key of a plan. Ctrl-C ends it with what is finished.")]
+    docs/plan.md describes every key of a plan. Ctrl-C ends the simulation and prints\n\
+    the finished runs.")]
 pub struct Args {
-    /// The plan
+    /// Plan (TOML)
     #[arg(value_name = "PLAN")]
     plan: PathBuf,
-    /// One JSON document instead of tables; docs/json.md describes it
+    /// Print one JSON document instead of tables; docs/json.md describes it
     #[arg(long)]
     json: bool,
-    /// Record what every node sees, for `farlane trace`: FILE of the first
-    /// host, FILE.device0 and so on of its device nodes, FILE.host1 and so on.
-    /// This and the next two go before what the plan's `[record]` says
+    /// Record TLPs and frames of every node for `farlane trace`, into FILE, FILE.device0,
+    /// FILE.host1 and so on. --trace, --pcapng and --html override the plan's [record]
     #[arg(long, value_name = "FILE", conflicts_with = "sweep", value_parser = file_only)]
     trace: Option<PathBuf>,
-    /// Capture the frames of all wires, for Wireshark. With - this, --report
-    /// or --html writes to standard output, in place of the text
-    #[arg(long, value_name = "OUT.PCAPNG", conflicts_with = "sweep")]
+    /// Capture the frames of all wires for Wireshark. FILE - is standard output, instead of the
+    /// text
+    #[arg(long, value_name = "FILE", conflicts_with = "sweep")]
     pcapng: Option<Target>,
-    /// Also write a report: one page with topology, distributions, stages,
-    /// links, gates, ports along time, sequence diagrams and limits
-    #[arg(long, value_name = "OUT.HTML", conflicts_with = "sweep")]
-    report: Option<Target>,
-    /// The port that the report shows first along time, for two of its gate cycles from FROM on,
-    /// such as 1.5ms; without FROM around its longest wait. BRIDGE:PEER by the plan's names, or a
-    /// STATION
+    /// Port for the first timeline in the report: BRIDGE:PEER or STATION. It shows two gate cycles
+    /// from FROM, such as 1.5ms, or around the longest wait
     #[arg(long, value_name = "PORT[@FROM]", conflicts_with = "sweep")]
     timeline: Option<String>,
-    /// Completion timeout of the drive, a range of Device Control 2: 50us-50ms, 50us-100us,
-    /// 1ms-10ms, 16ms-55ms, 65ms-210ms, 260ms-900ms, 1s-3.5s, 4s-13s, 17s-64s
-    #[arg(long, value_name = "RANGE", default_value = "50us-50ms", value_parser = range)]
+    /// Completion timeout of drives, a range of Device Control 2
+    #[arg(long, value_name = "RANGE", default_value = "50us-50ms", value_parser = one_of(CompletionTimeout::ALL, |range| range.name))]
     completion_timeout: CompletionTimeout,
-    /// Seed of all randomness, instead of the plan's
-    #[arg(long)]
+    /// Seed of all random numbers, instead of the plan's
+    #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
-    /// Simulations, each with the next seed, instead of the plan's number
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    /// Simulations, each with the next seed, instead of the plan's, 1 to 10000
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     runs: Option<u64>,
-    /// Try N phases, of each combination of a sweep: the plan as it is written, and others that shift
-    /// starts of hosts and periodic streams and the clocks of gates; what was largest, and in which
-    /// trial
-    #[arg(long, value_name = "N", conflicts_with = "runs",
+    /// Trials with shifted starts and gate clocks, 2 to 10000, the first as planned, for each
+    /// combination of a sweep. The results are the worst cases with their trials
+    #[arg(long, value_name = "COUNT", conflicts_with = "runs",
           value_parser = clap::value_parser!(u64).range(2..=10_000))]
     phases: Option<u64>,
-    /// What trials shift, of these: without clock_offset the clocks stay as the plan has them
+    /// Keys that trials shift. Without clock_offset, gate clocks stay as planned
     #[arg(long, value_name = "KEYS", requires = "phases", value_delimiter = ',',
           default_values = Plan::SHIFTED, value_parser = Plan::SHIFTED)]
     shift: Vec<String>,
-    /// Set a key of the plan, by its dotted path
+    /// Set a key of the plan, given by its dotted path
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Try several values of a key; with several of these every combination.
-    /// Keys joined by + are set to the same value together
+    /// Simulate with several values of a key; repeatable, for every combination. Keys joined by +
+    /// have the same value
     #[arg(long, value_name = "KEY[+KEY…]=VALUE,…")]
     sweep: Vec<Sweep>,
-    /// Also write a self-contained page with the sweep's table and plot
-    #[arg(long, value_name = "FILE", requires = "sweep")]
+    /// Write an HTML page: the report of the first run with diagrams and plots, or the table and
+    /// plot of --sweep. FILE - is standard output, instead of the text
+    #[arg(long, value_name = "FILE")]
     html: Option<Target>,
 }
 
@@ -86,7 +82,6 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<Ended, Failure> {
     let outputs = [
         ("--pcapng", args.pcapng.as_ref()),
-        ("--report", args.report.as_ref()),
         ("--html", args.html.as_ref()),
     ];
     assign_stdout(args.json, &outputs);
@@ -117,11 +112,11 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     let requested = OutputFiles {
         trace: args.trace.clone().or(record.trace),
         pcapng: args.pcapng.clone().or(record.pcapng),
-        report: args.report.clone().or(record.report),
+        report: args.html.clone().or(record.report),
         timeline: chosen(args, &planned),
     };
     if requested.timeline.is_some() && requested.report.is_none() {
-        wrong_usage("--timeline: the report shows it, so add --report OUT.HTML")
+        wrong_usage("--timeline needs a report; add --html FILE")
     }
     if requested.trace.is_some() && planned.hosts.is_empty() {
         let what = "a trace is of the nodes of hosts, and this plan has no host; --pcapng captures \
@@ -139,7 +134,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     };
     let (document, is_written) = document.map_err(|error| failed(args, &planned, error))?;
     if is_requested && !is_written {
-        warning("interrupted: the files of --report, --trace and --pcapng are not written");
+        warning("interrupted: the files of --html, --trace and --pcapng are not written");
     }
     Ok(shown(args, &document))
 }
@@ -200,12 +195,6 @@ fn shown(args: &Args, document: &Document) -> Ended {
         print!("{}", failures_in_red(&plan::run::text::text(document)));
     }
     document.ended()
-}
-
-fn range(text: &str) -> Result<CompletionTimeout, String> {
-    let names = CompletionTimeout::ALL.map(|range| range.name);
-    let unknown = || format!("'{text}' is none of {}", names.join(", "));
-    CompletionTimeout::named(text).ok_or_else(unknown)
 }
 
 /// The port of `--timeline`, and from when on.

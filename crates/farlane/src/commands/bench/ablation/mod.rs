@@ -31,7 +31,7 @@ pub fn run(args: &Args, waiting: Waiting, stop: &Stop) -> Result<Ended, Failure>
             some => some.iter().copied().map(Transport::from).collect(),
         },
         policies: args.aggregation.clone(),
-        link_rate: args.link_rate,
+        link_rate: args.line_rate,
         cases: selected(args),
         rounds: args.rounds.unwrap_or(rounds),
         span,

@@ -10,15 +10,15 @@ use report::{Column, Failure, Table};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What congestion control makes of a bottleneck, simulated
+/// Simulate congestion control at a bottleneck
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Senders of raw Ethernet frames and one receiver behind a bridge, 10 Gb/s; then \
-    drives that\nanswer one host. The figures are of virtual time: the same on any machine.\n\n\
+    after_help = "Senders of raw Ethernet frames and one receiver behind a bridge at 10 Gb/s; then drives \
+    that\nanswer one host. The simulation runs in virtual time: figures are the same on any machine.\n\n\
     Examples:\n  farlane bench congestion\n  farlane bench congestion --json"
 )]
 pub struct Args {
-    /// One JSON document instead of a table; docs/json.md describes it
+    /// Print one JSON document instead of tables; docs/json.md describes it
     #[arg(long)]
     json: bool,
 }

@@ -22,23 +22,23 @@ use wire::Duration;
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "1 Gb/s of tunnelled NVMe: 4 KiB reads of the NVMe/TSN paper's drive, 32 in flight, \
-    over TCP\nover two links of 1 Gb/s with a store-and-forward bridge between. The round of\n\
-    median speed counts. Then ten times as long a TSN network: 50 bridges, 200 streams.\n\n\
+    over TCP\nover two links of 1 Gb/s with a store-and-forward bridge between them. Figures are those\n\
+    of the round of median speed. Then a TSN network, ten times as long: 50 bridges, 200 streams.\n\n\
     Examples:\n  farlane bench sim\n  farlane bench sim --json --rounds 5"
 )]
 pub struct Args {
-    /// One JSON document instead of text; docs/json.md describes it
+    /// Print one JSON document instead of text; docs/json.md describes it
     #[arg(long)]
     json: bool,
-    /// Simulated time of a round; ten times as much for the TSN network
-    #[arg(long, value_name = "MILLISECONDS", default_value_t = USUAL,
+    /// Simulated time of a round, 10 to 100000 ms. The TSN network runs ten times as long
+    #[arg(long, value_name = "MS", default_value_t = USUAL,
           value_parser = clap::value_parser!(u64).range(10..=100_000))]
     time: u64,
-    /// A tenth of the usual simulated time
+    /// Simulate a tenth of the default time
     #[arg(long, conflicts_with = "time")]
     quick: bool,
-    /// Rounds; fewer if they take longer than 15 s
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    /// Rounds, 1 to 100. None starts after 15 s
+    #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
 }
 
