@@ -89,7 +89,7 @@ impl LinkEnd {
                 }
                 Output::EchoReply(_) => self.last_answer = Some(self.clock.now()),
                 Output::Down(Cause::Rejected(Reject::Busy)) => {
-                    return Err(failed(&self.name, "another host uses this device".into()));
+                    return Err(failed(&self.name, "another host uses the device".into()));
                 }
                 Output::Down(cause) => return Err(failed(&self.name, cause.to_string())),
                 Output::Moved(answer) => {
@@ -139,7 +139,7 @@ impl LinkEnd {
                 return Ok(answer);
             }
             if self.clock.now() > start + TIMEOUT {
-                return Err(Failure(format!("{}: no answer", self.name)));
+                return Err(Failure(format!("{}: no answer within {TIMEOUT}", self.name)));
             }
             self.turn()?;
         }
@@ -160,7 +160,7 @@ fn connect(
     poller.add(&connection, connection.connects_when_writable())?;
     while !connection.established(clock.now())? {
         if clock.now() > start + TIMEOUT {
-            return Err(io::Error::other("no answer"));
+            return Err(io::Error::other(format!("no answer within {TIMEOUT}")));
         }
         let soon = Some(clock.now() + Duration::from_ms(100));
         poller.wait(&clock, earliest([soon, connection.timer()]))?;

@@ -34,14 +34,15 @@ impl FromStr for Namespace {
                 "cache.direct" if matches!(value, "on" | "off") => direct = Some(value == "on"),
                 _ => {
                     return Err(format!(
-                        "'{part}' is not file=PATH, ram=SIZE, size=SIZE, sparse, block=512|4096, \
-                         ro, use-existing-data, aio=threads|io_uring or cache.direct=on|off"
+                        "invalid key '{part}': expected file=PATH, ram=SIZE, size=SIZE, sparse, \
+                         block=512|4096, ro, use-existing-data, aio=threads|io_uring or \
+                         cache.direct=on|off"
                     ));
                 }
             }
         }
         let aio = match (threads.unwrap_or(false), direct.unwrap_or(false)) {
-            (true, true) => return Err("cache.direct=on needs aio=io_uring".into()),
+            (true, true) => return Err("cache.direct=on requires aio=io_uring".into()),
             (true, false) => Aio::Threads,
             (false, true) => Aio::IoUringDirect,
             (false, false) => Aio::IoUring,
@@ -49,7 +50,7 @@ impl FromStr for Namespace {
         match (file, ram) {
             (Some(path), None) if sparse && (size.is_none() || read_only) => {
                 let path = path.display();
-                Err(format!("file={path},sparse: size=SIZE is missing, or ro is too much"))
+                Err(format!("file={path},sparse: sparse requires size=SIZE and excludes ro"))
             }
             (Some(path), None) => {
                 let options =
@@ -57,11 +58,11 @@ impl FromStr for Namespace {
                 Ok(Self(Backing::File { path, options }))
             }
             (None, Some(_)) if use_existing_data || threads.or(direct).is_some() => {
-                Err("use-existing-data, aio and cache.direct are for file=PATH".into())
+                Err("use-existing-data, aio and cache.direct apply only to file=PATH".into())
             }
-            (None, Some(_)) if sparse => Err("sparse is for file=PATH,size=SIZE".into()),
+            (None, Some(_)) if sparse => Err("sparse applies only to file=PATH,size=SIZE".into()),
             (None, Some(size)) => Ok(Self(Backing::Ram { size, block, read_only })),
-            _ => Err("a namespace is either file=PATH or ram=SIZE".into()),
+            _ => Err("expected either file=PATH or ram=SIZE".into()),
         }
     }
 }
@@ -82,7 +83,7 @@ pub fn parse_block(text: &str) -> Result<u32, String> {
     match bytes(text)? {
         512 => Ok(512),
         4096 => Ok(4096),
-        block => Err(format!("block={block}: a block has 512 or 4096 bytes")),
+        block => Err(format!("invalid block size '{block}': expected 512 or 4096")),
     }
 }
 

@@ -31,10 +31,10 @@ pub struct NodeArgs {
     #[arg(long, value_name = "POLICY", default_value_t = Policy::Adaptive)]
     pub aggregation: Policy,
     /// Congestion control of raw Ethernet: none, swift, swift=TIME (target round trip, such as
-    /// 25us) or rate=RATE. TCP uses that of the kernel
+    /// 25us) or rate=RATE. TCP uses the control of the kernel
     #[arg(long, value_name = "CONTROL", default_value_t = congestion::Config::None)]
     pub congestion: congestion::Config,
-    /// Largest rate of frames in bits per second, such as 5G, shared evenly by all links. Headers
+    /// Limit of the rate of frames in bits per second, such as 5G, shared evenly by all links. Headers
     /// of TCP, IP and Ethernet do not count
     #[arg(long, value_name = "RATE")]
     pub rate_limit: Option<Rate>,
@@ -95,7 +95,7 @@ impl NodeArgs {
 pub fn check_links(peers: &[Peer]) {
     let links = peers.len();
     if !(1..=32).contains(&links) {
-        wrong_usage(format!("--connect {links} times: a switch has 1 to 32 links"))
+        wrong_usage(format!("--connect is given {links} times: expected 1 to 32 links"))
     }
 }
 
@@ -129,7 +129,7 @@ pub fn waiting(spin: Duration) -> Waiting {
 pub fn parse_mps(text: &str) -> Result<u16, String> {
     match span::bytes_in(text, 128..=4096) {
         Ok(mps @ (128 | 256 | 512 | 1024 | 2048 | 4096)) => Ok(mps),
-        _ => Err(format!("'{text}' is not 128, 256, 512, 1024, 2048 or 4096 bytes")),
+        _ => Err(format!("invalid size '{text}': expected 128, 256, 512, 1024, 2048 or 4096")),
     }
 }
 

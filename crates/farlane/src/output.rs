@@ -134,7 +134,7 @@ pub fn assign_stdout(json: bool, options: &[(&str, Option<&Target>)]) {
     writers.extend(json.then_some("--json"));
     if writers.len() > 1 {
         wrong_usage(format!(
-            "{} cannot share standard output: only one of them may be -",
+            "{} cannot share standard output; give a file to all but one",
             writers.join(" and ")
         ))
     }
@@ -153,8 +153,8 @@ pub fn one_of<T: Copy + Send + Sync + 'static, const N: usize>(
 /// it is written back to front. The error says what is wrong with `-`.
 pub fn file_only(text: &str) -> Result<PathBuf, String> {
     match text {
-        "" => Err("a file is missing".into()),
-        "-" => Err("a trace goes to a file, not to standard output; ./- is a file called -".into()),
+        "" => Err("expected the name of a file".into()),
+        "-" => Err("a trace cannot go to standard output; write ./- for a file named -".into()),
         path => Ok(path.into()),
     }
 }

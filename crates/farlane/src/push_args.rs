@@ -13,7 +13,7 @@ pub struct PushArgs {
     /// entries, or also PRP and SGL lists and data to be written
     #[arg(long, value_name = "MODE", default_value_t = Mode::All, value_parser = one_of(Mode::ALL, Mode::name))]
     push: Mode,
-    /// Most pushed bytes per link for commands that are not complete
+    /// Limit of pushed bytes per link for commands that are not complete
     #[arg(long, value_name = "BYTES", default_value_t = Settings::default().bound as u64, value_parser = span::bytes)]
     push_bound: u64,
 }

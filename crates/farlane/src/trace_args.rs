@@ -35,7 +35,7 @@ fn parse_target(text: &str) -> Result<TraceFile, String> {
             Some(("payload", "all")) => target.all = true,
             _ => {
                 let known = "ring=SIZE, payload=hash, payload=all, key=FILE or snap=BYTES";
-                return Err(format!("'{part}' is not {known}"));
+                return Err(format!("invalid key '{part}': expected {known}"));
             }
         }
     }
@@ -48,14 +48,14 @@ fn key(path: &str) -> Result<PayloadKey, String> {
     let length = bytes.len();
     let bytes = bytes
         .try_into()
-        .map_err(|_| format!("key={path}: {length} bytes; a key has {}", PayloadKey::LENGTH))?;
+        .map_err(|_| format!("key={path}: the file has {length} bytes, expected {}", PayloadKey::LENGTH))?;
     Ok(PayloadKey::new(bytes))
 }
 
 fn ring(size: &str) -> Result<u64, String> {
     match span::bytes(size)? {
         size if size >= 128 << 10 => Ok(size),
-        _ => Err(format!("ring={size}: a ring has 128K or more")),
+        _ => Err(format!("ring={size}: expected at least 128K")),
     }
 }
 
@@ -108,7 +108,7 @@ mod tests {
         }
         let error = parse_target("x,payload=some").unwrap_err();
         assert!(
-            error.contains("'payload=some' is not") && error.contains("payload=all"),
+            error.contains("invalid key 'payload=some'") && error.contains("payload=all"),
             "{error}"
         );
     }
@@ -124,7 +124,7 @@ mod tests {
         for length in [31, 33] {
             std::fs::write(&path, vec![3; length]).unwrap();
             let error = key(&text).unwrap_err();
-            assert!(error.ends_with(&format!("{length} bytes; a key has 32")), "{error}");
+            assert!(error.ends_with(&format!("{length} bytes, expected 32")), "{error}");
         }
         std::fs::write(&path, [3; 32]).unwrap();
         assert_eq!(key(&text), Ok(PayloadKey::new([3; 32])));

@@ -77,7 +77,7 @@ pub(crate) fn parse_serial(text: &str) -> Result<String, String> {
     if printable && (1..=20).contains(&text.len()) {
         Ok(text.to_owned())
     } else {
-        Err("1 to 20 ASCII characters".into())
+        Err("expected 1 to 20 printable ASCII characters".into())
     }
 }
 
@@ -115,7 +115,7 @@ pub fn run(args: &Args) -> Outcome {
     let traced = args.trace.close(&tracer);
     print_report(&node.report());
     ran.map_err(Failure::from)?;
-    eprintln!("data are on the media; bye");
+    eprintln!("all data are on the media");
     traced
 }
 
@@ -131,12 +131,12 @@ pub(crate) fn print_event(event: DeviceEvent) {
 fn line(event: &DeviceEvent) -> String {
     match event {
         DeviceEvent::HostUp(peer) => format!("host {peer} attached"),
-        DeviceEvent::HostDown(peer, cause) => format!("host {peer} gone: {cause}"),
-        DeviceEvent::TurnedAway(peer, cause) => format!("turned {peer} away: {cause}"),
+        DeviceEvent::HostDown(peer, cause) => format!("host {peer} detached: {cause}"),
+        DeviceEvent::TurnedAway(peer, cause) => format!("rejected {peer}: {cause}"),
         DeviceEvent::Moved { by, group, answer } => moved(&by.to_string(), *group, answer),
         DeviceEvent::Suppressed(rest) => {
             let what = match *rest.last {
-                DeviceEvent::TurnedAway(..) => "turned away",
+                DeviceEvent::TurnedAway(..) => "rejected peers",
                 DeviceEvent::Moved { .. } => "moves",
                 _ => "such lines",
             };
@@ -152,7 +152,7 @@ fn moved(by: &str, group: u16, answer: &Moved) -> String {
     let why = match answer.status {
         MoveStatus::Done => return format!("{by} moved this device from {from} to {to}"),
         MoveStatus::Switch => "a switch node cannot be moved",
-        _ => "no --group was given",
+        _ => "the node was started without --group",
     };
-    format!("refused {by}, who asked to move this device to {to}: {why}")
+    format!("rejected the move to {to} by {by}: {why}")
 }

@@ -148,8 +148,8 @@ fn print_event(event: HostEvent) {
         }
         HostEvent::Report(report) => print_report(&report),
         HostEvent::DuplicateSerial(number, other) => warning(format_args!(
-            "endpoints {other} and {number} have the same serial number: a guest takes them for \
-             one drive and refuses the second; start one with another --serial"
+            "endpoints {other} and {number} have the same serial number: a guest refuses the \
+             second; start one of the device nodes with another --serial"
         )),
         event => eprintln!("{}", line(&event)),
     }

@@ -39,7 +39,7 @@ pub fn run(args: &Args) -> Outcome {
         MoveStatus::Fixed => return refused("the node was started without --group"),
         MoveStatus::Switch => return refused("a switch node cannot be moved"),
         MoveStatus::Other(reason) => {
-            return refused(&format!("for reason {reason}, which this version does not know"));
+            return refused(&format!("unknown reason {reason}"));
         }
     }
     lines(&args.address, &answer).iter().for_each(|line| eprintln!("{line}"));
@@ -50,20 +50,20 @@ pub fn run(args: &Args) -> Outcome {
 fn lines(address: &str, answer: &Moved) -> Vec<String> {
     let [from, to] = [answer.from, answer.to].map(group_name);
     let host = match answer.host {
-        HostAfter::None => "no host used it",
-        HostAfter::Stays => "its host goes on using it",
-        HostAfter::Disconnected => "its host has been disconnected",
+        HostAfter::None => "no host was attached",
+        HostAfter::Stays => "its host stays attached",
+        HostAfter::Disconnected => "its host is detached",
     };
     let mut lines = vec![format!("{address}: moved from {from} to {to}; {host}")];
     if answer.host == HostAfter::Disconnected {
         lines.push(
-            "a drive that was mounted there has been pulled out: unmount before a move".into(),
+            "the driver of that host sees a surprise removal; unmount drives before a move".into(),
         );
     }
     if answer.host != HostAfter::Stays && !answer.awaited {
         lines.push(match answer.to {
-            0 => "no host is waiting for it".to_owned(),
-            _ => format!("no host of {to} is waiting for it"),
+            0 => "no host is waiting for the device".to_owned(),
+            _ => format!("no host of {to} is waiting for the device"),
         });
     }
     lines

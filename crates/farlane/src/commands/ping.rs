@@ -74,7 +74,7 @@ pub fn run(args: &Args) -> Outcome {
         print!("{}", table.fixed(&[20, 8, 12, 12, 12]));
     }
     if let Err(failure) = config {
-        note(format_args!("no configuration read: {failure}"));
+        note(format_args!("no configuration reads: {failure}"));
     }
     Ok(())
 }

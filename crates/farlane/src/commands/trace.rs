@@ -91,7 +91,7 @@ pub struct Args {
     /// commands
     #[arg(long, conflicts_with = "list")]
     stats: bool,
-    /// Most commands to show [default: 4; with --list or --json 1000]
+    /// Number of commands to show [default: 4; with --list or --json 1000]
     #[arg(long, value_name = "COUNT")]
     limit: Option<usize>,
     /// Print every TLP, not only the first and the last of equal ones
@@ -129,7 +129,7 @@ fn parse_bdf(text: &str) -> Result<Bdf, String> {
         let number = |text, most| u8::from_str_radix(text, 16).ok().filter(|n| *n <= most);
         Some(Bdf::new(number(bus, 255)?, number(device, 31)?, number(function, 7)?))
     };
-    parts().ok_or_else(|| format!("'{text}' is not bb:dd.f"))
+    parts().ok_or_else(|| format!("invalid function '{text}': expected bb:dd.f, such as 01:00.0"))
 }
 
 impl Args {

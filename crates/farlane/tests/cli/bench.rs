@@ -131,7 +131,7 @@ fn what_cannot_be_compared_is_refused() {
     for (more, says) in [
         (&["--mps", "128,256"][..], "one --mps"),
         (&["--mps", "2048"][..], "up to 1024"),
-        (&["--rw", "read", "--iodepth", "1"][..], "no workload fits"),
+        (&["--rw", "read", "--iodepth", "1"][..], "no workload matches"),
     ] {
         is_refused(&[&["bench", "--aggregation", "adaptive"], more].concat(), &[says]);
     }

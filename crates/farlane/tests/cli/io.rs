@@ -186,7 +186,7 @@ fn job_files_run_section_after_section() {
     let wrong = job_file(&folder, "[a]\nrw=read\niodepht=2\n");
     let line = format!("{wrong}:3:1: unknown key 'iodepht'; did you mean 'iodepth'?");
     fails(&words(&io(&address, &wrong)), &[&line]);
-    is_refused(&words(&io(&address, &format!("{wrong} --bs 4k"))), &["--bs stands beside", &wrong]);
+    is_refused(&words(&io(&address, &format!("{wrong} --bs 4k"))), &["--bs cannot be used with", &wrong]);
     is_refused(&words(&io(&address, "--rw read --bs 4q")), &["--bs 4q: bs: expected a size"]);
     fails(&words(&io(&address, "--rw read --nsid 3")), &["nsid 3: the drive's namespaces are: 1"]);
     fails(&words(&io(&address, "--rw read --size 8m")), &["more than a drive holds"]);
@@ -249,7 +249,7 @@ fn sections_without_a_stonewall_run_at_the_same_time() {
     }
     let text = succeeds(&words(&io(one, &format!("{file} --destructive --yes"))));
     assert!(
-        text.contains("\nfill (beside look): rw write") && text.contains("\ncheck: rw"),
+        text.contains("\nfill (with look): rw write") && text.contains("\ncheck: rw"),
         "{text}"
     );
 }

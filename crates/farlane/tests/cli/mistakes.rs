@@ -119,14 +119,14 @@ fn wrong_usage_is_status_2() {
 fn what_is_missing_is_named_with_all_that_will_do() {
     for (arguments, all) in [
         (&["device"][..], ["--namespace <NAMESPACE>", "--drive <DIR>"]),
-        (&["io", "--rw", "read"], ["--connect <ADDR>", "--vfio-user <SOCKET>"]),
-        (&["latency", "redirect", "near"], ["B", "--pass"]),
+        (&["io", "--rw", "read"], ["--connect <ADDRESS>", "--vfio-user <SOCKET>"]),
+        (&["latency", "redirect", "near"], ["SECOND", "--pass"]),
     ] {
         let said = is_wrong_usage(arguments);
         let missing = said.split("Usage:").next().unwrap();
         assert!(all.iter().all(|name| missing.contains(name)), "{said}");
     }
-    is_refused(&["io", "--connect", "localhost"], &["--rw, --dd or --configreads", "job file"]);
+    is_refused(&["io", "--connect", "localhost"], &["--rw, --dd, --configreads", "job file"]);
 }
 
 /// A misplaced option is no file called `--csv`.

@@ -110,8 +110,8 @@ fn standard_output_has_one_owner() {
     for (line, status, wanted) in [
         (&*format!("sim {tcp} --json --html -"), 2, "--html and --json cannot share standard"),
         ("trace x --svg - --html -", 2, "--svg and --html cannot share standard output"),
-        (&format!("sim {tcp} --trace -"), 2, "a trace goes to a file, not to standard output"),
-        ("device --namespace ram=1M --trace -", 2, "a trace goes to a file"),
+        (&format!("sim {tcp} --trace -"), 2, "a trace cannot go to standard output"),
+        ("device --namespace ram=1M --trace -", 2, "a trace cannot go to standard output"),
         ("sim p.toml", 1, "p.toml:4:10: report: a plan names files"),
     ] {
         let output = command(line).current_dir(&folder).output().unwrap();

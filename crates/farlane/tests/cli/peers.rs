@@ -121,7 +121,7 @@ fn a_host_of_version_1_is_told_so_in_its_own_form() {
     let (node, address) = device("ram=1M", &[]);
     let reply = answer(&address, &[HELLO, b"\x00\x01", HOST].concat());
     assert_eq!(reply, b"\x00\x0c\x02\x00\0\0\0\0\0\0\0\0FARLANE\0\x00\x02\x01\x00");
-    let line = node.line("turned 127.0.0.1:");
+    let line = node.line("rejected 127.0.0.1:");
     assert!(line.contains("the host speaks version 1"), "{line}");
     assert!(line.contains("this node version 2: upgrade the host node"), "{line}");
 }
@@ -133,7 +133,7 @@ fn a_host_that_requires_something_unknown_is_told_what() {
     greeting[1] += 4;
     let reply = answer(&address, &greeting);
     assert_eq!(reply, b"\x00\x0e\x02\x00\0\0\0\0\0\0\0\0FARLANE\0\x00\x02\x05\x00\x00\x09");
-    let line = node.line("turned 127.0.0.1:");
+    let line = node.line("rejected 127.0.0.1:");
     assert!(line.contains("requires entry 9") && line.contains("upgrade this node"), "{line}");
 }
 
@@ -178,9 +178,9 @@ fn a_flood_of_strangers_makes_few_lines_and_is_counted() {
     assert_eq!(report, "connections: turned away: 600; without a greeting: 0");
     assert!(lines.len() < 60, "{} lines", lines.len());
     // Each has its line or is counted in one, until the very end.
-    let counts = lines.iter().map(|line| match line.split_once(" more turned away in the last") {
+    let counts = lines.iter().map(|line| match line.split_once(" more rejected peers in the last") {
         Some((count, _)) => count.parse().unwrap(),
-        None => u64::from(line.starts_with("turned ")),
+        None => u64::from(line.starts_with("rejected ")),
     });
     assert_eq!(counts.sum::<u64>(), 600, "{lines:?}");
 }
@@ -220,7 +220,7 @@ fn a_flood_of_clients_makes_few_lines() {
 fn a_device_without_a_group_is_not_moved() {
     let (device, address, host) = served([&[], &[]], "fixed");
     fails(&["move", &address, "--group", "7"], &[&address, "not moved", "without --group"]);
-    let line = device.line("refused 127.0.0.1:");
+    let line = device.line("rejected the move to ");
     assert!(line.contains("group 7") && line.contains("--group"), "{line}");
     // Its host has not noticed.
     let ping = run(&["ping", &address, "--count", "1"]);
@@ -232,7 +232,7 @@ fn a_device_without_a_group_is_not_moved() {
     // A switch node is no better: its --group is that of its links to device nodes.
     let why = "a switch node cannot be moved";
     fails(&["move", &address, "--group", "7"], &[&address, "not moved", why]);
-    assert!(switch.line("refused 127.0.0.1:").ends_with(why));
+    assert!(switch.line("rejected the move to ").ends_with(why));
 }
 
 #[test]
@@ -262,17 +262,17 @@ fn a_move_says_what_it_did() {
         String::from_utf8(output.stderr).unwrap()
     };
     let moved = |groups: &str| format!("{address}: moved from {groups}\n");
-    assert_eq!(given("1"), moved("any group to group 1; its host goes on using it"));
+    assert_eq!(given("1"), moved("any group to group 1; its host stays attached"));
     let line = device.line("moved this device");
     assert!(line.starts_with("127.0.0.1:"), "who asked: {line}");
     assert!(line.ends_with("from any group to group 1"), "{line}");
     let log = given("2");
-    let disconnected = moved("group 1 to group 2; its host has been disconnected");
+    let disconnected = moved("group 1 to group 2; its host is detached");
     assert!(log.starts_with(&disconnected), "{log}");
     assert!(log.contains("unmount") && log.contains("no host of group 2 is waiting"), "{log}");
     device.line("moved this device from group 1 to group 2");
-    let gone = device.line(" gone: ");
-    assert!(gone.ends_with("gone: the device was moved to another group"), "{gone}");
+    let gone = device.line(" detached: ");
+    assert!(gone.ends_with("detached: the device was moved to another group"), "{gone}");
     host.line("port 0: link down");
     host.line(&format!(
         "port 0: no link to {address}: rejected: the device belongs to group 2, the \
@@ -280,7 +280,7 @@ fn a_move_says_what_it_did() {
     ));
     // It tries all the time: once it was turned away, it is known to wait.
     device.line("the device belongs to group 2, the host to group 1");
-    assert_eq!(given("1"), moved("group 2 to group 1; no host used it"));
+    assert_eq!(given("1"), moved("group 2 to group 1; no host was attached"));
     host.line("port 0: link up");
     // What was counted is that of both connections.
     assert!(host.interrupt().success());

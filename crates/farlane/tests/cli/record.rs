@@ -95,7 +95,7 @@ fn options_and_plans_say_what_is_kept() {
     // Sweeps say that they keep nothing.
     own[1..].iter().for_each(|path| std::fs::remove_file(path).unwrap());
     let swept = run(&["sim", &recording, "--json", "--sweep", "seed=1,2"]);
-    assert!(swept.status.success() && one_line(&swept).contains("sweeps record nothing"));
+    assert!(swept.status.success() && one_line(&swept).contains("files of [record]"));
     assert!(own.iter().all(|path| !path.exists()));
 }
 

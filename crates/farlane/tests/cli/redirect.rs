@@ -100,7 +100,7 @@ fn mistakes_are_named() {
         let Some(three) = Three::new(name, talker) else { return };
         let redirect = |options: &[&'static str]| [&["latency", "redirect"], options].concat();
         fails(&redirect(&["near", "nosuch0"]), &["no interface 'nosuch0' here", "near"]);
-        is_refused(&redirect(&["near", "near"]), &["near cannot be joined with itself"]);
+        is_refused(&redirect(&["near", "near"]), &["'near' is given twice"]);
         fails(
             &redirect(&["lo", "near"]),
             &["native XDP cannot be attached to lo", "--mode generic"],

@@ -22,8 +22,8 @@ pub fn page(results: &Results, document: &Document) -> String {
     page.table(&Table::of(&COLUMNS, &document.runs));
     page.section("Latency distributions");
     page.text(
-        "Share of commands that took at most so long; every sample of every round counts. The \
-         slowest one in a thousand is beyond the right end.",
+        "Share of commands up to each latency, over all samples of all rounds. The slowest \
+         0.1 % are beyond the right end.",
     );
     let figures = super::CASES.into_iter().map(|case| {
         let series: Vec<&Series> = results.series.iter().filter(|s| s.case == case).collect();

@@ -137,7 +137,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
         interrupted: false,
     };
     if results.series.is_empty() {
-        wrong_usage("no workload fits --rw, --iodepth and --path together")
+        wrong_usage("no workload matches --rw, --iodepth and --path together")
     }
     let mut bench = Testbed::new(waiting, sizes, &args.push)?;
     'rounds: for round in 1..=rounds {

@@ -43,5 +43,5 @@ impl From<TransportOption> for Transport {
 /// The error is one line that names the depths of the workloads.
 pub fn parse_depth(text: &str) -> Result<usize, String> {
     let depth = text.parse().ok().filter(|n| CASES.iter().any(|case| case.iodepth == *n));
-    depth.ok_or_else(|| format!("no workload has a depth of '{text}': 1, 8 or 32"))
+    depth.ok_or_else(|| format!("invalid depth '{text}': expected 1, 8 or 32"))
 }

@@ -279,13 +279,13 @@ pub fn table(document: &Document) {
     print!("{}", Table::of(&COLUMNS, &document.runs).fixed(&WIDTHS));
     println!(
         "RTTs: p50 in floor round trips; stream, copied: share of the raw streams; \
-         host and device ns: CPU time a command on each side"
+         host and device ns: CPU time per command on each side"
     );
     for cost in &document.recording {
         println!(
             "recording a trace, MPS {}, {} 4 KiB QD1: p50 {:.2} us without, {:.2} us with: \
-             {:+.1} % (median of {} pairs, quartiles {:+.1} to {:+.1} %; a machine like the \
-             first against it: {:+.1} %)",
+             {:+.1} % (median of {} pairs, quartiles {:+.1} to {:+.1} %; a second machine \
+             without a trace: {:+.1} %)",
             cost.mps,
             cost.rw,
             cost.p50_without_ns as f64 / 1e3,

@@ -78,13 +78,16 @@ impl Args {
             return vec![whole.checked().unwrap_or_else(wrong)];
         }
         if self.namespaces.len() > MAX_NAMESPACES as usize {
-            wrong_usage(format!("a drive has at most {MAX_NAMESPACES} namespaces"))
+            let count = self.namespaces.len();
+            wrong_usage(format!(
+                "--namespace is given {count} times: expected at most {MAX_NAMESPACES}"
+            ))
         }
         let sum = self.namespaces.iter().map(|one| one.size).fold(0, u64::saturating_add);
         if sum > self.capacity {
             let capacity = self.capacity;
             wrong_usage(format!(
-                "the namespaces have {sum} bytes together, more than --capacity, {capacity}"
+                "--capacity {capacity}: the namespaces need {sum} bytes"
             ))
         }
         self.namespaces.clone()

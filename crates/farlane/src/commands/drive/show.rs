@@ -31,7 +31,8 @@ pub fn run(args: &Args) -> Outcome {
     if shown.version > VERSION {
         let version = shown.version;
         return Err(Failure(format!(
-            "{folder}: its format has version {version}, this program knows {VERSION}"
+            "{folder}: unsupported version {version} of the format: expected at most {VERSION}; use a \
+             newer farlane"
         )));
     }
     let state = State::decode(&shown.records);

@@ -16,11 +16,11 @@ pub fn check(args: &Args, request: &Request) {
         return;
     };
     if !args.destructive {
-        let what = format!("{} overwrites data of the drive: it needs --destructive", section.name);
+        let what = format!("{} overwrites data of the drive; add --destructive", section.name);
         wrong_usage(section.origin.fail(what))
     }
     if !args.yes && !stdin().is_terminal() {
-        wrong_usage("--destructive asks for a yes, and standard input is no terminal: add --yes")
+        wrong_usage("--destructive needs a confirmation, but standard input is not a terminal; add --yes")
     }
 }
 
@@ -37,10 +37,10 @@ pub fn ask(args: &Args, sessions: &mut [Session], request: &Request, stop: &Stop
     if !any || args.yes {
         return Ok(());
     }
-    eprint!("Type yes to go on: ");
+    eprint!("Type yes to continue: ");
     match answer(sessions, stop)?.trim() {
         "yes" => Ok(()),
-        _ => Err(Failure("nothing was written: the answer was not yes".into())),
+        _ => Err(Failure("nothing was written: the answer is not yes".into())),
     }
 }
 

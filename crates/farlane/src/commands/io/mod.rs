@@ -211,7 +211,7 @@ fn request(args: &Args) -> Result<Request, Failure> {
         (Some(path), None) => job_file::read(path),
         (Some(path), Some(option)) => {
             let path = path.display();
-            wrong_usage(format!("--{option} stands beside the job file {path}: put it there"))
+            wrong_usage(format!("--{option} cannot be used with the job file '{path}'; set {option} in the file"))
         }
     }
 }
@@ -266,13 +266,13 @@ fn metadata(document: &Document) -> [(&'static str, String); 6] {
 fn verdict(args: &Args, document: &Document) -> Outcome {
     let (failed, wrong) = (document.failed(), document.mismatches());
     if let Some(why) = &document.why {
-        return Err(Failure(format!("{why}; failed: {failed}")));
+        return Err(Failure(format!("{why}; {failed} transfers failed")));
     }
     if wrong > 0 {
         return Err(Failure(format!("{wrong} reads returned other data than were written")));
     }
     match args.on_error {
-        OnErrorOption::Stop if failed > 0 => Err(Failure(format!("failed: {failed}"))),
+        OnErrorOption::Stop if failed > 0 => Err(Failure(format!("{failed} transfers failed"))),
         _ => Ok(()),
     }
 }

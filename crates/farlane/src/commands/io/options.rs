@@ -32,7 +32,7 @@ pub struct WorkArgs {
     /// Bytes that a job transfers, instead of --size
     #[arg(long = "io_size", value_name = "BYTES")]
     io_size: Option<String>,
-    /// Most transfers per job
+    /// Limit of transfers per job
     #[arg(long = "number_ios", value_name = "COUNT")]
     number_ios: Option<String>,
     /// Repetitions of the work of each job [default: 1]
@@ -142,7 +142,7 @@ impl WorkArgs {
         let ramp = self.ramp_time.unwrap_or(Duration::ZERO);
         let kinds = [&self.rw, &self.dd, &self.configreads];
         if kinds.iter().all(|kind| kind.is_none()) {
-            let what = "--rw, --dd or --configreads is missing, or a job file";
+            let what = "no workload: expected --rw, --dd, --configreads or a job file";
             return Err(Failure(what.into()));
         }
         let section = section(None, &settings, origin, verify, ramp)?;

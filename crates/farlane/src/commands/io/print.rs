@@ -64,15 +64,15 @@ pub fn title(document: &Document, section: &SectionResult) -> String {
     let what = section.workload.as_ref().map(ToString::to_string).unwrap_or_default();
     let cpu = match (section.host_cpu_ns_per_io, section.peer_cpu_ns_per_io) {
         (0.0, _) => String::new(),
-        (ns, None) => format!(", {:.2} us of CPU time a transfer", ns / 1e3),
+        (ns, None) => format!(", {:.2} us of CPU time per transfer", ns / 1e3),
         (ns, Some(peer)) => {
             let [ours, theirs] = [ns, peer].map(|ns| ns / 1e3);
-            format!(", {ours:.2} us of CPU time a transfer, {theirs:.2} us on the other side")
+            format!(", {ours:.2} us of CPU time per transfer, {theirs:.2} us on the other side")
         }
     };
     let name = compare::name(document, section);
     let beside = document.beside(section).join(", ");
-    let beside = if beside.is_empty() { beside } else { format!(" (beside {beside})") };
+    let beside = if beside.is_empty() { beside } else { format!(" (with {beside})") };
     format!("{name}{beside}: {what}{seconds:.3} s{cpu}")
 }
 

@@ -31,10 +31,10 @@ impl Args {
             _ if !self.trace.is_set() => {}
             (1, 0) => {}
             (0, 1) => wrong_usage(
-                "--trace records TLPs, and none pass here: data move through shared memory; trace \
-                 the host node",
+                "--trace does not apply to --vfio-user: data pass through shared memory, not as TLPs; \
+                 use --trace of the host node",
             ),
-            _ => wrong_usage("--trace records one --connect, not several targets"),
+            _ => wrong_usage("--trace applies only to a single --connect"),
         }
         let node = |name: &String| {
             let peer = far_side(name, self.node.insecure)?;

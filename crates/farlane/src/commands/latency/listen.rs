@@ -80,7 +80,7 @@ impl Args {
                 Port::ethernet(&Interface::find(&station.interface)?, ETHERTYPE)?
             }
             Address::Other(_) => {
-                return Err(Failure("only TCP/IP and raw Ethernet have stamps".into()));
+                return Err(Failure(format!("{}: time stamps need UDP or raw Ethernet", self.address)));
             }
         })
     }

@@ -137,23 +137,23 @@ fn signed(text: &str) -> Result<i64, String> {
 
 /// Two times in ns.
 fn band(text: &str) -> Result<Band, String> {
-    let (from, to) = text.split_once(',').ok_or("a band is FROM,TO, such as 40us,100us")?;
+    let (from, to) = text.split_once(',').ok_or("expected FROM,TO, such as 40us,100us")?;
     let (from_ns, to_ns) = (signed(from)?, signed(to)?);
     if from_ns > to_ns {
-        return Err(format!("the band {text} ends before it begins"));
+        return Err(format!("invalid band '{text}': FROM is after TO"));
     }
     Ok(Band { from_ns, to_ns })
 }
 
 fn hex(text: &str) -> Result<u64, String> {
     u64::from_str_radix(text, 16)
-        .map_err(|_| format!("'{text}' is no number of up to 16 hexadecimal digits"))
+        .map_err(|_| format!("invalid number '{text}': expected up to 16 hexadecimal digits"))
 }
 
 /// A window as START,LENGTH in ns.
 pub fn window(text: &str) -> Result<(u64, u64), String> {
     let (start, length) =
-        text.split_once(',').ok_or("a window is START,LENGTH, such as 200us,100us")?;
+        text.split_once(',').ok_or("expected START,LENGTH, such as 200us,100us")?;
     Ok((span::time(start)?.as_ns(), span::time(length)?.as_ns()))
 }
 
@@ -165,7 +165,7 @@ pub fn payload(text: &str) -> Result<u16, String> {
 /// A time that is not 0.
 pub fn positive(text: &str) -> Result<Duration, String> {
     match span::time(text)? {
-        Duration::ZERO => Err("it must be more than 0".to_owned()),
+        Duration::ZERO => Err("expected a time greater than 0".to_owned()),
         time => Ok(time),
     }
 }
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(signed("1.5us"), Ok(1_500));
         assert!(signed("--1s").is_err());
         assert_eq!(band("40us,100us"), Ok(Band { from_ns: 40_000, to_ns: 100_000 }));
-        assert!(band("2us,1us").unwrap_err().contains("ends before it begins"));
+        assert!(band("2us,1us").unwrap_err().contains("FROM is after TO"));
         assert!(band("2us").unwrap_err().contains("FROM,TO"));
         assert_eq!(window("200us,100us"), Ok((200_000, 100_000)));
         assert_eq!(hex("ff"), Ok(255));

@@ -123,8 +123,8 @@ fn verdict(args: &Args, Run { document, sent, .. }: &Run) -> Outcome {
         (0, 0) => String::new(),
     };
     Err(Failure(format!(
-        "{lost} of {sent} frames did not {how} {}{why}; start `farlane latency {listener}` there \
-         before, or allow losses with --allow-losses",
+        "{lost} of {sent} frames did not {how} {}{why}; start `farlane latency {listener}` \
+         there first, or allow losses with --allow-losses",
         args.address
     )))
 }
@@ -145,11 +145,12 @@ impl Args {
         let inside = |()| if self.outside { Ok(()) } else { schedule.check_inside() };
         let checked = schedule.check().and_then(inside);
         checked.unwrap_or_else(|wrong| match wrong {
-            Wrong::Outside { .. } => wrong_usage(format!("{wrong}; --outside allows that")),
+            Wrong::Outside { .. } => wrong_usage(format!("{wrong}; allow it with --outside")),
             wrong => wrong_usage(wrong),
         });
         if self.base > now() + AHEAD {
-            wrong_usage("--base is more than an hour ahead: it is ns of CLOCK_TAI")
+            let base = self.base;
+            wrong_usage(format!("--base {base}: expected ns of CLOCK_TAI, at most one hour ahead"))
         }
         Ok(schedule)
     }
@@ -159,7 +160,7 @@ impl Args {
         Ok(match peer.address(0) {
             Address::Tcp(to) => {
                 if self.vlan.is_some() {
-                    wrong_usage("--vlan is of Ethernet frames: raw:INTERFACE,MAC")
+                    wrong_usage("--vlan applies only to Ethernet frames; give the listener as raw:INTERFACE,MAC")
                 }
                 let port = Port::udp_towards(*to)?;
                 port.report_unreachable()?;
@@ -170,7 +171,7 @@ impl Args {
                 (Port::ethernet(&interface, ETHERTYPE)?, Remote::Ethernet(station.mac))
             }
             Address::Other(_) => {
-                return Err(Failure("only TCP/IP and raw Ethernet have stamps".into()));
+                return Err(Failure(format!("{}: time stamps need UDP or raw Ethernet", self.address)));
             }
         })
     }

@@ -157,7 +157,7 @@ impl<P: ValueEnum + PartialEq + Send + Sync> Options<P> {
         })?;
         match failed.get() {
             0 => Ok(()),
-            failed => Err(Failure(format!("{failed} figures are not as expected"))),
+            failed => Err(Failure(format!("{failed} figures differ from their expected values"))),
         }
     }
 }

@@ -89,7 +89,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     for text in &args.set {
         let (key, value) = text
             .split_once('=')
-            .unwrap_or_else(|| wrong_usage(format!("--set {text}: expected KEY=VALUE")));
+            .unwrap_or_else(|| wrong_usage(format!("invalid value '{text}' for --set: expected KEY=VALUE")));
         plan = plan.with(key, value, "--set").map_err(refused)?;
     }
     let stop = stop_on_signals()?;
@@ -119,8 +119,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
         wrong_usage("--timeline needs a report; add --html FILE")
     }
     if requested.trace.is_some() && planned.hosts.is_empty() {
-        let what = "a trace is of the nodes of hosts, and this plan has no host; --pcapng captures \
-                    the frames of all wires";
+        let what = "no trace: the plan has no host; use --pcapng to capture the frames of all wires";
         return Err(Failure(format!("{name}: {what}")));
     }
     warn(&name, &planned, &assumed);
@@ -147,7 +146,7 @@ fn sweep(
     watch: &Watch<'_>,
 ) -> Result<Ended, Failure> {
     if args.runs.is_some() {
-        wrong_usage("--runs and --sweep exclude each other; sweep seed instead")
+        wrong_usage("--runs cannot be used with --sweep; sweep the key seed instead")
     }
     let name = args.plan.display().to_string();
     let sweep =
@@ -157,7 +156,7 @@ fn sweep(
             RunError::Failed(failed, _) => Failure(failed.why),
         })?;
     if sweep.record() {
-        note(format_args!("{name}: sweeps record nothing"));
+        note(format_args!("{name}: a sweep writes none of the files of [record]"));
     }
     let document = sweep.run(&name, watch)?;
     if let Some(target) = &args.html {

@@ -43,9 +43,9 @@ fn mistakes_are_named() {
     let slot = ["--cycle", "500us", "--window", "100us,200us"];
     is_refused(
         &talk(&slot),
-        &["frame 0 is due 0 ns into its cycle", "100000 to 300000 ns; --outside"],
+        &["frame 0 is due 0 ns into its cycle", "100000 to 300000 ns; allow it with --outside"],
     );
-    is_refused(&talk(&["--vlan", "5"]), &["--vlan is of Ethernet frames"]);
+    is_refused(&talk(&["--vlan", "5"]), &["--vlan applies only to Ethernet frames"]);
     fails(&talk(&["--interval", "1ns"]), &["an interval of 1 ns is too short here"]);
     fails(&["latency", "talk", "raw:nosuch0,02:00:5e:10:00:01"], &["no interface 'nosuch0'"]);
     fails(&["latency", "listen", "raw:nosuch0"], &["no interface 'nosuch0'"]);

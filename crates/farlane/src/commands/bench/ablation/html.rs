@@ -24,9 +24,8 @@ pub fn page(all: &Ablation, document: &Document) -> String {
     page.table(&Table::of(&[&RUN[..], &RUN_FIGURES].concat(), &document.runs));
     page.section("Gain over per-tlp");
     page.text(
-        "What aggregation gains in throughput, beside what counting bytes on the wire allows: one \
-         TLP a frame against as many as fit. Only where the link is the bottleneck can that be \
-         reached.",
+        "Gain in throughput, and the gain that bytes on the wire allow: one TLP per frame compared \
+         with full frames. The second is reached only if the link is the bottleneck.",
     );
     page.table(&Table::of(&[&GAIN[..], &GAIN_SHARES].concat(), &document.gains));
     page.section("One command at a time");
@@ -47,7 +46,7 @@ const RUN_FIGURES: [Column<SetupRun>; 6] = [
     ("IOPS", Right, |setup| format!("{:.0}", setup.run.iops)),
     ("min", Right, |setup| format!("{:.0}", setup.run.iops_min)),
     ("max", Right, |setup| format!("{:.0}", setup.run.iops_max)),
-    ("TLPs a frame", Right, |setup| format!("{:.1}", setup.tlps_per_frame)),
+    ("TLPs per frame", Right, |setup| format!("{:.1}", setup.tlps_per_frame)),
     ("p50 us", Right, |setup| us(setup.run.p50_ns)),
     ("p99 us", Right, |setup| us(setup.run.p99_ns)),
 ];

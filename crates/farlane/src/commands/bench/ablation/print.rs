@@ -213,7 +213,7 @@ pub fn table(document: &Document) {
     let runs = Table::of(&[&RUN[..], &RUN_FIGURES].concat(), &document.runs);
     print!("{}", runs.fixed(&[14, 9, 11, 21, 8, 15, 10, 10, 10]));
     if !document.gains.is_empty() {
-        println!("\ngain over per-tlp, beside what counting bytes allows:");
+        println!("\ngain over per-tlp, and the gain that bytes on the wire allow:");
         let gains = Table::of(&[&GAIN[..], &GAIN_SHARES].concat(), &document.gains);
         print!("{}", gains.fixed(&[14, 9, 11, 6, 8, 9, 9, 13, 12]));
     }

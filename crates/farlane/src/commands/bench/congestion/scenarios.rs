@@ -174,7 +174,7 @@ impl Scenario {
         let report = world.run().map_err(failure)?;
         let host = &report.hosts[0];
         if host.mismatches + host.failures > 0 {
-            return Err(Failure("blocks were wrong".into()));
+            return Err(Failure("blocks have wrong data".into()));
         }
         let (waits, dropped) = world.waits().expect("the port is watched");
         let mut run = self.blank(waits.summary(), longest(&waits));

@@ -17,5 +17,5 @@ pub fn peak() -> Result<u64, Failure> {
     line.and_then(|line| line.trim().strip_suffix("kB"))
         .and_then(|number| number.trim().parse::<u64>().ok())
         .map(|kib| kib * 1024)
-        .ok_or_else(|| Failure("/proc/self/status has no VmHWM".into()))
+        .ok_or_else(|| Failure("/proc/self/status: no line VmHWM".into()))
 }

@@ -125,7 +125,7 @@ fn round(span: Duration) -> Result<Round, Failure> {
     let wall = began.elapsed().as_secs_f64();
     let host = &report.hosts[0];
     if host.mismatches + host.failures > 0 {
-        return Err(Failure(format!("{} blocks were wrong", host.mismatches)));
+        return Err(Failure(format!("{} blocks have wrong data", host.mismatches)));
     }
     Ok(Round {
         wall,
@@ -158,7 +158,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     let peak = memory::peak()?;
     if rounds.is_empty() {
         progress.done();
-        note("interrupted before a round was finished: there is nothing to print");
+        note("interrupted before the first round ended: no results");
         return Ok(Ended::Interrupted);
     }
     rounds.sort_by(|a, b| a.wall.total_cmp(&b.wall));
