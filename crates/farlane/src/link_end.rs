@@ -89,7 +89,7 @@ impl LinkEnd {
                 }
                 Output::EchoReply(_) => self.last_answer = Some(self.clock.now()),
                 Output::Down(Cause::Rejected(Reject::Busy)) => {
-                    return Err(failed(&self.name, "another host uses the device".into()));
+                    return Err(failed(&self.name, "another host uses this device".into()));
                 }
                 Output::Down(cause) => return Err(failed(&self.name, cause.to_string())),
                 Output::Moved(answer) => {

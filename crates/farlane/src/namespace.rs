@@ -93,20 +93,20 @@ mod tests {
 
     #[test]
     fn options_are_checked() {
-        let of = |text: &str| match text.parse() {
+        let file_options = |text: &str| match text.parse() {
             Ok(Namespace(Backing::File { options, .. })) => options,
             other => panic!("{text}: {other:?}"),
         };
-        let file = of("file=/a/b,size=1MiB,ro,block=4k");
+        let file = file_options("file=/a/b,size=1MiB,ro,block=4k");
         assert!(file.read_only && file.block == 4096 && !file.use_existing_data);
         let ram = Backing::Ram { size: 1 << 20, block: 512, read_only: false };
         assert_eq!("ram=1M".parse(), Ok(Namespace(ram)));
-        assert!(of("file=/a,size=1T,sparse").sparse);
-        assert!(of("file=/dev/sdx,use-existing-data").use_existing_data);
+        assert!(file_options("file=/a,size=1T,sparse").sparse);
+        assert!(file_options("file=/dev/sdx,use-existing-data").use_existing_data);
         let [disk, plain] = ["file=/dev/sdx,use-existing-data", "file=/dev/sdx"]
             .map(|text| text.parse::<Namespace>().unwrap());
         assert_eq!(disk.backing(false), plain.backing(true));
-        let aio = |text: &str| of(&format!("file=x{text}")).aio;
+        let aio = |text: &str| file_options(&format!("file=x{text}")).aio;
         assert_eq!((aio(""), aio(",cache.direct=off")), (Aio::IoUring, Aio::IoUring));
         assert_eq!(
             (aio(",aio=threads"), aio(",cache.direct=on")),

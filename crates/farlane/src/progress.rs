@@ -17,9 +17,9 @@ impl Progress {
     }
 
     /// Replaces the line.
-    pub fn show(&mut self, what: &str) {
+    pub fn show(&mut self, activity: &str) {
         if self.terminal {
-            eprint!("\r\x1b[K{what} …");
+            eprint!("\r\x1b[K{activity} …");
             let _ = stderr().flush();
             self.shown = true;
         }
@@ -35,8 +35,8 @@ impl Progress {
 }
 
 impl Console for Progress {
-    fn progress(&mut self, what: &str) {
-        self.show(what);
+    fn progress(&mut self, activity: &str) {
+        self.show(activity);
     }
 
     fn done(&mut self) {

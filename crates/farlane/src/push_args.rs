@@ -1,7 +1,7 @@
 //! The options of push.
 
-use ::node::push::{Mode, Settings};
 use crate::output::one_of;
+use ::node::push::{Mode, Settings};
 use clap::Args;
 use report::span;
 use std::fmt::{self, Display, Formatter};

@@ -46,9 +46,9 @@ fn parse_target(text: &str) -> Result<TraceFile, String> {
 fn key(path: &str) -> Result<PayloadKey, String> {
     let bytes = std::fs::read(path).map_err(|error| format!("key={path}: {error}"))?;
     let length = bytes.len();
-    let bytes = bytes
-        .try_into()
-        .map_err(|_| format!("key={path}: the file has {length} bytes, expected {}", PayloadKey::LENGTH))?;
+    let bytes = bytes.try_into().map_err(|_| {
+        format!("key={path}: the file has {length} bytes, expected {}", PayloadKey::LENGTH)
+    })?;
     Ok(PayloadKey::new(bytes))
 }
 

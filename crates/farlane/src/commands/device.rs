@@ -135,12 +135,12 @@ fn line(event: &DeviceEvent) -> String {
         DeviceEvent::TurnedAway(peer, cause) => format!("rejected {peer}: {cause}"),
         DeviceEvent::Moved { by, group, answer } => moved(&by.to_string(), *group, answer),
         DeviceEvent::Suppressed(rest) => {
-            let what = match *rest.last {
+            let events = match *rest.last {
                 DeviceEvent::TurnedAway(..) => "rejected peers",
                 DeviceEvent::Moved { .. } => "moves",
                 _ => "such lines",
             };
-            rest.line(what, &line(&rest.last))
+            rest.line(events, &line(&rest.last))
         }
         DeviceEvent::Attached(news) => news.clone(),
         DeviceEvent::Report(_) => String::new(),

@@ -38,8 +38,7 @@ pub struct Args {
 /// place of the host: if another host uses the device, one line on stderr reports it, and the exit
 /// status is still 0.
 #[derive(JsonSchema, Serialize)]
-#[schemars(rename = "PingDocument")]
-pub struct Document {
+pub struct PingDocument {
     /// Round trip of a configuration read of the vendor and device ID (type 0, register 0), answered
     /// by the function behind the link; null if another host uses the device.
     config_read: Option<Summary>,
@@ -66,7 +65,7 @@ pub fn run(args: &Args) -> Outcome {
     };
     if args.json {
         let config_read = config.as_ref().ok().copied();
-        println!("{}", json(&Document { config_read, link, schema: 1 }));
+        println!("{}", json(&PingDocument { config_read, link, schema: 1 }));
     } else {
         let rows = [("link", Some(link)), ("configuration read", config.as_ref().ok().copied())];
         let rows = rows.map(|(name, summary)| summary.map(|summary| (name, summary)));

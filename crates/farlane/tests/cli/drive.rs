@@ -29,12 +29,12 @@ fn a_drive_is_made_and_shown() {
     assert_eq!((&shown["in_use"], &shown["format"]), (&false.into(), &1.into()));
     assert_eq!(shown["unallocated_bytes"], 16 << 20);
     let namespaces = shown["namespaces"].as_array().unwrap();
-    let of = |key: &str| namespaces.iter().map(|one| one[key].clone()).collect::<Vec<_>>();
-    assert_eq!(of("nsid"), [1, 2]);
-    assert_eq!(of("bytes"), [16 << 20, 32 << 20]);
-    assert_eq!(of("block_bytes"), [512, 4096]);
+    let column = |key: &str| namespaces.iter().map(|one| one[key].clone()).collect::<Vec<_>>();
+    assert_eq!(column("nsid"), [1, 2]);
+    assert_eq!(column("bytes"), [16 << 20, 32 << 20]);
+    assert_eq!(column("block_bytes"), [512, 4096]);
     for key in ["nguid", "eui64", "uuid", "contents"] {
-        assert_ne!(of(key)[0], of(key)[1], "{key}");
+        assert_ne!(column(key)[0], column(key)[1], "{key}");
     }
     let text = prints(&["drive", "show", name(&place)]);
     assert!(text.contains(shown["serial"].as_str().unwrap()), "{text}");

@@ -31,11 +31,11 @@ fn measured(address: &str, more: &str) -> Value {
 /// Every number of a row is there, and percentiles are in order.
 #[track_caller]
 fn is_whole(row: &Value) {
-    let of = |key: &str| row[key].as_u64().unwrap_or_else(|| panic!("{key}: {row}"));
+    let value = |key: &str| row[key].as_u64().unwrap_or_else(|| panic!("{key}: {row}"));
     let ranks = ["min_ns", "p50_ns", "p90_ns", "p99_ns", "p99_9_ns", "p99_99_ns", "max_ns"];
-    let values = ranks.map(of);
+    let values = ranks.map(value);
     assert!(values[0] > 0 && values.is_sorted(), "{values:?}");
-    assert!((of("min_ns")..=of("max_ns")).contains(&of("mean_ns")));
+    assert!((value("min_ns")..=value("max_ns")).contains(&value("mean_ns")));
     assert!(row["iops"].as_f64().unwrap() > 0.0);
 }
 
@@ -186,7 +186,10 @@ fn job_files_run_section_after_section() {
     let wrong = job_file(&folder, "[a]\nrw=read\niodepht=2\n");
     let line = format!("{wrong}:3:1: unknown key 'iodepht'; did you mean 'iodepth'?");
     fails(&words(&io(&address, &wrong)), &[&line]);
-    is_refused(&words(&io(&address, &format!("{wrong} --bs 4k"))), &["--bs cannot be used with", &wrong]);
+    is_refused(
+        &words(&io(&address, &format!("{wrong} --bs 4k"))),
+        &["--bs cannot be used with", &wrong],
+    );
     is_refused(&words(&io(&address, "--rw read --bs 4q")), &["--bs 4q: bs: expected a size"]);
     fails(&words(&io(&address, "--rw read --nsid 3")), &["nsid 3: the drive's namespaces are: 1"]);
     fails(&words(&io(&address, "--rw read --size 8m")), &["more than a drive holds"]);
@@ -221,9 +224,9 @@ fn sections_without_a_stonewall_run_at_the_same_time() {
     let more = format!("{file} --connect {two} --csv {} --destructive --yes", csv.display());
     let found = measured(one, &more);
     let sections = found["sections"].as_array().unwrap();
-    let place = |of: &Value| {
-        let name = of["name"].as_str().unwrap().to_owned();
-        (name, of["target"].as_u64().unwrap(), of["group"].as_u64().unwrap())
+    let place = |mismatch: &Value| {
+        let name = mismatch["name"].as_str().unwrap().to_owned();
+        (name, mismatch["target"].as_u64().unwrap(), mismatch["group"].as_u64().unwrap())
     };
     let wanted = ["fill", "look", "check"].into_iter().zip([0, 0, 1]);
     let wanted = wanted.flat_map(|(name, group)| [0, 1].map(|at| (name.to_owned(), at, group)));
@@ -288,7 +291,7 @@ fn a_busy_drive_and_a_full_disk_are_told_of() {
     device.line("attached");
     fails(&words(&io(&address, "--rw read")), &["another host uses this device", &address]);
     drop(load);
-    device.line("gone");
+    device.line("detached");
     for option in ["--csv", "--parquet"] {
         let output = run(&words(&io(&address, &format!("--rw read {option} /dev/full"))));
         let log = String::from_utf8(output.stderr).unwrap();
@@ -461,8 +464,9 @@ fn the_page_shows_what_is_printed() {
             continue;
         }
         let arguments: Vec<&str> = command.split_whitespace().skip(1).collect();
-        let of = |word: &&str| if *word == "localhost" { address.clone() } else { (*word).into() };
-        let arguments: Vec<String> = arguments.iter().map(of).collect();
+        let resolved =
+            |word: &&str| if *word == "localhost" { address.clone() } else { (*word).into() };
+        let arguments: Vec<String> = arguments.iter().map(resolved).collect();
         let output = farlane(&words(&arguments)).current_dir(&folder).output().unwrap();
         assert!(output.status.success(), "{command}");
         let printed = [output.stderr, output.stdout].concat();

@@ -63,7 +63,10 @@ fn a_drive_that_is_lost_behind_a_host_node_is_reported_and_not_timed_out() {
         let (load, _) = load(&folder, ["--vfio-user", &socket], &more);
         let address = device.address();
         device.process.kill();
-        vanishes(load, &["/0/cntrl: the drive does not answer: its link is lost", "4 transfers failed"]);
+        vanishes(
+            load,
+            &["/0/cntrl: the drive does not answer: its link is lost", "4 transfers failed"],
+        );
         // Nor is it there for the next one.
         fails(&["io", "--vfio-user", &socket, "--rw", "read"], &["the drive does not answer"]);
         device = Node::device_at(address, &folder, "device-again", &["ram=1M"], &options);

@@ -112,8 +112,11 @@ fn a_wrong_byte_of_another_controller_is_found() {
     let found = parsed(&String::from_utf8(output.stdout).unwrap());
     let wrong = &found["sections"][0]["wrong"][0];
     // The third block that is read back is at LBA 16; bit 4 of byte 7 is another.
-    let of = |key: &str| wrong[key].as_u64().unwrap();
-    assert_eq!((of("lba"), of("byte"), of("expected") ^ of("found")), (16, 7, 0x10));
+    let number = |key: &str| wrong[key].as_u64().unwrap();
+    assert_eq!(
+        (number("lba"), number("byte"), number("expected") ^ number("found")),
+        (16, 7, 0x10)
+    );
 }
 
 #[test]
@@ -126,10 +129,7 @@ fn what_is_no_drive_or_no_server_is_one_line() {
     drop(server);
     fails(&words(&read(&none)), &["--vfio-user", "none: No such file or directory"]);
     let trace = io(&none, "--rw read --trace x.trace");
-    is_refused(
-        &words(&trace),
-        &["--trace", "--vfio-user"],
-    );
+    is_refused(&words(&trace), &["--trace", "--vfio-user"]);
 }
 
 #[test]
@@ -214,9 +214,9 @@ fn targets_are_compared_in_one_run() {
     // 64 KiB are 16 transfers on each.
     assert_eq!(targets, [[&*address; 16], [&*name; 16]].concat());
     let found = measured(&socket, &format!("--connect {address} --configreads 5"));
-    let of: Vec<&Value> =
+    let targets: Vec<&Value> =
         found["sections"].as_array().unwrap().iter().map(|section| &section["target"]).collect();
-    assert_eq!(of, [&Value::from(0), &1.into()]);
+    assert_eq!(targets, [&Value::from(0), &1.into()]);
     device.stop();
 }
 

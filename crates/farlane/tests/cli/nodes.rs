@@ -62,7 +62,7 @@ fn a_device_has_one_host_and_says_so() {
     assert!(String::from_utf8_lossy(&ping.stdout).contains("link"));
     assert!(String::from_utf8_lossy(&ping.stderr).contains("another host"));
     assert!(host.interrupt().success());
-    device.line("gone");
+    device.line("detached");
 }
 
 #[test]

@@ -178,10 +178,11 @@ fn a_flood_of_strangers_makes_few_lines_and_is_counted() {
     assert_eq!(report, "connections: turned away: 600; without a greeting: 0");
     assert!(lines.len() < 60, "{} lines", lines.len());
     // Each has its line or is counted in one, until the very end.
-    let counts = lines.iter().map(|line| match line.split_once(" more rejected peers in the last") {
-        Some((count, _)) => count.parse().unwrap(),
-        None => u64::from(line.starts_with("rejected ")),
-    });
+    let counts =
+        lines.iter().map(|line| match line.split_once(" more rejected peers in the last") {
+            Some((count, _)) => count.parse().unwrap(),
+            None => u64::from(line.starts_with("rejected ")),
+        });
     assert_eq!(counts.sum::<u64>(), 600, "{lines:?}");
 }
 
@@ -226,7 +227,7 @@ fn a_device_without_a_group_is_not_moved() {
     let ping = run(&["ping", &address, "--count", "1"]);
     assert!(String::from_utf8_lossy(&ping.stderr).contains("another host uses this device"));
     drop(host);
-    device.line("gone");
+    device.line("detached");
     let switch = node(&["switch", "--listen", "127.0.0.1:0", "--connect", &address]);
     let address = switch.listens();
     // A switch node is no better: its --group is that of its links to device nodes.

@@ -86,8 +86,8 @@ fn a_sweep_tries_every_combination() {
     let html = page(html);
     // A row of marks each, which no line joins.
     assert!(html.contains(">link.rate=10G, drive.mps=512<") && !html.contains("<polyline"));
-    let of = |name: &str| html.matches(&format!("<title>{name}: ")).count();
-    assert_eq!(["mean", "99th percentile", "maximum"].map(of), [6; 3]);
+    let titles = |name: &str| html.matches(&format!("<title>{name}: ")).count();
+    assert_eq!(["mean", "99th percentile", "maximum"].map(titles), [6; 3]);
     let unknown = "--sweep workload.iodpeth=1: unknown key of [workload]";
     let wrong = ["sim", &plan, "--sweep", "workload.iodpeth=1,2"];
     is_refused(&wrong, &[unknown, "did you mean 'iodepth'?"]);
@@ -146,9 +146,9 @@ fn what_is_pushed_is_told() {
     let report = folder.path().join("p.html").display().to_string();
     let all = ["--set", "host.push=all", "--html", &report];
     let text = prints(&[&["sim", &plan][..], &writes, &all].concat());
-    let told = "host: 5 of 5 entries pushed, 20800 bytes with their data; 85 reads of drives answered \
+    let pushed = "host: 5 of 5 entries pushed, 20800 bytes with their data; 85 reads of drives answered \
                 from push, 0 by the host; 0 bytes pushed for nothing";
-    assert!(text.contains(told), "{text}");
+    assert!(text.contains(pushed), "{text}");
     assert!(page(&report).contains("pushed with doorbells by"));
     is_refused(
         &["sim", &plan, "--set", "host.push=on"],

@@ -115,9 +115,9 @@ fn some_are_chosen(host: &str, all: &Value) {
     };
     let tlps = |one: &Value| one["steps"].as_array().unwrap().len() as u64;
     let duration = |one: &Value| number(one, "duration_ns");
-    for (key, of) in [("duration", &duration as &dyn Fn(&Value) -> u64), ("tlps", &tlps)] {
+    for (key, value) in [("duration", &duration as &dyn Fn(&Value) -> u64), ("tlps", &tlps)] {
         let mut order: Vec<&Value> = commands.iter().collect();
-        order.sort_by_key(|one| (std::cmp::Reverse(of(one)), number(one, "number")));
+        order.sort_by_key(|one| (std::cmp::Reverse(value(one)), number(one, "number")));
         let largest: Vec<u64> = order.iter().take(5).map(|one| number(one, "number")).collect();
         assert_eq!(chosen(&["--sort", key, "--limit", "5"]), (commands.len() as u64, largest));
     }

@@ -121,8 +121,8 @@ fn two_runs_are_compared() {
             .chain(more.iter().map(|w| (*w).to_owned()))
             .collect()
     };
-    let of = |words: &[String]| words.iter().map(String::as_str).collect::<Vec<_>>().join("\n");
-    let shown = |words: Vec<String>| prints(&of(&words).split('\n').collect::<Vec<_>>());
+    let joined = |words: &[String]| words.iter().map(String::as_str).collect::<Vec<_>>().join("\n");
+    let shown = |words: Vec<String>| prints(&joined(&words).split('\n').collect::<Vec<_>>());
     let same = shown(against(&again, &base, &[]));
     assert!(same.starts_with("Nothing differs significantly in "), "{same}");
     let text = shown(against(&slower, &base, &[]));
@@ -136,7 +136,7 @@ fn two_runs_are_compared() {
         "{text}"
     );
     let words = against(&slower, &base[..1], &["--json", "--opcode", "read"]);
-    let document = json(&of(&words).split('\n').collect::<Vec<_>>());
+    let document = json(&joined(&words).split('\n').collect::<Vec<_>>());
     assert_eq!((&document["places"], &document["a"]["selected"]), (&false.into(), &128.into()));
     let measures = document["types"][0]["measures"].as_array().unwrap();
     let head = measures.iter().find(|one| one["name"] == "MSI-X to head doorbell: host software");

@@ -80,7 +80,7 @@ fn class(bytes: &[u8]) -> Class {
 }
 
 /// Says where two sequences part.
-fn assert_same<T: PartialEq + Debug>(what: &str, simulated: &[T], live: &[T]) {
+fn assert_same<T: PartialEq + Debug>(sequence: &str, simulated: &[T], live: &[T]) {
     let parts = simulated.iter().zip(live).position(|(one, other)| one != other);
     let at = parts.unwrap_or(simulated.len().min(live.len()));
     let from = at.saturating_sub(2);
@@ -90,7 +90,7 @@ fn assert_same<T: PartialEq + Debug>(what: &str, simulated: &[T], live: &[T]) {
     };
     assert!(
         simulated == live,
-        "{what}: {} and {} in all, number {at} differs;\nsimulated:{}\nlive:{}",
+        "{sequence}: {} and {} in all, number {at} differs;\nsimulated:{}\nlive:{}",
         simulated.len(),
         live.len(),
         shown(simulated),

@@ -36,7 +36,7 @@ struct Text {
 
 impl Transcript {
     /// Copies `source` into memory and into the file `path` until it ends.
-    pub fn of(mut source: impl Read + Send + 'static, path: &Path) -> Self {
+    pub fn new(mut source: impl Read + Send + 'static, path: &Path) -> Self {
         let mut file = File::create(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         let shared = Arc::new(Shared::default());
         let filled = Arc::clone(&shared);

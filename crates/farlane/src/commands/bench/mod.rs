@@ -104,7 +104,7 @@ impl Args {
 }
 
 /// Everything measured.
-pub(crate) struct Results {
+pub(crate) struct BenchResults {
     waiting: Waiting,
     floor: Floor,
     series: Vec<Series>,
@@ -129,7 +129,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     let rounds = args.rounds.unwrap_or(if args.quick { 3 } else { 7 });
     let span = Duration::from_ms(if args.quick { 150 } else { 500 });
     let mut progress = Progress::new();
-    let mut results = Results {
+    let mut results = BenchResults {
         waiting,
         floor: Floor::default(),
         series: series(args, sizes),

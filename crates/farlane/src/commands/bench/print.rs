@@ -1,6 +1,6 @@
 //! Prints the results as text or JSON.
 
-use super::Results;
+use super::BenchResults;
 use crate::commands::{INTERRUPTED, rounded};
 use live::Waiting;
 use load::case::Case;
@@ -18,8 +18,7 @@ const SCHEMA: u32 = 1;
 /// Throughput and latency of live nodes. With `--rw`, `--iodepth`, `--push` and `--path` the
 /// document has only the runs that match.
 #[derive(JsonSchema, Serialize)]
-#[schemars(rename = "BenchDocument")]
-pub struct Document {
+pub struct BenchDocument {
     /// Version of the document: 1.
     #[schemars(extend("const" = 1))]
     schema: u32,
@@ -29,17 +28,16 @@ pub struct Document {
     /// Raw TCP on loopback in the same run, medians over the rounds.
     pub floor: FloorEntry,
     /// One element per path, payload size and workload.
-    pub runs: Vec<Run>,
+    pub runs: Vec<BenchRun>,
     /// One element per workload, only with `--recording`: what recording a trace costs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub recording: Vec<Recording>,
+    pub recording: Vec<RecordingCost>,
 }
 
 /// What recording costs: one command of 4 KiB at a time, in pairs of rounds without and with a
 /// trace on both nodes. The rounds of a pair follow each other in changing order.
 #[derive(JsonSchema, Serialize)]
-#[schemars(rename = "RecordingCost")]
-pub struct Recording {
+pub struct RecordingCost {
     /// Max_Payload_Size in bytes.
     pub mps: u16,
     /// fio's word: `randread` or `randwrite`.
@@ -106,8 +104,7 @@ impl FloorEntry {
 
 /// One workload on one path at one payload size. Each figure is a median over the rounds.
 #[derive(JsonSchema, Serialize)]
-#[schemars(rename = "BenchRun")]
-pub struct Run {
+pub struct BenchRun {
     /// `direct` (the same root complex and controller without a tunnel) or `tunnelled` over TCP on
     /// loopback.
     pub path: &'static str,
@@ -188,22 +185,24 @@ pub fn percent_of_pairs(pairs: &[(u64, u64)]) -> [f64; 3] {
 }
 
 /// Medians and ratios of what was measured.
-pub fn document(results: &Results) -> Document {
+pub fn document(results: &BenchResults) -> BenchDocument {
     let floor = floor(results.waiting, &results.floor);
     let runs = results.series.iter().map(|series| run(series, &floor)).collect();
     let recording = results.recording.iter().map(recording).collect();
-    Document { schema: SCHEMA, interrupted: results.interrupted, floor, runs, recording }
+    BenchDocument { schema: SCHEMA, interrupted: results.interrupted, floor, runs, recording }
 }
 
 /// Medians over the pairs, and quartiles of what the pairs say.
-fn recording(cost: &Cost) -> Recording {
-    let percents = |of: usize| {
-        let pairs = cost.samples.iter().map(|sample| (sample[0], sample[of]));
+fn recording(cost: &Cost) -> RecordingCost {
+    let percents = |column: usize| {
+        let pairs = cost.samples.iter().map(|sample| (sample[0], sample[column]));
         percent_of_pairs(&pairs.collect::<Vec<_>>())
     };
-    let p50 = |of: usize| median(&cost.samples.iter().map(|sample| sample[of]).collect::<Vec<_>>());
+    let p50 = |column: usize| {
+        median(&cost.samples.iter().map(|sample| sample[column]).collect::<Vec<_>>())
+    };
     let ([q1, cost_percent, q3], [_, control_percent, _]) = (percents(1), percents(2));
-    Recording {
+    RecordingCost {
         mps: cost.mps,
         rw: cost.case.rw,
         pairs: cost.samples.len(),
@@ -221,15 +220,15 @@ fn share(bytes_per_s: f64, floor: u64) -> f64 {
     rounded(bytes_per_s / floor.max(1) as f64, 2)
 }
 
-pub fn run(series: &Series, floor: &FloorEntry) -> Run {
-    let of = |field: fn(&Round) -> f64| spread(series.rounds.iter().map(field));
-    let (iops, iops_min, iops_max) = of(|round| round.iops);
-    let (bytes_per_s, ..) = of(|round| round.bytes_per_s);
-    let (p50, ..) = of(|round| round.p50_ns as f64);
-    let (p99, ..) = of(|round| round.p99_ns as f64);
-    let (host, ..) = of(|round| round.host_cpu_ns);
-    let (device, ..) = of(|round| round.device_cpu_ns);
-    Run {
+pub fn run(series: &Series, floor: &FloorEntry) -> BenchRun {
+    let over_rounds = |field: fn(&Round) -> f64| spread(series.rounds.iter().map(field));
+    let (iops, iops_min, iops_max) = over_rounds(|round| round.iops);
+    let (bytes_per_s, ..) = over_rounds(|round| round.bytes_per_s);
+    let (p50, ..) = over_rounds(|round| round.p50_ns as f64);
+    let (p99, ..) = over_rounds(|round| round.p99_ns as f64);
+    let (host, ..) = over_rounds(|round| round.host_cpu_ns);
+    let (device, ..) = over_rounds(|round| round.device_cpu_ns);
+    BenchRun {
         path: series.path.name(),
         mps: series.mps,
         push: series.push.name(),
@@ -250,7 +249,7 @@ pub fn run(series: &Series, floor: &FloorEntry) -> Run {
     }
 }
 
-const COLUMNS: [Column<Run>; 14] = [
+const COLUMNS: [Column<BenchRun>; 14] = [
     ("path", Left, |run| run.path.to_owned()),
     ("MPS", Right, |run| run.mps.to_string()),
     ("push", Left, |run| run.push.to_owned()),
@@ -274,7 +273,7 @@ pub fn us(ns: u64) -> String {
 }
 
 /// A table on stdout.
-pub fn table(document: &Document) {
+pub fn table(document: &BenchDocument) {
     println!("{}", document.floor);
     print!("{}", Table::of(&COLUMNS, &document.runs).fixed(&WIDTHS));
     println!(

@@ -89,8 +89,8 @@ pub fn run(args: &Args) -> Outcome {
     let link = LocalLink { clock, waiting, max_payload, aggregation, push };
     // The same without switch and tunnel, nothing else.
     let mut rig = local::direct(link, Settings::default(), "FARLANE-DEMO-DIRECT", DRIVE)?;
-    let direct = latencies::measure(&mut rig, n, |what| {
-        progress.show(&format!("direct: {what}"));
+    let direct = latencies::measure(&mut rig, n, |activity| {
+        progress.show(&format!("direct: {activity}"));
     })?;
     drop(rig);
     progress.show("device nodes");
@@ -117,8 +117,8 @@ pub fn run(args: &Args) -> Outcome {
     progress.show("transactions");
     let (read, write) = transactions(&mut rig)?;
     floor.merge(&floor::measure(clock, waiting, n / 3 + 1)?);
-    let tunnelled = latencies::measure(&mut rig, n, |what| {
-        progress.show(&format!("tunnelled: {what}"));
+    let tunnelled = latencies::measure(&mut rig, n, |activity| {
+        progress.show(&format!("tunnelled: {activity}"));
     })?;
     rig.stop_observing();
     floor.merge(&floor::measure(clock, waiting, n / 3 + 1)?);

@@ -86,9 +86,7 @@ impl Args {
         let sum = self.namespaces.iter().map(|one| one.size).fold(0, u64::saturating_add);
         if sum > self.capacity {
             let capacity = self.capacity;
-            wrong_usage(format!(
-                "--capacity {capacity}: the namespaces need {sum} bytes"
-            ))
+            wrong_usage(format!("--capacity {capacity}: the namespaces need {sum} bytes"))
         }
         self.namespaces.clone()
     }

@@ -27,7 +27,11 @@ impl FromStr for NewNamespace {
                 "size" => size = Some(bytes(value)?),
                 "block" => block = parse_block(value)?,
                 "sparse" if matches!(value, "" | "on") => sparse = true,
-                _ => return Err(format!("invalid key '{part}': expected size=SIZE, block=512|4096 or sparse")),
+                _ => {
+                    return Err(format!(
+                        "invalid key '{part}': expected size=SIZE, block=512|4096 or sparse"
+                    ));
+                }
             }
         }
         let size = size.ok_or("expected size=SIZE")?;
@@ -40,7 +44,9 @@ impl NewNamespace {
     pub fn checked(self) -> Result<Self, String> {
         let Self { size, block, .. } = self;
         if size == 0 || !size.is_multiple_of(block.into()) {
-            return Err(format!("invalid size '{size}': expected a multiple of the block size {block}"));
+            return Err(format!(
+                "invalid size '{size}': expected a multiple of the block size {block}"
+            ));
         }
         Ok(self)
     }

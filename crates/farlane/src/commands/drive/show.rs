@@ -36,7 +36,8 @@ pub fn run(args: &Args) -> Outcome {
         )));
     }
     let state = State::decode(&shown.records);
-    let document = Document::of(&shown, &state.map_err(|why| Failure(format!("{folder}: {why}")))?);
+    let document =
+        DriveDocument::new(&shown, &state.map_err(|why| Failure(format!("{folder}: {why}")))?);
     if args.json {
         println!("{}", json(&document));
     } else {
@@ -47,8 +48,7 @@ pub fn run(args: &Args) -> Outcome {
 
 /// A drive in a folder (docs/drive.md).
 #[derive(Debug, JsonSchema, Serialize)]
-#[schemars(rename = "DriveDocument")]
-pub struct Document {
+pub struct DriveDocument {
     /// Version of the document: 1.
     #[schemars(extend("const" = 1))]
     schema: u32,
@@ -69,15 +69,14 @@ pub struct Document {
     /// The largest NSID.
     max_namespaces: u32,
     /// The namespaces, by NSID.
-    namespaces: Vec<Row>,
+    namespaces: Vec<DriveNamespace>,
     /// Counters of the drive.
-    health: Health,
+    health: DriveHealth,
 }
 
 /// A namespace of a drive in a folder.
 #[derive(Debug, JsonSchema, Serialize)]
-#[schemars(rename = "DriveNamespace")]
-struct Row {
+struct DriveNamespace {
     /// Namespace identifier.
     nsid: u32,
     /// Size of the namespace.
@@ -100,8 +99,7 @@ struct Row {
 
 /// Counters of a drive.
 #[derive(Debug, JsonSchema, Serialize)]
-#[schemars(rename = "DriveHealth")]
-struct Health {
+struct DriveHealth {
     /// How often power came.
     power_cycles: u64,
     /// How often power went while a controller was in use.
@@ -120,10 +118,10 @@ struct Health {
     running: bool,
 }
 
-impl Document {
-    fn of(shown: &Shown, state: &State) -> Self {
+impl DriveDocument {
+    fn new(shown: &Shown, state: &State) -> Self {
         let drive = &state.drive;
-        let row = |(nsid, namespace): (&u32, &Namespace)| Row {
+        let row = |(nsid, namespace): (&u32, &Namespace)| DriveNamespace {
             nsid: *nsid,
             bytes: namespace.bytes(),
             block_bytes: 1 << namespace.block_shift,
@@ -145,7 +143,7 @@ impl Document {
             unallocated_bytes: drive.capacity - state.allocated(),
             max_namespaces: drive.max_namespaces,
             namespaces: state.namespaces.iter().map(row).collect(),
-            health: Health::of(&state.health),
+            health: DriveHealth::new(&state.health),
         }
     }
 
@@ -158,7 +156,7 @@ impl Document {
         println!("capacity {capacity}, {left} in no namespace; incarnation {}", self.incarnation);
         let table = Table::of(&COLUMNS, &self.namespaces);
         print!("{}", table.text());
-        let Health { power_cycles, unsafe_shutdowns, power_on_s, .. } = health;
+        let DriveHealth { power_cycles, unsafe_shutdowns, power_on_s, .. } = health;
         let (read, written) = (health.bytes_read, health.bytes_written);
         println!(
             "{power_cycles} power cycles, {unsafe_shutdowns} unsafe shutdowns, {power_on_s} s \
@@ -168,8 +166,8 @@ impl Document {
     }
 }
 
-impl Health {
-    fn of(history: &History) -> Self {
+impl DriveHealth {
+    fn new(history: &History) -> Self {
         let number = |count: u128| u64::try_from(count).unwrap_or(u64::MAX);
         Self {
             power_cycles: number(history.power_cycles),
@@ -184,7 +182,7 @@ impl Health {
     }
 }
 
-const COLUMNS: [Column<Row>; 6] = [
+const COLUMNS: [Column<DriveNamespace>; 6] = [
     ("NSID", Right, |row| row.nsid.to_string()),
     ("size", Right, |row| span::size(row.bytes)),
     ("block", Right, |row| row.block_bytes.to_string()),

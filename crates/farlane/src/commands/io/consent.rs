@@ -16,11 +16,13 @@ pub fn check(args: &Args, request: &Request) {
         return;
     };
     if !args.destructive {
-        let what = format!("{} overwrites data of the drive; add --destructive", section.name);
-        wrong_usage(section.origin.fail(what))
+        let mistake = format!("{} overwrites data of the drive; add --destructive", section.name);
+        wrong_usage(section.origin.fail(mistake))
     }
     if !args.yes && !stdin().is_terminal() {
-        wrong_usage("--destructive needs a confirmation, but standard input is not a terminal; add --yes")
+        wrong_usage(
+            "--destructive needs a confirmation, but standard input is not a terminal; add --yes",
+        )
     }
 }
 

@@ -17,7 +17,7 @@ use crate::signals::stop_on_signals;
 use crate::trace_args::TraceArgs;
 use clap::ArgGroup;
 use columns::Targets;
-use document::Document;
+use document::IoDocument;
 use live::Stop;
 use load::io::{End, LoadTarget, OnError, Request, Runner, Samples, Session, Settings, job_file};
 use options::WorkArgs;
@@ -164,7 +164,7 @@ pub fn run(args: &Args) -> Outcome {
         close(&settings, sessions)?;
         return Err(refused);
     }
-    let mut document = Document::new(&sessions, request.randseed.unwrap_or_else(instance));
+    let mut document = IoDocument::new(&sessions, request.randseed.unwrap_or_else(instance));
     let end = work(&settings, &request, (&mut sessions, &stop), samples, &mut document);
     let closed = close(&settings, sessions);
     if args.json {
@@ -211,7 +211,9 @@ fn request(args: &Args) -> Result<Request, Failure> {
         (Some(path), None) => job_file::read(path),
         (Some(path), Some(option)) => {
             let path = path.display();
-            wrong_usage(format!("--{option} cannot be used with the job file '{path}'; set {option} in the file"))
+            wrong_usage(format!(
+                "--{option} cannot be used with the job file '{path}'; set {option} in the file"
+            ))
         }
     }
 }
@@ -222,7 +224,7 @@ fn work(
     request: &Request,
     (sessions, stop): (&mut [Session], &Stop),
     samples: Option<Samples>,
-    document: &mut Document,
+    document: &mut IoDocument,
 ) -> Outcome {
     let mut progress = Progress::new();
     let samples = samples.map(|samples| Rc::new(RefCell::new(samples)));
@@ -247,11 +249,12 @@ fn work(
 }
 
 /// What a file of samples says of its run.
-fn metadata(document: &Document) -> [(&'static str, String); 6] {
+fn metadata(document: &IoDocument) -> [(&'static str, String); 6] {
     let workload = document.sections.iter();
-    let workload: Vec<_> = workload.map(|of| (&of.name, &of.workload)).collect();
+    let workload: Vec<_> = workload.map(|section| (&section.name, &section.workload)).collect();
     let targets = document.targets.iter();
-    let targets: Vec<_> = targets.map(|of| (&of.name, &of.drive.serial_number)).collect();
+    let targets: Vec<_> =
+        targets.map(|target| (&target.name, &target.drive.serial_number)).collect();
     [
         ("farlane.version", env!("CARGO_PKG_VERSION").to_owned()),
         ("farlane.targets", serde_json::to_string(&targets).expect("plain keys")),
@@ -263,7 +266,7 @@ fn metadata(document: &Document) -> [(&'static str, String); 6] {
 }
 
 /// Whether the run did what was asked.
-fn verdict(args: &Args, document: &Document) -> Outcome {
+fn verdict(args: &Args, document: &IoDocument) -> Outcome {
     let (failed, wrong) = (document.failed(), document.mismatches());
     if let Some(why) = &document.why {
         return Err(Failure(format!("{why}; {failed} transfers failed")));

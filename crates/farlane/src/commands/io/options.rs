@@ -142,8 +142,8 @@ impl WorkArgs {
         let ramp = self.ramp_time.unwrap_or(Duration::ZERO);
         let kinds = [&self.rw, &self.dd, &self.configreads];
         if kinds.iter().all(|kind| kind.is_none()) {
-            let what = "no workload: expected --rw, --dd, --configreads or a job file";
-            return Err(Failure(what.into()));
+            let mistake = "no workload: expected --rw, --dd, --configreads or a job file";
+            return Err(Failure(mistake.into()));
         }
         let section = section(None, &settings, origin, verify, ramp)?;
         Ok(Request { sections: vec![section], randseed: self.randseed })
@@ -193,14 +193,14 @@ mod tests {
 
     #[test]
     fn what_cannot_be_verified_is_refused() {
-        let of = |rw: &str, verify_only: bool| {
+        let writes = |rw: &str, verify_only: bool| {
             let rw = Some(rw.to_owned());
             let verify = !verify_only;
             let args = WorkArgs { rw, verify, verify_only, ..WorkArgs::default() };
             args.request().map(|request| request.sections[0].writes())
         };
-        assert_eq!(of("write", true).ok(), Some(false), "it reads");
-        assert_eq!(of("write", false).ok(), Some(true));
-        assert!(of("randwrite", true).unwrap_err().to_string().contains("rw=write"));
+        assert_eq!(writes("write", true).ok(), Some(false), "it reads");
+        assert_eq!(writes("write", false).ok(), Some(true));
+        assert!(writes("randwrite", true).unwrap_err().to_string().contains("rw=write"));
     }
 }

@@ -130,7 +130,7 @@ pub fn run(args: &Args) -> Outcome {
     }
     let stop = Terminal::new()?;
     let mut progress = Progress::new();
-    let results = lab::run(&experiment, &bridges, &stop, &mut |what| progress.show(what))?;
+    let results = lab::run(&experiment, &bridges, &stop, &mut |activity| progress.show(activity))?;
     progress.done();
     if args.json {
         println!("{}", json(&results));
@@ -145,7 +145,7 @@ pub fn run(args: &Args) -> Outcome {
 impl Args {
     fn bridges(&self) -> Vec<Bridge> {
         let mut bridges = Vec::new();
-        let all = |of: &Option<Bridge>| of.map_or(Bridge::ALL.to_vec(), |bridge| vec![bridge]);
+        let all = |kind: &Option<Bridge>| kind.map_or(Bridge::ALL.to_vec(), |bridge| vec![bridge]);
         for bridge in self.bridge.iter().flat_map(all) {
             if !bridges.contains(&bridge) {
                 bridges.push(bridge);

@@ -1,6 +1,6 @@
 //! `farlane latency listen`: takes a talker's frames, and sends them back if it is asked to.
 
-use super::options::{MachineArgs, MarkArgs, Output, positive};
+use super::options::{MachineArgs, MarkArgs, ResultArgs, positive};
 use super::{Terminal, deliver};
 use crate::node::listening;
 use latency::frame::ETHERTYPE;
@@ -42,7 +42,7 @@ pub struct Args {
     #[command(flatten)]
     machine: MachineArgs,
     #[command(flatten)]
-    output: Output,
+    output: ResultArgs,
 }
 
 /// Runs the command.
@@ -80,7 +80,10 @@ impl Args {
                 Port::ethernet(&Interface::find(&station.interface)?, ETHERTYPE)?
             }
             Address::Other(_) => {
-                return Err(Failure(format!("{}: time stamps need UDP or raw Ethernet", self.address)));
+                return Err(Failure(format!(
+                    "{}: time stamps need UDP or raw Ethernet",
+                    self.address
+                )));
             }
         })
     }

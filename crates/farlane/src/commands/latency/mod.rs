@@ -13,7 +13,7 @@ use crate::signals::stop_on_signals;
 use ::lab::view::{self, Files};
 use latency_linux::{Operator, Run};
 use live::Stop;
-use options::Output;
+use options::ResultArgs;
 use std::io;
 
 /// Measure latencies of time-sensitive frames, up to the application and back
@@ -68,7 +68,7 @@ impl Operator for Terminal {
 }
 
 /// Prints and writes what was measured.
-fn deliver(run: &Run, files: Option<Files>, output: &Output) -> Outcome {
+fn deliver(run: &Run, files: Option<Files>, output: &ResultArgs) -> Outcome {
     let document = &run.document;
     if output.json {
         println!("{}", super::json(document));

@@ -12,7 +12,7 @@ use wire::Duration;
 /// Where results go.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Output")]
-pub struct Output {
+pub struct ResultArgs {
     /// Name of the run, such as idle or loaded
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub label: String,
@@ -34,7 +34,7 @@ pub struct Output {
     pub html: Option<Target>,
 }
 
-impl Output {
+impl ResultArgs {
     /// Decides what goes to standard output.
     pub fn assign(&self) {
         let documents = [

@@ -56,7 +56,9 @@ impl Args {
     fn attach(&self) -> Result<Vec<Attached>, String> {
         let (a, mode) = (&self.a, self.mode);
         match &self.b {
-            Some(b) if a == b => wrong_usage(format!("expected two interfaces: '{a}' is given twice")),
+            Some(b) if a == b => {
+                wrong_usage(format!("expected two interfaces: '{a}' is given twice"))
+            }
             Some(b) if !self.pass => join(a, b, mode).map(Vec::from),
             b => [a].into_iter().chain(b).map(|on| Attached::pass(on, mode)).collect(),
         }

@@ -1,6 +1,6 @@
 //! `farlane latency talk`: sends frames on schedule.
 
-use super::options::{MachineArgs, MarkArgs, Output, payload, positive, window};
+use super::options::{MachineArgs, MarkArgs, ResultArgs, payload, positive, window};
 use super::{Terminal, deliver};
 use crate::node::far_side;
 use crate::output::wrong_usage;
@@ -71,7 +71,7 @@ pub struct Args {
     #[command(flatten)]
     machine: MachineArgs,
     #[command(flatten)]
-    output: Output,
+    output: ResultArgs,
 }
 
 /// `--base` may be so far ahead, in ns: an hour.
@@ -160,7 +160,9 @@ impl Args {
         Ok(match peer.address(0) {
             Address::Tcp(to) => {
                 if self.vlan.is_some() {
-                    wrong_usage("--vlan applies only to Ethernet frames; give the listener as raw:INTERFACE,MAC")
+                    wrong_usage(
+                        "--vlan applies only to Ethernet frames; give the listener as raw:INTERFACE,MAC",
+                    )
                 }
                 let port = Port::udp_towards(*to)?;
                 port.report_unreachable()?;
@@ -171,7 +173,10 @@ impl Args {
                 (Port::ethernet(&interface, ETHERTYPE)?, Remote::Ethernet(station.mac))
             }
             Address::Other(_) => {
-                return Err(Failure(format!("{}: time stamps need UDP or raw Ethernet", self.address)));
+                return Err(Failure(format!(
+                    "{}: time stamps need UDP or raw Ethernet",
+                    self.address
+                )));
             }
         })
     }

@@ -23,8 +23,7 @@ pub enum Part {
 
 /// Results of the parts that ran.
 #[derive(Default, JsonSchema, Serialize)]
-#[schemars(rename = "ExpetherResults")]
-pub struct Results {
+pub struct ExpetherResults {
     /// Part `table`: the published figures, in this order: `saturation_read` in MB/s,
     /// `gain_read_ssds` and `gain_write_ssds` in %, `onset_ssds` in SSDs, `gain_read_rate` and
     /// `gain_write_rate` in %, `fio_4k_read_on`, `_off`, `fio_4k_write_on`, `_off`,
@@ -56,7 +55,7 @@ pub(super) fn run(options: &Options<Part>) -> Outcome {
     options.run("expether", published().citation(), simulate)
 }
 
-fn simulate(part: &Part, results: &mut Results) -> Result<Vec<Section>, Failure> {
+fn simulate(part: &Part, results: &mut ExpetherResults) -> Result<Vec<Section>, Failure> {
     let published = published();
     Ok(match part {
         Part::Table => {

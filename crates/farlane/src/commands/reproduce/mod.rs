@@ -90,7 +90,7 @@ const SCHEMA: u32 = 1;
 /// leaves out have no key.
 #[derive(JsonSchema, Serialize)]
 #[schemars(rename = "Reproduction")]
-pub struct Document<R> {
+pub struct Reproduction<R> {
     /// Version of the document: 1.
     #[schemars(extend("const" = 1))]
     schema: u32,
@@ -115,7 +115,7 @@ impl<P: ValueEnum + PartialEq + Send + Sync> Options<P> {
         if !self.json {
             println!("{citation}\n");
         }
-        let mut document = Document { schema: SCHEMA, source: citation, results: R::default() };
+        let mut document = Reproduction { schema: SCHEMA, source: citation, results: R::default() };
         let mut progress = Progress::new();
         let asked = |part: &&P| self.only.is_empty() || self.only.contains(part);
         for part in P::value_variants().iter().filter(asked) {

@@ -29,8 +29,7 @@ pub enum Part {
 
 /// Results of the parts that ran.
 #[derive(Default, JsonSchema, Serialize)]
-#[schemars(rename = "NvmeTsnResults")]
-pub struct Results {
+pub struct NvmeTsnResults {
     /// Part `table`: the published figures, in this order: `config_read_direct`, `_tcp`, `_tsn`,
     /// `t_tunnel_tcp`, `_tsn` in ns, `read_4k_direct`, `_tcp`, `_tsn`, `write_4k_direct`, `_tcp`,
     /// `_tsn` in us.
@@ -61,7 +60,7 @@ pub(super) fn run(options: &Options<Part>) -> Outcome {
     options.run("nvme-tsn", published().citation(), simulate)
 }
 
-fn simulate(part: &Part, results: &mut Results) -> Result<Vec<Section>, Failure> {
+fn simulate(part: &Part, results: &mut NvmeTsnResults) -> Result<Vec<Section>, Failure> {
     let published = published();
     Ok(match part {
         Part::Table => {

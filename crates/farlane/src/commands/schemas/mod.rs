@@ -82,42 +82,42 @@ fn remove_null(schema: &mut Value) {
 /// All documents, in the order of the page.
 fn documents() -> Vec<Documented> {
     vec![
-        document::<demo::print::Document<'_>>("demo", "`farlane demo --json`"),
-        document::<ping::Document>("ping", "`farlane ping --json`"),
-        document::<drive::show::Document>("drive-show", "`farlane drive show --json`"),
-        document::<io::document::Document>("io", "`farlane io --json`"),
+        document::<demo::print::DemoDocument<'_>>("demo", "`farlane demo --json`"),
+        document::<ping::PingDocument>("ping", "`farlane ping --json`"),
+        document::<drive::show::DriveDocument>("drive-show", "`farlane drive show --json`"),
+        document::<io::document::IoDocument>("io", "`farlane io --json`"),
         document::<latency_linux::Document>(
             "latency",
             "`farlane latency talk --json` and `listen --json`",
         ),
         document::<lab::Results>("latency-lab", "`farlane latency lab --json`"),
-        document::<bench::print::Document>("bench", "`farlane bench --json`"),
-        document::<bench::ablation::print::Document>(
+        document::<bench::print::BenchDocument>("bench", "`farlane bench --json`"),
+        document::<bench::ablation::print::AggregationDocument>(
             "bench-aggregation",
             "`farlane bench --aggregation … --json`",
         ),
-        document::<bench::sim::Document>("bench-sim", "`farlane bench sim --json`"),
-        document::<bench::congestion::Document>(
+        document::<bench::sim::SimBenchDocument>("bench-sim", "`farlane bench sim --json`"),
+        document::<bench::congestion::CongestionDocument>(
             "bench-congestion",
             "`farlane bench congestion --json`",
         ),
-        noted::<reproduce::Document<reproduce::nvme_tsn::Results>>(
+        noted::<reproduce::Reproduction<reproduce::nvme_tsn::NvmeTsnResults>>(
             "reproduce-nvme-tsn",
             "`farlane reproduce nvme-tsn --json`",
             "docs/experiments/nvme-tsn.md explains the figures.",
         ),
-        noted::<reproduce::Document<reproduce::expether::Results>>(
+        noted::<reproduce::Reproduction<reproduce::expether::ExpetherResults>>(
             "reproduce-expether",
             "`farlane reproduce expether --json`",
             "docs/experiments/expether.md explains the figures.",
         ),
-        noted::<reproduce::Document<reproduce::Checks>>(
+        noted::<reproduce::Reproduction<reproduce::Checks>>(
             "reproduce-tsn-ports",
             "`farlane reproduce tsn-ports --json`",
             "docs/experiments/tsn-ports.md explains the cases. The exit status is 1 if a figure is \
              not as expected.",
         ),
-        noted::<reproduce::Document<reproduce::Checks>>(
+        noted::<reproduce::Reproduction<reproduce::Checks>>(
             "reproduce-tsn-vm",
             "`farlane reproduce tsn-vm --json`",
             "The cases are statements of the article. docs/experiments/tsn-vm.md explains them. The \

@@ -174,10 +174,10 @@ fn list(object: &Object) -> String {
     if let Some(Value::Array(elements)) = object.get("prefixItems") {
         return format!("[{}]", elements.iter().map(kind).collect::<Vec<_>>().join(", "));
     }
-    let of = kind(&object["items"]);
+    let element = kind(&object["items"]);
     match object.get("maxItems") {
-        Some(count) => format!("list of {count} × {of}"),
-        None => format!("list of {of}"),
+        Some(count) => format!("list of {count} × {element}"),
+        None => format!("list of {element}"),
     }
 }
 

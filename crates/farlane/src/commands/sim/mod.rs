@@ -80,16 +80,13 @@ pub struct Args {
 /// Runs the command; yields whether the plan's requirements are met, in every run, trial and
 /// combination.
 pub fn run(args: &Args) -> Result<Ended, Failure> {
-    let outputs = [
-        ("--pcapng", args.pcapng.as_ref()),
-        ("--html", args.html.as_ref()),
-    ];
+    let outputs = [("--pcapng", args.pcapng.as_ref()), ("--html", args.html.as_ref())];
     assign_stdout(args.json, &outputs);
     let mut plan = Plan::read(&args.plan)?;
     for text in &args.set {
-        let (key, value) = text
-            .split_once('=')
-            .unwrap_or_else(|| wrong_usage(format!("invalid value '{text}' for --set: expected KEY=VALUE")));
+        let (key, value) = text.split_once('=').unwrap_or_else(|| {
+            wrong_usage(format!("invalid value '{text}' for --set: expected KEY=VALUE"))
+        });
         plan = plan.with(key, value, "--set").map_err(refused)?;
     }
     let stop = stop_on_signals()?;
@@ -119,7 +116,8 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
         wrong_usage("--timeline needs a report; add --html FILE")
     }
     if requested.trace.is_some() && planned.hosts.is_empty() {
-        let what = "no trace: the plan has no host; use --pcapng to capture the frames of all wires";
+        let what =
+            "no trace: the plan has no host; use --pcapng to capture the frames of all wires";
         return Err(Failure(format!("{name}: {what}")));
     }
     warn(&name, &planned, &assumed);

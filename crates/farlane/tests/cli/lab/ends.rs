@@ -35,9 +35,9 @@ fn an_interrupted_lab_prints_what_it_has_and_a_second_one_waits_for_its_name() {
         assert!(other.status.success(), "{}", String::from_utf8_lossy(&other.stderr));
         assert!(first.interrupt().success());
         let document = parsed(&first.stdout.text());
-        let of = &document["bridges"][0];
-        assert_eq!([&document["ended"], &of["outcome"]], ["interrupted"; 2]);
-        let talk = &of["runs"][0]["talk"];
+        let bridge = &document["bridges"][0];
+        assert_eq!([&document["ended"], &bridge["outcome"]], ["interrupted"; 2]);
+        let talk = &bridge["runs"][0]["talk"];
         assert_eq!(talk["ended"], "interrupted");
         assert!(talk["counts"]["received"].as_u64() > Some(0), "{}", talk["counts"]);
         nothing_is_left();

@@ -38,9 +38,9 @@ fn runs_lead_to_a_guest_whose_interface_comes_back() {
         assert!(errors.contains("waiting for the guest"), "{errors}");
         assert!(errors.contains(server), "what the guest is to run: {errors}");
         let document = parsed(std::str::from_utf8(&output.stdout).unwrap());
-        let of = &document["bridges"][0];
-        assert_eq!(of["outcome"], "passes");
-        let runs = of["runs"].as_array().unwrap();
+        let bridge = &document["bridges"][0];
+        assert_eq!(bridge["outcome"], "passes");
+        let runs = bridge["runs"].as_array().unwrap();
         let names: Vec<&str> = runs.iter().map(|run| run["name"].as_str().unwrap()).collect();
         assert_eq!(names, ["idle", "loaded"]);
         for run in runs {

@@ -10,13 +10,13 @@ fn lab<'a>(options: &[&'a str]) -> Vec<&'a str> {
 #[test]
 fn gates_are_named_by_file_and_line_or_number() {
     let good = gates("lab-gates", GATES);
-    let of = |more: &[&'static str]| {
+    let written = |more: &[&'static str]| {
         let all = [&["--gate", &good, "--dry-run"], more].concat();
         let says = ["--gate ", &good[..]];
         (all.into_iter().map(str::to_owned).collect::<Vec<String>>(), says.map(str::to_owned))
     };
     for (priority, says) in [("6", "gate 6 never opens"), ("7", "gate 7 never closes")] {
-        let (options, [option, file]) = of(&["--priority", priority]);
+        let (options, [option, file]) = written(&["--priority", priority]);
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
         fails(&lab(&options), &[&option, &file, says, "--priority"]);
     }

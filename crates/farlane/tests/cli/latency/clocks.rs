@@ -48,7 +48,7 @@ fn ends_that_are_the_leap_seconds_apart_are_told_so() {
         talk(&listener.address, &[here, &["--count", "100"]].concat());
         for document in [near, reflecting, listener.report()] {
             let all = document["findings"].as_array().unwrap();
-            let apart = all.iter().find(|of| of["kind"] == "clock-offset");
+            let apart = all.iter().find(|finding| finding["kind"] == "clock-offset");
             let evidence = apart.unwrap_or_else(|| panic!("{document}"))["evidence"].as_str();
             assert!(evidence.unwrap().contains("37 s apart: only one knows TAI"), "{evidence:?}");
             let caution = &segment(&document, "end to end")["caution"];

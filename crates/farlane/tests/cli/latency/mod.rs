@@ -82,12 +82,14 @@ fn talk(address: &str, options: &[&str]) -> Value {
 /// A part of the way in a document.
 pub fn segment<'a>(document: &'a Value, name: &str) -> &'a Value {
     let all = document["segments"].as_array().unwrap();
-    all.iter().find(|of| of["segment"] == name).unwrap_or_else(|| panic!("no {name}: {document}"))
+    all.iter()
+        .find(|segment| segment["segment"] == name)
+        .unwrap_or_else(|| panic!("no {name}: {document}"))
 }
 
 fn kinds(document: &Value) -> Vec<&str> {
     let all = document["findings"].as_array().unwrap();
-    all.iter().map(|of| of["kind"].as_str().unwrap()).collect()
+    all.iter().map(|finding| finding["kind"].as_str().unwrap()).collect()
 }
 
 /// Passes datagrams on to a listener.

@@ -157,7 +157,7 @@ fn without_permission_each_refusal_says_what_it_needs() {
             ("hardware stamps", "CAP_NET_ADMIN"),
         ] {
             let all = near["settings"].as_array().unwrap();
-            let row = all.iter().find(|of| of["name"] == name).unwrap();
+            let row = all.iter().find(|row| row["name"] == name).unwrap();
             let note = row["note"].as_str().unwrap();
             assert!(row["in_force"] == false && note.contains(needs), "{row}");
             assert!(errors.contains(&format!("{name} ")), "no {name} in {errors}");
@@ -256,9 +256,13 @@ fn refusals_are_reported_and_the_run_goes_on() {
     let listener = Listener::udp(&[]);
     let wanted = ["--cpu", "1000", "--hardware", "lo", "--launch", "1ms", "--count", "20"];
     let near = talk(&listener.address, &wanted);
-    let refused: Vec<&Value> =
-        near["settings"].as_array().unwrap().iter().filter(|of| of["in_force"] == false).collect();
-    let names: Vec<&str> = refused.iter().map(|of| of["name"].as_str().unwrap()).collect();
+    let refused: Vec<&Value> = near["settings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|row| row["in_force"] == false)
+        .collect();
+    let names: Vec<&str> = refused.iter().map(|row| row["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["hardware stamps", "CPU", "launch times"]);
     assert!(refused[1]["note"].as_str().unwrap().contains("no CPU 1000"));
     assert!(refused[2]["note"].as_str().unwrap().starts_with("ignored: a probe"), "{}", refused[2]);

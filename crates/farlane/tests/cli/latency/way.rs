@@ -134,11 +134,17 @@ fn frames_that_were_held_back_are_a_stall() {
     });
     talk(&relay.address.to_string(), &["--count", "300"]);
     let far = listener.report();
-    let is_ours = |of: &&Value| {
-        of["kind"] == "stall" && of["first"].as_u64() < Some(139) && of["last"].as_u64() >= Some(99)
+    let is_ours = |finding: &&Value| {
+        finding["kind"] == "stall"
+            && finding["first"].as_u64() < Some(139)
+            && finding["last"].as_u64() >= Some(99)
     };
     let stall = far["findings"].as_array().unwrap().iter().find(is_ours);
-    assert!(stall.is_some_and(|of| of["segment"] == "sent to kernel"), "{}", far["findings"]);
+    assert!(
+        stall.is_some_and(|finding| finding["segment"] == "sent to kernel"),
+        "{}",
+        far["findings"]
+    );
     assert_eq!(far["counts"]["lost"], 0);
 }
 

@@ -74,7 +74,7 @@ fn a_lab_leaves_nothing_and_counts_what_is_injected() {
     assert_eq!((count("sent"), count("received") + count("lost")), (50, 50), "{counts}");
     let clock = &idle["talk"]["clock"];
     assert!(clock["offset_ns"].as_i64().unwrap() > 40_000_000, "{clock}");
-    let kinds = idle["talk"]["findings"].as_array().unwrap().iter().map(|of| &of["kind"]);
+    let kinds = idle["talk"]["findings"].as_array().unwrap().iter().map(|finding| &finding["kind"]);
     assert!(kinds.into_iter().any(|kind| kind == "clock-offset"), "{}", idle["talk"]["findings"]);
 
     // By the real iperf3.

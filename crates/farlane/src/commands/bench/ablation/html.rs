@@ -1,7 +1,9 @@
 //! The results as one self-contained page.
 
 use super::super::print::us;
-use super::print::{Document, GAIN, Gain, LatencyPair, RUN, SetupRun, or};
+use super::print::{
+    AggregationDocument, AggregationGain, AggregationLatency, AggregationRun, GAIN, RUN, or,
+};
 use crate::commands::{INTERRUPTED, finish_with_data};
 use load::ablation::{Ablation, LinkCheck};
 use report::Align::{Left, Right};
@@ -9,7 +11,7 @@ use report::latency::Latency;
 use report::{Column, Page, Table, distribution};
 
 /// The page.
-pub fn page(all: &Ablation, document: &Document) -> String {
+pub fn page(all: &Ablation, document: &AggregationDocument) -> String {
     let mut page = Page::new("farlane bench: aggregation");
     let rounds = document.runs.first().map_or(0, |run| run.run.rounds);
     page.text(&format!(
@@ -42,7 +44,7 @@ pub fn page(all: &Ablation, document: &Document) -> String {
     finish_with_data(page, "JSON, with percentiles", document)
 }
 
-const RUN_FIGURES: [Column<SetupRun>; 6] = [
+const RUN_FIGURES: [Column<AggregationRun>; 6] = [
     ("IOPS", Right, |setup| format!("{:.0}", setup.run.iops)),
     ("min", Right, |setup| format!("{:.0}", setup.run.iops_min)),
     ("max", Right, |setup| format!("{:.0}", setup.run.iops_max)),
@@ -51,14 +53,14 @@ const RUN_FIGURES: [Column<SetupRun>; 6] = [
     ("p99 us", Right, |setup| us(setup.run.p99_ns)),
 ];
 
-const GAIN_SHARES: [Column<Gain>; 4] = [
+const GAIN_SHARES: [Column<AggregationGain>; 4] = [
     ("allowed %", Right, |gain| or(gain.most_percent, "–")),
     ("reached %", Right, |gain| or(gain.reached_percent, "–")),
     ("link filled %", Right, |gain| or(gain.link_share, "–")),
     ("by per-tlp %", Right, |gain| or(gain.link_share_per_tlp, "–")),
 ];
 
-const LATENCIES: [Column<LatencyPair>; 7] = [
+const LATENCIES: [Column<AggregationLatency>; 7] = [
     ("link", Left, |pair| pair.link.clone()),
     ("transport", Left, |pair| pair.transport.clone()),
     ("rw", Left, |pair| pair.rw.to_owned()),

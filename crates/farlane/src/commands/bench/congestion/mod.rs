@@ -29,8 +29,7 @@ const SCHEMA: u32 = 1;
 /// Congestion control at a bottleneck. Everything is simulated and the same on any machine.
 /// docs/experiments/congestion.md explains the scenarios.
 #[derive(JsonSchema, Serialize)]
-#[schemars(rename = "CongestionDocument")]
-pub struct Document {
+pub struct CongestionDocument {
     /// Version of the document: 1.
     #[schemars(extend("const" = 1))]
     schema: u32,
@@ -38,13 +37,12 @@ pub struct Document {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     interrupted: bool,
     /// One element per simulation, in the order of the table.
-    runs: Vec<Run>,
+    runs: Vec<CongestionRun>,
 }
 
 /// One simulation.
 #[derive(Clone, Debug, Default, JsonSchema, Serialize)]
-#[schemars(rename = "CongestionRun")]
-pub(super) struct Run {
+pub(super) struct CongestionRun {
     /// `step`, `fairness`, `loss`, `rate` or `nvme`.
     scenario: &'static str,
     /// The simulation in words.
@@ -95,7 +93,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     progress.done();
     let interrupted = runs.len() < all.len();
     if args.json {
-        let document = Document { schema: SCHEMA, interrupted, runs };
+        let document = CongestionDocument { schema: SCHEMA, interrupted, runs };
         println!("{}", json(&document));
     } else {
         // As Markdown, so that documents have it as it is printed.
@@ -107,7 +105,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     Ok(Ended::unless(interrupted))
 }
 
-const COLUMNS: [Column<Run>; 12] = [
+const COLUMNS: [Column<CongestionRun>; 12] = [
     ("scenario", Left, |run| run.what.clone()),
     ("control", Left, |run| run.congestion.clone()),
     ("flows", Right, |run| run.flows.to_string()),

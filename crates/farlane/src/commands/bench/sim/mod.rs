@@ -56,8 +56,7 @@ const SIZE: u64 = 16 << 20;
 /// How fast the simulator is. The figures are those of the round of median wall time. Wall times
 /// are those of this machine at this moment.
 #[derive(JsonSchema, Serialize)]
-#[schemars(rename = "SimBenchDocument")]
-pub struct Document {
+pub struct SimBenchDocument {
     /// Version of the document: 1.
     #[schemars(extend("const" = 1))]
     schema: u32,
@@ -82,7 +81,7 @@ pub struct Document {
     /// Largest resident set of the process after all rounds.
     max_rss_bytes: u64,
     /// The TSN network; null if Ctrl-C came before.
-    network: Option<network::Figures>,
+    network: Option<network::NetworkBench>,
 }
 
 /// One run.
@@ -180,9 +179,13 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     Ok(Ended::unless(document.interrupted))
 }
 
-fn document(round: &Round, [tenth, peak]: [u64; 2], network: Option<network::Figures>) -> Document {
+fn document(
+    round: &Round,
+    [tenth, peak]: [u64; 2],
+    network: Option<network::NetworkBench>,
+) -> SimBenchDocument {
     let three = |value| rounded(value, 3);
-    Document {
+    SimBenchDocument {
         schema: SCHEMA,
         interrupted: false,
         events_per_sim_s: (round.events as f64 / round.simulated).round(),
@@ -197,7 +200,7 @@ fn document(round: &Round, [tenth, peak]: [u64; 2], network: Option<network::Fig
     }
 }
 
-fn print(time: u64, document: &Document, round: &Round) {
+fn print(time: u64, document: &SimBenchDocument, round: &Round) {
     println!(
         "{:.3} simulated s of 4 KiB reads, {IODEPTH} in flight, over TCP over two links of 1 Gb/s:",
         round.simulated
