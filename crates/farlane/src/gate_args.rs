@@ -82,7 +82,7 @@ mod tests {
 
     /// The options are copied for a payload that fits, and each link asks for the gate anew.
     #[test]
-    fn all_links_of_a_node_have_one_gate_and_one_marking() {
+    fn links_of_a_node_share_gate_and_marking() {
         let file = std::env::temp_dir().join(format!("farlane-gate-{}", std::process::id()));
         std::fs::write(&file, "sched-entry S 20 5ms sched-entry S df 5ms").unwrap();
         let list = file.to_str().unwrap();

@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_are_for_terminals_and_as_the_environment_asks() {
+    fn colours_follow_terminal_and_environment() {
         for (terminal, variables, colours) in [
             (true, &[][..], true),
             (false, &[], false),

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_of_one_process_have_files_of_their_own() {
+    fn nodes_of_one_process_write_separate_files() {
         let target = parse_target("x.trace,ring=1M").unwrap();
         let key = target.settings.key;
         let other = TraceArgs { trace: Some(target) }.target().for_node("device0");

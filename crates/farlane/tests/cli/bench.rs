@@ -6,7 +6,7 @@ use crate::support::program::{
 use serde_json::Value;
 
 #[test]
-fn congestion_is_the_same_twice_and_as_promised() {
+fn congestion_is_reproducible_and_within_limits() {
     let first = document(&["bench", "congestion", "--json"]);
     let runs = first["runs"].as_array().unwrap();
     let selected = |scenario: &str, congestion: &str| -> Vec<&Value> {
@@ -127,9 +127,9 @@ fn latencies_of_policies_are_compared_in_pairs() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_refused() {
+fn workloads_without_match_are_wrong_usage() {
     for (more, says) in [
-        (&["--mps", "128,256"][..], "one --mps"),
+        (&["--mps", "128,256"][..], "expected one size"),
         (&["--mps", "2048"][..], "up to 1024"),
         (&["--rw", "read", "--iodepth", "1"][..], "no workload matches"),
     ] {

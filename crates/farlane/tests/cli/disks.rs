@@ -146,7 +146,7 @@ fn large_blocks_need_a_namespace_with_large_blocks() {
 }
 
 #[test]
-fn a_disk_that_becomes_read_only_is_told_to_the_host() {
+fn disk_turned_read_only_is_reported_to_host() {
     let Some(disk) = Disk::new("becomes-read-only", &[]) else { return };
     let folder = scratch("disks-nodes");
     let node = Node::device(&folder, "device", &[&format!("file={},use-existing-data", disk.node)]);

@@ -48,7 +48,7 @@ fn a_drive_is_made_and_shown() {
 }
 
 #[test]
-fn what_cannot_be_made_leaves_nothing() {
+fn failed_create_leaves_no_files() {
     let folder = scratch("drive-bad");
     let place = folder.join("drive");
     let create = ["drive", "create", name(&place), "--capacity"];

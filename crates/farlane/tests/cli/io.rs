@@ -111,7 +111,7 @@ fn nothing_is_overwritten_without_permission() {
 }
 
 #[test]
-fn what_was_written_is_read_back_and_compared() {
+fn verify_reads_back_and_compares() {
     let (_device, address) = device("ram=4M", &[]);
     let more = "--rw randrw --bs 16k --iodepth 4 --numjobs 2 --size 512k --verify --destructive";
     let found = measured(&address, &format!("{more} --yes --randseed 5"));
@@ -129,7 +129,7 @@ fn what_was_written_is_read_back_and_compared() {
 }
 
 #[test]
-fn a_byte_that_changed_behind_the_drives_back_is_found() {
+fn verify_finds_a_changed_byte() {
     let folder = scratch("io-verify");
     let image = folder.join("disk.img");
     let (_device, address) = device(&format!("file={},size=1M", image.display()), &[]);
@@ -258,7 +258,7 @@ fn sections_without_a_stonewall_run_at_the_same_time() {
 }
 
 #[test]
-fn sections_that_do_not_fit_beside_each_other_are_refused() {
+fn sections_that_exceed_queue_pairs_or_overlap_are_errors() {
     let folder = scratch("io-unfit");
     let (_device, address) = device("ram=4M", &["--queues", "2"]);
     let says = |lines: &str, line: u32, why: &[&str]| {
@@ -285,7 +285,7 @@ fn sections_that_do_not_fit_beside_each_other_are_refused() {
 }
 
 #[test]
-fn a_busy_drive_and_a_full_disk_are_told_of() {
+fn busy_drive_and_full_disk_are_errors() {
     let (device, address) = device("ram=1M", &[]);
     let load = node(&words(&io(&address, "--rw randread --runtime 60 --time_based")));
     device.line("attached");
@@ -345,7 +345,7 @@ fn a_drive_that_vanishes_ends_the_run() {
 }
 
 #[test]
-fn a_drive_that_comes_back_goes_on() {
+fn run_continues_after_drive_returns() {
     let (mut device, mut load, address) =
         loaded("io-back", "--runtime 60 --time_based --on-error continue");
     device.kill();
@@ -362,7 +362,7 @@ fn a_drive_that_comes_back_goes_on() {
 }
 
 #[test]
-fn data_of_before_an_outage_are_compared_after_it() {
+fn data_written_before_outage_are_verified() {
     let namespace = format!("file={},size=1M", scratch("io-data").join("disk.img").display());
     let work =
         "--rw randrw --iodepth 4 --size 64k --runtime 60 --time_based --verify --destructive --yes";
@@ -384,7 +384,7 @@ fn data_of_before_an_outage_are_compared_after_it() {
 }
 
 #[test]
-fn sections_beside_each_other_go_on_after_an_outage() {
+fn parallel_sections_continue_after_outage() {
     let folder = scratch("io-group");
     let namespace = format!("file={},size=1M", folder.join("disk.img").display());
     let file = job_file(
@@ -413,7 +413,7 @@ fn sections_beside_each_other_go_on_after_an_outage() {
 }
 
 #[test]
-fn a_drive_that_stays_away_ends_the_run() {
+fn run_ends_if_drive_does_not_return() {
     let more = "--runtime 60 --time_based --on-error continue --reconnect 300ms";
     let (mut device, mut load, _) = loaded("io-away", more);
     device.kill();

@@ -44,7 +44,7 @@ fn ways(found: &Value) -> [&str; 2] {
 }
 
 #[test]
-fn our_own_host_node_is_driven_in_every_way() {
+fn io_drives_own_host_node_in_every_mode() {
     let folder = folder::kept("io-own-host");
     let device = Node::device(&folder, "device", &["ram=16M"]);
     let host = HostNode::start(&folder, "host", &[device.address()], &["--mmap-doorbells"]);
@@ -79,7 +79,7 @@ fn our_own_host_node_is_driven_in_every_way() {
 }
 
 #[test]
-fn another_controller_is_driven_in_every_way() {
+fn io_drives_foreign_controller_in_every_mode() {
     let sockets = Sockets::new();
     let socket = sockets.path("other");
     for page in [false, true] {
@@ -120,7 +120,7 @@ fn a_wrong_byte_of_another_controller_is_found() {
 }
 
 #[test]
-fn what_is_no_drive_or_no_server_is_one_line() {
+fn missing_drive_or_server_is_a_one_line_error() {
     let sockets = Sockets::new();
     let [socket, none] = ["other", "none"].map(|name| sockets.path(name));
     let server = Server::start(&socket, Kind { class: [0, 0, 2], ..NVME });

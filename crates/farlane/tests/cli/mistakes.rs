@@ -65,7 +65,7 @@ fn a_switch_has_at_most_32_links() {
 }
 
 #[test]
-fn nobody_there() {
+fn connection_refused_is_an_error() {
     let address = nobody();
     let folder = &text(&scratch("nobody"));
     let arguments = ["host", "--connect", &address, "--vfio-user", folder, "--wait", "1"];
@@ -116,7 +116,7 @@ fn wrong_usage_is_status_2() {
 }
 
 #[test]
-fn what_is_missing_is_named_with_all_that_will_do() {
+fn missing_option_is_reported_with_alternatives() {
     for (arguments, all) in [
         (&["device"][..], ["--namespace <NAMESPACE>", "--drive <DIR>"]),
         (&["io", "--rw", "read"], ["--connect <ADDRESS>", "--vfio-user <SOCKET>"]),
@@ -131,7 +131,7 @@ fn what_is_missing_is_named_with_all_that_will_do() {
 
 /// A misplaced option is no file called `--csv`.
 #[test]
-fn unknown_options_are_no_files() {
+fn unknown_option_is_not_taken_as_file() {
     for arguments in [&["sim", "x.toml", "--csv"][..], &["io", "--connect", "x", "--svg"]] {
         let said = is_wrong_usage(arguments);
         assert!(said.contains("unexpected argument") && !said.contains(" -- "), "{said}");

@@ -24,7 +24,7 @@ fn command(line: &str) -> Command {
 }
 
 #[test]
-fn a_full_disk_is_told_in_one_line() {
+fn full_disk_is_a_one_line_error() {
     for line in commands() {
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
         let child = command(&line).stdout(full).spawn().unwrap();
@@ -36,7 +36,7 @@ fn a_full_disk_is_told_in_one_line() {
 }
 
 #[test]
-fn who_has_read_enough_is_no_fault() {
+fn closed_pipe_is_no_error() {
     for line in commands() {
         let mut child = command(&line).spawn().unwrap();
         drop(child.stdout.take());
@@ -47,7 +47,7 @@ fn who_has_read_enough_is_no_fault() {
 }
 
 #[test]
-fn a_fault_keeps_its_status_when_nobody_reads_it() {
+fn exit_status_is_kept_with_closed_stderr() {
     let mut child = farlane(&["sim", "/nonexistent"]).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stderr.take());
     assert_eq!(child.wait().unwrap().code(), Some(1));
@@ -76,7 +76,7 @@ fn document(folder: &Path, line: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_dash_is_standard_output() {
+fn dash_writes_to_standard_output() {
     let folder = scratch("dash");
     let tcp = plan("tcp");
     document(&folder, &format!("sim {tcp} --trace run.trace"));
@@ -102,7 +102,7 @@ fn a_dash_is_standard_output() {
 }
 
 #[test]
-fn standard_output_has_one_owner() {
+fn two_documents_on_standard_output_are_wrong_usage() {
     let folder = scratch("owner");
     let tcp = plan("tcp");
     let plan = "[workload]\nconfigreads = 1\n[record]\nreport = \"-\"\n";

@@ -57,7 +57,7 @@ fn all_fail(peer: &str, parts: &[&str]) {
 
 /// Peers that take connections: one says nothing, and one closes at once.
 #[test]
-fn who_speaks_another_protocol_is_told_from_who_is_silent() {
+fn foreign_protocol_and_silence_are_distinguished() {
     let accepts = |keep: bool| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -109,7 +109,7 @@ fn a_device_of_version_1_is_named_when_it_comes_later_too() {
 }
 
 #[test]
-fn a_node_is_told_to_be_upgraded_itself() {
+fn node_older_than_peer_reports_upgrade() {
     let newer = stranger(b"\x00\x0c\x01\x00\0\0\0\0\0\0\0\0FARLANE\0\x00\x09\x02\x00");
     all_fail(&newer, &["the device speaks version 9", "upgrade this node"]);
     let picky = stranger(b"\x00\x0e\x02\x00\0\0\0\0\0\0\0\0FARLANE\0\x00\x02\x06\x00\x00\x0c");
@@ -117,7 +117,7 @@ fn a_node_is_told_to_be_upgraded_itself() {
 }
 
 #[test]
-fn a_host_of_version_1_is_told_so_in_its_own_form() {
+fn host_of_version_1_gets_reject_in_its_form() {
     let (node, address) = device("ram=1M", &[]);
     let reply = answer(&address, &[HELLO, b"\x00\x01", HOST].concat());
     assert_eq!(reply, b"\x00\x0c\x02\x00\0\0\0\0\0\0\0\0FARLANE\0\x00\x02\x01\x00");
@@ -127,7 +127,7 @@ fn a_host_of_version_1_is_told_so_in_its_own_form() {
 }
 
 #[test]
-fn a_host_that_requires_something_unknown_is_told_what() {
+fn unknown_required_entry_is_named_to_the_host() {
     let (node, address) = device("ram=1M", &[]);
     let mut greeting = [HELLO, b"\x00\x02", HOST, b"\x80\x09\x00\x00"].concat();
     greeting[1] += 4;
@@ -138,7 +138,7 @@ fn a_host_that_requires_something_unknown_is_told_what() {
 }
 
 #[test]
-fn strangers_are_quoted() {
+fn first_bytes_of_foreign_protocol_are_quoted() {
     let says = |sent: &str| format!("it does not speak farlane's protocol (it sent '{sent}…')");
     all_fail(&stranger(b"HTTP/1.1 400 Bad Request\r\n\r\n"), &[&says("HTTP/1.1 400")]);
     all_fail(&stranger(b"SSH-2.0-OpenSSH_9.9\r\n"), &[&says("SSH-2.0-Open")]);
@@ -151,7 +151,7 @@ fn strangers_are_quoted() {
 }
 
 #[test]
-fn connections_that_say_nothing_take_nobodys_place() {
+fn silent_connections_do_not_block_hosts() {
     let (mut node, address) = device("ram=1M", &[]);
     let silent: Vec<_> = (0..40).map(|_| TcpStream::connect(&address)).collect();
     ping(&address, "10");
@@ -254,7 +254,7 @@ fn a_switch_reaches_device_nodes_of_its_group() {
 }
 
 #[test]
-fn a_move_says_what_it_did() {
+fn move_reports_groups_and_hosts() {
     let (mut device, address, mut host) = served([&["--group", "0"], &["--group", "1"]], "moves");
     let given = |group: &str| {
         let output = run(&["move", &address, "--group", group]);

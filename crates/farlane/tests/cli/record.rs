@@ -69,7 +69,7 @@ fn packets(bytes: &[u8]) -> (usize, u64, u64) {
 }
 
 #[test]
-fn options_and_plans_say_what_is_kept() {
+fn options_override_record_table() {
     let folder = scratch("record");
     let plain = plan(&folder, "plain.toml", PLAN);
     let files = ["a.trace", "a.pcapng", "a.html"].map(|name| folder.join(name));

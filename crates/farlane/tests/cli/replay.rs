@@ -88,7 +88,7 @@ fn a_simulated_trace_is_replayed() {
 }
 
 #[test]
-fn what_is_no_recording_is_named() {
+fn invalid_recording_is_named() {
     let folder = scratch("wrong");
     let made = plan(&folder, "made", "[workload]\ndd = \"read\"\n[record]\ntrace = \"s.trace\"\n");
     json(&["sim", &made, "--json"]);

@@ -123,7 +123,7 @@ fn a_missed_requirement_is_red_where_there_are_colours() {
 
 /// Plans without requirements stay as they were.
 #[test]
-fn without_requirements_nothing_is_said_of_them() {
+fn plan_without_requirements_prints_none() {
     let output = run(&["sim", &plan_of("tcp")]);
     assert_eq!(output.status.code(), Some(0));
     assert!(!String::from_utf8(output.stdout).unwrap().contains("requirement"));

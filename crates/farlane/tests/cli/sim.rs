@@ -94,7 +94,7 @@ fn a_sweep_tries_every_combination() {
 }
 
 #[test]
-fn tables_say_what_the_document_says() {
+fn tables_and_document_have_same_figures() {
     let plan = path("tcp");
     // No progress in a pipe.
     let text = prints(&["sim", &plan]);
@@ -106,14 +106,14 @@ fn tables_say_what_the_document_says() {
 }
 
 #[test]
-fn what_is_no_plan_has_one_line() {
+fn invalid_plan_is_a_one_line_error() {
     fails(&["sim", "/nonexistent/plan.toml"], &["/nonexistent/plan.toml: No such file"]);
 }
 
 /// Where several drives send to one host, the bridge before it has something
 /// to merge; it keeps more headers than a node that merges itself.
 #[test]
-fn bridges_merge_what_waits_if_the_plan_says_so() {
+fn bridges_merge_waiting_frames_if_configured() {
     let plan = path("incast");
     let rest = ["--set", "transport=raw", "--sweep", "aggregation=per-tlp,hop,adaptive", "--json"];
     let points = &document(&[&["sim", &plan][..], &rest].concat())["combinations"];
@@ -128,7 +128,7 @@ fn bridges_merge_what_waits_if_the_plan_says_so() {
 
 /// A sweep over what is pushed; text and page tell of it too.
 #[test]
-fn what_is_pushed_is_told() {
+fn pushed_entries_are_reported() {
     let plan = path("tcp");
     let writes = ["--set", "workload.dd=write", "--set", "workload.count=5"];
     let sweep = ["--json", "--sweep", "host.push=off,entries,all"];

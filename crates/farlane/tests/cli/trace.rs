@@ -147,7 +147,7 @@ fn payloads_are_left_out(document: &Value) {
 }
 
 #[test]
-fn drives_tell_of_every_command() {
+fn drive_records_every_command() {
     let folder = scratch("events");
     let host = text(&folder.join("run.trace"));
     succeeds(&["demo", "--count", "100", "--trace", &host]);

@@ -156,7 +156,7 @@ fn two_runs_are_compared() {
 }
 
 #[test]
-fn a_simulation_against_a_live_run_says_what_differs_by_construction() {
+fn comparison_of_simulation_and_live_run_lists_differences() {
     let folder = scratch("against-live");
     let live = text(&folder.join("live.trace"));
     succeeds(&["demo", "--count", "100", "--trace", &live]);

@@ -166,7 +166,7 @@ mod long {
     }
 
     #[test]
-    fn everything_of_the_reproductions() {
+    fn all_reproductions() {
         paragraphs("farlane reproduce nvme-tsn", "docs/experiments/nvme-tsn.md");
         paragraphs("farlane reproduce expether", "docs/experiments/expether.md");
     }

@@ -11,7 +11,7 @@ const READS: u16 = 512;
 const ROUNDS: u64 = 1000;
 
 #[test]
-fn a_client_that_takes_nothing_holds_up_only_its_own_device() {
+fn stalled_client_blocks_only_its_device() {
     let mut nodes = Nodes::start("hostile-messages");
     let (socket, rounds) = (nodes.socket(), nodes.rounds.clone());
     nodes.beside_a_working_client(|_| {

@@ -154,7 +154,7 @@ fn by_class(run: &Run) -> BTreeMap<String, Vec<&str>> {
 
 /// Media are read back into host memory.
 #[test]
-fn real_sockets_change_neither_the_tlps_of_a_class_nor_memory() {
+fn real_sockets_keep_tlp_order_per_class_and_memory() {
     let folder = folder::kept("parity-sockets");
     let simulated =
         simulated::run(&folder, (script::LINK, Mode::default()), |bus, ram| async move {

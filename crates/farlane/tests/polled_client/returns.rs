@@ -56,7 +56,7 @@ fn host(folder: &Path, device: std::net::SocketAddr) -> HostNode {
 
 /// A driver in user space sets bus mastering when it attaches and never again.
 #[test]
-fn a_returned_drive_gets_back_what_its_client_had_enabled() {
+fn returned_drive_gets_its_configuration_back() {
     let folder = folder::kept("restored");
     let namespace = format!("file={},size=16M", folder.join("disk.img").display());
     let mut device = Mortal::start(&folder, &namespace);
@@ -92,7 +92,7 @@ fn a_returned_drive_gets_back_what_its_client_had_enabled() {
 }
 
 #[test]
-fn new_contents_wait_for_a_reset_that_the_client_asked_for() {
+fn new_contents_are_served_after_client_reset() {
     let folder = folder::kept("forgetful");
     let mut device = Mortal::start(&folder, RAM);
     let host = host(&folder, device.node.address());
@@ -142,7 +142,7 @@ fn new_contents_wait_for_a_reset_that_the_client_asked_for() {
 /// Behind a switch node, no link of the host goes down: it looks who is there
 /// when the client resets the function.
 #[test]
-fn a_drive_behind_a_switch_node_is_looked_at_when_it_is_reset() {
+fn drive_behind_switch_is_identified_at_reset() {
     let folder = folder::kept("behind");
     let mut device = Mortal::start(&folder, RAM);
     let switch = Node::switch(&folder, "switch", device.node.address());
@@ -185,7 +185,7 @@ fn a_drive_behind_a_switch_node_is_looked_at_when_it_is_reset() {
 /// The client asked for a reset while nobody was there: that its link goes again
 /// before anybody is found changes nothing.
 #[test]
-fn a_reset_outlives_another_loss_of_the_link() {
+fn reset_completes_after_second_link_loss() {
     let folder = folder::kept("flapping");
     let mut device = Mortal::start(&folder, RAM);
     let host = host(&folder, device.node.address());
@@ -209,7 +209,7 @@ fn a_reset_outlives_another_loss_of_the_link() {
 /// The contents of the drive are those of before to everybody but the host
 /// that had no hand in what another one wrote.
 #[test]
-fn a_drive_that_another_host_had_is_new_to_a_client_that_stayed() {
+fn drive_used_by_another_host_is_new_to_old_client() {
     let folder = folder::kept("borrowed");
     // Its incarnation outlives a restart, the mark of the other host does not.
     let namespace = format!("file={},size=16M", folder.join("disk.img").display());

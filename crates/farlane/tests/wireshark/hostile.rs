@@ -105,7 +105,7 @@ fn answer(tag: u16, status: Status) -> Tlp {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn malformed_frames_are_reported() {
     use Direction::{Down, Up};
     let folder = folder::kept("wireshark-wrong");
     let wrong = |name: &str, complains: &[&str], wrong: &dyn Fn(&mut Recording)| {
@@ -352,7 +352,7 @@ fn greetings_moves_and_resets_are_shown() {
 
 /// Any bytes after the greetings, whole frames or not, do no harm.
 #[test]
-fn hostile_bytes_do_no_harm() {
+fn hostile_bytes_do_not_crash_dissector() {
     let folder = folder::kept("wireshark-hostile");
     let mut random = Random::new(0);
     let mut streams = Recording::greeted();

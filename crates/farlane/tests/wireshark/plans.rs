@@ -139,7 +139,7 @@ fn no_plan_has_errors_in_its_capture() {
 
 /// As somebody clicks in Wireshark: once in order, then anywhere.
 #[test]
-fn packets_may_be_looked_at_in_any_order() {
+fn packets_decode_in_any_order() {
     let folder = folder::kept("wireshark-clicks");
     for raw in [false, true] {
         let (capture, _) = simulate(&folder, "industrial-cell", raw).unwrap();

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_without_a_size_is_an_equal_share_of_what_is_there() {
+    fn part_without_size_is_equal_share_of_namespace() {
         let args = WorkArgs {
             rw: Some("randread".into()),
             numjobs: Some("3".into()),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_verified_is_refused() {
+    fn verify_only_of_random_writes_is_an_error() {
         let writes = |rw: &str, verify_only: bool| {
             let rw = Some(rw.to_owned());
             let verify = !verify_only;

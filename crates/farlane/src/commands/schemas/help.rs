@@ -30,7 +30,7 @@ fn label(argument: &Arg) -> String {
 }
 
 #[test]
-fn help_pages_follow_from_the_options() {
+fn help_pages_match_docs() {
     let mut command = Cli::command();
     command.build();
     let mut text = String::new();

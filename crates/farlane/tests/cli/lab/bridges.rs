@@ -72,8 +72,8 @@ fn each_passes_every_frame_with_its_tag_there_and_back() {
 
 /// Not the bridge's latency, and not that of the network.
 #[test]
-fn a_clock_that_is_wrong_at_one_end_is_no_latency() {
-    alone("cli::lab::bridges::a_clock_that_is_wrong_at_one_end_is_no_latency", || {
+fn clock_offset_of_one_end_is_reported_not_added() {
+    alone("cli::lab::bridges::clock_offset_of_one_end_is_reported_not_added", || {
         let html = text(&scratch("lab-offset").join("lab.html"));
         let wrong = ["--count", "50", "--json", "--listen", "--stamp-offset 700ms"];
         let page_too = ["--html", &html];
@@ -124,9 +124,9 @@ fn few_programs() -> PathBuf {
 }
 
 #[test]
-fn all_is_done_with_those_that_are_possible_and_one_by_its_name_is_refused() {
+fn bridge_all_skips_unavailable_kinds_but_named_kind_fails() {
     let name = "cli::lab::bridges::\
-                all_is_done_with_those_that_are_possible_and_one_by_its_name_is_refused";
+                bridge_all_skips_unavailable_kinds_but_named_kind_fails";
     alone(name, || {
         let path = few_programs();
         let lab = |bridge: &str| {

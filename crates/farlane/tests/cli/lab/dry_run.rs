@@ -60,7 +60,7 @@ fn a_shell_takes_every_script() {
 }
 
 #[test]
-fn scripts_are_those_of_the_lab() {
+fn scripts_match_the_lab() {
     let file = gates("lab-dry-run-golden", GATES);
     let load = ["--gate", &file, "--stress", "3"];
     let boards = [&["--boards", "eth1,eth2"], &GUEST[..], &load[..2]].concat();
@@ -119,8 +119,8 @@ fn to_run(name: &str, options: &[&str]) -> (PathBuf, String) {
 
 /// A script takes down what it has made, and no other's.
 #[test]
-fn a_script_leaves_what_it_has_not_made() {
-    alone("cli::lab::dry_run::a_script_leaves_what_it_has_not_made", || {
+fn script_keeps_foreign_namespaces() {
+    alone("cli::lab::dry_run::script_keeps_foreign_namespaces", || {
         let (_, line) = to_run("lab-script-stranger", &["--count", "30"]);
         sh("ip netns add farlane-bridge && mkdir -p /run/farlane-lab/farlane");
         sh("echo run true >/run/farlane-lab/farlane/journal");

@@ -66,8 +66,8 @@ fn sleeper() -> (Child, u64) {
 }
 
 #[test]
-fn what_a_killed_lab_left_the_next_one_takes_down() {
-    alone("cli::lab::ends::what_a_killed_lab_left_the_next_one_takes_down", || {
+fn next_lab_removes_rest_of_killed_lab() {
+    alone("cli::lab::ends::next_lab_removes_rest_of_killed_lab", || {
         let mut killed = at_work(&["--count", "100000"]);
         killed.kill();
         let left: Vec<Pid> = ["talk", "listen"].map(programs).concat();

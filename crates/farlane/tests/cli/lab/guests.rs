@@ -65,8 +65,8 @@ fn nothing_is_left_but(guest: &mut crate::support::Process) {
 }
 
 #[test]
-fn a_guest_that_does_not_answer_is_missed() {
-    alone("cli::lab::guests::a_guest_that_does_not_answer_is_missed", || {
+fn silent_guest_is_an_error() {
+    alone("cli::lab::guests::silent_guest_is_an_error", || {
         let (_away, mac) = cable();
         let output = lab(&["--guest", &format!("g0,{mac}"), "--guest-wait", "1ms"]);
         assert_eq!(output.status.code(), Some(1));

@@ -36,8 +36,8 @@ fn gates_that_are_too_short_for_software_are_refused() {
 }
 
 #[test]
-fn a_schedule_that_does_not_fit_is_said_by_the_talker() {
-    alone("cli::lab::mistakes::a_schedule_that_does_not_fit_is_said_by_the_talker", || {
+fn invalid_schedule_is_an_error_of_the_talker() {
+    alone("cli::lab::mistakes::invalid_schedule_is_an_error_of_the_talker", || {
         let talk = lab(&["--count", "10", "--talk", "--interval 5s"]);
         let output = crate::support::program::run(&talk);
         let errors = String::from_utf8(output.stderr).unwrap();

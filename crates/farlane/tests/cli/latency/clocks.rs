@@ -37,7 +37,7 @@ fn an_offset_of_one_clock_is_not_taken_for_latency() {
 /// One of two ends knows the leap seconds: named with and without frames that come back, whichever
 /// end it is.
 #[test]
-fn ends_that_are_the_leap_seconds_apart_are_told_so() {
+fn clocks_apart_by_leap_seconds_are_reported() {
     let leap = ["--stamp-offset", "37s"];
     for (here, there) in [(&[][..], &leap[..]), (&leap, &[])] {
         let both = [there, &["--reflect"]].concat();
@@ -59,7 +59,7 @@ fn ends_that_are_the_leap_seconds_apart_are_told_so() {
 
 /// A program in ptp4l's place, which answers in the profile of gPTP alone: 25 us from its master.
 #[test]
-fn what_ptp4l_says_is_the_clock_error() {
+fn clock_error_is_taken_from_ptp4l() {
     let path = scratch("latency-ptp").join("ptp4l");
     let socket = UnixDatagram::bind(&path).unwrap();
     std::thread::spawn(move || {

@@ -138,8 +138,8 @@ fn a_talker_fails_when_all_frames_or_more_than_allowed_are_lost() {
 /// Root without capabilities and limits: everything that needs a permission is a row with what it
 /// needs, and the run goes on; without raw sockets there is none.
 #[test]
-fn without_permission_each_refusal_says_what_it_needs() {
-    let name = "cli::latency::refusals::without_permission_each_refusal_says_what_it_needs";
+fn missing_capability_is_named_per_setting() {
+    let name = "cli::latency::refusals::missing_capability_is_named_per_setting";
     isolated(name, |home| {
         home.run("ip link set lo up").unwrap();
         let listener = Listener::udp(&[]);
@@ -242,7 +242,7 @@ fn strangers_on_the_cable_are_counted() {
 
 /// Nothing but strangers came: the error counts them.
 #[test]
-fn a_listener_that_hears_strangers_alone_says_so() {
+fn listener_with_only_foreign_frames_reports_count() {
     let listener = Listener::udp(&["--wait", "4s", "--run", "abc"]);
     talk(&listener.address, &["--count", "5", "--run", "abd"]);
     let errors = listener.fails();

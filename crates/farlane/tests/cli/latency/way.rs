@@ -121,7 +121,7 @@ fn losses_and_copies_are_counted() {
 
 /// Forty frames are held back until the last of them has come, and then sent at once.
 #[test]
-fn frames_that_were_held_back_are_a_stall() {
+fn delayed_frames_are_reported_as_stall() {
     let listener = Listener::udp(&[]);
     let mut held: Vec<Vec<u8>> = Vec::new();
     let relay = Relay::start(&listener.address, move |number, bytes, far| {
@@ -171,9 +171,9 @@ fn tagged_frames_cross_a_cable_and_come_back() {
 /// A queue of one frame in front of 80 kbit/s: 142 bytes take it 14 ms, and most are dropped. The
 /// kernel counts them too, so the stamps of the others have to be told apart by that.
 #[test]
-fn frames_that_a_queue_drops_are_refused_and_confuse_no_stamps() {
+fn dropped_frames_are_refused_without_wrong_stamps() {
     isolated(
-        "cli::latency::way::frames_that_a_queue_drops_are_refused_and_confuse_no_stamps",
+        "cli::latency::way::dropped_frames_are_refused_without_wrong_stamps",
         |home| {
             let away = Namespace::new().unwrap();
             home.cable("near0", &away, "far0").unwrap();

@@ -37,7 +37,7 @@ fn verdict(guest: &mut Guest, kind: &str) -> String {
 }
 
 #[test]
-fn gates_of_each_bridge_are_found_out_by_measurement() {
+fn measurement_identifies_gates_of_each_bridge() {
     let mut guest = Guest::builder("lab-bridges/guest").lab().start();
     for kind in ["linux", "macvtap", "ovs"] {
         assert_eq!(verdict(&mut guest, kind), "gated", "{kind}");

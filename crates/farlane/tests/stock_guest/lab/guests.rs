@@ -28,7 +28,7 @@ fn start(name: &str, cable: &Sockets, end: &str, mac: &str) -> Guest {
 }
 
 #[test]
-fn an_application_in_a_guest_receives_and_its_clock_is_no_latency() {
+fn guest_application_receives_and_clock_offset_is_reported() {
     let sockets = Sockets::new();
     let mut first = start("first", &sockets, "server=on", "02:00:5e:00:53:21");
     let mut second = start("second", &sockets, "server=off", MAC);
