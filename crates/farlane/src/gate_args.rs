@@ -37,15 +37,14 @@ pub struct GateArgs {
     /// Clock of the windows of --gate
     #[arg(long, value_name = "CLOCK", requires = "gate", value_enum, default_value = "tai")]
     gate_clock: WindowClock,
-    /// The gate once it is made: all connections of a node share it, whichever copy of the options
-    /// they have.
+    /// The gate of all links of the node, shared by the copies of the options.
     #[arg(skip)]
     made: Arc<OnceLock<LineGate>>,
 }
 
 impl GateArgs {
-    /// The gate of `queue`, the same each time. Fails if FILE is no usable list, or the clock is not
-    /// set; the error names FILE and line.
+    /// The gate of `queue`; all calls return the same gate. Fails if the list in FILE is not usable or
+    /// the clock is not set. The error names FILE and line.
     pub fn gate(&self, queue: u8) -> Result<Option<LineGate>, Failure> {
         let (Some(file), Some(rate)) = (&self.gate, self.line_rate) else { return Ok(None) };
         if let Some(gate) = self.made.get() {
@@ -63,7 +62,7 @@ impl GateArgs {
     }
 }
 
-/// The gate control list in the file of `--gate`. Fails if it is none; the error names the line.
+/// Reads the gate control list of `--gate`. The error names file and line.
 pub fn read_list(file: &Path) -> Result<GateControlList, Failure> {
     let failed = |why: String| Failure(format!("--gate {}: {why}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| failed(error.to_string()))?;
@@ -80,7 +79,7 @@ mod tests {
         node: crate::node::NodeArgs,
     }
 
-    /// The options are copied for a payload that fits, and each link asks for the gate anew.
+    /// Nodes copy the options, and each link calls `gate`.
     #[test]
     fn links_of_a_node_share_gate_and_marking() {
         let file = std::env::temp_dir().join(format!("farlane-gate-{}", std::process::id()));

@@ -10,7 +10,7 @@
 //! - `progress`: the progress on one line of a terminal
 //! - `signals`: signals that end a node, print its counters or stop its trace
 
-// First: its macros are for all that follows.
+// The first module: the macros are in scope below.
 #[macro_use]
 mod output;
 
@@ -69,13 +69,13 @@ enum Command {
     Reproduce(reproduce::Args),
 }
 
-/// Exit status of a simulation that came to its end and missed a requirement of its plan.
+/// Exit status of a finished simulation that missed a requirement of its plan.
 const REQUIREMENT_MISSED: u8 = 3;
 
-/// The command line. Ends the process if there is none.
+/// Parses the command line. Ends the process after help and errors.
 fn parsed() -> Cli {
     Cli::try_parse().unwrap_or_else(|mut error| {
-        // A misplaced option is no file: the tip to write `-- --csv` is none.
+        // clap suggests `-- --csv` for a misplaced option, which would be a file.
         if error.kind() == ErrorKind::UnknownArgument {
             error.remove(ContextKind::Suggested);
         }

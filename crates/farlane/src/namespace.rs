@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use storage::media::{Aio, Backing, FileOptions};
 
-/// One namespace as the command line names it.
+/// A value of `--namespace`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Namespace(Backing);
 
@@ -68,7 +68,7 @@ impl FromStr for Namespace {
 }
 
 impl Namespace {
-    /// Its backing; with `existing`, a block device is served with the data that it has.
+    /// The backing. With `existing`, a block device keeps its data.
     pub fn backing(&self, existing: bool) -> Backing {
         let mut backing = self.0.clone();
         if let Backing::File { options, .. } = &mut backing {
@@ -78,7 +78,7 @@ impl Namespace {
     }
 }
 
-/// Bytes of a block: 512 or 4096. The error is one line.
+/// Parses the size of a block in bytes: 512 or 4096.
 pub fn parse_block(text: &str) -> Result<u32, String> {
     match bytes(text)? {
         512 => Ok(512),

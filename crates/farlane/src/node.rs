@@ -1,4 +1,4 @@
-//! What device nodes, switch nodes and host nodes share.
+//! Options and functions that device, switch and host nodes share.
 
 use crate::gate_args::GateArgs;
 use crate::output::{note, wrong_usage};
@@ -68,7 +68,7 @@ impl NodeArgs {
         }
     }
 
-    /// The settings. Fails if this process may not mark what it sends so, or as [`GateArgs::gate`].
+    /// The settings. Fails if the process may not use this priority, or as [`GateArgs::gate`].
     pub fn settings(&self) -> Result<NodeSettings, Failure> {
         let settings = self.ungated();
         settings.marking.check()?;
@@ -76,9 +76,9 @@ impl NodeArgs {
         Ok(NodeSettings { gate, ..settings })
     }
 
-    /// The settings with the largest payload that fits the frames of all of `addresses`; says so if
-    /// it is not what was asked for. Fails as [`settings`](Self::settings), or if an interface has
-    /// gone or carries no TLPs.
+    /// The settings with the largest payload that fits the frames of all `addresses`; prints a note if
+    /// the payload is smaller than `--mps`. Fails as [`settings`](Self::settings), or if an interface
+    /// is missing or carries no TLPs.
     pub fn settings_for<'a>(
         &self,
         addresses: impl IntoIterator<Item = &'a Address>,
@@ -91,7 +91,7 @@ impl NodeArgs {
     }
 }
 
-/// Ends the process if a switch has not so many links.
+/// Ends the process unless a switch can have this number of links.
 pub fn check_links(peers: &[Peer]) {
     let links = peers.len();
     if !(1..=32).contains(&links) {
@@ -99,17 +99,17 @@ pub fn check_links(peers: &[Peer]) {
     }
 }
 
-/// A far side: [`Peer::find`]. Fails if it cannot be found.
+/// Resolves the address of a peer: [`Peer::find`].
 pub fn far_side(text: &str, insecure: bool) -> Result<Peer, Failure> {
     Peer::find(text, insecure).map_err(no_address)
 }
 
-/// Where to listen: [`Address::to_listen`]. Fails if there is no such place.
+/// Resolves an address to listen on: [`Address::to_listen`].
 pub fn listening(text: &str, insecure: bool) -> Result<Address, Failure> {
     Address::to_listen(text, insecure).map_err(no_address)
 }
 
-/// An option with no address in it, or one that needs another option, ends the process.
+/// Ends the process if the address is invalid or needs `--insecure`.
 fn no_address(error: io::Error) -> Failure {
     match error.kind() {
         ErrorKind::InvalidInput | ErrorKind::PermissionDenied => wrong_usage(error),
@@ -117,7 +117,7 @@ fn no_address(error: io::Error) -> Failure {
     }
 }
 
-/// How a node waits that looks for input for `spin` before it sleeps.
+/// The waiting mode that polls for `spin` before it blocks.
 pub fn waiting(spin: Duration) -> Waiting {
     match spin {
         Duration::ZERO => Waiting::Block,
@@ -125,7 +125,7 @@ pub fn waiting(spin: Duration) -> Waiting {
     }
 }
 
-/// A Max_Payload_Size or Max_Read_Request_Size: 128 to 4096. The error lists the values that are allowed.
+/// Parses Max_Payload_Size or Max_Read_Request_Size in bytes. The error lists the allowed values.
 pub fn parse_mps(text: &str) -> Result<u16, String> {
     match span::bytes_in(text, 128..=4096) {
         Ok(mps @ (128 | 256 | 512 | 1024 | 2048 | 4096)) => Ok(mps),
@@ -133,13 +133,13 @@ pub fn parse_mps(text: &str) -> Result<u16, String> {
     }
 }
 
-/// Raises this process's limit of descriptors to its maximum: a VMM hands over one
-/// for every interrupt vector of every endpoint.
+/// Raises the limit of descriptors of this process to its maximum: a VMM passes one descriptor per
+/// interrupt vector and endpoint.
 pub fn raise_descriptor_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let most = rustix::process::Rlimit { current: limit.maximum, ..limit };
-    // Without it a node still serves; a client that needs more is refused.
+    // After a failure the node rejects only clients that need more descriptors.
     let _ = setrlimit(Resource::Nofile, most);
 }
 
@@ -151,7 +151,7 @@ pub fn group_name(group: u16) -> String {
     }
 }
 
-/// Counters on stderr, a line each.
+/// Prints one line of counters per link or endpoint on stderr.
 pub fn print_report(report: &Report) {
     report.iter().for_each(|(name, counters)| eprintln!("{name}: {counters}"));
 }

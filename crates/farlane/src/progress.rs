@@ -1,4 +1,4 @@
-//! Shows the progress on one line of a terminal; nothing in a pipe.
+//! Progress on one line of a terminal; nothing in a pipe.
 
 use crate::output;
 use load::Console;
@@ -11,7 +11,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Shows nothing yet.
+    /// An empty line.
     pub fn new() -> Self {
         Self { shown: false, terminal: stderr().is_terminal() }
     }

@@ -18,7 +18,7 @@ pub struct PushArgs {
     push_bound: u64,
 }
 
-/// What is pushed.
+/// The mode.
 impl Display for PushArgs {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         self.push.fmt(f)

@@ -8,7 +8,7 @@ use load::{TraceFile, TraceTarget};
 use report::{Failure, Outcome, span};
 use wire::trace::{NodeRole, PayloadKey};
 
-/// What the option takes.
+/// The grammar of the option.
 const NAME: &str = "FILE[,ring=SIZE][,payload=hash|all][,key=FILE][,snap=BYTES]";
 
 /// The option of every node.
@@ -20,7 +20,7 @@ pub struct TraceArgs {
     trace: Option<TraceFile>,
 }
 
-/// [`NAME`].
+/// Parses [`NAME`].
 fn parse_target(text: &str) -> Result<TraceFile, String> {
     let mut parts = text.split(',');
     let path = file_only(parts.next().unwrap_or_default())?;
@@ -42,7 +42,7 @@ fn parse_target(text: &str) -> Result<TraceFile, String> {
     Ok(target)
 }
 
-/// The key in a file.
+/// Reads a key of [`PayloadKey::LENGTH`] bytes from a file.
 fn key(path: &str) -> Result<PayloadKey, String> {
     let bytes = std::fs::read(path).map_err(|error| format!("key={path}: {error}"))?;
     let length = bytes.len();
@@ -60,7 +60,7 @@ fn ring(size: &str) -> Result<u64, String> {
 }
 
 fn snap(bytes: &str) -> Result<u16, String> {
-    // Below 64 not even a submission queue entry would be whole.
+    // A submission queue entry has 64 bytes.
     span::bytes_in(bytes, 64..=4096).map_err(|why| format!("snap={bytes}: {why}"))
 }
 
@@ -70,12 +70,12 @@ impl TraceArgs {
         self.trace.is_some()
     }
 
-    /// What the option asks for.
+    /// The target of the trace.
     pub fn target(&self) -> TraceTarget {
         TraceTarget::new(self.trace.clone(), |text| warning(text))
     }
 
-    /// Begins the file, if the option is set. The error is one line that names it.
+    /// Creates the file if the option is set. The error names the file.
     pub fn open(&self, role: NodeRole, instance: u64, clock: Clock) -> Result<Tracer, Failure> {
         self.target().open(role, instance, clock)
     }
@@ -85,7 +85,7 @@ impl TraceArgs {
         self.target().switch(tracer, stop).into_iter().for_each(|line| eprintln!("{line}"));
     }
 
-    /// Closes the file. The error is one line that names it, if not everything is in it.
+    /// Closes the file. Fails if the file is not complete; the error names the file.
     pub fn close(&self, tracer: &Tracer) -> Outcome {
         self.target().close(tracer)
     }

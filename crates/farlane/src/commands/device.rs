@@ -119,7 +119,7 @@ pub fn run(args: &Args) -> Outcome {
     traced
 }
 
-/// Prints an event on stderr, if it has a line.
+/// Prints an event on stderr.
 pub(crate) fn print_event(event: DeviceEvent) {
     match event {
         DeviceEvent::Report(report) => print_report(&report),
@@ -127,7 +127,7 @@ pub(crate) fn print_event(event: DeviceEvent) {
     }
 }
 
-/// One line an event.
+/// One line per event; empty for reports.
 fn line(event: &DeviceEvent) -> String {
     match event {
         DeviceEvent::HostUp(peer) => format!("host {peer} attached"),

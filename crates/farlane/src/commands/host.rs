@@ -122,7 +122,7 @@ pub fn run(args: &Args) -> Outcome {
     traced
 }
 
-/// The exact options for QEMU 10.1.1 or newer.
+/// Prints the options for QEMU 10.1.1 or newer.
 fn print_options(sockets: &[PathBuf]) {
     println!("-machine q35,memory-backend=mem");
     println!("-object memory-backend-memfd,id=mem,size=512M,share=on");
@@ -155,7 +155,7 @@ fn print_event(event: HostEvent) {
     }
 }
 
-/// One line an event.
+/// One line per event; empty for events with a print of their own.
 fn line(event: &HostEvent) -> String {
     match event {
         HostEvent::VmmAttached(number) => format!("endpoint {number}: VMM attached"),

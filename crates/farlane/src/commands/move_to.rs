@@ -1,4 +1,4 @@
-//! `farlane move`: gives a device to another group of hosts while it runs.
+//! `farlane move`: moves a running device to another group of hosts.
 
 use super::{Failure, Outcome};
 use crate::link_end::LinkEnd;
@@ -46,7 +46,7 @@ pub fn run(args: &Args) -> Outcome {
     Ok(())
 }
 
-/// The lines for the user: what was done and what follows.
+/// The lines on stderr: result of the move and next steps.
 fn lines(address: &str, answer: &Moved) -> Vec<String> {
     let [from, to] = [answer.from, answer.to].map(group_name);
     let host = match answer.host {

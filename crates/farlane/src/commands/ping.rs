@@ -1,4 +1,4 @@
-//! `farlane ping`: the raw round trip of a link, and of a configuration read.
+//! `farlane ping`: measures the round trips of a link and of configuration reads.
 
 use super::{Failure, Outcome, json};
 use crate::link_end::LinkEnd;
@@ -54,7 +54,7 @@ pub fn run(args: &Args) -> Outcome {
     let mut end = LinkEnd::connect(&args.address, &args.node, Role::Probe)?;
     let link = measure(&mut end, args.count, echo)?;
     end.close()?;
-    // The probe carries no TLPs: a configuration read takes the host's place.
+    // A probe carries no TLPs. A configuration read needs the place of the host.
     let config = match LinkEnd::connect(&args.address, &args.node, Role::Host) {
         Ok(mut end) => {
             let summary = measure(&mut end, args.count, config_read)?;

@@ -1,4 +1,4 @@
-//! `farlane switch`: a second switch behind the first.
+//! `farlane switch`: a switch node between a host and device nodes.
 
 use super::Outcome;
 use crate::commands::device::print_event;

@@ -1,4 +1,4 @@
-//! `farlane trace`: what the nodes of a run recorded, for people and machines.
+//! `farlane trace`: shows and converts the traces of a run.
 
 use super::{Failure, Outcome};
 use crate::output::{self, assign_stdout};
@@ -202,7 +202,7 @@ pub fn run(args: &Args) -> Outcome {
     let Args { list, stats, unfold, sort, .. } = *args;
     let mut out = BufWriter::new(std::io::stdout().lock());
     match report.text(View { list, stats, unfold, sort }, &mut out) {
-        // The reader of the pipe has closed it.
+        // A closed pipe is no failure.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         done => Ok(done?),
     }
@@ -221,7 +221,7 @@ fn against(args: &Args) -> Outcome {
     Ok(())
 }
 
-/// A document on stdout. Fails if nobody takes it.
+/// Writes a document to stdout. Fails if stdout is closed or full.
 fn write(document: &impl Serialize) -> Outcome {
     let mut out = BufWriter::new(std::io::stdout().lock());
     serde_json::to_writer_pretty(&mut out, document).map_err(|e| Failure(e.to_string()))?;
@@ -229,7 +229,7 @@ fn write(document: &impl Serialize) -> Outcome {
     Ok(out.flush()?)
 }
 
-/// The keys of `--sort`, each with its order.
+/// The parser of `--sort`; help texts describe the order of each key.
 fn sort_key() -> impl TypedValueParser<Value = Key> {
     let values = Key::ALL.map(|key| PossibleValue::new(key.name()).help(key.order()));
     PossibleValuesParser::new(values)

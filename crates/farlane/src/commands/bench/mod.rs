@@ -1,4 +1,4 @@
-//! `farlane bench`: direct and tunnelled beside the raw floor, in one run.
+//! `farlane bench`: direct and tunnelled commands compared with raw TCP, in one run.
 
 pub(super) mod ablation;
 pub(super) mod congestion;
@@ -88,7 +88,7 @@ pub struct Args {
     line_rate: Rate,
 }
 
-/// Other things to measure.
+/// The subcommands.
 #[derive(clap::Subcommand, Debug)]
 enum Other {
     Sim(sim::Args),
@@ -103,7 +103,7 @@ impl Args {
     }
 }
 
-/// Everything measured.
+/// The results of all rounds.
 pub(crate) struct BenchResults {
     waiting: Waiting,
     floor: Floor,

@@ -39,8 +39,7 @@ impl From<TransportOption> for Transport {
     }
 }
 
-/// Parses a queue depth; some workload must have it.
-/// The error is one line that names the depths of the workloads.
+/// Parses a queue depth of a workload. The error lists the depths.
 pub fn parse_depth(text: &str) -> Result<usize, String> {
     let depth = text.parse().ok().filter(|n| CASES.iter().any(|case| case.iodepth == *n));
     depth.ok_or_else(|| format!("invalid depth '{text}': expected 1, 8 or 32"))

@@ -89,7 +89,7 @@ impl fmt::Display for FloorEntry {
 }
 
 impl FloorEntry {
-    /// The same for a page.
+    /// The same figures as a sentence of a page.
     pub fn sentence(&self) -> String {
         format!(
             "Raw floor of the same run ({}): 64-byte TCP round trip, median {:.2} us; one-way TCP \
@@ -153,7 +153,7 @@ fn spread(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
     }
 }
 
-/// The median, the upper one of two; 0 of nothing.
+/// The median, of an even number of values the upper one; 0 without values.
 pub fn median(values: &[u64]) -> u64 {
     spread(values.iter().map(|value| *value as f64)).0 as u64
 }
@@ -171,12 +171,12 @@ pub fn floor(waiting: Waiting, floor: &Floor) -> FloorEntry {
     }
 }
 
-/// Bytes a second of the median round.
+/// Throughput of the median round, in bytes per second.
 pub fn median_throughput(series: &Series) -> f64 {
     spread(series.rounds.iter().map(|round| round.bytes_per_s)).0
 }
 
-/// How much more the second of a pair is than the first, in hundredths: quartiles over the pairs.
+/// Increase from the first to the second value of a pair, in per cent: quartiles over the pairs.
 pub fn percent_of_pairs(pairs: &[(u64, u64)]) -> [f64; 3] {
     let each = |(without, with): &(u64, u64)| *with as f64 / (*without).max(1) as f64 - 1.0;
     let mut costs: Vec<f64> = pairs.iter().map(|pair| 100.0 * each(pair)).collect();
@@ -184,7 +184,7 @@ pub fn percent_of_pairs(pairs: &[(u64, u64)]) -> [f64; 3] {
     [1, 2, 3].map(|n| rounded(costs[(costs.len() - 1) * n / 4], 2))
 }
 
-/// Medians and ratios of what was measured.
+/// Medians and ratios of the results.
 pub fn document(results: &BenchResults) -> BenchDocument {
     let floor = floor(results.waiting, &results.floor);
     let runs = results.series.iter().map(|series| run(series, &floor)).collect();
@@ -192,7 +192,7 @@ pub fn document(results: &BenchResults) -> BenchDocument {
     BenchDocument { schema: SCHEMA, interrupted: results.interrupted, floor, runs, recording }
 }
 
-/// Medians over the pairs, and quartiles of what the pairs say.
+/// Medians over the pairs, and quartiles of the costs.
 fn recording(cost: &Cost) -> RecordingCost {
     let percents = |column: usize| {
         let pairs = cost.samples.iter().map(|sample| (sample[0], sample[column]));

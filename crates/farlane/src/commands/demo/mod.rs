@@ -1,4 +1,4 @@
-//! `farlane demo`: the main job on one machine, without privileges.
+//! `farlane demo`: host and device nodes on one machine, without privileges.
 
 pub(super) mod print;
 
@@ -82,12 +82,12 @@ pub fn run(args: &Args) -> Outcome {
     let mut progress = Progress::new();
     progress.show("raw round trips");
     let (n, target) = (args.count as usize, args.trace.target());
-    // In three parts, before, between and after: the machine's speed drifts.
+    // Measured before, between and after the other latencies: the speed of the machine drifts.
     let mut floor = floor::measure(clock, waiting, n / 3 + 1)?;
     let (max_payload, aggregation) = (args.mps, args.aggregation);
     let push = args.push.settings();
     let link = LocalLink { clock, waiting, max_payload, aggregation, push };
-    // The same without switch and tunnel, nothing else.
+    // Only switch and tunnel are missing.
     let mut rig = local::direct(link, Settings::default(), "FARLANE-DEMO-DIRECT", DRIVE)?;
     let direct = latencies::measure(&mut rig, n, |activity| {
         progress.show(&format!("direct: {activity}"));
@@ -128,7 +128,7 @@ pub fn run(args: &Args) -> Outcome {
         verified += verify(&mut rig, drive, VERIFIED)?;
     }
     progress.done();
-    // Reads do not pass writes: the last doorbell is in the trace as well.
+    // The read pushes the last doorbell, a posted write, into the trace.
     latencies::config_reads(&mut rig, 1)?;
     let traced = args.trace.close(&tracer);
     let findings =
@@ -141,7 +141,7 @@ pub fn run(args: &Args) -> Outcome {
     traced
 }
 
-/// One 4 KiB read and one 4 KiB write at the root port, once everything is warm.
+/// One 4 KiB read and one 4 KiB write at the root port, after warm-up.
 fn transactions(rig: &mut Rig<Switch>) -> Result<(Command, Command), Failure> {
     let buffer = rig.buffer(latencies::BYTES as usize)?;
     let mut last = |op| {

@@ -44,12 +44,12 @@ pub struct DemoDocument<'a> {
     t_tunnel_ns: i64,
     /// Medians of the tunnelled measurements in units of the median of `floor`.
     round_trips: RoundTrips,
-    /// Where the time of the median tunnelled command goes.
+    /// Segments of the median tunnelled command.
     #[serde(rename = "segments")]
     intervals: DemoSegments<'a>,
     /// One 4 KiB read, then one 4 KiB write, tunnelled, after warm-up.
     transactions: [Transaction; 2],
-    /// What the analyser at the root port counted.
+    /// Counters of the analyser at the root port.
     trace: DemoTrace,
 }
 

@@ -10,9 +10,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use storage::drive::{DriveFolder, NewContents};
 
-/// NN, the largest NSID, of a drive: what no host finds unusual.
+/// NN, the largest NSID of a drive. Hosts support this usual value.
 const MAX_NAMESPACES: u32 = 128;
-/// The controller that namespaces are attached to: the one that a device node's host sees.
+/// CNTLID of the controller of a device node, to which namespaces are attached.
 const CONTROLLER: u16 = 1;
 
 /// Create a drive in a folder that is missing or empty
@@ -92,11 +92,11 @@ impl Args {
     }
 }
 
-/// A namespace with names that no other one has.
+/// A namespace with random NGUID, EUI-64 and UUID.
 fn random_namespace(blocks: u64, block_shift: u8) -> Namespace {
     let nguid = random_bytes();
     let mut eui64 = random_number().to_be_bytes();
-    // Locally administered, of one device (IEEE 802-2014, section 8.2).
+    // A locally administered address of one device (IEEE 802-2014, section 8.2).
     eui64[0] = eui64[0] & !1 | 2;
     let contents = nguid.iter().map(|byte| format!("{byte:02x}")).collect();
     let uuid = uuid();

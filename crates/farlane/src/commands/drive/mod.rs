@@ -1,4 +1,4 @@
-//! `farlane drive`: drives that live in folders.
+//! `farlane drive`: drives in folders.
 
 mod create;
 mod namespace;

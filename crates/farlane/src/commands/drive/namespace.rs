@@ -4,14 +4,14 @@ use crate::namespace::parse_block;
 use report::span::bytes;
 use std::str::FromStr;
 
-/// One namespace of a drive to make.
+/// A value of `--namespace`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewNamespace {
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Bytes of a block.
+    /// Size of a block in bytes.
     pub block: u32,
-    /// Space is taken as it is written.
+    /// Whether space is taken when it is written, not reserved.
     pub sparse: bool,
 }
 
@@ -40,7 +40,7 @@ impl FromStr for NewNamespace {
 }
 
 impl NewNamespace {
-    /// Itself, if it is whole blocks; otherwise what it is.
+    /// Checks that the size is a multiple of the block size.
     pub fn checked(self) -> Result<Self, String> {
         let Self { size, block, .. } = self;
         if size == 0 || !size.is_multiple_of(block.into()) {

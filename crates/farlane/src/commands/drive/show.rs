@@ -54,7 +54,7 @@ pub struct DriveDocument {
     schema: u32,
     /// Version of the folder's format.
     format: u64,
-    /// Whether another process has the drive; the document then has what was stored last.
+    /// Whether another process has the drive; the document then has the stored state.
     in_use: bool,
     /// Serial number.
     serial: String,
@@ -100,9 +100,9 @@ struct DriveNamespace {
 /// Counters of a drive.
 #[derive(Debug, JsonSchema, Serialize)]
 struct DriveHealth {
-    /// How often power came.
+    /// Power cycles.
     power_cycles: u64,
-    /// How often power went while a controller was in use.
+    /// Losses of power while a controller was in use.
     unsafe_shutdowns: u64,
     /// Time with power, in seconds.
     power_on_s: u64,
@@ -114,7 +114,7 @@ struct DriveHealth {
     media_errors: u64,
     /// Entries of the error log so far.
     errors: u64,
-    /// Whether a controller is in use, or was when power went.
+    /// Whether a controller is in use, or was at the last loss of power.
     running: bool,
 }
 

@@ -1,4 +1,4 @@
-//! `--destructive`: nothing is overwritten unless somebody said so.
+//! `--destructive` and `--yes`: the permission to overwrite data.
 
 use super::Args;
 use crate::output::wrong_usage;
@@ -26,7 +26,7 @@ pub fn check(args: &Args, request: &Request) {
     }
 }
 
-/// Says what will be overwritten, and asks for a yes. Fails without one.
+/// Prints the ranges that the run overwrites and waits for `yes`. Fails with another answer.
 pub fn ask(args: &Args, sessions: &mut [Session], request: &Request, stop: &Stop) -> Outcome {
     let mut any = false;
     let writes = request.sections.iter().filter(|section| section.writes());
@@ -46,7 +46,7 @@ pub fn ask(args: &Args, sessions: &mut [Session], request: &Request, stop: &Stop
     }
 }
 
-/// A line of the terminal. The targets are served meanwhile, so that their links stay up.
+/// Reads a line of the terminal. Pumps the targets meanwhile, so that their links stay up.
 fn answer(sessions: &mut [Session], stop: &Stop) -> Result<String, Failure> {
     let (typed, line) = mpsc::channel();
     std::thread::spawn(move || {
@@ -68,7 +68,7 @@ fn answer(sessions: &mut [Session], stop: &Stop) -> Result<String, Failure> {
     }
 }
 
-/// What a section overwrites on a target.
+/// The range that a section overwrites on a target, as a sentence.
 fn sentence(on: &str, session: &Session, section: &Section) -> Result<String, Failure> {
     let namespace = session.namespace(section)?;
     let shift = namespace.block_shift;

@@ -1,4 +1,4 @@
-//! The document of `--json`, of which the text shows the most important part.
+//! The document of `--json`. The text shows its most important figures.
 
 use crate::commands::rounded;
 use load::io::{Bin, GroupResult, Outage, Recorder, Row, Section, Session};
@@ -34,7 +34,7 @@ pub struct IoDocument {
     pub sections: Vec<IoSection>,
 }
 
-/// A drive under load and the way to it.
+/// A drive under load and the path to the drive.
 #[derive(JsonSchema, Serialize)]
 pub struct IoTarget {
     /// The address or the socket.
@@ -204,7 +204,7 @@ pub struct IoOutage {
     pub lost: u64,
 }
 
-/// A read that brought other data than were written.
+/// A read that returned other data than were written.
 #[derive(JsonSchema, Serialize)]
 pub struct IoMismatch {
     /// Number of the job, from 0.
@@ -246,7 +246,7 @@ impl IoDocument {
     pub fn add(&mut self, result: &GroupResult<'_>) {
         let GroupResult { first, sections, target, recorders, peer_cpu } = *result;
         let transfers = recorders.iter().map(|recorder| recorder.ended).sum();
-        // Reading back would count too.
+        // The CPU time of the other side includes reading back.
         let alone = recorders.iter().all(|recorder| recorder.read_back == Duration::ZERO);
         let peer = peer_cpu.filter(|_| alone).map(|cpu| per_transfer(cpu, transfers));
         for ((number, section), recorder) in (first..).zip(sections).zip(recorders) {

@@ -1,4 +1,4 @@
-//! The results as one self-contained page: tables, distributions, the course along time, data.
+//! The results as one self-contained page: tables, distributions, time series, data.
 
 use super::compare;
 use super::document::{IoDocument, IoSection};

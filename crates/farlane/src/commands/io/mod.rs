@@ -1,4 +1,4 @@
-//! `farlane io`: the built-in initiator on a live drive.
+//! `farlane io`: load on live drives by the built-in initiator.
 
 mod compare;
 mod consent;
@@ -121,7 +121,7 @@ impl From<OnErrorOption> for OnError {
 }
 
 impl Args {
-    /// How targets are reached, and when a run ends. Fails as [`NodeArgs::settings`].
+    /// The settings of targets and of the end of a run. Fails as [`NodeArgs::settings`].
     fn settings(&self) -> Result<Settings, Failure> {
         // Without a node there is no line to gate.
         let node = match self.connect[..] {
@@ -178,13 +178,13 @@ pub fn run(args: &Args) -> Outcome {
     verdict(args, &document)
 }
 
-/// Shuts all targets down. Fails as the first one that fails.
+/// Shuts all targets down. Fails with the first error.
 fn close(settings: &Settings, sessions: Vec<Session>) -> Outcome {
     let closed: Vec<Outcome> = sessions.into_iter().map(|one| one.close(settings)).collect();
     closed.into_iter().collect()
 }
 
-/// Brings all targets up, checks that they can do what is asked, and asks for permission.
+/// Brings all targets up, checks that they support the request, and gets permission to write.
 fn prepare(
     (args, settings): (&Args, &Settings),
     request: &Request,
@@ -203,8 +203,8 @@ fn prepare(
     consent::ask(args, sessions, request, stop)
 }
 
-/// What was asked for. A mistake in an option ends the process. Fails if the job file is none; the
-/// error names the line.
+/// The request of the options or of the job file. A mistake in an option ends the process. Fails
+/// for a mistake in the job file; the error names the line.
 fn request(args: &Args) -> Result<Request, Failure> {
     match (&args.jobs, args.work.any()) {
         (None, _) => Ok(args.work.request().unwrap_or_else(wrong_usage)),
@@ -248,7 +248,7 @@ fn work(
     failed.and(written)
 }
 
-/// What a file of samples says of its run.
+/// The metadata of a file of samples.
 fn metadata(document: &IoDocument) -> [(&'static str, String); 6] {
     let workload = document.sections.iter();
     let workload: Vec<_> = workload.map(|section| (&section.name, &section.workload)).collect();
@@ -265,7 +265,7 @@ fn metadata(document: &IoDocument) -> [(&'static str, String); 6] {
     ]
 }
 
-/// Whether the run did what was asked.
+/// Fails if the run stopped, or if transfers or data were wrong.
 fn verdict(args: &Args, document: &IoDocument) -> Outcome {
     let (failed, wrong) = (document.failed(), document.mismatches());
     if let Some(why) = &document.why {

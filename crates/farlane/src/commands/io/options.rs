@@ -1,5 +1,5 @@
-//! What to do, in fio's words: options of the command line, or sections of a job file. The keys,
-//! ranges and messages are those of `[workload]` in plans.
+//! Workloads in fio's words, from the command line. Keys, ranges and messages are the same as in job
+//! files and in `[workload]` of plans.
 
 use keys::Origin;
 use load::io::{KEYS, Request, Setting, Verify, section};
@@ -113,7 +113,7 @@ impl WorkArgs {
         ]
     }
 
-    /// The name of an option that was given, if any was.
+    /// The name of the first option that is given.
     pub fn any(&self) -> Option<&'static str> {
         let given = KEYS.into_iter().zip(self.values()).find(|(_, value)| value.is_some());
         let flags = [
@@ -125,7 +125,7 @@ impl WorkArgs {
         given.map(|(key, _)| key).or(flag).or(self.randseed.map(|_| "randseed"))
     }
 
-    /// What the options ask for. The error names the option.
+    /// The request of the options. The error names the option.
     pub fn request(&self) -> Result<Request, Failure> {
         let given = KEYS.into_iter().zip(self.values());
         let setting = |(key, value): (&'static str, Option<&str>)| {

@@ -40,7 +40,7 @@ pub fn text(document: &IoDocument) {
     }
 }
 
-/// A line for each target's drive, with the target's name if there are several or it is a server.
+/// One line per drive, with the target's name if there are several targets or it is a server.
 pub fn drives(document: &IoDocument) -> Vec<String> {
     let several = document.targets.len() > 1;
     let line = |target: &IoTarget| {
@@ -76,7 +76,7 @@ pub fn title(document: &IoDocument, section: &IoSection) -> String {
     format!("{name}{others}: {parameters}{seconds:.3} s{cpu}")
 }
 
-/// Where wrong data are.
+/// Place and value of a wrong byte, as a sentence.
 pub fn sentence(wrong: &IoMismatch) -> String {
     let IoMismatch { job, lba, byte, expected, found, .. } = *wrong;
     format!(
@@ -85,7 +85,7 @@ pub fn sentence(wrong: &IoMismatch) -> String {
     )
 }
 
-/// The times without the drive: their number, and one line each.
+/// The number of outages, and one line per outage.
 pub fn outages(section: &IoSection) -> Vec<String> {
     let line = |outage: &IoOutage| {
         let [start, length] = [outage.start_ns, outage.length_ns].map(|ns| ns as f64 / 1e9);
@@ -98,8 +98,8 @@ pub fn outages(section: &IoSection) -> Vec<String> {
     head.into_iter().chain(listed).chain(more).collect()
 }
 
-/// A row a job and kind, and one for all if there are several. Lost transfers have a column if there
-/// are any.
+/// One row per job and kind, and one for all if there are several. The column of lost transfers is
+/// left out if no transfer is lost.
 pub fn table(section: &IoSection) -> Table {
     let all = (section.jobs.len() > 1).then_some(&section.all);
     let lost = section.jobs.iter().any(|row| row.lost > 0);
@@ -107,7 +107,7 @@ pub fn table(section: &IoSection) -> Table {
     Table::of(&columns.collect::<Vec<_>>(), section.jobs.iter().chain(all))
 }
 
-/// Outages in the text; the document has all.
+/// Largest number of outages in the text; the document has all.
 const LISTED: usize = 16;
 /// The column of lost transfers.
 const LOST: &str = "lost";

@@ -1,4 +1,4 @@
-//! What is put under load: nodes, and servers of vfio-user.
+//! The targets of the load: nodes and vfio-user servers.
 
 use super::{Args, Failure};
 use crate::node::far_side;

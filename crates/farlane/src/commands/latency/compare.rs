@@ -1,4 +1,4 @@
-//! `farlane latency compare`: several runs side by side, such as idle and loaded.
+//! `farlane latency compare`: compares runs, such as idle and loaded.
 
 use crate::output::assign_stdout;
 use lab::view;

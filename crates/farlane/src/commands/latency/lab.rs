@@ -1,4 +1,4 @@
-//! `farlane latency lab`: builds talker – bridge – listener, measures, and takes everything down.
+//! `farlane latency lab`: builds talker, bridge and listener, measures, and removes them.
 
 use super::Terminal;
 use super::options::positive;

@@ -1,4 +1,4 @@
-//! `farlane latency listen`: takes a talker's frames, and sends them back if it is asked to.
+//! `farlane latency listen`: receives a talker's frames, and with `--reflect` sends them back.
 
 use super::options::{MachineArgs, MarkArgs, ResultArgs, positive};
 use super::{Terminal, deliver};
@@ -72,7 +72,7 @@ pub fn run(args: &Args) -> Outcome {
 
 impl Args {
     fn port(&self) -> Result<Port, Failure> {
-        // Receiving alone needs no permission: nothing leaves this machine.
+        // Without --reflect nothing is sent, so no permission is needed.
         let allowed = self.insecure || !self.reflect;
         Ok(match listening(&self.address, allowed)? {
             Address::Tcp(address) => Port::udp(address)?,

@@ -47,7 +47,7 @@ pub fn run(args: &Args) -> Outcome {
 struct Terminal(Stop);
 
 impl Terminal {
-    /// One whose signals are handled. Fails as [`stop_on_signals`].
+    /// Handles the signals. Fails as [`stop_on_signals`].
     fn new() -> io::Result<Self> {
         stop_on_signals().map(Self)
     }
@@ -67,7 +67,7 @@ impl Operator for Terminal {
     }
 }
 
-/// Prints and writes what was measured.
+/// Prints the results and writes the files.
 fn deliver(run: &Run, files: Option<Files>, output: &ResultArgs) -> Outcome {
     let document = &run.document;
     if output.json {

@@ -9,7 +9,7 @@ use report::target::Target;
 use report::{Failure, span};
 use wire::Duration;
 
-/// Where results go.
+/// Options of results.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Output")]
 pub struct ResultArgs {
@@ -35,7 +35,7 @@ pub struct ResultArgs {
 }
 
 impl ResultArgs {
-    /// Decides what goes to standard output.
+    /// Selects the writer of standard output.
     pub fn assign(&self) {
         let documents = [
             ("--csv", self.csv.as_ref()),
@@ -45,12 +45,12 @@ impl ResultArgs {
         assign_stdout(self.json, &documents);
     }
 
-    /// Begins the files that are wanted. Their writer has the CPUs and the class of this thread.
+    /// Creates the files. Their writer inherits the CPUs and the scheduling class of this thread.
     pub fn files(&self) -> Result<Option<Files>, Failure> {
         Files::create(Targets { csv: self.csv.as_ref(), parquet: self.parquet.as_ref() })
     }
 
-    /// What the document says of a run at this address.
+    /// The heading of the document of a run at this address.
     pub fn heading(&self, address: &str) -> Heading {
         Heading { label: self.label.clone(), address: address.to_owned(), band: self.band }
     }
@@ -90,7 +90,7 @@ pub struct MachineArgs {
 }
 
 impl MachineArgs {
-    /// The same for the crate. Ends the process if several `--clock` contradict each other.
+    /// The settings of `latency_linux`. Ends the process if several `--clock` contradict each other.
     pub fn machine(&self) -> Machine {
         let machine = Machine {
             fifo: self.fifo,
@@ -120,13 +120,13 @@ pub struct MarkArgs {
 }
 
 impl MarkArgs {
-    /// The same for the crate.
+    /// The settings of `latency_linux`.
     pub fn marks(self) -> Marks {
         Marks { priority: self.priority, dscp: self.dscp }
     }
 }
 
-/// A time of either sign in ns.
+/// Parses a time with a sign, in ns.
 fn signed(text: &str) -> Result<i64, String> {
     let (sign, rest) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),
@@ -135,7 +135,7 @@ fn signed(text: &str) -> Result<i64, String> {
     Ok(sign * span::time(rest)?.as_ns() as i64)
 }
 
-/// Two times in ns.
+/// Parses FROM,TO.
 fn band(text: &str) -> Result<Band, String> {
     let (from, to) = text.split_once(',').ok_or("expected FROM,TO, such as 40us,100us")?;
     let (from_ns, to_ns) = (signed(from)?, signed(to)?);
@@ -150,19 +150,19 @@ fn hex(text: &str) -> Result<u64, String> {
         .map_err(|_| format!("invalid number '{text}': expected up to 16 hexadecimal digits"))
 }
 
-/// A window as START,LENGTH in ns.
+/// Parses START,LENGTH, in ns.
 pub fn window(text: &str) -> Result<(u64, u64), String> {
     let (start, length) =
         text.split_once(',').ok_or("expected START,LENGTH, such as 200us,100us")?;
     Ok((span::time(start)?.as_ns(), span::time(length)?.as_ns()))
 }
 
-/// Bytes of a frame's payload.
+/// Parses the payload of a frame, in bytes.
 pub fn payload(text: &str) -> Result<u16, String> {
     span::bytes_in(text, frame::LEAST as u16..=frame::MOST as u16)
 }
 
-/// A time that is not 0.
+/// Parses a time that is not 0.
 pub fn positive(text: &str) -> Result<Duration, String> {
     match span::time(text)? {
         Duration::ZERO => Err("expected a time greater than 0".to_owned()),

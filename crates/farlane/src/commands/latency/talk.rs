@@ -74,7 +74,7 @@ pub struct Args {
     output: ResultArgs,
 }
 
-/// `--base` may be so far ahead, in ns: an hour.
+/// Limit of `--base` ahead of now, in ns: an hour.
 const AHEAD: u64 = 3_600_000_000_000;
 
 /// Runs the command.
@@ -101,15 +101,15 @@ pub fn run(args: &Args) -> Outcome {
     verdict(args, &run)
 }
 
-/// Fails if more of the `sent` frames were lost than are allowed. Without --reflect the talker learns
-/// only of those that the kernel or the network refused.
+/// Fails if more frames are lost than `--allow-losses` allows. Without `--reflect` the talker counts
+/// only losses that the kernel or the network reports.
 fn verdict(args: &Args, Run { document, sent, .. }: &Run) -> Outcome {
     let faults = &document.faults;
     let (lost, how, listener) = match &document.counts {
         Some(counts) => (counts.lost, "come back from", "listen --reflect"),
         None => (faults.refused + faults.unreachable, "reach", "listen"),
     };
-    // ICMP answers few of the frames that it could answer (icmp(7), `icmp_ratelimit`).
+    // One answer is enough: the kernel limits the rate of ICMP (icmp(7), `icmp_ratelimit`).
     let most = match (&document.counts, faults.unreachable) {
         (None, 1..) => 0,
         _ => sent.saturating_sub(1),

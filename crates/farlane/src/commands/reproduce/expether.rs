@@ -10,7 +10,7 @@ use report::{Failure, Outcome};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A part of what is simulated.
+/// A part of the experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Part {
     /// Published and simulated figures with the curves of the paper, and the parameters
@@ -30,13 +30,13 @@ pub struct ExpetherResults {
     /// `fio_64m_read_on`, `_off`, `fio_64m_write_on`, `_off` in us.
     #[serde(skip_serializing_if = "Option::is_none")]
     rows: Option<Vec<Row>>,
-    /// Part `table`: sentences of the aggregation paper without a figure.
+    /// Part `table`: statements of the aggregation paper without a figure.
     #[serde(skip_serializing_if = "Option::is_none")]
     statements: Option<Vec<Statement>>,
-    /// Part `table`: places on the curves of evaluation 1.
+    /// Part `table`: points on the curves of evaluation 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     ssds: Option<Vec<Point>>,
-    /// Part `table`: places on the curves of evaluation 2.
+    /// Part `table`: points on the curves of evaluation 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<Vec<Point>>,
     /// Part `table`: the parameters.

@@ -1,4 +1,4 @@
-//! `farlane reproduce`: published experiments, simulated.
+//! `farlane reproduce`: simulates published experiments.
 
 pub(super) mod expether;
 pub(super) mod nvme_tsn;
@@ -52,7 +52,7 @@ enum Publication {
     TsnVm(Options<tsn_vm::Part>),
 }
 
-/// Which parts run, and where the results go.
+/// Parts to run, and outputs.
 #[derive(clap::Args, Debug)]
 struct Options<P: ValueEnum + Send + Sync + 'static> {
     /// Run only these parts
@@ -141,7 +141,7 @@ impl<P: ValueEnum + PartialEq + Send + Sync> Options<P> {
         Ok(())
     }
 
-    /// The same, of figures with expectations; fails if one of them is not as expected.
+    /// [`run`](Self::run) with expected figures. Fails if a figure differs from its expected value.
     fn run_checks(
         &self,
         name: &str,

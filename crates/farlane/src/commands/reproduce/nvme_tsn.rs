@@ -10,7 +10,7 @@ use report::{Failure, Outcome};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A part of what is simulated.
+/// A part of the experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Part {
     /// Published and simulated figures, and the parameters

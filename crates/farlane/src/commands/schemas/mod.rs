@@ -19,7 +19,7 @@ struct Documented {
     file: &'static str,
     /// Heading of the section in `docs/json.md`.
     heading: &'static str,
-    /// What the description of the type does not say.
+    /// Text behind the description of the type.
     note: &'static str,
     schema: Value,
 }
@@ -33,7 +33,7 @@ fn document<D: JsonSchema>(file: &'static str, heading: &'static str) -> Documen
     Documented { file, heading, note: "", schema }
 }
 
-/// The same with a note.
+/// [`document`] with a note.
 fn noted<D: JsonSchema>(
     file: &'static str,
     heading: &'static str,
@@ -42,7 +42,7 @@ fn noted<D: JsonSchema>(
     Documented { note, ..document::<D>(file, heading) }
 }
 
-/// Makes one line of every description. A key that may be missing is never null.
+/// Joins the lines of every description. Removes null from keys that may be missing.
 fn tidy(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
@@ -174,7 +174,7 @@ fn text_by_hand_names_every_command_with_a_document() {
     let (by_hand, _) = page.split_once(page::MARK).expect("the mark of what is generated");
     for Documented { heading, .. } in documents() {
         let name = heading.trim_start_matches('`').split(" --").next().expect("a name");
-        // The subcommands of `farlane latency` are in brackets behind it.
+        // The page lists subcommands of `farlane latency` in brackets behind the command.
         let (group, last) = name.rsplit_once(' ').expect("a command");
         let known = [format!("`{name}`"), format!("`{group}` (")];
         assert!(

@@ -1,4 +1,4 @@
-//! `farlane sim`: a plan run in virtual time.
+//! `farlane sim`: simulates a plan in virtual time.
 
 use super::{Ended, Failure, json};
 use crate::output::{
@@ -77,8 +77,8 @@ pub struct Args {
     html: Option<Target>,
 }
 
-/// Runs the command; yields whether the plan's requirements are met, in every run, trial and
-/// combination.
+/// Runs the command. Returns whether every run, trial and combination meets the plan's
+/// requirements.
 pub fn run(args: &Args) -> Result<Ended, Failure> {
     let outputs = [("--pcapng", args.pcapng.as_ref()), ("--html", args.html.as_ref())];
     assign_stdout(args.json, &outputs);
@@ -136,7 +136,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     Ok(shown(args, &document))
 }
 
-/// Runs every combination; yields whether all of them meet the plan's requirements.
+/// Runs every combination. Returns whether all meet the plan's requirements.
 fn sweep(
     args: &Args,
     plan: &Plan,
@@ -167,7 +167,7 @@ fn sweep(
     Ok(document.ended())
 }
 
-/// Why a run has no document of results. What its limits say may explain it.
+/// The error of a run without results. Prints limits that may explain the error.
 fn failed(args: &Args, planned: &Planned, error: RunError) -> Failure {
     match error {
         RunError::Plan(error) => refused(error),
@@ -184,7 +184,7 @@ fn failed(args: &Args, planned: &Planned, error: RunError) -> Failure {
     }
 }
 
-/// Prints a document; yields whether all requirements are met.
+/// Prints a document. Returns whether all requirements are met.
 fn shown(args: &Args, document: &Document) -> Ended {
     if args.json {
         println!("{}", json(document));
@@ -194,7 +194,7 @@ fn shown(args: &Args, document: &Document) -> Ended {
     document.ended()
 }
 
-/// The port of `--timeline`, and from when on.
+/// Port and start of `--timeline`.
 fn chosen(args: &Args, planned: &Planned) -> Option<Chosen> {
     let text = args.timeline.as_ref()?;
     let (port, from) = match text.split_once('@') {
@@ -208,8 +208,8 @@ fn chosen(args: &Args, planned: &Planned) -> Option<Chosen> {
     Some(Chosen { wire, from })
 }
 
-/// Warns before the simulation runs: of overloaded classes, of what the plan's remarks say, and of
-/// limits that closed gates exceed.
+/// Prints warnings before the simulation: overloaded classes, remarks on the plan, and limits that
+/// closed gates exceed.
 fn warn(name: &str, planned: &Planned, assumed: &Assumptions) {
     for sentence in planned.overload_sentences() {
         warning(format_args!("{name}: {}", red(&sentence)));
@@ -222,7 +222,7 @@ fn warn(name: &str, planned: &Planned, assumed: &Assumptions) {
     }
 }
 
-/// A mistake in the plan; one in an option ends the process.
+/// A mistake in the plan is a failure. A mistake in an option ends the process.
 fn refused(error: KeyError) -> Failure {
     match error.origin {
         Origin::Option(_) => wrong_usage(error),

@@ -172,28 +172,24 @@ fn tagged_frames_cross_a_cable_and_come_back() {
 /// kernel counts them too, so the stamps of the others have to be told apart by that.
 #[test]
 fn dropped_frames_are_refused_without_wrong_stamps() {
-    isolated(
-        "cli::latency::way::dropped_frames_are_refused_without_wrong_stamps",
-        |home| {
-            let away = Namespace::new().unwrap();
-            home.cable("near0", &away, "far0").unwrap();
-            home.run("tc qdisc add dev near0 root tbf rate 80kbit burst 1600 limit 200").unwrap();
-            let mac = away.enter(|| Interface::find("far0").unwrap().mac).unwrap();
-            let listener =
-                away.enter(|| Listener::start("raw:far0", &["--clock", "shared"])).unwrap();
-            let near = talk(&format!("raw:near0,{mac}"), &["--count", "300", "--clock", "shared"]);
-            let far = listener.report();
-            let refused = near["faults"]["refused"].as_u64().unwrap();
-            let came = far["counts"]["received"].as_u64().unwrap();
-            assert!(refused > 0 && came > 0 && refused + came <= 300, "{refused} {came}");
-            let refusal = near["faults"]["refusal"].as_str().unwrap();
-            assert!(refusal.contains("No buffer space"), "{refusal}");
-            assert_eq!(segment(&near, "queue to wire")["whole"]["n"], 300 - refused);
-            assert_eq!(near["faults"]["without_stamp"], 0);
-            for name in ["sent to queue", "queue to wire", "wire to kernel"] {
-                let whole = &segment(&far, name)["whole"];
-                assert_eq!(whole["negative"], 0, "{name}: {whole}");
-            }
-        },
-    );
+    isolated("cli::latency::way::dropped_frames_are_refused_without_wrong_stamps", |home| {
+        let away = Namespace::new().unwrap();
+        home.cable("near0", &away, "far0").unwrap();
+        home.run("tc qdisc add dev near0 root tbf rate 80kbit burst 1600 limit 200").unwrap();
+        let mac = away.enter(|| Interface::find("far0").unwrap().mac).unwrap();
+        let listener = away.enter(|| Listener::start("raw:far0", &["--clock", "shared"])).unwrap();
+        let near = talk(&format!("raw:near0,{mac}"), &["--count", "300", "--clock", "shared"]);
+        let far = listener.report();
+        let refused = near["faults"]["refused"].as_u64().unwrap();
+        let came = far["counts"]["received"].as_u64().unwrap();
+        assert!(refused > 0 && came > 0 && refused + came <= 300, "{refused} {came}");
+        let refusal = near["faults"]["refusal"].as_str().unwrap();
+        assert!(refusal.contains("No buffer space"), "{refusal}");
+        assert_eq!(segment(&near, "queue to wire")["whole"]["n"], 300 - refused);
+        assert_eq!(near["faults"]["without_stamp"], 0);
+        for name in ["sent to queue", "queue to wire", "wire to kernel"] {
+            let whole = &segment(&far, name)["whole"];
+            assert_eq!(whole["negative"], 0, "{name}: {whole}");
+        }
+    });
 }

@@ -77,7 +77,7 @@ const CHECK: [Column<LinkCheck>; 2] = [
     ("Mb/s of wire", Right, |check| format!("{:.1}", check.wire_bits_per_s / 1e6)),
 ];
 
-/// One figure a workload, link and transport, with a line a policy.
+/// One figure per workload, link and transport, with one line per policy.
 fn figures(all: &Ablation) -> Vec<(String, String, String)> {
     let mut ways: Vec<_> = all.setups.iter().map(|setup| (setup.link, setup.transport)).collect();
     ways.dedup();

@@ -1,4 +1,4 @@
-//! `farlane bench --aggregation`: policies side by side.
+//! `farlane bench --aggregation`: compares policies of aggregation.
 
 mod html;
 pub(in crate::commands) mod print;

@@ -109,7 +109,7 @@ pub struct AggregationLatency {
     pub change_percent_q3: f64,
 }
 
-/// Medians and ratios of what was measured.
+/// Medians and ratios of the results.
 pub fn document(all: &Ablation) -> AggregationDocument {
     let floor = floor(all.waiting, &all.floor);
     let runs = all.setups.iter().flat_map(|setup| setup_runs(setup, &floor)).collect();
@@ -138,7 +138,7 @@ fn setup_runs(setup: &Setup, floor: &FloorEntry) -> Vec<AggregationRun> {
         .collect()
 }
 
-/// The median of bytes a second of the workload that fills the link.
+/// The median throughput, in bytes per second, of the workload that fills the link.
 fn throughput(setup: &Setup, rw: &str) -> Option<(Op, f64)> {
     let series =
         setup.series.iter().find(|series| series.case.rw == rw && !series.rounds.is_empty())?;
@@ -185,7 +185,7 @@ fn gain(base: &Setup, setup: &Setup, rw: &'static str, mps: usize) -> Option<Agg
     })
 }
 
-/// What pairs of rounds say.
+/// Medians and quartiles over pairs of rounds.
 fn latency(compared: &Pairs) -> AggregationLatency {
     let pairs = &compared.p50;
     let [change_percent_q1, change_percent, change_percent_q3] = percent_of_pairs(pairs);
@@ -261,7 +261,7 @@ const GAIN_SHARES: [Column<AggregationGain>; 4] = [
     ("per-tlp %", Right, |gain| or(gain.link_share_per_tlp, "-")),
 ];
 
-/// With one decimal, or that.
+/// The value with one decimal, or `none`.
 pub fn or(value: Option<f64>, none: &str) -> String {
     value.map_or(none.to_owned(), |value| format!("{value:.1}"))
 }

@@ -56,10 +56,10 @@ pub(super) struct CongestionRun {
     bits_per_s: u64,
     /// `bits_per_s` in per cent of the line's rate.
     utilisation_percent: Option<f64>,
-    /// Jain's index of what the flows delivered, 1 is even; null but for `fairness`.
+    /// Jain's index of the throughput of the flows, 1 is even; null except for `fairness`.
     jain: Option<f64>,
     /// From the last step to the end of the first 50 us in which 90 % of the line were used; null
-    /// but for `step`.
+    /// except for `step`.
     back_us: Option<f64>,
     /// 99th percentile of the frames' waits in the bridge's queue, since the beginning.
     wait_p99_us: f64,
@@ -69,9 +69,9 @@ pub(super) struct CongestionRun {
     dropped: u64,
     /// Data frames sent again.
     retransmitted: u64,
-    /// Median latency of NVMe commands; null but for `nvme`.
+    /// Median latency of NVMe commands; null except for `nvme`.
     command_p50_us: Option<f64>,
-    /// 99th percentile of the latency of NVMe commands; null but for `nvme`.
+    /// 99th percentile of the latency of NVMe commands; null except for `nvme`.
     command_p99_us: Option<f64>,
     /// Digest of everything that happened.
     digest: String,
@@ -96,7 +96,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
         let document = CongestionDocument { schema: SCHEMA, interrupted, runs };
         println!("{}", json(&document));
     } else {
-        // As Markdown, so that documents have it as it is printed.
+        // Markdown, so that pages contain the output unchanged.
         print!("{}", Table::of(&COLUMNS, &runs).markdown());
         if interrupted {
             println!("\n{INTERRUPTED}");

@@ -1,4 +1,4 @@
-//! What is simulated.
+//! The simulated scenarios.
 
 use super::CongestionRun;
 use crate::commands::rounded;
@@ -15,7 +15,7 @@ use stats::random::Probability;
 use switch::raw::Settings;
 use wire::{Duration, Instant};
 
-/// Bits a second of every line.
+/// Rate of every line in bits per second.
 const LINE: u64 = 10_000_000_000;
 /// The common delay target: 8 us of propagation, the rest for queues.
 const TARGET: &str = "swift=25us";
@@ -31,13 +31,13 @@ pub struct Scenario {
 enum Kind {
     /// 10, 2 and 10 Gb/s, 5 ms each.
     Step,
-    /// Flows that begin so far apart.
+    /// Time between the starts of two flows.
     Fair(Duration),
     /// Parts per million lost on every cable.
     Loss(u32),
     /// A constant rate.
     Steady,
-    /// Drives answer a host at this rate of its cable.
+    /// Drives answer a host over a cable of this rate, in bits per second.
     Nvme(u64),
 }
 
@@ -45,7 +45,7 @@ const fn ms(ms: u64) -> Instant {
     Instant::from_ns(ms * 1_000_000)
 }
 
-/// All of them, in the order of the table.
+/// All scenarios, in the order of the table.
 pub fn all() -> Vec<Scenario> {
     let mut all = Vec::new();
     let mut add = |kind, description: &str, congestion, flows| {
@@ -76,12 +76,11 @@ pub fn all() -> Vec<Scenario> {
 }
 
 impl Scenario {
-    /// For the progress.
     pub fn name(&self) -> String {
         format!("{}, {}, {} flows", self.description, self.congestion, self.flows)
     }
 
-    /// Runs it.
+    /// Runs the simulation.
     pub fn run(&self) -> Result<CongestionRun, Failure> {
         match self.kind {
             Kind::Nvme(rate) => self.nvme(rate),
@@ -197,8 +196,8 @@ fn control(text: &str) -> Result<switch::congestion::Config, Failure> {
     text.parse().map_err(|error: switch::congestion::UnknownCongestion| Failure(error.to_string()))
 }
 
-/// Drives without a time of their own, each on a node of its own, that answer
-/// one host: 64 KiB reads, 16 in flight on each.
+/// `count` nodes with one drive of no latency each, read by one host: 64 KiB reads, 16 in flight
+/// per drive.
 fn drives(count: usize, rate: u64, congestion: switch::congestion::Config) -> Config {
     let raw = |station| {
         let settings = Settings { congestion, ..Settings::new(0) };

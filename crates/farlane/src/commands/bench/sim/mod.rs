@@ -1,4 +1,4 @@
-//! `farlane bench sim`: how fast the simulator is.
+//! `farlane bench sim`: measures the speed of the simulator.
 
 mod memory;
 mod network;
@@ -48,9 +48,9 @@ const SCHEMA: u32 = 1;
 const USUAL: u64 = 1000;
 /// Reads in flight.
 const IODEPTH: usize = 32;
-/// No further round is begun after this much wall time, in seconds.
+/// Wall time in seconds after which no round starts.
 const ENOUGH: u64 = 15;
-/// Bytes of the drive that are read, again and again.
+/// Bytes of the drive that are read repeatedly.
 const SIZE: u64 = 16 << 20;
 
 /// How fast the simulator is. The figures are those of the round of median wall time. Wall times

@@ -10,7 +10,7 @@ use sim::{Config, World};
 use std::time::Instant as Clock;
 use wire::Duration;
 
-/// Bridges, as many as stations.
+/// Bridges, with one station each.
 const BRIDGES: usize = 50;
 
 /// One run of a TSN network without drives, ten times as long as a round: a line of bridges at 1
@@ -42,7 +42,7 @@ pub struct NetworkBench {
     pub max_rss_bytes: u64,
 }
 
-/// Simulates it for `span`.
+/// Simulates the network for `span`.
 pub fn run(span: Duration) -> Result<NetworkBench, Failure> {
     let failure = |error: Error| Failure(error.to_string());
     super::memory::forget_peak();
@@ -65,7 +65,6 @@ pub fn run(span: Duration) -> Result<NetworkBench, Failure> {
     })
 }
 
-/// Prints it.
 pub fn print(figures: &NetworkBench) {
     println!(
         "{:.3} simulated s of a TSN network, {} bridges in a line with gates at every port, {} \
