@@ -69,7 +69,7 @@ impl Drop for Disk {
         // The next file behind the same node would be read-only too.
         let _ = Command::new("blockdev").args(["--setrw", &self.node]).status();
         let _ = Command::new("losetup").args(["--detach", &self.node]).status();
-        // A file beside the device file.
+        // A record in the folder of the device file.
         let _ = std::fs::remove_file(format!("{}.farlane", self.node));
     }
 }

@@ -53,12 +53,12 @@ fn failed_create_leaves_no_files() {
     let place = folder.join("drive");
     let create = ["drive", "create", name(&place), "--capacity"];
     let large = ["64M", "--namespace", "size=128M"];
-    is_refused(&[&create[..], &large].concat(), &["134217728 bytes", "--capacity, 67108864"]);
-    is_refused(&[&create[..], &["1000"]].concat(), &["--capacity", "whole number of blocks"]);
+    is_refused(&[&create[..], &large].concat(), &["134217728 bytes", "--capacity 67108864"]);
+    is_refused(&[&create[..], &["1000"]].concat(), &["--capacity", "block size 512"]);
     assert!(!place.exists());
     fails(&["drive", "show", name(&place)], &[name(&place)]);
     fails(&["drive", "show", name(&folder)], &[name(&folder), "no drive"]);
-    // It is not made a second time, and not into somebody's folder.
+    // `create` fails in a folder with a drive or other files.
     succeeds(&[&create[..], &["1M"]].concat());
     let before = show(&place);
     fails(&[&create[..], &["1M"]].concat(), &[name(&place)]);

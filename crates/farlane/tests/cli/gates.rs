@@ -58,7 +58,7 @@ fn mistakes_are_named() {
 
 #[test]
 fn margin_is_given_or_measured() {
-    // A busy machine may take many milliseconds to wake: so long a window takes any margin.
+    // A busy machine may wake after many milliseconds; the window is longer than any margin.
     let file = list("gates-margin", "sched-entry S ff 400ms sched-entry S fe 1ms");
     let report = |more: &[&str]| {
         let (mut node, address) = device("ram=1M", &[&gate(&file)[..], more].concat());

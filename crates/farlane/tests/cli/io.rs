@@ -100,7 +100,7 @@ fn nothing_is_overwritten_without_permission() {
     let (_device, address) = device("ram=1M,block=4096", &[]);
     let says = |more: &str, parts: &[&str]| is_refused(&words(&io(&address, more)), parts);
     says("--rw write", &["the options: write overwrites data", "--destructive"]);
-    says("--dd write --destructive", &["no terminal", "--yes"]);
+    says("--dd write --destructive", &["not a terminal", "--yes"]);
     is_wrong_usage(&words(&io(&address, "--rw write --yes")));
     let output = run(&words(&io(&address, "--rw write --size 64k --destructive --yes")));
     let log = String::from_utf8(output.stderr).unwrap();
@@ -274,7 +274,7 @@ fn sections_that_exceed_queue_pairs_or_overlap_are_errors() {
     let apart = both.replace("offset=60k", "offset=64k");
     let file = job_file(&folder, &apart);
     measured(&address, &format!("{file} --destructive --yes"));
-    // As in fio: nobody compares. Both that write say so.
+    // As in fio, no data are compared. Both writing sections report this.
     let file = job_file(&folder, "[global]\nrw=write\nsize=64k\n[a]\n[b]\noffset=4k\n");
     let output = run(&words(&io(&address, &format!("{file} --destructive --yes"))));
     let log = String::from_utf8(output.stderr).unwrap();

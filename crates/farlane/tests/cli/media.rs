@@ -1,4 +1,4 @@
-//! What a start that fails leaves, and what memory and space it asks for.
+//! Files after a failed start, and the memory and space that a start reserves.
 
 use crate::support::drive::{Drive, pattern};
 use crate::support::node::HostNode;

@@ -73,8 +73,8 @@ fn connection_refused_is_an_error() {
     fails(&["ping", &address], &[&address, "refused"]);
 }
 
-/// Addresses where nobody answers, not even with a refusal: the listener's
-/// queue is full, so that further connections wait (listen(2)).
+/// Addresses without any answer: the listener's queue is full, so that further connections wait
+/// (listen(2)).
 fn silent() -> (Vec<std::net::TcpStream>, String) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     rustix::net::listen(&listener, 0).unwrap();
@@ -129,7 +129,7 @@ fn missing_option_is_reported_with_alternatives() {
     is_refused(&["io", "--connect", "localhost"], &["--rw, --dd, --configreads", "job file"]);
 }
 
-/// A misplaced option is no file called `--csv`.
+/// clap's tip ` -- --csv` would make a file of a misplaced option.
 #[test]
 fn unknown_option_is_not_taken_as_file() {
     for arguments in [&["sim", "x.toml", "--csv"][..], &["io", "--connect", "x", "--svg"]] {

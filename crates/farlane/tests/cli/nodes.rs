@@ -17,7 +17,7 @@ fn ping_measures_link_and_configuration_read() {
     }
 }
 
-/// An address where nobody listens: bound and closed again.
+/// An address without a listener: bound and closed again.
 pub fn nobody() -> String {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
@@ -161,7 +161,7 @@ fn an_idle_device_node_is_small() {
 #[test]
 fn duplicate_serial_number_is_a_warning() {
     let folder = &text(&scratch("twins"));
-    // Their sizes differ; a guest takes them for one all the same.
+    // The sizes differ; a guest identifies drives by serial number only.
     let (_a, a) = device("ram=1M", &["--serial", "SAME"]);
     let (_b, b) = device("ram=1M", &["--serial", "OTHER"]);
     let (_c, c) = device("ram=2M", &["--serial", "SAME"]);

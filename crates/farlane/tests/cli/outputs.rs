@@ -1,4 +1,4 @@
-//! Standard output and standard error that are full, or that nobody reads.
+//! Standard output and standard error that are full or closed.
 
 use crate::support::program::{farlane, one_line, ping, plan_of as plan, scratch};
 use std::fs::OpenOptions;
@@ -66,7 +66,7 @@ fn a_node_outlives_the_reader_of_its_log() {
     assert_eq!(node.wait().unwrap().code(), Some(0));
 }
 
-/// What a command says on standard output, which is a document alone.
+/// The document that a command prints on standard output.
 #[track_caller]
 fn document(folder: &Path, line: &str) -> Vec<u8> {
     let output = command(line).current_dir(folder).output().unwrap();

@@ -55,7 +55,7 @@ fn all_fail(peer: &str, parts: &[&str]) {
     fails(&["io", "--connect", peer, "--rw", "read"], &parts);
 }
 
-/// Peers that take connections: one says nothing, and one closes at once.
+/// Peers that accept connections: one is silent, one closes at once.
 #[test]
 fn foreign_protocol_and_silence_are_distinguished() {
     let accepts = |keep: bool| {
@@ -201,7 +201,7 @@ fn served(groups: [&[&str]; 2], name: &str) -> (Process, String, Process) {
 fn a_flood_of_clients_makes_few_lines() {
     let (_device, _, mut host) = served([&[], &[]], "clients");
     let socket = concat!(env!("CARGO_TARGET_TMPDIR"), "/cli/clients/0/cntrl");
-    // Long enough for a line to be due that tells of those without one.
+    // Long enough for a line that counts suppressed lines.
     let (begun, mut clients) = (Instant::now(), 0);
     while clients < 200 || begun.elapsed() < Duration::from_millis(1_500) {
         clients += 1;
@@ -230,7 +230,7 @@ fn a_device_without_a_group_is_not_moved() {
     device.line("detached");
     let switch = node(&["switch", "--listen", "127.0.0.1:0", "--connect", &address]);
     let address = switch.listens();
-    // A switch node is no better: its --group is that of its links to device nodes.
+    // A switch node cannot be moved either: its --group applies to links to device nodes.
     let why = "a switch node cannot be moved";
     fails(&["move", &address, "--group", "7"], &[&address, "not moved", why]);
     assert!(switch.line("rejected the move to ").ends_with(why));

@@ -34,7 +34,7 @@ fn killed_node_is_detected_and_replacement_connects() {
         let second = away.enter(|| run(&LISTEN)).unwrap();
         let log = String::from_utf8_lossy(&second.stderr).into_owned();
         assert!(log.contains("cannot listen on raw:far0: Address already in use"), "{log}");
-        // Killed, not asked: its kernel says nothing for it.
+        // SIGKILL: neither node nor kernel closes the link.
         drop(first);
         let output = ping(&address);
         assert_eq!(output.status.code(), Some(1));

@@ -28,7 +28,7 @@ fn a_live_trace_is_replayed() {
     assert_eq!((&host["failures"], &host["mismatches"]), (&0.into(), &0.into()));
     let bytes = |command: &Value| command["blocks"].as_u64().unwrap_or(0) * 512;
     assert_eq!(host["bytes"].as_u64(), Some(live.iter().map(bytes).sum()));
-    // What the recording says of itself is said again.
+    // The document has the latencies of the recording.
     let spans: Vec<u64> = live.iter().filter_map(|c| c["duration_ns"].as_u64()).collect();
     assert_eq!(recorded["latency_ns"]["n"].as_u64(), Some(spans.len() as u64));
     let max = spans.iter().copied().max();
@@ -47,7 +47,7 @@ fn a_live_trace_is_replayed() {
         page.contains("The median ") && page.contains("The longest observed "),
         "sequence diagrams"
     );
-    // A file of the device node tells the same commands.
+    // The trace of the device node has the same commands.
     let both = "replay = [\"run.trace\", \"run.trace.device0\"]";
     let path = plan(&folder, "both.toml", &format!("[workload]\n{both}\ntiming = \"asap\"\n"));
     let asap = json(&["sim", &path, "--json"]);

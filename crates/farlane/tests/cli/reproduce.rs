@@ -36,7 +36,7 @@ fn the_document_has_every_published_figure() {
     assert_eq!(html.matches("<svg class=\"plot\"").count(), 1);
 }
 
-/// The parts that do not take long: the table's rows are tested where they are made.
+/// Only the fast parts: the crate `papers` tests the rows of the table.
 #[test]
 fn the_policies_of_the_paper_side_by_side() {
     let html = &text(&scratch("reproduce-expether.html").join("page.html"));

@@ -1,9 +1,9 @@
-//! Requirements of plans: what the program prints, and its exit status.
+//! Requirements of plans: output and exit status.
 
 use crate::support::program::{farlane, parsed, plan_of, run};
 use serde_json::Value;
 
-/// A plan whose stream `t` offers what `interval` says to a gate that is open half of the time.
+/// A plan whose stream `t` sends a frame per `interval` to a gate that is open half of the time.
 fn plan(folder: &tempfile::TempDir, interval: &str) -> String {
     let path = folder.path().join("p.toml");
     let text = format!(

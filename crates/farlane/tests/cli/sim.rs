@@ -126,7 +126,7 @@ fn bridges_merge_waiting_frames_if_configured() {
     is_refused(&["sim", &plan, "--set", "aggregation=hop"], &[wanted]);
 }
 
-/// A sweep over what is pushed; text and page tell of it too.
+/// A sweep over `push`; text and page show pushed entries too.
 #[test]
 fn pushed_entries_are_reported() {
     let plan = path("tcp");
@@ -156,7 +156,7 @@ fn pushed_entries_are_reported() {
     );
 }
 
-/// A plan that cannot come up says before and after which limit is the reason.
+/// A plan whose drives are not found prints the exceeded limit before and after the run.
 #[test]
 fn a_plan_that_fails_prints_its_limits() {
     let output = run(&["sim", &path("tcp"), "--set", "link.propagation=26ms", "--json"]);

@@ -1,4 +1,4 @@
-//! Networks without hosts: what the program prints, and what it refuses.
+//! Networks without hosts: output and errors.
 
 use crate::support::program::{document, plan_of, run};
 

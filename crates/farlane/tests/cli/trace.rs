@@ -215,7 +215,7 @@ fn texts(host: &str, switch: &str, device: &str) {
 fn every_filter_selects() {
     let folder = scratch("filters");
     let work = "rw = \"randrw\"\niodepth = 4\nsize = \"1MiB\"\n";
-    // With push the drive asks for nothing that has a tag.
+    // With push the drive sends no read requests, so no TLP has a tag.
     let record = "[host]\npush = \"off\"\n[record]\ntrace = \"s.trace\"\n";
     let plan = plan(&folder, "p.toml", &format!("[workload]\n{work}{record}"));
     prints(&["sim", &plan]);

@@ -1,4 +1,4 @@
-//! `farlane trace`: what a command costs the link, queues along time, tables, and two runs compared.
+//! `farlane trace`: cost of commands on the link, queues along time, tables, comparison of two runs.
 
 use crate::cli::record::plan;
 use crate::support::parquet;
@@ -74,7 +74,7 @@ fn queues_and_traffic_add_up() {
     }
 }
 
-/// CSV on standard output tells the same as the document, and Parquet the same as CSV.
+/// CSV on standard output and Parquet have the figures of the document.
 fn table(folder: &Path, files: &[&str], commands: &[Value]) {
     let file = folder.join("run.parquet");
     let more = ["--csv", "-", "--opcode", "read", "--parquet", &text(&file)];

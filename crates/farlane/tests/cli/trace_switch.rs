@@ -51,8 +51,8 @@ fn a_node_without_a_trace_survives_a_signal_for_it() {
     device.stop();
 }
 
-/// Starts a device node that records into `trace`, which may have so many bytes at most: a limit
-/// (RLIMIT_FSIZE) stands for the disk.
+/// Starts a device node that records into `trace`. A limit (RLIMIT_FSIZE) of `blocks_of_512` blocks
+/// stands for the disk.
 fn device_on_small_disk(folder: &Path, trace: &Path, blocks_of_512: u32) -> (Process, String) {
     let program = farlane(&["device", "--listen", ANY, "--namespace", "ram=1M", "--trace"]);
     let script = format!("trap '' XFSZ; ulimit -S -f {blocks_of_512}; exec \"$@\"");

@@ -1,13 +1,13 @@
-//! A client that never takes what its device writes.
+//! A client that never reads the messages of its device.
 
 use super::{Nodes, is_undisturbed};
 use crate::support::Drive;
 
-/// A range that is reached by messages, which nobody answers.
+/// A range that is accessed by messages, which the client does not answer.
 const ADDRESS: u64 = 0x10_0000_0000;
 /// Reads of 128 KiB, more than the controller carries out at the same time.
 const READS: u16 = 512;
-/// Rounds of the working client beside it.
+/// Rounds of the working client meanwhile.
 const ROUNDS: u64 = 1000;
 
 #[test]

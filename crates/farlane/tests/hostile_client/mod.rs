@@ -67,7 +67,7 @@ impl Nodes {
     }
 }
 
-/// The working client does so many `more` rounds.
+/// The working client completes `more` further rounds.
 #[track_caller]
 fn is_undisturbed(rounds: &AtomicU64, more: u64) {
     let before = rounds.load(Ordering::Relaxed);

@@ -19,7 +19,7 @@ use wire::tlp::Class;
 use wire::trace::{LinkState, Record};
 use wire::{Duration, Instant};
 
-/// When, by which end of the link, and what was written.
+/// Time, end of the link, and written bytes.
 type Write = (Instant, &'static str, Vec<u8>);
 
 /// What came of a run.

@@ -11,7 +11,7 @@ const RAM: &str = "ram=16M";
 /// Where the test data lie, in blocks.
 const PLACE: u64 = 1000;
 
-/// What the host node says.
+/// Log lines of the host node.
 const NEW: &str = "endpoint 0: new contents: what was written before is lost";
 const CHANGED: &str = "endpoint 0: has changed and stays detached";
 const BACK: &str = "endpoint 0: attached again";
@@ -72,7 +72,7 @@ fn returned_drive_gets_its_configuration_back() {
         assert!(drive.read(PLACE, 64) == data, "the data are there");
         drive.write(PLACE, &data);
     }
-    // What the client took away while nobody was there stays away.
+    // Bus mastering that the client disabled during the outage stays disabled.
     device.kill();
     drive.wait_until_gone();
     drive.master_bus(false);
@@ -81,7 +81,7 @@ fn returned_drive_gets_its_configuration_back() {
     assert!(!drive.is_bus_master());
     drive.recover_from_reset();
     assert!(drive.read(PLACE, 64) == data);
-    // A reset that the client asked for is none that is undone.
+    // A reset that the client requested is not reverted.
     drive.reset_function();
     assert!(!drive.is_bus_master());
     // And the next client begins without what this one had.
@@ -114,7 +114,7 @@ fn new_contents_are_served_after_client_reset() {
         drive.recover_from_reset();
         assert!(drive.read(PLACE, 64) == empty, "a new drive");
     }
-    // A reset while nobody is there counts: the client began anew.
+    // A reset during the outage counts: the client started again.
     drive.write(PLACE, &data);
     device.kill();
     drive.wait_until_gone();
@@ -123,7 +123,7 @@ fn new_contents_are_served_after_client_reset() {
     host.process.line(BACK_NEW);
     assert!(!drive.is_gone());
     drive.recover_from_reset();
-    // A new client knows nothing of what was there.
+    // A new client has no state of the old one.
     device.restart(&drive);
     host.process.line(NEW);
     drop(drive);
@@ -182,8 +182,8 @@ fn drive_behind_switch_is_identified_at_reset() {
     assert!(!log.contains("link down"), "{log}");
 }
 
-/// The client asked for a reset while nobody was there: that its link goes again
-/// before anybody is found changes nothing.
+/// The client requests a reset during the outage. A second link loss before the drive is found does
+/// not revert the reset.
 #[test]
 fn reset_completes_after_second_link_loss() {
     let folder = folder::kept("flapping");

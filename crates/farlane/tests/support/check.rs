@@ -133,7 +133,7 @@ const FIELDS: [&str; 20] = [
 /// tshark's expert severity from which it shows in yellow or red.
 const WARNING: u64 = 0x0060_0000;
 
-/// What may be said all the same: an answer that is meant to be read.
+/// Warnings that are expected.
 const UNSUPPORTED: &str = "Unsupported Request";
 
 /// A capture as tshark sees it.
@@ -176,7 +176,7 @@ impl Decoded {
     }
 }
 
-/// Compares what tshark finds in a capture with what it should.
+/// Compares the findings of tshark in a capture with the expected ones.
 fn compare(path: &Path, options: &[&str], expected: &Expected) -> Decoded {
     let packets = Tshark::ready().fields(path, options, "farlane || farlane_tap", &FIELDS);
     let decoded = Decoded { packets };

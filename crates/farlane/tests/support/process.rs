@@ -13,7 +13,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use crate::support::Transcript;
 
-/// How long a child may take to say something or to end, beside other work.
+/// Time limit for a line or the end of a child, on a busy machine.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
 /// Waits until `done`, for nothing that takes long: without a pause.
@@ -76,7 +76,7 @@ impl Process {
         }
     }
 
-    /// Where a node listens, as it says when it starts.
+    /// The address that a node prints when it listens.
     #[track_caller]
     pub fn listens(&self) -> String {
         self.line("listening on ").replace("listening on ", "")

@@ -29,7 +29,7 @@ impl Shared {
 #[derive(Default)]
 struct Text {
     so_far: String,
-    /// How much of it was looked at by [`Transcript::wait_for`].
+    /// Length of the part that [`Transcript::wait_for`] has read.
     seen: usize,
     ended: bool,
 }

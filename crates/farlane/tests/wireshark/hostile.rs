@@ -1,4 +1,4 @@
-//! Connections that are wrong: what is wrong is said, and nothing breaks.
+//! Malformed connections: the dissector reports the error and continues.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ impl Recording {
     }
 }
 
-/// What tshark says is wrong; an error in the script itself is a failure.
+/// Expert messages of tshark. Fails for an error in the script.
 fn complaints(capture: &Path, options: &[&str]) -> Vec<String> {
     let fields = ["_ws.expert.message", "_ws.lua.error"];
     let packets = Tshark::ready().fields(capture, options, "farlane", &fields);
@@ -386,7 +386,7 @@ fn hostile_bytes_do_not_crash_dissector() {
     }
     let capture = streams.write(&folder, "hostile");
     assert!(complaints(&capture, &["-2"]).len() > 1000);
-    // A stream that begins anywhere: its port says whose it is.
+    // A stream that begins in the middle: the port identifies the protocol.
     let cut = Recording { down: streams.down.split_off(100_000), ..streams };
     let ranges =
         [StreamRange { at: Instant::ZERO, direction: Direction::Down, bytes: 0..cut.down.len() }];

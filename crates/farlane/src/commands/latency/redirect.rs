@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, poll};
     farlane latency redirect in out\n  \
     farlane latency redirect eth1 eth2 --mode generic\n  \
     ip netns exec talker farlane latency redirect --pass near\n\n\
-    The command runs until Ctrl-C. The kernel removes the programs when the process ends. They need \
+    The command runs until Ctrl-C. The kernel removes the programs when the process ends. XDP needs \
     Linux 5.9, CAP_BPF and CAP_NET_ADMIN. docs/latency.md describes further needs of veth.")]
 pub struct Args {
     /// Interface of this network namespace

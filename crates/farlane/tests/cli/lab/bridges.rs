@@ -1,4 +1,4 @@
-//! What each bridge of this kernel does with frames, and what is kept of it.
+//! Results of each bridge of this kernel, and the files that `--keep` writes.
 
 use super::{GATES, alone, gates, lab, nothing_is_left, sh};
 use crate::support::cannot;
@@ -82,7 +82,7 @@ fn clock_offset_of_one_end_is_reported_not_added() {
         let [talk, listen] = ["talk", "listen"].map(|end| &document["bridges"][0]["runs"][0][end]);
         let kinds = talk["findings"].as_array().unwrap().iter().map(|finding| &finding["kind"]);
         assert!(kinds.into_iter().any(|kind| kind == "clock-offset"), "{}", talk["findings"]);
-        // Frames that came back take less than the 700 ms.
+        // Round trips are shorter than 700 ms.
         assert!(talk["clock"]["proven_ns"].as_i64() > Some(0), "{}", talk["clock"]["proven_ns"]);
         let caution =
             |report: &Value, name| segment(report, name)["caution"].as_str().unwrap().to_owned();

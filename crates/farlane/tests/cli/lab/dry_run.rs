@@ -1,4 +1,4 @@
-//! `--dry-run`: scripts that a shell takes, and that do what the lab does.
+//! `--dry-run`: scripts that a shell accepts, with the commands of the lab.
 
 use super::{GATES, alone, gates, iperf3, sh};
 use crate::support::program::{parsed, prints, scratch, text};
@@ -13,7 +13,7 @@ fn script(options: &[&str]) -> String {
     prints(&[&["latency", "lab", "--dry-run"], options].concat())
 }
 
-/// What a shell says of a script that it only reads.
+/// Errors of a shell that parses a script without running it.
 fn syntax(script: &str) -> String {
     let mut shell = Command::new("sh");
     shell.arg("-n").stdin(Stdio::piped()).stderr(Stdio::piped());
@@ -117,7 +117,7 @@ fn to_run(name: &str, options: &[&str]) -> (PathBuf, String) {
     (folder, format!("out={path} PATH=\"{path}:$PATH\" sh {path}/lab.sh"))
 }
 
-/// A script takes down what it has made, and no other's.
+/// A script removes only what it has created.
 #[test]
 fn script_keeps_foreign_namespaces() {
     alone("cli::lab::dry_run::script_keeps_foreign_namespaces", || {

@@ -10,7 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command};
 use std::time::Duration;
 
-/// A lab at work: both of its programs run, and the journal knows them.
+/// A running lab: both programs run and are in the journal.
 fn at_work(options: &[&str]) -> Process {
     let lab = node(&[&["latency", "lab"], options].concat());
     wait_until("talker and listener", || {

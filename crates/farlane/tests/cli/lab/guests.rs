@@ -1,4 +1,4 @@
-//! A lab that leads to an interface with somebody else behind it, as a guest.
+//! A lab with a guest behind an interface.
 
 use super::{alone, iperf3, lab, nothing_is_left, sh};
 use crate::cli::latency::segment;

@@ -49,7 +49,7 @@ fn invalid_schedule_is_an_error_of_the_talker() {
 #[test]
 fn options_are_named() {
     for (wrong, says) in [
-        (&["--bridge", "hub"][..], "none of all, linux, macvtap, xdp"),
+        (&["--bridge", "hub"][..], "all, linux, macvtap, xdp"),
         (&["--guest", "an-interface-name,02:00:5e:10:00:02"], "no name of an interface"),
         (&["--guest", "a;b,02:00:5e:10:00:02"], "no name of an interface"),
         (&["--guest", "g0,02:00:5e:10:00"], "'02:00:5e:10:00'"),

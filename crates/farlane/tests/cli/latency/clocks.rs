@@ -1,4 +1,4 @@
-//! Clocks that are apart, and who says so.
+//! Offsets of clocks, and the findings that report them.
 
 use super::{Listener, kinds, segment, talk};
 use crate::support::program::{fails, is_refused, scratch, text};

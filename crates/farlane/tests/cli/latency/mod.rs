@@ -31,7 +31,7 @@ impl Listener {
         let mut child = farlane(&arguments).spawn().unwrap();
         let mut errors = BufReader::new(child.stderr.take().unwrap());
         let mut address = String::new();
-        // What is refused is said first.
+        // Refused settings are printed first.
         while !address.starts_with("listening on ") {
             address.clear();
             assert!(errors.read_line(&mut address).unwrap() > 0, "the listener ended early");
@@ -53,7 +53,7 @@ impl Listener {
         parsed(&out)
     }
 
-    /// What it says when it fails.
+    /// Standard error of a listener that fails.
     fn fails(mut self) -> String {
         let mut errors = String::new();
         self.errors.read_to_string(&mut errors).unwrap();

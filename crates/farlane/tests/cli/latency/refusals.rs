@@ -71,7 +71,7 @@ fn mistakes_are_named() {
     }
 }
 
-/// Of 20 frames; what a talker without --reflect knows of losses is what ICMP answers.
+/// 20 frames. Without `--reflect` the talker counts losses by answers of ICMP.
 #[test]
 fn a_talker_without_a_listener_fails_unless_the_losses_are_allowed() {
     let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
@@ -234,7 +234,7 @@ fn strangers_on_the_cable_are_counted() {
             let received = talker.receive(&mut buffer).unwrap()?;
             Some(Frame::decode(&buffer[talker.payload_at()..][..received.bytes]).unwrap())
         });
-        // An end that tells when the last frame left is an answer too.
+        // An End frame with the time of the last frame is an answer too.
         let answers: Vec<_> = answers.filter(|answer| answer.sequence == 0).collect();
         assert!(answers.len() == 1 && answers[0].kind == Kind::Reflected, "{answers:?}");
     });

@@ -109,7 +109,7 @@ fn losses_and_copies_are_counted() {
             }
         }
     });
-    // The last one is lost too: only the talker's end says that it was sent.
+    // The last frame is lost too: only the talker's End frame counts it.
     talk(&relay.address.to_string(), &["--count", "300"]);
     let far = listener.report();
     let dropped = dropped.load(Ordering::Relaxed);
