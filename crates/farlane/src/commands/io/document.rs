@@ -307,12 +307,12 @@ impl IoDocument {
     }
 
     /// The names of the sections that ran at the same time on the same target.
-    pub fn beside<'a>(&'a self, section: &'a IoSection) -> Vec<&'a str> {
-        let beside = self.sections.iter().filter(|other| {
+    pub fn concurrent<'a>(&'a self, section: &'a IoSection) -> Vec<&'a str> {
+        let others = self.sections.iter().filter(|other| {
             (other.group, other.target) == (section.group, section.target)
                 && other.number != section.number
         });
-        beside.map(|other| other.name.as_str()).collect()
+        others.map(|other| other.name.as_str()).collect()
     }
 
     /// Transfers that failed.

@@ -71,7 +71,7 @@ pub fn title(document: &IoDocument, section: &IoSection) -> String {
         }
     };
     let name = compare::name(document, section);
-    let others = document.beside(section).join(", ");
+    let others = document.concurrent(section).join(", ");
     let others = if others.is_empty() { others } else { format!(" (with {others})") };
     format!("{name}{others}: {parameters}{seconds:.3} s{cpu}")
 }
