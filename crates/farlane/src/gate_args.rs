@@ -13,7 +13,7 @@ use wire::Duration;
 /// The clock that windows follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum WindowClock {
-    /// CLOCK_TAI; its offset from CLOCK_REALTIME must be set
+    /// CLOCK_TAI, whose offset from CLOCK_REALTIME must be set
     Tai,
     /// CLOCK_REALTIME
     Realtime,
@@ -22,31 +22,29 @@ enum WindowClock {
 /// Options of a gate in front of the line.
 #[derive(Args, Clone, Debug)]
 pub struct GateArgs {
-    /// Send only in the windows of the gate control list in FILE, which has base-time, sched-entry
-    /// and cycle-time as tc-taprio(8). The gate is that of --priority, 0 without. Over raw Ethernet
-    /// each frame ends within its window; over TCP only the hand-over to the kernel is gated, not
-    /// acknowledgements and retransmissions
+    /// Send only in the windows of this gate control list (base-time, sched-entry and cycle-time as
+    /// in tc-taprio(8)) that are open for --priority
     #[arg(long, value_name = "FILE", requires = "line_rate")]
     gate: Option<PathBuf>,
-    /// The rate of the line behind --gate, such as 1G: all links of this node share it
+    /// Rate of the line behind --gate in bits per second, such as 1G. All links of the node share
+    /// it
     #[arg(long, value_name = "RATE", requires = "gate")]
     line_rate: Option<Rate>,
-    /// How long before a window's end a frame has to end, because threads wake up late. Without
-    /// this option the node measures 100 wake-ups and takes the latest
+    /// Time between the end of a frame and the end of its window. By default the node measures it:
+    /// the latest of 100 wake-ups
     #[arg(long, value_name = "TIME", requires = "gate", value_parser = span::microseconds)]
     gate_margin: Option<Duration>,
-    /// The clock of --gate
+    /// Clock of the windows of --gate
     #[arg(long, value_name = "CLOCK", requires = "gate", value_enum, default_value = "tai")]
     gate_clock: WindowClock,
-    /// The gate once it is made: all connections of a node share it, whichever copy of the options
-    /// they have.
+    /// The gate of all links of the node, shared by the copies of the options.
     #[arg(skip)]
     made: Arc<OnceLock<LineGate>>,
 }
 
 impl GateArgs {
-    /// The gate of `queue`, the same each time. Fails if FILE is no usable list, or the clock is not
-    /// set; the error names FILE and line.
+    /// The gate of `queue`; all calls return the same gate. Fails if the list in FILE is not usable or
+    /// the clock is not set. The error names FILE and line.
     pub fn gate(&self, queue: u8) -> Result<Option<LineGate>, Failure> {
         let (Some(file), Some(rate)) = (&self.gate, self.line_rate) else { return Ok(None) };
         if let Some(gate) = self.made.get() {
@@ -64,7 +62,7 @@ impl GateArgs {
     }
 }
 
-/// The gate control list in the file of `--gate`. Fails if it is none; the error names the line.
+/// Reads the gate control list of `--gate`. The error names file and line.
 pub fn read_list(file: &Path) -> Result<GateControlList, Failure> {
     let failed = |why: String| Failure(format!("--gate {}: {why}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| failed(error.to_string()))?;
@@ -81,9 +79,9 @@ mod tests {
         node: crate::node::NodeArgs,
     }
 
-    /// The options are copied for a payload that fits, and each link asks for the gate anew.
+    /// Nodes copy the options, and each link calls `gate`.
     #[test]
-    fn all_links_of_a_node_have_one_gate_and_one_marking() {
+    fn links_of_a_node_share_gate_and_marking() {
         let file = std::env::temp_dir().join(format!("farlane-gate-{}", std::process::id()));
         std::fs::write(&file, "sched-entry S 20 5ms sched-entry S df 5ms").unwrap();
         let list = file.to_str().unwrap();

@@ -11,16 +11,16 @@ use wire::earliest;
 use wire::frame::{Moved, Reject, Role};
 use wire::{Duration, Instant};
 
-/// How long any answer may take.
+/// Time to wait for any answer.
 const TIMEOUT: Duration = Duration::from_ms(2_000);
 
 /// A link end without a device behind it.
 pub struct LinkEnd {
-    /// Its clock.
+    /// The clock of the tunnel.
     pub clock: Clock,
     poller: live::Poller,
     connection: Carrier,
-    /// The tunnel.
+    /// The tunnel to the node.
     pub tunnel: Tunnel,
     /// Time of the latest echo reply or TLP.
     pub last_answer: Option<Instant>,
@@ -30,8 +30,8 @@ pub struct LinkEnd {
 }
 
 impl LinkEnd {
-    /// Connects to the node at `address`, `HOST[:PORT]` or raw Ethernet, and greets it. The error
-    /// is one line that names the node.
+    /// Connects to the node at `address`, `HOST[:PORT]` or raw Ethernet, and exchanges Hellos. The
+    /// error names the node.
     pub fn connect(address: &str, args: &NodeArgs, role: Role) -> Result<Self, Failure> {
         let peer = far_side(address, args.insecure)?;
         let clock = Clock::start();
@@ -60,8 +60,8 @@ impl LinkEnd {
         Ok(end)
     }
 
-    /// Sends and receives what is possible, then waits for input.
-    /// The error is one line that names the node, if it closed the link.
+    /// Sends and receives without blocking, then waits for input.
+    /// Fails if the node closed the link; the error names the node.
     pub fn turn(&mut self) -> Outcome {
         let now = self.clock.now();
         let failed = |name: &str, why: String| Failure(format!("{name}: {why}"));
@@ -112,21 +112,21 @@ impl LinkEnd {
         Ok(())
     }
 
-    /// Waits for the next answer: of an echo, or of a TLP.
-    /// Fails as [`turn`](Self::turn), and if none comes.
+    /// Waits for the next echo reply or TLP.
+    /// Fails as [`turn`](Self::turn), or after [`TIMEOUT`].
     pub fn answer(&mut self) -> Result<Instant, Failure> {
         self.last_answer = None;
         self.wait_for(|end| end.last_answer)
     }
 
-    /// Asks the node to join another group of hosts; yields its answer.
-    /// Fails as [`turn`](Self::turn), and if none comes.
+    /// Requests that the node joins another group of hosts; returns the answer.
+    /// Fails as [`turn`](Self::turn), or after [`TIMEOUT`].
     pub fn move_to(&mut self, group: u16) -> Result<Moved, Failure> {
         self.tunnel.move_to(group);
         self.wait_for(|end| end.moved.take())
     }
 
-    /// Says good-bye and sends it. Fails as [`turn`](Self::turn).
+    /// Sends Goodbye. Fails as [`turn`](Self::turn).
     pub fn close(mut self) -> Outcome {
         self.tunnel.goodbye();
         self.turn()
@@ -139,7 +139,7 @@ impl LinkEnd {
                 return Ok(answer);
             }
             if self.clock.now() > start + TIMEOUT {
-                return Err(Failure(format!("{}: no answer", self.name)));
+                return Err(Failure(format!("{}: no answer within {TIMEOUT}", self.name)));
             }
             self.turn()?;
         }
@@ -160,7 +160,7 @@ fn connect(
     poller.add(&connection, connection.connects_when_writable())?;
     while !connection.established(clock.now())? {
         if clock.now() > start + TIMEOUT {
-            return Err(io::Error::other("no answer"));
+            return Err(io::Error::other(format!("no answer within {TIMEOUT}")));
         }
         let soon = Some(clock.now() + Duration::from_ms(100));
         poller.wait(&clock, earliest([soon, connection.timer()]))?;

@@ -10,7 +10,7 @@
 //! - `progress`: the progress on one line of a terminal
 //! - `signals`: signals that end a node, print its counters or stop its trace
 
-// First: its macros are for all that follows.
+// The first module: the macros are in scope below.
 #[macro_use]
 mod output;
 
@@ -32,15 +32,15 @@ use commands::{
 };
 use std::process::ExitCode;
 
-/// A PCIe endpoint, first of all an NVMe drive, on the far side of an Ethernet network.
+/// Distributed PCIe switch: NVMe drives and other endpoints over an Ethernet network.
 #[derive(Parser)]
 #[command(
     name = "farlane",
     version,
     color = clap::ColorChoice::Never,
-    after_help = "Exit status: 0 done, 1 failed (one line on stderr says why), 2 wrong usage, \
+    after_help = "Exit status: 0 success, 1 failure (one line on stderr gives the reason), 2 wrong usage, \
         3 a simulation missed a requirement of its plan, 130 a signal ended `sim` or `bench`.\n\
-        docs/command-line.md has the grammar of sizes and times.\n\n\
+        docs/command-line.md describes the grammar of sizes, times and rates.\n\n\
         Examples:\n  \
         farlane demo\n  \
         farlane device --namespace ram=256M\n  \
@@ -69,13 +69,13 @@ enum Command {
     Reproduce(reproduce::Args),
 }
 
-/// Exit status of a simulation that came to its end and missed a requirement of its plan.
+/// Exit status of a finished simulation that missed a requirement of its plan.
 const REQUIREMENT_MISSED: u8 = 3;
 
-/// The command line. Ends the process if there is none.
+/// Parses the command line. Ends the process after help and errors.
 fn parsed() -> Cli {
     Cli::try_parse().unwrap_or_else(|mut error| {
-        // A misplaced option is no file: the tip to write `-- --csv` is none.
+        // clap suggests `-- --csv` for a misplaced option, which would be a file.
         if error.kind() == ErrorKind::UnknownArgument {
             error.remove(ContextKind::Suggested);
         }

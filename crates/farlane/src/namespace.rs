@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use storage::media::{Aio, Backing, FileOptions};
 
-/// One namespace as the command line names it.
+/// A value of `--namespace`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Namespace(Backing);
 
@@ -34,14 +34,15 @@ impl FromStr for Namespace {
                 "cache.direct" if matches!(value, "on" | "off") => direct = Some(value == "on"),
                 _ => {
                     return Err(format!(
-                        "'{part}' is not file=PATH, ram=SIZE, size=SIZE, sparse, block=512|4096, \
-                         ro, use-existing-data, aio=threads|io_uring or cache.direct=on|off"
+                        "invalid key '{part}': expected file=PATH, ram=SIZE, size=SIZE, sparse, \
+                         block=512|4096, ro, use-existing-data, aio=threads|io_uring or \
+                         cache.direct=on|off"
                     ));
                 }
             }
         }
         let aio = match (threads.unwrap_or(false), direct.unwrap_or(false)) {
-            (true, true) => return Err("cache.direct=on needs aio=io_uring".into()),
+            (true, true) => return Err("cache.direct=on requires aio=io_uring".into()),
             (true, false) => Aio::Threads,
             (false, true) => Aio::IoUringDirect,
             (false, false) => Aio::IoUring,
@@ -49,7 +50,7 @@ impl FromStr for Namespace {
         match (file, ram) {
             (Some(path), None) if sparse && (size.is_none() || read_only) => {
                 let path = path.display();
-                Err(format!("file={path},sparse: size=SIZE is missing, or ro is too much"))
+                Err(format!("file={path},sparse: sparse requires size=SIZE and excludes ro"))
             }
             (Some(path), None) => {
                 let options =
@@ -57,17 +58,17 @@ impl FromStr for Namespace {
                 Ok(Self(Backing::File { path, options }))
             }
             (None, Some(_)) if use_existing_data || threads.or(direct).is_some() => {
-                Err("use-existing-data, aio and cache.direct are for file=PATH".into())
+                Err("use-existing-data, aio and cache.direct apply only to file=PATH".into())
             }
-            (None, Some(_)) if sparse => Err("sparse is for file=PATH,size=SIZE".into()),
+            (None, Some(_)) if sparse => Err("sparse applies only to file=PATH,size=SIZE".into()),
             (None, Some(size)) => Ok(Self(Backing::Ram { size, block, read_only })),
-            _ => Err("a namespace is either file=PATH or ram=SIZE".into()),
+            _ => Err("expected either file=PATH or ram=SIZE".into()),
         }
     }
 }
 
 impl Namespace {
-    /// Its backing; with `existing`, a block device is served with the data that it has.
+    /// The backing. With `existing`, a block device keeps its data.
     pub fn backing(&self, existing: bool) -> Backing {
         let mut backing = self.0.clone();
         if let Backing::File { options, .. } = &mut backing {
@@ -77,12 +78,12 @@ impl Namespace {
     }
 }
 
-/// Bytes of a block: 512 or 4096. The error is one line.
+/// Parses the size of a block in bytes: 512 or 4096.
 pub fn parse_block(text: &str) -> Result<u32, String> {
     match bytes(text)? {
         512 => Ok(512),
         4096 => Ok(4096),
-        block => Err(format!("block={block}: a block has 512 or 4096 bytes")),
+        block => Err(format!("invalid block size '{block}': expected 512 or 4096")),
     }
 }
 
@@ -92,20 +93,20 @@ mod tests {
 
     #[test]
     fn options_are_checked() {
-        let of = |text: &str| match text.parse() {
+        let file_options = |text: &str| match text.parse() {
             Ok(Namespace(Backing::File { options, .. })) => options,
             other => panic!("{text}: {other:?}"),
         };
-        let file = of("file=/a/b,size=1MiB,ro,block=4k");
+        let file = file_options("file=/a/b,size=1MiB,ro,block=4k");
         assert!(file.read_only && file.block == 4096 && !file.use_existing_data);
         let ram = Backing::Ram { size: 1 << 20, block: 512, read_only: false };
         assert_eq!("ram=1M".parse(), Ok(Namespace(ram)));
-        assert!(of("file=/a,size=1T,sparse").sparse);
-        assert!(of("file=/dev/sdx,use-existing-data").use_existing_data);
+        assert!(file_options("file=/a,size=1T,sparse").sparse);
+        assert!(file_options("file=/dev/sdx,use-existing-data").use_existing_data);
         let [disk, plain] = ["file=/dev/sdx,use-existing-data", "file=/dev/sdx"]
             .map(|text| text.parse::<Namespace>().unwrap());
         assert_eq!(disk.backing(false), plain.backing(true));
-        let aio = |text: &str| of(&format!("file=x{text}")).aio;
+        let aio = |text: &str| file_options(&format!("file=x{text}")).aio;
         assert_eq!((aio(""), aio(",cache.direct=off")), (Aio::IoUring, Aio::IoUring));
         assert_eq!(
             (aio(",aio=threads"), aio(",cache.direct=on")),

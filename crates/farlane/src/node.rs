@@ -1,4 +1,4 @@
-//! What device nodes, switch nodes and host nodes share.
+//! Options and functions that device, switch and host nodes share.
 
 use crate::gate_args::GateArgs;
 use crate::output::{note, wrong_usage};
@@ -19,34 +19,30 @@ pub struct NodeArgs {
     /// Allow addresses other than loopback: links are neither authenticated nor encrypted
     #[arg(long)]
     pub insecure: bool,
-    /// Look for input this long before sleeping: lower latency for a busy core.
-    /// Such as 50us; a number alone is microseconds
+    /// Poll for input this long before sleeping: lower latency, higher CPU load. A number alone is
+    /// in microseconds
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = span::microseconds)]
     pub spin: Duration,
-    /// Largest TLP payload, 128 to 4096 bytes
+    /// Largest payload of a TLP (Max_Payload_Size), a power of two from 128 to 4096
     #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = parse_mps)]
     pub mps: u16,
-    /// When TLPs leave this node: adaptive (whatever waits shares a frame as soon as the network
-    /// takes one), per-tlp (one TLP a frame and segment) or wait=TIME (a frame leaves full or TIME
-    /// after its first TLP, such as wait=1us)
+    /// When TLPs leave in a frame: adaptive, per-tlp or wait=TIME. docs/guide/aggregation.md
+    /// describes the policies
     #[arg(long, value_name = "POLICY", default_value_t = Policy::Adaptive)]
     pub aggregation: Policy,
-    /// What lets frames go on raw Ethernet: none (the windows alone), swift=TIME (aims at this
-    /// round trip, such as 25us, the same for all who share a link: then they share it evenly),
-    /// swift (aims above the least round trip seen: whoever comes later gets more) or rate=RATE.
-    /// TCP has a control of its own
+    /// Congestion control of raw Ethernet: none, swift, swift=TIME (target round trip, such as
+    /// 25us) or rate=RATE. TCP uses the control of the kernel
     #[arg(long, value_name = "CONTROL", default_value_t = congestion::Config::None)]
     pub congestion: congestion::Config,
-    /// Send at most this many bits of frames a second to all links together, which share them
-    /// evenly in bytes: such as 5G or 250M. The headers of TCP, IP and Ethernet do not count
+    /// Limit of the rate of frames in bits per second, such as 5G, shared evenly by all links. Headers
+    /// of TCP, IP and Ethernet do not count
     #[arg(long, value_name = "RATE")]
     pub rate_limit: Option<Rate>,
-    /// The priority of what links send, 0 to 7 (SO_PRIORITY): the class of a queueing discipline,
-    /// and through the egress-qos-map of a VLAN interface the PCP. 7 needs CAP_NET_ADMIN
-    #[arg(long, value_name = "0..7", value_parser = clap::value_parser!(u8).range(0..=7))]
+    /// Priority of packets that links send, 0 to 7 (SO_PRIORITY); 7 needs CAP_NET_ADMIN
+    #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(0..=7))]
     pub priority: Option<u8>,
-    /// The Differentiated Services code point of what links send over TCP, 0 to 63, such as 46
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=63))]
+    /// Differentiated Services code point of packets that TCP links send, 0 to 63
+    #[arg(long, value_name = "DSCP", value_parser = clap::value_parser!(u8).range(0..=63))]
     pub dscp: Option<u8>,
     /// The gate in front of the line.
     #[command(flatten)]
@@ -72,7 +68,7 @@ impl NodeArgs {
         }
     }
 
-    /// The settings. Fails if this process may not mark what it sends so, or as [`GateArgs::gate`].
+    /// The settings. Fails if the process may not use this priority, or as [`GateArgs::gate`].
     pub fn settings(&self) -> Result<NodeSettings, Failure> {
         let settings = self.ungated();
         settings.marking.check()?;
@@ -80,9 +76,9 @@ impl NodeArgs {
         Ok(NodeSettings { gate, ..settings })
     }
 
-    /// The settings with the largest payload that fits the frames of all of `addresses`; says so if
-    /// it is not what was asked for. Fails as [`settings`](Self::settings), or if an interface has
-    /// gone or carries no TLPs.
+    /// The settings with the largest payload that fits the frames of all `addresses`; prints a note if
+    /// the payload is smaller than `--mps`. Fails as [`settings`](Self::settings), or if an interface
+    /// is missing or carries no TLPs.
     pub fn settings_for<'a>(
         &self,
         addresses: impl IntoIterator<Item = &'a Address>,
@@ -95,25 +91,25 @@ impl NodeArgs {
     }
 }
 
-/// Ends the process if a switch has not so many links.
+/// Ends the process unless a switch can have this number of links.
 pub fn check_links(peers: &[Peer]) {
     let links = peers.len();
     if !(1..=32).contains(&links) {
-        wrong_usage(format!("--connect {links} times: a switch has 1 to 32 links"))
+        wrong_usage(format!("--connect is given {links} times: expected 1 to 32 links"))
     }
 }
 
-/// A far side: [`Peer::find`]. Fails if it cannot be found.
+/// Resolves the address of a peer: [`Peer::find`].
 pub fn far_side(text: &str, insecure: bool) -> Result<Peer, Failure> {
     Peer::find(text, insecure).map_err(no_address)
 }
 
-/// Where to listen: [`Address::to_listen`]. Fails if there is no such place.
+/// Resolves an address to listen on: [`Address::to_listen`].
 pub fn listening(text: &str, insecure: bool) -> Result<Address, Failure> {
     Address::to_listen(text, insecure).map_err(no_address)
 }
 
-/// An option with no address in it, or one that needs another option, ends the process.
+/// Ends the process if the address is invalid or needs `--insecure`.
 fn no_address(error: io::Error) -> Failure {
     match error.kind() {
         ErrorKind::InvalidInput | ErrorKind::PermissionDenied => wrong_usage(error),
@@ -121,7 +117,7 @@ fn no_address(error: io::Error) -> Failure {
     }
 }
 
-/// How a node waits that looks for input for `spin` before it sleeps.
+/// The waiting mode that polls for `spin` before it blocks.
 pub fn waiting(spin: Duration) -> Waiting {
     match spin {
         Duration::ZERO => Waiting::Block,
@@ -129,21 +125,21 @@ pub fn waiting(spin: Duration) -> Waiting {
     }
 }
 
-/// A Max_Payload_Size or Max_Read_Request_Size: 128 to 4096. The error lists the values that are allowed.
+/// Parses Max_Payload_Size or Max_Read_Request_Size in bytes. The error lists the allowed values.
 pub fn parse_mps(text: &str) -> Result<u16, String> {
     match span::bytes_in(text, 128..=4096) {
         Ok(mps @ (128 | 256 | 512 | 1024 | 2048 | 4096)) => Ok(mps),
-        _ => Err(format!("'{text}' is not 128, 256, 512, 1024, 2048 or 4096 bytes")),
+        _ => Err(format!("invalid size '{text}': expected 128, 256, 512, 1024, 2048 or 4096")),
     }
 }
 
-/// Raises this process's limit of descriptors to its maximum: a VMM hands over one
-/// for every interrupt vector of every endpoint.
+/// Raises the limit of descriptors of this process to its maximum: a VMM passes one descriptor per
+/// interrupt vector and endpoint.
 pub fn raise_descriptor_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let most = rustix::process::Rlimit { current: limit.maximum, ..limit };
-    // Without it a node still serves; a client that needs more is refused.
+    // After a failure the node rejects only clients that need more descriptors.
     let _ = setrlimit(Resource::Nofile, most);
 }
 
@@ -155,7 +151,7 @@ pub fn group_name(group: u16) -> String {
     }
 }
 
-/// Counters on stderr, a line each.
+/// Prints one line of counters per link or endpoint on stderr.
 pub fn print_report(report: &Report) {
     report.iter().for_each(|(name, counters)| eprintln!("{name}: {counters}"));
 }

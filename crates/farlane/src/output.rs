@@ -1,10 +1,11 @@
 //! Standard output and standard error that may be closed or full.
 //!
-//! `print!` and its kin of the standard library panic then, and a node would
-//! die with its guests because somebody ended the `head` that read its log. The macros here have
-//! their names and take their place in this crate: what cannot be written to standard error is
-//! lost, and a fault of standard output is remembered until the command ends, which then fails.
+//! `print!` and similar macros of the standard library panic on write errors: a node would end with
+//! its guests when the reader of its log ends. The macros of this module replace them in this crate.
+//! They ignore errors of standard error. An error of standard output makes the command fail at its
+//! end.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use report::FAIL;
 use report::target::Target;
 use std::env;
@@ -15,27 +16,27 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The first fault of standard output.
+/// The first error of standard output.
 static FAULT: OnceLock<io::Error> = OnceLock::new();
 /// Whether a document is written to standard output.
 static SUPPRESSED: AtomicBool = AtomicBool::new(false);
 
-/// As `print!` of the standard library; see the module.
+/// `print!` without panics.
 macro_rules! print {
     ($($part:tt)*) => { $crate::output::out(format_args!($($part)*)) };
 }
 
-/// As `println!` of the standard library; see the module.
+/// `println!` without panics.
 macro_rules! println {
     ($($part:tt)*) => { $crate::output::out(format_args!("{}\n", format_args!($($part)*))) };
 }
 
-/// As `eprint!` of the standard library; see the module.
+/// `eprint!` without panics.
 macro_rules! eprint {
     ($($part:tt)*) => { $crate::output::error(format_args!($($part)*)) };
 }
 
-/// As `eprintln!` of the standard library; see the module.
+/// `eprintln!` without panics.
 macro_rules! eprintln {
     ($($part:tt)*) => { $crate::output::error(format_args!("{}\n", format_args!($($part)*))) };
 }
@@ -55,38 +56,38 @@ pub(crate) fn is_suppressed() -> bool {
     SUPPRESSED.load(Ordering::Relaxed)
 }
 
-/// Exit status of a command that is used in a wrong way, as that of clap.
+/// Exit status of wrong usage, the same as that of clap.
 const WRONG_USAGE: i32 = 2;
 
-/// Ends the process because of a mistake in its options, before anything has begun: one line on
-/// standard error.
+/// Prints one line on standard error and ends the process, for a mistake in options before the
+/// command starts.
 pub fn wrong_usage<T>(failure: impl Display) -> T {
     error(format_args!("farlane: {failure}\n"));
     std::process::exit(WRONG_USAGE)
 }
 
-/// Says on standard error that something may not be as the user wants it.
+/// Prints a possible mistake on standard error.
 pub fn warning(text: impl Display) {
     eprintln!("{} {text}", coloured(io::stderr().is_terminal(), "warning:", 33));
 }
 
-/// Says something on standard error that is worth knowing.
+/// Prints further information on standard error.
 pub fn note(text: impl Display) {
     eprintln!("note: {text}");
 }
 
-/// A text for standard error, red where there are colours.
+/// Text for standard error, in red if colours are enabled.
 pub fn red(text: &str) -> String {
     coloured(io::stderr().is_terminal(), text, 31)
 }
 
-/// Tables for standard output: rows that end in FAIL have it in red where there are colours.
+/// Tables for standard output, with FAIL at the end of rows in red if colours are enabled.
 pub fn failures_in_red(tables: &str) -> String {
     let fail = coloured(io::stdout().is_terminal(), FAIL, 31);
     tables.replace(&format!("{FAIL}\n"), &format!("{fail}\n"))
 }
 
-/// With a colour of ECMA-48, 8.3.117 (SGR).
+/// Text with a colour of ECMA-48, 8.3.117 (SGR), if colours are enabled.
 fn coloured(is_terminal: bool, text: &str, colour: u8) -> String {
     match has_colours(is_terminal, |name| env::var_os(name)) {
         true => format!("\x1b[{colour}m{text}\x1b[0m"),
@@ -94,7 +95,7 @@ fn coloured(is_terminal: bool, text: &str, colour: u8) -> String {
     }
 }
 
-/// Whether there are colours, by <https://no-color.org> and <https://bixense.com/clicolors>.
+/// Whether colours are enabled, by <https://no-color.org> and <https://bixense.com/clicolors>.
 fn has_colours(is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
     let is_set = |name| variable(name).is_some_and(|value| !value.is_empty());
     let is_zero = |name| variable(name).is_some_and(|value| value == "0");
@@ -107,8 +108,8 @@ pub fn error(text: Arguments<'_>) {
     let _ = io::stderr().write_fmt(text);
 }
 
-/// At the end of a command: flushes standard output. A reader that closed the pipe is no error.
-/// The error says what was wrong with standard output.
+/// Flushes standard output at the end of a command. Fails with the first error of standard output,
+/// except for a closed pipe.
 pub fn finish() -> Result<(), String> {
     let last = io::stdout().flush();
     let fault = FAULT.get().map_or(last.as_ref().err(), Some);
@@ -120,9 +121,8 @@ pub fn finish() -> Result<(), String> {
     }
 }
 
-/// Decides at the start of a command what is written to standard output: the document of the option
-/// with the target `-`, else the command's own text or `--json`.
-/// Ends the process if two options have the target `-`.
+/// Selects the writer of standard output: the option with the target `-`, else the text or `--json`.
+/// Ends the process if there are two writers.
 pub fn assign_stdout(json: bool, options: &[(&str, Option<&Target>)]) {
     let writers = options.iter().filter(|(_, target)| *target == Some(&Target::Stdout));
     let mut writers: Vec<&str> = writers.map(|(name, _)| *name).collect();
@@ -133,18 +133,27 @@ pub fn assign_stdout(json: bool, options: &[(&str, Option<&Target>)]) {
     writers.extend(json.then_some("--json"));
     if writers.len() > 1 {
         wrong_usage(format!(
-            "{} cannot share standard output: only one of them may be -",
+            "{} cannot share standard output; give a file to all but one",
             writers.join(" and ")
         ))
     }
 }
 
-/// A file that cannot be standard output, for the parser of options: there are others beside it, or
-/// it is written back to front. The error says what is wrong with `-`.
+/// The parser of an option whose values have names: clap lists them in help texts and errors.
+pub fn one_of<T: Copy + Send + Sync + 'static, const N: usize>(
+    values: [T; N],
+    name: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(values.map(name))
+        .map(move |text| values.into_iter().find(|one| name(*one) == text).expect("a value"))
+}
+
+/// Parses a file that cannot be standard output, because further files have names derived from it
+/// or because the command seeks in it.
 pub fn file_only(text: &str) -> Result<PathBuf, String> {
     match text {
-        "" => Err("a file is missing".into()),
-        "-" => Err("a trace goes to a file, not to standard output; ./- is a file called -".into()),
+        "" => Err("expected the name of a file".into()),
+        "-" => Err("a trace cannot go to standard output; write ./- for a file named -".into()),
         path => Ok(path.into()),
     }
 }
@@ -154,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_are_for_terminals_and_as_the_environment_asks() {
+    fn colours_follow_terminal_and_environment() {
         for (terminal, variables, colours) in [
             (true, &[][..], true),
             (false, &[], false),

@@ -1,4 +1,4 @@
-//! Shows the progress on one line of a terminal; nothing in a pipe.
+//! Progress on one line of a terminal; nothing in a pipe.
 
 use crate::output;
 use load::Console;
@@ -11,15 +11,15 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Shows nothing yet.
+    /// An empty line.
     pub fn new() -> Self {
         Self { shown: false, terminal: stderr().is_terminal() }
     }
 
     /// Replaces the line.
-    pub fn show(&mut self, what: &str) {
+    pub fn show(&mut self, activity: &str) {
         if self.terminal {
-            eprint!("\r\x1b[K{what} …");
+            eprint!("\r\x1b[K{activity} …");
             let _ = stderr().flush();
             self.shown = true;
         }
@@ -35,8 +35,8 @@ impl Progress {
 }
 
 impl Console for Progress {
-    fn progress(&mut self, what: &str) {
-        self.show(what);
+    fn progress(&mut self, activity: &str) {
+        self.show(activity);
     }
 
     fn done(&mut self) {

@@ -1,5 +1,6 @@
 //! The options of push.
 
+use crate::output::one_of;
 use ::node::push::{Mode, Settings};
 use clap::Args;
 use report::span;
@@ -8,17 +9,16 @@ use std::fmt::{self, Display, Formatter};
 /// Options of host nodes.
 #[derive(Args, Clone, Debug)]
 pub struct PushArgs {
-    /// What goes to NVMe controllers in front of a doorbell, so that they need not fetch it: off
-    /// (nothing), entries (submission queue entries) or all (also PRP and SGL lists, and data for
-    /// the drive)
-    #[arg(long, value_name = "WHAT", default_value_t = Mode::All)]
+    /// What the host pushes to NVMe controllers before a doorbell: nothing, submission queue
+    /// entries, or also PRP and SGL lists and data to be written
+    #[arg(long, value_name = "MODE", default_value_t = Mode::All, value_parser = one_of(Mode::ALL, Mode::name))]
     push: Mode,
-    /// Bytes pushed over a link for the commands that are not complete
-    #[arg(long, value_name = "SIZE", default_value_t = Settings::default().bound as u64, value_parser = span::bytes)]
+    /// Limit of pushed bytes per link for commands that are not complete
+    #[arg(long, value_name = "BYTES", default_value_t = Settings::default().bound as u64, value_parser = span::bytes)]
     push_bound: u64,
 }
 
-/// What is pushed.
+/// The mode.
 impl Display for PushArgs {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         self.push.fmt(f)

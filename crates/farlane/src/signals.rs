@@ -1,5 +1,5 @@
-//! Ctrl-C and SIGTERM end a node in order; a second one ends it at once.
-//! SIGUSR1 asks for its counters, SIGUSR2 stops its trace or starts it again.
+//! Ctrl-C and SIGTERM end a node in order; a second signal ends it at once.
+//! SIGUSR1 prints counters, SIGUSR2 stops or restarts the trace.
 
 use live::Stop;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1, SIGUSR2};

@@ -8,21 +8,19 @@ use load::{TraceFile, TraceTarget};
 use report::{Failure, Outcome, span};
 use wire::trace::{NodeRole, PayloadKey};
 
-/// What the option takes.
+/// The grammar of the option.
 const NAME: &str = "FILE[,ring=SIZE][,payload=hash|all][,key=FILE][,snap=BYTES]";
 
 /// The option of every node.
 #[derive(Args, Clone, Debug, Default)]
 pub struct TraceArgs {
-    /// Record every TLP and frame into FILE, for `farlane trace`; with ring only the beginning and
-    /// about the last SIZE bytes. Data of users are left out: a keyed hash stands for each payload,
-    /// with a random key or the 32 bytes of the file of key; with payload=all they are kept whole.
-    /// With snap at most so much of each payload
+    /// Record every TLP and frame for `farlane trace`, with a keyed hash of each payload or with
+    /// payload=all the payload. ring keeps about the last SIZE bytes, snap BYTES per payload
     #[arg(long, value_name = NAME, value_parser = parse_target)]
     trace: Option<TraceFile>,
 }
 
-/// [`NAME`].
+/// Parses [`NAME`].
 fn parse_target(text: &str) -> Result<TraceFile, String> {
     let mut parts = text.split(',');
     let path = file_only(parts.next().unwrap_or_default())?;
@@ -37,32 +35,32 @@ fn parse_target(text: &str) -> Result<TraceFile, String> {
             Some(("payload", "all")) => target.all = true,
             _ => {
                 let known = "ring=SIZE, payload=hash, payload=all, key=FILE or snap=BYTES";
-                return Err(format!("'{part}' is not {known}"));
+                return Err(format!("invalid key '{part}': expected {known}"));
             }
         }
     }
     Ok(target)
 }
 
-/// The key in a file.
+/// Reads a key of [`PayloadKey::LENGTH`] bytes from a file.
 fn key(path: &str) -> Result<PayloadKey, String> {
     let bytes = std::fs::read(path).map_err(|error| format!("key={path}: {error}"))?;
     let length = bytes.len();
-    let bytes = bytes
-        .try_into()
-        .map_err(|_| format!("key={path}: {length} bytes; a key has {}", PayloadKey::LENGTH))?;
+    let bytes = bytes.try_into().map_err(|_| {
+        format!("key={path}: the file has {length} bytes, expected {}", PayloadKey::LENGTH)
+    })?;
     Ok(PayloadKey::new(bytes))
 }
 
 fn ring(size: &str) -> Result<u64, String> {
     match span::bytes(size)? {
         size if size >= 128 << 10 => Ok(size),
-        _ => Err(format!("ring={size}: a ring has 128K or more")),
+        _ => Err(format!("ring={size}: expected at least 128K")),
     }
 }
 
 fn snap(bytes: &str) -> Result<u16, String> {
-    // Below 64 not even a submission queue entry would be whole.
+    // A submission queue entry has 64 bytes.
     span::bytes_in(bytes, 64..=4096).map_err(|why| format!("snap={bytes}: {why}"))
 }
 
@@ -72,12 +70,12 @@ impl TraceArgs {
         self.trace.is_some()
     }
 
-    /// What the option asks for.
+    /// The target of the trace.
     pub fn target(&self) -> TraceTarget {
         TraceTarget::new(self.trace.clone(), |text| warning(text))
     }
 
-    /// Begins the file, if the option is set. The error is one line that names it.
+    /// Creates the file if the option is set. The error names the file.
     pub fn open(&self, role: NodeRole, instance: u64, clock: Clock) -> Result<Tracer, Failure> {
         self.target().open(role, instance, clock)
     }
@@ -87,7 +85,7 @@ impl TraceArgs {
         self.target().switch(tracer, stop).into_iter().for_each(|line| eprintln!("{line}"));
     }
 
-    /// Closes the file. The error is one line that names it, if not everything is in it.
+    /// Closes the file. Fails if the file is not complete; the error names the file.
     pub fn close(&self, tracer: &Tracer) -> Outcome {
         self.target().close(tracer)
     }
@@ -110,7 +108,7 @@ mod tests {
         }
         let error = parse_target("x,payload=some").unwrap_err();
         assert!(
-            error.contains("'payload=some' is not") && error.contains("payload=all"),
+            error.contains("invalid key 'payload=some'") && error.contains("payload=all"),
             "{error}"
         );
     }
@@ -126,14 +124,14 @@ mod tests {
         for length in [31, 33] {
             std::fs::write(&path, vec![3; length]).unwrap();
             let error = key(&text).unwrap_err();
-            assert!(error.ends_with(&format!("{length} bytes; a key has 32")), "{error}");
+            assert!(error.ends_with(&format!("{length} bytes, expected 32")), "{error}");
         }
         std::fs::write(&path, [3; 32]).unwrap();
         assert_eq!(key(&text), Ok(PayloadKey::new([3; 32])));
     }
 
     #[test]
-    fn nodes_of_one_process_have_files_of_their_own() {
+    fn nodes_of_one_process_write_separate_files() {
         let target = parse_target("x.trace,ring=1M").unwrap();
         let key = target.settings.key;
         let other = TraceArgs { trace: Some(target) }.target().for_node("device0");

@@ -28,43 +28,42 @@ use wire::trace::NodeRole;
     farlane drive create drive --capacity 10G && farlane device --drive drive\n  \
     farlane device --namespace ram=256M --aggregation wait=1us --rate-limit 1G\n  \
     farlane device --listen raw:eth0 --insecure --namespace ram=256M\n\n\
-    Ctrl-C finishes what is under way, makes the data durable and ends; a second\n\
-    one ends at once. Counters of errors and traffic are printed at the end, and\n\
-    on SIGUSR1. SIGUSR2 stops a trace, and starts it again.")]
+    In a NAMESPACE, PATH may be a block device. size=SIZE creates or extends the file\n\
+    and reserves what it adds; with sparse, space is taken as it is written. A file never\n\
+    shrinks. The file PATH.farlane records which contents a written file has.\n\n\
+    Ctrl-C finishes pending commands, makes the data durable and ends the node; a\n\
+    second Ctrl-C ends it at once. The node prints counters of errors and traffic at\n\
+    the end and on SIGUSR1. SIGUSR2 stops a trace, and starts it again.")]
 pub struct Args {
-    /// Where to listen: HOST[:PORT] or raw:INTERFACE for raw Ethernet. The port
-    /// is 61420 without one; port 0 takes any free one
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1")]
+    /// Address to listen on: HOST[:PORT], with port 61420 by default and 0 for any free one, or
+    /// raw:INTERFACE for raw Ethernet
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     listen: String,
-    /// file=PATH[,size=SIZE[,sparse]][,block=512|4096][,ro][,use-existing-data]
-    /// [,aio=io_uring|threads][,cache.direct=on|off] or ram=SIZE[,block=…]; repeat
-    /// for more namespaces. PATH may be a block device. size= creates the file or makes it longer
-    /// and reserves what it adds, or with sparse takes space as it is written; it never cuts. Beside each file that is written,
-    /// PATH.farlane records which contents it has
+    /// Namespace: ram=SIZE[,block=…] or file=PATH[,size=SIZE[,sparse]][,block=512|4096][,ro]
+    /// [,use-existing-data][,aio=io_uring|threads][,cache.direct=on|off]. Repeatable
     #[arg(long = "namespace", value_name = "NAMESPACE", group = "storage")]
     namespaces: Vec<Namespace>,
-    /// A drive that `farlane drive create` has made in a folder: it keeps its namespaces, names,
-    /// saved features and counters
+    /// Folder of a drive that `farlane drive create` made
     #[arg(long, value_name = "DIR", group = "storage", conflicts_with_all = ["namespaces", "serial"])]
     drive: Option<PathBuf>,
-    /// Serve block devices with the data that they have, for writing too;
-    /// use-existing-data in a NAMESPACE is for that one alone
+    /// Serve block devices with their present data, for reading and writing. In a NAMESPACE, it
+    /// applies to that one only
     #[arg(long, conflicts_with = "drive")]
     use_existing_data: bool,
-    /// Serial number; without one it is derived from the first file, or the address
+    /// Serial number, 1 to 20 ASCII characters. By default it is derived from the first file or the
+    /// address
     #[arg(long, value_name = "TEXT", value_parser = parse_serial)]
     serial: Option<String>,
-    /// I/O queue pairs of the drive, 1 to 2048, each with an interrupt vector; each vector that
-    /// a VMM uses takes one file descriptor of the host node
-    #[arg(long, value_name = "N", default_value_t = QUEUES, value_parser = value_parser!(u16).range(1..=i64::from(MAX_QUEUES)))]
+    /// I/O queue pairs, 1 to 2048, each with an interrupt vector. Each vector that a VMM uses takes
+    /// one file descriptor of the host node
+    #[arg(long, value_name = "COUNT", default_value_t = QUEUES, value_parser = value_parser!(u16).range(1..=i64::from(MAX_QUEUES)))]
     queues: u16,
-    /// Let the host keep the doorbells of I/O queues in its memory (Doorbell Buffer Config): fewer
-    /// exits of a guest, and a read over the link before commands are fetched
+    /// Support Doorbell Buffer Config: fewer exits of a guest, but one read over the link before
+    /// commands are fetched
     #[arg(long)]
     doorbell_buffer: bool,
-    /// The group of hosts that the device belongs to, until `farlane move`
-    /// gives it to another; 0: whoever comes first. Without this option it is
-    /// whoever comes first, and the device cannot be moved
+    /// Group of hosts that may attach, until `farlane move` changes it; 0 is any host. Without this
+    /// option any host may attach, and the device cannot be moved
     #[arg(long, value_name = "GROUP")]
     group: Option<u16>,
     #[command(flatten)]
@@ -78,7 +77,7 @@ pub(crate) fn parse_serial(text: &str) -> Result<String, String> {
     if printable && (1..=20).contains(&text.len()) {
         Ok(text.to_owned())
     } else {
-        Err("1 to 20 ASCII characters".into())
+        Err("expected 1 to 20 printable ASCII characters".into())
     }
 }
 
@@ -116,11 +115,11 @@ pub fn run(args: &Args) -> Outcome {
     let traced = args.trace.close(&tracer);
     print_report(&node.report());
     ran.map_err(Failure::from)?;
-    eprintln!("data are on the media; bye");
+    eprintln!("all data are on the media");
     traced
 }
 
-/// Prints an event on stderr, if it has a line.
+/// Prints an event on stderr.
 pub(crate) fn print_event(event: DeviceEvent) {
     match event {
         DeviceEvent::Report(report) => print_report(&report),
@@ -128,20 +127,20 @@ pub(crate) fn print_event(event: DeviceEvent) {
     }
 }
 
-/// One line an event.
+/// One line per event; empty for reports.
 fn line(event: &DeviceEvent) -> String {
     match event {
         DeviceEvent::HostUp(peer) => format!("host {peer} attached"),
-        DeviceEvent::HostDown(peer, cause) => format!("host {peer} gone: {cause}"),
-        DeviceEvent::TurnedAway(peer, cause) => format!("turned {peer} away: {cause}"),
+        DeviceEvent::HostDown(peer, cause) => format!("host {peer} detached: {cause}"),
+        DeviceEvent::TurnedAway(peer, cause) => format!("rejected {peer}: {cause}"),
         DeviceEvent::Moved { by, group, answer } => moved(&by.to_string(), *group, answer),
         DeviceEvent::Suppressed(rest) => {
-            let what = match *rest.last {
-                DeviceEvent::TurnedAway(..) => "turned away",
+            let events = match *rest.last {
+                DeviceEvent::TurnedAway(..) => "rejected peers",
                 DeviceEvent::Moved { .. } => "moves",
                 _ => "such lines",
             };
-            rest.line(what, &line(&rest.last))
+            rest.line(events, &line(&rest.last))
         }
         DeviceEvent::Attached(news) => news.clone(),
         DeviceEvent::Report(_) => String::new(),
@@ -153,7 +152,7 @@ fn moved(by: &str, group: u16, answer: &Moved) -> String {
     let why = match answer.status {
         MoveStatus::Done => return format!("{by} moved this device from {from} to {to}"),
         MoveStatus::Switch => "a switch node cannot be moved",
-        _ => "no --group was given",
+        _ => "the node was started without --group",
     };
-    format!("refused {by}, who asked to move this device to {to}: {why}")
+    format!("rejected the move to {to} by {by}: {why}")
 }

@@ -24,41 +24,39 @@ use wire::trace::NodeRole;
     farlane host --connect 192.0.2.7 --insecure --vfio-user /tmp/farlane\n  \
     farlane host --connect localhost --group 2 --hot-plug --vfio-user /tmp/two\n  \
     farlane host --connect raw:eth0,02:00:5e:10:00:01 --insecure --vfio-user /tmp/farlane\n\n\
-    Endpoint N is offered on DIR/N/cntrl; the QEMU options are printed on stdout,\n\
-    PCI address, serial number and size of each drive on stderr.\n\
-    Ctrl-C tells the nodes and ends; a second one ends at once. Counters of errors\n\
-    and traffic are printed at the end, and on SIGUSR1. SIGUSR2 stops a trace, and\n\
-    starts it again.")]
+    The node prints the QEMU options on stdout, and PCI address, serial number and size\n\
+    of each drive on stderr. Ctrl-C closes the links and ends the node; a second Ctrl-C\n\
+    ends it at once. The node prints counters of errors and traffic at the end and on\n\
+    SIGUSR1. SIGUSR2 stops a trace, and starts it again.")]
 pub struct Args {
-    /// Device or switch nodes, one a downstream port: HOST[:PORT], or
-    /// raw:INTERFACE,MAC for raw Ethernet. The port is 61420 without one; a
-    /// name is resolved once, at the start, and all its addresses are tried
-    #[arg(long = "connect", value_name = "ADDR", required = true)]
+    /// Device or switch node, one per downstream port: HOST[:PORT], with port 61420 by default, or
+    /// raw:INTERFACE,MAC. Every address of a name is tried
+    #[arg(long = "connect", value_name = "ADDRESS", required = true)]
     connect: Vec<String>,
-    /// Folder for the sockets
+    /// Folder of the sockets: endpoint N is offered on DIR/N/cntrl
     #[arg(long, value_name = "DIR")]
     vfio_user: PathBuf,
-    /// Offer the doorbell page for mmap and poll it: clients that demand it
-    /// work, at the price of a busy core
+    /// Offer the doorbell page for mmap and poll it, for clients that need it. Polling keeps one
+    /// core busy
     #[arg(long)]
     mmap_doorbells: bool,
-    /// Let endpoints reach each other
+    /// Allow peer-to-peer requests between endpoints
     #[arg(long)]
     p2p: bool,
-    /// Largest read request of endpoints
+    /// Largest read request of endpoints (Max_Read_Request_Size), a power of two from 128 to 4096
     #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = parse_mps)]
     mrrs: u16,
-    /// Guard every TLP with an end-to-end CRC: one that does not fit closes its link and is counted
+    /// Protect every TLP with an end-to-end CRC. A TLP with a wrong CRC closes its link and is
+    /// counted
     #[arg(long)]
     ecrc: bool,
-    /// The group that this host belongs to; `farlane move` gives a device to another
+    /// Group of this host. `farlane move` changes the group of a device
     #[arg(long, value_name = "GROUP", default_value_t = 0)]
     group: u16,
-    /// Do not insist on every node at the start: endpoints of those that come
-    /// later are offered then
+    /// Start without the nodes that are missing, and offer their endpoints when they connect
     #[arg(long)]
     hot_plug: bool,
-    /// How long to wait for the nodes at the start, such as 500ms; a number alone is seconds
+    /// Time to wait for the nodes at the start, such as 500ms. A number alone is in seconds
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span::seconds)]
     wait: Duration,
     #[command(flatten)]
@@ -124,7 +122,7 @@ pub fn run(args: &Args) -> Outcome {
     traced
 }
 
-/// The exact options for QEMU 10.1.1 or newer.
+/// Prints the options for QEMU 10.1.1 or newer.
 fn print_options(sockets: &[PathBuf]) {
     println!("-machine q35,memory-backend=mem");
     println!("-object memory-backend-memfd,id=mem,size=512M,share=on");
@@ -150,14 +148,14 @@ fn print_event(event: HostEvent) {
         }
         HostEvent::Report(report) => print_report(&report),
         HostEvent::DuplicateSerial(number, other) => warning(format_args!(
-            "endpoints {other} and {number} have the same serial number: a guest takes them for \
-             one drive and refuses the second; start one with another --serial"
+            "endpoints {other} and {number} have the same serial number: a guest refuses the \
+             second; start one of the device nodes with another --serial"
         )),
         event => eprintln!("{}", line(&event)),
     }
 }
 
-/// One line an event.
+/// One line per event; empty for events with a print of their own.
 fn line(event: &HostEvent) -> String {
     match event {
         HostEvent::VmmAttached(number) => format!("endpoint {number}: VMM attached"),

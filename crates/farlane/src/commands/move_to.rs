@@ -1,31 +1,29 @@
-//! `farlane move`: gives a device to another group of hosts while it runs.
+//! `farlane move`: moves a running device to another group of hosts.
 
 use super::{Failure, Outcome};
 use crate::link_end::LinkEnd;
 use crate::node::{NodeArgs, group_name};
 use wire::frame::{HostAfter, MoveStatus, Moved, Role};
 
-/// Move a device to another host while it runs
+/// Move a device to another group of hosts while the device runs
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  \
     farlane device --listen localhost --namespace ram=1G --group 1\n  \
     farlane host --connect localhost --group 1 --vfio-user /tmp/one\n  \
     farlane host --connect localhost --group 2 --hot-plug --vfio-user /tmp/two\n  \
-    farlane move localhost --to 2\n\n\
-    The first host finds the link of that port down, and nothing else: its other\n\
-    links are not touched. The device resets itself; its data stay. The second\n\
-    host, which has tried to connect all the time, offers it as an endpoint.\n\
-    Unmount on the first host before: to its driver this is a drive pulled out.\n\n\
-    A device node that was started without --group cannot be moved, nor can a\n\
-    switch node. One with --group 0 belongs to whoever comes first, until it is\n\
-    moved.")]
+    farlane move localhost --group 2\n\n\
+    Unmount on the first host before the move: its driver sees a surprise removal.\n\
+    Only the link of that port goes down. The device resets itself and keeps its data.\n\
+    The second host connects and offers the device as an endpoint.\n\n\
+    Switch nodes and device nodes without --group cannot be moved. A device node with\n\
+    --group 0 accepts any host until it is moved.")]
 pub struct Args {
-    /// The device node: HOST[:PORT] or raw:INTERFACE,MAC
-    #[arg(value_name = "ADDR")]
+    /// Device node: HOST[:PORT] or raw:INTERFACE,MAC
+    #[arg(value_name = "ADDRESS")]
     address: String,
-    /// The group of the host that is to have it; 0: whoever comes first
+    /// New group of the device; 0 is any host
     #[arg(long, value_name = "GROUP")]
-    to: u16,
+    group: u16,
     #[command(flatten)]
     node: NodeArgs,
 }
@@ -33,7 +31,7 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     let mut end = LinkEnd::connect(&args.address, &args.node, Role::Probe)?;
-    let answer = end.move_to(args.to)?;
+    let answer = end.move_to(args.group)?;
     end.close()?;
     let refused = |why: &str| Err(Failure(format!("{}: not moved: {why}", args.address)));
     match answer.status {
@@ -41,31 +39,31 @@ pub fn run(args: &Args) -> Outcome {
         MoveStatus::Fixed => return refused("the node was started without --group"),
         MoveStatus::Switch => return refused("a switch node cannot be moved"),
         MoveStatus::Other(reason) => {
-            return refused(&format!("for reason {reason}, which this version does not know"));
+            return refused(&format!("unknown reason {reason}"));
         }
     }
     lines(&args.address, &answer).iter().for_each(|line| eprintln!("{line}"));
     Ok(())
 }
 
-/// The lines for the user: what was done and what follows.
+/// The lines on stderr: result of the move and next steps.
 fn lines(address: &str, answer: &Moved) -> Vec<String> {
     let [from, to] = [answer.from, answer.to].map(group_name);
     let host = match answer.host {
-        HostAfter::None => "no host used it",
-        HostAfter::Stays => "its host goes on using it",
-        HostAfter::Disconnected => "its host has been disconnected",
+        HostAfter::None => "no host was attached",
+        HostAfter::Stays => "its host stays attached",
+        HostAfter::Disconnected => "its host is detached",
     };
     let mut lines = vec![format!("{address}: moved from {from} to {to}; {host}")];
     if answer.host == HostAfter::Disconnected {
         lines.push(
-            "a drive that was mounted there has been pulled out: unmount before a move".into(),
+            "the driver of that host sees a surprise removal; unmount drives before a move".into(),
         );
     }
     if answer.host != HostAfter::Stays && !answer.awaited {
         lines.push(match answer.to {
-            0 => "no host is waiting for it".to_owned(),
-            _ => format!("no host of {to} is waiting for it"),
+            0 => "no host is waiting for the device".to_owned(),
+            _ => format!("no host of {to} is waiting for the device"),
         });
     }
     lines

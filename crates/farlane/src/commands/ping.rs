@@ -1,4 +1,4 @@
-//! `farlane ping`: the raw round trip of a link, and of a configuration read.
+//! `farlane ping`: measures the round trips of a link and of configuration reads.
 
 use super::{Failure, Outcome, json};
 use crate::link_end::LinkEnd;
@@ -15,19 +15,19 @@ use wire::frame::Role;
 use wire::tlp::{ConfigKind, ConfigRequest, Packet, Tlp};
 use wire::{Bdf, Tag};
 
-/// Measure the round trip to a node: of the link, and of a configuration read
+/// Measure round trips to a node: of the link, and of configuration reads
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  farlane ping localhost --count 1000 --json\n\n\
-    For the configuration read it takes the host's place for a moment; while a\n\
-    host is attached only the link is measured, and stderr says so.")]
+    Configuration reads need the place of the host for a moment. While a host is\n\
+    attached, only the link is measured, and a note on stderr reports it.")]
 pub struct Args {
-    /// The node: HOST[:PORT] or raw:INTERFACE,MAC
-    #[arg(value_name = "ADDR")]
+    /// Node: HOST[:PORT] or raw:INTERFACE,MAC
+    #[arg(value_name = "ADDRESS")]
     address: String,
     /// Round trips of each kind
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     count: u32,
-    /// One JSON document instead of text
+    /// Print one JSON document instead of text; docs/json.md describes it
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -38,8 +38,7 @@ pub struct Args {
 /// place of the host: if another host uses the device, one line on stderr reports it, and the exit
 /// status is still 0.
 #[derive(JsonSchema, Serialize)]
-#[schemars(rename = "PingDocument")]
-pub struct Document {
+pub struct PingDocument {
     /// Round trip of a configuration read of the vendor and device ID (type 0, register 0), answered
     /// by the function behind the link; null if another host uses the device.
     config_read: Option<Summary>,
@@ -55,7 +54,7 @@ pub fn run(args: &Args) -> Outcome {
     let mut end = LinkEnd::connect(&args.address, &args.node, Role::Probe)?;
     let link = measure(&mut end, args.count, echo)?;
     end.close()?;
-    // The probe carries no TLPs: a configuration read takes the host's place.
+    // A probe carries no TLPs. A configuration read needs the place of the host.
     let config = match LinkEnd::connect(&args.address, &args.node, Role::Host) {
         Ok(mut end) => {
             let summary = measure(&mut end, args.count, config_read)?;
@@ -66,7 +65,7 @@ pub fn run(args: &Args) -> Outcome {
     };
     if args.json {
         let config_read = config.as_ref().ok().copied();
-        println!("{}", json(&Document { config_read, link, schema: 1 }));
+        println!("{}", json(&PingDocument { config_read, link, schema: 1 }));
     } else {
         let rows = [("link", Some(link)), ("configuration read", config.as_ref().ok().copied())];
         let rows = rows.map(|(name, summary)| summary.map(|summary| (name, summary)));
@@ -74,7 +73,7 @@ pub fn run(args: &Args) -> Outcome {
         print!("{}", table.fixed(&[20, 8, 12, 12, 12]));
     }
     if let Err(failure) = config {
-        note(format_args!("no configuration read: {failure}"));
+        note(format_args!("no configuration reads: {failure}"));
     }
     Ok(())
 }

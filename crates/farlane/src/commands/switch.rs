@@ -1,4 +1,4 @@
-//! `farlane switch`: a second switch behind the first.
+//! `farlane switch`: a switch node between a host and device nodes.
 
 use super::Outcome;
 use crate::commands::device::print_event;
@@ -15,22 +15,21 @@ use wire::trace::NodeRole;
 #[command(after_help = "Example:\n  \
     farlane switch --listen localhost:61421 --connect localhost\n  \
     farlane host --connect localhost:61421 --vfio-user /tmp/farlane\n\n\
-    Ctrl-C tells both sides and ends; a second one ends at once. Counters of errors\n\
-    and traffic are printed at the end, and on SIGUSR1. SIGUSR2 stops a trace, and\n\
-    starts it again.")]
+    Ctrl-C closes the links and ends the node; a second Ctrl-C ends it at once. The\n\
+    node prints counters of errors and traffic at the end and on SIGUSR1. SIGUSR2\n\
+    stops a trace, and starts it again.")]
 pub struct Args {
-    /// Where to listen for the host: HOST[:PORT], port 0 takes any free one, or raw:INTERFACE
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:61421")]
+    /// Address to listen on for the host: HOST[:PORT], port 0 for any free one, or raw:INTERFACE
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:61421")]
     listen: String,
-    /// Device nodes, one a downstream port: HOST[:PORT] or raw:INTERFACE,MAC.
-    /// The port is 61420 without one
-    #[arg(long = "connect", value_name = "ADDR", required = true)]
+    /// Device node, one per downstream port: HOST[:PORT], with port 61420 by default, or
+    /// raw:INTERFACE,MAC
+    #[arg(long = "connect", value_name = "ADDRESS", required = true)]
     connect: Vec<String>,
-    /// The group that this switch belongs to towards its device nodes, as a host does; hosts of
-    /// every group can use the switch
+    /// Group of this switch towards its device nodes. Hosts of every group can use the switch
     #[arg(long, value_name = "GROUP", default_value_t = 0)]
     group: u16,
-    /// Let endpoints reach each other
+    /// Allow peer-to-peer requests between endpoints
     #[arg(long)]
     p2p: bool,
     #[command(flatten)]

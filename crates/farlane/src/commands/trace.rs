@@ -1,4 +1,4 @@
-//! `farlane trace`: what the nodes of a run recorded, for people and machines.
+//! `farlane trace`: shows and converts the traces of a run.
 
 use super::{Failure, Outcome};
 use crate::output::{self, assign_stdout};
@@ -13,7 +13,7 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use wire::Bdf;
 
-/// Show what nodes recorded: commands, TLPs, where the time goes
+/// Show what nodes recorded: commands, TLPs, latencies and their parts
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     farlane demo --trace run.trace\n  \
@@ -27,15 +27,14 @@ use wire::Bdf;
     farlane trace run.trace --pcapng run.pcapng --limit 0\n  \
     farlane trace run.trace run.trace.device0 --csv - --limit 0\n  \
     farlane trace run.trace run.trace.device0 --against old.trace old.trace.device0\n\n\
-    Traces of one run are brought onto one timeline: the clock of the node nearest\n\
-    to the host, whose TLPs are shown. Times are since that node's start.\n\
+    All times are on one clock: that of the node nearest to the host, from its start.\n\
+    The TLPs shown are those of this node.\n\
     docs/trace.md describes the files, docs/json.md the document.")]
 pub struct Args {
-    /// Traces of one run: of a host, and of device and switch nodes
+    /// Traces of the nodes of one run, one of them a host
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// Traces of another run, the base: compare the first ones with these. The selection applies
-    /// to both
+    /// Compare FILE with these traces of another run, the base. The selection applies to both runs
     #[arg(
         long,
         value_name = "FILE",
@@ -46,81 +45,79 @@ pub struct Args {
         ],
     )]
     against: Vec<PathBuf>,
-    /// Commands by their number in the list: N, N..M or N+COUNT
-    #[arg(long, value_name = "N")]
+    /// Select commands by their numbers in the list: N, N..M or N+COUNT
+    #[arg(long, value_name = "RANGE")]
     command: Option<Span>,
-    /// Commands of this drive, bb:dd.f
+    /// Select commands of this drive, bb:dd.f
     #[arg(long, value_name = "BDF", value_parser = parse_bdf)]
     drive: Option<Bdf>,
-    /// Commands of this submission queue; 0 is the admin queue
-    #[arg(long, value_name = "N")]
+    /// Select commands of this submission queue; 0 is the admin queue
+    #[arg(long, value_name = "QID")]
     queue: Option<u16>,
-    /// Commands with this identifier
-    #[arg(long, value_name = "N")]
+    /// Select commands with this command identifier
+    #[arg(long, value_name = "CID")]
     cid: Option<u16>,
-    /// Commands with this opcode or name: 0x02, read, write-zeroes, identify
+    /// Select commands with this opcode or name, such as 0x02, read, write-zeroes or identify
     #[arg(long, value_name = "OPCODE")]
     opcode: Option<Opcode>,
-    /// Commands that touch these logical blocks: N, N..M or N+COUNT
-    #[arg(long, value_name = "LBA")]
+    /// Select commands that access these logical blocks: N, N..M or N+COUNT
+    #[arg(long, value_name = "RANGE")]
     lba: Option<Span>,
-    /// Commands with a TLP that touches these bus addresses
-    #[arg(long, value_name = "ADDRESS")]
+    /// Select commands with a TLP that accesses these bus addresses: N, N..M or N+COUNT
+    #[arg(long, value_name = "RANGE")]
     address: Option<Span>,
-    /// Commands with a TLP of this tag
-    #[arg(long, value_name = "N")]
+    /// Select commands with a TLP that has this tag
+    #[arg(long, value_name = "TAG")]
     tag: Option<u16>,
-    /// Commands that were not over before this time: 1.5s, 20ms, 300us
+    /// Select commands that end at this time or later, such as 20ms
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     from: Option<u64>,
-    /// Commands that had begun by this time
+    /// Select commands that begin at this time or earlier, such as 30ms
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     to: Option<u64>,
-    /// Commands that took longer than this from doorbell to doorbell: 100us, 1.5ms
+    /// Select commands that take longer than this from doorbell to doorbell, such as 100us
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     slower_than: Option<u64>,
-    /// Commands that failed or have no completion
+    /// Select commands that failed or have no completion
     #[arg(long)]
     failed: bool,
-    /// The order of the commands shown; the largest come first
+    /// Order of the commands, largest first
     #[arg(long, value_name = "KEY", default_value = "end", value_parser = sort_key())]
     sort: Key,
-    /// One line a command instead of its TLPs
+    /// Print one line per command instead of its TLPs
     #[arg(long)]
     list: bool,
-    /// Latencies, TLPs and bytes by type of command, and depths of queues, instead of single
+    /// Print latencies, TLPs and bytes by type of command, and depths of queues, instead of
     /// commands
     #[arg(long, conflicts_with = "list")]
     stats: bool,
-    /// Commands shown at most [default: 4; with --list and --json 1000]
-    #[arg(long, value_name = "N")]
+    /// Number of commands to show [default: 4; with --list or --json 1000]
+    #[arg(long, value_name = "COUNT")]
     limit: Option<usize>,
     /// Print every TLP, not only the first and the last of equal ones
     #[arg(long)]
     unfold: bool,
-    /// Also draw the first command shown as a sequence diagram. With - for FILE, this option or one
-    /// of the next five writes to standard output, in place of the text
+    /// Draw the first command shown as a sequence diagram. With FILE -, this option or one of the
+    /// next five replaces the text on stdout
     #[arg(long, value_name = "FILE")]
     svg: Option<Target>,
-    /// Also write the commands that fit for Perfetto, as Chrome trace events
-    #[arg(long, value_name = "OUT.JSON")]
+    /// Write the selected commands for Perfetto, as Chrome trace events
+    #[arg(long, value_name = "FILE")]
     perfetto: Option<Target>,
-    /// Also write the TLPs as a capture for Wireshark: those of commands that
-    /// fit, and those that belong to no I/O command
-    #[arg(long, value_name = "OUT.PCAPNG")]
+    /// Write the TLPs of the selected commands, and those outside of I/O commands, for Wireshark
+    #[arg(long, value_name = "FILE")]
     pcapng: Option<Target>,
-    /// Also write a line of comma-separated values for each command that fits: times, segments,
-    /// stages, TLPs, bytes
-    #[arg(long, value_name = "OUT.CSV")]
+    /// Write one line of CSV per selected command: times, segments, stages, TLPs, bytes
+    #[arg(long, value_name = "FILE")]
     csv: Option<Target>,
-    /// Also write the same as a row a command in Apache Parquet
-    #[arg(long, value_name = "OUT.PARQUET")]
+    /// Write one row of Apache Parquet per selected command, with the columns of --csv
+    #[arg(long, value_name = "FILE")]
     parquet: Option<Target>,
-    /// Also write a report: one page with tables, distributions and the
-    /// sequence diagrams of the median and the worst command
-    #[arg(long, value_name = "OUT.HTML")]
+    /// Write an HTML page with tables, distributions, and sequence diagrams of the median and the
+    /// slowest command
+    #[arg(long, value_name = "FILE")]
     html: Option<Target>,
-    /// One JSON document instead of text; docs/json.md describes it
+    /// Print one JSON document instead of text; docs/json.md describes it
     #[arg(long)]
     json: bool,
 }
@@ -132,7 +129,7 @@ fn parse_bdf(text: &str) -> Result<Bdf, String> {
         let number = |text, most| u8::from_str_radix(text, 16).ok().filter(|n| *n <= most);
         Some(Bdf::new(number(bus, 255)?, number(device, 31)?, number(function, 7)?))
     };
-    parts().ok_or_else(|| format!("'{text}' is not bb:dd.f"))
+    parts().ok_or_else(|| format!("invalid function '{text}': expected bb:dd.f, such as 01:00.0"))
 }
 
 impl Args {
@@ -205,7 +202,7 @@ pub fn run(args: &Args) -> Outcome {
     let Args { list, stats, unfold, sort, .. } = *args;
     let mut out = BufWriter::new(std::io::stdout().lock());
     match report.text(View { list, stats, unfold, sort }, &mut out) {
-        // The reader of the pipe has closed it.
+        // A closed pipe is no failure.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         done => Ok(done?),
     }
@@ -224,7 +221,7 @@ fn against(args: &Args) -> Outcome {
     Ok(())
 }
 
-/// A document on stdout. Fails if nobody takes it.
+/// Writes a document to stdout. Fails if stdout is closed or full.
 fn write(document: &impl Serialize) -> Outcome {
     let mut out = BufWriter::new(std::io::stdout().lock());
     serde_json::to_writer_pretty(&mut out, document).map_err(|e| Failure(e.to_string()))?;
@@ -232,7 +229,7 @@ fn write(document: &impl Serialize) -> Outcome {
     Ok(out.flush()?)
 }
 
-/// The keys of `--sort`, each with its order.
+/// The parser of `--sort`; help texts describe the order of each key.
 fn sort_key() -> impl TypedValueParser<Value = Key> {
     let values = Key::ALL.map(|key| PossibleValue::new(key.name()).help(key.order()));
     PossibleValuesParser::new(values)

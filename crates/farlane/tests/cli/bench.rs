@@ -6,23 +6,23 @@ use crate::support::program::{
 use serde_json::Value;
 
 #[test]
-fn congestion_is_the_same_twice_and_as_promised() {
+fn congestion_is_reproducible_and_within_limits() {
     let first = document(&["bench", "congestion", "--json"]);
     let runs = first["runs"].as_array().unwrap();
-    let of = |scenario: &str, congestion: &str| -> Vec<&Value> {
+    let selected = |scenario: &str, congestion: &str| -> Vec<&Value> {
         let matches = |run: &&Value| run["scenario"] == scenario && run["congestion"] == congestion;
         runs.iter().filter(matches).collect()
     };
-    let fair = of("fairness", "swift=25us");
+    let fair = selected("fairness", "swift=25us");
     assert_eq!(fair.len(), 6);
     assert!(fair.iter().all(|run| run["jain"].as_f64().unwrap() >= 0.95));
-    let steps = of("step", "swift=25us");
+    let steps = selected("step", "swift=25us");
     assert!(steps.iter().all(|run| run["back_us"].as_f64().unwrap() <= 200.0));
-    let loss = of("loss", "swift=25us");
+    let loss = selected("loss", "swift=25us");
     let rate = |run: &Value| run["bits_per_s"].as_f64().unwrap();
     assert!(rate(loss[1]) >= 0.9 * rate(loss[0]), "0.1 % of loss");
-    assert!((rate(of("rate", "rate=5G")[0]) / 5e9 - 1.0).abs() < 0.01);
-    assert_eq!(of("nvme", "swift=40us").len(), 2);
+    assert!((rate(selected("rate", "rate=5G")[0]) / 5e9 - 1.0).abs() < 0.01);
+    assert_eq!(selected("nvme", "swift=40us").len(), 2);
     // Another run; virtual time is the same everywhere.
     let table = succeeds(&["bench", "congestion"]);
     assert_eq!(table.lines().count(), runs.len() + 2);
@@ -127,11 +127,11 @@ fn latencies_of_policies_are_compared_in_pairs() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_refused() {
+fn workloads_without_match_are_wrong_usage() {
     for (more, says) in [
-        (&["--mps", "128,256"][..], "one --mps"),
+        (&["--mps", "128,256"][..], "expected one size"),
         (&["--mps", "2048"][..], "up to 1024"),
-        (&["--rw", "read", "--iodepth", "1"][..], "no workload fits"),
+        (&["--rw", "read", "--iodepth", "1"][..], "no workload matches"),
     ] {
         is_refused(&[&["bench", "--aggregation", "adaptive"], more].concat(), &[says]);
     }

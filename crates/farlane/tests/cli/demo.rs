@@ -4,7 +4,7 @@ use crate::support::program::{json, prints};
 use serde_json::Value;
 
 fn document(arguments: &[&str]) -> Value {
-    json(&[&["demo", "--json", "--samples", "100"], arguments].concat())
+    json(&[&["demo", "--json", "--count", "100"], arguments].concat())
 }
 
 fn kinds(document: &Value) -> Vec<String> {
@@ -13,7 +13,7 @@ fn kinds(document: &Value) -> Vec<String> {
 }
 
 #[test]
-fn the_document_has_everything_that_scripts_hang_on() {
+fn document_has_the_keys_that_scripts_use() {
     let document = document(&[]);
     assert_eq!(document["verified_bytes"], 8 << 20);
     for experiment in ["config_read", "read_4k", "write_4k"] {
@@ -64,7 +64,7 @@ fn steps(transaction: &Value) -> Vec<String> {
 }
 
 #[test]
-fn transactions_are_in_the_order_of_the_brief() {
+fn transactions_are_in_protocol_order() {
     let document = document(&["--mps", "128", "--push", "off"]);
     let [read, write] = [&document["transactions"][0], &document["transactions"][1]];
     assert_eq!((&read["command"], &write["command"]), (&"read".into(), &"write".into()));
@@ -106,8 +106,8 @@ fn two_devices_and_a_cascade_are_found_and_verified() {
 }
 
 #[test]
-fn text_has_its_parts_and_no_escape_codes() {
-    let text = prints(&["demo", "--samples", "100"]);
+fn text_has_all_sections_and_no_escape_codes() {
+    let text = prints(&["demo", "--count", "100"]);
     let sentence = "1 dependent round trip of the network, with --push all";
     for part in ["Topology", "bytes written, read back", "MsgD", "T_tunnel", sentence] {
         assert!(text.contains(part), "no {part} in {text}");

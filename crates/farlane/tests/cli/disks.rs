@@ -69,7 +69,7 @@ impl Drop for Disk {
         // The next file behind the same node would be read-only too.
         let _ = Command::new("blockdev").args(["--setrw", &self.node]).status();
         let _ = Command::new("losetup").args(["--detach", &self.node]).status();
-        // A file beside the device file.
+        // A record in the folder of the device file.
         let _ = std::fs::remove_file(format!("{}.farlane", self.node));
     }
 }
@@ -146,7 +146,7 @@ fn large_blocks_need_a_namespace_with_large_blocks() {
 }
 
 #[test]
-fn a_disk_that_becomes_read_only_is_told_to_the_host() {
+fn disk_turned_read_only_is_reported_to_host() {
     let Some(disk) = Disk::new("becomes-read-only", &[]) else { return };
     let folder = scratch("disks-nodes");
     let node = Node::device(&folder, "device", &[&format!("file={},use-existing-data", disk.node)]);

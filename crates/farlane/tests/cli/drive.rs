@@ -29,12 +29,12 @@ fn a_drive_is_made_and_shown() {
     assert_eq!((&shown["in_use"], &shown["format"]), (&false.into(), &1.into()));
     assert_eq!(shown["unallocated_bytes"], 16 << 20);
     let namespaces = shown["namespaces"].as_array().unwrap();
-    let of = |key: &str| namespaces.iter().map(|one| one[key].clone()).collect::<Vec<_>>();
-    assert_eq!(of("nsid"), [1, 2]);
-    assert_eq!(of("bytes"), [16 << 20, 32 << 20]);
-    assert_eq!(of("block_bytes"), [512, 4096]);
+    let column = |key: &str| namespaces.iter().map(|one| one[key].clone()).collect::<Vec<_>>();
+    assert_eq!(column("nsid"), [1, 2]);
+    assert_eq!(column("bytes"), [16 << 20, 32 << 20]);
+    assert_eq!(column("block_bytes"), [512, 4096]);
     for key in ["nguid", "eui64", "uuid", "contents"] {
-        assert_ne!(of(key)[0], of(key)[1], "{key}");
+        assert_ne!(column(key)[0], column(key)[1], "{key}");
     }
     let text = prints(&["drive", "show", name(&place)]);
     assert!(text.contains(shown["serial"].as_str().unwrap()), "{text}");
@@ -48,17 +48,17 @@ fn a_drive_is_made_and_shown() {
 }
 
 #[test]
-fn what_cannot_be_made_leaves_nothing() {
+fn failed_create_leaves_no_files() {
     let folder = scratch("drive-bad");
     let place = folder.join("drive");
     let create = ["drive", "create", name(&place), "--capacity"];
     let large = ["64M", "--namespace", "size=128M"];
-    is_refused(&[&create[..], &large].concat(), &["134217728 bytes", "--capacity, 67108864"]);
-    is_refused(&[&create[..], &["1000"]].concat(), &["--capacity", "whole number of blocks"]);
+    is_refused(&[&create[..], &large].concat(), &["134217728 bytes", "--capacity 67108864"]);
+    is_refused(&[&create[..], &["1000"]].concat(), &["--capacity", "block size 512"]);
     assert!(!place.exists());
     fails(&["drive", "show", name(&place)], &[name(&place)]);
     fails(&["drive", "show", name(&folder)], &[name(&folder), "no drive"]);
-    // It is not made a second time, and not into somebody's folder.
+    // `create` fails in a folder with a drive or other files.
     succeeds(&[&create[..], &["1M"]].concat());
     let before = show(&place);
     fails(&[&create[..], &["1M"]].concat(), &[name(&place)]);

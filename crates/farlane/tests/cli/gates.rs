@@ -57,8 +57,8 @@ fn mistakes_are_named() {
 }
 
 #[test]
-fn the_margin_is_that_of_the_option_or_measured() {
-    // A busy machine may take many milliseconds to wake: so long a window takes any margin.
+fn margin_is_given_or_measured() {
+    // A busy machine may wake after many milliseconds; the window is longer than any margin.
     let file = list("gates-margin", "sched-entry S ff 400ms sched-entry S fe 1ms");
     let report = |more: &[&str]| {
         let (mut node, address) = device("ram=1M", &[&gate(&file)[..], more].concat());
@@ -84,14 +84,14 @@ fn ping_through_a_gate(carrier: &str, address: &str) {
 }
 
 #[test]
-fn what_a_gate_held_back_is_sent_over_tcp() {
+fn gated_frames_are_sent_over_tcp() {
     let (_device, address) = device("ram=1M", &[]);
     ping_through_a_gate("tcp", &address);
 }
 
 #[test]
-fn what_a_gate_held_back_is_sent_over_ethernet() {
-    isolated("cli::gates::what_a_gate_held_back_is_sent_over_ethernet", |home| {
+fn gated_frames_are_sent_over_ethernet() {
+    isolated("cli::gates::gated_frames_are_sent_over_ethernet", |home| {
         let away = Namespace::new().unwrap();
         home.cable("near0", &away, "far0").unwrap();
         let listen = ["device", "--listen", "raw:far0", "--insecure", "--namespace", "ram=1M"];

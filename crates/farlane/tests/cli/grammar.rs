@@ -3,7 +3,7 @@
 use super::drive::create;
 use crate::support::program::{device, document, is_wrong_usage, plan_of, prints, scratch};
 
-/// The forms of a mebibyte: fio's, QEMU's, IEC's, and what the program prints itself.
+/// The forms of a mebibyte: those of fio, QEMU and IEC, and the program's own output.
 const MEBIBYTE: [&str; 5] = ["1048576", "1m", "1MB", "1MiB", "1 MiB"];
 
 #[test]

@@ -1,4 +1,4 @@
-//! Ctrl-C in simulations and measurements: what was finished is printed.
+//! Ctrl-C in simulations and measurements prints finished results.
 
 use crate::support::program::{node, parsed};
 use crate::support::wait_until;
@@ -15,7 +15,7 @@ fn plan(folder: &tempfile::TempDir, runtime: &str) -> String {
     path.display().to_string()
 }
 
-/// Runs the program and presses Ctrl-C as soon as it listens to that; what it prints.
+/// Runs the program and sends SIGINT once it handles the signal; returns the output.
 fn interrupted(arguments: &[&str]) -> String {
     let mut process = node(arguments);
     let status = format!("/proc/{}/status", process.pid().as_raw_nonzero());
@@ -46,7 +46,7 @@ fn a_simulation_prints_what_happened_until_then() {
     let document = json(&["sim", &plan]);
     assert!(document["streams"][0]["arrived"].as_u64() > Some(0), "{document}");
     let page = folder.path().join("p.html").display().to_string();
-    let text = interrupted(&["sim", &plan, "--report", &page]);
+    let text = interrupted(&["sim", &plan, "--html", &page]);
     assert!(text.contains(MARK) && text.contains("stream, times in us"), "{text}");
     assert!(std::fs::read_to_string(page).unwrap().contains(MARK));
     // Further seeds that were not finished are left out.
@@ -55,7 +55,7 @@ fn a_simulation_prints_what_happened_until_then() {
     assert_eq!(json(&["sim", &plan, "--phases", "3"])["phases"], Value::Null);
 }
 
-/// The first combination is over before anybody looks for signals; the other one never ends.
+/// The first combination ends before the signal; the other one never ends.
 #[test]
 fn a_sweep_prints_the_combinations_that_were_finished() {
     let folder = tempfile::tempdir().unwrap();

@@ -31,11 +31,11 @@ fn measured(address: &str, more: &str) -> Value {
 /// Every number of a row is there, and percentiles are in order.
 #[track_caller]
 fn is_whole(row: &Value) {
-    let of = |key: &str| row[key].as_u64().unwrap_or_else(|| panic!("{key}: {row}"));
+    let value = |key: &str| row[key].as_u64().unwrap_or_else(|| panic!("{key}: {row}"));
     let ranks = ["min_ns", "p50_ns", "p90_ns", "p99_ns", "p99_9_ns", "p99_99_ns", "max_ns"];
-    let values = ranks.map(of);
+    let values = ranks.map(value);
     assert!(values[0] > 0 && values.is_sorted(), "{values:?}");
-    assert!((of("min_ns")..=of("max_ns")).contains(&of("mean_ns")));
+    assert!((value("min_ns")..=value("max_ns")).contains(&value("mean_ns")));
     assert!(row["iops"].as_f64().unwrap() > 0.0);
 }
 
@@ -100,7 +100,7 @@ fn nothing_is_overwritten_without_permission() {
     let (_device, address) = device("ram=1M,block=4096", &[]);
     let says = |more: &str, parts: &[&str]| is_refused(&words(&io(&address, more)), parts);
     says("--rw write", &["the options: write overwrites data", "--destructive"]);
-    says("--dd write --destructive", &["no terminal", "--yes"]);
+    says("--dd write --destructive", &["not a terminal", "--yes"]);
     is_wrong_usage(&words(&io(&address, "--rw write --yes")));
     let output = run(&words(&io(&address, "--rw write --size 64k --destructive --yes")));
     let log = String::from_utf8(output.stderr).unwrap();
@@ -111,7 +111,7 @@ fn nothing_is_overwritten_without_permission() {
 }
 
 #[test]
-fn what_was_written_is_read_back_and_compared() {
+fn verify_reads_back_and_compares() {
     let (_device, address) = device("ram=4M", &[]);
     let more = "--rw randrw --bs 16k --iodepth 4 --numjobs 2 --size 512k --verify --destructive";
     let found = measured(&address, &format!("{more} --yes --randseed 5"));
@@ -129,7 +129,7 @@ fn what_was_written_is_read_back_and_compared() {
 }
 
 #[test]
-fn a_byte_that_changed_behind_the_drives_back_is_found() {
+fn verify_finds_a_changed_byte() {
     let folder = scratch("io-verify");
     let image = folder.join("disk.img");
     let (_device, address) = device(&format!("file={},size=1M", image.display()), &[]);
@@ -186,7 +186,10 @@ fn job_files_run_section_after_section() {
     let wrong = job_file(&folder, "[a]\nrw=read\niodepht=2\n");
     let line = format!("{wrong}:3:1: unknown key 'iodepht'; did you mean 'iodepth'?");
     fails(&words(&io(&address, &wrong)), &[&line]);
-    is_refused(&words(&io(&address, &format!("{wrong} --bs 4k"))), &["--bs stands beside", &wrong]);
+    is_refused(
+        &words(&io(&address, &format!("{wrong} --bs 4k"))),
+        &["--bs cannot be used with", &wrong],
+    );
     is_refused(&words(&io(&address, "--rw read --bs 4q")), &["--bs 4q: bs: expected a size"]);
     fails(&words(&io(&address, "--rw read --nsid 3")), &["nsid 3: the drive's namespaces are: 1"]);
     fails(&words(&io(&address, "--rw read --size 8m")), &["more than a drive holds"]);
@@ -221,9 +224,9 @@ fn sections_without_a_stonewall_run_at_the_same_time() {
     let more = format!("{file} --connect {two} --csv {} --destructive --yes", csv.display());
     let found = measured(one, &more);
     let sections = found["sections"].as_array().unwrap();
-    let place = |of: &Value| {
-        let name = of["name"].as_str().unwrap().to_owned();
-        (name, of["target"].as_u64().unwrap(), of["group"].as_u64().unwrap())
+    let place = |mismatch: &Value| {
+        let name = mismatch["name"].as_str().unwrap().to_owned();
+        (name, mismatch["target"].as_u64().unwrap(), mismatch["group"].as_u64().unwrap())
     };
     let wanted = ["fill", "look", "check"].into_iter().zip([0, 0, 1]);
     let wanted = wanted.flat_map(|(name, group)| [0, 1].map(|at| (name.to_owned(), at, group)));
@@ -249,13 +252,13 @@ fn sections_without_a_stonewall_run_at_the_same_time() {
     }
     let text = succeeds(&words(&io(one, &format!("{file} --destructive --yes"))));
     assert!(
-        text.contains("\nfill (beside look): rw write") && text.contains("\ncheck: rw"),
+        text.contains("\nfill (with look): rw write") && text.contains("\ncheck: rw"),
         "{text}"
     );
 }
 
 #[test]
-fn sections_that_do_not_fit_beside_each_other_are_refused() {
+fn sections_that_exceed_queue_pairs_or_overlap_are_errors() {
     let folder = scratch("io-unfit");
     let (_device, address) = device("ram=4M", &["--queues", "2"]);
     let says = |lines: &str, line: u32, why: &[&str]| {
@@ -271,7 +274,7 @@ fn sections_that_do_not_fit_beside_each_other_are_refused() {
     let apart = both.replace("offset=60k", "offset=64k");
     let file = job_file(&folder, &apart);
     measured(&address, &format!("{file} --destructive --yes"));
-    // As in fio: nobody compares. Both that write say so.
+    // As in fio, no data are compared. Both writing sections report this.
     let file = job_file(&folder, "[global]\nrw=write\nsize=64k\n[a]\n[b]\noffset=4k\n");
     let output = run(&words(&io(&address, &format!("{file} --destructive --yes"))));
     let log = String::from_utf8(output.stderr).unwrap();
@@ -282,13 +285,13 @@ fn sections_that_do_not_fit_beside_each_other_are_refused() {
 }
 
 #[test]
-fn a_busy_drive_and_a_full_disk_are_told_of() {
+fn busy_drive_and_full_disk_are_errors() {
     let (device, address) = device("ram=1M", &[]);
     let load = node(&words(&io(&address, "--rw randread --runtime 60 --time_based")));
     device.line("attached");
     fails(&words(&io(&address, "--rw read")), &["another host uses this device", &address]);
     drop(load);
-    device.line("gone");
+    device.line("detached");
     for option in ["--csv", "--parquet"] {
         let output = run(&words(&io(&address, &format!("--rw read {option} /dev/full"))));
         let log = String::from_utf8(output.stderr).unwrap();
@@ -342,7 +345,7 @@ fn a_drive_that_vanishes_ends_the_run() {
 }
 
 #[test]
-fn a_drive_that_comes_back_goes_on() {
+fn run_continues_after_drive_returns() {
     let (mut device, mut load, address) =
         loaded("io-back", "--runtime 60 --time_based --on-error continue");
     device.kill();
@@ -359,7 +362,7 @@ fn a_drive_that_comes_back_goes_on() {
 }
 
 #[test]
-fn data_of_before_an_outage_are_compared_after_it() {
+fn data_written_before_outage_are_verified() {
     let namespace = format!("file={},size=1M", scratch("io-data").join("disk.img").display());
     let work =
         "--rw randrw --iodepth 4 --size 64k --runtime 60 --time_based --verify --destructive --yes";
@@ -381,7 +384,7 @@ fn data_of_before_an_outage_are_compared_after_it() {
 }
 
 #[test]
-fn sections_beside_each_other_go_on_after_an_outage() {
+fn parallel_sections_continue_after_outage() {
     let folder = scratch("io-group");
     let namespace = format!("file={},size=1M", folder.join("disk.img").display());
     let file = job_file(
@@ -410,7 +413,7 @@ fn sections_beside_each_other_go_on_after_an_outage() {
 }
 
 #[test]
-fn a_drive_that_stays_away_ends_the_run() {
+fn run_ends_if_drive_does_not_return() {
     let more = "--runtime 60 --time_based --on-error continue --reconnect 300ms";
     let (mut device, mut load, _) = loaded("io-away", more);
     device.kill();
@@ -461,8 +464,9 @@ fn the_page_shows_what_is_printed() {
             continue;
         }
         let arguments: Vec<&str> = command.split_whitespace().skip(1).collect();
-        let of = |word: &&str| if *word == "localhost" { address.clone() } else { (*word).into() };
-        let arguments: Vec<String> = arguments.iter().map(of).collect();
+        let resolved =
+            |word: &&str| if *word == "localhost" { address.clone() } else { (*word).into() };
+        let arguments: Vec<String> = arguments.iter().map(resolved).collect();
         let output = farlane(&words(&arguments)).current_dir(&folder).output().unwrap();
         assert!(output.status.success(), "{command}");
         let printed = [output.stderr, output.stdout].concat();

@@ -63,7 +63,10 @@ fn a_drive_that_is_lost_behind_a_host_node_is_reported_and_not_timed_out() {
         let (load, _) = load(&folder, ["--vfio-user", &socket], &more);
         let address = device.address();
         device.process.kill();
-        vanishes(load, &["/0/cntrl: the drive does not answer: its link is lost", "failed: 4"]);
+        vanishes(
+            load,
+            &["/0/cntrl: the drive does not answer: its link is lost", "4 transfers failed"],
+        );
         // Nor is it there for the next one.
         fails(&["io", "--vfio-user", &socket, "--rw", "read"], &["the drive does not answer"]);
         device = Node::device_at(address, &folder, "device-again", &["ram=1M"], &options);
@@ -79,7 +82,7 @@ fn a_drive_that_is_moved_away_behind_a_host_node_is_reported() {
     let device = Node::device_at(ANY, &folder, "device", &["ram=1M"], &["--group", "1"]);
     let host = HostNode::start(&folder, "host", &[device.address()], &["--group", "1"]);
     let (load, _) = load(&folder, ["--vfio-user", &text(&host.socket(0))], "");
-    succeeds(&["move", &device.address().to_string(), "--to", "2"]);
+    succeeds(&["move", &device.address().to_string(), "--group", "2"]);
     vanishes(load, &["/0/cntrl: the drive does not answer", "moved to another host"]);
     host.stop();
     device.stop();
@@ -112,7 +115,7 @@ fn a_drive_that_is_lost_behind_a_switch_node_is_reported_and_not_timed_out() {
     let switch = Node::switch(&folder, "switch", device.address());
     let (load, _) = load(&folder, ["--connect", &switch.address().to_string()], "");
     device.process.kill();
-    vanishes(load, &["the drive does not answer", "failed: 4"]);
+    vanishes(load, &["the drive does not answer", "4 transfers failed"]);
     switch.stop();
 }
 

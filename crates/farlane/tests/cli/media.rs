@@ -1,4 +1,4 @@
-//! What a start that fails leaves, and what memory and space it asks for.
+//! Files after a failed start, and the memory and space that a start reserves.
 
 use crate::support::drive::{Drive, pattern};
 use crate::support::node::HostNode;
@@ -46,7 +46,7 @@ fn a_file_system_that_is_too_small_is_left_as_it_was() {
 
 /// A sparse file of 8 MiB on a file system of 4 MiB: a guest's write finds no space.
 #[test]
-fn a_disk_that_is_full_half_way_through_a_write_says_so_and_keeps_what_it_had() {
+fn disk_full_during_write_fails_write_and_keeps_data() {
     let script = r#"
         mount -t tmpfs -o size=4M none "$1" && cd "$1" || exit 90
         exec "$2" device --listen 127.0.0.1:0 --namespace file=disk.img,size=8M,sparse"#;
@@ -129,7 +129,7 @@ fn a_folder_that_is_read_only_makes_the_contents_new_at_each_start() {
 }
 
 #[test]
-fn a_record_that_cannot_be_written_at_the_end_is_told() {
+fn record_write_error_at_end_is_reported() {
     let folder = scratch("media-unwritable");
     let namespace = format!("file={},size=1M", folder.join("disk.img").display());
     let record = folder.join("disk.img.farlane");
@@ -147,7 +147,7 @@ fn a_record_that_cannot_be_written_at_the_end_is_told() {
 }
 
 #[test]
-fn memory_that_is_not_there_is_refused() {
+fn namespace_larger_than_ram_is_an_error() {
     let device = ["device", "--listen", "127.0.0.1:0", "--namespace"];
     let all = ["1125899906842624 bytes of RAM", "only "];
     fails(&[&device[..], &["ram=1024T"]].concat(), &all);
@@ -161,7 +161,7 @@ fn memory_that_is_not_there_is_refused() {
 }
 
 #[test]
-fn the_help_says_what_size_reserves() {
+fn help_describes_space_that_size_reserves() {
     let help = prints(&["device", "--help"]);
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in ["reserves what it adds", "sparse", "PATH.farlane records"] {

@@ -65,7 +65,7 @@ fn a_switch_has_at_most_32_links() {
 }
 
 #[test]
-fn nobody_there() {
+fn connection_refused_is_an_error() {
     let address = nobody();
     let folder = &text(&scratch("nobody"));
     let arguments = ["host", "--connect", &address, "--vfio-user", folder, "--wait", "1"];
@@ -73,8 +73,8 @@ fn nobody_there() {
     fails(&["ping", &address], &[&address, "refused"]);
 }
 
-/// Addresses where nobody answers, not even with a refusal: the listener's
-/// queue is full, so that further connections wait (listen(2)).
+/// Addresses without any answer: the listener's queue is full, so that further connections wait
+/// (listen(2)).
 fn silent() -> (Vec<std::net::TcpStream>, String) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     rustix::net::listen(&listener, 0).unwrap();
@@ -108,7 +108,7 @@ fn wrong_usage_is_status_2() {
         &["device", "--namespace", "ram=1M,colour=red"],
         &["device", "--namespace", "ram=lots"],
         &["demo", "--mps", "300"],
-        &["demo", "--samples", "5"],
+        &["demo", "--count", "5"],
         &["fly"],
     ] {
         is_wrong_usage(arguments);
@@ -116,22 +116,22 @@ fn wrong_usage_is_status_2() {
 }
 
 #[test]
-fn what_is_missing_is_named_with_all_that_will_do() {
+fn missing_option_is_reported_with_alternatives() {
     for (arguments, all) in [
         (&["device"][..], ["--namespace <NAMESPACE>", "--drive <DIR>"]),
-        (&["io", "--rw", "read"], ["--connect <ADDR>", "--vfio-user <SOCKET>"]),
-        (&["latency", "redirect", "near"], ["B", "--pass"]),
+        (&["io", "--rw", "read"], ["--connect <ADDRESS>", "--vfio-user <SOCKET>"]),
+        (&["latency", "redirect", "near"], ["SECOND", "--pass"]),
     ] {
         let said = is_wrong_usage(arguments);
         let missing = said.split("Usage:").next().unwrap();
         assert!(all.iter().all(|name| missing.contains(name)), "{said}");
     }
-    is_refused(&["io", "--connect", "localhost"], &["--rw, --dd or --configreads", "job file"]);
+    is_refused(&["io", "--connect", "localhost"], &["--rw, --dd, --configreads", "job file"]);
 }
 
-/// A misplaced option is no file called `--csv`.
+/// clap's tip ` -- --csv` would make a file of a misplaced option.
 #[test]
-fn unknown_options_are_no_files() {
+fn unknown_option_is_not_taken_as_file() {
     for arguments in [&["sim", "x.toml", "--csv"][..], &["io", "--connect", "x", "--svg"]] {
         let said = is_wrong_usage(arguments);
         assert!(said.contains("unexpected argument") && !said.contains(" -- "), "{said}");

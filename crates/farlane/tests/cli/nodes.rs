@@ -17,7 +17,7 @@ fn ping_measures_link_and_configuration_read() {
     }
 }
 
-/// An address where nobody listens: bound and closed again.
+/// An address without a listener: bound and closed again.
 pub fn nobody() -> String {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
@@ -50,7 +50,7 @@ fn the_port_has_a_default_and_hosts_have_names() {
 }
 
 #[test]
-fn a_device_has_one_host_and_says_so() {
+fn second_host_is_rejected_with_a_line() {
     let (device, address) = device("ram=16M", &[]);
     let folder = &text(&scratch("one-host"));
     let mut host = node(&["host", "--connect", &address, "--vfio-user", folder]);
@@ -62,7 +62,7 @@ fn a_device_has_one_host_and_says_so() {
     assert!(String::from_utf8_lossy(&ping.stdout).contains("link"));
     assert!(String::from_utf8_lossy(&ping.stderr).contains("another host"));
     assert!(host.interrupt().success());
-    device.line("gone");
+    device.line("detached");
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn counters_are_shown_on_request_and_at_the_end() {
 }
 
 #[test]
-fn a_switch_node_tells_of_its_links_and_counts() {
+fn switch_node_reports_links_and_counters() {
     let (mut device, address) = device("ram=16M", &[]);
     let arguments = ["switch", "--listen", "127.0.0.1:0", "--connect", &address];
     let mut switch = node(&arguments);
@@ -125,7 +125,7 @@ fn the_host_prints_the_exact_qemu_options() {
 }
 
 #[test]
-fn the_host_says_which_drive_each_endpoint_is() {
+fn host_prints_the_drive_of_each_endpoint() {
     let (_one, one) = device("ram=16M", &["--namespace", "ram=1M", "--serial", "ONE"]);
     let (_other, two) = device("ram=8M", &[]);
     let later = nobody();
@@ -159,9 +159,9 @@ fn an_idle_device_node_is_small() {
 }
 
 #[test]
-fn two_drives_with_one_serial_number_are_told_of() {
+fn duplicate_serial_number_is_a_warning() {
     let folder = &text(&scratch("twins"));
-    // Their sizes differ; a guest takes them for one all the same.
+    // The sizes differ; a guest identifies drives by serial number only.
     let (_a, a) = device("ram=1M", &["--serial", "SAME"]);
     let (_b, b) = device("ram=1M", &["--serial", "OTHER"]);
     let (_c, c) = device("ram=2M", &["--serial", "SAME"]);

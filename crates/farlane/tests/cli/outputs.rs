@@ -1,4 +1,4 @@
-//! Standard output and standard error that are full, or that nobody reads.
+//! Standard output and standard error that are full or closed.
 
 use crate::support::program::{farlane, one_line, ping, plan_of as plan, scratch};
 use std::fs::OpenOptions;
@@ -14,7 +14,7 @@ fn commands() -> [String; 6] {
         format!("sim {tcp} --sweep drive.mps=128,256"),
         "reproduce nvme-tsn --only table".to_owned(),
         "reproduce nvme-tsn --only table --json".to_owned(),
-        "demo --samples 100".to_owned(),
+        "demo --count 100".to_owned(),
     ]
 }
 
@@ -24,7 +24,7 @@ fn command(line: &str) -> Command {
 }
 
 #[test]
-fn a_full_disk_is_told_in_one_line() {
+fn full_disk_is_a_one_line_error() {
     for line in commands() {
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
         let child = command(&line).stdout(full).spawn().unwrap();
@@ -36,7 +36,7 @@ fn a_full_disk_is_told_in_one_line() {
 }
 
 #[test]
-fn who_has_read_enough_is_no_fault() {
+fn closed_pipe_is_no_error() {
     for line in commands() {
         let mut child = command(&line).spawn().unwrap();
         drop(child.stdout.take());
@@ -47,7 +47,7 @@ fn who_has_read_enough_is_no_fault() {
 }
 
 #[test]
-fn a_fault_keeps_its_status_when_nobody_reads_it() {
+fn exit_status_is_kept_with_closed_stderr() {
     let mut child = farlane(&["sim", "/nonexistent"]).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stderr.take());
     assert_eq!(child.wait().unwrap().code(), Some(1));
@@ -66,7 +66,7 @@ fn a_node_outlives_the_reader_of_its_log() {
     assert_eq!(node.wait().unwrap().code(), Some(0));
 }
 
-/// What a command says on standard output, which is a document alone.
+/// The document that a command prints on standard output.
 #[track_caller]
 fn document(folder: &Path, line: &str) -> Vec<u8> {
     let output = command(line).current_dir(folder).output().unwrap();
@@ -76,12 +76,12 @@ fn document(folder: &Path, line: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_dash_is_standard_output() {
+fn dash_writes_to_standard_output() {
     let folder = scratch("dash");
     let tcp = plan("tcp");
     document(&folder, &format!("sim {tcp} --trace run.trace"));
     for (line, first, last) in [
-        (&*format!("sim {tcp} --report -"), "<!doctype html>", "</html>\n"),
+        (&*format!("sim {tcp} --html -"), "<!doctype html>", "</html>\n"),
         (&format!("sim {tcp} --sweep drive.mps=128,256 --html -"), "<!doctype html>", "</html>\n"),
         ("reproduce nvme-tsn --only table --html -", "<!doctype html>", "</html>\n"),
         ("trace run.trace --svg -", "<svg ", "</svg>\n"),
@@ -102,16 +102,16 @@ fn a_dash_is_standard_output() {
 }
 
 #[test]
-fn standard_output_has_one_owner() {
+fn two_documents_on_standard_output_are_wrong_usage() {
     let folder = scratch("owner");
     let tcp = plan("tcp");
     let plan = "[workload]\nconfigreads = 1\n[record]\nreport = \"-\"\n";
     std::fs::write(folder.join("p.toml"), plan).unwrap();
     for (line, status, wanted) in [
-        (&*format!("sim {tcp} --json --report -"), 2, "--report and --json cannot share standard"),
+        (&*format!("sim {tcp} --json --html -"), 2, "--html and --json cannot share standard"),
         ("trace x --svg - --html -", 2, "--svg and --html cannot share standard output"),
-        (&format!("sim {tcp} --trace -"), 2, "a trace goes to a file, not to standard output"),
-        ("device --namespace ram=1M --trace -", 2, "a trace goes to a file"),
+        (&format!("sim {tcp} --trace -"), 2, "a trace cannot go to standard output"),
+        ("device --namespace ram=1M --trace -", 2, "a trace cannot go to standard output"),
         ("sim p.toml", 1, "p.toml:4:10: report: expected a file"),
     ] {
         let output = command(line).current_dir(&folder).output().unwrap();

@@ -51,13 +51,13 @@ fn all_fail(peer: &str, parts: &[&str]) {
     fails(&["host", "--connect", peer, "--vfio-user", folder], &parts);
     fails(&["switch", "--listen", "127.0.0.1:0", "--connect", peer], &parts);
     fails(&["ping", peer], &parts);
-    fails(&["move", peer, "--to", "1"], &parts);
+    fails(&["move", peer, "--group", "1"], &parts);
     fails(&["io", "--connect", peer, "--rw", "read"], &parts);
 }
 
-/// Peers that take connections: one says nothing, and one closes at once.
+/// Peers that accept connections: one is silent, one closes at once.
 #[test]
-fn who_speaks_another_protocol_is_told_from_who_is_silent() {
+fn foreign_protocol_and_silence_are_distinguished() {
     let accepts = |keep: bool| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -75,7 +75,7 @@ fn who_speaks_another_protocol_is_told_from_who_is_silent() {
         let (peer, folder) = (&*accepts(keep), &*text(&scratch("greets-not")));
         for arguments in [
             &["ping", peer][..],
-            &["move", peer, "--to", "1"],
+            &["move", peer, "--group", "1"],
             &["host", "--connect", peer, "--vfio-user", folder, "--wait", "2"],
             &["io", "--connect", peer, "--rw", "read", "--wait", "2"],
         ] {
@@ -109,7 +109,7 @@ fn a_device_of_version_1_is_named_when_it_comes_later_too() {
 }
 
 #[test]
-fn a_node_is_told_to_be_upgraded_itself() {
+fn node_older_than_peer_reports_upgrade() {
     let newer = stranger(b"\x00\x0c\x01\x00\0\0\0\0\0\0\0\0FARLANE\0\x00\x09\x02\x00");
     all_fail(&newer, &["the device uses version 9", "upgrade this node"]);
     let picky = stranger(b"\x00\x0e\x02\x00\0\0\0\0\0\0\0\0FARLANE\0\x00\x02\x06\x00\x00\x0c");
@@ -117,28 +117,28 @@ fn a_node_is_told_to_be_upgraded_itself() {
 }
 
 #[test]
-fn a_host_of_version_1_is_told_so_in_its_own_form() {
+fn host_of_version_1_gets_reject_in_its_form() {
     let (node, address) = device("ram=1M", &[]);
     let reply = answer(&address, &[HELLO, b"\x00\x01", HOST].concat());
     assert_eq!(reply, b"\x00\x0c\x02\x00\0\0\0\0\0\0\0\0FARLANE\0\x00\x02\x01\x00");
-    let line = node.line("turned 127.0.0.1:");
+    let line = node.line("rejected 127.0.0.1:");
     assert!(line.contains("the host uses version 1"), "{line}");
     assert!(line.contains("this node version 2: upgrade the host node"), "{line}");
 }
 
 #[test]
-fn a_host_that_requires_something_unknown_is_told_what() {
+fn unknown_required_entry_is_named_to_the_host() {
     let (node, address) = device("ram=1M", &[]);
     let mut greeting = [HELLO, b"\x00\x02", HOST, b"\x80\x09\x00\x00"].concat();
     greeting[1] += 4;
     let reply = answer(&address, &greeting);
     assert_eq!(reply, b"\x00\x0e\x02\x00\0\0\0\0\0\0\0\0FARLANE\0\x00\x02\x05\x00\x00\x09");
-    let line = node.line("turned 127.0.0.1:");
+    let line = node.line("rejected 127.0.0.1:");
     assert!(line.contains("requires entry 9") && line.contains("upgrade this node"), "{line}");
 }
 
 #[test]
-fn strangers_are_quoted() {
+fn first_bytes_of_foreign_protocol_are_quoted() {
     let says = |sent: &str| format!("does not use farlane's protocol: it sent '{sent}…'");
     all_fail(&stranger(b"HTTP/1.1 400 Bad Request\r\n\r\n"), &[&says("HTTP/1.1 400")]);
     all_fail(&stranger(b"SSH-2.0-OpenSSH_9.9\r\n"), &[&says("SSH-2.0-Open")]);
@@ -151,7 +151,7 @@ fn strangers_are_quoted() {
 }
 
 #[test]
-fn connections_that_say_nothing_take_nobodys_place() {
+fn silent_connections_do_not_block_hosts() {
     let (mut node, address) = device("ram=1M", &[]);
     let silent: Vec<_> = (0..40).map(|_| TcpStream::connect(&address)).collect();
     ping(&address, "10");
@@ -178,10 +178,11 @@ fn a_flood_of_strangers_makes_few_lines_and_is_counted() {
     assert_eq!(report, "connections: turned away: 600; without a greeting: 0");
     assert!(lines.len() < 60, "{} lines", lines.len());
     // Each has its line or is counted in one, until the very end.
-    let counts = lines.iter().map(|line| match line.split_once(" more turned away in the last") {
-        Some((count, _)) => count.parse().unwrap(),
-        None => u64::from(line.starts_with("turned ")),
-    });
+    let counts =
+        lines.iter().map(|line| match line.split_once(" more rejected peers in the last") {
+            Some((count, _)) => count.parse().unwrap(),
+            None => u64::from(line.starts_with("rejected ")),
+        });
     assert_eq!(counts.sum::<u64>(), 600, "{lines:?}");
 }
 
@@ -200,7 +201,7 @@ fn served(groups: [&[&str]; 2], name: &str) -> (Process, String, Process) {
 fn a_flood_of_clients_makes_few_lines() {
     let (_device, _, mut host) = served([&[], &[]], "clients");
     let socket = concat!(env!("CARGO_TARGET_TMPDIR"), "/cli/clients/0/cntrl");
-    // Long enough for a line to be due that tells of those without one.
+    // Long enough for a line that counts suppressed lines.
     let (begun, mut clients) = (Instant::now(), 0);
     while clients < 200 || begun.elapsed() < Duration::from_millis(1_500) {
         clients += 1;
@@ -219,20 +220,20 @@ fn a_flood_of_clients_makes_few_lines() {
 #[test]
 fn a_device_without_a_group_is_not_moved() {
     let (device, address, host) = served([&[], &[]], "fixed");
-    fails(&["move", &address, "--to", "7"], &[&address, "not moved", "without --group"]);
-    let line = device.line("refused 127.0.0.1:");
+    fails(&["move", &address, "--group", "7"], &[&address, "not moved", "without --group"]);
+    let line = device.line("rejected the move to ");
     assert!(line.contains("group 7") && line.contains("--group"), "{line}");
     // Its host has not noticed.
     let ping = run(&["ping", &address, "--count", "1"]);
     assert!(String::from_utf8_lossy(&ping.stderr).contains("another host uses this device"));
     drop(host);
-    device.line("gone");
+    device.line("detached");
     let switch = node(&["switch", "--listen", "127.0.0.1:0", "--connect", &address]);
     let address = switch.listens();
-    // A switch node is no better: its --group is that of its links to device nodes.
+    // A switch node cannot be moved either: its --group applies to links to device nodes.
     let why = "a switch node cannot be moved";
-    fails(&["move", &address, "--to", "7"], &[&address, "not moved", why]);
-    assert!(switch.line("refused 127.0.0.1:").ends_with(why));
+    fails(&["move", &address, "--group", "7"], &[&address, "not moved", why]);
+    assert!(switch.line("rejected the move to ").ends_with(why));
 }
 
 #[test]
@@ -253,26 +254,26 @@ fn a_switch_reaches_device_nodes_of_its_group() {
 }
 
 #[test]
-fn a_move_says_what_it_did() {
+fn move_reports_groups_and_hosts() {
     let (mut device, address, mut host) = served([&["--group", "0"], &["--group", "1"]], "moves");
     let given = |group: &str| {
-        let output = run(&["move", &address, "--to", group]);
+        let output = run(&["move", &address, "--group", group]);
         assert!(output.status.success());
         assert!(output.stdout.is_empty());
         String::from_utf8(output.stderr).unwrap()
     };
     let moved = |groups: &str| format!("{address}: moved from {groups}\n");
-    assert_eq!(given("1"), moved("any group to group 1; its host goes on using it"));
+    assert_eq!(given("1"), moved("any group to group 1; its host stays attached"));
     let line = device.line("moved this device");
     assert!(line.starts_with("127.0.0.1:"), "who asked: {line}");
     assert!(line.ends_with("from any group to group 1"), "{line}");
     let log = given("2");
-    let disconnected = moved("group 1 to group 2; its host has been disconnected");
+    let disconnected = moved("group 1 to group 2; its host is detached");
     assert!(log.starts_with(&disconnected), "{log}");
     assert!(log.contains("unmount") && log.contains("no host of group 2 is waiting"), "{log}");
     device.line("moved this device from group 1 to group 2");
-    let gone = device.line(" gone: ");
-    assert!(gone.ends_with("gone: the device was moved to another group"), "{gone}");
+    let gone = device.line(" detached: ");
+    assert!(gone.ends_with("detached: the device was moved to another group"), "{gone}");
     host.line("port 0: link down");
     host.line(&format!(
         "port 0: no link to {address}: rejected: the device belongs to group 2, the \
@@ -280,7 +281,7 @@ fn a_move_says_what_it_did() {
     ));
     // It tries all the time: once it was turned away, it is known to wait.
     device.line("the device belongs to group 2, the host to group 1");
-    assert_eq!(given("1"), moved("group 2 to group 1; no host used it"));
+    assert_eq!(given("1"), moved("group 2 to group 1; no host was attached"));
     host.line("port 0: link up");
     // What was counted is that of both connections.
     assert!(host.interrupt().success());

@@ -24,7 +24,7 @@ fn json(arguments: &[&str]) -> (Option<i32>, Value) {
 
 /// A clock that is half a cycle off makes 455 us into 1079 us: trials find it.
 #[test]
-fn other_phases_find_what_the_plan_as_written_hides() {
+fn phases_find_longer_waits_than_the_planned_phase() {
     let folder = tempfile::tempdir().unwrap();
     let plan = plan(&folder, "600us");
     let (status, alone) = json(&["sim", &plan]);
@@ -63,12 +63,12 @@ fn other_phases_find_what_the_plan_as_written_hides() {
 }
 
 #[test]
-fn text_and_page_say_what_was_tried() {
+fn text_and_page_show_trials() {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("p.html").display().to_string();
     for (deadline, status, verdict) in [("600us", 3, "FAIL"), ("10ms", 0, "pass")] {
         let plan = plan(&folder, deadline);
-        let output = run(&["sim", &plan, "--phases", "4", "--report", &page]);
+        let output = run(&["sim", &plan, "--phases", "4", "--html", &page]);
         assert_eq!(output.status.code(), Some(status), "{output:?}");
         let text = String::from_utf8(output.stdout).unwrap();
         let title = "largest observed of 4 tried phases, not a bound";
@@ -124,7 +124,7 @@ fn the_seed_chooses_the_trials() {
 }
 
 #[test]
-fn what_cannot_be_tried_is_said() {
+fn invalid_phases_are_errors() {
     fails(
         &["sim", &plan_of("tcp"), "--phases", "4"],
         &["tcp.toml:1:1: nothing in this plan repeats"],

@@ -12,8 +12,8 @@ fn ping(address: &str) -> Output {
 }
 
 #[test]
-fn a_killed_node_is_missed_and_one_at_its_place_found() {
-    isolated("cli::raw::a_killed_node_is_missed_and_one_at_its_place_found", |home| {
+fn killed_node_is_detected_and_replacement_connects() {
+    isolated("cli::raw::killed_node_is_detected_and_replacement_connects", |home| {
         let away = Namespace::new().unwrap();
         home.cable("near0", &away, "far0").unwrap();
         let start = || away.enter(|| node(&LISTEN)).unwrap();
@@ -34,7 +34,7 @@ fn a_killed_node_is_missed_and_one_at_its_place_found() {
         let second = away.enter(|| run(&LISTEN)).unwrap();
         let log = String::from_utf8_lossy(&second.stderr).into_owned();
         assert!(log.contains("cannot listen on raw:far0: Address already in use"), "{log}");
-        // Killed, not asked: its kernel says nothing for it.
+        // SIGKILL: neither node nor kernel closes the link.
         drop(first);
         let output = ping(&address);
         assert_eq!(output.status.code(), Some(1));

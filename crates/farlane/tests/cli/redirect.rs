@@ -42,7 +42,7 @@ impl Three {
         self.between.run("ip link show").unwrap().contains("xdp")
     }
 
-    /// What came to the listener of 100 frames of VLAN 5, and of what it sent back to the talker.
+    /// Frames of 100 in VLAN 5 that reach the listener, and that come back to the talker.
     fn received(&self) -> [Value; 2] {
         let address = self.listener.enter(|| Interface::find("far").unwrap().mac).unwrap();
         let listen = ["latency", "listen", "raw:far", "--reflect", "--insecure", "--json"];
@@ -67,7 +67,7 @@ fn frames_cross_both_ways_and_a_killed_redirect_leaves_nothing() {
         assert_eq!(three.received(), [100, 100]);
         generic.kill();
         assert!(!three.is_redirected());
-        // A veth takes no frames of a redirect while its peer neither has a program nor GRO.
+        // A veth drops redirected frames unless its peer has a program or GRO.
         let refused = |names: &str| {
             let says = format!("the driver drops what native XDP redirects to {names}: for a veth");
             let redirect = ["latency", "redirect", "in", "out"];
@@ -100,7 +100,7 @@ fn mistakes_are_named() {
         let Some(three) = Three::new(name, talker) else { return };
         let redirect = |options: &[&'static str]| [&["latency", "redirect"], options].concat();
         fails(&redirect(&["near", "nosuch0"]), &["no interface 'nosuch0' here", "near"]);
-        is_refused(&redirect(&["near", "near"]), &["near cannot be joined with itself"]);
+        is_refused(&redirect(&["near", "near"]), &["'near' is given twice"]);
         fails(
             &redirect(&["lo", "near"]),
             &["native XDP cannot be attached to lo", "--mode generic"],

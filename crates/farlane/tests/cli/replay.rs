@@ -15,7 +15,7 @@ fn commands(trace: &Path) -> Vec<Value> {
 fn a_live_trace_is_replayed() {
     let folder = scratch("live");
     let trace = folder.join("run.trace");
-    succeeds(&["demo", "--samples", "100", "--trace", &text(&trace)]);
+    succeeds(&["demo", "--count", "100", "--trace", &text(&trace)]);
     let live = commands(&trace);
     assert!(live.len() > 400, "{}", live.len());
     let path = plan(&folder, "p.toml", "[workload]\nreplay = \"run.trace\"\n");
@@ -28,7 +28,7 @@ fn a_live_trace_is_replayed() {
     assert_eq!((&host["failures"], &host["mismatches"]), (&0.into(), &0.into()));
     let bytes = |command: &Value| command["blocks"].as_u64().unwrap_or(0) * 512;
     assert_eq!(host["bytes"].as_u64(), Some(live.iter().map(bytes).sum()));
-    // What the recording says of itself is said again.
+    // The document has the latencies of the recording.
     let spans: Vec<u64> = live.iter().filter_map(|c| c["duration_ns"].as_u64()).collect();
     assert_eq!(recorded["latency_ns"]["n"].as_u64(), Some(spans.len() as u64));
     let max = spans.iter().copied().max();
@@ -38,7 +38,7 @@ fn a_live_trace_is_replayed() {
     let [begin, end] = [live.iter().map(start).min(), live.iter().map(start).max()];
     assert!(host["span_ns"].as_u64() > Some(end.unwrap() - begin.unwrap()));
 
-    let shown = prints(&["sim", &path, "--report", &text(&folder.join("r.html"))]);
+    let shown = prints(&["sim", &path, "--html", &text(&folder.join("r.html"))]);
     assert!(shown.contains(first["digest"].as_str().unwrap()), "the same twice: {shown}");
     assert!(shown.contains("host recorded") && shown.contains("run.trace, seen at the root port"));
     let page = page(folder.join("r.html"));
@@ -47,7 +47,7 @@ fn a_live_trace_is_replayed() {
         page.contains("The median ") && page.contains("The longest observed "),
         "sequence diagrams"
     );
-    // A file of the device node tells the same commands.
+    // The trace of the device node has the same commands.
     let both = "replay = [\"run.trace\", \"run.trace.device0\"]";
     let path = plan(&folder, "both.toml", &format!("[workload]\n{both}\ntiming = \"asap\"\n"));
     let asap = json(&["sim", &path, "--json"]);
@@ -88,7 +88,7 @@ fn a_simulated_trace_is_replayed() {
 }
 
 #[test]
-fn what_is_no_recording_is_named() {
+fn invalid_recording_is_named() {
     let folder = scratch("wrong");
     let made = plan(&folder, "made", "[workload]\ndd = \"read\"\n[record]\ntrace = \"s.trace\"\n");
     json(&["sim", &made, "--json"]);

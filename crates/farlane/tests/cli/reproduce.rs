@@ -36,7 +36,7 @@ fn the_document_has_every_published_figure() {
     assert_eq!(html.matches("<svg class=\"plot\"").count(), 1);
 }
 
-/// The parts that do not take long: the table's rows are tested where they are made.
+/// Only the fast parts: the crate `papers` tests the rows of the table.
 #[test]
 fn the_policies_of_the_paper_side_by_side() {
     let html = &text(&scratch("reproduce-expether.html").join("page.html"));
@@ -54,9 +54,9 @@ fn the_policies_of_the_paper_side_by_side() {
 fn cases_of_ports_have_their_figures() {
     let document = document(&["reproduce", "tsn-ports", "--only", "priority,gates", "--json"]);
     let checks = document["checks"].as_array().unwrap();
-    let of = |case: &str| checks.iter().filter(|check| check["case"] == case).count();
+    let count = |case: &str| checks.iter().filter(|check| check["case"] == case).count();
     assert_eq!(
-        ["cut_through", "time_aware", "cyclic"].map(of),
+        ["cut_through", "time_aware", "cyclic"].map(count),
         [2, 4, 0],
         "only what was asked for"
     );

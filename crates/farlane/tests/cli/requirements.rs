@@ -1,9 +1,9 @@
-//! Requirements of plans: what the program prints, and its exit status.
+//! Requirements of plans: output and exit status.
 
 use crate::support::program::{farlane, parsed, plan_of, run};
 use serde_json::Value;
 
-/// A plan whose stream `t` offers what `interval` says to a gate that is open half of the time.
+/// A plan whose stream `t` sends a frame per `interval` to a gate that is open half of the time.
 fn plan(folder: &tempfile::TempDir, interval: &str) -> String {
     let path = folder.path().join("p.toml");
     let text = format!(
@@ -38,7 +38,7 @@ fn a_requirement_that_is_missed_has_an_exit_status_of_its_own() {
         assert!(error.lines().all(|line| line.starts_with("warning: ")), "{error}");
 
         let page = folder.path().join("p.html").display().to_string();
-        let output = run(&["sim", &plan, "--json", "--report", &page, "--runs", "2"]);
+        let output = run(&["sim", &plan, "--json", "--html", &page, "--runs", "2"]);
         assert_eq!(output.status.code(), Some(status));
         let document: Value = serde_json::from_slice(&output.stdout).unwrap();
         for rows in [&document["requirements"], &document["runs"][0]["requirements"]] {
@@ -92,7 +92,7 @@ fn periods_that_do_not_divide_one_another_are_a_remark() {
                 together they repeat every 1500us";
     for (interval, there) in [("300us", true), ("100us", false)] {
         let (plan, page) = (plan(&folder, interval), folder.path().join("p.html"));
-        let output = run(&["sim", &plan, "--report", &page.display().to_string()]);
+        let output = run(&["sim", &plan, "--html", &page.display().to_string()]);
         let texts = [output.stdout, output.stderr, std::fs::read(&page).unwrap()];
         for text in texts.map(|text| String::from_utf8(text).unwrap()) {
             assert_eq!(text.contains(said), there, "{text}");
@@ -123,7 +123,7 @@ fn a_missed_requirement_is_red_where_there_are_colours() {
 
 /// Plans without requirements stay as they were.
 #[test]
-fn without_requirements_nothing_is_said_of_them() {
+fn plan_without_requirements_prints_none() {
     let output = run(&["sim", &plan_of("tcp")]);
     assert_eq!(output.status.code(), Some(0));
     assert!(!String::from_utf8(output.stdout).unwrap().contains("requirement"));

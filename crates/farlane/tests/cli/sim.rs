@@ -86,15 +86,15 @@ fn a_sweep_tries_every_combination() {
     let html = page(html);
     // A row of marks each, which no line joins.
     assert!(html.contains(">link.rate=10G, drive.mps=512<") && !html.contains("<polyline"));
-    let of = |name: &str| html.matches(&format!("<title>{name}: ")).count();
-    assert_eq!(["mean", "99th percentile", "maximum"].map(of), [6; 3]);
+    let titles = |name: &str| html.matches(&format!("<title>{name}: ")).count();
+    assert_eq!(["mean", "99th percentile", "maximum"].map(titles), [6; 3]);
     let unknown = "--sweep workload.iodpeth=1: unknown key of [workload]";
     let wrong = ["sim", &plan, "--sweep", "workload.iodpeth=1,2"];
     is_refused(&wrong, &[unknown, "did you mean 'iodepth'?"]);
 }
 
 #[test]
-fn tables_say_what_the_document_says() {
+fn tables_and_document_have_same_figures() {
     let plan = path("tcp");
     // No progress in a pipe.
     let text = prints(&["sim", &plan]);
@@ -106,14 +106,14 @@ fn tables_say_what_the_document_says() {
 }
 
 #[test]
-fn what_is_no_plan_has_one_line() {
+fn invalid_plan_is_a_one_line_error() {
     fails(&["sim", "/nonexistent/plan.toml"], &["/nonexistent/plan.toml: No such file"]);
 }
 
 /// Where several drives send to one host, the bridge before it has something
 /// to merge; it keeps more headers than a node that merges itself.
 #[test]
-fn bridges_merge_what_waits_if_the_plan_says_so() {
+fn bridges_merge_waiting_frames_if_configured() {
     let plan = path("incast");
     let rest = ["--set", "transport=raw", "--sweep", "aggregation=per-tlp,hop,adaptive", "--json"];
     let points = &document(&[&["sim", &plan][..], &rest].concat())["combinations"];
@@ -126,9 +126,9 @@ fn bridges_merge_what_waits_if_the_plan_says_so() {
     is_refused(&["sim", &plan, "--set", "aggregation=hop"], &[wanted]);
 }
 
-/// A sweep over what is pushed; text and page tell of it too.
+/// A sweep over `push`; text and page show pushed entries too.
 #[test]
-fn what_is_pushed_is_told() {
+fn pushed_entries_are_reported() {
     let plan = path("tcp");
     let writes = ["--set", "workload.dd=write", "--set", "workload.count=5"];
     let sweep = ["--json", "--sweep", "host.push=off,entries,all"];
@@ -144,11 +144,11 @@ fn what_is_pushed_is_told() {
     assert!(rows[2]["latency_ns"]["p50"].as_u64() < rows[1]["latency_ns"]["p50"].as_u64());
     let folder = tempfile::tempdir().unwrap();
     let report = folder.path().join("p.html").display().to_string();
-    let all = ["--set", "host.push=all", "--report", &report];
+    let all = ["--set", "host.push=all", "--html", &report];
     let text = prints(&[&["sim", &plan][..], &writes, &all].concat());
-    let told = "host: 5 of 5 entries pushed, 20800 bytes with their data; 85 reads of drives answered \
+    let pushed = "host: 5 of 5 entries pushed, 20800 bytes with their data; 85 reads of drives answered \
                 from push, 0 by the host; 0 bytes pushed for nothing";
-    assert!(text.contains(told), "{text}");
+    assert!(text.contains(pushed), "{text}");
     assert!(page(&report).contains("pushed with doorbells by"));
     is_refused(
         &["sim", &plan, "--set", "host.push=on"],
@@ -156,7 +156,7 @@ fn what_is_pushed_is_told() {
     );
 }
 
-/// A plan that cannot come up says before and after which limit is the reason.
+/// A plan whose drives are not found prints the exceeded limit before and after the run.
 #[test]
 fn a_plan_that_fails_prints_its_limits() {
     let output = run(&["sim", &path("tcp"), "--set", "link.propagation=26ms", "--json"]);

@@ -19,7 +19,7 @@ fn demo() -> Demo {
     let host = text(&folder.join("run.trace"));
     let to = format!("{host},payload=all");
     // It may say that the disk is too slow for everything to be kept.
-    succeeds(&["demo", "--samples", "100", "--cascade", "--trace", &to]);
+    succeeds(&["demo", "--count", "100", "--cascade", "--trace", &to]);
     let files = [host.clone(), format!("{host}.switch"), format!("{host}.device0")];
     Demo { folder, files }
 }
@@ -115,9 +115,9 @@ fn some_are_chosen(host: &str, all: &Value) {
     };
     let tlps = |one: &Value| one["steps"].as_array().unwrap().len() as u64;
     let duration = |one: &Value| number(one, "duration_ns");
-    for (key, of) in [("duration", &duration as &dyn Fn(&Value) -> u64), ("tlps", &tlps)] {
+    for (key, value) in [("duration", &duration as &dyn Fn(&Value) -> u64), ("tlps", &tlps)] {
         let mut order: Vec<&Value> = commands.iter().collect();
-        order.sort_by_key(|one| (std::cmp::Reverse(of(one)), number(one, "number")));
+        order.sort_by_key(|one| (std::cmp::Reverse(value(one)), number(one, "number")));
         let largest: Vec<u64> = order.iter().take(5).map(|one| number(one, "number")).collect();
         assert_eq!(chosen(&["--sort", key, "--limit", "5"]), (commands.len() as u64, largest));
     }
@@ -147,10 +147,10 @@ fn payloads_are_left_out(document: &Value) {
 }
 
 #[test]
-fn drives_tell_of_every_command() {
+fn drive_records_every_command() {
     let folder = scratch("events");
     let host = text(&folder.join("run.trace"));
-    succeeds(&["demo", "--samples", "100", "--trace", &host]);
+    succeeds(&["demo", "--count", "100", "--trace", &host]);
     let device = format!("{host}.device0");
     let alone = json(&["trace", &device, "--json"]);
     drives_tell(&alone);
@@ -215,7 +215,7 @@ fn texts(host: &str, switch: &str, device: &str) {
 fn every_filter_selects() {
     let folder = scratch("filters");
     let work = "rw = \"randrw\"\niodepth = 4\nsize = \"1MiB\"\n";
-    // With push the drive asks for nothing that has a tag.
+    // With push the drive sends no read requests, so no TLP has a tag.
     let record = "[host]\npush = \"off\"\n[record]\ntrace = \"s.trace\"\n";
     let plan = plan(&folder, "p.toml", &format!("[workload]\n{work}{record}"));
     prints(&["sim", &plan]);

@@ -1,4 +1,4 @@
-//! `farlane trace`: what a command costs the link, queues along time, tables, and two runs compared.
+//! `farlane trace`: cost of commands on the link, queues along time, tables, comparison of two runs.
 
 use crate::cli::record::plan;
 use crate::support::parquet;
@@ -74,7 +74,7 @@ fn queues_and_traffic_add_up() {
     }
 }
 
-/// CSV on standard output tells the same as the document, and Parquet the same as CSV.
+/// CSV on standard output and Parquet have the figures of the document.
 fn table(folder: &Path, files: &[&str], commands: &[Value]) {
     let file = folder.join("run.parquet");
     let more = ["--csv", "-", "--opcode", "read", "--parquet", &text(&file)];
@@ -121,8 +121,8 @@ fn two_runs_are_compared() {
             .chain(more.iter().map(|w| (*w).to_owned()))
             .collect()
     };
-    let of = |words: &[String]| words.iter().map(String::as_str).collect::<Vec<_>>().join("\n");
-    let shown = |words: Vec<String>| prints(&of(&words).split('\n').collect::<Vec<_>>());
+    let joined = |words: &[String]| words.iter().map(String::as_str).collect::<Vec<_>>().join("\n");
+    let shown = |words: Vec<String>| prints(&joined(&words).split('\n').collect::<Vec<_>>());
     let same = shown(against(&again, &base, &[]));
     assert!(same.starts_with("Nothing differs significantly in "), "{same}");
     let text = shown(against(&slower, &base, &[]));
@@ -136,7 +136,7 @@ fn two_runs_are_compared() {
         "{text}"
     );
     let words = against(&slower, &base[..1], &["--json", "--opcode", "read"]);
-    let document = json(&of(&words).split('\n').collect::<Vec<_>>());
+    let document = json(&joined(&words).split('\n').collect::<Vec<_>>());
     assert_eq!((&document["places"], &document["a"]["selected"]), (&false.into(), &128.into()));
     let measures = document["types"][0]["measures"].as_array().unwrap();
     let head = measures.iter().find(|one| one["name"] == "MSI-X to head doorbell: host software");
@@ -156,10 +156,10 @@ fn two_runs_are_compared() {
 }
 
 #[test]
-fn a_simulation_against_a_live_run_says_what_differs_by_construction() {
+fn comparison_of_simulation_and_live_run_lists_differences() {
     let folder = scratch("against-live");
     let live = text(&folder.join("live.trace"));
-    succeeds(&["demo", "--samples", "100", "--trace", &live]);
+    succeeds(&["demo", "--count", "100", "--trace", &live]);
     let device = format!("{live}.device0");
     let compared = |push: &str| {
         let lines = format!("host.push = \"{push}\"\n");

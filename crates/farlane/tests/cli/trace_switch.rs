@@ -51,8 +51,8 @@ fn a_node_without_a_trace_survives_a_signal_for_it() {
     device.stop();
 }
 
-/// Starts a device node that records into `trace`, which may have so many bytes at most: a limit
-/// (RLIMIT_FSIZE) stands for the disk.
+/// Starts a device node that records into `trace`. A limit (RLIMIT_FSIZE) of `blocks_of_512` blocks
+/// stands for the disk.
 fn device_on_small_disk(folder: &Path, trace: &Path, blocks_of_512: u32) -> (Process, String) {
     let program = farlane(&["device", "--listen", ANY, "--namespace", "ram=1M", "--trace"]);
     let script = format!("trap '' XFSZ; ulimit -S -f {blocks_of_512}; exec \"$@\"");
@@ -76,7 +76,7 @@ fn a_full_disk_is_reported_when_it_happens_and_the_last_lines_appear_all_the_sam
     let log = node.stderr.text();
     assert_eq!(log.matches("cannot write").count(), 1, "{log}");
     let last: Vec<&str> = log.lines().rev().take(2).collect();
-    assert_eq!(last[1], "data are on the media; bye");
+    assert_eq!(last[1], "all data are on the media");
     assert!(log.contains("\nconnections: "), "{log}");
     assert!(last[0].starts_with("farlane: the trace ") && last[0].contains("is not complete"));
 }

@@ -1,4 +1,4 @@
-//! Commands print what the documents say: virtual time is the same on any machine.
+//! Transcripts in documents match the output of commands: virtual time is the same on any machine.
 
 use crate::support::program::farlane;
 
@@ -6,7 +6,7 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// Lines of a transcript that stand for others.
 const LEFT_OUT: &str = "...";
 
-/// Commands of a page in fenced blocks, each with what is printed below it.
+/// Commands of a page in fenced blocks, each with its printed output.
 pub fn transcripts(page: &str) -> Vec<(String, Vec<String>)> {
     let mut found: Vec<(String, Vec<String>)> = Vec::new();
     let blocks = page.split("\n```").skip(1).step_by(2);
@@ -40,7 +40,7 @@ fn printed(place: &tempfile::TempDir, command: &str) -> Vec<String> {
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// Whether `shown` is `all`, but for what is left out.
+/// Whether `shown` equals `all` except for omitted lines.
 fn is_shown(shown: &[String], all: &[String]) -> bool {
     match shown.iter().position(|line| line == LEFT_OUT) {
         None => shown == all,
@@ -151,7 +151,7 @@ fn parts_of_the_reproductions() {
     paragraphs("farlane reproduce tsn-ports", "docs/experiments/tsn-ports.md");
 }
 
-/// What takes minutes: `./test long`.
+/// Transcripts that need minutes: `./test long`.
 mod long {
     use super::{check, paragraphs};
 
@@ -166,7 +166,7 @@ mod long {
     }
 
     #[test]
-    fn everything_of_the_reproductions() {
+    fn all_reproductions() {
         paragraphs("farlane reproduce nvme-tsn", "docs/experiments/nvme-tsn.md");
         paragraphs("farlane reproduce expether", "docs/experiments/expether.md");
     }

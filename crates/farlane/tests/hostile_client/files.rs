@@ -10,7 +10,7 @@ const ADDRESS: u64 = 0x10_0000_0000;
 const CLIENTS: usize = 20;
 
 #[test]
-fn memory_in_a_file_that_hangs_is_reached_by_messages_and_stops_nobody() {
+fn hanging_memory_file_blocks_only_its_client() {
     let mut nodes = Nodes::start("hostile-files");
     // Behind the nodes, so that it is dropped first: they cannot end before.
     let system = match FileSystem::new(CLIENTS) {

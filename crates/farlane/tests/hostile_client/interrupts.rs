@@ -35,7 +35,7 @@ fn full_pipe() -> (OwnedFd, OwnedFd) {
 }
 
 #[test]
-fn descriptors_that_block_stop_nobody() {
+fn blocking_descriptors_block_only_their_client() {
     let mut nodes = Nodes::start("hostile-interrupts");
     let socket = nodes.socket();
     nodes.beside_a_working_client(|_| {

@@ -1,17 +1,17 @@
-//! A client that never takes what its device writes.
+//! A client that never reads the messages of its device.
 
 use super::{Nodes, is_undisturbed};
 use crate::support::Drive;
 
-/// A range that is reached by messages, which nobody answers.
+/// A range that is accessed by messages, which the client does not answer.
 const ADDRESS: u64 = 0x10_0000_0000;
 /// Reads of 128 KiB, more than the controller carries out at the same time.
 const READS: u16 = 512;
-/// Rounds of the working client beside it.
+/// Rounds of the working client meanwhile.
 const ROUNDS: u64 = 1000;
 
 #[test]
-fn a_client_that_takes_nothing_holds_up_only_its_own_device() {
+fn stalled_client_blocks_only_its_device() {
     let mut nodes = Nodes::start("hostile-messages");
     let (socket, rounds) = (nodes.socket(), nodes.rounds.clone());
     nodes.beside_a_working_client(|_| {

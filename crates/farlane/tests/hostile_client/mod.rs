@@ -24,7 +24,7 @@ struct Nodes {
 impl Nodes {
     fn start(name: &str) -> Self {
         let folder = folder::kept(name);
-        let devices = ["working", "hostile"].map(|of| Node::device(&folder, of, &["ram=16M"]));
+        let devices = ["working", "hostile"].map(|name| Node::device(&folder, name, &["ram=16M"]));
         let addresses = devices.each_ref().map(Node::address);
         let host = HostNode::start(&folder, "host", &addresses, &["--mmap-doorbells"]);
         Self { devices, host, rounds: Arc::default() }
@@ -67,7 +67,7 @@ impl Nodes {
     }
 }
 
-/// The working client does so many `more` rounds.
+/// The working client completes `more` further rounds.
 #[track_caller]
 fn is_undisturbed(rounds: &AtomicU64, more: u64) {
     let before = rounds.load(Ordering::Relaxed);

@@ -60,12 +60,12 @@ fn harm(name: &str, harm: impl FnOnce(&FileSystem, &File)) {
 }
 
 #[test]
-fn a_file_of_huge_pages_that_is_cut_costs_its_client_only() {
+fn truncated_huge_page_file_drops_only_its_client() {
     harm("hostile-cut", |_, file| ftruncate(file, 0).unwrap());
 }
 
 #[test]
-fn a_hole_that_no_page_can_fill_costs_its_client_only() {
+fn unfillable_hole_drops_only_its_client() {
     harm("hostile-hole", |system, file| {
         // All pages of the file system go to another file.
         let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;

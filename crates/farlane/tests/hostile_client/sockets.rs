@@ -83,7 +83,7 @@ fn leave(path: &Path, first: &[u8]) -> TcpStream {
 }
 
 #[test]
-fn descriptors_that_nobody_takes_stop_nobody() {
+fn unread_descriptors_block_only_their_client() {
     let mut nodes = Nodes::start("hostile-sockets");
     let (path, rounds) = (nodes.socket(), nodes.rounds.clone());
     let mut peers = Vec::new();

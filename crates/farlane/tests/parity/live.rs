@@ -31,7 +31,7 @@ use wire::frame::Role;
 use wire::trace::{NodeRole, PayloadKey};
 use wire::{Bdf, Duration, Instant};
 
-/// Memory that answers when the script says.
+/// Memory that answers at the times of the script.
 struct SlowMemory {
     memory: RamMemory,
     takes: Duration,
@@ -69,7 +69,7 @@ impl Memory for SlowMemory {
 
 type Pending = Arc<Mutex<BTreeMap<(Instant, u64), Request>>>;
 
-/// Media that answer when the script says.
+/// Media that answer at the times of the script.
 struct SlowMedia {
     clock: Clock,
     media: RamMedia,
@@ -77,7 +77,7 @@ struct SlowMedia {
     /// When the last read has ended.
     free: Instant,
     pending: Pending,
-    /// Always readable: the node asks in every turn.
+    /// Always readable: the node polls in every turn.
     signal: OwnedFd,
 }
 
@@ -193,7 +193,7 @@ struct Nodes {
     pending: Pending,
     pipe: Pipe,
     scripts: [Script; 2],
-    /// Whether each end has been told that it can connect.
+    /// Whether each end has received the event that it can connect.
     offered: [bool; 2],
     sent: Vec<Write>,
 }
@@ -244,7 +244,7 @@ impl Nodes {
         Instant::ZERO + (clock - self.uptime)
     }
 
-    /// What the script says of the link at `now`.
+    /// The state of the link at `now` in the script.
     fn network(&mut self, now: Instant) {
         for (index, end) in ENDS.into_iter().enumerate() {
             let script = &self.scripts[index];

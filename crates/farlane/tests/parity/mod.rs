@@ -19,7 +19,7 @@ use wire::tlp::Class;
 use wire::trace::{LinkState, Record};
 use wire::{Duration, Instant};
 
-/// When, by which end of the link, and what was written.
+/// Time, end of the link, and written bytes.
 type Write = (Instant, &'static str, Vec<u8>);
 
 /// What came of a run.
@@ -80,7 +80,7 @@ fn class(bytes: &[u8]) -> Class {
 }
 
 /// Says where two sequences part.
-fn assert_same<T: PartialEq + Debug>(what: &str, simulated: &[T], live: &[T]) {
+fn assert_same<T: PartialEq + Debug>(sequence: &str, simulated: &[T], live: &[T]) {
     let parts = simulated.iter().zip(live).position(|(one, other)| one != other);
     let at = parts.unwrap_or(simulated.len().min(live.len()));
     let from = at.saturating_sub(2);
@@ -90,7 +90,7 @@ fn assert_same<T: PartialEq + Debug>(what: &str, simulated: &[T], live: &[T]) {
     };
     assert!(
         simulated == live,
-        "{what}: {} and {} in all, number {at} differs;\nsimulated:{}\nlive:{}",
+        "{sequence}: {} and {} in all, number {at} differs;\nsimulated:{}\nlive:{}",
         simulated.len(),
         live.len(),
         shown(simulated),
@@ -154,7 +154,7 @@ fn by_class(run: &Run) -> BTreeMap<String, Vec<&str>> {
 
 /// Media are read back into host memory.
 #[test]
-fn real_sockets_change_neither_the_tlps_of_a_class_nor_memory() {
+fn real_sockets_keep_tlp_order_per_class_and_memory() {
     let folder = folder::kept("parity-sockets");
     let simulated =
         simulated::run(&folder, (script::LINK, Mode::default()), |bus, ram| async move {

@@ -39,7 +39,7 @@ fn raise(signal: &OwnedFd) {
 }
 
 fn lower(signal: &OwnedFd) {
-    // An error says that it was not raised.
+    // An error: the signal was not raised.
     let _ = rustix::io::read(signal, &mut [0; 8]);
 }
 

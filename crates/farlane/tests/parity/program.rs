@@ -51,7 +51,7 @@ impl Host {
         let drive = *nodes.iter().find(|node| node.class == NVME).expect("a drive is there");
         let above = |node: &&&Node| node.children().iter().any(|child| child.bdf == drive.bdf);
         let port = *nodes.iter().find(above).expect("below a port");
-        // A live drive has a label capability besides those of a simulated one: nobody walks them.
+        // Only a live drive has a label capability; the program does not read capabilities.
         let settings = Settings { enumeration, owner: 0 };
         let slot = OwnSlot::new(port.clone(), drive.clone(), bus.clone(), settings);
         let driver = attach(&bus, &ram, drive, poll).await;
@@ -109,7 +109,7 @@ impl Host {
         self.read_back(seed, 0, depth).await;
     }
 
-    /// Reads back what was written with `seed`, from command `first` on.
+    /// Reads back the data written with `seed`, from command `first` on.
     async fn read_back(&mut self, seed: u8, first: usize, depth: usize) {
         for at in &self.buffers {
             self.ram.borrow_mut().get_mut(*at, OFFSET + DATA).expect("allocated").fill(0);

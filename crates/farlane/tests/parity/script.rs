@@ -16,7 +16,7 @@ const fn at_us(us: u64) -> Instant {
     Instant::from_ns(us * 1000)
 }
 
-/// Links take bytes at multiples of this.
+/// Links accept bytes at multiples of this time.
 pub const TICK: Duration = Duration::from_us(50);
 /// Pauses of the driver while it attaches: they begin when an answer arrives, and in the first 300
 /// us none ends at a tick, an arrival or an answer of memory.
@@ -25,7 +25,7 @@ pub const POLL: Duration = Duration::from_us(17);
 pub fn memory(push: Mode) -> Duration {
     if push == Mode::Off { Duration::from_us(8) } else { Duration::from_ns(100) }
 }
-/// How long media take before a read, and for anything else.
+/// Latency of the media for a read, and for anything else.
 pub const MEDIA: [Duration; 2] = [Duration::from_us(10), Duration::from_us(9)];
 /// Then one page of 4 KiB after the other for so long: no two reads end in one turn of the
 /// controller, which would make one interrupt of theirs.

@@ -22,7 +22,7 @@ use wire::Duration;
 use wire::frame::Role;
 use wire::trace::NodeRole;
 
-/// Serves the drive until `stop` is set, which the end of `wake` tells.
+/// Serves the drive until `stop` is set; the end of `wake` wakes the thread then.
 fn device(
     folder: &Path,
     listener: Listener,

@@ -3,7 +3,7 @@
 use crate::support::{BLOCK, Drive, HostNode, Node, folder, pattern};
 use std::path::Path;
 
-/// The value of a key of the record beside `disk`.
+/// The value of a key in the record of the file `disk`.
 fn recorded(disk: &Path, key: &str) -> String {
     let text = std::fs::read_to_string(disk.with_extension("img.farlane")).unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix(&format!("{key} = ")));

@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
-fn what_was_written_before_ctrl_c_is_in_the_file() {
+fn data_written_before_ctrl_c_are_in_the_file() {
     let folder = folder::kept("interrupted");
     let disk = folder.join("disk.img");
     let namespace = format!("file={},size=16M", disk.display());
@@ -76,11 +76,11 @@ fn a_polled_client_reads_what_it_wrote() {
 
 /// Runs `farlane move`.
 fn give(device: SocketAddr, group: &str) {
-    succeeds(&["move", &device.to_string(), "--to", group]);
+    succeeds(&["move", &device.to_string(), "--group", group]);
 }
 
 #[test]
-fn a_device_moves_to_another_host_and_the_others_do_not_notice() {
+fn moving_a_device_leaves_other_links_up() {
     let folder = folder::kept("moved");
     let device = |name| Node::device_at(ANY, &folder, name, &["ram=16M"], &["--group", "1"]);
     let (stays, goes) = (device("stays"), device("goes"));

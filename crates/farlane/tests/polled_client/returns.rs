@@ -11,7 +11,7 @@ const RAM: &str = "ram=16M";
 /// Where the test data lie, in blocks.
 const PLACE: u64 = 1000;
 
-/// What the host node says.
+/// Log lines of the host node.
 const NEW: &str = "endpoint 0: new contents: the data written before is lost";
 const CHANGED: &str = "endpoint 0: has changed and stays detached";
 const BACK: &str = "endpoint 0: attached again";
@@ -56,7 +56,7 @@ fn host(folder: &Path, device: std::net::SocketAddr) -> HostNode {
 
 /// A driver in user space sets bus mastering when it attaches and never again.
 #[test]
-fn a_returned_drive_gets_back_what_its_client_had_enabled() {
+fn returned_drive_gets_its_configuration_back() {
     let folder = folder::kept("restored");
     let namespace = format!("file={},size=16M", folder.join("disk.img").display());
     let mut device = Mortal::start(&folder, &namespace);
@@ -72,7 +72,7 @@ fn a_returned_drive_gets_back_what_its_client_had_enabled() {
         assert!(drive.read(PLACE, 64) == data, "the data are there");
         drive.write(PLACE, &data);
     }
-    // What the client took away while nobody was there stays away.
+    // Bus mastering that the client disabled during the outage stays disabled.
     device.kill();
     drive.wait_until_gone();
     drive.master_bus(false);
@@ -81,7 +81,7 @@ fn a_returned_drive_gets_back_what_its_client_had_enabled() {
     assert!(!drive.is_bus_master());
     drive.recover_from_reset();
     assert!(drive.read(PLACE, 64) == data);
-    // A reset that the client asked for is none that is undone.
+    // A reset that the client requested is not reverted.
     drive.reset_function();
     assert!(!drive.is_bus_master());
     // And the next client begins without what this one had.
@@ -92,7 +92,7 @@ fn a_returned_drive_gets_back_what_its_client_had_enabled() {
 }
 
 #[test]
-fn new_contents_wait_for_a_reset_that_the_client_asked_for() {
+fn new_contents_are_served_after_client_reset() {
     let folder = folder::kept("forgetful");
     let mut device = Mortal::start(&folder, RAM);
     let host = host(&folder, device.node.address());
@@ -114,7 +114,7 @@ fn new_contents_wait_for_a_reset_that_the_client_asked_for() {
         drive.recover_from_reset();
         assert!(drive.read(PLACE, 64) == empty, "a new drive");
     }
-    // A reset while nobody is there counts: the client began anew.
+    // A reset during the outage counts: the client started again.
     drive.write(PLACE, &data);
     device.kill();
     drive.wait_until_gone();
@@ -123,7 +123,7 @@ fn new_contents_wait_for_a_reset_that_the_client_asked_for() {
     host.process.line(BACK_NEW);
     assert!(!drive.is_gone());
     drive.recover_from_reset();
-    // A new client knows nothing of what was there.
+    // A new client has no state of the old one.
     device.restart(&drive);
     host.process.line(NEW);
     drop(drive);
@@ -142,7 +142,7 @@ fn new_contents_wait_for_a_reset_that_the_client_asked_for() {
 /// Behind a switch node, no link of the host goes down: it looks who is there
 /// when the client resets the function.
 #[test]
-fn a_drive_behind_a_switch_node_is_looked_at_when_it_is_reset() {
+fn drive_behind_switch_is_identified_at_reset() {
     let folder = folder::kept("behind");
     let mut device = Mortal::start(&folder, RAM);
     let switch = Node::switch(&folder, "switch", device.node.address());
@@ -182,10 +182,10 @@ fn a_drive_behind_a_switch_node_is_looked_at_when_it_is_reset() {
     assert!(!log.contains("link down"), "{log}");
 }
 
-/// The client asked for a reset while nobody was there: that its link goes again
-/// before anybody is found changes nothing.
+/// The client requests a reset during the outage. A second link loss before the drive is found does
+/// not revert the reset.
 #[test]
-fn a_reset_outlives_another_loss_of_the_link() {
+fn reset_completes_after_second_link_loss() {
     let folder = folder::kept("flapping");
     let mut device = Mortal::start(&folder, RAM);
     let host = host(&folder, device.node.address());
@@ -209,7 +209,7 @@ fn a_reset_outlives_another_loss_of_the_link() {
 /// The contents of the drive are those of before to everybody but the host
 /// that had no hand in what another one wrote.
 #[test]
-fn a_drive_that_another_host_had_is_new_to_a_client_that_stayed() {
+fn drive_used_by_another_host_is_new_to_old_client() {
     let folder = folder::kept("borrowed");
     // Its incarnation outlives a restart, the mark of the other host does not.
     let namespace = format!("file={},size=16M", folder.join("disk.img").display());

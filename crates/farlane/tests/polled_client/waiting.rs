@@ -48,7 +48,7 @@ fn reads(host: &HostNode, mapped: bool, count: usize) -> Vec<f64> {
 }
 
 #[test]
-fn no_way_of_waiting_starves_the_drive() {
+fn every_waiting_mode_serves_the_drive() {
     let asked = std::env::var_os("FARLANE_WAITING_READS");
     let measured = asked.is_some();
     let count = asked.map_or(50, |text| text.to_str().unwrap().parse().unwrap());

@@ -127,7 +127,7 @@ impl Builder {
         let mut guest = Guest {
             control: accept(&control, &process, deadline),
             qmp: Qmp::greet(accept(&qmp, &process, deadline)),
-            console: Transcript::of(console, &folder.join("console.log")),
+            console: Transcript::new(console, &folder.join("console.log")),
             process,
             scripts: 0,
             _sockets: sockets,

@@ -48,7 +48,7 @@ fn namespace(disk: &Path, size: u64) -> String {
 }
 
 #[test]
-fn remote_drive_is_lost_and_found() {
+fn remote_drive_returns_after_link_loss() {
     let folder = folder::kept("lost");
     let [disk, larger, other] =
         ["disk.img", "larger.img", "other.img"].map(|name| folder.join(name));

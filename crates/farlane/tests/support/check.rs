@@ -31,7 +31,7 @@ pub struct Expected {
 
 impl Expected {
     /// Asks the analyser.
-    pub fn of(recording: &Recording) -> Self {
+    pub fn new(recording: &Recording) -> Self {
         let mut decoder = Decoder::new();
         let mut items = Vec::new();
         for range in &recording.ranges {
@@ -133,7 +133,7 @@ const FIELDS: [&str; 20] = [
 /// tshark's expert severity from which it shows in yellow or red.
 const WARNING: u64 = 0x0060_0000;
 
-/// What may be said all the same: an answer that is meant to be read.
+/// Warnings that are expected.
 const UNSUPPORTED: &str = "Unsupported Request";
 
 /// A capture as tshark sees it.
@@ -149,8 +149,8 @@ impl Decoded {
     }
 
     /// Fields that stand together, a row each time they do, sorted.
-    fn rows<const N: usize>(&self, of: &str, fields: [&str; N]) -> Vec<[u64; N]> {
-        let columns = fields.map(|field| self.all(&format!("nvme_pcie.{of}.{field}")));
+    fn rows<const N: usize>(&self, prefix: &str, fields: [&str; N]) -> Vec<[u64; N]> {
+        let columns = fields.map(|field| self.all(&format!("nvme_pcie.{prefix}.{field}")));
         assert!(columns.iter().all(|column| column.len() == columns[0].len()), "{fields:?}");
         let row = |i: usize| columns.each_ref().map(|column| number(column[i]));
         let mut rows: Vec<_> = (0..columns[0].len()).map(row).collect();
@@ -172,11 +172,11 @@ impl Decoded {
     fn warnings(&self) -> Vec<&str> {
         let severities = self.all("_ws.expert.severity");
         let messages = severities.into_iter().zip(self.all("_ws.expert.message"));
-        messages.filter(|(severity, _)| number(severity) >= WARNING).map(|(_, what)| what).collect()
+        messages.filter(|(severity, _)| number(severity) >= WARNING).map(|(_, text)| text).collect()
     }
 }
 
-/// Compares what tshark finds in a capture with what it should.
+/// Compares the findings of tshark in a capture with the expected ones.
 fn compare(path: &Path, options: &[&str], expected: &Expected) -> Decoded {
     let packets = Tshark::ready().fields(path, options, "farlane || farlane_tap", &FIELDS);
     let decoded = Decoded { packets };
@@ -195,7 +195,7 @@ fn compare(path: &Path, options: &[&str], expected: &Expected) -> Decoded {
     decoded.commands(&name, expected);
 
     let failed = expected.ends.iter().filter(|[.., status]| *status != 0).count();
-    let count = |what| decoded.warnings().into_iter().filter(|message| *message == what).count();
+    let count = |text| decoded.warnings().into_iter().filter(|message| *message == text).count();
     assert_eq!(count(UNSUPPORTED), expected.unsupported, "{name}: {UNSUPPORTED}");
     assert_eq!(count("Command failed"), failed, "{name}: failed commands");
     let warnings = decoded.warnings();
@@ -233,7 +233,7 @@ pub fn recorded(
     recording: &Recording,
     also: impl FnOnce(&Expected),
 ) -> (Expected, [PathBuf; 2]) {
-    let expected = Expected::of(recording);
+    let expected = Expected::new(recording);
     let [as_tcp, as_tlps] = export(folder, recording, &expected);
     Tshark::ready();
     thread::scope(|scope| {

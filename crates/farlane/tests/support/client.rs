@@ -15,7 +15,7 @@ use testkit::vfio_user::{HEADER, receive_header, send};
 use vfio_user::mapping::Mapping;
 use wire::nvme::register::{DOORBELLS, Doorbell};
 
-/// No reply may take longer.
+/// Time limit of a reply.
 const LIMIT: Duration = Duration::from_secs(10);
 /// SPDK's buffer for a reply.
 const LARGEST_REPLY: usize = 4096;

@@ -271,7 +271,7 @@ impl Drive {
 
     /// Reads whole blocks.
     pub fn read(&mut self, block: u64, blocks: usize) -> Vec<u8> {
-        // So that nothing old can pass for what was read.
+        // Old bytes must not look like read data.
         self.memory.store(DATA, &vec![0xee; blocks * BLOCK]);
         self.transfer(READ, block, blocks * BLOCK);
         self.memory.load(DATA, blocks * BLOCK)

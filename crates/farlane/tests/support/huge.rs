@@ -20,7 +20,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Reserves `pages`; an error says what this machine cannot do.
+    /// Reserves `pages`; the error names what the machine lacks.
     fn reserve(pages: u64) -> Result<Self, String> {
         let path = std::env::temp_dir().join("farlane-huge-pages");
         let turn = File::create(&path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -77,7 +77,7 @@ impl FileSystem {
         format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
     }
 
-    /// A file of so many pages.
+    /// A file of `pages` pages.
     pub fn file(&self, name: &str, pages: u64) -> File {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&self.0, name, flags, Mode::RWXU).unwrap();

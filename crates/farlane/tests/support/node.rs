@@ -20,7 +20,7 @@ fn start(folder: &Path, name: &str, arguments: &[&str]) -> Process {
 
 /// A process that runs `farlane device` or `farlane switch`; ends with its owner.
 pub struct Node {
-    /// The process, to look at what it says or to end it.
+    /// The process, for its log lines and its end.
     pub process: Process,
     address: SocketAddr,
 }
@@ -79,7 +79,7 @@ impl Node {
 
 /// A process that runs `farlane host --vfio-user`; ends with its owner.
 pub struct HostNode {
-    /// The process, to look at what it says or to end it.
+    /// The process, for its log lines and its end.
     pub process: Process,
     sockets: Sockets,
 }

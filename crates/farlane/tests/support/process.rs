@@ -13,15 +13,15 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use crate::support::Transcript;
 
-/// How long a child may take to say something or to end, beside other work.
+/// Time limit for a line or the end of a child, on a busy machine.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
 /// Waits until `done`, for nothing that takes long: without a pause.
 #[track_caller]
-pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+pub fn wait_until(condition: &str, mut done: impl FnMut() -> bool) {
     let deadline = Instant::now() + LIMIT;
     while !done() {
-        assert!(Instant::now() < deadline, "{what}");
+        assert!(Instant::now() < deadline, "{condition}");
         std::thread::yield_now();
     }
 }
@@ -47,9 +47,9 @@ impl Process {
             .spawn()
             .unwrap_or_else(|error| panic!("{command:?}: {error}"));
         let log = |kind: &str| folder.join(format!("{name}.{kind}"));
-        let stdout = Transcript::of(child.stdout.take().unwrap(), &log("out"));
-        let stderr = Transcript::of(child.stderr.take().unwrap(), &log("err"));
-        Self { name: name.to_owned(), guard: Guard::of(&child), child, stdout, stderr }
+        let stdout = Transcript::new(child.stdout.take().unwrap(), &log("out"));
+        let stderr = Transcript::new(child.stderr.take().unwrap(), &log("err"));
+        Self { name: name.to_owned(), guard: Guard::new(&child), child, stdout, stderr }
     }
 
     /// A descriptor that becomes readable when the process has ended.
@@ -76,7 +76,7 @@ impl Process {
         }
     }
 
-    /// Where a node listens, as it says when it starts.
+    /// The address that a node prints when it listens.
     #[track_caller]
     pub fn listens(&self) -> String {
         self.line("listening on ").replace("listening on ", "")
@@ -144,7 +144,7 @@ struct Guard {
 }
 
 impl Guard {
-    fn of(child: &Child) -> Self {
+    fn new(child: &Child) -> Self {
         let mut shell = Command::new("sh")
             .args(["-c", "read -r dismissed || kill -KILL \"$1\"", "guard"])
             .arg(child.id().to_string())

@@ -15,14 +15,14 @@ pub fn farlane(arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs to the end; kills what takes longer than any command of these tests.
+/// Runs the command to its end; kills it after a time limit.
 pub fn run(arguments: &[&str]) -> Output {
     let mut command = Command::new("timeout");
     let output = command.args(["--signal=KILL", "300", PROGRAM]).args(arguments).output();
     output.expect("timeout runs")
 }
 
-/// What a command that succeeds prints, whatever it says on stderr.
+/// Standard output of a command that succeeds; stderr is ignored.
 #[track_caller]
 pub fn succeeds(arguments: &[&str]) -> String {
     let output = run(arguments);
@@ -40,7 +40,7 @@ pub fn prints(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// The document of a command that succeeds and says nothing else.
+/// The document of a command that succeeds with an empty stderr.
 #[track_caller]
 pub fn json(arguments: &[&str]) -> Value {
     parsed(&prints(arguments))
@@ -71,13 +71,13 @@ pub fn page(path: impl AsRef<Path>) -> String {
     page
 }
 
-/// The command fails with status 1, prints nothing, and says one line that contains every part.
+/// The command fails with status 1, without output, and with one line on stderr that has every part.
 #[track_caller]
 pub fn fails(arguments: &[&str], parts: &[&str]) {
     ends(1, arguments, parts);
 }
 
-/// The same with status 2: wrong usage that is no matter of clap's.
+/// [`fails`] with status 2: wrong usage that clap does not detect.
 #[track_caller]
 pub fn is_refused(arguments: &[&str], parts: &[&str]) {
     ends(2, arguments, parts);
@@ -93,7 +93,7 @@ fn ends(status: i32, arguments: &[&str], parts: &[&str]) {
     assert!(output.stdout.is_empty());
 }
 
-/// The command is refused as wrong usage, with status 2; what it says.
+/// Standard error of a command that fails with status 2.
 #[track_caller]
 pub fn is_wrong_usage(arguments: &[&str]) -> String {
     let output = run(arguments);

@@ -91,7 +91,7 @@ impl Connection {
             from.set_nodelay(true)?;
             let (from, to, recording) = (from.try_clone()?, to.try_clone()?, recording.clone());
             Ok(thread::spawn(move || {
-                // Either side may go at any time; then the other is told.
+                // If either side closes, the other connection is shut down.
                 let _ = pump(&from, &to, direction, started, &recording);
                 let _ = to.shutdown(Shutdown::Write);
                 let _ = from.shutdown(Shutdown::Read);

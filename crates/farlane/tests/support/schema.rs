@@ -173,16 +173,16 @@ fn each_kind_of_mistake_is_found() {
             "Part": { "oneOf": [{ "const": "a" }, { "const": "b" }] },
         },
     });
-    let of = |text: &str| errors(&schema, &serde_json::from_str(text).unwrap());
+    let mistakes = |text: &str| errors(&schema, &serde_json::from_str(text).unwrap());
     let whole = r#"{"count": 3, "pair": ["x", 1], "part": "b", "names": {"any": true}}"#;
-    assert_eq!(of(whole), [""; 0]);
-    assert_eq!(of(r#"{"count": 0, "part": null}"#), [""; 0]);
-    assert_eq!(of("{}"), [": no count"]);
-    assert_eq!(of(r#"{"count": 256}"#), ["/count: 256 is out of range"]);
-    assert_eq!(of(r#"{"count": 1, "other": 1}"#), [": other has no description"]);
-    assert_eq!(of(r#"{"count": 1, "pair": ["x"]}"#), ["/pair: 1 elements"]);
-    assert_eq!(of(r#"{"count": 1, "pair": ["x", 2]}"#), ["/pair/1: 2 is not 1"]);
-    assert_eq!(of(r#"{"count": 1, "part": "c"}"#).len(), 1);
+    assert_eq!(mistakes(whole), [""; 0]);
+    assert_eq!(mistakes(r#"{"count": 0, "part": null}"#), [""; 0]);
+    assert_eq!(mistakes("{}"), [": no count"]);
+    assert_eq!(mistakes(r#"{"count": 256}"#), ["/count: 256 is out of range"]);
+    assert_eq!(mistakes(r#"{"count": 1, "other": 1}"#), [": other has no description"]);
+    assert_eq!(mistakes(r#"{"count": 1, "pair": ["x"]}"#), ["/pair: 1 elements"]);
+    assert_eq!(mistakes(r#"{"count": 1, "pair": ["x", 2]}"#), ["/pair/1: 2 is not 1"]);
+    assert_eq!(mistakes(r#"{"count": 1, "part": "c"}"#).len(), 1);
     let error = "/names/x: 1 is not of type \"boolean\"";
-    assert_eq!(of(r#"{"count": 1, "names": {"x": 1}}"#), [error]);
+    assert_eq!(mistakes(r#"{"count": 1, "names": {"x": 1}}"#), [error]);
 }

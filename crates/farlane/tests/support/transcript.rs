@@ -29,14 +29,14 @@ impl Shared {
 #[derive(Default)]
 struct Text {
     so_far: String,
-    /// How much of it was looked at by [`Transcript::wait_for`].
+    /// Length of the part that [`Transcript::wait_for`] has read.
     seen: usize,
     ended: bool,
 }
 
 impl Transcript {
     /// Copies `source` into memory and into the file `path` until it ends.
-    pub fn of(mut source: impl Read + Send + 'static, path: &Path) -> Self {
+    pub fn new(mut source: impl Read + Send + 'static, path: &Path) -> Self {
         let mut file = File::create(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         let shared = Arc::new(Shared::default());
         let filled = Arc::clone(&shared);

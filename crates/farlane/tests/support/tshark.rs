@@ -46,7 +46,7 @@ impl Tshark {
             .args(options)
             .output();
         let text = output_of("tshark", output.as_ref().ok());
-        // A script that does not load is no error to tshark.
+        // tshark ignores a script that fails to load.
         let errors = String::from_utf8_lossy(&output.unwrap().stderr).into_owned();
         let errors: Vec<&str> =
             errors.lines().filter(|line| !line.starts_with("Running as user")).collect();

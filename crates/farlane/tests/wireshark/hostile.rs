@@ -1,4 +1,4 @@
-//! Connections that are wrong: what is wrong is said, and nothing breaks.
+//! Malformed connections: the dissector reports the error and continues.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ impl Recording {
     }
 }
 
-/// What tshark says is wrong; an error in the script itself is a failure.
+/// Expert messages of tshark. Fails for an error in the script.
 fn complaints(capture: &Path, options: &[&str]) -> Vec<String> {
     let fields = ["_ws.expert.message", "_ws.lua.error"];
     let packets = Tshark::ready().fields(capture, options, "farlane", &fields);
@@ -105,7 +105,7 @@ fn answer(tag: u16, status: Status) -> Tlp {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn malformed_frames_are_reported() {
     use Direction::{Down, Up};
     let folder = folder::kept("wireshark-wrong");
     let wrong = |name: &str, complains: &[&str], wrong: &dyn Fn(&mut Recording)| {
@@ -140,23 +140,23 @@ fn what_is_wrong_is_said() {
     }
     let ahead = "Acknowledges frames that were never sent";
     wrong("ahead", &[ahead], &|streams| streams.frame(Down, Kind::Acknowledge, 0, 1, &[]));
-    let malformed = |name: &str, what: &str, make: &dyn Fn(&mut Recording)| {
-        wrong(name, &[&format!("Malformed {what}")], make);
+    let malformed = |name: &str, message: &str, make: &dyn Fn(&mut Recording)| {
+        wrong(name, &[&format!("Malformed {message}")], make);
     };
-    for (name, what, kind, flags) in
+    for (name, message, kind, flags) in
         [("kind", "frame: undefined kind", 77, 0), ("flags", "frame: flags are set", 4, 1)]
     {
         let head = [0, 0, kind, flags, 0, 0, 0, 0, 0, 0, 0, 0];
-        malformed(name, what, &|streams| streams.bytes(Up, &head));
+        malformed(name, message, &|streams| streams.bytes(Up, &head));
     }
-    for (name, what, kind, payload) in [
+    for (name, message, kind, payload) in [
         ("length", "frame: a length that does not fit the kind", Kind::Echo, &[0; 7][..]),
         ("short reset", "frame: a length that does not fit the kind", Kind::Reset, &[]),
         ("empty", "frame: no TLP in the frame", Kind::Tlps, &[]),
     ] {
-        malformed(name, what, &|streams| streams.frame(Down, kind, 0, 0, payload));
+        malformed(name, message, &|streams| streams.frame(Down, kind, 0, 0, payload));
     }
-    for (head, what) in [
+    for (head, message) in [
         (&[0x02; 12][..], "LN, TH or AT is set"),
         (&[0x1f, 0, 0, 1, 0, 0, 0, 15, 0, 0, 0, 0], "Fmt/Type is reserved or not carried"),
         (
@@ -167,17 +167,17 @@ fn what_is_wrong_is_said() {
         (&[0x00, 0, 0, 2, 0, 0, 0, 255, 0, 0, 0x0f, 0xfc], "crosses a 4 KiB boundary"),
         (&[0x00, 0], "too short"),
     ] {
-        let what = format!("TLP: {what}");
-        malformed("tlp", &what, &|streams| streams.frame(Down, Kind::Tlps, 0, 0, head));
+        let message = format!("TLP: {message}");
+        malformed("tlp", &message, &|streams| streams.frame(Down, Kind::Tlps, 0, 0, head));
     }
-    for (entries, what) in [
+    for (entries, message) in [
         (&[0, 7, 0][..], "an entry ends beyond the frame"),
         (&[0, 7, 0, 1], "an entry ends beyond the frame"),
         (&[0, 7, 0, 0, 0x80, 7, 0, 0], "an entry's number is not above the one before"),
         (&[0, 1, 0, 1, 5], "an entry of another length"),
     ] {
-        let what = format!("frame: {what}");
-        malformed("entries", &what, &|streams| streams.greet_again(entries));
+        let message = format!("frame: {message}");
+        malformed("entries", &message, &|streams| streams.greet_again(entries));
     }
 }
 
@@ -249,8 +249,8 @@ fn pushes_are_checked_as_the_codec_checks_them() {
     ];
     let mut streams = Recording::greeted();
     streams.tlp(Direction::Down, 0, &push(&good, |_| {}));
-    for (sequence, (tlp, what)) in (1..).zip(&malformed) {
-        assert!(matches!(Push::decode(tlp), Some(Err(_))), "{what}");
+    for (sequence, (tlp, message)) in (1..).zip(&malformed) {
+        assert!(matches!(Push::decode(tlp), Some(Err(_))), "{message}");
         streams.tlp(Direction::Down, sequence, tlp);
     }
     // Of another vendor, or routed otherwise: it may have anything.
@@ -261,7 +261,7 @@ fn pushes_are_checked_as_the_codec_checks_them() {
     }
     let capture = streams.write(&folder, "push");
     let expected: Vec<_> =
-        malformed.iter().map(|(_, what)| format!("Malformed push: {what}")).collect();
+        malformed.iter().map(|(_, message)| format!("Malformed push: {message}")).collect();
     assert_eq!(complaints(&capture, &[]), expected);
     assert_eq!(complaints(&capture, &["-2"]), expected, "dissected twice");
     let fields = [
@@ -339,8 +339,8 @@ fn greetings_moves_and_resets_are_shown() {
         "(dropped: the link is being reset)",
         "ResetDone 2",
     ];
-    for (line, what) in lines[lines.len() - 11..].iter().zip(expected) {
-        assert!(line.contains(what), "no '{what}' in {line}: {text}");
+    for (line, message) in lines[lines.len() - 11..].iter().zip(expected) {
+        assert!(line.contains(message), "no '{message}' in {line}: {text}");
     }
     let of_version_3 = lines[lines.len() - 12];
     assert!(of_version_3.contains("Reject") && !of_version_3.contains("4660"), "{of_version_3}");
@@ -355,7 +355,7 @@ fn greetings_moves_and_resets_are_shown() {
 
 /// Any bytes after the greetings, whole frames or not, do no harm.
 #[test]
-fn hostile_bytes_do_no_harm() {
+fn hostile_bytes_do_not_crash_dissector() {
     let folder = folder::kept("wireshark-hostile");
     let mut random = Random::new(0);
     let mut streams = Recording::greeted();
@@ -389,7 +389,7 @@ fn hostile_bytes_do_no_harm() {
     }
     let capture = streams.write(&folder, "hostile");
     assert!(complaints(&capture, &["-2"]).len() > 1000);
-    // A stream that begins anywhere: its port says whose it is.
+    // A stream that begins in the middle: the port identifies the protocol.
     let cut = Recording { down: streams.down.split_off(100_000), ..streams };
     let ranges =
         [StreamRange { at: Instant::ZERO, direction: Direction::Down, bytes: 0..cut.down.len() }];

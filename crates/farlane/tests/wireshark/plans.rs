@@ -28,7 +28,7 @@ const SHORT: [(&str, &[&str]); 12] = [
     ("reordered-tcp", &["workload.runtime=1ms"]),
 ];
 
-/// Raw Ethernet beside what the plan says; the frames of these plans have
+/// Raw Ethernet in addition to the plan; the frames of these plans have
 /// priorities, and so need tags.
 const RAW: [&str; 2] = ["transport=raw", "link.vlan=1"];
 
@@ -137,9 +137,9 @@ fn no_plan_has_errors_in_its_capture() {
     assert_eq!(captures, 2 * names.len() - 5);
 }
 
-/// As somebody clicks in Wireshark: once in order, then anywhere.
+/// As a user clicks in Wireshark: once in order, then anywhere.
 #[test]
-fn packets_may_be_looked_at_in_any_order() {
+fn packets_decode_in_any_order() {
     let folder = folder::kept("wireshark-clicks");
     for raw in [false, true] {
         let (capture, _) = simulate(&folder, "industrial-cell", raw).unwrap();

@@ -54,30 +54,30 @@ fn fragments_are_put_together() {
         "-o",
         "tcp.analyze_sequence_numbers:FALSE",
     ];
-    let of =
+    let fields =
         |filter: &str, fields: &[&str]| Tshark::ready().fields(&capture, &options, filter, fields);
-    let all = of("frame", &["frame.number"]);
+    let all = fields("frame", &["frame.number"]);
     assert!(all.len() > 1_000);
-    assert_eq!(of("fpp", &["frame.number"]).len(), all.len(), "every packet is an mPacket");
+    assert_eq!(fields("fpp", &["frame.number"]).len(), all.len(), "every packet is an mPacket");
     let wrong = "fpp.crc32_bad || fpp.mcrc32_bad || fpp.checksum.status == 0 || _ws.malformed || \
                  ip.checksum.status == 0 || tcp.checksum.status == 0";
-    assert_eq!(of(wrong, &["frame.number", "_ws.col.info"]), Vec::<Vec<Vec<String>>>::new());
+    assert_eq!(fields(wrong, &["frame.number", "_ws.col.info"]), Vec::<Vec<Vec<String>>>::new());
 
     // Each MAC asks and answers once: three cables.
     for smd in ["0x07", "0x19"] {
-        assert_eq!(of(&format!("fpp.preamble.smd == {smd}"), &["frame.number"]).len(), 6);
+        assert_eq!(fields(&format!("fpp.preamble.smd == {smd}"), &["frame.number"]).len(), 6);
     }
     let towards_host = "frame.interface_name == \"bridge 0 port 0 to station 0\"";
-    let whole = of(&format!("{towards_host} && fpp.fragment.count"), &["fpp.fragment.count"]);
+    let whole = fields(&format!("{towards_host} && fpp.fragment.count"), &["fpp.fragment.count"]);
     let fragments: Vec<u64> = whole.iter().map(|row| number(&row[0][0])).collect();
     assert!(fragments.len() > 30, "{} frames in fragments", fragments.len());
     assert!(fragments.iter().any(|count| *count > 2), "{fragments:?}");
-    let inside = of("fpp.fragment.count", &["vlan.etype", "tcp.checksum.status"]);
+    let inside = fields("fpp.fragment.count", &["vlan.etype", "tcp.checksum.status"]);
     assert!(inside.iter().all(|row| row[0] == ["0x0800"] && row[1] == ["1"]), "tagged TCP");
     // The stream: EtherType of experiments, on two wires.
-    assert!(!of("fpp && vlan.priority == 7", &["frame.number"]).is_empty());
+    assert!(!fields("fpp && vlan.priority == 7", &["frame.number"]).is_empty());
     // Everything passes two wires: the entries that the drive fetches begin on the host's.
     let from_host = "frame.interface_name == \"station 0 to bridge 0 port 0\"";
     let entries = format!("{from_host} && nvme_pcie.sqe.sqid == 1");
-    assert_eq!(reads(&of(&entries, &["nvme_pcie.sqe.opcode"])), READS);
+    assert_eq!(reads(&fields(&entries, &["nvme_pcie.sqe.opcode"])), READS);
 }

@@ -72,7 +72,7 @@ fn session_is_decoded(folder: &Path, push: &str) {
     assert_eq!(reads.count(), PIECES.len());
     assert!(expected.frames > 50 && expected.tlps.len() > 1000);
 
-    // Dissected twice: then every request knows its completions.
+    // Two passes: in the second, every request refers to its completions.
     check::tunnel(&tunnel, &["-2"], &expected);
     check::tlps(&tlps, &["-2"], &expected);
     if let Some(real) = real {

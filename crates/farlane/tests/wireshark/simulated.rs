@@ -43,16 +43,16 @@ fn raw_frames_are_decoded() {
     };
     switch.ports[0].transport = sim::transport::TransportConfig::Raw(raw);
     run(&config, &capture);
-    let of =
+    let fields =
         |filter: &str, fields: &[&str]| Tshark::ready().fields(&capture, &["-2"], filter, fields);
-    let all = of("frame", &["vlan.etype"]);
+    let all = fields("frame", &["vlan.etype"]);
     assert!(all.len() > 500 && all.iter().all(|row| row[0] == ["0x88b5"]), "tagged raw frames");
-    assert_eq!(of("farlane_raw", &["frame.number"]).len(), all.len());
+    assert_eq!(fields("farlane_raw", &["frame.number"]).len(), all.len());
     for kind in 1..=4 {
-        assert!(!of(&format!("farlane_raw.kind == {kind}"), &["frame.number"]).is_empty());
+        assert!(!fields(&format!("farlane_raw.kind == {kind}"), &["frame.number"]).is_empty());
     }
-    assert!(of("_ws.expert || _ws.malformed", &["frame.number"]).is_empty());
-    assert_eq!(reads(&of("nvme_pcie.sqe.sqid == 1", &["nvme_pcie.sqe.opcode"])), READS);
+    assert!(fields("_ws.expert || _ws.malformed", &["frame.number"]).is_empty());
+    assert_eq!(reads(&fields("nvme_pcie.sqe.sqid == 1", &["nvme_pcie.sqe.opcode"])), READS);
 }
 
 #[test]
@@ -64,9 +64,9 @@ fn simulated_frames_are_real_frames() {
     run(&config, &capture);
 
     let checked = ["-2", "-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE"];
-    let of =
+    let fields =
         |filter: &str, fields: &[&str]| Tshark::ready().fields(&capture, &checked, filter, fields);
-    let all = of("frame", &["vlan.id", "vlan.etype", "frame.interface_name"]);
+    let all = fields("frame", &["vlan.id", "vlan.etype", "frame.interface_name"]);
     assert!(all.len() > 500);
     assert!(all.iter().all(|row| row[0] == ["1"] && row[1] == ["0x0800"]), "tagged IPv4");
     assert!(all.iter().any(|row| row[2] == ["station 0 to station 1"]));
@@ -75,8 +75,8 @@ fn simulated_frames_are_real_frames() {
                  tcp.analysis.retransmission || tcp.analysis.out_of_order || \
                  tcp.analysis.lost_segment || tcp.analysis.ack_lost_segment || \
                  tcp.analysis.duplicate_ack";
-    assert_eq!(of(wrong, &["frame.number", "_ws.col.info"]), Vec::<Vec<Vec<String>>>::new());
-    let good = of("ip.checksum.status == 1 && tcp.checksum.status == 1", &["frame.number"]);
+    assert_eq!(fields(wrong, &["frame.number", "_ws.col.info"]), Vec::<Vec<Vec<String>>>::new());
+    let good = fields("ip.checksum.status == 1 && tcp.checksum.status == 1", &["frame.number"]);
     assert_eq!(good.len(), all.len(), "every checksum was looked at");
-    assert_eq!(reads(&of("nvme_pcie.sqe.sqid == 1", &["nvme_pcie.sqe.opcode"])), READS);
+    assert_eq!(reads(&fields("nvme_pcie.sqe.sqid == 1", &["nvme_pcie.sqe.opcode"])), READS);
 }

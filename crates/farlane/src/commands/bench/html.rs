@@ -1,7 +1,7 @@
 //! The results as one self-contained page: table, distributions, data.
 
-use super::Results;
-use super::print::{Document, Run, us};
+use super::BenchResults;
+use super::print::{BenchDocument, BenchRun, us};
 use crate::commands::{INTERRUPTED, finish_with_data};
 use load::testbed::Series;
 use report::Align::{Left, Right};
@@ -9,7 +9,7 @@ use report::latency::Latency;
 use report::{Column, Page, Table, distribution};
 
 /// The page.
-pub fn page(results: &Results, document: &Document) -> String {
+pub fn page(results: &BenchResults, document: &BenchDocument) -> String {
     let mut page = Page::new("farlane bench");
     page.text(&format!(
         "{} Figures are medians over {} interleaved rounds on loopback, both ends on one machine.",
@@ -22,8 +22,8 @@ pub fn page(results: &Results, document: &Document) -> String {
     page.table(&Table::from_rows(&COLUMNS, &document.runs));
     page.section("Latency distributions");
     page.text(
-        "Share of commands that took at most so long; every sample of every round counts. The \
-         slowest one in a thousand is beyond the right end.",
+        "Share of commands up to each latency, over all samples of all rounds. The slowest \
+         0.1 % are beyond the right end.",
     );
     let figures = super::CASES.into_iter().map(|case| {
         let series: Vec<&Series> = results.series.iter().filter(|s| s.case == case).collect();
@@ -40,7 +40,7 @@ fn name(series: &Series) -> String {
     format!("{}, MPS {}, push {}", series.path, series.mps, series.push)
 }
 
-const COLUMNS: [Column<Run>; 15] = [
+const COLUMNS: [Column<BenchRun>; 15] = [
     ("path", Left, |run| run.path.to_owned()),
     ("MPS", Right, |run| run.mps.to_string()),
     ("push", Left, |run| run.push.to_owned()),

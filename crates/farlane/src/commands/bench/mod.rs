@@ -1,4 +1,4 @@
-//! `farlane bench`: direct and tunnelled beside the raw floor, in one run.
+//! `farlane bench`: direct and tunnelled commands compared with raw TCP, in one run.
 
 pub(super) mod ablation;
 pub(super) mod congestion;
@@ -9,7 +9,7 @@ pub(super) mod sim;
 
 use super::{Ended, Failure, json};
 use crate::node::waiting;
-use crate::output::{assign_stdout, warning, wrong_usage};
+use crate::output::{assign_stdout, one_of, warning, wrong_usage};
 use crate::progress::Progress;
 use crate::signals::stop_on_signals;
 use ::node::push::Mode;
@@ -25,70 +25,70 @@ use switch::aggregate::Policy;
 use switch::congestion::Rate;
 use wire::Duration;
 
-/// Measure throughput and latency, direct and tunnelled, beside raw TCP
+/// Measure throughput and latency, direct and tunnelled, compared with raw TCP
 #[derive(clap::Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "Examples:\n  farlane bench --quick\n  \
     farlane bench --spin 0 --json\n  farlane bench --html bench.html\n  \
     farlane bench --rw randread --iodepth 1 --path tunnelled --mps 4096\n  \
     farlane bench --aggregation per-tlp,wait=1us,adaptive\n\n\
-    Rounds are interleaved: floor, then every case on every path, and again.\n\
-    Figures are medians over the rounds. Ctrl-C ends it with those that are finished.")]
+    Every round measures raw TCP, then every workload on every path. Figures are\n\
+    medians over the rounds. Ctrl-C ends the benchmark and prints the finished rounds.")]
 pub struct Args {
     #[command(subcommand)]
     other: Option<Other>,
-    /// Fewer and shorter rounds: ends within 50 s
+    /// Run fewer and shorter rounds, for at most 50 s
     #[arg(long)]
     quick: bool,
-    /// Rounds
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    /// Rounds, 1 to 1000 [default: 7; with --quick 3]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: Option<u32>,
-    /// One JSON document instead of a table; docs/json.md describes it
+    /// Print one JSON document instead of tables; docs/json.md describes it
     #[arg(long)]
     json: bool,
-    /// Also write a self-contained page with the distributions; with - to
-    /// standard output, in place of the text
+    /// Write an HTML page with distributions. FILE - is standard output, instead of the tables
     #[arg(long, value_name = "FILE")]
     html: Option<Target>,
-    /// Look for input this long before sleeping, such as 50us; a number alone
-    /// is microseconds, 0 sleeps at once
+    /// Poll for input this long before sleeping: lower latency, higher CPU load. A number alone is
+    /// in microseconds
     #[arg(long, value_name = "TIME", default_value = "200us", value_parser = span::microseconds)]
     spin: Duration,
-    /// Payload sizes to measure at: 256 and 4096 unless told otherwise; one,
-    /// with --aggregation, and 128
+    /// Payload sizes of TLPs (Max_Payload_Size) [default: 256,4096; with --aggregation one, 128]
     #[arg(long, value_name = "BYTES", value_delimiter = ',',
           value_parser = crate::node::parse_mps)]
     mps: Vec<u16>,
-    /// Only these workloads
-    #[arg(long, value_delimiter = ',',
+    /// Run only these kinds of workloads
+    #[arg(long, value_name = "KIND", value_delimiter = ',',
           value_parser = ["randread", "randwrite", "read", "write"])]
     rw: Vec<String>,
-    /// Only workloads with so many commands in flight: 1, 8 or 32
-    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = parse_depth)]
+    /// Run only workloads with this many commands in flight: 1, 8 or 32
+    #[arg(long, value_name = "COUNT", value_delimiter = ',', value_parser = parse_depth)]
     iodepth: Vec<usize>,
-    /// Also measure in so many pairs of rounds what recording a trace costs
-    #[arg(long, value_name = "PAIRS", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    /// Also measure the cost of a trace in this many pairs of rounds, 1 to 1000
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
     recording: Option<u32>,
-    /// What the tunnelled runs push in front of doorbells
-    #[arg(long, value_name = "WHAT", value_delimiter = ',', default_values_t = [Mode::Off, Mode::All])]
+    /// What tunnelled runs push before a doorbell: nothing, submission queue entries, or also PRP
+    /// and SGL lists and data to be written
+    #[arg(long, value_name = "MODE", value_delimiter = ',', default_values_t = [Mode::Off, Mode::All],
+          value_parser = one_of(Mode::ALL, Mode::name))]
     push: Vec<Mode>,
-    /// Only this way to the drive
-    #[arg(long)]
+    /// Run only workloads on this path to the drive
+    #[arg(long, value_name = "PATH")]
     path: Option<PathOption>,
-    /// Compare these policies of aggregation instead, over loopback and over a
-    /// link with a rate in network namespaces (which needs root)
+    /// Compare these policies instead, over loopback and, as root, over a link with a limited rate
+    /// between network namespaces
     #[arg(long, value_name = "POLICY", value_delimiter = ',',
           conflicts_with_all = ["path", "recording"])]
     aggregation: Vec<Policy>,
-    /// With --aggregation: only this transport
-    #[arg(long, value_delimiter = ',', requires = "aggregation")]
+    /// Compare policies only on these transports
+    #[arg(long, value_name = "TRANSPORT", value_delimiter = ',', requires = "aggregation")]
     transport: Vec<TransportOption>,
-    /// With --aggregation: bits of wire a second of the limited link, such as 100M
+    /// Rate of the limited link of --aggregation in bits per second of wire
     #[arg(long, value_name = "RATE", default_value_t = load::ablation::RATE)]
-    link_rate: Rate,
+    line_rate: Rate,
 }
 
-/// Other things to measure.
+/// The subcommands.
 #[derive(clap::Subcommand, Debug)]
 enum Other {
     Sim(sim::Args),
@@ -103,8 +103,8 @@ impl Args {
     }
 }
 
-/// Everything measured.
-pub(crate) struct Results {
+/// The results of all rounds.
+pub(crate) struct BenchResults {
     waiting: Waiting,
     floor: Floor,
     series: Vec<Series>,
@@ -129,7 +129,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     let rounds = args.rounds.unwrap_or(if args.quick { 3 } else { 7 });
     let span = Duration::from_ms(if args.quick { 150 } else { 500 });
     let mut progress = Progress::new();
-    let mut results = Results {
+    let mut results = BenchResults {
         waiting,
         floor: Floor::default(),
         series: series(args, sizes),
@@ -137,7 +137,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
         interrupted: false,
     };
     if results.series.is_empty() {
-        wrong_usage("no workload fits --rw, --iodepth and --path together")
+        wrong_usage("no workload matches --rw, --iodepth and --path together")
     }
     let mut bench = Testbed::new(waiting, sizes, &args.push)?;
     'rounds: for round in 1..=rounds {

@@ -6,9 +6,9 @@ use load::case::{CASES, Path};
 /// The value of `--path`.
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
 pub enum PathOption {
-    /// The controller right below the root port
+    /// The controller directly below the root port
     Direct,
-    /// Through switch, tunnel and loopback TCP
+    /// The controller behind switch, tunnel and TCP on loopback
     Tunnelled,
 }
 
@@ -24,9 +24,9 @@ impl From<PathOption> for Path {
 /// The value of `--transport`.
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
 pub enum TransportOption {
-    /// Over TCP
+    /// TCP
     Tcp,
-    /// Over raw Ethernet
+    /// Raw Ethernet
     Raw,
 }
 
@@ -39,9 +39,8 @@ impl From<TransportOption> for Transport {
     }
 }
 
-/// Parses a queue depth; some workload must have it.
-/// The error is one line that names the depths of the workloads.
+/// Parses a queue depth of a workload. The error lists the depths.
 pub fn parse_depth(text: &str) -> Result<usize, String> {
     let depth = text.parse().ok().filter(|n| CASES.iter().any(|case| case.iodepth == *n));
-    depth.ok_or_else(|| format!("no workload has a depth of '{text}': 1, 8 or 32"))
+    depth.ok_or_else(|| format!("invalid depth '{text}': expected 1, 8 or 32"))
 }

@@ -1,6 +1,6 @@
 //! Prints the results as text or JSON.
 
-use super::Results;
+use super::BenchResults;
 use crate::commands::{INTERRUPTED, rounded};
 use live::Waiting;
 use load::case::Case;
@@ -18,8 +18,7 @@ const SCHEMA: u32 = 1;
 /// Throughput and latency of live nodes. With `--rw`, `--iodepth`, `--push` and `--path` the
 /// document has only the runs that match.
 #[derive(JsonSchema, Serialize)]
-#[schemars(rename = "BenchDocument")]
-pub struct Document {
+pub struct BenchDocument {
     /// Version of the document: 1.
     #[schemars(extend("const" = 1))]
     schema: u32,
@@ -29,17 +28,16 @@ pub struct Document {
     /// Raw TCP on loopback in the same run, medians over the rounds.
     pub floor: FloorEntry,
     /// One element per path, payload size and workload.
-    pub runs: Vec<Run>,
+    pub runs: Vec<BenchRun>,
     /// One element per workload, only with `--recording`: what recording a trace costs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub recording: Vec<Recording>,
+    pub recording: Vec<RecordingCost>,
 }
 
 /// What recording costs: one command of 4 KiB at a time, in pairs of rounds without and with a
 /// trace on both nodes. The rounds of a pair follow each other in changing order.
 #[derive(JsonSchema, Serialize)]
-#[schemars(rename = "RecordingCost")]
-pub struct Recording {
+pub struct RecordingCost {
     /// Max_Payload_Size in bytes.
     pub mps: u16,
     /// fio's word: `randread` or `randwrite`.
@@ -91,7 +89,7 @@ impl fmt::Display for FloorEntry {
 }
 
 impl FloorEntry {
-    /// The same for a page.
+    /// The same figures as a sentence of a page.
     pub fn sentence(&self) -> String {
         format!(
             "Raw floor of the same run ({}): 64-byte TCP round trip, median {:.2} us; one-way TCP \
@@ -106,8 +104,7 @@ impl FloorEntry {
 
 /// One workload on one path at one payload size. Each figure is a median over the rounds.
 #[derive(JsonSchema, Serialize)]
-#[schemars(rename = "BenchRun")]
-pub struct Run {
+pub struct BenchRun {
     /// `direct` (the same root complex and controller without a tunnel) or `tunnelled` over TCP on
     /// loopback.
     pub path: &'static str,
@@ -156,7 +153,7 @@ fn spread(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
     }
 }
 
-/// The median, the upper one of two; 0 of nothing.
+/// The median, of an even number of values the upper one; 0 without values.
 pub fn median(values: &[u64]) -> u64 {
     spread(values.iter().map(|value| *value as f64)).0 as u64
 }
@@ -174,12 +171,12 @@ pub fn floor(waiting: Waiting, floor: &Floor) -> FloorEntry {
     }
 }
 
-/// Bytes a second of the median round.
+/// Throughput of the median round, in bytes per second.
 pub fn median_throughput(series: &Series) -> f64 {
     spread(series.rounds.iter().map(|round| round.bytes_per_s)).0
 }
 
-/// How much more the second of a pair is than the first, in hundredths: quartiles over the pairs.
+/// Increase from the first to the second value of a pair, in per cent: quartiles over the pairs.
 pub fn percent_of_pairs(pairs: &[(u64, u64)]) -> [f64; 3] {
     let each = |(without, with): &(u64, u64)| *with as f64 / (*without).max(1) as f64 - 1.0;
     let mut costs: Vec<f64> = pairs.iter().map(|pair| 100.0 * each(pair)).collect();
@@ -187,23 +184,25 @@ pub fn percent_of_pairs(pairs: &[(u64, u64)]) -> [f64; 3] {
     [1, 2, 3].map(|n| rounded(costs[(costs.len() - 1) * n / 4], 2))
 }
 
-/// Medians and ratios of what was measured.
-pub fn document(results: &Results) -> Document {
+/// Medians and ratios of the results.
+pub fn document(results: &BenchResults) -> BenchDocument {
     let floor = floor(results.waiting, &results.floor);
     let runs = results.series.iter().map(|series| run(series, &floor)).collect();
     let recording = results.recording.iter().map(recording).collect();
-    Document { schema: SCHEMA, interrupted: results.interrupted, floor, runs, recording }
+    BenchDocument { schema: SCHEMA, interrupted: results.interrupted, floor, runs, recording }
 }
 
-/// Medians over the pairs, and quartiles of what the pairs say.
-fn recording(cost: &Cost) -> Recording {
-    let percents = |of: usize| {
-        let pairs = cost.samples.iter().map(|sample| (sample[0], sample[of]));
+/// Medians over the pairs, and quartiles of the costs.
+fn recording(cost: &Cost) -> RecordingCost {
+    let percents = |column: usize| {
+        let pairs = cost.samples.iter().map(|sample| (sample[0], sample[column]));
         percent_of_pairs(&pairs.collect::<Vec<_>>())
     };
-    let p50 = |of: usize| median(&cost.samples.iter().map(|sample| sample[of]).collect::<Vec<_>>());
+    let p50 = |column: usize| {
+        median(&cost.samples.iter().map(|sample| sample[column]).collect::<Vec<_>>())
+    };
     let ([q1, cost_percent, q3], [_, control_percent, _]) = (percents(1), percents(2));
-    Recording {
+    RecordingCost {
         mps: cost.mps,
         rw: cost.case.rw,
         pairs: cost.samples.len(),
@@ -221,15 +220,15 @@ fn share(bytes_per_s: f64, floor: u64) -> f64 {
     rounded(bytes_per_s / floor.max(1) as f64, 2)
 }
 
-pub fn run(series: &Series, floor: &FloorEntry) -> Run {
-    let of = |field: fn(&Round) -> f64| spread(series.rounds.iter().map(field));
-    let (iops, iops_min, iops_max) = of(|round| round.iops);
-    let (bytes_per_s, ..) = of(|round| round.bytes_per_s);
-    let (p50, ..) = of(|round| round.p50_ns as f64);
-    let (p99, ..) = of(|round| round.p99_ns as f64);
-    let (host, ..) = of(|round| round.host_cpu_ns);
-    let (device, ..) = of(|round| round.device_cpu_ns);
-    Run {
+pub fn run(series: &Series, floor: &FloorEntry) -> BenchRun {
+    let over_rounds = |field: fn(&Round) -> f64| spread(series.rounds.iter().map(field));
+    let (iops, iops_min, iops_max) = over_rounds(|round| round.iops);
+    let (bytes_per_s, ..) = over_rounds(|round| round.bytes_per_s);
+    let (p50, ..) = over_rounds(|round| round.p50_ns as f64);
+    let (p99, ..) = over_rounds(|round| round.p99_ns as f64);
+    let (host, ..) = over_rounds(|round| round.host_cpu_ns);
+    let (device, ..) = over_rounds(|round| round.device_cpu_ns);
+    BenchRun {
         path: series.path.name(),
         mps: series.mps,
         push: series.push.name(),
@@ -250,7 +249,7 @@ pub fn run(series: &Series, floor: &FloorEntry) -> Run {
     }
 }
 
-const COLUMNS: [Column<Run>; 14] = [
+const COLUMNS: [Column<BenchRun>; 14] = [
     ("path", Left, |run| run.path.to_owned()),
     ("MPS", Right, |run| run.mps.to_string()),
     ("push", Left, |run| run.push.to_owned()),
@@ -274,18 +273,18 @@ pub fn us(ns: u64) -> String {
 }
 
 /// A table on stdout.
-pub fn table(document: &Document) {
+pub fn table(document: &BenchDocument) {
     println!("{}", document.floor);
     print!("{}", Table::from_rows(&COLUMNS, &document.runs).fixed(&WIDTHS));
     println!(
         "RTTs: p50 in floor round trips; stream, copied: share of the raw streams; \
-         host and device ns: CPU time a command on each side"
+         host and device ns: CPU time per command on each side"
     );
     for cost in &document.recording {
         println!(
             "recording a trace, MPS {}, {} 4 KiB QD1: p50 {:.2} us without, {:.2} us with: \
-             {:+.1} % (median of {} pairs, quartiles {:+.1} to {:+.1} %; a machine like the \
-             first against it: {:+.1} %)",
+             {:+.1} % (median of {} pairs, quartiles {:+.1} to {:+.1} %; a second machine \
+             without a trace: {:+.1} %)",
             cost.mps,
             cost.rw,
             cost.p50_without_ns as f64 / 1e3,

@@ -1,4 +1,4 @@
-//! `farlane demo`: the main job on one machine, without privileges.
+//! `farlane demo`: host and device nodes on one machine, without privileges.
 
 pub(super) mod print;
 
@@ -22,33 +22,33 @@ use switch::aggregate::Policy;
 use wire::Duration;
 use wire::trace::NodeRole;
 
-/// Show it all on this machine: topology, transactions, latencies
+/// Demonstrate topology, transactions and latencies on this machine
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  farlane demo\n  farlane demo --devices 2 --json\n  \
     farlane demo --cascade\n  farlane demo --aggregation per-tlp")]
 pub struct Args {
-    /// One JSON document instead of text; docs/json.md describes it
+    /// Print one JSON document instead of text; docs/json.md describes it
     #[arg(long)]
     json: bool,
-    /// Device nodes on the upstream port
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
+    /// Device nodes behind the upstream port, 1 to 8
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
     devices: u8,
     /// Put a second switch behind the first
     #[arg(long)]
     cascade: bool,
-    /// Largest TLP payload, 128 to 4096 bytes
+    /// Largest payload of a TLP (Max_Payload_Size), a power of two from 128 to 4096
     #[arg(long, value_name = "BYTES", default_value_t = 256, value_parser = crate::node::parse_mps)]
     mps: u16,
-    /// When TLPs leave a node: adaptive, per-tlp or wait=TIME
+    /// When TLPs leave in a frame: adaptive, per-tlp or wait=TIME
     #[arg(long, value_name = "POLICY", default_value_t = Policy::Adaptive)]
     aggregation: Policy,
     #[command(flatten)]
     push: PushArgs,
-    /// Samples of each latency
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(100..=5_000))]
-    samples: u32,
-    /// Look for input this long before sleeping, such as 50us; a number alone
-    /// is microseconds, 0 sleeps at once
+    /// Samples of each latency, 100 to 5000
+    #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(100..=5_000))]
+    count: u32,
+    /// Poll for input this long before sleeping: lower latency, higher CPU load. A number alone is
+    /// in microseconds
     #[arg(long, value_name = "TIME", default_value = "50us", value_parser = span::microseconds)]
     spin: Duration,
     /// Print every TLP, not only the first and the last of equal ones
@@ -81,16 +81,16 @@ pub fn run(args: &Args) -> Outcome {
     let waiting = waiting(args.spin);
     let mut progress = Progress::new();
     progress.show("raw round trips");
-    let (n, target) = (args.samples as usize, args.trace.target());
-    // In three parts, before, between and after: the machine's speed drifts.
+    let (n, target) = (args.count as usize, args.trace.target());
+    // Measured before, between and after the other latencies: the speed of the machine drifts.
     let mut floor = floor::measure(clock, waiting, n / 3 + 1)?;
     let (max_payload, aggregation) = (args.mps, args.aggregation);
     let push = args.push.settings();
     let link = LocalLink { clock, waiting, max_payload, aggregation, push };
-    // The same without switch and tunnel, nothing else.
+    // Only switch and tunnel are missing.
     let mut rig = local::direct(link, Settings::default(), "FARLANE-DEMO-DIRECT", DRIVE)?;
-    let direct = latencies::measure(&mut rig, n, |what| {
-        progress.show(&format!("direct: {what}"));
+    let direct = latencies::measure(&mut rig, n, |activity| {
+        progress.show(&format!("direct: {activity}"));
     })?;
     drop(rig);
     progress.show("device nodes");
@@ -117,8 +117,8 @@ pub fn run(args: &Args) -> Outcome {
     progress.show("transactions");
     let (read, write) = transactions(&mut rig)?;
     floor.merge(&floor::measure(clock, waiting, n / 3 + 1)?);
-    let tunnelled = latencies::measure(&mut rig, n, |what| {
-        progress.show(&format!("tunnelled: {what}"));
+    let tunnelled = latencies::measure(&mut rig, n, |activity| {
+        progress.show(&format!("tunnelled: {activity}"));
     })?;
     rig.stop_observing();
     floor.merge(&floor::measure(clock, waiting, n / 3 + 1)?);
@@ -128,7 +128,7 @@ pub fn run(args: &Args) -> Outcome {
         verified += verify(&mut rig, drive, VERIFIED)?;
     }
     progress.done();
-    // Reads do not pass writes: the last doorbell is in the trace as well.
+    // The read pushes the last doorbell, a posted write, into the trace.
     latencies::config_reads(&mut rig, 1)?;
     let traced = args.trace.close(&tracer);
     let findings =
@@ -141,7 +141,7 @@ pub fn run(args: &Args) -> Outcome {
     traced
 }
 
-/// One 4 KiB read and one 4 KiB write at the root port, once everything is warm.
+/// One 4 KiB read and one 4 KiB write at the root port, after warm-up.
 fn transactions(rig: &mut InitiatorHost<Switch>) -> Result<(Command, Command), Failure> {
     let buffer = rig.buffer(latencies::BYTES as usize)?;
     let mut last = |op| {

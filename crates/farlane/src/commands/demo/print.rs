@@ -15,12 +15,11 @@ use wire::Duration;
 /// Version of the document.
 const SCHEMA: u32 = 1;
 
-/// A demonstration on one machine. `n` is `--samples` in every pair: 1000 by default, 100 at least.
+/// A demonstration on one machine. `n` is `--count` in every pair: 1000 by default, 100 at least.
 /// The three experiments follow the NVMe/TSN paper (Missing Link Electronics, "Latency Analysis for
 /// NVMe/TSN", sections 3 and 4).
 #[derive(JsonSchema, Serialize)]
-#[schemars(rename = "DemoDocument")]
-pub struct Document<'a> {
+pub struct DemoDocument<'a> {
     /// Version of the document: 1.
     #[schemars(extend("const" = 1))]
     schema: u32,
@@ -45,13 +44,13 @@ pub struct Document<'a> {
     t_tunnel_ns: i64,
     /// Medians of the tunnelled measurements in units of the median of `floor`.
     round_trips: RoundTrips,
-    /// Where the time of the median tunnelled command goes.
+    /// Segments of the median tunnelled command.
     #[serde(rename = "segments")]
-    intervals: Intervals<'a>,
+    intervals: DemoSegments<'a>,
     /// One 4 KiB read, then one 4 KiB write, tunnelled, after warm-up.
     transactions: [Transaction; 2],
-    /// What the analyser at the root port counted.
-    trace: Trace,
+    /// Counters of the analyser at the root port.
+    trace: DemoTrace,
 }
 
 /// Medians in units of the median of `floor`, to two decimals.
@@ -68,8 +67,7 @@ struct RoundTrips {
 /// Segments of the median command, in the order of time; their `ns` add up to the command's
 /// duration.
 #[derive(JsonSchema, Serialize)]
-#[schemars(rename = "DemoSegments")]
-struct Intervals<'a> {
+struct DemoSegments<'a> {
     /// Segments of the 4 KiB read.
     read_4k: &'a [Segment],
     /// Segments of the 4 KiB write.
@@ -78,8 +76,7 @@ struct Intervals<'a> {
 
 /// Counts of the analyser at the root port.
 #[derive(JsonSchema, Serialize)]
-#[schemars(rename = "DemoTrace")]
-struct Trace {
+struct DemoTrace {
     /// TLPs that passed the root port during enumeration, bring-up, transactions and measurements,
     /// but not the verification.
     packets: u64,
@@ -88,9 +85,9 @@ struct Trace {
 }
 
 fn pairs(findings: &Findings) -> [Pair; 3] {
-    let pair = |of: fn(&Latencies) -> Summary| Pair {
-        direct: of(&findings.direct),
-        tunnelled: of(&findings.tunnelled),
+    let pair = |summary: fn(&Latencies) -> Summary| Pair {
+        direct: summary(&findings.direct),
+        tunnelled: summary(&findings.tunnelled),
     };
     [pair(|l| l.config_read), pair(|l| l.read_4k), pair(|l| l.write_4k)]
 }
@@ -102,7 +99,7 @@ fn round_trips(findings: &Findings, summary: &Summary) -> f64 {
 /// One JSON document on stdout.
 pub(super) fn document(findings: &Findings) {
     let [config_read, read_4k, write_4k] = pairs(findings);
-    let document = Document {
+    let document = DemoDocument {
         schema: SCHEMA,
         verified_bytes: findings.verified,
         topology: topology::entries(&findings.rig.hierarchy),
@@ -116,12 +113,12 @@ pub(super) fn document(findings: &Findings) {
             read_4k: round_trips(findings, &read_4k.tunnelled),
             write_4k: round_trips(findings, &write_4k.tunnelled),
         },
-        intervals: Intervals {
+        intervals: DemoSegments {
             read_4k: &findings.tunnelled.read_intervals,
             write_4k: &findings.tunnelled.write_intervals,
         },
         transactions: [Transaction::from(&findings.read), Transaction::from(&findings.write)],
-        trace: Trace {
+        trace: DemoTrace {
             packets: findings.rig.analyser.seen(),
             orphans: findings.rig.analyser.counters().orphans,
         },

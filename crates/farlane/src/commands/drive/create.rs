@@ -10,12 +10,12 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use storage::drive::{DriveFolder, NewContents};
 
-/// NN, the largest NSID, of a drive: what no host finds unusual.
+/// NN, the largest NSID of a drive. Hosts support this usual value.
 const MAX_NAMESPACES: u32 = 128;
-/// The controller that namespaces are attached to: the one that a device node's host sees.
+/// CNTLID of the controller of a device node, to which namespaces are attached.
 const CONTROLLER: u16 = 1;
 
-/// Make a drive in a folder that does not exist yet or is empty
+/// Create a drive in a folder that is missing or empty
 ///
 /// Serial number, NGUID, EUI-64 and UUID are random. They move with the folder.
 #[derive(clap::Args, Debug)]
@@ -25,20 +25,20 @@ const CONTROLLER: u16 = 1;
     farlane drive create drive --capacity 2G --namespace size=1G --namespace size=1G,block=4096\n\n\
     Serve it with: farlane device --drive drive")]
 pub struct Args {
-    /// The folder
+    /// Folder of the drive
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// Bytes for all namespaces together, such as 10G
-    #[arg(long, value_name = "SIZE", value_parser = span::bytes)]
+    /// Capacity for all namespaces together, such as 10G
+    #[arg(long, value_name = "BYTES", value_parser = span::bytes)]
     capacity: u64,
-    /// size=SIZE[,block=512|4096][,sparse]; repeat for more. Space is reserved at once, or with
-    /// sparse taken as it is written. Without this option one namespace takes the whole capacity
+    /// Namespace: size=SIZE[,block=512|4096][,sparse]. Space is reserved at once, or with sparse
+    /// when it is written. Repeatable; by default one namespace has the whole capacity
     #[arg(long = "namespace", value_name = "NAMESPACE", conflicts_with = "no_namespaces")]
     namespaces: Vec<NewNamespace>,
-    /// Make no namespace
+    /// Create no namespace
     #[arg(long)]
     no_namespaces: bool,
-    /// Serial number; a random one by default
+    /// Serial number, 1 to 20 ASCII characters; random by default
     #[arg(long, value_name = "TEXT", value_parser = parse_serial)]
     serial: Option<String>,
 }
@@ -78,24 +78,25 @@ impl Args {
             return vec![whole.checked().unwrap_or_else(wrong)];
         }
         if self.namespaces.len() > MAX_NAMESPACES as usize {
-            wrong_usage(format!("a drive has at most {MAX_NAMESPACES} namespaces"))
+            let count = self.namespaces.len();
+            wrong_usage(format!(
+                "--namespace is given {count} times: expected at most {MAX_NAMESPACES}"
+            ))
         }
         let sum = self.namespaces.iter().map(|one| one.size).fold(0, u64::saturating_add);
         if sum > self.capacity {
             let capacity = self.capacity;
-            wrong_usage(format!(
-                "the namespaces have {sum} bytes together, more than --capacity, {capacity}"
-            ))
+            wrong_usage(format!("--capacity {capacity}: the namespaces need {sum} bytes"))
         }
         self.namespaces.clone()
     }
 }
 
-/// A namespace with names that no other one has.
+/// A namespace with random NGUID, EUI-64 and UUID.
 fn random_namespace(blocks: u64, block_shift: u8) -> Namespace {
     let nguid = random_bytes();
     let mut eui64 = random_number().to_be_bytes();
-    // Locally administered, of one device (IEEE 802-2014, section 8.2).
+    // A locally administered address of one device (IEEE 802-2014, section 8.2).
     eui64[0] = eui64[0] & !1 | 2;
     let contents = nguid.iter().map(|byte| format!("{byte:02x}")).collect();
     let uuid = uuid();

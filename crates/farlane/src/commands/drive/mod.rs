@@ -1,4 +1,4 @@
-//! `farlane drive`: drives that live in folders.
+//! `farlane drive`: drives in folders.
 
 mod create;
 mod namespace;
@@ -7,7 +7,7 @@ pub(super) mod show;
 use super::Outcome;
 use clap::Subcommand;
 
-/// Make a drive that lives in a folder, or show one
+/// Create a drive in a folder, or show one
 #[derive(clap::Args, Debug)]
 pub struct Args {
     #[command(subcommand)]

@@ -4,14 +4,14 @@ use crate::namespace::parse_block;
 use report::span::bytes;
 use std::str::FromStr;
 
-/// One namespace of a drive to make.
+/// A value of `--namespace`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewNamespace {
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Bytes of a block.
+    /// Size of a block in bytes.
     pub block: u32,
-    /// Space is taken as it is written.
+    /// Whether space is taken when it is written, not reserved.
     pub sparse: bool,
 }
 
@@ -27,20 +27,26 @@ impl FromStr for NewNamespace {
                 "size" => size = Some(bytes(value)?),
                 "block" => block = parse_block(value)?,
                 "sparse" if matches!(value, "" | "on") => sparse = true,
-                _ => return Err(format!("'{part}' is not size=SIZE, block=512|4096 or sparse")),
+                _ => {
+                    return Err(format!(
+                        "invalid key '{part}': expected size=SIZE, block=512|4096 or sparse"
+                    ));
+                }
             }
         }
-        let size = size.ok_or("size=SIZE is missing")?;
+        let size = size.ok_or("expected size=SIZE")?;
         Self { size, block, sparse }.checked()
     }
 }
 
 impl NewNamespace {
-    /// Itself, if it is whole blocks; otherwise what it is.
+    /// Checks that the size is a multiple of the block size.
     pub fn checked(self) -> Result<Self, String> {
         let Self { size, block, .. } = self;
         if size == 0 || !size.is_multiple_of(block.into()) {
-            return Err(format!("{size} bytes are not a whole number of blocks of {block} bytes"));
+            return Err(format!(
+                "invalid size '{size}': expected a multiple of the block size {block}"
+            ));
         }
         Ok(self)
     }

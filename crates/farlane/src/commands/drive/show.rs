@@ -9,17 +9,17 @@ use serde::Serialize;
 use std::path::PathBuf;
 use storage::drive::{DriveFolder, Shown, VERSION};
 
-/// Show a drive: its namespaces, and what it has been through
+/// Show the namespaces, names and counters of a drive
 ///
-/// Changes nothing. Of a drive that is in use it shows what was stored last: counters are stored
-/// every ten seconds.
+/// Nothing is changed. For a drive in use, the stored state is shown: counters are stored every ten
+/// seconds.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  farlane drive show drive --json")]
 pub struct Args {
-    /// The folder
+    /// Folder of the drive
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// One JSON document instead of text; docs/json.md describes it
+    /// Print one JSON document instead of text; docs/json.md describes it
     #[arg(long)]
     json: bool,
 }
@@ -31,11 +31,13 @@ pub fn run(args: &Args) -> Outcome {
     if shown.version > VERSION {
         let version = shown.version;
         return Err(Failure(format!(
-            "{folder}: its format has version {version}, this program knows {VERSION}"
+            "{folder}: unsupported version {version} of the format: expected at most {VERSION}; use a \
+             newer farlane"
         )));
     }
     let state = State::decode(&shown.records);
-    let document = Document::of(&shown, &state.map_err(|why| Failure(format!("{folder}: {why}")))?);
+    let document =
+        DriveDocument::new(&shown, &state.map_err(|why| Failure(format!("{folder}: {why}")))?);
     if args.json {
         println!("{}", json(&document));
     } else {
@@ -46,14 +48,13 @@ pub fn run(args: &Args) -> Outcome {
 
 /// A drive in a folder (docs/drive.md).
 #[derive(Debug, JsonSchema, Serialize)]
-#[schemars(rename = "DriveDocument")]
-pub struct Document {
+pub struct DriveDocument {
     /// Version of the document: 1.
     #[schemars(extend("const" = 1))]
     schema: u32,
     /// Version of the folder's format.
     format: u64,
-    /// Whether another process has the drive; the document then has what was stored last.
+    /// Whether another process has the drive; the document then has the stored state.
     in_use: bool,
     /// Serial number.
     serial: String,
@@ -68,15 +69,14 @@ pub struct Document {
     /// The largest NSID.
     max_namespaces: u32,
     /// The namespaces, by NSID.
-    namespaces: Vec<Row>,
+    namespaces: Vec<DriveNamespace>,
     /// Counters of the drive.
-    health: Health,
+    health: DriveHealth,
 }
 
 /// A namespace of a drive in a folder.
 #[derive(Debug, JsonSchema, Serialize)]
-#[schemars(rename = "DriveNamespace")]
-struct Row {
+struct DriveNamespace {
     /// Namespace identifier.
     nsid: u32,
     /// Size of the namespace.
@@ -99,11 +99,10 @@ struct Row {
 
 /// Counters of a drive.
 #[derive(Debug, JsonSchema, Serialize)]
-#[schemars(rename = "DriveHealth")]
-struct Health {
-    /// How often power came.
+struct DriveHealth {
+    /// Power cycles.
     power_cycles: u64,
-    /// How often power went while a controller was in use.
+    /// Losses of power while a controller was in use.
     unsafe_shutdowns: u64,
     /// Time with power, in seconds.
     power_on_s: u64,
@@ -115,14 +114,14 @@ struct Health {
     media_errors: u64,
     /// Entries of the error log so far.
     errors: u64,
-    /// Whether a controller is in use, or was when power went.
+    /// Whether a controller is in use, or was at the last loss of power.
     running: bool,
 }
 
-impl Document {
-    fn of(shown: &Shown, state: &State) -> Self {
+impl DriveDocument {
+    fn new(shown: &Shown, state: &State) -> Self {
         let drive = &state.drive;
-        let row = |(nsid, namespace): (&u32, &Namespace)| Row {
+        let row = |(nsid, namespace): (&u32, &Namespace)| DriveNamespace {
             nsid: *nsid,
             bytes: namespace.bytes(),
             block_bytes: 1 << namespace.block_shift,
@@ -144,7 +143,7 @@ impl Document {
             unallocated_bytes: drive.capacity - state.allocated(),
             max_namespaces: drive.max_namespaces,
             namespaces: state.namespaces.iter().map(row).collect(),
-            health: Health::of(&state.health),
+            health: DriveHealth::new(&state.health),
         }
     }
 
@@ -157,7 +156,7 @@ impl Document {
         println!("capacity {capacity}, {left} in no namespace; incarnation {}", self.incarnation);
         let table = Table::from_rows(&COLUMNS, &self.namespaces);
         print!("{}", table.text());
-        let Health { power_cycles, unsafe_shutdowns, power_on_s, .. } = health;
+        let DriveHealth { power_cycles, unsafe_shutdowns, power_on_s, .. } = health;
         let (read, written) = (health.bytes_read, health.bytes_written);
         println!(
             "{power_cycles} power cycles, {unsafe_shutdowns} unsafe shutdowns, {power_on_s} s \
@@ -167,8 +166,8 @@ impl Document {
     }
 }
 
-impl Health {
-    fn of(history: &History) -> Self {
+impl DriveHealth {
+    fn new(history: &History) -> Self {
         let number = |count: u128| u64::try_from(count).unwrap_or(u64::MAX);
         Self {
             power_cycles: number(history.power_cycles),
@@ -183,7 +182,7 @@ impl Health {
     }
 }
 
-const COLUMNS: [Column<Row>; 6] = [
+const COLUMNS: [Column<DriveNamespace>; 6] = [
     ("NSID", Right, |row| row.nsid.to_string()),
     ("size", Right, |row| span::size(row.bytes)),
     ("block", Right, |row| row.block_bytes.to_string()),

@@ -1,21 +1,21 @@
-//! Targets beside each other.
+//! Comparison of targets.
 
-use super::document::{Document, RowResult, SectionResult};
+use super::document::{IoDocument, IoSection, IoTransfers};
 use report::Align::{Left, Right};
 use report::span::micros;
 use report::{Column, Table};
 
-/// A section's results on a target, beside those on the first one.
+/// Results of a section on a target and on the first target.
 struct Row {
     target: String,
-    all: RowResult,
-    first: RowResult,
+    all: IoTransfers,
+    first: IoTransfers,
     cpu: f64,
     peer_cpu: Option<f64>,
 }
 
-/// The name of a section's results: with that of its target, if there are several.
-pub fn name(document: &Document, section: &SectionResult) -> String {
+/// The name of a section, with the name of its target if there are several.
+pub fn name(document: &IoDocument, section: &IoSection) -> String {
     match &document.targets[..] {
         [_] => section.name.clone(),
         targets => format!("{} on {}", section.name, targets[section.target].name),
@@ -23,12 +23,12 @@ pub fn name(document: &Document, section: &SectionResult) -> String {
 }
 
 /// A table for each section that ran on several targets, with its name.
-pub fn tables(document: &Document) -> Vec<(String, Table)> {
+pub fn tables(document: &IoDocument) -> Vec<(String, Table)> {
     let mut tables = Vec::new();
-    // A section's results stand together, and begin with the first target's.
+    // Results are sorted by section, then by target.
     for results in document.sections.chunk_by(|_, next| next.target > 0) {
         if let [first, _, ..] = results {
-            let row = |result: &SectionResult| Row {
+            let row = |result: &IoSection| Row {
                 target: document.targets[result.target].name.clone(),
                 all: result.all.clone(),
                 first: first.all.clone(),
@@ -42,7 +42,7 @@ pub fn tables(document: &Document) -> Vec<(String, Table)> {
     tables
 }
 
-/// How many times the first target's value this is.
+/// The value divided by the first target's value.
 fn ratio(value: f64, first: f64) -> String {
     if first > 0.0 { format!("{:.2}", value / first) } else { String::new() }
 }

@@ -1,4 +1,4 @@
-//! `--destructive`: nothing is overwritten unless somebody said so.
+//! `--destructive` and `--yes`: the permission to overwrite data.
 
 use super::Args;
 use crate::output::wrong_usage;
@@ -16,15 +16,17 @@ pub fn check(args: &Args, request: &Request) {
         return;
     };
     if !args.destructive {
-        let what = format!("{} overwrites data of the drive: it needs --destructive", section.name);
-        wrong_usage(section.origin.fail(what))
+        let mistake = format!("{} overwrites data of the drive; add --destructive", section.name);
+        wrong_usage(section.origin.fail(mistake))
     }
     if !args.yes && !stdin().is_terminal() {
-        wrong_usage("--destructive asks for a yes, and standard input is no terminal: add --yes")
+        wrong_usage(
+            "--destructive needs a confirmation, but standard input is not a terminal; add --yes",
+        )
     }
 }
 
-/// Says what will be overwritten, and asks for a yes. Fails without one.
+/// Prints the ranges that the run overwrites and waits for `yes`. Fails with another answer.
 pub fn ask(args: &Args, sessions: &mut [Session], request: &Request, stop: &Stop) -> Outcome {
     let mut any = false;
     let writes = request.sections.iter().filter(|section| section.writes());
@@ -37,14 +39,14 @@ pub fn ask(args: &Args, sessions: &mut [Session], request: &Request, stop: &Stop
     if !any || args.yes {
         return Ok(());
     }
-    eprint!("Type yes to go on: ");
+    eprint!("Type yes to continue: ");
     match answer(sessions, stop)?.trim() {
         "yes" => Ok(()),
-        _ => Err(Failure("nothing was written: the answer was not yes".into())),
+        _ => Err(Failure("nothing was written: the answer is not yes".into())),
     }
 }
 
-/// A line of the terminal. The targets are served meanwhile, so that their links stay up.
+/// Reads a line of the terminal. Pumps the targets meanwhile, so that their links stay up.
 fn answer(sessions: &mut [Session], stop: &Stop) -> Result<String, Failure> {
     let (typed, line) = mpsc::channel();
     std::thread::spawn(move || {
@@ -66,7 +68,7 @@ fn answer(sessions: &mut [Session], stop: &Stop) -> Result<String, Failure> {
     }
 }
 
-/// What a section overwrites on a target.
+/// The range that a section overwrites on a target, as a sentence.
 fn sentence(on: &str, session: &Session, section: &Section) -> Result<String, Failure> {
     let namespace = session.namespace(section)?;
     let shift = namespace.block_shift;

@@ -1,4 +1,4 @@
-//! The document of `--json`, of which the text shows the most important part.
+//! The document of `--json`. The text shows its most important figures.
 
 use crate::commands::rounded;
 use load::io::{Bin, GroupResult, Outage, Recorder, Row, Section, Session};
@@ -14,16 +14,15 @@ use workload::Mismatch;
 /// also one with errors: then the exit status is 1, `why`, `errors` and `wrong` have the details,
 /// and so has one line on stderr.
 #[derive(JsonSchema, Serialize)]
-#[schemars(rename = "IoDocument")]
-pub struct Document {
+pub struct IoDocument {
     /// Version of the document: 1.
     #[schemars(extend("const" = 1))]
     schema: u32,
     /// The drive of the first target.
-    pub drive: Drive,
+    pub drive: IoDrive,
     /// The drives under load: first each `--connect`, then each `--vfio-user`, in the order of the
     /// command line.
-    pub targets: Vec<Target>,
+    pub targets: Vec<IoTarget>,
     /// The seed of order and data: `--randseed`, or a random number.
     pub randseed: u64,
     /// `done`, `interrupted` (Ctrl-C) or `stopped` (after an error).
@@ -32,13 +31,12 @@ pub struct Document {
     pub why: Option<String>,
     /// One element per section that began and target, in the order of the job file; options are one
     /// section.
-    pub sections: Vec<SectionResult>,
+    pub sections: Vec<IoSection>,
 }
 
-/// A drive under load and the way to it.
+/// A drive under load and the path to the drive.
 #[derive(JsonSchema, Serialize)]
-#[schemars(rename = "IoTarget")]
-pub struct Target {
+pub struct IoTarget {
     /// The address or the socket.
     pub name: String,
     /// `mapped` or `message`; null with `--connect`.
@@ -46,25 +44,23 @@ pub struct Target {
     /// `msix` or `polled`; null with `--connect`.
     pub completions: Option<&'static str>,
     /// The drive.
-    pub drive: Drive,
+    pub drive: IoDrive,
 }
 
 /// A drive under load.
 #[derive(Clone, JsonSchema, Serialize)]
-#[schemars(rename = "IoDrive")]
-pub struct Drive {
+pub struct IoDrive {
     /// Function of the drive in this host's hierarchy.
     pub function: String,
     /// Serial number (Identify Controller, SN).
     pub serial_number: String,
     /// The active namespaces.
-    pub namespaces: Vec<Namespace>,
+    pub namespaces: Vec<IoNamespace>,
 }
 
 /// An active namespace.
 #[derive(Clone, JsonSchema, Serialize)]
-#[schemars(rename = "IoNamespace")]
-pub struct Namespace {
+pub struct IoNamespace {
     /// Namespace identifier.
     pub nsid: u32,
     /// Size of a logical block.
@@ -75,8 +71,7 @@ pub struct Namespace {
 
 /// Results of a section on a target.
 #[derive(JsonSchema, Serialize)]
-#[schemars(rename = "IoSection")]
-pub struct SectionResult {
+pub struct IoSection {
     /// Name of the section; without a job file the kind of work.
     pub name: String,
     /// Index of the target in `targets`.
@@ -91,7 +86,7 @@ pub struct SectionResult {
     #[serde(skip)]
     pub latency: Latency,
     /// The parameters as they were used; null for configuration reads.
-    pub workload: Option<Parameters>,
+    pub workload: Option<IoWorkload>,
     /// From the first transfer to the end of the last one, without reading back.
     pub elapsed_ns: u64,
     /// CPU time of this node while the section worked, spinning included, divided by the transfers
@@ -102,30 +97,29 @@ pub struct SectionResult {
     /// what it wrote (docs/io.md#cpu-time).
     pub peer_cpu_ns_per_io: Option<f64>,
     /// One element per job and kind of transfer that succeeded or was lost at least once.
-    pub jobs: Vec<RowResult>,
+    pub jobs: Vec<IoTransfers>,
     /// All reads and writes together; `job` is null.
-    pub all: RowResult,
+    pub all: IoTransfers,
     /// Transfers that failed, one element per cause.
-    pub errors: Vec<Cause>,
+    pub errors: Vec<IoCause>,
     /// The times without the drive, in order.
-    pub outages: Vec<OutageResult>,
+    pub outages: Vec<IoOutage>,
     /// Bytes that were read and compared with what was written.
     pub verified_bytes: u64,
     /// Commands that read other data than were written.
     pub mismatches: u64,
     /// The first 16 mismatches.
-    pub wrong: Vec<Wrong>,
+    pub wrong: Vec<IoMismatch>,
     /// Length of an interval of `timeline`: 100 ms, or longer if there would be more than 4096
     /// intervals. The last interval continues to the end of the work.
     pub interval_ns: u64,
     /// Reads and writes by the interval in which they ended.
-    pub timeline: Vec<Interval>,
+    pub timeline: Vec<IoInterval>,
 }
 
 /// The parameters of a section.
 #[derive(JsonSchema, Serialize)]
-#[schemars(rename = "IoWorkload")]
-pub struct Parameters {
+pub struct IoWorkload {
     /// fio's word, such as `randread`, `write` or `randrw`.
     rw: &'static str,
     /// Bytes per transfer.
@@ -142,7 +136,7 @@ pub struct Parameters {
     nsid: u32,
 }
 
-impl fmt::Display for Parameters {
+impl fmt::Display for IoWorkload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { rw, bs, iodepth, numjobs, nsid, .. } = self;
         let (bs, part) = (size(*bs as u64), size(self.size));
@@ -157,8 +151,7 @@ impl fmt::Display for Parameters {
 /// submission of a transfer until it was taken from the completion queue. Percentiles have three
 /// significant digits.
 #[derive(Clone, JsonSchema, Serialize)]
-#[schemars(rename = "IoTransfers")]
-pub struct RowResult {
+pub struct IoTransfers {
     /// Number of the job, from 0; null for all jobs.
     pub job: Option<usize>,
     /// `read`, `write`, `verify` (read back at the end), `configread`, or `all`.
@@ -193,8 +186,7 @@ pub struct RowResult {
 
 /// Transfers that failed.
 #[derive(JsonSchema, Serialize)]
-#[schemars(rename = "IoCause")]
-pub struct Cause {
+pub struct IoCause {
     /// The NVMe status, `lost with its drive`, or `no answer`.
     pub cause: String,
     /// Transfers.
@@ -203,8 +195,7 @@ pub struct Cause {
 
 /// A time without the drive.
 #[derive(JsonSchema, Serialize)]
-#[schemars(rename = "IoOutage")]
-pub struct OutageResult {
+pub struct IoOutage {
     /// When the drive was lost, since the section's work began.
     pub start_ns: u64,
     /// Until the drive was attached again, or the section's group ended.
@@ -213,10 +204,9 @@ pub struct OutageResult {
     pub lost: u64,
 }
 
-/// A read that brought other data than were written.
+/// A read that returned other data than were written.
 #[derive(JsonSchema, Serialize)]
-#[schemars(rename = "IoMismatch")]
-pub struct Wrong {
+pub struct IoMismatch {
     /// Number of the job, from 0.
     pub job: usize,
     /// Block of the first wrong byte.
@@ -233,8 +223,7 @@ pub struct Wrong {
 
 /// Transfers that ended in an interval.
 #[derive(JsonSchema, Serialize)]
-#[schemars(rename = "IoInterval")]
-pub struct Interval {
+pub struct IoInterval {
     /// Transfers per second.
     pub iops: f64,
     /// Bytes per second.
@@ -245,10 +234,10 @@ pub struct Interval {
     pub max_ns: u64,
 }
 
-impl Document {
+impl IoDocument {
     /// A document without sections, of at least one target.
     pub fn new(sessions: &[Session], randseed: u64) -> Self {
-        let targets: Vec<Target> = sessions.iter().map(of_target).collect();
+        let targets: Vec<IoTarget> = sessions.iter().map(target_of).collect();
         let (drive, sections) = (targets[0].drive.clone(), Vec::new());
         Self { schema: 1, drive, targets, randseed, ended: "done", why: None, sections }
     }
@@ -257,7 +246,7 @@ impl Document {
     pub fn add(&mut self, result: &GroupResult<'_>) {
         let GroupResult { first, sections, target, recorders, peer_cpu } = *result;
         let transfers = recorders.iter().map(|recorder| recorder.ended).sum();
-        // Reading back would count too.
+        // The CPU time of the other side includes reading back.
         let alone = recorders.iter().all(|recorder| recorder.read_back == Duration::ZERO);
         let peer = peer_cpu.filter(|_| alone).map(|cpu| per_transfer(cpu, transfers));
         for ((number, section), recorder) in (first..).zip(sections).zip(recorders) {
@@ -276,19 +265,20 @@ impl Document {
         let nsid = section.workload.nsid();
         let mut namespaces = self.targets[target].drive.namespaces.iter();
         let namespace = namespaces.find(|namespace| namespace.nsid == nsid);
-        let (bytes, block) = namespace.map_or((0, 512), |of| (of.bytes, of.block_bytes));
+        let (bytes, block) =
+            namespace.map_or((0, 512), |namespace| (namespace.bytes, namespace.block_bytes));
         let together = recorder.all();
-        let all = of_row(&together, None, recorder.worked);
+        let all = row_result(&together, None, recorder.worked);
         let rows = recorder.rows();
         let timeline = &recorder.timeline;
         let bins = timeline.closed(recorder.worked);
-        self.sections.push(SectionResult {
+        self.sections.push(IoSection {
             name: section.name.clone(),
             target,
             group: section.group,
             number,
             latency: together.latency,
-            workload: section.fio(bytes).map(|fio| Parameters {
+            workload: section.fio(bytes).map(|fio| IoWorkload {
                 rw: fio.rw.name(),
                 bs: fio.bs,
                 iodepth: fio.iodepth,
@@ -300,25 +290,29 @@ impl Document {
             elapsed_ns: recorder.worked.as_ns(),
             host_cpu_ns_per_io: per_transfer(recorder.cpu, recorder.beside),
             peer_cpu_ns_per_io,
-            jobs: rows.map(|row| of_row(row, Some(row.job), recorder.span(row.op))).collect(),
+            jobs: rows.map(|row| row_result(row, Some(row.job), recorder.span(row.op))).collect(),
             all,
-            errors: recorder.errors.iter().map(of_error).collect(),
-            outages: recorder.outages.iter().map(|of| of_outage(of, recorder)).collect(),
+            errors: recorder.errors.iter().map(cause_of).collect(),
+            outages: recorder
+                .outages
+                .iter()
+                .map(|outage| outage_result(outage, recorder))
+                .collect(),
             verified_bytes: recorder.verified,
             mismatches: recorder.mismatches,
-            wrong: recorder.wrong.iter().map(|mismatch| of_mismatch(mismatch, block)).collect(),
+            wrong: recorder.wrong.iter().map(|mismatch| wrong_read(mismatch, block)).collect(),
             interval_ns: timeline.interval.as_ns(),
-            timeline: bins.iter().map(of_bin).collect(),
+            timeline: bins.iter().map(interval_of).collect(),
         });
     }
 
     /// The names of the sections that ran at the same time on the same target.
-    pub fn beside<'a>(&'a self, section: &'a SectionResult) -> Vec<&'a str> {
-        let beside = self.sections.iter().filter(|other| {
+    pub fn concurrent<'a>(&'a self, section: &'a IoSection) -> Vec<&'a str> {
+        let others = self.sections.iter().filter(|other| {
             (other.group, other.target) == (section.group, section.target)
                 && other.number != section.number
         });
-        beside.map(|other| other.name.as_str()).collect()
+        others.map(|other| other.name.as_str()).collect()
     }
 
     /// Transfers that failed.
@@ -332,19 +326,19 @@ impl Document {
     }
 }
 
-fn of_target(session: &Session) -> Target {
+fn target_of(session: &Session) -> IoTarget {
     let driver = session.driver();
-    let namespace = |of: &nvme::initiator::NamespaceInfo| Namespace {
-        nsid: of.nsid,
-        block_bytes: 1 << of.block_shift,
-        bytes: of.blocks << of.block_shift,
+    let namespace = |info: &nvme::initiator::NamespaceInfo| IoNamespace {
+        nsid: info.nsid,
+        block_bytes: 1 << info.block_shift,
+        bytes: info.blocks << info.block_shift,
     };
     let ways = session.ways;
-    Target {
+    IoTarget {
         name: session.name.clone(),
         doorbells: ways.map(|(doorbells, _)| doorbells.name()),
         completions: ways.map(|(_, completions)| completions),
-        drive: Drive {
+        drive: IoDrive {
             function: session.slot.node().bdf.to_string(),
             serial_number: driver.serial().to_owned(),
             namespaces: driver.namespaces().iter().map(namespace).collect(),
@@ -360,10 +354,10 @@ fn per_second(count: u64, span: Duration) -> f64 {
     rounded(count as f64 * 1e9 / span.as_ns().max(1) as f64, 1)
 }
 
-fn of_row(row: &Row, job: Option<usize>, span: Duration) -> RowResult {
+fn row_result(row: &Row, job: Option<usize>, span: Duration) -> IoTransfers {
     let latency: &Latency = &row.latency;
     let summary = latency.summary();
-    RowResult {
+    IoTransfers {
         job,
         op: row.op,
         n: summary.n,
@@ -382,8 +376,8 @@ fn of_row(row: &Row, job: Option<usize>, span: Duration) -> RowResult {
     }
 }
 
-fn of_bin((bin, length): &(Bin, Duration)) -> Interval {
-    Interval {
+fn interval_of((bin, length): &(Bin, Duration)) -> IoInterval {
+    IoInterval {
         iops: per_second(bin.transfers, *length),
         bytes_per_s: per_second(bin.bytes, *length),
         mean_ns: bin.sum_ns / bin.transfers.max(1),
@@ -391,20 +385,20 @@ fn of_bin((bin, length): &(Bin, Duration)) -> Interval {
     }
 }
 
-fn of_error((cause, n): (&String, &u64)) -> Cause {
-    Cause { cause: cause.clone(), n: *n }
+fn cause_of((cause, n): (&String, &u64)) -> IoCause {
+    IoCause { cause: cause.clone(), n: *n }
 }
 
-fn of_outage(outage: &Outage, recorder: &Recorder) -> OutageResult {
+fn outage_result(outage: &Outage, recorder: &Recorder) -> IoOutage {
     let Outage { start, end, lost } = *outage;
-    OutageResult {
+    IoOutage {
         start_ns: start.since(recorder.start).as_ns(),
         length_ns: end.unwrap_or(start).since(start).as_ns(),
         lost,
     }
 }
 
-fn of_mismatch(mismatch: &Mismatch, block: u64) -> Wrong {
+fn wrong_read(mismatch: &Mismatch, block: u64) -> IoMismatch {
     let Mismatch { job, offset, expected, found, .. } = *mismatch;
-    Wrong { job, lba: offset / block, byte: offset % block, offset, expected, found }
+    IoMismatch { job, lba: offset / block, byte: offset % block, offset, expected, found }
 }

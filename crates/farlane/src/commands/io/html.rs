@@ -1,13 +1,13 @@
-//! The results as one self-contained page: tables, distributions, the course along time, data.
+//! The results as one self-contained page: tables, distributions, time series, data.
 
 use super::compare;
-use super::document::{Document, SectionResult};
+use super::document::{IoDocument, IoSection};
 use super::print::{drives, outages, sentence, table, title};
 use crate::commands::finish_with_data;
 use report::{Axis, Page, Plot, Scale, distribution, time};
 
 /// The page.
-pub fn page(document: &Document) -> String {
+pub fn page(document: &IoDocument) -> String {
     let mut page = Page::new("farlane io");
     drives(document).iter().for_each(|line| page.text(&format!("{line}.")));
     if let Some(why) = &document.why {
@@ -38,22 +38,22 @@ pub fn page(document: &Document) -> String {
     finish_with_data(page, "JSON, with percentiles", document)
 }
 
-fn each(section: &SectionResult) -> String {
+fn each(section: &IoSection) -> String {
     format!("A point every {}.", time(section.interval_ns as f64))
 }
 
 /// The middle of each interval in nanoseconds.
-fn middles(section: &SectionResult) -> impl Iterator<Item = f64> {
+fn middles(section: &IoSection) -> impl Iterator<Item = f64> {
     let interval = section.interval_ns as f64;
     (0..section.timeline.len()).map(move |at| (at as f64 + 0.5) * interval)
 }
 
-fn along(section: &SectionResult) -> Axis {
+fn along(section: &IoSection) -> Axis {
     let end = section.interval_ns as f64 * section.timeline.len() as f64;
     Axis::new("time", Scale::Linear, time, (0.0, end))
 }
 
-fn iops(section: &SectionResult) -> Plot {
+fn iops(section: &IoSection) -> Plot {
     let most = section.timeline.iter().map(|bin| bin.iops).fold(1.0, f64::max);
     let whole = |value: f64| format!("{value:.0}");
     let axis = Axis::new("IOPS", Scale::Linear, whole, (0.0, most));
@@ -62,7 +62,7 @@ fn iops(section: &SectionResult) -> Plot {
     plot
 }
 
-fn course(section: &SectionResult) -> Plot {
+fn course(section: &IoSection) -> Plot {
     let filled = || section.timeline.iter().zip(middles(section)).filter(|(bin, _)| bin.max_ns > 0);
     let least = filled().map(|(bin, _)| bin.mean_ns).min().unwrap_or(1);
     let most = filled().map(|(bin, _)| bin.max_ns).max().unwrap_or(2);

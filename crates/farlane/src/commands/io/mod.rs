@@ -1,4 +1,4 @@
-//! `farlane io`: the built-in initiator on a live drive.
+//! `farlane io`: load on live drives by the built-in initiator.
 
 mod compare;
 mod consent;
@@ -10,14 +10,14 @@ mod target;
 
 use super::{Failure, Outcome, json};
 use crate::node::{NodeArgs, instance};
-use crate::output::{assign_stdout, wrong_usage};
+use crate::output::{assign_stdout, one_of, wrong_usage};
 use crate::progress::Progress;
 use crate::push_args::PushArgs;
 use crate::signals::stop_on_signals;
 use crate::trace_args::TraceArgs;
 use clap::ArgGroup;
 use columns::Targets;
-use document::Document;
+use document::IoDocument;
 use live::Stop;
 use load::io::{End, LoadTarget, OnError, Request, Runner, Samples, Session, Settings, job_file};
 use options::WorkArgs;
@@ -26,11 +26,11 @@ use report::target::Target;
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
-use target::{CompletionsOption, parse_doorbells};
+use target::CompletionsOption;
 use vfio_user::client::Doorbells;
 use wire::Duration;
 
-/// Put load on a live drive, measure and verify it
+/// Put load on live drives, and measure and verify them
 #[derive(clap::Args, Debug)]
 #[command(group = ArgGroup::new("target").required(true).multiple(true))]
 #[command(after_help = "Examples:\n  \
@@ -38,62 +38,61 @@ use wire::Duration;
     farlane io --connect localhost --rw randrw --size 64m --verify --destructive\n  \
     farlane io --connect localhost jobs.fio --json --parquet samples.parquet\n  \
     farlane io --vfio-user /tmp/farlane/0/cntrl --completions polled --rw randread --runtime 10\n\n\
-    Without --destructive it only reads. docs/io.md describes keys and job files.\n\
-    Ctrl-C ends the run in order and prints what was measured.")]
+    Without --destructive, drives are only read. docs/io.md describes keys and job files.\n\
+    Ctrl-C ends the run and prints the results so far.")]
 pub struct Args {
-    /// A job file of fio, in place of the options of the workload
+    /// Job file of fio, instead of the options of the workload
     #[arg(value_name = "FILE")]
     jobs: Option<PathBuf>,
-    /// The device or switch node: HOST[:PORT], or raw:INTERFACE,MAC for raw Ethernet. Several are
-    /// compared
-    #[arg(long, value_name = "ADDR", group = "target")]
+    /// Device or switch node: HOST[:PORT] or raw:INTERFACE,MAC. Repeatable: targets are compared
+    #[arg(long, value_name = "ADDRESS", group = "target")]
     connect: Vec<String>,
-    /// The socket of a vfio-user server, ours or another's. Several are compared, after those of
+    /// Socket of a vfio-user server, of farlane or another program. Repeatable, after targets of
     /// --connect
     #[arg(long, value_name = "SOCKET", group = "target")]
     vfio_user: Vec<PathBuf>,
-    /// How doorbells of --vfio-user are rung: in the page that the server offers to map, by message,
-    /// or auto: mapped if there is a page in memory
-    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = parse_doorbells, requires = "vfio_user")]
+    /// How to ring doorbells of --vfio-user: in a mapped page, by message, or auto (mapped if the
+    /// server offers a page in memory)
+    #[arg(long, value_name = "METHOD", default_value = "auto", value_parser = one_of(Doorbells::ALL, Doorbells::name), requires = "vfio_user")]
     doorbells: Doorbells,
-    /// How completions of --vfio-user are noticed
-    #[arg(long, value_name = "HOW", default_value = "msix", requires = "vfio_user")]
+    /// How to find completions of --vfio-user
+    #[arg(long, value_name = "METHOD", default_value = "msix", requires = "vfio_user")]
     completions: CompletionsOption,
     #[command(flatten)]
     push: PushArgs,
-    /// Which drive, from 0, if several are behind a switch node
-    #[arg(long, value_name = "N")]
+    /// Number of the drive, from 0, if several are behind a switch node
+    #[arg(long, value_name = "INDEX")]
     drive: Option<usize>,
-    /// Allow writes: they destroy what the drive holds
+    /// Allow writes, which destroy data of the drive
     #[arg(long)]
     destructive: bool,
-    /// Do not ask before anything is overwritten
+    /// Overwrite data without a question
     #[arg(long, requires = "destructive")]
     yes: bool,
-    /// After an error or with a lost link: stop, or continue and wait for the drive
-    #[arg(long, value_name = "WHAT", default_value = "stop")]
+    /// What to do after an error or a lost link: stop the run, or continue and wait for the drive
+    #[arg(long, value_name = "ACTION", default_value = "stop")]
     on_error: OnErrorOption,
-    /// How long to wait for a drive whose link is lost, with --on-error continue;
-    /// a number alone is seconds
+    /// Time to wait for a drive whose link is lost, with --on-error continue. A number alone is in
+    /// seconds
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = span::seconds)]
     reconnect: Duration,
-    /// How long to wait for the node at the start; a number alone is seconds
+    /// Time to wait for the node at the start, such as 500ms. A number alone is in seconds
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span::seconds)]
     wait: Duration,
-    /// The group that this host belongs to; `farlane move` gives a device to another
+    /// Group of this host. `farlane move` changes the group of a device
     #[arg(long, value_name = "GROUP", default_value_t = 0)]
     group: u16,
-    /// One JSON document instead of text; docs/json.md describes it
+    /// Print one JSON document instead of text; docs/json.md describes it
     #[arg(long)]
     json: bool,
-    /// Also write a line of CSV a transfer; with - to standard output, in place of the text
+    /// Write one line of CSV per transfer. FILE - is standard output, instead of the text
     #[arg(long, value_name = "FILE")]
     csv: Option<Target>,
-    /// Also write a row a transfer in Apache Parquet, with the columns of --csv
+    /// Write one row of Apache Parquet per transfer, with the columns of --csv
     #[arg(long, value_name = "FILE")]
     parquet: Option<Target>,
-    /// Also write a self-contained page with the distributions and the course along time; with - to
-    /// standard output, in place of the text
+    /// Write an HTML page with distributions and time series. FILE - is standard output, instead of
+    /// the text
     #[arg(long, value_name = "FILE")]
     html: Option<Target>,
     #[command(flatten)]
@@ -122,7 +121,7 @@ impl From<OnErrorOption> for OnError {
 }
 
 impl Args {
-    /// How targets are reached, and when a run ends. Fails as [`NodeArgs::settings`].
+    /// The settings of targets and of the end of a run. Fails as [`NodeArgs::settings`].
     fn settings(&self) -> Result<Settings, Failure> {
         // Without a node there is no line to gate.
         let node = match self.connect[..] {
@@ -165,7 +164,7 @@ pub fn run(args: &Args) -> Outcome {
         close(&settings, sessions)?;
         return Err(refused);
     }
-    let mut document = Document::new(&sessions, request.randseed.unwrap_or_else(instance));
+    let mut document = IoDocument::new(&sessions, request.randseed.unwrap_or_else(instance));
     let end = work(&settings, &request, (&mut sessions, &stop), samples, &mut document);
     let closed = close(&settings, sessions);
     if args.json {
@@ -179,13 +178,13 @@ pub fn run(args: &Args) -> Outcome {
     verdict(args, &document)
 }
 
-/// Shuts all targets down. Fails as the first one that fails.
+/// Shuts all targets down. Fails with the first error.
 fn close(settings: &Settings, sessions: Vec<Session>) -> Outcome {
     let closed: Vec<Outcome> = sessions.into_iter().map(|one| one.close(settings)).collect();
     closed.into_iter().collect()
 }
 
-/// Brings all targets up, checks that they can do what is asked, and asks for permission.
+/// Brings all targets up, checks that they support the request, and gets permission to write.
 fn prepare(
     (args, settings): (&Args, &Settings),
     request: &Request,
@@ -204,15 +203,17 @@ fn prepare(
     consent::ask(args, sessions, request, stop)
 }
 
-/// What was asked for. A mistake in an option ends the process. Fails if the job file is none; the
-/// error names the line.
+/// The request of the options or of the job file. A mistake in an option ends the process. Fails
+/// for a mistake in the job file; the error names the line.
 fn request(args: &Args) -> Result<Request, Failure> {
     match (&args.jobs, args.work.any()) {
         (None, _) => Ok(args.work.request().unwrap_or_else(wrong_usage)),
         (Some(path), None) => job_file::read(path),
         (Some(path), Some(option)) => {
             let path = path.display();
-            wrong_usage(format!("--{option} stands beside the job file {path}: put it there"))
+            wrong_usage(format!(
+                "--{option} cannot be used with the job file '{path}'; set {option} in the file"
+            ))
         }
     }
 }
@@ -223,7 +224,7 @@ fn work(
     request: &Request,
     (sessions, stop): (&mut [Session], &Stop),
     samples: Option<Samples>,
-    document: &mut Document,
+    document: &mut IoDocument,
 ) -> Outcome {
     let mut progress = Progress::new();
     let samples = samples.map(|samples| Rc::new(RefCell::new(samples)));
@@ -247,12 +248,13 @@ fn work(
     failed.and(written)
 }
 
-/// What a file of samples says of its run.
-fn metadata(document: &Document) -> [(&'static str, String); 6] {
+/// The metadata of a file of samples.
+fn metadata(document: &IoDocument) -> [(&'static str, String); 6] {
     let workload = document.sections.iter();
-    let workload: Vec<_> = workload.map(|of| (&of.name, &of.workload)).collect();
+    let workload: Vec<_> = workload.map(|section| (&section.name, &section.workload)).collect();
     let targets = document.targets.iter();
-    let targets: Vec<_> = targets.map(|of| (&of.name, &of.drive.serial_number)).collect();
+    let targets: Vec<_> =
+        targets.map(|target| (&target.name, &target.drive.serial_number)).collect();
     [
         ("farlane.version", env!("CARGO_PKG_VERSION").to_owned()),
         ("farlane.targets", serde_json::to_string(&targets).expect("plain keys")),
@@ -263,17 +265,17 @@ fn metadata(document: &Document) -> [(&'static str, String); 6] {
     ]
 }
 
-/// Whether the run did what was asked.
-fn verdict(args: &Args, document: &Document) -> Outcome {
+/// Fails if the run stopped, or if transfers or data were wrong.
+fn verdict(args: &Args, document: &IoDocument) -> Outcome {
     let (failed, wrong) = (document.failed(), document.mismatches());
     if let Some(why) = &document.why {
-        return Err(Failure(format!("{why}; failed: {failed}")));
+        return Err(Failure(format!("{why}; {failed} transfers failed")));
     }
     if wrong > 0 {
         return Err(Failure(format!("{wrong} reads returned other data than were written")));
     }
     match args.on_error {
-        OnErrorOption::Stop if failed > 0 => Err(Failure(format!("failed: {failed}"))),
+        OnErrorOption::Stop if failed > 0 => Err(Failure(format!("{failed} transfers failed"))),
         _ => Ok(()),
     }
 }

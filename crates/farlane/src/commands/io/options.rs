@@ -1,5 +1,5 @@
-//! What to do, in fio's words: options of the command line, or sections of a job file. The keys,
-//! ranges and messages are those of `[workload]` in plans.
+//! Workloads in fio's words, from the command line. Keys, ranges and messages are the same as in job
+//! files and in `[workload]` of plans.
 
 use keys::Origin;
 use load::io::{KEYS, Request, Setting, Verify, section};
@@ -10,78 +10,80 @@ use wire::Duration;
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Workload, in fio's words")]
 pub struct WorkArgs {
-    /// read, write, randread, randwrite, rw or randrw
+    /// Kind of transfers: read, write, randread, randwrite, rw or randrw
     #[arg(long, value_name = "KIND")]
     rw: Option<String>,
-    /// Reads of 100 transfers, with rw and randrw: 50
+    /// Percentage of reads with rw and randrw [default: 50]
     #[arg(long, value_name = "PERCENT")]
     rwmixread: Option<String>,
-    /// Bytes a transfer, such as 4k: 4k
-    #[arg(long, value_name = "SIZE")]
+    /// Size of a transfer [default: 4k]
+    #[arg(long, value_name = "BYTES")]
     bs: Option<String>,
-    /// Transfers in flight a job: 1
-    #[arg(long, value_name = "N")]
+    /// Transfers in flight per job [default: 1]
+    #[arg(long, value_name = "COUNT")]
     iodepth: Option<String>,
-    /// Jobs, each with a queue pair and a part of the namespace of its own: 1
-    #[arg(long, value_name = "N")]
+    /// Jobs, each with its own queue pair and part of the namespace [default: 1]
+    #[arg(long, value_name = "COUNT")]
     numjobs: Option<String>,
-    /// Bytes of a job's part, and how much it moves: an equal share of all behind --offset
-    #[arg(long, value_name = "SIZE")]
+    /// Part of the namespace per job, and bytes that a job transfers. By default jobs share the
+    /// namespace behind --offset equally
+    #[arg(long, value_name = "BYTES")]
     size: Option<String>,
-    /// Bytes that a job moves, instead of as many as its part has
-    #[arg(long = "io_size", value_name = "SIZE")]
+    /// Bytes that a job transfers, instead of --size
+    #[arg(long = "io_size", value_name = "BYTES")]
     io_size: Option<String>,
-    /// Transfers of a job at most
-    #[arg(long = "number_ios", value_name = "N")]
+    /// Limit of transfers per job
+    #[arg(long = "number_ios", value_name = "COUNT")]
     number_ios: Option<String>,
-    /// How often a job does all of this: 1
-    #[arg(long, value_name = "N")]
+    /// Repetitions of the work of each job [default: 1]
+    #[arg(long, value_name = "COUNT")]
     loops: Option<String>,
-    /// First byte of the first job's part: 0
-    #[arg(long, value_name = "SIZE")]
+    /// First byte of the part of the first job [default: 0]
+    #[arg(long, value_name = "BYTES")]
     offset: Option<String>,
-    /// End after this time, even if less was moved; a number alone is seconds
+    /// Time after which the work ends, even if it is not complete. A number alone is in seconds
     #[arg(long, value_name = "TIME")]
     runtime: Option<String>,
-    /// Go on until --runtime is over, however much was moved
+    /// Repeat the work until --runtime is over
     #[arg(long = "time_based", requires = "runtime")]
     time_based: bool,
-    /// Run for this long before anything is measured; a number alone is seconds
+    /// Time of the run before the measurement starts. A number alone is in seconds
     #[arg(long = "ramp_time", value_name = "TIME", value_parser = span::seconds)]
     ramp_time: Option<Duration>,
-    /// Bytes a second and job at most, such as 100m
+    /// Limit of the throughput per job in bytes per second, such as 100m
     #[arg(long, value_name = "RATE")]
     rate: Option<String>,
-    /// Pause of a job after so many transfers; a number alone is microseconds
+    /// Pause of a job after --thinktime_blocks transfers. A number alone is in microseconds
     #[arg(long, value_name = "TIME")]
     thinktime: Option<String>,
-    /// Transfers between two pauses: 1
-    #[arg(long = "thinktime_blocks", value_name = "N")]
+    /// Transfers between two pauses [default: 1]
+    #[arg(long = "thinktime_blocks", value_name = "COUNT")]
     thinktime_blocks: Option<String>,
-    /// The namespace: 1
-    #[arg(long, value_name = "N")]
+    /// Namespace identifier [default: 1]
+    #[arg(long, value_name = "NSID")]
     nsid: Option<String>,
-    /// Instead of --rw: read or write --count blocks of --bs in order, one at a time
+    /// Read or write --count blocks of --bs bytes in order, one at a time, instead of --rw: read or
+    /// write
     #[arg(long, value_name = "KIND")]
     dd: Option<String>,
-    /// Blocks of --dd: 100
-    #[arg(long, value_name = "N")]
+    /// Blocks of --dd [default: 100]
+    #[arg(long, value_name = "COUNT")]
     count: Option<String>,
-    /// Instead of --rw: so many reads of the drive's vendor ID
-    #[arg(long, value_name = "N")]
+    /// Read the vendor ID of the drive this many times, instead of --rw
+    #[arg(long, value_name = "COUNT")]
     configreads: Option<String>,
-    /// Pause between two of --configreads: 10us
+    /// Pause between two --configreads. A number alone is in microseconds [default: 10us]
     #[arg(long, value_name = "TIME")]
     gap: Option<String>,
-    /// Compare what is read with what this run wrote there, and read everything back at the end
+    /// Compare each read with the data that this run wrote, and read everything back at the end
     #[arg(long)]
     verify: bool,
-    /// Read what an earlier --rw write --verify with the same --randseed, --bs, --offset, --size and
-    /// --numjobs wrote, and compare it; nothing is written
+    /// Read and compare the data of an earlier --rw write --verify with the same --randseed, --bs,
+    /// --offset, --size and --numjobs
     #[arg(long = "verify_only", conflicts_with = "verify", requires = "randseed")]
     verify_only: bool,
-    /// Seed of the order of blocks and of the data of --verify; a random one if it is missing
-    #[arg(long, value_name = "N")]
+    /// Seed of the block order and of the data of --verify; random by default
+    #[arg(long, value_name = "NUMBER")]
     randseed: Option<u64>,
 }
 
@@ -111,7 +113,7 @@ impl WorkArgs {
         ]
     }
 
-    /// The name of an option that was given, if any was.
+    /// The name of the first option that is given.
     pub fn any(&self) -> Option<&'static str> {
         let given = KEYS.into_iter().zip(self.values()).find(|(_, value)| value.is_some());
         let flags = [
@@ -123,7 +125,7 @@ impl WorkArgs {
         given.map(|(key, _)| key).or(flag).or(self.randseed.map(|_| "randseed"))
     }
 
-    /// What the options ask for. The error names the option.
+    /// The request of the options. The error names the option.
     pub fn request(&self) -> Result<Request, Failure> {
         let given = KEYS.into_iter().zip(self.values());
         let setting = |(key, value): (&'static str, Option<&str>)| {
@@ -140,8 +142,8 @@ impl WorkArgs {
         let ramp = self.ramp_time.unwrap_or(Duration::ZERO);
         let kinds = [&self.rw, &self.dd, &self.configreads];
         if kinds.iter().all(|kind| kind.is_none()) {
-            let what = "--rw, --dd or --configreads is missing, or a job file";
-            return Err(Failure(what.into()));
+            let mistake = "no workload: expected --rw, --dd, --configreads or a job file";
+            return Err(Failure(mistake.into()));
         }
         let section = section(None, &settings, origin, verify, ramp)?;
         Ok(Request { sections: vec![section], randseed: self.randseed })
@@ -175,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_without_a_size_is_an_equal_share_of_what_is_there() {
+    fn part_without_size_is_equal_share_of_namespace() {
         let args = WorkArgs {
             rw: Some("randread".into()),
             numjobs: Some("3".into()),
@@ -190,15 +192,15 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_verified_is_refused() {
-        let of = |rw: &str, verify_only: bool| {
+    fn verify_only_of_random_writes_is_an_error() {
+        let writes = |rw: &str, verify_only: bool| {
             let rw = Some(rw.to_owned());
             let verify = !verify_only;
             let args = WorkArgs { rw, verify, verify_only, ..WorkArgs::default() };
             args.request().map(|request| request.sections[0].writes())
         };
-        assert_eq!(of("write", true).ok(), Some(false), "it reads");
-        assert_eq!(of("write", false).ok(), Some(true));
-        assert!(of("randwrite", true).unwrap_err().to_string().contains("rw=write"));
+        assert_eq!(writes("write", true).ok(), Some(false), "it reads");
+        assert_eq!(writes("write", false).ok(), Some(true));
+        assert!(writes("randwrite", true).unwrap_err().to_string().contains("rw=write"));
     }
 }

@@ -2,28 +2,28 @@
 
 use super::compare;
 use super::document::{
-    Cause, Document, Drive, OutageResult, RowResult, SectionResult, Target, Wrong,
+    IoCause, IoDocument, IoDrive, IoMismatch, IoOutage, IoSection, IoTarget, IoTransfers,
 };
 use report::Align::{Left, Right};
 use report::span::micros;
 use report::{Column, Table};
 
 /// Prints the results of every section.
-pub fn text(document: &Document) {
+pub fn text(document: &IoDocument) {
     for line in drives(document) {
         println!("{line}");
     }
     for section in &document.sections {
         println!("\n{}", title(document, section));
         print!("{}", table(section).text());
-        for Cause { cause, n } in &section.errors {
+        for IoCause { cause, n } in &section.errors {
             println!("  failed: {n} ({cause})");
         }
         for line in outages(section) {
             println!("  {line}");
         }
         if section.verified_bytes > 0 {
-            let SectionResult { verified_bytes, mismatches, .. } = section;
+            let IoSection { verified_bytes, mismatches, .. } = section;
             println!("  verified: {verified_bytes} bytes, {mismatches} reads with wrong data");
         }
         for wrong in &section.wrong {
@@ -40,11 +40,11 @@ pub fn text(document: &Document) {
     }
 }
 
-/// A line for each target's drive, with the target's name if there are several or it is a server.
-pub fn drives(document: &Document) -> Vec<String> {
+/// One line per drive, with the target's name if there are several targets or it is a server.
+pub fn drives(document: &IoDocument) -> Vec<String> {
     let several = document.targets.len() > 1;
-    let line = |target: &Target| {
-        let Drive { function, serial_number, .. } = &target.drive;
+    let line = |target: &IoTarget| {
+        let IoDrive { function, serial_number, .. } = &target.drive;
         let drive = format!("drive {function}, serial number {serial_number}");
         match (target.doorbells, target.completions) {
             (Some(doorbells), Some(completions)) => {
@@ -59,35 +59,35 @@ pub fn drives(document: &Document) -> Vec<String> {
 }
 
 /// The heading of a section.
-pub fn title(document: &Document, section: &SectionResult) -> String {
+pub fn title(document: &IoDocument, section: &IoSection) -> String {
     let seconds = section.elapsed_ns as f64 / 1e9;
-    let what = section.workload.as_ref().map(ToString::to_string).unwrap_or_default();
+    let parameters = section.workload.as_ref().map(ToString::to_string).unwrap_or_default();
     let cpu = match (section.host_cpu_ns_per_io, section.peer_cpu_ns_per_io) {
         (0.0, _) => String::new(),
-        (ns, None) => format!(", {:.2} us of CPU time a transfer", ns / 1e3),
+        (ns, None) => format!(", {:.2} us of CPU time per transfer", ns / 1e3),
         (ns, Some(peer)) => {
             let [ours, theirs] = [ns, peer].map(|ns| ns / 1e3);
-            format!(", {ours:.2} us of CPU time a transfer, {theirs:.2} us on the other side")
+            format!(", {ours:.2} us of CPU time per transfer, {theirs:.2} us on the other side")
         }
     };
     let name = compare::name(document, section);
-    let beside = document.beside(section).join(", ");
-    let beside = if beside.is_empty() { beside } else { format!(" (beside {beside})") };
-    format!("{name}{beside}: {what}{seconds:.3} s{cpu}")
+    let others = document.concurrent(section).join(", ");
+    let others = if others.is_empty() { others } else { format!(" (with {others})") };
+    format!("{name}{others}: {parameters}{seconds:.3} s{cpu}")
 }
 
-/// Where wrong data are.
-pub fn sentence(wrong: &Wrong) -> String {
-    let Wrong { job, lba, byte, expected, found, .. } = *wrong;
+/// Place and value of a wrong byte, as a sentence.
+pub fn sentence(wrong: &IoMismatch) -> String {
+    let IoMismatch { job, lba, byte, expected, found, .. } = *wrong;
     format!(
         "wrong: LBA {lba}, byte {byte} of the block: {found:#04x}, and {expected:#04x} was \
          written (job {job})"
     )
 }
 
-/// The times without the drive: their number, and one line each.
-pub fn outages(section: &SectionResult) -> Vec<String> {
-    let line = |outage: &OutageResult| {
+/// The number of outages, and one line per outage.
+pub fn outages(section: &IoSection) -> Vec<String> {
+    let line = |outage: &IoOutage| {
         let [start, length] = [outage.start_ns, outage.length_ns].map(|ns| ns as f64 / 1e9);
         format!("outage at {start:.3} s for {length:.3} s, lost transfers: {}", outage.lost)
     };
@@ -98,21 +98,21 @@ pub fn outages(section: &SectionResult) -> Vec<String> {
     head.into_iter().chain(listed).chain(more).collect()
 }
 
-/// A row a job and kind, and one for all if there are several. Lost transfers have a column if there
-/// are any.
-pub fn table(section: &SectionResult) -> Table {
+/// One row per job and kind, and one for all if there are several. The column of lost transfers is
+/// left out if no transfer is lost.
+pub fn table(section: &IoSection) -> Table {
     let all = (section.jobs.len() > 1).then_some(&section.all);
     let lost = section.jobs.iter().any(|row| row.lost > 0);
     let columns = COLUMNS.iter().filter(|(name, ..)| lost || *name != LOST).copied();
     Table::from_rows(&columns.collect::<Vec<_>>(), section.jobs.iter().chain(all))
 }
 
-/// Outages in the text; the document has all.
+/// Largest number of outages in the text; the document has all.
 const LISTED: usize = 16;
 /// The column of lost transfers.
 const LOST: &str = "lost";
 
-const COLUMNS: [Column<RowResult>; 14] = [
+const COLUMNS: [Column<IoTransfers>; 14] = [
     ("job", Left, |row| row.job.map_or("all".to_owned(), |job| job.to_string())),
     ("op", Left, |row| if row.job.is_some() { row.op.to_owned() } else { String::new() }),
     ("n", Right, |row| row.n.to_string()),

@@ -1,17 +1,16 @@
-//! What is put under load: nodes, and servers of vfio-user.
+//! The targets of the load: nodes and vfio-user servers.
 
 use super::{Args, Failure};
 use crate::node::far_side;
 use crate::output::wrong_usage;
 use load::io::{Completions, LoadTarget};
-use vfio_user::client::Doorbells;
 
 /// The value of `--completions`.
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
 pub enum CompletionsOption {
-    /// By interrupts.
+    /// Wait for interrupts
     Msix,
-    /// By looking at the completion queues all the time.
+    /// Poll the completion queues
     Polled,
 }
 
@@ -32,10 +31,10 @@ impl Args {
             _ if !self.trace.is_set() => {}
             (1, 0) => {}
             (0, 1) => wrong_usage(
-                "--trace records TLPs, and none pass here: data move through shared memory; trace \
-                 the host node",
+                "--trace does not apply to --vfio-user: data pass through shared memory, not as TLPs; \
+                 use --trace of the host node",
             ),
-            _ => wrong_usage("--trace records one --connect, not several targets"),
+            _ => wrong_usage("--trace applies only to a single --connect"),
         }
         let node = |name: &String| {
             let peer = far_side(name, self.node.insecure)?;
@@ -45,12 +44,4 @@ impl Args {
         let servers = self.vfio_user.iter().cloned().map(LoadTarget::VfioUser).map(Ok);
         nodes.chain(servers).collect()
     }
-}
-
-/// The value of `--doorbells`.
-pub fn parse_doorbells(text: &str) -> Result<Doorbells, String> {
-    let found = Doorbells::ALL.into_iter().find(|how| how.name() == text);
-    found.ok_or_else(|| {
-        format!("'{text}' is none of {}", Doorbells::ALL.map(|h| h.name()).join(", "))
-    })
 }

@@ -1,4 +1,4 @@
-//! `farlane latency compare`: several runs side by side, such as idle and loaded.
+//! `farlane latency compare`: compares runs, such as idle and loaded.
 
 use crate::output::assign_stdout;
 use lab::view;
@@ -7,14 +7,14 @@ use report::Outcome;
 use report::target::Target;
 use std::path::PathBuf;
 
-/// Show runs side by side, such as idle and loaded
+/// Compare runs, such as idle and loaded
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Documents that `talk --json` and `listen --json` printed
+    /// Documents of `talk --json` and `listen --json`
     #[arg(value_name = "FILE", required = true, num_args = 2..)]
     files: Vec<PathBuf>,
-    /// Also write one page with the time series and histograms of all; with - to standard output, in
-    /// place of the text
+    /// Write an HTML page with time series and histograms. FILE - is standard output, instead of
+    /// the text
     #[arg(long, value_name = "FILE")]
     html: Option<Target>,
 }

@@ -1,6 +1,6 @@
-//! `farlane latency listen`: takes a talker's frames, and sends them back if it is asked to.
+//! `farlane latency listen`: receives a talker's frames, and with `--reflect` sends them back.
 
-use super::options::{MachineArgs, MarkArgs, Output, positive};
+use super::options::{MachineArgs, MarkArgs, ResultArgs, positive};
 use super::{Terminal, deliver};
 use crate::node::listening;
 use latency::frame::ETHERTYPE;
@@ -11,31 +11,30 @@ use report::{Failure, Outcome};
 use std::io::Write;
 use wire::Duration;
 
-/// Receive a talker's frames
+/// Receive frames of a talker
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     farlane latency listen localhost --reflect\n  \
     farlane latency listen raw:eth1 --clock shared --json\n\n\
-    It takes the first run that it hears, or that of --run; frames of others are counted. It ends \
-    with the run, and on Ctrl-C, with its report.")]
+    The listener receives the first run, or that of --run, and counts frames of other runs. It ends \
+    with a report after the run or on Ctrl-C.")]
 pub struct Args {
-    /// Where: HOST[:PORT] for UDP, or raw:INTERFACE for Ethernet frames
-    #[arg(value_name = "ADDR")]
+    /// Address to listen on: HOST[:PORT] for UDP, or raw:INTERFACE for Ethernet frames
+    #[arg(value_name = "ADDRESS")]
     address: String,
     /// Send every frame of the run back, from the application
     #[arg(long)]
     reflect: bool,
-    /// Let --reflect answer others than loopback
+    /// Allow --reflect with addresses other than loopback
     #[arg(long)]
     insecure: bool,
-    /// Take one run after the other, and print what came of each, until Ctrl-C or --wait without a
-    /// run
+    /// Receive one run after the other and print each report, until Ctrl-C or --wait without a run
     #[arg(long, conflicts_with_all = ["clock", "csv", "parquet", "html"])]
     repeat: bool,
-    /// How long to wait for the first frame
+    /// Time to wait for the first frame
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = positive)]
     wait: Duration,
-    /// End when the talker was silent for so long
+    /// Time without frames after which the run ends
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = positive)]
     idle: Duration,
     #[command(flatten)]
@@ -43,7 +42,7 @@ pub struct Args {
     #[command(flatten)]
     machine: MachineArgs,
     #[command(flatten)]
-    output: Output,
+    output: ResultArgs,
 }
 
 /// Runs the command.
@@ -73,7 +72,7 @@ pub fn run(args: &Args) -> Outcome {
 
 impl Args {
     fn port(&self) -> Result<Port, Failure> {
-        // Receiving alone needs no permission: nothing leaves this machine.
+        // Without --reflect nothing is sent, so no permission is needed.
         let allowed = self.insecure || !self.reflect;
         Ok(match listening(&self.address, allowed)? {
             Address::Tcp(address) => Port::udp(address)?,
@@ -81,7 +80,10 @@ impl Args {
                 Port::ethernet(&Interface::find(&station.interface)?, ETHERTYPE)?
             }
             Address::Other(_) => {
-                return Err(Failure("only TCP/IP and raw Ethernet have stamps".into()));
+                return Err(Failure(format!(
+                    "{}: time stamps need UDP or raw Ethernet",
+                    self.address
+                )));
             }
         })
     }

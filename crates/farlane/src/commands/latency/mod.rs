@@ -13,10 +13,10 @@ use crate::signals::stop_on_signals;
 use ::lab::view::{self, Files};
 use latency_linux::{Operator, Run};
 use live::Stop;
-use options::Output;
+use options::ResultArgs;
 use std::io;
 
-/// Measure the latency of time-sensitive frames, up to the application and back
+/// Measure latencies of time-sensitive frames, up to the application and back
 #[derive(clap::Args, Debug)]
 pub struct Args {
     #[command(subcommand)]
@@ -47,7 +47,7 @@ pub fn run(args: &Args) -> Outcome {
 struct Terminal(Stop);
 
 impl Terminal {
-    /// One whose signals are handled. Fails as [`stop_on_signals`].
+    /// Handles the signals. Fails as [`stop_on_signals`].
     fn new() -> io::Result<Self> {
         stop_on_signals().map(Self)
     }
@@ -67,8 +67,8 @@ impl Operator for Terminal {
     }
 }
 
-/// Prints and writes what was measured.
-fn deliver(run: &Run, files: Option<Files>, output: &Output) -> Outcome {
+/// Prints the results and writes the files.
+fn deliver(run: &Run, files: Option<Files>, output: &ResultArgs) -> Outcome {
     let document = &run.document;
     if output.json {
         println!("{}", super::json(document));

@@ -9,33 +9,33 @@ use report::target::Target;
 use report::{Failure, span};
 use wire::Duration;
 
-/// Where results go.
+/// Options of results.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Output")]
-pub struct Output {
-    /// A name for the run, such as idle or loaded
+pub struct ResultArgs {
+    /// Name of the run, such as idle or loaded
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub label: String,
-    /// Also count the frames whose time lies between two times, such as 40us,100us
+    /// Count frames with a latency between two times, such as 40us,100us
     #[arg(long, value_name = "FROM,TO", value_parser = band)]
     pub band: Option<Band>,
-    /// One JSON document instead of text; docs/json.md describes it
+    /// Print one JSON document instead of text; docs/json.md describes it
     #[arg(long)]
     pub json: bool,
-    /// Also write a line of CSV a frame; with - to standard output, in place of the text
+    /// Write one line of CSV per frame. FILE - is standard output, instead of the text
     #[arg(long, value_name = "FILE")]
     pub csv: Option<Target>,
-    /// Also write a row a frame in Apache Parquet, with the columns of --csv
+    /// Write one row of Apache Parquet per frame, with the columns of --csv
     #[arg(long, value_name = "FILE")]
     pub parquet: Option<Target>,
-    /// Also write a self-contained page with time series and histograms; with - to standard output,
-    /// in place of the text
+    /// Write an HTML page with time series and histograms. FILE - is standard output, instead of
+    /// the text
     #[arg(long, value_name = "FILE")]
     pub html: Option<Target>,
 }
 
-impl Output {
-    /// Decides what goes to standard output.
+impl ResultArgs {
+    /// Selects the writer of standard output.
     pub fn assign(&self) {
         let documents = [
             ("--csv", self.csv.as_ref()),
@@ -45,53 +45,52 @@ impl Output {
         assign_stdout(self.json, &documents);
     }
 
-    /// Begins the files that are wanted. Their writer has the CPUs and the class of this thread.
+    /// Creates the files. Their writer inherits the CPUs and the scheduling class of this thread.
     pub fn files(&self) -> Result<Option<Files>, Failure> {
         Files::create(Targets { csv: self.csv.as_ref(), parquet: self.parquet.as_ref() })
     }
 
-    /// What the document says of a run at this address.
+    /// The heading of the document of a run at this address.
     pub fn heading(&self, address: &str) -> Heading {
         Heading { label: self.label.clone(), address: address.to_owned(), band: self.band }
     }
 }
 
-/// What both ends ask of the machine.
+/// Settings of the machine, for both ends.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Machine")]
 pub struct MachineArgs {
-    /// Run as SCHED_FIFO of this priority, 1 to 99
+    /// Run as SCHED_FIFO with this priority, 1 to 99
     #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
     pub fifo: Option<u8>,
     /// Run on this CPU
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "CPU")]
     pub cpu: Option<usize>,
     /// Keep all memory of the process in RAM
     #[arg(long)]
     pub lock_memory: bool,
-    /// Have the hardware of this interface stamp frames; its clock must be TAI, as under PTP
+    /// Use hardware time stamps of this interface; its clock must be TAI, as with PTP
     #[arg(long, value_name = "INTERFACE")]
     pub hardware: Option<String>,
-    /// What is known of the two ends' clocks: unknown, shared if they are one, ptp4l[=SOCKET]: this
-    /// end's ptp4l follows the other end, or phc2sys=DEVICE: this end's system clock follows the
-    /// hardware clock of an interface or of /dev/ptpN. With both of these their sum counts. Without
-    /// this option loopback is shared; from frames that come back the talker finds out
-    #[arg(long, value_name = "HOW")]
+    /// How the clocks of the two ends relate: unknown, shared, ptp4l[=SOCKET] (this end follows the
+    /// other) or phc2sys=DEVICE (this system clock follows the clock of DEVICE); repeatable
+    #[arg(long, value_name = "RELATION")]
     pub clock: Vec<Clock>,
-    /// The domain of ptp4l
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    /// Domain number of ptp4l
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     pub ptp_domain: u8,
-    /// Add this to every stamp of this end, such as -20ms: a test of what is reported when clocks
-    /// are apart. This end does not take them for one then
+    /// Add this to every time stamp of this end, such as -20ms, to test reports with clocks that
+    /// differ
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = signed, allow_hyphen_values = true)]
     pub stamp_offset: i64,
-    /// Take frames of this run alone, or call the talker's run so: a number, in hexadecimal
+    /// Number of the run, in hexadecimal: a listener accepts only this run, a talker uses this
+    /// number
     #[arg(long, value_name = "HEX", value_parser = hex)]
     pub run: Option<u64>,
 }
 
 impl MachineArgs {
-    /// The same for the crate. Ends the process if several `--clock` contradict each other.
+    /// The settings of `latency_linux`. Ends the process if several `--clock` contradict each other.
     pub fn machine(&self) -> Machine {
         let machine = Machine {
             fifo: self.fifo,
@@ -108,26 +107,26 @@ impl MachineArgs {
     }
 }
 
-/// How frames are marked.
+/// Marks of frames.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub struct MarkArgs {
-    /// Priority of the frames, 0 to 7: SO_PRIORITY, and PCP of their VLAN tag. A listener sends back
-    /// tagged frames with the priority of their tag unless this is given
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=7))]
+    /// Priority of frames, 0 to 7: SO_PRIORITY, and PCP of the VLAN tag. By default a listener
+    /// reflects the priority of the tag
+    #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(0..=7))]
     pub priority: Option<u8>,
-    /// DSCP of UDP over IPv4, 0 to 63
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=63))]
+    /// Differentiated Services code point of UDP over IPv4, 0 to 63
+    #[arg(long, value_name = "DSCP", value_parser = clap::value_parser!(u8).range(0..=63))]
     pub dscp: Option<u8>,
 }
 
 impl MarkArgs {
-    /// The same for the crate.
+    /// The settings of `latency_linux`.
     pub fn marks(self) -> Marks {
         Marks { priority: self.priority, dscp: self.dscp }
     }
 }
 
-/// A time of either sign in ns.
+/// Parses a time with a sign, in ns.
 fn signed(text: &str) -> Result<i64, String> {
     let (sign, rest) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),
@@ -136,37 +135,37 @@ fn signed(text: &str) -> Result<i64, String> {
     Ok(sign * span::time(rest)?.as_ns() as i64)
 }
 
-/// Two times in ns.
+/// Parses FROM,TO.
 fn band(text: &str) -> Result<Band, String> {
-    let (from, to) = text.split_once(',').ok_or("a band is FROM,TO, such as 40us,100us")?;
+    let (from, to) = text.split_once(',').ok_or("expected FROM,TO, such as 40us,100us")?;
     let (from_ns, to_ns) = (signed(from)?, signed(to)?);
     if from_ns > to_ns {
-        return Err(format!("the band {text} ends before it begins"));
+        return Err(format!("invalid band '{text}': FROM is after TO"));
     }
     Ok(Band { from_ns, to_ns })
 }
 
 fn hex(text: &str) -> Result<u64, String> {
     u64::from_str_radix(text, 16)
-        .map_err(|_| format!("'{text}' is no number of up to 16 hexadecimal digits"))
+        .map_err(|_| format!("invalid number '{text}': expected up to 16 hexadecimal digits"))
 }
 
-/// A window as START,LENGTH in ns.
+/// Parses START,LENGTH, in ns.
 pub fn window(text: &str) -> Result<(u64, u64), String> {
     let (start, length) =
-        text.split_once(',').ok_or("a window is START,LENGTH, such as 200us,100us")?;
+        text.split_once(',').ok_or("expected START,LENGTH, such as 200us,100us")?;
     Ok((span::time(start)?.as_ns(), span::time(length)?.as_ns()))
 }
 
-/// Bytes of a frame's payload.
+/// Parses the payload of a frame, in bytes.
 pub fn payload(text: &str) -> Result<u16, String> {
     span::bytes_in(text, frame::LEAST as u16..=frame::MOST as u16)
 }
 
-/// A time that is not 0.
+/// Parses a time that is not 0.
 pub fn positive(text: &str) -> Result<Duration, String> {
     match span::time(text)? {
-        Duration::ZERO => Err("it must be more than 0".to_owned()),
+        Duration::ZERO => Err("expected a time greater than 0".to_owned()),
         time => Ok(time),
     }
 }
@@ -181,7 +180,7 @@ mod tests {
         assert_eq!(signed("1.5us"), Ok(1_500));
         assert!(signed("--1s").is_err());
         assert_eq!(band("40us,100us"), Ok(Band { from_ns: 40_000, to_ns: 100_000 }));
-        assert!(band("2us,1us").unwrap_err().contains("ends before it begins"));
+        assert!(band("2us,1us").unwrap_err().contains("FROM is after TO"));
         assert!(band("2us").unwrap_err().contains("FROM,TO"));
         assert_eq!(window("200us,100us"), Ok((200_000, 100_000)));
         assert_eq!(hex("ff"), Ok(255));

@@ -7,28 +7,29 @@ use live::Control;
 use report::{Failure, Outcome};
 use rustix::event::{PollFd, PollFlags, poll};
 
-/// Join two interfaces by XDP: what one receives, the other sends, round the kernel's bridge and
-/// queueing disciplines
+/// Forward frames between two interfaces by XDP, without bridge and queueing disciplines of the
+/// kernel
 #[derive(clap::Args, Debug)]
-#[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
+#[command(group = clap::ArgGroup::new("work").required(true).multiple(true))]
 #[command(after_help = "Examples:\n  \
     farlane latency redirect in out\n  \
     farlane latency redirect eth1 eth2 --mode generic\n  \
     ip netns exec talker farlane latency redirect --pass near\n\n\
-    It runs until Ctrl-C. The kernel takes the programs off when it ends, however it ends. Linux \
-    5.9, CAP_BPF and CAP_NET_ADMIN are needed. docs/latency.md says what veth needs besides.")]
+    The command runs until Ctrl-C. The kernel removes the programs when the process ends. XDP needs \
+    Linux 5.9, CAP_BPF and CAP_NET_ADMIN. docs/latency.md describes further needs of veth.")]
 pub struct Args {
-    /// An interface of this network namespace
-    #[arg(value_name = "A")]
+    /// Interface of this network namespace
+    #[arg(value_name = "INTERFACE")]
     a: String,
-    /// The other one
-    #[arg(value_name = "B", group = "what")]
+    /// Second interface
+    #[arg(value_name = "SECOND", group = "work")]
     b: Option<String>,
-    /// native: in the driver; generic: in the kernel, with any driver
+    /// Where the programs run: native (in the driver) or generic (in the kernel, with any driver)
     #[arg(long, value_name = "MODE", default_value_t)]
     mode: Mode,
-    /// Redirect nothing, let every frame pass: for the peer of a veth that is redirected to
-    #[arg(long, group = "what")]
+    /// Let every frame pass instead of forwarding it: for the peer of a veth that receives
+    /// forwarded frames
+    #[arg(long, group = "work")]
     pass: bool,
 }
 
@@ -55,7 +56,9 @@ impl Args {
     fn attach(&self) -> Result<Vec<Attached>, String> {
         let (a, mode) = (&self.a, self.mode);
         match &self.b {
-            Some(b) if a == b => wrong_usage(format!("{a} cannot be joined with itself")),
+            Some(b) if a == b => {
+                wrong_usage(format!("expected two interfaces: '{a}' is given twice"))
+            }
             Some(b) if !self.pass => join(a, b, mode).map(Vec::from),
             b => [a].into_iter().chain(b).map(|on| Attached::pass(on, mode)).collect(),
         }

@@ -1,6 +1,6 @@
 //! `farlane latency talk`: sends frames on schedule.
 
-use super::options::{MachineArgs, MarkArgs, Output, payload, positive, window};
+use super::options::{MachineArgs, MarkArgs, ResultArgs, payload, positive, window};
 use super::{Terminal, deliver};
 use crate::node::far_side;
 use crate::output::wrong_usage;
@@ -13,67 +13,68 @@ use live::net::Address;
 use report::{Failure, Outcome, span};
 use wire::Duration;
 
-/// Send frames on schedule
+/// Send frames on schedule to a listener
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     farlane latency talk localhost --interval 1ms --count 10000 --reflect\n  \
     farlane latency talk raw:eth1,02:00:5e:10:00:01 --vlan 5 --priority 3 --cycle 500us \
     --window 200us,100us --offset 220us --fifo 80 --cpu 3\n\n\
-    docs/latency.md says what each figure means. Ctrl-C ends the run with its report.")]
+    docs/latency.md explains the figures. Ctrl-C ends the run with its report.")]
 pub struct Args {
-    /// The listener: HOST[:PORT] for UDP, or raw:INTERFACE,MAC for Ethernet frames
-    #[arg(value_name = "ADDR")]
+    /// Listener: HOST[:PORT] for UDP, or raw:INTERFACE,MAC for Ethernet frames
+    #[arg(value_name = "ADDRESS")]
     address: String,
-    /// From one frame to the next, 4s at most
+    /// Time from one frame to the next, at most 4s
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = positive)]
     interval: Duration,
     /// Frames to send
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=latency::MOST_FRAMES))]
+    #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=latency::MOST_FRAMES))]
     count: u64,
-    /// The beginning of a cycle, as base-time of taprio: ns of CLOCK_TAI
+    /// Start of a cycle in ns of CLOCK_TAI, as base-time of tc-taprio(8)
     #[arg(long, value_name = "NS", default_value_t = 0)]
     base: u64,
-    /// From the beginning of a cycle to a frame
+    /// Time from the start of a cycle to a frame
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = span::time)]
     offset: Duration,
-    /// From one window of the gates to the next
+    /// Time from one window of the gates to the next
     #[arg(long, value_name = "TIME", value_parser = positive, requires = "window")]
     cycle: Option<Duration>,
-    /// The window of these frames in each cycle
+    /// Window of these frames in each cycle, such as 200us,100us
     #[arg(long, value_name = "START,LENGTH", value_parser = window, requires = "cycle")]
     window: Option<(u64, u64)>,
-    /// Frames may be due outside their windows, where a gate on the way is to hold them back: the
-    /// report says how many came outside any window all the same
+    /// Allow frames that are due outside of their windows, such as to test a gate on the way. The
+    /// report counts late frames
     #[arg(long, requires = "window")]
     outside: bool,
-    /// Bytes of a payload
+    /// Payload of a frame
     #[arg(long, value_name = "BYTES", default_value_t = 128, value_parser = payload)]
     size: u16,
-    /// Expect every frame back: the listener runs with --reflect
+    /// Expect every frame back; the listener needs --reflect
     #[arg(long)]
     reflect: bool,
-    /// Exit with status 0 if at most N frames are lost. By default, exit with status 1 only if all
-    /// are lost, or if the network reports that nobody listens
-    #[arg(long, value_name = "N")]
+    /// Exit with status 0 if at most this many frames are lost. By default the status is 1 if all
+    /// are lost or if the network reports that nobody listens
+    #[arg(long, value_name = "COUNT")]
     allow_losses: Option<u64>,
-    /// Give Ethernet frames a tag of this VLAN; 0 is a tag of the priority alone
+    /// VLAN tag of Ethernet frames; 0 is a tag with only a priority
     #[arg(long, value_name = "ID", value_parser = clap::value_parser!(u16).range(0..=4094))]
     vlan: Option<u16>,
     #[command(flatten)]
     marks: MarkArgs,
-    /// Wake this much before a frame is due, and read the clock until then
+    /// Wake up this long before a frame is due and poll the clock. A number alone is in
+    /// microseconds
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = span::microseconds)]
     spin: Duration,
-    /// Hand frames over this much before they are due, with a launch time (SO_TXTIME)
+    /// Pass frames to the kernel this long before they are due, with a launch time (SO_TXTIME)
     #[arg(long, value_name = "TIME", value_parser = positive, conflicts_with = "spin")]
     launch: Option<Duration>,
     #[command(flatten)]
     machine: MachineArgs,
     #[command(flatten)]
-    output: Output,
+    output: ResultArgs,
 }
 
-/// `--base` may be so far ahead, in ns: an hour.
+/// Limit of `--base` ahead of now, in ns: an hour.
 const AHEAD: u64 = 3_600_000_000_000;
 
 /// Runs the command.
@@ -100,15 +101,15 @@ pub fn run(args: &Args) -> Outcome {
     verdict(args, &run)
 }
 
-/// Fails if more of the `sent` frames were lost than are allowed. Without --reflect the talker learns
-/// only of those that the kernel or the network refused.
+/// Fails if more frames are lost than `--allow-losses` allows. Without `--reflect` the talker counts
+/// only losses that the kernel or the network reports.
 fn verdict(args: &Args, Run { document, sent, .. }: &Run) -> Outcome {
     let faults = &document.faults;
     let (lost, how, listener) = match &document.counts {
         Some(counts) => (counts.lost, "come back from", "listen --reflect"),
         None => (faults.refused + faults.unreachable, "reach", "listen"),
     };
-    // ICMP answers few of the frames that it could answer (icmp(7), `icmp_ratelimit`).
+    // One answer is enough: the kernel limits the rate of ICMP (icmp(7), `icmp_ratelimit`).
     let most = match (&document.counts, faults.unreachable) {
         (None, 1..) => 0,
         _ => sent.saturating_sub(1),
@@ -122,8 +123,8 @@ fn verdict(args: &Args, Run { document, sent, .. }: &Run) -> Outcome {
         (0, 0) => String::new(),
     };
     Err(Failure(format!(
-        "{lost} of {sent} frames did not {how} {}{why}; start `farlane latency {listener}` there \
-         before, or allow losses with --allow-losses",
+        "{lost} of {sent} frames did not {how} {}{why}; start `farlane latency {listener}` \
+         there first, or allow losses with --allow-losses",
         args.address
     )))
 }
@@ -144,11 +145,12 @@ impl Args {
         let inside = |()| if self.outside { Ok(()) } else { schedule.check_inside() };
         let checked = schedule.check().and_then(inside);
         checked.unwrap_or_else(|wrong| match wrong {
-            Wrong::Outside { .. } => wrong_usage(format!("{wrong}; --outside allows that")),
+            Wrong::Outside { .. } => wrong_usage(format!("{wrong}; allow it with --outside")),
             wrong => wrong_usage(wrong),
         });
         if self.base > now() + AHEAD {
-            wrong_usage("--base is more than an hour ahead: it is ns of CLOCK_TAI")
+            let base = self.base;
+            wrong_usage(format!("--base {base}: expected ns of CLOCK_TAI, at most one hour ahead"))
         }
         Ok(schedule)
     }
@@ -158,7 +160,9 @@ impl Args {
         Ok(match peer.address(0) {
             Address::Tcp(to) => {
                 if self.vlan.is_some() {
-                    wrong_usage("--vlan is of Ethernet frames: raw:INTERFACE,MAC")
+                    wrong_usage(
+                        "--vlan applies only to Ethernet frames; give the listener as raw:INTERFACE,MAC",
+                    )
                 }
                 let port = Port::udp_towards(*to)?;
                 port.report_unreachable()?;
@@ -169,7 +173,10 @@ impl Args {
                 (Port::ethernet(&interface, ETHERTYPE)?, Remote::Ethernet(station.mac))
             }
             Address::Other(_) => {
-                return Err(Failure("only TCP/IP and raw Ethernet have stamps".into()));
+                return Err(Failure(format!(
+                    "{}: time stamps need UDP or raw Ethernet",
+                    self.address
+                )));
             }
         })
     }

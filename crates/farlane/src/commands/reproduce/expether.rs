@@ -11,34 +11,33 @@ use report::{Failure, Outcome};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A part of what is simulated.
+/// A part of the experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Part {
-    /// Published and simulated with the curves of the paper, and the parameters
+    /// Published and simulated figures with the curves of the paper, and the parameters
     Table,
-    /// per-tlp, wait=1us, hop and adaptive side by side
+    /// The policies per-tlp, wait=1us, hop and adaptive compared
     Ablation,
-    /// How much hangs on what the paper does not say
+    /// Sensitivity to parameters that the paper omits
     Assumed,
 }
 
 /// Results of the parts that ran.
 #[derive(Default, JsonSchema, Serialize)]
-#[schemars(rename = "ExpetherResults")]
-pub struct Results {
+pub struct ExpetherResults {
     /// Part `table`: the published figures, in this order: `saturation_read` in MB/s,
     /// `gain_read_ssds` and `gain_write_ssds` in %, `onset_ssds` in SSDs, `gain_read_rate` and
     /// `gain_write_rate` in %, `fio_4k_read_on`, `_off`, `fio_4k_write_on`, `_off`,
     /// `fio_64m_read_on`, `_off`, `fio_64m_write_on`, `_off` in us.
     #[serde(skip_serializing_if = "Option::is_none")]
     rows: Option<Vec<Figure>>,
-    /// Part `table`: sentences of the aggregation paper without a figure.
+    /// Part `table`: statements of the aggregation paper without a figure.
     #[serde(skip_serializing_if = "Option::is_none")]
     statements: Option<Vec<Statement>>,
-    /// Part `table`: places on the curves of evaluation 1.
+    /// Part `table`: points on the curves of evaluation 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     ssds: Option<Vec<CurvePoint>>,
-    /// Part `table`: places on the curves of evaluation 2.
+    /// Part `table`: points on the curves of evaluation 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<Vec<CurvePoint>>,
     /// Part `table`: the parameters.
@@ -57,7 +56,7 @@ pub(super) fn run(options: &Options<Part>) -> Outcome {
     options.run("expether", published().citation(), simulate)
 }
 
-fn simulate(part: &Part, results: &mut Results) -> Result<Vec<Section>, Failure> {
+fn simulate(part: &Part, results: &mut ExpetherResults) -> Result<Vec<Section>, Failure> {
     let published = published();
     Ok(match part {
         Part::Table => {

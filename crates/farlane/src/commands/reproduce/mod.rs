@@ -1,4 +1,4 @@
-//! `farlane reproduce`: published experiments, simulated.
+//! `farlane reproduce`: simulates published experiments.
 
 pub(super) mod expether;
 pub(super) mod nvme_tsn;
@@ -18,12 +18,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::cell::Cell;
 
-/// Simulate a published experiment and print both side by side
+/// Simulate a published experiment and compare the figures
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  farlane reproduce nvme-tsn\n  \
     farlane reproduce nvme-tsn --only table --json\n  \
     farlane reproduce expether --html expether.html\n\n\
-    Virtual time: the same figures on any machine.")]
+    The simulation runs in virtual time: the figures are the same on any machine.")]
 pub struct Args {
     #[command(subcommand)]
     publication: Publication,
@@ -40,28 +40,28 @@ enum Publication {
     #[command(after_help = "Examples:\n  farlane reproduce expether --only table --json\n  \
         farlane reproduce expether --html expether.html")]
     Expether(Options<expether::Part>),
-    /// Ports of TSN bridges: figures of other simulators and papers, and cases by hand
+    /// Ports of TSN bridges: figures of other simulators and papers, and cases with exact results
     #[command(after_help = "Examples:\n  farlane reproduce tsn-ports --only gates\n  \
         farlane reproduce tsn-ports --html tsn-ports.html\n\n\
-        Exit status 1 if a case is not as expected.")]
+        The exit status is 1 if a case is not as expected.")]
     TsnPorts(Options<tsn_ports::Part>),
     /// Linaro, "Network Latency with Time Sensitive Networking on Virtual Machine"
     #[command(after_help = "Examples:\n  farlane reproduce tsn-vm --only clocks\n  \
         farlane reproduce tsn-vm --html tsn-vm.html\n\n\
-        Exit status 1 if the model does not show a statement.")]
+        The exit status is 1 if the model contradicts a statement.")]
     TsnVm(Options<tsn_vm::Part>),
 }
 
-/// Which parts run, and where the results go.
+/// Parts to run, and outputs.
 #[derive(clap::Args, Debug)]
 struct Options<P: ValueEnum + Send + Sync + 'static> {
-    /// Only these parts
+    /// Run only these parts
     #[arg(long, value_name = "PART", value_delimiter = ',')]
     only: Vec<P>,
-    /// One JSON document instead of tables; docs/json.md describes it
+    /// Print one JSON document instead of tables; docs/json.md describes it
     #[arg(long)]
     json: bool,
-    /// Also write a self-contained page with plots; with - to standard output, in place of the text
+    /// Write an HTML page with plots. FILE - is standard output, instead of the tables
     #[arg(long, value_name = "FILE")]
     html: Option<Target>,
 }
@@ -90,7 +90,7 @@ const SCHEMA: u32 = 1;
 /// leaves out have no key.
 #[derive(JsonSchema, Serialize)]
 #[schemars(rename = "Reproduction")]
-pub struct Document<R> {
+pub struct Reproduction<R> {
     /// Version of the document: 1.
     #[schemars(extend("const" = 1))]
     schema: u32,
@@ -115,7 +115,7 @@ impl<P: ValueEnum + PartialEq + Send + Sync> Options<P> {
         if !self.json {
             println!("{citation}\n");
         }
-        let mut document = Document { schema: SCHEMA, source: citation, results: R::default() };
+        let mut document = Reproduction { schema: SCHEMA, source: citation, results: R::default() };
         let mut progress = Progress::new();
         let asked = |part: &&P| self.only.is_empty() || self.only.contains(part);
         for part in P::value_variants().iter().filter(asked) {
@@ -141,7 +141,7 @@ impl<P: ValueEnum + PartialEq + Send + Sync> Options<P> {
         Ok(())
     }
 
-    /// The same, of figures with expectations; fails if one of them is not as expected.
+    /// [`run`](Self::run) with expected figures. Fails if a figure differs from its expected value.
     fn run_checks(
         &self,
         name: &str,
@@ -157,7 +157,7 @@ impl<P: ValueEnum + PartialEq + Send + Sync> Options<P> {
         })?;
         match failed.get() {
             0 => Ok(()),
-            failed => Err(Failure(format!("{failed} figures are not as expected"))),
+            failed => Err(Failure(format!("{failed} figures differ from their expected values"))),
         }
     }
 }

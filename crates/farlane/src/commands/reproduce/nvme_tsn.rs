@@ -10,27 +10,26 @@ use report::{Failure, Outcome};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A part of what is simulated.
+/// A part of the experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Part {
-    /// Published and simulated, and the parameters
+    /// Published and simulated figures, and the parameters
     Table,
-    /// What would explain the read over TSN
+    /// Possible causes of the published read latency over TSN
     TsnRead,
-    /// 10, 25, 50 and 100 Gb/s
+    /// Latencies at 10, 25, 50 and 100 Gb/s
     Speeds,
-    /// What push adds to a directly attached drive, at 1 to 100 Gb/s
+    /// Effect of push compared with a directly attached drive, at 1 to 100 Gb/s
     Push,
-    /// Time per command against queue depth
+    /// Time per command by queue depth
     Depth,
-    /// MPS, MRRS and reads in flight
+    /// Sweep of MPS, MRRS and reads in flight
     Mrrs,
 }
 
 /// Results of the parts that ran.
 #[derive(Default, JsonSchema, Serialize)]
-#[schemars(rename = "NvmeTsnResults")]
-pub struct Results {
+pub struct NvmeTsnResults {
     /// Part `table`: the published figures, in this order: `config_read_direct`, `_tcp`, `_tsn`,
     /// `t_tunnel_tcp`, `_tsn` in ns, `read_4k_direct`, `_tcp`, `_tsn`, `write_4k_direct`, `_tcp`,
     /// `_tsn` in us.
@@ -61,7 +60,7 @@ pub(super) fn run(options: &Options<Part>) -> Outcome {
     options.run("nvme-tsn", published().citation(), simulate)
 }
 
-fn simulate(part: &Part, results: &mut Results) -> Result<Vec<Section>, Failure> {
+fn simulate(part: &Part, results: &mut NvmeTsnResults) -> Result<Vec<Section>, Failure> {
     let published = published();
     Ok(match part {
         Part::Table => {

@@ -8,11 +8,11 @@ use report::Outcome;
 /// A group of statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Part {
-    /// Packets that miss their slot
+    /// Packets outside of their slot
     Slots,
     /// Clocks and their servo
     Clocks,
-    /// Stalls, and what leaving them out changes
+    /// Stalls of the virtual machine, and results without them
     Stalls,
 }
 

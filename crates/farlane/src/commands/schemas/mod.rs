@@ -1,6 +1,8 @@
-//! The JSON Schemas and the reference of the documents of `--json`: files in `docs/` that follow
-//! from the types. `FARLANE_WRITE_SCHEMAS=1 cargo test -p farlane schemas` writes them.
+//! The JSON Schemas and the reference of the documents of `--json`, and the help pages: files in
+//! `docs/` that follow from the types. `FARLANE_WRITE_SCHEMAS=1 cargo test -p farlane schemas` writes
+//! them.
 
+mod help;
 mod page;
 
 use super::{bench, demo, drive, io, ping, reproduce};
@@ -17,7 +19,7 @@ struct Documented {
     file: &'static str,
     /// Heading of the section in `docs/json.md`.
     heading: &'static str,
-    /// What the description of the type does not say.
+    /// Text behind the description of the type.
     note: &'static str,
     schema: Value,
 }
@@ -31,7 +33,7 @@ fn document<D: JsonSchema>(file: &'static str, heading: &'static str) -> Documen
     Documented { file, heading, note: "", schema }
 }
 
-/// The same with a note.
+/// [`document`] with a note.
 fn noted<D: JsonSchema>(
     file: &'static str,
     heading: &'static str,
@@ -40,7 +42,7 @@ fn noted<D: JsonSchema>(
     Documented { note, ..document::<D>(file, heading) }
 }
 
-/// Makes one line of every description. A key that may be missing is never null.
+/// Joins the lines of every description. Removes null from keys that may be missing.
 fn tidy(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
@@ -80,42 +82,42 @@ fn remove_null(schema: &mut Value) {
 /// All documents, in the order of the page.
 fn documents() -> Vec<Documented> {
     vec![
-        document::<demo::print::Document<'_>>("demo", "`farlane demo --json`"),
-        document::<ping::Document>("ping", "`farlane ping --json`"),
-        document::<drive::show::Document>("drive-show", "`farlane drive show --json`"),
-        document::<io::document::Document>("io", "`farlane io --json`"),
+        document::<demo::print::DemoDocument<'_>>("demo", "`farlane demo --json`"),
+        document::<ping::PingDocument>("ping", "`farlane ping --json`"),
+        document::<drive::show::DriveDocument>("drive-show", "`farlane drive show --json`"),
+        document::<io::document::IoDocument>("io", "`farlane io --json`"),
         document::<latency_linux::Document>(
             "latency",
             "`farlane latency talk --json` and `listen --json`",
         ),
         document::<lab::LabDocument>("latency-lab", "`farlane latency lab --json`"),
-        document::<bench::print::Document>("bench", "`farlane bench --json`"),
-        document::<bench::ablation::print::Document>(
+        document::<bench::print::BenchDocument>("bench", "`farlane bench --json`"),
+        document::<bench::ablation::print::AggregationDocument>(
             "bench-aggregation",
             "`farlane bench --aggregation … --json`",
         ),
-        document::<bench::sim::Document>("bench-sim", "`farlane bench sim --json`"),
-        document::<bench::congestion::Document>(
+        document::<bench::sim::SimBenchDocument>("bench-sim", "`farlane bench sim --json`"),
+        document::<bench::congestion::CongestionDocument>(
             "bench-congestion",
             "`farlane bench congestion --json`",
         ),
-        noted::<reproduce::Document<reproduce::nvme_tsn::Results>>(
+        noted::<reproduce::Reproduction<reproduce::nvme_tsn::NvmeTsnResults>>(
             "reproduce-nvme-tsn",
             "`farlane reproduce nvme-tsn --json`",
             "docs/experiments/nvme-tsn.md explains the figures.",
         ),
-        noted::<reproduce::Document<reproduce::expether::Results>>(
+        noted::<reproduce::Reproduction<reproduce::expether::ExpetherResults>>(
             "reproduce-expether",
             "`farlane reproduce expether --json`",
             "docs/experiments/expether.md explains the figures.",
         ),
-        noted::<reproduce::Document<reproduce::Checks>>(
+        noted::<reproduce::Reproduction<reproduce::Checks>>(
             "reproduce-tsn-ports",
             "`farlane reproduce tsn-ports --json`",
             "docs/experiments/tsn-ports.md explains the cases. The exit status is 1 if a figure is \
              not as expected.",
         ),
-        noted::<reproduce::Document<reproduce::Checks>>(
+        noted::<reproduce::Reproduction<reproduce::Checks>>(
             "reproduce-tsn-vm",
             "`farlane reproduce tsn-vm --json`",
             "The cases are statements of the article. docs/experiments/tsn-vm.md explains them. The \
@@ -132,7 +134,7 @@ fn documents() -> Vec<Documented> {
     ]
 }
 
-/// Compares a file with what it is to be, or writes it if the environment asks for that.
+/// Fails if a file has another text, or writes the text if `FARLANE_WRITE_SCHEMAS` is set.
 fn keep(path: &Path, text: &str) {
     if std::env::var_os("FARLANE_WRITE_SCHEMAS").is_some() {
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("writable");
@@ -143,7 +145,7 @@ fn keep(path: &Path, text: &str) {
     let path = path.display();
     assert!(
         found == text,
-        "{path} is not that of the types: run FARLANE_WRITE_SCHEMAS=1 cargo test -p farlane schemas"
+        "{path} differs from the types: run FARLANE_WRITE_SCHEMAS=1 cargo test -p farlane schemas"
     );
 }
 
@@ -172,7 +174,7 @@ fn text_by_hand_names_every_command_with_a_document() {
     let (by_hand, _) = page.split_once(page::MARK).expect("the mark of what is generated");
     for Documented { heading, .. } in documents() {
         let name = heading.trim_start_matches('`').split(" --").next().expect("a name");
-        // The subcommands of `farlane latency` are in brackets behind it.
+        // The page lists subcommands of `farlane latency` in brackets behind the command.
         let (group, last) = name.rsplit_once(' ').expect("a command");
         let known = [format!("`{name}`"), format!("`{group}` (")];
         assert!(

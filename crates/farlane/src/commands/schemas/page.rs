@@ -5,13 +5,13 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// The line of the page behind which everything is generated.
+/// The line of the page before the generated part.
 pub const MARK: &str =
     "<!-- Generated from here on: FARLANE_WRITE_SCHEMAS=1 cargo test -p farlane schemas -->\n";
 
 type Object = Map<String, Value>;
 
-/// The sections of all documents. A type that several documents have stands in the first one.
+/// The sections of all documents. A shared type is in the section of the first document.
 pub fn reference(documents: &[Documented]) -> String {
     let mut page = String::new();
     let mut known: BTreeMap<String, Value> = BTreeMap::new();
@@ -47,7 +47,7 @@ pub fn reference(documents: &[Documented]) -> String {
     page
 }
 
-/// What a type is, with its table.
+/// Description and table of a type.
 fn section(definition: &Value) -> String {
     let object = definition.as_object().expect("a type is an object");
     format!("{}\n\n{}", prose(text(object, "description")), table(object))
@@ -105,7 +105,7 @@ fn name(reference: &Value) -> &str {
     path.strip_prefix("#/$defs/").expect("a type of this document")
 }
 
-/// Key, schema, and whether it is always there: those first, in the order of the document.
+/// Key, schema, and whether the key is required. Required keys are first, in the document's order.
 fn keys(object: &Object) -> Vec<(&str, &Value, bool)> {
     let Some(properties) = object.get("properties").and_then(Value::as_object) else {
         return Vec::new();
@@ -174,10 +174,10 @@ fn list(object: &Object) -> String {
     if let Some(Value::Array(elements)) = object.get("prefixItems") {
         return format!("[{}]", elements.iter().map(kind).collect::<Vec<_>>().join(", "));
     }
-    let of = kind(&object["items"]);
+    let element = kind(&object["items"]);
     match object.get("maxItems") {
-        Some(count) => format!("list of {count} × {of}"),
-        None => format!("list of {of}"),
+        Some(count) => format!("list of {count} × {element}"),
+        None => format!("list of {element}"),
     }
 }
 
@@ -186,7 +186,7 @@ fn cell(text: &str) -> String {
     prose(text).replace('|', "\\|")
 }
 
-/// Text of comments with links to other pages, which comments name `docs/PAGE.md`.
+/// Text of comments in which every `docs/PAGE.md` becomes a link.
 fn prose(text: &str) -> String {
     let word = |word: &str| {
         let Some(from) = word.find("docs/") else { return word.to_owned() };

@@ -1,7 +1,9 @@
-//! `farlane sim`: a plan run in virtual time.
+//! `farlane sim`: simulates a plan in virtual time.
 
 use super::{Ended, Failure, json};
-use crate::output::{assign_stdout, failures_in_red, file_only, note, red, warning, wrong_usage};
+use crate::output::{
+    assign_stdout, failures_in_red, file_only, note, one_of, red, warning, wrong_usage,
+};
 use crate::progress::Progress;
 use crate::signals::stop_on_signals;
 use plan::run::document::SimReport;
@@ -18,83 +20,73 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use wire::Instant;
 
-/// Run a plan in virtual time: latencies, links, where the time goes
+/// Simulate a plan in virtual time: latencies, links, stages, requirements
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  farlane sim plans/tcp.toml\n  \
     farlane sim plans/tsn.toml --json\n  \
     farlane sim plans/tcp.toml --sweep link.rate=1G,10G,25G --sweep drive.mps=128,256,512\n\n\
-    docs/plan.md describes every key of a plan. Ctrl-C ends it with what is finished.")]
+    docs/plan.md describes every key of a plan. Ctrl-C ends the simulation and prints\n\
+    the finished runs.")]
 pub struct Args {
-    /// The plan
+    /// Plan (TOML)
     #[arg(value_name = "PLAN")]
     plan: PathBuf,
-    /// One JSON document instead of tables; docs/json.md describes it
+    /// Print one JSON document instead of tables; docs/json.md describes it
     #[arg(long)]
     json: bool,
-    /// Record what every node sees, for `farlane trace`: FILE of the first
-    /// host, FILE.device0 and so on of its device nodes, FILE.host1 and so on.
-    /// This and the next two go before what the plan's `[record]` says
+    /// Record TLPs and frames of every node for `farlane trace`, into FILE, FILE.device0,
+    /// FILE.host1 and so on. --trace, --pcapng and --html override the plan's [record]
     #[arg(long, value_name = "FILE", conflicts_with = "sweep", value_parser = file_only)]
     trace: Option<PathBuf>,
-    /// Capture the frames of all wires, for Wireshark. With - this, --report
-    /// or --html writes to standard output, in place of the text
-    #[arg(long, value_name = "OUT.PCAPNG", conflicts_with = "sweep")]
+    /// Capture the frames of all wires for Wireshark. FILE - is standard output, instead of the
+    /// text
+    #[arg(long, value_name = "FILE", conflicts_with = "sweep")]
     pcapng: Option<Target>,
-    /// Also write a report: one page with topology, distributions, stages,
-    /// links, gates, ports along time, sequence diagrams and limits
-    #[arg(long, value_name = "OUT.HTML", conflicts_with = "sweep")]
-    report: Option<Target>,
-    /// The port that the report shows first along time, for two of its gate cycles from FROM on,
-    /// such as 1.5ms; without FROM around its longest wait. BRIDGE:PEER by the plan's names, or a
-    /// STATION
+    /// Port for the first timeline in the report: BRIDGE:PEER or STATION. It shows two gate cycles
+    /// from FROM, such as 1.5ms, or around the longest wait
     #[arg(long, value_name = "PORT[@FROM]", conflicts_with = "sweep")]
     timeline: Option<String>,
-    /// Completion timeout of the drive, a range of Device Control 2: 50us-50ms, 50us-100us,
-    /// 1ms-10ms, 16ms-55ms, 65ms-210ms, 260ms-900ms, 1s-3.5s, 4s-13s, 17s-64s
-    #[arg(long, value_name = "RANGE", default_value = "50us-50ms", value_parser = range)]
+    /// Completion timeout of drives, a range of Device Control 2
+    #[arg(long, value_name = "RANGE", default_value = "50us-50ms", value_parser = one_of(CompletionTimeout::ALL, |range| range.name))]
     completion_timeout: CompletionTimeout,
-    /// Seed of all randomness, instead of the plan's
-    #[arg(long)]
+    /// Seed of all random numbers, instead of the plan's
+    #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
-    /// Simulations, each with the next seed, instead of the plan's number
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    /// Simulations, each with the next seed, instead of the plan's, 1 to 10000
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     runs: Option<u64>,
-    /// Try N phases, of each combination of a sweep: the plan as it is written, and others that shift
-    /// starts of hosts and periodic streams and the clocks of gates; what was largest, and in which
-    /// trial
-    #[arg(long, value_name = "N", conflicts_with = "runs",
+    /// Trials with shifted starts and gate clocks, 2 to 10000, the first as planned, for each
+    /// combination of a sweep. The results are the worst cases with their trials
+    #[arg(long, value_name = "COUNT", conflicts_with = "runs",
           value_parser = clap::value_parser!(u64).range(2..=10_000))]
     phases: Option<u64>,
-    /// What trials shift, of these: without clock_offset the clocks stay as the plan has them
+    /// Keys that trials shift. Without clock_offset, gate clocks stay as planned
     #[arg(long, value_name = "KEYS", requires = "phases", value_delimiter = ',',
           default_values = Plan::SHIFTED, value_parser = Plan::SHIFTED)]
     shift: Vec<String>,
-    /// Set a key of the plan, by its dotted path
+    /// Set a key of the plan, given by its dotted path
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Try several values of a key; with several of these every combination.
-    /// Keys joined by + are set to the same value together
+    /// Simulate with several values of a key; repeatable, for every combination. Keys joined by +
+    /// have the same value
     #[arg(long, value_name = "KEY[+KEY…]=VALUE,…")]
     sweep: Vec<Sweep>,
-    /// Also write a self-contained page with the sweep's table and plot
-    #[arg(long, value_name = "FILE", requires = "sweep")]
+    /// Write an HTML page: the report of the first run with diagrams and plots, or the table and
+    /// plot of --sweep. FILE - is standard output, instead of the text
+    #[arg(long, value_name = "FILE")]
     html: Option<Target>,
 }
 
-/// Runs the command; yields whether the plan's requirements are met, in every run, trial and
-/// combination.
+/// Runs the command. Returns whether every run, trial and combination meets the plan's
+/// requirements.
 pub fn run(args: &Args) -> Result<Ended, Failure> {
-    let outputs = [
-        ("--pcapng", args.pcapng.as_ref()),
-        ("--report", args.report.as_ref()),
-        ("--html", args.html.as_ref()),
-    ];
+    let outputs = [("--pcapng", args.pcapng.as_ref()), ("--html", args.html.as_ref())];
     assign_stdout(args.json, &outputs);
     let mut plan = Plan::read(&args.plan)?;
     for text in &args.set {
-        let (key, value) = text
-            .split_once('=')
-            .unwrap_or_else(|| wrong_usage(format!("--set {text}: expected KEY=VALUE")));
+        let (key, value) = text.split_once('=').unwrap_or_else(|| {
+            wrong_usage(format!("invalid value '{text}' for --set: expected KEY=VALUE"))
+        });
         plan = plan.with(key, value, "--set").map_err(refused)?;
     }
     let stop = stop_on_signals()?;
@@ -117,15 +109,15 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     let requested = OutputFiles {
         trace: args.trace.clone().or(record.trace),
         pcapng: args.pcapng.clone().or(record.pcapng),
-        report: args.report.clone().or(record.report),
+        report: args.html.clone().or(record.report),
         timeline: chosen(args, &planned),
     };
     if requested.timeline.is_some() && requested.report.is_none() {
-        wrong_usage("--timeline: the report shows it, so add --report OUT.HTML")
+        wrong_usage("--timeline needs a report; add --html FILE")
     }
     if requested.trace.is_some() && planned.hosts.is_empty() {
-        let what = "a trace is of the nodes of hosts, and this plan has no host; --pcapng captures \
-                    the frames of all wires";
+        let what =
+            "no trace: the plan has no host; use --pcapng to capture the frames of all wires";
         return Err(Failure(format!("{name}: {what}")));
     }
     warn(&name, &planned, &assumed);
@@ -139,12 +131,12 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     };
     let (document, is_written) = document.map_err(|error| failed(args, &planned, error))?;
     if is_requested && !is_written {
-        warning("interrupted: the files of --report, --trace and --pcapng are not written");
+        warning("interrupted: the files of --html, --trace and --pcapng are not written");
     }
     Ok(shown(args, &document))
 }
 
-/// Runs every combination; yields whether all of them meet the plan's requirements.
+/// Runs every combination. Returns whether all meet the plan's requirements.
 fn sweep(
     args: &Args,
     plan: &Plan,
@@ -152,7 +144,7 @@ fn sweep(
     watch: &Watch<'_>,
 ) -> Result<Ended, Failure> {
     if args.runs.is_some() {
-        wrong_usage("--runs and --sweep exclude each other; sweep seed instead")
+        wrong_usage("--runs cannot be used with --sweep; sweep the key seed instead")
     }
     let name = args.plan.display().to_string();
     let sweep =
@@ -162,7 +154,7 @@ fn sweep(
             RunError::Failed(failed, _) => Failure(failed.why),
         })?;
     if sweep.record() {
-        note(format_args!("{name}: sweeps record nothing"));
+        note(format_args!("{name}: a sweep writes none of the files of [record]"));
     }
     let document = sweep.run(&name, watch)?;
     if let Some(target) = &args.html {
@@ -175,7 +167,7 @@ fn sweep(
     Ok(document.ended())
 }
 
-/// Why a run has no document of results. What its limits say may explain it.
+/// The error of a run without results. Prints limits that may explain the error.
 fn failed(args: &Args, planned: &Planned, error: RunError) -> Failure {
     match error {
         RunError::Plan(error) => refused(error),
@@ -192,7 +184,7 @@ fn failed(args: &Args, planned: &Planned, error: RunError) -> Failure {
     }
 }
 
-/// Prints a document; yields whether all requirements are met.
+/// Prints a document. Returns whether all requirements are met.
 fn shown(args: &Args, document: &SimReport) -> Ended {
     if args.json {
         println!("{}", json(document));
@@ -202,13 +194,7 @@ fn shown(args: &Args, document: &SimReport) -> Ended {
     document.ended()
 }
 
-fn range(text: &str) -> Result<CompletionTimeout, String> {
-    let names = CompletionTimeout::ALL.map(|range| range.name);
-    let unknown = || format!("'{text}' is none of {}", names.join(", "));
-    CompletionTimeout::named(text).ok_or_else(unknown)
-}
-
-/// The port of `--timeline`, and from when on.
+/// Port and start of `--timeline`.
 fn chosen(args: &Args, planned: &Planned) -> Option<Chosen> {
     let text = args.timeline.as_ref()?;
     let (port, from) = match text.split_once('@') {
@@ -222,8 +208,8 @@ fn chosen(args: &Args, planned: &Planned) -> Option<Chosen> {
     Some(Chosen { wire, from })
 }
 
-/// Warns before the simulation runs: of overloaded classes, of what the plan's remarks say, and of
-/// limits that closed gates exceed.
+/// Prints warnings before the simulation: overloaded classes, remarks on the plan, and limits that
+/// closed gates exceed.
 fn warn(name: &str, planned: &Planned, assumed: &Assumptions) {
     for sentence in planned.overload_sentences() {
         warning(format_args!("{name}: {}", red(&sentence)));
@@ -236,7 +222,7 @@ fn warn(name: &str, planned: &Planned, assumed: &Assumptions) {
     }
 }
 
-/// A mistake in the plan; one in an option ends the process.
+/// A mistake in the plan is a failure. A mistake in an option ends the process.
 fn refused(error: KeyError) -> Failure {
     match error.origin {
         Origin::Option(_) => wrong_usage(error),

@@ -1,4 +1,4 @@
-//! What each bridge of this kernel does with frames, and what is kept of it.
+//! Results of each bridge of this kernel, and the files that `--keep` writes.
 
 use super::{GATES, alone, gates, lab, nothing_is_left, sh};
 use crate::support::cannot;
@@ -10,13 +10,15 @@ use std::path::PathBuf;
 
 fn segment<'a>(document: &'a Value, name: &str) -> &'a Value {
     let all = document["segments"].as_array().unwrap();
-    all.iter().find(|of| of["segment"] == name).unwrap_or_else(|| panic!("no {name}: {document}"))
+    all.iter()
+        .find(|segment| segment["segment"] == name)
+        .unwrap_or_else(|| panic!("no {name}: {document}"))
 }
 
 /// The bridges that need XDP are refused where this process may not load programs, as in a user
 /// namespace.
-fn may_not_redirect(of: &Value) -> bool {
-    of["why"].as_str().is_some_and(|why| why.contains("CAP_BPF"))
+fn may_not_redirect(bridge: &Value) -> bool {
+    bridge["why"].as_str().is_some_and(|why| why.contains("CAP_BPF"))
 }
 
 #[test]
@@ -34,35 +36,35 @@ fn each_passes_every_frame_with_its_tag_there_and_back() {
         let page = page(html);
         let bridges = document["bridges"].as_array().unwrap();
         assert_eq!((&document["ended"], bridges.len()), (&"done".into(), 3));
-        for of in bridges {
-            if may_not_redirect(of) {
-                cannot(name, &of["why"]);
+        for result in bridges {
+            if may_not_redirect(result) {
+                cannot(name, &result["why"]);
                 continue;
             }
-            let bridge = of["bridge"].as_str().unwrap();
-            assert_eq!([&of["outcome"], &of["why"]], ["passes", ""], "{bridge}");
-            let run = &of["runs"][0];
-            assert_eq!([&run["name"], &of["gate"]], [&json!("idle"), &Value::Null]);
+            let bridge = result["bridge"].as_str().unwrap();
+            assert_eq!([&result["outcome"], &result["why"]], ["passes", ""], "{bridge}");
+            let run = &result["runs"][0];
+            assert_eq!([&run["name"], &result["gate"]], [&json!("idle"), &Value::Null]);
             for end in ["talk", "listen"] {
-                let of = &run[end];
-                let counts = ["sent", "received", "lost"].map(|key| &of["counts"][key]);
+                let report = &run[end];
+                let counts = ["sent", "received", "lost"].map(|key| &report["counts"][key]);
                 assert_eq!(counts, [60, 60, 0], "{bridge}: {end}");
                 let tags = json!([{ "priority": 3, "vlan": 5, "n": 60 }]);
-                assert_eq!(of["tags"], tags, "{bridge}: {end}");
-                assert_eq!(segment(of, "end to end")["whole"]["n"], 60);
+                assert_eq!(report["tags"], tags, "{bridge}: {end}");
+                assert_eq!(segment(report, "end to end")["whole"]["n"], 60);
                 let file = format!("{keep}/{bridge}-idle-{end}");
                 let kept = std::fs::read_to_string(format!("{file}.json")).unwrap();
-                assert_eq!(parsed(&kept), *of, "{file}");
+                assert_eq!(parsed(&kept), *report, "{file}");
                 let (rows, about) = rows(format!("{file}.parquet").as_ref());
                 let label = format!("{bridge}, idle");
                 assert_eq!((rows.len(), &about["farlane.label"]), (60, &label), "{file}");
-                assert_eq!(of["label"], label);
+                assert_eq!(report["label"], label);
             }
             assert_eq!(segment(&run["talk"], "round trip")["whole"]["n"], 60);
             assert!(run["received_bits_per_second"].as_u64() > Some(0), "{run}");
             assert!(page.contains(&format!("<title>{bridge}, idle, median</title>")), "{bridge}");
         }
-        let passed = bridges.iter().filter(|of| of["outcome"] == "passes").count();
+        let passed = bridges.iter().filter(|result| result["outcome"] == "passes").count();
         assert_eq!(output.status.success(), passed == 3);
         assert_eq!(page.matches("aria-label=\"round trip, runs along time\"").count(), 1);
     });
@@ -70,19 +72,20 @@ fn each_passes_every_frame_with_its_tag_there_and_back() {
 
 /// Not the bridge's latency, and not that of the network.
 #[test]
-fn a_clock_that_is_wrong_at_one_end_is_no_latency() {
-    alone("cli::lab::bridges::a_clock_that_is_wrong_at_one_end_is_no_latency", || {
+fn clock_offset_of_one_end_is_reported_not_added() {
+    alone("cli::lab::bridges::clock_offset_of_one_end_is_reported_not_added", || {
         let html = text(&scratch("lab-offset").join("lab.html"));
         let wrong = ["--count", "50", "--json", "--listen", "--stamp-offset 700ms"];
         let page_too = ["--html", &html];
         let document = parsed(&succeeds(&[&["latency", "lab"], &wrong[..], &page_too].concat()));
         assert!(page(html).contains("<title>linux, idle, median</title>"), "one run too");
         let [talk, listen] = ["talk", "listen"].map(|end| &document["bridges"][0]["runs"][0][end]);
-        let kinds = talk["findings"].as_array().unwrap().iter().map(|of| &of["kind"]);
+        let kinds = talk["findings"].as_array().unwrap().iter().map(|finding| &finding["kind"]);
         assert!(kinds.into_iter().any(|kind| kind == "clock-offset"), "{}", talk["findings"]);
-        // Frames that came back take less than the 700 ms.
+        // Round trips are shorter than 700 ms.
         assert!(talk["clock"]["proven_ns"].as_i64() > Some(0), "{}", talk["clock"]["proven_ns"]);
-        let caution = |of: &Value, name| segment(of, name)["caution"].as_str().unwrap().to_owned();
+        let caution =
+            |report: &Value, name| segment(report, name)["caution"].as_str().unwrap().to_owned();
         assert!(caution(talk, "sent to kernel").contains("the clocks differ"));
         assert_eq!(caution(talk, "round trip"), "");
         assert!(caution(listen, "sent to kernel").contains("clock error, which is unknown"));
@@ -121,9 +124,9 @@ fn few_programs() -> PathBuf {
 }
 
 #[test]
-fn all_is_done_with_those_that_are_possible_and_one_by_its_name_is_refused() {
+fn bridge_all_skips_unavailable_kinds_but_named_kind_fails() {
     let name = "cli::lab::bridges::\
-                all_is_done_with_those_that_are_possible_and_one_by_its_name_is_refused";
+                bridge_all_skips_unavailable_kinds_but_named_kind_fails";
     alone(name, || {
         let path = few_programs();
         let lab = |bridge: &str| {
@@ -135,18 +138,18 @@ fn all_is_done_with_those_that_are_possible_and_one_by_its_name_is_refused() {
         let output = lab("all");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let document = parsed(std::str::from_utf8(&output.stdout).unwrap());
-        let of = |bridge: &str| {
+        let outcome_of = |bridge: &str| {
             let mut all = document["bridges"].as_array().unwrap().iter();
-            let found = all.find(|of| of["bridge"] == bridge).unwrap();
+            let found = all.find(|result| result["bridge"] == bridge).unwrap();
             (found["outcome"].as_str().unwrap(), found["why"].as_str().unwrap())
         };
-        assert_eq!(of("linux"), ("passes", ""));
-        assert_eq!(of("xdp").0, "refused", "ethtool fails");
+        assert_eq!(outcome_of("linux"), ("passes", ""));
+        assert_eq!(outcome_of("xdp").0, "refused", "ethtool fails");
         let missing = "ovsdb-tool is missing: install the package openvswitch-switch";
         for bridge in ["ovs", "ovs-user", "ovs-afxdp"] {
-            assert_eq!(of(bridge), ("refused", missing));
+            assert_eq!(outcome_of(bridge), ("refused", missing));
         }
-        let (outcome, vfio) = of("vfio");
+        let (outcome, vfio) = outcome_of("vfio");
         assert!(outcome == "refused" && vfio.contains("vfio needs "), "{vfio}");
         let ovs = lab("ovs");
         assert_eq!(ovs.status.code(), Some(1));

@@ -1,4 +1,4 @@
-//! `--dry-run`: scripts that a shell takes, and that do what the lab does.
+//! `--dry-run`: scripts that a shell accepts, with the commands of the lab.
 
 use super::{GATES, alone, gates, iperf3, sh};
 use crate::support::program::{parsed, prints, scratch, text};
@@ -13,7 +13,7 @@ fn script(options: &[&str]) -> String {
     prints(&[&["latency", "lab", "--dry-run"], options].concat())
 }
 
-/// What a shell says of a script that it only reads.
+/// Errors of a shell that parses a script without running it.
 fn syntax(script: &str) -> String {
     let mut shell = Command::new("sh");
     shell.arg("-n").stdin(Stdio::piped()).stderr(Stdio::piped());
@@ -60,7 +60,7 @@ fn a_shell_takes_every_script() {
 }
 
 #[test]
-fn scripts_are_those_of_the_lab() {
+fn scripts_match_the_lab() {
     let file = gates("lab-dry-run-golden", GATES);
     let load = ["--gate", &file, "--stress", "3"];
     let boards = [&["--boards", "eth1,eth2"], &GUEST[..], &load[..2]].concat();
@@ -117,10 +117,10 @@ fn to_run(name: &str, options: &[&str]) -> (PathBuf, String) {
     (folder, format!("out={path} PATH=\"{path}:$PATH\" sh {path}/lab.sh"))
 }
 
-/// A script takes down what it has made, and no other's.
+/// A script removes only what it has created.
 #[test]
-fn a_script_leaves_what_it_has_not_made() {
-    alone("cli::lab::dry_run::a_script_leaves_what_it_has_not_made", || {
+fn script_keeps_foreign_namespaces() {
+    alone("cli::lab::dry_run::script_keeps_foreign_namespaces", || {
         let (_, line) = to_run("lab-script-stranger", &["--count", "30"]);
         sh("ip netns add farlane-bridge && mkdir -p /run/farlane-lab/farlane");
         sh("echo run true >/run/farlane-lab/farlane/journal");

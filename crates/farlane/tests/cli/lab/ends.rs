@@ -10,7 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command};
 use std::time::Duration;
 
-/// A lab at work: both of its programs run, and the journal knows them.
+/// A running lab: both programs run and are in the journal.
 fn at_work(options: &[&str]) -> Process {
     let lab = node(&[&["latency", "lab"], options].concat());
     wait_until("talker and listener", || {
@@ -35,9 +35,9 @@ fn an_interrupted_lab_prints_what_it_has_and_a_second_one_waits_for_its_name() {
         assert!(other.status.success(), "{}", String::from_utf8_lossy(&other.stderr));
         assert!(first.interrupt().success());
         let document = parsed(&first.stdout.text());
-        let of = &document["bridges"][0];
-        assert_eq!([&document["ended"], &of["outcome"]], ["interrupted"; 2]);
-        let talk = &of["runs"][0]["talk"];
+        let bridge = &document["bridges"][0];
+        assert_eq!([&document["ended"], &bridge["outcome"]], ["interrupted"; 2]);
+        let talk = &bridge["runs"][0]["talk"];
         assert_eq!(talk["ended"], "interrupted");
         assert!(talk["counts"]["received"].as_u64() > Some(0), "{}", talk["counts"]);
         nothing_is_left();
@@ -66,8 +66,8 @@ fn sleeper() -> (Child, u64) {
 }
 
 #[test]
-fn what_a_killed_lab_left_the_next_one_takes_down() {
-    alone("cli::lab::ends::what_a_killed_lab_left_the_next_one_takes_down", || {
+fn next_lab_removes_rest_of_killed_lab() {
+    alone("cli::lab::ends::next_lab_removes_rest_of_killed_lab", || {
         let mut killed = at_work(&["--count", "100000"]);
         killed.kill();
         let left: Vec<Pid> = ["talk", "listen"].map(programs).concat();

@@ -1,4 +1,4 @@
-//! A lab that leads to an interface with somebody else behind it, as a guest.
+//! A lab with a guest behind an interface.
 
 use super::{alone, iperf3, lab, nothing_is_left, sh};
 use crate::cli::latency::segment;
@@ -38,9 +38,9 @@ fn runs_lead_to_a_guest_whose_interface_comes_back() {
         assert!(errors.contains("waiting for the guest"), "{errors}");
         assert!(errors.contains(server), "what the guest is to run: {errors}");
         let document = parsed(std::str::from_utf8(&output.stdout).unwrap());
-        let of = &document["bridges"][0];
-        assert_eq!(of["outcome"], "passes");
-        let runs = of["runs"].as_array().unwrap();
+        let bridge = &document["bridges"][0];
+        assert_eq!(bridge["outcome"], "passes");
+        let runs = bridge["runs"].as_array().unwrap();
         let names: Vec<&str> = runs.iter().map(|run| run["name"].as_str().unwrap()).collect();
         assert_eq!(names, ["idle", "loaded"]);
         for run in runs {
@@ -65,8 +65,8 @@ fn nothing_is_left_but(guest: &mut crate::support::Process) {
 }
 
 #[test]
-fn a_guest_that_does_not_answer_is_missed() {
-    alone("cli::lab::guests::a_guest_that_does_not_answer_is_missed", || {
+fn silent_guest_is_an_error() {
+    alone("cli::lab::guests::silent_guest_is_an_error", || {
         let (_away, mac) = cable();
         let output = lab(&["--guest", &format!("g0,{mac}"), "--guest-wait", "1ms"]);
         assert_eq!(output.status.code(), Some(1));

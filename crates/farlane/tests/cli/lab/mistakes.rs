@@ -10,13 +10,13 @@ fn lab<'a>(options: &[&'a str]) -> Vec<&'a str> {
 #[test]
 fn gates_are_named_by_file_and_line_or_number() {
     let good = gates("lab-gates", GATES);
-    let of = |more: &[&'static str]| {
+    let written = |more: &[&'static str]| {
         let all = [&["--gate", &good, "--dry-run"], more].concat();
         let says = ["--gate ", &good[..]];
         (all.into_iter().map(str::to_owned).collect::<Vec<String>>(), says.map(str::to_owned))
     };
     for (priority, says) in [("6", "gate 6 never opens"), ("7", "gate 7 never closes")] {
-        let (options, [option, file]) = of(&["--priority", priority]);
+        let (options, [option, file]) = written(&["--priority", priority]);
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
         fails(&lab(&options), &[&option, &file, says, "--priority"]);
     }
@@ -36,8 +36,8 @@ fn gates_that_are_too_short_for_software_are_refused() {
 }
 
 #[test]
-fn a_schedule_that_does_not_fit_is_said_by_the_talker() {
-    alone("cli::lab::mistakes::a_schedule_that_does_not_fit_is_said_by_the_talker", || {
+fn invalid_schedule_is_an_error_of_the_talker() {
+    alone("cli::lab::mistakes::invalid_schedule_is_an_error_of_the_talker", || {
         let talk = lab(&["--count", "10", "--talk", "--interval 5s"]);
         let output = crate::support::program::run(&talk);
         let errors = String::from_utf8(output.stderr).unwrap();
@@ -49,7 +49,7 @@ fn a_schedule_that_does_not_fit_is_said_by_the_talker() {
 #[test]
 fn options_are_named() {
     for (wrong, says) in [
-        (&["--bridge", "hub"][..], "none of all, linux, macvtap, xdp"),
+        (&["--bridge", "hub"][..], "all, linux, macvtap, xdp"),
         (&["--guest", "an-interface-name,02:00:5e:10:00:02"], "invalid interface name"),
         (&["--guest", "a;b,02:00:5e:10:00:02"], "invalid interface name"),
         (&["--guest", "g0,02:00:5e:10:00"], "'02:00:5e:10:00'"),

@@ -45,7 +45,7 @@ fn alone(name: &str, body: impl FnOnce()) {
     let said = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.contains("1 passed"), "{said}{errors}");
-    // What was not tested is said past the harness, which hides what tests that pass say.
+    // Written around the harness, which hides the output of tests that pass.
     let missing = errors.lines().filter(|line| line.starts_with("NOT TESTED"));
     missing.for_each(|line| drop(writeln!(std::io::stderr(), "{line}")));
 }

@@ -1,4 +1,4 @@
-//! Clocks that are apart, and who says so.
+//! Offsets of clocks, and the findings that report them.
 
 use super::{Listener, kinds, segment, talk};
 use crate::support::program::{fails, is_refused, scratch, text};
@@ -37,7 +37,7 @@ fn an_offset_of_one_clock_is_not_taken_for_latency() {
 /// One of two ends knows the leap seconds: named with and without frames that come back, whichever
 /// end it is.
 #[test]
-fn ends_that_are_the_leap_seconds_apart_are_told_so() {
+fn clocks_apart_by_leap_seconds_are_reported() {
     let leap = ["--stamp-offset", "37s"];
     for (here, there) in [(&[][..], &leap[..]), (&leap, &[])] {
         let both = [there, &["--reflect"]].concat();
@@ -48,7 +48,7 @@ fn ends_that_are_the_leap_seconds_apart_are_told_so() {
         talk(&listener.address, &[here, &["--count", "100"]].concat());
         for document in [near, reflecting, listener.report()] {
             let all = document["findings"].as_array().unwrap();
-            let apart = all.iter().find(|of| of["kind"] == "clock-offset");
+            let apart = all.iter().find(|finding| finding["kind"] == "clock-offset");
             let evidence = apart.unwrap_or_else(|| panic!("{document}"))["evidence"].as_str();
             assert!(evidence.unwrap().contains("differ by 37 s: only one has TAI"), "{evidence:?}");
             let caution = &segment(&document, "end to end")["caution"];
@@ -59,7 +59,7 @@ fn ends_that_are_the_leap_seconds_apart_are_told_so() {
 
 /// A program in ptp4l's place, which answers in the profile of gPTP alone: 25 us from its master.
 #[test]
-fn what_ptp4l_says_is_the_clock_error() {
+fn clock_error_is_taken_from_ptp4l() {
     let path = scratch("latency-ptp").join("ptp4l");
     let socket = UnixDatagram::bind(&path).unwrap();
     std::thread::spawn(move || {

@@ -114,7 +114,7 @@ fn killed_programs_leave_their_rows() {
         let numbers: Vec<u64> = lines.iter().map(|cells| cells[0].parse().unwrap()).collect();
         assert!(numbers.iter().copied().eq(0..numbers.len() as u64), "{path}: {numbers:?}");
         for name in ["driver_ns", last] {
-            let column = names.iter().position(|of| *of == name).unwrap();
+            let column = names.iter().position(|known| *known == name).unwrap();
             let known = lines.iter().filter(|cells| !cells[column].is_empty()).count();
             assert!(known * 2 > lines.len(), "{path}: {known} rows of {} have {name}", lines.len());
         }

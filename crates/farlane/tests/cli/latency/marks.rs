@@ -29,8 +29,8 @@ fn raw_frames_come_back_with_their_tag() {
         let [near, far] = both_ends(&away, &["--reflect"], &tagged);
         assert_eq!([&far["tags"], &near["tags"]], [&tag(3), &tag(3)]);
         let setting = &far["settings"][1];
-        let of = ["name", "value", "in_force"].map(|key| &setting[key]);
-        assert_eq!(json!(of), json!(["priority of the tag", "3", true]));
+        let shown = ["name", "value", "in_force"].map(|key| &setting[key]);
+        assert_eq!(json!(shown), json!(["priority of the tag", "3", true]));
         let [near, far] = both_ends(&away, &["--reflect", "--priority", "6"], &tagged);
         assert_eq!([&far["tags"], &near["tags"]], [&tag(3), &tag(6)]);
         let [near, far] = both_ends(&away, &["--reflect"], &[]);
@@ -50,8 +50,11 @@ fn datagrams_come_back_with_the_code_point_of_the_listener() {
         document(&["latency", "talk", &to, "--json", "--count", "50", "--reflect"]);
         assert!(far.wait().success());
         let settings = &parsed(&far.stdout.text())["settings"];
-        let of = |at: usize| ["name", "value", "in_force"].map(|key| settings[at][key].clone());
-        assert_eq!(json!([of(0), of(1)]), json!([["DSCP", "46", true], ["priority", "5", true]]));
+        let shown = |at: usize| ["name", "value", "in_force"].map(|key| settings[at][key].clone());
+        assert_eq!(
+            json!([shown(0), shown(1)]),
+            json!([["DSCP", "46", true], ["priority", "5", true]])
+        );
         let mut octets = [Vec::new(), Vec::new()];
         let mut buffer = [0; 2048];
         while let Some(received) = tap.receive(&mut buffer).unwrap() {

@@ -31,7 +31,7 @@ impl Listener {
         let mut child = farlane(&arguments).spawn().unwrap();
         let mut errors = BufReader::new(child.stderr.take().unwrap());
         let mut address = String::new();
-        // What is refused is said first.
+        // Refused settings are printed first.
         while !address.starts_with("listening on ") {
             address.clear();
             assert!(errors.read_line(&mut address).unwrap() > 0, "the listener ended early");
@@ -53,7 +53,7 @@ impl Listener {
         parsed(&out)
     }
 
-    /// What it says when it fails.
+    /// Standard error of a listener that fails.
     fn fails(mut self) -> String {
         let mut errors = String::new();
         self.errors.read_to_string(&mut errors).unwrap();
@@ -82,12 +82,14 @@ fn talk(address: &str, options: &[&str]) -> Value {
 /// A part of the way in a document.
 pub fn segment<'a>(document: &'a Value, name: &str) -> &'a Value {
     let all = document["segments"].as_array().unwrap();
-    all.iter().find(|of| of["segment"] == name).unwrap_or_else(|| panic!("no {name}: {document}"))
+    all.iter()
+        .find(|segment| segment["segment"] == name)
+        .unwrap_or_else(|| panic!("no {name}: {document}"))
 }
 
 fn kinds(document: &Value) -> Vec<&str> {
     let all = document["findings"].as_array().unwrap();
-    all.iter().map(|of| of["kind"].as_str().unwrap()).collect()
+    all.iter().map(|finding| finding["kind"].as_str().unwrap()).collect()
 }
 
 /// Passes datagrams on to a listener.

@@ -43,9 +43,9 @@ fn mistakes_are_named() {
     let slot = ["--cycle", "500us", "--window", "100us,200us"];
     is_refused(
         &talk(&slot),
-        &["frame 0 is due 0 ns into its cycle", "100000 to 300000 ns; --outside"],
+        &["frame 0 is due 0 ns into its cycle", "100000 to 300000 ns; allow it with --outside"],
     );
-    is_refused(&talk(&["--vlan", "5"]), &["--vlan is of Ethernet frames"]);
+    is_refused(&talk(&["--vlan", "5"]), &["--vlan applies only to Ethernet frames"]);
     fails(&talk(&["--interval", "1ns"]), &["an interval of 1 ns is too short here"]);
     fails(&["latency", "talk", "raw:nosuch0,02:00:5e:10:00:01"], &["no interface 'nosuch0'"]);
     fails(&["latency", "listen", "raw:nosuch0"], &["no interface 'nosuch0'"]);
@@ -71,7 +71,7 @@ fn mistakes_are_named() {
     }
 }
 
-/// Of 20 frames; what a talker without --reflect knows of losses is what ICMP answers.
+/// 20 frames. Without `--reflect` the talker counts losses by answers of ICMP.
 #[test]
 fn a_talker_without_a_listener_fails_unless_the_losses_are_allowed() {
     let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
@@ -138,8 +138,8 @@ fn a_talker_fails_when_all_frames_or_more_than_allowed_are_lost() {
 /// Root without capabilities and limits: everything that needs a permission is a row with what it
 /// needs, and the run goes on; without raw sockets there is none.
 #[test]
-fn without_permission_each_refusal_says_what_it_needs() {
-    let name = "cli::latency::refusals::without_permission_each_refusal_says_what_it_needs";
+fn missing_capability_is_named_per_setting() {
+    let name = "cli::latency::refusals::missing_capability_is_named_per_setting";
     isolated(name, |home| {
         home.run("ip link set lo up").unwrap();
         let listener = Listener::udp(&[]);
@@ -157,7 +157,7 @@ fn without_permission_each_refusal_says_what_it_needs() {
             ("hardware stamps", "CAP_NET_ADMIN"),
         ] {
             let all = near["settings"].as_array().unwrap();
-            let row = all.iter().find(|of| of["name"] == name).unwrap();
+            let row = all.iter().find(|row| row["name"] == name).unwrap();
             let note = row["note"].as_str().unwrap();
             assert!(row["in_force"] == false && note.contains(needs), "{row}");
             assert!(errors.contains(&format!("{name} ")), "no {name} in {errors}");
@@ -234,7 +234,7 @@ fn strangers_on_the_cable_are_counted() {
             let received = talker.receive(&mut buffer).unwrap()?;
             Some(Frame::decode(&buffer[talker.payload_at()..][..received.bytes]).unwrap())
         });
-        // An end that tells when the last frame left is an answer too.
+        // An End frame with the time of the last frame is an answer too.
         let answers: Vec<_> = answers.filter(|answer| answer.sequence == 0).collect();
         assert!(answers.len() == 1 && answers[0].kind == Kind::Reflected, "{answers:?}");
     });
@@ -242,7 +242,7 @@ fn strangers_on_the_cable_are_counted() {
 
 /// Nothing but strangers came: the error counts them.
 #[test]
-fn a_listener_that_hears_strangers_alone_says_so() {
+fn listener_with_only_foreign_frames_reports_count() {
     let listener = Listener::udp(&["--wait", "4s", "--run", "abc"]);
     talk(&listener.address, &["--count", "5", "--run", "abd"]);
     let errors = listener.fails();
@@ -256,9 +256,13 @@ fn refusals_are_reported_and_the_run_goes_on() {
     let listener = Listener::udp(&[]);
     let wanted = ["--cpu", "1000", "--hardware", "lo", "--launch", "1ms", "--count", "20"];
     let near = talk(&listener.address, &wanted);
-    let refused: Vec<&Value> =
-        near["settings"].as_array().unwrap().iter().filter(|of| of["in_force"] == false).collect();
-    let names: Vec<&str> = refused.iter().map(|of| of["name"].as_str().unwrap()).collect();
+    let refused: Vec<&Value> = near["settings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|row| row["in_force"] == false)
+        .collect();
+    let names: Vec<&str> = refused.iter().map(|row| row["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["hardware stamps", "CPU", "launch times"]);
     assert!(refused[1]["note"].as_str().unwrap().contains("no CPU 1000"));
     assert!(refused[2]["note"].as_str().unwrap().starts_with("ignored: a probe"), "{}", refused[2]);

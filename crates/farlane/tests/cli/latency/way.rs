@@ -109,7 +109,7 @@ fn losses_and_copies_are_counted() {
             }
         }
     });
-    // The last one is lost too: only the talker's end says that it was sent.
+    // The last frame is lost too: only the talker's End frame counts it.
     talk(&relay.address.to_string(), &["--count", "300"]);
     let far = listener.report();
     let dropped = dropped.load(Ordering::Relaxed);
@@ -121,7 +121,7 @@ fn losses_and_copies_are_counted() {
 
 /// Forty frames are held back until the last of them has come, and then sent at once.
 #[test]
-fn frames_that_were_held_back_are_a_stall() {
+fn delayed_frames_are_reported_as_stall() {
     let listener = Listener::udp(&[]);
     let mut held: Vec<Vec<u8>> = Vec::new();
     let relay = Relay::start(&listener.address, move |number, bytes, far| {
@@ -134,11 +134,17 @@ fn frames_that_were_held_back_are_a_stall() {
     });
     talk(&relay.address.to_string(), &["--count", "300"]);
     let far = listener.report();
-    let is_ours = |of: &&Value| {
-        of["kind"] == "stall" && of["first"].as_u64() < Some(139) && of["last"].as_u64() >= Some(99)
+    let is_ours = |finding: &&Value| {
+        finding["kind"] == "stall"
+            && finding["first"].as_u64() < Some(139)
+            && finding["last"].as_u64() >= Some(99)
     };
     let stall = far["findings"].as_array().unwrap().iter().find(is_ours);
-    assert!(stall.is_some_and(|of| of["segment"] == "sent to kernel"), "{}", far["findings"]);
+    assert!(
+        stall.is_some_and(|finding| finding["segment"] == "sent to kernel"),
+        "{}",
+        far["findings"]
+    );
     assert_eq!(far["counts"]["lost"], 0);
 }
 
@@ -165,29 +171,25 @@ fn tagged_frames_cross_a_cable_and_come_back() {
 /// A queue of one frame in front of 80 kbit/s: 142 bytes take it 14 ms, and most are dropped. The
 /// kernel counts them too, so the stamps of the others have to be told apart by that.
 #[test]
-fn frames_that_a_queue_drops_are_refused_and_confuse_no_stamps() {
-    isolated(
-        "cli::latency::way::frames_that_a_queue_drops_are_refused_and_confuse_no_stamps",
-        |home| {
-            let away = Namespace::new().unwrap();
-            home.cable("near0", &away, "far0").unwrap();
-            home.run("tc qdisc add dev near0 root tbf rate 80kbit burst 1600 limit 200").unwrap();
-            let mac = away.enter(|| Interface::find("far0").unwrap().mac).unwrap();
-            let listener =
-                away.enter(|| Listener::start("raw:far0", &["--clock", "shared"])).unwrap();
-            let near = talk(&format!("raw:near0,{mac}"), &["--count", "300", "--clock", "shared"]);
-            let far = listener.report();
-            let refused = near["faults"]["refused"].as_u64().unwrap();
-            let came = far["counts"]["received"].as_u64().unwrap();
-            assert!(refused > 0 && came > 0 && refused + came <= 300, "{refused} {came}");
-            let refusal = near["faults"]["refusal"].as_str().unwrap();
-            assert!(refusal.contains("No buffer space"), "{refusal}");
-            assert_eq!(segment(&near, "queue to wire")["whole"]["n"], 300 - refused);
-            assert_eq!(near["faults"]["without_stamp"], 0);
-            for name in ["sent to queue", "queue to wire", "wire to kernel"] {
-                let whole = &segment(&far, name)["whole"];
-                assert_eq!(whole["negative"], 0, "{name}: {whole}");
-            }
-        },
-    );
+fn dropped_frames_are_refused_without_wrong_stamps() {
+    isolated("cli::latency::way::dropped_frames_are_refused_without_wrong_stamps", |home| {
+        let away = Namespace::new().unwrap();
+        home.cable("near0", &away, "far0").unwrap();
+        home.run("tc qdisc add dev near0 root tbf rate 80kbit burst 1600 limit 200").unwrap();
+        let mac = away.enter(|| Interface::find("far0").unwrap().mac).unwrap();
+        let listener = away.enter(|| Listener::start("raw:far0", &["--clock", "shared"])).unwrap();
+        let near = talk(&format!("raw:near0,{mac}"), &["--count", "300", "--clock", "shared"]);
+        let far = listener.report();
+        let refused = near["faults"]["refused"].as_u64().unwrap();
+        let came = far["counts"]["received"].as_u64().unwrap();
+        assert!(refused > 0 && came > 0 && refused + came <= 300, "{refused} {came}");
+        let refusal = near["faults"]["refusal"].as_str().unwrap();
+        assert!(refusal.contains("No buffer space"), "{refusal}");
+        assert_eq!(segment(&near, "queue to wire")["whole"]["n"], 300 - refused);
+        assert_eq!(near["faults"]["without_stamp"], 0);
+        for name in ["sent to queue", "queue to wire", "wire to kernel"] {
+            let whole = &segment(&far, name)["whole"];
+            assert_eq!(whole["negative"], 0, "{name}: {whole}");
+        }
+    });
 }

@@ -37,7 +37,7 @@ fn verdict(guest: &mut Guest, kind: &str) -> String {
 }
 
 #[test]
-fn gates_of_each_bridge_are_found_out_by_measurement() {
+fn measurement_identifies_gates_of_each_bridge() {
     let mut guest = Guest::builder("lab-bridges/guest").lab().start();
     for kind in ["linux", "macvtap", "ovs"] {
         assert_eq!(verdict(&mut guest, kind), "gated", "{kind}");
@@ -74,7 +74,7 @@ fn a_lab_leaves_nothing_and_counts_what_is_injected() {
     assert_eq!((count("sent"), count("received") + count("lost")), (50, 50), "{counts}");
     let clock = &idle["talk"]["clock"];
     assert!(clock["offset_ns"].as_i64().unwrap() > 40_000_000, "{clock}");
-    let kinds = idle["talk"]["findings"].as_array().unwrap().iter().map(|of| &of["kind"]);
+    let kinds = idle["talk"]["findings"].as_array().unwrap().iter().map(|finding| &finding["kind"]);
     assert!(kinds.into_iter().any(|kind| kind == "clock-offset"), "{}", idle["talk"]["findings"]);
 
     // By the real iperf3.

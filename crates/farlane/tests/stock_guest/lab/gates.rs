@@ -32,7 +32,8 @@ fn launches(guest: &mut Guest) -> bool {
     let output = guest.run(&probe((FAR, talker), ("raw:far", "--clock shared")));
     let talk = document(&output, "talk");
     let settings = talk["settings"].as_array().unwrap();
-    let setting = settings.iter().find(|of| of["name"] == "launch times").expect("the setting");
+    let setting =
+        settings.iter().find(|setting| setting["name"] == "launch times").expect("the setting");
     println!("{setting}");
     setting["in_force"] == true
 }

@@ -28,7 +28,7 @@ fn start(name: &str, cable: &Sockets, end: &str, mac: &str) -> Guest {
 }
 
 #[test]
-fn an_application_in_a_guest_receives_and_its_clock_is_no_latency() {
+fn guest_application_receives_and_clock_offset_is_reported() {
     let sockets = Sockets::new();
     let mut first = start("first", &sockets, "server=on", "02:00:5e:00:53:21");
     let mut second = start("second", &sockets, "server=off", MAC);
@@ -64,11 +64,14 @@ fn an_application_in_a_guest_receives_and_its_clock_is_no_latency() {
     assert!(seconds.contains(&ns("offset_ns")), "{}", ns("offset_ns"));
     assert!(seconds.contains(&ns("proven_ns")), "{}", ns("proven_ns"));
     assert_eq!(talk["clock"]["source"], "exchange");
-    let kinds = talk["findings"].as_array().unwrap().iter().map(|of| &of["kind"]);
+    let kinds = talk["findings"].as_array().unwrap().iter().map(|finding| &finding["kind"]);
     assert!(kinds.into_iter().any(|kind| kind == "clock-offset"), "{}", talk["findings"]);
-    let crossing = |of: &&Value| of["crosses_clocks"] == true;
+    let crossing = |finding: &&Value| finding["crosses_clocks"] == true;
     let crossing: Vec<_> = talk["segments"].as_array().unwrap().iter().filter(crossing).collect();
-    assert!(!crossing.is_empty() && crossing.iter().all(|of| of["caution"] != ""), "{crossing:?}");
+    assert!(
+        !crossing.is_empty() && crossing.iter().all(|finding| finding["caution"] != ""),
+        "{crossing:?}"
+    );
     // Without a way back the listener knows nothing of the other clock, and says so.
     assert_eq!(listen["clock"]["source"], "unknown");
     first.power_off();

@@ -38,7 +38,7 @@ fn document(output: &Output, end: &str) -> Value {
 /// A part of the way in a document.
 fn segment<'a>(document: &'a Value, name: &str) -> &'a Value {
     let all = document["segments"].as_array().unwrap();
-    all.iter().find(|of| of["segment"] == name).unwrap_or_else(|| panic!("no {name}"))
+    all.iter().find(|segment| segment["segment"] == name).unwrap_or_else(|| panic!("no {name}"))
 }
 
 fn json(text: &str) -> Value {

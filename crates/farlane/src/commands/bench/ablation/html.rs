@@ -1,7 +1,9 @@
 //! The results as one self-contained page.
 
 use super::super::print::us;
-use super::print::{Document, GAIN, Gain, LatencyPair, RUN, SetupRun, or};
+use super::print::{
+    AggregationDocument, AggregationGain, AggregationLatency, AggregationRun, GAIN, RUN, or,
+};
 use crate::commands::{INTERRUPTED, finish_with_data};
 use load::ablation::{Ablation, LinkCheck};
 use report::Align::{Left, Right};
@@ -9,7 +11,7 @@ use report::latency::Latency;
 use report::{Column, Page, Table, distribution};
 
 /// The page.
-pub fn page(all: &Ablation, document: &Document) -> String {
+pub fn page(all: &Ablation, document: &AggregationDocument) -> String {
     let mut page = Page::new("farlane bench: aggregation");
     let rounds = document.runs.first().map_or(0, |run| run.run.rounds);
     page.text(&format!(
@@ -24,9 +26,8 @@ pub fn page(all: &Ablation, document: &Document) -> String {
     page.table(&Table::from_rows(&[&RUN[..], &RUN_FIGURES].concat(), &document.runs));
     page.section("Gain over per-tlp");
     page.text(
-        "What aggregation gains in throughput, beside what counting bytes on the wire allows: one \
-         TLP a frame against as many as fit. Only where the link is the bottleneck can that be \
-         reached.",
+        "Gain in throughput, and the gain that bytes on the wire allow: one TLP per frame compared \
+         with full frames. The second is reached only if the link is the bottleneck.",
     );
     page.table(&Table::from_rows(&[&GAIN[..], &GAIN_SHARES].concat(), &document.gains));
     page.section("One command at a time");
@@ -43,23 +44,23 @@ pub fn page(all: &Ablation, document: &Document) -> String {
     finish_with_data(page, "JSON, with percentiles", document)
 }
 
-const RUN_FIGURES: [Column<SetupRun>; 6] = [
+const RUN_FIGURES: [Column<AggregationRun>; 6] = [
     ("IOPS", Right, |setup| format!("{:.0}", setup.run.iops)),
     ("min", Right, |setup| format!("{:.0}", setup.run.iops_min)),
     ("max", Right, |setup| format!("{:.0}", setup.run.iops_max)),
-    ("TLPs a frame", Right, |setup| format!("{:.1}", setup.tlps_per_frame)),
+    ("TLPs per frame", Right, |setup| format!("{:.1}", setup.tlps_per_frame)),
     ("p50 us", Right, |setup| us(setup.run.p50_ns)),
     ("p99 us", Right, |setup| us(setup.run.p99_ns)),
 ];
 
-const GAIN_SHARES: [Column<Gain>; 4] = [
+const GAIN_SHARES: [Column<AggregationGain>; 4] = [
     ("allowed %", Right, |gain| or(gain.most_percent, "–")),
     ("reached %", Right, |gain| or(gain.reached_percent, "–")),
     ("link filled %", Right, |gain| or(gain.link_share, "–")),
     ("by per-tlp %", Right, |gain| or(gain.link_share_per_tlp, "–")),
 ];
 
-const LATENCIES: [Column<LatencyPair>; 7] = [
+const LATENCIES: [Column<AggregationLatency>; 7] = [
     ("link", Left, |pair| pair.link.clone()),
     ("transport", Left, |pair| pair.transport.clone()),
     ("rw", Left, |pair| pair.rw.to_owned()),
@@ -76,7 +77,7 @@ const CHECK: [Column<LinkCheck>; 2] = [
     ("Mb/s of wire", Right, |check| format!("{:.1}", check.wire_bits_per_s / 1e6)),
 ];
 
-/// One figure a workload, link and transport, with a line a policy.
+/// One figure per workload, link and transport, with one line per policy.
 fn figures(all: &Ablation) -> Vec<(String, String, String)> {
     let mut ways: Vec<_> = all.setups.iter().map(|setup| (setup.link, setup.transport)).collect();
     ways.dedup();

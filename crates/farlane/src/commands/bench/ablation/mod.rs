@@ -1,4 +1,4 @@
-//! `farlane bench --aggregation`: policies side by side.
+//! `farlane bench --aggregation`: compares policies of aggregation.
 
 mod html;
 pub(in crate::commands) mod print;
@@ -17,7 +17,7 @@ pub fn run(args: &Args, waiting: Waiting, stop: &Stop) -> Result<Ended, Failure>
     let mps = match args.mps[..] {
         [] => MPS,
         [mps] if mps <= 1024 => mps,
-        _ => wrong_usage("--aggregation measures at one --mps, up to 1024"),
+        _ => wrong_usage("--mps with --aggregation: expected one size up to 1024"),
     };
     let (rounds, span, pair_span) = match args.quick {
         true => (3, Duration::from_ms(100), Duration::from_ms(20)),
@@ -31,7 +31,7 @@ pub fn run(args: &Args, waiting: Waiting, stop: &Stop) -> Result<Ended, Failure>
             some => some.iter().copied().map(Transport::from).collect(),
         },
         policies: args.aggregation.clone(),
-        link_rate: args.link_rate,
+        link_rate: args.line_rate,
         cases: selected(args),
         rounds: args.rounds.unwrap_or(rounds),
         span,
@@ -56,8 +56,8 @@ fn selected(args: &Args) -> Vec<Case> {
     let cases: Vec<_> = all.collect();
     if cases.is_empty() {
         wrong_usage(
-            "no workload fits --rw and --iodepth together: read and write at 8, randread and \
-             randwrite at 1",
+            "no workload matches --rw and --iodepth together: expected read or write with 8, \
+             randread or randwrite with 1",
         )
     }
     cases

@@ -1,6 +1,6 @@
 //! Prints the results as text or JSON.
 
-use super::super::print::{FloorEntry, Run, floor, median, percent_of_pairs, run, us};
+use super::super::print::{BenchRun, FloorEntry, floor, median, percent_of_pairs, run, us};
 use crate::commands::{INTERRUPTED, rounded};
 use load::ablation::{Ablation, Cost, Link, LinkCheck, Pairs, Setup};
 use nvme::initiator::Op;
@@ -16,8 +16,7 @@ const SCHEMA: u32 = 1;
 /// Policies of aggregation compared on live nodes. Runs that need missing privileges are left out,
 /// and stderr states why.
 #[derive(JsonSchema, Serialize)]
-#[schemars(rename = "AggregationDocument")]
-pub struct Document {
+pub struct AggregationDocument {
     /// Version of the document: 1.
     #[schemars(extend("const" = 1))]
     schema: u32,
@@ -27,12 +26,12 @@ pub struct Document {
     /// Raw TCP on loopback in the same run, medians over the rounds.
     pub floor: FloorEntry,
     /// One element per link, transport, policy and workload.
-    pub runs: Vec<SetupRun>,
+    pub runs: Vec<AggregationRun>,
     /// What a policy gains in throughput over `per-tlp`: one element per link, transport, policy
     /// and direction.
-    pub gains: Vec<Gain>,
+    pub gains: Vec<AggregationGain>,
     /// One command of 4 KiB at a time, `per-tlp` and `adaptive` in pairs of rounds.
-    pub latencies: Vec<LatencyPair>,
+    pub latencies: Vec<AggregationLatency>,
     /// What the limited link let pass in the same run, by size of frame; empty if there is none.
     pub link_check: Vec<LinkCheck>,
 }
@@ -40,8 +39,7 @@ pub struct Document {
 /// One workload on one link, transport and policy. `path` is `tunnelled`; `floor_round_trips` and
 /// `floor_stream_share` refer to TCP on loopback.
 #[derive(JsonSchema, Serialize)]
-#[schemars(rename = "AggregationRun")]
-pub struct SetupRun {
+pub struct AggregationRun {
     /// The policy: `per-tlp`, `wait=TIME` or `adaptive`.
     pub aggregation: String,
     /// `tcp` or `raw` (raw Ethernet).
@@ -50,15 +48,14 @@ pub struct SetupRun {
     /// bucket of that rate in each direction.
     pub link: String,
     #[serde(flatten)]
-    pub run: Run,
+    pub run: BenchRun,
     /// TLPs per frame of the tunnel in the direction of the data, over all rounds.
     pub tlps_per_frame: f64,
 }
 
 /// What a policy gains over `per-tlp`.
 #[derive(JsonSchema, Serialize)]
-#[schemars(rename = "AggregationGain")]
-pub struct Gain {
+pub struct AggregationGain {
     /// The policy: `per-tlp`, `wait=TIME` or `adaptive`.
     pub aggregation: String,
     /// `tcp` or `raw` (raw Ethernet).
@@ -91,8 +88,7 @@ pub struct Gain {
 /// One command of 4 KiB at a time, `per-tlp` and `adaptive` in pairs of rounds. The rounds of a
 /// pair follow each other in changing order.
 #[derive(Clone, JsonSchema, Serialize)]
-#[schemars(rename = "AggregationLatency")]
-pub struct LatencyPair {
+pub struct AggregationLatency {
     /// `tcp` or `raw` (raw Ethernet).
     pub transport: String,
     /// `loopback` or `veth N Mb/s`.
@@ -113,11 +109,11 @@ pub struct LatencyPair {
     pub change_percent_q3: f64,
 }
 
-/// Medians and ratios of what was measured.
-pub fn document(all: &Ablation) -> Document {
+/// Medians and ratios of the results.
+pub fn document(all: &Ablation) -> AggregationDocument {
     let floor = floor(all.waiting, &all.floor);
     let runs = all.setups.iter().flat_map(|setup| setup_runs(setup, &floor)).collect();
-    Document {
+    AggregationDocument {
         schema: SCHEMA,
         interrupted: all.interrupted,
         runs,
@@ -128,11 +124,11 @@ pub fn document(all: &Ablation) -> Document {
     }
 }
 
-fn setup_runs(setup: &Setup, floor: &FloorEntry) -> Vec<SetupRun> {
+fn setup_runs(setup: &Setup, floor: &FloorEntry) -> Vec<AggregationRun> {
     let each = setup.series.iter().zip(&setup.carried);
     let measured = each.filter(|(series, _)| !series.rounds.is_empty());
     measured
-        .map(|(series, (tlps, frames))| SetupRun {
+        .map(|(series, (tlps, frames))| AggregationRun {
             aggregation: setup.policy.to_string(),
             transport: setup.transport.to_string(),
             link: setup.link.to_string(),
@@ -142,14 +138,14 @@ fn setup_runs(setup: &Setup, floor: &FloorEntry) -> Vec<SetupRun> {
         .collect()
 }
 
-/// The median of bytes a second of the workload that fills the link.
+/// The median throughput, in bytes per second, of the workload that fills the link.
 fn throughput(setup: &Setup, rw: &str) -> Option<(Op, f64)> {
     let series =
         setup.series.iter().find(|series| series.case.rw == rw && !series.rounds.is_empty())?;
     Some((series.case.op, super::super::print::median_throughput(series)))
 }
 
-fn gains(all: &Ablation) -> Vec<Gain> {
+fn gains(all: &Ablation) -> Vec<AggregationGain> {
     let mut gains = Vec::new();
     for base in all.setups.iter().filter(|setup| setup.policy == Policy::PerTlp) {
         let same = |setup: &&Setup| (setup.link, setup.transport) == (base.link, base.transport);
@@ -162,7 +158,7 @@ fn gains(all: &Ablation) -> Vec<Gain> {
     gains
 }
 
-fn gain(base: &Setup, setup: &Setup, rw: &'static str, mps: usize) -> Option<Gain> {
+fn gain(base: &Setup, setup: &Setup, rw: &'static str, mps: usize) -> Option<AggregationGain> {
     let ((op, alone), (_, together)) = (throughput(base, rw)?, throughput(setup, rw)?);
     let gain = together / alone.max(1.0) - 1.0;
     let cost = Cost::new(setup.transport, op, mps);
@@ -174,7 +170,7 @@ fn gain(base: &Setup, setup: &Setup, rw: &'static str, mps: usize) -> Option<Gai
     };
     let counted = setup.link != Link::Loopback;
     let most = cost.gain();
-    Some(Gain {
+    Some(AggregationGain {
         aggregation: setup.policy.to_string(),
         transport: setup.transport.to_string(),
         link: setup.link.to_string(),
@@ -189,15 +185,15 @@ fn gain(base: &Setup, setup: &Setup, rw: &'static str, mps: usize) -> Option<Gai
     })
 }
 
-/// What pairs of rounds say.
-fn latency(of: &Pairs) -> LatencyPair {
-    let pairs = &of.p50;
+/// Medians and quartiles over pairs of rounds.
+fn latency(compared: &Pairs) -> AggregationLatency {
+    let pairs = &compared.p50;
     let [change_percent_q1, change_percent, change_percent_q3] = percent_of_pairs(pairs);
-    let p50 = |of: fn(&(u64, u64)) -> u64| median(&pairs.iter().map(of).collect::<Vec<_>>());
-    LatencyPair {
-        transport: of.transport.to_string(),
-        link: of.link.to_string(),
-        rw: of.rw,
+    let p50 = |field: fn(&(u64, u64)) -> u64| median(&pairs.iter().map(field).collect::<Vec<_>>());
+    AggregationLatency {
+        transport: compared.transport.to_string(),
+        link: compared.link.to_string(),
+        rw: compared.rw,
         pairs: pairs.len(),
         p50_per_tlp_ns: p50(|pair| pair.0),
         p50_adaptive_ns: p50(|pair| pair.1),
@@ -208,12 +204,12 @@ fn latency(of: &Pairs) -> LatencyPair {
 }
 
 /// Tables on stdout.
-pub fn table(document: &Document) {
+pub fn table(document: &AggregationDocument) {
     println!("{}", document.floor);
     let runs = Table::from_rows(&[&RUN[..], &RUN_FIGURES].concat(), &document.runs);
     print!("{}", runs.fixed(&[14, 9, 11, 21, 8, 15, 10, 10, 10]));
     if !document.gains.is_empty() {
-        println!("\ngain over per-tlp, beside what counting bytes allows:");
+        println!("\ngain over per-tlp, and the gain that bytes on the wire allow:");
         let gains = Table::from_rows(&[&GAIN[..], &GAIN_SHARES].concat(), &document.gains);
         print!("{}", gains.fixed(&[14, 9, 11, 6, 8, 9, 9, 13, 12]));
     }
@@ -231,7 +227,7 @@ pub fn table(document: &Document) {
 }
 
 /// The first columns of runs, in text and page.
-pub const RUN: [Column<SetupRun>; 5] = [
+pub const RUN: [Column<AggregationRun>; 5] = [
     ("link", Left, |setup| setup.link.clone()),
     ("transport", Left, |setup| setup.transport.clone()),
     ("aggregation", Left, |setup| setup.aggregation.clone()),
@@ -239,7 +235,7 @@ pub const RUN: [Column<SetupRun>; 5] = [
     ("MB/s", Right, |setup| format!("{:.2}", setup.run.bytes_per_s / 1e6)),
 ];
 
-const RUN_FIGURES: [Column<SetupRun>; 4] = [
+const RUN_FIGURES: [Column<AggregationRun>; 4] = [
     ("min-max", Right, |setup| {
         let mb = |iops: f64| iops * f64::from(setup.run.case.bs) / 1e6;
         format!("{:.2}-{:.2}", mb(setup.run.iops_min), mb(setup.run.iops_max))
@@ -250,7 +246,7 @@ const RUN_FIGURES: [Column<SetupRun>; 4] = [
 ];
 
 /// The first columns of gains, in text and page.
-pub const GAIN: [Column<Gain>; 5] = [
+pub const GAIN: [Column<AggregationGain>; 5] = [
     ("link", Left, |gain| gain.link.clone()),
     ("transport", Left, |gain| gain.transport.clone()),
     ("aggregation", Left, |gain| gain.aggregation.clone()),
@@ -258,19 +254,19 @@ pub const GAIN: [Column<Gain>; 5] = [
     ("gain %", Right, |gain| format!("{:+.1}", gain.gain_percent)),
 ];
 
-const GAIN_SHARES: [Column<Gain>; 4] = [
+const GAIN_SHARES: [Column<AggregationGain>; 4] = [
     ("allowed %", Right, |gain| or(gain.most_percent, "-")),
     ("reached %", Right, |gain| or(gain.reached_percent, "-")),
     ("link filled %", Right, |gain| or(gain.link_share, "-")),
     ("per-tlp %", Right, |gain| or(gain.link_share_per_tlp, "-")),
 ];
 
-/// With one decimal, or that.
+/// The value with one decimal, or `none`.
 pub fn or(value: Option<f64>, none: &str) -> String {
     value.map_or(none.to_owned(), |value| format!("{value:.1}"))
 }
 
-fn print_latencies(document: &Document) {
+fn print_latencies(document: &AggregationDocument) {
     if !document.latencies.is_empty() {
         println!("\none command at a time, per-tlp and adaptive in turn:");
     }

@@ -10,15 +10,15 @@ use report::{Column, Failure, Table};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What congestion control makes of a bottleneck, simulated
+/// Simulate congestion control at a bottleneck
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Senders of raw Ethernet frames and one receiver behind a bridge, 10 Gb/s; then \
-    drives that\nanswer one host. The figures are of virtual time: the same on any machine.\n\n\
+    after_help = "Senders of raw Ethernet frames and one receiver behind a bridge at 10 Gb/s; then drives \
+    that\nanswer one host. The simulation runs in virtual time: figures are the same on any machine.\n\n\
     Examples:\n  farlane bench congestion\n  farlane bench congestion --json"
 )]
 pub struct Args {
-    /// One JSON document instead of a table; docs/json.md describes it
+    /// Print one JSON document instead of tables; docs/json.md describes it
     #[arg(long)]
     json: bool,
 }
@@ -29,8 +29,7 @@ const SCHEMA: u32 = 1;
 /// Congestion control at a bottleneck. Everything is simulated and the same on any machine.
 /// docs/experiments/congestion.md explains the scenarios.
 #[derive(JsonSchema, Serialize)]
-#[schemars(rename = "CongestionDocument")]
-pub struct Document {
+pub struct CongestionDocument {
     /// Version of the document: 1.
     #[schemars(extend("const" = 1))]
     schema: u32,
@@ -38,13 +37,12 @@ pub struct Document {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     interrupted: bool,
     /// One element per simulation, in the order of the table.
-    runs: Vec<Run>,
+    runs: Vec<CongestionRun>,
 }
 
 /// One simulation.
 #[derive(Clone, Debug, Default, JsonSchema, Serialize)]
-#[schemars(rename = "CongestionRun")]
-pub(super) struct Run {
+pub(super) struct CongestionRun {
     /// `step`, `fairness`, `loss`, `rate` or `nvme`.
     scenario: &'static str,
     /// The simulation in words.
@@ -58,10 +56,10 @@ pub(super) struct Run {
     bits_per_s: u64,
     /// `bits_per_s` in per cent of the line's rate.
     utilisation_percent: Option<f64>,
-    /// Jain's index of what the flows delivered, 1 is even; null but for `fairness`.
+    /// Jain's index of the throughput of the flows, 1 is even; null except for `fairness`.
     jain: Option<f64>,
     /// From the last step to the end of the first 50 us in which 90 % of the line were used; null
-    /// but for `step`.
+    /// except for `step`.
     back_us: Option<f64>,
     /// 99th percentile of the frames' waits in the bridge's queue, since the beginning.
     wait_p99_us: f64,
@@ -71,9 +69,9 @@ pub(super) struct Run {
     dropped: u64,
     /// Data frames sent again.
     retransmitted: u64,
-    /// Median latency of NVMe commands; null but for `nvme`.
+    /// Median latency of NVMe commands; null except for `nvme`.
     command_p50_us: Option<f64>,
-    /// 99th percentile of the latency of NVMe commands; null but for `nvme`.
+    /// 99th percentile of the latency of NVMe commands; null except for `nvme`.
     command_p99_us: Option<f64>,
     /// Digest of everything that happened.
     digest: String,
@@ -95,10 +93,10 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     progress.done();
     let interrupted = runs.len() < all.len();
     if args.json {
-        let document = Document { schema: SCHEMA, interrupted, runs };
+        let document = CongestionDocument { schema: SCHEMA, interrupted, runs };
         println!("{}", json(&document));
     } else {
-        // As Markdown, so that documents have it as it is printed.
+        // Markdown, so that pages contain the output unchanged.
         print!("{}", Table::from_rows(&COLUMNS, &runs).markdown());
         if interrupted {
             println!("\n{INTERRUPTED}");
@@ -107,7 +105,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     Ok(Ended::unless(interrupted))
 }
 
-const COLUMNS: [Column<Run>; 12] = [
+const COLUMNS: [Column<CongestionRun>; 12] = [
     ("scenario", Left, |run| run.what.clone()),
     ("control", Left, |run| run.congestion.clone()),
     ("flows", Right, |run| run.flows.to_string()),

@@ -1,6 +1,6 @@
-//! What is simulated.
+//! The simulated scenarios.
 
-use super::Run;
+use super::CongestionRun;
 use crate::commands::rounded;
 use report::Failure;
 use sim::ethernet::Rate;
@@ -15,7 +15,7 @@ use stats::random::Probability;
 use switch::raw::Settings;
 use wire::{Duration, Instant};
 
-/// Bits a second of every line.
+/// Rate of every line in bits per second.
 const LINE: u64 = 10_000_000_000;
 /// The common delay target: 8 us of propagation, the rest for queues.
 const TARGET: &str = "swift=25us";
@@ -23,7 +23,7 @@ const TARGET: &str = "swift=25us";
 /// A simulation.
 pub struct Scenario {
     kind: Kind,
-    what: String,
+    description: String,
     congestion: &'static str,
     flows: usize,
 }
@@ -31,13 +31,13 @@ pub struct Scenario {
 enum Kind {
     /// 10, 2 and 10 Gb/s, 5 ms each.
     Step,
-    /// Flows that begin so far apart.
+    /// Time between the starts of two flows.
     Fair(Duration),
     /// Parts per million lost on every cable.
     Loss(u32),
     /// A constant rate.
     Steady,
-    /// Drives answer a host at this rate of its cable.
+    /// Drives answer a host over a cable of this rate, in bits per second.
     Nvme(u64),
 }
 
@@ -45,51 +45,50 @@ const fn ms(ms: u64) -> Instant {
     Instant::from_ns(ms * 1_000_000)
 }
 
-/// All of them, in the order of the table.
+/// All scenarios, in the order of the table.
 pub fn all() -> Vec<Scenario> {
     let mut all = Vec::new();
-    let mut add = |kind, what: &str, congestion, flows| {
-        all.push(Scenario { kind, what: what.to_owned(), congestion, flows });
+    let mut add = |kind, description: &str, congestion, flows| {
+        all.push(Scenario { kind, description: description.to_owned(), congestion, flows });
     };
     for flows in [1, 4] {
         for congestion in [TARGET, "swift", "none"] {
             add(Kind::Step, "10, 2, 10 Gb/s", congestion, flows);
         }
     }
-    for (what, apart) in [("together", 0), ("300 us apart", 300)] {
+    for (description, apart) in [("together", 0), ("300 us apart", 300)] {
         for congestion in [TARGET, "swift"] {
             for flows in [2, 4, 8] {
-                add(Kind::Fair(Duration::from_us(apart)), what, congestion, flows);
+                add(Kind::Fair(Duration::from_us(apart)), description, congestion, flows);
             }
         }
     }
-    for (what, ppm) in [("no loss", 0), ("0.1 % lost", 1_000), ("1 % lost", 10_000)] {
-        add(Kind::Loss(ppm), what, TARGET, 1);
+    for (description, ppm) in [("no loss", 0), ("0.1 % lost", 1_000), ("1 % lost", 10_000)] {
+        add(Kind::Loss(ppm), description, TARGET, 1);
     }
     add(Kind::Steady, "rate limit", "rate=5G", 1);
-    for (what, rate) in [("NVMe reads", LINE), ("NVMe reads, 2 Gb/s", 2_000_000_000)] {
+    for (description, rate) in [("NVMe reads", LINE), ("NVMe reads, 2 Gb/s", 2_000_000_000)] {
         for congestion in ["swift=40us", "none"] {
-            add(Kind::Nvme(rate), what, congestion, 4);
+            add(Kind::Nvme(rate), description, congestion, 4);
         }
     }
     all
 }
 
 impl Scenario {
-    /// For the progress.
     pub fn name(&self) -> String {
-        format!("{}, {}, {} flows", self.what, self.congestion, self.flows)
+        format!("{}, {}, {} flows", self.description, self.congestion, self.flows)
     }
 
-    /// Runs it.
-    pub fn run(&self) -> Result<Run, Failure> {
+    /// Runs the simulation.
+    pub fn run(&self) -> Result<CongestionRun, Failure> {
         match self.kind {
             Kind::Nvme(rate) => self.nvme(rate),
             _ => self.elastic(),
         }
     }
 
-    fn blank(&self, waits: Summary, longest: Duration) -> Run {
+    fn blank(&self, waits: Summary, longest: Duration) -> CongestionRun {
         let scenario = match self.kind {
             Kind::Step => "step",
             Kind::Fair(_) => "fairness",
@@ -97,14 +96,14 @@ impl Scenario {
             Kind::Steady => "rate",
             Kind::Nvme(_) => "nvme",
         };
-        Run {
+        CongestionRun {
             scenario,
-            what: self.what.clone(),
+            what: self.description.clone(),
             congestion: self.congestion.to_owned(),
             flows: self.flows,
             wait_p99_us: us(waits.p99_ns),
             wait_max_us: us(longest.as_ns()),
-            ..Run::default()
+            ..CongestionRun::default()
         }
     }
 
@@ -138,7 +137,7 @@ impl Scenario {
         Ok(config)
     }
 
-    fn elastic(&self) -> Result<Run, Failure> {
+    fn elastic(&self) -> Result<CongestionRun, Failure> {
         let config = self.config()?;
         let report = flows::run(&config).map_err(|error| Failure(error.to_string()))?;
         let end = Instant::ZERO + config.time;
@@ -165,7 +164,7 @@ impl Scenario {
         Ok(run)
     }
 
-    fn nvme(&self, rate: u64) -> Result<Run, Failure> {
+    fn nvme(&self, rate: u64) -> Result<CongestionRun, Failure> {
         let failure = |error: sim::world::Error| Failure(error.to_string());
         let config = drives(self.flows, rate, control(self.congestion)?);
         let mut world = World::new(&config).map_err(failure)?;
@@ -174,7 +173,7 @@ impl Scenario {
         let report = world.run().map_err(failure)?;
         let host = &report.hosts[0];
         if host.mismatches + host.failures > 0 {
-            return Err(Failure("blocks were wrong".into()));
+            return Err(Failure("blocks have wrong data".into()));
         }
         let (waits, dropped) = world.waits().expect("the port is watched");
         let mut run = self.blank(waits.summary(), longest(&waits));
@@ -197,8 +196,8 @@ fn control(text: &str) -> Result<switch::congestion::Config, Failure> {
     text.parse().map_err(|error: switch::congestion::UnknownCongestion| Failure(error.to_string()))
 }
 
-/// Drives without a time of their own, each on a node of its own, that answer
-/// one host: 64 KiB reads, 16 in flight on each.
+/// `count` nodes with one drive of no latency each, read by one host: 64 KiB reads, 16 in flight
+/// per drive.
 fn drives(count: usize, rate: u64, congestion: switch::congestion::Config) -> Config {
     let raw = |station| {
         let settings = Settings { congestion, ..Settings::new(0) };

@@ -2,10 +2,10 @@
 
 use report::Failure;
 
-/// Lets [`peak`] begin anew, where Linux allows it: `/proc/self/clear_refs`, 5
+/// Resets [`peak`], if Linux allows it, by writing 5 to `/proc/self/clear_refs`
 /// (proc_pid_clear_refs(5)).
 pub fn forget_peak() {
-    // Without it, the peak is that of the whole process, which is no less.
+    // Without the reset, the peak covers the whole process and is not smaller.
     _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
@@ -17,5 +17,5 @@ pub fn peak() -> Result<u64, Failure> {
     line.and_then(|line| line.trim().strip_suffix("kB"))
         .and_then(|number| number.trim().parse::<u64>().ok())
         .map(|kib| kib * 1024)
-        .ok_or_else(|| Failure("/proc/self/status has no VmHWM".into()))
+        .ok_or_else(|| Failure("/proc/self/status: no line VmHWM".into()))
 }

@@ -1,4 +1,4 @@
-//! `farlane bench sim`: how fast the simulator is.
+//! `farlane bench sim`: measures the speed of the simulator.
 
 mod memory;
 mod network;
@@ -22,23 +22,23 @@ use wire::Duration;
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "1 Gb/s of tunnelled NVMe: 4 KiB reads of the NVMe/TSN paper's drive, 32 in flight, \
-    over TCP\nover two links of 1 Gb/s with a store-and-forward bridge between. The round of\n\
-    median speed counts. Then ten times as long a TSN network: 50 bridges, 200 streams.\n\n\
+    over TCP\nover two links of 1 Gb/s with a store-and-forward bridge between them. Figures are those\n\
+    of the round of median speed. Then a TSN network, ten times as long: 50 bridges, 200 streams.\n\n\
     Examples:\n  farlane bench sim\n  farlane bench sim --json --rounds 5"
 )]
 pub struct Args {
-    /// One JSON document instead of text; docs/json.md describes it
+    /// Print one JSON document instead of text; docs/json.md describes it
     #[arg(long)]
     json: bool,
-    /// Simulated time of a round; ten times as much for the TSN network
-    #[arg(long, value_name = "MILLISECONDS", default_value_t = USUAL,
+    /// Simulated time of a round, 10 to 100000 ms. The TSN network runs ten times as long
+    #[arg(long, value_name = "MS", default_value_t = USUAL,
           value_parser = clap::value_parser!(u64).range(10..=100_000))]
     time: u64,
-    /// A tenth of the usual simulated time
+    /// Simulate a tenth of the default time
     #[arg(long, conflicts_with = "time")]
     quick: bool,
-    /// Rounds; fewer if they take longer than 15 s
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    /// Rounds, 1 to 100. None starts after 15 s
+    #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
 }
 
@@ -48,16 +48,15 @@ const SCHEMA: u32 = 1;
 const USUAL: u64 = 1000;
 /// Reads in flight.
 const IODEPTH: usize = 32;
-/// No further round is begun after this much wall time, in seconds.
+/// Wall time in seconds after which no round starts.
 const ENOUGH: u64 = 15;
-/// Bytes of the drive that are read, again and again.
+/// Bytes of the drive that are read repeatedly.
 const SIZE: u64 = 16 << 20;
 
 /// How fast the simulator is. The figures are those of the round of median wall time. Wall times
 /// are those of this machine at this moment.
 #[derive(JsonSchema, Serialize)]
-#[schemars(rename = "SimBenchDocument")]
-pub struct Document {
+pub struct SimBenchDocument {
     /// Version of the document: 1.
     #[schemars(extend("const" = 1))]
     schema: u32,
@@ -82,7 +81,7 @@ pub struct Document {
     /// Largest resident set of the process after all rounds.
     max_rss_bytes: u64,
     /// The TSN network; null if Ctrl-C came before.
-    network: Option<network::Figures>,
+    network: Option<network::NetworkBench>,
 }
 
 /// One run.
@@ -125,7 +124,7 @@ fn round(span: Duration) -> Result<Round, Failure> {
     let wall = began.elapsed().as_secs_f64();
     let host = &report.hosts[0];
     if host.mismatches + host.failures > 0 {
-        return Err(Failure(format!("{} blocks were wrong", host.mismatches)));
+        return Err(Failure(format!("{} blocks have wrong data", host.mismatches)));
     }
     Ok(Round {
         wall,
@@ -158,7 +157,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     let peak = memory::peak()?;
     if rounds.is_empty() {
         progress.done();
-        note("interrupted before a round was finished: there is nothing to print");
+        note("interrupted before the first round ended: no results");
         return Ok(Ended::Interrupted);
     }
     rounds.sort_by(|a, b| a.wall.total_cmp(&b.wall));
@@ -180,9 +179,13 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     Ok(Ended::unless(document.interrupted))
 }
 
-fn document(round: &Round, [tenth, peak]: [u64; 2], network: Option<network::Figures>) -> Document {
+fn document(
+    round: &Round,
+    [tenth, peak]: [u64; 2],
+    network: Option<network::NetworkBench>,
+) -> SimBenchDocument {
     let three = |value| rounded(value, 3);
-    Document {
+    SimBenchDocument {
         schema: SCHEMA,
         interrupted: false,
         events_per_sim_s: (round.events as f64 / round.simulated).round(),
@@ -197,7 +200,7 @@ fn document(round: &Round, [tenth, peak]: [u64; 2], network: Option<network::Fig
     }
 }
 
-fn print(time: u64, document: &Document, round: &Round) {
+fn print(time: u64, document: &SimBenchDocument, round: &Round) {
     println!(
         "{:.3} simulated s of 4 KiB reads, {IODEPTH} in flight, over TCP over two links of 1 Gb/s:",
         round.simulated

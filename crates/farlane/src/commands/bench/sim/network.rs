@@ -10,15 +10,14 @@ use sim::{Config, World};
 use std::time::Instant as Clock;
 use wire::Duration;
 
-/// Bridges, as many as stations.
+/// Bridges, with one station each.
 const BRIDGES: usize = 50;
 
 /// One run of a TSN network without drives, ten times as long as a round: a line of bridges at 1
 /// Gb/s with gates at every port, one station per bridge, four streams per station (priorities 7,
 /// 6, 5 and 0) over 4, 6, 9 and 14 bridges.
 #[derive(JsonSchema, Serialize)]
-#[schemars(rename = "NetworkBench")]
-pub struct Figures {
+pub struct NetworkBench {
     /// Bridges: 50.
     pub bridges: usize,
     /// Streams: 200.
@@ -43,15 +42,15 @@ pub struct Figures {
     pub max_rss_bytes: u64,
 }
 
-/// Simulates it for `span`.
-pub fn run(span: Duration) -> Result<Figures, Failure> {
+/// Simulates the network for `span`.
+pub fn run(span: Duration) -> Result<NetworkBench, Failure> {
     let failure = |error: Error| Failure(error.to_string());
     super::memory::forget_peak();
     let mut world = World::new(&Config::tsn_line(BRIDGES, span)).map_err(failure)?;
     let (began, cpu) = (Clock::now(), CpuTime::now());
     let report = world.run().map_err(failure)?;
     let (wall, cpu) = (began.elapsed().as_secs_f64(), CpuTime::now().since(cpu).0 as f64 / 1e9);
-    Ok(Figures {
+    Ok(NetworkBench {
         bridges: BRIDGES,
         streams: report.streams.len(),
         sim_s: span.as_ps() as f64 / 1e12,
@@ -66,8 +65,7 @@ pub fn run(span: Duration) -> Result<Figures, Failure> {
     })
 }
 
-/// Prints it.
-pub fn print(figures: &Figures) {
+pub fn print(figures: &NetworkBench) {
     println!(
         "{:.3} simulated s of a TSN network, {} bridges in a line with gates at every port, {} \
          streams:",
