@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn opening_invalid_hardware_clock_names_it() {
         for (name, says) in [
-            ("/dev/null", "/dev/null is no hardware clock"),
+            ("/dev/null", "/dev/null is not a hardware clock"),
             ("/dev/ptp999", "/dev/ptp999: No such file"),
             ("lo", "lo has no hardware clock; give a device such as /dev/ptp0"),
         ] {

@@ -56,7 +56,7 @@ mod tests {
     fn a_cpu_that_is_not_there_is_named() {
         for cpu in [1023, 1_000_000] {
             let error = pin(cpu).unwrap_err();
-            assert!(error.contains(&format!("no CPU {cpu}")), "{error}");
+            assert!(error.contains(&format!("no CPU '{cpu}'")), "{error}");
         }
     }
 

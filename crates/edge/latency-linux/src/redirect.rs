@@ -204,7 +204,7 @@ mod tests {
     fn refusals_say_what_to_do() {
         let why = |mode, errno: Errno| not_attached("eth7", mode, &errno.into());
         let native = why(Mode::Native, Errno::OPNOTSUPP);
-        assert!(native.contains("eth7") && native.ends_with("take --mode generic"), "{native}");
+        assert!(native.contains("eth7") && native.ends_with("use --mode generic"), "{native}");
         assert!(why(Mode::Generic, Errno::BUSY).contains("`ip link show eth7`"));
         assert!(why(Mode::Native, Errno::INVAL).contains("numrxqueues"));
         assert!(not_loaded(&Errno::PERM.into()).contains("CAP_BPF"));

@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn invalid_schedules_are_refused_with_reason() {
         let zero = Schedule { interval: 0, ..ARTICLE };
-        let text = "the interval is 0 ns; it may be 1 to 4000000000 ns";
+        let text = "the interval is 0 ns; allowed are 1 to 4000000000 ns";
         assert_eq!(zero.check().unwrap_err().to_string(), text);
         // Frame 1 is due 600 us later: 320 us into the next cycle.
         let walks = Schedule { interval: 600_000, ..ARTICLE };
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(walks.check_inside().unwrap_err().to_string(), text);
         let slot = Slot { cycle: 500_000, opens: 450_000, length: 100_000 };
         let over = Schedule { slot: Some(slot), ..ARTICLE };
-        let text = "the window's opening is 450000 ns; it may be 0 to 400000 ns";
+        let text = "the window's opening is 450000 ns; allowed are 0 to 400000 ns";
         assert_eq!(over.check().unwrap_err().to_string(), text);
     }
 

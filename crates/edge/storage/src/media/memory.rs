@@ -85,7 +85,7 @@ mod tests {
         }
         check(bytes, &root).unwrap();
         let error = check(bytes + 1, &root).unwrap_err().to_string();
-        assert!(error.contains(&format!("only {bytes} bytes")) && error.contains(named), "{error}");
+        assert!(error.contains(&format!("but {bytes} bytes")) && error.contains(named), "{error}");
     }
 
     #[test]

@@ -220,7 +220,7 @@ mod tests {
         let short = error("sched-entry S 08 20us sched-entry S 00 1ms", 10);
         assert!(short.contains("it needs 22304ns with the wake-up margin of 10us"), "{short}");
         let far = error("sched-entry S 08 1ms sched-entry S 00 90ms", 0);
-        assert!(far.contains("at most 50ms are allowed"), "{far}");
+        assert!(far.contains("the limit is 50ms"), "{far}");
     }
 
     #[test]

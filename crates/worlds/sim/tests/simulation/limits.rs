@@ -107,7 +107,7 @@ fn a_link_lost_for_good_is_reported() {
         panic!("{error}")
     };
     assert!((800_000_000..820_000_000).contains(&since.as_ns()), "{since}");
-    assert!(error.to_string().contains("drive 0 of host 0 is gone"), "{error}");
+    assert!(error.to_string().contains("drive 0 of host 0 has been unreachable"), "{error}");
     let downs = seen.0.borrow().links.iter().filter(|(.., up)| !up).count();
     assert_eq!(downs, 2, "both ends lost the link");
     assert!(world.tlps_in_flight() < 300, "{}", world.tlps_in_flight());

@@ -119,8 +119,8 @@ fn invalid_replay_operations_are_refused() {
     let whole = operation(0, 0, Op::Read, 0, 4096);
     for (operations, word) in [
         (vec![Operation { offset: 1 << 40, ..whole }], "end"),
-        (vec![Operation { queue: 1, ..whole }], "queues"),
-        (vec![Operation { drive: 1, ..whole }], "drives"),
+        (vec![Operation { queue: 1, ..whole }], "queue"),
+        (vec![Operation { drive: 1, ..whole }], "drive"),
         (vec![Operation { length: 100, ..whole }], "blocks"),
         (vec![Operation { length: 1 << 20, ..whole }], "transfer"),
         (vec![Operation { length: 0, ..whole }], "blocks"),

@@ -183,7 +183,7 @@ fn damaged_drives_are_refused_with_the_reason() {
     drive.commit(&[("contents/two".into(), Some(b"version = 9".to_vec()))]).unwrap();
     fails(drive.open_contents("two"), &["contents/two", "No such file"]);
     std::fs::write(path.join("contents/two"), "x").unwrap();
-    fails(drive.open_contents("two"), &["record contents/two has version 9"]);
+    fails(drive.open_contents("two"), &["record contents/two has version '9'"]);
     assert_eq!(drive.contents().unwrap_err().kind(), ErrorKind::InvalidData);
     drop(drive);
     std::fs::OpenOptions::new()

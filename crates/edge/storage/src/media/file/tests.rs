@@ -421,8 +421,8 @@ fn a_record_that_cannot_be_read_is_refused() {
     drop(scratch.open(NEW, "A"));
     let newer = scratch.text().replace("version = 1", "version = 2");
     std::fs::write(scratch.record(), newer).unwrap();
-    scratch.fails(AS_IT_IS, &["disk.img.farlane has version 2", "remove the record"]);
-    scratch.fails(READ_ONLY, &["version 2"]);
+    scratch.fails(AS_IT_IS, &["disk.img.farlane has version '2'", "remove the record"]);
+    scratch.fails(READ_ONLY, &["version '2'"]);
     std::fs::write(scratch.record(), vec![b'x'; 100_000]).unwrap();
     scratch.fails(AS_IT_IS, &["invalid line", "remove the record"]);
     std::fs::remove_file(scratch.record()).unwrap();
