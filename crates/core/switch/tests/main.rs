@@ -1,4 +1,6 @@
 //! The switch, from outside.
 
+extern crate farlane_switch as switch;
+
 mod aggregation;
 mod carrier;
