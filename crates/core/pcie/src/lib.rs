@@ -45,14 +45,18 @@
 //!     while let Some((id, request)) = bus.next_request() {
 //!         root.handle(now, root::Input::Request(id, request), &device);
 //!     }
-//!     while let root::Output::Downstream(packet) = root.poll(now, &device) {
-//!         device.handle(now, packet);
-//!     }
-//!     while let Output::Tlp(tlp) = device.poll(now, Ready::ALL) {
-//!         root.handle(now, root::Input::Tlp(tlp), &device);
-//!     }
-//!     while let root::Output::Host(HostOutput::Answer(id, value)) = root.poll(now, &device) {
-//!         bus.answer(id, value.unwrap_or(u64::MAX));
+//!     loop {
+//!         match root.poll(now, &device) {
+//!             root::Output::Downstream(packet) => device.handle(now, packet),
+//!             root::Output::Host(HostOutput::Answer(id, value)) => {
+//!                 bus.answer(id, value.unwrap_or(u64::MAX));
+//!             }
+//!             root::Output::Host(_) => {}
+//!             root::Output::Wait(_) => match device.poll(now, Ready::ALL) {
+//!                 Output::Tlp(tlp) => root.handle(now, root::Input::Tlp(tlp), &device),
+//!                 Output::Wait(_) => break,
+//!             },
+//!         }
 //!     }
 //! };
 //! let endpoint = found.endpoints()[0];
