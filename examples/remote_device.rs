@@ -31,7 +31,9 @@ impl Function for Thermometer {
                     endpoint.complete_read(token, &data[..length]);
                 }
                 Event::Write { data, .. } => match data.first_chunk() {
-                    Some(limit) if *temperature > u32::from_le_bytes(*limit) => endpoint.interrupt(0),
+                    Some(limit) if *temperature > u32::from_le_bytes(*limit) => {
+                        endpoint.interrupt(0)
+                    }
                     _ => {}
                 },
                 Event::ReadDone { .. } | Event::Reset(_) => {}
