@@ -40,8 +40,7 @@ impl Machine {
                 Output::Host(HostOutput::HostWrite { address, data, .. }) => {
                     ram.write(address, &data).expect("the driver's memory");
                 }
-                // `run` looks for completions after each turn.
-                Output::Host(_) => {}
+                Output::Host(_) => {} // an interrupt; `run` looks for completions
                 Output::Wait(_) => match self.host.below_mut().poll_drive() {
                     Some(DriveOutput::Block(contents, request)) => {
                         let (offset, length) = request.operation.range();

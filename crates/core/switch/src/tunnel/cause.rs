@@ -52,7 +52,7 @@ pub enum Cause {
     /// The roles of the ends do not match.
     #[error("the far side is a {0:?} too, or no link end")]
     Role(Role),
-    /// The far side speaks another protocol. Holds its first bytes, at most [`FIRST_BYTES`].
+    /// The far side speaks another protocol. Holds its first bytes, at most 12.
     #[error("it does not speak farlane's protocol (it sent '{}…')", .0.escape_ascii())]
     UnknownProtocol(Vec<u8>),
     /// The far side sent a malformed frame.

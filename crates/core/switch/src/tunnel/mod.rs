@@ -1,7 +1,7 @@
 //! One end of a link: carries TLPs in both directions, with credit-based flow
 //! control, in frames over a byte stream.
 //!
-//! A [`Session`] is the state of TLPs that both ends share, a [`Path`] is one
+//! A session is the state of TLPs that both ends share, a path is one
 //! connection. [`Tunnel`] combines one of each: a lost path ends the session.
 //!
 //! A state machine: call [`Tunnel::handle`], then [`Tunnel::poll`] until it yields

@@ -2,7 +2,7 @@
 //!
 //! Every component has at most one armed wake-up; re-arming moves it, so cancelled timers leave
 //! nothing behind and memory does not grow with time. Wake-ups come in the total order of (time,
-//! sequence of arming). What happens is mixed into a running [`Digest`]: the same plan and seed
+//! sequence of arming). What happens is mixed into a running `Digest`: the same plan and seed
 //! give the same digest on every machine.
 
 mod digest;
