@@ -1,5 +1,7 @@
 //! Tests of nodes through their public interface.
 
+extern crate farlane_node as node;
+
 mod drive;
 mod fabric;
 mod push;

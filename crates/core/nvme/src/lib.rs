@@ -35,6 +35,66 @@
 //! - `sgl`: scatter gather lists
 //! - `slots`: tables whose keys are never reused
 //! - [`initiator`]: a small host driver
+//!
+//! # Example
+//!
+//! The initiator attaches to a drive of 1 MiB below a root complex. The caller carries packets between
+//! drive, root complex and host memory.
+//!
+//! ```
+//! # use {pcie as farlane_pcie, wire as farlane_wire};
+//! use farlane_nvme::{Config, NamespaceConfig, Subsystem, initiator};
+//! use farlane_pcie::root::{self, HostOutput, RootComplex};
+//! use farlane_pcie::software::Task;
+//! use farlane_pcie::{Bus, Function, Output, Ram, Ready, enumerate};
+//! use farlane_wire::Instant;
+//! use std::{cell::RefCell, rc::Rc};
+//!
+//! let mut now = Instant::ZERO;
+//! let mut drive = Subsystem::new(now, &Config::new("S1", vec![NamespaceConfig::new(2048)]));
+//! let mut root = RootComplex::new(root::Settings::default());
+//! let (bus, ram) = (Bus::new(), Rc::new(RefCell::new(Ram::new(0x10_0000, 4 << 20))));
+//! let (host, memory) = (bus.clone(), ram.clone());
+//! let mut task = Task::new(&bus, async move {
+//!     let found = enumerate::enumerate(host.clone(), enumerate::Settings::default()).await;
+//!     let found = found.expect("a drive below the root port");
+//!     let bar0 = found.endpoints()[0].bar(0).expect("registers").address;
+//!     enumerate::enable(&host, found.endpoints()[0], [(1, 1)]).await;
+//!     initiator::attach(host, memory, bar0, initiator::Settings::default()).await
+//! });
+//! let driver = loop {
+//!     if let Some(driver) = task.poll(now) {
+//!         break driver?;
+//!     }
+//!     while let Some((id, request)) = bus.next_request() {
+//!         root.handle(now, root::Input::Request(id, request), &drive.port(1));
+//!     }
+//!     loop {
+//!         match root.poll(now, &drive.port(1)) {
+//!             root::Output::Downstream(packet) => drive.port(1).handle(now, packet),
+//!             root::Output::Host(HostOutput::Answer(id, value)) => {
+//!                 bus.answer(id, value.unwrap_or(u64::MAX));
+//!             }
+//!             root::Output::Host(HostOutput::HostRead { token, address, length, .. }) => {
+//!                 let data = ram.borrow_mut().get(address, length).map(|data| data.to_vec().into());
+//!                 root.handle(now, root::Input::HostData(token, data), &drive.port(1));
+//!             }
+//!             root::Output::Host(HostOutput::HostWrite { address, data, .. }) => {
+//!                 ram.borrow_mut().write(address, &data).expect("host memory");
+//!             }
+//!             root::Output::Host(_) => {}
+//!             root::Output::Wait(wait) => match drive.port(1).poll(now, Ready::ALL) {
+//!                 Output::Tlp(tlp) => root.handle(now, root::Input::Tlp(tlp), &drive.port(1)),
+//!                 // The driver sleeps between two looks at the completion queue.
+//!                 Output::Wait(_) => break now = wait.until.unwrap_or(now),
+//!             },
+//!         }
+//!     }
+//! };
+//! assert_eq!(driver.serial(), "S1");
+//! assert_eq!(driver.namespaces()[0].blocks, 2048);
+//! # Ok::<(), initiator::Error>(())
+//! ```
 
 mod admin;
 pub mod block;

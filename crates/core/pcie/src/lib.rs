@@ -19,6 +19,51 @@
 //! - [`split`]: splitting of transfers into packets
 //! - [`errors`]: error counters of a port or function
 //! - [`dma_test`]: an endpoint that copies and fills memory by DMA
+//!
+//! # Example
+//!
+//! Host software enumerates an endpoint below a root complex. Time is an argument; the caller carries
+//! packets and answers.
+//!
+//! ```
+//! # use wire as farlane_wire;
+//! use farlane_pcie::root::{self, HostOutput, RootComplex};
+//! use farlane_pcie::software::Task;
+//! use farlane_pcie::{Bus, Function, Output, Ready, dma_test, enumerate};
+//! use farlane_wire::Instant;
+//!
+//! let now = Instant::ZERO;
+//! let mut root = RootComplex::new(root::Settings::default());
+//! let mut device = dma_test::DmaTest::new(dma_test::Settings::default());
+//! let bus = Bus::new();
+//! let software = enumerate::enumerate(bus.clone(), enumerate::Settings::default());
+//! let mut task = Task::new(&bus, software);
+//! let found = loop {
+//!     if let Some(found) = task.poll(now) {
+//!         break found?;
+//!     }
+//!     while let Some((id, request)) = bus.next_request() {
+//!         root.handle(now, root::Input::Request(id, request), &device);
+//!     }
+//!     loop {
+//!         match root.poll(now, &device) {
+//!             root::Output::Downstream(packet) => device.handle(now, packet),
+//!             root::Output::Host(HostOutput::Answer(id, value)) => {
+//!                 bus.answer(id, value.unwrap_or(u64::MAX));
+//!             }
+//!             root::Output::Host(_) => {}
+//!             root::Output::Wait(_) => match device.poll(now, Ready::ALL) {
+//!                 Output::Tlp(tlp) => root.handle(now, root::Input::Tlp(tlp), &device),
+//!                 Output::Wait(_) => break,
+//!             },
+//!         }
+//!     }
+//! };
+//! let endpoint = found.endpoints()[0];
+//! assert_eq!(endpoint.id, (dma_test::VENDOR, dma_test::DEVICE));
+//! assert_eq!(endpoint.bar(0).map(|bar| bar.size), Some(dma_test::BAR0_SIZE));
+//! # Ok::<(), enumerate::Error>(())
+//! ```
 
 pub mod bridge;
 pub mod config;

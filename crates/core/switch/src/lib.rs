@@ -18,6 +18,44 @@
 //!
 //! Not implemented: traffic classes beyond TC0 share the one connection;
 //! replay after a lost connection (frames already have sequence numbers).
+//!
+//! # Example
+//!
+//! Two ends of a link greet each other over a byte pipe, and a TLP crosses it:
+//!
+//! ```
+//! # use {pcie as farlane_pcie, wire as farlane_wire};
+//! use bytes::{Bytes, BytesMut};
+//! use farlane_pcie::Ready;
+//! use farlane_switch::tunnel::{Input, Output, Settings, Tunnel};
+//! use farlane_wire::frame::Role;
+//! use farlane_wire::tlp::Tlp;
+//! use farlane_wire::{Bdf, Instant};
+//!
+//! let now = Instant::ZERO;
+//! /// Carries the bytes of one end to the other one.
+//! fn carry(now: Instant, from: &mut Tunnel, to: &mut Tunnel) {
+//!     from.handle(now, Input::CanTransmit { bytes: 65_536 });
+//!     let mut bytes = BytesMut::new();
+//!     while !matches!(from.poll(now, &mut bytes), Output::Timeout(_)) {}
+//!     to.handle(now, Input::Received(bytes.freeze()));
+//! }
+//!
+//! let mut host = Tunnel::new(Settings::new(Role::Host, 1));
+//! let mut device = Tunnel::new(Settings::new(Role::Device, 2));
+//! host.handle(now, Input::Connected);
+//! device.handle(now, Input::Connected);
+//! carry(now, &mut host, &mut device);
+//! carry(now, &mut device, &mut host);
+//! assert!(host.is_up());
+//!
+//! let data = Bytes::from_static(&[1, 2, 3, 4]);
+//! let write = Tlp::write_bytes(Bdf::new(0, 1, 0), 0xe000_1000, &data).expect("within 4 KiB");
+//! host.push(write.clone());
+//! carry(now, &mut host, &mut device);
+//! assert_eq!(device.pop(Ready::ALL), Some(write));
+//! assert_eq!(host.counters().frames_sent, 1);
+//! ```
 
 pub mod aggregate;
 pub mod congestion;

@@ -17,6 +17,33 @@
 //! - [`taprio`]: a list as a command for Linux, and the reverse.
 //!
 //! Everything is arithmetic and state machines without I/O: time is an argument.
+//!
+//! # Example
+//!
+//! A port of 1 Gb/s opens queue 7 for the first 100 us of each millisecond, and the other queues for
+//! the rest. A frame leaves only if it ends before its gate closes.
+//!
+//! ```
+//! # use wire as farlane_wire;
+//! use farlane_tsn::{Clock, Entry, GateControlList, GateStates, Gates};
+//! use farlane_wire::{Duration, Instant};
+//!
+//! let entries = [
+//!     Entry::set(GateStates(0b1000_0000), Duration::from_us(100)),
+//!     Entry::set(GateStates(0b0111_1111), Duration::from_us(900)),
+//! ];
+//! let list = GateControlList::of_entries(Instant::ZERO, &entries)?;
+//! let gates = Gates::new(list, Clock::default());
+//!
+//! // 1500 bytes at 1 Gb/s.
+//! let frame = Duration::from_us(12);
+//! let start = |queue, ns| gates.earliest_start(queue, Instant::from_ns(ns), frame);
+//! assert_eq!(start(7, 10_000), Some(Instant::from_ns(10_000)), "the gate is open");
+//! assert_eq!(start(7, 95_000), Some(Instant::from_ns(1_000_000)), "5 us are too short");
+//! assert_eq!(start(0, 10_000), Some(Instant::from_ns(100_000)));
+//! assert_eq!(gates.longest_wait(7, frame), Some(Duration::from_us(912)));
+//! # Ok::<(), farlane_tsn::ListError>(())
+//! ```
 
 pub mod ats;
 pub mod clock;

@@ -160,7 +160,7 @@ mod tests {
     fn parse_errors_name_line_and_part() {
         for (text, line, part) in [
             ("", 1, "at least one entry"),
-            ("\nsched-entry X 01 1ms", 2, "'X 01 1ms': S, H or R"),
+            ("\nsched-entry X 01 1ms", 2, "'X 01 1ms': expected S, H or R"),
             ("sched-entry S 100 1ms", 1, "'S 100 1ms'"),
             ("sched-entry S 01", 1, "'S 01'"),
             ("sched-entry S 01 1ms\ncycle-time soon", 2, "cycle-time 'soon'"),

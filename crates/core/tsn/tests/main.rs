@@ -1,5 +1,7 @@
 //! Tests of gates, clocks, shapers and preemption.
 
+extern crate farlane_tsn as tsn;
+
 mod ats;
 mod clock;
 mod cqf;

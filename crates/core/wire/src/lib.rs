@@ -19,6 +19,32 @@
 //! - `table`: tables with numbers as keys
 //! - `arena`: memory for short-lived bytes
 //! - `macros`: structures and enums that derive their codecs
+//!
+//! # Example
+//!
+//! A memory write of four bytes, encoded and decoded:
+//!
+//! ```
+//! use bytes::Bytes;
+//! use farlane_wire::Bdf;
+//! use farlane_wire::tlp::{Packet, Tlp};
+//!
+//! let requester = Bdf::new(3, 0, 0);
+//! let data = Bytes::from_static(&[1, 2, 3, 4]);
+//! let write = Tlp::write_bytes(requester, 0xfebf_1008, &data).expect("within 4 KiB");
+//! assert_eq!(write.mnemonic(), "MWr32");
+//!
+//! let mut bytes = Vec::new();
+//! write.encode(&mut bytes);
+//! assert_eq!(bytes[..4], [0x40, 0, 0, 1], "format and type, length in double words");
+//! assert_eq!(bytes[8..], [0xfe, 0xbf, 0x10, 0x08, 1, 2, 3, 4], "address, data");
+//!
+//! let decoded = Tlp::decode(&mut Bytes::from(bytes))?;
+//! assert_eq!(decoded, write);
+//! let Packet::MemoryWrite(request) = decoded.packet else { panic!("no write") };
+//! assert_eq!((request.requester, request.first_byte()), (requester, 0xfebf_1008));
+//! # Ok::<(), farlane_wire::tlp::Malformed>(())
+//! ```
 
 #[macro_use]
 mod macros;

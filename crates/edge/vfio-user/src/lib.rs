@@ -34,6 +34,56 @@
 //!   DMA_UNMAP, expects each reply in one piece, and rings doorbells in a mapped page.
 //!
 //! Not implemented: migration, dirty-page tracking, twin sockets, ioeventfds, MSI.
+//!
+//! # Example
+//!
+//! A server offers a function with one BAR. A client, here a thread in place of QEMU, reads the vendor
+//! ID and a register.
+//!
+//! ```
+//! # use {pcie as farlane_pcie, wire as farlane_wire};
+//! use farlane_pcie::enumerate::Bar;
+//! use farlane_vfio_user::client::{Device, Doorbells, HostMemory};
+//! use farlane_vfio_user::{Action, EndpointInfo, Server};
+//! use farlane_wire::{Instant, vfio_user::region_index};
+//! use std::{rc::Rc, thread};
+//!
+//! let mut config = Box::new([0; 4096]);
+//! config[..4].copy_from_slice(&[0x34, 0x12, 0x78, 0x56]);
+//! let bar = Bar { index: 0, size: 4096, is_64bit: false, prefetchable: false, address: 0 };
+//! let bars = [Some(bar), None, None, None, None, None];
+//! let folder = std::env::temp_dir().join(format!("vfio-user-{}", std::process::id()));
+//! let info = EndpointInfo { config: config.clone(), bars, doorbells: false };
+//! let mut server = Server::bind(&folder, 0, info)?;
+//!
+//! let path = server.path().to_owned();
+//! let client = thread::spawn(move || {
+//!     let memory = HostMemory::new(0, 1 << 20).expect("memory");
+//!     let now = Rc::new(|| Instant::ZERO);
+//!     let mut device = Device::connect(&path, now, memory, Doorbells::Message).expect("a server");
+//!     let id = device.read(region_index::CONFIG, 0, 4).expect("an ID");
+//!     (id, device.read(0, 0x10, 4).expect("a register"))
+//! });
+//! while !client.is_finished() {
+//!     let now = Instant::ZERO;
+//!     server.service(now);
+//!     while let Some(action) = server.poll(now, true) {
+//!         match action {
+//!             Action::ConfigRead { token, offset, size } => {
+//!                 let at = usize::from(offset);
+//!                 server.reply(now, token, Ok(&config[at..at + usize::from(size)]));
+//!             }
+//!             Action::BarRead { token, length, .. } => server.reply(now, token, Ok(&[7; 8][..length])),
+//!             Action::Reset { token } | Action::ClientGone { token } => server.reply(now, token, Ok(&[])),
+//!             other => panic!("{other:?}"),
+//!         }
+//!     }
+//! }
+//! assert_eq!(client.join().unwrap(), (0x5678_1234, 0x0707_0707));
+//! drop(server);
+//! std::fs::remove_dir_all(&folder)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![deny(unsafe_code)]
 
@@ -59,7 +109,7 @@ mod transfer;
 pub use action::{Action, Input, Token};
 pub use config::EndpointInfo;
 pub use connection::{Incoming, MAX_PAYLOAD};
-pub use dma::{Access, DmaError, DmaId};
+pub use dma::{Access, DMA_DEADLINE, DmaError, DmaId, MAX_DMA};
 pub use listener::BindError;
 pub use pcie::Presence;
 pub use server::Server;

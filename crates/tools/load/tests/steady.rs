@@ -1,5 +1,7 @@
 //! What a device node does for a command once it is warm: allocations, and polls of its drive.
 
+extern crate farlane_load as load;
+
 use live::attached::{Attached, QUEUES, drive_settings};
 use live::net::CarrierListener;
 use live::poller::Activity;

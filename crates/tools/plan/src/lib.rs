@@ -28,6 +28,34 @@
 //! - `remarks`: remarks on a plan before the run
 //! - [`run`]: runs, phases, sweeps and their document
 //! - [`simulate`]: observers of a simulation: traces, captures, limits, ports
+//!
+//! # Example
+//!
+//! A plan is parsed, checked and simulated; a mistake has its place:
+//!
+//! ```
+//! use farlane_plan::Plan;
+//!
+//! let text = r#"
+//! transport = "tcp"
+//!
+//! [link]
+//! rate = "1G"
+//!
+//! [workload]
+//! dd = "read"
+//! bs = "4KiB"
+//! count = 10
+//! "#;
+//! let planned = Plan::parse("plan.toml", text)?.build()?;
+//! let report = sim::World::new(&planned.config).and_then(|mut world| world.run()).expect("a run");
+//! assert_eq!(report.hosts[0].commands, 10);
+//!
+//! let wrong = text.replace("\"1G\"", "\"1Q\"");
+//! let error = Plan::parse("plan.toml", &wrong)?.build().unwrap_err();
+//! assert!(error.to_string().starts_with("plan.toml:5:"), "{error}");
+//! # Ok::<(), farlane_plan::KeyError>(())
+//! ```
 
 mod attached;
 mod check;

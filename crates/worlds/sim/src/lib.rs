@@ -16,6 +16,30 @@
 //! - [`measure`]: latencies, their stages, observers
 //! - [`flows`]: greedy senders for the study of congestion control
 //! - `memory`: memory for frames and blocks
+//!
+//! # Example
+//!
+//! Ten reads of 4 KiB from a drive behind a tunnel over TCP and gigabit Ethernet. Equal configurations
+//! and seeds give equal simulations.
+//!
+//! ```
+//! use farlane_sim::ethernet::Rate;
+//! use farlane_sim::workload::Workload;
+//! use farlane_sim::{Config, World};
+//!
+//! let reads = Workload::Dd { write: false, bs: 4096, count: 10 };
+//! let config = Config { seed: 7, ..Config::nvme_tsn_tcp(reads, Rate::G1) };
+//! let report = World::new(&config)?.run()?;
+//! let host = &report.hosts[0];
+//! assert_eq!((host.commands, host.failures), (10, 0));
+//! // 4 KiB alone take 33 us on the line.
+//! assert!(host.latency.quantile_ns(0.5) > 33_000);
+//! println!("{} events, digest {:x}", report.events, report.digest);
+//!
+//! let again = World::new(&config)?.run()?;
+//! assert_eq!(again.digest, report.digest);
+//! # Ok::<(), farlane_sim::world::Error>(())
+//! ```
 
 pub mod drive;
 pub mod ethernet;

@@ -1,5 +1,7 @@
 //! The simulator, from outside: whole simulations and the network alone.
 
+extern crate farlane_sim as sim;
+
 mod congestion;
 mod network;
 mod simulation;

@@ -54,6 +54,27 @@ pub struct EndpointConfig {
     pub reads_in_flight: usize,
 }
 
+impl EndpointConfig {
+    /// A function that stores no data: revision 1, serial number 1, BAR 0 of 4096 bytes, one
+    /// vector, payloads and read requests of up to 4096 bytes, 32 reads in flight.
+    pub const fn new(vendor: u16, device: u16, class: [u8; 3]) -> Self {
+        Self {
+            vendor,
+            device,
+            subsystem: (vendor, 1),
+            class,
+            revision: 1,
+            serial: 1,
+            incarnation: None,
+            bar0_size: 4096,
+            vectors: 1,
+            max_payload: 4096,
+            read_request: 4096,
+            reads_in_flight: 32,
+        }
+    }
+}
+
 /// An event for the device model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {

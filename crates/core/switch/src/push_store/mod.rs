@@ -43,3 +43,18 @@ pub trait Rule: Clone + Debug {
     /// Passes to `invalid` the bytes that a write of the function to host memory invalidates.
     fn write(&mut self, tlp: &Tlp, request: MemoryRequest, invalid: &mut dyn FnMut(Invalid));
 }
+
+/// The rule of a function that is no NVMe controller: no queue is followed, no bytes are kept.
+impl Rule for () {
+    fn queues(&self) -> usize {
+        0
+    }
+
+    fn follows(&self, _queue: u16) -> bool {
+        false
+    }
+
+    fn set_queue(&mut self, _id: u16, _queue: Option<Queue>) {}
+
+    fn write(&mut self, _: &Tlp, _: MemoryRequest, _: &mut dyn FnMut(Invalid)) {}
+}

@@ -146,10 +146,10 @@ fn malformed_entries_are_refused() {
         }
         other => panic!("{text}: {other:?}"),
     };
-    wrong("00", 0, "ends beyond");
-    wrong("0001 00", 0, "ends beyond");
-    wrong("0007 0001", 7, "ends beyond");
-    wrong("0007 ffff 00", 7, "ends beyond");
+    wrong("00", 0, "ends after");
+    wrong("0001 00", 0, "ends after");
+    wrong("0007 0001", 7, "ends after");
+    wrong("0007 ffff 00", 7, "ends after");
     wrong("0001 0001 05", 1, "length");
     wrong("0001 0003 000500", 1, "length");
     wrong("0002 0003 001000", 2, "length is not 4");
@@ -157,7 +157,7 @@ fn malformed_entries_are_refused() {
     wrong("0007 0000 8007 0000", 7, "above");
     wrong("0007 0000 0001 0002 0005", 1, "above");
     // A required entry does not hide a malformed one behind it.
-    wrong("8007 0000 0009 0001", 9, "ends beyond");
+    wrong("8007 0000 0009 0001", 9, "ends after");
     let many = |count: u16| (1..=count).map(|n| format!("{:04x} 0000 ", n + 2)).collect::<String>();
     assert!(entries(&many(64)).is_ok());
     wrong(&many(65), 67, "more entries");
