@@ -75,13 +75,13 @@ pub(crate) struct Link {
 
 impl Link {
     /// A link whose first attempt starts at once.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let path = Path::Waiting(Instant::ZERO);
         Self { path, failed: 0, up: false, refusal: None, timer: None }
     }
 
     /// When the link must be polled.
-    pub fn timer(&self) -> Option<Instant> {
+    pub(crate) fn timer(&self) -> Option<Instant> {
         match self.path {
             Path::Waiting(at) => Some(at),
             Path::Connecting(since) => Some(since + CONNECT_TIMEOUT),
@@ -91,7 +91,7 @@ impl Link {
     }
 
     /// Records that the current attempt failed; returns its number.
-    pub fn fail(&mut self, now: Instant) -> usize {
+    pub(crate) fn fail(&mut self, now: Instant) -> usize {
         let attempt = self.failed;
         self.failed = attempt.wrapping_add(1);
         self.path = Path::Waiting(now + RETRY_PAUSE);
@@ -100,7 +100,7 @@ impl Link {
 
     /// The tunnel closed the path because of `cause`; returns the event of `link`. `buses` are
     /// below the link.
-    pub fn lost(
+    pub(crate) fn lost(
         &mut self,
         now: Instant,
         (link, buses): (usize, RangeInclusive<u8>),

@@ -18,35 +18,35 @@ pub(crate) struct AsyncEvents {
 }
 
 impl AsyncEvents {
-    pub fn requests(&self) -> usize {
+    pub(crate) fn requests(&self) -> usize {
         self.requests.len()
     }
 
-    pub fn request(&mut self, cid: u16) {
+    pub(crate) fn request(&mut self, cid: u16) {
         self.requests.push_back(cid);
     }
 
     /// Removes a request; `false` if there is none with this identifier.
-    pub fn withdraw(&mut self, cid: u16) -> bool {
+    pub(crate) fn withdraw(&mut self, cid: u16) -> bool {
         let at = self.requests.iter().position(|request| *request == cid);
         at.is_some_and(|at| self.requests.remove(at).is_some())
     }
 
     /// Raises an event, unless it is pending or its log page is unread.
-    pub fn raise(&mut self, event: AsyncEvent) {
+    pub(crate) fn raise(&mut self, event: AsyncEvent) {
         if !self.pending.contains(&event) && !self.masked.contains(&event.log_page) {
             self.pending.push_back(event);
         }
     }
 
     /// Whether [`take`](Self::take) would return an event.
-    pub fn is_due(&self) -> bool {
+    pub(crate) fn is_due(&self) -> bool {
         !self.requests.is_empty() && self.next().is_some()
     }
 
     /// The next event and the request that reports it. Further events of the same log page wait
     /// until the page is read.
-    pub fn take(&mut self) -> Option<(u16, AsyncEvent)> {
+    pub(crate) fn take(&mut self) -> Option<(u16, AsyncEvent)> {
         let at = self.next()?;
         let cid = self.requests.pop_front()?;
         let event = self.pending.remove(at)?;
@@ -59,7 +59,7 @@ impl AsyncEvents {
     }
 
     /// The host has read a log page without RAE (retain asynchronous event).
-    pub fn acknowledge(&mut self, log_page: u8) {
+    pub(crate) fn acknowledge(&mut self, log_page: u8) {
         self.masked.retain(|masked| *masked != log_page);
         self.pending.retain(|event| event.log_page != log_page);
     }

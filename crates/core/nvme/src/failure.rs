@@ -25,65 +25,65 @@ impl Failure {
     }
 
     /// Adds Command Specific Information for the error log.
-    pub const fn with(self, specific: u64) -> Self {
+    pub(crate) const fn with(self, specific: u64) -> Self {
         Self { specific, ..self }
     }
 
     /// Sets the LBA of the fault.
-    pub const fn at_lba(self, lba: u64) -> Self {
+    pub(crate) const fn at_lba(self, lba: u64) -> Self {
         Self { lba: Some(lba), ..self }
     }
 
     /// Marks the failure of a mere check for a feature.
-    pub const fn of_probe(self) -> Self {
+    pub(crate) const fn of_probe(self) -> Self {
         Self { probe: true, ..self }
     }
 
     /// A failure that a retry would repeat, without a faulty field.
-    pub const fn permanent(code: StatusCode) -> Self {
+    pub(crate) const fn permanent(code: StatusCode) -> Self {
         Self::new(Status::fail(code), NO_PARAMETER)
     }
 
     /// A failure that a retry may avoid.
-    pub const fn transient(code: StatusCode) -> Self {
+    pub(crate) const fn transient(code: StatusCode) -> Self {
         Self::new(Status::retry(code), NO_PARAMETER)
     }
 
     /// A failure that a retry would repeat, because of the field at this byte and bit of the
     /// submission queue entry.
-    pub const fn field(code: StatusCode, byte: u8, bit: u8) -> Self {
+    pub(crate) const fn field(code: StatusCode, byte: u8, bit: u8) -> Self {
         Self::new(Status::fail(code), byte as u16 | (bit as u16 & 7) << 8)
     }
 
     /// Invalid Field in Command, at this bit of command dword `dword` (10 to 15).
-    pub const fn cdw(dword: u8, bit: u8) -> Self {
+    pub(crate) const fn cdw(dword: u8, bit: u8) -> Self {
         Self::at_cdw(StatusCode::INVALID_FIELD, dword, bit)
     }
 
     /// Another code for a fault in a command dword.
-    pub const fn at_cdw(code: StatusCode, dword: u8, bit: u8) -> Self {
+    pub(crate) const fn at_cdw(code: StatusCode, dword: u8, bit: u8) -> Self {
         Self::field(code, dword * 4 + bit / 8, bit % 8)
     }
 
     /// PRP Offset Invalid in PRP entry 1 or 2.
-    pub const fn prp(entry: u8) -> Self {
+    pub(crate) const fn prp(entry: u8) -> Self {
         Self::field(StatusCode::INVALID_PRP_OFFSET, 16 + entry * 8, 0)
     }
 
     /// Invalid Field in Command: PRP entry 2, or the pointer to it, is required but 0.
-    pub const fn prp_missing() -> Self {
+    pub(crate) const fn prp_missing() -> Self {
         Self::field(StatusCode::INVALID_FIELD, 32, 0)
     }
 
     /// Invalid Namespace or Format.
-    pub const fn namespace() -> Self {
+    pub(crate) const fn namespace() -> Self {
         Self::field(StatusCode::INVALID_NAMESPACE, 4, 0)
     }
 
     /// Whether the error log keeps the failure: all except aborts that the host requested, and
     /// answers about absent optional features. Entries belong to completions with the More bit,
     /// which the controller sets where it has more to tell (NVMe 1.4, section 5.14.1.1).
-    pub fn is_logged(self) -> bool {
+    pub(crate) fn is_logged(self) -> bool {
         !self.probe
             && self.status.code != StatusCode::ABORT_REQUESTED
             && self.status.code != StatusCode::ABORTED_SQ_DELETION

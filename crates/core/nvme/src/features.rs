@@ -121,7 +121,7 @@ pub(crate) struct Features {
 
 impl Features {
     /// The defaults.
-    pub fn new(settings: &Settings) -> Self {
+    pub(crate) fn new(settings: &Settings) -> Self {
         Self {
             arbitration: 4,
             power: 0,
@@ -139,7 +139,7 @@ impl Features {
     }
 
     /// Sets a feature that can be saved to a value that [`check`] allows.
-    pub fn set(&mut self, id: u8, nsid: u32, value: u32) {
+    pub(crate) fn set(&mut self, id: u8, nsid: u32, value: u32) {
         match id {
             feature::ARBITRATION => self.arbitration = value & 0xffff_ff07,
             feature::POWER_MANAGEMENT => self.power = value & 0xff,
@@ -161,7 +161,7 @@ impl Features {
 
     /// The value of a feature that does not belong to interrupts; `selector` is command dword 11
     /// of Get Features.
-    pub fn get(&self, id: u8, nsid: u32, selector: u32) -> Result<u32, Failure> {
+    pub(crate) fn get(&self, id: u8, nsid: u32, selector: u32) -> Result<u32, Failure> {
         Ok(match id {
             feature::ARBITRATION => self.arbitration,
             feature::POWER_MANAGEMENT => self.power,
@@ -187,13 +187,13 @@ impl Features {
     }
 
     /// Sets the Keep Alive Timer, rounded up (section 5.21.1.15).
-    pub fn set_keep_alive(&mut self, milliseconds: u32) {
+    pub(crate) fn set_keep_alive(&mut self, milliseconds: u32) {
         let steps = milliseconds.div_ceil(KEEP_ALIVE_STEP);
         self.keep_alive = steps.saturating_mul(KEEP_ALIVE_STEP);
     }
 
     /// The most commands fetched from one queue in one turn.
-    pub fn burst(&self) -> u16 {
+    pub(crate) fn burst(&self) -> u16 {
         match self.arbitration & 7 {
             NO_LIMIT => u16::MAX,
             burst => 1 << burst,
@@ -201,13 +201,13 @@ impl Features {
     }
 
     /// Commands of high, medium and low priority per round: HPW, MPW and LPW, 0's based.
-    pub fn weights(&self) -> [u16; 3] {
+    pub(crate) fn weights(&self) -> [u16; 3] {
         let [_, low, medium, high] = self.arbitration.to_le_bytes();
         [high, medium, low].map(|weight| u16::from(weight) + 1)
     }
 
     /// NSQA and NCQA, 0's based.
-    pub fn allocated(&self) -> u32 {
+    pub(crate) fn allocated(&self) -> u32 {
         u32::from(self.queues.0 - 1) | u32::from(self.queues.1 - 1) << 16
     }
 }

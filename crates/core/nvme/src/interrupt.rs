@@ -29,32 +29,32 @@ pub(crate) struct Interrupts {
 
 impl Interrupts {
     /// After a reset, with `vectors` vectors.
-    pub fn new(vectors: u16) -> Self {
+    pub(crate) fn new(vectors: u16) -> Self {
         Self { vectors: vec![Vector::default(); usize::from(vectors)], ..Self::default() }
     }
 
-    pub fn vectors(&self) -> u16 {
+    pub(crate) fn vectors(&self) -> u16 {
         self.vectors.len() as u16
     }
 
     /// Interrupt Coalescing (section 5.21.1.8): TIME in 15:8, THR in 7:0.
-    pub fn set_coalescing(&mut self, bits: u32) {
+    pub(crate) fn set_coalescing(&mut self, bits: u32) {
         (self.threshold, self.time) = (bits as u8, (bits >> 8) as u8);
     }
 
     /// CD of a vector; `None` if there is no such vector.
-    pub fn coalescing_disabled(&self, vector: u16) -> Option<bool> {
+    pub(crate) fn coalescing_disabled(&self, vector: u16) -> Option<bool> {
         Some(self.vectors.get(usize::from(vector))?.coalescing_disabled)
     }
 
     /// Sets CD of a vector that exists.
-    pub fn set_coalescing_disabled(&mut self, vector: u16, disabled: bool) {
+    pub(crate) fn set_coalescing_disabled(&mut self, vector: u16, disabled: bool) {
         self.vectors[usize::from(vector)].coalescing_disabled = disabled;
     }
 
     /// Notes a completion in a queue with this vector. Admin completions use vector 0, which is
     /// never coalesced.
-    pub fn posted(&mut self, now: Instant, vector: u16) {
+    pub(crate) fn posted(&mut self, now: Instant, vector: u16) {
         let span = Duration::from_us(100 * u64::from(self.time));
         let entry = &mut self.vectors[usize::from(vector)];
         if entry.count == 0 {
@@ -65,7 +65,7 @@ impl Interrupts {
     }
 
     /// Takes a vector whose interrupt is due now, the vector with the oldest completion first.
-    pub fn next_due(&mut self, now: Instant) -> Option<u16> {
+    pub(crate) fn next_due(&mut self, now: Instant) -> Option<u16> {
         let at = self.dirty.iter().position(|vector| self.is_due(now, *vector))?;
         let vector = self.dirty.remove(at);
         let entry = &mut self.vectors[usize::from(vector)];
@@ -82,7 +82,7 @@ impl Interrupts {
     }
 
     /// When the next interrupt is due at the latest.
-    pub fn deadline(&self) -> Option<Instant> {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
         self.dirty.iter().filter_map(|vector| self.vectors[usize::from(*vector)].deadline).min()
     }
 }

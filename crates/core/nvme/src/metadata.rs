@@ -48,7 +48,7 @@ pub(crate) struct Metadata {
 
 impl Namespace {
     /// The metadata of a command's blocks; `None` without metadata.
-    pub fn metadata(&self, command: &Command) -> Result<Option<Metadata>, Failure> {
+    pub(crate) fn metadata(&self, command: &Command) -> Result<Option<Metadata>, Failure> {
         if self.record.metadata == 0 {
             return Ok(None);
         }
@@ -58,7 +58,7 @@ impl Namespace {
     }
 
     /// The same for any blocks of a namespace with metadata.
-    pub fn metadata_of(
+    pub(crate) fn metadata_of(
         &self,
         nsid: u32,
         slba: u64,
@@ -87,7 +87,7 @@ impl Namespace {
     }
 
     /// The metadata of blocks without settings of a command, in a namespace with metadata.
-    pub fn metadata_of_range(
+    pub(crate) fn metadata_of_range(
         &self,
         nsid: u32,
         slba: u64,
@@ -99,22 +99,22 @@ impl Namespace {
 
 impl Metadata {
     /// Bytes of metadata.
-    pub fn length(&self) -> usize {
+    pub(crate) fn length(&self) -> usize {
         self.blocks as usize * METADATA
     }
 
     /// Their range on the media.
-    pub fn range(&self) -> Range<u64> {
+    pub(crate) fn range(&self) -> Range<u64> {
         self.offset..self.offset + self.length() as u64
     }
 
     /// Bytes of the blocks' data.
-    pub fn data(&self) -> u64 {
+    pub(crate) fn data(&self) -> u64 {
         self.blocks * self.block as u64
     }
 
     /// Splits the blocks into pieces of up to `most` blocks, each with its offset in the data.
-    pub fn pieces(self, most: u64) -> impl Iterator<Item = (u64, Self)> {
+    pub(crate) fn pieces(self, most: u64) -> impl Iterator<Item = (u64, Self)> {
         let piece = move |first: u64| {
             let piece = self.part(first, most.min(self.blocks - first));
             (first * self.block as u64, piece)
@@ -123,17 +123,17 @@ impl Metadata {
     }
 
     /// Bytes of metadata between the data, which count for MDTS (figure 247).
-    pub fn extends(&self) -> u64 {
+    pub(crate) fn extends(&self) -> u64 {
         if self.travel == Travel::Extended { self.length() as u64 } else { 0 }
     }
 
     /// Bytes of metadata at MPTR.
-    pub fn separate(&self) -> usize {
+    pub(crate) fn separate(&self) -> usize {
         if self.travel == Travel::Separate { self.length() } else { 0 }
     }
 
     /// Refuses PRACT in Compare and Verify, which transfer no protection information.
-    pub fn passive(self) -> Result<Self, Failure> {
+    pub(crate) fn passive(self) -> Result<Self, Failure> {
         match self.protection {
             Some(protection) if protection.acts() => {
                 Err(Failure::at_cdw(StatusCode::INVALID_PROTECTION_INFORMATION, 12, 29))
@@ -143,7 +143,7 @@ impl Metadata {
     }
 
     /// Refuses PRCHK in Write Zeroes, which has nothing to check.
-    pub fn unchecked(self) -> Result<Self, Failure> {
+    pub(crate) fn unchecked(self) -> Result<Self, Failure> {
         match self.protection {
             Some(protection) if protection.checks() => {
                 Err(Failure::at_cdw(StatusCode::INVALID_PROTECTION_INFORMATION, 12, 26))
@@ -153,7 +153,7 @@ impl Metadata {
     }
 
     /// A part of the blocks, from `first` on.
-    pub fn part(self, first: u64, blocks: u64) -> Self {
+    pub(crate) fn part(self, first: u64, blocks: u64) -> Self {
         Self {
             slba: self.slba + first,
             blocks,
@@ -165,35 +165,35 @@ impl Metadata {
 
     /// A step that reads the blocks and checks the protection information; `Beside::found`
     /// returns both in transfer format.
-    pub fn read(self) -> Box<Beside> {
+    pub(crate) fn read(self) -> Box<Beside> {
         self.beside(Action::Read)
     }
 
     /// The same, but returns only the data.
-    pub fn verify(self) -> Box<Beside> {
+    pub(crate) fn verify(self) -> Box<Beside> {
         Self { travel: Travel::Never, ..self }.read()
     }
 
     /// The same, but returns the data followed by the metadata.
-    pub fn read_apart(self) -> Box<Beside> {
+    pub(crate) fn read_apart(self) -> Box<Beside> {
         Self { travel: Travel::Separate, ..self }.read()
     }
 
     /// The same, but returns only the bytes to compare: protection information is checked, not
     /// compared (section 6.6).
-    pub fn read_to_compare(self) -> Box<Beside> {
+    pub(crate) fn read_to_compare(self) -> Box<Beside> {
         if self.protection.is_some() { self.verify() } else { self.read_apart() }
     }
 
     /// The expected bytes of a comparison, from the bytes of the host.
-    pub fn expected(&self, bytes: Bytes) -> Result<Bytes, Failure> {
+    pub(crate) fn expected(&self, bytes: Bytes) -> Result<Bytes, Failure> {
         let (data, metadata) = self.received(bytes)?;
         Ok(if self.protection.is_some() { data } else { [data, metadata].concat().into() })
     }
 
     /// Splits bytes of the host into data and metadata, and checks or inserts the protection
     /// information.
-    pub fn received(&self, bytes: Bytes) -> Result<(Bytes, Bytes), Failure> {
+    pub(crate) fn received(&self, bytes: Bytes) -> Result<(Bytes, Bytes), Failure> {
         let (data, metadata) = match self.travel {
             Travel::Never => (bytes, Bytes::new()),
             Travel::Separate => {
@@ -216,7 +216,7 @@ impl Metadata {
     }
 
     /// The same for blocks read by [`read_apart`](Self::read_apart).
-    pub fn copied(&self, bytes: Bytes) -> Result<(Bytes, Bytes), Failure> {
+    pub(crate) fn copied(&self, bytes: Bytes) -> Result<(Bytes, Bytes), Failure> {
         Self { travel: Travel::Separate, ..*self }.received(bytes)
     }
 
@@ -232,18 +232,18 @@ impl Metadata {
     }
 
     /// A step that writes these metadata.
-    pub fn write(self, metadata: Bytes) -> Box<Beside> {
+    pub(crate) fn write(self, metadata: Bytes) -> Box<Beside> {
         self.beside(Action::Write(metadata))
     }
 
     /// A step that writes the metadata of zeroed blocks: zeroes, or the information inserted by
     /// PRACT (section 6.17).
-    pub fn zero(self) -> Box<Beside> {
+    pub(crate) fn zero(self) -> Box<Beside> {
         self.beside(Action::Zero)
     }
 
     /// A step that deallocates the blocks.
-    pub fn discard(self) -> Box<Beside> {
+    pub(crate) fn discard(self) -> Box<Beside> {
         self.beside(Action::Discard)
     }
 
@@ -269,13 +269,13 @@ pub(crate) struct Beside {
 
 impl Beside {
     /// The blocks of the step.
-    pub fn blocks(&self) -> Blocks {
+    pub(crate) fn blocks(&self) -> Blocks {
         let Metadata { nsid, slba, blocks, .. } = self.metadata;
         Blocks { nsid, range: slba..slba + blocks, shared: self.action == Action::Read }
     }
 
     /// The request for the media.
-    pub fn operation(&self) -> Operation {
+    pub(crate) fn operation(&self) -> Operation {
         let Metadata { offset, blocks, protection, .. } = self.metadata;
         let length = self.metadata.length();
         match &self.action {
@@ -304,7 +304,7 @@ impl Beside {
     }
 
     /// Checks the data and metadata that the step has read, and returns them in transfer format.
-    pub fn found(&self, data: Bytes, metadata: &Bytes) -> Result<Bytes, Failure> {
+    pub(crate) fn found(&self, data: Bytes, metadata: &Bytes) -> Result<Bytes, Failure> {
         if self.action != Action::Read {
             return Ok(data);
         }

@@ -77,17 +77,17 @@ pub(crate) fn flbas(format: Format) -> Option<u8> {
 
 impl Namespace {
     /// A namespace attached to no controller.
-    pub fn new(record: state::Namespace, read_only: bool) -> Self {
+    pub(crate) fn new(record: state::Namespace, read_only: bool) -> Self {
         let (marks, attached) = (Marks::default(), BTreeSet::new());
         Self { record, marks, read_only, formatting: None, attached }
     }
 
-    pub fn bytes(&self, blocks: u64) -> u64 {
+    pub(crate) fn bytes(&self, blocks: u64) -> u64 {
         blocks << self.record.block_shift
     }
 
     /// The range of Read, Write and Write Zeroes as first byte and length.
-    pub fn range(&self, command: &Command) -> Result<(u64, u64), Failure> {
+    pub(crate) fn range(&self, command: &Command) -> Result<(u64, u64), Failure> {
         self.formatted()?;
         let (slba, blocks) = (command.slba(), u64::from(command.blocks()));
         self.check(slba, blocks).map_err(|code| Failure::at_cdw(code, 10, 0))?;
@@ -95,7 +95,7 @@ impl Namespace {
     }
 
     /// Whether the namespace has these blocks.
-    pub fn check(&self, slba: u64, blocks: u64) -> Result<(), StatusCode> {
+    pub(crate) fn check(&self, slba: u64, blocks: u64) -> Result<(), StatusCode> {
         match slba.checked_add(blocks) {
             Some(end) if end <= self.record.blocks => Ok(()),
             _ => Err(StatusCode::LBA_OUT_OF_RANGE),
@@ -103,7 +103,7 @@ impl Namespace {
     }
 
     /// Whether existing blocks can be read: none is marked uncorrectable (section 6.16).
-    pub fn readable(&self, slba: u64, blocks: u64) -> Result<(), Failure> {
+    pub(crate) fn readable(&self, slba: u64, blocks: u64) -> Result<(), Failure> {
         match self.marks.first_in(&(slba..slba + blocks)) {
             None => Ok(()),
             Some(lba) => Err(Failure::permanent(StatusCode::UNRECOVERED_READ_ERROR).at_lba(lba)),
@@ -111,7 +111,7 @@ impl Namespace {
     }
 
     /// Fails while the namespace is being formatted.
-    pub fn formatted(&self) -> Result<(), Failure> {
+    pub(crate) fn formatted(&self) -> Result<(), Failure> {
         match self.formatting {
             None => Ok(()),
             Some(_) => Err(Failure::transient(StatusCode::FORMAT_IN_PROGRESS)),
@@ -125,7 +125,7 @@ impl Namespace {
 
     /// Whether writes are allowed. Media that became read-only have their own status (NVMe 1.4,
     /// figures 128 and 129).
-    pub fn writable(&self) -> Result<(), Failure> {
+    pub(crate) fn writable(&self) -> Result<(), Failure> {
         if self.record.write_protected {
             return Err(Failure::permanent(StatusCode::NAMESPACE_WRITE_PROTECTED));
         }
@@ -136,7 +136,7 @@ impl Namespace {
     }
 
     /// The Identify Namespace data structure (figure 245).
-    pub fn identify(&self, settings: &Settings, shared: &Shared) -> [u8; IDENTIFY] {
+    pub(crate) fn identify(&self, settings: &Settings, shared: &Shared) -> [u8; IDENTIFY] {
         let state::Namespace { blocks, nguid, eui64, private, protection, .. } = self.record;
         let Format { block_shift, metadata, .. } = self.record.format();
         let copy = CopyLimits::new(settings, self);
@@ -177,7 +177,7 @@ impl Namespace {
     }
 
     /// The same for the broadcast NSID: the common properties of all namespaces.
-    pub fn common() -> [u8; IDENTIFY] {
+    pub(crate) fn common() -> [u8; IDENTIFY] {
         let lba_formats = FORMATS.len() as u8 - 1;
         let lba_format = FORMATS[0];
         let common = IdentifyNamespace {
@@ -191,7 +191,7 @@ impl Namespace {
     }
 
     /// The data structure that is independent of the I/O command set (NVM Express 2.0, figure 280).
-    pub fn identify_independent(
+    pub(crate) fn identify_independent(
         &self,
         settings: &Settings,
         shared: &Shared,
@@ -202,7 +202,7 @@ impl Namespace {
     }
 
     /// Its identification descriptors (section 5.15.2.3); zero identifiers are omitted.
-    pub fn descriptors(&self) -> Vec<NamespaceDescriptor> {
+    pub(crate) fn descriptors(&self) -> Vec<NamespaceDescriptor> {
         let state::Namespace { nguid, eui64, uuid, .. } = self.record;
         let eui64 = (eui64 != [0; 8]).then_some(NamespaceDescriptor::Eui64(eui64));
         let others = [

@@ -36,7 +36,7 @@ pub(crate) enum Then {
 }
 
 impl Step {
-    pub fn new(nsid: u32, operation: Operation) -> Self {
+    pub(crate) fn new(nsid: u32, operation: Operation) -> Self {
         Self { nsid, operation, then: Then::Proceed, beside: None }
     }
 }
@@ -49,32 +49,32 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.first.is_none()
     }
 
-    pub fn pop_front(&mut self) -> Option<Step> {
+    pub(crate) fn pop_front(&mut self) -> Option<Step> {
         let next = self.rest.pop_front();
         std::mem::replace(&mut self.first, next)
     }
 
-    pub fn push_front(&mut self, step: Step) {
+    pub(crate) fn push_front(&mut self, step: Step) {
         let second = self.first.replace(step);
         second.into_iter().for_each(|second| self.rest.push_front(second));
     }
 
-    pub fn push_back(&mut self, step: Step) {
+    pub(crate) fn push_back(&mut self, step: Step) {
         match self.first {
             None => self.first = Some(step),
             Some(_) => self.rest.push_back(step),
         }
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Step> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Step> {
         self.first.iter().chain(&self.rest)
     }
 
-    pub fn retain(&mut self, keep: impl Fn(&Step) -> bool) {
+    pub(crate) fn retain(&mut self, keep: impl Fn(&Step) -> bool) {
         self.rest.retain(&keep);
         if self.first.as_ref().is_some_and(|first| !keep(first)) {
             self.pop_front();
@@ -126,7 +126,7 @@ pub(crate) enum Plan {
 
 impl Plan {
     /// The same with metadata at MPTR, if there are any.
-    pub fn with_metadata(self, bytes: usize) -> Self {
+    pub(crate) fn with_metadata(self, bytes: usize) -> Self {
         if bytes == 0 { self } else { Self::WithMetadata(bytes, Box::new(self)) }
     }
 }

@@ -63,7 +63,7 @@ enum Metadata {
 impl Walk {
     /// Starts with the pointers of a command, for `length` bytes and `metadata` bytes at MPTR, to
     /// or from the host, and memory pages of `page` bytes.
-    pub fn new(
+    pub(crate) fn new(
         command: &Command,
         [length, metadata]: [usize; 2],
         page: usize,
@@ -106,7 +106,7 @@ impl Walk {
     }
 
     /// The list to read next: address and bytes.
-    pub fn next_list(&self) -> Option<(u64, usize)> {
+    pub(crate) fn next_list(&self) -> Option<(u64, usize)> {
         if !self.data.is_complete() {
             return self.data.next_list();
         }
@@ -118,7 +118,7 @@ impl Walk {
     }
 
     /// Adds a list that was read.
-    pub fn add_list(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+    pub(crate) fn add_list(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         if !self.data.is_complete() {
             self.data.add_list(bytes)?;
         } else if let Metadata::Descriptor { length, to_host, .. } = self.metadata {
@@ -148,12 +148,12 @@ impl Walk {
     }
 
     /// Whether all ranges are known.
-    pub fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.data.is_complete() && self.metadata == Metadata::Done
     }
 
     /// The ranges known so far; `sgl::NOWHERE` is the address of discarded bytes.
-    pub fn ranges(&self) -> &[MemoryRange] {
+    pub(crate) fn ranges(&self) -> &[MemoryRange] {
         match &self.data {
             Data::Prp(walk) => walk.ranges(),
             Data::Sgl(walk) => walk.ranges(),

@@ -46,7 +46,7 @@ pub(crate) struct Walk {
 
 impl Walk {
     /// Starts with the entries of the command, for `length` bytes and memory pages of `page` bytes.
-    pub fn new(prp1: u64, prp2: u64, length: usize, page: usize) -> Result<Self, Failure> {
+    pub(crate) fn new(prp1: u64, prp2: u64, length: usize, page: usize) -> Result<Self, Failure> {
         let mut walk = Self { page, remaining: length, ranges: MemoryRanges::new(), list: None };
         if prp1 & 3 != 0 {
             return Err(Failure::prp(1));
@@ -75,12 +75,12 @@ impl Walk {
     }
 
     /// The list to read next: address and bytes. It never crosses a page.
-    pub fn next_list(&self) -> Option<(u64, usize)> {
+    pub(crate) fn next_list(&self) -> Option<(u64, usize)> {
         self.list.map(|list| (list.address, list.entries * ENTRY))
     }
 
     /// Adds the entries of a list that was read.
-    pub fn add_list(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+    pub(crate) fn add_list(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         let list = self.list.take().expect("a list was asked for");
         assert_eq!(bytes.len(), list.entries * ENTRY, "exactly the list asked for");
         for (index, entry) in bytes.as_chunks::<ENTRY>().0.iter().enumerate() {
@@ -103,17 +103,17 @@ impl Walk {
     }
 
     /// Whether all ranges are known.
-    pub fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.remaining == 0
     }
 
     /// The ranges known so far, adjacent ones joined.
-    pub fn ranges(&self) -> &[MemoryRange] {
+    pub(crate) fn ranges(&self) -> &[MemoryRange] {
         &self.ranges
     }
 
     /// Adds a range without an entry.
-    pub fn append(&mut self, range: MemoryRange) {
+    pub(crate) fn append(&mut self, range: MemoryRange) {
         self.ranges.push(range);
     }
 

@@ -20,12 +20,12 @@ pub(crate) struct Registers {
 
 impl Registers {
     /// The registers after a reset.
-    pub fn new(capabilities: Capabilities) -> Self {
+    pub(crate) fn new(capabilities: Capabilities) -> Self {
         Self { capabilities, ..Self::default() }
     }
 
     /// Fills `out` from byte `offset` on; reserved registers and doorbells read as zero.
-    pub fn read(&self, offset: u64, interrupt_mask: u32, out: &mut [u8]) {
+    pub(crate) fn read(&self, offset: u64, interrupt_mask: u32, out: &mut [u8]) {
         out.fill(0);
         let image = self.image(interrupt_mask);
         if let Some(from) = usize::try_from(offset).ok().filter(|from| *from < image.len()) {
@@ -52,7 +52,7 @@ impl Registers {
     }
 
     /// Writes one double word of the admin queue registers; ignores others.
-    pub fn write_admin(&mut self, offset: u64, value: u32) {
+    pub(crate) fn write_admin(&mut self, offset: u64, value: u32) {
         const PAGE: u64 = !0xfff;
         let low = |old: u64| (old & !0xffff_ffff | u64::from(value)) & PAGE;
         let high = |old: u64| old & 0xffff_ffff | u64::from(value) << 32;

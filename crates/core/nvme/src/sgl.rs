@@ -38,7 +38,7 @@ pub(crate) struct Walk {
 
 impl Walk {
     /// Starts with SGL entry 1 of the command, for `length` bytes to or from the host.
-    pub fn new(first: SglDescriptor, length: usize, to_host: bool) -> Result<Self, Failure> {
+    pub(crate) fn new(first: SglDescriptor, length: usize, to_host: bool) -> Result<Self, Failure> {
         let (ranges, segment) = (MemoryRanges::new(), None);
         let mut walk = Self { to_host, remaining: length, ranges, segment, descriptors: 0 };
         walk.take(first, true)?;
@@ -47,12 +47,12 @@ impl Walk {
     }
 
     /// The descriptors to read next: address and bytes.
-    pub fn next_list(&self) -> Option<(u64, usize)> {
+    pub(crate) fn next_list(&self) -> Option<(u64, usize)> {
         self.segment.as_ref().map(|segment| (segment.address, segment.length.min(BATCH * ENTRY)))
     }
 
     /// Adds descriptors that were read.
-    pub fn add_list(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+    pub(crate) fn add_list(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         let segment = self.segment.take().expect("a segment was asked for");
         let rest = segment.length - bytes.len();
         let entries = bytes.as_chunks::<ENTRY>().0;
@@ -74,17 +74,17 @@ impl Walk {
     }
 
     /// Whether all ranges are known.
-    pub fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.remaining == 0
     }
 
     /// The ranges known so far.
-    pub fn ranges(&self) -> &[MemoryRange] {
+    pub(crate) fn ranges(&self) -> &[MemoryRange] {
         &self.ranges
     }
 
     /// Adds a range without a descriptor.
-    pub fn append(&mut self, range: MemoryRange) {
+    pub(crate) fn append(&mut self, range: MemoryRange) {
         self.ranges.push(range);
     }
 

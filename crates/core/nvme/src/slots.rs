@@ -12,12 +12,12 @@ pub(crate) type Slots<T> = SlotMap<Key, T>;
 
 impl Key {
     /// As a number, for identifiers outside of the controller.
-    pub fn as_u64(self) -> u64 {
+    pub(crate) fn as_u64(self) -> u64 {
         self.data().as_ffi()
     }
 
     /// From a returned number. An unknown number matches no entry.
-    pub fn from_u64(number: u64) -> Self {
+    pub(crate) fn from_u64(number: u64) -> Self {
         KeyData::from_ffi(number).into()
     }
 }

@@ -78,7 +78,7 @@ pub(crate) struct PortQueues {
 
 impl PortQueues {
     /// Appends a packet to its queue. Returns the queue.
-    pub fn push(&mut self, tlp: Tlp, below: &impl Receiver) -> usize {
+    pub(crate) fn push(&mut self, tlp: Tlp, below: &impl Receiver) -> usize {
         let queue = below.queue(Target::from_tlp(&tlp));
         if queue >= self.queues.len() {
             self.queues.resize_with(queue + 1, OrderedQueue::default);
@@ -93,7 +93,7 @@ impl PortQueues {
 
     /// Takes the earliest packet that the receiver takes. Drops packets whose
     /// target has moved to another queue meanwhile.
-    pub fn pop(&mut self, below: &impl Receiver) -> Option<Tlp> {
+    pub(crate) fn pop(&mut self, below: &impl Receiver) -> Option<Tlp> {
         while self.busy != 0 {
             let (class, queue) = self.first(below)?;
             let tlp = self.queues[queue].take_for(class, below.takes(queue))?;
@@ -123,25 +123,25 @@ impl PortQueues {
     }
 
     /// Number of queues used so far.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.queues.len()
     }
 
     /// Posted packets that wait in a queue.
-    pub fn posted(&self, queue: usize) -> usize {
+    pub(crate) fn posted(&self, queue: usize) -> usize {
         self.queues.get(queue).map_or(0, |queue| queue.len(Class::Posted))
     }
 
     /// Completions that wait.
-    pub fn completions(&self) -> usize {
+    pub(crate) fn completions(&self) -> usize {
         self.completions
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.busy == 0
     }
 
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
 }

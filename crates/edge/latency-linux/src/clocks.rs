@@ -21,14 +21,14 @@ const MOST: usize = 1_000_000;
 
 /// The sources of the clock error during a run.
 #[derive(Default)]
-pub struct Clocks {
+pub(crate) struct Clocks {
     ptp4l: Option<Follower>,
     phc: Option<Follower>,
 }
 
 impl Clocks {
     /// Starts the sources that the options name. Fails if one of them does not answer.
-    pub fn start(machine: &Machine) -> io::Result<Self> {
+    pub(crate) fn start(machine: &Machine) -> io::Result<Self> {
         let mut clocks = Self::default();
         for clock in &machine.clocks {
             match clock {
@@ -46,7 +46,12 @@ impl Clocks {
     /// The collected series, as the listener's clock minus the talker's: `sign` is 1 at the
     /// listener, -1 at the talker. Without sources, the clock error that the far side's `address`
     /// implies.
-    pub fn finish(self, sign: i64, machine: &Machine, address: Option<SocketAddr>) -> ClockError {
+    pub(crate) fn finish(
+        self,
+        sign: i64,
+        machine: &Machine,
+        address: Option<SocketAddr>,
+    ) -> ClockError {
         let series = |follower: Follower| follower.finish(sign);
         match (self.ptp4l.map(series), self.phc.map(series)) {
             (Some(ptp4l), Some(phc)) => ClockError::sum(phc, ptp4l),

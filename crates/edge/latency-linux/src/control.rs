@@ -63,7 +63,7 @@ pub struct Control {
 }
 
 /// Parses control messages. Skips unknown and truncated ones.
-pub fn parse(mut bytes: &[u8]) -> Control {
+pub(crate) fn parse(mut bytes: &[u8]) -> Control {
     let mut found = Control::default();
     while let Some((header, _)) = bytes.split_first_chunk::<HEADER>() {
         let length = long(header, 0) as usize;
@@ -117,7 +117,7 @@ fn long(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// The control message that requests a launch time, in ns of the clock of `SO_TXTIME`.
-pub fn launch_at(ns: u64) -> [u8; HEADER + 8] {
+pub(crate) fn launch_at(ns: u64) -> [u8; HEADER + 8] {
     let mut bytes = [0; HEADER + 8];
     bytes[..8].copy_from_slice(&((HEADER + 8) as u64).to_ne_bytes());
     bytes[8..12].copy_from_slice(&libc::SOL_SOCKET.to_ne_bytes());

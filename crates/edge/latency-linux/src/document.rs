@@ -110,18 +110,18 @@ impl Faults {
 
 /// Counts frames by the tags that they came with.
 #[derive(Clone, Debug, Default)]
-pub struct Tags(BTreeMap<(u8, u16), u64>);
+pub(crate) struct Tags(BTreeMap<(u8, u16), u64>);
 
 impl Tags {
     /// Counts a frame; ignores frames without a tag.
-    pub fn count(&mut self, tag: Option<Tag>) {
+    pub(crate) fn count(&mut self, tag: Option<Tag>) {
         if let Some(Tag { vlan, priority }) = tag {
             *self.0.entry((priority, vlan)).or_default() += 1;
         }
     }
 
     /// All counts, by priority and VLAN.
-    pub fn list(&self) -> Vec<TagCount> {
+    pub(crate) fn list(&self) -> Vec<TagCount> {
         let count = |(&(priority, vlan), &n): (&(u8, u16), &u64)| TagCount { priority, vlan, n };
         self.0.iter().map(count).collect()
     }

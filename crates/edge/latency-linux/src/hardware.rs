@@ -16,7 +16,7 @@ const FILTER_ALL: i32 = 1;
 /// A NIC with hardware stamps enabled. On drop, the former setting is restored, unless another
 /// program has changed the setting meanwhile.
 #[derive(Debug)]
-pub struct HardwareStamps {
+pub(crate) struct HardwareStamps {
     /// A socket in the interface's network namespace.
     socket: OwnedFd,
     interface: String,
@@ -32,7 +32,7 @@ impl HardwareStamps {
     ///
     /// # Errors
     /// A sentence, most likely that the interface has no such stamps.
-    pub fn on(port: &Port, interface: &str) -> Result<Self, String> {
+    pub(crate) fn on(port: &Port, interface: &str) -> Result<Self, String> {
         let socket = port.as_fd().try_clone_to_owned().map_err(|error| error.to_string())?;
         let before = hardware_stamps(&socket, interface).ok();
         let set = |config| set_hardware_stamps(&socket, interface, config);
@@ -47,7 +47,7 @@ impl HardwareStamps {
     }
 
     /// Remarks about the setting.
-    pub fn note(&self) -> String {
+    pub(crate) fn note(&self) -> String {
         let received = match self.now[2] {
             FILTER_ALL => "",
             _ => "; the hardware stamps only some received frames, such as PTP frames",

@@ -14,7 +14,7 @@ const NONE: u32 = u32::MAX;
 
 /// The sent frames of a socket.
 #[derive(Debug)]
-pub struct Outbox {
+pub(crate) struct Outbox {
     shift: Shift,
     /// The kernel's count of the socket's frames (`SOF_TIMESTAMPING_OPT_ID`) before the first one.
     first: u32,
@@ -26,19 +26,19 @@ pub struct Outbox {
 
 impl Outbox {
     /// The outbox of a socket that has sent nothing.
-    pub fn new(shift: Shift) -> Self {
+    pub(crate) fn new(shift: Shift) -> Self {
         Self { shift, first: 0, numbers: Vec::new(), untold: VecDeque::new() }
     }
 
     /// The outbox for another run over the same socket. The kernel's count continues; it is a `u32`
     /// that wraps (`sk_tskey`, linux/net/sock.h).
-    pub fn next_run(&self) -> Self {
+    pub(crate) fn next_run(&self) -> Self {
         let first = self.first.wrapping_add(self.numbers.len() as u32);
         Self { first, ..Self::new(self.shift) }
     }
 
     /// Sends a frame, with its number if it belongs to the run. Fails as [`Port::send`].
-    pub fn send(
+    pub(crate) fn send(
         &mut self,
         port: &Port,
         (bytes, to, tag): (&[u8], Remote, Option<Tag>),
@@ -53,7 +53,7 @@ impl Outbox {
     }
 
     /// The number of the frame of these stamps, if it belongs to the run, and the stamps.
-    pub fn departure(&self, control: &Control) -> Option<(u64, Departure)> {
+    pub(crate) fn departure(&self, control: &Control) -> Option<(u64, Departure)> {
         let (step, id) = control.step?;
         // The indices of an earlier run are far beyond the end.
         let at = id.wrapping_sub(self.first) as usize;
@@ -71,17 +71,17 @@ impl Outbox {
     }
 
     /// Notes that the departure of this frame is to be reported to the far side.
-    pub fn tell(&mut self, number: u64) {
+    pub(crate) fn tell(&mut self, number: u64) {
         self.untold.push_back(number);
     }
 
     /// The next frame whose departure is to be reported.
-    pub fn next_untold(&mut self) -> Option<u64> {
+    pub(crate) fn next_untold(&mut self) -> Option<u64> {
         self.untold.pop_front()
     }
 
     /// Number of frames whose departure is to be reported.
-    pub fn untold(&self) -> usize {
+    pub(crate) fn untold(&self) -> usize {
         self.untold.len()
     }
 }

@@ -9,14 +9,14 @@ use std::path::PathBuf;
 
 /// A hardware clock (Linux Documentation/driver-api/ptp.rst).
 #[derive(Debug)]
-pub struct HardwareClock(File);
+pub(crate) struct HardwareClock(File);
 
 impl HardwareClock {
     /// Opens the clock of a device such as `/dev/ptp0`, or of a network interface.
     ///
     /// # Errors
     /// A sentence: there is no clock, or this process may not open it.
-    pub fn open(name: &str) -> Result<Self, String> {
+    pub(crate) fn open(name: &str) -> Result<Self, String> {
         let path = if name.starts_with('/') { PathBuf::from(name) } else { of_interface(name)? };
         let named = |error: io::Error| format!("{}: {error}", path.display());
         let clock = Self(File::open(&path).map_err(named)?);
@@ -30,7 +30,7 @@ impl HardwareClock {
     ///
     /// # Errors
     /// As `clock_gettime(2)`.
-    pub fn now(&self) -> io::Result<u64> {
+    pub(crate) fn now(&self) -> io::Result<u64> {
         let time = clock_gettime_dynamic(DynamicClockId::Dynamic(self.0.as_fd()))?;
         Ok(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
     }
@@ -40,7 +40,7 @@ impl HardwareClock {
     ///
     /// # Errors
     /// As `clock_gettime(2)`.
-    pub fn readings(&self) -> io::Result<[[u64; 3]; 5]> {
+    pub(crate) fn readings(&self) -> io::Result<[[u64; 3]; 5]> {
         let mut all = [[0; 3]; 5];
         for reading in &mut all {
             *reading = [WallClock::Tai.now(), self.now()?, WallClock::Tai.now()];

@@ -14,7 +14,7 @@ const PATHS: [&str; 2] = ["/var/run/ptp4l", "/var/run/ptp4lro"];
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// A connection to ptp4l.
-pub struct Ptp4l {
+pub(crate) struct Ptp4l {
     socket: UnixDatagram,
     domain: u8,
     asked: u16,
@@ -22,7 +22,7 @@ pub struct Ptp4l {
 
 impl Ptp4l {
     /// Connects to ptp4l. Fails if it does not answer, or if it has no master.
-    pub fn find(path: Option<&Path>, domain: u8) -> io::Result<Self> {
+    pub(crate) fn find(path: Option<&Path>, domain: u8) -> io::Result<Self> {
         let paths = path.map_or(PATHS.map(PathBuf::from).to_vec(), |path| vec![path.into()]);
         let mut why = String::new();
         for path in &paths {
@@ -51,7 +51,7 @@ impl Ptp4l {
 
     /// ptp4l's clock minus its master's, while there is a master. The servo's last measured offset
     /// is also its own error bound.
-    pub fn ask(&mut self) -> Option<ClockPoint> {
+    pub(crate) fn ask(&mut self) -> Option<ClockPoint> {
         let status = self.status().filter(|status| status.has_master)?;
         let offset_ns = status.master_offset_ns;
         Some(ClockPoint { at_ns: now(), offset_ns, bound_ns: offset_ns.unsigned_abs() })

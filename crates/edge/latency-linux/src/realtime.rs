@@ -9,7 +9,7 @@ use std::io;
 ///
 /// # Errors
 /// A sentence, most likely that CAP_SYS_NICE is missing.
-pub fn prioritise(priority: u8) -> Result<(), String> {
+pub(crate) fn prioritise(priority: u8) -> Result<(), String> {
     kernel::set_fifo(priority).map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => {
             format!("needs CAP_SYS_NICE or an RLIMIT_RTPRIO of {priority} (`ulimit -r`)")
@@ -22,7 +22,7 @@ pub fn prioritise(priority: u8) -> Result<(), String> {
 ///
 /// # Errors
 /// A sentence: there is no such CPU, or this process may not run there.
-pub fn pin(cpu: usize) -> Result<(), String> {
+pub(crate) fn pin(cpu: usize) -> Result<(), String> {
     let none = || format!("no CPU '{cpu}' exists, or this process may not run on it");
     if cpu >= CpuSet::MAX_CPU {
         return Err(none());
@@ -39,7 +39,7 @@ pub fn pin(cpu: usize) -> Result<(), String> {
 ///
 /// # Errors
 /// A sentence, most likely that CAP_IPC_LOCK is missing.
-pub fn lock_memory() -> Result<(), String> {
+pub(crate) fn lock_memory() -> Result<(), String> {
     mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE).map_err(|error| match error {
         rustix::io::Errno::PERM | rustix::io::Errno::NOMEM => {
             "needs CAP_IPC_LOCK or a larger RLIMIT_MEMLOCK (`ulimit -l`)".to_owned()

@@ -10,7 +10,7 @@ use std::sync::mpsc::SyncSender;
 use std::time;
 
 /// An event of the receiving thread.
-pub enum Event {
+pub(crate) enum Event {
     Sent(Control),
     Back { frame: Frame, tag: Option<Tag>, wire: u64, kernel: u64, application: u64 },
     Stranger(String),
@@ -18,7 +18,7 @@ pub enum Event {
 }
 
 /// Receives until `done` is set.
-pub fn run(fifo: Option<u8>, port: &Port, done: &AtomicBool, tell: &SyncSender<Event>) {
+pub(crate) fn run(fifo: Option<u8>, port: &Port, done: &AtomicBool, tell: &SyncSender<Event>) {
     if let Some(priority) = fifo {
         // The talker reports a refusal of the same setting.
         let _ = prioritise(priority);

@@ -17,12 +17,12 @@ const LATER: u64 = 8;
 
 /// Whether a frame is complete: it has this number and arrived, or was due, at `at`; `last` is the
 /// last known frame.
-pub fn is_old(now: u64, at: u64, sequence: u64, last: u64) -> bool {
+pub(crate) fn is_old(now: u64, at: u64, sequence: u64, last: u64) -> bool {
     at + AGE <= now && sequence + LATER <= last
 }
 
 /// The row writer of a run.
-pub struct RowWriter<'a> {
+pub(crate) struct RowWriter<'a> {
     rows: Option<&'a mut dyn Rows>,
     /// The rows of all lower frames are written.
     next: u64,
@@ -30,23 +30,23 @@ pub struct RowWriter<'a> {
 
 impl<'a> RowWriter<'a> {
     /// A writer before the first row.
-    pub fn new(rows: Option<&'a mut dyn Rows>) -> Self {
+    pub(crate) fn new(rows: Option<&'a mut dyn Rows>) -> Self {
         Self { rows, next: 0 }
     }
 
     /// The first frame without a row.
-    pub fn next(&self) -> u64 {
+    pub(crate) fn next(&self) -> u64 {
         self.next
     }
 
     /// Whether the row of this frame is written, so that a stamp is too late.
-    pub fn is_past(&self, sequence: u64) -> bool {
+    pub(crate) fn is_past(&self, sequence: u64) -> bool {
         self.rows.is_some() && sequence < self.next
     }
 
     /// Writes the rows of these frames, ordered by number and from [`next`](Self::next) on, until
     /// the disk is busy.
-    pub fn advance<'s>(&mut self, frames: impl Iterator<Item = &'s Sample>) {
+    pub(crate) fn advance<'s>(&mut self, frames: impl Iterator<Item = &'s Sample>) {
         let Some(rows) = &mut self.rows else { return };
         for sample in frames {
             if !rows.is_free() {

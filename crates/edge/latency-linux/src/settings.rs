@@ -7,19 +7,19 @@ use linux::time::tai_offset_s;
 
 /// Settings with their results.
 #[derive(Clone)]
-pub struct Settings<'a> {
+pub(crate) struct Settings<'a> {
     /// In the order of the requests.
     pub all: Vec<Setting>,
     operator: &'a dyn Operator,
 }
 
 impl<'a> Settings<'a> {
-    pub fn new(operator: &'a dyn Operator) -> Self {
+    pub(crate) fn new(operator: &'a dyn Operator) -> Self {
         Self { all: Vec::new(), operator }
     }
 
     /// Adds a requested setting. A refusal is reported to the operator at once.
-    pub fn add(&mut self, name: &str, wanted: String, granted: Result<(), String>) {
+    pub(crate) fn add(&mut self, name: &str, wanted: String, granted: Result<(), String>) {
         if let Err(why) = &granted {
             self.operator.warn(&format!("{name} {wanted} refused: {why}"));
         }
@@ -27,13 +27,13 @@ impl<'a> Settings<'a> {
     }
 
     /// Adds a property that was found, not requested.
-    pub fn note(&mut self, name: &str, value: String, note: &str) {
+    pub(crate) fn note(&mut self, name: &str, value: String, note: &str) {
         let (name, note) = (name.to_owned(), note.to_owned());
         self.all.push(Setting { name, value, in_force: true, note });
     }
 
     /// Requests all settings of this thread and the process.
-    pub fn machine(&mut self, machine: &Machine) {
+    pub(crate) fn machine(&mut self, machine: &Machine) {
         if machine.lock_memory {
             self.add("locked memory", "all".to_owned(), lock_memory());
         }
@@ -52,7 +52,7 @@ impl<'a> Settings<'a> {
     }
 
     /// Sets the marks of a socket: DSCP first, because it also changes the priority.
-    pub fn marks(&mut self, marks: &Marks, port: &Port) {
+    pub(crate) fn marks(&mut self, marks: &Marks, port: &Port) {
         if let Some(dscp) = marks.dscp {
             let set = port.set_dscp(dscp).map_err(|error| error.to_string());
             self.add("DSCP", dscp.to_string(), set);
@@ -64,7 +64,7 @@ impl<'a> Settings<'a> {
     }
 
     /// Enables time stamps. Hardware stamps end when the returned value is dropped.
-    pub fn stamps(
+    pub(crate) fn stamps(
         &mut self,
         machine: &Machine,
         port: &Port,
@@ -89,16 +89,16 @@ impl<'a> Settings<'a> {
 
 /// Shifts the reported stamps of this end by [`Machine::stamp_offset`].
 #[derive(Clone, Copy, Debug)]
-pub struct Shift(pub i64);
+pub(crate) struct Shift(pub i64);
 
 impl Shift {
     /// Shifts a time in ns.
-    pub fn apply(self, at: u64) -> u64 {
+    pub(crate) fn apply(self, at: u64) -> u64 {
         at.saturating_add_signed(self.0)
     }
 
     /// Shifts a stamp in ns; 0 is unknown.
-    pub fn stamp(self, at: u64) -> latency::Stamp {
+    pub(crate) fn stamp(self, at: u64) -> latency::Stamp {
         latency::stamp(at).and_then(|at| latency::stamp(self.apply(at.get())))
     }
 }

@@ -37,7 +37,7 @@ type At = fn(&Sample) -> Option<u64>;
 
 /// The results for each available stamp; none without windows. `window` has cycle and length; each
 /// sample has its own opening.
-pub fn by_stamp(samples: &[Sample], window: &Window) -> Vec<Slots> {
+pub(crate) fn by_stamp(samples: &[Sample], window: &Window) -> Vec<Slots> {
     let stamps: [(&str, At); 2] = [
         ("departure", |sample| (sample.sent > 0).then(|| sample.departed())),
         ("arrival", |sample| sample.came().map(u64::from)),

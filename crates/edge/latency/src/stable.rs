@@ -24,7 +24,7 @@ pub struct Range {
 const DEVIATIONS: i64 = 5;
 
 /// The longest run of parts without stalls whose medians are near the usual median.
-pub fn choose(points: &[Point], findings: &[Finding]) -> Range {
+pub(crate) fn choose(points: &[Point], findings: &[Finding]) -> Range {
     let ends = points.first().zip(points.last());
     let (first, last) = ends.map_or((0, 0), |(first, last)| (first.sequence, last.sequence));
     let whole = |reason: String| Range { first, last, is_whole: true, reason };

@@ -87,13 +87,13 @@ impl Figures {
 }
 
 /// The percentile `of_10000` of sorted samples, by nearest rank; 0 without samples.
-pub fn quantile(sorted: &[i64], of_10000: u64) -> i64 {
+pub(crate) fn quantile(sorted: &[i64], of_10000: u64) -> i64 {
     let rank = (sorted.len() as u64 * of_10000).div_ceil(10_000).max(1);
     sorted.get(rank as usize - 1).copied().unwrap_or(0)
 }
 
 /// The median by nearest rank; 0 without samples.
-pub fn median(samples: impl IntoIterator<Item = i64>) -> i64 {
+pub(crate) fn median(samples: impl IntoIterator<Item = i64>) -> i64 {
     let mut sorted: Vec<i64> = samples.into_iter().collect();
     sorted.sort_unstable();
     quantile(&sorted, 5_000)

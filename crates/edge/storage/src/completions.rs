@@ -22,7 +22,7 @@ impl<T> Clone for Finished<T> {
 
 impl<T> Finished<T> {
     /// Sends results, then wakes the loop once.
-    pub fn send(&self, results: impl IntoIterator<Item = T>) {
+    pub(crate) fn send(&self, results: impl IntoIterator<Item = T>) {
         // Both calls succeed: a receiver that is gone needs no result, and the counter never fills
         // up.
         results.into_iter().for_each(|result| drop(self.results.send(result)));
@@ -44,23 +44,23 @@ impl<T> fmt::Debug for Completions<T> {
 
 impl<T> Completions<T> {
     /// The next result.
-    pub fn poll(&self) -> Option<T> {
+    pub(crate) fn poll(&self) -> Option<T> {
         self.results.try_recv().ok()
     }
 
     /// Waits for the next result; `None` if every sender is gone.
-    pub fn wait(&self) -> Option<T> {
+    pub(crate) fn wait(&self) -> Option<T> {
         self.results.recv().ok()
     }
 
     /// Makes [`signal`](Self::signal) unreadable again. Call it before [`poll`](Self::poll), so
     /// that no result in between is missed.
-    pub fn clear_signal(&self) {
+    pub(crate) fn clear_signal(&self) {
         let _ = rustix::io::read(&*self.signal, &mut [0u8; 8]);
     }
 
     /// A descriptor that is readable when there may be a result.
-    pub fn signal(&self) -> BorrowedFd<'_> {
+    pub(crate) fn signal(&self) -> BorrowedFd<'_> {
         self.signal.as_fd()
     }
 }

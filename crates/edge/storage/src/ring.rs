@@ -8,7 +8,7 @@ use std::{fmt, io};
 
 /// Reads and writes of one file under way. Every transfer has a value of the owner, returned with
 /// the result.
-pub struct Ring<T> {
+pub(crate) struct Ring<T> {
     ring: IoUring,
     file: OwnedFd,
     /// The transfers under way, by the kernel's user data.
@@ -27,7 +27,7 @@ enum Buffer {
 
 /// A transfer that has ended.
 #[derive(Debug)]
-pub struct Ended<T> {
+pub(crate) struct Ended<T> {
     /// The owner's value.
     pub value: T,
     /// The memory of a read.
@@ -43,7 +43,7 @@ impl<T> Ring<T> {
     /// # Errors
     /// As io_uring_setup(2): `EPERM` or `ENOSYS` where io_uring is not allowed or not built in,
     /// `ENOMEM` where it may lock no memory; `Unsupported` before Linux 5.6.
-    pub fn new(file: OwnedFd, signal: BorrowedFd<'_>, most: u32) -> io::Result<Self> {
+    pub(crate) fn new(file: OwnedFd, signal: BorrowedFd<'_>, most: u32) -> io::Result<Self> {
         let ring = IoUring::new(most)?;
         // Linux 5.6, the first with reads and writes into plain memory (io_uring_enter(2)), has
         // this feature.
@@ -57,7 +57,7 @@ impl<T> Ring<T> {
     }
 
     /// Whether another transfer has room.
-    pub fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         !self.free.is_empty()
     }
 
@@ -66,7 +66,7 @@ impl<T> Ring<T> {
     ///
     /// # Panics
     /// If there is no [room](Self::has_room).
-    pub fn read(&mut self, offset: u64, mut buffer: BytesMut, value: T) {
+    pub(crate) fn read(&mut self, offset: u64, mut buffer: BytesMut, value: T) {
         let (address, length) = (buffer.as_mut_ptr(), length(&buffer));
         let read = opcode::Read::new(Fd(self.file.as_raw_fd()), address, length);
         self.push(read.offset(offset).build(), value, Buffer::Read(buffer));
@@ -77,7 +77,7 @@ impl<T> Ring<T> {
     ///
     /// # Panics
     /// If there is no [room](Self::has_room).
-    pub fn write(&mut self, offset: u64, data: Bytes, value: T) {
+    pub(crate) fn write(&mut self, offset: u64, data: Bytes, value: T) {
         let (address, length) = (data.as_ptr(), length(&data));
         let write = opcode::Write::new(Fd(self.file.as_raw_fd()), address, length);
         self.push(write.offset(offset).build(), value, Buffer::Write(data));
@@ -100,7 +100,7 @@ impl<T> Ring<T> {
     ///
     /// # Errors
     /// As io_uring_enter(2), if the kernel did not accept all transfers: call this again.
-    pub fn submit(&mut self) -> io::Result<()> {
+    pub(crate) fn submit(&mut self) -> io::Result<()> {
         if self.queued {
             self.ring.submit()?;
             self.queued = !self.ring.submission().is_empty();
@@ -109,7 +109,7 @@ impl<T> Ring<T> {
     }
 
     /// The next transfer that has ended.
-    pub fn ended(&mut self) -> Option<Ended<T>> {
+    pub(crate) fn ended(&mut self) -> Option<Ended<T>> {
         let entry = self.ring.completion().next()?;
         let number = entry.user_data() as usize;
         let (value, buffer) = self.transfers[number].take().expect("completed once");
@@ -126,7 +126,7 @@ impl<T> Ring<T> {
     }
 
     /// Whether no transfer is under way.
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.free.len() == self.transfers.len()
     }
 }

@@ -51,7 +51,7 @@ pub enum Input {
 
 /// Counters of errors and of their handling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub(crate) struct Counters {
     /// Commands refused.
     pub refused: u64,
     /// Region accesses that were answered with all ones at their deadline.

@@ -75,7 +75,7 @@ fn dword(config: &[u8; CONFIG_SIZE], at: usize) -> u32 {
 
 /// A write to the far function: `size` bytes at `offset`, within a double word, little endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RemoteWrite {
+pub(crate) struct RemoteWrite {
     /// Byte offset.
     pub offset: u16,
     /// Bytes, 1 to 4.
@@ -86,7 +86,7 @@ pub struct RemoteWrite {
 
 /// The effect of a write by the VMM.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WriteEffect {
+pub(crate) struct WriteEffect {
     /// Writes to the far function, in order; at most two.
     pub far: Vec<RemoteWrite>,
     /// A function-level reset was requested.
@@ -95,7 +95,7 @@ pub struct WriteEffect {
 
 /// The MSI-X capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MsixCapability {
+pub(crate) struct MsixCapability {
     /// Vectors, 1 to 2048.
     pub vectors: u16,
     /// BAR of the table and byte offset in it.
@@ -109,11 +109,11 @@ pub struct MsixCapability {
 
 impl MsixCapability {
     /// MSI-X Enable, in its byte of Message Control.
-    pub const ENABLE: u8 = 0x80;
+    pub(crate) const ENABLE: u8 = 0x80;
 
     /// The capability at byte `at` with these three double words (PCI Express Base 4.0, section
     /// 7.7.2).
-    pub fn new(at: usize, [head, table, pba]: [u32; 3]) -> Self {
+    pub(crate) fn new(at: usize, [head, table, pba]: [u32; 3]) -> Self {
         let place = |value: u32| ((value & 7) as u8, u64::from(value & !7));
         let vectors = (head >> 16 & 0x7ff) as u16 + 1;
         Self { vectors, table: place(table), pba: place(pba), control: at + 3 }
@@ -122,7 +122,7 @@ impl MsixCapability {
 
 /// The shadow of configuration space.
 #[derive(Debug)]
-pub struct Config {
+pub(crate) struct Config {
     /// Bits that are answered from `shadow`.
     shadowed: Box<[u8; CONFIG_SIZE]>,
     /// Values of the shadowed bits.
@@ -144,7 +144,7 @@ pub struct Config {
 
 impl Config {
     /// The shadow of a function after power-on.
-    pub fn new(info: &EndpointInfo) -> Self {
+    pub(crate) fn new(info: &EndpointInfo) -> Self {
         let mut config = Self {
             shadowed: Box::new([0; CONFIG_SIZE]),
             shadow: Box::new([0; CONFIG_SIZE]),
@@ -281,7 +281,7 @@ impl Config {
     }
 
     /// Reads `size` bytes within a double word, if all are shadowed.
-    pub fn read(&self, offset: u16, size: u8) -> Option<[u8; 4]> {
+    pub(crate) fn read(&self, offset: u16, size: u8) -> Option<[u8; 4]> {
         let range = usize::from(offset)..usize::from(offset) + usize::from(size);
         if self.shadowed[range.clone()].iter().any(|mask| *mask != 0xff) {
             return None;
@@ -294,7 +294,7 @@ impl Config {
     /// Reads an absent function: all ones, except for its interrupt pin. When the guest gives
     /// up MSI-X, as a driver does with a lost drive, QEMU reads the pin to set up INTx. All
     /// ones would be an error to it, and INTx would stay dead after the function is back.
-    pub fn absent(&self, offset: u64, bytes: &mut [u8]) {
+    pub(crate) fn absent(&self, offset: u64, bytes: &mut [u8]) {
         bytes.fill(0xff);
         let pin = (INTERRUPT_PIN as u64).checked_sub(offset).map(|at| at as usize);
         if let Some(byte) = pin.and_then(|at| bytes.get_mut(at)) {
@@ -303,7 +303,7 @@ impl Config {
     }
 
     /// Replaces the shadowed bits in bytes read from the far function.
-    pub fn overlay(&self, offset: u16, bytes: &mut [u8]) {
+    pub(crate) fn overlay(&self, offset: u16, bytes: &mut [u8]) {
         for (i, byte) in bytes.iter_mut().enumerate() {
             let at = usize::from(offset) + i;
             let mask = self.shadowed[at];
@@ -312,7 +312,7 @@ impl Config {
     }
 
     /// Handles a write of bytes within a double word.
-    pub fn write(&mut self, offset: u16, bytes: &[u8]) -> WriteEffect {
+    pub(crate) fn write(&mut self, offset: u16, bytes: &[u8]) -> WriteEffect {
         let mut written = WriteEffect::default();
         let mut run: Option<RemoteWrite> = None;
         for (i, byte) in bytes.iter().enumerate() {
@@ -340,18 +340,18 @@ impl Config {
     }
 
     /// Returns to the state after a reset.
-    pub fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.shadow = self.initial.clone();
         self.command = [None; 2];
     }
 
     /// Whether the VMM has enabled MSI-X.
-    pub fn msix_enabled(&self) -> bool {
+    pub(crate) fn msix_enabled(&self) -> bool {
         self.msix.is_some_and(|msix| self.shadow[msix.control] & MsixCapability::ENABLE != 0)
     }
 
     /// Whether the VMM has masked the whole function.
-    pub fn msix_masked(&self) -> bool {
+    pub(crate) fn msix_masked(&self) -> bool {
         self.msix.is_some_and(|msix| self.shadow[msix.control] & 0x40 != 0)
     }
 
@@ -359,7 +359,7 @@ impl Config {
     /// Command register: bus mastering that a VMM disables meanwhile stays disabled. Bits that
     /// the write sets are ignored, since a driver writes back the all ones that it reads, with
     /// one bit changed.
-    pub fn clear_command(&mut self, offset: u64, bytes: &[u8]) {
+    pub(crate) fn clear_command(&mut self, offset: u64, bytes: &[u8]) {
         for (index, place) in self.command.iter_mut().enumerate() {
             let at = COMMAND + index;
             let byte = (at as u64).checked_sub(offset).and_then(|i| bytes.get(i as usize));

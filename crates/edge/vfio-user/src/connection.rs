@@ -97,7 +97,7 @@ impl PartialPayload {
 
 /// One client's socket.
 #[derive(Debug)]
-pub struct Connection {
+pub(crate) struct Connection {
     /// The socket; unreceived descriptors in it are closed with it.
     pub socket: ClientFile,
     head: [u8; Header::SIZE],
@@ -113,7 +113,7 @@ pub struct Connection {
 impl Connection {
     /// Takes over a connected stream socket, which need not be nonblocking. The socket and
     /// unwanted descriptors go to `disposal`.
-    pub fn new(socket: OwnedFd, disposal: Disposal) -> Self {
+    pub(crate) fn new(socket: OwnedFd, disposal: Disposal) -> Self {
         Self {
             socket: ClientFile::new(socket, disposal.clone()),
             head: [0; Header::SIZE],
@@ -127,14 +127,14 @@ impl Connection {
     }
 
     /// Whether the client has closed its end, even if not all of its bytes were read.
-    pub fn hung_up(&self) -> bool {
+    pub(crate) fn hung_up(&self) -> bool {
         let mut fds = [PollFd::new(&self.socket, PollFlags::RDHUP)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         rustix::event::poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
     }
 
     /// Receives the next message; `None` until more bytes come. Error: the connection has ended.
-    pub fn receive(&mut self) -> Result<Option<Incoming>, Closed> {
+    pub(crate) fn receive(&mut self) -> Result<Option<Incoming>, Closed> {
         while self.body.is_none() {
             let mut head = self.head;
             let Some(count) = self.read_bytes(&mut head[self.received..])? else { return Ok(None) };
@@ -204,14 +204,14 @@ impl Connection {
 
     /// Whether a message has been sent in part; no other may be sent before
     /// [`resume`](Self::resume) returns true.
-    pub fn blocked(&self) -> bool {
+    pub(crate) fn blocked(&self) -> bool {
         self.partial.is_some()
     }
 
     /// Sends a message, with one call if the socket has room. Call only while
     /// not [`blocked`](Self::blocked). Returns whether all of it was sent.
     /// Error: the connection has ended.
-    pub fn send(&mut self, message: Outgoing) -> Result<bool, Closed> {
+    pub(crate) fn send(&mut self, message: Outgoing) -> Result<bool, Closed> {
         debug_assert!(self.partial.is_none());
         self.partial = Some((message, 0));
         self.resume()
@@ -219,7 +219,7 @@ impl Connection {
 
     /// Sends the rest of a message. Returns whether all of it was sent.
     /// Error: the connection has ended.
-    pub fn resume(&mut self) -> Result<bool, Closed> {
+    pub(crate) fn resume(&mut self) -> Result<bool, Closed> {
         while let Some((message, sent)) = &mut self.partial {
             let rest = [IoSlice::new(&message.bytes[*sent..])];
             let fds: Vec<_> = message.fds.iter().map(AsFd::as_fd).collect();

@@ -15,14 +15,14 @@ use rustix::io::Errno;
 
 /// The value of a doorbell without a new store. No queue index has this value: queues have at most
 /// 65536 entries.
-pub const IDLE: u32 = u32::MAX;
+pub(crate) const IDLE: u32 = u32::MAX;
 
 /// The BAR in which the page lies.
-pub const BAR: u8 = 0;
+pub(crate) const BAR: u8 = 0;
 /// The page's offset in the BAR: where NVM Express has doorbells (NVMe Base 1.4, section 3.1).
-pub const OFFSET: u64 = 0x1000;
+pub(crate) const OFFSET: u64 = 0x1000;
 /// Length of the page: the doorbells of 512 queue pairs.
-pub const LENGTH: u64 = 0x1000;
+pub(crate) const LENGTH: u64 = 0x1000;
 /// Bytes of the doorbells of a queue pair.
 const PAIR: usize = 8;
 /// The least number of queue pairs whose doorbells are polled, as pairs may share vectors.
@@ -30,7 +30,7 @@ const LEAST: u16 = 65;
 
 /// The shared page of doorbells. A client writes doorbells after the page by messages.
 #[derive(Debug)]
-pub struct Doorbells {
+pub(crate) struct Doorbells {
     page: Shared,
     /// The polled bytes.
     polled: usize,
@@ -39,7 +39,7 @@ pub struct Doorbells {
 impl Doorbells {
     /// An idle page for a function with one queue pair per vector, or up to 65 pairs. Error: from
     /// memfd_create or mmap.
-    pub fn new(vectors: u16) -> Result<Self, Errno> {
+    pub(crate) fn new(vectors: u16) -> Result<Self, Errno> {
         let polled = (usize::from(vectors.max(LEAST)) * PAIR).min(LENGTH as usize);
         let doorbells = Self { page: Shared::new("doorbells", OFFSET, LENGTH)?, polled };
         doorbells.clear();
@@ -47,19 +47,19 @@ impl Doorbells {
     }
 
     /// The file a client maps from `OFFSET` on.
-    pub fn file(&self) -> BorrowedFd<'_> {
+    pub(crate) fn file(&self) -> BorrowedFd<'_> {
         self.page.file.as_fd()
     }
 
     /// Drops stores not yet taken.
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         for at in (0..self.polled).step_by(4) {
             self.page.mapping.swap(at, IDLE);
         }
     }
 
     /// Takes all stores, in the order of offsets, and passes each to `each` as a write.
-    pub fn poll(&self, mut each: impl FnMut(Action)) {
+    pub(crate) fn poll(&self, mut each: impl FnMut(Action)) {
         for at in (0..self.polled).step_by(4) {
             // Load first: a swap would take the line from the client's cache every time.
             if self.page.mapping.load(at).is_none_or(|value| value == IDLE) {

@@ -41,7 +41,7 @@ pub enum BindError {
 
 /// A listening socket; the file is removed on drop.
 #[derive(Debug)]
-pub struct Listener {
+pub(crate) struct Listener {
     /// The socket to wait on.
     pub socket: UnixListener,
     /// The path that clients connect to.
@@ -51,7 +51,7 @@ pub struct Listener {
 impl Listener {
     /// Listens on `directory/number/cntrl`; creates the directories, and removes a dead server's
     /// socket. Error: see [`BindError`].
-    pub fn bind(directory: &Path, number: usize) -> Result<Self, BindError> {
+    pub(crate) fn bind(directory: &Path, number: usize) -> Result<Self, BindError> {
         let folder = directory.join(number.to_string());
         let path = folder.join("cntrl");
         let fail = |source| BindError::Io { path: path.clone(), source };
@@ -80,7 +80,7 @@ impl Listener {
 
     /// Accepts a waiting client; `None` if the client is already gone, or if descriptors are
     /// exhausted.
-    pub fn accept(&self) -> Option<OwnedFd> {
+    pub(crate) fn accept(&self) -> Option<OwnedFd> {
         self.socket.accept().ok().map(|(stream, _)| stream.into())
     }
 }

@@ -13,7 +13,7 @@ const ENTRY: usize = 16;
 
 /// The part of MSI-X in a BAR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MsixPart {
+pub(crate) enum MsixPart {
     /// The table.
     Table,
     /// The pending bits, read-only.
@@ -22,21 +22,21 @@ pub enum MsixPart {
 
 /// The shadow of the MSI-X table.
 #[derive(Debug)]
-pub struct Table {
+pub(crate) struct Table {
     capability: Option<MsixCapability>,
     bytes: Vec<u8>,
 }
 
 impl Table {
     /// The table after power-on; empty without a capability.
-    pub fn new(capability: Option<MsixCapability>) -> Self {
+    pub(crate) fn new(capability: Option<MsixCapability>) -> Self {
         let mut table = Self { capability, bytes: Vec::new() };
         table.reset();
         table
     }
 
     /// Returns to the state after a reset: every mask bit set.
-    pub fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         let vectors = self.capability.map_or(0, |capability| usize::from(capability.vectors));
         self.bytes = vec![0; vectors * ENTRY];
         for entry in self.bytes.chunks_exact_mut(ENTRY) {
@@ -46,7 +46,7 @@ impl Table {
 
     /// The part of MSI-X at byte `offset` of `bar`, if any, and the offset in the part. The second
     /// value is the number of bytes from `offset` on with the same answer.
-    pub fn msix_part(&self, bar: u8, offset: u64) -> (Option<(MsixPart, usize)>, u64) {
+    pub(crate) fn msix_part(&self, bar: u8, offset: u64) -> (Option<(MsixPart, usize)>, u64) {
         let Some(capability) = self.capability else { return (None, u64::MAX) };
         let table = (capability.table, self.bytes.len() as u64, MsixPart::Table);
         let pending = (capability.pba, self.pending_length(), MsixPart::Pending);
@@ -71,13 +71,13 @@ impl Table {
     }
 
     /// Reads the table; `at + into.len()` is inside it.
-    pub fn read(&self, at: usize, into: &mut [u8]) {
+    pub(crate) fn read(&self, at: usize, into: &mut [u8]) {
         into.copy_from_slice(&self.bytes[at..at + into.len()]);
     }
 
     /// Writes the table; returns the vectors whose mask byte was written, and
     /// whether they are masked now.
-    pub fn write(&mut self, at: usize, bytes: &[u8]) -> Vec<(u16, bool)> {
+    pub(crate) fn write(&mut self, at: usize, bytes: &[u8]) -> Vec<(u16, bool)> {
         self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
         let mut masks = Vec::new();
         for (vector, entry) in self.bytes.chunks_exact_mut(ENTRY).enumerate() {

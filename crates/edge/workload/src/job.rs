@@ -77,7 +77,7 @@ pub(crate) struct Job {
 
 impl Job {
     /// Job `number` with buffers in `ram`; `None` if `ram` is too small.
-    pub fn new(
+    pub(crate) fn new(
         (number, others): (usize, usize),
         start: Instant,
         fio: &Fio,
@@ -134,13 +134,13 @@ impl Job {
     }
 
     /// Whether no transfer is left, with an optional limit of `transfers`.
-    pub fn is_exhausted(&self, transfers: Option<u64>) -> bool {
+    pub(crate) fn is_exhausted(&self, transfers: Option<u64>) -> bool {
         let all = self.read_back.as_ref().map(|blocks| blocks.len() as u64).or(transfers);
         all.is_some_and(|all| self.issued >= all)
     }
 
     /// Adds what another host wrote to the drive.
-    pub fn add_known_writes(&mut self, bs: u64, written: &[Written]) {
+    pub(crate) fn add_known_writes(&mut self, bs: u64, written: &[Written]) {
         for Written { offset, length, version } in written.iter().copied() {
             let end = offset.saturating_add(length);
             let whole = self.drives.len() == 1 && length == bs && offset >= self.base;
@@ -163,7 +163,7 @@ impl Job {
     }
 
     /// The job's writes to each of its drives.
-    pub fn written(&self, length: u64) -> impl Iterator<Item = Written> + '_ {
+    pub(crate) fn written(&self, length: u64) -> impl Iterator<Item = Written> + '_ {
         let striped = self.drives.len() > 1;
         self.versions.written().map(move |(block, version, certain)| Written {
             offset: if striped { 0 } else { self.base + block * length },
@@ -174,7 +174,7 @@ impl Job {
 
     /// A drive lost its contents. Writes under way count for the new contents; reads under way are
     /// not compared.
-    pub fn forget(&mut self, drive: usize) {
+    pub(crate) fn forget(&mut self, drive: usize) {
         if !self.drives.contains(&drive) {
             return;
         }
@@ -193,7 +193,7 @@ impl Job {
     }
 
     /// Marks a slot as free.
-    pub fn release(&mut self, slot: usize) {
+    pub(crate) fn release(&mut self, slot: usize) {
         self.slots[slot].busy = false;
         self.busy[slot] = NONE;
     }
@@ -203,7 +203,7 @@ impl Job {
 impl Job {
     /// Chooses the next transfer of a slot, in commands of at most `most` bytes. `initial` is the
     /// version of never-written blocks, if known. With `verify`, versions are tracked.
-    pub fn choose(
+    pub(crate) fn choose(
         &mut self,
         fio: &Fio,
         slot: usize,

@@ -17,7 +17,7 @@ pub(crate) enum Versions {
 
 impl Versions {
     /// `blocks` that were not written. With 0, versions are not tracked.
-    pub fn new(blocks: u64) -> Self {
+    pub(crate) fn new(blocks: u64) -> Self {
         match blocks {
             0..=DENSE => Self::Dense(vec![0; blocks as usize]),
             _ => Self::Sparse(BTreeMap::new()),
@@ -39,13 +39,13 @@ impl Versions {
     }
 
     /// Writes of the block so far.
-    pub fn version(&self, block: u64) -> u32 {
+    pub(crate) fn version(&self, block: u64) -> u32 {
         self.get(block) & !UNCERTAIN
     }
 
     /// Notes the start of a write of the block; returns the new version. 1 follows the largest; 0
     /// means not written.
-    pub fn next(&mut self, block: u64) -> u32 {
+    pub(crate) fn next(&mut self, block: u64) -> u32 {
         let entry = self.get_mut(block);
         let next = (entry.wrapping_add(1) & !UNCERTAIN).max(1);
         *entry = *entry & UNCERTAIN | next;
@@ -53,27 +53,27 @@ impl Versions {
     }
 
     /// Sets the version of a block that another host wrote.
-    pub fn set(&mut self, block: u64, version: u32) {
+    pub(crate) fn set(&mut self, block: u64, version: u32) {
         let entry = self.get_mut(block);
         *entry = *entry & UNCERTAIN | version;
     }
 
-    pub fn is_certain(&self, block: u64) -> bool {
+    pub(crate) fn is_certain(&self, block: u64) -> bool {
         self.get(block) & UNCERTAIN == 0
     }
 
     /// The block certainly has its latest version.
-    pub fn confirm(&mut self, block: u64) {
+    pub(crate) fn confirm(&mut self, block: u64) {
         *self.get_mut(block) &= !UNCERTAIN;
     }
 
     /// The contents of the block are uncertain.
-    pub fn doubt(&mut self, block: u64) {
+    pub(crate) fn doubt(&mut self, block: u64) {
         *self.get_mut(block) |= UNCERTAIN;
     }
 
     /// Marks all blocks as not written and certain.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         match self {
             Self::Dense(all) => all.fill(0),
             Self::Sparse(all) => all.clear(),
@@ -81,7 +81,7 @@ impl Versions {
     }
 
     /// Every written block, ascending: its version and whether it is certain.
-    pub fn written(&self) -> impl Iterator<Item = (u64, u32, bool)> + '_ {
+    pub(crate) fn written(&self) -> impl Iterator<Item = (u64, u32, bool)> + '_ {
         let (dense, sparse): (&[u32], _) = match self {
             Self::Dense(all) => (all, None),
             Self::Sparse(all) => (&[], Some(all)),

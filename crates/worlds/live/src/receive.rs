@@ -7,7 +7,7 @@ use rustix::net::{RecvFlags, recv};
 
 /// Receives from a socket into the spare capacity of `buffer`; returns how many bytes.
 /// Error: as `recv(2)`.
-pub fn receive(socket: impl AsFd, buffer: &mut BytesMut) -> Result<usize, Errno> {
+pub(crate) fn receive(socket: impl AsFd, buffer: &mut BytesMut) -> Result<usize, Errno> {
     let ((received, _), _) = recv(socket, buffer.spare_capacity_mut(), RecvFlags::empty())?;
     let count = received.len();
     // SAFETY: the kernel has written the first `count` bytes of the spare capacity.

@@ -48,7 +48,7 @@ pub(crate) struct Host<'a> {
 }
 
 impl Host<'_> {
-    pub fn room(&self, bdf: Bdf) -> Option<PushRoom> {
+    pub(crate) fn room(&self, bdf: Bdf) -> Option<PushRoom> {
         (self.room)(bdf)
     }
 
@@ -62,7 +62,7 @@ impl Host<'_> {
     }
 
     /// A message with one invalidation.
-    pub fn ending(&self, bdf: Bdf, record: &Record) -> Tlp {
+    pub(crate) fn ending(&self, bdf: Bdf, record: &Record) -> Tlp {
         let mut payload = BytesMut::with_capacity(record.length());
         record.encode(&mut payload);
         self.message(bdf, payload.freeze())

@@ -149,7 +149,7 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    pub fn new(settings: Settings) -> Self {
+    pub(crate) fn new(settings: Settings) -> Self {
         Self {
             settings,
             functions: BTreeMap::new(),
@@ -162,13 +162,13 @@ impl Follower {
     }
 
     /// The counters; zero if push is off, because then nothing is counted.
-    pub fn counters(&self) -> Counters {
+    pub(crate) fn counters(&self) -> Counters {
         if self.settings.mode == Mode::Off { Counters::default() } else { self.counters }
     }
 
     /// Handles a TLP on its way down. Appends the messages that must precede the TLP to `out`, then
     /// the TLP.
-    pub fn down(&mut self, tlp: Tlp, host: &mut Host<'_>, out: &mut Vec<Tlp>) {
+    pub(crate) fn down(&mut self, tlp: Tlp, host: &mut Host<'_>, out: &mut Vec<Tlp>) {
         let before = out.len();
         self.endings(host, out);
         match tlp.packet {
@@ -193,7 +193,7 @@ impl Follower {
     }
 
     /// Handles a TLP on its way up, before the root complex receives it.
-    pub fn up(&mut self, tlp: &Tlp) {
+    pub(crate) fn up(&mut self, tlp: &Tlp) {
         match tlp.packet {
             Packet::Completion(c) if c.requester == HOST => self.completion(c, tlp),
             Packet::MemoryRead(r) => {
@@ -219,12 +219,12 @@ impl Follower {
     }
 
     /// Whether messages must go down now without a TLP from above.
-    pub fn is_due(&self) -> bool {
+    pub(crate) fn is_due(&self) -> bool {
         !self.pending.is_empty()
     }
 
     /// Appends the messages that must go down now without a TLP from above to `out`.
-    pub fn due(&mut self, host: &Host<'_>, out: &mut Vec<Tlp>) {
+    pub(crate) fn due(&mut self, host: &Host<'_>, out: &mut Vec<Tlp>) {
         let before = out.len();
         self.endings(host, out);
         self.counters.messages += (out.len() - before) as u64;
@@ -243,19 +243,19 @@ impl Follower {
     }
 
     /// The event that reports a reset to the driver of the controller at `bdf`.
-    pub fn reset_event(&self, bdf: Bdf) -> Option<ResetEvent> {
+    pub(crate) fn reset_event(&self, bdf: Bdf) -> Option<ResetEvent> {
         self.functions.get(&bdf)?.controller.reset_event()
     }
 
     /// Handles a reset of everything below, which also drops all pushed bytes.
-    pub fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         let Self { settings, counters, .. } = *self;
         *self = Self { counters, ..Self::new(settings) };
     }
 
     /// Forgets the functions on these buses, because they were reset or removed. Invalidates on a
     /// link that is up again, because the link may hold bytes for the old functions.
-    pub fn forget(&mut self, buses: RangeInclusive<u8>) {
+    pub(crate) fn forget(&mut self, buses: RangeInclusive<u8>) {
         let gone = self.functions.extract_if(.., |bdf, _| buses.contains(&bdf.bus()));
         for (bdf, mut function) in gone {
             let ended = function.controller.end_all();
@@ -265,7 +265,7 @@ impl Follower {
     }
 
     /// The host memory at these addresses was replaced.
-    pub fn remapped(&mut self, range: Range<u64>) {
+    pub(crate) fn remapped(&mut self, range: Range<u64>) {
         if self.pending.len() >= MOST_PENDING {
             return self.end_all();
         }
@@ -276,7 +276,7 @@ impl Follower {
     }
 
     /// Invalidates everything pushed to any function.
-    pub fn end_all(&mut self) {
+    pub(crate) fn end_all(&mut self) {
         for (bdf, function) in &mut self.functions {
             let ended = function.controller.end_all();
             self.pending.extend(ended.map(|record| (*bdf, record)));

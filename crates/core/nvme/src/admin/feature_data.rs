@@ -25,22 +25,22 @@ pub(crate) struct Clock {
 
 impl Clock {
     /// Whole milliseconds from `since` to `now`.
-    pub fn milliseconds(since: Instant, now: Instant) -> u64 {
+    pub(crate) fn milliseconds(since: Instant, now: Instant) -> u64 {
         (now.ps_since(since) / 1_000_000_000) as u64
     }
 
     /// A clock at power-on.
-    pub fn new(now: Instant) -> Self {
+    pub(crate) fn new(now: Instant) -> Self {
         Self { milliseconds: 0, since: now, origin: 0 }
     }
 
     /// A host sets the clock; only the milliseconds of its data matter.
-    pub fn set(&mut self, now: Instant, value: Timestamp) {
+    pub(crate) fn set(&mut self, now: Instant, value: Timestamp) {
         *self = Self { milliseconds: value.milliseconds, since: now, origin: SET_BY_HOST };
     }
 
     /// The time of the clock: 48 bits, modulo their range.
-    pub fn read(&self, now: Instant) -> Timestamp {
+    pub(crate) fn read(&self, now: Instant) -> Timestamp {
         let passed = Self::milliseconds(self.since, now);
         let milliseconds = self.milliseconds.wrapping_add(passed) & ((1 << 48) - 1);
         Timestamp { milliseconds, stopped: false, origin: self.origin }

@@ -87,7 +87,7 @@ impl Shared {
 
     /// Ends formatting by a command of this controller, or by any command with `None`. Returns
     /// whether there was one.
-    pub fn end_format(&mut self, controller: u16, command: Option<Key>) -> bool {
+    pub(crate) fn end_format(&mut self, controller: u16, command: Option<Key>) -> bool {
         let mut any = false;
         for namespace in self.namespaces.values_mut() {
             let ended = |(id, key): &mut (u16, Key)| {

@@ -48,7 +48,7 @@ pub(crate) struct SanitizePlan {
 
 impl SanitizePlan {
     /// The plan for a command dword 10 that starts an operation.
-    pub fn from_command(command: u32) -> Self {
+    pub(crate) fn from_command(command: u32) -> Self {
         let passes = (command >> 4 & 15) as u8;
         Self {
             overwrites: match action(command) {

@@ -30,7 +30,7 @@ pub(crate) struct CopyLimits {
 }
 
 impl CopyLimits {
-    pub fn new(settings: &Settings, namespace: &Namespace) -> Self {
+    pub(crate) fn new(settings: &Settings, namespace: &Namespace) -> Self {
         let range = settings.max_transfer() >> namespace.record.block_shift;
         let range = u16::try_from(range).unwrap_or(u16::MAX);
         let length = u32::from(range) * LENGTH_IN_RANGES;

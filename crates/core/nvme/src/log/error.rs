@@ -12,16 +12,16 @@ pub(crate) struct ErrorLog {
 
 impl ErrorLog {
     /// Entries kept.
-    pub const ENTRIES: usize = 64;
+    pub(crate) const ENTRIES: usize = 64;
 
     /// Adds an error; `count` is its number in the drive's lifetime.
-    pub fn add(&mut self, count: u64, entry: ErrorLogEntry) {
+    pub(crate) fn add(&mut self, count: u64, entry: ErrorLogEntry) {
         self.entries.truncate(Self::ENTRIES - 1);
         self.entries.push_front(ErrorLogEntry { count, ..entry });
     }
 
     /// The page: newest entry first.
-    pub fn page(&self) -> Vec<u8> {
+    pub(crate) fn page(&self) -> Vec<u8> {
         let mut page: Vec<u8> = self.entries.iter().flat_map(|entry| entry.encode()).collect();
         page.resize(Self::ENTRIES * ErrorLogEntry::LENGTH, 0);
         page

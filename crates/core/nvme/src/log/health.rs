@@ -27,7 +27,7 @@ pub(crate) struct Health {
 
 impl Health {
     /// The counters after a power-on, continued from `history`.
-    pub fn new(now: Instant, mut history: History, temperature: u16) -> Self {
+    pub(crate) fn new(now: Instant, mut history: History, temperature: u16) -> Self {
         history.power_cycles += 1;
         // Power was lost without a shutdown (section 5.14.1.2).
         history.unsafe_shutdowns += u128::from(history.running);
@@ -36,24 +36,24 @@ impl Health {
     }
 
     /// The counters for a change, with time counted up to `now`.
-    pub fn count(&mut self, now: Instant) -> &mut History {
+    pub(crate) fn count(&mut self, now: Instant) -> &mut History {
         self.changed.get_or_insert(now);
         self.pass(now)
     }
 
     /// The counters to store now.
-    pub fn record(&mut self, now: Instant) -> History {
+    pub(crate) fn record(&mut self, now: Instant) -> History {
         self.changed = None;
         self.pass(now).clone()
     }
 
     /// The counters at their last update.
-    pub fn history(&self) -> &History {
+    pub(crate) fn history(&self) -> &History {
         &self.history
     }
 
     /// Time of the first unstored change, except of time counters.
-    pub fn changed(&self) -> Option<Instant> {
+    pub(crate) fn changed(&self) -> Option<Instant> {
         self.changed
     }
 
@@ -73,37 +73,37 @@ impl Health {
     }
 
     /// Notes whether a controller has I/O commands outstanding from `now` on.
-    pub fn set_busy(&mut self, now: Instant, busy: bool) {
+    pub(crate) fn set_busy(&mut self, now: Instant, busy: bool) {
         self.pass(now);
         self.busy = if busy { self.busy + 1 } else { self.busy - 1 };
     }
 
     /// Whether controllers have I/O commands outstanding.
-    pub fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         self.busy > 0
     }
 
     /// Counts an entry of an error log; returns its number.
-    pub fn add_error(&mut self, now: Instant) -> u64 {
+    pub(crate) fn add_error(&mut self, now: Instant) -> u64 {
         let history = self.count(now);
         history.errors += 1;
         history.errors
     }
 
     /// Sets the composite temperature in kelvin from `now` on. Returns the former one.
-    pub fn set_temperature(&mut self, now: Instant, kelvin: u16) -> u16 {
+    pub(crate) fn set_temperature(&mut self, now: Instant, kelvin: u16) -> u16 {
         self.pass(now);
         std::mem::replace(&mut self.temperature, kelvin)
     }
 
     /// Whole hours of power up to `at`; the power is on since then.
-    pub fn power_on_hours(&mut self, now: Instant, at: Instant) -> u64 {
+    pub(crate) fn power_on_hours(&mut self, now: Instant, at: Instant) -> u64 {
         let later = now.ps_since(at);
         (self.pass(now).power_on_ps.saturating_sub(later) / u128::from(HOUR)) as u64
     }
 
     /// The page.
-    pub fn page(&mut self, now: Instant, warning: u8) -> SmartLog {
+    pub(crate) fn page(&mut self, now: Instant, warning: u8) -> SmartLog {
         let temperature = self.temperature;
         let history = self.pass(now);
         let minutes = |ps: u128| ps / u128::from(MINUTE);
@@ -130,7 +130,7 @@ impl Health {
 
     /// The critical warning byte, given the thresholds in kelvin and whether
     /// all media are read-only.
-    pub fn warning(&self, over: u16, under: u16, read_only: bool) -> u8 {
+    pub(crate) fn warning(&self, over: u16, under: u16, read_only: bool) -> u8 {
         let mut warning = 0;
         if self.temperature >= over || self.temperature <= under {
             warning |= critical_warning::TEMPERATURE;

@@ -24,7 +24,7 @@ impl Protection {
     /// # Errors
     /// Invalid Protection Information if the reference tag is checked with type 1 but is not the
     /// low bits of the LBA, or is checked with type 3 (section 8.3.1.5).
-    pub fn new(
+    pub(crate) fn new(
         kind: ProtectionType,
         control: ProtectionControl,
         tags: ProtectionTags,
@@ -42,18 +42,18 @@ impl Protection {
     }
 
     /// PRACT: the controller inserts the information, or strips it.
-    pub fn acts(&self) -> bool {
+    pub(crate) fn acts(&self) -> bool {
         self.control.action
     }
 
     /// PRCHK: whether any field is checked.
-    pub fn checks(&self) -> bool {
+    pub(crate) fn checks(&self) -> bool {
         let ProtectionControl { reference, application, guard, .. } = self.control;
         reference || application || guard
     }
 
     /// The settings for blocks that are `blocks` later.
-    pub fn after(self, blocks: u64) -> Self {
+    pub(crate) fn after(self, blocks: u64) -> Self {
         let reference = match self.kind {
             ProtectionType::Type3 => self.tags.reference,
             _ => self.tags.reference.wrapping_add(blocks as u32),
@@ -69,7 +69,12 @@ impl Protection {
     ///
     /// # Errors
     /// The first check that fails, with the LBA of its block.
-    pub fn check(&self, block: usize, data: &[u8], information: &[u8]) -> Result<(), Failure> {
+    pub(crate) fn check(
+        &self,
+        block: usize,
+        data: &[u8],
+        information: &[u8],
+    ) -> Result<(), Failure> {
         if !self.checks() {
             return Ok(());
         }
@@ -104,12 +109,12 @@ impl Protection {
     }
 
     /// The information of blocks of `block` bytes.
-    pub fn insert(&self, block: usize, data: &[u8]) -> Vec<u8> {
+    pub(crate) fn insert(&self, block: usize, data: &[u8]) -> Vec<u8> {
         self.with_guards(data.chunks_exact(block).map(crc))
     }
 
     /// The information of zeroed blocks, whose CRC is 0.
-    pub fn insert_zeroes(&self, blocks: u64) -> Vec<u8> {
+    pub(crate) fn insert_zeroes(&self, blocks: u64) -> Vec<u8> {
         self.with_guards((0..blocks).map(|_| 0))
     }
 

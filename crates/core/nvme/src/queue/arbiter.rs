@@ -21,7 +21,7 @@ impl Priority {
     const ALL: [Self; 5] = [Self::Admin, Self::Urgent, Self::High, Self::Medium, Self::Low];
 
     /// The priority for QPRIO, two bits (figure 156).
-    pub fn from_bits(bits: u32) -> Self {
+    pub(crate) fn from_bits(bits: u32) -> Self {
         Self::ALL[1 + (bits & 3) as usize]
     }
 
@@ -74,38 +74,38 @@ pub(crate) struct Arbiter {
 
 impl Arbiter {
     /// With `weighted`, weighted round robin with urgent priority class, otherwise round robin.
-    pub fn new(weighted: bool) -> Self {
+    pub(crate) fn new(weighted: bool) -> Self {
         Self { weighted, ..Self::default() }
     }
 
     /// The priority of a queue whose QPRIO has these bits.
-    pub fn priority(&self, bits: u32) -> Priority {
+    pub(crate) fn priority(&self, bits: u32) -> Priority {
         if self.weighted { Priority::from_bits(bits) } else { Priority::default() }
     }
 
-    pub fn insert(&mut self, priority: Priority, id: u16) {
+    pub(crate) fn insert(&mut self, priority: Priority, id: u16) {
         self.groups[priority as usize].pending.insert(id);
     }
 
-    pub fn remove(&mut self, priority: Priority, id: u16) {
+    pub(crate) fn remove(&mut self, priority: Priority, id: u16) {
         self.groups[priority as usize].pending.remove(id);
     }
 
     /// Whether no queue has entries to fetch.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         let groups = if self.weighted { Priority::ALL.len() } else { 1 };
         self.groups[..groups].iter().all(|group| group.pending.is_empty())
     }
 
     /// Makes queues without a fetch eligible again.
-    pub fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         let groups = if self.weighted { Priority::ALL.len() } else { 1 };
         self.groups[..groups].iter_mut().for_each(|group| group.idle = None);
     }
 
     /// The next turn; `None` if no eligible queue is left. A queue may fetch up to `burst` commands
     /// per turn, and queues of a weighted priority together up to their weight per round.
-    pub fn next(&self, burst: u16, weights: [u16; 3]) -> Option<Turn> {
+    pub(crate) fn next(&self, burst: u16, weights: [u16; 3]) -> Option<Turn> {
         let turn = |priority: Priority, limit: u16, begins: bool| {
             let queue = self.groups[priority as usize].next()?;
             Some(Turn { queue, limit: limit.min(burst), priority, begins })
@@ -124,7 +124,7 @@ impl Arbiter {
     }
 
     /// Ends a turn in which `count` commands were fetched.
-    pub fn end(&mut self, turn: Turn, count: u16, weights: [u16; 3]) {
+    pub(crate) fn end(&mut self, turn: Turn, count: u16, weights: [u16; 3]) {
         self.groups[turn.priority as usize].end(turn.queue, count > 0);
         let Some(at) = turn.priority.weight().filter(|_| count > 0) else { return };
         if turn.begins {

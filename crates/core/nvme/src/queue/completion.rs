@@ -23,43 +23,43 @@ pub(crate) struct CompletionQueue {
 
 impl CompletionQueue {
     /// A queue of `size` entries, 2 to 65536, at `base`.
-    pub fn new(id: u16, vector: Option<u16>, base: u64, size: u32) -> Self {
+    pub(crate) fn new(id: u16, vector: Option<u16>, base: u64, size: u32) -> Self {
         Self { id, vector, users: 0, base, size, head: 0, tail: 0, phase: true, reserved: 0 }
     }
 
     /// The head doorbell.
-    pub fn head(&self) -> u32 {
+    pub(crate) fn head(&self) -> u32 {
         self.head
     }
 
     /// Entries that the host has not consumed.
-    pub fn occupied(&self) -> u32 {
+    pub(crate) fn occupied(&self) -> u32 {
         distance(self.size, self.head, self.tail)
     }
 
     /// Entries neither occupied nor reserved. A command is fetched only if there is room for its
     /// completion, so a host that does not consume entries blocks only its own commands.
-    pub fn room(&self) -> u32 {
+    pub(crate) fn room(&self) -> u32 {
         (self.size - 1 - self.occupied()).saturating_sub(self.reserved)
     }
 
     /// The most entries in use at the same time.
-    pub fn capacity(&self) -> u32 {
+    pub(crate) fn capacity(&self) -> u32 {
         self.size - 1
     }
 
     /// Reserves entries; there must be room.
-    pub fn reserve(&mut self, count: u32) {
+    pub(crate) fn reserve(&mut self, count: u32) {
         assert!(count <= self.room(), "reserved more entries than there are");
         self.reserved += count;
     }
 
-    pub fn release(&mut self) {
+    pub(crate) fn release(&mut self) {
         self.reserved -= 1;
     }
 
     /// Posts a reserved entry. Returns its address and bytes.
-    pub fn post(&mut self, mut entry: Completion) -> (u64, [u8; COMPLETION_ENTRY]) {
+    pub(crate) fn post(&mut self, mut entry: Completion) -> (u64, [u8; COMPLETION_ENTRY]) {
         self.release();
         assert!(self.occupied() < self.size - 1, "completion queue overrun");
         entry.phase = self.phase;
@@ -74,7 +74,7 @@ impl CompletionQueue {
 
     /// Handles the head doorbell; false for a head outside of the queue, an unchanged head, and a
     /// head beyond the posted entries.
-    pub fn ring(&mut self, head: u32) -> bool {
+    pub(crate) fn ring(&mut self, head: u32) -> bool {
         let valid = head < self.size
             && head != self.head
             && distance(self.size, self.head, head) <= self.occupied();

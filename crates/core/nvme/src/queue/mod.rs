@@ -36,32 +36,32 @@ pub(crate) struct Queues {
 impl Queues {
     /// No queues. With `weighted`, served by weighted round robin with urgent priority class,
     /// otherwise by round robin.
-    pub fn new(weighted: bool) -> Self {
+    pub(crate) fn new(weighted: bool) -> Self {
         Self { arbiter: Arbiter::new(weighted), ..Self::default() }
     }
 
-    pub fn sq(&self, id: u16) -> Option<&SubmissionQueue> {
+    pub(crate) fn sq(&self, id: u16) -> Option<&SubmissionQueue> {
         self.submission.get(usize::from(id))?.as_ref()
     }
 
-    pub fn sq_mut(&mut self, id: u16) -> Option<&mut SubmissionQueue> {
+    pub(crate) fn sq_mut(&mut self, id: u16) -> Option<&mut SubmissionQueue> {
         self.submission.get_mut(usize::from(id))?.as_mut()
     }
 
-    pub fn cq(&self, id: u16) -> Option<&CompletionQueue> {
+    pub(crate) fn cq(&self, id: u16) -> Option<&CompletionQueue> {
         self.completion.get(usize::from(id))?.as_ref()
     }
 
-    pub fn cq_mut(&mut self, id: u16) -> Option<&mut CompletionQueue> {
+    pub(crate) fn cq_mut(&mut self, id: u16) -> Option<&mut CompletionQueue> {
         self.completion.get_mut(usize::from(id))?.as_mut()
     }
 
-    pub fn cqs(&self) -> impl Iterator<Item = &CompletionQueue> {
+    pub(crate) fn cqs(&self) -> impl Iterator<Item = &CompletionQueue> {
         self.completion.iter().flatten()
     }
 
     /// The present value of a doorbell; `None` if its queue does not exist or is being deleted.
-    pub fn doorbell(&self, doorbell: Doorbell) -> Option<u32> {
+    pub(crate) fn doorbell(&self, doorbell: Doorbell) -> Option<u32> {
         match doorbell {
             Doorbell::SubmissionTail(id) => {
                 self.sq(id).filter(|queue| queue.deleting.is_none()).map(SubmissionQueue::tail)
@@ -71,7 +71,7 @@ impl Queues {
     }
 
     /// The doorbells of all I/O queues.
-    pub fn io_doorbells(&self) -> Vec<Doorbell> {
+    pub(crate) fn io_doorbells(&self) -> Vec<Doorbell> {
         let sqs = self.submission.iter().flatten().map(|one| Doorbell::SubmissionTail(one.id));
         let cqs = self.completion.iter().flatten().map(|one| Doorbell::CompletionHead(one.id));
         let is_io = |doorbell: &Doorbell| {
@@ -81,14 +81,14 @@ impl Queues {
     }
 
     /// Adds a submission queue, whose completion queue must exist.
-    pub fn add_sq(&mut self, queue: SubmissionQueue) {
+    pub(crate) fn add_sq(&mut self, queue: SubmissionQueue) {
         self.cq_mut(queue.cq).expect("checked by the caller").users += 1;
         add(&mut self.submission, queue.id, queue);
     }
 
     /// Handles the tail doorbell of a submission queue, as `SubmissionQueue::ring`; `None` if the
     /// queue does not exist or is being deleted.
-    pub fn ring_sq(&mut self, id: u16, tail: u32) -> Option<bool> {
+    pub(crate) fn ring_sq(&mut self, id: u16, tail: u32) -> Option<bool> {
         let queue = self.sq_mut(id).filter(|queue| queue.deleting.is_none())?;
         let valid = queue.ring(tail);
         if valid {
@@ -99,30 +99,30 @@ impl Queues {
     }
 
     /// Stops fetching from an existing submission queue.
-    pub fn stop_sq(&mut self, id: u16) {
+    pub(crate) fn stop_sq(&mut self, id: u16) {
         let queue = self.sq(id).expect("checked by the caller");
         let priority = queue.priority;
         self.arbiter.remove(priority, id);
     }
 
-    pub fn add_cq(&mut self, queue: CompletionQueue) {
+    pub(crate) fn add_cq(&mut self, queue: CompletionQueue) {
         add(&mut self.completion, queue.id, queue);
     }
 
-    pub fn remove_sq(&mut self, id: u16) {
+    pub(crate) fn remove_sq(&mut self, id: u16) {
         let queue = self.submission[usize::from(id)].take().expect("checked by the caller");
         self.cq_mut(queue.cq).expect("outlives its submission queues").users -= 1;
         self.arbiter.remove(queue.priority, id);
     }
 
     /// Removes a completion queue without submission queues.
-    pub fn remove_cq(&mut self, id: u16) {
+    pub(crate) fn remove_cq(&mut self, id: u16) {
         let queue = self.completion[usize::from(id)].take().expect("checked by the caller");
         assert_eq!(queue.users, 0, "submission queues still use it");
     }
 
     /// Whether any I/O queue exists.
-    pub fn any_io(&self) -> bool {
+    pub(crate) fn any_io(&self) -> bool {
         self.submission.iter().skip(1).any(Option::is_some)
             || self.completion.iter().skip(1).any(Option::is_some)
     }

@@ -44,18 +44,18 @@ pub(crate) struct SubmissionQueue {
 
 impl SubmissionQueue {
     /// A queue of `size` entries, 2 to 65536, at `base`.
-    pub fn new(id: u16, cq: u16, base: u64, size: u32) -> Self {
+    pub(crate) fn new(id: u16, cq: u16, base: u64, size: u32) -> Self {
         Self { id, cq, base, size, ..Self::default() }
     }
 
     /// The same with a priority.
-    pub fn with_priority(self, priority: Priority) -> Self {
+    pub(crate) fn with_priority(self, priority: Priority) -> Self {
         Self { priority, ..self }
     }
 
     /// Handles the tail doorbell; false for a tail outside of the queue, an unchanged tail, and a
     /// tail beyond the room.
-    pub fn ring(&mut self, tail: u32) -> bool {
+    pub(crate) fn ring(&mut self, tail: u32) -> bool {
         let used = distance(self.size, self.head, self.tail);
         let valid = tail < self.size
             && tail != self.tail
@@ -65,33 +65,33 @@ impl SubmissionQueue {
     }
 
     /// The tail doorbell.
-    pub fn tail(&self) -> u32 {
+    pub(crate) fn tail(&self) -> u32 {
         self.tail
     }
 
     /// Entries that are not yet being fetched.
-    pub fn pending(&self) -> u32 {
+    pub(crate) fn pending(&self) -> u32 {
         distance(self.size, self.fetched, self.tail)
     }
 
-    pub fn fetches(&self) -> usize {
+    pub(crate) fn fetches(&self) -> usize {
         self.fetches.len()
     }
 
     /// Address and count of the next contiguous entries, at most `limit`.
-    pub fn next_batch(&self, limit: u16) -> (u64, u16) {
+    pub(crate) fn next_batch(&self, limit: u16) -> (u64, u16) {
         let count = self.pending().min(limit.into()).min(self.size - self.fetched) as u16;
         (self.base + u64::from(self.fetched) * SUBMISSION_ENTRY as u64, count)
     }
 
     /// Notes that `read` fetches the next `count` entries.
-    pub fn fetching(&mut self, read: Key, count: u16) {
+    pub(crate) fn fetching(&mut self, read: Key, count: u16) {
         self.fetched = self.advance(self.fetched, count);
         self.fetches.push_back(Fetch { read, count, data: None });
     }
 
     /// Takes the bytes of `read`.
-    pub fn arrived(&mut self, read: Key, data: Bytes) {
+    pub(crate) fn arrived(&mut self, read: Key, data: Bytes) {
         let fetch = self.fetches.iter_mut().find(|fetch| fetch.read == read);
         let fetch = fetch.expect("every fetch in flight is noted");
         assert_eq!(data.len(), usize::from(fetch.count) * SUBMISSION_ENTRY);
@@ -99,7 +99,7 @@ impl SubmissionQueue {
     }
 
     /// The next arrived entries in queue order; the head moves past them.
-    pub fn take_arrived(&mut self) -> Option<Bytes> {
+    pub(crate) fn take_arrived(&mut self) -> Option<Bytes> {
         self.fetches.front()?.data.as_ref()?;
         let fetch = self.fetches.pop_front().expect("looked at above");
         self.head = self.advance(self.head, fetch.count);
@@ -108,7 +108,7 @@ impl SubmissionQueue {
     }
 
     /// Begins a taken command; `false` if its identifier is in use.
-    pub fn begin(&mut self, cid: u16) -> bool {
+    pub(crate) fn begin(&mut self, cid: u16) -> bool {
         self.taken -= 1;
         let unique = !self.outstanding.contains(&cid);
         self.outstanding.push(cid);
@@ -116,13 +116,13 @@ impl SubmissionQueue {
     }
 
     /// Whether the [`first`](Self::first) command of a fused operation has no reservation.
-    pub fn is_parked(&self) -> bool {
+    pub(crate) fn is_parked(&self) -> bool {
         self.parked
     }
 
     /// Parks the first command of a fused operation if no further entries are being fetched.
     /// Returns whether it did; then its reservation is free.
-    pub fn park(&mut self) -> bool {
+    pub(crate) fn park(&mut self) -> bool {
         let parks = self.first.is_some() && !self.parked && self.fetches.is_empty();
         if parks {
             self.parked = true;
@@ -132,18 +132,18 @@ impl SubmissionQueue {
     }
 
     /// Unparks a command, which has a reservation again.
-    pub fn unpark(&mut self) {
+    pub(crate) fn unpark(&mut self) {
         self.parked = false;
         self.taken += 1;
     }
 
     /// Whether nothing is in flight.
-    pub fn is_drained(&self) -> bool {
+    pub(crate) fn is_drained(&self) -> bool {
         self.fetches.is_empty() && self.taken == 0 && self.outstanding.is_empty()
     }
 
     /// Removes a completed command.
-    pub fn finished(&mut self, cid: u16) {
+    pub(crate) fn finished(&mut self, cid: u16) {
         if let Some(at) = self.outstanding.iter().position(|outstanding| *outstanding == cid) {
             self.outstanding.swap_remove(at);
         }

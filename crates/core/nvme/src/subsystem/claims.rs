@@ -45,7 +45,7 @@ pub(crate) struct Claims {
 impl Claims {
     /// Claims blocks for a step of a command, or repeats a claim; returns whether it has them. If
     /// not, [`next_granted`](Self::next_granted) returns the command later.
-    pub fn take(&mut self, owner: (u16, Key), blocks: impl FnOnce() -> Blocks) -> bool {
+    pub(crate) fn take(&mut self, owner: (u16, Key), blocks: impl FnOnce() -> Blocks) -> bool {
         if let Some(claim) = self.claims.iter().find(|claim| claim.owner == owner) {
             return claim.granted;
         }
@@ -56,12 +56,12 @@ impl Claims {
     }
 
     /// Releases the blocks of a command, if it has any.
-    pub fn release(&mut self, owner: (u16, Key)) {
+    pub(crate) fn release(&mut self, owner: (u16, Key)) {
         self.retain(|other| other != owner);
     }
 
     /// The commands of a controller are dropped.
-    pub fn release_all(&mut self, controller: u16) {
+    pub(crate) fn release_all(&mut self, controller: u16) {
         self.retain(|(other, _)| other != controller);
     }
 
@@ -72,7 +72,7 @@ impl Claims {
     }
 
     /// The next command that got its blocks after its claim was refused.
-    pub fn next_granted(&mut self) -> Option<(u16, Key)> {
+    pub(crate) fn next_granted(&mut self) -> Option<(u16, Key)> {
         if !self.released {
             return None;
         }
@@ -89,12 +89,12 @@ impl Claims {
     }
 
     /// Whether a command of this controller has blocks, or waits for some.
-    pub fn has(&self, controller: u16) -> bool {
+    pub(crate) fn has(&self, controller: u16) -> bool {
         self.claims.iter().any(|claim| claim.owner.0 == controller)
     }
 
     /// Whether no command has or waits for blocks.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.claims.is_empty()
     }
 }

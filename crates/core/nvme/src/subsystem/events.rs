@@ -31,14 +31,14 @@ pub(crate) struct Events {
 
 impl Events {
     /// The log after a power-on.
-    pub fn new(now: Instant, log: EventLog) -> Self {
+    pub(crate) fn new(now: Instant, log: EventLog) -> Self {
         Self { log, unstored: false, in_flight: None, clock: Clock::new(now), since: now }
     }
 }
 
 impl Shared {
     /// Logs an event of a controller, or of none.
-    pub fn log_event(
+    pub(crate) fn log_event(
         &mut self,
         now: Instant,
         controller: u16,
@@ -64,7 +64,7 @@ impl Shared {
     }
 
     /// Logs a power-on or reset of a controller; `activated` if it made another firmware active.
-    pub fn log_reset(&mut self, now: Instant, controller: u16, activated: bool) {
+    pub(crate) fn log_reset(&mut self, now: Instant, controller: u16, activated: bool) {
         let event = PowerOnEvent {
             firmware: self.revision,
             controller,
@@ -78,7 +78,7 @@ impl Shared {
     }
 
     /// Set Features has changed a value.
-    pub fn log_feature(&mut self, now: Instant, controller: u16, id: u8, value: u32) {
+    pub(crate) fn log_feature(&mut self, now: Instant, controller: u16, id: u8, value: u32) {
         if features::is_logged(id) {
             let kind = PersistentEventType::SetFeature;
             self.log_event(now, controller, kind, &feature_event(id, value).encode());
@@ -86,7 +86,7 @@ impl Shared {
     }
 
     /// Logs the SMART data at power-on.
-    pub fn log_smart(&mut self, now: Instant, controller: u16) {
+    pub(crate) fn log_smart(&mut self, now: Instant, controller: u16) {
         let read_only = self.is_read_only();
         let warning = self.health.warning(WARNING_TEMPERATURE, 0, read_only);
         let page = self.health.page(now, warning).encode();
@@ -94,7 +94,7 @@ impl Shared {
     }
 
     /// The composite temperature has changed.
-    pub fn log_temperature(&mut self, now: Instant, before: u16, after: u16) {
+    pub(crate) fn log_temperature(&mut self, now: Instant, before: u16, after: u16) {
         let rises = |threshold: u16| before < threshold && threshold <= after;
         let normal = after < WARNING_TEMPERATURE && WARNING_TEMPERATURE <= before;
         for (crossed, kelvin, threshold) in [

@@ -53,7 +53,7 @@ impl Firmware {
 impl Shared {
     /// Changes the slots for a command of a controller. Returns whether the command must wait for
     /// the store.
-    pub fn change_firmware(&mut self, by: (u16, Key), change: FirmwareChange) -> bool {
+    pub(crate) fn change_firmware(&mut self, by: (u16, Key), change: FirmwareChange) -> bool {
         match &mut self.store {
             Some(store) => store.push(Change::Firmware { by, change }),
             None => self.apply_firmware(&change),
@@ -74,7 +74,7 @@ impl Shared {
 
     /// Activates a pending slot at a reset of a controller; returns whether there was one. The
     /// record may stay unchanged, because a power-on activates the slot as well.
-    pub fn reset_firmware(&mut self) -> bool {
+    pub(crate) fn reset_firmware(&mut self) -> bool {
         let waits = self.firmware.next != 0;
         if waits {
             self.start_firmware();
@@ -94,7 +94,7 @@ impl Shared {
     }
 
     /// The revision in a slot; zeroes if it is empty.
-    pub fn revision_in(&self, slot: u8) -> [u8; 8] {
+    pub(crate) fn revision_in(&self, slot: u8) -> [u8; 8] {
         match slot {
             1 => ascii(&self.program),
             slot => self.firmware.images.get(&slot).and_then(Image::revision).unwrap_or_default(),
@@ -102,7 +102,7 @@ impl Shared {
     }
 
     /// The Firmware Slot Information log page.
-    pub fn firmware_log(&self) -> FirmwareSlots {
+    pub(crate) fn firmware_log(&self) -> FirmwareSlots {
         let Firmware { active, next, .. } = self.firmware;
         let mut slots = FirmwareSlots { active, next, ..FirmwareSlots::default() };
         for (revision, slot) in slots.revisions.iter_mut().zip(1..=FIRMWARE_SLOTS) {

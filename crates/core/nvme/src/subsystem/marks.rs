@@ -20,13 +20,13 @@ impl Shared {
     ///
     /// # Panics
     /// If there is no store.
-    pub fn mark(&mut self, by: (u16, Key), nsid: u32, ranges: Vec<Range<u64>>, set: bool) {
+    pub(crate) fn mark(&mut self, by: (u16, Key), nsid: u32, ranges: Vec<Range<u64>>, set: bool) {
         let store = self.store.as_mut().expect("marks need records");
         store.push(Change::Marks { by, change: MarkChange { nsid, ranges, set } });
     }
 
     /// Number of blocks that are or will be marked.
-    pub fn marked(&self) -> u64 {
+    pub(crate) fn marked(&self) -> u64 {
         let stored: u64 = self.namespaces.values().map(|one| one.marks.blocks()).sum();
         let waiting = self.store.iter().flat_map(|store| store.waiting());
         let added = |change: &Change| match change {
@@ -39,7 +39,7 @@ impl Shared {
     }
 
     /// All marks.
-    pub fn uncorrectable(&self) -> Uncorrectable {
+    pub(crate) fn uncorrectable(&self) -> Uncorrectable {
         let marked = self.namespaces.iter().filter(|(_, one)| !one.marks.is_empty());
         marked.map(|(nsid, one)| (*nsid, one.marks.clone())).collect()
     }

@@ -88,7 +88,7 @@ impl Subsystem {
 type Waiting = Option<(u16, Key)>;
 
 impl Shared {
-    pub fn create_namespace(
+    pub(crate) fn create_namespace(
         &mut self,
         command: Waiting,
         namespace: state::Namespace,
@@ -111,7 +111,12 @@ impl Shared {
 
     /// A namespace of this size with unique names, derived from the drive's random UUID and the
     /// number of namespaces ever created.
-    pub fn unique_namespace(&self, blocks: u64, format: Format, private: bool) -> state::Namespace {
+    pub(crate) fn unique_namespace(
+        &self,
+        blocks: u64,
+        format: Format,
+        private: bool,
+    ) -> state::Namespace {
         let uuid = numbered_uuid(self.drive.uuid, self.created);
         let contents = format!("{:032x}", u128::from_be_bytes(uuid));
         let Format { block_shift, metadata, extended, protection } = format;
@@ -129,7 +134,7 @@ impl Shared {
         }
     }
 
-    pub fn delete_namespaces(
+    pub(crate) fn delete_namespaces(
         &mut self,
         command: Waiting,
         nsids: Vec<u32>,
@@ -144,7 +149,7 @@ impl Shared {
 
     /// Attaches a namespace to all these controllers, or detaches it from all; on an error changes
     /// nothing.
-    pub fn set_attached(
+    pub(crate) fn set_attached(
         &mut self,
         command: Waiting,
         nsid: u32,
@@ -173,7 +178,7 @@ impl Shared {
     }
 
     /// Changes namespaces for a command of a controller, after all other checks.
-    pub fn change_namespaces(
+    pub(crate) fn change_namespaces(
         &mut self,
         command: (u16, Key),
         change: NamespaceChange,

@@ -132,7 +132,7 @@ fn overwrite(sanitize: &Sanitize, plan: Plan, pass: u8) -> Work {
 
 impl Shared {
     /// Restarts an operation that a loss of power has interrupted.
-    pub fn resume_sanitize(&mut self) {
+    pub(crate) fn resume_sanitize(&mut self) {
         if let Some(sanitize) = self.sanitize.filter(|one| one.phase == SanitizePhase::Running) {
             let sizes: Vec<_> =
                 self.namespaces.iter().map(|(nsid, one)| (*nsid, one.record.bytes())).collect();
@@ -145,19 +145,19 @@ impl Shared {
     ///
     /// # Panics
     /// If there is no store.
-    pub fn store_sanitize(&mut self, command: Option<(u16, Key)>, sanitize: Sanitize) {
+    pub(crate) fn store_sanitize(&mut self, command: Option<(u16, Key)>, sanitize: Sanitize) {
         let store = self.store.as_mut().expect("sanitize needs records");
         store.push(Change::Sanitize { command, sanitize });
     }
 
     /// Whether a change of the operation is being stored.
-    pub fn stores_sanitize(&self) -> bool {
+    pub(crate) fn stores_sanitize(&self) -> bool {
         let mut waiting = self.store.iter().flat_map(|store| store.waiting());
         waiting.any(|change| matches!(change, Change::Sanitize { .. }))
     }
 
     /// The next media request of an operation under way.
-    pub fn next_erase(&mut self) -> Option<block::Request> {
+    pub(crate) fn next_erase(&mut self) -> Option<block::Request> {
         if let Some(request) = self.erase.as_mut()?.next() {
             return Some(request);
         }
@@ -168,7 +168,7 @@ impl Shared {
     }
 
     /// Handles the end of such a request.
-    pub fn erased(&mut self, id: u64, result: &block::Completion) {
+    pub(crate) fn erased(&mut self, id: u64, result: &block::Completion) {
         let Some(erase) = self.erase.as_mut() else { return };
         if erase.request.is_none_or(|(_, request)| request != id) {
             return;
@@ -180,7 +180,7 @@ impl Shared {
     }
 
     /// Whether the media work on an operation.
-    pub fn is_erasing(&self) -> bool {
+    pub(crate) fn is_erasing(&self) -> bool {
         self.erase.as_ref().is_some_and(|erase| erase.request.is_some())
     }
 
@@ -192,7 +192,7 @@ impl Shared {
     }
 
     /// The Sanitize Status log.
-    pub fn sanitize_log(&self) -> SanitizeStatus {
+    pub(crate) fn sanitize_log(&self) -> SanitizeStatus {
         self.sanitize_log_of(self.sanitize)
     }
 

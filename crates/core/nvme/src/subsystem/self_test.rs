@@ -48,7 +48,7 @@ pub(crate) struct Tests {
 
 impl Tests {
     /// The tests after a power-on at `now`: an extended test starts again.
-    pub fn new(now: Instant, state: SelfTests) -> Self {
+    pub(crate) fn new(now: Instant, state: SelfTests) -> Self {
         let SelfTests { extended, results } = state;
         let running = extended.map(|ExtendedTest { controller, nsid }| Running {
             extended: true,
@@ -60,7 +60,7 @@ impl Tests {
     }
 
     /// The persistent state: a test under way only if it is extended.
-    pub fn state(&self) -> SelfTests {
+    pub(crate) fn state(&self) -> SelfTests {
         let extended = self.running.filter(|test| test.extended);
         let extended =
             extended.map(|test| ExtendedTest { controller: test.controller, nsid: test.nsid });
@@ -70,7 +70,7 @@ impl Tests {
 
 impl Shared {
     /// Starts a test of namespace `nsid`, of all (FFFFFFFFh) or none (0), by a controller.
-    pub fn start_test(
+    pub(crate) fn start_test(
         &mut self,
         now: Instant,
         controller: u16,
@@ -87,13 +87,13 @@ impl Shared {
     }
 
     /// Aborts the test for a command, if there is one.
-    pub fn abort_test(&mut self, now: Instant) {
+    pub(crate) fn abort_test(&mut self, now: Instant) {
         self.note_test(now);
         self.end_test(now, now, ABORTED);
     }
 
     /// A reset of a controller, which ends its short test.
-    pub fn reset_test(&mut self, now: Instant, controller: u16) {
+    pub(crate) fn reset_test(&mut self, now: Instant, controller: u16) {
         self.note_test(now);
         if self.tests.running.is_some_and(|one| !one.extended && one.controller == controller) {
             self.end_test(now, now, RESET);
@@ -145,7 +145,7 @@ impl Shared {
     }
 
     /// The log page.
-    pub fn test_log(&mut self, now: Instant) -> SelfTestLog {
+    pub(crate) fn test_log(&mut self, now: Instant) -> SelfTestLog {
         self.note_test(now);
         let mut results = [SelfTestResult::UNUSED; MAX_RESULTS];
         for (entry, one) in results.iter_mut().zip(&self.tests.results) {

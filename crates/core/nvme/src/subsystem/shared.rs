@@ -54,7 +54,12 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// The shared state of a drive at power-on.
-    pub fn new(now: Instant, state: State, settings: &Settings, store: Option<Store>) -> Self {
+    pub(crate) fn new(
+        now: Instant,
+        state: State,
+        settings: &Settings,
+        store: Option<Store>,
+    ) -> Self {
         let mut shared = Self {
             drive: state.drive,
             namespaces: BTreeMap::new(),
@@ -93,14 +98,14 @@ impl Shared {
     }
 
     /// Adds a namespace, attached to no controller.
-    pub fn insert(&mut self, nsid: u32, record: state::Namespace) {
+    pub(crate) fn insert(&mut self, nsid: u32, record: state::Namespace) {
         // Without records no host can protect namespaces, so this comes from read-only media.
         let read_only = record.write_protected && self.store.is_none();
         self.namespaces.insert(nsid, Namespace::new(record, read_only));
     }
 
     /// Adds a controller. Without records every namespace is attached to it.
-    pub fn add_controller(&mut self, now: Instant, id: u16) {
+    pub(crate) fn add_controller(&mut self, now: Instant, id: u16) {
         self.controllers = id;
         self.log_reset(now, id, self.activated);
         if id == 1 {
@@ -114,18 +119,18 @@ impl Shared {
     }
 
     /// The label of the drive.
-    pub fn label(&self) -> Label {
+    pub(crate) fn label(&self) -> Label {
         Label { serial: self.drive.serial.clone(), capacity: self.allocated() }
     }
 
     /// Bytes of all namespaces.
-    pub fn allocated(&self) -> u64 {
+    pub(crate) fn allocated(&self) -> u64 {
         self.namespaces.values().map(|one| one.record.bytes()).fold(0, u64::saturating_add)
     }
 
     /// The namespace `nsid` if it is attached to this controller (NVMe 1.4, section 6.1.4 and
     /// 6.1.5: an inactive NSID is an invalid field, one above NN an invalid namespace).
-    pub fn namespace(&self, controller: u16, nsid: u32) -> Result<&Namespace, Failure> {
+    pub(crate) fn namespace(&self, controller: u16, nsid: u32) -> Result<&Namespace, Failure> {
         match self.namespaces.get(&nsid) {
             Some(namespace) if namespace.attached.contains(&controller) => Ok(namespace),
             _ => Err(self.absent(nsid)),
@@ -133,7 +138,7 @@ impl Shared {
     }
 
     /// The failure of a command with an inactive or invalid NSID.
-    pub fn absent(&self, nsid: u32) -> Failure {
+    pub(crate) fn absent(&self, nsid: u32) -> Failure {
         match nsid {
             nsid if (1..=self.drive.max_namespaces).contains(&nsid) => {
                 Failure::field(StatusCode::INVALID_FIELD, 4, 0)
@@ -143,20 +148,20 @@ impl Shared {
     }
 
     /// The namespaces attached to a controller, by NSID.
-    pub fn attached(&self, controller: u16) -> impl Iterator<Item = (u32, &Namespace)> {
+    pub(crate) fn attached(&self, controller: u16) -> impl Iterator<Item = (u32, &Namespace)> {
         let attached = move |(_, one): &(&u32, &Namespace)| one.attached.contains(&controller);
         self.namespaces.iter().filter(attached).map(|(nsid, namespace)| (*nsid, namespace))
     }
 
     /// Whether all media are read-only, or the drive is.
-    pub fn is_read_only(&self) -> bool {
+    pub(crate) fn is_read_only(&self) -> bool {
         let all = || self.namespaces.values().all(|one| one.read_only);
         self.is_unrecorded() || !self.namespaces.is_empty() && all()
     }
 
     /// Fails if a namespace cannot be written: it is read-only, or the drive's records cannot be
     /// stored.
-    pub fn writable(&self, namespace: &Namespace) -> Result<(), Failure> {
+    pub(crate) fn writable(&self, namespace: &Namespace) -> Result<(), Failure> {
         namespace.writable()?;
         match self.is_unrecorded() {
             true => Err(Failure::permanent(StatusCode::WRITE_TO_READ_ONLY_RANGE)),

@@ -123,7 +123,7 @@ pub(crate) struct Store {
 
 impl Store {
     /// The state after power-on. Its first change stores the count of power cycles.
-    pub fn new(now: Instant) -> Self {
+    pub(crate) fn new(now: Instant) -> Self {
         Self {
             queue: VecDeque::from([Change::Health(Some(false))]),
             in_flight: None,
@@ -181,7 +181,7 @@ impl Store {
 
 impl Shared {
     /// Whether hosts may save features.
-    pub fn saves(&self) -> bool {
+    pub(crate) fn saves(&self) -> bool {
         self.store.is_some()
     }
 
@@ -189,13 +189,18 @@ impl Shared {
     ///
     /// # Panics
     /// If there is no store.
-    pub fn save_features(&mut self, controller: u16, command: Key, values: Vec<SavedFeature>) {
+    pub(crate) fn save_features(
+        &mut self,
+        controller: u16,
+        command: Key,
+        values: Vec<SavedFeature>,
+    ) {
         let store = self.store.as_mut().expect("there is a store");
         store.push(Change::Features { controller, command, values });
     }
 
     /// Drops the changes of a controller's commands that are not in flight.
-    pub fn forget_commands(&mut self, id: u16) {
+    pub(crate) fn forget_commands(&mut self, id: u16) {
         let Some(store) = &mut self.store else { return };
         store.queue.retain(|change| change.controller() != Some(id));
         if self.events.unstored {
@@ -204,13 +209,13 @@ impl Shared {
     }
 
     /// Whether writes are refused because the record of controllers in use could not be stored.
-    pub fn is_unrecorded(&self) -> bool {
+    pub(crate) fn is_unrecorded(&self) -> bool {
         self.store.as_ref().is_some_and(|store| store.unrecorded)
     }
 
     /// A controller is being enabled. Returns whether the record already says that controllers are
     /// in use, or could not be stored; otherwise it is stored now.
-    pub fn starts(&mut self, controller: u16) -> bool {
+    pub(crate) fn starts(&mut self, controller: u16) -> bool {
         let Some(store) = &mut self.store else { return true };
         store.in_use.insert(controller);
         if store.unrecorded {
@@ -224,7 +229,7 @@ impl Shared {
 
     /// A controller has shut down. Returns whether nothing must be stored for that: another
     /// controller is in use, or the record already says that none is.
-    pub fn stops(&mut self, controller: u16) -> bool {
+    pub(crate) fn stops(&mut self, controller: u16) -> bool {
         let Some(store) = &mut self.store else { return true };
         store.in_use.remove(&controller);
         if !store.in_use.is_empty() {
@@ -238,7 +243,7 @@ impl Shared {
     }
 
     /// Stores the counters if they are due at `now`.
-    pub fn tick(&mut self, now: Instant) {
+    pub(crate) fn tick(&mut self, now: Instant) {
         let Some(store) = &mut self.store else { return };
         store.now = now;
         let changed = self.health.changed().is_some_and(|since| since + COUNTERS <= now);
@@ -248,14 +253,14 @@ impl Shared {
     }
 
     /// When changed counters must be stored.
-    pub fn counters_due(&self) -> Option<Instant> {
+    pub(crate) fn counters_due(&self) -> Option<Instant> {
         let store = self.store.as_ref()?;
         let queued = store.queue.iter().any(|change| matches!(change, Change::Health(_)));
         self.health.changed().filter(|_| !queued).map(|since| since + COUNTERS)
     }
 
     /// The next change to store.
-    pub fn next_commit(&mut self) -> Option<Commit> {
+    pub(crate) fn next_commit(&mut self) -> Option<Commit> {
         let store = self.store.as_mut().filter(|store| store.in_flight.is_none())?;
         let change = store.queue.pop_front()?;
         store.commits += 1;
@@ -429,7 +434,7 @@ impl Shared {
     }
 
     /// Stores the counters now.
-    pub fn store_counters(&mut self) {
+    pub(crate) fn store_counters(&mut self) {
         if let Some(store) = &mut self.store {
             store.push_health(None);
         }
@@ -437,17 +442,17 @@ impl Shared {
 
     /// The number of waiting changes: at most one in flight, counters, events, one of namespaces,
     /// and one per command.
-    pub fn unstored(&self) -> usize {
+    pub(crate) fn unstored(&self) -> usize {
         self.store.as_ref().map_or(0, |store| store.waiting().count())
     }
 
     /// Whether nothing is left to store.
-    pub fn is_stored(&self) -> bool {
+    pub(crate) fn is_stored(&self) -> bool {
         self.store.as_ref().is_none_or(Store::is_idle)
     }
 
     /// The state to keep: stored values, and current counters.
-    pub fn state(&self) -> State {
+    pub(crate) fn state(&self) -> State {
         let records = self.namespaces.iter().map(|(nsid, one)| (*nsid, one.record.clone()));
         let running = self.store.as_ref().is_some_and(|store| store.running);
         State {
@@ -466,7 +471,7 @@ impl Shared {
     }
 
     /// Which controllers each namespace is attached to.
-    pub fn attachments(&self) -> Attachments {
+    pub(crate) fn attachments(&self) -> Attachments {
         let attached = self.namespaces.iter().filter(|(_, one)| !one.attached.is_empty());
         attached.map(|(nsid, one)| (*nsid, one.attached.clone())).collect()
     }

@@ -26,7 +26,7 @@ pub(crate) struct ImageRecord {
 impl ImageRecord {
     /// The record of the image that `path` leads to, through symbolic links; `None` if the image is
     /// in no folder, or its name is not UTF-8.
-    pub fn for_image(path: &Path, image: &Metadata) -> Option<Self> {
+    pub(crate) fn for_image(path: &Path, image: &Metadata) -> Option<Self> {
         let path = std::fs::canonicalize(path).ok()?;
         // A path in /proc may lead to a removed file, or to a file that never had a name.
         if !files::leads_to(&path, image) {
@@ -45,13 +45,13 @@ impl ImageRecord {
     }
 
     /// Whether files can be created in its folder.
-    pub fn is_writable(&self) -> bool {
+    pub(crate) fn is_writable(&self) -> bool {
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         access(folder, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).is_ok()
     }
 
     /// Whether a file with the record's name exists.
-    pub fn exists(&self) -> bool {
+    pub(crate) fn exists(&self) -> bool {
         std::fs::symlink_metadata(&self.path).is_ok()
     }
 }

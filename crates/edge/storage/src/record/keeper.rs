@@ -42,7 +42,7 @@ pub(crate) struct RecordKeeper {
 impl RecordKeeper {
     /// Reads the record of the file `found`; with `fresh`, for a file just created, there is no
     /// record. Writes nothing. Error: a sentence without the record's name.
-    pub fn open(
+    pub(crate) fn open(
         store: Box<dyn RecordStore>,
         found: &Found,
         boot: &str,
@@ -69,18 +69,18 @@ impl RecordKeeper {
     }
 
     /// The incarnation of the contents.
-    pub fn incarnation(&self) -> u64 {
+    pub(crate) fn incarnation(&self) -> u64 {
         self.record.incarnation
     }
 
     /// Whether writes need no further [`mark_dirty`](Self::mark_dirty).
-    pub fn is_dirty(&self) -> bool {
+    pub(crate) fn is_dirty(&self) -> bool {
         self.stored == Stored::Removed || (self.stored == Stored::Current && self.record.dirty)
     }
 
     /// Stores the record of a file that is served with `size` durable bytes, unless it is stored
     /// already. Error: as [`store`](Self::store).
-    pub fn begin(&mut self, size: u64) -> io::Result<Option<io::Error>> {
+    pub(crate) fn begin(&mut self, size: u64) -> io::Result<Option<io::Error>> {
         if self.stored == Stored::Current && self.record.size == size {
             return Ok(None);
         }
@@ -89,7 +89,7 @@ impl RecordKeeper {
 
     /// Marks the file durably as dirty. Call it before the first write is acknowledged. Error: as
     /// [`store`](Self::store); then the file must not be written.
-    pub fn mark_dirty(&mut self) -> io::Result<Option<io::Error>> {
+    pub(crate) fn mark_dirty(&mut self) -> io::Result<Option<io::Error>> {
         if self.is_dirty() {
             return Ok(None);
         }
@@ -98,7 +98,7 @@ impl RecordKeeper {
 
     /// Marks the file as clean. Call it once all data are durable.
     /// Error: as [`store`](Self::store).
-    pub fn mark_clean(&mut self) -> io::Result<Option<io::Error>> {
+    pub(crate) fn mark_clean(&mut self) -> io::Result<Option<io::Error>> {
         if self.stored == Stored::Removed || !self.record.dirty {
             return Ok(None);
         }
@@ -107,7 +107,7 @@ impl RecordKeeper {
 
     /// Records that data may have been lost: the contents count as new at the next start. Error: if
     /// the record cannot be removed. Later records then have a new incarnation.
-    pub fn discard(&mut self) -> io::Result<()> {
+    pub(crate) fn discard(&mut self) -> io::Result<()> {
         if self.stored == Stored::Removed {
             return Ok(());
         }
@@ -117,7 +117,7 @@ impl RecordKeeper {
 
     /// Makes the writes of a killed process durable, because they may not have reached the medium.
     /// If this fails, the contents are new, and the error is returned as the value.
-    pub fn sync_dirty(&mut self, file: &dyn File) -> Option<io::Error> {
+    pub(crate) fn sync_dirty(&mut self, file: &dyn File) -> Option<io::Error> {
         if !self.is_dirty() {
             return None;
         }

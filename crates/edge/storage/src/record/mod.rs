@@ -79,14 +79,14 @@ impl fmt::Display for Record {
 
 impl Record {
     /// A record of contents of `size` bytes that are new in a drive.
-    pub fn new(size: u64) -> Self {
+    pub(crate) fn new(size: u64) -> Self {
         let (incarnation, boot) = (new_incarnation(), UNKNOWN.into());
         Self { incarnation, size, file: None, dirty: false, boot }
     }
 
     /// Parses the text: every key once, in any order; inode and birth are absent in a drive. Error:
     /// the fault, to follow the record's name.
-    pub fn parse(text: &[u8]) -> Result<Self, String> {
+    pub(crate) fn parse(text: &[u8]) -> Result<Self, String> {
         const KEYS: [&str; 7] =
             ["version", "incarnation", "size", "inode", "birth", "state", "boot"];
         let text = str::from_utf8(text).map_err(|_| "is not UTF-8 text".to_owned())?;
@@ -150,7 +150,7 @@ pub(crate) struct Found {
 
 impl Found {
     /// The state of an open file of `length` bytes.
-    pub fn new(metadata: &Metadata, length: u64) -> Self {
+    pub(crate) fn new(metadata: &Metadata, length: u64) -> Self {
         let device = metadata.file_type().is_block_device();
         let birth = if device { disk_sequence(metadata.rdev()) } else { birth(metadata) };
         let birth = birth.unwrap_or(UNKNOWN.into());
@@ -158,7 +158,7 @@ impl Found {
     }
 
     /// Contents of a drive in a file of `length` bytes.
-    pub fn in_drive(length: u64) -> Self {
+    pub(crate) fn in_drive(length: u64) -> Self {
         Self { file: None, length, device: false }
     }
 

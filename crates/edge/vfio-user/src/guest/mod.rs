@@ -11,15 +11,15 @@ use rustix::fd::AsFd;
 use rustix::io::Errno;
 use std::cell::Cell;
 
-pub use worker::{ClientFile, Disposal, MAX_WORKERS, Worker, Workers};
+pub(crate) use worker::{ClientFile, Disposal, MAX_WORKERS, Worker, Workers};
 
 /// The most ranges that one guest may map at once. The protocol's default is 65535; QEMU without a
 /// vIOMMU needs about ten, SPDK at most 128.
-pub const MAX_RANGES: usize = 4096;
+pub(crate) const MAX_RANGES: usize = 4096;
 
 /// The access rights of a device to a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rights {
+pub(crate) struct Rights {
     /// The device may read.
     pub read: bool,
     /// The device may write.
@@ -28,7 +28,7 @@ pub struct Rights {
 
 /// Why an access is not possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// Some bytes are in no range.
     Unmapped,
     /// A range does not allow this direction.
@@ -57,7 +57,7 @@ impl Range {
 
 /// The part of an access in one range.
 #[derive(Clone, Copy, Debug)]
-pub struct Part {
+pub(crate) struct Part {
     /// Byte offset in the access.
     pub at: usize,
     /// DMA address.
@@ -70,7 +70,7 @@ pub struct Part {
 
 /// The ranges of one guest, in address order.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub(crate) struct Memory {
     ranges: Vec<Range>,
     /// The range of the last access: most accesses hit the same range again.
     hit: Cell<usize>,
@@ -78,7 +78,7 @@ pub struct Memory {
 
 impl Memory {
     /// Number of ranges.
-    pub fn ranges(&self) -> usize {
+    pub(crate) fn ranges(&self) -> usize {
         self.ranges.len()
     }
 
@@ -87,7 +87,7 @@ impl Memory {
     /// fault on a file of FUSE or NFS sleeps until its server answers. Error: `EINVAL` for no bytes
     /// or a range beyond 2^64, `EEXIST` for an overlap (specification, VFIO_USER_DMA_MAP), `ENOSPC`
     /// beyond `MAX_RANGES`, or the error of fstat and mmap.
-    pub fn map(
+    pub(crate) fn map(
         &mut self,
         address: u64,
         size: u64,
@@ -115,7 +115,7 @@ impl Memory {
 
     /// Removes a range that was mapped with exactly this address and size. Dropping the returned
     /// value may take long. Error: `ENOENT` if there is none.
-    pub fn unmap(&mut self, address: u64, size: u64) -> Result<impl Send + use<>, Errno> {
+    pub(crate) fn unmap(&mut self, address: u64, size: u64) -> Result<impl Send + use<>, Errno> {
         let last = size.checked_sub(1).and_then(|n| address.checked_add(n)).ok_or(Errno::NOENT)?;
         let at = self
             .ranges
@@ -128,12 +128,12 @@ impl Memory {
     }
 
     /// Removes every range. Dropping the returned value may take long.
-    pub fn clear(&mut self) -> impl Send + use<> {
+    pub(crate) fn clear(&mut self) -> impl Send + use<> {
         std::mem::take(&mut self.ranges)
     }
 
     /// The address of a range whose pages the client removed, if any: its bytes are lost.
-    pub fn lost(&self) -> Option<u64> {
+    pub(crate) fn lost(&self) -> Option<u64> {
         let dead = |range: &&Range| range.mapping.as_ref().is_some_and(Mapping::is_dead);
         self.ranges.iter().find(dead).map(|range| range.first)
     }
@@ -178,7 +178,12 @@ impl Memory {
     }
 
     /// The pieces of an access, in order. Error: `Fault::Unmapped` and `Fault::Denied`.
-    pub fn parts(&self, address: u64, length: usize, write: bool) -> Result<Vec<Part>, Fault> {
+    pub(crate) fn parts(
+        &self,
+        address: u64,
+        length: usize,
+        write: bool,
+    ) -> Result<Vec<Part>, Fault> {
         let mut all = Vec::new();
         self.walk(address, length, write, |_, part| {
             all.push(part);
@@ -189,7 +194,7 @@ impl Memory {
 
     /// Copies guest memory out. Allocates nothing.
     /// Error: see `Fault`; `into` may be partly filled then.
-    pub fn read_into(&self, address: u64, into: &mut [u8]) -> Result<(), Fault> {
+    pub(crate) fn read_into(&self, address: u64, into: &mut [u8]) -> Result<(), Fault> {
         self.walk(address, into.len(), false, |range, part| {
             let (mapping, offset) = range.mapped_at(part.address)?;
             mapping.read(offset, &mut into[part.at..][..part.length]).ok_or(Fault::Unmapped)
@@ -197,7 +202,12 @@ impl Memory {
     }
 
     /// Appends guest memory to `out`, or nothing. Error: see `Fault`.
-    pub fn append(&self, address: u64, length: usize, out: &mut BytesMut) -> Result<(), Fault> {
+    pub(crate) fn append(
+        &self,
+        address: u64,
+        length: usize,
+        out: &mut BytesMut,
+    ) -> Result<(), Fault> {
         let before = out.len();
         let read = self.walk(address, length, false, |range, part| {
             let (mapping, offset) = range.mapped_at(part.address)?;
@@ -208,7 +218,7 @@ impl Memory {
 
     /// Copies bytes into guest memory. Allocates nothing; either all bytes arrive or none. Error:
     /// see `Fault`.
-    pub fn write(&self, address: u64, bytes: &[u8]) -> Result<(), Fault> {
+    pub(crate) fn write(&self, address: u64, bytes: &[u8]) -> Result<(), Fault> {
         let whole = self.find(address).map(|at| &self.ranges[at]);
         let in_one = whole.filter(|range| range.last - address >= bytes.len() as u64);
         if let Some(range) = in_one.filter(|range| range.rights.write) {

@@ -16,7 +16,7 @@ use wire::vfio_user::{Command, Header, RegionAccess, WriteMulti, region_index};
 use wire::{Duration, Instant};
 
 /// Time limit after which a command reads all ones. QEMU waits 5 s.
-pub const ACCESS_DEADLINE: Duration = Duration::from_ms(3_000);
+pub(crate) const ACCESS_DEADLINE: Duration = Duration::from_ms(3_000);
 
 /// Pieces of one read in flight. QEMU reads all of configuration space with one message.
 const MAX_IN_FLIGHT: usize = 32;

@@ -5,7 +5,7 @@
 //! ones). Replies to DMA messages are handled at once. Everything is bounded: a client that sends
 //! faster than the far side answers is not read any further ([`Session::accepts_input`]).
 
-pub mod access;
+pub(crate) mod access;
 mod commands;
 
 use crate::action::{Counters, Input};

@@ -15,12 +15,12 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    pub fn new(rate: u64) -> Self {
+    pub(crate) fn new(rate: u64) -> Self {
         Self { rate, writes: Instant::ZERO, reads: Instant::ZERO }
     }
 
     /// The classes of `ready` that may leave now.
-    pub fn ready(&self, now: Instant, ready: Ready) -> Ready {
+    pub(crate) fn ready(&self, now: Instant, ready: Ready) -> Ready {
         let allowed = |ready: Ready, class, since: Instant| {
             ready.with(class, ready.has(class) && since <= now)
         };
@@ -29,7 +29,7 @@ impl Pace {
     }
 
     /// Accounts a TLP that leaves.
-    pub fn sent(&mut self, now: Instant, tlp: &Tlp) {
+    pub(crate) fn sent(&mut self, now: Instant, tlp: &Tlp) {
         let (since, bytes) = match &tlp.packet {
             Packet::MemoryWrite(request) => (&mut self.writes, request.length()),
             Packet::MemoryRead(request) => (&mut self.reads, request.length()),
@@ -39,7 +39,7 @@ impl Pace {
     }
 
     /// When further classes may leave after `now`.
-    pub fn next(&self, now: Instant) -> Option<Instant> {
+    pub(crate) fn next(&self, now: Instant) -> Option<Instant> {
         [self.writes, self.reads].into_iter().filter(|at| *at > now).min()
     }
 }

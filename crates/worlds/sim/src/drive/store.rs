@@ -21,16 +21,16 @@ pub(crate) struct Store {
 
 impl Store {
     /// A drive that holds version 0 of the pattern of `seed`.
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self { seed, pages: BTreeMap::new(), zeroed: BTreeMap::new(), memory: BytesMut::new() }
     }
 
-    pub fn seed(&self) -> u64 {
+    pub(crate) fn seed(&self) -> u64 {
         self.seed
     }
 
     /// Reads `length` bytes; offset and length are multiples of 8.
-    pub fn read(&mut self, offset: u64, length: usize) -> Bytes {
+    pub(crate) fn read(&mut self, offset: u64, length: usize) -> Bytes {
         let mut out = take_memory(&mut self.memory, length);
         for (page, inside, range) in pieces(offset, length) {
             let place = &mut out[range.clone()];
@@ -44,7 +44,7 @@ impl Store {
     }
 
     /// Writes bytes; offset and length are multiples of 8.
-    pub fn write(&mut self, offset: u64, data: &[u8]) {
+    pub(crate) fn write(&mut self, offset: u64, data: &[u8]) {
         let (seed, zeroed) = (self.seed, &self.zeroed);
         for (page, inside, range) in pieces(offset, data.len()) {
             let bytes = self.pages.entry(page).or_insert_with(|| {
@@ -59,7 +59,7 @@ impl Store {
     }
 
     /// Zeroes a range, in memory independent of its length; offset and length are multiples of 8.
-    pub fn zero(&mut self, offset: u64, length: u64) {
+    pub(crate) fn zero(&mut self, offset: u64, length: u64) {
         let page = PAGE as u64;
         let end = offset + length;
         let (first, last) = (offset.next_multiple_of(page).min(end), end / page * page);

@@ -21,13 +21,13 @@ const fn fold(a: u64, b: u64) -> u64 {
 }
 
 impl Digest {
-    pub const fn word(&mut self, word: u64) {
+    pub(crate) const fn word(&mut self, word: u64) {
         // The state is added too: a word that makes a factor zero must not erase what came before.
         self.0 = fold(self.0 ^ word ^ P1, P0 ^ word.rotate_left(32)).wrapping_add(self.0 ^ word);
     }
 
     /// Mixes in bytes and their number.
-    pub fn bytes(&mut self, bytes: &[u8]) {
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.word(bytes.len() as u64);
         // Two accumulators: their multiplications run in parallel.
         let (blocks, rest) = bytes.as_chunks::<32>();
@@ -50,7 +50,7 @@ impl Digest {
         }
     }
 
-    pub const fn value(self) -> u64 {
+    pub(crate) const fn value(self) -> u64 {
         self.0
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct Component(u32);
 
 impl Component {
     /// From 0 in the order of `Kernel::add`.
-    pub const fn index(self) -> usize {
+    pub(crate) const fn index(self) -> usize {
         self.0 as usize
     }
 }
@@ -95,25 +95,25 @@ pub(crate) struct Kernel {
 
 impl Kernel {
     /// A kernel at time zero without components.
-    pub fn new(seed: u64, limits: Limits) -> Self {
+    pub(crate) fn new(seed: u64, limits: Limits) -> Self {
         let mut digest = Digest::default();
         digest.word(seed);
         Self { seed, limits, digest, ..Self::default() }
     }
 
     /// Adds a component, without a wake-up.
-    pub fn add(&mut self) -> Component {
+    pub(crate) fn add(&mut self) -> Component {
         Component(self.wakes.add())
     }
 
     /// Random numbers for the component `name`. They depend only on the seed and the name, so that
     /// a new component does not change others.
-    pub fn rng(&self, name: &str) -> Random {
+    pub(crate) fn rng(&self, name: &str) -> Random {
         Random::for_component(self.seed, name)
     }
 
     /// Arms the wake-up of a component at `at`, or now if that is past; replaces the previous one.
-    pub fn arm(&mut self, component: Component, at: Instant) {
+    pub(crate) fn arm(&mut self, component: Component, at: Instant) {
         let at = at.max(self.now).as_ps();
         if self.running == Some(component.0) {
             self.running = None;
@@ -124,7 +124,7 @@ impl Kernel {
     }
 
     /// Arms the wake-up of a component at `at` unless it is armed for earlier.
-    pub fn arm_by(&mut self, component: Component, at: Instant) {
+    pub(crate) fn arm_by(&mut self, component: Component, at: Instant) {
         let armed = self.wakes.armed(component.0).filter(|_| self.running != Some(component.0));
         if armed.is_none_or(|armed| armed > at.max(self.now).as_ps()) {
             self.arm(component, at);
@@ -132,14 +132,14 @@ impl Kernel {
     }
 
     /// Like [`arm_by`](Self::arm_by), if `at` is given.
-    pub fn arm_by_next(&mut self, component: Component, at: Option<Instant>) {
+    pub(crate) fn arm_by_next(&mut self, component: Component, at: Option<Instant>) {
         if let Some(at) = at {
             self.arm_by(component, at);
         }
     }
 
     /// Arms the wake-up at `at`, or disarms it.
-    pub fn arm_or_disarm(&mut self, component: Component, at: Option<Instant>) {
+    pub(crate) fn arm_or_disarm(&mut self, component: Component, at: Option<Instant>) {
         match at {
             Some(at) => self.arm(component, at),
             None => {
@@ -153,7 +153,7 @@ impl Kernel {
     ///
     /// # Errors
     /// If a limit is reached; the wake-up stays armed.
-    pub fn pop(&mut self) -> Result<Option<Component>, LimitReached> {
+    pub(crate) fn pop(&mut self) -> Result<Option<Component>, LimitReached> {
         self.forget_running();
         let Some((at, component)) = self.wakes.first() else { return Ok(None) };
         if self.events >= self.limits.events {
@@ -188,26 +188,26 @@ impl Kernel {
     }
 
     /// The time of the next wake-up.
-    pub fn next_time(&mut self) -> Option<Instant> {
+    pub(crate) fn next_time(&mut self) -> Option<Instant> {
         self.forget_running();
         self.wakes.first().map(|(at, _)| Instant::from_ps(at))
     }
 
-    pub fn now(&self) -> Instant {
+    pub(crate) fn now(&self) -> Instant {
         self.now
     }
 
-    pub fn events(&self) -> u64 {
+    pub(crate) fn events(&self) -> u64 {
         self.events
     }
 
     /// The digest, to mix in events.
-    pub fn digest_mut(&mut self) -> &mut Digest {
+    pub(crate) fn digest_mut(&mut self) -> &mut Digest {
         &mut self.digest
     }
 
     /// The digest of everything so far.
-    pub fn digest(&self) -> u64 {
+    pub(crate) fn digest(&self) -> u64 {
         self.digest.value()
     }
 }

@@ -85,12 +85,12 @@ pub(crate) struct Journey {
 }
 
 impl Journey {
-    pub fn new(now: Instant) -> Self {
+    pub(crate) fn new(now: Instant) -> Self {
         Self { start: now, last: now, breakdown: Breakdown::default() }
     }
 
     /// Accounts the time since the last step to `stage`. An earlier time changes nothing.
-    pub fn advance(&mut self, to: Instant, stage: Stage) {
+    pub(crate) fn advance(&mut self, to: Instant, stage: Stage) {
         if to > self.last {
             self.breakdown.add(stage, to - self.last);
             self.last = to;
@@ -99,7 +99,7 @@ impl Journey {
 
     /// Appends `journey`, and the time before its start as stage `before`. If it
     /// started before the last step, all of it counts as `before`.
-    pub fn follow(&mut self, journey: &Self, before: Stage) {
+    pub(crate) fn follow(&mut self, journey: &Self, before: Stage) {
         self.advance(journey.start, before);
         if journey.start == self.last {
             self.breakdown.merge(&journey.breakdown);
@@ -119,7 +119,7 @@ pub(crate) struct Journeys {
 }
 
 impl Journeys {
-    pub fn insert(&mut self, journey: Journey) -> Mark {
+    pub(crate) fn insert(&mut self, journey: Journey) -> Mark {
         let place = self.free.pop().unwrap_or_else(|| {
             self.journeys.push((0, journey));
             self.journeys.len() as u32 - 1
@@ -131,18 +131,18 @@ impl Journeys {
     }
 
     /// Number of journeys.
-    pub fn in_use(&self) -> usize {
+    pub(crate) fn in_use(&self) -> usize {
         self.journeys.len() - self.free.len()
     }
 
-    pub fn advance(&mut self, mark: Mark, to: Instant, stage: Stage) {
+    pub(crate) fn advance(&mut self, mark: Mark, to: Instant, stage: Stage) {
         if let Some((_, journey)) = self.get_mut(mark) {
             journey.advance(to, stage);
         }
     }
 
     /// Ends the journey of a TLP.
-    pub fn remove(&mut self, mark: Mark) -> Option<Journey> {
+    pub(crate) fn remove(&mut self, mark: Mark) -> Option<Journey> {
         let (used, journey) = self.get_mut(mark)?;
         let journey = *journey;
         *used = used.wrapping_add(1);
@@ -151,7 +151,7 @@ impl Journeys {
     }
 
     /// Drops the journey of a discarded TLP.
-    pub fn end(&mut self, mark: Mark) {
+    pub(crate) fn end(&mut self, mark: Mark) {
         self.remove(mark);
     }
 

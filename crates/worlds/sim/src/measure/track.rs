@@ -89,7 +89,13 @@ const NO_COMMAND: u16 = u16::MAX;
 impl Tracker {
     /// Sets the function, BAR 0 and queues of a drive. If the drive was set before, its TLPs in
     /// flight are lost.
-    pub fn set_drive(&mut self, drive: u16, function: Bdf, bar0: u64, queues: &[QueueMemory]) {
+    pub(crate) fn set_drive(
+        &mut self,
+        drive: u16,
+        function: Bdf,
+        bar0: u64,
+        queues: &[QueueMemory],
+    ) {
         self.places.remove(|(owner, _)| *owner == drive);
         self.buffers.retain(|_, (_, key)| key.drive != drive);
         self.offsets.retain(|(owner, ..), _| *owner != drive);
@@ -158,7 +164,7 @@ impl Tracker {
 
     /// A TLP leaves the root port: ready at `now`, first bit on the wire at `start` (without TLPs
     /// in front of it), acknowledged at `end`.
-    pub fn leaves_root(&mut self, [now, start, end]: [Instant; 3], tlp: &Tlp) -> Journey {
+    pub(crate) fn leaves_root(&mut self, [now, start, end]: [Instant; 3], tlp: &Tlp) -> Journey {
         match tlp.packet {
             Packet::MemoryWrite(request) => match self.doorbell(request.address) {
                 Some((drive, Doorbell::SubmissionTail(queue))) => {
@@ -215,7 +221,7 @@ impl Tracker {
     }
 
     /// A TLP has reached the root complex from below.
-    pub fn reaches_root(&mut self, tlp: &Tlp, journey: Journey) {
+    pub(crate) fn reaches_root(&mut self, tlp: &Tlp, journey: Journey) {
         match tlp.packet {
             Packet::MemoryRead(request) => {
                 if let Some(read) = self.read(request.requester, request.tag.get()) {
@@ -233,7 +239,7 @@ impl Tracker {
     }
 
     /// An interrupt of a queue has arrived.
-    pub fn interrupted(&mut self, now: Instant, drive: u16, queue: u16) {
+    pub(crate) fn interrupted(&mut self, now: Instant, drive: u16, queue: u16) {
         if let Some(queue) = self.queue(drive, queue) {
             for command in queue.commands.iter_mut().flatten().filter(|c| c.completed) {
                 command.journey.advance(now, Stage::Interrupt);
@@ -242,7 +248,7 @@ impl Tracker {
     }
 
     /// A TLP has reached drive `drive`.
-    pub fn reaches_drive(&mut self, drive: u16, tlp: &Tlp, journey: Journey) {
+    pub(crate) fn reaches_drive(&mut self, drive: u16, tlp: &Tlp, journey: Journey) {
         match tlp.packet {
             Packet::MemoryWrite(request) => {
                 if let Some((at, Doorbell::SubmissionTail(queue))) = self.doorbell(request.address)
@@ -298,7 +304,7 @@ impl Tracker {
     }
 
     /// A TLP leaves drive `drive`.
-    pub fn leaves_drive(&mut self, now: Instant, drive: u16, tlp: &Tlp) -> Journey {
+    pub(crate) fn leaves_drive(&mut self, now: Instant, drive: u16, tlp: &Tlp) -> Journey {
         match tlp.packet {
             Packet::MemoryRead(request) => {
                 let queue = self.places.at(request.address).map(|(_, (_, queue))| *queue);
@@ -340,7 +346,12 @@ impl Tracker {
     }
 
     /// The controller has started an access of its media.
-    pub fn media_started(&mut self, now: Instant, drive: u16, offset: u64) -> Option<CommandKey> {
+    pub(crate) fn media_started(
+        &mut self,
+        now: Instant,
+        drive: u16,
+        offset: u64,
+    ) -> Option<CommandKey> {
         let mut waiting = self.offsets.range((drive, offset, 0)..=(drive, offset, u64::MAX));
         let (place, key) = waiting.next().map(|(place, key)| (*place, *key))?;
         self.offsets.remove(&place);
@@ -349,7 +360,7 @@ impl Tracker {
     }
 
     /// The media have finished an access.
-    pub fn media_done(&mut self, now: Instant, key: CommandKey, firmware: Duration) {
+    pub(crate) fn media_done(&mut self, now: Instant, key: CommandKey, firmware: Duration) {
         if let Some(command) = self.command(key) {
             let first = (command.journey.last + firmware).min(now);
             command.journey.advance(first, Stage::Firmware);

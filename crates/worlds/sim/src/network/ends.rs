@@ -77,7 +77,12 @@ impl Station {
 
 impl Network {
     /// Opens a connection between two stations; its ends belong to `owners`.
-    pub fn open(&mut self, config: &TcpConfig, port: u16, owners: [Component; 2]) -> [EndId; 2] {
+    pub(crate) fn open(
+        &mut self,
+        config: &TcpConfig,
+        port: u16,
+        owners: [Component; 2],
+    ) -> [EndId; 2] {
         let TcpConfig { stations, priority, .. } = *config;
         let [first, second] = stations;
         let listening = self.host(second, first).listen(port, priority);
@@ -103,7 +108,7 @@ impl Network {
     }
 
     /// The same over raw frames. `connection` is a unique number below 65 536.
-    pub fn open_raw(
+    pub(crate) fn open_raw(
         &mut self,
         raw: &RawConfig,
         connection: u32,
@@ -136,17 +141,17 @@ impl Network {
         &self.stations[end.station].ends[end.number]
     }
 
-    pub fn is_connected(&self, end: EndId) -> bool {
+    pub(crate) fn is_connected(&self, end: EndId) -> bool {
         self.end(end).connected
     }
 
     /// Whether the connection was closed or refused.
-    pub fn is_closed(&self, end: EndId) -> bool {
+    pub(crate) fn is_closed(&self, end: EndId) -> bool {
         self.end(end).closed
     }
 
     /// Bytes that an end may send now. If zero, its owner is woken when there is room.
-    pub fn room(&mut self, now: Instant, end: EndId) -> usize {
+    pub(crate) fn room(&mut self, now: Instant, end: EndId) -> usize {
         let Station { host, nic, ends, .. } = &mut self.stations[end.station];
         if let Protocol::Tcp(Socket { id, config, .. }) = &ends[end.number].protocol {
             return host.as_mut().expect(HAS_HOST).free_to_send(*id).min(config.burst);
@@ -158,7 +163,7 @@ impl Network {
     }
 
     /// The same without a later wake-up.
-    pub fn peek_room(&self, now: Instant, end: EndId) -> usize {
+    pub(crate) fn peek_room(&self, now: Instant, end: EndId) -> usize {
         let Station { host, nic, ends, .. } = &self.stations[end.station];
         match &ends[end.number].protocol {
             Protocol::Tcp(Socket { id, config, .. }) => {
@@ -169,7 +174,7 @@ impl Network {
     }
 
     /// Sends bytes with `tlps` TLPs in them; returns the station, to be run next.
-    pub fn send(&mut self, now: Instant, end: EndId, data: Bytes, tlps: usize) -> Component {
+    pub(crate) fn send(&mut self, now: Instant, end: EndId, data: Bytes, tlps: usize) -> Component {
         let Station { host, ends, scheduler, .. } = &mut self.stations[end.station];
         let count = ends.len();
         match &mut ends[end.number].protocol {
@@ -186,7 +191,7 @@ impl Network {
         self.station_components[end.station]
     }
 
-    pub fn receive(&mut self, end: EndId) -> Option<Arrived> {
+    pub(crate) fn receive(&mut self, end: EndId) -> Option<Arrived> {
         let end = &mut self.stations[end.station].ends[end.number];
         let mut arrived = end.inbox.pop_front()?;
         if let Protocol::Raw(raw) = &end.protocol {
@@ -196,7 +201,7 @@ impl Network {
     }
 
     /// Resets a connection and discards its received bytes; returns the station, to be run next.
-    pub fn close(&mut self, now: Instant, end: EndId) -> Component {
+    pub(crate) fn close(&mut self, now: Instant, end: EndId) -> Component {
         let Station { host, ends, .. } = &mut self.stations[end.station];
         let connection = &mut ends[end.number];
         match &mut connection.protocol {
@@ -211,13 +216,13 @@ impl Network {
     }
 
     /// Connects or listens again; returns the station, to be run next.
-    pub fn reopen(&mut self, now: Instant, end: EndId) -> Component {
+    pub(crate) fn reopen(&mut self, now: Instant, end: EndId) -> Component {
         self.stations[end.station].reopen(now, end.number);
         self.station_components[end.station]
     }
 
     /// The counters of an end over raw frames.
-    pub fn raw_counters(&self, end: EndId) -> Option<switch::raw::Counters> {
+    pub(crate) fn raw_counters(&self, end: EndId) -> Option<switch::raw::Counters> {
         match &self.end(end).protocol {
             Protocol::Tcp(_) => None,
             Protocol::Raw(raw) => Some(raw.endpoint.counters()),

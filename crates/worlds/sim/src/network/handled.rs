@@ -18,7 +18,7 @@ pub struct Handled {
 
 impl Network {
     /// The handling of streams until `now`, by stream, stations first.
-    pub fn handled(&self, now: Instant) -> Vec<Handled> {
+    pub(crate) fn handled(&self, now: Instant) -> Vec<Handled> {
         let handled_at = move |place: Place| {
             move |(stream, counters): (usize, Counters)| Handled { stream, place, counters }
         };

@@ -126,7 +126,7 @@ pub(crate) struct Network {
 
 impl Network {
     /// Builds the network; components come from `add`, stations first.
-    pub fn new(
+    pub(crate) fn new(
         config: &NetworkConfig,
         seed: u64,
         stations: Vec<Component>,
@@ -203,12 +203,12 @@ impl Network {
     }
 
     /// The load of every direction of every cable.
-    pub fn loads(&self) -> impl Iterator<Item = (String, Load)> {
+    pub(crate) fn loads(&self) -> impl Iterator<Item = (String, Load)> {
         self.directions.iter().map(|way| (way.name.clone(), way.load))
     }
 
     /// Data segments and raw data frames sent again so far.
-    pub fn retransmitted(&self) -> u64 {
+    pub(crate) fn retransmitted(&self) -> u64 {
         let resent = |Station { host, ends, .. }: &Station| {
             host.as_ref().map_or(0, |host| host.counters().retransmitted) + raw::retransmitted(ends)
         };
@@ -216,7 +216,7 @@ impl Network {
     }
 
     /// Runs a station; returns its next wake-up.
-    pub fn run_station(&mut self, number: usize, context: &mut Context) -> Option<Instant> {
+    pub(crate) fn run_station(&mut self, number: usize, context: &mut Context) -> Option<Instant> {
         let (now, place) = (context.now, Place::Station(number));
         let mut wake = self.run_clock(place, now);
         let station = &mut self.stations[number];
@@ -262,7 +262,7 @@ impl Network {
     }
 
     /// Runs a bridge; returns its next wake-up.
-    pub fn run_bridge(&mut self, number: usize, context: &mut Context) -> Option<Instant> {
+    pub(crate) fn run_bridge(&mut self, number: usize, context: &mut Context) -> Option<Instant> {
         let (now, place) = (context.now, Place::Bridge(number));
         self.power_bridge(now, number, true);
         let mut wake = self.run_clock(place, now);

@@ -9,7 +9,7 @@ use wire::Instant;
 
 impl Network {
     /// Powers a station off: it loses all its state. Returns the neighbour whose link goes down.
-    pub fn power_off(&mut self, now: Instant, number: usize) -> Option<Component> {
+    pub(crate) fn power_off(&mut self, now: Instant, number: usize) -> Option<Component> {
         self.power_clock(now, Place::Station(number), false);
         let station = &mut self.stations[number];
         station.powered_off = true;
@@ -24,7 +24,7 @@ impl Network {
 
     /// Powers a station on: it listens and connects again. Returns the station, and the neighbour
     /// whose link comes up.
-    pub fn power_on(
+    pub(crate) fn power_on(
         &mut self,
         now: Instant,
         number: usize,

@@ -7,7 +7,7 @@ use wire::Instant;
 
 impl Network {
     /// By direction, the statistics of its sender's queues until `now`.
-    pub fn queues(&self, now: Instant) -> Vec<QueueStats> {
+    pub(crate) fn queues(&self, now: Instant) -> Vec<QueueStats> {
         let mut all = vec![QueueStats::default(); self.directions.len()];
         for station in &self.stations {
             if let Some((_, way)) = station.cables {

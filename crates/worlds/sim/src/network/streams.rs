@@ -159,7 +159,7 @@ impl Streams {
 
 impl Network {
     /// The results for each stream until `now`, by station and number.
-    pub fn streams(&self, now: Instant) -> Vec<StreamReport> {
+    pub(crate) fn streams(&self, now: Instant) -> Vec<StreamReport> {
         let report = |stream: &Stream| {
             let late = |frame: &&OnTheWay| {
                 !frame.arrived && stream.deadline.is_some_and(|d| now.since(frame.sent) > d)

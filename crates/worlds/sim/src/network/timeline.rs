@@ -49,7 +49,7 @@ impl<'a> Sink<'a> {
 
 impl Network {
     /// Follows the ports that the observer selects, from now on.
-    pub fn follow(&mut self, observer: &dyn Observer) {
+    pub(crate) fn follow(&mut self, observer: &dyn Observer) {
         for (wire, direction) in self.directions.iter_mut().enumerate() {
             let follows = observer.follows(Point::Wire(wire as u16));
             direction.followed = follows.then(Box::default);
@@ -57,14 +57,14 @@ impl Network {
     }
 
     /// Runs a station and reports the changes at its port.
-    pub fn show_station(&mut self, number: usize, context: &mut Context) -> Option<Instant> {
+    pub(crate) fn show_station(&mut self, number: usize, context: &mut Context) -> Option<Instant> {
         let next = self.run_station(number, context);
         self.of_station(number, |wire, followed, port| followed.after(wire, port, context));
         next
     }
 
     /// Runs a bridge and reports the changes at its ports.
-    pub fn show_bridge(&mut self, number: usize, context: &mut Context) -> Option<Instant> {
+    pub(crate) fn show_bridge(&mut self, number: usize, context: &mut Context) -> Option<Instant> {
         let next = self.run_bridge(number, context);
         self.of_bridge(number, |wire, followed, port| followed.after(wire, port, context));
         next

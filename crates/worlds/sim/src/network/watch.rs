@@ -26,20 +26,20 @@ impl Watch {
 
 impl Network {
     /// From now on records the waits of frames at this port.
-    pub fn watch(&mut self, bridge: usize, port: usize) {
+    pub(crate) fn watch(&mut self, bridge: usize, port: usize) {
         let waits = Latency::default();
         self.watch = Some(Watch { bridge, port, waits, longest: Duration::ZERO });
     }
 
     /// Waits at the watched port, and frames dropped there because a queue was full.
-    pub fn watched(&self) -> Option<(Latency, u64)> {
+    pub(crate) fn watched(&self) -> Option<(Latency, u64)> {
         let watch = self.watch.as_ref()?;
         let counters = self.bridges[watch.bridge].bridge.port(watch.port).counters();
         Some((watch.waits.clone(), counters.full.iter().sum()))
     }
 
     /// The longest wait since the last query.
-    pub fn longest_wait(&mut self) -> Duration {
+    pub(crate) fn longest_wait(&mut self) -> Duration {
         let longest = self.watch.as_mut().map(|watch| std::mem::take(&mut watch.longest));
         longest.unwrap_or_default()
     }

@@ -18,7 +18,7 @@ pub(crate) struct Context<'a> {
 
 impl Context<'_> {
     /// Mixes a TLP delivered to the running component into the digest.
-    pub fn delivered(&mut self, tlp: &Tlp) {
+    pub(crate) fn delivered(&mut self, tlp: &Tlp) {
         let digest = self.kernel.digest_mut();
         let [a, b] = header_words(tlp);
         digest.word(a);
@@ -30,19 +30,19 @@ impl Context<'_> {
 
     /// Mixes the number of delivered stream bytes into the digest; their contents
     /// are in the digests of frames or TLPs.
-    pub fn arrived(&mut self, kind: u64, bytes: usize) {
+    pub(crate) fn arrived(&mut self, kind: u64, bytes: usize) {
         self.kernel.digest_mut().word(kind << 32 | bytes as u64);
     }
 
     /// Mixes any other delivery into the digest.
-    pub fn happened(&mut self, kind: u64, bytes: &[u8]) {
+    pub(crate) fn happened(&mut self, kind: u64, bytes: &[u8]) {
         let digest = self.kernel.digest_mut();
         digest.word(kind);
         digest.bytes(bytes);
     }
 
     /// Ends the journey of a TLP that a PCIe link delivered at `at`.
-    pub fn end_journey(&mut self, at: Instant, tlp: &mut Tlp) -> Journey {
+    pub(crate) fn end_journey(&mut self, at: Instant, tlp: &mut Tlp) -> Journey {
         let journey = self.journeys.remove(std::mem::take(&mut tlp.mark));
         let mut journey = journey.unwrap_or_else(|| Journey::new(at));
         journey.advance(at, Stage::Pcie);
@@ -50,26 +50,26 @@ impl Context<'_> {
     }
 
     /// Starts a journey for a TLP without a trace ID, which originates in the switch.
-    pub fn start_journey(&mut self, at: Instant, tlp: &mut Tlp) {
+    pub(crate) fn start_journey(&mut self, at: Instant, tlp: &mut Tlp) {
         if tlp.mark == Mark::NONE {
             tlp.mark = self.journeys.insert(Journey::new(at));
         }
     }
 
-    pub fn observe(&mut self, at: Instant, point: Point, up: bool, tlp: &Tlp) {
+    pub(crate) fn observe(&mut self, at: Instant, point: Point, up: bool, tlp: &Tlp) {
         if let Some(observer) = self.observer {
             observer.tlp(at, point, up, tlp);
         }
     }
 
-    pub fn observe_link(&mut self, point: Point, up: bool) {
+    pub(crate) fn observe_link(&mut self, point: Point, up: bool) {
         if let Some(observer) = self.observer {
             observer.link(self.now, point, up);
         }
     }
 
     /// Reports the finished commands of the host.
-    pub fn observe_commands(&mut self, host: u16) {
+    pub(crate) fn observe_commands(&mut self, host: u16) {
         if let Some(observer) = self.observer {
             self.tracker.keep = true;
             for record in self.tracker.finished.drain(..) {
@@ -79,7 +79,7 @@ impl Context<'_> {
     }
 
     /// Accounts the activity of a link end, which sends on `out`; returns the number of TLPs sent.
-    pub fn account(
+    pub(crate) fn account(
         &mut self,
         point: Point,
         out: &mut Stream,
@@ -103,7 +103,7 @@ impl Context<'_> {
         tlps
     }
 
-    pub fn observe_stream(&mut self, point: Point, sent: bool, bytes: &[u8]) {
+    pub(crate) fn observe_stream(&mut self, point: Point, sent: bool, bytes: &[u8]) {
         if let Some(observer) = self.observer {
             observer.stream(self.now, point, sent, bytes);
         }

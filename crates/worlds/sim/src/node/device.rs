@@ -75,7 +75,7 @@ fn power_on(settings: Settings, limit: Option<Rate>, group: Option<u16>) -> node
 
 impl DeviceNode {
     /// A node without tunnel links.
-    pub fn new(settings: Settings, limit: Option<Rate>, group: Option<u16>) -> Self {
+    pub(crate) fn new(settings: Settings, limit: Option<Rate>, group: Option<u16>) -> Self {
         let node = power_on(settings, limit, group);
         Self {
             node,
@@ -91,28 +91,28 @@ impl DeviceNode {
     }
 
     /// Adds a tunnel link from the switch `far`.
-    pub fn add_link(&mut self, link: usize, far: Component) {
+    pub(crate) fn add_link(&mut self, link: usize, far: Component) {
         self.paths.push(Path { link, far, id: None, gone: false, room: 0, unobserved: Vec::new() });
     }
 
     /// Replaces this node's state by `node`; the next added link is its first one.
-    pub fn begin_as(&mut self, node: Self) {
+    pub(crate) fn begin_as(&mut self, node: Self) {
         let paths = std::mem::take(&mut self.paths);
         *self = Self { current: paths.len(), paths, ..node };
     }
 
     /// The tunnel links of the node.
-    pub fn links(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn links(&self) -> impl Iterator<Item = usize> {
         self.paths.iter().map(|path| path.link)
     }
 
     /// The tunnel link that carries TLPs, or carried them last.
-    pub fn link(&self) -> usize {
+    pub(crate) fn link(&self) -> usize {
         self.paths[self.current].link
     }
 
     /// Counters of pushed bytes.
-    pub fn kept(&self) -> Pushed {
+    pub(crate) fn kept(&self) -> Pushed {
         self.kept_before + self.node.store().counters().into()
     }
 
@@ -121,13 +121,13 @@ impl DeviceNode {
     }
 
     /// The node's end of a tunnel link, unless the rate limit forbids sending.
-    pub fn sender(&self, now: Instant, link: usize) -> Option<&Tunnel> {
+    pub(crate) fn sender(&self, now: Instant, link: usize) -> Option<&Tunnel> {
         let sends = self.link() == link && self.node.rate_limited_until(now).is_none();
         sends.then(|| self.node.tunnel())
     }
 
     /// Cycles its power: only the group survives.
-    pub fn power_cycle(&mut self, env: Env, context: &mut Context) {
+    pub(crate) fn power_cycle(&mut self, env: Env, context: &mut Context) {
         let now = context.now;
         for path in self.paths.iter_mut() {
             if let Some(id) = path.id.take() {
@@ -170,7 +170,7 @@ impl DeviceNode {
     }
 
     /// Moves the node to the hosts of this group.
-    pub fn move_to(&mut self, now: Instant, group: u16) {
+    pub(crate) fn move_to(&mut self, now: Instant, group: u16) {
         self.group = Some(group);
         self.node.move_to(now, group);
     }
@@ -228,7 +228,7 @@ impl DeviceNode {
     }
 
     /// Runs until no work is left now; returns the next wake-up.
-    pub fn run(&mut self, mut env: Env, context: &mut Context) -> Option<Instant> {
+    pub(crate) fn run(&mut self, mut env: Env, context: &mut Context) -> Option<Instant> {
         let now = context.now;
         self.catch_up(&mut env, context);
         self.receive(&mut env, context);

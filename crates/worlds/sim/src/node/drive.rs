@@ -64,7 +64,13 @@ pub(crate) struct DriveNode {
 }
 
 impl DriveNode {
-    pub fn new(config: &DriveConfig, number: u16, queues: u16, rng: Random, seed: u64) -> Self {
+    pub(crate) fn new(
+        config: &DriveConfig,
+        number: u16,
+        queues: u16,
+        rng: Random,
+        seed: u64,
+    ) -> Self {
         let namespace = |size: u64| NamespaceConfig {
             block_shift: BLOCK_SHIFT,
             ..NamespaceConfig::new(size >> BLOCK_SHIFT)
@@ -106,7 +112,7 @@ impl DriveNode {
     }
 
     /// Identifies the contents: changes when the drive loses them.
-    pub fn incarnation(&self) -> u64 {
+    pub(crate) fn incarnation(&self) -> u64 {
         self.config.incarnation
     }
 
@@ -114,18 +120,18 @@ impl DriveNode {
     ///
     /// # Panics
     /// If there is no such namespace.
-    pub fn pattern(&self, nsid: u32) -> u64 {
+    pub(crate) fn pattern(&self, nsid: u32) -> u64 {
         let (_, contents) = self.node.contents().find(|(id, _)| *id == nsid).expect("a namespace");
         self.contents[&contents].store.seed()
     }
 
     /// Handles a reset of the link above.
-    pub fn hot_reset(&mut self, now: Instant) {
+    pub(crate) fn hot_reset(&mut self, now: Instant) {
         self.node.handle(now, Input::HotReset);
     }
 
     /// Cycles its power. Non-volatile media keep their contents; requests under way are lost.
-    pub fn power_cycle(&mut self, now: Instant) {
+    pub(crate) fn power_cycle(&mut self, now: Instant) {
         if self.volatile {
             for contents in self.contents.values_mut() {
                 contents.store = Store::new(contents.store.seed());
@@ -147,30 +153,30 @@ impl DriveNode {
     }
 
     /// Number of its I/O queues.
-    pub fn queues(&self) -> u16 {
+    pub(crate) fn queues(&self) -> u16 {
         self.config.settings.io_queues
     }
 
     /// Moves the drive to another host as drive `number`, in the state after power-on with the
     /// number of queues that this host uses.
-    pub fn taken_by(&mut self, now: Instant, number: u16, queues: u16) {
+    pub(crate) fn taken_by(&mut self, now: Instant, number: u16, queues: u16) {
         self.number = number;
         self.config.settings.io_queues = queues;
         self.restart(now);
     }
 
     /// Errors that the drive counted on PCIe.
-    pub fn errors(&self) -> &pcie::Errors {
+    pub(crate) fn errors(&self) -> &pcie::Errors {
         self.node.errors()
     }
 
     /// The drive's lifetime counters.
-    pub fn counters(&self) -> History {
+    pub(crate) fn counters(&self) -> History {
         self.node.subsystem().state().health
     }
 
     /// Runs until no work is left now; returns the next wake-up.
-    pub fn run(
+    pub(crate) fn run(
         &mut self,
         link: &mut Link,
         above: Component,

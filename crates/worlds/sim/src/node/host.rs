@@ -124,7 +124,7 @@ pub(crate) struct HostNode {
 
 impl HostNode {
     /// A host whose drives have these patterns.
-    pub fn new(
+    pub(crate) fn new(
         number: u16,
         config: RootConfig,
         (software, workload): (SoftwareConfig, Workload),
@@ -179,34 +179,37 @@ impl HostNode {
     }
 
     /// Errors counted in the root complex.
-    pub fn errors(&self) -> &pcie::Errors {
+    pub(crate) fn errors(&self) -> &pcie::Errors {
         self.node.root().errors()
     }
 
     /// Whether its workload is done.
-    pub fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.software.is_done()
     }
 
     /// Whether it pushes anything.
-    pub fn pushes(&self) -> bool {
+    pub(crate) fn pushes(&self) -> bool {
         self.config.push != Mode::Off
     }
 
     /// Counters of push.
-    pub fn pushed(&self) -> Pushed {
+    pub(crate) fn pushed(&self) -> Pushed {
         self.node.push_counters().into()
     }
 
     /// Runs a program in addition to the workload, on its own bus.
-    pub fn run_program<T: Future<Output = ()> + 'static>(&mut self, work: impl FnOnce(Bus) -> T) {
+    pub(crate) fn run_program<T: Future<Output = ()> + 'static>(
+        &mut self,
+        work: impl FnOnce(Bus) -> T,
+    ) {
         let bus = self.buses.new_bus();
         self.programs.push(Task::new(&bus, work(bus.clone())));
     }
 
     /// Handles a change of a link with these drives behind it. Functions behind it then need Bus
     /// Master Enable again.
-    pub fn link_changed(
+    pub(crate) fn link_changed(
         &mut self,
         now: Instant,
         (up, buses): (bool, RangeInclusive<u8>),
@@ -222,7 +225,7 @@ impl HostNode {
     }
 
     /// Runs until no work is left now; returns the next wake-up.
-    pub fn run(
+    pub(crate) fn run(
         &mut self,
         link: &mut Link,
         (below, rooms): (Component, PushRooms),
@@ -281,7 +284,7 @@ impl HostNode {
 
     /// Handles the TLPs that were deferred since the last run, so that memory
     /// has their data before software reads it.
-    pub fn catch_up(&mut self, link: &mut Link, context: &mut Context) {
+    pub(crate) fn catch_up(&mut self, link: &mut Link, context: &mut Context) {
         link.take_deferred_up(context.now);
         self.node.below_mut().link = Ready::NONE;
         while let Some((at, received)) = link.up.next_deferred() {

@@ -61,7 +61,11 @@ pub(crate) struct Env<'a> {
 
 impl SwitchNode {
     /// A switch; `limit` applies to all its links together.
-    pub fn new(settings: switch::upstream::Settings, first: usize, limit: Option<Rate>) -> Self {
+    pub(crate) fn new(
+        settings: switch::upstream::Settings,
+        first: usize,
+        limit: Option<Rate>,
+    ) -> Self {
         let (max_payload, ports) = (settings.max_payload, usize::from(settings.ports));
         let mut node = node::SwitchNode::new(settings, limit);
         (0..ports).for_each(|port| node.report_frames(port, true));
@@ -79,28 +83,28 @@ impl SwitchNode {
     }
 
     /// The indices of its links.
-    pub fn links(&self) -> std::ops::Range<usize> {
+    pub(crate) fn links(&self) -> std::ops::Range<usize> {
         self.first..self.first + self.paths.len()
     }
 
     /// Errors of the upstream port, then of the downstream ports.
-    pub fn errors(&self) -> Vec<pcie::Errors> {
+    pub(crate) fn errors(&self) -> Vec<pcie::Errors> {
         self.node.upstream().errors()
     }
 
     /// Handles a reset of the link above.
-    pub fn hot_reset(&mut self, now: Instant) {
+    pub(crate) fn hot_reset(&mut self, now: Instant) {
         self.touched = true;
         self.node.handle(now, pcie::Input::HotReset);
     }
 
     /// The switch's end of a link, unless the rate limit forbids sending.
-    pub fn sender(&self, now: Instant, port: usize) -> Option<&tunnel::Tunnel> {
+    pub(crate) fn sender(&self, now: Instant, port: usize) -> Option<&tunnel::Tunnel> {
         (!self.node.is_rate_limited(now)).then(|| self.node.upstream().tunnel(port))
     }
 
     /// The rooms for pushed bytes.
-    pub fn push_rooms(&self) -> PushRooms {
+    pub(crate) fn push_rooms(&self) -> PushRooms {
         let upstream = self.node.upstream();
         let room = |port| {
             let bus = *upstream.buses(port).start();
@@ -110,7 +114,7 @@ impl SwitchNode {
     }
 
     /// Runs until no work is left now; returns the next wake-up.
-    pub fn run(&mut self, env: &mut Env, context: &mut Context) -> Option<Instant> {
+    pub(crate) fn run(&mut self, env: &mut Env, context: &mut Context) -> Option<Instant> {
         let now = context.now;
         env.link.take_deferred_up(now);
         (0..self.paths.len()).for_each(|port| self.connection(port, env, now));

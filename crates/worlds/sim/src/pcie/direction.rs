@@ -78,7 +78,7 @@ impl Direction {
     }
 
     /// The load until `now`; time and bytes include DLLPs.
-    pub fn load(&self, now: Instant) -> Load {
+    pub(crate) fn load(&self, now: Instant) -> Load {
         self.ahead(now).fold(self.load, |all, next| {
             let bytes = Self::wire_bytes(&next.tlp);
             all - Load { busy: self.rate.duration(bytes), packets: 1, bytes: bytes as u64 }
@@ -110,13 +110,13 @@ impl Direction {
     }
 
     /// Bytes of a TLP on the wire.
-    pub fn wire_bytes(tlp: &Tlp) -> usize {
+    pub(crate) fn wire_bytes(tlp: &Tlp) -> usize {
         tlp.wire_length() + FRAMING
     }
 
     /// The classes that the transmitter accepts now: none while it sends, otherwise those with
     /// credits for a TLP of `max_payload` bytes.
-    pub fn ready(&mut self, now: Instant, max_payload: usize) -> Ready {
+    pub(crate) fn ready(&mut self, now: Instant, max_payload: usize) -> Ready {
         while let Some((_, class, data)) = pop_if(&mut self.returns, |(at, ..)| *at <= now) {
             let left = &mut self.left[class.index()];
             left.headers += 1;
@@ -138,7 +138,7 @@ impl Direction {
     /// When the sender may choose the next TLP ahead of time, because no event can change the
     /// choice: it has credits for all classes, and its view of the receiver is complete up to
     /// `until`.
-    pub fn takes_ahead(
+    pub(crate) fn takes_ahead(
         &mut self,
         now: Instant,
         until: Option<Instant>,
@@ -155,7 +155,7 @@ impl Direction {
     }
 
     /// Sends a TLP of a ready class. Returns when its first bit is on the wire.
-    pub fn send(&mut self, now: Instant, tlp: Tlp) -> Instant {
+    pub(crate) fn send(&mut self, now: Instant, tlp: Tlp) -> Instant {
         debug_assert!(now >= self.free, "the transmitter is busy");
         let left = &mut self.left[tlp.class().index()];
         left.headers -= 1;
@@ -179,7 +179,7 @@ impl Direction {
 
     /// Posted TLPs whose credits have not returned, and their data credits: all that the receiver's
     /// component has not taken, and possibly some that it has.
-    pub fn posted_on_the_way(&self) -> [u32; 2] {
+    pub(crate) fn posted_on_the_way(&self) -> [u32; 2] {
         let class = Class::Posted.index();
         let (full, left) = (self.full[class], self.left[class]);
         [full.headers - left.headers, full.data - left.data]
@@ -197,7 +197,7 @@ impl Direction {
 
     /// Receives the TLPs that have arrived, and acknowledges each by a DLLP in the other direction,
     /// `back`.
-    pub fn arrive(&mut self, now: Instant, back: &mut Self) {
+    pub(crate) fn arrive(&mut self, now: Instant, back: &mut Self) {
         while self.in_flight.front().is_some_and(|next| next.arrives <= now) {
             let next = self.leave_wire();
             self.started[next.tlp.class().index()].push_back(next.started);
@@ -255,7 +255,7 @@ impl Direction {
 
     /// Takes the next received TLP of a class in `ready`, and returns its credits by a DLLP in the
     /// other direction, `back`.
-    pub fn take(&mut self, now: Instant, ready: Ready, back: &mut Self) -> Option<Received> {
+    pub(crate) fn take(&mut self, now: Instant, ready: Ready, back: &mut Self) -> Option<Received> {
         let tlp = self.received.pop(ready)?;
         let started = self.started[tlp.class().index()].pop_front().expect("pushed together");
         // UpdateFC: the transmitter has the credits when the DLLP has arrived.
@@ -275,7 +275,7 @@ impl Direction {
     }
 
     /// When the next TLP arrives that wakes the receiver's component.
-    pub fn next_arrival(&self) -> Option<Instant> {
+    pub(crate) fn next_arrival(&self) -> Option<Instant> {
         let place = match self.deferral {
             Deferral::Nothing => 0,
             Deferral::Writes { .. } => return self.wake_ups.front().copied(),
@@ -285,7 +285,7 @@ impl Direction {
     }
 
     /// When the transmitter may accept more than at `now`: it becomes free, or credits return.
-    pub fn next_ready(&self, now: Instant) -> Option<Instant> {
+    pub(crate) fn next_ready(&self, now: Instant) -> Option<Instant> {
         if self.free > now {
             return Some(self.free);
         }
@@ -302,21 +302,21 @@ impl Direction {
 
     /// When credits return to a transmitter that waits for them. The component that took a TLP
     /// wakes the transmitter's component, which may be idle.
-    pub fn next_credits(&self) -> Option<Instant> {
+    pub(crate) fn next_credits(&self) -> Option<Instant> {
         self.returns.front().filter(|_| self.lacks_credits).map(|(at, ..)| *at)
     }
 
     /// How long a DLLP takes from its first bit sent to its last received.
-    pub fn dllp_time(&self) -> Duration {
+    pub(crate) fn dllp_time(&self) -> Duration {
         self.rate.duration(DLLP) + self.propagation
     }
 
-    pub fn tlp_time(&self, tlp: &Tlp) -> Duration {
+    pub(crate) fn tlp_time(&self, tlp: &Tlp) -> Duration {
         self.rate.duration(Self::wire_bytes(tlp))
     }
 
     /// When the first bit of a TLP that is sent now is on the wire.
-    pub fn next_start(&self, now: Instant) -> Instant {
+    pub(crate) fn next_start(&self, now: Instant) -> Instant {
         self.wire_free.max(now) + self.transmit
     }
 }

@@ -88,7 +88,7 @@ pub(crate) enum Deferral {
 
 impl Deferral {
     /// Number of TLPs that [`Deferral::All`] accepts until the component runs.
-    pub const MOST: usize = 256;
+    pub(crate) const MOST: usize = 256;
 }
 
 /// A link and the TLPs in flight on it.
@@ -101,7 +101,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub fn new(config: &LinkConfig) -> Self {
+    pub(crate) fn new(config: &LinkConfig) -> Self {
         let rate = Rate::new(config.generation, config.width);
         let direction = |from: PortLatency, to: PortLatency| {
             Direction::new(rate, from.transmit, config.propagation, to.receive, config.buffer)

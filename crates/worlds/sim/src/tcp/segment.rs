@@ -24,7 +24,7 @@ pub(crate) struct Segment {
 
 impl Segment {
     /// Parses a frame; `None` if it is not TCP over IPv4, or is truncated.
-    pub fn parse(frame: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(frame: &[u8]) -> Option<Self> {
         let ip = frame.get(HEADER..)?;
         // EtherType, version and protocol (RFC 791, 3.1).
         if frame[12..HEADER] != [8, 0] || ip.first()? >> 4 != 4 || *ip.get(9)? != 6 {
@@ -53,13 +53,13 @@ impl Segment {
     }
 
     /// Whether the segment only acknowledges.
-    pub fn is_pure_ack(&self) -> bool {
+    pub(crate) fn is_pure_ack(&self) -> bool {
         !(self.syn || self.fin || self.rst) && self.length == 0
     }
 
     /// Sets the sequence number of the segment in `frame`, and updates the checksum (RFC 1624,
     /// equation 3).
-    pub fn set_sequence(&mut self, frame: &mut [u8], sequence: u32) {
+    pub(crate) fn set_sequence(&mut self, frame: &mut [u8], sequence: u32) {
         let tcp = &mut frame[self.header..];
         let mut sum = u32::from(!u16::from_be_bytes([tcp[16], tcp[17]]));
         for half in [self.sequence >> 16, self.sequence & 0xffff] {

@@ -93,7 +93,7 @@ pub(crate) struct Arrived {
 
 impl Arrived {
     /// Bytes received over a dedicated wire.
-    pub fn over_pipe(bytes: Bytes, steps: [(Instant, Stage); 3]) -> Self {
+    pub(crate) fn over_pipe(bytes: Bytes, steps: [(Instant, Stage); 3]) -> Self {
         let mut stages = [(Instant::ZERO, Stage::Tcp); STEPS];
         stages[..3].copy_from_slice(&steps);
         Self { bytes, stages }
@@ -101,7 +101,7 @@ impl Arrived {
 
     /// Bytes received in a frame with this latency; `before` is the stage until it was created. The
     /// lengths of the stages are exact; with TCP, their order is not.
-    pub fn in_frame(bytes: Bytes, latency: &FrameLatency, before: Stage) -> Self {
+    pub(crate) fn in_frame(bytes: Bytes, latency: &FrameLatency, before: Stage) -> Self {
         let mut at = latency.created();
         let mut stages = [(at, before); STEPS];
         for (step, stage) in stages[1..].iter_mut().zip(FrameStage::ALL) {
@@ -145,7 +145,7 @@ impl Transport {
     }
 
     /// Whether `end` is connected.
-    pub fn is_connected(&self, now: Instant, end: End, network: &Network) -> bool {
+    pub(crate) fn is_connected(&self, now: Instant, end: End, network: &Network) -> bool {
         match self {
             Self::Pipe(pipe) => pipe.is_connected(now, end),
             Self::Network { ends, .. } => network.is_connected(ends[end as usize]),
@@ -153,7 +153,7 @@ impl Transport {
     }
 
     /// Whether a connection, or an attempt to connect, has ended.
-    pub fn is_closed(&self, now: Instant, end: End, network: &Network) -> bool {
+    pub(crate) fn is_closed(&self, now: Instant, end: End, network: &Network) -> bool {
         match self {
             Self::Pipe(pipe) => pipe.is_closed(now, end),
             Self::Network { ends, .. } => network.is_closed(ends[end as usize]),
@@ -161,14 +161,20 @@ impl Transport {
     }
 
     /// Closes the connection of `end`.
-    pub fn close(&self, now: Instant, end: End, network: &mut Network, kernel: &mut Kernel) {
+    pub(crate) fn close(&self, now: Instant, end: End, network: &mut Network, kernel: &mut Kernel) {
         if let Self::Network { ends, .. } = self {
             kernel.arm_by(network.close(now, ends[end as usize]), now);
         }
     }
 
     /// Makes `end` connect or listen again.
-    pub fn reopen(&self, now: Instant, end: End, network: &mut Network, kernel: &mut Kernel) {
+    pub(crate) fn reopen(
+        &self,
+        now: Instant,
+        end: End,
+        network: &mut Network,
+        kernel: &mut Kernel,
+    ) {
         match self {
             Self::Pipe(pipe) => pipe.reopen(now, end),
             Self::Network { ends, .. } => {
@@ -178,14 +184,14 @@ impl Transport {
     }
 
     /// Connects the host's end, if its first connection, which opens by itself, has ended.
-    pub fn connect(&self, now: Instant, network: &mut Network, kernel: &mut Kernel) {
+    pub(crate) fn connect(&self, now: Instant, network: &mut Network, kernel: &mut Kernel) {
         if self.is_closed(now, End::Host, network) {
             self.reopen(now, End::Host, network, kernel);
         }
     }
 
     /// The station of the device node, if it has one.
-    pub fn device_station(&self) -> Option<usize> {
+    pub(crate) fn device_station(&self) -> Option<usize> {
         match self {
             Self::Pipe(_) => None,
             Self::Network { ends, .. } => Some(ends[End::Device as usize].station),
@@ -193,12 +199,12 @@ impl Transport {
     }
 
     /// Whether the transport is raw Ethernet.
-    pub fn is_raw(&self) -> bool {
+    pub(crate) fn is_raw(&self) -> bool {
         matches!(self, Self::Network { raw: true, .. })
     }
 
     /// Bytes that `end` may send now.
-    pub fn room(&self, now: Instant, end: End, network: &mut Network) -> usize {
+    pub(crate) fn room(&self, now: Instant, end: End, network: &mut Network) -> usize {
         match self {
             Self::Pipe(pipe) => pipe.room(now, end),
             Self::Network { ends, .. } => network.room(now, ends[end as usize]),
@@ -206,7 +212,7 @@ impl Transport {
     }
 
     /// The same without a later wake-up.
-    pub fn peek_room(&self, now: Instant, end: End, network: &Network) -> usize {
+    pub(crate) fn peek_room(&self, now: Instant, end: End, network: &Network) -> usize {
         match self {
             Self::Pipe(pipe) => pipe.room(now, end),
             Self::Network { ends, .. } => network.peek_room(now, ends[end as usize]),
@@ -214,7 +220,7 @@ impl Transport {
     }
 
     /// Sends bytes for which there is room, with `tlps` TLPs in them.
-    pub fn send(
+    pub(crate) fn send(
         &mut self,
         now: Instant,
         end: End,
@@ -232,7 +238,12 @@ impl Transport {
     }
 
     /// The next bytes received at `end`.
-    pub fn receive(&mut self, now: Instant, end: End, network: &mut Network) -> Option<Arrived> {
+    pub(crate) fn receive(
+        &mut self,
+        now: Instant,
+        end: End,
+        network: &mut Network,
+    ) -> Option<Arrived> {
         match self {
             Self::Pipe(pipe) => pipe.receive(now, end),
             Self::Network { ends, .. } => network.receive(ends[end as usize]),
@@ -240,17 +251,17 @@ impl Transport {
     }
 
     /// When `end` must be woken; `None` with a network, which wakes it itself.
-    pub fn next(&self, now: Instant, end: End) -> Option<Instant> {
+    pub(crate) fn next(&self, now: Instant, end: End) -> Option<Instant> {
         self.pipe()?.next(now, end)
     }
 
     /// When the next packet arrives at `end`; `None` with a network.
-    pub fn next_arrival(&self, end: End) -> Option<Instant> {
+    pub(crate) fn next_arrival(&self, end: End) -> Option<Instant> {
         self.pipe()?.next_arrival(end)
     }
 
     /// The load of the dedicated wire from `end`.
-    pub fn load(&self, end: End) -> Option<Load> {
+    pub(crate) fn load(&self, end: End) -> Option<Load> {
         self.pipe().map(|pipe| pipe.load(end))
     }
 }

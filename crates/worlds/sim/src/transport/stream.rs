@@ -20,7 +20,12 @@ pub(crate) struct Stream {
 
 impl Stream {
     /// A frame leaves the tunnel.
-    pub fn transmitted(&mut self, now: Instant, frame: &FrameReport, journeys: &mut Journeys) {
+    pub(crate) fn transmitted(
+        &mut self,
+        now: Instant,
+        frame: &FrameReport,
+        journeys: &mut Journeys,
+    ) {
         self.frames += u64::from(frame.header.kind == Kind::Tlps);
         self.tlps += frame.marks.len() as u64;
         for (mark, _) in &frame.marks {
@@ -30,13 +35,13 @@ impl Stream {
     }
 
     /// Counts `bytes` received.
-    pub fn received(&mut self, bytes: usize) {
+    pub(crate) fn received(&mut self, bytes: usize) {
         self.received += bytes as u64;
     }
 
     /// The trace ID of the next completely received TLP; `stages` are the stages of its last bytes
     /// until `now`.
-    pub fn arrived(
+    pub(crate) fn arrived(
         &mut self,
         now: Instant,
         stages: &[(Instant, Stage)],
@@ -52,7 +57,7 @@ impl Stream {
     }
 
     /// Discards the TLPs in flight, because the link went down or was reset.
-    pub fn clear(&mut self, journeys: &mut Journeys) {
+    pub(crate) fn clear(&mut self, journeys: &mut Journeys) {
         self.sent.drain(..).for_each(|(mark, _)| journeys.end(mark));
         self.received = 0;
     }

@@ -76,7 +76,7 @@ fn places(driver: &Driver) -> Vec<QueueMemory> {
 }
 
 impl Software {
-    pub fn new(
+    pub(crate) fn new(
         bring_up: BringUp,
         (config, workload): (SoftwareConfig, Workload),
         rng: Random,
@@ -103,12 +103,12 @@ impl Software {
     }
 
     /// Reads the identity of the drives' contents, where drives can lose them.
-    pub fn identify_contents(&mut self) {
+    pub(crate) fn identify_contents(&mut self) {
         self.bring_up.enumeration.contents = true;
     }
 
     /// Boots, because all links are up.
-    pub fn boot(&mut self) {
+    pub(crate) fn boot(&mut self) {
         if !matches!(self.stage, Stage::Waiting) || self.workload == Workload::Idle {
             return;
         }
@@ -118,7 +118,13 @@ impl Software {
     /// The link of a drive came up or went down; its port's slot reports it (PCIe Base 4.0, section
     /// 7.5.3.11, Data Link Layer State Changed). A missing drive fails its commands, a returned one
     /// is initialised again.
-    pub fn link_changed(&mut self, now: Instant, drive: usize, up: bool, tracker: &mut Tracker) {
+    pub(crate) fn link_changed(
+        &mut self,
+        now: Instant,
+        drive: usize,
+        up: bool,
+        tracker: &mut Tracker,
+    ) {
         let Stage::Working(work) = &mut self.stage else { return };
         self.attaching.retain(|(attaching, ..)| *attaching != drive);
         if !up {
@@ -131,12 +137,12 @@ impl Software {
     }
 
     /// Sets the seed of the initial contents of `drive`, which moves here later.
-    pub fn set_pattern(&mut self, drive: usize, pattern: u64) {
+    pub(crate) fn set_pattern(&mut self, drive: usize, pattern: u64) {
         self.patterns[drive] = pattern;
     }
 
     /// Releases a drive; returns whether no command of it is under way.
-    pub fn release(&mut self, drive: usize) -> bool {
+    pub(crate) fn release(&mut self, drive: usize) -> bool {
         match &mut self.stage {
             Stage::Working(work) => work.release(drive),
             stage => matches!(stage, Stage::Done),
@@ -152,7 +158,7 @@ impl Software {
     }
 
     /// The writes to a drive that are still valid with this incarnation.
-    pub fn written(&self, drive: usize, incarnation: u64) -> Vec<Written> {
+    pub(crate) fn written(&self, drive: usize, incarnation: u64) -> Vec<Written> {
         if !self.has_contents(drive, incarnation) {
             return Vec::new();
         }
@@ -163,12 +169,12 @@ impl Software {
     }
 
     /// Adds the writes of another host to a drive that moves here.
-    pub fn add_known_writes(&mut self, drive: usize, known_writes: KnownWrites) {
+    pub(crate) fn add_known_writes(&mut self, drive: usize, known_writes: KnownWrites) {
         self.known_writes.push((drive, known_writes));
     }
 
     /// A drive whose link is down, and since when.
-    pub fn missing(&self) -> Option<(usize, Instant)> {
+    pub(crate) fn missing(&self) -> Option<(usize, Instant)> {
         self.missing.first_key_value().map(|(drive, since)| (*drive, *since))
     }
 
@@ -196,15 +202,15 @@ impl Software {
         }
     }
 
-    pub fn is_waiting(&self) -> bool {
+    pub(crate) fn is_waiting(&self) -> bool {
         matches!(self.stage, Stage::Waiting)
     }
 
-    pub fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         matches!(self.stage, Stage::Done)
     }
 
-    pub fn failure(&self) -> Option<&BootError> {
+    pub(crate) fn failure(&self) -> Option<&BootError> {
         match &self.stage {
             Stage::Failed(error) => Some(error),
             _ => None,
@@ -212,7 +218,7 @@ impl Software {
     }
 
     /// The results of the workload so far.
-    pub fn tally(&self) -> &Tally {
+    pub(crate) fn tally(&self) -> &Tally {
         match (&self.stage, &self.finished) {
             (Stage::Working(work), _) | (_, Some(work)) => work.tally(),
             _ => &self.config_reads,
@@ -220,7 +226,13 @@ impl Software {
     }
 
     /// A drive signals vector `vector`.
-    pub fn interrupt(&mut self, now: Instant, from: Bdf, vector: u32, tracker: &mut Tracker) {
+    pub(crate) fn interrupt(
+        &mut self,
+        now: Instant,
+        from: Bdf,
+        vector: u32,
+        tracker: &mut Tracker,
+    ) {
         let drive = self.slots.iter().position(|slot| slot.node().bdf == from);
         if let (Some(drive), Some(queue), Stage::Working(work)) =
             (drive, vector.checked_sub(1), &mut self.stage)
@@ -231,7 +243,7 @@ impl Software {
     }
 
     /// An interrupt wire of the root port changed its level.
-    pub fn wire(&mut self, wire: u8, level: bool) {
+    pub(crate) fn wire(&mut self, wire: u8, level: bool) {
         self.wires[usize::from(wire)] = level;
     }
 
@@ -255,7 +267,7 @@ impl Software {
     }
 
     /// Runs until no work is left now; returns the next wake-up.
-    pub fn run(&mut self, now: Instant, tracker: &mut Tracker) -> Option<Instant> {
+    pub(crate) fn run(&mut self, now: Instant, tracker: &mut Tracker) -> Option<Instant> {
         let poll = self.poll_intx(now, tracker);
         earliest([poll, self.advance(now, tracker)])
     }

@@ -10,7 +10,7 @@
 
 mod client_file;
 
-pub use client_file::ClientFile;
+pub(crate) use client_file::ClientFile;
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
@@ -20,11 +20,11 @@ use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 
 /// Threads of one endpoint: one for its client, and those of earlier clients that still hang.
-pub const MAX_WORKERS: usize = 16;
+pub(crate) const MAX_WORKERS: usize = 16;
 
 /// The workers of one endpoint.
 #[derive(Debug)]
-pub struct Workers {
+pub(crate) struct Workers {
     /// Each thread holds a clone.
     alive: Arc<()>,
     /// Readable when a value was dropped; see [`clear_wake`](Self::clear_wake).
@@ -33,23 +33,23 @@ pub struct Workers {
 
 impl Workers {
     /// No workers yet. Error: if the kernel gives no eventfd.
-    pub fn new() -> Result<Self, Errno> {
+    pub(crate) fn new() -> Result<Self, Errno> {
         let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         Ok(Self { alive: Arc::new(()), wake: Arc::new(wake) })
     }
 
     /// Whether another client can have a worker.
-    pub fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         Arc::strong_count(&self.alive) <= MAX_WORKERS
     }
 
     /// A worker for a client. Its thread starts with the first value.
-    pub fn for_client(&self) -> Worker {
+    pub(crate) fn for_client(&self) -> Worker {
         self.with(Arc::downgrade(&self.alive))
     }
 
     /// A worker of the endpoint itself; its thread does not count among those of clients.
-    pub fn for_endpoint(&self) -> Worker {
+    pub(crate) fn for_endpoint(&self) -> Worker {
         self.with(Weak::new())
     }
 
@@ -63,7 +63,7 @@ impl Workers {
     }
 
     /// Clears the event of [`wake`](Self::wake).
-    pub fn clear_wake(&self) {
+    pub(crate) fn clear_wake(&self) {
         let _ = rustix::io::read(&self.wake, &mut [0; 8]);
     }
 }
@@ -92,16 +92,16 @@ pub struct Disposal(Arc<Shared>);
 
 /// One client's thread. On drop it ends as soon as it can.
 #[derive(Debug)]
-pub struct Worker(Arc<Shared>);
+pub(crate) struct Worker(Arc<Shared>);
 
 impl Worker {
     /// Number of values not yet dropped.
-    pub fn disposals(&self) -> usize {
+    pub(crate) fn disposals(&self) -> usize {
         self.0.lock().disposals
     }
 
     /// Drops values in this worker's thread.
-    pub fn disposal(&self) -> Disposal {
+    pub(crate) fn disposal(&self) -> Disposal {
         Disposal(self.0.clone())
     }
 }

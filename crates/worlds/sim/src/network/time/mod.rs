@@ -282,7 +282,7 @@ impl Network {
     }
 
     /// The results for the clocks until `now`, if clocks are simulated.
-    pub fn time_report(&mut self, now: Instant) -> Option<TimeReport> {
+    pub(crate) fn time_report(&mut self, now: Instant) -> Option<TimeReport> {
         self.settle_edges(now, None);
         let time = self.time.as_ref()?;
         let clock = |(node, offsets): (&TimeNode, &Vec<OffsetSample>)| ClockReport {
