@@ -68,12 +68,17 @@ pub(super) struct PendingConnections {
 }
 
 impl PendingConnections {
-    pub fn new(settings: Settings) -> Self {
+    pub(super) fn new(settings: Settings) -> Self {
         Self { settings, all: Vec::new(), rejected: VecDeque::new(), without_hello: 0 }
     }
 
     /// Adds a connection; returns the oldest one, to be closed, if there are too many.
-    pub fn accept(&mut self, now: Instant, path: PathId, signals_close: bool) -> Option<PathId> {
+    pub(super) fn accept(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        signals_close: bool,
+    ) -> Option<PathId> {
         let oldest = (self.all.len() >= MOST).then(|| self.all.remove(0));
         let without_hello = oldest.as_ref().is_some_and(|oldest| oldest.tunnel.is_none());
         self.without_hello += u64::from(without_hello);
@@ -92,22 +97,22 @@ impl PendingConnections {
     }
 
     /// When to serve the connections again.
-    pub fn timer(&self) -> Option<Instant> {
+    pub(super) fn timer(&self) -> Option<Instant> {
         earliest(self.all.iter().map(|connection| connection.timer))
     }
 
     /// Number of connections that closed, or were closed, without a Hello.
-    pub fn without_hello(&self) -> u64 {
+    pub(super) fn without_hello(&self) -> u64 {
         self.without_hello
     }
 
     /// The group that a probe requests to move the device to, and the probe's path.
-    pub fn requested_move(&self) -> Option<(u16, PathId)> {
+    pub(super) fn requested_move(&self) -> Option<(u16, PathId)> {
         self.all.iter().find_map(|connection| Some((connection.requested_move?, connection.path)))
     }
 
     /// Answers [`requested_move`](Self::requested_move).
-    pub fn answer_move(&mut self, answer: Moved) {
+    pub(super) fn answer_move(&mut self, answer: Moved) {
         let asker = self.all.iter_mut().find(|connection| connection.requested_move.is_some());
         let Some(asker) = asker else { return };
         asker.requested_move = None;
@@ -117,12 +122,12 @@ impl PendingConnections {
     }
 
     /// Whether a host that a device of `group` serves was rejected recently.
-    pub fn awaits(&self, now: Instant, group: u16) -> bool {
+    pub(super) fn awaits(&self, now: Instant, group: u16) -> bool {
         self.rejected.iter().any(|(at, host)| now < *at + REMEMBERED && belongs(*host, group))
     }
 
     /// Takes an event of a connection.
-    pub fn handle(&mut self, now: Instant, path: PathId, input: path::Input) {
+    pub(super) fn handle(&mut self, now: Instant, path: PathId, input: path::Input) {
         let connection = self.all.iter_mut().find(|connection| connection.path == path);
         let Some(connection) = connection else { return };
         match (input, &mut connection.tunnel) {
@@ -137,7 +142,7 @@ impl PendingConnections {
     }
 
     /// Serves all connections. If `wanted`, returns one that is a host of `group`.
-    pub fn serve(
+    pub(super) fn serve(
         &mut self,
         now: Instant,
         wanted: bool,

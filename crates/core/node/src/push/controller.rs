@@ -54,7 +54,7 @@ impl Submission {
     }
 
     /// Moves the tail; returns the first new slot and the number of new slots.
-    pub fn ring(&mut self, tail: u16) -> (u16, u16) {
+    pub(super) fn ring(&mut self, tail: u16) -> (u16, u16) {
         let first = std::mem::replace(&mut self.tail, tail);
         let count = self.ring.distance(first, tail);
         self.rung += u64::from(count);
@@ -62,14 +62,14 @@ impl Submission {
     }
 
     /// Notes that of the last `count` slots, the first `pushed` were pushed.
-    pub fn pushed(&mut self, count: usize, pushed: usize) {
+    pub(super) fn pushed(&mut self, count: usize, pushed: usize) {
         if pushed > 0 {
             self.pushed_until = self.rung - (count - pushed) as u64;
         }
     }
 
     /// Whether one of the last `rest` slots may hold a push from the previous lap.
-    pub fn may_hold(&self, rest: u64) -> bool {
+    pub(super) fn may_hold(&self, rest: u64) -> bool {
         rest > 0
             && self.pushed_until > 0
             && self.pushed_until + u64::from(self.ring.entries()) > self.rung - rest
@@ -113,7 +113,7 @@ pub(super) struct Controller {
 
 impl Controller {
     /// The reason why nothing may be pushed, if any.
-    pub fn obstacle(&self) -> Option<Reason> {
+    pub(super) fn obstacle(&self) -> Option<Reason> {
         match self {
             Self { own_memory: true, .. } => Some(Reason::OwnMemory),
             Self { lost: Some(reason), .. } => Some(*reason),
@@ -128,7 +128,7 @@ impl Controller {
     /// Fails unless a namespace certainly has the opcodes of the NVM command set. With several
     /// command sets (CC.CSS 110b), this holds for namespaces whose data Identify returns by CNS 00h
     /// (NVM Express 2.0, section 5.17.2.1).
-    pub fn has_nvm_commands(&self, nsid: u32) -> Result<(), Reason> {
+    pub(super) fn has_nvm_commands(&self, nsid: u32) -> Result<(), Reason> {
         match self.registers.configuration().command_set {
             0 => Ok(()),
             6 if self.formats.contains_key(&nsid) => Ok(()),
@@ -138,7 +138,7 @@ impl Controller {
     }
 
     /// Handles a write to registers, and sends the messages that must precede it.
-    pub fn register_write(&mut self, offset: u64, bytes: &[u8], turn: &mut Turn<'_, '_>) {
+    pub(super) fn register_write(&mut self, offset: u64, bytes: &[u8], turn: &mut Turn<'_, '_>) {
         self.registers.write(offset, bytes);
         let touches = |at, length| touches(offset, bytes, at, length);
         if OWN_MEMORY.iter().any(|at| touches(*at, 8)) {
@@ -195,7 +195,7 @@ impl Controller {
     }
 
     /// The controller's state is no longer known: pushes nothing until its next reset.
-    pub fn lose(&mut self, reason: Reason, turn: &mut Turn<'_, '_>) {
+    pub(super) fn lose(&mut self, reason: Reason, turn: &mut Turn<'_, '_>) {
         self.end_before(turn);
         self.forget();
         self.lost = Some(reason);
@@ -204,7 +204,7 @@ impl Controller {
     /// The entries of these slots of the admin submission queue are not available: invalidates
     /// everything, and pushes nothing until the controller has read them
     /// ([`fetched`](Self::fetched)).
-    pub fn misses(
+    pub(super) fn misses(
         &mut self,
         queue: &Submission,
         first: u16,
@@ -223,7 +223,7 @@ impl Controller {
     }
 
     /// Invalidates everything that may have been pushed. The receiver forgets the queues as well.
-    pub fn end_all(&mut self) -> Option<Record> {
+    pub(super) fn end_all(&mut self) -> Option<Record> {
         for queue in self.queues.submission.values_mut() {
             (queue.announced, queue.pushed_until) = (false, 0);
         }
@@ -272,7 +272,7 @@ impl Controller {
     }
 
     /// The record that announces a queue to the receiver.
-    pub fn announcement(&self, queue: &Submission) -> Option<Record> {
+    pub(super) fn announcement(&self, queue: &Submission) -> Option<Record> {
         let completion = self.queues.completion.get(&queue.completion_queue)?;
         Some(Record::Queue(push::Queue {
             id: queue.id,
@@ -285,7 +285,7 @@ impl Controller {
     }
 
     /// An admin command goes to the controller.
-    pub fn submitted(&mut self, command: Command, turn: &mut Turn<'_, '_>) {
+    pub(super) fn submitted(&mut self, command: Command, turn: &mut Turn<'_, '_>) {
         let (low, high) = (command.cdw10 as u16, (command.cdw10 >> 16) as u16);
         match command.opcode {
             opcode::admin::DELETE_SQ => {
@@ -330,7 +330,7 @@ impl Controller {
 
     /// Watches a command, if its namespace's block size is not known and no other command of the
     /// controller has data.
-    pub fn watch(&mut self, queue: u16, command: Command) {
+    pub(super) fn watch(&mut self, queue: u16, command: Command) {
         let wanted = self.registers.configuration().command_set == 0
             && !self.formats.contains_key(&command.nsid)
             && self.formats.len() < MOST_FORMATS;
@@ -346,7 +346,7 @@ impl Controller {
     }
 
     /// Handles a read of host memory by the controller.
-    pub fn host_read(&mut self, request: MemoryRequest) {
+    pub(super) fn host_read(&mut self, request: MemoryRequest) {
         if self.unread.is_empty() && self.watch.is_none() {
             return;
         }
@@ -363,7 +363,7 @@ impl Controller {
     }
 
     /// Handles host memory that the controller receives.
-    pub fn fetched(&mut self, c: &tlp::Completion, data: &[u8], turn: &mut Turn<'_, '_>) {
+    pub(super) fn fetched(&mut self, c: &tlp::Completion, data: &[u8], turn: &mut Turn<'_, '_>) {
         let Some(ring) = self.queues.submission.get(&0).map(|queue| queue.ring) else { return };
         for command in self.unread.take(c, data, ring.base()) {
             self.submitted(command, turn);
@@ -371,12 +371,12 @@ impl Controller {
     }
 
     /// Whether a write to these addresses neither reveals anything nor invalidates anything.
-    pub fn ignores(&self, written: &Range<u64>) -> bool {
+    pub(super) fn ignores(&self, written: &Range<u64>) -> bool {
         self.captures.is_empty() && self.watch.is_none() && !self.queues.touches(written)
     }
 
     /// Handles a write of the controller to host memory. Returns the resulting invalidation.
-    pub fn host_write(&mut self, tlp: &Tlp, request: MemoryRequest) -> Option<Record> {
+    pub(super) fn host_write(&mut self, tlp: &Tlp, request: MemoryRequest) -> Option<Record> {
         if !self.captures.is_empty() {
             for (at, bytes) in pcie::split::enabled_runs(&request, &tlp.data) {
                 let address = request.address + at as u64;

@@ -86,7 +86,7 @@ pub(super) struct Turn<'a, 'b> {
 
 impl Turn<'_, '_> {
     /// Sends an invalidation in front of the write.
-    pub fn end(&mut self, record: &Record) {
+    pub(super) fn end(&mut self, record: &Record) {
         if self.host.room(self.bdf).is_some() {
             self.out.push(self.host.ending(self.bdf, record));
         }

@@ -17,12 +17,12 @@ pub(super) struct Capture {
 
 impl Capture {
     /// Data for these ranges, which have 4096 bytes in total.
-    pub fn new(ranges: MemoryRanges) -> Self {
+    pub(super) fn new(ranges: MemoryRanges) -> Self {
         Self { ranges, data: Box::new([0; IDENTIFY]), came: Box::new([false; DWORDS]) }
     }
 
     /// Handles bytes that the controller writes at `address`.
-    pub fn write(&mut self, address: u64, bytes: &[u8]) {
+    pub(super) fn write(&mut self, address: u64, bytes: &[u8]) {
         let mut begin = 0;
         for range in &self.ranges {
             let end = address.saturating_add(bytes.len() as u64);
@@ -43,7 +43,7 @@ impl Capture {
 
     /// The binary logarithm of a block's bytes; `None` if it is not certain: parts are missing, the
     /// namespace does not exist, or blocks have metadata (NVM Express 1.4, figures 245 and 246).
-    pub fn block_shift(&self) -> Option<u8> {
+    pub(super) fn block_shift(&self) -> Option<u8> {
         // NSZE, FLBAS, and the 16 formats from byte 128 on.
         let needed = [0..2, 6..7, 32..48];
         if !needed.into_iter().all(|dwords| self.came[dwords].iter().all(|came| *came)) {

@@ -12,23 +12,23 @@ pub(super) struct InFlight {
 
 impl InFlight {
     /// The sum of all bytes.
-    pub fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// Adds bytes of a command.
-    pub fn add(&mut self, (queue, command): (u16, u16), bytes: usize) {
+    pub(super) fn add(&mut self, (queue, command): (u16, u16), bytes: usize) {
         *self.commands.entry((queue, command)).or_default() += bytes;
         self.bytes += bytes;
     }
 
     /// Removes a command.
-    pub fn remove(&mut self, queue: u16, command: u16) {
+    pub(super) fn remove(&mut self, queue: u16, command: u16) {
         self.bytes -= self.commands.remove(&(queue, command)).unwrap_or_default();
     }
 
     /// Removes the commands of a queue.
-    pub fn remove_queue(&mut self, queue: u16) {
+    pub(super) fn remove_queue(&mut self, queue: u16) {
         let gone = self.commands.extract_if(|(id, _), _| *id == queue);
         self.bytes -= gone.map(|(_, bytes)| bytes).sum::<usize>();
     }

@@ -21,19 +21,19 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Watches a command, if it moves blocks and has no lists of SGL descriptors.
-    pub fn new(queue: u16, command: Command) -> Option<Self> {
+    pub(super) fn new(queue: u16, command: Command) -> Option<Self> {
         let moves = [opcode::nvm::READ, opcode::nvm::WRITE, opcode::nvm::COMPARE];
         let fits = moves.contains(&command.opcode) && command.psdt == 0;
         fits.then(|| Self { id: (queue, command.cid), command, moved: Vec::new() })
     }
 
     /// The namespace.
-    pub fn nsid(&self) -> u32 {
+    pub(super) fn nsid(&self) -> u32 {
         self.command.nsid
     }
 
     /// The controller moves `length` bytes at `address`, to the host or from it.
-    pub fn moves(&mut self, to_host: bool, address: u64, length: usize) {
+    pub(super) fn moves(&mut self, to_host: bool, address: u64, length: usize) {
         let end = address.saturating_add(length as u64);
         if to_host == (self.command.opcode == opcode::nvm::READ) && self.moved.len() <= MOST_PIECES
         {
@@ -44,7 +44,7 @@ impl Watch {
     /// The binary logarithm of a block's bytes, once the command has succeeded: the size with which
     /// the moved bytes are exactly those of the data pointer. `None` if no size matches, or the
     /// transfer needs a list.
-    pub fn block_shift(mut self, page: usize) -> Option<u8> {
+    pub(super) fn block_shift(mut self, page: usize) -> Option<u8> {
         let to_host = self.command.opcode == opcode::nvm::READ;
         let moved = (self.moved.len() <= MOST_PIECES).then(|| joined(&mut self.moved))?;
         SHIFTS.into_iter().find(|shift| {

@@ -18,7 +18,7 @@ pub(super) struct Place(usize, usize);
 
 impl Messages {
     /// No messages yet; each will have at most `payload` bytes, 128 to 4096.
-    pub fn new(payload: usize) -> Self {
+    pub(super) fn new(payload: usize) -> Self {
         Self { payload, payloads: Vec::new() }
     }
 
@@ -32,12 +32,18 @@ impl Messages {
     }
 
     /// Adds a record other than [`Record::Bytes`].
-    pub fn add(&mut self, record: &Record, arena: &mut Arena) {
+    pub(super) fn add(&mut self, record: &Record, arena: &mut Arena) {
         record.encode(self.last(record.length(), arena));
     }
 
     /// Adds bytes of a command, in as many records as they need.
-    pub fn add_bytes(&mut self, id: (u16, u16), address: u64, bytes: &[u8], arena: &mut Arena) {
+    pub(super) fn add_bytes(
+        &mut self,
+        id: (u16, u16),
+        address: u64,
+        bytes: &[u8],
+        arena: &mut Arena,
+    ) {
         let mut left = bytes;
         self.add_memory(id, address, bytes.len(), arena, |_, length, out| {
             let (piece, behind) = left.split_at(length);
@@ -49,7 +55,7 @@ impl Messages {
 
     /// Adds `length` bytes from `address` on, which `read` appends piece by piece, each with one
     /// copy. Returns false if `read` does; some bytes may have been added then.
-    pub fn add_memory(
+    pub(super) fn add_memory(
         &mut self,
         (queue, command): (u16, u16),
         mut address: u64,
@@ -77,12 +83,12 @@ impl Messages {
     }
 
     /// Where the next record goes.
-    pub fn place(&self) -> Place {
+    pub(super) fn place(&self) -> Place {
         Place(self.payloads.len(), self.payloads.last().map_or(0, BytesMut::len))
     }
 
     /// Removes everything added after a position.
-    pub fn back_to(&mut self, Place(messages, length): Place) {
+    pub(super) fn back_to(&mut self, Place(messages, length): Place) {
         self.payloads.truncate(messages);
         if let Some(last) = self.payloads.last_mut() {
             last.truncate(length);
@@ -90,13 +96,13 @@ impl Messages {
     }
 
     /// Whether the link has credits for all messages and for the doorbell.
-    pub fn fit(&self, room: &PushRoom) -> bool {
+    pub(super) fn fit(&self, room: &PushRoom) -> bool {
         let data: usize = self.payloads.iter().map(|payload| payload.len().div_ceil(16)).sum();
         self.payloads.len() < room.headers as usize && data < room.data as usize
     }
 
     /// The payloads.
-    pub fn into_payloads(self) -> impl Iterator<Item = Bytes> {
+    pub(super) fn into_payloads(self) -> impl Iterator<Item = Bytes> {
         self.payloads.into_iter().map(BytesMut::freeze)
     }
 }

@@ -35,11 +35,11 @@ pub(super) struct AdminTail {
 
 impl AdminTail {
     /// The tail of a queue without entries. Phase tags of the first pass are 1 (section 4.6).
-    pub const START: Self = Self { slot: 0, phase: true, head: 0 };
+    pub(super) const START: Self = Self { slot: 0, phase: true, head: 0 };
 
     /// The tail behind an entry at `address`; `None` if the entry is in another slot than the next
     /// one, or has the wrong phase tag.
-    pub fn behind(self, address: u64, phase: bool, ring: &Ring) -> Option<Self> {
+    pub(super) fn behind(self, address: u64, phase: bool, ring: &Ring) -> Option<Self> {
         let expected = address == ring.address(self.slot) && phase == self.phase;
         let slot = ring.after(self.slot, 1);
         expected.then_some(Self { slot, phase: phase != (slot == 0), ..self })

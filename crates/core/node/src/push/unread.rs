@@ -15,28 +15,28 @@ pub(super) struct Unread {
 
 impl Unread {
     /// Whether every entry is known.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
     /// Whether completions may bring entries.
-    pub fn awaits_completions(&self) -> bool {
+    pub(super) fn awaits_completions(&self) -> bool {
         !self.reads.is_empty()
     }
 
     /// Adds the slots whose entries are not available.
-    pub fn add(&mut self, slots: impl Iterator<Item = u16>) {
+    pub(super) fn add(&mut self, slots: impl Iterator<Item = u16>) {
         self.slots.extend(slots.map(u64::from));
     }
 
     /// Handles a read of the queue by the controller.
-    pub fn read(&mut self, request: MemoryRequest) {
+    pub(super) fn read(&mut self, request: MemoryRequest) {
         self.reads.insert(request.tag, request.first_byte());
     }
 
     /// The entries of a queue at `base` that a completion contains. Completions end at multiples of
     /// 64 bytes, as entries do (PCIe Base 4.0, section 2.3.1.1).
-    pub fn take(&mut self, c: &Completion, data: &[u8], base: u64) -> Vec<Command> {
+    pub(super) fn take(&mut self, c: &Completion, data: &[u8], base: u64) -> Vec<Command> {
         let Some(address) = self.reads.remove(&c.tag) else { return Vec::new() };
         if usize::from(c.byte_count) > data.len() {
             self.reads.insert(c.tag, address + data.len() as u64);

@@ -19,7 +19,7 @@ pub(super) struct EventQueue {
 }
 
 impl EventQueue {
-    pub fn add(&mut self, event: NvmeEvent) {
+    pub(super) fn add(&mut self, event: NvmeEvent) {
         if self.enabled && self.events.len() < MAX_EVENTS {
             self.events.push_back(event);
         }

@@ -46,7 +46,7 @@ struct Pair {
 
 impl Execution {
     /// Whether the block request that is outstanding is for the data that the command reads.
-    pub fn reads_media(&self) -> bool {
+    pub(super) fn reads_media(&self) -> bool {
         match self.command.opcode {
             nvm::READ | nvm::COMPARE | nvm::VERIFY => true,
             nvm::COPY => matches!(self.block, Some(Then::Copy { .. })),

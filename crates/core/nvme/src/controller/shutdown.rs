@@ -23,7 +23,7 @@ pub(super) enum Shutdown {
 
 impl Shutdown {
     /// SHST.
-    pub fn status(&self) -> ShutdownStatus {
+    pub(super) fn status(&self) -> ShutdownStatus {
         match self {
             Self::Idle => ShutdownStatus::Normal,
             Self::Draining | Self::Flushing(_) | Self::Storing => ShutdownStatus::Occurring,

@@ -28,19 +28,27 @@ pub(super) enum Transfer {
 impl Transfer {
     /// A transfer to the host; the lengths are of data and of metadata at MPTR, which follow the
     /// data here.
-    pub fn to_host(command: &Command, lengths: [usize; 2], page: usize) -> Result<Self, Failure> {
+    pub(super) fn to_host(
+        command: &Command,
+        lengths: [usize; 2],
+        page: usize,
+    ) -> Result<Self, Failure> {
         let walk = Walk::new(command, lengths, page, true)?;
         Ok(Self::ToHost { walk, length: lengths.iter().sum(), data: None })
     }
 
     /// As [`to_host`](Self::to_host).
-    pub fn from_host(command: &Command, lengths: [usize; 2], page: usize) -> Result<Self, Failure> {
+    pub(super) fn from_host(
+        command: &Command,
+        lengths: [usize; 2],
+        page: usize,
+    ) -> Result<Self, Failure> {
         let walk = Walk::new(command, lengths, page, false)?;
         Ok(Self::FromHost { walk })
     }
 
     /// Sets the data for the host, if the command sends any.
-    pub fn supply(&mut self, bytes: Bytes) {
+    pub(super) fn supply(&mut self, bytes: Bytes) {
         if let Self::ToHost { length, data, .. } = self {
             assert_eq!(bytes.len(), *length, "exactly the bytes asked for");
             *data = Some(bytes);
@@ -48,24 +56,24 @@ impl Transfer {
     }
 
     /// The list of ranges to read next: address and bytes.
-    pub fn next_list(&self) -> Option<(u64, usize)> {
+    pub(super) fn next_list(&self) -> Option<(u64, usize)> {
         match self {
             Self::ToHost { walk, .. } | Self::FromHost { walk } => walk.next_list(),
             _ => None,
         }
     }
 
-    pub fn can_fetch_data(&self) -> bool {
+    pub(super) fn can_fetch_data(&self) -> bool {
         matches!(self, Self::FromHost { walk } if walk.is_complete())
     }
 
     /// Whether the command waits for data from the host.
-    pub fn is_receiving(&self) -> bool {
+    pub(super) fn is_receiving(&self) -> bool {
         matches!(self, Self::FromHost { .. } | Self::Receiving { .. })
     }
 
     /// The data, once complete.
-    pub fn take_received(&mut self) -> Option<Bytes> {
+    pub(super) fn take_received(&mut self) -> Option<Bytes> {
         match self {
             Self::Receiving { left: 0, whole, buffer } => {
                 Some(whole.take().unwrap_or_else(|| std::mem::take(buffer).freeze()))
@@ -74,7 +82,7 @@ impl Transfer {
         }
     }
 
-    pub fn can_send(&self) -> bool {
+    pub(super) fn can_send(&self) -> bool {
         matches!(self, Self::ToHost { walk, data: Some(_), .. } if walk.is_complete())
     }
 

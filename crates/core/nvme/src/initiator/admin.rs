@@ -22,24 +22,24 @@ pub(super) struct Admin {
 }
 
 impl Admin {
-    pub fn new(host: Host, settings: Settings, cap: Capabilities) -> Result<Self, Error> {
+    pub(super) fn new(host: Host, settings: Settings, cap: Capabilities) -> Result<Self, Error> {
         let queue = QueuePair::new(&host, 0, ENTRIES)?;
         let page = host.allocate(IDENTIFY, IDENTIFY)?;
         Ok(Self { host, settings, cap, queue, page })
     }
 
     /// Writes a register.
-    pub fn write(&self, register: u64, size: u8, value: u64) {
+    pub(super) fn write(&self, register: u64, size: u8, value: u64) {
         self.host.bus.write(self.host.bar0 + register, size, value);
     }
 
     /// Reads a register.
-    pub async fn read(&self, register: u64, size: u8) -> u64 {
+    pub(super) async fn read(&self, register: u64, size: u8) -> u64 {
         self.host.bus.read(self.host.bar0 + register, size).await
     }
 
     /// Sends a command and waits for its completion; returns dword 0.
-    pub async fn run(&mut self, name: &'static str, command: Command) -> Result<u32, Error> {
+    pub(super) async fn run(&mut self, name: &'static str, command: Command) -> Result<u32, Error> {
         let host = &self.host;
         let deadline = host.bus.now() + self.settings.timeout;
         let id = self.queue.put(host, command, deadline).map_err(|_| Error::Timeout(name))?;
@@ -57,7 +57,7 @@ impl Admin {
     }
 
     /// Runs Identify and returns its data structure.
-    pub async fn identify(&mut self, cns: u8, nsid: u32) -> Result<[u8; IDENTIFY], Error> {
+    pub(super) async fn identify(&mut self, cns: u8, nsid: u32) -> Result<[u8; IDENTIFY], Error> {
         let (opcode, prp1) = (opcode::admin::IDENTIFY, self.page);
         let command = Command { opcode, nsid, prp1, cdw10: cns.into(), ..Command::default() };
         self.run("Identify", command).await?;
@@ -65,7 +65,7 @@ impl Admin {
     }
 
     /// Waits until CSTS has the wanted value, for at most CAP.TO, at least one unit of 500 ms.
-    pub async fn wait_status(
+    pub(super) async fn wait_status(
         &self,
         name: &'static str,
         wanted: impl Fn(ControllerStatus) -> bool,

@@ -47,17 +47,17 @@ pub(super) struct Host {
 
 impl Host {
     /// Page-aligned memory of `length` bytes.
-    pub fn allocate(&self, length: usize, align: usize) -> Result<u64, Error> {
+    pub(super) fn allocate(&self, length: usize, align: usize) -> Result<u64, Error> {
         self.ram.borrow_mut().allocate(length, align).ok_or(Error::OutOfMemory)
     }
 
     /// Writes bytes to the driver's memory.
-    pub fn put(&self, address: u64, bytes: &[u8]) {
+    pub(super) fn put(&self, address: u64, bytes: &[u8]) {
         self.ram.borrow_mut().write(address, bytes).expect("the driver's memory");
     }
 
     /// Reads bytes from the driver's memory.
-    pub fn get<const N: usize>(&self, address: u64) -> [u8; N] {
+    pub(super) fn get<const N: usize>(&self, address: u64) -> [u8; N] {
         let mut bytes = [0; N];
         self.ram.borrow_mut().read(address, &mut bytes).expect("the driver's memory");
         bytes
@@ -92,7 +92,7 @@ pub(super) struct QueuePair {
 
 impl QueuePair {
     /// Queues of `entries` entries in fresh memory.
-    pub fn new(host: &Host, id: u16, entries: u16) -> Result<Self, Error> {
+    pub(super) fn new(host: &Host, id: u16, entries: u16) -> Result<Self, Error> {
         let bytes = |entry: usize| usize::from(entries) * entry;
         Ok(Self {
             id,
@@ -108,17 +108,17 @@ impl QueuePair {
     }
 
     /// Entries of each queue, 0's based, as in the Create commands.
-    pub fn size(&self) -> u16 {
+    pub(super) fn size(&self) -> u16 {
         self.entries - 1
     }
 
     /// The identifier of the next command.
-    pub fn next_id(&self) -> Result<CommandId, QueueFull> {
+    pub(super) fn next_id(&self) -> Result<CommandId, QueueFull> {
         self.free.last().copied().map(CommandId).ok_or(QueueFull)
     }
 
     /// Writes a command into the queue, under the next identifier.
-    pub fn put(
+    pub(super) fn put(
         &mut self,
         host: &Host,
         command: Command,
@@ -136,7 +136,7 @@ impl QueuePair {
     }
 
     /// Rings the tail doorbell if there are new commands.
-    pub fn ring(&mut self, host: &Host) {
+    pub(super) fn ring(&mut self, host: &Host) {
         if self.notified_tail != self.sq_tail {
             self.notified_tail = self.sq_tail;
             host.ring(Doorbell::SubmissionTail(self.id), self.sq_tail);
@@ -144,7 +144,7 @@ impl QueuePair {
     }
 
     /// Takes all new completions and rings the head doorbell once.
-    pub fn reap(&mut self, host: &Host) -> Vec<CompletedCommand> {
+    pub(super) fn reap(&mut self, host: &Host) -> Vec<CompletedCommand> {
         let mut done = Vec::new();
         let before = self.cq_head;
         while let Some(completion) = self.take(host) {
@@ -181,12 +181,12 @@ impl QueuePair {
     }
 
     /// Outstanding commands.
-    pub fn outstanding(&self) -> usize {
+    pub(super) fn outstanding(&self) -> usize {
         self.deadlines.len() - self.free.len()
     }
 
     /// Whether a command has exceeded its time limit at `now`.
-    pub fn is_late(&mut self, now: Instant) -> bool {
+    pub(super) fn is_late(&mut self, now: Instant) -> bool {
         if self.earliest_deadline.is_none_or(|earliest_deadline| now <= earliest_deadline) {
             return false;
         }
@@ -195,7 +195,7 @@ impl QueuePair {
     }
 
     /// Number of completions without a command.
-    pub fn spurious(&self) -> u64 {
+    pub(super) fn spurious(&self) -> u64 {
         self.spurious
     }
 }

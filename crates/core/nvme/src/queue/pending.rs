@@ -22,17 +22,17 @@ impl Default for Pending {
 }
 
 impl Pending {
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.used == 0
     }
 
-    pub fn insert(&mut self, id: u16) {
+    pub(super) fn insert(&mut self, id: u16) {
         let (word, bit) = place(id);
         self.words[word] |= 1 << bit;
         self.used |= 1 << word;
     }
 
-    pub fn remove(&mut self, id: u16) {
+    pub(super) fn remove(&mut self, id: u16) {
         let (word, bit) = place(id);
         self.words[word] &= !(1 << bit);
         if self.words[word] == 0 {
@@ -41,7 +41,7 @@ impl Pending {
     }
 
     /// The lowest queue from `id` on, otherwise the lowest of all.
-    pub fn next(&self, id: u16) -> Option<u16> {
+    pub(super) fn next(&self, id: u16) -> Option<u16> {
         let (word, bit) = place(id);
         let first = |word: usize, bits: u64| (word * BITS) as u16 + bits.trailing_zeros() as u16;
         let here = self.words[word] >> bit << bit;

@@ -31,11 +31,11 @@ pub(super) struct Job {
 }
 
 impl Job {
-    pub fn copy(source: u64, destination: u64, length: u32) -> Self {
+    pub(super) fn copy(source: u64, destination: u64, length: u32) -> Self {
         Self { source: Source::Memory(source), destination, done: 0, length, reading: None }
     }
 
-    pub fn fill(pattern: u32, destination: u64, length: u32) -> Self {
+    pub(super) fn fill(pattern: u32, destination: u64, length: u32) -> Self {
         Self { source: Source::Pattern(pattern), destination, done: 0, length, reading: None }
     }
 

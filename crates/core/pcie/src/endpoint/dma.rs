@@ -87,7 +87,7 @@ impl Default for Engine {
 }
 
 impl Engine {
-    pub fn read(&mut self, id: u64, address: u64, length: usize) {
+    pub(super) fn read(&mut self, id: u64, address: u64, length: usize) {
         let read = Read {
             id,
             address,
@@ -113,26 +113,26 @@ impl Engine {
     }
 
     /// Fails a read without sending a request.
-    pub fn fail(&mut self, id: u64, error: DmaError) {
+    pub(super) fn fail(&mut self, id: u64, error: DmaError) {
         self.done.push_back((id, Err(error)));
     }
 
-    pub fn finished(&mut self) -> Option<(u64, Result<Bytes, DmaError>)> {
+    pub(super) fn finished(&mut self) -> Option<(u64, Result<Bytes, DmaError>)> {
         self.done.pop_front()
     }
 
     /// Whether a read has bytes still to request.
-    pub fn has_unsent(&self) -> bool {
+    pub(super) fn has_unsent(&self) -> bool {
         !self.unsent.is_empty()
     }
 
     /// Whether the limits admit another request.
-    pub fn has_request(&self, limits: Limits) -> bool {
+    pub(super) fn has_request(&self, limits: Limits) -> bool {
         !self.unsent.is_empty() && self.in_flight < limits.in_flight
     }
 
     /// Makes the next request, if the limits admit one.
-    pub fn next_request(&mut self, limits: Limits) -> Option<Tlp> {
+    pub(super) fn next_request(&mut self, limits: Limits) -> Option<Tlp> {
         let slot = *self.unsent.front()?;
         if self.in_flight >= limits.in_flight {
             return None;
@@ -166,14 +166,14 @@ impl Engine {
     }
 
     /// Starts the completion timer of a request that is sent now.
-    pub fn sent(&mut self, now: Instant, tag: Tag) {
+    pub(super) fn sent(&mut self, now: Instant, tag: Tag) {
         if let Some(Some(pending)) = self.tags.get_mut(usize::from(tag.get())) {
             pending.sent = Some(now);
         }
     }
 
     /// Takes a completion, or a run of them.
-    pub fn complete(&mut self, c: Completion, tlp: &Tlp, errors: &mut Errors) {
+    pub(super) fn complete(&mut self, c: Completion, tlp: &Tlp, errors: &mut Errors) {
         let index = usize::from(c.tag.get());
         let packets = tlp.packets() as u64;
         let Some(Some(pending)) = self.tags.get(index).copied() else {
@@ -291,7 +291,7 @@ impl Engine {
     }
 
     /// Stops making requests: unfinished reads fail with `error` after the completions in flight.
-    pub fn stop(&mut self, error: DmaError) {
+    pub(super) fn stop(&mut self, error: DmaError) {
         for slot in std::mem::take(&mut self.unsent) {
             let read = self.reads[slot].as_mut().expect("an unsent read has its slot");
             read.requested = read.length;
@@ -304,7 +304,7 @@ impl Engine {
 
     /// Drops every read and quarantines tags in flight: old completions may still
     /// arrive (PCIe Base 4.0, section 6.6.2).
-    pub fn reset(&mut self) {
+    pub(super) fn reset(&mut self) {
         let old = std::mem::take(self);
         self.tags = old.tags;
         self.free_tags = old.free_tags;
@@ -328,7 +328,7 @@ impl Engine {
     }
 
     /// Times out requests sent at least `limit` ago, if there is a limit.
-    pub fn expire(&mut self, now: Instant, limit: Option<Duration>, errors: &mut Errors) {
+    pub(super) fn expire(&mut self, now: Instant, limit: Option<Duration>, errors: &mut Errors) {
         for tag in 0..self.tags.len() {
             let Some(pending) = self.tags[tag] else { continue };
             if pending.deadline(limit).is_none_or(|at| at > now) {
@@ -347,7 +347,7 @@ impl Engine {
     }
 
     /// When the next request or quarantined tag times out.
-    pub fn deadline(&self, limit: Option<Duration>) -> Option<Instant> {
+    pub(super) fn deadline(&self, limit: Option<Duration>) -> Option<Instant> {
         if self.free_tags.len() == self.tags.len() {
             return None;
         }

@@ -1,7 +1,7 @@
 //! The MSI-X table and pending bits (PCIe Base 4.0, section 6.1.4).
 
 /// Bytes per table entry.
-pub const ENTRY: usize = 16;
+pub(super) const ENTRY: usize = 16;
 
 /// Table and pending bit array.
 #[derive(Debug)]
@@ -11,7 +11,7 @@ pub(super) struct Msix {
 }
 
 impl Msix {
-    pub fn new(vectors: u16) -> Self {
+    pub(super) fn new(vectors: u16) -> Self {
         let mut table = vec![0; usize::from(vectors) * ENTRY];
         for entry in table.chunks_exact_mut(ENTRY) {
             entry[12] = 1; // masked after reset
@@ -19,12 +19,12 @@ impl Msix {
         Self { table, pending: vec![0; usize::from(vectors).div_ceil(64)] }
     }
 
-    pub fn vectors(&self) -> u16 {
+    pub(super) fn vectors(&self) -> u16 {
         (self.table.len() / ENTRY) as u16
     }
 
     /// Address and data of a vector; `None` if it is masked or does not exist.
-    pub fn target(&self, vector: u16) -> Option<(u64, [u8; 4])> {
+    pub(super) fn target(&self, vector: u16) -> Option<(u64, [u8; 4])> {
         let entry = self.table.get(usize::from(vector) * ENTRY..)?.get(..ENTRY)?;
         let masked = entry[12] & 1 != 0;
         let address = u64::from_le_bytes(entry[..8].try_into().expect("8 bytes"));
@@ -32,30 +32,30 @@ impl Msix {
         (!masked).then_some((address & !3, data))
     }
 
-    pub fn set_pending(&mut self, vector: u16, pending: bool) {
+    pub(super) fn set_pending(&mut self, vector: u16, pending: bool) {
         if let Some(word) = self.pending.get_mut(usize::from(vector / 64)) {
             let bit = 1 << (vector % 64);
             *word = if pending { *word | bit } else { *word & !bit };
         }
     }
 
-    pub fn is_pending(&self, vector: u16) -> bool {
+    pub(super) fn is_pending(&self, vector: u16) -> bool {
         self.pending.get(usize::from(vector / 64)).is_some_and(|w| w >> (vector % 64) & 1 != 0)
     }
 
-    pub fn any_pending(&self) -> bool {
+    pub(super) fn any_pending(&self) -> bool {
         self.pending.iter().any(|word| *word != 0)
     }
 
     /// Reads the table; zeroes beyond it.
-    pub fn read_table(&self, offset: u64, out: &mut [u8]) {
+    pub(super) fn read_table(&self, offset: u64, out: &mut [u8]) {
         for (i, byte) in out.iter_mut().enumerate() {
             *byte = self.table.get(offset as usize + i).copied().unwrap_or(0);
         }
     }
 
     /// Reads the pending bits; zeroes beyond them.
-    pub fn read_pending(&self, offset: u64, out: &mut [u8]) {
+    pub(super) fn read_pending(&self, offset: u64, out: &mut [u8]) {
         for (i, byte) in out.iter_mut().enumerate() {
             let at = offset as usize + i;
             *byte = self.pending.get(at / 8).map_or(0, |word| word.to_le_bytes()[at % 8]);
@@ -63,7 +63,7 @@ impl Msix {
     }
 
     /// Writes the table; ignores bytes beyond it.
-    pub fn write_table(&mut self, offset: u64, data: &[u8]) {
+    pub(super) fn write_table(&mut self, offset: u64, data: &[u8]) {
         for (i, byte) in data.iter().enumerate() {
             let at = offset as usize + i;
             if let Some(place) = self.table.get_mut(at) {

@@ -20,7 +20,7 @@ pub(super) struct Buses {
 }
 
 impl Buses {
-    pub fn new(first: u16, last: u8) -> Self {
+    pub(super) fn new(first: u16, last: u8) -> Self {
         Self { next: first, last }
     }
 
@@ -211,12 +211,12 @@ pub(super) struct Extended {
 }
 
 impl Extended {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { at: 0x100, left: 64 }
     }
 
     /// The next capability: its ID and its offset.
-    pub async fn next(&mut self, bus: &Bus, bdf: Bdf) -> Option<(u16, u16)> {
+    pub(super) async fn next(&mut self, bus: &Bus, bdf: Bdf) -> Option<(u16, u16)> {
         if self.at < 0x100 || self.left == 0 {
             return None;
         }

@@ -134,19 +134,19 @@ impl Default for Held {
 
 impl Held {
     /// Number of segments.
-    pub fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.segments
     }
 
     /// The order of the oldest bytes, with their range.
-    pub fn oldest(&self) -> Option<(u64, Range<u64>)> {
+    pub(super) fn oldest(&self) -> Option<(u64, Range<u64>)> {
         let oldest = self.pages.values().flatten().min_by_key(|segment| segment.order)?;
         Some((oldest.order, oldest.start..oldest.end()))
     }
 
     /// Appends bytes to the segment that was added last, if command and page are the same and the
     /// addresses are free. Returns whether it did.
-    pub fn append(&mut self, start: u64, bytes: &[u8], command: Command) -> bool {
+    pub(super) fn append(&mut self, start: u64, bytes: &[u8], command: Command) -> bool {
         let Some((first, room)) = &mut self.last else { return false };
         let end = start + bytes.len() as u64;
         if room.start != start || end > room.end {
@@ -166,7 +166,13 @@ impl Held {
     }
 
     /// Keeps bytes at addresses that are free.
-    pub fn insert(&mut self, mut start: u64, mut bytes: Bytes, command: Command, order: u64) {
+    pub(super) fn insert(
+        &mut self,
+        mut start: u64,
+        mut bytes: Bytes,
+        command: Command,
+        order: u64,
+    ) {
         while !bytes.is_empty() {
             let rest = (PAGE - start % PAGE) as usize;
             let part = bytes.split_to(bytes.len().min(rest));
@@ -192,7 +198,7 @@ impl Held {
     }
 
     /// Removes the kept bytes of a range; returns their number.
-    pub fn remove(&mut self, range: Range<u64>) -> usize {
+    pub(super) fn remove(&mut self, range: Range<u64>) -> usize {
         let before = self.bytes;
         if range.is_empty() || self.segments == 0 {
             return 0;
@@ -234,7 +240,7 @@ impl Held {
 
     /// Removes and returns all bytes of a range. `None` if a byte is missing, or if the range
     /// crosses pages.
-    pub fn take_range(&mut self, range: Range<u64>) -> Option<Bytes> {
+    pub(super) fn take_range(&mut self, range: Range<u64>) -> Option<Bytes> {
         let number = range.start / PAGE;
         let page = self.pages.get(&number).filter(|_| (range.end - 1) / PAGE == number)?;
         let before = page.partition_point(|segment| segment.start <= range.start).checked_sub(1)?;
@@ -266,12 +272,12 @@ impl Held {
     }
 
     /// Removes the bytes of a command; returns their number.
-    pub fn end_command(&mut self, command: Command) -> usize {
+    pub(super) fn end_command(&mut self, command: Command) -> usize {
         if self.commands.contains_key(&command) { self.end(|held| held == command) } else { 0 }
     }
 
     /// Removes the bytes of all commands of a queue; returns their number.
-    pub fn end_queue(&mut self, queue: u16) -> usize {
+    pub(super) fn end_queue(&mut self, queue: u16) -> usize {
         self.end(|(held_queue, _)| held_queue == queue)
     }
 

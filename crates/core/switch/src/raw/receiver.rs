@@ -42,7 +42,7 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    pub fn new(offer: Offer) -> Self {
+    pub(super) fn new(offer: Offer) -> Self {
         Self {
             expected: Sequence::default(),
             buffer: VecDeque::new(),
@@ -56,12 +56,12 @@ impl Receiver {
     }
 
     /// Sets the window to the smaller of both ends' offers.
-    pub fn agree(&mut self, theirs: Offer) {
+    pub(super) fn agree(&mut self, theirs: Offer) {
         self.window = self.window.min(usize::from(theirs.window));
     }
 
     /// Takes a data frame. [`Self::next`] yields the segments that are in order.
-    pub fn receive(
+    pub(super) fn receive(
         &mut self,
         now: Instant,
         sequence: Sequence,
@@ -101,7 +101,7 @@ impl Receiver {
     }
 
     /// The next segment in order.
-    pub fn next(&mut self) -> Option<Bytes> {
+    pub(super) fn next(&mut self) -> Option<Bytes> {
         let segment = self.buffer.front_mut()?.take()?;
         self.buffer.pop_front();
         self.buffered -= 1;
@@ -110,13 +110,13 @@ impl Receiver {
     }
 
     /// The cumulative acknowledgement: all before this was received.
-    pub fn expected(&self) -> Sequence {
+    pub(super) fn expected(&self) -> Sequence {
         self.expected
     }
 
     /// The cumulative acknowledgement for a data frame. It replaces a delayed
     /// acknowledgement if nothing is out of order.
-    pub fn piggyback(&mut self) -> Sequence {
+    pub(super) fn piggyback(&mut self) -> Sequence {
         if self.buffered == 0 {
             self.due = None;
             self.unacknowledged = 0;
@@ -125,18 +125,18 @@ impl Receiver {
     }
 
     /// When an acknowledgement is due.
-    pub fn due(&self) -> Option<Instant> {
+    pub(super) fn due(&self) -> Option<Instant> {
         self.due
     }
 
     /// Makes an acknowledgement due now.
-    pub fn acknowledge_now(&mut self, now: Instant) {
+    pub(super) fn acknowledge_now(&mut self, now: Instant) {
         self.due = Some(now);
         self.newest.1 = now;
     }
 
     /// Builds the acknowledgement to send now.
-    pub fn acknowledgement(&mut self, now: Instant) -> Body<'static> {
+    pub(super) fn acknowledgement(&mut self, now: Instant) -> Body<'static> {
         self.due = None;
         self.unacknowledged = 0;
         let mut bitmap = Bitmap::default();

@@ -13,7 +13,7 @@ pub(super) struct RoundTrip {
 
 impl RoundTrip {
     /// Adds a sample (sections 2.2 and 2.3, with weights of 1/8 and 1/4).
-    pub fn measure(&mut self, sample: Duration) {
+    pub(super) fn measure(&mut self, sample: Duration) {
         let measured = match self.measured {
             None => (sample, Duration::from_ps(sample.as_ps() / 2)),
             Some((smoothed, deviation)) => {
@@ -28,18 +28,18 @@ impl RoundTrip {
     /// Whether an acknowledgement `after` a retransmission is for an earlier copy
     /// of the frame (RFC 8985, 6.2, step 2; here up to twice the minimum round
     /// trip, so that a spurious timeout does no harm).
-    pub fn too_soon(&self, after: Duration) -> bool {
+    pub(super) fn too_soon(&self, after: Duration) -> bool {
         let Some((smoothed, _)) = self.measured else { return false };
         after < smoothed.min(self.min + self.min)
     }
 
-    pub fn smoothed(&self) -> Option<Duration> {
+    pub(super) fn smoothed(&self) -> Option<Duration> {
         self.measured.map(|(smoothed, _)| smoothed)
     }
 
     /// The retransmission timeout (section 2.3): smoothed plus four deviations,
     /// of which `margin` is the least.
-    pub fn timeout(&self, margin: Duration) -> Option<Duration> {
+    pub(super) fn timeout(&self, margin: Duration) -> Option<Duration> {
         self.measured.map(|(smoothed, deviation)| {
             smoothed + Duration::from_ps(deviation.as_ps().saturating_mul(4)).max(margin)
         })

@@ -66,7 +66,7 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub fn new(settings: &Settings) -> Self {
+    pub(super) fn new(settings: &Settings) -> Self {
         let offer = settings.offer();
         let mut sender = Self {
             settings: *settings,
@@ -92,7 +92,7 @@ impl Sender {
     }
 
     /// Applies the peer's offer: the smaller value of both ends counts.
-    pub fn agree(&mut self, theirs: Offer) {
+    pub(super) fn agree(&mut self, theirs: Offer) {
         let ours = self.settings.offer();
         self.segment = usize::from(ours.segment.min(theirs.segment));
         self.window = usize::from(ours.window.min(theirs.window));
@@ -100,14 +100,14 @@ impl Sender {
         self.control = Controller::new(self.settings.congestion, frame);
     }
 
-    pub fn room(&self, now: Instant) -> usize {
+    pub(super) fn room(&self, now: Instant) -> usize {
         let full = self.settings.wire(HEADER + self.segment);
         let held = self.lost > 0 || self.probe || self.flight.len() >= self.window;
         if held || !self.control.may_send(now, self.in_flight, full) { 0 } else { self.segment }
     }
 
     /// Makes the frame of a new segment.
-    pub fn send(
+    pub(super) fn send(
         &mut self,
         now: Instant,
         segment: Vec<u8>,
@@ -144,12 +144,12 @@ impl Sender {
     }
 
     /// An acknowledgement was sent alone.
-    pub fn sent_acknowledgement(&mut self, now: Instant, payload: usize) {
+    pub(super) fn sent_acknowledgement(&mut self, now: Instant, payload: usize) {
         self.control.sent(now, self.settings.wire(payload), false);
     }
 
     /// The next frame to retransmit, if one may be sent now.
-    pub fn retransmit(
+    pub(super) fn retransmit(
         &mut self,
         now: Instant,
         connection: u32,
@@ -189,7 +189,7 @@ impl Sender {
 
     /// Takes an acknowledgement. `newest` is the frame that it measures the round
     /// trip of, and how long the peer delayed the acknowledgement.
-    pub fn acknowledged(
+    pub(super) fn acknowledged(
         &mut self,
         now: Instant,
         until: Sequence,
@@ -326,7 +326,7 @@ impl Sender {
     }
 
     /// Handles timeouts. Returns whether the connection is lost.
-    pub fn check_timers(&mut self, now: Instant) -> bool {
+    pub(super) fn check_timers(&mut self, now: Instant) -> bool {
         if self.flight.is_empty() {
             return false;
         }
@@ -351,7 +351,7 @@ impl Sender {
     }
 
     /// When to call [`Self::check_timers`] or [`Self::retransmit`] next.
-    pub fn deadline(&self, now: Instant) -> Option<Instant> {
+    pub(super) fn deadline(&self, now: Instant) -> Option<Instant> {
         let pacing = Some(self.control.not_before()).filter(|at| *at > now);
         if self.flight.is_empty() {
             return pacing;
@@ -361,24 +361,24 @@ impl Sender {
         [pacing, timeout, given_up].into_iter().flatten().min()
     }
 
-    pub fn round_trip(&self) -> Option<Duration> {
+    pub(super) fn round_trip(&self) -> Option<Duration> {
         self.round_trip.smoothed()
     }
 
-    pub fn window(&self) -> Option<u64> {
+    pub(super) fn window(&self) -> Option<u64> {
         self.control.window()
     }
 
-    pub fn in_flight(&self) -> u64 {
+    pub(super) fn in_flight(&self) -> u64 {
         self.in_flight
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.flight.is_empty()
     }
 
     /// Whether the next retransmission is a probe after a timeout.
-    pub fn is_probing(&self) -> bool {
+    pub(super) fn is_probing(&self) -> bool {
         self.probe
     }
 }

@@ -29,28 +29,28 @@ pub(super) struct Frames<'a> {
 
 impl<'a> Frames<'a> {
     /// No frames yet; they are appended to `out`.
-    pub fn new(out: &'a mut BytesMut, room: usize, account: &'a mut Account) -> Self {
+    pub(super) fn new(out: &'a mut BytesMut, room: usize, account: &'a mut Account) -> Self {
         let start = out.len();
         Self { out, start, room, begin: 0, acknowledged: 0, single: false, account }
     }
 
     /// Bytes of the frames built.
-    pub fn length(&self) -> usize {
+    pub(super) fn length(&self) -> usize {
         self.out.len() - self.start
     }
 
     /// Bytes of TLPs that the next frame may carry.
-    pub fn tlp_room(&self, max: usize) -> usize {
+    pub(super) fn tlp_room(&self, max: usize) -> usize {
         tlp_room(self.room.saturating_sub(self.length()), max)
     }
 
     /// Whether no further frame may be built.
-    pub fn is_complete(&self) -> bool {
+    pub(super) fn is_complete(&self) -> bool {
         self.single && self.length() > 0
     }
 
     /// Builds the queued control frames while there is room. Returns whether the queue is empty.
-    pub fn control(&mut self, waiting: &mut VecDeque<Control>) -> bool {
+    pub(super) fn control(&mut self, waiting: &mut VecDeque<Control>) -> bool {
         while let Some(control) = waiting.front() {
             let start = self.out.len();
             if self.is_complete() {
@@ -73,7 +73,7 @@ impl<'a> Frames<'a> {
     }
 
     /// Builds a frame of TLPs from `queue`, at most `room` bytes of them.
-    pub fn tlps(&mut self, sequence: u32, queue: &mut Aggregate, room: usize) {
+    pub(super) fn tlps(&mut self, sequence: u32, queue: &mut Aggregate, room: usize) {
         let start = self.out.len();
         let begin = self.begin + self.length() as u64;
         self.out.reserve(frame::HEADER + room.min(queue.bytes()));

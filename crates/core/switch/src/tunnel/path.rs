@@ -50,7 +50,7 @@ pub(super) struct Path {
 
 impl Path {
     /// No connection.
-    pub fn new(settings: Settings) -> Self {
+    pub(super) fn new(settings: Settings) -> Self {
         Self {
             settings,
             state: State::Idle,
@@ -68,7 +68,7 @@ impl Path {
     }
 
     /// A new connection.
-    pub fn connected(settings: Settings, now: Instant) -> Self {
+    pub(super) fn connected(settings: Settings, now: Instant) -> Self {
         let mut path = Self::new(settings);
         path.state = State::Greeting;
         (path.last_heard, path.last_sent) = (now, now);
@@ -80,13 +80,13 @@ impl Path {
     }
 
     /// The connection is closed.
-    pub fn disconnected(&mut self) {
+    pub(super) fn disconnected(&mut self) {
         self.state = State::Idle;
         self.room = 0;
     }
 
     /// Ignores further input; queued frames are still sent. Returns whether the path was open.
-    pub fn close(&mut self) -> bool {
+    pub(super) fn close(&mut self) -> bool {
         let open = self.is_open();
         if open {
             self.state = State::Closing;
@@ -95,12 +95,12 @@ impl Path {
     }
 
     /// Whether the path takes input: greeting or up.
-    pub fn is_open(&self) -> bool {
+    pub(super) fn is_open(&self) -> bool {
         matches!(self.state, State::Greeting | State::Up)
     }
 
     /// Whether the Hellos were exchanged.
-    pub fn is_up(&self) -> bool {
+    pub(super) fn is_up(&self) -> bool {
         self.state == State::Up
     }
 
@@ -119,7 +119,10 @@ impl Path {
 
     /// Takes the next complete frame off `bytes`, with its offset in the stream. Keeps an
     /// incomplete one for later input: only frames that are spread over several inputs are copied.
-    pub fn next_frame(&mut self, bytes: &mut Bytes) -> Result<Option<(Header, u64, Bytes)>, Cause> {
+    pub(super) fn next_frame(
+        &mut self,
+        bytes: &mut Bytes,
+    ) -> Result<Option<(Header, u64, Bytes)>, Cause> {
         let first = if self.stream.is_empty() { self.header(bytes)? } else { None };
         let (header, mut frame) = match first.filter(|first| bytes.len() >= length(*first)) {
             Some(header) => (header, bytes.split_to(length(header))),
@@ -154,11 +157,11 @@ impl Path {
     }
 
     /// Bytes of the far side were received.
-    pub fn heard(&mut self, now: Instant) {
+    pub(super) fn heard(&mut self, now: Instant) {
         self.last_heard = now;
     }
 
-    pub fn decode(&mut self, kind: Kind, payload: &[u8]) -> Result<Control, Cause> {
+    pub(super) fn decode(&mut self, kind: Kind, payload: &[u8]) -> Result<Control, Cause> {
         Control::decode(kind, payload).map_err(|malformed| match malformed {
             Malformed::Required(number) => {
                 self.reject(Reject::UnknownEntry(number));
@@ -176,7 +179,7 @@ impl Path {
     }
 
     /// Queues a Reject for the peer. Returns `false` if the peer has already sent its Hello.
-    pub fn reject_peer(&mut self, reason: Reject) -> bool {
+    pub(super) fn reject_peer(&mut self, reason: Reject) -> bool {
         let greeting = self.state == State::Greeting;
         if greeting {
             self.control.push_back(Control::Reject { reason, version: frame::VERSION });
@@ -185,7 +188,7 @@ impl Path {
     }
 
     /// Handles the first frame of the far side: its Hello or Reject.
-    pub fn greeted(&mut self, control: Control) -> Result<Hello, Cause> {
+    pub(super) fn greeted(&mut self, control: Control) -> Result<Hello, Cause> {
         match control {
             Control::Hello(hello) => self.hello(hello).map(|()| hello),
             Control::Reject { version, .. } if version != frame::VERSION => {
@@ -223,7 +226,11 @@ impl Path {
     }
 
     /// Handles a control frame of the connection, with `pending` outputs not yet polled.
-    pub fn control(&mut self, control: Control, pending: usize) -> Result<Option<Output>, Cause> {
+    pub(super) fn control(
+        &mut self,
+        control: Control,
+        pending: usize,
+    ) -> Result<Option<Output>, Cause> {
         match control {
             Control::Echo(number) => {
                 if self.control.len() > MAX_PENDING {
@@ -251,7 +258,7 @@ impl Path {
     }
 
     /// Queues a control frame, if the link is up.
-    pub fn queue_control(&mut self, control: Control) {
+    pub(super) fn queue_control(&mut self, control: Control) {
         if self.is_up() {
             self.moves += u32::from(control.kind() == Kind::Move);
             self.control.push_back(control);
@@ -259,18 +266,18 @@ impl Path {
     }
 
     /// When the link counts as lost unless bytes are received.
-    pub fn lost_at(&self) -> Instant {
+    pub(super) fn lost_at(&self) -> Instant {
         self.last_heard + self.settings.loss_limit
     }
 
     /// When the next keepalive is due.
-    pub fn keepalive_at(&self) -> Instant {
+    pub(super) fn keepalive_at(&self) -> Instant {
         self.last_sent + self.settings.keepalive
     }
 
     /// Appends frames for the room of the path: control frames of the connection,
     /// then frames of the session. Returns their bytes.
-    pub fn transmit(
+    pub(super) fn transmit(
         &mut self,
         now: Instant,
         session: &mut Session,

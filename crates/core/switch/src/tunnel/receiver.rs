@@ -17,7 +17,7 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    pub fn new(window: [Grant; 3]) -> Self {
+    pub(super) fn new(window: [Grant; 3]) -> Self {
         let none = [Grant::default(); 3];
         Self {
             queue: OrderedQueue::default(),
@@ -30,7 +30,7 @@ impl Receiver {
     }
 
     /// Adds a received TLP, or a run; `false` if the far side had no credits for it.
-    pub fn push(&mut self, tlp: Tlp) -> bool {
+    pub(super) fn push(&mut self, tlp: Tlp) -> bool {
         let class = tlp.class().index();
         let (received, limit) = (&mut self.received[class], self.advertised[class]);
         let headers = received.headers.wrapping_add(tlp.packets() as u32);
@@ -45,19 +45,19 @@ impl Receiver {
         true
     }
 
-    pub fn marks(&self) -> impl Iterator<Item = Mark> {
+    pub(super) fn marks(&self) -> impl Iterator<Item = Mark> {
         self.queue.marks()
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
-    pub fn front(&self, class: Class) -> Option<&Tlp> {
+    pub(super) fn front(&self, class: Class) -> Option<&Tlp> {
         self.queue.front(class)
     }
 
-    pub fn pop(&mut self, ready: Ready) -> Option<Tlp> {
+    pub(super) fn pop(&mut self, ready: Ready) -> Option<Tlp> {
         let tlp = self.queue.pop(ready)?;
         self.consume(&tlp);
         Some(tlp)
@@ -71,7 +71,7 @@ impl Receiver {
     }
 
     /// Drops all TLPs; they count as consumed.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         while self.pop(Ready::ALL).is_some() {}
     }
 
@@ -88,7 +88,7 @@ impl Receiver {
     /// The credit limits to advertise, once a quarter of some window has been
     /// consumed since the last ones. They are due earlier if the far side has no
     /// credits left for a largest TLP of `max_payload` bytes.
-    pub fn update(&mut self, max_payload: u16) -> Option<[Grant; 3]> {
+    pub(super) fn update(&mut self, max_payload: u16) -> Option<[Grant; 3]> {
         if !std::mem::take(&mut self.changed) {
             return None;
         }

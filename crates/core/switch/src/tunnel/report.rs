@@ -24,13 +24,13 @@ pub(super) struct Reports {
 }
 
 impl Reports {
-    pub fn set(&mut self, on: bool) {
+    pub(super) fn set(&mut self, on: bool) {
         self.on = on;
         self.waiting.clear();
     }
 
     /// A frame report to fill in and pass to [`add`](Self::add), if reports are on.
-    pub fn begin(
+    pub(super) fn begin(
         &self,
         sent: bool,
         header: Header,
@@ -40,14 +40,14 @@ impl Reports {
         self.on.then(|| FrameReport::new(sent, header, begin, payload))
     }
 
-    pub fn add(&mut self, frame: Option<FrameReport>) {
+    pub(super) fn add(&mut self, frame: Option<FrameReport>) {
         if let Some(frame) = frame {
             self.push(Report::Frame(frame));
         }
     }
 
     /// Reports dropped TLPs that have trace IDs.
-    pub fn dropped(&mut self, marks: impl Iterator<Item = Mark>) {
+    pub(super) fn dropped(&mut self, marks: impl Iterator<Item = Mark>) {
         if self.on {
             marks.filter(|mark| *mark != Mark::NONE).for_each(|m| self.push(Report::Dropped(m)));
         }
@@ -61,7 +61,7 @@ impl Reports {
         self.waiting.push_back(report);
     }
 
-    pub fn pop(&mut self) -> Option<Report> {
+    pub(super) fn pop(&mut self) -> Option<Report> {
         self.waiting.pop_front()
     }
 }

@@ -12,7 +12,7 @@ pub(super) struct RequestedResets {
 
 impl RequestedResets {
     /// Requests one more reset; returns its number.
-    pub fn next(&mut self) -> u32 {
+    pub(super) fn next(&mut self) -> u32 {
         self.count += 1;
         self.pending = true;
         self.count as u32
@@ -25,12 +25,12 @@ impl RequestedResets {
     }
 
     /// Whether received TLPs precede the latest reset.
-    pub fn is_pending(&self) -> bool {
+    pub(super) fn is_pending(&self) -> bool {
         self.pending
     }
 
     /// The far side answers the reset of this number. Answers to earlier resets have no effect.
-    pub fn done(&mut self, number: u32) -> Result<(), &'static str> {
+    pub(super) fn done(&mut self, number: u32) -> Result<(), &'static str> {
         let behind = (self.count as u32).wrapping_sub(number);
         if u64::from(behind) >= self.count {
             return Err("ResetDone without a reset");
@@ -66,12 +66,12 @@ pub(super) enum Step {
 
 impl ReceivedResets {
     /// Whether a reset is to be done.
-    pub fn is_pending(&self) -> bool {
+    pub(super) fn is_pending(&self) -> bool {
         self.pending
     }
 
     /// Receives the reset of this number.
-    pub fn receive(&mut self, number: u32) -> Step {
+    pub(super) fn receive(&mut self, number: u32) -> Step {
         let ahead = number.wrapping_sub(self.latest);
         if ahead == 0 {
             return if self.pending { Step::Ignore } else { Step::Answer };
@@ -86,7 +86,7 @@ impl ReceivedResets {
     }
 
     /// The requested resets are done. Returns the number to answer.
-    pub fn done(&mut self) -> Option<u32> {
+    pub(super) fn done(&mut self) -> Option<u32> {
         std::mem::take(&mut self.pending).then_some(self.latest)
     }
 }

@@ -44,7 +44,7 @@ pub(super) struct Session {
 
 impl Session {
     /// A session without credits, which sends nothing.
-    pub fn new(settings: Settings) -> Self {
+    pub(super) fn new(settings: Settings) -> Self {
         Self {
             settings,
             queue: Aggregate::new(settings.aggregation, Default::default()),
@@ -61,7 +61,7 @@ impl Session {
     }
 
     /// Sets the initial credits of the far side.
-    pub fn begin(&mut self, credits: [Grant; 3]) {
+    pub(super) fn begin(&mut self, credits: [Grant; 3]) {
         self.queue = Aggregate::new(self.settings.aggregation, credits)
             .with_overhead(self.settings.tlp_overhead);
     }
@@ -78,7 +78,7 @@ impl Session {
     }
 
     /// Drops all TLPs. Returns how many posted ones were queued to be sent.
-    pub fn end(&mut self, account: &mut Account) -> u64 {
+    pub(super) fn end(&mut self, account: &mut Account) -> u64 {
         self.drop_received(account);
         self.drop_queued(account) as u64
     }
@@ -94,26 +94,26 @@ impl Session {
     }
 
     /// Whether TLPs wait for [`pop`](Self::pop).
-    pub fn has_received(&self) -> bool {
+    pub(super) fn has_received(&self) -> bool {
         !self.receiver.is_empty()
     }
 
-    pub fn front(&self, class: Class) -> Option<&Tlp> {
+    pub(super) fn front(&self, class: Class) -> Option<&Tlp> {
         self.receiver.front(class)
     }
 
     /// Takes a received TLP, unless a requested reset is not done.
-    pub fn pop(&mut self, ready: Ready) -> Option<Tlp> {
+    pub(super) fn pop(&mut self, ready: Ready) -> Option<Tlp> {
         if self.received_resets.is_pending() { None } else { self.receiver.pop(ready) }
     }
 
     /// The number of the frame that is expected next.
-    pub fn expected(&self) -> u32 {
+    pub(super) fn expected(&self) -> u32 {
         self.expected
     }
 
     /// As [`Tunnel::reset`](super::Tunnel::reset).
-    pub fn reset(&mut self, account: &mut Account) {
+    pub(super) fn reset(&mut self, account: &mut Account) {
         self.end(account);
         // A Reset still in the queue serves for both.
         if !self.control.iter().any(|control| control.kind() == Kind::Reset) {
@@ -122,7 +122,7 @@ impl Session {
     }
 
     /// As [`Tunnel::reset_done`](super::Tunnel::reset_done).
-    pub fn reset_done(&mut self, account: &mut Account) {
+    pub(super) fn reset_done(&mut self, account: &mut Account) {
         self.drop_queued(account);
         if let Some(number) = self.received_resets.done() {
             self.replace_control(Control::ResetDone(number));
@@ -137,7 +137,7 @@ impl Session {
     }
 
     /// The far side has received every frame before `number`.
-    pub fn acknowledge(&mut self, number: u32) -> Result<(), Cause> {
+    pub(super) fn acknowledge(&mut self, number: u32) -> Result<(), Cause> {
         let ahead = number.wrapping_sub(self.acknowledged);
         if ahead > self.next_sequence.wrapping_sub(self.acknowledged) {
             return Err(Cause::Violation("an acknowledgement of frames that were never sent"));
@@ -147,7 +147,7 @@ impl Session {
     }
 
     /// Handles a control frame of the session.
-    pub fn control(
+    pub(super) fn control(
         &mut self,
         control: Control,
         account: &mut Account,
@@ -181,7 +181,7 @@ impl Session {
     }
 
     /// Receives a frame of TLPs and assigns the trace IDs in `marks` to them in order.
-    pub fn receive(
+    pub(super) fn receive(
         &mut self,
         header: Header,
         mut payload: Bytes,
@@ -233,7 +233,7 @@ impl Session {
 
     /// Queues credits or an acknowledgement if due. With `no_control`, the path has no queued
     /// control frame that would carry the acknowledgement.
-    pub fn queue_acknowledgement(&mut self, no_control: bool) {
+    pub(super) fn queue_acknowledgement(&mut self, no_control: bool) {
         if let Some(limits) = self.receiver.update(self.settings.max_payload) {
             self.replace_control(Control::Credits(limits));
         } else if self.unacknowledged_frames >= ACKNOWLEDGE_AFTER
@@ -246,7 +246,7 @@ impl Session {
     }
 
     /// Builds control frames, then one frame of TLPs, while there is room.
-    pub fn transmit(&mut self, now: Instant, frames: &mut Frames) {
+    pub(super) fn transmit(&mut self, now: Instant, frames: &mut Frames) {
         // TLPs must not overtake a reset.
         if !frames.control(&mut self.control) || frames.is_complete() {
             return;
@@ -260,12 +260,12 @@ impl Session {
     }
 
     /// Frames were sent, which acknowledge all received frames.
-    pub fn transmitted(&mut self) {
+    pub(super) fn transmitted(&mut self) {
         self.unacknowledged_frames = 0;
     }
 
     /// When TLPs held back for aggregation leave, if the path has `room`.
-    pub fn departs_at(&mut self, now: Instant, room: usize) -> Option<Instant> {
+    pub(super) fn departs_at(&mut self, now: Instant, room: usize) -> Option<Instant> {
         match self.queue.departure(now, super::frames::tlp_room(room, self.settings.max_frame)) {
             Departure::At(at) => Some(at),
             Departure::Now | Departure::Later => None,
@@ -274,13 +274,13 @@ impl Session {
 
     /// Notes whether the far side accepts no TLPs. Only hosts check: a stuck device would block the
     /// traffic to other devices. A device does not check: its host may have paused guests.
-    pub fn check_stuck(&mut self, now: Instant) {
+    pub(super) fn check_stuck(&mut self, now: Instant) {
         let waits = self.settings.role == Role::Host && self.queue.has_posted_or_completions();
         self.stuck = if waits { self.stuck.or(Some(now)) } else { None };
     }
 
     /// When the far side counts as stuck.
-    pub fn stuck_at(&self) -> Option<Instant> {
+    pub(super) fn stuck_at(&self) -> Option<Instant> {
         self.stuck.map(|since| since + self.settings.loss_limit)
     }
 }

@@ -12,7 +12,7 @@ pub(super) struct PendingRequests(BTreeMap<(Bdf, Tag), usize>);
 
 impl PendingRequests {
     /// Adds a TLP sent to `port`, if it is a non-posted request.
-    pub fn add(&mut self, port: usize, tlp: &Tlp) {
+    pub(super) fn add(&mut self, port: usize, tlp: &Tlp) {
         let (requester, tag) = match tlp.packet {
             Packet::MemoryRead(r) => (r.requester, r.tag),
             Packet::ConfigRead(c) | Packet::ConfigWrite(c) => (c.requester, c.tag),
@@ -22,7 +22,7 @@ impl PendingRequests {
     }
 
     /// Whether a completion with `payload` bytes answers a request sent to `port`.
-    pub fn answers(&mut self, port: usize, c: Completion, payload: usize) -> bool {
+    pub(super) fn answers(&mut self, port: usize, c: Completion, payload: usize) -> bool {
         let key = (c.requester, c.tag);
         if self.0.get(&key) != Some(&port) {
             return false;
@@ -33,7 +33,7 @@ impl PendingRequests {
         true
     }
 
-    pub fn forget(&mut self, port: usize) {
+    pub(super) fn forget(&mut self, port: usize) {
         self.0.retain(|_, target| *target != port);
     }
 }

@@ -25,7 +25,7 @@ pub(super) struct Port {
 }
 
 impl Port {
-    pub fn new(number: u8, settings: &Settings) -> Self {
+    pub(super) fn new(number: u8, settings: &Settings) -> Self {
         let kind = PcieKind::DownstreamPort { slot: u16::from(number) + 1 };
         Self {
             bridge: Bridge::new(kind, settings.max_payload),
@@ -40,20 +40,20 @@ impl Port {
     }
 
     /// Resets everything below, and this port's registers with it.
-    pub fn hot_reset(&mut self) {
+    pub(super) fn hot_reset(&mut self) {
         self.bridge.reset();
         self.reset_link();
     }
 
     /// Resets everything below.
-    pub fn reset_link(&mut self) {
+    pub(super) fn reset_link(&mut self) {
         self.tunnel.reset();
         self.reads = 0;
     }
 
     /// Sends a TLP down the link. If the link is down, returns an Unsupported Request completion
     /// from this port, `id`, for non-posted requests, and drops and counts other TLPs.
-    pub fn send(&mut self, id: Bdf, tlp: Tlp) -> Option<Tlp> {
+    pub(super) fn send(&mut self, id: Bdf, tlp: Tlp) -> Option<Tlp> {
         let up = self.tunnel.is_up();
         if !up && tlp.class() == Class::NonPosted {
             self.errors.unsupported_request += 1;

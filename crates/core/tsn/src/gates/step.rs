@@ -99,7 +99,7 @@ impl Gates {
 impl Detour {
     /// The window that contains `at` or the next one, if it begins within the detour; `then`
     /// returns the window after it.
-    pub fn next(
+    pub(super) fn next(
         &self,
         row: Row,
         at: LocalTime,

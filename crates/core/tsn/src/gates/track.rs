@@ -27,7 +27,7 @@ pub(super) enum Row {
 }
 
 impl Row {
-    pub fn windows(self, list: &GateControlList) -> &Windows {
+    pub(super) fn windows(self, list: &GateControlList) -> &Windows {
         match self {
             Self::Queue(queue) => list.windows(queue),
             Self::Hold => list.hold(),
@@ -47,7 +47,7 @@ pub(super) struct Track<'a> {
 
 impl<'a> Track<'a> {
     /// The windows, if there is only one list.
-    pub fn only(&self) -> Option<&'a Windows> {
+    pub(super) fn only(&self) -> Option<&'a Windows> {
         (self.later.is_empty() && self.detour.is_none()).then_some(self.first)
     }
 
@@ -58,7 +58,7 @@ impl<'a> Track<'a> {
 
     /// The window that contains `at`, otherwise the next one. A window that continues in the next
     /// list is one window; its start is not before the start of the list in which it was found.
-    pub fn next(&self, at: LocalTime) -> Option<(LocalTime, LocalTime)> {
+    pub(super) fn next(&self, at: LocalTime) -> Option<(LocalTime, LocalTime)> {
         match self.detour_at(at) {
             Some(detour) => detour.next(self.row, at, |at| self.next_listed(at)),
             None => self.next_listed(at),
@@ -101,18 +101,18 @@ impl<'a> Track<'a> {
     }
 
     /// The windows of the list in effect at `at`.
-    pub fn windows_at(&self, at: LocalTime) -> &'a Windows {
+    pub(super) fn windows_at(&self, at: LocalTime) -> &'a Windows {
         self.windows(self.index(at))
     }
 
     /// Whether the list in effect at `at` is the last one.
-    pub fn is_last(&self, at: LocalTime) -> bool {
+    pub(super) fn is_last(&self, at: LocalTime) -> bool {
         self.detour_at(at).is_none() && self.index(at) == self.later.len()
     }
 
     /// If a walk from `from` to `at`, where a window closed, has seen all windows and pauses of the
     /// list in effect: its cycle, and the length of the cycles that repeat before the next list.
-    pub fn repeated(&self, at: LocalTime, from: LocalTime) -> Option<(i64, i64)> {
+    pub(super) fn repeated(&self, at: LocalTime, from: LocalTime) -> Option<(i64, i64)> {
         if self.detour_at(from).is_some() {
             return None;
         }
@@ -126,7 +126,7 @@ impl<'a> Track<'a> {
 
     /// How many whole cycles of the list in effect at `at`, where a gate is closed, end before
     /// `before` and before the next list.
-    pub fn cycles(&self, at: LocalTime, before: LocalTime) -> u64 {
+    pub(super) fn cycles(&self, at: LocalTime, before: LocalTime) -> u64 {
         if self.detour_at(at).is_some() {
             return 0;
         }
@@ -140,7 +140,7 @@ impl<'a> Track<'a> {
 
     /// The longest wait of a transmission of length `needed` that is ready at `from` or later; see
     /// [`GateControlList::longest_wait`].
-    pub fn longest_wait(&self, from: LocalTime, needed: Duration) -> Option<Duration> {
+    pub(super) fn longest_wait(&self, from: LocalTime, needed: Duration) -> Option<Duration> {
         let needed = i64::try_from(needed.as_ps()).ok()?;
         let forever = self.windows(self.later.len()).longest_wait(Duration::from_ps(needed as u64));
         let (mut at, mut longest) = (from.as_ps(), 0);
@@ -174,7 +174,7 @@ impl<'a> Track<'a> {
     }
 
     /// Number of windows per cycle of the last list.
-    pub fn last_windows(&self) -> usize {
+    pub(super) fn last_windows(&self) -> usize {
         self.windows(self.later.len()).len()
     }
 

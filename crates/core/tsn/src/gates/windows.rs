@@ -17,7 +17,7 @@ pub(super) struct Windows {
 
 impl Windows {
     /// The windows of the entries for which `is_open(number)` is true, counted from zero.
-    pub fn new(
+    pub(super) fn new(
         base: Instant,
         cycle: Duration,
         entries: &[Entry],
@@ -45,26 +45,26 @@ impl Windows {
     }
 
     /// Moves the cycle start.
-    pub fn begin_at(&mut self, at: LocalTime) {
+    pub(super) fn begin_at(&mut self, at: LocalTime) {
         self.base = at.as_ps().rem_euclid(self.cycle);
     }
 
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.open.len()
     }
 
     /// Length of a cycle, in picoseconds.
-    pub fn cycle(&self) -> i64 {
+    pub(super) fn cycle(&self) -> i64 {
         self.cycle
     }
 
     /// Length of each window, in picoseconds.
-    pub fn lengths(&self) -> impl Iterator<Item = u64> {
+    pub(super) fn lengths(&self) -> impl Iterator<Item = u64> {
         self.open.iter().map(|(start, end)| (end - start) as u64)
     }
 
     /// The windows of the cycle that begins at `at`, where the gate is closed, in picoseconds.
-    pub fn within_cycle(&self, at: LocalTime) -> impl Iterator<Item = (i64, i64)> {
+    pub(super) fn within_cycle(&self, at: LocalTime) -> impl Iterator<Item = (i64, i64)> {
         let at = at.as_ps();
         self.open.iter().map(move |&(start, end)| {
             let opens = at + (self.base + start - at).rem_euclid(self.cycle);
@@ -72,16 +72,16 @@ impl Windows {
         })
     }
 
-    pub fn always_open(&self) -> bool {
+    pub(super) fn always_open(&self) -> bool {
         self.open.first().is_some_and(|&(start, end)| end - start == self.cycle)
     }
 
-    pub fn is_open(&self, at: LocalTime) -> bool {
+    pub(super) fn is_open(&self, at: LocalTime) -> bool {
         self.next(at).is_some_and(|(opens, _)| opens <= at)
     }
 
     /// The window that contains `at`, otherwise the next one.
-    pub fn next(&self, at: LocalTime) -> Option<(LocalTime, LocalTime)> {
+    pub(super) fn next(&self, at: LocalTime) -> Option<(LocalTime, LocalTime)> {
         if self.open.is_empty() {
             return None;
         }
@@ -106,7 +106,7 @@ impl Windows {
         })
     }
 
-    pub fn next_change(&self, after: LocalTime) -> Option<LocalTime> {
+    pub(super) fn next_change(&self, after: LocalTime) -> Option<LocalTime> {
         if self.always_open() {
             return None;
         }
@@ -114,13 +114,13 @@ impl Windows {
         Some(if opens > after { opens } else { closes })
     }
 
-    pub fn longest_closed(&self) -> Option<Duration> {
+    pub(super) fn longest_closed(&self) -> Option<Duration> {
         self.longest_wait(Duration::ZERO)
     }
 
     /// The longest wait of a transmission: across windows that are too short, and from the last
     /// instant at which it would fit.
-    pub fn longest_wait(&self, duration: Duration) -> Option<Duration> {
+    pub(super) fn longest_wait(&self, duration: Duration) -> Option<Duration> {
         if self.always_open() {
             return Some(Duration::ZERO);
         }

@@ -32,16 +32,16 @@ pub(super) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    pub fn new(bytes: &'a mut [u8]) -> Self {
+    pub(super) fn new(bytes: &'a mut [u8]) -> Self {
         Self { bytes, at: 0 }
     }
 
-    pub fn byte(&mut self, byte: u8) {
+    pub(super) fn byte(&mut self, byte: u8) {
         self.bytes[self.at] = byte;
         self.at += 1;
     }
 
-    pub fn number(&mut self, mut value: u64) {
+    pub(super) fn number(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.byte(value as u8 | 0x80);
             value >>= 7;
@@ -49,7 +49,7 @@ impl<'a> Writer<'a> {
         self.byte(value as u8);
     }
 
-    pub fn length(&self) -> usize {
+    pub(super) fn length(&self) -> usize {
         self.at
     }
 }

@@ -11,7 +11,7 @@ const LEAST: usize = 3;
 const AGREE: usize = 6;
 
 /// The slips of a run, as one finding.
-pub fn find(points: &[Point], context: &Context) -> Option<Finding> {
+pub(super) fn find(points: &[Point], context: &Context) -> Option<Finding> {
     let cycle = i64::try_from(context.cycle).ok().filter(|cycle| *cycle > 0)?;
     let usual = median(points.iter().map(|point| point.latency));
     let late: Vec<(&Point, i64)> = points

@@ -21,7 +21,7 @@ struct Spike {
 }
 
 /// Periodic spikes, if there are any.
-pub fn find(points: &[Point], context: &Context) -> Option<Finding> {
+pub(super) fn find(points: &[Point], context: &Context) -> Option<Finding> {
     let usual = median(points.iter().map(|point| point.latency));
     let deviation = median(points.iter().map(|point| (point.latency - usual).abs()));
     let above = usual + DEVIATIONS * deviation.max(1);

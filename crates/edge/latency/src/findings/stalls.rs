@@ -12,7 +12,7 @@ const LEAST: usize = 3;
 const MOST: usize = 100;
 
 /// The stalls, in the order of time.
-pub fn find(points: &[Point], context: &Context) -> Vec<Finding> {
+pub(super) fn find(points: &[Point], context: &Context) -> Vec<Finding> {
     let usual = median(points.iter().map(|point| point.latency));
     let interval = i128::from(context.interval);
     // Sent more than half an interval apart, arrived less than a quarter apart.

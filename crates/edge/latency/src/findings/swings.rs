@@ -9,7 +9,7 @@ use crate::statistics::median;
 const SPREADS: i64 = 2;
 
 /// The swing of a run, if it has one.
-pub fn find(points: &[Point], context: &Context) -> Option<Finding> {
+pub(super) fn find(points: &[Point], context: &Context) -> Option<Finding> {
     let parts = blocks(points);
     let (least, most) = ends(parts.iter().map(|part| part.median))?;
     let spread = median(parts.iter().map(|part| part.spread));

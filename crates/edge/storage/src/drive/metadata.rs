@@ -19,7 +19,7 @@ pub(super) struct Metadata(Database);
 
 impl Metadata {
     /// Makes a database with these records in empty storage, durably.
-    pub fn create(
+    pub(super) fn create(
         storage: impl StorageBackend,
         version: u64,
         records: &Records,
@@ -41,7 +41,7 @@ impl Metadata {
 
     /// Opens a database, with the format's version and all records. After a crash this repairs
     /// it.
-    pub fn open(storage: impl StorageBackend) -> io::Result<(Self, u64, Records)> {
+    pub(super) fn open(storage: impl StorageBackend) -> io::Result<(Self, u64, Records)> {
         if storage.len()? == 0 {
             // redb would create a new database.
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is empty"));
@@ -67,7 +67,7 @@ impl Metadata {
 
     /// Makes all changes durable, or none. After an error the database cannot be used until it is
     /// opened again, because its contents are uncertain.
-    pub fn commit(&self, changes: &[Change]) -> io::Result<()> {
+    pub(super) fn commit(&self, changes: &[Change]) -> io::Result<()> {
         let commit = || -> Result<_, redb::Error> {
             let transaction = self.0.begin_write()?;
             let mut table = transaction.open_table(RECORDS)?;

@@ -37,7 +37,7 @@ struct State {
 
 impl Store {
     /// The drive in a locked folder, as `write_records` left it.
-    pub fn new(
+    pub(super) fn new(
         folder: Box<dyn Folder>,
         lock: Lock,
         version: u64,
@@ -57,7 +57,10 @@ impl Store {
     }
 
     /// Opens a drive, with messages for the user.
-    pub fn open(folder: Box<dyn Folder>, formats: &Formats) -> io::Result<(Self, Vec<String>)> {
+    pub(super) fn open(
+        folder: Box<dyn Folder>,
+        formats: &Formats,
+    ) -> io::Result<(Self, Vec<String>)> {
         let names = folder.list()?;
         check_drive(&names)?;
         let lock = lock(&*folder)?;
@@ -104,26 +107,26 @@ impl Store {
     }
 
     /// The folder of the contents.
-    pub fn contents(&self) -> &dyn Folder {
+    pub(super) fn contents(&self) -> &dyn Folder {
         &*self.contents
     }
 
-    pub fn records(&self) -> Records {
+    pub(super) fn records(&self) -> Records {
         self.state().records.clone()
     }
 
-    pub fn record(&self, name: &str) -> Option<Vec<u8>> {
+    pub(super) fn record(&self, name: &str) -> Option<Vec<u8>> {
         self.state().records.get(name).cloned()
     }
 
     /// Makes all changes durable, or none. Error: as
     /// [`DriveFolder::commit`](super::DriveFolder::commit).
-    pub fn commit(&self, changes: &[Change]) -> io::Result<()> {
+    pub(super) fn commit(&self, changes: &[Change]) -> io::Result<()> {
         self.commit_to(&mut self.state(), changes)
     }
 
     /// Replaces a record if it exists.
-    pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+    pub(super) fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let mut state = self.state();
         match state.records.contains_key(name) {
             true => self.commit_to(&mut state, &[(name.to_owned(), Some(bytes.to_vec()))]),

@@ -20,10 +20,10 @@ pub(super) struct Formats {
 
 impl Formats {
     /// The versions of this program. Version 1 is the first.
-    pub const KNOWN: Self = Self { newest: VERSION, migrations: &[] };
+    pub(super) const KNOWN: Self = Self { newest: VERSION, migrations: &[] };
 
     /// Refuses a version that cannot be read.
-    pub fn check(&self, version: u64) -> io::Result<()> {
+    pub(super) fn check(&self, version: u64) -> io::Result<()> {
         let newest = self.newest;
         if version > newest {
             return Err(io::Error::other(format!(
@@ -34,7 +34,7 @@ impl Formats {
     }
 
     /// The records in the newest version.
-    pub fn migrate(&self, version: u64, records: Records) -> io::Result<Records> {
+    pub(super) fn migrate(&self, version: u64, records: Records) -> io::Result<Records> {
         (version..self.newest).try_fold(records, |records, version| {
             self.step(version)?(records).map_err(|error| {
                 io::Error::other(format!("cannot be migrated from version {version}: {error}"))

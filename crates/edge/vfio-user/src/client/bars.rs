@@ -15,7 +15,7 @@ const FLAGS: u32 = 0xf;
 
 /// The six registers.
 #[derive(Clone, Debug, Default)]
-pub struct Bars {
+pub(super) struct Bars {
     values: [u32; 6],
     /// Bits that can be written.
     masks: [u32; 6],
@@ -26,7 +26,7 @@ pub struct Bars {
 impl Bars {
     /// BARs with these region sizes (powers of two, or 0 for none), and the values of the
     /// function's own registers.
-    pub fn new(sizes: [u64; 6], registers: [u32; 6]) -> Self {
+    pub(super) fn new(sizes: [u64; 6], registers: [u32; 6]) -> Self {
         let mut bars = Self::default();
         for (index, (size, register)) in sizes.into_iter().zip(registers).enumerate() {
             // The upper half of a BAR has no region of its own.
@@ -53,13 +53,13 @@ impl Bars {
 
     /// The value of bytes within a double word of configuration space, if they are in a BAR
     /// register.
-    pub fn read(&self, offset: u16) -> Option<u32> {
+    pub(super) fn read(&self, offset: u16) -> Option<u32> {
         Self::register(offset).map(|(index, shift)| self.values[index] >> shift)
     }
 
     /// Writes bytes within a double word of configuration space; returns whether they are in a BAR
     /// register.
-    pub fn write(&mut self, offset: u16, size: u8, value: u32) -> bool {
+    pub(super) fn write(&mut self, offset: u16, size: u8, value: u32) -> bool {
         let Some((index, shift)) = Self::register(offset) else { return false };
         let written = (u64::MAX >> (64 - 8 * u32::from(size)) << shift) as u32 & self.masks[index];
         let place = &mut self.values[index];
@@ -68,7 +68,7 @@ impl Bars {
     }
 
     /// The BAR that contains the bytes at this address, with the offset of the first byte.
-    pub fn find(&self, address: u64, size: u8) -> Option<(u8, u64)> {
+    pub(super) fn find(&self, address: u64, size: u8) -> Option<(u8, u64)> {
         (0..6).find_map(|index| {
             let upper = if self.wide[index] { self.values[index + 1] } else { 0 };
             let start = u64::from(upper) << 32 | u64::from(self.values[index] & !FLAGS);

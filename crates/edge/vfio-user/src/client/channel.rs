@@ -63,7 +63,7 @@ impl Error {
 }
 
 /// A server's answer: payload and descriptors.
-pub type Reply = (Bytes, Vec<ClientFile>);
+pub(super) type Reply = (Bytes, Vec<ClientFile>);
 
 /// A command that was sent.
 #[derive(Clone, Copy, Debug)]

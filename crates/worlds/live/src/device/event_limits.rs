@@ -45,7 +45,12 @@ impl Default for EventLimits {
 
 impl EventLimits {
     /// Reports an event, or counts it.
-    pub fn pass(&mut self, now: Instant, event: DeviceEvent, emit: &mut impl FnMut(DeviceEvent)) {
+    pub(super) fn pass(
+        &mut self,
+        now: Instant,
+        event: DeviceEvent,
+        emit: &mut impl FnMut(DeviceEvent),
+    ) {
         let limit = match &event {
             DeviceEvent::TurnedAway(peer, cause) => {
                 self.turned_away += 1;
@@ -79,7 +84,7 @@ impl EventLimits {
     }
 
     /// The counters of peers; `silent` ones closed without a Hello.
-    pub fn report(&self, silent: u64) -> String {
+    pub(super) fn report(&self, silent: u64) -> String {
         let mut line = match (self.turned_away, silent) {
             (0, 0) => "turned away: none".to_owned(),
             (away, silent) => format!("turned away: {away}; without a greeting: {silent}"),

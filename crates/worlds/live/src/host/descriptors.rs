@@ -9,7 +9,7 @@ const OTHERS: u64 = 256;
 
 /// Refuses endpoints with more interrupt vectors than this process may have descriptors
 /// (RLIMIT_NOFILE, getrlimit(2)), because a VMM sends one for each vector.
-pub fn check<'a>(endpoints: impl IntoIterator<Item = &'a Node>) -> io::Result<()> {
+pub(super) fn check<'a>(endpoints: impl IntoIterator<Item = &'a Node>) -> io::Result<()> {
     check_limit(endpoints, getrlimit(Resource::Nofile).current)
 }
 

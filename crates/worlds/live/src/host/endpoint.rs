@@ -213,7 +213,7 @@ impl Endpoint {
 
 /// Reads the properties of an endpoint before it is offered. A device that does not answer reads
 /// all ones.
-pub async fn describe(bus: Bus, node: Node, doorbells: bool) -> EndpointInfo {
+pub(super) async fn describe(bus: Bus, node: Node, doorbells: bool) -> EndpointInfo {
     let mut config = Box::new([0; 4096]);
     for (at, place) in config.chunks_exact_mut(4).enumerate() {
         let value = bus.config_read(node.bdf, at as u16 * 4, 4).await;

@@ -46,7 +46,7 @@ pub(super) struct Encoder {
 }
 
 impl Encoder {
-    pub fn new(
+    pub(super) fn new(
         payloads: Payloads,
         most: usize,
         failed: Arc<AtomicBool>,
@@ -70,7 +70,7 @@ impl Encoder {
     }
 
     /// Encodes until the recorder has ended; returns the number of lost records.
-    pub fn run(mut self, batches: &Receiver<Batch>, empty: &SyncSender<Notes>) -> u64 {
+    pub(super) fn run(mut self, batches: &Receiver<Batch>, empty: &SyncSender<Notes>) -> u64 {
         for Batch { mut notes, flush } in batches {
             for (at, note) in notes.drain(..) {
                 self.record_note(at, note);

@@ -94,7 +94,7 @@ struct Running {
 
 impl Recorder {
     /// Begins a file. Error: as `open(2)` and `write(2)`.
-    pub fn create(
+    pub(super) fn create(
         settings: &Settings,
         role: NodeRole,
         instance: u64,
@@ -146,13 +146,17 @@ impl Recorder {
     }
 
     /// A TLP passes, or a run.
-    pub fn tlp(&mut self, tap: Tap, up: bool, tlp: &Tlp) {
+    pub(super) fn tlp(&mut self, tap: Tap, up: bool, tlp: &Tlp) {
         let at = self.now(tap, up);
         self.note(at, Note::Tlp(tap, up, tlp.clone()));
     }
 
     /// As [`Tracer::events`](super::Tracer::events).
-    pub fn events(&mut self, first: Option<Instant>, mut next: impl FnMut() -> Option<NvmeEvent>) {
+    pub(super) fn events(
+        &mut self,
+        first: Option<Instant>,
+        mut next: impl FnMut() -> Option<NvmeEvent>,
+    ) {
         let Some(mut event) = next() else { return };
         let now = self.timestamps.now();
         // Later TLPs get a new timestamp.
@@ -169,7 +173,7 @@ impl Recorder {
     }
 
     /// As [`Tracer::frames`](super::Tracer::frames), with one timestamp for all.
-    pub fn frames(&mut self, tap: Tap, mut next: impl FnMut() -> Option<tunnel::Report>) {
+    pub(super) fn frames(&mut self, tap: Tap, mut next: impl FnMut() -> Option<tunnel::Report>) {
         let mut at = None;
         while let Some(report) = next() {
             if let tunnel::Report::Frame(frame) = report {
@@ -180,7 +184,7 @@ impl Recorder {
     }
 
     /// Notes what happens now.
-    pub fn happens(&mut self, note: Note) {
+    pub(super) fn happens(&mut self, note: Note) {
         let now = self.timestamps.now();
         self.note(now, note);
     }
@@ -215,7 +219,7 @@ impl Recorder {
     }
 
     /// As [`Tracer::toggle`](super::Tracer::toggle).
-    pub fn toggle(&mut self) -> bool {
+    pub(super) fn toggle(&mut self) -> bool {
         self.stopped = !(self.stopped || self.failed.swap(false, Ordering::Relaxed));
         self.happens(Note::Recording(!self.stopped));
         self.send(true);
@@ -223,7 +227,7 @@ impl Recorder {
     }
 
     /// As [`Tracer::tick`](super::Tracer::tick).
-    pub fn tick(&mut self, now: Instant, idle: bool) -> Option<Instant> {
+    pub(super) fn tick(&mut self, now: Instant, idle: bool) -> Option<Instant> {
         // The turn ends the run.
         self.last_read.left = 0;
         if idle {
@@ -239,7 +243,7 @@ impl Recorder {
 
     /// Writes all remaining records. Later notes are dropped. Error: the first error of the file
     /// since it was opened.
-    pub fn finish(&mut self) -> io::Result<Report> {
+    pub(super) fn finish(&mut self) -> io::Result<Report> {
         self.send(true);
         let Some(running) = self.encoder.take() else { return Ok(Report::default()) };
         drop(running.batches);

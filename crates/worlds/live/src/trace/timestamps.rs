@@ -28,7 +28,7 @@ pub(super) struct Timestamps {
 
 impl Timestamps {
     /// Measures the counter's rate, which takes a moment the first time.
-    pub fn new(clock: Clock) -> Self {
+    pub(super) fn new(clock: Clock) -> Self {
         let counter = quanta::Clock::new();
         let mut timestamps = Self { clock, raw: 0, at: Instant::ZERO, counter };
         timestamps.synchronize();
@@ -36,7 +36,7 @@ impl Timestamps {
     }
 
     /// The time now.
-    pub fn now(&mut self) -> Instant {
+    pub(super) fn now(&mut self) -> Instant {
         let passed = passed(&self.counter, self.raw, self.counter.raw());
         if passed > TRUSTED {
             self.synchronize();
@@ -46,7 +46,7 @@ impl Timestamps {
     }
 
     /// Reads the clock while the node is idle, not when a timestamp is needed.
-    pub fn follow(&mut self, now: Instant) {
+    pub(super) fn follow(&mut self, now: Instant) {
         if now >= self.at + FRESH {
             self.synchronize();
         }

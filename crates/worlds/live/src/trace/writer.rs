@@ -55,7 +55,11 @@ pub(super) struct Writer {
 impl Writer {
     /// Writes all chunks, and returns their memory. Returns the bytes written.
     /// Error: the first error.
-    pub fn write(mut self, full: &Receiver<Chunk>, empty: &SyncSender<Vec<u8>>) -> io::Result<u64> {
+    pub(super) fn write(
+        mut self,
+        full: &Receiver<Chunk>,
+        empty: &SyncSender<Vec<u8>>,
+    ) -> io::Result<u64> {
         let (mut number, mut written, mut result) = (0u32, 0, Ok(()));
         let (mut failing, mut dropped) = (false, 0u32);
         for Chunk { start_ns, lost, mut bytes } in full {

@@ -28,7 +28,7 @@ impl Flash {
     /// # Panics
     /// If the table has no channel or die, or a page size that is not a power of two from 4096
     /// bytes.
-    pub fn new(timing: Timing, rng: Random) -> Self {
+    pub(super) fn new(timing: Timing, rng: Random) -> Self {
         assert!(timing.channels > 0 && timing.luns > 0, "a drive has dies");
         assert!(timing.page.is_power_of_two() && timing.page >= 4096, "pages of 4 KiB or more");
         assert!(

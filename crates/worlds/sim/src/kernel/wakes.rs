@@ -23,7 +23,7 @@ const fn time(key: u128) -> u64 {
 }
 
 impl Wakes {
-    pub fn add(&mut self) -> u32 {
+    pub(super) fn add(&mut self) -> u32 {
         let component = self.components;
         self.components += 1;
         assert!(component < 1 << COMPONENT, "more components than a key can number");
@@ -40,7 +40,7 @@ impl Wakes {
     }
 
     /// Number of components.
-    pub fn components(&self) -> u64 {
+    pub(super) fn components(&self) -> u64 {
         self.components.into()
     }
 
@@ -49,32 +49,32 @@ impl Wakes {
         self.keys.len() / 2 + component as usize
     }
 
-    pub fn armed(&self, component: u32) -> Option<u64> {
+    pub(super) fn armed(&self, component: u32) -> Option<u64> {
         let key = self.keys[self.leaf(component)];
         (key != NEVER).then_some(time(key))
     }
 
-    pub fn first(&self) -> Option<(u64, u32)> {
+    pub(super) fn first(&self) -> Option<(u64, u32)> {
         let key = self.keys.get(1).copied().filter(|key| *key != NEVER)?;
         Some((time(key), key as u32 & ((1 << COMPONENT) - 1)))
     }
 
     /// Arms or moves a wake-up. Arming for the same time again changes nothing.
-    pub fn arm(&mut self, component: u32, at: u64) {
+    pub(super) fn arm(&mut self, component: u32, at: u64) {
         if self.armed(component) != Some(at) {
             self.move_to(component, at);
         }
     }
 
     /// Arms or moves a wake-up, after all others of that time.
-    pub fn move_to(&mut self, component: u32, at: u64) {
+    pub(super) fn move_to(&mut self, component: u32, at: u64) {
         self.sequence += 1;
         debug_assert!(self.sequence >> (64 - COMPONENT) == 0, "more wake-ups than a key numbers");
         let order = self.sequence << COMPONENT | u64::from(component);
         self.set(component, u128::from(at) << 64 | u128::from(order));
     }
 
-    pub fn disarm(&mut self, component: u32) {
+    pub(super) fn disarm(&mut self, component: u32) {
         if self.keys[self.leaf(component)] != NEVER {
             self.set(component, NEVER);
         }

@@ -48,7 +48,7 @@ pub(super) struct Socket {
 }
 
 impl ConnectionEnd {
-    pub fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         (self.connected, self.closed) = (false, false);
         self.inbox.clear();
         if let Protocol::Raw(raw) = &mut self.protocol {
@@ -59,7 +59,7 @@ impl ConnectionEnd {
 
 impl Station {
     /// Connects or listens again.
-    pub fn reopen(&mut self, now: Instant, number: usize) {
+    pub(super) fn reopen(&mut self, now: Instant, number: usize) {
         let end = &mut self.ends[number];
         end.forget();
         match &mut end.protocol {

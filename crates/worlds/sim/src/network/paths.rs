@@ -53,7 +53,7 @@ impl Handlings {
     ///
     /// # Errors
     /// An invalid stream, with its number.
-    pub fn from_wiring(wiring: &Wiring<'_>) -> Result<Self, String> {
+    pub(super) fn from_wiring(wiring: &Wiring<'_>) -> Result<Self, String> {
         let mut all = Self::default();
         for (number, stream) in wiring.network.streams.iter().enumerate() {
             let handlings = stream.handlings(wiring, number);

@@ -58,7 +58,7 @@ pub(super) fn is_raw(frame: &Frame) -> bool {
 
 impl Raw {
     /// An end at the host (0) or the device node (1), at a station with or without tags.
-    pub fn new(
+    pub(super) fn new(
         raw: &RawConfig,
         connection: u32,
         encapsulation: Encapsulation,
@@ -84,13 +84,13 @@ impl Raw {
     }
 
     /// Reopens the end, with the next number.
-    pub fn open(&mut self, now: Instant) {
+    pub(super) fn open(&mut self, now: Instant) {
         self.endpoint = Endpoint::new(self.settings);
         self.settings.connection += INCARNATION;
         self.endpoint.handle(now, if self.opens { Input::Open } else { Input::Accept });
     }
 
-    pub fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         self.owner_notified = false;
         self.latencies.clear();
         self.next = Sequence::default();
@@ -119,12 +119,12 @@ pub(super) fn room(now: Instant, ends: &[ConnectionEnd], number: usize, nic: &Ni
 }
 
 impl RawScheduler {
-    pub fn new(mac: Mac, station: usize) -> Self {
+    pub(super) fn new(mac: Mac, station: usize) -> Self {
         Self { mac, station, first: 0, frames_made: 0 }
     }
 
     /// Handles a frame from the line; a bridge may have merged several into one.
-    pub fn receive(now: Instant, ends: &mut [ConnectionEnd], frame: Frame) {
+    pub(super) fn receive(now: Instant, ends: &mut [ConnectionEnd], frame: Frame) {
         let mut rest = frame.bytes.slice(HEADER..);
         while let Some(length) = Header::wire_length(&rest) {
             let one = rest.split_to(length.min(rest.len()));
@@ -151,7 +151,7 @@ impl RawScheduler {
     }
 
     /// Polls all ends once; returns whether any frame moved to the interface.
-    pub fn turn(
+    pub(super) fn turn(
         &mut self,
         now: Instant,
         ends: &mut [ConnectionEnd],

@@ -35,12 +35,12 @@ struct Preemptable {
 
 impl Recorder {
     /// A recorder for a wire whose sender supports preemption, or does not.
-    pub fn new(preempts: bool) -> Self {
+    pub(super) fn new(preempts: bool) -> Self {
         Self { mpackets: preempts.then(Mpackets::default), bytes: Vec::new() }
     }
 
     /// Handles a line event.
-    pub fn handle(&mut self, at: Point, event: &LineEvent, observer: &mut dyn Observer) {
+    pub(super) fn handle(&mut self, at: Point, event: &LineEvent, observer: &mut dyn Observer) {
         if let LineEvent::Transmit(Transmission { frame, start, .. }) = event
             && frame.control.is_none()
         {
@@ -54,7 +54,12 @@ impl Recorder {
     }
 
     /// A transmission arrived at the end of the cable.
-    pub fn delivered(&mut self, at: Point, sent: &Transmission, observer: &mut dyn Observer) {
+    pub(super) fn delivered(
+        &mut self,
+        at: Point,
+        sent: &Transmission,
+        observer: &mut dyn Observer,
+    ) {
         let is_it = |frame: &Preemptable| sent.preemptable && frame.id == sent.frame.id;
         if let Some(mpackets) = &mut self.mpackets
             && mpackets.frame.as_ref().is_some_and(is_it)

@@ -61,7 +61,7 @@ struct OnTheWay {
 pub(super) struct Streams(BTreeMap<StreamId, Stream>);
 
 impl Streams {
-    pub fn new(config: &NetworkConfig) -> Self {
+    pub(super) fn new(config: &NetworkConfig) -> Self {
         let stations = config.stations.iter().enumerate();
         let all = stations.flat_map(|(station, config)| {
             config.traffic.iter().enumerate().map(move |(number, traffic)| {
@@ -91,7 +91,7 @@ impl Streams {
     }
 
     /// The application sends a frame; the sender's clock shows `local` picoseconds.
-    pub fn send(&mut self, frame: &Frame, local: i64) {
+    pub(super) fn send(&mut self, frame: &Frame, local: i64) {
         let Some(stream) = self.of_frame(frame.id) else { return };
         stream.report.sent += 1;
         let sent = frame.latency.created();
@@ -103,7 +103,7 @@ impl Streams {
 
     /// A frame has arrived at `now`. With simulated clocks, `clock` has the receiver's clock in
     /// picoseconds and the length of the measurement intervals.
-    pub fn receive(&mut self, now: Instant, frame: &Frame, clock: Option<(i64, Duration)>) {
+    pub(super) fn receive(&mut self, now: Instant, frame: &Frame, clock: Option<(i64, Duration)>) {
         let Some(stream) = self.of_frame(frame.id) else { return };
         let Some(on_the_way) = stream.on_the_way.get_mut(&frame.id) else { return };
         let first = !std::mem::replace(&mut on_the_way.arrived, true);
@@ -131,7 +131,7 @@ impl Streams {
     }
 
     /// A part of the network copied and dropped frames.
-    pub fn settle(&mut self, dropped: &mut Dropped) {
+    pub(super) fn settle(&mut self, dropped: &mut Dropped) {
         for id in dropped.take_copied() {
             let Some(stream) = self.of_frame(id) else { continue };
             stream.on_the_way.entry(id).and_modify(|frame| frame.copies += 1);
@@ -141,7 +141,7 @@ impl Streams {
 
     /// Copies of frames were dropped. The last copy loses the frame, unless another copy has
     /// arrived.
-    pub fn lose(&mut self, ids: impl Iterator<Item = u64>) {
+    pub(super) fn lose(&mut self, ids: impl Iterator<Item = u64>) {
         for id in ids {
             let Some(stream) = self.of_frame(id) else { continue };
             let Some(frame) = stream.on_the_way.get_mut(&id) else { continue };

@@ -91,7 +91,7 @@ impl Network {
 
 impl CableDirection {
     /// Reports a line event of `port`.
-    pub fn show(
+    pub(super) fn show(
         &mut self,
         now: Instant,
         wire: usize,

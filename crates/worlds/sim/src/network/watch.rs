@@ -16,7 +16,7 @@ pub(super) struct Watch {
 
 impl Watch {
     /// A frame starts at a port.
-    pub fn starts(&mut self, bridge: usize, port: usize, waited: Duration) {
+    pub(super) fn starts(&mut self, bridge: usize, port: usize, waited: Duration) {
         if (bridge, port) == (self.bridge, self.port) {
             self.waits.record(waited);
             self.longest = self.longest.max(waited);

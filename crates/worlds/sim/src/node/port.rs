@@ -36,7 +36,7 @@ pub(super) struct Port {
 impl Port {
     /// A port in which up to `depth` TLPs of each class wait on their way down, plus one that the
     /// link accepts at once.
-    pub fn new(depth: usize) -> Self {
+    pub(super) fn new(depth: usize) -> Self {
         let (down, up) = Default::default();
         Self {
             depth,
@@ -52,7 +52,7 @@ impl Port {
 
     /// Sets the rooms for pushed bytes of the switch below, with the posted TLPs and data credits
     /// on their way to it.
-    pub fn set_push_rooms(&mut self, rooms: PushRooms, [headers, data]: [u32; 2]) {
+    pub(super) fn set_push_rooms(&mut self, rooms: PushRooms, [headers, data]: [u32; 2]) {
         let waiting = self.down.len(Class::Posted);
         // Each TLP needs at most one data credit more than its share of the payload.
         let payload = self.down.payload(Class::Posted) / 16 + waiting;
@@ -61,12 +61,17 @@ impl Port {
     }
 
     /// The classes that the port accepts from the link below.
-    pub fn room_up(&self) -> Ready {
+    pub(super) fn room_up(&self) -> Ready {
         Ready::from_fn(|class| self.up.len(class) < DEPTH)
     }
 
     /// Resets the link below after a hot reset from above; returns whether there was one.
-    pub fn pass_reset(&mut self, now: Instant, link: &mut Link, journeys: &mut Journeys) -> bool {
+    pub(super) fn pass_reset(
+        &mut self,
+        now: Instant,
+        link: &mut Link,
+        journeys: &mut Journeys,
+    ) -> bool {
         let reset = std::mem::take(&mut self.reset);
         if reset {
             link.reset(now, |mark| journeys.end(mark));

@@ -47,7 +47,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub fn new(id: SocketId, priority: u8, config: &Config) -> Self {
+    pub(super) fn new(id: SocketId, priority: u8, config: &Config) -> Self {
         let buffer = |bytes| tcp::SocketBuffer::new(vec![0; bytes]);
         let mut socket =
             tcp::Socket::new(buffer(config.receive_buffer), buffer(config.send_buffer));
@@ -73,24 +73,24 @@ impl Connection {
         }
     }
 
-    pub fn socket(&self) -> &tcp::Socket<'static> {
+    pub(super) fn socket(&self) -> &tcp::Socket<'static> {
         self.set.get(self.handle)
     }
 
-    pub fn socket_mut(&mut self) -> &mut tcp::Socket<'static> {
+    pub(super) fn socket_mut(&mut self) -> &mut tcp::Socket<'static> {
         self.set.get_mut(self.handle)
     }
 
     /// Bytes of the tunnel leave at once, as with TCP_NODELAY in live nodes. But while a full
     /// segment is ready, the stack must not shorten it to the rest of the congestion window (RFC
     /// 9293, 3.8.6.2.1: the sender's silly window syndrome). Nagle's algorithm achieves this.
-    pub fn avoid_silly_segments(&mut self, mss: usize) {
+    pub(super) fn avoid_silly_segments(&mut self, mss: usize) {
         let full = self.unsent() >= mss as u64;
         self.socket_mut().set_nagle_enabled(full);
     }
 
     /// Whether a segment is for this connection.
-    pub fn is_peer(&self, segment: &Segment) -> bool {
+    pub(super) fn is_peer(&self, segment: &Segment) -> bool {
         let socket = self.socket();
         let (Some(local), Some(remote)) = (socket.local_endpoint(), socket.remote_endpoint())
         else {
@@ -102,12 +102,12 @@ impl Connection {
     }
 
     /// Whether it listens on this port.
-    pub fn listens(&self, port: u16) -> bool {
+    pub(super) fn listens(&self, port: u16) -> bool {
         self.socket().is_listening() && self.socket().listen_endpoint().port == port
     }
 
     /// Whether the connection is finished.
-    pub fn is_finished(&self) -> bool {
+    pub(super) fn is_finished(&self) -> bool {
         // An aborted socket forgets its peer only after its RST.
         self.phase == Phase::Closed
             && self.socket().state() == tcp::State::Closed
@@ -115,19 +115,19 @@ impl Connection {
     }
 
     /// Bytes written but never sent.
-    pub fn unsent(&self) -> u64 {
+    pub(super) fn unsent(&self) -> u64 {
         self.written - self.sent
     }
 
     /// Room for the owner's bytes; if zero, reports `Writable` later.
-    pub fn free_to_send(&mut self, low_water: usize) -> usize {
+    pub(super) fn free_to_send(&mut self, low_water: usize) -> usize {
         let free = self.free(low_water);
         self.starved = free == 0;
         free
     }
 
     /// Room for the owner's bytes.
-    pub fn free(&self, low_water: usize) -> usize {
+    pub(super) fn free(&self, low_water: usize) -> usize {
         let socket = self.socket();
         if self.phase != Phase::Open || !socket.may_send() || self.unsent() >= low_water as u64 {
             return 0;
@@ -135,7 +135,7 @@ impl Connection {
         socket.send_capacity() - socket.send_queue()
     }
 
-    pub fn send(&mut self, data: &[u8]) {
+    pub(super) fn send(&mut self, data: &[u8]) {
         if self.phase != Phase::Open || !self.socket().may_send() {
             // The peer closed it while the owner wrote.
             return;
@@ -147,7 +147,7 @@ impl Connection {
     }
 
     /// Records a sent segment; returns whether it had new data.
-    pub fn record_sent(&mut self, segment: &Segment) -> bool {
+    pub(super) fn record_sent(&mut self, segment: &Segment) -> bool {
         if segment.syn {
             self.first = segment.sequence.wrapping_add(1);
             return true;
@@ -164,12 +164,16 @@ impl Connection {
     }
 
     /// The sequence number after all sent bytes.
-    pub fn next_sequence(&self) -> u32 {
+    pub(super) fn next_sequence(&self) -> u32 {
         self.first.wrapping_add(self.sent as u32).wrapping_add(u32::from(self.finished))
     }
 
     /// The next event; `latency` is the latency of a frame just received.
-    pub fn event(&mut self, low_water: usize, latency: Option<FrameLatency>) -> Option<Output> {
+    pub(super) fn event(
+        &mut self,
+        low_water: usize,
+        latency: Option<FrameLatency>,
+    ) -> Option<Output> {
         use tcp::State::{CloseWait, Closed, Established, TimeWait};
         let (socket, state) = (self.id, self.socket().state());
         if self.phase == Phase::Opening && matches!(state, Established | CloseWait) {

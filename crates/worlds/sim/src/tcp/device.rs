@@ -41,7 +41,7 @@ pub(super) struct Device {
 }
 
 impl Device {
-    pub fn new(mtu: usize, mac: Mac) -> Self {
+    pub(super) fn new(mtu: usize, mac: Mac) -> Self {
         let (neighbours, memory) = (BTreeMap::new(), BytesMut::new());
         Self { mtu, mac, neighbours, received: None, frame: None, memory, waiting: 0 }
     }

@@ -47,25 +47,25 @@ fn blocks(offset: u64, length: u64) -> Range<u64> {
 
 impl Contents {
     /// A drive with the pattern of `seed`.
-    pub fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         Self { seed, blocks: BTreeMap::new(), version: 0 }
     }
 
     /// Fills in data for a write, different from the data of all other writes.
-    pub fn fresh(&mut self, offset: u64, bytes: &mut [u8]) -> Content {
+    pub(super) fn fresh(&mut self, offset: u64, bytes: &mut [u8]) -> Content {
         self.version += 1;
         fill(self.seed, offset, self.version, bytes);
         Content::Version(self.version)
     }
 
     /// The drive lost its contents; writes under way leave unknown contents.
-    pub fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         self.blocks.retain(|_, block| block.writers > 0);
         self.blocks.values_mut().for_each(|block| block.clash = true);
     }
 
     /// A write of these blocks begins.
-    pub fn begin(&mut self, offset: u64, length: u64) {
+    pub(super) fn begin(&mut self, offset: u64, length: u64) {
         for at in blocks(offset, length) {
             let block = self.blocks.entry(at).or_insert(INITIAL);
             block.clash |= block.writers > 0;
@@ -75,7 +75,7 @@ impl Contents {
     }
 
     /// A write has ended with this content.
-    pub fn end(&mut self, offset: u64, length: u64, content: Content) {
+    pub(super) fn end(&mut self, offset: u64, length: u64, content: Content) {
         for at in blocks(offset, length) {
             let block = self.blocks.get_mut(&at).expect("its change began");
             block.content = if block.clash { Content::Unknown } else { content };
@@ -91,13 +91,13 @@ impl Contents {
     }
 
     /// The contents of these blocks, where certain.
-    pub fn known(&self, offset: u64, length: u64) -> Known {
+    pub(super) fn known(&self, offset: u64, length: u64) -> Known {
         blocks(offset, length).map(|at| self.now(at)).collect()
     }
 
     /// Compares the bytes of a read with `known` from its start, except in blocks written since.
     /// Returns the numbers of compared and of wrong blocks.
-    pub fn compare(&self, offset: u64, bytes: &[u8], known: &Known) -> (u64, u64) {
+    pub(super) fn compare(&self, offset: u64, bytes: &[u8], known: &Known) -> (u64, u64) {
         let (mut compared, mut wrong) = (0, 0);
         let pieces = bytes.chunks(LBA_SIZE as usize);
         for ((at, piece), before) in (offset / LBA_SIZE..).zip(pieces).zip(known) {

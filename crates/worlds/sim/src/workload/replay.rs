@@ -181,7 +181,7 @@ pub(super) struct Replayer {
 
 impl Replayer {
     /// A replay that begins at `start`; `None` if `ram` is too small.
-    pub fn new(
+    pub(super) fn new(
         start: Instant,
         replay: Replay,
         config: SoftwareConfig,

@@ -19,7 +19,7 @@ pub(super) struct BlockDevice {
 
 impl BlockDevice {
     /// The block device with this metadata; `None` for other files.
-    pub fn from_metadata(metadata: &Metadata) -> Option<Self> {
+    pub(super) fn from_metadata(metadata: &Metadata) -> Option<Self> {
         let device = metadata.rdev();
         let number = format!("{}:{}", major(device), minor(device));
         metadata.file_type().is_block_device().then_some(Self { number })
@@ -27,13 +27,13 @@ impl BlockDevice {
 
     /// Whether the kernel refuses writes to it: a write-protected medium, `blockdev --setro`
     /// (`disk_ro_show` in linux/block/genhd.c).
-    pub fn is_read_only(&self) -> bool {
+    pub(super) fn is_read_only(&self) -> bool {
         let ro = std::fs::read_to_string(format!("/sys/dev/block/{}/ro", self.number));
         ro.is_ok_and(|text| text.trim() != "0")
     }
 
     /// The error, without the device's name, for a device that is in use.
-    pub fn in_use(&self) -> io::Error {
+    pub(super) fn in_use(&self) -> io::Error {
         let user = users::user_of(Path::new("/"), &self.number);
         let user = user.unwrap_or_else(|| "in use by another program or by the kernel".into());
         io::Error::new(io::ErrorKind::ResourceBusy, user)
@@ -43,7 +43,7 @@ impl BlockDevice {
     ///
     /// # Errors
     /// A sentence without the device's name.
-    pub fn check_block(&self, file: impl AsFd, block: u32) -> io::Result<()> {
+    pub(super) fn check_block(&self, file: impl AsFd, block: u32) -> io::Result<()> {
         let logical = ioctl_blksszget(file);
         let logical = logical.map_err(|error| about("cannot get its block size", error.into()))?;
         if logical <= block {

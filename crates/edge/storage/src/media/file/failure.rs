@@ -20,12 +20,12 @@ pub(super) struct Failures {
 
 impl Failures {
     /// Whether the file has become read-only.
-    pub fn read_only(&self) -> bool {
+    pub(super) fn read_only(&self) -> bool {
         self.read_only.load(Ordering::Acquire)
     }
 
     /// Whether a flush has failed: what was written before may be lost.
-    pub fn lost_data(&self) -> bool {
+    pub(super) fn lost_data(&self) -> bool {
         self.flush.lock().expect("no worker panics with the lock").is_some()
     }
 }

@@ -29,7 +29,7 @@ impl Opened {
     /// Opens and locks `path`; with a size, creates it if it does not exist. A block device is
     /// opened exclusively (`O_EXCL`, open(2)) and checked.
     /// Error: a sentence without the path.
-    pub fn new(path: &Path, wanted: FileOptions) -> io::Result<Self> {
+    pub(super) fn new(path: &Path, wanted: FileOptions) -> io::Result<Self> {
         let device =
             std::fs::metadata(path).ok().and_then(|found| BlockDevice::from_metadata(&found));
         let read_only = wanted.read_only || device.as_ref().is_some_and(BlockDevice::is_read_only);
@@ -93,7 +93,7 @@ pub(super) struct Undo {
 
 impl Undo {
     /// Keeps the file, which is served now.
-    pub fn disarm(mut self) {
+    pub(super) fn disarm(mut self) {
         (self.created, self.length) = (false, None);
     }
 

@@ -47,13 +47,17 @@ impl OpenedRecord {
 
     /// Reads the record of contents in a drive, which must exist. Error: a sentence without the
     /// file's name.
-    pub fn in_drive(store: Box<dyn RecordStore>, file: &dyn File, boot: &str) -> io::Result<Self> {
+    pub(super) fn in_drive(
+        store: Box<dyn RecordStore>,
+        file: &dyn File,
+        boot: &str,
+    ) -> io::Result<Self> {
         let found = Found::in_drive(file.len()?);
         Ok(Self::read(store, (&found, false), boot, Some(file), "")?.0)
     }
 
     /// Reads the record of an image. Error: a sentence without the file's name.
-    pub fn open(path: &Path, opened: &Opened, boot: &str) -> io::Result<Self> {
+    pub(super) fn open(path: &Path, opened: &Opened, boot: &str) -> io::Result<Self> {
         let read_only = opened.read_only;
         let found = Found::new(&opened.metadata, opened.length);
         let Some(image) = ImageRecord::for_image(path, &opened.metadata) else {

@@ -42,7 +42,11 @@ impl Transfers {
     /// # Errors
     /// As `Ring::new`; as open(2) where the file system has no direct I/O; `WouldBlock` if
     /// another process was faster to lock the file.
-    pub fn new(file: &dyn File, aio: Aio, signal: BorrowedFd<'_>) -> io::Result<Option<Self>> {
+    pub(super) fn new(
+        file: &dyn File,
+        aio: Aio,
+        signal: BorrowedFd<'_>,
+    ) -> io::Result<Option<Self>> {
         let Some(file) = file.descriptor() else { return Ok(None) };
         let (worked_on, alignment) = match aio {
             Aio::Threads => return Ok(None),
@@ -58,7 +62,7 @@ impl Transfers {
     }
 
     /// Starts a read or a write; returns the request if it is for the threads.
-    pub fn start(&mut self, request: Request) -> Option<Request> {
+    pub(super) fn start(&mut self, request: Request) -> Option<Request> {
         let (offset, bytes) = request.operation.range();
         let aligned = (offset | bytes) & (self.alignment.range - 1) == 0;
         if !aligned || !self.ring.has_room() {
@@ -82,12 +86,12 @@ impl Transfers {
     ///
     /// # Errors
     /// If the kernel did not accept all: call this again.
-    pub fn submit(&mut self) -> io::Result<()> {
+    pub(super) fn submit(&mut self) -> io::Result<()> {
         self.ring.submit()
     }
 
     /// The next ended transfer; as the error, a request that a thread must execute.
-    pub fn ended(&mut self) -> Option<Result<(u64, Completion), Request>> {
+    pub(super) fn ended(&mut self) -> Option<Result<(u64, Completion), Request>> {
         let Ended { value: request, read, result } = self.ring.ended()?;
         let (_, bytes) = request.operation.range();
         Some(match result {

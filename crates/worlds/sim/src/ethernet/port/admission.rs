@@ -76,7 +76,7 @@ impl Admission {
 impl Admissions {
     /// Admits a frame that reached the node by `reception`; `None` if it is dropped. An internal
     /// priority `ipv` selects the queue, if given (8.6.5.4).
-    pub fn admit(
+    pub(super) fn admit(
         &mut self,
         config: &Config,
         groups: &mut SchedulerGroups,

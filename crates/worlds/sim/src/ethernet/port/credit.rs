@@ -24,7 +24,7 @@ pub(super) struct ClassCredit {
 
 impl ClassCredit {
     /// By class: its credit, if the class has a credit-based shaper.
-    pub fn from_config(config: &Config) -> [Option<Self>; QUEUES] {
+    pub(super) fn from_config(config: &Config) -> [Option<Self>; QUEUES] {
         std::array::from_fn(|class| {
             let Algorithm::CreditBased(shaper) = config.classes[class].algorithm else {
                 return None;
@@ -116,12 +116,12 @@ impl ClassCredit {
     }
 
     /// Credit in bits when it was last up to date.
-    pub fn bits(&self) -> f64 {
+    pub(super) fn bits(&self) -> f64 {
         self.credit.bits()
     }
 
     /// The lowest and the highest credit so far, in picobits.
-    pub fn extremes(&self) -> [i128; 2] {
+    pub(super) fn extremes(&self) -> [i128; 2] {
         [self.credit.lowest(), self.credit.highest()]
     }
 }

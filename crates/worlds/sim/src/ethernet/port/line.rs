@@ -59,27 +59,27 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub fn new(rate: Rate) -> Self {
+    pub(super) fn new(rate: Rate) -> Self {
         Self { rate, free_at: Instant::ZERO, on_line: None, suspended: None }
     }
 
     /// When the next frame or fragment may start, unless the present one is interrupted.
-    pub fn free_at(&self) -> Instant {
+    pub(super) fn free_at(&self) -> Instant {
         self.free_at
     }
 
     /// Allows no start before `at`.
-    pub fn delay(&mut self, at: Instant) {
+    pub(super) fn delay(&mut self, at: Instant) {
         self.free_at = self.free_at.max(at);
     }
 
     /// The interrupted frame.
-    pub fn suspended(&self) -> Option<Suspended> {
+    pub(super) fn suspended(&self) -> Option<Suspended> {
         self.suspended
     }
 
     /// Starts a frame of `length` bytes from destination address to FCS; returns its end.
-    pub fn begin(
+    pub(super) fn begin(
         &mut self,
         now: Instant,
         class: usize,
@@ -94,7 +94,7 @@ impl Line {
 
     /// The first time from `now` on at which the frame on the line can be interrupted; `None` if
     /// the line is free or the rest of the frame is too short.
-    pub fn next_cut(&self, now: Instant, fragment: FragmentSize) -> Option<Instant> {
+    pub(super) fn next_cut(&self, now: Instant, fragment: FragmentSize) -> Option<Instant> {
         let on_line = self.on_line.filter(|on_line| now < on_line.end)?;
         let passed = now.since(on_line.start).as_ps().div_ceil(self.rate.ps_per_byte()) as usize;
         let passed = passed.saturating_sub(PREAMBLE);
@@ -103,7 +103,7 @@ impl Line {
     }
 
     /// When an express frame can start after a cut.
-    pub fn free_after_cut(&self, cut: Instant) -> Instant {
+    pub(super) fn free_after_cut(&self, cut: Instant) -> Instant {
         cut + self.rate.duration(MCRC + GAP)
     }
 
@@ -111,7 +111,7 @@ impl Line {
     ///
     /// # Panics
     /// If no preemptable frame is on the line.
-    pub fn suspend(&mut self, now: Instant) -> (usize, Suspend) {
+    pub(super) fn suspend(&mut self, now: Instant) -> (usize, Suspend) {
         let OnLine { class, length, sent, start, end } =
             self.on_line.take().expect("a preemptable frame is on the line");
         let passed = (now.since(start).as_ps() / self.rate.ps_per_byte()) as usize;
@@ -125,7 +125,7 @@ impl Line {
     ///
     /// # Panics
     /// If no frame is interrupted.
-    pub fn resume(&mut self, now: Instant) -> (usize, Resume) {
+    pub(super) fn resume(&mut self, now: Instant) -> (usize, Resume) {
         let Suspended { class, length, sent } = self.suspended.take().expect("one is interrupted");
         let end = now + self.rate.duration(CONTINUATION_PREAMBLE + length - sent);
         self.on_line = Some(OnLine { class, length, sent, start: now, end });
@@ -134,12 +134,12 @@ impl Line {
     }
 
     /// Drops the rest of an interrupted frame.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         (self.on_line, self.suspended) = (None, None);
     }
 
     /// How long the line is busy with `bytes`.
-    pub fn duration(&self, bytes: usize) -> Duration {
+    pub(super) fn duration(&self, bytes: usize) -> Duration {
         self.rate.duration(bytes)
     }
 }

@@ -62,49 +62,55 @@ pub(super) struct Queues {
 
 impl Queues {
     /// Bit n: queue n is not empty.
-    pub fn waiting(&self) -> u8 {
+    pub(super) fn waiting(&self) -> u8 {
         self.waiting
     }
 
     /// Frames in all queues.
-    pub fn frames(&self) -> usize {
+    pub(super) fn frames(&self) -> usize {
         self.occupancy.frames as usize
     }
 
-    pub fn frames_of(&self, class: usize) -> usize {
+    pub(super) fn frames_of(&self, class: usize) -> usize {
         self.queues[class].frames.len()
     }
 
     /// Frames that are eligible when the node's clock shows `at`.
-    pub fn eligible_of(&self, class: usize, at: LocalTime) -> usize {
+    pub(super) fn eligible_of(&self, class: usize, at: LocalTime) -> usize {
         self.queues[class].frames.partition_point(|queued| queued.eligible <= at)
     }
 
     /// Bytes from header to FCS.
-    pub fn bytes_of(&self, class: usize) -> usize {
+    pub(super) fn bytes_of(&self, class: usize) -> usize {
         self.queues[class].bytes
     }
 
     /// The most frames and bytes of a class at once.
-    pub fn most_of(&self, class: usize) -> (usize, usize) {
+    pub(super) fn most_of(&self, class: usize) -> (usize, usize) {
         self.queues[class].most
     }
 
     /// Frames integrated over time until `now`, in frame picoseconds.
-    pub fn occupancy(&self, now: Instant) -> u128 {
+    pub(super) fn occupancy(&self, now: Instant) -> u128 {
         let mut occupancy = self.occupancy;
         occupancy.change(now, 0);
         occupancy.frame_ps
     }
 
     /// The same until the last change.
-    pub fn occupancy_so_far(&self) -> u128 {
+    pub(super) fn occupancy_so_far(&self) -> u128 {
         self.occupancy.frame_ps
     }
 
     /// Whether a queue of `limits` has room for one more frame of `length`. Frames of the node
     /// itself use separate room.
-    pub fn has_room(&self, class: usize, length: usize, is_own: bool, limits: &Class) -> bool {
+    pub(super) fn has_room(
+        &self,
+        class: usize,
+        length: usize,
+        is_own: bool,
+        limits: &Class,
+    ) -> bool {
         let queue = &self.queues[class];
         let (own_frames, own_bytes) = queue.own;
         if is_own {
@@ -115,7 +121,7 @@ impl Queues {
     }
 
     /// Adds a frame after those with an earlier or equal eligibility time.
-    pub fn put(&mut self, class: usize, now: Instant, queued: Queued) {
+    pub(super) fn put(&mut self, class: usize, now: Instant, queued: Queued) {
         let queue = &mut self.queues[class];
         let length = queued.frame.length();
         queue.bytes += length;
@@ -135,12 +141,12 @@ impl Queues {
     }
 
     /// The next frame of a class.
-    pub fn head(&self, class: usize) -> Option<&Queued> {
+    pub(super) fn head(&self, class: usize) -> Option<&Queued> {
         self.queues[class].frames.front()
     }
 
     /// Takes the next frame of a class.
-    pub fn take(&mut self, class: usize, now: Instant) -> Option<Queued> {
+    pub(super) fn take(&mut self, class: usize, now: Instant) -> Option<Queued> {
         let queue = &mut self.queues[class];
         let queued = queue.frames.pop_front()?;
         let length = queued.frame.length();

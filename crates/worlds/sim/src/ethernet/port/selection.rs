@@ -45,7 +45,7 @@ pub(super) fn gate_permits(
 }
 
 impl Selection {
-    pub fn new(config: &Config) -> Self {
+    pub(super) fn new(config: &Config) -> Self {
         let shapes = config.classes.iter().any(|class| {
             !matches!(class.algorithm, Algorithm::StrictPriority | Algorithm::Ets { .. })
         });
@@ -63,21 +63,21 @@ impl Selection {
     }
 
     /// Preemption, if it is active.
-    pub fn active_preemption<'a>(&self, config: &'a Config) -> Option<&'a Preemption> {
+    pub(super) fn active_preemption<'a>(&self, config: &'a Config) -> Option<&'a Preemption> {
         config.preemption.as_ref().filter(|_| self.preempts)
     }
 
     /// The classes whose frames cannot be interrupted.
-    pub fn express(&self, config: &Config) -> u8 {
+    pub(super) fn express(&self, config: &Config) -> u8 {
         self.active_preemption(config).map_or(0xff, |preemption| preemption.express)
     }
 
-    pub fn is_express(&self, config: &Config, class: usize) -> bool {
+    pub(super) fn is_express(&self, config: &Config, class: usize) -> bool {
         self.express(config) >> class & 1 != 0
     }
 
     /// Whether preemptable frames must stay off the line at `now`.
-    pub fn hold(&self, config: &Config, now: Instant) -> Hold {
+    pub(super) fn hold(&self, config: &Config, now: Instant) -> Hold {
         match (self.active_preemption(config), &config.gates) {
             (Some(preemption), Some(gates)) => gates.hold_until(now, &preemption.advance),
             _ => Hold::Released { until: None },
@@ -92,7 +92,7 @@ impl Selection {
     }
 
     /// Updates the shaper of a class to `now`, before its queue or the line changes.
-    pub fn advance(&mut self, config: &Config, queues: &Queues, class: usize, now: Instant) {
+    pub(super) fn advance(&mut self, config: &Config, queues: &Queues, class: usize, now: Instant) {
         if let Some(shaper) = self.shaper(class) {
             let head = queues.head(class).map(|head| head.duration);
             shaper.advance(now, head, config.gates.as_ref());
@@ -100,7 +100,7 @@ impl Selection {
     }
 
     /// The clock of the gates changed; all shapers must be up to date.
-    pub fn clock_changed(&mut self, config: &Config) {
+    pub(super) fn clock_changed(&mut self, config: &Config) {
         for class in 0..QUEUES {
             if let Some(shaper) = self.shaper(class) {
                 shaper.clock_changed(config.gates.as_ref());
@@ -109,7 +109,7 @@ impl Selection {
     }
 
     /// When the first frame of a class may start, from `now` on; `None`: never.
-    pub fn start(
+    pub(super) fn start(
         &mut self,
         config: &Config,
         queues: &Queues,
@@ -133,22 +133,22 @@ impl Selection {
     }
 
     /// Whether classes share the remaining bandwidth by weights.
-    pub fn takes_turns(&self) -> bool {
+    pub(super) fn takes_turns(&self) -> bool {
         self.ets.is_some()
     }
 
     /// The next class by weights.
-    pub fn turn(&mut self, heads: [Option<usize>; QUEUES]) -> Option<usize> {
+    pub(super) fn turn(&mut self, heads: [Option<usize>; QUEUES]) -> Option<usize> {
         self.ets.as_mut()?.select(heads)
     }
 
     /// Start and end of the time for which the shaper delayed the frame that starts now.
-    pub fn shaped(&mut self, class: usize) -> Option<(Instant, Instant)> {
+    pub(super) fn shaped(&mut self, class: usize) -> Option<(Instant, Instant)> {
         self.shaped[class].take()
     }
 
     /// A frame of `class`, which takes `bytes` of the line, starts now and ends at `end`.
-    pub fn begins(
+    pub(super) fn begins(
         &mut self,
         config: &Config,
         class: usize,
@@ -166,30 +166,30 @@ impl Selection {
     }
 
     /// The frame of `class` on the line is interrupted.
-    pub fn stops(&mut self, class: usize, now: Instant) {
+    pub(super) fn stops(&mut self, class: usize, now: Instant) {
         if let Some(shaper) = self.shaper(class) {
             shaper.stops(now);
         }
     }
 
     /// The interrupted frame of `class` continues from `from` until `end`.
-    pub fn goes_on(&mut self, config: &Config, class: usize, from: Instant, end: Instant) {
+    pub(super) fn goes_on(&mut self, config: &Config, class: usize, from: Instant, end: Instant) {
         if let Some(shaper) = self.shaper(class) {
             let gap = config.rate.duration(GAP);
             shaper.transmits(Transmits { from, preamble: Duration::ZERO, until: end, gap });
         }
     }
 
-    pub fn credit(&self, class: usize) -> Option<f64> {
+    pub(super) fn credit(&self, class: usize) -> Option<f64> {
         self.credits[class].as_ref().map(ClassCredit::bits)
     }
 
-    pub fn credit_course(&self, queues: &Queues, class: usize) -> Option<CreditCourse> {
+    pub(super) fn credit_course(&self, queues: &Queues, class: usize) -> Option<CreditCourse> {
         let head = queues.head(class).map(|head| head.duration);
         self.credits[class].as_ref().map(|credit| CreditCourse::new(credit, head))
     }
 
-    pub fn credit_extremes(&self, class: usize) -> Option<[i128; 2]> {
+    pub(super) fn credit_extremes(&self, class: usize) -> Option<[i128; 2]> {
         self.credits[class].as_ref().map(ClassCredit::extremes)
     }
 }

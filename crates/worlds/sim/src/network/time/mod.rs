@@ -43,7 +43,7 @@ pub(super) struct Left {
 
 impl Left {
     /// The message of a line event, if it starts one.
-    pub fn from_event(event: &LineEvent) -> Option<Self> {
+    pub(super) fn from_event(event: &LineEvent) -> Option<Self> {
         let LineEvent::Transmit(Transmission { frame, start, end, .. }) = event else {
             return None;
         };
@@ -76,7 +76,7 @@ pub(super) struct Time {
 }
 
 impl Time {
-    pub fn new(config: TimeConfig, seed: u64, ports: impl Iterator<Item = usize>) -> Self {
+    pub(super) fn new(config: TimeConfig, seed: u64, ports: impl Iterator<Item = usize>) -> Self {
         let config = config.seeded(seed);
         let (stations, sample) = (config.stations.len(), config.sample);
         let nodes = config.stations.into_iter().chain(config.bridges).zip(ports).enumerate();
@@ -103,29 +103,35 @@ impl Time {
     }
 
     /// A message of 802.1AS has arrived; its last bit passed at `end`.
-    pub fn receive(&mut self, place: Place, port: usize, sent: &Transmission, delay: Duration) {
+    pub(super) fn receive(
+        &mut self,
+        place: Place,
+        port: usize,
+        sent: &Transmission,
+        delay: Duration,
+    ) {
         let number = self.number(place);
         self.nodes[number].received(port, &sent.frame.bytes, sent.start, sent.end + delay);
     }
 
-    pub fn left(&mut self, place: Place, port: usize, left: &Left) {
+    pub(super) fn left(&mut self, place: Place, port: usize, left: &Left) {
         let number = self.number(place);
         let Left { start, end, handed, bytes } = left;
         self.nodes[number].sent(port, bytes, (*start, *end), *handed);
     }
 
-    pub fn clock(&self, place: Place) -> &Clock {
+    pub(super) fn clock(&self, place: Place) -> &Clock {
         self.nodes[self.number(place)].clock()
     }
 
-    pub fn power(&mut self, now: Instant, place: Place, on: bool) {
+    pub(super) fn power(&mut self, now: Instant, place: Place, on: bool) {
         let number = self.number(place);
         self.nodes[number].power(now, on);
     }
 
     /// The time that a station's clock shows, in picoseconds, and the length of its measurement
     /// intervals.
-    pub fn shows(&self, station: usize, now: Instant) -> (i64, Duration) {
+    pub(super) fn shows(&self, station: usize, now: Instant) -> (i64, Duration) {
         (self.nodes[station].clock().local(now).as_ps(), self.sample)
     }
 

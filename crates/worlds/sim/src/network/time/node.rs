@@ -30,7 +30,7 @@ enum Event {
 
 /// An action of a node.
 #[derive(Clone, Debug)]
-pub enum Act {
+pub(super) enum Act {
     /// Sends an untagged frame from the queue of a class.
     Send { port: usize, frame: Frame, class: usize },
     /// Its clock has changed.
@@ -38,7 +38,7 @@ pub enum Act {
 }
 
 /// A node's clocks, and its participation in 802.1AS.
-pub struct TimeNode {
+pub(super) struct TimeNode {
     place: usize,
     ports: usize,
     config: ClockNode,
@@ -57,7 +57,7 @@ pub struct TimeNode {
 
 impl TimeNode {
     /// The node `place`; bridges follow all stations.
-    pub fn new(place: usize, ports: usize, config: ClockNode) -> Self {
+    pub(super) fn new(place: usize, ports: usize, config: ClockNode) -> Self {
         let mut this = Self {
             place,
             ports,
@@ -82,38 +82,38 @@ impl TimeNode {
         self.node = self.config.node.as_ref().map(make);
     }
 
-    pub fn config(&self) -> &ClockNode {
+    pub(super) fn config(&self) -> &ClockNode {
         &self.config
     }
 
     /// The clock that gates use.
-    pub fn clock(&self) -> &Clock {
+    pub(super) fn clock(&self) -> &Clock {
         self.clock.steered()
     }
 
     /// The oscillator's clock.
-    pub fn free(&self) -> &Clock {
+    pub(super) fn free(&self) -> &Clock {
         self.clock.free()
     }
 
     /// The state of 802.1AS, while the node has power.
-    pub fn node(&self) -> Option<&Node> {
+    pub(super) fn node(&self) -> Option<&Node> {
         self.node.as_ref().filter(|_| !self.powered_off)
     }
 
-    pub fn has_power(&self) -> bool {
+    pub(super) fn has_power(&self) -> bool {
         !self.powered_off
     }
 
     /// Whether its clock follows a grandmaster with a settled servo, or is the grandmaster's.
-    pub fn is_synced(&self, now: Instant) -> bool {
+    pub(super) fn is_synced(&self, now: Instant) -> bool {
         let local = self.clock.free().local(now);
         self.node().is_some_and(|node| node.is_synced(local) && node.is_settled())
     }
 
     /// Switches the power off or on. Only the oscillator and the clock's time, which a battery
     /// keeps, survive.
-    pub fn power(&mut self, now: Instant, on: bool) {
+    pub(super) fn power(&mut self, now: Instant, on: bool) {
         self.powered_off = !on;
         self.inbox.clear();
         if on {
@@ -123,7 +123,7 @@ impl TimeNode {
     }
 
     /// A frame has arrived; its first bit passed at `start`, and software receives it at `ready`.
-    pub fn received(&mut self, port: usize, bytes: &[u8], start: Instant, ready: Instant) {
+    pub(super) fn received(&mut self, port: usize, bytes: &[u8], start: Instant, ready: Instant) {
         let Some(message) = message_of(bytes).filter(|_| !self.powered_off) else { return };
         let stamp = self.stamp(start, ready);
         self.push(ready, port, Event::Received(message, stamp));
@@ -131,7 +131,7 @@ impl TimeNode {
 
     /// A frame is sent: its first bit passed at `start`, its last bit passes at `end`, and software
     /// sent it at `handed`.
-    pub fn sent(
+    pub(super) fn sent(
         &mut self,
         port: usize,
         bytes: &[u8],
@@ -159,7 +159,7 @@ impl TimeNode {
     }
 
     /// When the node must run next.
-    pub fn next(&self, now: Instant, node: Option<Instant>) -> Option<Instant> {
+    pub(super) fn next(&self, now: Instant, node: Option<Instant>) -> Option<Instant> {
         let step = self.config.steps.get(self.steps).map(|(at, _)| *at);
         let inbox = self.inbox.first_key_value().map(|((due, _), _)| *due);
         let walk = self.clock.next_walk();
@@ -167,7 +167,7 @@ impl TimeNode {
     }
 
     /// Runs due actions; returns the next due time.
-    pub fn run(&mut self, now: Instant, acts: &mut Vec<Act>) -> Option<Instant> {
+    pub(super) fn run(&mut self, now: Instant, acts: &mut Vec<Act>) -> Option<Instant> {
         if self.clock.run(now) {
             acts.push(Act::Clock { stepped: false });
         }

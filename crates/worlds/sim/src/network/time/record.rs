@@ -117,25 +117,25 @@ pub struct MeasuredSample {
 
 /// Edges of the gates of one port.
 #[derive(Debug)]
-pub struct Edges {
+pub(super) struct Edges {
     pub report: EdgeReport,
     /// Time up to which edges are counted.
     until: Instant,
 }
 
 impl Edges {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { report: EdgeReport::default(), until: Instant::ZERO }
     }
 
     /// Skips the edges up to `now`, because the node has no power.
-    pub fn skip(&mut self, now: Instant) {
+    pub(super) fn skip(&mut self, now: Instant) {
         self.until = self.until.max(now);
     }
 
     /// Counts the edges up to `now`, with gates whose clock has not changed since the last call.
     /// Without `synced`, edges are only counted.
-    pub fn settle(&mut self, gates: &Gates, reference: &Clock, now: Instant, synced: bool) {
+    pub(super) fn settle(&mut self, gates: &Gates, reference: &Clock, now: Instant, synced: bool) {
         loop {
             let next = (0..QUEUES).filter_map(|queue| gates.next_change(queue, self.until)).min();
             let Some(edge) = next.filter(|edge| *edge <= now) else { break };

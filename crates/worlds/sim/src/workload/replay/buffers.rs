@@ -23,7 +23,7 @@ fn class(length: u64) -> u64 {
 impl Buffers {
     /// Buffers with room for at least one transfer of `longest` bytes, so that a buffer is always
     /// available when nothing is in flight; `None` if `ram` is too small.
-    pub fn new(ram: &RefCell<Ram>, longest: u64) -> Option<Self> {
+    pub(super) fn new(ram: &RefCell<Ram>, longest: u64) -> Option<Self> {
         let mut buffers = Self::default();
         if longest > 0 {
             let address = buffers.allocate(ram, class(longest))?;
@@ -33,7 +33,7 @@ impl Buffers {
     }
 
     /// A buffer, 0 if the transfer has no data; `None` until a buffer is returned.
-    pub fn take(&mut self, ram: &RefCell<Ram>, length: u64) -> Option<u64> {
+    pub(super) fn take(&mut self, ram: &RefCell<Ram>, length: u64) -> Option<u64> {
         if length == 0 {
             return Some(0);
         }
@@ -47,7 +47,7 @@ impl Buffers {
     }
 
     /// Returns a buffer.
-    pub fn give_back(&mut self, address: u64) {
+    pub(super) fn give_back(&mut self, address: u64) {
         let size = self.sizes[&address];
         self.free.entry(size).or_default().push(address);
     }
