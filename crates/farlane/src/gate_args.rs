@@ -30,8 +30,8 @@ pub struct GateArgs {
     /// it
     #[arg(long, value_name = "RATE", requires = "gate")]
     line_rate: Option<Rate>,
-    /// Time between the end of a frame and the end of its window. By default the node measures it:
-    /// the latest of 100 wake-ups
+    /// Time that a frame must end before its window does. By default the longest delay of 100
+    /// measured wake-ups. A number alone is in microseconds
     #[arg(long, value_name = "TIME", requires = "gate", value_parser = span::microseconds)]
     gate_margin: Option<Duration>,
     /// Clock of the windows of --gate

@@ -26,12 +26,12 @@ pub struct NodeArgs {
     /// Largest payload of a TLP (Max_Payload_Size), a power of two from 128 to 4096
     #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = parse_mps)]
     pub mps: u16,
-    /// When TLPs leave in a frame: adaptive, per-tlp or wait=TIME. docs/guide/aggregation.md
-    /// describes the policies
+    /// When TLPs leave in a frame: adaptive, per-tlp or wait=TIME, above 0 up to 10ms.
+    /// docs/guide/aggregation.md describes the policies
     #[arg(long, value_name = "POLICY", default_value_t = Policy::Adaptive)]
     pub aggregation: Policy,
-    /// Congestion control of raw Ethernet: none, swift, swift=TIME (target round trip, such as
-    /// 25us) or rate=RATE. TCP uses the control of the kernel
+    /// Congestion control of raw Ethernet: none, swift, swift=TIME (target round trip, with a unit,
+    /// such as 25us) or rate=RATE (such as 5G). TCP uses the control of the kernel
     #[arg(long, value_name = "CONTROL", default_value_t = congestion::Config::None)]
     pub congestion: congestion::Config,
     /// Limit of the rate of frames in bits per second, such as 5G, shared evenly by all links. Headers

@@ -9,11 +9,11 @@ use std::fmt::{self, Display, Formatter};
 /// Options of host nodes.
 #[derive(Args, Clone, Debug)]
 pub struct PushArgs {
-    /// What the host pushes to NVMe controllers before a doorbell: nothing, submission queue
-    /// entries, or also PRP and SGL lists and data to be written
+    /// What the host sends to NVMe controllers before a doorbell. off: nothing; entries: submission
+    /// queue entries; all: also PRP and SGL lists and the data of writes
     #[arg(long, value_name = "MODE", default_value_t = Mode::All, value_parser = one_of(Mode::ALL, Mode::name))]
     push: Mode,
-    /// Limit of pushed bytes per link for commands that are not complete
+    /// Most bytes that a link may hold pushed for commands without a completion entry
     #[arg(long, value_name = "BYTES", default_value_t = Settings::default().bound as u64, value_parser = span::bytes)]
     push_bound: u64,
 }

@@ -14,8 +14,8 @@ const NAME: &str = "FILE[,ring=SIZE][,payload=hash|all][,key=FILE][,snap=BYTES]"
 /// The option of every node.
 #[derive(Args, Clone, Debug, Default)]
 pub struct TraceArgs {
-    /// Record every TLP and frame for `farlane trace`, with a keyed hash of each payload or with
-    /// payload=all the payload. ring keeps about the last SIZE bytes, snap BYTES per payload
+    /// Record TLPs and frames for `farlane trace`: each payload as a keyed hash, or whole with
+    /// payload=all, cut to snap bytes (64 to 4096). ring: keep about the last SIZE bytes, from 128K
     #[arg(long, value_name = NAME, value_parser = parse_target)]
     trace: Option<TraceFile>,
 }

@@ -29,25 +29,26 @@ use wire::trace::NodeRole;
     farlane device --namespace ram=256M --aggregation wait=1us --rate-limit 1G\n  \
     farlane device --listen raw:eth0 --insecure --namespace ram=256M\n\n\
     In a NAMESPACE, PATH may be a block device. size=SIZE creates or extends the file\n\
-    and reserves what it adds; with sparse, space is taken as it is written. A file never\n\
+    and reserves what it adds; with sparse, a block takes space after its first write. A file never\n\
     shrinks. The file PATH.farlane records which contents a written file has.\n\n\
     Ctrl-C finishes pending commands, makes the data durable and ends the node; a\n\
     second Ctrl-C ends it at once. The node prints counters of errors and traffic at\n\
-    the end and on SIGUSR1. SIGUSR2 stops a trace, and starts it again.")]
+    the end and on SIGUSR1. SIGUSR2 stops a trace; the next one continues it.")]
 pub struct Args {
-    /// Address to listen on: HOST[:PORT], with port 61420 by default and 0 for any free one, or
-    /// raw:INTERFACE for raw Ethernet
+    /// Address to listen on: HOST[:PORT], or raw:INTERFACE for raw Ethernet. The default port is
+    /// 61420; port 0 takes any free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     listen: String,
-    /// Namespace: ram=SIZE[,block=…] or file=PATH[,size=SIZE[,sparse]][,block=512|4096][,ro]
-    /// [,use-existing-data][,aio=io_uring|threads][,cache.direct=on|off]. Repeatable
+    /// Namespace: ram=SIZE[,block=512|4096][,ro] or
+    /// file=PATH[,size=SIZE[,sparse]][,block=512|4096][,ro][,use-existing-data][,aio=io_uring|threads][,cache.direct=on|off].
+    /// Repeatable
     #[arg(long = "namespace", value_name = "NAMESPACE", group = "storage")]
     namespaces: Vec<Namespace>,
     /// Folder of a drive that `farlane drive create` made
     #[arg(long, value_name = "DIR", group = "storage", conflicts_with_all = ["namespaces", "serial"])]
     drive: Option<PathBuf>,
-    /// Serve block devices with their present data, for reading and writing. In a NAMESPACE, it
-    /// applies to that one only
+    /// Keep the data of block devices and serve them for reading and writing. For one namespace
+    /// only, write use-existing-data in its NAMESPACE
     #[arg(long, conflicts_with = "drive")]
     use_existing_data: bool,
     /// Serial number, 1 to 20 ASCII characters. By default it is derived from the first file or the
@@ -58,12 +59,12 @@ pub struct Args {
     /// one file descriptor of the host node
     #[arg(long, value_name = "COUNT", default_value_t = QUEUES, value_parser = value_parser!(u16).range(1..=i64::from(MAX_QUEUES)))]
     queues: u16,
-    /// Support Doorbell Buffer Config: fewer exits of a guest, but one read over the link before
-    /// commands are fetched
+    /// Support Doorbell Buffer Config. The guest exits less often, but the drive reads the new
+    /// doorbell value over the link before it fetches commands
     #[arg(long)]
     doorbell_buffer: bool,
-    /// Group of hosts that may attach, until `farlane move` changes it; 0 is any host. Without this
-    /// option any host may attach, and the device cannot be moved
+    /// Group of hosts that may attach, 0 to 65535; 0: any host. `farlane move` changes it. Without
+    /// this option any host may attach, and the device cannot be moved
     #[arg(long, value_name = "GROUP")]
     group: Option<u16>,
     #[command(flatten)]

@@ -27,10 +27,10 @@ use wire::trace::NodeRole;
     The node prints the QEMU options on stdout, and PCI address, serial number and size\n\
     of each drive on stderr. Ctrl-C closes the links and ends the node; a second Ctrl-C\n\
     ends it at once. The node prints counters of errors and traffic at the end and on\n\
-    SIGUSR1. SIGUSR2 stops a trace, and starts it again.")]
+    SIGUSR1. SIGUSR2 stops a trace; the next one continues it.")]
 pub struct Args {
-    /// Device or switch node, one per downstream port: HOST[:PORT], with port 61420 by default, or
-    /// raw:INTERFACE,MAC. Every address of a name is tried
+    /// Device or switch node; repeat for each downstream port, up to 32: HOST[:PORT], with port
+    /// 61420 by default, or raw:INTERFACE,MAC. Every address of a name is tried
     #[arg(long = "connect", value_name = "ADDRESS", required = true)]
     connect: Vec<String>,
     /// Folder of the sockets: endpoint N is offered on DIR/N/cntrl
@@ -50,10 +50,12 @@ pub struct Args {
     /// counted
     #[arg(long)]
     ecrc: bool,
-    /// Group of this host. `farlane move` changes the group of a device
+    /// Group of this host, 0 to 65535. A device of another group refuses this host; devices of
+    /// group 0 accept any host
     #[arg(long, value_name = "GROUP", default_value_t = 0)]
     group: u16,
-    /// Start without the nodes that are missing, and offer their endpoints when they connect
+    /// Start even if some nodes are missing. Their endpoints are offered when the host node reaches
+    /// them
     #[arg(long)]
     hot_plug: bool,
     /// Time to wait for the nodes at the start, such as 500ms. A number alone is in seconds

@@ -18,13 +18,13 @@ use wire::{Bdf, Tag};
 /// Measure round trips to a node: of the link, and of configuration reads
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  farlane ping localhost --count 1000 --json\n\n\
-    Configuration reads need the place of the host for a moment. While a host is\n\
+    For configuration reads, ping takes the place of the host for a moment. While a host is\n\
     attached, only the link is measured, and a note on stderr reports it.")]
 pub struct Args {
     /// Node: HOST[:PORT] or raw:INTERFACE,MAC
     #[arg(value_name = "ADDRESS")]
     address: String,
-    /// Round trips of each kind
+    /// Round trips of each kind, 1 to 1000000
     #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     count: u32,
     /// Print one JSON document instead of text; docs/json.md describes it

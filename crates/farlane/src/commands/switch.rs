@@ -12,21 +12,23 @@ use wire::trace::NodeRole;
 
 /// Put a switch between one host and several device nodes
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Example:\n  \
+#[command(after_help = "Examples:\n  \
     farlane switch --listen localhost:61421 --connect localhost\n  \
     farlane host --connect localhost:61421 --vfio-user /tmp/farlane\n\n\
     Ctrl-C closes the links and ends the node; a second Ctrl-C ends it at once. The\n\
     node prints counters of errors and traffic at the end and on SIGUSR1. SIGUSR2\n\
-    stops a trace, and starts it again.")]
+    stops a trace; the next one continues it.")]
 pub struct Args {
-    /// Address to listen on for the host: HOST[:PORT], port 0 for any free one, or raw:INTERFACE
+    /// Address to listen on for the host: HOST[:PORT], or raw:INTERFACE for raw Ethernet. HOST
+    /// alone means port 61420; port 0 takes any free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:61421")]
     listen: String,
-    /// Device node, one per downstream port: HOST[:PORT], with port 61420 by default, or
-    /// raw:INTERFACE,MAC
+    /// Device node; repeat for each downstream port, up to 32: HOST[:PORT], with port 61420 by
+    /// default, or raw:INTERFACE,MAC
     #[arg(long = "connect", value_name = "ADDRESS", required = true)]
     connect: Vec<String>,
-    /// Group of this switch towards its device nodes. Hosts of every group can use the switch
+    /// Group as which this switch attaches to its device nodes, 0 to 65535. The switch itself
+    /// accepts hosts of every group
     #[arg(long, value_name = "GROUP", default_value_t = 0)]
     group: u16,
     /// Allow peer-to-peer requests between endpoints

@@ -45,7 +45,7 @@ pub struct Args {
         ],
     )]
     against: Vec<PathBuf>,
-    /// Select commands by their numbers in the list: N, N..M or N+COUNT
+    /// Select commands by their numbers in --list: N, N..M (M included) or N+COUNT
     #[arg(long, value_name = "RANGE")]
     command: Option<Span>,
     /// Select commands of this drive, bb:dd.f
@@ -81,7 +81,7 @@ pub struct Args {
     /// Select commands that failed or have no completion
     #[arg(long)]
     failed: bool,
-    /// Order of the commands, largest first
+    /// Order of the commands
     #[arg(long, value_name = "KEY", default_value = "end", value_parser = sort_key())]
     sort: Key,
     /// Print one line per command instead of its TLPs
@@ -97,8 +97,8 @@ pub struct Args {
     /// Print every TLP, not only the first and the last of equal ones
     #[arg(long)]
     unfold: bool,
-    /// Draw the first command shown as a sequence diagram. With FILE -, this option or one of the
-    /// next five replaces the text on stdout
+    /// Draw the first shown command as a sequence diagram. FILE -, here or for --perfetto,
+    /// --pcapng, --csv, --parquet or --html, is standard output, instead of the text
     #[arg(long, value_name = "FILE")]
     svg: Option<Target>,
     /// Write the selected commands for Perfetto, as Chrome trace events

@@ -53,30 +53,31 @@ pub struct Args {
     /// in microseconds
     #[arg(long, value_name = "TIME", default_value = "200us", value_parser = span::microseconds)]
     spin: Duration,
-    /// Payload sizes of TLPs (Max_Payload_Size) [default: 256,4096; with --aggregation one, 128]
+    /// Payload sizes of TLPs (Max_Payload_Size), comma-separated, powers of two from 128 to 4096
+    /// [default: 256,4096; with --aggregation only 128]
     #[arg(long, value_name = "BYTES", value_delimiter = ',',
           value_parser = crate::node::parse_mps)]
     mps: Vec<u16>,
-    /// Run only these kinds of workloads
+    /// Run only these kinds of workloads, comma-separated
     #[arg(long, value_name = "KIND", value_delimiter = ',',
           value_parser = ["randread", "randwrite", "read", "write"])]
     rw: Vec<String>,
-    /// Run only workloads with this many commands in flight: 1, 8 or 32
+    /// Run only workloads with these numbers of commands in flight, comma-separated: 1, 8, 32
     #[arg(long, value_name = "COUNT", value_delimiter = ',', value_parser = parse_depth)]
     iodepth: Vec<usize>,
     /// Also measure the cost of a trace in this many pairs of rounds, 1 to 1000
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
     recording: Option<u32>,
-    /// What tunnelled runs push before a doorbell: nothing, submission queue entries, or also PRP
-    /// and SGL lists and data to be written
+    /// What tunnelled runs push before a doorbell, comma-separated. off: nothing; entries:
+    /// submission queue entries; all: also PRP and SGL lists and the data of writes
     #[arg(long, value_name = "MODE", value_delimiter = ',', default_values_t = [Mode::Off, Mode::All],
           value_parser = one_of(Mode::ALL, Mode::name))]
     push: Vec<Mode>,
     /// Run only workloads on this path to the drive
     #[arg(long, value_name = "PATH")]
     path: Option<PathOption>,
-    /// Compare these policies instead, over loopback and, as root, over a link with a limited rate
-    /// between network namespaces
+    /// Compare these aggregation policies, comma-separated, instead of the workloads: over loopback
+    /// and, as root, over a link of --line-rate between network namespaces
     #[arg(long, value_name = "POLICY", value_delimiter = ',',
           conflicts_with_all = ["path", "recording"])]
     aggregation: Vec<Policy>,

@@ -39,7 +39,8 @@ pub struct Args {
     /// Largest payload of a TLP (Max_Payload_Size), a power of two from 128 to 4096
     #[arg(long, value_name = "BYTES", default_value_t = 256, value_parser = crate::node::parse_mps)]
     mps: u16,
-    /// When TLPs leave in a frame: adaptive, per-tlp or wait=TIME
+    /// When TLPs leave in a frame: adaptive, per-tlp or wait=TIME, above 0 up to 10ms.
+    /// docs/guide/aggregation.md describes the policies
     #[arg(long, value_name = "POLICY", default_value_t = Policy::Adaptive)]
     aggregation: Policy,
     #[command(flatten)]

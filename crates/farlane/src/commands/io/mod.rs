@@ -60,13 +60,13 @@ pub struct Args {
     completions: CompletionsOption,
     #[command(flatten)]
     push: PushArgs,
-    /// Number of the drive, from 0, if several are behind a switch node
+    /// Number of the drive, from 0. Required if several drives are behind --connect
     #[arg(long, value_name = "INDEX")]
     drive: Option<usize>,
     /// Allow writes, which destroy data of the drive
     #[arg(long)]
     destructive: bool,
-    /// Overwrite data without a question
+    /// Do not ask before data are overwritten. Required with --destructive if there is no terminal
     #[arg(long, requires = "destructive")]
     yes: bool,
     /// What to do after an error or a lost link: stop the run, or continue and wait for the drive
@@ -79,7 +79,8 @@ pub struct Args {
     /// Time to wait for the node at the start, such as 500ms. A number alone is in seconds
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span::seconds)]
     wait: Duration,
-    /// Group of this host. `farlane move` changes the group of a device
+    /// Group of this host, 0 to 65535. A device of another group refuses this host; devices of
+    /// group 0 accept any host
     #[arg(long, value_name = "GROUP", default_value_t = 0)]
     group: u16,
     /// Print one JSON document instead of text; docs/json.md describes it

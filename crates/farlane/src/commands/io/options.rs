@@ -16,23 +16,23 @@ pub struct WorkArgs {
     /// Percentage of reads with rw and randrw [default: 50]
     #[arg(long, value_name = "PERCENT")]
     rwmixread: Option<String>,
-    /// Size of a transfer [default: 4k]
+    /// Size of a transfer, a multiple of the namespace's block size [default: 4k]
     #[arg(long, value_name = "BYTES")]
     bs: Option<String>,
-    /// Transfers in flight per job [default: 1]
+    /// Transfers in flight per job, 1 to 1023 [default: 1]
     #[arg(long, value_name = "COUNT")]
     iodepth: Option<String>,
-    /// Jobs, each with its own queue pair and part of the namespace [default: 1]
+    /// Jobs, 1 to 64, each with its own queue pair and part of the namespace [default: 1]
     #[arg(long, value_name = "COUNT")]
     numjobs: Option<String>,
-    /// Part of the namespace per job, and bytes that a job transfers. By default jobs share the
-    /// namespace behind --offset equally
+    /// Length of the part of the namespace that each job uses. A job also transfers this much,
+    /// unless --io_size is given. Default: jobs share the space after --offset equally
     #[arg(long, value_name = "BYTES")]
     size: Option<String>,
     /// Bytes that a job transfers, instead of --size
     #[arg(long = "io_size", value_name = "BYTES")]
     io_size: Option<String>,
-    /// Limit of transfers per job
+    /// Most transfers per job; without it --size or --io_size ends the job
     #[arg(long = "number_ios", value_name = "COUNT")]
     number_ios: Option<String>,
     /// Repetitions of the work of each job [default: 1]
@@ -62,8 +62,8 @@ pub struct WorkArgs {
     /// Namespace identifier [default: 1]
     #[arg(long, value_name = "NSID")]
     nsid: Option<String>,
-    /// Read or write --count blocks of --bs bytes in order, one at a time, instead of --rw: read or
-    /// write
+    /// Like dd: transfer --count blocks of --bs bytes in order, one at a time; read or write.
+    /// Replaces --rw
     #[arg(long, value_name = "KIND")]
     dd: Option<String>,
     /// Blocks of --dd [default: 100]
@@ -78,8 +78,8 @@ pub struct WorkArgs {
     /// Compare each read with the data that this run wrote, and read everything back at the end
     #[arg(long)]
     verify: bool,
-    /// Read and compare the data of an earlier --rw write --verify with the same --randseed, --bs,
-    /// --offset, --size and --numjobs
+    /// Compare the data that an earlier run with --rw write --verify wrote. Needs the same --rw,
+    /// --randseed, --bs, --offset, --size and --numjobs as that run
     #[arg(long = "verify_only", conflicts_with = "verify", requires = "randseed")]
     verify_only: bool,
     /// Seed of the block order and of the data of --verify; random by default

@@ -24,7 +24,7 @@ use wire::Duration;
     rest of a lab that was killed. A guest runs `farlane latency listen raw:INTERFACE --reflect \
     --insecure --repeat`. docs/latency.md explains the steps.")]
 pub struct Args {
-    /// Kinds of bridges; all selects every kind
+    /// Kinds of bridges, comma-separated; all selects every kind
     #[arg(long, value_name = "KIND", value_delimiter = ',', default_value = "linux", value_parser = kind())]
     bridge: Vec<Option<Bridge>>,
     /// Install this gate control list (base-time, sched-entry and cycle-time as in tc-taprio(8)) at
@@ -43,8 +43,8 @@ pub struct Args {
     /// Time from one frame to the next [default: the cycle of --gate, or 2ms]
     #[arg(long, value_name = "TIME", value_parser = positive)]
     interval: Option<Duration>,
-    /// Time from the start of a cycle to a frame [default: the first fifth of the window of --gate,
-    /// or 0]
+    /// Time from the start of a cycle to a frame [default: one fifth of the window after its start,
+    /// with --gate; else 0]
     #[arg(long, value_name = "TIME", value_parser = span::time)]
     offset: Option<Duration>,
     /// Frames per run
@@ -60,8 +60,8 @@ pub struct Args {
     /// --gate also gated by the nodes
     #[arg(long)]
     drive: bool,
-    /// Time between the end of a frame of --drive and the end of its window. By default the node
-    /// measures it
+    /// Time that a frame of --drive must end before its window does. By default the node measures
+    /// it. A number alone is in microseconds
     #[arg(long, value_name = "TIME", requires = "drive", value_parser = span::microseconds)]
     gate_margin: Option<Duration>,
     /// Reserve this CPU for the talker, by a cpuset partition of a control group
@@ -79,8 +79,8 @@ pub struct Args {
     /// Further options of `farlane latency listen`
     #[arg(long, value_name = "OPTIONS", default_value = "", allow_hyphen_values = true)]
     listen: String,
-    /// Measure to a guest behind INTERFACE, or behind a tap device with its MAC, such as
-    /// tap,52:54:00:12:34:56. The guest runs `farlane latency listen`; gates are at the talker
+    /// Measure to a guest with this MAC address, behind INTERFACE or, with the word tap, behind a
+    /// new tap device. It runs `farlane latency listen`; gates are at the talker
     #[arg(long, value_name = "INTERFACE,MAC", conflicts_with = "drive")]
     guest: Option<Far>,
     /// Time to wait for the guest's first answer
@@ -92,8 +92,8 @@ pub struct Args {
     /// Print the commands as a shell script and run nothing
     #[arg(long, conflicts_with_all = ["json", "html"])]
     dry_run: bool,
-    /// With --dry-run: print the script for two boards with these NICs and a guest behind the
-    /// bridge, whose MAC address --guest tap,MAC gives
+    /// With --dry-run and --guest tap,MAC: print the script for two boards. TALKER and BRIDGE are
+    /// their network interfaces; the guest is behind the bridge
     #[arg(long, value_name = "TALKER,BRIDGE", requires_all = ["dry_run", "guest"], conflicts_with_all = ["isolate", "kernel_fifo", "drop"])]
     boards: Option<Boards>,
     /// Write every document (JSON) and every frame's row (Parquet) into this folder

@@ -7,7 +7,7 @@ use latency::frame::ETHERTYPE;
 use latency_linux::{Listen, Listener, Port, Rows};
 use linux::Interface;
 use live::net::Address;
-use report::{Failure, Outcome};
+use report::{Failure, Outcome, span};
 use std::io::Write;
 use wire::Duration;
 
@@ -31,8 +31,8 @@ pub struct Args {
     /// Receive one run after the other and print each report, until Ctrl-C or --wait without a run
     #[arg(long, conflicts_with_all = ["clock", "csv", "parquet", "html"])]
     repeat: bool,
-    /// Time to wait for the first frame
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = positive)]
+    /// Time to wait for the first frame. A number alone is in seconds
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = span::seconds)]
     wait: Duration,
     /// Time without frames after which the run ends
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = positive)]

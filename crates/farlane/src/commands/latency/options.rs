@@ -72,11 +72,11 @@ pub struct MachineArgs {
     /// Use hardware time stamps of this interface; its clock must be TAI, as with PTP
     #[arg(long, value_name = "INTERFACE")]
     pub hardware: Option<String>,
-    /// How the clocks of the two ends relate: unknown, shared, ptp4l[=SOCKET] (this end follows the
-    /// other) or phc2sys=DEVICE (this system clock follows the clock of DEVICE); repeatable
+    /// How this end knows the clock error; repeatable: unknown, shared, ptp4l[=SOCKET] (ptp4l here
+    /// follows the other end) or phc2sys=DEVICE (CLOCK_TAI here follows DEVICE)
     #[arg(long, value_name = "RELATION")]
     pub clock: Vec<Clock>,
-    /// Domain number of ptp4l
+    /// Domain number of ptp4l, 0 to 255
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     pub ptp_domain: u8,
     /// Add this to every time stamp of this end, such as -20ms, to test reports with clocks that
@@ -110,8 +110,8 @@ impl MachineArgs {
 /// Marks of frames.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub struct MarkArgs {
-    /// Priority of frames, 0 to 7: SO_PRIORITY, and PCP of the VLAN tag. By default a listener
-    /// reflects the priority of the tag
+    /// Priority of frames, 0 to 7: SO_PRIORITY, and PCP of the VLAN tag. In listen, the default is
+    /// the priority of the received tag
     #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(0..=7))]
     pub priority: Option<u8>,
     /// Differentiated Services code point of UDP over IPv4, 0 to 63

@@ -10,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 /// Forward frames between two interfaces by XDP, without bridge and queueing disciplines of the
 /// kernel
 #[derive(clap::Args, Debug)]
+#[command(override_usage = "farlane latency redirect [OPTIONS] <INTERFACE> <SECOND|--pass>")]
 #[command(group = clap::ArgGroup::new("work").required(true).multiple(true))]
 #[command(after_help = "Examples:\n  \
     farlane latency redirect in out\n  \
@@ -24,7 +25,8 @@ pub struct Args {
     /// Second interface
     #[arg(value_name = "SECOND", group = "work")]
     b: Option<String>,
-    /// Where the programs run: native (in the driver) or generic (in the kernel, with any driver)
+    /// Where the XDP programs run: native (in the driver) or generic (in the kernel, with any
+    /// driver)
     #[arg(long, value_name = "MODE", default_value_t)]
     mode: Mode,
     /// Let every frame pass instead of forwarding it: for the peer of a veth that receives

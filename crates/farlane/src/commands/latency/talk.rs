@@ -24,19 +24,21 @@ pub struct Args {
     /// Listener: HOST[:PORT] for UDP, or raw:INTERFACE,MAC for Ethernet frames
     #[arg(value_name = "ADDRESS")]
     address: String,
-    /// Time from one frame to the next, at most 4s
+    /// Time from one frame to the next, above 0 up to 4s
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = positive)]
     interval: Duration,
-    /// Frames to send
+    /// Frames to send, 1 to 10000000
     #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=latency::MOST_FRAMES))]
     count: u64,
-    /// Start of a cycle in ns of CLOCK_TAI, as base-time of tc-taprio(8)
+    /// Start of a cycle, in nanoseconds of CLOCK_TAI, at most an hour ahead, as base-time of
+    /// tc-taprio(8)
     #[arg(long, value_name = "NS", default_value_t = 0)]
     base: u64,
-    /// Time from the start of a cycle to a frame
+    /// Time from --base to a frame; the others are due every --interval before and after it
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = span::time)]
     offset: Duration,
-    /// Time from one window of the gates to the next
+    /// Length of a cycle: time from the start of a window to the start of the next; requires
+    /// --window
     #[arg(long, value_name = "TIME", value_parser = positive, requires = "window")]
     cycle: Option<Duration>,
     /// Window of these frames in each cycle, such as 200us,100us
@@ -46,7 +48,7 @@ pub struct Args {
     /// report counts late frames
     #[arg(long, requires = "window")]
     outside: bool,
-    /// Payload of a frame
+    /// Payload of a frame, 104 to 1452
     #[arg(long, value_name = "BYTES", default_value_t = 128, value_parser = payload)]
     size: u16,
     /// Expect every frame back; the listener needs --reflect

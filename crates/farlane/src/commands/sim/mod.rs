@@ -42,29 +42,29 @@ pub struct Args {
     /// text
     #[arg(long, value_name = "FILE", conflicts_with = "sweep")]
     pcapng: Option<Target>,
-    /// Port for the first timeline in the report: BRIDGE:PEER or STATION. It shows two gate cycles
-    /// from FROM, such as 1.5ms, or around the longest wait
+    /// Port to show first in the timelines: BRIDGE:PEER or STATION. Shows two gate cycles from
+    /// FROM, such as 1.5ms; without FROM, those around the longest wait
     #[arg(long, value_name = "PORT[@FROM]", conflicts_with = "sweep")]
     timeline: Option<String>,
-    /// Completion timeout of drives, a range of Device Control 2
+    /// Completion timeout of drives, as a range of the PCIe register Device Control 2
     #[arg(long, value_name = "RANGE", default_value = "50us-50ms", value_parser = one_of(CompletionTimeout::ALL, |range| range.name))]
     completion_timeout: CompletionTimeout,
     /// Seed of all random numbers, instead of the plan's
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
-    /// Simulations, each with the next seed, instead of the plan's, 1 to 10000
+    /// Number of simulations, 1 to 10000; each uses the next seed. Overrides `runs` of the plan
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     runs: Option<u64>,
-    /// Trials with shifted starts and gate clocks, 2 to 10000, the first as planned, for each
-    /// combination of a sweep. The results are the worst cases with their trials
+    /// Number of trials, 2 to 10000. Trial 0 is the plan; others shift starts and gate clocks.
+    /// Prints the worst of all trials. With --sweep, trials run for each combination
     #[arg(long, value_name = "COUNT", conflicts_with = "runs",
           value_parser = clap::value_parser!(u64).range(2..=10_000))]
     phases: Option<u64>,
-    /// Keys that trials shift. Without clock_offset, gate clocks stay as planned
+    /// Keys that trials shift, comma-separated. Without clock_offset, gate clocks stay as planned
     #[arg(long, value_name = "KEYS", requires = "phases", value_delimiter = ',',
           default_values = Plan::SHIFTED, value_parser = Plan::SHIFTED)]
     shift: Vec<String>,
-    /// Set a key of the plan, given by its dotted path
+    /// Set a key of the plan, given by its dotted path, such as link.rate=10G; repeatable
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Simulate with several values of a key; repeatable, for every combination. Keys joined by +

@@ -30,7 +30,8 @@ pub struct Args {
     /// Print one JSON document instead of text; docs/json.md describes it
     #[arg(long)]
     json: bool,
-    /// Simulated time of a round, 10 to 100000 ms. The TSN network runs ten times as long
+    /// Simulated time of a round, a number of milliseconds from 10 to 100000. The TSN network runs
+    /// ten times as long
     #[arg(long, value_name = "MS", default_value_t = USUAL,
           value_parser = clap::value_parser!(u64).range(10..=100_000))]
     time: u64,
