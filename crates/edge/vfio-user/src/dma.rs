@@ -21,15 +21,19 @@ const MAX_PARTS: usize = 512;
 pub type DmaId = u64;
 
 /// Why a DMA access failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DmaError {
     /// Not mapped for the device, or not in this direction.
+    #[error("the address is not mapped for the device")]
     Fault,
     /// The client refused it, or sent an invalid answer.
+    #[error("the client refused the access")]
     Refused,
     /// The client did not answer in `DMA_DEADLINE`.
+    #[error("the client did not answer")]
     Timeout,
     /// More than `MAX_DMA` bytes.
+    #[error("the access is longer than {MAX_DMA} bytes")]
     TooLong,
 }
 

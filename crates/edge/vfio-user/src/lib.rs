@@ -108,7 +108,7 @@ mod transfer;
 
 pub use action::{Action, Input, Token};
 pub use config::EndpointInfo;
-pub use connection::{Incoming, MAX_PAYLOAD};
+pub use connection::{Closed, Incoming, MAX_PAYLOAD};
 pub use dma::{Access, DMA_DEADLINE, DmaError, DmaId, MAX_DMA};
 pub use listener::BindError;
 pub use pcie::Presence;

@@ -116,17 +116,22 @@ pub struct ReadToken {
 }
 
 /// Why a DMA read failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DmaError {
     /// The completer answered Unsupported Request.
+    #[error("unsupported request")]
     UnsupportedRequest = 1,
     /// The completer answered Completer Abort, or with a malformed completion.
+    #[error("completer abort")]
     CompleterAbort,
     /// The completion timed out.
+    #[error("completion timeout")]
     Timeout,
     /// The payload was marked as poisoned.
+    #[error("poisoned data")]
     Poisoned,
     /// Bus mastering is disabled: nothing was sent.
+    #[error("bus mastering is disabled")]
     BusMasterDisabled,
 }
 
