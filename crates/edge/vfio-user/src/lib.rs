@@ -108,8 +108,9 @@ mod transfer;
 
 pub use action::{Action, Input, Token};
 pub use config::EndpointInfo;
-pub use connection::{Closed, Incoming, MAX_PAYLOAD};
+pub use connection::{Closed, Incoming, MAX_PAYLOAD, Outgoing};
 pub use dma::{Access, DMA_DEADLINE, DmaError, DmaId, MAX_DMA};
+pub use guest::ClientFile;
 pub use listener::BindError;
 pub use pcie::Presence;
 pub use server::Server;

@@ -11,7 +11,8 @@ use rustix::fd::AsFd;
 use rustix::io::Errno;
 use std::cell::Cell;
 
-pub(crate) use worker::{ClientFile, Disposal, MAX_WORKERS, Worker, Workers};
+pub use worker::ClientFile;
+pub(crate) use worker::{Disposal, MAX_WORKERS, Worker, Workers};
 
 /// The most ranges that one guest may map at once. The protocol's default is 65535; QEMU without a
 /// vIOMMU needs about ten, SPDK at most 128.

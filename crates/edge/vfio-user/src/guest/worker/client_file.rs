@@ -15,7 +15,7 @@ pub struct ClientFile {
 
 impl ClientFile {
     /// Takes over `file`; `disposal` is that of its client.
-    pub fn new(file: OwnedFd, disposal: Disposal) -> Self {
+    pub(crate) fn new(file: OwnedFd, disposal: Disposal) -> Self {
         Self { file: Some(file), disposal }
     }
 

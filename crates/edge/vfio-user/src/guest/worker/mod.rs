@@ -10,7 +10,7 @@
 
 mod client_file;
 
-pub(crate) use client_file::ClientFile;
+pub use client_file::ClientFile;
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
@@ -88,7 +88,7 @@ struct Shared {
 
 /// Drops values in the worker's thread.
 #[derive(Clone, Debug)]
-pub struct Disposal(Arc<Shared>);
+pub(crate) struct Disposal(Arc<Shared>);
 
 /// One client's thread. On drop it ends as soon as it can.
 #[derive(Debug)]
@@ -115,12 +115,12 @@ impl Drop for Worker {
 
 impl Disposal {
     /// Number of values that the worker has not yet dropped.
-    pub fn pending(&self) -> usize {
+    pub(crate) fn pending(&self) -> usize {
         self.0.lock().disposals
     }
 
     /// Drops `value` in the thread, after all earlier values.
-    pub fn dispose(&self, value: impl Send + 'static) {
+    pub(crate) fn dispose(&self, value: impl Send + 'static) {
         self.0.push(Box::new(value));
     }
 }
