@@ -1,6 +1,6 @@
 //! The clock error of a run from other programs and clocks, once per second.
 
-use crate::options::{Clock, Machine};
+use crate::options::{Clock, MachineOptions};
 use crate::phc::HardwareClock;
 use crate::ptp::Ptp4l;
 use latency::phc::{Reading, point};
@@ -28,7 +28,7 @@ pub(crate) struct Clocks {
 
 impl Clocks {
     /// Starts the sources that the options name. Fails if one of them does not answer.
-    pub(crate) fn start(machine: &Machine) -> io::Result<Self> {
+    pub(crate) fn start(machine: &MachineOptions) -> io::Result<Self> {
         let mut clocks = Self::default();
         for clock in &machine.clocks {
             match clock {
@@ -49,7 +49,7 @@ impl Clocks {
     pub(crate) fn finish(
         self,
         sign: i64,
-        machine: &Machine,
+        machine: &MachineOptions,
         address: Option<SocketAddr>,
     ) -> ClockError {
         let series = |follower: Follower| follower.finish(sign);

@@ -53,7 +53,7 @@ mod talker;
 pub use document::{Document, Faults, Setting, TagCount};
 pub use listener::Listener;
 pub use operator::Operator;
-pub use options::{Clock, Heading, Listen, Machine, Marks, Run, Talk};
+pub use options::{Clock, Heading, Listen, MachineOptions, Marks, Run, Talk};
 pub use port::{Port, Received, Remote, Tag};
 pub use rows::Rows;
 pub use talker::Talker;

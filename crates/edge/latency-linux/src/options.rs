@@ -28,7 +28,7 @@ pub struct Talk {
     /// Marks of the frames.
     pub marks: Marks,
     /// Settings of the machine.
-    pub machine: Machine,
+    pub machine: MachineOptions,
     /// Text for the document.
     pub heading: Heading,
 }
@@ -45,7 +45,7 @@ pub struct Listen {
     /// Marks of the returned frames.
     pub marks: Marks,
     /// Settings of the machine.
-    pub machine: Machine,
+    pub machine: MachineOptions,
     /// Text for the document.
     pub heading: Heading,
 }
@@ -72,7 +72,7 @@ pub struct Marks {
 
 /// Settings of the machine, for both ends.
 #[derive(Clone, Debug, Default)]
-pub struct Machine {
+pub struct MachineOptions {
     /// Run as SCHED_FIFO of this priority, 1 to 99.
     pub fifo: Option<u8>,
     /// Run on this CPU.
@@ -121,7 +121,7 @@ impl FromStr for Clock {
     }
 }
 
-impl Machine {
+impl MachineOptions {
     /// Whether the sources can be combined.
     ///
     /// # Errors

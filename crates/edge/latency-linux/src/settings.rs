@@ -2,7 +2,7 @@
 
 use crate::hardware::HardwareStamps;
 use crate::realtime::{lock_memory, pin, prioritise};
-use crate::{Machine, Marks, Operator, Port, Setting};
+use crate::{MachineOptions, Marks, Operator, Port, Setting};
 use linux::time::tai_offset_s;
 
 /// Settings with their results.
@@ -33,7 +33,7 @@ impl<'a> Settings<'a> {
     }
 
     /// Requests all settings of this thread and the process.
-    pub(crate) fn machine(&mut self, machine: &Machine) {
+    pub(crate) fn machine(&mut self, machine: &MachineOptions) {
         if machine.lock_memory {
             self.add("locked memory", "all".to_owned(), lock_memory());
         }
@@ -66,7 +66,7 @@ impl<'a> Settings<'a> {
     /// Enables time stamps. Hardware stamps end when the returned value is dropped.
     pub(crate) fn stamps(
         &mut self,
-        machine: &Machine,
+        machine: &MachineOptions,
         port: &Port,
     ) -> std::io::Result<Option<HardwareStamps>> {
         let hardware = machine.hardware.as_ref().and_then(|interface| {
@@ -87,7 +87,7 @@ impl<'a> Settings<'a> {
     }
 }
 
-/// Shifts the reported stamps of this end by [`Machine::stamp_offset`].
+/// Shifts the reported stamps of this end by [`MachineOptions::stamp_offset`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shift(pub i64);
 

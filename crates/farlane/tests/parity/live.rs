@@ -10,7 +10,7 @@ use live::host::{Memory, RamMemory, ReadOutcome};
 use live::links::{LinkEvent, Links};
 use live::net::{CarrierListener, RawSettings};
 use live::trace::Settings;
-use live::{Attached, Clock, DeviceNode, Machine, NvmeDrive, Poller, Tracer, Waiting};
+use live::{Attached, Clock, DeviceNode, HostIo, NvmeDrive, Poller, Tracer, Waiting};
 use node::push::{self, Mode};
 use nvme::block::{Completion, Operation, Request};
 use nvme::{Config, NamespaceConfig, Settings as DriveSettings, Subsystem};
@@ -164,16 +164,16 @@ pub fn machine(
     root: pcie::root::Settings,
     push: Mode,
     links: Links,
-) -> io::Result<Machine<Switch>> {
+) -> io::Result<HostIo<Switch>> {
     let (tunnel, max_payload) = (script::tunnel(Role::Host, push), script::MAX_PAYLOAD);
     let settings = switch::upstream::Settings { ports: 1, max_payload, p2p: false, tunnel };
     let switch = Switch::new(settings, links).traced(tracer(folder, NodeRole::Host, clock)?);
     let push = push::Settings { mode: push, ..push::Settings::default() };
-    Ok(Machine::new(clock, Poller::new(Waiting::Block)?, root, switch)?.with_push(push))
+    Ok(HostIo::new(clock, Poller::new(Waiting::Block)?, root, switch)?.with_push(push))
 }
 
 /// What came of a run whose device node has closed its trace.
-pub fn run_of(folder: &Path, host: &Machine<Switch>, sent: Vec<Write>, ram: &mut Ram) -> Run {
+pub fn run_of(folder: &Path, host: &HostIo<Switch>, sent: Vec<Write>, ram: &mut Ram) -> Run {
     host.attached().tracer().finish().expect("the trace is written");
     let counters = host.attached().upstream().tunnel(0).counters();
     let traces = [NodeRole::Host, NodeRole::Device].map(|role| path(folder, role));
@@ -187,7 +187,7 @@ struct Nodes {
     clock: Clock,
     /// What the clock shows at time 0 of the script.
     uptime: Instant,
-    host: Machine<Switch>,
+    host: HostIo<Switch>,
     memory: SlowMemory,
     device: DeviceNode<NvmeDrive>,
     pending: Pending,

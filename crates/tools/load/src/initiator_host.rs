@@ -4,7 +4,7 @@
 use ::node::push;
 use analysis::commands::{self, Analyser, Direction, Event};
 use live::host::RamMemory;
-use live::{Attached, Clock, Machine, Poller};
+use live::{Attached, Clock, HostIo, Poller};
 use nvme::initiator::{self, CompletedCommand, Driver, Io};
 use pcie::enumerate::{self, Hierarchy, Node};
 use pcie::{Bus, Ram, root};
@@ -60,7 +60,7 @@ impl Default for Hardware {
 /// A host node with enumerated, running drives.
 pub struct InitiatorHost<A> {
     /// The root complex, and what is attached below its root port.
-    pub machine: Machine<A>,
+    pub machine: HostIo<A>,
     /// Host memory, and the interrupts that nobody has taken yet.
     pub memory: RamMemory,
     /// The bus of the host software.
@@ -109,7 +109,7 @@ impl<A: Attached> InitiatorHost<A> {
         mut ready: impl FnMut(&mut A) -> Result<bool, Failure>,
     ) -> Result<Self, Failure> {
         let Hardware { root, enumeration, ram, packets, push } = hardware;
-        let mut machine = Machine::new(clock, poller, root, attached)?.with_push(push);
+        let mut machine = HostIo::new(clock, poller, root, attached)?.with_push(push);
         let bus = machine.new_bus();
         let ram = Rc::new(RefCell::new(Ram::new(RAM_BASE, ram)));
         let mut memory = RamMemory::new(ram);
@@ -159,7 +159,7 @@ impl<A: Attached> InitiatorHost<A> {
     /// Runs a piece of host software to its end.
     ///
     /// # Errors
-    /// As [`Machine::run`].
+    /// As [`HostIo::run`].
     pub fn run<T>(&mut self, software: impl Future<Output = T> + 'static) -> Result<T, Failure> {
         Ok(self.machine.run(&mut self.memory, &self.bus, software)?)
     }
@@ -167,7 +167,7 @@ impl<A: Attached> InitiatorHost<A> {
     /// Polls the machine once; waits if there was nothing to do.
     ///
     /// # Errors
-    /// As [`Machine::pump`].
+    /// As [`HostIo::pump`].
     pub fn turn(&mut self) -> Outcome {
         let (moved, timer) = self.machine.pump(&mut self.memory)?;
         self.machine.wait(moved, timer)?;

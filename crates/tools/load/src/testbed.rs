@@ -234,7 +234,7 @@ impl<A: Attached> LoadGenerator<A> {
     /// Runs the machine for a moment without load, until TLPs in flight have arrived.
     ///
     /// # Errors
-    /// As [`live::Machine::pump`].
+    /// As [`live::HostIo::pump`].
     pub fn settle(&mut self) -> Result<(), Failure> {
         let clock = *self.host.machine.clock();
         let until = clock.now() + SETTLE;

@@ -38,7 +38,7 @@ pub mod vfio_client;
 pub use attached::{Attached, NvmeDrive, Report};
 pub use clock::Clock;
 pub use device::DeviceNode;
-pub use host::Machine;
+pub use host::HostIo;
 pub use link_wait::{LinkWait, PATIENCE, wait_for_links};
 pub(crate) use linux::about;
 pub use linux::random_number;

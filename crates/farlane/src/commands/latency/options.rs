@@ -4,7 +4,7 @@ use crate::output::{assign_stdout, wrong_usage};
 use columns::Targets;
 use lab::view::Files;
 use latency::{Band, frame};
-use latency_linux::{Clock, Heading, Machine, Marks};
+use latency_linux::{Clock, Heading, MachineOptions, Marks};
 use report::target::Target;
 use report::{Failure, span};
 use wire::Duration;
@@ -91,8 +91,8 @@ pub struct MachineArgs {
 
 impl MachineArgs {
     /// The settings of `latency_linux`. Ends the process if several `--clock` contradict each other.
-    pub fn machine(&self) -> Machine {
-        let machine = Machine {
+    pub fn machine(&self) -> MachineOptions {
+        let machine = MachineOptions {
             fifo: self.fifo,
             cpu: self.cpu,
             lock_memory: self.lock_memory,

@@ -1,7 +1,7 @@
 //! What a drive under load does by itself: it interrupts, and after an outage it comes back.
 
 use super::group::Group;
-use super::machine::Machine;
+use super::machine::IoTarget;
 use super::session::{Session, attach};
 use report::Failure;
 
@@ -47,7 +47,7 @@ impl Session {
             Err(error) => return gone(error.to_string()),
         };
         // Our host node hides from its clients which contents a drive has.
-        let unknown = matches!(self.machine, Machine::VfioUser(_));
+        let unknown = matches!(self.machine, IoTarget::VfioUser(_));
         let forget = new_contents || unknown;
         if let Err(why) = group.resume(self.machine.clock().now(), driver, forget) {
             return Ok(Err(format!("the drive that came back is another: {why}")));

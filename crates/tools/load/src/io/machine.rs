@@ -27,7 +27,7 @@ const ROOT_PORT: u8 = 4;
 const BRIDGE: [u8; 3] = [0x06, 0x04, 0x00];
 
 /// The machine of a target.
-pub enum Machine {
+pub enum IoTarget {
     /// A host node.
     Network(Box<InitiatorHost<Switch>>),
     /// A client of a vfio-user server.
@@ -37,7 +37,7 @@ pub enum Machine {
 /// A client of a vfio-user server, with its host software's bus and memory.
 pub struct Client {
     /// The client.
-    pub machine: vfio_client::Machine,
+    pub machine: vfio_client::VfioUserClient,
     bus: Bus,
     ram: Rc<RefCell<Ram>>,
     enumeration: enumerate::Settings,
@@ -59,7 +59,7 @@ pub enum Event {
 
 impl Client {
     /// Host software of a machine that was just connected.
-    pub fn new(mut machine: vfio_client::Machine, ram: Ram) -> Self {
+    pub fn new(mut machine: vfio_client::VfioUserClient, ram: Ram) -> Self {
         let (bus, ram) = (machine.new_bus(), Rc::new(RefCell::new(ram)));
         let enumeration = enumerate::Settings::default();
         Self { machine, bus, ram, enumeration, gone: None, retry: None }
@@ -149,7 +149,7 @@ impl Client {
     }
 }
 
-impl Machine {
+impl IoTarget {
     /// The clock.
     pub fn clock(&self) -> Clock {
         match self {

@@ -1,7 +1,7 @@
 //! A target of a run: connects, chooses the drive, brings it up, and shuts it down.
 
 use super::Settings;
-use super::machine::{Client, Machine};
+use super::machine::{Client, IoTarget};
 use super::peer::Process;
 use super::section::{Request, Section};
 use super::target::{Completions, LoadTarget};
@@ -40,7 +40,7 @@ pub struct Session {
     /// The target's name.
     pub name: String,
     /// The machine.
-    pub machine: Machine,
+    pub machine: IoTarget,
     /// The place of the drive's function.
     pub slot: OwnSlot,
     /// Its driver, unless a group has it.
@@ -179,7 +179,7 @@ fn connect(
     (clock, ram): (Clock, usize),
     console: &mut dyn Console,
     mut meanwhile: impl FnMut() -> Outcome,
-) -> Result<(Machine, Tracer, Option<Process>), Failure> {
+) -> Result<(IoTarget, Tracer, Option<Process>), Failure> {
     let mut node = options.node.clone();
     if let Some(narrowed) = node.fit(peer.addresses())? {
         console.note(&narrowed.to_string());
@@ -198,14 +198,14 @@ fn connect(
     };
     let switch = switch.traced(tracer.clone());
     let host = InitiatorHost::power_on(clock, node.poller()?, hardware, switch, ready)?;
-    Ok((Machine::Network(Box::new(host)), tracer, Process::listening(peer.addresses())))
+    Ok((IoTarget::Network(Box::new(host)), tracer, Process::listening(peer.addresses())))
 }
 
 fn open(
     options: &Settings,
     socket: &Path,
     (clock, ram): (Clock, usize),
-) -> Result<(Machine, Option<Process>), Failure> {
+) -> Result<(IoTarget, Option<Process>), Failure> {
     let failed = |error: &dyn Display| Failure(format!("--vfio-user {error}"));
     let memory = HostMemory::new(RAM_BASE, ram).map_err(|errno| failed(&errno))?;
     let settings = vfio_client::Settings {
@@ -214,14 +214,15 @@ fn open(
         polled: options.completions == Completions::Polled,
     };
     let ram = memory.ram();
-    let machine = vfio_client::Machine::connect(clock, options.node.poller()?, settings, memory);
+    let machine =
+        vfio_client::VfioUserClient::connect(clock, options.node.poller()?, settings, memory);
     let mut machine = machine.map_err(|error| failed(&error))?;
     let peer = machine.server().map(Process::new);
-    Ok((Machine::VfioUser(Box::new(Client::new(machine, ram))), peer))
+    Ok((IoTarget::VfioUser(Box::new(Client::new(machine, ram))), peer))
 }
 
 fn bring_up(
-    machine: &mut Machine,
+    machine: &mut IoTarget,
     options: &Settings,
     target: &LoadTarget,
     settings: initiator::Settings,
@@ -249,7 +250,7 @@ fn bring_up(
 /// # Errors
 /// If the machine breaks down.
 pub fn attach(
-    machine: &mut Machine,
+    machine: &mut IoTarget,
     function: &Node,
     settings: initiator::Settings,
 ) -> Result<Result<Driver, initiator::Error>, Failure> {
@@ -259,8 +260,8 @@ pub fn attach(
 }
 
 /// How doorbells are rung and completions noticed.
-fn ways(machine: &mut Machine, options: &Settings) -> Option<(Doorbells, &'static str)> {
-    let Machine::VfioUser(client) = machine else { return None };
+fn ways(machine: &mut IoTarget, options: &Settings) -> Option<(Doorbells, &'static str)> {
+    let IoTarget::VfioUser(client) = machine else { return None };
     let mapped = client.machine.maps_doorbells();
     let doorbells = if mapped { Doorbells::Mapped } else { Doorbells::Message };
     Some((doorbells, options.completions.name()))

@@ -32,14 +32,14 @@ use wire::earliest;
 use wire::{Bdf, Instant};
 
 /// The I/O around [`node::HostNode`](::node::HostNode): clock, descriptors and memory.
-pub struct Machine<A> {
+pub struct HostIo<A> {
     clock: Clock,
     poller: Poller,
     node: ::node::HostNode<Tapped<A, Probe>>,
     buses: Buses,
 }
 
-impl<A: Attached> Machine<A> {
+impl<A: Attached> HostIo<A> {
     /// A machine after power-on.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use super::descriptors;
 use super::endpoint::{Endpoint, describe};
 use super::event_limits::{HostEventLimiter, kind};
-use super::{Machine, Memory, ReadOutcome};
+use super::{HostIo, Memory, ReadOutcome};
 use crate::Control;
 use crate::attached::{Attached, Report, Switch};
 use crate::clock::Clock;
@@ -123,7 +123,7 @@ struct DiscoveredEndpoint {
 
 /// A host node that offers endpoints to VMMs.
 pub struct HostNode {
-    machine: Machine<Switch>,
+    machine: HostIo<Switch>,
     endpoints: Vec<Endpoint>,
     bus: Bus,
     settings: Settings,
@@ -154,7 +154,7 @@ impl HostNode {
     ) -> io::Result<Self> {
         let MachineSettings { root, enumeration, push } = machine;
         let settings = Settings { contents: true, ..enumeration };
-        let mut machine = Machine::new(clock, poller, root, switch)?.with_push(push);
+        let mut machine = HostIo::new(clock, poller, root, switch)?.with_push(push);
         let mut endpoints = Vec::new();
         let bus = machine.new_bus();
         while !up(machine.attached_mut(), clock.now())? {

@@ -33,7 +33,7 @@ pub struct Settings {
 }
 
 /// A machine whose only function is the function of a vfio-user server.
-pub struct Machine {
+pub struct VfioUserClient {
     clock: Clock,
     poller: Poller,
     settings: Settings,
@@ -47,7 +47,7 @@ pub struct Machine {
     talked: Instant,
 }
 
-impl Machine {
+impl VfioUserClient {
     /// Connects to a server and gives its device `memory`.
     ///
     /// # Errors

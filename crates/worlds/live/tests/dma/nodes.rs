@@ -4,7 +4,7 @@ use live::attached::Switch;
 use live::host::RamMemory;
 use live::links::Links;
 use live::net::{Address, CarrierListener, LinkSettings, RawSettings};
-use live::{Clock, Control, DeviceNode, Machine, Poller, Report, Waiting};
+use live::{Clock, Control, DeviceNode, HostIo, Poller, Report, Waiting};
 use pcie::dma_test::{self, DmaTest, driver};
 use pcie::enumerate::{self, Node};
 use pcie::{Bus, Ram, root};
@@ -119,7 +119,7 @@ impl Drop for Far {
 
 /// A host with a switch and a link to every far node.
 pub struct Near {
-    pub machine: Machine<Switch>,
+    pub machine: HostIo<Switch>,
     pub memory: RamMemory,
     pub clock: Clock,
     pub bus: Bus,
@@ -148,7 +148,7 @@ impl Near {
         let poller = Poller::new(Waiting::Block).unwrap();
         let switch = Switch::new(upstream, links);
         let clock = Clock::start_at(link.uptime);
-        let mut machine = Machine::new(clock, poller, settings, switch).unwrap();
+        let mut machine = HostIo::new(clock, poller, settings, switch).unwrap();
         let mut memory = RamMemory::new(Rc::new(RefCell::new(Ram::new(RAM, RAM_SIZE))));
         let bus = machine.new_bus();
         while !(0..count).all(|link| machine.attached().upstream().tunnel(link).is_up()) {

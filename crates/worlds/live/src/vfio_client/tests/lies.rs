@@ -134,7 +134,7 @@ fn connect_error_names_the_socket() {
     let says = |socket: std::path::PathBuf| {
         let settings = Settings { socket, doorbells: Doorbells::Auto, polled: true };
         let poller = Poller::new(Waiting::Block).unwrap();
-        let machine = Machine::connect(Clock::start(), poller, settings, memory.clone());
+        let machine = VfioUserClient::connect(Clock::start(), poller, settings, memory.clone());
         machine.err().expect("nobody listens").to_string()
     };
     let file = folder.join("file");

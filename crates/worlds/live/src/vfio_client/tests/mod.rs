@@ -13,15 +13,19 @@ use vfio_user::client::{FUNCTION, REPLY_LIMIT};
 const BASE: u64 = 0x1_0000_0000;
 
 /// A machine with a correct server, or the error.
-fn machine(server: &Server, clock: Clock) -> Result<Machine, Error> {
+fn machine(server: &Server, clock: Clock) -> Result<VfioUserClient, Error> {
     machine_with(server, clock, Doorbells::Auto)
 }
 
-fn machine_with(server: &Server, clock: Clock, doorbells: Doorbells) -> Result<Machine, Error> {
+fn machine_with(
+    server: &Server,
+    clock: Clock,
+    doorbells: Doorbells,
+) -> Result<VfioUserClient, Error> {
     let memory = HostMemory::new(BASE, 0x3000).unwrap();
     memory.write(0x10, b"secret").unwrap();
     let settings = Settings { socket: server.socket.clone(), doorbells, polled: false };
-    Machine::connect(clock, Poller::new(Waiting::Block).unwrap(), settings, memory)
+    VfioUserClient::connect(clock, Poller::new(Waiting::Block).unwrap(), settings, memory)
 }
 
 fn truth() -> Lie {

@@ -50,7 +50,7 @@ fn bars_are_sized_here_and_vectors_come_by_eventfd() {
     let settings = Settings { socket, doorbells: Doorbells::Auto, polled: false };
     let memory = HostMemory::new(BASE, 4096).unwrap();
     let poller = Poller::new(Waiting::Block).unwrap();
-    let mut machine = Machine::connect(Clock::start(), poller, settings, memory).unwrap();
+    let mut machine = VfioUserClient::connect(Clock::start(), poller, settings, memory).unwrap();
     let bus = machine.new_bus();
     let software = {
         let bus = bus.clone();
