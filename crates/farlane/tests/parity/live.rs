@@ -1,4 +1,4 @@
-//! The live shell over a script: its clock, what is ready, what reads return
+//! The live runner over a script: its clock, what is ready, what reads return
 //! and how much writes take.
 
 use super::network::Script;

@@ -1,4 +1,4 @@
-//! One node, two shells: the same run through the live shell and through the
+//! One node, two runners: the same run through the live runner and through the
 //! simulator's gives the same TLPs, tunnel bytes and trace records.
 
 mod live;

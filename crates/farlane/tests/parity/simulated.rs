@@ -1,4 +1,4 @@
-//! The simulator's shell.
+//! The simulator's runner.
 
 use super::{Run, Write, script};
 use node::push::Mode;

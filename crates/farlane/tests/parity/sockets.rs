@@ -1,4 +1,4 @@
-//! The live shell over loopback TCP, each node in a thread.
+//! The live runner over loopback TCP, each node in a thread.
 
 use super::live::{machine, run_of, subsystem, tracer};
 use super::{Run, script};
