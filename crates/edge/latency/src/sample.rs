@@ -118,7 +118,7 @@ pub enum Segment {
     Turn,
     /// Returned by the application to the listener's queueing discipline.
     BackToQueue,
-    /// From the listener's queueing discipline to its last stamp.
+    /// From the listener's queueing discipline to the listener's last stamp.
     BackInQueue,
     /// From the listener's hardware to the talker's.
     BackWireToWire,

@@ -60,22 +60,25 @@ impl Outgoing {
 /// Why a connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Closed {
-    /// The client closed it.
+    /// The client closed the connection.
     #[error("the client closed the connection")]
     Eof,
     /// The client sent an invalid header: the next message cannot be found.
-    #[error("the client sent no vfio-user header")]
+    #[error("the client sent an invalid vfio-user header")]
     Malformed,
     /// The client keeps sending descriptors with a message that has too many.
-    #[error("the client sent far more descriptors than a message may have")]
+    #[error(
+        "the client kept sending file descriptors with a message that already had more than \
+         {MAX_MSG_FDS}"
+    )]
     Descriptors,
     /// The socket failed.
     #[error("socket: {0}")]
     Io(Errno),
-    /// The client took pages away that the device used.
+    /// The client removed pages that the device uses.
     #[error("the client removed memory that the device uses (in the range at {0:#x})")]
     MemoryLost(u64),
-    /// There is no worker for its descriptors.
+    /// There is no worker for the client's descriptors.
     #[error("rejected: all {MAX_WORKERS} threads still wait for files of earlier clients")]
     NoWorker,
 }

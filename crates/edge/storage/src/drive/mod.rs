@@ -37,9 +37,10 @@ pub type Records = BTreeMap<String, Vec<u8>>;
 /// A change of one record: its name, and its bytes or `None` to remove it.
 pub type Change = (String, Option<Vec<u8>>);
 
-/// The records, as an embedded database.
+/// The embedded database with the records.
 const METADATA: &str = "drive.redb";
-/// The records while they are being written as a whole.
+/// The temporary file of a database that is written anew; it replaces [`METADATA`] when it is
+/// complete.
 const METADATA_NEW: &str = "drive.redb.new";
 /// The lock file of a drive in use; it is empty.
 const LOCK: &str = "lock";

@@ -106,7 +106,8 @@ impl LineGate {
                 line.margin.exact()
             ))),
             Some(wait) if wait > LONGEST_WAIT => Err(io::Error::other(format!(
-                "a frame of {bytes} bytes may wait {} for gate {queue}; the limit is {}",
+                "a frame of {bytes} bytes may have to wait {} for gate {queue}, above the limit \
+                 of {}",
                 wait.exact(),
                 LONGEST_WAIT.exact()
             ))),
@@ -220,7 +221,7 @@ mod tests {
         let short = error("sched-entry S 08 20us sched-entry S 00 1ms", 10);
         assert!(short.contains("it needs 22304ns with the wake-up margin of 10us"), "{short}");
         let far = error("sched-entry S 08 1ms sched-entry S 00 90ms", 0);
-        assert!(far.contains("the limit is 50ms"), "{far}");
+        assert!(far.contains("above the limit of 50ms"), "{far}");
     }
 
     #[test]

@@ -26,7 +26,8 @@ pub struct StreamReport {
     pub overtaken: u64,
     /// Latency from application to application, of arrived frames.
     pub latency: Latency,
-    /// The latency as both stations' clocks measure it, over time; empty without simulated clocks.
+    /// The latency over time, measured by the clocks of both stations; empty if clocks are not
+    /// simulated.
     pub measured: Vec<MeasuredSample>,
     /// The most bytes (header to FCS, without tag) on the way at once.
     pub backlog_bytes: u64,

@@ -79,7 +79,7 @@ enum Kind {
     Drive(usize),
     Station(usize),
     Bridge(usize),
-    /// The power of a device node.
+    /// The outage with this number: switches the power of a device node off and on.
     Power(usize),
     /// A device node that moves to another host.
     Move(usize),
