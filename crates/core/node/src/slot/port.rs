@@ -19,8 +19,8 @@ impl Port {
         Self { node, rescan: None }
     }
 
-    /// The link came up. [`poll`](Self::poll) returns the functions below, unless the link goes
-    /// down.
+    /// Handles the return of the link. [`poll`](Self::poll) returns the functions below, unless the
+    /// link goes down.
     pub fn link_up(&mut self, bus: &Bus, settings: &enumerate::Settings) {
         let (node, payload) = (self.node.clone(), self.node.max_payload);
         let rescan = enumerate::enumerate_below(bus.clone(), node, settings.clone(), payload);

@@ -103,7 +103,7 @@ const EPOCH: Duration = Duration::from_ms(10_000);
 /// Frame size classes, each with a minimum round trip of its own: short frames are faster.
 const SIZE_CLASSES: usize = 4;
 
-/// Swift's state for one connection.
+/// The state of Swift for one connection.
 #[derive(Clone, Debug)]
 pub struct Swift {
     config: SwiftConfig,
@@ -166,7 +166,7 @@ impl Swift {
         }
     }
 
-    /// Algorithm 1, "On Receiving ACK".
+    /// Handles the acknowledgement of frames: algorithm 1, "On Receiving ACK".
     pub fn acknowledged(&mut self, now: Instant, ack: Acknowledged) {
         for _ in 0..ack.frames {
             self.loss -= self.loss / LOSS_MEMORY;
