@@ -21,7 +21,7 @@ pub struct Input<'a> {
     pub samples: &'a [Sample],
     /// Time from one frame to the next, in ns.
     pub interval: u64,
-    /// The windows: cycle and length; both 0 without.
+    /// The windows: cycle and length; both 0 if the schedule has no windows.
     pub window: frame::Window,
     /// The clock error.
     pub clock: ClockError,

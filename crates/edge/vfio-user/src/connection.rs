@@ -66,7 +66,7 @@ pub enum Closed {
     /// The client sent an invalid header: the next message cannot be found.
     #[error("the client sent an invalid vfio-user header")]
     Malformed,
-    /// The client keeps sending descriptors with a message that has too many.
+    /// The client keeps sending descriptors with a message that already has too many.
     #[error(
         "the client kept sending file descriptors with a message that already had more than \
          {MAX_MSG_FDS}"
@@ -248,7 +248,8 @@ impl Connection {
 }
 
 impl Drop for Connection {
-    /// The client sees the end at once, also if the socket is closed later.
+    /// Shuts the socket down, so that the client sees the end at once, even if the socket is closed
+    /// later.
     fn drop(&mut self) {
         let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
     }

@@ -13,7 +13,7 @@ pub enum Condition {
     Preparing,
     /// The link is down, or the function was not enumerated since the link came up.
     LinkDown,
-    /// The function is back with new contents, and the client may know the old ones.
+    /// The function is back with new contents, and the client may rely on the old ones.
     NewContents,
     /// Another device, or no device, is in the function's place.
     Detached,
@@ -83,7 +83,8 @@ impl Condition {
         TABLE[access as usize][self as usize]
     }
 
-    /// What the client sees in this condition. During a wait the former state stays visible.
+    /// The part of the function that the client sees in this condition. During a wait the former
+    /// state stays visible.
     pub(super) fn presence(self) -> Presence {
         let seen = |access| self.outcome(access) != AllOnes;
         match (seen(Access::ConfigRead), seen(Access::BarRead)) {

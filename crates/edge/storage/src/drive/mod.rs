@@ -51,7 +51,7 @@ const CONTENTS: &str = "contents";
 #[derive(Clone, Debug)]
 pub struct DriveFolder {
     store: Arc<Store>,
-    /// For messages: the folder may be moved.
+    /// The path of the folder for messages; the folder may have been moved.
     path: PathBuf,
     boot: String,
 }
@@ -99,7 +99,7 @@ impl DriveFolder {
         open().map_err(|error| about(path.display(), error))
     }
 
-    /// The same in any folder. Errors do not name it.
+    /// As [`open`](Self::open), in any folder. Errors do not name the folder.
     fn open_in(
         folder: Box<dyn Folder>,
         path: &Path,
@@ -128,8 +128,8 @@ impl DriveFolder {
     /// wait uses a [`Committer`].
     ///
     /// # Errors
-    /// Then nothing has changed, unless the machine crashes before the next commit: after a crash
-    /// all changes may be present. The next commit tries to repair the cause.
+    /// After an error nothing has changed, unless the machine crashes before the next commit: after
+    /// a crash all changes may be present. The next commit tries to repair the cause.
     pub fn commit(&self, changes: &[Change]) -> io::Result<()> {
         self.store.commit(changes).map_err(|error| about(self.path.display(), error))
     }

@@ -25,7 +25,7 @@ pub(crate) const MAX_WORKERS: usize = 16;
 /// The workers of one endpoint.
 #[derive(Debug)]
 pub(crate) struct Workers {
-    /// Each thread holds a clone.
+    /// Counts the threads, each of which has a clone.
     alive: Arc<()>,
     /// Readable when a value was dropped; see [`clear_wake`](Self::clear_wake).
     pub wake: Arc<OwnedFd>,
@@ -80,7 +80,7 @@ struct State {
 
 struct Shared {
     state: Mutex<State>,
-    /// Another value, or the client has disconnected.
+    /// Signals that there is another value, or that the client has disconnected.
     more: Condvar,
     alive: Weak<()>,
     wake: Arc<OwnedFd>,
