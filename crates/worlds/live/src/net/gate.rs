@@ -35,7 +35,7 @@ struct Line {
     gate: Gate,
     windows: Cycle,
     clock: WallClock,
-    /// Start of a cycle, in nanoseconds of the clock; zero of the gate's times.
+    /// Start of a cycle, in nanoseconds of the clock. The gate's times count from here.
     origin: u64,
     latest: Instant,
     margin: Duration,
@@ -91,7 +91,7 @@ impl LineGate {
         Ok(made)
     }
 
-    /// How long a frame of `bytes` without FCS may have to wait.
+    /// The longest wait of a frame of `bytes` without FCS.
     ///
     /// # Errors
     /// A sentence, if no window is long enough, or windows are too far apart.
@@ -120,8 +120,8 @@ impl LineGate {
         self.line().longest_wait
     }
 
-    /// Until when a frame of `bytes` has to wait, on the clock that shows `now`; `None` if it need
-    /// not wait.
+    /// The time until which a frame of `bytes` has to wait, on the clock that shows `now`; `None`
+    /// if the frame need not wait.
     pub(super) fn holds(&self, now: Instant, bytes: usize) -> Option<Instant> {
         let mut line = self.line();
         let line = &mut *line;

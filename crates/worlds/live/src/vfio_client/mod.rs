@@ -128,7 +128,7 @@ impl Machine {
         u32::try_from(peer.pid.as_raw_nonzero().get()).ok()
     }
 
-    /// One turn. Returns whether anything happened, and when to call again at the latest.
+    /// Makes one turn. Returns whether anything happened, and when to call again at the latest.
     ///
     /// # Errors
     /// As `epoll_wait(2)`.
