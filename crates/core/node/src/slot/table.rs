@@ -49,7 +49,7 @@ pub enum Outcome {
     Passes,
     /// The access waits for the end of the preparation.
     Waits,
-    /// All ones at once.
+    /// The access reads all ones at once.
     AllOnes,
     /// The access is dropped at once.
     Dropped,
@@ -63,8 +63,9 @@ pub enum Outcome {
 
 use Outcome::{AllOnes, Dropped, Identifies, Passes, Refused, Remembered, Waits};
 
-/// By [`Access`] and [`Condition`], in their orders. A restored function sends nothing too early,
-/// because bus mastering is restored last. TLPs sent earlier still pass.
+/// The outcomes, by [`Access`] and [`Condition`] in the order of their variants. A restored
+/// function sends nothing too early, because bus mastering is restored last. TLPs sent earlier
+/// still pass.
 const TABLE: [[Outcome; 5]; 9] = [
     [Passes, Waits, AllOnes, Passes, AllOnes],
     [Passes, Waits, Dropped, Passes, Dropped],
