@@ -162,7 +162,7 @@ impl Config {
         config
     }
 
-    /// Shadows bits `mask` of byte `at` with `value`; the VMM may change those in `writable`.
+    /// Shadows bits `mask` of byte `at` with `value`; the VMM may change the bits in `writable`.
     fn shadow_bits(&mut self, at: usize, mask: u8, value: u8, writable: u8) {
         self.shadowed[at] |= mask;
         self.initial[at] = (self.initial[at] & !mask) | (value & mask);

@@ -17,11 +17,13 @@ use rustix::net::{
 use std::mem::MaybeUninit;
 use wire::vfio_user::{Header, RegionAccess};
 
-/// The longest payload accepted: the largest region access. Longer ones are drained and refused.
+/// The longest payload accepted: the largest region access. Longer payloads are drained and
+/// refused.
 pub const MAX_PAYLOAD: usize = RegionAccess::LENGTH + MAX_DATA_XFER;
 
 /// The most descriptors that one call receives: `SCM_MAX_FD` of linux/net/scm.h. There is room for
-/// all, because the kernel closes those without room during the call, which may block for ever.
+/// all, because the kernel closes descriptors without room during the call, which may block for
+/// ever.
 const MAX_FDS: usize = 253;
 
 /// Bytes of an oversized message that are discarded at once.

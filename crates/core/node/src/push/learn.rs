@@ -42,7 +42,7 @@ impl Watch {
     }
 
     /// The binary logarithm of a block's bytes, once the command has succeeded: the size with which
-    /// the moved bytes are exactly those of the data pointer. `None` if no size matches, or the
+    /// the moved bytes are exactly the bytes of the data pointer. `None` if no size matches, or the
     /// transfer needs a list.
     pub(super) fn block_shift(mut self, page: usize) -> Option<u8> {
         let to_host = self.command.opcode == opcode::nvm::READ;

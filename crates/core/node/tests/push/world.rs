@@ -69,7 +69,7 @@ impl HostMemory for Memory {
 pub struct Link {
     pub down: VecDeque<Tlp>,
     pub up: VecDeque<Tlp>,
-    /// How many TLPs of `up` may arrive.
+    /// Number of TLPs of `up` that may arrive.
     arrived: usize,
     pub store: Store<Leaving>,
     /// The cause of invalidation that is left out.

@@ -33,14 +33,14 @@ pub struct Identity {
 /// BARs (with address 0) and MSI-X capability of a function, as a driver sees them.
 pub type Layout = (Vec<Bar>, Option<Msix>);
 
-/// The result of comparing the device found now with the one attached before.
+/// The result of comparing the device found now with the device attached before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// The same device with the same data.
     Same,
     /// The same device, but data may have been lost or changed.
     NewContents(ContentsChange),
-    /// Another device; the text says how it differs.
+    /// Another device, with a text about the differences.
     Another(String),
 }
 

@@ -56,7 +56,7 @@ pub(super) struct Sender {
     timeouts: u32,
     /// Timeouts that came too soon since the last round trip measured: each doubles the next ones.
     too_soon: u32,
-    /// The frame acknowledged last of those retransmitted after a timeout. If its copy arrives as a
+    /// Of the frames retransmitted after a timeout, the frame acknowledged last. If its copy is a
     /// duplicate, the timeout came too soon.
     resent: Option<Sequence>,
     /// Whether one frame is to be sent regardless of congestion control.

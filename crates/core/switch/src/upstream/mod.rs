@@ -185,8 +185,8 @@ impl Upstream {
         None
     }
 
-    /// The classes to take from link `index`: those with room at the target of
-    /// their next TLP and, for requests, on the link for the completion.
+    /// The classes to take from link `index`: classes with room at the target of their next TLP
+    /// and, for requests, with room on the link for the completion.
     fn room(&self, index: usize) -> Ready {
         let port = &self.ports[index];
         let peer = |class| {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use switch::raw::{Cause, Endpoint, Input, Output, Settings};
 use wire::{Duration, Instant};
 
-/// What the network does to frames, in parts of a thousand.
+/// Probabilities of the network's faults, in parts of a thousand.
 #[derive(Clone, Copy, Default)]
 pub struct Faults {
     pub lost: u64,

@@ -153,7 +153,7 @@ codes! {
     APPLICATION_TAG_CHECK_ERROR = 0x283;
     /// A block has another reference tag.
     REFERENCE_TAG_CHECK_ERROR = 0x284;
-    /// The data of Compare differ from those on the media.
+    /// The data of Compare differ from the data on the media.
     COMPARE_FAILURE = 0x285;
 }
 

@@ -98,7 +98,7 @@ pub enum NvmeEvent {
         id: Option<CommandId>,
         /// The namespace.
         nsid: u32,
-        /// Whether it succeeded.
+        /// Whether the request succeeded.
         ok: bool,
     },
     /// The completion queue entry was sent to the host.

@@ -73,7 +73,8 @@ pub trait Follower: fmt::Debug + Send {
 /// The kept parts of a TLP's payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// Bytes kept from the first on; at or above the length, all are kept.
+    /// Number of bytes kept at the start of the payload; at or above its length, all bytes are
+    /// kept.
     pub bytes: usize,
     /// Parts of these bytes that are omitted, in order, each with its keyed hash. `bytes` is at
     /// least the end of the last part.

@@ -16,7 +16,7 @@ use vfio_user::client::{Device, Doorbells, Error, Function, HostMemory};
 use wire::earliest;
 use wire::{Duration, Instant};
 
-/// How often a polling client checks the socket of a silent server.
+/// Interval at which a polling client checks the socket of a silent server.
 const LOOK: Duration = Duration::from_us(50);
 /// After a message, the socket is checked in every turn for this long.
 const TALK: Duration = Duration::from_ms(1);

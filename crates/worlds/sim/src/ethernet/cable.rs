@@ -60,8 +60,8 @@ pub enum Output {
     Timeout(Option<Instant>),
 }
 
-/// Counters of a cable. Frames in = `delivered` + `lost` + `cut` +
-/// `unfinished` + those in flight.
+/// Counters of a cable. `offered` = `delivered` + `lost` + `cut` + `unfinished` + the frames in
+/// flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames given to the cable.
@@ -91,7 +91,7 @@ struct OnTheWay {
 /// The preemptable frame whose transmission began last.
 #[derive(Clone, Debug, Default)]
 enum Preemptable {
-    /// None, or the frame was lost.
+    /// There is no such frame, or the frame was lost.
     #[default]
     None,
     /// The last frame on the way.

@@ -126,7 +126,7 @@ impl Nic {
         }
     }
 
-    /// Drops all frames, as in a power loss, except those already on the line.
+    /// Drops all frames, as in a power loss, except frames already on the line.
     pub fn reset(&mut self, now: Instant) {
         self.port.clear(now);
         let mut dropped = std::mem::take(self.dropped());

@@ -33,7 +33,7 @@ pub struct FlowConfig {
 /// The configuration of a simulation of flows.
 #[derive(Clone, Debug)]
 pub struct FlowsConfig {
-    /// Seed of all random numbers except those of faults.
+    /// Seed of all random numbers except the random numbers of faults.
     pub seed: u64,
     /// Stations, bridges, cables.
     pub network: NetworkConfig,

@@ -99,7 +99,7 @@ impl Network {
         self.add_ends(stations, owners, both)
     }
 
-    /// The TCP host of a station, which knows the address of its `peer`.
+    /// The TCP host of a station. Adds the address of `peer` to the host.
     fn host(&mut self, station: usize, peer: usize) -> &mut Host {
         let Station { host, tcp, .. } = &mut self.stations[station];
         let host = host.get_or_insert_with(|| Box::new(Host::new(tcp.clone())));

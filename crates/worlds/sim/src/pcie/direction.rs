@@ -114,7 +114,7 @@ impl Direction {
         tlp.wire_length() + FRAMING
     }
 
-    /// The classes that the transmitter accepts now: none while it sends, otherwise those with
+    /// The classes that the transmitter accepts now: none while it sends, otherwise classes with
     /// credits for a TLP of `max_payload` bytes.
     pub(crate) fn ready(&mut self, now: Instant, max_payload: usize) -> Ready {
         while let Some((_, class, data)) = pop_if(&mut self.returns, |(at, ..)| *at <= now) {

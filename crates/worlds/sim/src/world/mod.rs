@@ -70,7 +70,7 @@ pub enum Error {
     Config(String),
 }
 
-/// The kind of a component, with its number among those of the kind.
+/// The kind of a component, with its number among the components of the kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Host(usize),

@@ -40,8 +40,8 @@ const TCP_PIPELINE: Duration = Duration::from_ns(894);
 /// An FPGA with a TCP engine and the buffers of a TSN core: the remainder of the 7091 ns over TSN.
 const TSN_PIPELINE: Duration = Duration::from_ns(1_146);
 
-/// A node of the NVMe/TSN paper. Its ring holds two frames and those in its
-/// pipeline, which keeps the wire busy; TLPs behind them are aggregated.
+/// A node of the NVMe/TSN paper. Its ring has room for two frames and the frames in its pipeline,
+/// which keeps the wire busy; TLPs behind them are aggregated.
 fn station(rate: Rate, pipeline: Duration, tagging: Option<Tagging>) -> StationConfig {
     let frame = rate.duration(LONGEST_FRAME).as_ps();
     let tx_ring = 2 + (pipeline.as_ps() / frame) as usize;

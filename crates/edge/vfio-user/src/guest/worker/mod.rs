@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 
-/// Threads of one endpoint: one for its client, and those of earlier clients that still hang.
+/// Threads of one endpoint: one for its client, and the threads of earlier clients that still hang.
 pub(crate) const MAX_WORKERS: usize = 16;
 
 /// The workers of one endpoint.
@@ -48,7 +48,7 @@ impl Workers {
         self.with(Arc::downgrade(&self.alive))
     }
 
-    /// A worker of the endpoint itself; its thread does not count among those of clients.
+    /// A worker of the endpoint itself; its thread does not count as a thread of a client.
     pub(crate) fn for_endpoint(&self) -> Worker {
         self.with(Weak::new())
     }

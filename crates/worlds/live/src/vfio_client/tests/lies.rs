@@ -4,7 +4,7 @@ use super::server::*;
 use super::*;
 use proptest::prelude::*;
 
-/// A lie in the first answer to a command.
+/// An error in the first answer to a command.
 fn once(command: u16, lie: impl Fn(&mut Answer) + Send + 'static) -> Lie {
     let mut done = false;
     Box::new(move |message, answer| {

@@ -20,8 +20,7 @@ pub enum Guard {
     /// By the frame's own length (IEEE 802.1Q-2022, 8.6.8.4).
     #[default]
     FrameLength,
-    /// As if each frame had this payload (bytes) and a tag, like equipment
-    /// that knows only the MTU.
+    /// As if each frame had this payload (bytes) and a tag, like equipment that uses only the MTU.
     MaximumFrame(usize),
 }
 
