@@ -29,7 +29,7 @@ pub enum Output {
 pub struct Wait {
     /// The end of the wait; `None` if only an input ends it.
     pub until: Option<Instant>,
-    /// A packet waits until the receiver takes a class that it denied in this call.
+    /// Whether a packet waits until the receiver takes a class that it denied in this call.
     pub receiver: bool,
 }
 

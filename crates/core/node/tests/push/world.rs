@@ -160,7 +160,7 @@ pub struct World {
     pub memory: Memory,
     answers: BTreeMap<u64, Option<u64>>,
     requests: u64,
-    /// The host refuses the function's reads, and all requests before that have arrived.
+    /// Whether the host refuses the function's reads, and all earlier requests have arrived.
     pub refused: bool,
     /// The store's answers in submission queues are not compared, because the driver counts
     /// commands.

@@ -30,10 +30,10 @@ pub struct Settings {
     pub max_payload: usize,
     /// Max_Read_Request_Size in bytes.
     pub max_read_request: usize,
-    /// Enables ECRC for endpoints that support it.
+    /// Whether to enable ECRC for endpoints that support it.
     pub ecrc: bool,
-    /// Reads the contents capability of endpoints, for a host that attaches them again when their
-    /// link comes back.
+    /// Whether to read the contents capability of endpoints, for a host that attaches endpoints
+    /// again when their link comes back.
     pub contents: bool,
     /// Bytes of window reserved below each empty slot for hot-plugged devices.
     pub hotplug_window: u64,

@@ -31,7 +31,7 @@ pub struct Network {
     pub latency: Duration,
     /// Line time of a byte in picoseconds.
     pub byte: u64,
-    /// Set if no frame passes.
+    /// Whether no frame passes.
     pub cut: bool,
     line_free: [Instant; 2],
     /// Frames in transit by time and a running number: receiver and bytes.

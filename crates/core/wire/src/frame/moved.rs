@@ -38,7 +38,7 @@ pub struct Moved {
     pub status: MoveStatus,
     /// The effect on the host that used the device.
     pub host: HostAfter,
-    /// A host of the new group was rejected recently and will connect again.
+    /// Whether a host of the new group was rejected recently and will connect again.
     pub awaited: bool,
     /// The former group; 0: any host.
     pub from: u16,

@@ -174,9 +174,9 @@ impl<'a> Wiring<'a> {
         stations
     }
 
-    /// The stream with paths of its own whose frames go from one station to another with a priority
-    /// of the sender. Does not check whether the frames carry TCP, the only protocol with IP
-    /// addresses here.
+    /// The stream with its own paths whose frames go from one station to another with a priority of
+    /// the sender. Does not check whether the frames carry TCP, the only simulated protocol with IP
+    /// addresses.
     pub fn stream_of(&self, from: usize, to: usize, priority: u8) -> Option<&'a StreamConfig> {
         let tag = self.network.stations[from].tagging.map(|tagging| Tag {
             pcp: tagging.pcp_of_priority[usize::from(priority)],

@@ -103,7 +103,8 @@ pub fn ports(run: &Run, report: &Report, seen: &Seen) -> Result<Vec<PortLog>, Te
     for (wire, from, until, carried) in &seen.busy {
         logs[*wire].busy.push((*from, *until, *carried));
     }
-    // Where each frame is expected next: the direction, since when received and in the queue.
+    // The place at which each frame is expected next: the direction, the time of reception, and the
+    // time since which the frame is in the queue.
     let mut expected = BTreeMap::<u64, (usize, [Instant; 2])>::new();
     for Sent { wire, frame: sent, fragments } in &seen.sent {
         let frame = &sent.frame;

@@ -56,7 +56,7 @@ pub struct Pipe {
     pub width: usize,
     /// Bytes accepted so far.
     pub taken: usize,
-    /// Accepts and delivers nothing while set.
+    /// Whether the link accepts and delivers nothing.
     pub stalled: bool,
     pieces: VecDeque<(Instant, Bytes)>,
     under_way: usize,

@@ -72,9 +72,9 @@ pub struct Fabric {
     pub happened: Vec<Happened>,
     /// The outputs of the top switch, except bytes, with their times.
     pub log: Vec<(Instant, Output)>,
-    /// Host memory answers reads after a random time, in any order.
+    /// Whether host memory answers reads after a random time, in any order.
     pub slow_memory: bool,
-    /// Host memory does not answer reads at all.
+    /// Whether host memory does not answer reads at all.
     pub stuck_memory: bool,
     /// The device whose reads host memory does not answer.
     pub unanswered: Option<wire::Bdf>,

@@ -44,7 +44,7 @@ struct Contents {
     media: Option<FileMedia>,
     sectors: Vec<Sector>,
     incarnation: Option<u64>,
-    /// A write was begun since they were last closed.
+    /// Whether a write has begun since the contents were last closed.
     written: bool,
 }
 

@@ -50,7 +50,7 @@ pub struct Answer {
     pub fds: Vec<OwnedFd>,
     /// Sent before.
     pub before: Vec<u8>,
-    /// Nothing is sent, or the connection ends.
+    /// Whether nothing is sent, or the connection ends.
     pub silent: bool,
     pub close: bool,
 }
