@@ -9,12 +9,12 @@ use wire::{Duration, Instant};
 /// Pause between attempts to connect.
 pub const RETRY_PAUSE: Duration = Duration::from_ms(200);
 /// Time limit of an attempt to connect. The kernel retries TCP for minutes with
-/// growing pauses, and would notice a restarted node too late.
+/// growing pauses, and would reach a restarted node too late.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_ms(2_000);
 /// Bytes of the largest tunnel frame, which a link may send in one turn.
 pub const FRAME: usize = (32 << 10) + HEADER;
 
-/// What happened to a link.
+/// An event of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
     /// A link came up, with the peer's Hello: enumerate below its port.
@@ -41,11 +41,11 @@ pub enum LinkEvent {
         /// such a failure is reported once.
         permanent: bool,
     },
-    /// An echo came back.
+    /// The reply to an echo arrived: the link and the number of the echo.
     Echo(usize, u64),
 }
 
-/// The path of a link.
+/// The state of the path of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Path {
     /// No path; the next attempt starts at this time.
@@ -98,7 +98,7 @@ impl Link {
         attempt
     }
 
-    /// The tunnel closed the path because of `cause`; returns the event of `link`. `buses` are
+    /// Handles the loss of the path because of `cause`; returns the event of `link`. `buses` are
     /// below the link.
     pub(crate) fn lost(
         &mut self,

@@ -8,7 +8,7 @@ use wire::tlp::Mark;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(pub u64);
 
-/// What happened to a path.
+/// An event of a path.
 #[derive(Clone, Debug)]
 pub enum Input {
     /// A peer has connected to this node.
@@ -19,7 +19,7 @@ pub enum Input {
     },
     /// An attempt to connect has succeeded.
     Connected,
-    /// An attempt to connect has failed, and why.
+    /// An attempt to connect has failed, with the reason.
     Failed(String),
     /// The trace ID of the next received TLP without one.
     Mark(Mark),

@@ -53,7 +53,7 @@ pub(crate) fn derived_uuid(name: &str) -> [u8; 16] {
     custom_uuid(fingerprint(name.as_bytes()))
 }
 
-/// The UUID of the `number`th object of a drive.
+/// A UUID derived from the UUID of a drive and a number.
 pub(crate) fn numbered_uuid(drive: [u8; 16], number: u64) -> [u8; 16] {
     custom_uuid(fingerprint(&[&number.to_le_bytes()[..], &drive].concat()))
 }

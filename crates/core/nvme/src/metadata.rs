@@ -103,7 +103,7 @@ impl Metadata {
         self.blocks as usize * METADATA
     }
 
-    /// Their range on the media.
+    /// The byte range of the metadata on the media.
     pub(crate) fn range(&self) -> Range<u64> {
         self.offset..self.offset + self.length() as u64
     }

@@ -142,7 +142,7 @@ impl Bridge {
     }
 }
 
-/// A completion without data for the request `tlp`, with its mark.
+/// A completion without data for the request `tlp`, with the same trace ID.
 ///
 /// # Panics
 /// If `tlp` is not a non-posted request.

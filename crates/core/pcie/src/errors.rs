@@ -52,7 +52,7 @@ impl Errors {
 }
 
 impl fmt::Display for Errors {
-    /// The non-zero ones, or `none`.
+    /// The counters that are not zero, or `none`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";
         for (name, n) in self.list().iter().filter(|(_, n)| *n > 0) {

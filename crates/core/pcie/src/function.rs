@@ -27,14 +27,14 @@ pub enum Output {
 /// What a state machine waits for in addition to an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wait {
-    /// This time.
+    /// The end of the wait; `None` if only an input ends it.
     pub until: Option<Instant>,
-    /// A packet waits until the receiver takes a class that it denied in this call.
+    /// Whether a packet waits until the receiver takes a class that it denied in this call.
     pub receiver: bool,
 }
 
 impl Wait {
-    /// For a time, if any, and for no receiver.
+    /// A wait for a time, if any, and for no receiver.
     pub const fn until(until: Option<Instant>) -> Self {
         Self { until, receiver: false }
     }
@@ -74,7 +74,7 @@ impl Ready {
         self.classes[class.index()]
     }
 
-    /// The same but for `class`.
+    /// These classes, with `class` taken or not.
     #[must_use]
     pub const fn with(mut self, class: Class, ready: bool) -> Self {
         self.classes[class.index()] = ready;
@@ -87,7 +87,7 @@ impl Ready {
         self.runs
     }
 
-    /// The same classes, with runs or without.
+    /// These classes, with runs or without.
     #[must_use]
     pub const fn with_runs(mut self, runs: bool) -> Self {
         self.runs = runs;
@@ -95,7 +95,7 @@ impl Ready {
     }
 }
 
-/// How many messages of [`wire::push`] a [`Function`] accepts now.
+/// The room for messages of [`wire::push`] that a [`Function`] has now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PushRoom {
     /// The largest payload of a message, in bytes: 128 to 4096.
@@ -145,7 +145,7 @@ pub trait Ports {
 /// How much of a function is visible to its user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// All of it.
+    /// The whole function.
     Present,
     /// Configuration space only. BARs read all ones and writes to them are dropped. The user can
     /// detect and reset the function, but not use it.

@@ -154,7 +154,7 @@ impl OrderedQueue {
         tlps.into_iter().for_each(|tlp| self.push(tlp));
     }
 
-    /// The marks of all packets, class by class.
+    /// The trace IDs of all packets, class by class.
     pub fn marks(&self) -> impl Iterator<Item = Mark> {
         self.classes.iter().flatten().map(|(_, tlp)| tlp.mark)
     }

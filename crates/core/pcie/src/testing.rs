@@ -17,7 +17,7 @@ pub struct Testbed<F> {
     pub now: Instant,
     /// Other outputs of the root complex.
     pub outputs: Vec<root::Output>,
-    /// The function receives nothing any more.
+    /// Whether the function no longer receives anything.
     pub dead: bool,
 }
 

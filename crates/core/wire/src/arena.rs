@@ -33,8 +33,8 @@ impl Arena {
         std::mem::replace(block, rest)
     }
 
-    /// The empty block, with room for at least `least` bytes (at most a block). Split off the
-    /// appended bytes.
+    /// An empty block with room for at least `least` bytes (at most a block). The caller splits off
+    /// the bytes that it has appended.
     pub fn block(&mut self, least: usize) -> &mut BytesMut {
         if self.block.capacity() < least {
             self.next_block();

@@ -8,7 +8,7 @@ use thiserror::Error;
 /// Picoseconds of a second.
 const SECOND: u64 = 1_000_000_000_000;
 
-/// Units of time, in picoseconds: the five of [`Duration::exact`], and what fio takes as well.
+/// Units of time, in picoseconds: the five units of [`Duration::exact`], and further units of fio.
 const TIMES: [(&str, u64); 12] = [
     ("ps", 1),
     ("ns", 1_000),
@@ -143,8 +143,8 @@ impl FromStr for Duration {
 }
 
 impl Duration {
-    /// In the largest unit that gives a whole number: `1us`, `1500ns`. Parsing returns the same
-    /// duration.
+    /// The duration in the largest unit that gives a whole number: `1us`, `1500ns`. Parsing the
+    /// text returns the same duration.
     pub fn exact(self) -> String {
         exact(self.as_ps(), &TIMES[..5])
     }

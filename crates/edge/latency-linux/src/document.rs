@@ -77,11 +77,11 @@ impl Setting {
 pub struct Faults {
     /// Frames that do not belong to this run.
     pub strangers: u64,
-    /// What the first such frame was; empty without.
+    /// What the first such frame was; empty if there was none.
     pub first_stranger: String,
     /// Frames that the kernel did not take.
     pub refused: u64,
-    /// Why the kernel did not take the last refused frame; empty without.
+    /// Why the kernel did not take the last refused frame; empty if it refused none.
     pub refusal: String,
     /// Frames of UDP to which ICMP answered that nobody listens at their port; ICMP answers only
     /// some.

@@ -21,7 +21,7 @@ pub struct Input<'a> {
     pub samples: &'a [Sample],
     /// Time from one frame to the next, in ns.
     pub interval: u64,
-    /// The windows: cycle and length; both 0 without.
+    /// The windows: cycle and length; both 0 if the schedule has no windows.
     pub window: frame::Window,
     /// The clock error.
     pub clock: ClockError,
@@ -38,7 +38,7 @@ pub struct Analysis {
     pub stable: Range,
     /// Name of the segment from which the stable range and the findings were determined.
     pub stable_by: String,
-    /// How frames kept their windows; empty without windows.
+    /// How many frames were within their windows; empty if the schedule has no windows.
     pub slots: Vec<Slots>,
     /// Faults that were found.
     pub findings: Vec<Finding>,
@@ -61,7 +61,7 @@ pub struct SegmentReport {
     /// Frames whose time is below the possible clock error; null if the clock error is unknown, or
     /// if one clock measures this segment.
     pub within_clock_error: Option<u64>,
-    /// A warning about the figures; empty without one.
+    /// A warning about the figures; empty if there is none.
     pub caution: String,
     /// The run along time, in up to 200 pieces.
     pub course: Vec<Bin>,

@@ -37,9 +37,9 @@ const VERSION: u8 = 2;
 /// The purpose of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// From the talker.
+    /// A frame from the talker to the listener.
     Data,
-    /// Sent back by the listener's application.
+    /// A frame that the listener's application sent back.
     Reflected,
     /// The end of the run; only copies of this frame follow.
     End,
@@ -49,7 +49,7 @@ pub enum Kind {
 
 const KINDS: [Kind; 4] = [Kind::Data, Kind::Reflected, Kind::End, Kind::Probe];
 
-/// A window of the talker's schedule; all zero without.
+/// A window of the talker's schedule; all fields are 0 if the schedule has no windows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
     /// When the window of the frame opens, in ns.
@@ -101,7 +101,7 @@ pub enum Stranger {
     /// The bytes are fewer than the fields.
     #[error("{0} bytes are too short for a frame: the minimum is {LEAST}")]
     Short(usize),
-    /// The first bytes are not those of a frame.
+    /// The payload does not begin with `FLLT`.
     #[error("the payload does not begin with FLLT")]
     Magic,
     /// The version is unknown.

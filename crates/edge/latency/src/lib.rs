@@ -11,7 +11,7 @@
 //! - [`schedule`]: due times of frames, and their windows
 //! - `sample`: the stamps of one frame, and the segments between them
 //! - `sequence`: losses, duplicates and order
-//! - `slots`: how well frames kept their windows
+//! - `slots`: how many frames were within their windows
 //! - `clock`: the offset between the clocks of the two ends
 //! - [`phc`]: comparison of the system's clock with a hardware clock
 //! - [`ptp`]: ptp4l's management message TIME_STATUS_NP

@@ -13,7 +13,8 @@ const TLV: usize = 6;
 /// Message type of management messages (table 36), and the version.
 const MANAGEMENT_MESSAGE: u8 = 0xd;
 const VERSION: u8 = 2;
-/// `controlField` of management messages (table 42), and `logMessageInterval` of those without.
+/// `controlField` of management messages (table 42), and `logMessageInterval` of messages without
+/// one.
 const CONTROL: u8 = 4;
 const NO_INTERVAL: u8 = 0x7f;
 /// `actionField` (table 57).

@@ -13,17 +13,17 @@ pub fn stamp(ns: u64) -> Stamp {
 /// When a frame left a machine, as the kernel reports afterwards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Departure {
-    /// When it entered the queueing discipline (`SCM_TSTAMP_SCHED`, Linux
+    /// When the frame entered the queueing discipline (`SCM_TSTAMP_SCHED`, Linux
     /// Documentation/networking/timestamping.rst, 1.3.1).
     pub queued: Stamp,
-    /// When the driver took it (`SCM_TSTAMP_SND`, software).
+    /// When the driver took the frame (`SCM_TSTAMP_SND`, software).
     pub driver: Stamp,
-    /// When it was on the wire (`SCM_TSTAMP_SND`, hardware).
+    /// When the frame was on the wire (`SCM_TSTAMP_SND`, hardware).
     pub wire: Stamp,
 }
 
 impl Departure {
-    /// The stamp nearest to the wire, if driver or hardware gave one.
+    /// The stamp nearest to the wire: from the hardware, otherwise from the driver.
     pub fn last(&self) -> Stamp {
         self.wire.or(self.driver)
     }
@@ -118,7 +118,7 @@ pub enum Segment {
     Turn,
     /// Returned by the application to the listener's queueing discipline.
     BackToQueue,
-    /// From the listener's queueing discipline to its last stamp.
+    /// From the listener's queueing discipline to the listener's last stamp.
     BackInQueue,
     /// From the listener's hardware to the talker's.
     BackWireToWire,

@@ -79,7 +79,7 @@ impl Schedule {
     /// Checks that every frame of a [checked](Self::check) schedule is due within a window.
     ///
     /// # Errors
-    /// The first frame that is not.
+    /// The first frame that is due outside its window.
     pub fn check_inside(&self) -> Result<(), Wrong> {
         let Some(Slot { cycle, opens, length }) = self.slot else { return Ok(()) };
         // The positions within the cycle repeat after this many frames.

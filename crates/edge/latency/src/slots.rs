@@ -20,8 +20,8 @@ pub struct Slots {
     pub in_slot: u64,
     /// Frames within any window.
     pub in_window: u64,
-    /// How many frames were late by how many whole cycles: `[cycles, frames]`. 10 also stands for
-    /// more.
+    /// Number of frames for each number of whole cycles that they were late: `[cycles, frames]`. 10
+    /// cycles also stand for more.
     pub late: Vec<(i64, u64)>,
     /// Frames before the opening of their window.
     pub early: u64,
@@ -35,8 +35,8 @@ pub struct Slots {
 /// A stamp of a frame.
 type At = fn(&Sample) -> Option<u64>;
 
-/// The results for each available stamp; none without windows. `window` has cycle and length; each
-/// sample has its own opening.
+/// The results for each available stamp; empty if there are no windows. `window` has cycle and
+/// length; each sample has the opening of its own window.
 pub(crate) fn by_stamp(samples: &[Sample], window: &Window) -> Vec<Slots> {
     let stamps: [(&str, At); 2] = [
         ("departure", |sample| (sample.sent > 0).then(|| sample.departed())),

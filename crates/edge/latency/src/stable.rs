@@ -1,4 +1,4 @@
-//! The stable range of a run. The article chose it by hand; here a rule chooses it.
+//! The stable range of a run. The article chose the range by hand; here a rule chooses it.
 
 use crate::findings::{Finding, Kind, Point, blocks};
 use crate::statistics::median;

@@ -20,7 +20,7 @@ pub struct Figures {
     pub n: u64,
     /// Frames with an impossible latency below zero; `n` includes them.
     pub negative: u64,
-    /// The least.
+    /// The shortest latency.
     pub min_ns: i64,
     /// Arithmetic mean, rounded down.
     pub mean_ns: i64,
@@ -36,11 +36,11 @@ pub struct Figures {
     pub p99_9_ns: i64,
     /// 99.99th percentile.
     pub p99_99_ns: i64,
-    /// The greatest.
+    /// The longest latency.
     pub max_ns: i64,
     /// Mean difference between consecutive frames (RFC 3393, without RFC 3550's smoothing).
     pub jitter_ns: u64,
-    /// Frames within the band of `--band`; null without.
+    /// Frames within the band of `--band`; null without this option.
     pub in_band: Option<u64>,
 }
 

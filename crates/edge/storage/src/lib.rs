@@ -1,5 +1,5 @@
 //! Storage of namespaces: media in RAM, in a file or on a block device, and drives that live in a
-//! folder. Their requests are those of [`nvme::block`].
+//! folder. They execute the requests of [`nvme::block`].
 //!
 //! # Modules
 //!

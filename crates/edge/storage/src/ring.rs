@@ -14,7 +14,7 @@ pub(crate) struct Ring<T> {
     /// The transfers under way, by the kernel's user data.
     transfers: Vec<Option<(T, Buffer)>>,
     free: Vec<usize>,
-    /// The kernel has not yet received all transfers.
+    /// Whether the kernel has not yet received all transfers.
     queued: bool,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Ended<T> {
     pub value: T,
     /// The memory of a read.
     pub read: Option<BytesMut>,
-    /// How many bytes were transferred; may be fewer than requested.
+    /// Number of bytes transferred; may be fewer than requested.
     pub result: io::Result<usize>,
 }
 

@@ -5,8 +5,8 @@
 //! network) or *shadowed* (answered here). Shadowed are, as in Linux
 //! `drivers/vfio/pci/vfio_pci_config.c` and for the same reasons:
 //!
-//! - the BARs: the VMM sizes them and writes its own addresses, the far BARs keep those of the
-//!   host node's hierarchy. There is no expansion ROM;
+//! - the BARs: the VMM sizes them and writes its own addresses; the far BARs keep the addresses of
+//!   the host node's hierarchy. There is no expansion ROM;
 //! - memory and I/O space enable: the far function stays enabled. The shadow returns what was
 //!   written and has no other effect: a VMM hides disabled BARs from its guest itself, and SPDK
 //!   never sets the bit before it uses BAR 0;
@@ -54,8 +54,8 @@ pub struct EndpointInfo {
     pub config: Box<[u8; CONFIG_SIZE]>,
     /// The BARs; a 64-bit one is at its lower index.
     pub bars: [Option<Bar>; 6],
-    /// A client may map the page with the doorbells (`--mmap-doorbells`): stores into it reach the
-    /// endpoint as writes of double words.
+    /// Whether a client may map the page with the doorbells (`--mmap-doorbells`): stores to the
+    /// page reach the endpoint as writes of double words.
     pub doorbells: bool,
 }
 
@@ -89,7 +89,7 @@ pub(crate) struct RemoteWrite {
 pub(crate) struct WriteEffect {
     /// Writes to the far function, in order; at most two.
     pub far: Vec<RemoteWrite>,
-    /// A function-level reset was requested.
+    /// Whether a function-level reset was requested.
     pub reset: bool,
 }
 
@@ -162,7 +162,7 @@ impl Config {
         config
     }
 
-    /// Shadows bits `mask` of byte `at` with `value`; the VMM may change those in `writable`.
+    /// Shadows bits `mask` of byte `at` with `value`; the VMM may change the bits in `writable`.
     fn shadow_bits(&mut self, at: usize, mask: u8, value: u8, writable: u8) {
         self.shadowed[at] |= mask;
         self.initial[at] = (self.initial[at] & !mask) | (value & mask);

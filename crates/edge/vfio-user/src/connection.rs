@@ -17,11 +17,13 @@ use rustix::net::{
 use std::mem::MaybeUninit;
 use wire::vfio_user::{Header, RegionAccess};
 
-/// The longest payload accepted: the largest region access. Longer ones are drained and refused.
+/// The longest payload accepted: the largest region access. Longer payloads are drained and
+/// refused.
 pub const MAX_PAYLOAD: usize = RegionAccess::LENGTH + MAX_DATA_XFER;
 
 /// The most descriptors that one call receives: `SCM_MAX_FD` of linux/net/scm.h. There is room for
-/// all, because the kernel closes those without room during the call, which may block for ever.
+/// all, because the kernel closes descriptors without room during the call, which may block for
+/// ever.
 const MAX_FDS: usize = 253;
 
 /// Bytes of an oversized message that are discarded at once.
@@ -60,22 +62,25 @@ impl Outgoing {
 /// Why a connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Closed {
-    /// The client closed it.
+    /// The client closed the connection.
     #[error("the client closed the connection")]
     Eof,
     /// The client sent an invalid header: the next message cannot be found.
-    #[error("the client sent no vfio-user header")]
+    #[error("the client sent an invalid vfio-user header")]
     Malformed,
-    /// The client keeps sending descriptors with a message that has too many.
-    #[error("the client sent far more descriptors than a message may have")]
+    /// The client keeps sending descriptors with a message that already has too many.
+    #[error(
+        "the client kept sending file descriptors with a message that already had more than \
+         {MAX_MSG_FDS}"
+    )]
     Descriptors,
     /// The socket failed.
     #[error("socket: {0}")]
     Io(Errno),
-    /// The client took pages away that the device used.
+    /// The client removed pages that the device uses.
     #[error("the client removed memory that the device uses (in the range at {0:#x})")]
     MemoryLost(u64),
-    /// There is no worker for its descriptors.
+    /// There is no worker for the client's descriptors.
     #[error("rejected: all {MAX_WORKERS} threads still wait for files of earlier clients")]
     NoWorker,
 }
@@ -245,7 +250,8 @@ impl Connection {
 }
 
 impl Drop for Connection {
-    /// The client sees the end at once, also if the socket is closed later.
+    /// Shuts the socket down, so that the client sees the end at once, even if the socket is closed
+    /// later.
     fn drop(&mut self) {
         let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
     }

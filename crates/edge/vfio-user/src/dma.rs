@@ -23,10 +23,10 @@ pub type DmaId = u64;
 /// Why a DMA access failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DmaError {
-    /// Not mapped for the device, or not in this direction.
-    #[error("the address is not mapped for the device")]
+    /// The range is not mapped for the device, or not in this direction.
+    #[error("the range is not mapped for the device")]
     Fault,
-    /// The client refused it, or sent an invalid answer.
+    /// The client refused the access, or sent an invalid answer.
     #[error("the client refused the access")]
     Refused,
     /// The client did not answer in `DMA_DEADLINE`.
@@ -43,13 +43,13 @@ pub(super) type Ended = (DmaId, Result<Bytes, DmaError>);
 /// The outcome of a DMA access with a result `T`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Access<T> {
-    /// All of it is done.
+    /// The whole access is done.
     Done(T),
-    /// It is pending; an `Action::DmaDone` of this ID follows.
+    /// The access is pending; an `Action::DmaDone` of this ID follows.
     Pending(DmaId),
-    /// Not begun: try again after the next `Action::DmaDone`.
+    /// The access has not begun: try again after the next `Action::DmaDone`.
     Full,
-    /// It failed; no byte of a write was written.
+    /// The access failed; no byte of a write was written.
     Failed(DmaError),
 }
 
@@ -123,7 +123,7 @@ impl Dma {
         self.waiting.len() + needed <= MAX_PARTS
     }
 
-    /// All writes numbered below this have been answered.
+    /// The number below which all writes have been answered.
     pub(super) fn writes_answered(&self) -> u64 {
         self.waiting.iter().filter_map(|waiting| waiting.write).min().unwrap_or(self.next_write)
     }

@@ -22,9 +22,9 @@ pub(super) enum Interrupt {
 #[derive(Debug, Default)]
 struct Vector {
     fd: Option<OwnedFd>,
-    /// Masked by SET_IRQS.
+    /// Whether SET_IRQS masks the interrupt.
     masked: bool,
-    /// Masked by the table in the BAR.
+    /// Whether the table in the BAR masks the interrupt.
     table_masked: bool,
     pending: bool,
 }
@@ -38,7 +38,7 @@ pub(super) struct Interrupts {
     level: bool,
     /// The eventfd that the client writes (KVM's resample descriptor) instead of UNMASK.
     unmask: Option<OwnedFd>,
-    /// Changes with `unmask`.
+    /// A number that changes with `unmask`.
     unmask_generation: u64,
     vectors: Vec<Vector>,
     function_masked: bool,
@@ -68,7 +68,7 @@ impl Interrupts {
         *self = Self { level, unmask_generation: generation, ..fresh };
     }
 
-    /// The function was reset: descriptors stay, pending bits are cleared.
+    /// Handles a reset of the function: descriptors stay, pending bits are cleared.
     pub(super) fn reset(&mut self) {
         self.function_masked = false;
         for vector in &mut self.vectors {
@@ -213,7 +213,7 @@ impl Interrupts {
         }
     }
 
-    /// The mask bit in the table was written.
+    /// Handles a write of a vector's mask bit in the table.
     pub(super) fn mask_by_table(&mut self, vector: u16, masked: bool) {
         if let Some(entry) = self.vectors.get_mut(usize::from(vector)) {
             entry.table_masked = masked;
@@ -221,7 +221,7 @@ impl Interrupts {
         }
     }
 
-    /// The function mask bit was written.
+    /// Handles a write of the function mask bit.
     pub(super) fn mask_function(&mut self, masked: bool) {
         if std::mem::replace(&mut self.function_masked, masked) && !masked {
             (0..self.count()).for_each(|vector| self.deliver(vector));

@@ -28,7 +28,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// The table after power-on; empty without a capability.
+    /// The table after power-on; empty if `capability` is `None`.
     pub(crate) fn new(capability: Option<MsixCapability>) -> Self {
         let mut table = Self { capability, bytes: Vec::new() };
         table.reset();

@@ -19,7 +19,7 @@ pub(crate) enum Signals {
 }
 
 impl Signals {
-    /// The way for the client of this worker.
+    /// The way to signal the eventfds of this worker's client.
     pub(crate) fn new(worker: &Worker) -> Self {
         Signaller::of_process().map_or_else(|_| Self::Worker(worker.disposal()), Self::Kernel)
     }

@@ -95,8 +95,8 @@ impl Session {
     }
 
     /// Appends guest memory to `out` if it is mapped here and no write to it is under way; returns
-    /// whether it did. Unreadable memory is not counted as a fault, because the device did not
-    /// request it.
+    /// whether bytes were appended. Unreadable memory is not counted as a fault, because the device
+    /// did not request it.
     pub fn peek(&self, (address, length): (u64, usize), out: &mut BytesMut) -> bool {
         self.client.must_close.is_none()
             && !self.must_wait(address, length, false)

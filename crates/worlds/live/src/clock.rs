@@ -9,7 +9,7 @@ pub struct Clock(Source);
 
 #[derive(Clone, Copy, Debug)]
 enum Source {
-    /// The start, and the time shown at the start, in nanoseconds.
+    /// The start of the clock, and the time that it shows at the start, in nanoseconds.
     Monotonic(std::time::Instant, u64),
     Script(&'static Mutex<Instant>),
 }
@@ -45,7 +45,7 @@ impl Clock {
         matches!(self.0, Source::Script(_))
     }
 
-    /// The time.
+    /// The present time.
     pub fn now(&self) -> Instant {
         match self.0 {
             Source::Monotonic(start, first) => {

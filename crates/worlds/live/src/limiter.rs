@@ -5,7 +5,7 @@ use wire::{Duration, Instant};
 
 /// The first interval before the suppressed events are reported.
 const SOON: Duration = Duration::from_ms(1_000);
-/// The longest interval. Each is twice as long as the one before.
+/// The longest interval. Each interval is twice as long as the one before.
 const LATE: Duration = Duration::from_ms(600_000);
 
 /// Each interval without suppressed events admits one more event, up to the initial number. After
@@ -20,7 +20,7 @@ struct Limiter {
 struct Window {
     since: Instant,
     length: Duration,
-    /// How many events may still pass in this interval.
+    /// Number of events that may still pass in this interval.
     left: u32,
     withheld: u64,
 }
@@ -43,7 +43,8 @@ impl Limiter {
         false
     }
 
-    /// At the end of an interval: how many events were withheld, and in what time.
+    /// At the end of an interval: the number of suppressed events, and the time in which they
+    /// occurred.
     fn rest(&mut self, now: Instant) -> Option<(u64, Duration)> {
         let window = self.window?;
         if now < window.since + window.length {
@@ -80,15 +81,15 @@ pub struct Suppressed<E> {
     pub count: u64,
     /// The time in which they occurred.
     pub within: Duration,
-    /// The last of them.
+    /// The last suppressed event.
     pub last: Box<E>,
 }
 
 /// Events of several kinds `K`, each with a limiter of its own, so that a flood of one kind
-/// suppresses no other. It holds one limiter per kind that occurred.
+/// does not suppress other kinds. There is one limiter per kind that occurred.
 #[derive(Debug)]
 pub struct EventLimiter<K, E> {
-    /// Each with the last suppressed event of the kind.
+    /// The kinds that occurred, each with its limiter and its last suppressed event.
     kinds: Vec<(K, Limiter, Option<E>)>,
     more: fn(Suppressed<E>) -> E,
 }
@@ -149,7 +150,7 @@ impl<K: PartialEq, E> EventLimiter<K, E> {
 }
 
 impl<E> Suppressed<E> {
-    /// One line: how many more of `events`, and the `last` one.
+    /// One line with the number of further `events`, and the `last` one.
     pub fn line(&self, events: &str, last: &str) -> String {
         let seconds = (self.within.as_ns() as f64 / 1e9).max(1.0);
         format!("{} more {events} in the last {seconds:.0} s, the last: {last}", self.count)

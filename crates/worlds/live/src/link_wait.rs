@@ -10,7 +10,7 @@ use wire::{Duration, Instant};
 /// Default time limit for links.
 pub const PATIENCE: Duration = Duration::from_ms(10_000);
 
-/// Links that are not waited for, and the function that reports each.
+/// Links for which the node does not wait, and the function that reports each of them.
 struct Absent {
     links: BTreeSet<usize>,
     tell: fn(&str),
@@ -31,7 +31,7 @@ impl LinkWait {
         Self { until: now + timeout, last: BTreeMap::new(), absent: None }
     }
 
-    /// Accepts fewer links: nodes that reject this one are not waited for, nor are others after the
+    /// Accepts fewer links: does not wait for nodes that reject this one, and for no node after the
     /// time limit. `tell` receives one line for each rejecting node.
     #[must_use]
     pub fn allow_missing(self, tell: fn(&str)) -> Self {

@@ -22,9 +22,9 @@ struct Link {
     /// Number of the latest attempt to connect; each attempt uses the next address of the peer.
     attempt: usize,
     carrier: Option<Carrier>,
-    /// The carrier is established.
+    /// Whether the carrier is established.
     open: bool,
-    /// Epoll watches the open carrier for output.
+    /// Whether epoll watches the open carrier for output.
     watched: bool,
 }
 

@@ -81,7 +81,7 @@ impl NodeSettings {
         Ok(LinkSettings { raw, marking: self.marking, gate: self.gate.clone() })
     }
 
-    /// A poller that waits as the settings say.
+    /// A poller that waits according to the settings.
     ///
     /// # Errors
     /// If the kernel provides no epoll instance.

@@ -24,10 +24,10 @@ const NO_SPIN: u64 = 1 << 63;
 /// counts a link as lost.
 const STALE: Duration = Duration::from_ms(1);
 
-/// The result of a look at descriptors.
+/// The result of serving descriptors.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Activity {
-    /// Something happened: call again before waiting.
+    /// Whether something happened: call again before waiting.
     pub moved: bool,
     /// The next timer.
     pub timer: Option<Instant>,
@@ -100,7 +100,7 @@ impl Poller {
         Ok(epoll::add(&self.epoll, fd, data, flags(false))?)
     }
 
-    /// Changes what `fd` is watched for.
+    /// Changes the events for which `fd` is watched.
     ///
     /// # Errors
     /// As `epoll_ctl(2)`.
@@ -109,7 +109,7 @@ impl Poller {
         Ok(epoll::modify(&self.epoll, fd, data, flags(output))?)
     }
 
-    /// Stops watching `fd`. Closing it does the same.
+    /// Stops watching `fd`. Closing `fd` has the same effect.
     pub fn remove(&self, fd: impl AsFd) {
         let _ = epoll::delete(&self.epoll, fd);
     }

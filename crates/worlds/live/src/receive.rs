@@ -5,8 +5,8 @@ use rustix::fd::AsFd;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
-/// Receives from a socket into the spare capacity of `buffer`; returns how many bytes.
-/// Error: as `recv(2)`.
+/// Receives from a socket into the spare capacity of `buffer`; returns the number of bytes. Error:
+/// as `recv(2)`.
 pub(crate) fn receive(socket: impl AsFd, buffer: &mut BytesMut) -> Result<usize, Errno> {
     let ((received, _), _) = recv(socket, buffer.spare_capacity_mut(), RecvFlags::empty())?;
     let count = received.len();

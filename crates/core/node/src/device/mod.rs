@@ -69,7 +69,7 @@ pub enum Event {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Disconnect {
-    /// Its path is closed.
+    /// The path of the link is closed.
     Closed,
     /// The device was moved to another group.
     Moved,

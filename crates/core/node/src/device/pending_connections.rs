@@ -17,8 +17,8 @@ const GREETING_TIMEOUT: Duration = Duration::from_ms(2_000);
 /// Number of rejected hosts that are remembered. A waiting host retries five times per second.
 const MOST_REJECTED: usize = 16;
 const REMEMBERED: Duration = Duration::from_ms(2_000);
-/// How long a new host waits for the link of the previous one to be lost, where
-/// the path does not signal its end.
+/// How long a new host waits until the link of the previous host is lost, if the path does not
+/// signal its end.
 const TAKEOVER: Duration = Duration::from_ms(1_000);
 
 #[derive(Debug)]
@@ -56,7 +56,7 @@ enum Decision {
     Serve,
 }
 
-/// All connections but that of the host.
+/// All connections except the connection of the host.
 #[derive(Debug)]
 pub(super) struct PendingConnections {
     settings: Settings,
@@ -121,7 +121,7 @@ impl PendingConnections {
         }
     }
 
-    /// Whether a host that a device of `group` serves was rejected recently.
+    /// Whether a host that may use a device of `group` was rejected recently.
     pub(super) fn awaits(&self, now: Instant, group: u16) -> bool {
         self.rejected.iter().any(|(at, host)| now < *at + REMEMBERED && belongs(*host, group))
     }

@@ -70,7 +70,7 @@ struct Storing {
 #[derive(Debug)]
 pub struct DriveNode {
     subsystem: Subsystem,
-    /// By NSID.
+    /// The contents of namespaces, by NSID.
     contents: BTreeMap<u32, Contents>,
     /// The contents of deleted namespaces that are not yet closed.
     deleted: Vec<Contents>,
@@ -130,7 +130,7 @@ impl DriveNode {
         Some(commit)
     }
 
-    /// A request for contents, by its ID, is completed.
+    /// Completes a request for contents.
     ///
     /// # Panics
     /// If none is under way for these contents, or a read returns another number of bytes than
@@ -152,8 +152,8 @@ impl DriveNode {
         self.subsystem.complete_block(now, id, result);
     }
 
-    /// The change is stored, or could not be stored; then nothing has changed. Returns the contents
-    /// that the change created; requests for them follow.
+    /// Handles the result of storing a change. After an error nothing has changed. Returns the
+    /// contents that the change created; requests for them follow.
     ///
     /// # Panics
     /// If no change is being stored.

@@ -8,8 +8,8 @@ use wire::earliest;
 /// The upper bits of a request's identifier are the bus.
 const BUS_SHIFT: u32 = 48;
 
-/// Combines the buses of several pieces of host software into one, with its own request
-/// identifiers. The owner carries requests and answers between this and a
+/// Combines the buses of several pieces of host software into one bus, which assigns its own
+/// request identifiers. The owner carries requests and answers between this bus and a
 /// [`HostNode`](super::HostNode), at once or after a modelled CPU time.
 #[derive(Debug, Default)]
 pub struct Buses {

@@ -68,8 +68,8 @@ impl<B: Function> HostNode<B> {
         self.follower.counters()
     }
 
-    /// The host memory in this range of bus addresses was replaced: mapped, unmapped, or its owner
-    /// is gone. Poll before host software is notified of the end of the change.
+    /// Notes that the host memory in this range of bus addresses was mapped, unmapped, or lost its
+    /// owner. Poll before host software is notified of the end of the change.
     pub fn remapped(&mut self, range: Range<u64>) {
         self.follower.remapped(range);
     }
@@ -181,7 +181,7 @@ impl<B: Function> HostNode<B> {
 
     /// The event that reports to the driver of `function` that its controller was reset: an entry
     /// for the admin completion queue, whose interrupt vector is 0. `None` if the driver has no
-    /// outstanding event request, or in doubt. Call this before
+    /// outstanding event request, or may have none. Call this before
     /// [`clear_bus_masters`](Self::clear_bus_masters) forgets the function. Write the entry once
     /// the function is back, unless the driver has accessed the function meanwhile.
     pub fn reset_event(&self, function: Bdf) -> Option<ResetEvent> {

@@ -4,7 +4,7 @@ use pcie::{Bus, Ports, Ready};
 use wire::Duration;
 use wire::tlp::Packet;
 
-/// Records what comes from above; accepts nothing if a test says so.
+/// Records the inputs from above; a test can make it accept nothing.
 #[derive(Default)]
 struct Below {
     seen: Vec<pcie::Input>,

@@ -36,13 +36,13 @@ pub(super) struct Submission {
     /// SQ head of the last completion entry.
     pub head: u16,
     completion_queue: u16,
-    /// The receiver was notified of the queue.
+    /// Whether the receiver was notified of the queue.
     pub announced: bool,
-    /// Its deletion is under way.
+    /// Whether the deletion of the queue is under way.
     pub suspended: bool,
-    /// Slots rung so far.
+    /// Number of slots submitted by doorbells so far.
     rung: u64,
-    /// Commands completed so far.
+    /// Number of commands completed so far.
     completed: u64,
     /// Number of commands up to and including the last one pushed.
     pushed_until: u64,
@@ -81,22 +81,23 @@ impl Submission {
 pub(super) struct Controller {
     pub registers: Registers,
     enabled: bool,
-    /// The admin queues were written since the controller was enabled, so there was a reset.
+    /// Whether the admin queues were written since the controller was enabled, so there was a
+    /// reset.
     admin_set: bool,
-    /// Nothing is pushed until the next controller reset.
+    /// Whether nothing is pushed until the next controller reset.
     off: bool,
     /// Why the controller's state is unknown until its next reset.
     lost: Option<Reason>,
-    /// The controller has, or may have, its own memory at host addresses.
+    /// Whether the controller may have its own memory at host addresses.
     own_memory: bool,
-    /// A submission queue other than the admin queue was created.
+    /// Whether a submission queue other than the admin queue was created.
     io_queues: bool,
-    /// There are submission queues that are not followed.
+    /// Whether there are submission queues that are not followed.
     others: bool,
     /// A command from whose transfer a block size may be learned.
     pub watch: Option<Watch>,
     pub queues: Queues<Submission, Ring>,
-    /// `None` if the driver may no longer use the queue.
+    /// The tail of the admin completion queue; `None` if the driver may no longer use the queue.
     pub admin_tail: Option<AdminTail>,
     /// Admin commands in flight.
     pub admin: BTreeMap<u16, Command>,
@@ -107,7 +108,7 @@ pub(super) struct Controller {
     pub formats: BTreeMap<u32, u8>,
     /// Bytes pushed for commands that are not complete.
     pub in_flight: InFlight,
-    /// The receiver may hold pushed bytes.
+    /// Whether the receiver may have pushed bytes.
     pub has_pushed: bool,
 }
 
@@ -125,7 +126,7 @@ impl Controller {
         }
     }
 
-    /// Fails unless a namespace certainly has the opcodes of the NVM command set. With several
+    /// Fails unless a namespace is certain to have the opcodes of the NVM command set. With several
     /// command sets (CC.CSS 110b), this holds for namespaces whose data Identify returns by CNS 00h
     /// (NVM Express 2.0, section 5.17.2.1).
     pub(super) fn has_nvm_commands(&self, nsid: u32) -> Result<(), Reason> {
@@ -178,7 +179,7 @@ impl Controller {
         }
     }
 
-    /// The controller was reset or shut down.
+    /// Handles a reset or shutdown of the controller.
     fn disable(&mut self, turn: &mut Turn<'_, '_>) {
         self.end_before(turn);
         self.forget();
@@ -194,15 +195,15 @@ impl Controller {
         *self = Self { registers, own_memory, has_pushed, formats, ..Self::default() };
     }
 
-    /// The controller's state is no longer known: pushes nothing until its next reset.
+    /// Handles the loss of the controller's state: pushes nothing until the next controller reset.
     pub(super) fn lose(&mut self, reason: Reason, turn: &mut Turn<'_, '_>) {
         self.end_before(turn);
         self.forget();
         self.lost = Some(reason);
     }
 
-    /// The entries of these slots of the admin submission queue are not available: invalidates
-    /// everything, and pushes nothing until the controller has read them
+    /// Handles slots of the admin submission queue whose entries are not available: invalidates
+    /// everything, and pushes nothing until the controller has read these entries
     /// ([`fetched`](Self::fetched)).
     pub(super) fn misses(
         &mut self,
@@ -284,7 +285,7 @@ impl Controller {
         }))
     }
 
-    /// An admin command goes to the controller.
+    /// Handles an admin command that the host submits.
     pub(super) fn submitted(&mut self, command: Command, turn: &mut Turn<'_, '_>) {
         let (low, high) = (command.cdw10 as u16, (command.cdw10 >> 16) as u16);
         match command.opcode {

@@ -92,7 +92,8 @@ impl Turn<'_, '_> {
         }
     }
 
-    /// The rest of a room after the invalidations of this turn, including those of slots.
+    /// The part of `room` that the invalidations of this turn leave, including invalidations of
+    /// slots.
     fn spare(&self, room: PushRoom) -> PushRoom {
         let endings = (self.out.len() - self.before) as u32 + 2;
         let headers = room.headers.saturating_sub(endings);

@@ -13,7 +13,7 @@ const SHIFTS: std::ops::RangeInclusive<u8> = 9..=16;
 /// A command whose transfer cannot be confused with another transfer of its controller.
 #[derive(Debug)]
 pub(super) struct Watch {
-    /// Its queue and identifier.
+    /// Queue and identifier of the command.
     pub id: (u16, u16),
     command: Command,
     moved: Vec<Range<u64>>,
@@ -32,7 +32,7 @@ impl Watch {
         self.command.nsid
     }
 
-    /// The controller moves `length` bytes at `address`, to the host or from it.
+    /// Notes that the controller moves `length` bytes at `address`, to the host or from the host.
     pub(super) fn moves(&mut self, to_host: bool, address: u64, length: usize) {
         let end = address.saturating_add(length as u64);
         if to_host == (self.command.opcode == opcode::nvm::READ) && self.moved.len() <= MOST_PIECES
@@ -42,7 +42,7 @@ impl Watch {
     }
 
     /// The binary logarithm of a block's bytes, once the command has succeeded: the size with which
-    /// the moved bytes are exactly those of the data pointer. `None` if no size matches, or the
+    /// the moved bytes are exactly the bytes of the data pointer. `None` if no size matches, or the
     /// transfer needs a list.
     pub(super) fn block_shift(mut self, page: usize) -> Option<u8> {
         let to_host = self.command.opcode == opcode::nvm::READ;
@@ -59,7 +59,7 @@ fn range(memory: &MemoryRange) -> Range<u64> {
     memory.address..memory.address.saturating_add(memory.length as u64)
 }
 
-/// The same bytes in as few ranges as possible, in order.
+/// Joins adjacent ranges; keeps their order.
 fn joined(ranges: &mut Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges.sort_by_key(|range| range.start);
     let mut joined: Vec<Range<u64>> = Vec::new();

@@ -120,9 +120,9 @@ const BLOCK: usize = 64 << 10;
 /// A read of host software that is not completed.
 #[derive(Clone, Copy, Debug)]
 enum Read {
-    /// Of a configuration register: its offset and the bytes asked for.
+    /// A read of a configuration register: its offset and the number of bytes.
     Config(Bdf, u16, u8),
-    /// Of a controller's registers: the offset of the first byte.
+    /// A read of a controller's registers: the offset of the first byte.
     Register(Bdf, u64),
 }
 
@@ -264,7 +264,7 @@ impl Follower {
         self.place_bars();
     }
 
-    /// The host memory at these addresses was replaced.
+    /// Invalidates the bytes at these addresses, because the host memory there was replaced.
     pub(crate) fn remapped(&mut self, range: Range<u64>) {
         if self.pending.len() >= MOST_PENDING {
             return self.end_all();

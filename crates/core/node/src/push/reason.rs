@@ -29,7 +29,7 @@ impl NotPushed {
     }
 }
 
-/// Numbers begin at 1.
+/// The index of a reason; the numbers of reasons begin at 1.
 fn place(reason: Reason) -> usize {
     usize::from(reason as u8) - 1
 }

@@ -19,7 +19,7 @@ impl Unread {
         self.slots.is_empty()
     }
 
-    /// Whether completions may bring entries.
+    /// Whether outstanding completions may contain entries.
     pub(super) fn awaits_completions(&self) -> bool {
         !self.reads.is_empty()
     }

@@ -14,7 +14,7 @@ pub(super) const MAX_DEFERRED: usize = 16 << 20;
 pub enum ReadOutcome {
     /// The bytes, or `None` if the device may not read them.
     Done(Option<Bytes>),
-    /// The bytes follow.
+    /// The client returns the bytes later.
     Pending,
 }
 
@@ -31,8 +31,8 @@ pub trait Client {
         [None; 2]
     }
 
-    /// The driver has written a register other than a doorbell, and the function may not have
-    /// followed all of the driver's writes.
+    /// Whether the driver has written a register other than a doorbell, and the function may not
+    /// have handled all of the driver's writes.
     fn has_written_registers(&self) -> bool {
         false
     }
@@ -73,7 +73,7 @@ impl Slot {
         self.deferred_bytes < MAX_DEFERRED
     }
 
-    /// The function reads the client's memory.
+    /// Handles a read of the client's memory by the function.
     pub fn memory_read(
         &mut self,
         now: Instant,
@@ -112,7 +112,7 @@ impl Slot {
             && client.peek(range, out)
     }
 
-    /// The function writes the client's memory.
+    /// Handles a write of the function to the client's memory.
     pub fn memory_write(
         &mut self,
         now: Instant,
@@ -135,7 +135,7 @@ impl Slot {
         write.is_some()
     }
 
-    /// The function signals a vector.
+    /// Handles an interrupt of the function.
     pub fn interrupt(&mut self, client: &mut dyn Client, vector: u16) {
         if self.condition().outcome(Access::Interrupt) == Outcome::Dropped {
             return;

@@ -18,13 +18,13 @@
 //! | --- | --- | --- |
 //! | any | [`link_down`](Slot::link_down) | link down |
 //! | link down | [`link_up`](Slot::link_up), same device and contents | preparing: settings are restored, bus mastering last; attached |
-//! | | same device, new contents, nobody knows the old ones | preparing: reset; attached |
+//! | | same device, new contents, and the client relies on no data | preparing: reset; attached |
 //! | | same device, new contents | new contents |
 //! | | another device, or none | detached |
 //! | attached, new contents, detached | [`reset`](Slot::reset), same device | preparing: reset; attached |
 //! | | another device | detached |
 //! | | none | as before |
-//! | link down | reset | link down, and nobody knows the old contents |
+//! | link down | reset | link down, and the client relies on no data |
 //!
 //! Once contents are found to be new, only a reset returns to normal, even if a later device has
 //! the old contents.
@@ -129,8 +129,8 @@ pub struct Slot {
     /// Number of link losses. Results of host software that began before the last loss are
     /// discarded.
     losses: u64,
-    /// The client has requested a reset since the function was attached, or is gone: it relies on
-    /// no data.
+    /// Whether the client relies on no data: it has requested a reset since the function was
+    /// attached, or is gone.
     reset_requested: bool,
     /// A loss of data since the function was attached, which no later device undoes.
     loss: Option<ContentsChange>,
@@ -142,13 +142,13 @@ pub struct Slot {
     msix: bool,
     /// Reads of the client under way.
     reads: Vec<Task<Ended>>,
-    /// Other software, which runs alone.
+    /// Host software that runs without any other access, such as a reset.
     alone: Option<Task<Ended>>,
-    /// The software that runs alone resets the function, or restores settings.
+    /// Whether the software in `alone` resets the function or restores settings.
     prepares: bool,
     deferred: VecDeque<Deferred>,
     deferred_bytes: usize,
-    /// Accesses of the function outside the client's memory, or refused.
+    /// Number of accesses of the function that were outside the client's memory, or refused.
     pub faults: u64,
     outputs: VecDeque<Output>,
 }
@@ -207,7 +207,7 @@ impl Slot {
         ready && self.bus.queued() < MAX_QUEUED
     }
 
-    /// The client reads configuration space.
+    /// Handles a read of configuration space by the client.
     pub fn config_read(&mut self, now: Instant, token: Token, offset: u16, size: u8) {
         let (bus, bdf) = (self.bus.clone(), self.node.bdf);
         self.start_read(now, async move {
@@ -216,7 +216,7 @@ impl Slot {
         });
     }
 
-    /// The client writes configuration space.
+    /// Handles a write of the client to configuration space.
     pub fn config_write(&mut self, token: Token, offset: u16, size: u8, value: u32) {
         let (bus, bdf) = (self.bus.clone(), self.node.bdf);
         self.start_alone(async move {
@@ -225,7 +225,7 @@ impl Slot {
         });
     }
 
-    /// The client reads a BAR.
+    /// Handles a read of a BAR by the client.
     pub fn bar_read(&mut self, now: Instant, token: Token, bar: u8, range: (u64, usize)) {
         let (bus, offset) = (self.bus.clone(), range.0);
         let address = self.node.bar(bar).map_or(0, |bar| bar.address) + offset;
@@ -234,14 +234,14 @@ impl Slot {
         });
     }
 
-    /// The client writes a BAR: posted.
+    /// Handles a posted write of the client to a BAR.
     pub fn bar_write(&mut self, bar: u8, offset: u64, data: &[u8]) {
         if let Some(bar) = self.node.bar(bar) {
             software::write(&self.bus, bar.address + offset, data);
         }
     }
 
-    /// The client enables or disables MSI-X.
+    /// Enables or disables MSI-X for the client.
     pub fn set_msix(&mut self, enable: bool) {
         self.msix = enable;
         if self.condition().outcome(Access::Msix) == Outcome::Remembered {
@@ -254,8 +254,8 @@ impl Slot {
         });
     }
 
-    /// The client requests a reset, or is gone. Afterwards the function belongs to this client or
-    /// the next.
+    /// Handles a reset that the client requests, or the end of the client. Afterwards the function
+    /// belongs to this client or the next one.
     pub fn reset(&mut self, token: Token) {
         self.drop_deferred();
         (self.msix, self.reset_requested, self.reset_event) = (false, true, None);
@@ -277,12 +277,13 @@ impl Slot {
         });
     }
 
-    /// The client's memory in `range` was replaced.
+    /// Notes that the client's memory in `range` was replaced.
     pub fn remapped(&mut self, range: &Range<u64>) {
         self.reset_event.take_if(|event| event.is_in(range));
     }
 
-    /// The link went down. `event` reports the loss to the driver once the function is back.
+    /// Handles the loss of the link. `event` reports the loss to the driver once the function is
+    /// back.
     pub fn link_down(&mut self, event: Option<ResetEvent>, client: &dyn Client) {
         if !self.reset_requested && !client.has_written_registers() {
             self.reset_event = event.or(self.reset_event);
@@ -292,7 +293,8 @@ impl Slot {
         self.set_state(State::LinkDown);
     }
 
-    /// The link came up, and `found` is what enumeration has found below the port.
+    /// Handles the return of the link. `found` are the functions that enumeration has found below
+    /// the port.
     pub fn link_up(&mut self, found: &[Node], client: &dyn Client) {
         let bdf = self.node.bdf;
         let Some(node) = found.iter().find_map(|node| node.find(bdf)) else {
@@ -430,8 +432,8 @@ impl Slot {
         self.set_state(State::Attached);
     }
 
-    /// Empties the slot, because another device is there. A driver that resets the device would
-    /// otherwise take the new device's blocks for the old device's.
+    /// Empties the slot, because another device is there. Otherwise a driver that resets the device
+    /// would use the blocks of the new device as blocks of the old one.
     fn detach(&mut self, why: String) {
         // Report it once, however often the client requests a reset.
         let state = State::Detached(why.clone());

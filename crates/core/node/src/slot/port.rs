@@ -19,20 +19,20 @@ impl Port {
         Self { node, rescan: None }
     }
 
-    /// The link came up. [`poll`](Self::poll) returns the functions below, unless the link goes
-    /// down.
+    /// Handles the return of the link. [`poll`](Self::poll) returns the functions below, unless the
+    /// link goes down.
     pub fn link_up(&mut self, bus: &Bus, settings: &enumerate::Settings) {
         let (node, payload) = (self.node.clone(), self.node.max_payload);
         let rescan = enumerate::enumerate_below(bus.clone(), node, settings.clone(), payload);
         self.rescan = Some(Task::new(bus, rescan));
     }
 
-    /// The link went down.
+    /// Handles the loss of the link.
     pub fn link_down(&mut self) {
         self.rescan = None;
     }
 
-    /// The functions below the port since its link came up, returned once. Poll after answers on
+    /// The functions below the port since its link came up; returned once. Poll after answers on
     /// the bus.
     pub fn poll(&mut self, now: Instant) -> Option<Result<Vec<Node>, Error>> {
         let found = self.rescan.as_mut()?.poll(now)?;
@@ -65,19 +65,19 @@ impl OwnSlot {
         self.slot.node()
     }
 
-    /// The link went down.
+    /// Handles the loss of the link.
     pub fn link_down(&mut self) {
         self.port.link_down();
         self.slot.link_down(None, &());
     }
 
-    /// The link came up.
+    /// Handles the return of the link.
     pub fn link_up(&mut self) {
         self.port.link_up(&self.slot.bus, &self.slot.settings.enumeration);
     }
 
-    /// Whether the function has new contents, returned once when it is ready for its driver after
-    /// the link came up. Poll after answers on the bus.
+    /// Whether the function has new contents; returned once, when the function is ready for its
+    /// driver after the link came up. Poll after answers on the bus.
     ///
     /// # Errors
     /// Why the function is not available.

@@ -10,16 +10,16 @@ pub(super) const REPLACED: &str = "the device was replaced meanwhile";
 /// Settings to restore in a function that was reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Restore {
-    /// Reset the function first, because its contents count as new.
+    /// Whether to reset the function first, because its contents count as new.
     pub reset: bool,
-    /// The client uses MSI-X.
+    /// Whether the client uses MSI-X.
     pub msix: bool,
     /// The bytes of the Command register that the client wrote.
     pub command: [Option<u8>; 2],
 }
 
-/// Restores settings in a function that was enumerated again, and returns whether it is still
-/// there. Bus mastering is set last, so that the function sends nothing before.
+/// Restores settings in a function that was enumerated again; returns whether the function is still
+/// there. Sets bus mastering last, so that the function sends nothing before.
 pub(super) async fn restore(
     bus: &Bus,
     node: &Node,
@@ -89,7 +89,8 @@ pub(super) async fn identify_and_reset(
     Some((identity, returned))
 }
 
-/// Each vector's message data is the vector's number. The client masks vectors itself.
+/// Enables or disables MSI-X. The message data of a vector are its number. The client itself masks
+/// vectors.
 pub(super) async fn set_msix(bus: &Bus, node: &Node, enable: bool) {
     let vectors = node.device().and_then(|device| device.msix).map_or(0, |msix| msix.vectors);
     if enable {

@@ -13,7 +13,7 @@ pub enum Condition {
     Preparing,
     /// The link is down, or the function was not enumerated since the link came up.
     LinkDown,
-    /// The function is back with new contents, and the client may know the old ones.
+    /// The function is back with new contents, and the client may rely on the old ones.
     NewContents,
     /// Another device, or no device, is in the function's place.
     Detached,
@@ -49,7 +49,7 @@ pub enum Outcome {
     Passes,
     /// The access waits for the end of the preparation.
     Waits,
-    /// All ones at once.
+    /// The access reads all ones at once.
     AllOnes,
     /// The access is dropped at once.
     Dropped,
@@ -63,8 +63,9 @@ pub enum Outcome {
 
 use Outcome::{AllOnes, Dropped, Identifies, Passes, Refused, Remembered, Waits};
 
-/// By [`Access`] and [`Condition`], in their orders. A restored function sends nothing too early,
-/// because bus mastering is restored last. TLPs sent earlier still pass.
+/// The outcomes, by [`Access`] and [`Condition`] in the order of their variants. A restored
+/// function sends nothing too early, because bus mastering is restored last. TLPs sent earlier
+/// still pass.
 const TABLE: [[Outcome; 5]; 9] = [
     [Passes, Waits, AllOnes, Passes, AllOnes],
     [Passes, Waits, Dropped, Passes, Dropped],
@@ -83,7 +84,8 @@ impl Condition {
         TABLE[access as usize][self as usize]
     }
 
-    /// What the client sees in this condition. During a wait the former state stays visible.
+    /// The part of the function that the client sees in this condition. During a wait the former
+    /// state stays visible.
     pub(super) fn presence(self) -> Presence {
         let seen = |access| self.outcome(access) != AllOnes;
         match (seen(Access::ConfigRead), seen(Access::BarRead)) {

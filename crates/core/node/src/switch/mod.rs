@@ -39,7 +39,7 @@ pub enum Output {
         /// Why the tunnel closed the path, if it was connected.
         cause: Option<Cause>,
     },
-    /// Something happened to a link.
+    /// An event of a link.
     Event(LinkEvent),
     /// Nothing more now; poll after the next input (including room), after TLPs moved, or at this
     /// time.

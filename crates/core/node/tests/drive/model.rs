@@ -46,7 +46,7 @@ struct Life {
     sent: BTreeMap<u16, Sent>,
     generations: u64,
     deleted: usize,
-    /// How often each tested event happened.
+    /// Number of occurrences of each tested event.
     reached: [u64; 4],
 }
 

@@ -1,4 +1,4 @@
-//! What enumeration finds, and how configuration requests are routed.
+//! Results of enumeration, and the routing of configuration requests.
 
 use crate::fabric::world::{Device, Fabric, Parent, Plan, Shape, bar, dma};
 use pcie::enumerate::Hierarchy;

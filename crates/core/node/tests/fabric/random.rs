@@ -14,7 +14,7 @@ const HALF: usize = 64 << 10;
 
 /// The expected state of a device.
 struct Model {
-    /// Its node, and the links on the way to it.
+    /// The node of the device, and the links on the way to the node.
     node: usize,
     links: &'static [usize],
     place: Node,

@@ -30,7 +30,7 @@ fn mark(fabric: &mut Fabric, hierarchy: &Hierarchy) {
     }
 }
 
-/// Which of the three devices kept the value.
+/// Whether each of the three devices still has the value.
 fn kept(fabric: &Fabric) -> [bool; 3] {
     [0, 2, 3].map(|node| fabric.dma(node).ram()[..4] == (MARK as u32).to_le_bytes())
 }

@@ -38,9 +38,9 @@ pub struct Driver {
     free: Vec<u64>,
     /// Admin completions.
     done: Vec<Completion>,
-    /// It counts commands and ignores the SQ head pointer, as Linux does.
+    /// Whether the driver counts commands and ignores the SQ head pointer, as Linux does.
     counts: bool,
-    /// Tails are written to memory, and only sometimes to a doorbell.
+    /// Whether tails are written to memory, and only sometimes to a doorbell.
     shadow: bool,
 }
 
@@ -294,7 +294,7 @@ impl Driver {
         }
     }
 
-    /// Compares the bytes that the controller uses with those that the driver wrote.
+    /// Compares the bytes that the controller uses with the bytes that the driver wrote.
     fn check(&mut self, world: &mut World) {
         for used in world.used() {
             let fine = match &used {

@@ -8,7 +8,7 @@ use wire::push::{Push, Queue, Record, message};
 use wire::tlp::{MemoryRequest, Tlp};
 
 wire::named! {
-    /// What invalidates pushed bytes.
+    /// The causes of an invalidation of pushed bytes.
     pub enum Ending {
         /// A later doorbell over the same slot of a submission queue.
         Doorbell "doorbell",

@@ -39,7 +39,7 @@ fn read(address: u64, length: usize) -> Tlp {
     Tlp::read_bytes(DRIVE, Tag::truncate(9), address, length).unwrap()
 }
 
-/// Whether the store answers this read; the bytes are those of `bytes`.
+/// Whether the store answers this read. Checks that each byte is the low byte of its address.
 fn hits(store: &mut Store, address: u64, length: usize) -> bool {
     if store.answer(read(address, length), false).is_some() {
         return false;

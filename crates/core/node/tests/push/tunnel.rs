@@ -59,7 +59,7 @@ struct Memory {
     reads: usize,
     /// Addresses that the drive wrote; 0 is an interrupt.
     written: Vec<u64>,
-    /// It is not at hand at doorbells.
+    /// Whether the memory is not available at once when a doorbell is written.
     by_message: bool,
 }
 
@@ -93,7 +93,7 @@ impl Rig {
         Self::with(mode, push, 1024)
     }
 
-    /// The same if the device has room for so many posted TLPs.
+    /// As [`new`](Self::new), with a device that has room for `headers` posted TLPs.
     fn with(mode: Mode, push: u32, headers: u32) -> Self {
         let settings = |role| {
             let mut settings = tunnel::Settings { push, ..tunnel::Settings::new(role, 1) };
@@ -407,7 +407,7 @@ fn answers_stand_behind_posted_requests_before_their_bytes() {
     assert_eq!(rig.device.store().counters().hits, hits + 1, "the entry, once it may be there");
 }
 
-/// How often the bytes have the address of a doorbell.
+/// Number of occurrences of the address of a doorbell in the bytes.
 fn rings(bytes: &[u8], doorbell: u64) -> usize {
     let address = ((BAR + 0x1000 + doorbell * 4) as u32).to_be_bytes();
     bytes.windows(4).filter(|window| *window == address).count()

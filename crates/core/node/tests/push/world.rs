@@ -69,7 +69,7 @@ impl HostMemory for Memory {
 pub struct Link {
     pub down: VecDeque<Tlp>,
     pub up: VecDeque<Tlp>,
-    /// How many TLPs of `up` may arrive.
+    /// Number of TLPs of `up` that may arrive.
     arrived: usize,
     pub store: Store<Leaving>,
     /// The cause of invalidation that is left out.
@@ -160,7 +160,7 @@ pub struct World {
     pub memory: Memory,
     answers: BTreeMap<u64, Option<u64>>,
     requests: u64,
-    /// The host refuses the function's reads, and all requests before that have arrived.
+    /// Whether the host refuses the function's reads, and all earlier requests have arrived.
     pub refused: bool,
     /// The store's answers in submission queues are not compared, because the driver counts
     /// commands.

@@ -18,7 +18,7 @@ const SET_BY_HOST: u8 = 1;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     milliseconds: u64,
-    /// Time of the last setting.
+    /// When the clock was last set, or power-on.
     since: Instant,
     origin: u8,
 }
@@ -39,7 +39,7 @@ impl Clock {
         *self = Self { milliseconds: value.milliseconds, since: now, origin: SET_BY_HOST };
     }
 
-    /// The time of the clock: 48 bits, modulo their range.
+    /// The time of the clock in milliseconds, modulo 2^48.
     pub(crate) fn read(&self, now: Instant) -> Timestamp {
         let passed = Self::milliseconds(self.since, now);
         let milliseconds = self.milliseconds.wrapping_add(passed) & ((1 << 48) - 1);

@@ -127,7 +127,8 @@ impl Controller {
         Ok(Plan::Wait)
     }
 
-    /// Handles the received controller list: attaches to or detaches from all of them, or none.
+    /// Handles the received controller list: attaches the namespace to all its controllers, or
+    /// detaches it from them. After an error nothing has changed.
     pub(super) fn attach_namespace(
         &mut self,
         shared: &mut Shared,
@@ -144,7 +145,7 @@ impl Controller {
         Ok(Plan::Wait)
     }
 
-    /// A command's change is stored, or could not be stored and has no effect.
+    /// Completes a command whose change was stored, or could not be stored and has no effect.
     pub(crate) fn namespaces_stored(
         &mut self,
         shared: &mut Shared,

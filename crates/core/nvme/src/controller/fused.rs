@@ -116,7 +116,7 @@ impl Controller {
         }
     }
 
-    /// The first command reserves the buffer for both.
+    /// Admits a fused pair. The first command reserves the buffer for both.
     fn admit_pair(&mut self, shared: &mut Shared, [first, second]: [Key; 2]) {
         let execution = self.commands.get_mut(second).expect("it was just accepted");
         execution.partner = Some(first);
@@ -128,7 +128,8 @@ impl Controller {
         self.admit(shared, first);
     }
 
-    /// One of a pair has its data; they begin when both have theirs.
+    /// The data of one command of a fused pair have arrived. The pair starts when the data of both
+    /// have arrived.
     pub(super) fn half_received(&mut self, shared: &mut Shared, key: Key, partner: Key) {
         let Some(execution) = self.commands.get_mut(key) else { return };
         execution.waiting = true;

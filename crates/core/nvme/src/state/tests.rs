@@ -234,7 +234,10 @@ fn inconsistent_record_is_refused_with_its_field() {
             error("uncorrectable", "{\"1\":[[0,60000]],\"7\":[[0,5537]]}"),
             "'5537' is outside 1 to 5536",
         ),
-        (error("uncorrectable", "{\"1\":[]}"), "uncorrectable: NSID: namespace 1 has no ranges"),
+        (
+            error("uncorrectable", "{\"1\":[]}"),
+            "uncorrectable: NSID 1: the list of ranges is empty",
+        ),
         (changed("events", "13", "5"), "events: kind: invalid value '5': expected 1 to 4"),
         (changed("events", "65535", "65520"), "events: controller: '65520' is outside 1 to 65519"),
         (changed("events", "0101", "01"), "events: bytes of data: '1' is outside 2 to 2"),

@@ -81,7 +81,8 @@ impl Check for Uncorrectable {
                 least = first + blocks + 1;
             }
             if marks.is_empty() {
-                return Err(format!("NSID: namespace {nsid} has no ranges"));
+                let why = "the list of ranges is empty: expected at least one range";
+                return Err(format!("NSID {nsid}: {why}"));
             }
         }
         Ok(())

@@ -77,7 +77,7 @@ impl PcieCapability {
         Self { at }
     }
 
-    /// Where the structure begins.
+    /// Byte offset of the structure.
     pub fn offset(self) -> u16 {
         self.at
     }
@@ -104,7 +104,7 @@ impl PcieCapability {
         128 << (config.u16(self.at + Self::DEVICE_CONTROL) >> 12 & 7).min(5)
     }
 
-    /// How many tags the function may use: 32, 256 or 1024.
+    /// Number of tags that the function may use: 32, 256 or 1024.
     pub fn tags(self, config: &ConfigSpace) -> usize {
         if config.u16(self.at + Self::DEVICE_CONTROL_2) & 1 << 12 != 0 {
             1024
@@ -115,8 +115,8 @@ impl PcieCapability {
         }
     }
 
-    /// Completion timeout as configured, the long end of the chosen range;
-    /// `None` if disabled (section 7.5.3.16).
+    /// The configured completion timeout: the end of the chosen range; `None` if disabled (section
+    /// 7.5.3.16).
     pub fn completion_timeout(self, config: &ConfigSpace) -> Option<Duration> {
         let control = config.u16(self.at + Self::DEVICE_CONTROL_2);
         if control & 1 << 4 != 0 {

@@ -8,7 +8,7 @@
 //! | 00h | header | capability ID 000Bh, version 1 |
 //! | 04h | vendor-specific header | VSEC ID 0001h (15:0), revision 1 (19:16), length 014h (31:20) |
 //! | 08h | incarnation, 8 bytes | read only: unchanged as long as no data were lost |
-//! | 10h | owner, 4 bytes | the attaching host writes a number of its own. 0 after power-on, kept over every reset (RWS) |
+//! | 10h | owner, 4 bytes | the attaching host writes its own number. 0 after power-on, unchanged by every reset (RWS) |
 
 use super::{ConfigSpace, capability};
 

@@ -15,7 +15,7 @@ use super::{ConfigSpace, capability};
 
 /// Bytes of a serial number.
 const SERIAL: usize = 20;
-/// Where the vendor-specific header, the serial number and the capacity are.
+/// Byte offsets of the vendor-specific header, the serial number and the capacity.
 const HEADER: u16 = 0x04;
 const NAME: u16 = 0x08;
 const CAPACITY: u16 = 0x20;

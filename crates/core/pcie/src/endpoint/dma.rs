@@ -44,7 +44,8 @@ pub(super) struct Engine {
     /// Slots of reads with bytes still to request, in order.
     unsent: VecDeque<usize>,
     tags: Vec<Option<Pending>>,
-    /// Least recently used first, so that a late completion does not match a new request.
+    /// Unused tags, least recently used first, so that a late completion does not match a new
+    /// request.
     free_tags: VecDeque<u16>,
     in_flight: usize,
     done: VecDeque<(u64, Result<Bytes, DmaError>)>,

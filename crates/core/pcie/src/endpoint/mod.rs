@@ -41,7 +41,8 @@ pub struct EndpointConfig {
     /// [`contents::VENDOR`].
     pub incarnation: Option<u64>,
     /// Size in bytes of BAR 0, a 64-bit non-prefetchable memory BAR; a power of two, at least 4096.
-    /// Its upper half holds the MSI-X table (from the half) and PBA (from three quarters).
+    /// The upper half of the BAR has the MSI-X table (from the half) and the PBA (from three
+    /// quarters).
     pub bar0_size: u64,
     /// MSI-X vectors, 1 to 2048.
     pub vectors: u16,

@@ -160,7 +160,7 @@ impl Endpoint {
     /// Answers a register read with exactly the bytes requested.
     ///
     /// # Panics
-    /// If the length of `data` differs from that of the event.
+    /// If the length of `data` differs from the length in the event.
     pub fn complete_read(&mut self, token: ReadToken, data: &[u8]) {
         if token.epoch != self.epoch {
             return;

@@ -13,7 +13,7 @@ use wire::Bdf;
 pub struct Contents {
     /// Byte offset of the capability in configuration space.
     pub capability: u16,
-    /// Unchanged as long as no data were lost.
+    /// A number that stays the same as long as no data were lost.
     pub incarnation: u64,
     /// The host that last attached the function; 0 if none since power-on.
     pub owner: u32,
@@ -26,21 +26,21 @@ pub struct Identity {
     pub id: (u16, u16),
     /// Device serial number, if it has one.
     pub serial: Option<u64>,
-    /// Its contents capability, if it has one and was asked for it.
+    /// The contents capability, if the function has one and its vendor ID was requested.
     pub contents: Option<Contents>,
 }
 
 /// BARs (with address 0) and MSI-X capability of a function, as a driver sees them.
 pub type Layout = (Vec<Bar>, Option<Msix>);
 
-/// The result of comparing the device found now with the one attached before.
+/// The result of comparing the device found now with the device attached before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// The same device with the same data.
     Same,
     /// The same device, but data may have been lost or changed.
     NewContents(ContentsChange),
-    /// Another device; the text says how it differs.
+    /// Another device, with a text about the differences.
     Another(String),
 }
 

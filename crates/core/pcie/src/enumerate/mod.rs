@@ -26,14 +26,14 @@ pub struct Settings {
     /// The range for memory windows: below 4 GiB and outside all addresses that devices may reach
     /// by DMA.
     pub window: Range<u64>,
-    /// Upper limit of Max_Payload_Size in bytes. What the path supports limits it too.
+    /// Upper limit of Max_Payload_Size in bytes. The functions on the path may support less.
     pub max_payload: usize,
     /// Max_Read_Request_Size in bytes.
     pub max_read_request: usize,
-    /// Enables ECRC for endpoints that support it.
+    /// Whether to enable ECRC for endpoints that support it.
     pub ecrc: bool,
-    /// Reads the contents capability of endpoints, for a host that attaches them again when their
-    /// link comes back.
+    /// Whether to read the contents capability of endpoints, for a host that attaches endpoints
+    /// again when their link comes back.
     pub contents: bool,
     /// Bytes of window reserved below each empty slot for hot-plugged devices.
     pub hotplug_window: u64,
@@ -77,7 +77,7 @@ pub struct Node {
     pub kind: Kind,
 }
 
-/// What kind of function a [`Node`] is.
+/// The kind of a [`Node`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A port: type 1 header.
@@ -125,9 +125,9 @@ pub struct Bar {
     pub index: u8,
     /// Bytes, a power of two.
     pub size: u64,
-    /// Takes two registers.
+    /// Whether the BAR takes two registers.
     pub is_64bit: bool,
-    /// Reads have no side effects.
+    /// Whether reads have no side effects.
     pub prefetchable: bool,
     /// The address that was assigned.
     pub address: u64,

@@ -34,7 +34,7 @@ pub struct Settings {
     pub completion_size: usize,
     /// How long a host request waits for its completion.
     pub completion_timeout: Duration,
-    /// Adds an ECRC to every TLP.
+    /// Whether every TLP gets an ECRC.
     pub ecrc: bool,
 }
 
@@ -110,7 +110,7 @@ pub enum HostOutput {
     Intx {
         /// 0 for INTA to 3 for INTD.
         wire: u8,
-        /// Asserted or not.
+        /// Whether the interrupt is asserted.
         level: bool,
     },
 }

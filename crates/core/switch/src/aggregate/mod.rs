@@ -125,7 +125,8 @@ impl Aggregate {
     }
 
     /// Moves TLPs to the end of `frame` while they fit in `room` bytes and the policy lets them
-    /// share it. Calls `each` with the mark and the bytes of each TLP; returns how many were moved.
+    /// share it. Calls `each` with trace ID and bytes of each TLP; returns the number of moved
+    /// TLPs.
     pub fn fill(
         &mut self,
         frame: &mut BytesMut,
@@ -159,8 +160,8 @@ impl Aggregate {
         count
     }
 
-    /// How many packets of `tlp`, at most `most`, have credits and fit in `room` bytes; and whether
-    /// the room is too small for the next one.
+    /// Number of packets of `tlp`, at most `most`, that have credits and fit in `room` bytes; and
+    /// whether the room is too small for the next packet.
     fn packets_within(&self, tlp: &Tlp, room: usize, most: usize) -> (usize, bool) {
         let class = tlp.class().index();
         let (used, limit) = (self.used[class], self.limits[class]);
@@ -217,7 +218,7 @@ impl Aggregate {
         valid
     }
 
-    /// How many frames were closed while TLPs still waited for credits.
+    /// Number of frames that were closed while TLPs still waited for credits.
     pub fn credit_stalls(&self) -> u64 {
         self.credit_stalls
     }
@@ -243,7 +244,7 @@ impl Aggregate {
         self.queue.is_empty()
     }
 
-    /// The marks of all queued TLPs.
+    /// The trace IDs of all queued TLPs.
     pub fn marks(&self) -> impl Iterator<Item = Mark> {
         self.queue.marks()
     }

@@ -26,7 +26,7 @@ pub enum Departure {
 pub struct Queued {
     /// Queued TLPs, by class.
     pub packets: [usize; 3],
-    /// Their bytes with the encapsulation of the transport, by class.
+    /// Bytes of the queued TLPs, with the encapsulation of the transport, by class.
     pub bytes: [usize; 3],
     /// The classes whose first TLP has credits.
     pub sendable: Ready,
@@ -55,7 +55,7 @@ pub trait Aggregation: fmt::Debug + Send {
     /// TLP has credits and fits.
     fn departure(&mut self, now: Instant, queued: &Queued) -> Departure;
 
-    /// The first `packets` TLPs of `class` have left, or were dropped.
+    /// Notes that the first `packets` TLPs of `class` have left, or were dropped.
     fn removed(&mut self, _class: Class, _packets: usize) {}
 
     /// The most TLPs in a frame. With 1, every TLP also gets TCP segments of its own.

@@ -1,7 +1,7 @@
-//! Congestion control: a rate limit, or a controller driven by delay and loss. The carrier asks
-//! before each frame. TLPs that may not be sent wait in [`crate::aggregate`], where it can still be
-//! aggregated (NEC, "End-to-End Adaptive Packet Aggregation", Hot Interconnects 2014, "Proposed
-//! Method").
+//! Congestion control: a rate limit, or a controller driven by delay and loss. The carrier checks
+//! it before each frame. TLPs that may not be sent wait in [`crate::aggregate`], where they can
+//! still be aggregated (NEC, "End-to-End Adaptive Packet Aggregation", Hot Interconnects 2014,
+//! "Proposed Method").
 //!
 //! Bytes are counted on the wire: payload, header, FCS, preamble and gap.
 
@@ -17,24 +17,24 @@ pub use text::UnknownCongestion;
 
 use wire::{Duration, Instant};
 
-/// Which congestion control a connection uses.
+/// The congestion control of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Config {
-    /// None but the receiver's window: for a dedicated network.
+    /// Only the receiver's window limits the sender: for a dedicated network.
     #[default]
     None,
     /// A fixed rate on the wire.
     Rate(Rate),
-    /// Delay and loss decide.
+    /// A congestion window that depends on delay and loss.
     Swift(SwiftConfig),
 }
 
-/// What an acknowledgement reports.
+/// The contents of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acknowledged {
-    /// Bytes on the wire that it acknowledges for the first time.
+    /// Bytes on the wire that are acknowledged for the first time.
     pub bytes: u64,
-    /// Frames that it acknowledges for the first time.
+    /// Frames that are acknowledged for the first time.
     pub frames: u32,
     /// The round-trip time of a frame, and the frame's bytes on the wire.
     pub round_trip: Option<(Duration, u64)>,
@@ -73,7 +73,7 @@ impl Controller {
         }
     }
 
-    /// No frame may be sent before this time, whatever is acknowledged.
+    /// The earliest time of the next frame, whatever is acknowledged until then.
     pub fn not_before(&self) -> Instant {
         match self {
             Self::None => Instant::ZERO,
@@ -82,7 +82,7 @@ impl Controller {
         }
     }
 
-    /// A frame was sent; `data` if it is a data frame.
+    /// Notes that a frame was sent; `data` if it is a data frame.
     pub fn sent(&mut self, now: Instant, bytes: u64, data: bool) {
         match self {
             Self::None => {}
@@ -92,21 +92,21 @@ impl Controller {
         }
     }
 
-    /// Frames were acknowledged.
+    /// Handles the acknowledgement of frames.
     pub fn acknowledged(&mut self, now: Instant, frames: Acknowledged) {
         if let Self::Swift(swift) = self {
             swift.acknowledged(now, frames);
         }
     }
 
-    /// A frame was lost.
+    /// Handles the loss of a frame.
     pub fn lost(&mut self, now: Instant) {
         if let Self::Swift(swift) = self {
             swift.lost(now);
         }
     }
 
-    /// The retransmission timeout expired, for the `count`th time in a row.
+    /// Handles the `count`th retransmission timeout in a row.
     pub fn timed_out(&mut self, now: Instant, count: u32) {
         if let Self::Swift(swift) = self {
             swift.timed_out(now, count);

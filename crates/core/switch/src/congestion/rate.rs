@@ -26,7 +26,7 @@ impl Rate {
 #[derive(Clone, Debug)]
 pub struct RateLimit {
     rate: Rate,
-    /// How long all but one frame of the burst take.
+    /// Duration on the wire of all but one frame of the burst.
     credit: Duration,
     /// When the next frame may be sent.
     next_send: Instant,
@@ -53,7 +53,7 @@ impl RateLimit {
         self.next_send
     }
 
-    /// A frame of `bytes` was sent.
+    /// Notes that a frame of `bytes` was sent.
     pub fn sent(&mut self, now: Instant, bytes: u64) {
         let earliest = now - self.credit;
         self.next_send = self.next_send.max(earliest) + self.rate.duration(bytes);

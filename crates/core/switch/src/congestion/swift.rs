@@ -7,25 +7,23 @@
 //!
 //! Reasons for Swift: it needs timestamps of the end hosts only, so it works over ordinary switches
 //! (DCTCP and DCQCN need ECN, HPCC needs telemetry). It bounds the queue, in microseconds. It works
-//! below one frame per round trip, where many devices that answer one host (incast) end up. It is
-//! fair without knowing the number of flows.
+//! with less than one frame per round trip, which is the share of each device when many of them
+//! answer one host (incast). It is fair without knowing the number of flows.
 //!
 //! Differences from the paper:
 //! - There is one delay instead of fabric and endpoint delay (3.3): the round
 //!   trip less the time that the peer delayed its acknowledgement.
 //! - The target does not scale with hops. It is configured, or relative to the
 //!   minimum round trip measured.
-//! - The paper halves the window at any loss. Here loss below 2 % while the
-//!   delay is below the target does not shrink it: such loss comes from the
-//!   wire, not from a queue. BBR uses the same 2 %
-//!   (draft-cardwell-iccrg-bbr-congestion-control-02, 4.5.10.2,
-//!   `BBRLossThresh`).
+//! - The paper halves the window at any loss. Here, loss below 2 % does not shrink the window while
+//!   the delay is below the target: such loss comes from the wire, not from a queue. BBR uses the
+//!   same 2 % (draft-cardwell-iccrg-bbr-congestion-control-02, 4.5.10.2, `BBRLossThresh`).
 //! - The window counts bytes, and grows only if it limited the sender.
 
 use super::Acknowledged;
 use wire::{Duration, Instant};
 
-/// The round trip at which Swift neither grows nor shrinks.
+/// The round trip at which the window neither grows nor shrinks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A fixed target, as in the paper. It must exceed the round trip of a largest frame through
@@ -36,7 +34,7 @@ pub enum Target {
     Above(Duration),
 }
 
-/// Parameters of Swift. The defaults are the paper's where it names them.
+/// Parameters of Swift. The defaults are those of the paper, where it gives any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwiftConfig {
     /// The target delay.
@@ -73,7 +71,8 @@ impl SwiftConfig {
     /// The window in hundredths of a frame at which [`Self::scaling`] is added
     /// in full ("fs_min_cwnd", 0.1).
     pub const MIN_SCALED_WINDOW: u64 = 10;
-    /// The window from which nothing is added ("fs_max_cwnd", 100).
+    /// The window in hundredths of a frame from which nothing is added to the target
+    /// ("fs_max_cwnd", 100).
     pub const MAX_SCALED_WINDOW: u64 = 10_000;
 }
 
@@ -89,7 +88,7 @@ const MAX_FRAMES: u64 = 4096;
 /// The smallest window is one frame divided by this.
 const MIN_WINDOW_DIVISOR: u64 = 128;
 
-/// Timeouts in a row after which the window is the smallest ("RETX_RESET_THRESHOLD").
+/// Timeouts in a row after which the window is set to its minimum ("RETX_RESET_THRESHOLD").
 const TIMEOUTS: u32 = 5;
 
 /// Loss above this is congestion, in parts of 1024: 2 %.
@@ -98,13 +97,13 @@ const LOSS_THRESHOLD: u32 = 20;
 /// Frames over which loss is averaged.
 const LOSS_MEMORY: u32 = 256;
 
-/// How long a minimum round trip is kept at least.
+/// The shortest time for which a minimum round trip is kept; the longest is twice this.
 const EPOCH: Duration = Duration::from_ms(10_000);
 
 /// Frame size classes, each with a minimum round trip of its own: short frames are faster.
 const SIZE_CLASSES: usize = 4;
 
-/// Swift's state for one connection.
+/// The state of Swift for one connection.
 #[derive(Clone, Debug)]
 pub struct Swift {
     config: SwiftConfig,
@@ -117,9 +116,9 @@ pub struct Swift {
     above_target: bool,
     last_decrease: Instant,
     not_before: Instant,
-    /// Lost frames of the last 256 or so, in parts of 1024 * 1024.
+    /// The share of lost frames among about the last 256, in units of 2^-20.
     loss: u32,
-    /// Minimum round trips of this epoch and the last, by size class.
+    /// Minimum round trips of this epoch and the one before, by size class.
     min_round_trip: [[Duration; SIZE_CLASSES]; 2],
     epoch: Instant,
 }
@@ -158,7 +157,7 @@ impl Swift {
         self.not_before
     }
 
-    /// A data frame was sent.
+    /// Notes that a data frame of `bytes` was sent.
     pub fn sent(&mut self, now: Instant, bytes: u64) {
         // Section 3.4: below one frame per round trip, frames are paced.
         if self.window() < self.frame {
@@ -167,7 +166,7 @@ impl Swift {
         }
     }
 
-    /// Algorithm 1, "On Receiving ACK".
+    /// Handles the acknowledgement of frames: algorithm 1, "On Receiving ACK".
     pub fn acknowledged(&mut self, now: Instant, ack: Acknowledged) {
         for _ in 0..ack.frames {
             self.loss -= self.loss / LOSS_MEMORY;
@@ -187,7 +186,8 @@ impl Swift {
         }
     }
 
-    /// A frame was lost, as acknowledgements of later frames show: "On Fast Recovery".
+    /// Handles the loss of a frame, detected by acknowledgements of later frames: "On Fast
+    /// Recovery".
     pub fn lost(&mut self, now: Instant) {
         self.loss += ((1 << 20) - self.loss) / LOSS_MEMORY;
         if self.above_target || self.loss > LOSS_THRESHOLD << 10 {
@@ -195,7 +195,7 @@ impl Swift {
         }
     }
 
-    /// "On Retransmit Timeout", the `count`th in a row.
+    /// Handles the `count`th timeout in a row: "On Retransmit Timeout".
     pub fn timed_out(&mut self, now: Instant, count: u32) {
         if count >= TIMEOUTS {
             self.window = self.min_window();
@@ -248,8 +248,8 @@ impl Swift {
         self.min_round_trip[0][class] = self.min_round_trip[0][class].min(delay);
     }
 
-    /// The target delay (section 3.5): the base target plus
-    /// `alpha / sqrt(cwnd) + beta`, clamped to 0 and `scaling`.
+    /// The target delay (section 3.5): the base target plus `alpha / sqrt(cwnd) + beta`, limited to
+    /// the range 0 to `scaling`.
     fn target(&self, bytes: u64) -> Duration {
         let class = self.size_class(bytes);
         let base = match self.config.target {

@@ -73,7 +73,7 @@ impl Gate {
     /// if the frame fits no window. Report the hand-over to [`sent`](Self::sent).
     ///
     /// # Errors
-    /// When the window begins that takes it.
+    /// The start of the next window that fits the frame.
     pub fn ask(
         &mut self,
         now: Instant,
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Every `cycle` a window begins, which lasts `open`.
+    /// A window of length `open` begins every `cycle`.
     struct Periodic {
         cycle: u64,
         open: u64,

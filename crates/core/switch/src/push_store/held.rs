@@ -87,7 +87,7 @@ struct Segment {
     start: u64,
     bytes: Piece,
     command: Command,
-    /// A smaller number is older.
+    /// Age of the bytes: a smaller number is older.
     order: u64,
 }
 
@@ -103,9 +103,9 @@ type Page = SmallVec<[Segment; 1]>;
 /// The bytes kept for one function. No address is kept twice.
 #[derive(Debug)]
 pub(super) struct Held {
-    /// By page number.
+    /// The kept bytes, by page number.
     pages: Table<u64, Page>,
-    /// Reused memory for the segments of another page.
+    /// Memory that is reused for the segments of the next new page.
     spare: Page,
     /// Number of segments of each command.
     commands: Table<Command, usize>,
@@ -145,7 +145,7 @@ impl Held {
     }
 
     /// Appends bytes to the segment that was added last, if command and page are the same and the
-    /// addresses are free. Returns whether it did.
+    /// addresses are free. Returns whether the bytes were appended.
     pub(super) fn append(&mut self, start: u64, bytes: &[u8], command: Command) -> bool {
         let Some((first, room)) = &mut self.last else { return false };
         let end = start + bytes.len() as u64;
@@ -314,7 +314,7 @@ fn split(page: &mut Page, at: u64) -> Option<Command> {
     Some(command)
 }
 
-/// Counts one segment of a command less.
+/// Decrements the number of segments of a command.
 fn forget(commands: &mut Table<Command, usize>, command: Command) {
     if let Entry::Occupied(mut left) = commands.entry(command) {
         *left.get_mut() -= 1;

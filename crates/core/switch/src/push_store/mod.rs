@@ -30,7 +30,7 @@ pub enum Invalid {
 /// Decides which pushed bytes a function's own writes invalidate. [`Store`] has one rule per
 /// function. Only the rule depends on the kind of the function.
 pub trait Rule: Clone + Debug {
-    /// Number of queues that it follows.
+    /// Number of queues that the rule follows.
     fn queues(&self) -> usize;
 
     /// Whether the rule follows this queue. [`Store`] keeps no bytes of other queues, because no

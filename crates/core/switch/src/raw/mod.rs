@@ -2,10 +2,10 @@
 //! Ethernet frame of EtherType 0x88B5, delivered exactly once and in order.
 //!
 //! A state machine: call [`Endpoint::handle`], then [`Endpoint::poll`] until it yields
-//! [`Output::Timeout`]. [`Endpoint::room`] says how many bytes congestion control and windows admit
-//! now. The owner passes this number to its [`crate::Tunnel`], the bytes that the tunnel transmits
-//! to [`Endpoint::send`] (one segment per call), and delivered segments to the tunnel as
-//! `Received`. Therefore TLPs wait for congestion control only in [`crate::aggregate`].
+//! [`Output::Timeout`]. [`Endpoint::room`] returns the number of bytes that congestion control and
+//! windows admit now. The owner passes this number to its [`crate::Tunnel`], the bytes that the
+//! tunnel transmits to [`Endpoint::send`] (one segment per call), and delivered segments to the
+//! tunnel as `Received`. Therefore TLPs wait for congestion control only in [`crate::aggregate`].
 //!
 //! Frames have sequence numbers, cumulative and selective acknowledgements. A
 //! lost frame is retransmitted when three frames sent after it are acknowledged
@@ -47,7 +47,7 @@ pub struct Settings {
     /// Bytes on the wire that a frame has in addition to its payload: 38 (header 14, FCS
     /// 4, preamble 8, gap 12), and 4 for a tag.
     pub overhead: usize,
-    /// How long an acknowledgement is delayed, for further frames or for data to travel with.
+    /// The longest delay of an acknowledgement, which may cover further frames or travel with data.
     pub ack_delay: Duration,
     /// Data frames after which an acknowledgement is sent at once.
     pub ack_after: u32,
@@ -138,7 +138,7 @@ pub enum Output {
 /// Why a connection is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Cause {
-    /// The peer closed it.
+    /// The peer closed the connection.
     #[error("the far side {0}")]
     Closed(Reason),
     /// Nothing new was acknowledged, or an Open not answered, in time.
@@ -266,7 +266,7 @@ impl Endpoint {
         self.frames.clear();
     }
 
-    /// The connection is gone.
+    /// Ends the connection, and reports the cause.
     fn down(&mut self, cause: Cause) {
         self.begin(self.connection);
         self.state = State::Idle;
@@ -293,7 +293,7 @@ impl Endpoint {
     /// Sends a segment.
     ///
     /// # Panics
-    /// If it is empty or longer than [`Self::room`].
+    /// If the segment is empty or longer than [`Self::room`].
     pub fn send(&mut self, now: Instant, segment: Vec<u8>) {
         let room = self.room(now);
         assert!((1..=room).contains(&segment.len()), "a segment of {} into {room}", segment.len());

@@ -8,7 +8,7 @@ use wire::{Duration, Instant};
 /// Unit of [`Body::Ack`]'s `waited`, in picoseconds.
 pub(super) const WAITED_UNIT: u64 = 16_000;
 
-/// What the receiver did with a data frame.
+/// The result of receiving a data frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Received {
     Accepted,
@@ -19,9 +19,9 @@ pub(super) enum Received {
 /// When a delayed acknowledgement is sent (RFC 9000, section 13.2).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AckPolicy {
-    /// After this time, to travel with data if possible.
+    /// The longest delay, in which data may carry the acknowledgement.
     pub delay: Duration,
-    /// After this many data frames, if that is sooner.
+    /// Number of data frames after which the acknowledgement is sent without delay.
     pub frames: u32,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Receiver {
     unacknowledged: u32,
     /// When the next acknowledgement is sent at the latest.
     due: Option<Instant>,
-    /// The data frame received last, and when.
+    /// The data frame received last, and the time of its reception.
     newest: (Sequence, Instant),
 }
 
@@ -109,7 +109,7 @@ impl Receiver {
         Some(segment)
     }
 
-    /// The cumulative acknowledgement: all before this was received.
+    /// The cumulative acknowledgement: all frames before this number were received.
     pub(super) fn expected(&self) -> Sequence {
         self.expected
     }

@@ -46,7 +46,7 @@ impl RoundTrip {
     }
 }
 
-/// `old` moved by one `part`th towards `new`.
+/// Moves `old` towards `new` by the difference divided by `part`.
 fn weigh(old: Duration, new: Duration, part: u64) -> Duration {
     let kept = old.as_ps() - old.as_ps() / part;
     Duration::from_ps(kept) + Duration::from_ps(new.as_ps() / part)

@@ -28,7 +28,7 @@ struct Sent {
     segment: Vec<u8>,
     wire: u64,
     at: Instant,
-    /// The number of its latest transmission.
+    /// The number of the frame's latest transmission.
     transmission: u64,
     retransmitted: bool,
     state: State,
@@ -56,10 +56,10 @@ pub(super) struct Sender {
     timeouts: u32,
     /// Timeouts that came too soon since the last round trip measured: each doubles the next ones.
     too_soon: u32,
-    /// The frame acknowledged last of those retransmitted after a timeout. If its copy arrives as a
+    /// Of the frames retransmitted after a timeout, the frame acknowledged last. If its copy is a
     /// duplicate, the timeout came too soon.
     resent: Option<Sequence>,
-    /// One frame is to be sent regardless of congestion control.
+    /// Whether one frame is to be sent regardless of congestion control.
     probe: bool,
     /// When a frame was last newly acknowledged, or none was in flight.
     progress: Instant,
@@ -143,7 +143,7 @@ impl Sender {
         out
     }
 
-    /// An acknowledgement was sent alone.
+    /// Notes that an acknowledgement was sent without data.
     pub(super) fn sent_acknowledgement(&mut self, now: Instant, payload: usize) {
         self.control.sent(now, self.settings.wire(payload), false);
     }
@@ -187,8 +187,8 @@ impl Sender {
         }
     }
 
-    /// Takes an acknowledgement. `newest` is the frame that it measures the round
-    /// trip of, and how long the peer delayed the acknowledgement.
+    /// Handles an acknowledgement. `newest` is the frame whose round trip it measures, and the time
+    /// by which the peer delayed the acknowledgement.
     pub(super) fn acknowledged(
         &mut self,
         now: Instant,

@@ -6,7 +6,7 @@ use std::fmt;
 /// Counters of one link end over all its connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// How often the link came up.
+    /// Number of times that the link came up.
     pub connections: u64,
     /// TLP frames sent.
     pub frames_sent: u64,

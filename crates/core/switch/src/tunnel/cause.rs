@@ -9,7 +9,7 @@ pub enum Cause {
     /// The connection was closed or reset.
     #[error("the connection was closed")]
     Disconnected,
-    /// This end closed it: the device belongs to another group now.
+    /// This end closed the link, because the device now belongs to another group.
     #[error("the device was moved to another group")]
     Moved,
     /// The far side sent Goodbye.
@@ -35,7 +35,7 @@ pub enum Cause {
         older = if *.theirs < VERSION { format!("the {} node", far(*.own)) } else { "this node".into() }
     )]
     Version {
-        /// Which end this is.
+        /// The role of this end.
         own: Role,
         /// The version of the far side.
         theirs: u16,
@@ -43,7 +43,7 @@ pub enum Cause {
     /// The far side rejected the Hello.
     #[error("rejected: {0}")]
     Rejected(Reject),
-    /// The far side's Hello requires the entry of this number, which this end does not know.
+    /// The far side's Hello requires the entry of this number, which this end does not support.
     #[error(
         "the far side requires entry {0} of the greeting, which this version does not support; \
          upgrade this node"
@@ -52,7 +52,7 @@ pub enum Cause {
     /// The roles of the ends do not match.
     #[error("the roles do not fit: the far side is a {0:?}; connect a host to a device")]
     Role(Role),
-    /// The far side speaks another protocol. Holds its first bytes, at most `FIRST_BYTES`.
+    /// The far side uses another protocol. Has the first bytes received, at most `FIRST_BYTES`.
     #[error("the far side does not use farlane's protocol: it sent '{}…'", .0.escape_ascii())]
     UnknownProtocol(Vec<u8>),
     /// The far side sent a malformed frame.
@@ -66,7 +66,7 @@ pub enum Cause {
     Violation(&'static str),
 }
 
-/// Bytes kept of a peer with another protocol, for the message.
+/// The most bytes of another protocol that a message shows.
 pub(super) const FIRST_BYTES: usize = 12;
 
 fn far(own: Role) -> &'static str {

@@ -22,7 +22,7 @@ pub(super) struct Frames<'a> {
     pub begin: u64,
     /// Sequence number of the frame expected next from the far side.
     pub acknowledged: u32,
-    /// Build a single frame, so that it gets TCP segments of its own.
+    /// Whether to build a single frame, so that the frame gets TCP segments of its own.
     pub single: bool,
     pub account: &'a mut Account,
 }

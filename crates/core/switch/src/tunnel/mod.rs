@@ -240,8 +240,8 @@ impl Tunnel {
         self.session.pop(ready)
     }
 
-    /// Requests a hot reset of the far side. Drops all queued TLPs, and those that
-    /// the far side sends before it is reset.
+    /// Requests a hot reset of the far side. Drops all queued TLPs, and the TLPs that the far side
+    /// sends before it is reset.
     pub fn reset(&mut self) {
         if self.is_up() {
             self.session.reset(&mut self.account);

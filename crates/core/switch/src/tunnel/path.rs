@@ -29,7 +29,7 @@ enum State {
 pub(super) struct Path {
     settings: Settings,
     state: State,
-    /// The far side is a probe: it measures, moves devices, and sends no TLPs.
+    /// Whether the far side is a probe, which measures, moves devices, and sends no TLPs.
     peer_is_probe: bool,
     /// The received part of an incomplete frame.
     pub stream: BytesMut,
@@ -79,7 +79,7 @@ impl Path {
         path
     }
 
-    /// The connection is closed.
+    /// Handles the end of the connection.
     pub(super) fn disconnected(&mut self) {
         self.state = State::Idle;
         self.room = 0;
@@ -156,7 +156,7 @@ impl Path {
         head.map(|head| Header::decode(*head).map_err(Cause::Frame)).transpose()
     }
 
-    /// Bytes of the far side were received.
+    /// Notes that bytes of the far side were received.
     pub(super) fn heard(&mut self, now: Instant) {
         self.last_heard = now;
     }

@@ -12,7 +12,7 @@ pub(super) struct Receiver {
     received: [Grant; 3],
     consumed: [Grant; 3],
     advertised: [Grant; 3],
-    /// A TLP was received or consumed since the last [`update`](Self::update).
+    /// Whether a TLP was received or consumed since the last [`update`](Self::update).
     changed: bool,
 }
 

@@ -6,7 +6,7 @@
 pub(super) struct RequestedResets {
     /// Number of resets; the latest has this number, modulo 2^32.
     count: u64,
-    /// The latest is not answered.
+    /// Whether the latest reset is not yet answered.
     pending: bool,
 }
 
@@ -29,7 +29,7 @@ impl RequestedResets {
         self.pending
     }
 
-    /// The far side answers the reset of this number. Answers to earlier resets have no effect.
+    /// Handles the answer to the reset of this number. Answers to earlier resets have no effect.
     pub(super) fn done(&mut self, number: u32) -> Result<(), &'static str> {
         let behind = (self.count as u32).wrapping_sub(number);
         if u64::from(behind) >= self.count {
@@ -43,13 +43,13 @@ impl RequestedResets {
 /// The device's side: the resets that the host requested.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ReceivedResets {
-    /// The number of the latest; 0 before the first.
+    /// The number of the latest reset; 0 before the first.
     latest: u32,
-    /// The latest is not done.
+    /// Whether the latest reset is not yet done.
     pending: bool,
 }
 
-/// What to do about a received reset.
+/// The reaction to a received reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Drop received TLPs, and reset if `first`. Otherwise an earlier reset is
@@ -85,7 +85,7 @@ impl ReceivedResets {
         Step::Reset { first }
     }
 
-    /// The requested resets are done. Returns the number to answer.
+    /// Notes that the requested resets are done. Returns the number to answer.
     pub(super) fn done(&mut self) -> Option<u32> {
         std::mem::take(&mut self.pending).then_some(self.latest)
     }

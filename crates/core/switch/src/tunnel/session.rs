@@ -34,7 +34,7 @@ pub(super) struct Session {
     expected: u32,
     acknowledged: u32,
     unacknowledged_frames: u32,
-    /// Since when posted requests or completions are queued and none is sent.
+    /// The time since which posted requests or completions are queued and none is sent.
     stuck: Option<Instant>,
     /// Resets that this end requested. Until they are answered, received TLPs are dropped.
     pub requested_resets: RequestedResets,
@@ -136,7 +136,7 @@ impl Session {
         self.control.push_back(control);
     }
 
-    /// The far side has received every frame before `number`.
+    /// Handles an acknowledgement: the far side has received every frame before `number`.
     pub(super) fn acknowledge(&mut self, number: u32) -> Result<(), Cause> {
         let ahead = number.wrapping_sub(self.acknowledged);
         if ahead > self.next_sequence.wrapping_sub(self.acknowledged) {
@@ -259,7 +259,7 @@ impl Session {
         }
     }
 
-    /// Frames were sent, which acknowledge all received frames.
+    /// Notes that the frames just sent acknowledge all received frames.
     pub(super) fn transmitted(&mut self) {
         self.unacknowledged_frames = 0;
     }

@@ -29,8 +29,8 @@ pub struct Settings {
     pub tlp_overhead: usize,
     /// The group that a host belongs to; 0: none. Devices can be moved between groups.
     pub group: u16,
-    /// Bytes that a device keeps of the bytes its host pushes ([`crate::push_store::Store`]); 0:
-    /// the device accepts no push messages.
+    /// The most pushed bytes that a device keeps ([`crate::push_store::Store`]); 0: the device
+    /// accepts no push messages.
     pub push: u32,
 }
 

@@ -58,7 +58,7 @@ impl Upstream {
     /// A switch after power-on, all links down.
     ///
     /// # Panics
-    /// If it has no port, or more than 32.
+    /// If the switch has no port, or more than 32.
     pub fn new(settings: Settings) -> Self {
         assert!((1..=32).contains(&settings.ports), "a switch has 1 to 32 downstream ports");
         let mut bridge = Bridge::new(PcieKind::UpstreamPort, settings.max_payload);
@@ -147,7 +147,7 @@ impl Upstream {
     }
 
     /// Moves TLPs from the links towards the root complex while there is room, round robin over the
-    /// ports. Returns whether it moved any.
+    /// ports. Returns whether any TLP was moved.
     fn collect(&mut self) -> bool {
         let (count, first, mut any) = (self.ports.len(), self.next_port, false);
         for turn in 0..count {
@@ -185,8 +185,8 @@ impl Upstream {
         None
     }
 
-    /// The classes to take from link `index`: those with room at the target of
-    /// their next TLP and, for requests, on the link for the completion.
+    /// The classes to take from link `index`: classes with room at the target of their next TLP
+    /// and, for requests, with room on the link for the completion.
     fn room(&self, index: usize) -> Ready {
         let port = &self.ports[index];
         let peer = |class| {

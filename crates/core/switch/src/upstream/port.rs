@@ -14,11 +14,11 @@ pub(super) struct Port {
     pub tunnel: Tunnel,
     pub intx: [bool; 4],
     pub errors: Errors,
-    /// Posted requests stay in the tunnel ([`super::Upstream::hold`]).
+    /// Whether posted requests stay in the tunnel ([`super::Upstream::hold`]).
     pub held: bool,
     /// Unanswered reads sent upstream.
     pub reads: usize,
-    /// Bytes that the far end keeps of pushed bytes; 0 if it accepts none.
+    /// The most pushed bytes that the far end keeps; 0 if it accepts none.
     pub push_capacity: usize,
     /// The largest payload that the far end accepts, in bytes.
     pub takes: usize,

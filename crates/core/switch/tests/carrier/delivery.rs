@@ -70,9 +70,9 @@ fn sequence_numbers_come_round() {
     assert_eq!(network.ends[0].counters().beyond_window, 0);
 }
 
-/// Short frames make the round trip known as far below that of a long one on a slow line. A frame
-/// that is sent again does not measure it, but its copy arrives as a duplicate: the timeout came
-/// too soon, and the next one is longer.
+/// On a slow line, the round trip measured with short frames is far below the round trip of a long
+/// frame. A retransmitted frame does not measure the round trip, but its copy arrives as a
+/// duplicate: the timeout came too soon, and the next timeout is longer.
 #[test]
 fn long_frames_after_short_ones_on_a_slow_line_do_not_time_out_forever() {
     for congestion in ["none", "swift=400us"] {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use switch::raw::{Cause, Endpoint, Input, Output, Settings};
 use wire::{Duration, Instant};
 
-/// What the network does to frames, in parts of a thousand.
+/// Probabilities of the network's faults, in parts of a thousand.
 #[derive(Clone, Copy, Default)]
 pub struct Faults {
     pub lost: u64,
@@ -31,7 +31,7 @@ pub struct Network {
     pub latency: Duration,
     /// Line time of a byte in picoseconds.
     pub byte: u64,
-    /// Set if no frame passes.
+    /// Whether no frame passes.
     pub cut: bool,
     line_free: [Instant; 2],
     /// Frames in transit by time and a running number: receiver and bytes.

@@ -50,8 +50,8 @@ pub enum Malformed {
     /// A time stamp outside the range of clocks here.
     #[error("a time stamp is out of range")]
     Time,
-    /// A mandatory TLV is missing, or a TLV is longer than the message.
-    #[error("malformed TLV")]
+    /// A mandatory TLV is missing or wrong, or a TLV is longer than the message.
+    #[error("a mandatory TLV is missing or wrong, or a TLV is longer than the message")]
     Tlv,
 }
 

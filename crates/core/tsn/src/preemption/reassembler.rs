@@ -59,7 +59,7 @@ pub enum Error {
     TooLong(usize),
 }
 
-/// A frame under way.
+/// A frame of which some fragments have been received.
 #[derive(Clone, Debug)]
 struct Pending {
     frame: u8,
@@ -67,7 +67,7 @@ struct Pending {
     bytes: Vec<u8>,
 }
 
-/// Reassembles frames.
+/// Reassembles preempted frames from the received mPackets.
 #[derive(Clone, Debug)]
 pub struct Reassembler {
     longest: usize,

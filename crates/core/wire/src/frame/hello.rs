@@ -12,7 +12,7 @@ numbers! {
         Host = 1,
         /// The device's side: it has the endpoint.
         Device = 2,
-        /// Neither: measures the link, moves devices, and carries no TLPs.
+        /// A program that measures the link or moves devices, and carries no TLPs.
         Probe = 3,
     }
 }
@@ -28,10 +28,11 @@ pub struct Hello {
     pub max_payload: u16,
     /// The group of a host; 0 from other roles, and from hosts without a group.
     pub group: u16,
-    /// A number that differs with each start of the sending process, so that a restart is noticed.
+    /// A number that differs with each start of the sending process, so that the peer detects a
+    /// restart.
     pub instance: u64,
-    /// Bytes that a device keeps of the bytes that a host pushes ([`crate::push`]); 0 if it accepts
-    /// no push messages, and from hosts.
+    /// The most pushed bytes that a device keeps ([`crate::push`]); 0 if the device accepts no push
+    /// messages, and from hosts.
     pub push: u32,
     /// Initial credit limits for posted, non-posted and completion TLPs.
     pub credits: [Grant; 3],
@@ -49,7 +50,7 @@ pub const MAX_ENTRIES: usize = 64;
 pub const REQUIRED: u16 = 1 << 15;
 /// Number of the entry with the group of a host: 2 bytes.
 const GROUP: u16 = 1;
-/// Number of the entry with the bytes that a device keeps of pushed bytes: 4 bytes.
+/// Number of the entry with the most pushed bytes that a device keeps: 4 bytes.
 const PUSH: u16 = 2;
 
 impl Hello {
@@ -150,7 +151,7 @@ impl Hello {
     }
 }
 
-/// Takes an entry, type and value, off the front.
+/// Removes the first entry of `rest`; returns its type and value.
 fn next_entry<'a>(rest: &mut &'a [u8]) -> Result<(u16, &'a [u8]), Malformed> {
     let cut = |number| Malformed::Entry { number, fault: "it ends after the frame's end" };
     if rest.len() < 4 {

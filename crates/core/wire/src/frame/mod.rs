@@ -69,7 +69,7 @@ pub struct Header {
     pub length: u16,
     /// The kind of the payload.
     pub kind: Kind,
-    /// Number of this frame among those of kind [`Kind::Tlps`], from 0; 0 on other kinds.
+    /// Number of this frame among the frames of kind [`Kind::Tlps`], from 0; 0 in other frames.
     pub sequence: u32,
     /// The sequence number expected next from the other side: everything
     /// before it has been received.
@@ -135,10 +135,10 @@ pub fn may_be_greeting(bytes: &[u8]) -> bool {
 }
 
 impl Kind {
-    /// From the byte of the header.
+    /// The kind with this byte in the header.
     ///
     /// # Errors
-    /// [`Malformed::Kind`] if it is undefined.
+    /// [`Malformed::Kind`] if the byte is undefined.
     pub fn from_byte(byte: u8) -> Result<Self, Malformed> {
         Self::from_number(byte).ok_or(Malformed::Kind(byte))
     }

@@ -7,22 +7,22 @@ use bytes::{Buf, BufMut};
 numbers! {
     /// Whether a device was moved.
     pub enum MoveStatus: 0xff {
-        /// It belongs to the new group.
+        /// The device belongs to the new group.
         Done = 0,
         /// Refused: the device node was started without a group, so it cannot be moved.
         Fixed = 1,
         /// Refused: a switch node cannot be moved.
         Switch = 2,
     } else {
-        /// Refused for a reason that this version does not know.
+        /// Refused for a reason that this version does not define.
         Other
     }
 }
 
 numbers! {
-    /// What happened to the host that used the device.
+    /// The effect of a move on the host that used the device.
     pub enum HostAfter: u8 {
-        /// There was none.
+        /// No host used the device.
         None = 0,
         /// The host keeps the device, because it belongs to the new group.
         Stays = 1,
@@ -36,9 +36,9 @@ numbers! {
 pub struct Moved {
     /// Whether the device was moved.
     pub status: MoveStatus,
-    /// What happened to its host.
+    /// The effect on the host that used the device.
     pub host: HostAfter,
-    /// A host of the new group was rejected recently and will connect again.
+    /// Whether a host of the new group was rejected recently and will connect again.
     pub awaited: bool,
     /// The former group; 0: any host.
     pub from: u16,
@@ -59,7 +59,7 @@ impl Moved {
         out.put_u16(self.to);
     }
 
-    /// From [`LENGTH`] bytes.
+    /// Decodes the [`LENGTH`] bytes of the payload.
     pub(super) fn decode(mut payload: &[u8]) -> Result<Self, Malformed> {
         let status = MoveStatus::from_bits(payload.get_u8());
         let host = payload.get_u8();

@@ -16,8 +16,8 @@ pub enum Reject {
     /// The roles do not fit together.
     #[error("the roles do not fit: a host connects to a device")]
     Role,
-    /// The device belongs to another group of hosts: groups of device and host. Older nodes do not
-    /// send the groups.
+    /// The device belongs to another group of hosts. Has the groups of device and host; older nodes
+    /// do not send the groups.
     #[error("{}", other_group(.0))]
     Group(Option<(u16, u16)>),
     /// The greeting requires the entry of this number, which the device does not support.
@@ -32,7 +32,7 @@ pub enum Reject {
          upgrade this node"
     )]
     MissingEntry(u16),
-    /// A reason that this version does not know.
+    /// A reason that this version does not define.
     #[error("unknown reason {0}")]
     Other(u8),
 }
@@ -79,7 +79,7 @@ impl Reject {
         }
     }
 
-    /// Reason and version. Ignores trailing bytes.
+    /// Decodes the reason and the protocol version of the sender. Ignores trailing bytes.
     pub(super) fn decode(payload: &[u8]) -> Result<(Self, u16), Malformed> {
         let length = payload.len();
         let short = Malformed::Length { kind: Kind::Reject, length };

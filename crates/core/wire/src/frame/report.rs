@@ -4,33 +4,33 @@ use super::{HEADER, Header, Kind};
 use crate::tlp::Mark;
 use crate::trace::{HEAD, MAX_HEADS};
 
-/// Bytes kept of a control frame's payload: everything of every known frame, except the later
-/// entries of a greeting.
+/// The most payload bytes of a control frame in a report: the whole payload of every known frame,
+/// except the later entries of a greeting.
 const MAX_CONTROL: usize = 64;
 
 /// Initial capacity for TLPs of a frame.
 const USUAL: usize = 32;
 
-/// A frame that was sent or completely received. One that violates the protocol
-/// is reported up to the violation.
+/// A frame that was sent or completely received. A frame that violates the protocol is reported up
+/// to the violation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameReport {
-    /// Whether this end sent it.
+    /// Whether this end sent the frame.
     pub sent: bool,
-    /// Its header.
+    /// The header of the frame.
     pub header: Header,
-    /// Offset of its header in the byte stream of the connection.
+    /// Offset of the header in the byte stream of the connection.
     pub begin: u64,
-    /// The trace IDs of its TLPs, with the end offset of each TLP, counted as `begin`.
+    /// The trace ID of each TLP in the frame, and the offset of the TLP's end in the byte stream.
     pub marks: Vec<(Mark, u64)>,
-    /// The headers of its first [`MAX_HEADS`] TLPs, [`HEAD`] bytes each, padded with zeroes.
+    /// The headers of the first [`MAX_HEADS`] TLPs, [`HEAD`] bytes each, padded with zeroes.
     pub heads: Vec<u8>,
     /// The first 64 bytes of a control frame's payload.
     pub payload: Vec<u8>,
 }
 
 impl FrameReport {
-    /// A report of a frame; add its TLPs by [`add_tlp`](Self::add_tlp).
+    /// A report of a frame without TLPs; [`add_tlp`](Self::add_tlp) adds them.
     pub fn new(sent: bool, header: Header, begin: u64, payload: &[u8]) -> Self {
         let kept = if header.kind == Kind::Tlps { 0 } else { payload.len().min(MAX_CONTROL) };
         let payload = payload[..kept].to_vec();
@@ -54,7 +54,7 @@ impl FrameReport {
         }
     }
 
-    /// The end offset of the frame, counted as `begin`.
+    /// Offset of the end of the frame in the byte stream of the connection.
     pub fn end(&self) -> u64 {
         self.begin + HEADER as u64 + u64::from(self.header.length)
     }

@@ -9,7 +9,7 @@ layout! {
     pub struct Command: SUBMISSION_ENTRY, {
         /// OPC, see [`opcode`](super::opcode).
         opcode: u8 = 0,
-        /// FUSE, 2 bits: 0 for a command of its own.
+        /// FUSE, 2 bits: 0 for a command that is not fused.
         fuse: u8 = 1 [0, 2],
         /// PSDT, 2 bits: 0 for PRPs.
         psdt: u8 = 1 [6, 2],

@@ -100,9 +100,9 @@ layout! {
         sanitize: u32 = 328,
         /// PELS, the most bytes of the Persistent Event log, in 64 KiB.
         persistent_log: u32 = 352,
-        /// SQES: smallest entry in 3:0, largest in 7:4, as powers of two.
+        /// SQES: smallest submission entry in 3:0, largest in 7:4, as powers of two.
         sq_entry_size: u8 = 512,
-        /// CQES: the same for completion entries.
+        /// CQES: smallest completion entry in 3:0, largest in 7:4, as powers of two.
         cq_entry_size: u8 = 513,
         /// MAXCMD, the most outstanding commands recommended per queue.
         max_commands: u16 = 514,
@@ -117,7 +117,7 @@ layout! {
         write_cache: u8 = 525,
         /// AWUN, atomic write unit, 0's based blocks.
         atomic_write: u16 = 526,
-        /// AWUPF, the same across a power failure.
+        /// AWUPF, atomic write unit across a power failure, 0's based blocks.
         atomic_write_power_fail: u16 = 528,
         /// NWPC: bit 0, namespaces can be write protected.
         write_protection: u8 = 531,
@@ -129,7 +129,7 @@ layout! {
         sgl: u32 = 536,
         /// SUBNQN, subsystem NQN: UTF-8, ended by a zero.
         subsystem_nqn: [u8; 256] = 768,
-        /// PSD0 and those after it.
+        /// PSD0 to PSD2, the power state descriptors.
         power_state: [PowerState; 3] = 2048,
     }
 }

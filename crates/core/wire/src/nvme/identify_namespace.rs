@@ -25,14 +25,15 @@ impl LbaFormat {
 impl Field for LbaFormat {
     const SIZE: usize = 4;
 
-    /// The format in use, of the formats `at` this byte: FLBAS has its number.
+    /// The format in use. The list of formats begins `at` this byte; FLBAS has the number in the
+    /// list.
     fn get(bytes: &[u8], at: usize) -> Self {
         let at = at + usize::from(bytes[26] & 15) * Self::SIZE;
         let (data_shift, performance) = (bytes[at + 2], bytes[at + 3] & 3);
         Self { metadata: Field::get(bytes, at), data_shift, performance }
     }
 
-    /// With the number in FLBAS.
+    /// Writes the format to its place in the list, at the number in FLBAS.
     fn put(self, bytes: &mut [u8], at: usize) {
         let at = at + usize::from(bytes[26] & 15) * Self::SIZE;
         self.bytes().put(bytes, at);
@@ -65,7 +66,7 @@ layout! {
         protection_capabilities: u8 = 28,
         /// DPS: bits 2:0, the type of end-to-end protection; bit 3, its place in the metadata.
         protection: u8 = 29,
-        /// NMIC: bit 0, it may be attached to several controllers.
+        /// NMIC: bit 0, the namespace may be attached to several controllers.
         sharing: u8 = 30,
         /// DLFEAT, the value of deallocated blocks, and deallocation by Write Zeroes.
         deallocate_features: u8 = 33,
@@ -113,7 +114,7 @@ impl IdentifyNamespace {
         bytes
     }
 
-    /// NMIC bit 0: it may be attached to several controllers at the same time.
+    /// NMIC bit 0: the namespace may be attached to several controllers at the same time.
     pub const SHARED: u8 = 1;
     /// NSATTR bit 0.
     pub const WRITE_PROTECTED: u8 = 1;

@@ -100,12 +100,12 @@ impl CommandEffects {
     /// other command for the namespace may be under way.
     pub const FORMATS: Self = Self(1 | 1 << 1 | 1 << 2 | 1 << 16);
 
-    /// From the 32 bits of an entry.
+    /// Decodes the 32 bits of an entry.
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits)
     }
 
-    /// As 32 bits.
+    /// Encodes the effects as 32 bits.
     pub const fn bits(self) -> u32 {
         self.0
     }

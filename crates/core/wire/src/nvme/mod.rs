@@ -2,7 +2,7 @@
 //! set included): registers, queue entries, status, identify data, log pages.
 //!
 //! Everything is little-endian. Values here are decoded from and encoded to
-//! exactly the bytes of the specification; figures are those of revision 1.4.
+//! exactly the bytes of the specification; figure numbers are from revision 1.4.
 
 mod command;
 mod completion;
@@ -62,7 +62,7 @@ pub const IDENTIFY: usize = 4096;
 /// The namespace ID that means all namespaces (section 6.1.2).
 pub const BROADCAST_NSID: u32 = 0xffff_ffff;
 
-/// Values of CNS in Identify (figure 244; those with a CSI and 08h, NVM Express 2.0, figure 273).
+/// Values of CNS in Identify (figure 244; values with a CSI and 08h: NVM Express 2.0, figure 273).
 pub mod cns {
     /// Identify Namespace data structure of an active namespace.
     pub const NAMESPACE: u8 = 0x00;

@@ -119,7 +119,7 @@ layout! {
         header_length: u8 = 2,
         /// CNTLID of the controller; FFFFh for events without a controller.
         controller: u16 = 4,
-        /// When it happened, as in the data of Timestamp.
+        /// Time of the event, as in the data of Timestamp.
         timestamp: u64 = 6,
         /// VSIL: vendor specific bytes before the data.
         vendor_length: u16 = 20,

@@ -7,7 +7,7 @@ numbers! {
     pub enum ProtectionType: u8 {
         /// The reference tag counts with the LBA.
         Type1 = 1,
-        /// The reference tag counts from what the command says.
+        /// The command has the reference tag of the first block; the tag increases with each block.
         Type2 = 2,
         /// The reference tag belongs to the host.
         Type3 = 3,
@@ -43,7 +43,7 @@ impl ProtectionInformation {
     /// Bytes of the protection information.
     pub const LENGTH: usize = 8;
 
-    /// From its bytes.
+    /// Decodes the protection information.
     pub fn decode(bytes: &[u8; Self::LENGTH]) -> Self {
         let [a, b, c, d, e, f, g, h] = *bytes;
         Self {
@@ -53,7 +53,7 @@ impl ProtectionInformation {
         }
     }
 
-    /// Its bytes.
+    /// Encodes the protection information.
     pub fn encode(&self) -> [u8; Self::LENGTH] {
         let ([a, b], [c, d]) = (self.guard.to_be_bytes(), self.application.to_be_bytes());
         let [e, f, g, h] = self.reference.to_be_bytes();

@@ -60,7 +60,7 @@ impl Doorbell {
         })
     }
 
-    /// Its byte offset in the BAR for the stride `4 << dstrd`.
+    /// The byte offset of the doorbell in the BAR for the stride `4 << dstrd`.
     pub const fn offset(self, dstrd: u8) -> u64 {
         let index = match self {
             Self::SubmissionTail(queue) => queue as u64 * 2,

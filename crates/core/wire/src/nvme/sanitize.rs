@@ -16,13 +16,13 @@ numbers! {
 
 /// SSTAT, bits 2:0: the most recent operation (figure 208).
 pub mod sanitize_status {
-    /// There was none.
+    /// No sanitize operation has been started.
     pub const NEVER: u8 = 0;
-    /// It was successful.
+    /// The operation was successful.
     pub const COMPLETED: u8 = 1;
-    /// It is under way.
+    /// The operation is under way.
     pub const IN_PROGRESS: u8 = 2;
-    /// It failed.
+    /// The operation failed.
     pub const FAILED: u8 = 3;
 }
 
@@ -44,8 +44,8 @@ layout! {
         erased: bool = 3,
         /// SCDW10: command dword 10 of the command that started the operation.
         command: u32 = 4,
-        /// Estimated seconds of an overwrite, a block erase and a crypto erase; then the same
-        /// without deallocation.
+        /// Estimated seconds of an overwrite, a block erase and a crypto erase; then of these three
+        /// operations without deallocation.
         estimates: [[u8; 4]; 6] = 8,
     }
 }

@@ -41,7 +41,7 @@ impl Command {
         SglDescriptor::decode(&bytes)
     }
 
-    /// The same command with this SGL entry 1.
+    /// A copy of this command with another SGL entry 1.
     pub fn with_sgl1(self, descriptor: SglDescriptor) -> Self {
         let bytes = descriptor.encode();
         let half = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));

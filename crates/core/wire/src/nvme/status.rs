@@ -99,7 +99,7 @@ codes! {
     ASYNC_EVENT_LIMIT_EXCEEDED = 0x105;
     /// The firmware slot does not exist, or is read only.
     INVALID_FIRMWARE_SLOT = 0x106;
-    /// What is to be activated is no firmware image.
+    /// The data to activate are not a firmware image.
     INVALID_FIRMWARE_IMAGE = 0x107;
     /// The interrupt vector does not exist.
     INVALID_INTERRUPT_VECTOR = 0x108;
@@ -147,13 +147,13 @@ codes! {
     WRITE_FAULT = 0x280;
     /// The data could not be read from the media.
     UNRECOVERED_READ_ERROR = 0x281;
-    /// The guard of a block is not that of its data.
+    /// The guard of a block does not match its data.
     GUARD_CHECK_ERROR = 0x282;
     /// A block has another application tag.
     APPLICATION_TAG_CHECK_ERROR = 0x283;
     /// A block has another reference tag.
     REFERENCE_TAG_CHECK_ERROR = 0x284;
-    /// The data of Compare differ from those on the media.
+    /// The data of Compare differ from the data on the media.
     COMPARE_FAILURE = 0x285;
 }
 
@@ -195,7 +195,7 @@ register! {
     pub struct Status: u16, {
         /// SCT and SC.
         code: StatusCode = [0, 11],
-        /// CRD, 2 bits: which command retry delay applies.
+        /// CRD, 2 bits: number of the command retry delay that applies.
         retry_delay: u8 = [11, 2],
         /// M: the error log has more information.
         more: bool = [13, 1],

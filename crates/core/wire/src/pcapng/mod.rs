@@ -59,7 +59,7 @@ pub struct Section<'a> {
 /// An interface where packets were captured (section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interface<'a> {
-    /// Link type of its packets, see [`link_type`].
+    /// Link type of the packets, see [`link_type`].
     pub link_type: u16,
     /// A short name; empty for none.
     pub name: &'a str,
@@ -70,13 +70,13 @@ pub struct Interface<'a> {
 /// A packet (section 4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// The number of its interface.
+    /// The number of the interface that captured the packet.
     pub interface: u32,
     /// Time in nanoseconds since 1970-01-01 00:00 UTC.
     pub at_ns: u64,
     /// The direction, if known.
     pub direction: Option<Direction>,
-    /// Its bytes, or the first of them.
+    /// The bytes of the packet, or only the first ones.
     pub data: &'a [u8],
     /// Number of further bytes that were not kept.
     pub cut: u32,

@@ -67,7 +67,7 @@ fn packets() {
 }
 
 proptest! {
-    /// Blocks tell their length at both ends, so a reader can go either way.
+    /// Blocks have their length at both ends, so a reader can go in both directions.
     #[test]
     fn blocks_are_chained(
         data in prop::collection::vec(any::<u8>(), 0..80),

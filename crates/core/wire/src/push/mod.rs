@@ -49,7 +49,7 @@ pub enum Malformed {
     Field {
         /// The field.
         field: &'static str,
-        /// Its value.
+        /// The value of the field.
         value: u64,
         /// The allowed values.
         allowed: &'static str,
@@ -63,8 +63,8 @@ pub struct Push {
     pub completer: Bdf,
     /// The function that the records concern.
     pub target: Bdf,
-    /// Completions of the target's reads have at most this many bytes and end at its multiples: a
-    /// power of two, 64 to 4096.
+    /// The most bytes of a completion of the target's reads. Completions end at multiples of this
+    /// number: a power of two, 64 to 4096.
     pub completion_size: usize,
     /// Whether completions have an ECRC, as the message does.
     pub digest: bool,

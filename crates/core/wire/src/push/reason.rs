@@ -22,13 +22,13 @@ numbers! {
         Device = 8 "device accepts no pushed data",
         /// The memory is accessible only by messages, or the function may not read it.
         Memory = 9 "memory not available",
-        /// One doorbell for more entries than are pushed at once.
+        /// One doorbell write submits more entries than are pushed at once.
         Burst = 10 "too many commands for one doorbell write",
         /// Messages would wait for credits of the link.
         Credits = 11 "no credits",
-        /// What is pushed and not complete reaches the bound.
+        /// The bytes pushed for incomplete commands reach the bound.
         Bound = 12 "push bound reached",
-        /// As much data as may be on their way in front of doorbells.
+        /// The data on their way in front of doorbells reach their limit.
         Data = 13 "too much data",
         /// The namespace's block size was not learned, or its blocks have metadata.
         BlockSize = 14 "block size not known",

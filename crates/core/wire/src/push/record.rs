@@ -1,18 +1,18 @@
-//! The records of a message.
+//! The records of a push message.
 
 use super::{Malformed, zero};
 use crate::tlp::{Run, Tlp};
 use bytes::{Buf, BufMut, Bytes};
 
-/// A submission queue whose entries may be pushed, and its completion queue, by which the receiver
-/// detects invalidation.
+/// A submission queue whose entries may be pushed, and its completion queue. From writes to the
+/// completion queue the receiver learns which bytes are no longer valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queue {
     /// Submission queue identifier.
     pub id: u16,
     /// The last slot of the submission queue: number of entries minus 1, 1 to 65535.
     pub last: u16,
-    /// The next slot that the controller will consume, to the sender's knowledge; at most `last`.
+    /// The next slot that the controller will consume, as far as the sender knows; at most `last`.
     pub head: u16,
     /// Number of entries of the completion queue minus 1, 1 to 65535.
     pub completion_last: u16,
@@ -22,7 +22,7 @@ pub struct Queue {
     pub completion_base: u64,
 }
 
-/// One record.
+/// A record of a push message. The variants begin with the number of their kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
     /// 1: starts to follow this queue. A queue with the same number is first invalidated, as by
@@ -36,7 +36,7 @@ pub enum Record {
         command: u16,
         /// Host address of the first byte, a multiple of 4.
         address: u64,
-        /// The bytes: whole double words, at least one, that do not reach 2^64.
+        /// The bytes: whole double words, at least one. They end below address 2^64.
         bytes: Bytes,
     },
     /// 3: invalidates the bytes of this command.
@@ -52,7 +52,7 @@ pub enum Record {
     EndRange {
         /// The first address.
         address: u64,
-        /// Bytes.
+        /// Number of bytes.
         length: u64,
     },
     /// 6: invalidates all bytes, and stops following all queues.
@@ -124,7 +124,7 @@ impl Record {
         out.put_u64(address);
     }
 
-    /// The length in bytes of the record that `payload` begins with.
+    /// Checks the record at the start of `payload`; returns its length in bytes.
     fn check(payload: &[u8]) -> Result<usize, Malformed> {
         let [kind, reserved, q0, q1, ..] = *need(payload, 4, 0)? else {
             unreachable!("4 are there")
@@ -157,7 +157,7 @@ impl Record {
         }
     }
 
-    /// The checked record in `record`.
+    /// Decodes the checked bytes of one record.
     fn read(mut record: Bytes) -> Self {
         let queue = half(&record, 2);
         match record[0] {
@@ -192,7 +192,8 @@ pub struct Records {
 }
 
 impl Records {
-    /// The records of messages up to the first malformed one, and its fault.
+    /// Checks the records of a message; returns those before the first malformed record, and its
+    /// fault. A run with a malformed record has no records.
     pub(super) fn check(tlp: &Tlp) -> (Self, Result<(), Malformed>) {
         let mut bytes = tlp.data.clone();
         let mut valid = Ok(());
@@ -277,13 +278,14 @@ fn long(bytes: &[u8], at: usize) -> u64 {
     bytes[at..].first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
-/// The kind of a record, and its queue.
+/// Appends the first four bytes of a record: its kind and its queue.
 fn head(kind: u8, queue: u16, out: &mut impl BufMut) {
     out.put_u16(u16::from(kind) << 8);
     out.put_u16(queue);
 }
 
-/// The payload, if it has `length` bytes after the first `read`.
+/// The payload, if it has at least `length` bytes. The error does not count the first `read` bytes,
+/// which were checked before.
 fn need(payload: &[u8], length: usize, read: usize) -> Result<&[u8], Malformed> {
     match payload.len() {
         have if have < length => Err(Malformed::Short { need: length - read, have: have - read }),

@@ -38,7 +38,7 @@ numbers! {
     pub enum Kind: u8 {
         /// Requests a connection.
         Open = 1,
-        /// Grants it.
+        /// Grants a connection.
         Accept = 2,
         /// One segment of the stream. The only kind that counts in the sequence.
         Data = 3,
@@ -63,7 +63,7 @@ numbers! {
     pub enum Reason: u8 {
         /// On purpose.
         Done = 0 "closed the connection",
-        /// There is no such connection at this end, because it was restarted.
+        /// There is no such connection at this end, because the end was restarted.
         Unknown = 1 "has no such connection",
         /// This end has another connection.
         Busy = 2 "has another connection",
@@ -88,7 +88,7 @@ pub enum Body<'a> {
     Accept(Offer),
     /// See [`Kind::Data`].
     Data {
-        /// Its number.
+        /// Sequence number of the frame.
         sequence: Sequence,
         /// Bytes of the stream, at least one.
         segment: &'a [u8],
@@ -98,7 +98,7 @@ pub enum Body<'a> {
         /// Sequence number of the data frame that caused this acknowledgement, for measuring its
         /// round trip.
         newest: Sequence,
-        /// How long this acknowledgement was delayed, in units of 16 ns; saturates.
+        /// Delay of this acknowledgement in units of 16 ns; saturates.
         waited: u16,
         /// The frames received out of order.
         bitmap: Bitmap,
@@ -114,7 +114,7 @@ pub struct Frame<'a> {
     pub connection: u32,
     /// The number of the next expected data frame: all earlier ones were received.
     pub acknowledged: Sequence,
-    /// Its contents.
+    /// The contents of the frame.
     pub body: Body<'a>,
 }
 
@@ -149,7 +149,7 @@ pub enum Malformed {
 }
 
 impl Bitmap {
-    /// How many numbers the bitmap covers.
+    /// Number of sequence numbers that the bitmap covers.
     pub const BITS: usize = 8 * MAX_BITMAP;
 
     /// Marks number `bit`; ignores numbers beyond the bitmap.

@@ -28,7 +28,7 @@ impl Tlp {
     /// The header: its first [`header_length`](Self::header_length) bytes are sent.
     ///
     /// # Panics
-    /// As [`encode`](Self::encode).
+    /// As for [`encode`](Self::encode).
     pub fn header(&self) -> [u8; 16] {
         self.check();
         let words = self

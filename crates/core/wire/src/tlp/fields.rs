@@ -35,12 +35,12 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// From three bits.
+    /// Decodes three bits.
     pub const fn from_bits(bits: u8) -> Self {
         Self { no_snoop: bits & 1 != 0, relaxed: bits & 2 != 0, id_based: bits & 4 != 0 }
     }
 
-    /// As three bits.
+    /// Encodes the attributes as three bits.
     pub const fn bits(self) -> u8 {
         self.no_snoop as u8 | (self.relaxed as u8) << 1 | (self.id_based as u8) << 2
     }
@@ -134,7 +134,7 @@ impl MemoryRequest {
     }
 }
 
-/// Which configuration request (PCIe Base 4.0, section 2.2.7.1).
+/// The type of a configuration request (PCIe Base 4.0, section 2.2.7.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ConfigKind {
     /// For the device on this link.
@@ -252,9 +252,9 @@ numbers! {
 pub struct Message {
     /// Requester ID.
     pub requester: Bdf,
-    /// The tag field, which has no meaning for messages but is kept.
+    /// The tag field, which has no meaning for messages but is preserved.
     pub tag: Tag,
-    /// How it is routed.
+    /// Routing of the message.
     pub routing: Routing,
     /// Message code, see [`message_code`].
     pub code: u8,

@@ -116,7 +116,7 @@ impl Tlp {
     /// Removes the first packets of a run; at least one stays.
     ///
     /// # Panics
-    /// If there are not more packets than that.
+    /// If the run does not have more than `packets` packets.
     pub fn remove_packets(&mut self, packets: usize) {
         let Some(run) = self.run.filter(|run| (1..run.packets()).contains(&packets)) else {
             assert_eq!(packets, 0, "packets to remove of {}", self.packets());

@@ -29,7 +29,7 @@ numbers! {
 }
 
 impl MediaOperation {
-    /// Whether it moves data between host memory and blocks.
+    /// Whether the operation moves data between host memory and blocks.
     pub const fn moves_blocks(self) -> bool {
         matches!(self, Self::Read | Self::Write)
     }
@@ -58,7 +58,7 @@ numbers! {
 }
 
 impl ControllerState {
-    /// Whether it is one of the resets.
+    /// Whether the change is a reset.
     pub const fn is_reset(self) -> bool {
         matches!(self, Self::ControllerReset | Self::FunctionReset | Self::HotReset)
     }
@@ -87,7 +87,7 @@ pub enum NvmeEvent {
         operation: MediaOperation,
         /// The namespace.
         nsid: u32,
-        /// First byte of the namespace.
+        /// Offset of the first byte in the namespace.
         offset: u64,
         /// Bytes.
         length: u64,
@@ -98,7 +98,7 @@ pub enum NvmeEvent {
         id: Option<CommandId>,
         /// The namespace.
         nsid: u32,
-        /// Whether it succeeded.
+        /// Whether the request succeeded.
         ok: bool,
     },
     /// The completion queue entry was sent to the host.

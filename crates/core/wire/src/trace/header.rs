@@ -16,7 +16,7 @@ pub const VIRTUAL_CLOCK: &str = "virtual time of a simulation, the same in all i
 const FIXED: usize = 40;
 
 numbers! {
-    /// Which node wrote a trace.
+    /// The kind of the node that wrote a trace.
     pub enum NodeRole: u8 {
         /// The host node: root complex and upstream port.
         Host = 1 "host",
@@ -51,7 +51,7 @@ pub struct Header {
 /// Why bytes are not a valid trace header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Malformed {
-    /// They begin differently.
+    /// The first bytes are not [`MAGIC`].
     #[error("the file is not a farlane trace")]
     Magic,
     /// An unknown version.

@@ -55,13 +55,13 @@ impl fmt::Debug for PayloadKey {
 
 /// Follows the TLPs at a port from the first one, to classify their payloads.
 pub trait Follower: fmt::Debug + Send {
-    /// Takes the next TLP, towards the host if `up`. Returns the number of payload bytes from the
-    /// first on that certainly contain no user data: registers, queue entries, lists of pointers,
-    /// interrupts.
+    /// Takes the next TLP, towards the host if `up`. Returns the number of bytes at the start of
+    /// the payload that are certain to contain no user data: registers, queue entries, lists of
+    /// pointers, interrupts.
     fn tlp(&mut self, up: bool, tlp: &Tlp) -> usize;
 
-    /// Further payload parts after a gap, in order, that certainly contain no user data. `None` if
-    /// all remaining bytes are one part with one hash.
+    /// Further payload parts after a gap, in order, that are certain to contain no user data.
+    /// `None` if all remaining bytes are one part with one hash.
     fn parts(&self) -> Option<&[Range<usize>]> {
         None
     }
@@ -73,7 +73,8 @@ pub trait Follower: fmt::Debug + Send {
 /// The kept parts of a TLP's payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// Bytes kept from the first on; at or above the length, all are kept.
+    /// Number of bytes kept at the start of the payload; at or above its length, all bytes are
+    /// kept.
     pub bytes: usize,
     /// Parts of these bytes that are omitted, in order, each with its keyed hash. `bytes` is at
     /// least the end of the last part.
@@ -97,7 +98,7 @@ impl Kept {
 /// Decides which bytes of each payload are kept, for all traces.
 #[derive(Debug)]
 pub struct Payloads {
-    /// `None` to keep user data too.
+    /// Selects the bytes without user data; `None` to keep user data too.
     follower: Option<Box<dyn Follower>>,
     key: PayloadKey,
     /// The most bytes kept of a payload.

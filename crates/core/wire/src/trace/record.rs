@@ -29,8 +29,8 @@ impl Tap {
     /// Number of distinguishable links to device nodes.
     const LINKS: u8 = 64;
 
-    /// A host or switch node's link below downstream port `port`, 0 to 63;
-    /// further ones count as 63.
+    /// A host or switch node's link below downstream port `port`, 0 to 63; ports after 63 count as
+    /// 63.
     pub const fn link(port: usize) -> Self {
         let most = Self::LINKS as usize - 1;
         Self(Self::FIRST_LINK + if port < most { port as u8 } else { most as u8 })
@@ -41,7 +41,7 @@ impl Tap {
         self.0.checked_sub(Self::FIRST_LINK).map(usize::from)
     }
 
-    /// Whether it is a link, not a port.
+    /// Whether the place is a link, not a port.
     pub const fn is_link(self) -> bool {
         self.0 >= Self::UPLINK.0
     }
@@ -80,9 +80,9 @@ pub enum Record<'a> {
         tap: Tap,
         /// Towards the host.
         up: bool,
-        /// Its length in bytes on the wire: header, payload, ECRC.
+        /// Length of the TLP in bytes on the wire: header, payload, ECRC.
         length: u16,
-        /// Its first bytes, or all, without the holes.
+        /// All bytes of the TLP, or the first ones, without the holes.
         bytes: &'a [u8],
         /// The keyed hash of the whole payload, if not all bytes are kept.
         hash: Option<u64>,
@@ -95,13 +95,13 @@ pub enum Record<'a> {
         tap: Tap,
         /// Towards the host.
         up: bool,
-        /// Its sequence number.
+        /// Sequence number of the frame.
         sequence: u32,
-        /// Its bytes, header included.
+        /// Bytes of the frame, header included.
         bytes: u32,
-        /// TLPs in it.
+        /// Number of TLPs in the frame.
         tlps: u32,
-        /// The headers of its first TLPs, [`HEAD`] bytes each.
+        /// The headers of the first TLPs, [`HEAD`] bytes each.
         heads: &'a [u8],
     },
     /// A control frame was sent to the network, or was received completely.
@@ -110,9 +110,9 @@ pub enum Record<'a> {
         tap: Tap,
         /// Towards the host.
         up: bool,
-        /// Its kind, see [`crate::frame::Kind`].
+        /// Kind of the frame, see [`crate::frame::Kind`].
         kind: u8,
-        /// Its payload.
+        /// Payload of the frame.
         payload: &'a [u8],
     },
     /// A link came up or went down.
@@ -122,7 +122,7 @@ pub enum Record<'a> {
         /// The new state.
         state: LinkState<'a>,
     },
-    /// Something happened in the drive behind a port.
+    /// An event of the drive behind a port.
     Nvme {
         /// The port.
         tap: Tap,
@@ -344,7 +344,7 @@ pub fn encode_tlp(tap: Tap, up: bool, tlp: &Tlp, kept: &Kept, delta_ns: u64, out
 /// Bytes of the record of a short TLP: numbers, hash, header and payload.
 const FRONT: usize = 8 + HASH + 16 + 16;
 
-/// For any payload length and any time.
+/// As [`encode_tlp`], for any payload length and any time.
 fn encode_long(
     tap: Tap,
     up: bool,

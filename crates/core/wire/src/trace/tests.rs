@@ -224,7 +224,7 @@ impl Follower for Told {
     fn link(&mut self, _: &Record<'_>) {}
 }
 
-/// Says that a front and parts of every payload are known.
+/// Reports a front and parts of every payload as free of user data.
 #[derive(Debug)]
 struct InParts(usize, Vec<Range<usize>>);
 
@@ -280,7 +280,7 @@ fn the_hash_is_highwayhash() {
 }
 
 proptest! {
-    /// However it is put down, the bytes are those of the record.
+    /// Both ways to encode a TLP give the same bytes.
     #[test]
     fn a_tlp_is_recorded_as_it_is_on_the_wire(
         delta in prop_oneof![0u64..300, 16_300u64..16_500, any::<u64>()], dws in 0usize..40,

@@ -12,7 +12,7 @@ pub(super) const fn length(value: u64) -> usize {
 /// Numbers below this take at most two bytes.
 pub(super) const SHORT: u64 = 1 << 14;
 
-/// A number below `SHORT`, its first byte in the lowest bits, and how many bytes it has.
+/// A number below `SHORT`, with its first byte in the lowest bits, and its number of bytes.
 pub(super) const fn short(value: u64) -> (u64, usize) {
     if value < 0x80 { (value, 1) } else { (value & 0x7f | 0x80 | (value >> 7 & 0x7f) << 8, 2) }
 }

@@ -74,13 +74,13 @@ pub struct Header {
     /// Message ID, chosen by the sender of the command and echoed in the
     /// reply. Not unique: SPDK always sends 0.
     pub id: u16,
-    /// Command number, kept as a number because unknown ones are answered.
+    /// Command number; not a [`Command`], because unknown commands are answered too.
     pub command: u16,
     /// Bytes of the whole message, header included.
     pub size: u32,
     /// Command or reply.
     pub kind: Kind,
-    /// In a command: no reply is expected.
+    /// In a command: whether no reply is expected.
     pub no_reply: bool,
     /// In a reply: the errno, if the Error flag is set. A peer may send 0.
     pub error: Option<u32>,
@@ -153,7 +153,7 @@ impl Header {
         })
     }
 
-    /// The 16 bytes.
+    /// Encodes the header in 16 bytes.
     pub fn encode(&self) -> [u8; Self::SIZE] {
         let mut flags = match self.kind {
             Kind::Command => TYPE_COMMAND,

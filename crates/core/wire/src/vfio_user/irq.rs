@@ -54,9 +54,9 @@ pub enum IrqData {
 numbers! {
     /// The action of SET_IRQS (VFIO_IRQ_SET_ACTION_*): bits of its flags.
     pub enum IrqAction: u32 {
-        /// Hold interrupts back.
+        /// Masks the interrupts.
         Mask = 0x08,
-        /// Let them through again.
+        /// Unmasks the interrupts.
         Unmask = 0x10,
         /// Signals the interrupts, or sets how they are signalled.
         Trigger = 0x20,

@@ -42,7 +42,7 @@ pub enum Malformed {
     #[error("message is shorter than its structure")]
     Short,
     /// The header's message size is smaller than the header.
-    #[error("message size is smaller than the header")]
+    #[error("message size is smaller than the header of 16 bytes")]
     Size,
     /// A type other than command and reply.
     #[error("unknown message type")]

@@ -61,7 +61,7 @@ pub struct RegionInfo {
     pub offset: u64,
     /// The sparse-mmap capability, if not empty.
     pub areas: Vec<SparseArea>,
-    /// The capability that allows mapping over the MSI-X table.
+    /// Whether the capability that allows mapping over the MSI-X table is present.
     pub msix_mappable: bool,
 }
 

@@ -95,7 +95,7 @@ impl Point {
 pub struct Context<'a> {
     /// Time from one frame to the next, in ns.
     pub interval: u64,
-    /// The cycle of the windows in ns; 0 without.
+    /// The cycle of the windows in ns; 0 if there are no windows.
     pub cycle: u64,
     /// The clock error.
     pub clock: &'a ClockError,

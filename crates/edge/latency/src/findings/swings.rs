@@ -64,7 +64,8 @@ fn corrected(points: &[Point], context: &Context) -> Option<i64> {
     Some(most - least)
 }
 
-/// How often the medians change between rising and falling. For noise this is two thirds of them.
+/// Number of changes of the medians between rising and falling. For noise, this is two thirds of
+/// the number of medians.
 fn turns(medians: &[i64]) -> usize {
     let steps: Vec<i64> =
         medians.windows(2).map(|pair| (pair[1] - pair[0]).signum()).filter(|s| *s != 0).collect();

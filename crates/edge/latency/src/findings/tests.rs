@@ -176,7 +176,7 @@ proptest! {
         }
     }
 
-    /// Moving all of it moves no finding but those of the clock.
+    /// A shift of all latencies changes only findings about the clock.
     #[test]
     fn stalls_do_not_depend_on_the_clock(at in 10u64..900, frames in 3u64..8, shift in -10_000_000i64..10_000_000) {
         let tooth = |n: u64| if (at..at + frames).contains(&n) { (at + frames - n) as i64 * 1_000_000 } else { 0 };

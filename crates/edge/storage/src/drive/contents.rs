@@ -19,9 +19,9 @@ const NAME: usize = 64;
 pub struct NewContents {
     /// The file's name: 1 to 64 ASCII letters, digits and hyphens. Never reuse one in a drive.
     pub name: String,
-    /// In bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Space is allocated on write, not reserved: writes may fail on a full disk.
+    /// Whether space is allocated on write instead of reserved: writes may fail on a full disk.
     pub sparse: bool,
 }
 
@@ -30,10 +30,10 @@ pub struct NewContents {
 pub struct ContentsInfo {
     /// The file's name.
     pub name: String,
-    /// In bytes.
+    /// Size in bytes.
     pub size: u64,
     /// As [`Media::incarnation`](crate::media::Media::incarnation), unless the machine has crashed
-    /// since they were written.
+    /// since the contents were written.
     pub incarnation: u64,
     /// Whether the contents were not closed in order.
     pub dirty: bool,
@@ -86,7 +86,7 @@ pub(super) fn create(folder: &dyn Folder, new: &NewContents) -> io::Result<Chang
     Ok((key, Some(Record::new(*size).to_string().into())))
 }
 
-/// Opens contents, whose file is at `path` for messages.
+/// Opens contents; messages name `path` as their file.
 pub(super) fn open(
     store: &Arc<Store>,
     name: &str,

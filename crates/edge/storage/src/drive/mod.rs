@@ -37,9 +37,10 @@ pub type Records = BTreeMap<String, Vec<u8>>;
 /// A change of one record: its name, and its bytes or `None` to remove it.
 pub type Change = (String, Option<Vec<u8>>);
 
-/// The records, as an embedded database.
+/// The embedded database with the records.
 const METADATA: &str = "drive.redb";
-/// The records while they are being written as a whole.
+/// The temporary file of a database that is written anew; it replaces [`METADATA`] when it is
+/// complete.
 const METADATA_NEW: &str = "drive.redb.new";
 /// The lock file of a drive in use; it is empty.
 const LOCK: &str = "lock";
@@ -50,7 +51,7 @@ const CONTENTS: &str = "contents";
 #[derive(Clone, Debug)]
 pub struct DriveFolder {
     store: Arc<Store>,
-    /// For messages: the folder may be moved.
+    /// The path of the folder for messages; the folder may have been moved.
     path: PathBuf,
     boot: String,
 }
@@ -98,7 +99,7 @@ impl DriveFolder {
         open().map_err(|error| about(path.display(), error))
     }
 
-    /// The same in any folder. Errors do not name it.
+    /// As [`open`](Self::open), in any folder. Errors do not name the folder.
     fn open_in(
         folder: Box<dyn Folder>,
         path: &Path,
@@ -127,8 +128,8 @@ impl DriveFolder {
     /// wait uses a [`Committer`].
     ///
     /// # Errors
-    /// Then nothing has changed, unless the machine crashes before the next commit: after a crash
-    /// all changes may be present. The next commit tries to repair the cause.
+    /// After an error nothing has changed, unless the machine crashes before the next commit: after
+    /// a crash all changes may be present. The next commit tries to repair the cause.
     pub fn commit(&self, changes: &[Change]) -> io::Result<()> {
         self.store.commit(changes).map_err(|error| about(self.path.display(), error))
     }

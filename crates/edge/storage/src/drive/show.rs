@@ -10,7 +10,7 @@ use redb::backends::InMemoryBackend;
 use std::io;
 use std::path::Path;
 
-/// How often a database is read while another process may be changing it.
+/// The most attempts to read a database while another process may be changing it.
 const ATTEMPTS: usize = 5;
 
 /// The longest database that is read, in bytes: it is copied to memory.
@@ -50,7 +50,7 @@ impl DriveFolder {
     }
 }
 
-/// The same for any folder. Errors do not name it.
+/// Reads a drive in any folder. Errors do not name the folder.
 pub(super) fn show(folder: &dyn Folder) -> io::Result<Shown> {
     check_drive(&folder.list()?)?;
     let mut attempt = 0;

@@ -29,9 +29,9 @@ pub(super) type Lock = Box<dyn Debug + Send + Sync>;
 
 #[derive(Debug)]
 struct State {
-    /// As of the last commit that succeeded.
+    /// The records as of the last commit that succeeded.
     records: Records,
-    /// `None` after an error.
+    /// The open database; `None` after an error.
     metadata: Option<Metadata>,
 }
 
@@ -183,8 +183,8 @@ pub(super) fn lock(folder: &dyn Folder) -> io::Result<Lock> {
     lock.ok_or_else(|| io::Error::new(io::ErrorKind::ResourceBusy, "in use by another process"))
 }
 
-/// Writes all records to another file and replaces the database by it. A crash leaves the old or
-/// the new one.
+/// Writes all records to a new database that then replaces the old one. A crash leaves the old or
+/// the new database.
 pub(super) fn write_records(
     folder: &dyn Folder,
     version: u64,

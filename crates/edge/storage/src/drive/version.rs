@@ -7,7 +7,7 @@ use std::io;
 /// and the layout of the folder.
 pub const VERSION: u64 = 1;
 
-/// Makes records of the next version. Error: what is wrong with them.
+/// Converts records to the next version. Error: the fault of the records.
 type Migration = fn(Records) -> Result<Records, String>;
 
 /// The versions that are read.

@@ -39,8 +39,8 @@ pub trait File: Debug + Send + Sync {
     /// Shortens the file, or extends it by bytes that read as zeroes and have no space reserved.
     fn set_len(&self, length: u64) -> io::Result<()>;
 
-    /// Makes everything written so far durable, and the length too (fdatasync(2)). After an error
-    /// any part of it may be lost, even if a later call succeeds.
+    /// Makes all bytes written so far durable, and the length too (fdatasync(2)). After an error
+    /// any part of these bytes may be lost, even if a later call succeeds.
     fn sync_data(&self) -> io::Result<()>;
 
     /// Makes a range inside the file read as zeroes; its space stays reserved.
@@ -50,7 +50,7 @@ pub trait File: Debug + Send + Sync {
     /// where the file system has no holes.
     fn punch_hole(&self, offset: u64, length: u64) -> io::Result<()>;
 
-    /// The free bytes of its file system; `None` if unknown.
+    /// The free bytes of the file system with this file; `None` if unknown.
     fn free_space(&self) -> Option<u64>;
 
     /// Reserves the space of a range; the file grows as needed.
@@ -77,8 +77,8 @@ pub enum Access {
     CreateNew,
 }
 
-/// An open folder. Changes of its entries are not durable before [`sync`](Self::sync) returns,
-/// whatever is synced of the files.
+/// An open folder. Changes of its entries are not durable before [`sync`](Self::sync) returns, even
+/// if the files themselves are synced.
 pub trait Folder: Debug + Send + Sync {
     /// Opens a file in the folder.
     fn open(&self, name: &str, access: Access) -> io::Result<Box<dyn File>>;
@@ -106,7 +106,7 @@ pub trait Folder: Debug + Send + Sync {
     /// Removes a file.
     fn remove(&self, name: &str) -> io::Result<()>;
 
-    /// Makes all changes of its entries durable.
+    /// Makes all changes of the folder's entries durable.
     fn sync(&self) -> io::Result<()>;
 }
 

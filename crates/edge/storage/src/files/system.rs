@@ -105,8 +105,8 @@ impl SystemFolder {
         Ok(Self(fs::open(path, FOLDER, Mode::empty())?))
     }
 
-    /// The same, even if the process may not list the folder; then it cannot sync the folder
-    /// either.
+    /// As [`open`](Self::open), even if the process may not list the folder; then it cannot sync
+    /// the folder either.
     pub(crate) fn search(path: &Path) -> io::Result<Self> {
         let flags = FOLDER | OFlags::PATH;
         Self::open(path).or_else(|_| Ok(Self(fs::open(path, flags, Mode::empty())?)))

@@ -1,10 +1,10 @@
-//! What every storage does, and the machine's errors.
+//! The behaviour of every implementation of files, and the errors of the machine's files.
 
 use super::*;
 use std::io::ErrorKind;
 use testkit::Folder as Scratch;
 
-/// What the traits promise while nothing fails.
+/// Checks the behaviour that the traits require, without failures.
 fn keeps_the_promises(root: &dyn Folder) {
     let kind = |result: io::Result<Box<dyn File>>| result.map(|_| ()).unwrap_err().kind();
     assert_eq!(kind(root.open("a", Access::Write)), ErrorKind::NotFound);

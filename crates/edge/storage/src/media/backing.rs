@@ -21,13 +21,13 @@ pub enum Backing {
         size: u64,
         /// Bytes of a block: 512 or 4096.
         block: u32,
-        /// Hosts may not write.
+        /// Whether writes of hosts are refused.
         read_only: bool,
     },
 }
 
 impl Backing {
-    /// Opens it.
+    /// Opens the backing.
     ///
     /// # Errors
     /// One line that names the file or the number.

@@ -7,24 +7,24 @@ use std::path::{Path, PathBuf};
 /// this process's control group.
 ///
 /// # Errors
-/// A sentence with both numbers.
+/// A sentence with `size` and the exceeded limit in bytes.
 pub fn check_memory(size: u64) -> io::Result<()> {
     check(size, Path::new("/"))
 }
 
-/// The same with `/proc` and `/sys` below `root`.
+/// As [`check_memory`], with `/proc` and `/sys` below `root`.
 fn check(size: u64, root: &Path) -> io::Result<()> {
     let available = available(root).map(|bytes| (bytes, "of memory are available".to_owned()));
     let limits = limit_files(root).into_iter().filter_map(|path| {
         // "max", and the huge number of version 1, mean no limit.
         let bytes = read(&path)?.trim().parse().ok()?;
-        Some((bytes, format!("are the limit of this control group ({})", path.display())))
+        Some((bytes, format!("are allowed by this control group ({})", path.display())))
     });
     let Some((bytes, limit)) = available.into_iter().chain(limits).min() else { return Ok(()) };
     if size <= bytes {
         return Ok(());
     }
-    let why = format!("namespaces need {size} bytes of RAM, but {bytes} bytes {limit}");
+    let why = format!("namespaces need {size} bytes of RAM, but only {bytes} bytes {limit}");
     Err(io::Error::new(io::ErrorKind::OutOfMemory, why))
 }
 
@@ -46,7 +46,7 @@ fn limit_files(root: &Path) -> Vec<PathBuf> {
     let groups = read(&root.join("proc/self/cgroup")).unwrap_or_default();
     let mut files = Vec::new();
     for line in groups.lines() {
-        // Hierarchy, controllers, path; version 2 is hierarchy 0 without any.
+        // Hierarchy, controllers, path. Version 2 is hierarchy 0 with an empty list of controllers.
         let mut parts = line.splitn(3, ':');
         let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next())
         else {
@@ -74,7 +74,7 @@ mod tests {
     const MEMINFO: (&str, &str) =
         ("proc/meminfo", "MemTotal:  8000 kB\nMemAvailable:    1000 kB\nBuffers: 1 kB\n");
 
-    /// Checks that with these files the maximum is `bytes`, by the file or text `named`.
+    /// Checks that these files give a limit of `bytes`, and that the error contains `named`.
     #[track_caller]
     fn most(files: &[(&str, &str)], bytes: u64, named: &str) {
         let root = Folder::new();
@@ -85,7 +85,8 @@ mod tests {
         }
         check(bytes, &root).unwrap();
         let error = check(bytes + 1, &root).unwrap_err().to_string();
-        assert!(error.contains(&format!("but {bytes} bytes")) && error.contains(named), "{error}");
+        let only = format!("but only {bytes} bytes");
+        assert!(error.contains(&only) && error.contains(named), "{error}");
     }
 
     #[test]

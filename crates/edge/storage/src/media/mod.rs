@@ -60,7 +60,7 @@ pub trait Media: Send {
         None
     }
 
-    /// Its size in bytes.
+    /// Size of the medium in bytes.
     fn size(&self) -> u64;
 
     /// Whether writes are refused; this can change at any time.
@@ -72,8 +72,8 @@ pub trait Media: Send {
     /// number when data may have been lost.
     fn incarnation(&self) -> u64;
 
-    /// The node starts to serve the media. Without this call, a file that opening created or
-    /// extended is removed or restored.
+    /// Notes that the node starts to serve the medium. Without this call, a file that opening
+    /// created or extended is removed or restored.
     fn begin(&mut self) {}
 
     /// The next message for the user; each is returned once.

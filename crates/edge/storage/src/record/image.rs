@@ -15,9 +15,9 @@ const MAX_BYTES: u64 = 4096;
 #[derive(Debug)]
 pub(crate) struct ImageRecord {
     folder: Box<dyn Folder>,
-    /// For messages.
+    /// The path of the record for messages.
     path: PathBuf,
-    /// In the folder.
+    /// The name of the record in the folder.
     name: String,
     /// Mode, owner and group of the image, which the record gets.
     owner: (u32, u32, u32),
@@ -44,7 +44,7 @@ impl ImageRecord {
         Self { folder, path: name.into(), name: name.into(), owner: (0, 0, 0) }
     }
 
-    /// Whether files can be created in its folder.
+    /// Whether files can be created in the folder of the record.
     pub(crate) fn is_writable(&self) -> bool {
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         access(folder, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).is_ok()

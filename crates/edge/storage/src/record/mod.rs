@@ -27,7 +27,7 @@ const UNKNOWN: &str = "-";
 /// The last known state of a file's contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// Changes when data may have been lost.
+    /// A number that changes when data may have been lost.
     pub incarnation: u64,
     /// Bytes of the file that are served.
     pub size: u64,
@@ -136,15 +136,15 @@ fn bad(field: &str, value: &str) -> String {
     format!("has an invalid {field} '{}'", short.escape_debug())
 }
 
-/// The present file.
+/// The present state of a file, to compare with its record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// As in `Record`.
+    /// The identity of the file, as in [`Record`].
     pub file: Option<Identity>,
-    /// Its length in bytes.
+    /// Length of the file in bytes.
     pub length: u64,
-    /// Whether it is a block device, whose node may stand for another disk after a restart of the
-    /// machine.
+    /// Whether the file is a block device, whose node may stand for another disk after a restart of
+    /// the machine.
     pub device: bool,
 }
 
@@ -190,7 +190,7 @@ fn disk_sequence(device: u64) -> Option<String> {
 /// The result of comparing a file with its record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Comparison {
-    /// Whether the contents are those of the record; otherwise they are new.
+    /// Whether the record describes the present contents; otherwise the contents are new.
     pub same: bool,
     /// Bytes to serve.
     pub size: u64,

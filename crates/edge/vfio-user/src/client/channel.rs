@@ -363,7 +363,7 @@ enum Stop {
 fn sentence(closed: Closed) -> String {
     match closed {
         Closed::Eof => "the server closed the connection".to_owned(),
-        Closed::Malformed => "the server sent no vfio-user header".to_owned(),
+        Closed::Malformed => "the server sent an invalid vfio-user header".to_owned(),
         Closed::Descriptors => "the server sent far too many descriptors".to_owned(),
         closed => closed.to_string(),
     }

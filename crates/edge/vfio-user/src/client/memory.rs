@@ -11,7 +11,7 @@ use std::rc::Rc;
 #[derive(Debug)]
 pub struct HostMemory {
     shared: Shared,
-    /// Its first DMA address.
+    /// The first DMA address of the memory.
     pub base: u64,
     /// Bytes: whole pages.
     pub size: u64,

@@ -21,9 +21,9 @@ pub(crate) const MAX_RANGES: usize = 4096;
 /// The access rights of a device to a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rights {
-    /// The device may read.
+    /// Whether the device may read.
     pub read: bool,
-    /// The device may write.
+    /// Whether the device may write.
     pub write: bool,
 }
 
@@ -44,12 +44,12 @@ struct Range {
     first: u64,
     last: u64,
     rights: Rights,
-    /// `None` for ranges accessed by message.
+    /// The mapping; `None` for ranges accessed by message.
     mapping: Option<Mapping>,
 }
 
 impl Range {
-    /// The mapping and the offset in it of an address in this range.
+    /// The mapping of this range, and the offset of `address` in the mapping.
     fn mapped_at(&self, address: u64) -> Result<(&Mapping, usize), Fault> {
         let mapping = self.mapping.as_ref().ok_or(Fault::ByMessage)?;
         Ok((mapping, (address - self.first) as usize))
@@ -65,7 +65,7 @@ pub(crate) struct Part {
     pub address: u64,
     /// Bytes.
     pub length: usize,
-    /// Whether it is accessed by a copy, not by message.
+    /// Whether the part is accessed by a copy instead of a message.
     pub mapped: bool,
 }
 

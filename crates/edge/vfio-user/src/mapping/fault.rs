@@ -1,7 +1,7 @@
 //! Survives accesses to mapped bytes that do not exist (SIGBUS): the file was truncated, or a hole
 //! was punched and no page is free to fill it.
 //!
-//! A process that shares a file with us can do that at any time. Seals do not help: files on
+//! A process that shares the file can do both at any time. Seals do not help: files on
 //! hugetlbfs cannot be sealed, and a file sealed against shrinking can still be punched
 //! (memfd_create(2), fallocate(2)). The handler puts a page of zeroes in place of the missing
 //! one, and marks the mapping as dead: bytes copied since are invalid. It passes any other

@@ -40,7 +40,7 @@ pub(super) struct Current {
 #[derive(Debug)]
 enum Job {
     Read(Read),
-    /// Also a VFIO_USER_DEVICE_RESET.
+    /// A write to a region, or a VFIO_USER_DEVICE_RESET.
     Write(Write),
 }
 
@@ -60,7 +60,7 @@ struct Write {
     rest: VecDeque<(u32, u64, Bytes)>,
     /// Configuration writes to the far function.
     far: VecDeque<RemoteWrite>,
-    /// A reset after these writes.
+    /// Whether a reset follows these writes.
     reset: bool,
     /// The action that the owner has to answer, and whether it is a reset.
     pending: Option<(Token, bool)>,

@@ -150,7 +150,7 @@ impl Session {
         Ok((Vec::new(), Vec::new()))
     }
 
-    /// A descriptor in the message (from SPDK) is closed with it.
+    /// Unmaps a range. A descriptor in the message (from SPDK) is closed with the message.
     fn dma_unmap(&mut self, message: &Incoming) -> Answer {
         let unmap = DmaUnmap::decode(&message.payload).map_err(invalid)?;
         let end = unmap.address.saturating_add(unmap.size);
@@ -217,7 +217,8 @@ impl Session {
         Ok((out, fd.into_iter().collect()))
     }
 
-    /// None are offered, because an access through a descriptor would overtake earlier messages.
+    /// Offers no descriptors, because an access through a descriptor would overtake earlier
+    /// messages.
     fn region_io_fds(message: &Incoming) -> Answer {
         let request = RegionIoFds::decode(&message.payload).map_err(invalid)?;
         if (request.argsz as usize) < RegionIoFds::LENGTH || request.index >= region_index::COUNT {

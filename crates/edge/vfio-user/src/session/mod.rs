@@ -92,8 +92,8 @@ pub struct Session {
     actions: VecDeque<Action>,
     next_token: Token,
     pub(super) presence: Presence,
-    /// The client wrote configuration space, or a register that is not a doorbell, since the owner
-    /// cleared this, even if the write was dropped.
+    /// Whether the client wrote configuration space, or a register that is not a doorbell, since
+    /// the owner cleared this flag, even if the write was dropped.
     pub registers_written: bool,
     /// When the last command of a client arrived.
     last_command: Instant,

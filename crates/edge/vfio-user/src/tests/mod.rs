@@ -39,7 +39,7 @@ pub fn plain_endpoint() -> EndpointInfo {
     EndpointInfo { config, bars, doorbells: false }
 }
 
-/// The same with its doorbells shared.
+/// As [`plain_endpoint`], with shared doorbells.
 pub fn shared_endpoint() -> EndpointInfo {
     EndpointInfo { doorbells: true, ..plain_endpoint() }
 }

@@ -21,8 +21,8 @@ pub fn drive_settings(max_payload: usize, queues: u16) -> Settings {
 }
 
 impl NvmeDrive {
-    /// A drive over `namespaces`, starting at NSID 1. The default serial number is constant while
-    /// its files, or `place`, are.
+    /// A drive over `namespaces`, starting at NSID 1. The default serial number is constant as long
+    /// as the files of the drive, or `place`, are the same.
     ///
     /// # Errors
     /// One line that names the namespace, or gives the available memory.

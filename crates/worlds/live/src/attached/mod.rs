@@ -35,7 +35,7 @@ pub trait Attached: Function {
         Ok(())
     }
 
-    /// The node starts to serve: its start can no longer fail.
+    /// Notes that the node starts to serve: its start can no longer fail.
     fn begin(&mut self) {}
 
     /// Stops taking new work; returns whether all work is done.
@@ -53,7 +53,7 @@ pub trait Attached: Function {
         Report::new()
     }
 
-    /// Shuts down in order: sends Goodbye, makes data durable.
+    /// Shuts the function down: sends Goodbye, makes data durable.
     ///
     /// # Errors
     /// If data could not be made durable.

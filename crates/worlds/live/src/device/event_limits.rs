@@ -8,7 +8,8 @@ use wire::frame::MoveStatus;
 
 /// Lines about rejected peers and Move requests before further ones are only counted.
 const REJECTIONS: u32 = 5;
-/// The same for hosts that connect and disconnect, and for the attached function.
+/// Lines about hosts that connect and disconnect, and about the attached function, before further
+/// ones are only counted.
 const CHANGES: u32 = 20;
 /// Number of rejected peers that are remembered.
 const MAX_KNOWN: usize = 16;
@@ -26,13 +27,13 @@ pub(super) enum Kind {
 
 #[derive(Debug)]
 pub(super) struct EventLimits {
-    /// The limiter.
+    /// The limiter of device events.
     pub events: EventLimiter<Kind, DeviceEvent>,
     /// Rejected peers, with the cause, since the last change of the host.
     known: VecDeque<String>,
     /// Rejections so far.
     turned_away: u64,
-    /// Moves granted and refused.
+    /// Numbers of moves granted and refused.
     moves: [u64; 2],
 }
 

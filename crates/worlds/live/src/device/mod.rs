@@ -49,7 +49,7 @@ pub enum DeviceEvent {
     Report(Report),
 }
 
-/// How long commands may continue after a stop.
+/// The longest time for which commands continue after a stop.
 const DRAIN: Duration = Duration::from_ms(1_000);
 
 /// One connection.
@@ -58,7 +58,7 @@ struct Path {
     carrier: Carrier,
     /// Room at the last check.
     room: usize,
-    /// Whether it is also watched for output.
+    /// Whether the connection is also watched for output.
     watched: bool,
 }
 
@@ -76,8 +76,8 @@ pub struct DeviceNode<A> {
     node: Inner<A>,
     limits: EventLimits,
     tracer: Tracer,
-    /// Until when no work is due unless a descriptor is ready; `None` after an event that may lead
-    /// to more work.
+    /// The time until which no work is due unless a descriptor is ready; `None` after an event that
+    /// may lead to more work.
     settled: Option<Settled>,
 }
 
@@ -124,7 +124,7 @@ impl<A: Attached> DeviceNode<A> {
         self
     }
 
-    /// The address it listens on.
+    /// The address on which the node listens.
     ///
     /// # Errors
     /// As `getsockname(2)`.
@@ -155,7 +155,7 @@ impl<A: Attached> DeviceNode<A> {
         Ok(())
     }
 
-    /// Its clock.
+    /// The clock of the node.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }

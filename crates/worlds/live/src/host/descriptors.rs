@@ -4,7 +4,7 @@ use pcie::enumerate::Node;
 use rustix::process::{Resource, getrlimit};
 use std::io;
 
-/// Descriptors for everything but interrupt vectors: sockets, links, the memory of guests.
+/// Descriptors for other purposes than interrupt vectors: sockets, links, the memory of guests.
 const OTHERS: u64 = 256;
 
 /// Refuses endpoints with more interrupt vectors than this process may have descriptors

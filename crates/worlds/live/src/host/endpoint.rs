@@ -17,9 +17,9 @@ use wire::Instant;
 
 /// An endpoint and its VMM.
 pub struct Endpoint {
-    /// The downstream port it is below.
+    /// The downstream port above the endpoint.
     pub port: usize,
-    /// The wire of the root port that carries its interrupts, 0 for INTA.
+    /// The wire of the root port that carries the endpoint's interrupts, 0 for INTA.
     pub wire: u8,
     /// Whether a VMM was reported to the owner.
     pub connected: bool,
@@ -37,7 +37,7 @@ pub struct Endpoint {
 pub struct Guest {
     /// The vfio-user server.
     pub server: Server,
-    /// Pending reads of its memory by message.
+    /// Pending reads of guest memory by message.
     reads: BTreeMap<DmaId, ReadToken>,
 }
 
@@ -124,7 +124,7 @@ impl Endpoint {
         self.service_without_input(now)
     }
 
-    /// The same without input on the VMM's socket.
+    /// As [`service`](Self::service), without input on the VMM's socket.
     pub fn service_without_input(&mut self, now: Instant) -> bool {
         self.guest.server.session.poll_doorbells();
         self.advance(now)
@@ -193,19 +193,20 @@ impl Endpoint {
         }
     }
 
-    /// The link went down; `event` reports the loss to the driver once the function is back.
+    /// Handles the loss of the link; `event` reports the loss to the driver once the function is
+    /// back.
     pub fn link_down(&mut self, now: Instant, event: Option<ResetEvent>) {
         self.slot.link_down(event, &self.guest);
         self.advance(now);
     }
 
-    /// The link is up again, and `found` is below its port.
+    /// Handles the return of the link, with the functions `found` below its port.
     pub fn link_up(&mut self, now: Instant, found: &[Node]) {
         self.slot.link_up(found, &self.guest);
         self.advance(now);
     }
 
-    /// The client's memory in `range` was replaced.
+    /// Notes that the client's memory in `range` was replaced.
     pub fn remapped(&mut self, range: &Range<u64>) {
         self.slot.remapped(range);
     }

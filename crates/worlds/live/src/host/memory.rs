@@ -11,7 +11,7 @@ use wire::{Bdf, Instant};
 
 /// The memory and interrupts that the devices of a machine access.
 pub trait Memory {
-    /// A device reads `range.1` bytes from the bus address `range.0` on.
+    /// Reads `range.1` bytes from the bus address `range.0` on for a device.
     fn read(
         &mut self,
         now: Instant,
@@ -21,16 +21,16 @@ pub trait Memory {
     ) -> ReadOutcome;
 
     /// Appends the bytes that [`read`](Self::read) would return, if they are available at once, for
-    /// push. Returns false, and appends nothing, if they are not.
+    /// push. Otherwise returns false and appends nothing.
     fn peek(&mut self, requester: Bdf, range: (u64, usize), out: &mut BytesMut) -> bool;
 
-    /// A device writes.
+    /// Writes bytes of a device.
     fn write(&mut self, now: Instant, requester: Bdf, address: u64, data: &[u8]);
 
-    /// A device signals an MSI-X message with this data.
+    /// Delivers an MSI-X message of a device with this data.
     fn interrupt(&mut self, requester: Bdf, data: u32);
 
-    /// An INTx wire of the root port (0 for INTA) changed its level.
+    /// Sets the level of an INTx wire of the root port (0 for INTA).
     fn wire(&mut self, wire: u8, level: bool);
 }
 

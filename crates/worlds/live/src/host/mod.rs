@@ -119,10 +119,10 @@ impl<A: Attached> HostIo<A> {
         self.node.handle(now, Input::HostData(token, data));
     }
 
-    /// One turn. Returns whether anything happened, and when to call again at the latest.
+    /// Makes one turn. Returns whether anything happened, and when to call again at the latest.
     ///
     /// # Errors
-    /// If the kernel refuses to watch something.
+    /// If the kernel refuses to watch a descriptor.
     pub fn pump(&mut self, memory: &mut impl Memory) -> io::Result<(bool, Option<Instant>)> {
         let now = self.clock.now();
         self.poller.refresh_if_stale(now)?;
@@ -153,7 +153,7 @@ impl<A: Attached> HostIo<A> {
         Ok((moved, earliest([timer, active.timer, self.buses.timer(), tick])))
     }
 
-    /// The I/O of the attached function.
+    /// Serves the I/O of the attached function.
     fn service(&mut self, now: Instant) -> io::Result<Activity> {
         self.node.below_mut().inner.service(now, &self.poller)
     }

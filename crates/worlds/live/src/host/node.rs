@@ -41,7 +41,8 @@ pub enum HostEvent {
     DuplicateSerial(usize, usize),
     /// A change of endpoint `n` after its link came up or its client requested a reset.
     Endpoint(usize, Change),
-    /// The far side of a link, which is named, rejects it until the configuration changes.
+    /// The far side of a link rejects the link until the configuration changes. Has the name of the
+    /// far side.
     Refused(usize, String),
     /// The devices behind a link cannot be used.
     Unusable(usize, String),
@@ -51,13 +52,13 @@ pub enum HostEvent {
     Suppressed(Suppressed<Self>),
 }
 
-/// At shutdown, how long no client may access its endpoint before the node ends: a guest's CPU
-/// under emulation needs less between two accesses.
+/// At shutdown, the time without an access by a client after which the node ends: a guest's CPU
+/// under emulation needs less time between two accesses.
 const QUIET: Duration = Duration::from_ms(100);
-/// The longest wait for that pause.
+/// The longest wait for a time of [`QUIET`] without an access.
 const LONGEST_LEAVE: Duration = Duration::from_ms(2_000);
 
-/// How the machine of a host node is set up.
+/// Settings of the machine of a host node.
 #[derive(Clone, Debug, Default)]
 pub struct MachineSettings {
     /// The root complex.
@@ -112,7 +113,7 @@ impl Memory for Vec<Endpoint> {
     }
 }
 
-/// A new endpoint, not yet offered, below a port that had none.
+/// A new endpoint that is not yet offered, below a port that had no endpoint before.
 struct DiscoveredEndpoint {
     port: usize,
     node: Node,
@@ -232,7 +233,7 @@ impl HostNode {
         self.endpoints.iter().map(|e| e.guest.server.path().to_owned()).collect()
     }
 
-    /// A summary of each endpoint, in the same order.
+    /// A summary of each endpoint, in the order of the endpoints.
     pub fn summaries(&self) -> Vec<super::Summary> {
         self.endpoints.iter().map(Endpoint::summary).collect()
     }
@@ -305,7 +306,7 @@ impl HostNode {
         }
     }
 
-    /// One turn. Returns whether anything happened, and when to call again at the latest.
+    /// Makes one turn. Returns whether anything happened, and when to call again at the latest.
     pub(super) fn turn(
         &mut self,
         lines: &mut HostEventLimiter,
@@ -432,7 +433,7 @@ impl HostNode {
         }
     }
 
-    /// Describes the endpoints below a port that had none.
+    /// Describes the endpoints below a port that had no endpoints before.
     fn describe_discovered(&mut self, port: usize, found: &[Node]) {
         let wire = self.ports[port].node.bdf.device() % 4;
         for (node, wire) in found.iter().flat_map(|child| endpoints(child, wire)) {

@@ -12,7 +12,7 @@ use wire::trace::Tap;
 pub struct Record {
     /// Time of the packet.
     pub at: Instant,
-    /// Towards the root complex.
+    /// Whether the packet goes towards the root complex.
     pub up: bool,
     /// The packet.
     pub tlp: Tlp,
@@ -38,7 +38,7 @@ impl Probe {
         self.room = packets;
     }
 
-    /// Stops, and returns the records.
+    /// Stops recording, and returns the records.
     pub fn take(&mut self) -> Vec<Record> {
         self.room = 0;
         std::mem::take(&mut self.records)

@@ -13,7 +13,7 @@ const UNITS: [(&str, u64); 4] =
 /// Identifies an endpoint to the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Its address in this host's hierarchy; a guest gives it another.
+    /// Address of the endpoint in this host's hierarchy; the address in a guest differs.
     pub bdf: Bdf,
     /// Vendor and device ID.
     pub id: (u16, u16),

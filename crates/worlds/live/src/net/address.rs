@@ -97,9 +97,9 @@ impl Address {
 /// A far side: the name that the user wrote, and its addresses.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// As the user wrote it.
+    /// The name as the user wrote it.
     name: String,
-    /// At least one, best first.
+    /// The addresses, at least one, best first.
     addresses: Vec<Address>,
 }
 
@@ -127,7 +127,7 @@ impl Peer {
         Ok(Self { name, addresses: vec![Address::Raw(station)] })
     }
 
-    /// Its addresses, at least one, in the order in which to try them.
+    /// The addresses of the far side, at least one, in the order in which to try them.
     pub fn addresses(&self) -> &[Address] {
         &self.addresses
     }

@@ -136,7 +136,7 @@ impl Carrier {
         }
     }
 
-    /// How many bytes the network takes now.
+    /// Number of bytes that the network takes now.
     pub fn room(&mut self, now: Instant) -> usize {
         match self {
             Self::Tcp(connection) => connection.room(),
@@ -208,7 +208,7 @@ impl CarrierListener {
         })
     }
 
-    /// The address it listens on.
+    /// The address on which the listener listens.
     ///
     /// # Errors
     /// As `getsockname(2)`.
@@ -220,7 +220,7 @@ impl CarrierListener {
         }
     }
 
-    /// The gate of its connections.
+    /// The gate of the accepted connections.
     pub fn gate(&self) -> Option<&LineGate> {
         match self {
             Self::Tcp(listener) => listener.gate(),

@@ -44,7 +44,7 @@ pub struct Connection {
     unchecked: usize,
     /// Bytes until the next query, doubled after each query that finds room.
     interval: usize,
-    /// Number of queries.
+    /// Number of queries of the kernel's room.
     #[cfg(test)]
     asked: usize,
     flags: SendFlags,
@@ -57,7 +57,7 @@ impl Connection {
     /// Begins to connect; [`established`](Self::established) returns the outcome.
     ///
     /// # Errors
-    /// If no socket can be created, or it may not be marked.
+    /// If no socket can be created, or this process may not mark its packets.
     pub fn connect(peer: SocketAddr, settings: &LinkSettings) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(peer), Type::STREAM, None)?;
         socket.set_nonblocking(true)?;
@@ -134,7 +134,7 @@ impl Connection {
         self.send_at(Instant::ZERO, bytes)
     }
 
-    /// The same at `now`, on the clock of `opens`.
+    /// As [`send`](Self::send), at `now` on the clock of `opens`.
     pub(super) fn send_at(&mut self, now: Instant, bytes: Bytes) -> io::Result<()> {
         self.output = if self.output.is_empty() {
             bytes
@@ -152,7 +152,7 @@ impl Connection {
         self.flush_at(Instant::ZERO)
     }
 
-    /// The same at `now`. With a gate, bytes go in pieces of one segment.
+    /// As [`flush`](Self::flush), at `now`. With a gate, bytes go in pieces of one segment.
     pub(super) fn flush_at(&mut self, now: Instant) -> io::Result<()> {
         self.opens = None;
         while !self.output.is_empty() {
@@ -184,7 +184,7 @@ impl Connection {
         Ok(())
     }
 
-    /// How many bytes the network takes now.
+    /// Number of bytes that the network takes now.
     pub fn room(&mut self) -> usize {
         if !self.output.is_empty() {
             return 0;
@@ -254,12 +254,12 @@ impl Listener {
         Ok(Self { listener: socket.into(), settings })
     }
 
-    /// The gate of its connections.
+    /// The gate of the accepted connections.
     pub(super) fn gate(&self) -> Option<&LineGate> {
         self.settings.gate.as_ref()
     }
 
-    /// The address it listens on.
+    /// The address on which the listener listens.
     ///
     /// # Errors
     /// As `getsockname(2)`.

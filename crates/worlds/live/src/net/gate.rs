@@ -35,7 +35,7 @@ struct Line {
     gate: Gate,
     windows: Cycle,
     clock: WallClock,
-    /// Start of a cycle, in nanoseconds of the clock; zero of the gate's times.
+    /// Start of a cycle, in nanoseconds of the clock. The gate's times count from here.
     origin: u64,
     latest: Instant,
     margin: Duration,
@@ -91,7 +91,7 @@ impl LineGate {
         Ok(made)
     }
 
-    /// How long a frame of `bytes` without FCS may have to wait.
+    /// The longest wait of a frame of `bytes` without FCS.
     ///
     /// # Errors
     /// A sentence, if no window is long enough, or windows are too far apart.
@@ -106,7 +106,8 @@ impl LineGate {
                 line.margin.exact()
             ))),
             Some(wait) if wait > LONGEST_WAIT => Err(io::Error::other(format!(
-                "a frame of {bytes} bytes may wait {} for gate {queue}; the limit is {}",
+                "a frame of {bytes} bytes may have to wait {} for gate {queue}, above the limit \
+                 of {}",
                 wait.exact(),
                 LONGEST_WAIT.exact()
             ))),
@@ -119,8 +120,8 @@ impl LineGate {
         self.line().longest_wait
     }
 
-    /// Until when a frame of `bytes` has to wait, on the clock that shows `now`; `None` if it need
-    /// not wait.
+    /// The time until which a frame of `bytes` has to wait, on the clock that shows `now`; `None`
+    /// if the frame need not wait.
     pub(super) fn holds(&self, now: Instant, bytes: usize) -> Option<Instant> {
         let mut line = self.line();
         let line = &mut *line;
@@ -220,7 +221,7 @@ mod tests {
         let short = error("sched-entry S 08 20us sched-entry S 00 1ms", 10);
         assert!(short.contains("it needs 22304ns with the wake-up margin of 10us"), "{short}");
         let far = error("sched-entry S 08 1ms sched-entry S 00 90ms", 0);
-        assert!(far.contains("the limit is 50ms"), "{far}");
+        assert!(far.contains("above the limit of 50ms"), "{far}");
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub trait OtherCarrier: Debug {
     /// If the connection is gone.
     fn send(&mut self, now: Instant, bytes: Bytes) -> io::Result<()>;
 
-    /// How many bytes the network takes now. When the room grows, [`fd`](Self::fd) is readable.
+    /// Number of bytes that the network takes now. When it grows, [`fd`](Self::fd) is readable.
     fn room(&mut self) -> usize;
 
     /// Readable when the result of any other method may have changed.

@@ -34,7 +34,7 @@ const LEAST_TIMEOUT: Duration = Duration::from_ms(2);
 const WINDOW: usize = 128;
 /// How long a closing connection may wait for acknowledgements.
 const LINGER: Duration = Duration::from_ms(100);
-/// The MTU assumed on loopback: that of standard Ethernet.
+/// The MTU assumed on loopback: the MTU of standard Ethernet.
 const LOOP_MTU: usize = 1500;
 
 /// Local settings of a raw Ethernet connection.
@@ -72,7 +72,8 @@ fn mtu_of(interface: &Interface) -> usize {
     mtu.min(usize::from(u16::MAX))
 }
 
-/// The MTU of frames to `station`, in bytes: that of the interface, or the one assumed on loopback.
+/// The MTU of frames to `station` in bytes: the MTU of the interface, or on loopback the assumed
+/// one.
 ///
 /// # Errors
 /// If there is no such interface.
@@ -120,7 +121,7 @@ pub struct RawConnection {
     gate: Option<LineGate>,
     /// When the gate opens for the first of the pending frames.
     opens: Option<Instant>,
-    /// Something was received since the last `take_room_changed`.
+    /// Whether something was received since the last `take_room_changed`.
     room_changed: bool,
     now: Instant,
     /// Lets the listener detect that the connection is in use.
@@ -219,7 +220,7 @@ impl RawConnection {
         }
     }
 
-    /// How many bytes the next segment may have now.
+    /// Number of bytes that the next segment may have now.
     pub fn room(&self, now: Instant) -> usize {
         let waits = !self.output.is_empty() || !self.pending.is_empty();
         if waits { 0 } else { self.endpoint.room(now.max(self.now)) }
@@ -234,7 +235,7 @@ impl RawConnection {
         earliest([self.timer, self.opens])
     }
 
-    /// True after an acknowledgement too, because it makes room.
+    /// Whether something was received since the last call; acknowledgements make room too.
     pub fn take_room_changed(&mut self) -> bool {
         std::mem::take(&mut self.room_changed)
     }

@@ -37,7 +37,8 @@ pub(super) struct Encoder {
     lost_now: u32,
     /// Records lost while recording was not stopped.
     lost: u64,
-    /// Records are not kept, but later payloads depend on them.
+    /// Whether recording is stopped. Records are then encoded but not written, because later
+    /// payloads depend on them.
     stopped: bool,
     /// As `Writer::failed`.
     failed: Arc<AtomicBool>,
@@ -135,8 +136,8 @@ impl Encoder {
         }
     }
 
-    /// Makes room for the next record; returns the time since the previous one in nanoseconds, or
-    /// `None` if the record is lost.
+    /// Makes room for the next record; returns the time since the previous record in nanoseconds,
+    /// or `None` if the new record is lost.
     fn begin(&mut self, at: Instant, room: usize) -> Option<u64> {
         self.stopped |= self.failed.load(Ordering::Relaxed);
         if self.stopped {

@@ -29,26 +29,26 @@ use wire::{Duration, Instant};
 
 /// The interval of the echoes that measure the difference of two nodes' clocks.
 const ECHO: Duration = Duration::from_ms(100);
-/// Set in the numbers of these echoes; the other bits are the sender's time in ns.
+/// Bit that is set in the numbers of clock echoes; the other bits are the sender's time in ns.
 const ECHO_MARK: u64 = 1 << 63;
 
-/// Where and how to record.
+/// Settings of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The file; its old contents are lost.
     pub path: PathBuf,
     /// Keeps only the beginning and about this many bytes of the end.
     pub ring: Option<u64>,
-    /// The most bytes kept of a payload.
+    /// The most bytes of a payload in the file.
     pub snap: Option<u16>,
-    /// The key of the hashes of payloads that are not kept.
+    /// The key of the hashes of omitted payloads.
     pub key: PayloadKey,
 }
 
 /// The result of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Bytes written; overwritten ones count again.
+    /// Bytes written; bytes of a ring that are written again count again.
     pub bytes: u64,
     /// Records dropped because the file was too slow.
     pub lost: u64,
@@ -96,7 +96,7 @@ impl Tracer {
         self.0.as_ref().map(|shared| work(&mut shared.recorder.borrow_mut()))
     }
 
-    /// A TLP or a run passes `tap`, towards the host if `up`.
+    /// Records a TLP or a run that passes `tap`, towards the host if `up`.
     pub fn tlp(&self, tap: Tap, up: bool, tlp: &Tlp) {
         self.with(|recorder| recorder.tlp(tap, up, tlp));
     }
@@ -122,12 +122,12 @@ impl Tracer {
         self.with(|recorder| recorder.frames(tap, next));
     }
 
-    /// The connection of link `tap` is established.
+    /// Records that the connection of link `tap` is established.
     pub fn connected(&self, tap: Tap) {
         self.with(|recorder| recorder.happens(Note::Connected(tap)));
     }
 
-    /// Link `tap` is down.
+    /// Records that link `tap` is down.
     pub fn down(&self, tap: Tap, why: impl ToString) {
         self.with(|recorder| recorder.happens(Note::Down(tap, why.to_string())));
     }

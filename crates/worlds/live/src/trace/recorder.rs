@@ -43,7 +43,7 @@ pub(super) enum Note {
     Connected(Tap),
     Down(Tap, String),
     NotPushed(Box<NotPushed>),
-    /// Recording is stopped, or started again.
+    /// Recording is started again (`true`) or stopped (`false`).
     Recording(bool),
 }
 
@@ -73,7 +73,7 @@ pub(super) struct Recorder {
     pub timestamps: Timestamps,
     last_read: ClockRead,
     notes: Notes,
-    /// When the first note was made that has not been flushed.
+    /// The time of the oldest note that has not been flushed.
     since: Option<Instant>,
     stopped: bool,
     /// As `Writer::failed`.
@@ -145,7 +145,7 @@ impl Recorder {
         })
     }
 
-    /// A TLP passes, or a run.
+    /// Notes a TLP, or a run, that passes.
     pub(super) fn tlp(&mut self, tap: Tap, up: bool, tlp: &Tlp) {
         let at = self.now(tap, up);
         self.note(at, Note::Tlp(tap, up, tlp.clone()));
@@ -183,13 +183,13 @@ impl Recorder {
         }
     }
 
-    /// Notes what happens now.
+    /// Adds a note with the present time.
     pub(super) fn happens(&mut self, note: Note) {
         let now = self.timestamps.now();
         self.note(now, note);
     }
 
-    /// The time of the next TLP of a run.
+    /// The timestamp for the next of several consecutive TLPs.
     fn now(&mut self, tap: Tap, up: bool) -> Instant {
         if self.last_read.left == 0 || self.last_read.run != (tap, up) {
             self.last_read = ClockRead { at: self.timestamps.now(), run: (tap, up), left: RUN };

@@ -8,7 +8,7 @@ use wire::trace::Tap;
 
 /// Observes the TLPs at a port.
 pub trait TlpObserver {
-    /// A TLP passes, or a run, towards the root complex if `up`.
+    /// Observes a TLP, or a run, that passes towards the root complex if `up`.
     fn observe(&mut self, up: bool, tlp: &Tlp);
 }
 

@@ -4,8 +4,8 @@
 use crate::clock::Clock;
 use wire::{Duration, Instant};
 
-/// How long the counter is used without reading the clock. Its rate is known to some millionths, so
-/// the error is some ten nanoseconds.
+/// The longest time for which the counter is used without reading the clock. The rate of the
+/// counter is known to some millionths, so the error is some ten nanoseconds.
 const TRUSTED: Duration = Duration::from_ms(1);
 /// After this long an idle node reads the clock again.
 const FRESH: Duration = Duration::from_us(500);

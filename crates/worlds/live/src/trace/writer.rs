@@ -40,14 +40,14 @@ impl Layout {
     }
 }
 
-/// Called at once after an error.
+/// A function that the writer calls at once after an error.
 pub type OnError = Box<dyn FnMut(&io::Error) + Send>;
 
 /// Writes chunks into a file.
 pub(super) struct Writer {
     pub file: File,
     pub layout: Layout,
-    /// Set when a chunk cannot be written. Later ones are dropped until it is cleared.
+    /// Set when a chunk cannot be written. Later chunks are dropped until the flag is cleared.
     pub failed: Arc<AtomicBool>,
     pub on_error: OnError,
 }

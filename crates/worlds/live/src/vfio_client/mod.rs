@@ -16,7 +16,7 @@ use vfio_user::client::{Device, Doorbells, Error, Function, HostMemory};
 use wire::earliest;
 use wire::{Duration, Instant};
 
-/// How often a polling client checks the socket of a silent server.
+/// Interval at which a polling client checks the socket of a silent server.
 const LOOK: Duration = Duration::from_us(50);
 /// After a message, the socket is checked in every turn for this long.
 const TALK: Duration = Duration::from_ms(1);
@@ -128,7 +128,7 @@ impl VfioUserClient {
         u32::try_from(peer.pid.as_raw_nonzero().get()).ok()
     }
 
-    /// One turn. Returns whether anything happened, and when to call again at the latest.
+    /// Makes one turn. Returns whether anything happened, and when to call again at the latest.
     ///
     /// # Errors
     /// As `epoll_wait(2)`.

@@ -34,7 +34,7 @@ pub struct Link {
     pub aggregation: Policy,
     /// Settings for raw Ethernet.
     pub raw: RawSettings,
-    /// What the clocks of both nodes show when they start.
+    /// The time that the clocks of both nodes show at the start.
     pub uptime: wire::Instant,
 }
 
@@ -137,7 +137,7 @@ impl Near {
         Self::connect_over(link, peers, link.raw)
     }
 
-    /// The same over connections of these settings.
+    /// As [`connect`](Self::connect), over connections with these settings.
     pub fn connect_over(link: Link, peers: &[Address], over: impl Into<LinkSettings>) -> Self {
         let (links, count) = (Links::new(peers).over(over), peers.len());
         let (max_payload, ecrc) = (usize::from(link.max_payload), link.ecrc);

@@ -12,12 +12,12 @@ use wire::raw::ETHERTYPE;
 /// A fault, by its index in the arrays of shares and counts.
 pub const FAULTS: [&str; 4] = ["lost", "doubled", "late", "nonsense"];
 
-/// What a relay and its thread share.
+/// The state that a relay and its thread share.
 #[derive(Default)]
 pub struct State {
-    /// How often each fault has happened.
+    /// Number of occurrences of each fault.
     pub count: [AtomicU64; 4],
-    /// All frames are blocked.
+    /// Whether all frames are blocked.
     pub cut: AtomicBool,
     stop: AtomicBool,
 }

@@ -11,7 +11,7 @@ use wire::{Duration, Instant};
 pub(crate) struct Flash {
     timing: Timing,
     rng: Random,
-    /// When each die is free.
+    /// The time at which each die becomes free.
     dies: Vec<Instant>,
     channels: Vec<Instant>,
     /// Bytes in the write buffer. `leaving` holds when programmed pages leave the buffer.

@@ -27,9 +27,9 @@ pub struct Access {
 /// The model of a drive's media: when its accesses complete. [`DriveConfig::media`] makes one; the
 /// model of flash with the parameters of [`Timing`] is the default.
 ///
-/// The simulator calls it in the order of the accesses, with non-decreasing times, so a model may
-/// store until when a resource is busy. The model draws only from its own random numbers, so runs
-/// with the same seed are identical.
+/// The simulator calls the model in the order of the accesses, with non-decreasing times, so a
+/// model may store the time until which a resource is busy. The model draws only from its own
+/// random numbers, so runs with the same seed are identical.
 pub trait Media: Debug {
     /// A read of `length` bytes at byte `offset` of the media starts.
     fn read(&mut self, now: Instant, offset: u64, length: usize) -> Access;
@@ -49,9 +49,9 @@ pub struct Timing {
     pub firmware_read: Duration,
     /// Firmware, for a longer read.
     pub firmware_read_large: Duration,
-    /// Write buffer: a write costs this much,
+    /// Time to write to the write buffer, for each write.
     pub write_base: Duration,
-    /// and this much for each 4 KiB begun.
+    /// Time to write to the write buffer, for each 4 KiB begun.
     pub write_4k: Duration,
     /// Flash channels.
     pub channels: u16,
@@ -69,7 +69,8 @@ pub struct Timing {
     pub page: usize,
     /// Bytes of the write buffer; 0 for no limit, and no programming.
     pub write_buffer: u64,
-    /// Added to each sensing: uniform from zero to this, from the drive's seeded stream.
+    /// The most time that is added to each sensing: uniform from zero to this, from the drive's
+    /// seeded random numbers.
     pub variation: Duration,
     /// Largest bytes per second between media and PCIe, in each direction; 0 for no limit. Memory
     /// writes and memory reads of data leave one TLP at a time at this rate.
@@ -77,8 +78,8 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// Combines `drives` of these behind one striping controller: multiplies the channels and the
-    /// stream rate.
+    /// The timing of `drives` such drives behind one striping controller: multiplies the channels
+    /// and the stream rate.
     #[must_use]
     pub const fn raid0(self, drives: u16) -> Self {
         Self {
@@ -113,7 +114,7 @@ pub struct DriveConfig {
     pub timing: Timing,
     /// The model of the media.
     pub media: NewMedia,
-    /// The media lose their contents without power, as RAM does; the drive then has a new
+    /// Whether the media lose their contents without power, as RAM does; the drive then has a new
     /// incarnation.
     pub volatile: bool,
     /// The drive's own limit for one read request in bytes, below MRRS: a

@@ -5,7 +5,7 @@ use pcie::Ready;
 use wire::Instant;
 use wire::tlp::{Class, Packet, Tlp};
 
-/// When the next memory write and the next memory read may leave.
+/// The times from which the next memory write and the next memory read may leave.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
     /// Bytes per second; 0 for no limit.

@@ -21,25 +21,24 @@ use stats::random::Random;
 /// When a frame is forwarded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// After its last bit. Cables to it deliver [`super::cable::Delivery::Whole`].
+    /// After its last bit. Cables to the bridge deliver [`super::cable::Delivery::Whole`].
     #[default]
     StoreAndForward,
-    /// After its header. Cables to it deliver
-    /// [`super::cable::Delivery::Header`].
+    /// After its header. Cables to the bridge deliver [`super::cable::Delivery::Header`].
     CutThrough,
 }
 
 /// A bridge's parameters.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Its ports.
+    /// The ports of the bridge.
     pub ports: Vec<port::Config>,
     /// When a frame is forwarded.
     pub mode: Mode,
-    /// From the moment given by `mode` to the output queue.
+    /// Time from the moment given by `mode` to the output queue.
     pub delay: Duration,
-    /// Standard deviation of that delay. A frame is never early by more than
-    /// the delay itself, and frames from one port to another stay in order.
+    /// Standard deviation of `delay`. A frame is never early by more than the delay itself, and
+    /// frames from one port to another stay in order.
     pub jitter: Duration,
     /// Seed of the jitter.
     pub seed: u64,
@@ -49,8 +48,8 @@ pub struct Config {
     /// do not age.
     pub learns: bool,
     /// By port: whether frames pass that belong to no stream with its own paths. In a network with
-    /// loops these ports form a tree, as with the spanning tree protocol (IEEE 802.1Q-2022, 8.4,
-    /// forwarding and discarding). Empty: all do.
+    /// loops the ports where they pass form a tree, as with the spanning tree protocol (IEEE
+    /// 802.1Q-2022, 8.4, forwarding and discarding). Empty: frames pass at all ports.
     pub forwards: Vec<bool>,
     /// The handling of streams. Filters and elimination need [`Mode::StoreAndForward`], because
     /// they need a checked FCS.
@@ -77,30 +76,29 @@ pub enum Input {
 pub enum Output {
     /// A line event at a port, now.
     Line {
-        /// At this port.
+        /// The port.
         port: usize,
         /// The event.
         event: LineEvent,
     },
-    /// Nothing before this time.
+    /// No output before this time.
     Timeout(Option<Instant>),
 }
 
-/// Counters of a bridge, in addition to those of its ports.
+/// Counters of a bridge, in addition to the counters of its ports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames received.
     pub received: u64,
     /// Frames dropped by the FCS check.
     pub fcs_errors: u64,
-    /// Frames that were for the port they came from.
+    /// Frames whose destination is behind the port that received them.
     pub filtered: u64,
     /// Frames given to output ports; a flooded one counts for each.
     pub forwarded: u64,
-    /// Frames sent to all ports, since their destination is unknown or a
-    /// group.
+    /// Frames sent to all ports, because their destination is unknown or a group.
     pub flooded: u64,
-    /// Frames to ports that were not stored whole first.
+    /// Frames passed to an output port before they were received whole.
     pub cut_through: u64,
     /// Frames of streams that a filter or a recovery function discarded.
     pub eliminated: u64,
@@ -133,9 +131,10 @@ pub struct Bridge {
     random: Random,
     groups: SchedulerGroups,
     streams: StreamTable,
-    /// In the order of their times, then of arrival.
+    /// Frames on their way to output queues, in the order of their times, then of arrival.
     pipeline: VecDeque<Ready>,
-    /// When the last frame was ready, for each pair of ports; without jitter they stay in order.
+    /// The time at which the last frame was ready, for each pair of ports; without jitter frames
+    /// stay in order.
     last: BTreeMap<(usize, usize), Instant>,
     counters: Counters,
     dropped: Dropped,
@@ -294,7 +293,7 @@ impl Bridge {
         self.streams.restart(now);
     }
 
-    /// From now on the bridge's clock is `clock`; see [`Port::set_clock`].
+    /// Sets the bridge's clock from now on; see [`Port::set_clock`].
     pub fn set_clock(&mut self, now: Instant, clock: Clock, stepped: Option<StepPolicy>) {
         self.streams.set_clock(clock);
         for output in &mut self.outputs {
@@ -312,7 +311,7 @@ impl Bridge {
         output.wake = Some(now);
     }
 
-    /// Whether the link at a port is up; see [`Port::set_link`].
+    /// Sets whether the link at a port is up; see [`Port::set_link`].
     pub fn set_link(&mut self, now: Instant, port: usize, is_up: bool) {
         let output = &mut self.outputs[port];
         if output.port.set_link(is_up) {

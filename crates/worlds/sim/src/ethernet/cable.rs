@@ -15,16 +15,17 @@ use stats::random::{Probability, Random};
 pub struct Faults {
     /// Seed of all faults.
     pub seed: u64,
-    /// A frame vanishes.
+    /// Probability that a frame is lost.
     pub loss: Probability,
-    /// A frame arrives with wrong bits; its receiver's FCS check drops it.
+    /// Probability that a frame arrives with wrong bits; the FCS check of the receiver drops the
+    /// frame.
     pub corruption: Probability,
-    /// A frame takes longer,
+    /// Probability that a frame is delayed.
     pub delay: Probability,
-    /// by up to this, uniformly distributed. Order is kept.
+    /// The longest such delay, uniformly distributed from zero. Frames stay in order.
     pub delay_up_to: Duration,
-    /// The cable is cut from the first time until the second; frames that are
-    /// on it then, even in part, are lost.
+    /// Times at which the cable is cut and repaired. Frames that are on the cable in between, even
+    /// in part, are lost.
     pub cuts: Vec<(Instant, Instant)>,
 }
 
@@ -42,11 +43,11 @@ pub enum Delivery {
 /// A cable's parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// From one end to the other; about 5 ns per metre in copper and glass.
+    /// Time from one end to the other; about 5 ns per metre in copper and glass.
     pub propagation: Duration,
     /// When a frame is delivered to the receiver.
     pub delivery: Delivery,
-    /// Its faults.
+    /// The faults of the cable.
     pub faults: Faults,
 }
 
@@ -55,12 +56,12 @@ pub struct Config {
 pub enum Output {
     /// A frame for the receiver; `start` and `end` are times at its end.
     Deliver(Transmission),
-    /// Nothing before this time.
+    /// No output before this time.
     Timeout(Option<Instant>),
 }
 
-/// Counters of a cable. Frames in = `delivered` + `lost` + `cut` +
-/// `unfinished` + those in flight.
+/// Counters of a cable. `offered` = `delivered` + `lost` + `cut` + `unfinished` + the frames in
+/// flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames given to the cable.
@@ -90,7 +91,7 @@ struct OnTheWay {
 /// The preemptable frame whose transmission began last.
 #[derive(Clone, Debug, Default)]
 enum Preemptable {
-    /// None, or the frame was lost.
+    /// There is no such frame, or the frame was lost.
     #[default]
     None,
     /// The last frame on the way.

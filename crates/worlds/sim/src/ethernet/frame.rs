@@ -39,7 +39,7 @@ impl Mac {
         Self([0x02, 0, a, b, c, d])
     }
 
-    /// Whether it is a group address (IEEE 802-2014, 8.2.2: the I/G bit).
+    /// Whether the address is a group address (IEEE 802-2014, 8.2.2: the I/G bit).
     pub const fn is_group(self) -> bool {
         self.0[0] & 1 != 0
     }
@@ -85,7 +85,7 @@ pub enum Control {
 /// A frame: real bytes, and the simulator's data about them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Unique, and the same on every hop.
+    /// A unique number of the frame, the same on every hop.
     pub id: u64,
     /// Destination to end of payload, without tag, padding and FCS.
     pub bytes: Bytes,
@@ -98,9 +98,9 @@ pub struct Frame {
     pub priority: u8,
     /// A packet between two MACs instead of a frame.
     pub control: Option<Control>,
-    /// Bits were flipped: the frame check sequence does not match.
+    /// Whether bits were flipped: the frame check sequence does not match.
     pub corrupt: bool,
-    /// Its latency by stage.
+    /// The latency of the frame by stage.
     pub latency: FrameLatency,
 }
 
@@ -181,8 +181,8 @@ pub struct Transmission {
     pub end: Instant,
     /// The line rate.
     pub rate: Rate,
-    /// Whether express frames may interrupt it.
+    /// Whether express frames may interrupt the frame.
     pub preemptable: bool,
-    /// Its class at the sending port.
+    /// The traffic class of the frame at the sending port.
     pub class: usize,
 }

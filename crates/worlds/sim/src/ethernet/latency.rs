@@ -13,7 +13,7 @@ pub enum FrameStage {
     Gate,
     /// In an egress queue, for credit or its eligibility time.
     Shaper,
-    /// Interrupted by express frames, until the rest of it begins.
+    /// Interrupted by express frames, until the rest of the frame begins.
     Preempted,
     /// Serialisation on a line, without the part that a cut-through bridge does
     /// not wait for.

@@ -39,9 +39,9 @@ pub struct Config {
     pub mac: Mac,
     /// The port. The queues' limits are not used, because the ring bounds them.
     pub port: port::Config,
-    /// From the host to the port.
+    /// Delay from the host to the port.
     pub tx_delay: Duration,
-    /// From the last bit received to the host.
+    /// Delay from the last bit received to the host.
     pub rx_delay: Duration,
     /// Frames per transmit ring, including those in the pipeline. One ring per queue.
     pub tx_ring: usize,
@@ -66,15 +66,15 @@ pub enum Input {
 /// Output of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// A line event, now. After the start of a frame there is room for one more.
+    /// A line event, now. After the start of a frame there is room for one more frame.
     Line(LineEvent),
     /// A frame for the host, without tag.
     ToHost(Frame),
-    /// Nothing before this time.
+    /// No output before this time.
     Timeout(Option<Instant>),
 }
 
-/// Counters of an interface, in addition to those of its port.
+/// Counters of an interface, in addition to the counters of its port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames from the line.
@@ -126,7 +126,7 @@ impl Nic {
         }
     }
 
-    /// Drops all frames, as in a power loss, except those already on the line.
+    /// Drops all frames, as in a power loss, except frames already on the line.
     pub fn reset(&mut self, now: Instant) {
         self.port.clear(now);
         let mut dropped = std::mem::take(self.dropped());
@@ -144,7 +144,7 @@ impl Nic {
         &mut self.dropped
     }
 
-    /// From now on the node's clock is `clock`; see [`Port::set_clock`].
+    /// Sets the node's clock from now on; see [`Port::set_clock`].
     pub fn set_clock(&mut self, now: Instant, clock: Clock, stepped: Option<StepPolicy>) {
         self.port.set_clock(now, clock, stepped);
     }
@@ -155,13 +155,13 @@ impl Nic {
         self.push(now, frame, Admission::own(class));
     }
 
-    /// How many frames the host may send now at any priority.
+    /// Number of frames that the host may send now at any priority.
     pub fn room(&self) -> usize {
         let rooms = (0..QUEUES).map(|queue| self.room_in(queue));
         rooms.min().expect("there are queues")
     }
 
-    /// How many frames of a priority (of the host, 0 to 7) the host may send now.
+    /// Number of frames of a priority (of the host, 0 to 7) that the host may send now.
     pub fn room_for(&self, priority: u8) -> usize {
         let queues = self.port.queues_of(self.tag(priority));
         queues.into_iter().map(|queue| self.room_in(queue)).min().expect("there is one")
@@ -178,8 +178,8 @@ impl Nic {
     }
 
     /// Tags and numbers a frame that waits in the host for a ring, and passes it through the
-    /// shaper, which precedes the rings. Returns from when on the frame may leave; `None` if it is
-    /// dropped.
+    /// shaper, which precedes the rings. Returns the time from which the frame may leave; `None` if
+    /// the frame is dropped.
     pub fn admit(&mut self, now: Instant, frame: &mut Frame) -> Option<Admission> {
         frame.tag = self.tag(frame.priority);
         self.streams.send(frame);
@@ -187,8 +187,8 @@ impl Nic {
         self.port.admit(&mut self.groups, reception, (frame, None))
     }
 
-    /// When the shaper allows the host to send an admitted frame: the frame is eligible after the
-    /// pipeline.
+    /// The time from which the shaper allows the host to send an admitted frame: the frame is
+    /// eligible after the pipeline.
     pub fn hand_over_at(&self, admission: Admission) -> Instant {
         let eligible = self.port.config().clock.global(admission.eligible);
         eligible - self.config.tx_delay

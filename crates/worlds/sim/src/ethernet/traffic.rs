@@ -20,9 +20,9 @@ pub enum Pattern {
     Poisson(Duration),
     /// Intervals from a normal distribution; values that are not above zero are drawn again.
     Normal {
-        /// Its mean.
+        /// Mean of the distribution.
         mean: Duration,
-        /// Its standard deviation.
+        /// Standard deviation of the distribution.
         deviation: Duration,
     },
 }
@@ -40,9 +40,9 @@ impl Pattern {
 /// Identifies a stream: the source with this number at this station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId {
-    /// The station that sends it.
+    /// The sending station.
     pub station: u16,
-    /// Its number among the sources of that station.
+    /// Number of the source at the sending station.
     pub number: u8,
 }
 
@@ -96,7 +96,7 @@ pub struct Config {
 pub enum Output {
     /// A frame to send now; a station without room drops and counts the frame.
     Frame(Frame),
-    /// Nothing before this time.
+    /// No frame before this time.
     Timeout(Option<Instant>),
 }
 
@@ -110,7 +110,7 @@ pub struct Source {
     /// Frames left in the present burst.
     left: u32,
     made: u64,
-    /// Whether it was polled.
+    /// Whether the source was polled.
     begun: bool,
 }
 

@@ -33,7 +33,7 @@ pub struct FlowConfig {
 /// The configuration of a simulation of flows.
 #[derive(Clone, Debug)]
 pub struct FlowsConfig {
-    /// Seed of all random numbers except those of faults.
+    /// Seed of all random numbers except the random numbers of faults.
     pub seed: u64,
     /// Stations, bridges, cables.
     pub network: NetworkConfig,
@@ -69,7 +69,7 @@ pub struct FlowsReport {
     pub samples: Vec<Sample>,
     /// Waits of all frames at the watched port.
     pub waits: Latency,
-    /// Frames dropped there because its queue was full.
+    /// Frames dropped at the watched port because a queue was full.
     pub dropped: u64,
     /// Counters of each sender.
     pub senders: Vec<raw::Counters>,

@@ -41,8 +41,8 @@ pub fn star(senders: usize, rate: Rate, steps: Vec<RateStep>) -> NetworkConfig {
     }
 }
 
-/// A flow from each sender of a star at 10 Gb/s, each beginning `apart` after
-/// the one before; samples are 50 us apart.
+/// A flow from each sender of a star at 10 Gb/s. Each flow begins `apart` after the flow before;
+/// samples are 50 us apart.
 pub fn incast(senders: usize, congestion: Config, apart: Duration, time: Duration) -> FlowsConfig {
     let flow = |sender: usize| FlowConfig {
         raw: RawConfig {

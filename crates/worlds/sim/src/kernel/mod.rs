@@ -26,7 +26,7 @@ pub(crate) fn pop_if<T>(queue: &mut VecDeque<T>, due: impl FnOnce(&T) -> bool) -
 pub(crate) struct Component(u32);
 
 impl Component {
-    /// From 0 in the order of `Kernel::add`.
+    /// The number of the component, from 0 in the order of `Kernel::add`.
     pub(crate) const fn index(self) -> usize {
         self.0 as usize
     }
@@ -52,7 +52,7 @@ impl Default for Limits {
     }
 }
 
-/// Which limit ended a simulation.
+/// The limit that ended a simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum LimitReached {
     /// The number of events.

@@ -1,7 +1,7 @@
 //! The armed wake-ups of all components, one each, in a tournament tree: each component is a leaf,
 //! each inner node is the earlier of its two children.
 
-/// Not armed: after every other key.
+/// The key of a component without a wake-up; it is after every other key.
 const NEVER: u128 = u128::MAX;
 
 /// Bits of a key that number the component; 40 are left for the sequence.

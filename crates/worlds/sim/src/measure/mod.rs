@@ -51,14 +51,15 @@ pub struct QueueStats {
     pub frame_ps: u128,
     /// Frames still waiting at the end.
     pub left: u64,
-    /// Frames dropped: because their queue, or a stream's queue in its station, was full, no window
-    /// of their gate is long enough, or their class does not accept them.
+    /// Frames dropped for one of these reasons: their queue was full, a stream's queue in its
+    /// station was full, no window of their gate is long enough, or their class does not accept
+    /// them.
     pub dropped: u64,
-    /// How often a frame was interrupted by express frames.
+    /// Number of interruptions of frames by express frames.
     pub suspended: u64,
     /// Frames that were still on the line when their gate closed, because of an interruption.
     pub overrun: u64,
-    /// By traffic class.
+    /// Statistics of each traffic class.
     pub classes: [ClassStats; tsn::QUEUES],
 }
 

@@ -7,7 +7,7 @@ use wire::Instant;
 use wire::frame::FrameReport;
 use wire::tlp::Tlp;
 
-/// Where an event was observed.
+/// The place at which an event was observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Point {
     /// The link below the root port of this host.
@@ -39,9 +39,9 @@ pub struct CommandRecord {
     pub offset: u64,
     /// Bytes.
     pub length: u64,
-    /// When the application submitted it.
+    /// The time at which the application submitted the command.
     pub since: Instant,
-    /// When the application had its result.
+    /// The time at which the application had the result.
     pub until: Instant,
     /// The time in between, by stage.
     pub breakdown: Breakdown,
@@ -64,7 +64,8 @@ pub trait Observer {
     /// A tunnel link came up or went down.
     fn link(&mut self, at: Instant, point: Point, up: bool) {}
 
-    /// A command has finished; commands of a host are reported in that order.
+    /// A command has finished. The commands of a host are reported in the order in which they
+    /// finish.
     fn command(&mut self, record: &CommandRecord) {}
 
     /// An Ethernet frame, without its FCS, starts on a wire. Called for each frame on every wire,

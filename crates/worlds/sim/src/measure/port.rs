@@ -11,12 +11,13 @@ pub struct PortSample<'a> {
     pub class: usize,
     /// The change.
     pub change: PortChange<'a>,
-    /// Frames in its queue.
+    /// Frames in the queue of the class.
     pub frames: usize,
-    /// Bytes in its queue, header to FCS.
+    /// Bytes in the queue of the class, header to FCS.
     pub bytes: usize,
-    /// Its credit in picobits since the last sample: at each change of its slope, before and after
-    /// this change. The credit is linear in between. Empty if the class has no credit-based shaper.
+    /// The credit of the class in picobits since the last sample: at each change of the credit's
+    /// slope, before and after this change. The credit is linear in between. Empty if the class has
+    /// no credit-based shaper.
     pub credit: &'a [(Instant, i128)],
 }
 
@@ -31,7 +32,7 @@ pub enum PortChange<'a> {
     Started {
         /// The frame, with its end if it is not interrupted.
         sent: &'a Transmission,
-        /// How long the frame had waited here, gates included.
+        /// Time for which the frame waited at this port, gates included.
         waited: Duration,
     },
     /// The preemptable frame on the line is interrupted.

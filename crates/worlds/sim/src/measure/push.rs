@@ -17,7 +17,7 @@ pub struct Pushed {
     pub hits: u64,
     /// Bytes of these reads.
     pub hit_bytes: u64,
-    /// Reads of drives that went to the host, without those of length zero.
+    /// Reads of drives that went to the host, without reads of length zero.
     pub misses: u64,
     /// Bytes invalidated or evicted before a drive read them.
     pub unused_bytes: u64,

@@ -97,8 +97,8 @@ impl Journey {
         }
     }
 
-    /// Appends `journey`, and the time before its start as stage `before`. If it
-    /// started before the last step, all of it counts as `before`.
+    /// Appends `journey`, and the time before its start as stage `before`. If `journey` started
+    /// before the last step, all its time counts as `before`.
     pub(crate) fn follow(&mut self, journey: &Self, before: Stage) {
         self.advance(journey.start, before);
         if journey.start == self.last {

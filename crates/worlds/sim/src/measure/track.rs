@@ -14,11 +14,11 @@ use workload::{CommandKey, Observer, Submission};
 pub(crate) struct Command {
     submission: Submission,
     journey: Journey,
-    /// Number among the submissions of its host.
+    /// Number of the command among the submissions of its host.
     number: u64,
     /// Start of the submission doorbell at the root port.
     doorbell: Instant,
-    /// The completion entry is in host memory.
+    /// Whether the completion entry is in host memory.
     completed: bool,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct Tracker {
     drives: Vec<Drive>,
     /// Memory of queues, by drive and queue.
     places: Places<(u16, follow::Queue)>,
-    /// Data of commands by their first address, with the address after the last.
+    /// Data of commands by their first address: the address after the last byte, and the command.
     buffers: BTreeMap<u64, (u64, CommandKey)>,
     /// Commands before their access to the media, by drive, first byte and number of submission.
     offsets: BTreeMap<(u16, u64, u64), CommandKey>,
@@ -162,8 +162,8 @@ impl Tracker {
         })
     }
 
-    /// A TLP leaves the root port: ready at `now`, first bit on the wire at `start` (without TLPs
-    /// in front of it), acknowledged at `end`.
+    /// Handles a TLP that leaves the root port: ready at `now`, first bit on the wire at `start`
+    /// (without TLPs in front of it), acknowledged at `end`.
     pub(crate) fn leaves_root(&mut self, [now, start, end]: [Instant; 3], tlp: &Tlp) -> Journey {
         match tlp.packet {
             Packet::MemoryWrite(request) => match self.doorbell(request.address) {
@@ -190,7 +190,8 @@ impl Tracker {
         Journey::new(now)
     }
 
-    /// A submission doorbell passes an end of its way; `each` receives the commands that it rings.
+    /// Handles a submission doorbell that passes an end of its way; `each` receives the commands
+    /// that the doorbell submits.
     fn rung(
         &mut self,
         end: usize,
@@ -220,7 +221,7 @@ impl Tracker {
         drive.reads.get_mut(usize::from(tag))?.as_mut()
     }
 
-    /// A TLP has reached the root complex from below.
+    /// Handles a TLP that has reached the root complex from below.
     pub(crate) fn reaches_root(&mut self, tlp: &Tlp, journey: Journey) {
         match tlp.packet {
             Packet::MemoryRead(request) => {
@@ -238,7 +239,7 @@ impl Tracker {
         }
     }
 
-    /// An interrupt of a queue has arrived.
+    /// Handles an interrupt of a queue that has arrived.
     pub(crate) fn interrupted(&mut self, now: Instant, drive: u16, queue: u16) {
         if let Some(queue) = self.queue(drive, queue) {
             for command in queue.commands.iter_mut().flatten().filter(|c| c.completed) {
@@ -247,7 +248,7 @@ impl Tracker {
         }
     }
 
-    /// A TLP has reached drive `drive`.
+    /// Handles a TLP that has reached drive `drive`.
     pub(crate) fn reaches_drive(&mut self, drive: u16, tlp: &Tlp, journey: Journey) {
         match tlp.packet {
             Packet::MemoryWrite(request) => {
@@ -303,7 +304,7 @@ impl Tracker {
         }
     }
 
-    /// A TLP leaves drive `drive`.
+    /// Handles a TLP that leaves drive `drive`.
     pub(crate) fn leaves_drive(&mut self, now: Instant, drive: u16, tlp: &Tlp) -> Journey {
         match tlp.packet {
             Packet::MemoryRead(request) => {
@@ -345,7 +346,7 @@ impl Tracker {
         Journey::new(now)
     }
 
-    /// The controller has started an access of its media.
+    /// Notes that the controller has started an access of its media.
     pub(crate) fn media_started(
         &mut self,
         now: Instant,
@@ -359,7 +360,7 @@ impl Tracker {
         Some(key)
     }
 
-    /// The media have finished an access.
+    /// Notes that the media have finished an access.
     pub(crate) fn media_done(&mut self, now: Instant, key: CommandKey, firmware: Duration) {
         if let Some(command) = self.command(key) {
             let first = (command.journey.last + firmware).min(now);
@@ -387,8 +388,8 @@ impl Observer for Tracker {
         }
     }
 
-    /// The host has read the completion entry. The head doorbell follows; the application has its
-    /// result at `now`.
+    /// Notes that the host has read the completion entry. The head doorbell follows; the
+    /// application has its result at `now`.
     fn finish(&mut self, now: Instant, key: CommandKey) {
         let Some(mut command) = self.remove(key) else { return };
         command.journey.advance(now, Stage::HostSoftware);

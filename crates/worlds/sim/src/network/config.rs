@@ -50,11 +50,11 @@ impl NetworkConfig {
 /// A TCP host with one network interface.
 #[derive(Clone, Debug)]
 pub struct StationConfig {
-    /// The port of its interface. `tx_ring` is the depth of its queues.
+    /// The port of the station's interface. `tx_ring` is the depth of the port's queues.
     pub port: port::Config,
-    /// From the TCP host to the port: pipelines of encapsulation, TCP engine and MAC.
+    /// Delay from the TCP host to the port: pipelines of encapsulation, TCP engine and MAC.
     pub tx_delay: Duration,
-    /// From the last bit received to the TCP host.
+    /// Delay from the last bit received to the TCP host.
     pub rx_delay: Duration,
     /// Frames that the interface queues ahead of the wire. TLPs that wait before the interface can
     /// still be aggregated.
@@ -63,7 +63,7 @@ pub struct StationConfig {
     pub tagging: Option<Tagging>,
     /// How long an acknowledgement is delayed to be sent with data; `None`: no delay.
     pub ack_delay: Option<Duration>,
-    /// Background traffic that it sends.
+    /// Background traffic that the station sends.
     pub traffic: Vec<TrafficConfig>,
 }
 
@@ -133,13 +133,13 @@ pub struct BridgeOutage {
 /// A bridge.
 #[derive(Clone, Debug)]
 pub struct BridgeConfig {
-    /// Its ports.
+    /// The ports of the bridge.
     pub ports: Vec<port::Config>,
     /// When a frame is forwarded.
     pub mode: bridge::Mode,
-    /// From the moment given by `mode` to the output queue.
+    /// Time from the moment given by `mode` to the output queue.
     pub delay: Duration,
-    /// Standard deviation of that delay.
+    /// Standard deviation of `delay`.
     pub jitter: Duration,
 }
 
@@ -157,7 +157,7 @@ pub enum CableEnd {
 pub struct CableConfig {
     /// One end.
     pub a: CableEnd,
-    /// The other.
+    /// The other end.
     pub b: CableEnd,
     /// Propagation delay.
     pub propagation: Duration,
@@ -285,7 +285,7 @@ pub(super) fn steps(wiring: &Wiring<'_>, place: CableEnd) -> Vec<port::RateStep>
     cable.map(|cable| cable.rate_steps.clone()).unwrap_or_default()
 }
 
-/// Both directions of every cable: 2n from a to b.
+/// Both directions of every cable: direction 2n is from `a` to `b` of cable n.
 pub(super) fn directions(
     config: &NetworkConfig,
     stations: &[Component],

@@ -23,10 +23,10 @@ pub(crate) struct EndId {
 /// One end of a connection.
 #[derive(Debug)]
 pub(super) struct ConnectionEnd {
-    /// The component that uses it.
+    /// The component that uses this end.
     pub owner: Component,
     pub connected: bool,
-    /// Closed by either side, or refused, and not reopened.
+    /// Whether the connection was closed by either side, or refused, and is not reopened.
     pub closed: bool,
     pub inbox: VecDeque<Arrived>,
     pub protocol: Protocol,
@@ -99,7 +99,7 @@ impl Network {
         self.add_ends(stations, owners, both)
     }
 
-    /// The TCP host of a station, which knows the address of its `peer`.
+    /// The TCP host of a station. Adds the address of `peer` to the host.
     fn host(&mut self, station: usize, peer: usize) -> &mut Host {
         let Station { host, tcp, .. } = &mut self.stations[station];
         let host = host.get_or_insert_with(|| Box::new(Host::new(tcp.clone())));
@@ -107,7 +107,7 @@ impl Network {
         host
     }
 
-    /// The same over raw frames. `connection` is a unique number below 65 536.
+    /// As [`open`](Self::open), over raw frames. `connection` is a unique number below 65 536.
     pub(crate) fn open_raw(
         &mut self,
         raw: &RawConfig,
@@ -162,7 +162,7 @@ impl Network {
         raw.encapsulation.room(room)
     }
 
-    /// The same without a later wake-up.
+    /// As [`room`](Self::room), without a later wake-up.
     pub(crate) fn peek_room(&self, now: Instant, end: EndId) -> usize {
         let Station { host, nic, ends, .. } = &self.stations[end.station];
         match &ends[end.number].protocol {

@@ -67,19 +67,20 @@ struct Station {
     nic: Nic,
     rx_delay: Duration,
     sources: Vec<Source>,
-    /// By source: frames held by the shaper, or without room in the interface.
+    /// By source: frames that wait for the shaper, or for room in the interface.
     waiting: Vec<VecDeque<(Frame, Admission)>>,
-    /// Frames dropped because that queue was full.
+    /// Frames dropped because a queue in `waiting` was full.
     overflowed: u64,
     /// Whether streams go before tunnels in the next turn; the two alternate.
     streams_first: bool,
     ends: Vec<ConnectionEnd>,
     scheduler: raw::RawScheduler,
-    /// Priorities of its frames: those of its sockets, and 0 for answers without a socket.
+    /// Priorities of the station's frames: the priorities of its sockets, and 0 for answers without
+    /// a socket.
     priorities: Vec<u8>,
-    /// Cables from and to it, if it is connected.
+    /// Cables from and to the station, if it is connected.
     cables: Option<(usize, usize)>,
-    /// Without power: the station receives and sends nothing.
+    /// Whether the station has no power: it receives and sends nothing.
     powered_off: bool,
 }
 
@@ -89,11 +90,11 @@ struct CableDirection {
     to: Component,
     name: String,
     load: Load,
-    /// How long an arrived frame has no effect: it passes the receiver's pipeline.
+    /// Time for which an arrived frame has no effect, because it passes the receiver's pipeline.
     lag: Duration,
-    /// Whether its sender supports preemption.
+    /// Whether the sender supports preemption.
     preempts: bool,
-    /// Whether its sender is without power.
+    /// Whether the sender is without power.
     is_dark: bool,
     recorder: Recorder,
     /// Messages of 802.1AS that started in this run of their node.
@@ -106,9 +107,10 @@ struct BridgeNode {
     bridge: Bridge,
     /// By port: cables from and to it.
     cables: Vec<Option<(usize, usize)>>,
-    /// When the bridge loses its power (`false`) or gets it back (`true`), in reverse order.
+    /// Times at which the bridge loses its power (`false`) or gets it back (`true`), in reverse
+    /// order.
     outages: Vec<(Instant, bool)>,
-    /// From a frame's end to the bridge's own software.
+    /// Delay from a frame's end to the bridge's own software.
     delay: Duration,
 }
 

@@ -263,7 +263,7 @@ impl Part {
         self.routes.iter().map(route).collect()
     }
 
-    /// Whether all its ports lead to a place.
+    /// Whether all ports of the part lead to a place.
     fn leads_to(&self, wiring: &Wiring<'_>, from: Place, to: Option<Place>) -> bool {
         let Place::Bridge(at) = from else { return false };
         let mut sent = self.routes.values().flatten();

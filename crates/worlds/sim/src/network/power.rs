@@ -49,8 +49,8 @@ impl Network {
         iter::once(self.station_components[number]).chain(self.neighbour(number))
     }
 
-    /// Powers a bridge off or on, if this is due at `now`. The bridge loses its waiting frames and
-    /// its state of 802.1AS.
+    /// Powers a bridge off or on, if this is due at `now`. A bridge that is powered off loses its
+    /// waiting frames and its state of 802.1AS.
     pub(super) fn power_bridge(&mut self, now: Instant, number: usize, on: bool) {
         let place = Place::Bridge(number);
         let is_due = |(at, to): &mut (Instant, bool)| *to == on && *at <= now;

@@ -24,7 +24,7 @@ pub(super) struct Raw {
     pub endpoint: Endpoint,
     settings: Settings,
     pub encapsulation: Encapsulation,
-    /// Whether this end opens the connection; the other accepts it.
+    /// Whether this end opens the connection; the other end accepts it.
     opens: bool,
     peer: Mac,
     connection: u32,
@@ -42,7 +42,7 @@ pub(super) struct Raw {
 pub(super) struct RawScheduler {
     mac: Mac,
     station: usize,
-    /// The end to poll first: the one after the last sender.
+    /// The end to poll first: the end after the last sender.
     pub first: usize,
     frames_made: u64,
 }

@@ -12,7 +12,7 @@ use wire::Instant;
 /// Reports one direction of a cable.
 #[derive(Default)]
 pub(super) struct Recorder {
-    /// Present if the sender supports preemption.
+    /// The mPackets of the sender, if it supports preemption.
     mpackets: Option<Mpackets>,
     bytes: Vec<u8>,
 }
@@ -53,7 +53,7 @@ impl Recorder {
         }
     }
 
-    /// A transmission arrived at the end of the cable.
+    /// Handles a transmission that arrived at the end of the cable.
     pub(super) fn delivered(
         &mut self,
         at: Point,

@@ -16,7 +16,8 @@ pub struct StreamReport {
     pub sent: u64,
     /// Frames that arrived at the application of the other station.
     pub arrived: u64,
-    /// Frames of which every copy was dropped; the others are still on the way.
+    /// Frames of which every copy was dropped. Frames neither arrived nor lost are still on the
+    /// way.
     pub lost: u64,
     /// Frames that missed the deadline: arrived late, lost, or on the way for longer.
     pub late: u64,
@@ -26,7 +27,8 @@ pub struct StreamReport {
     pub overtaken: u64,
     /// Latency from application to application, of arrived frames.
     pub latency: Latency,
-    /// The latency as both stations' clocks measure it, over time; empty without simulated clocks.
+    /// The latency over time, measured by the clocks of both stations; empty if clocks are not
+    /// simulated.
     pub measured: Vec<MeasuredSample>,
     /// The most bytes (header to FCS, without tag) on the way at once.
     pub backlog_bytes: u64,
@@ -38,7 +40,7 @@ struct Stream {
     report: StreamReport,
     length: u64,
     deadline: Option<Duration>,
-    /// By id: frames on the way.
+    /// Frames on the way, by ID.
     on_the_way: BTreeMap<u64, OnTheWay>,
     /// Frames of which no copy has arrived.
     missing: u64,
@@ -90,7 +92,7 @@ impl Streams {
         self.0.get_mut(&StreamId::of_frame(id)?)
     }
 
-    /// The application sends a frame; the sender's clock shows `local` picoseconds.
+    /// Handles a frame that the application sends; the sender's clock shows `local` picoseconds.
     pub(super) fn send(&mut self, frame: &Frame, local: i64) {
         let Some(stream) = self.of_frame(frame.id) else { return };
         stream.report.sent += 1;
@@ -101,8 +103,8 @@ impl Streams {
         stream.report.backlog_bytes = stream.report.backlog_bytes.max(bytes);
     }
 
-    /// A frame has arrived at `now`. With simulated clocks, `clock` has the receiver's clock in
-    /// picoseconds and the length of the measurement intervals.
+    /// Handles a frame that has arrived at `now`. With simulated clocks, `clock` has the receiver's
+    /// clock in picoseconds and the length of the measurement intervals.
     pub(super) fn receive(&mut self, now: Instant, frame: &Frame, clock: Option<(i64, Duration)>) {
         let Some(stream) = self.of_frame(frame.id) else { return };
         let Some(on_the_way) = stream.on_the_way.get_mut(&frame.id) else { return };
@@ -130,7 +132,7 @@ impl Streams {
         }
     }
 
-    /// A part of the network copied and dropped frames.
+    /// Handles the frames that a part of the network copied and dropped.
     pub(super) fn settle(&mut self, dropped: &mut Dropped) {
         for id in dropped.take_copied() {
             let Some(stream) = self.of_frame(id) else { continue };
@@ -139,8 +141,8 @@ impl Streams {
         self.lose(dropped.take());
     }
 
-    /// Copies of frames were dropped. The last copy loses the frame, unless another copy has
-    /// arrived.
+    /// Handles dropped copies of frames. A frame is lost with its last copy, unless another copy
+    /// has arrived.
     pub(super) fn lose(&mut self, ids: impl Iterator<Item = u64>) {
         for id in ids {
             let Some(stream) = self.of_frame(id) else { continue };

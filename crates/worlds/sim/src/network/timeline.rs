@@ -18,9 +18,9 @@ struct Shown {
     bytes: usize,
     /// Frames dropped because the queue was full.
     full: u64,
-    /// Until when its credit was reported.
+    /// The time until which the credit of the class was reported.
     until: Instant,
-    /// The further course of its credit without events.
+    /// The further course of the class's credit, if no event occurs.
     course: Option<CreditCourse>,
 }
 

@@ -9,8 +9,8 @@ use crate::ethernet::{Rate, bridge, port};
 use std::fmt;
 use wire::Duration;
 
-/// Frames that the transmit ring of each queue of a [`Tree`]'s station holds. More than the waiting
-/// frames of a stream, so that no frame waits before the interface.
+/// Room in frames of each transmit ring of a [`Tree`]'s station: more than the waiting frames of a
+/// stream, so that no frame waits before the interface.
 const TX_RING: usize = 4096;
 
 /// A node of a network.

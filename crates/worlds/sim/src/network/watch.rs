@@ -15,7 +15,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// A frame starts at a port.
+    /// Records the wait of a frame that starts at a port.
     pub(super) fn starts(&mut self, bridge: usize, port: usize, waited: Duration) {
         if (bridge, port) == (self.bridge, self.port) {
             self.waits.record(waited);
@@ -25,7 +25,7 @@ impl Watch {
 }
 
 impl Network {
-    /// From now on records the waits of frames at this port.
+    /// Records the waits of frames at this port from now on.
     pub(crate) fn watch(&mut self, bridge: usize, port: usize) {
         let waits = Latency::default();
         self.watch = Some(Watch { bridge, port, waits, longest: Duration::ZERO });

@@ -19,16 +19,16 @@ pub struct Wiring<'a> {
     /// The network.
     pub network: &'a NetworkConfig,
     stations: Vec<Across>,
-    /// By bridge and port.
+    /// The cables by bridge and port.
     bridges: Vec<Vec<Across>>,
     /// The first cable between two nodes, and its ends.
     between: BTreeMap<(Place, Place), (usize, [CableEnd; 2])>,
-    /// By cable.
+    /// Whether each cable is part of the tree.
     spanning: Vec<bool>,
-    /// By node, stations first: its distance from the root of its tree, and the cable towards the
-    /// root, own end first.
+    /// For each node, stations first: the distance from the root of its tree, and the cable towards
+    /// the root, with the node's own end first.
     up: Vec<(usize, Option<[CableEnd; 2]>)>,
-    /// By station: its streams with their own handling.
+    /// The streams of each station that have their own handling.
     streams: Vec<Vec<usize>>,
 }
 
@@ -82,7 +82,7 @@ impl<'a> Wiring<'a> {
         }
     }
 
-    /// Finds the tree.
+    /// Determines the cables of the tree, and the cable of each node towards the root.
     fn span(&mut self) {
         let nodes = self.stations.len() + self.bridges.len();
         let mut groups = Groups::new(nodes);
@@ -174,9 +174,9 @@ impl<'a> Wiring<'a> {
         stations
     }
 
-    /// The stream with paths of its own whose frames go from one station to another with a priority
-    /// of the sender. Does not check whether the frames carry TCP, the only protocol with IP
-    /// addresses here.
+    /// The stream with its own paths whose frames go from one station to another with a priority of
+    /// the sender. Does not check whether the frames carry TCP, the only simulated protocol with IP
+    /// addresses.
     pub fn stream_of(&self, from: usize, to: usize, priority: u8) -> Option<&'a StreamConfig> {
         let tag = self.network.stations[from].tagging.map(|tagging| Tag {
             pcp: tagging.pcp_of_priority[usize::from(priority)],

@@ -34,7 +34,7 @@ impl Context<'_> {
         self.kernel.digest_mut().word(kind << 32 | bytes as u64);
     }
 
-    /// Mixes any other delivery into the digest.
+    /// Mixes an event of another kind into the digest.
     pub(crate) fn happened(&mut self, kind: u64, bytes: &[u8]) {
         let digest = self.kernel.digest_mut();
         digest.word(kind);

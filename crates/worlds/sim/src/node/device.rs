@@ -32,7 +32,7 @@ struct Path {
     id: Option<PathId>,
     gone: bool,
     room: usize,
-    /// Bytes received before it was clear that this path carries the link.
+    /// Bytes received before the node has decided that this path carries the link.
     unobserved: Vec<Bytes>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct DeviceNode {
     node: node::DeviceNode<Port>,
     settings: Settings,
     limit: Option<Rate>,
-    /// The group of its host, if the node ever moves.
+    /// The group of the node's host, if the node ever moves.
     group: Option<u16>,
     paths: Vec<Path>,
     /// Number of connections so far.
@@ -126,7 +126,7 @@ impl DeviceNode {
         sends.then(|| self.node.tunnel())
     }
 
-    /// Cycles its power: only the group survives.
+    /// Cycles the power of the node: only the group survives.
     pub(crate) fn power_cycle(&mut self, env: Env, context: &mut Context) {
         let now = context.now;
         for path in self.paths.iter_mut() {
@@ -159,7 +159,7 @@ impl DeviceNode {
         (output, tlps)
     }
 
-    /// Accounts the activity of its link end; returns the number of TLPs sent.
+    /// Accounts the activity of the node's link end; returns the number of TLPs sent.
     fn account(&mut self, streams: &mut [[Stream; 2]], context: &mut Context) -> usize {
         let link = self.node.link();
         let carries = |path: &Path| link.is_some() && path.id == link;
@@ -352,8 +352,8 @@ impl DeviceNode {
         self.node.function_mut().up.push(received.tlp);
     }
 
-    /// The deferral of TLPs from below. They only queue while the network accepts nothing, will
-    /// signal room, and no pushed bytes answer reads.
+    /// The deferral of TLPs from below. TLPs are deferred while they would only wait in the queue:
+    /// the network accepts nothing and will signal room, and no pushed bytes answer reads.
     fn deferral(&self, now: Instant, transport: &Transport) -> Deferral {
         let tunnel = self.node.tunnel();
         let full =

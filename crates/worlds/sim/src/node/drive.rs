@@ -111,7 +111,7 @@ impl DriveNode {
         }
     }
 
-    /// Identifies the contents: changes when the drive loses them.
+    /// A number that identifies the contents; it changes when the drive loses the contents.
     pub(crate) fn incarnation(&self) -> u64 {
         self.config.incarnation
     }
@@ -130,7 +130,8 @@ impl DriveNode {
         self.node.handle(now, Input::HotReset);
     }
 
-    /// Cycles its power. Non-volatile media keep their contents; requests under way are lost.
+    /// Cycles the power of the drive. Non-volatile media keep their contents; requests under way
+    /// are lost.
     pub(crate) fn power_cycle(&mut self, now: Instant) {
         if self.volatile {
             for contents in self.contents.values_mut() {
@@ -152,7 +153,7 @@ impl DriveNode {
             .collect();
     }
 
-    /// Number of its I/O queues.
+    /// Number of I/O queues of the drive.
     pub(crate) fn queues(&self) -> u16 {
         self.config.settings.io_queues
     }

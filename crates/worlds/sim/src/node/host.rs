@@ -34,13 +34,14 @@ pub struct RootConfig {
     pub completion_timeout: Duration,
     /// Whether host and drives add an ECRC to every TLP.
     pub ecrc: bool,
-    /// What is pushed in front of submission doorbells to functions behind a switch.
+    /// The kinds of bytes that are pushed in front of submission doorbells to functions behind a
+    /// switch.
     pub push: Mode,
-    /// From a CPU's access to the root port's transaction layer, and from an
-    /// answer there to the CPU.
+    /// Delay from a CPU's access to the root port's transaction layer, and from an answer there to
+    /// the CPU.
     pub mmio: Duration,
-    /// From a read request in the root port's transaction layer to its data there; also the time of
-    /// each memory range read for a push, one after the other.
+    /// Delay from a read request in the root port's transaction layer to its data there; also the
+    /// time of each memory range read for a push, one after the other.
     pub memory_read: Duration,
     /// Bytes of memory for queues and buffers.
     pub memory: usize,
@@ -108,7 +109,7 @@ pub(crate) struct HostNode {
     answers: VecDeque<(Instant, RequestId, Option<u64>)>,
     /// Reads of host memory under way.
     reads: VecDeque<(Instant, ReadToken, u64, usize)>,
-    /// When host memory has delivered the bytes in front of the next posted request.
+    /// The time at which host memory has delivered the bytes in front of the next posted request.
     pushed_at: Instant,
     /// The request of the host that waits in front of the link.
     waiting: Option<Waiting>,
@@ -118,7 +119,8 @@ pub(crate) struct HostNode {
     interrupted: bool,
     /// Whether the component below must be notified of a reset.
     pub reset: bool,
-    /// From start of request to start of completion at the root port.
+    /// Configuration reads at the root port: from the start of the request to the start of the
+    /// completion.
     pub config_reads: Latency,
 }
 
@@ -183,12 +185,12 @@ impl HostNode {
         self.node.root().errors()
     }
 
-    /// Whether its workload is done.
+    /// Whether the host's workload is done.
     pub(crate) fn is_done(&self) -> bool {
         self.software.is_done()
     }
 
-    /// Whether it pushes anything.
+    /// Whether the host pushes bytes.
     pub(crate) fn pushes(&self) -> bool {
         self.config.push != Mode::Off
     }

@@ -290,7 +290,7 @@ impl SwitchNode {
     }
 
     /// Sends TLPs of later times that no event can change: they leave in the order of arrival, and
-    /// no link waits for their room. Returns whether more wait; `waits`: some do.
+    /// no link waits for their room. `waits`: whether TLPs wait. Returns whether further TLPs wait.
     fn send_ahead(&mut self, env: &mut Env, context: &mut Context, mut waits: bool) -> bool {
         if !waits || self.has_received() {
             return waits;

@@ -12,7 +12,7 @@ use wire::{Duration, Instant};
 #[derive(Debug)]
 pub(crate) struct Received {
     pub tlp: Tlp,
-    /// When its first bit reached the receiver's end of the wire.
+    /// When the first bit of the TLP reached the receiver's end of the wire.
     pub started: Instant,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Direction {
     left: [Credits; 3],
     /// All credits.
     full: [Credits; 3],
-    /// Credits that are being returned: when, class, data credits.
+    /// Credits that are being returned: time of the return, class, data credits.
     returns: VecDeque<(Instant, Class, u32)>,
     load: Load,
     deferral: Deferral,
@@ -114,7 +114,7 @@ impl Direction {
         tlp.wire_length() + FRAMING
     }
 
-    /// The classes that the transmitter accepts now: none while it sends, otherwise those with
+    /// The classes that the transmitter accepts now: none while it sends, otherwise classes with
     /// credits for a TLP of `max_payload` bytes.
     pub(crate) fn ready(&mut self, now: Instant, max_payload: usize) -> Ready {
         while let Some((_, class, data)) = pop_if(&mut self.returns, |(at, ..)| *at <= now) {
@@ -177,8 +177,8 @@ impl Direction {
         start
     }
 
-    /// Posted TLPs whose credits have not returned, and their data credits: all that the receiver's
-    /// component has not taken, and possibly some that it has.
+    /// Number and data credits of the posted TLPs whose credits have not returned: all TLPs that
+    /// the receiver's component has not taken, and possibly some that it has taken.
     pub(crate) fn posted_on_the_way(&self) -> [u32; 2] {
         let class = Class::Posted.index();
         let (full, left) = (self.full[class], self.left[class]);
@@ -245,8 +245,7 @@ impl Direction {
         self.deferred.pop_front()
     }
 
-    /// Sets which TLPs are deferred from now on. None are deferred while TLPs wait in the
-    /// receiver's buffer.
+    /// Sets the deferral from now on. No TLP is deferred while TLPs wait in the receiver's buffer.
     pub(crate) fn set_deferred(&mut self, deferral: Deferral) {
         let plain = matches!(deferral, Deferral::Writes { .. });
         assert!(!plain || self.in_flight.is_empty(), "what flies was looked at when it was sent");

@@ -17,7 +17,7 @@ use wire::{Duration, Instant};
 /// sections 3.4.1 and 4.2.1.2).
 const DLLP: usize = 8;
 
-/// What the physical and data link layers add to a TLP: STP and END 2 bytes, sequence number 2,
+/// Bytes that the physical and data link layers add to a TLP: STP and END 2, sequence number 2,
 /// LCRC 4 (PCIe Base 4.0, sections 3.6.1 and 4.2.1.2; R. Neugebauer et al., "Understanding PCIe
 /// performance for end host networking", SIGCOMM 2018, section 3).
 pub const FRAMING: usize = 8;
@@ -71,7 +71,7 @@ pub struct LinkConfig {
 /// credits) are equal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Deferral {
-    /// None.
+    /// No TLPs.
     #[default]
     Nothing,
     /// Memory writes to this range of addresses: host memory, which always has
@@ -94,9 +94,9 @@ impl Deferral {
 /// A link and the TLPs in flight on it.
 #[derive(Debug)]
 pub(crate) struct Link {
-    /// Towards the endpoint.
+    /// The direction towards the endpoint.
     pub down: Direction,
-    /// Towards the root complex.
+    /// The direction towards the root complex.
     pub up: Direction,
 }
 
@@ -119,8 +119,8 @@ impl Link {
         self.up.reset(now, dropped);
     }
 
-    /// Until when the upstream port or endpoint has complete knowledge of arriving TLPs, if no
-    /// event occurs elsewhere before `first`: TLPs that the other end sends then arrive later.
+    /// The time until which no TLP arrives at the upstream port or endpoint, if no event occurs
+    /// elsewhere before `first`.
     pub(crate) fn known_below(&self, first: Option<Instant>) -> Option<Instant> {
         let elsewhere = earliest([first, self.up.next_arrival()]);
         let later = elsewhere.map(|at| at + self.down.latency());

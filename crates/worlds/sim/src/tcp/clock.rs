@@ -21,7 +21,7 @@
 use smoltcp::time;
 use wire::{Duration, Instant};
 
-/// How many times as fast as true time the stack's clock runs.
+/// The speed of the stack's clock relative to true time.
 pub const SCALE: u64 = 1_000;
 
 /// Picoseconds of true time in a microsecond of the stack.
@@ -32,12 +32,12 @@ pub(super) fn to_stack(now: Instant) -> time::Instant {
     time::Instant::from_micros_const((now.as_ps() / PS_PER_TICK) as i64)
 }
 
-/// When the stack's clock shows `at`.
+/// The true time at which the stack's clock shows `at`.
 pub(super) fn from_stack(at: time::Instant) -> Instant {
     Instant::from_ps(at.total_micros().max(0) as u64 * PS_PER_TICK)
 }
 
-/// A span, as the stack counts it; at least a tick.
+/// A span in the units of the stack; at least one tick.
 pub(super) fn span(duration: Duration) -> time::Duration {
     time::Duration::from_micros((duration.as_ps() / PS_PER_TICK).max(1))
 }

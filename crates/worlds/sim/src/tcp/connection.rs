@@ -34,7 +34,7 @@ pub(super) struct Connection {
     sent: u64,
     /// Sequence number of the first byte.
     first: u32,
-    /// A FIN was sent.
+    /// Whether a FIN was sent.
     finished: bool,
     /// Whether the owner waits for room.
     starved: bool,
@@ -101,7 +101,7 @@ impl Connection {
             && remote.addr == segment.source.into()
     }
 
-    /// Whether it listens on this port.
+    /// Whether the connection listens on this port.
     pub(super) fn listens(&self, port: u16) -> bool {
         self.socket().is_listening() && self.socket().listen_endpoint().port == port
     }

@@ -92,9 +92,9 @@ pub struct SocketId(pub u32);
 pub enum Input {
     /// A frame from the network interface, without tag.
     Frame(Frame),
-    /// How many frames the network interface accepts now.
+    /// The number of frames that the network interface accepts now.
     CanTransmit {
-        /// That number; it replaces the previous one.
+        /// The number of frames; it replaces the previous number.
         frames: usize,
     },
     /// Bytes to send, at most [`Host::free_to_send`]. Lost if the peer has closed the connection.
@@ -123,7 +123,8 @@ pub enum Output {
         socket: SocketId,
         /// The bytes.
         data: Bytes,
-        /// The latency, by stage, of the frame that brought them; if it filled a gap, of the last.
+        /// The latency, by stage, of the frame with these bytes; if the frame filled a gap, of the
+        /// last frame.
         latency: FrameLatency,
     },
     /// A connection that had no room has room again.
@@ -131,7 +132,7 @@ pub enum Output {
     /// A connection was closed by either side, reset or timed out. Reported once; then the ID is
     /// invalid.
     Closed(SocketId),
-    /// Nothing before this time.
+    /// No output before this time.
     Timeout(Option<Instant>),
 }
 
@@ -142,7 +143,7 @@ pub struct Counters {
     pub received: u64,
     /// Frames made.
     pub sent: u64,
-    /// Segments made that carried data, SYN or FIN, all sent before.
+    /// Retransmitted segments: segments whose data, SYN or FIN were all sent before.
     pub retransmitted: u64,
 }
 
@@ -200,7 +201,7 @@ impl Host {
         }
     }
 
-    /// The same host after a power cycle: no socket, new sequence numbers, continued frame IDs.
+    /// This host after a power cycle: no socket, new sequence numbers, continued frame IDs.
     #[must_use]
     pub fn restarted(&self) -> Self {
         let (seed, first_frame) = (
@@ -252,14 +253,14 @@ impl Host {
         id
     }
 
-    /// How many bytes a socket accepts now: none at or above the low-water mark of unsent bytes,
-    /// otherwise the free part of its buffer. If none, [`Output::Writable`] follows.
+    /// Number of bytes that a socket accepts now: 0 at or above the low-water mark of unsent bytes,
+    /// otherwise the free part of its buffer. After 0, [`Output::Writable`] follows.
     pub fn free_to_send(&mut self, socket: SocketId) -> usize {
         let low_water = self.config.low_water;
         self.find_mut(socket).map_or(0, |connection| connection.free_to_send(low_water))
     }
 
-    /// The same without a later [`Output::Writable`].
+    /// As [`free_to_send`](Self::free_to_send), without a later [`Output::Writable`].
     pub fn room(&self, socket: SocketId) -> usize {
         self.find(socket).map_or(0, |connection| connection.free(self.config.low_water))
     }

@@ -6,9 +6,9 @@ use bytes::Bytes;
 /// Additional bytes of a frame. They follow the payload; the last two are their number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Encapsulation {
-    /// In each frame: 0, or at least 2.
+    /// Additional bytes of each frame: 0, or at least 2.
     pub frame: usize,
-    /// For each TLP; only if `frame` is not 0.
+    /// Additional bytes for each TLP; only if `frame` is not 0.
     pub tlp: usize,
 }
 

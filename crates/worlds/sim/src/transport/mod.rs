@@ -129,7 +129,7 @@ const fn of_frame(stage: FrameStage) -> Stage {
 #[derive(Debug)]
 pub(crate) enum Transport {
     Pipe(Box<Pipe>),
-    /// Between stations; TCP signals new room, raw Ethernet does not.
+    /// A connection between stations; TCP signals new room, raw Ethernet does not.
     Network {
         ends: [EndId; 2],
         raw: bool,
@@ -211,7 +211,7 @@ impl Transport {
         }
     }
 
-    /// The same without a later wake-up.
+    /// As [`room`](Self::room), without a later wake-up.
     pub(crate) fn peek_room(&self, now: Instant, end: End, network: &Network) -> usize {
         match self {
             Self::Pipe(pipe) => pipe.room(now, end),
@@ -250,7 +250,7 @@ impl Transport {
         }
     }
 
-    /// When `end` must be woken; `None` with a network, which wakes it itself.
+    /// When `end` must be woken; `None` with a network, which itself wakes the end.
     pub(crate) fn next(&self, now: Instant, end: End) -> Option<Instant> {
         self.pipe()?.next(now, end)
     }

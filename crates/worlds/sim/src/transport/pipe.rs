@@ -13,7 +13,7 @@ use wire::{Duration, Instant};
 pub struct PipeConfig {
     /// Picoseconds per byte: 8000 at 1 Gb/s.
     pub byte: Duration,
-    /// From the last bit sent to its receiver.
+    /// Time from the last bit sent to its reception.
     pub latency: Duration,
     /// The most bytes of the stream in one packet: at least the largest TLP and 12 bytes.
     pub max_packet: usize,
@@ -23,13 +23,13 @@ pub struct PipeConfig {
     pub script: Option<Script>,
 }
 
-/// A fixed schedule: when a pipe accepts how many bytes, and when its connection is lost. Tests
-/// compare live nodes with it.
+/// A fixed schedule: the times and numbers of bytes that a pipe accepts, and the time at which its
+/// connection is lost. Tests compare live nodes with such a pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Script {
-    /// The pipe accepts bytes only at multiples of this time,
+    /// The pipe accepts bytes only at multiples of this time.
     pub tick: Duration,
-    /// this many at each.
+    /// Number of bytes that the pipe accepts at each multiple of `tick`.
     pub room: usize,
     /// When the connection is lost, with all packets in flight, and when it can be reopened.
     pub outage: [Instant; 2],
@@ -57,7 +57,7 @@ struct Direction {
 pub struct Pipe {
     config: PipeConfig,
     directions: [Direction; 2],
-    /// Since when each end connects or listens.
+    /// The time since which each end connects or listens.
     since: [Cell<Instant>; 2],
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// A frame leaves the tunnel.
+    /// Records the TLPs of a frame that leaves the tunnel.
     pub(crate) fn transmitted(
         &mut self,
         now: Instant,

@@ -19,7 +19,7 @@ pub(super) enum Content {
 #[derive(Clone, Copy, Debug)]
 struct Block {
     content: Content,
-    /// Number of writes under way, and of all writes so far.
+    /// Number of writes under way, and number of all writes so far.
     writers: u32,
     changes: u32,
     /// Whether writes under way overlap.
@@ -58,13 +58,13 @@ impl Contents {
         Content::Version(self.version)
     }
 
-    /// The drive lost its contents; writes under way leave unknown contents.
+    /// Handles the loss of the drive's contents; writes under way leave unknown contents.
     pub(super) fn forget(&mut self) {
         self.blocks.retain(|_, block| block.writers > 0);
         self.blocks.values_mut().for_each(|block| block.clash = true);
     }
 
-    /// A write of these blocks begins.
+    /// Notes that a write of these blocks begins.
     pub(super) fn begin(&mut self, offset: u64, length: u64) {
         for at in blocks(offset, length) {
             let block = self.blocks.entry(at).or_insert(INITIAL);
@@ -74,7 +74,7 @@ impl Contents {
         }
     }
 
-    /// A write has ended with this content.
+    /// Notes that a write has ended with this content.
     pub(super) fn end(&mut self, offset: u64, length: u64, content: Content) {
         for at in blocks(offset, length) {
             let block = self.blocks.get_mut(&at).expect("its change began");

@@ -1,4 +1,4 @@
-//! Workloads of hosts: those of fio and dd, configuration reads, and recorded commands.
+//! Workloads of hosts: workloads of fio and dd, configuration reads, and recorded commands.
 
 mod contents;
 mod replay;
@@ -49,11 +49,11 @@ pub enum Workload {
 pub struct SoftwareConfig {
     /// Time between the start of all drives and the start of the workload.
     pub start_delay: Duration,
-    /// From the application's call to the doorbell write, CPU time.
+    /// CPU time from the application's call to the doorbell write.
     pub submit: Duration,
     /// How completions are signalled.
     pub completions: CompletionMode,
-    /// From taking a completion entry to the application, CPU time.
+    /// CPU time from taking a completion entry to the application.
     pub complete: Duration,
     /// MPS limit of enumeration in bytes.
     pub max_payload: usize,

@@ -25,7 +25,7 @@ pub struct Operation {
     pub at: Duration,
     /// Number of the drive.
     pub drive: usize,
-    /// Number of its I/O queue, from 0.
+    /// Number of the drive's I/O queue, from 0.
     pub queue: usize,
     /// The operation.
     pub op: Op,
@@ -38,9 +38,9 @@ pub struct Operation {
 /// When commands are issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IssueTiming {
-    /// At their times; later if their queue is full.
+    /// Commands are issued at their times; later if their queue is full.
     Recorded,
-    /// In order, as soon as their queue has room.
+    /// Commands are issued in order, as soon as their queue has room.
     Asap,
 }
 
@@ -49,7 +49,7 @@ pub enum IssueTiming {
 pub struct Replay {
     /// The commands, ordered by time.
     pub operations: Arc<[Operation]>,
-    /// When they are issued.
+    /// When the commands are issued.
     pub timing: IssueTiming,
     /// The most commands in flight, by drive and queue: 1 to 4095.
     pub depths: Vec<Vec<u16>>,
@@ -131,10 +131,10 @@ struct Running {
     /// Contents after a write, or expected by a read.
     content: Content,
     known: Known,
-    /// The command was submitted.
+    /// Whether the command was submitted.
     submitted: bool,
     ok: bool,
-    /// The command was lost.
+    /// Whether the command was lost.
     lost: bool,
 }
 
@@ -145,9 +145,9 @@ struct ReplayedQueue {
     in_flight: usize,
     /// Due operations, with their due times.
     waiting: VecDeque<(Instant, usize)>,
-    /// Completions were signalled and are not yet handled.
+    /// Whether completions were signalled and are not yet handled.
     signalled: bool,
-    /// Its drive's link is down; `parked` commands wait for it.
+    /// Whether the link of the queue's drive is down; `parked` commands wait for it.
     missing: bool,
     parked: Vec<u64>,
     /// Commands by their identifier.
@@ -164,9 +164,10 @@ pub(super) struct Replayer {
     contents: Vec<Contents>,
     ram: Rc<RefCell<Ram>>,
     buffers: Buffers,
-    /// By drive and queue.
+    /// The queues by drive and queue number.
     queues: Vec<Vec<ReplayedQueue>>,
-    /// By queue number: one CPU serves all queues of a number.
+    /// The time at which the CPU of each queue number is free: one CPU serves all queues with the
+    /// same number.
     cpus: Vec<Instant>,
     /// The operation that is due next.
     next: usize,
@@ -174,7 +175,7 @@ pub(super) struct Replayer {
     left: usize,
     running: BTreeMap<u64, Running>,
     agenda: Agenda<Action>,
-    /// A queue waits for a buffer.
+    /// Whether a queue waits for a buffer.
     starved: bool,
     tally: Tally,
 }

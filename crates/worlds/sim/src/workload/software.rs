@@ -44,13 +44,13 @@ pub(crate) struct Software {
     stage: Stage,
     /// The slots of the drives.
     slots: Vec<OwnSlot>,
-    /// When the workload began and ended.
+    /// The times at which the workload began and ended.
     pub began: Option<Instant>,
     pub ended: Option<Instant>,
     /// Configuration reads: round trips at the software; reads of all ones count as failed.
     config_reads: Tally,
     finished: Option<Box<dyn Work>>,
-    /// Drives whose link is down, and since when.
+    /// Drives whose link is down, with the time since which it is down.
     missing: BTreeMap<usize, Instant>,
     /// Drives under reinitialisation, and whether each has new contents.
     attaching: Vec<(usize, bool, Attaching)>,
@@ -107,7 +107,7 @@ impl Software {
         self.bring_up.enumeration.contents = true;
     }
 
-    /// Boots, because all links are up.
+    /// Boots the host once all links are up.
     pub(crate) fn boot(&mut self) {
         if !matches!(self.stage, Stage::Waiting) || self.workload == Workload::Idle {
             return;
@@ -115,9 +115,9 @@ impl Software {
         self.stage = Stage::Booting(Task::new(&self.bring_up.bus, self.bring_up.clone().boot()));
     }
 
-    /// The link of a drive came up or went down; its port's slot reports it (PCIe Base 4.0, section
-    /// 7.5.3.11, Data Link Layer State Changed). A missing drive fails its commands, a returned one
-    /// is initialised again.
+    /// Handles a change of the link of a drive, which the slot of its port reports (PCIe Base 4.0,
+    /// section 7.5.3.11, Data Link Layer State Changed). The commands of a missing drive fail; a
+    /// returned drive is initialised again.
     pub(crate) fn link_changed(
         &mut self,
         now: Instant,
@@ -173,7 +173,7 @@ impl Software {
         self.known_writes.push((drive, known_writes));
     }
 
-    /// A drive whose link is down, and since when.
+    /// A drive whose link is down, with the time since which it is down.
     pub(crate) fn missing(&self) -> Option<(usize, Instant)> {
         self.missing.first_key_value().map(|(drive, since)| (*drive, *since))
     }
@@ -225,7 +225,7 @@ impl Software {
         }
     }
 
-    /// A drive signals vector `vector`.
+    /// Handles an interrupt of a drive with vector `vector`.
     pub(crate) fn interrupt(
         &mut self,
         now: Instant,
@@ -242,13 +242,13 @@ impl Software {
         }
     }
 
-    /// An interrupt wire of the root port changed its level.
+    /// Sets the level of an interrupt wire of the root port.
     pub(crate) fn wire(&mut self, wire: u8, level: bool) {
         self.wires[usize::from(wire)] = level;
     }
 
-    /// A wire does not identify drive and queue. Software polls all of them, and repeats this while
-    /// the wire is asserted.
+    /// Polls all queues of all drives while a wire is asserted, because a wire does not identify
+    /// drive and queue.
     fn poll_intx(&mut self, now: Instant, tracker: &mut Tracker) -> Option<Instant> {
         let Stage::Working(work) = &mut self.stage else { return None };
         if self.wires == [false; 4] {

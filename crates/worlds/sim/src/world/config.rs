@@ -20,7 +20,7 @@ pub struct Config {
     pub limits: Limits,
     /// The hosts; a network with streams needs none.
     pub hosts: Vec<HostConfig>,
-    /// The network between them and the device nodes; empty if no transport needs it.
+    /// The network between hosts and device nodes; empty if no transport needs it.
     pub network: NetworkConfig,
     /// Power losses of device nodes.
     pub outages: Vec<Outage>,
@@ -31,13 +31,13 @@ pub struct Config {
     pub runtime: Option<Duration>,
 }
 
-/// A device node moves from one host to another, with its drive. Both hosts need a port with this
-/// drive, over transports to the same station. The device node rejects the second host before the
-/// move, and the first after it.
+/// The move of a device node from one host to another, with its drive. Both hosts need a port with
+/// this drive, over transports to the same station. The device node rejects the second host before
+/// the move, and the first host after the move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// When the first host starts the release: the host starts no more commands, and the node moves
-    /// when the commands under way have ended.
+    /// The time at which the first host starts the release: the host starts no more commands, and
+    /// the node moves when the commands under way have ended.
     pub at: Instant,
     /// The first host (index) and its port.
     pub from: [usize; 2],
@@ -63,7 +63,7 @@ pub struct HostConfig {
     pub root: RootConfig,
     /// The software's costs.
     pub software: SoftwareConfig,
-    /// Its workload.
+    /// The workload of the host.
     pub workload: Workload,
     /// The link below the root port.
     pub link: LinkConfig,
@@ -72,7 +72,7 @@ pub struct HostConfig {
 }
 
 impl HostConfig {
-    /// Its drives.
+    /// The drives of the host.
     pub fn drives(&self) -> Vec<&DriveConfig> {
         match &self.attached {
             Attached::Direct(drive) => vec![drive],
@@ -80,7 +80,7 @@ impl HostConfig {
         }
     }
 
-    /// Its switches.
+    /// The switches of the host.
     pub(super) fn switches(&self) -> Vec<&SwitchConfig> {
         match &self.attached {
             Attached::Direct(_) => Vec::new(),
@@ -116,34 +116,34 @@ pub struct SwitchConfig {
     /// Rate limit in bits of tunnel frames per second, without transport headers: of the host's end
     /// for all links together, and of each device node.
     pub rate_limit: Option<Rate>,
-    /// Its downstream ports with drives.
+    /// The downstream ports with drives.
     pub ports: Vec<PortConfig>,
-    /// Its downstream ports with cascaded switches, numbered after the others.
-    /// Together there are 1 to 32 ports.
+    /// The downstream ports with cascaded switches, numbered after the ports with drives. Together
+    /// there are 1 to 32 ports.
     pub switches: Vec<LowerConfig>,
 }
 
 impl SwitchConfig {
-    /// The drives behind it, in the order in which enumeration finds them.
+    /// The drives behind the switch, in the order in which enumeration finds them.
     pub fn drives(&self) -> Vec<&DriveConfig> {
         let ports = self.all().into_iter().flat_map(|switch| &switch.ports);
         ports.map(|port| &port.drive).collect()
     }
 
-    /// This switch and those below.
+    /// This switch and the switches below.
     pub(super) fn all(&self) -> Vec<&Self> {
         let below = self.switches.iter().flat_map(|lower| lower.switch.all());
         [self].into_iter().chain(below).collect()
     }
 
-    /// The transports of its links, by port.
+    /// The transports of the switch's links, by port.
     pub(super) fn transports(&self) -> impl Iterator<Item = &TransportConfig> {
         let lower = self.switches.iter().map(|lower| &lower.transport);
         self.ports.iter().map(|port| &port.transport).chain(lower)
     }
 }
 
-/// A downstream port on a switch node, and the switch there.
+/// A downstream port on a switch node, and the switch of this node.
 #[derive(Clone, Debug)]
 pub struct LowerConfig {
     /// The transport between port and switch node.
@@ -161,7 +161,7 @@ pub struct PortConfig {
     pub transport: TransportConfig,
     /// The link below the port.
     pub link: LinkConfig,
-    /// The drive there.
+    /// The drive below the port.
     pub drive: DriveConfig,
 }
 

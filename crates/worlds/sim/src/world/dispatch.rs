@@ -6,7 +6,7 @@ use crate::kernel::Component;
 use crate::node::{Context, PushRooms, device, switch};
 use wire::{Duration, Instant};
 
-/// How often to check whether a host has released a drive.
+/// Interval of checks whether a host has released a drive.
 const RELEASE_POLL: Duration = Duration::from_us(1);
 
 /// The context of a component, borrowed from the world's fields.

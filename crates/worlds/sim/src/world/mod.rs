@@ -70,7 +70,7 @@ pub enum Error {
     Config(String),
 }
 
-/// The kind of a component, with its number among those of the kind.
+/// The kind of a component, with its number among the components of the kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Host(usize),
@@ -79,7 +79,7 @@ enum Kind {
     Drive(usize),
     Station(usize),
     Bridge(usize),
-    /// The power of a device node.
+    /// The outage with this number: switches the power of a device node off and on.
     Power(usize),
     /// A device node that moves to another host.
     Move(usize),
@@ -102,7 +102,7 @@ struct Baseline {
     loads: Vec<Load>,
     /// Frames and TLPs of every tunnel link and direction.
     tunnels: Vec<(u64, u64)>,
-    /// By host.
+    /// Push counters of each host.
     pushed: Vec<Pushed>,
 }
 
@@ -116,7 +116,7 @@ pub struct World {
     host_components: Vec<HostComponents>,
     hosts: Vec<HostNode>,
     trackers: Vec<Tracker>,
-    /// Below the root ports, by host.
+    /// The links below the root ports, by host.
     root_links: Vec<Link>,
     switches: Vec<SwitchNode>,
     switch_hosts: Vec<usize>,
@@ -135,7 +135,7 @@ pub struct World {
     device_links: Vec<Link>,
     device_switches: Vec<usize>,
     device_drives: Vec<Option<usize>>,
-    /// The drive or the switch.
+    /// The drive or the switch below each device node.
     device_below: Vec<Component>,
     drives: Vec<DriveNode>,
     drive_components: Vec<Component>,
@@ -290,7 +290,7 @@ impl World {
         self.network.retransmitted()
     }
 
-    /// From now on records the waits of frames at a port of a bridge.
+    /// Records the waits of frames at a port of a bridge from now on.
     pub fn watch(&mut self, bridge: usize, port: usize) {
         self.network.watch(bridge, port);
     }

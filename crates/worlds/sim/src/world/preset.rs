@@ -37,11 +37,11 @@ const CABLE: Duration = Duration::from_ns(10);
 /// An FPGA with a TCP engine: the remainder of the 6020 ns of a configuration read over TCP,
 /// divided evenly among the pipelines.
 const TCP_PIPELINE: Duration = Duration::from_ns(894);
-/// The same with the buffers of a TSN core: the remainder of the 7091 ns over TSN.
+/// An FPGA with a TCP engine and the buffers of a TSN core: the remainder of the 7091 ns over TSN.
 const TSN_PIPELINE: Duration = Duration::from_ns(1_146);
 
-/// A node of the NVMe/TSN paper. Its ring holds two frames and those in its
-/// pipeline, which keeps the wire busy; TLPs behind them are aggregated.
+/// A node of the NVMe/TSN paper. Its ring has room for two frames and the frames in its pipeline,
+/// which keeps the wire busy; TLPs behind them are aggregated.
 fn station(rate: Rate, pipeline: Duration, tagging: Option<Tagging>) -> StationConfig {
     let frame = rate.duration(LONGEST_FRAME).as_ps();
     let tx_ring = 2 + (pipeline.as_ps() / frame) as usize;
@@ -121,8 +121,8 @@ impl Config {
         Self::nvme_tsn_between(workload, station(rate, TCP_PIPELINE, None))
     }
 
-    /// The same over TSN, as in the NVMe/TSN paper: TSN cores in both nodes, tags, one cable, no
-    /// gate that closes.
+    /// The NVMe/TSN paper's drive behind a tunnel over TSN, as in the paper: TSN cores in both
+    /// nodes, tags, one cable, no gate that closes.
     pub fn nvme_tsn_tsn(workload: Workload, rate: Rate) -> Self {
         Self::nvme_tsn_between(workload, station(rate, TSN_PIPELINE, Some(Tagging::vlan(1))))
     }

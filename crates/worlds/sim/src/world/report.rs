@@ -14,7 +14,7 @@ pub struct Report {
     pub events: u64,
     /// Virtual time at the end.
     pub time: Instant,
-    /// By host.
+    /// The results of each host.
     pub hosts: Vec<HostReport>,
     /// Every direction of every link and wire.
     pub links: Vec<LinkReport>,
@@ -26,7 +26,7 @@ pub struct Report {
     pub handled: Vec<Handled>,
     /// TCP segments with data, and raw data frames, that stations retransmitted.
     pub retransmitted: u64,
-    /// By wire: statistics of the sending port's queues.
+    /// Statistics of the queues of each wire's sending port.
     pub queues: Vec<QueueStats>,
     /// Results for the clocks, if clocks are simulated.
     pub time_of_nodes: Option<TimeReport>,
@@ -65,7 +65,7 @@ pub struct HostReport {
     pub pushed: Pushed,
     /// When the workload began.
     pub began: Instant,
-    /// How long it ran.
+    /// Run time of the workload.
     pub span: Duration,
 }
 
@@ -95,7 +95,7 @@ impl Report {
         per_second(self.hosts.iter().map(|host| host.bytes).sum(), self.span())
     }
 
-    /// The application's transfers per second, likewise.
+    /// The application's transfers per second, over [`span`](Self::span).
     pub fn transfers_per_second(&self) -> u64 {
         per_second(self.hosts.iter().map(|host| host.latency.count()).sum(), self.span())
     }
@@ -108,21 +108,21 @@ fn per_second(count: u64, span: Duration) -> u64 {
 /// The load of one direction of a link or wire while the workloads ran.
 #[derive(Clone, Debug)]
 pub struct LinkReport {
-    /// Its name.
+    /// Name of the direction.
     pub name: String,
     /// Time, packets, bytes.
     pub load: Load,
-    /// Share of the time during which it was busy, in parts per million.
+    /// Share of the time during which the link was busy, in parts per million.
     pub utilisation_ppm: u64,
 }
 
 /// The load of one direction of a tunnel link while the workloads ran.
 #[derive(Clone, Debug)]
 pub struct TunnelReport {
-    /// Its name.
+    /// Name of the direction.
     pub name: String,
     /// Frames with TLPs.
     pub frames: u64,
-    /// The TLPs in them.
+    /// TLPs in these frames.
     pub tlps: u64,
 }

@@ -24,8 +24,8 @@ fn flows_with_one_target_are_fair_whenever_they_begin() {
     }
 }
 
-/// What they lack is stated, here and in the documents: those that come to a
-/// standing queue take it for distance.
+/// Documented limit of targets above the measured minimum: flows that start behind a standing queue
+/// measure the queue as part of the minimum round trip.
 #[test]
 fn measured_target_favours_later_flows() {
     let (together, ..) = share(2, "swift", Duration::ZERO);

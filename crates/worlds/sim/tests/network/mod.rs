@@ -77,8 +77,8 @@ fn offer(port: &mut Port, now: Instant, frame: Frame) {
     }
 }
 
-/// What a port puts on its line, and when, if frames are offered: time, priority, length; their ids
-/// are their places in the list.
+/// The line events of a port to which frames are offered. Each offer has a time, a priority and a
+/// length; the index of the offer is the ID of the frame.
 fn line_of(port: &mut Port, offers: &[(Instant, u8, usize)]) -> Vec<(Instant, LineEvent)> {
     let offers =
         (0..).zip(offers).map(|(id, &(at, pcp, length))| (at, tagged(id, pcp, length, at)));

@@ -170,7 +170,7 @@ proptest! {
     }
 }
 
-/// A frame of our raw transport: station `to`, so many bytes behind its header.
+/// A frame of farlane's raw transport to station `to`, with this number of bytes after its header.
 fn raw(id: u64, to: u8, payload: usize) -> Frame {
     let mut bytes = vec![to; 6];
     bytes.extend_from_slice(&[2; 6]);

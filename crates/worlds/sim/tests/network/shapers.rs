@@ -55,7 +55,7 @@ fn credit_by_hand() {
     assert_eq!(starts(&mut port, &offers), [(0, 0), (1, 123_360), (2, 500_001)]);
 }
 
-/// A shaper of its own: 200 us from the start of a frame to the start of the next one.
+/// A custom shaper: 200 us from the start of a frame to the start of the next frame.
 #[derive(Debug, Default)]
 struct Paced {
     next: Instant,

@@ -22,7 +22,7 @@ fn transfer(plan: &Plan, length: usize, limit_ms: u64) -> World {
     exchange(plan, [length, 0], limit_ms)
 }
 
-/// The same in both directions at once.
+/// Runs transfers in both directions at once, and checks the received bytes.
 fn exchange(plan: &Plan, lengths: [usize; 2], limit_ms: u64) -> World {
     let mut world = World::new(plan, lengths.map(data));
     world.run(Instant::from_ns(limit_ms * 1_000_000));

@@ -110,7 +110,7 @@ impl Pair {
         self.nics[0].port().counters().suspended
     }
 
-    /// Times at which this side said this.
+    /// Times at which this side sent this packet.
     fn times(&self, side: usize, control: Control) -> Vec<u64> {
         let said = self.said.iter().filter(|said| (said.0, said.2) == (side, control));
         said.map(|said| said.1).collect()
@@ -143,7 +143,7 @@ fn both_sides_verify_and_respond() {
     assert_eq!(pair.said[2..], [(0, 672, Control::Respond), (1, 672, Control::Respond)]);
 }
 
-/// Only the first one asks: the answer is there after both ways.
+/// Only the first port sends Verify; the answer arrives after both ways.
 #[test]
 fn preemption_begins_with_the_answer() {
     for (at, preemptable) in [(2 * WAY - 1, false), (2 * WAY, true)] {

@@ -57,7 +57,7 @@ fn no_tlp_waits_while_network_has_room() {
         check(&report);
         assert_eq!(held, None, "{policy}");
     }
-    // And the same test sees those that wait on purpose.
+    // The same test detects TLPs that wait on purpose.
     let wait = Policy::Wait(Duration::from_us(1));
     let (report, held) = watched(&busy(|switch| switch.aggregation = wait));
     check(&report);

@@ -1,5 +1,5 @@
-//! What host software may do beside its workload: hot resets reach what is
-//! below, interrupt wires reach software. Packets with an ECRC.
+//! Host software in addition to the workload: hot resets reach the components below, interrupt
+//! wires reach software. Packets with an ECRC.
 
 use crate::simulation::worlds::*;
 use pcie::Bus;

@@ -125,7 +125,7 @@ fn null_timing_removes_media_latency() {
     assert!((brief - null).abs_diff(4_460) <= 10, "{brief} {null}");
 }
 
-/// A medium of its own: every access takes 7 us.
+/// A custom medium: every access takes 7 us.
 #[derive(Debug)]
 struct Steady;
 

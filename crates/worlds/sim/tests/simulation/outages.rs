@@ -73,7 +73,7 @@ fn a_drive_that_lost_its_data_is_a_new_one() {
     let work = Fio { rwmixread: 50, ..paced(500, 8) };
     let (report, happened) = checked(&volatile(Workload::Fio(work), vec![outage(100, Some(130))]));
     let host = &report.hosts[0];
-    // Those in flight, and those that waited for the drive of before.
+    // The commands in flight, and the commands that waited for the former drive.
     assert!((9..=16).contains(&host.failures), "{}", host.failures);
     let ups = turns(&happened, true);
     assert!(ups.len() == 2 && after(&happened, ups[1]) > 60, "reset, it is used again: {ups:?}");

@@ -24,7 +24,7 @@ struct Seen {
     frames: BTreeMap<u64, Sent>,
     /// Preemptable frames that started, the last one at the end.
     preemptable: Vec<u64>,
-    /// By class: frames in the queue, and since when.
+    /// By class: frames in the queue, and the time since which this number is valid.
     queues: [(usize, Instant); 8],
     /// Frames integrated over time, in picoseconds.
     frame_ps: u128,

@@ -19,8 +19,8 @@ struct Watch(Rc<RefCell<Seen>>);
 
 impl Observer for Watch {
     fn tlp(&mut self, at: Instant, point: Point, up: bool, tlp: &Tlp) {
-        // What software and drive say to each other; what is between the root
-        // complex and the switch itself passes one point only.
+        // Only packets between software and drive: packets between the root complex and the switch
+        // itself pass one point only.
         if matches!(tlp.packet, Packet::ConfigRead(_) | Packet::ConfigWrite(_)) {
             return;
         }

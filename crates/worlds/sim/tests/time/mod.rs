@@ -48,7 +48,7 @@ fn clock(ppm: i64, priorities: &[u8]) -> ClockNode {
     ClockNode { node: Some(node), ..ClockNode::new(clock) }
 }
 
-/// The same, with a random walk of 0.02 ppm each 100 ms.
+/// As [`clock`], with a random walk of 0.02 ppm each 100 ms.
 fn wandering(ppm: i64, priorities: &[u8]) -> ClockNode {
     let mut node = clock(ppm, priorities);
     let every = Duration::from_ms(100);

@@ -162,9 +162,9 @@ fn schedulers_of_a_bridge_forget_what_they_admitted_without_power() {
 }
 
 /// A stream gate at the first of two bridges gives frames of priority 6 the internal priority 5, so
-/// that they leave it in class 5, like those of priority 5: at the second one both are of one group.
-/// There the second frame of priority 6 is eligible 1 ms after the first, and that of priority 5,
-/// which comes 100 us behind, not before it.
+/// that they leave the bridge in class 5, like frames of priority 5. At the second bridge both
+/// belong to one group. There the second frame of priority 6 is eligible 1 ms after the first, and
+/// the frame of priority 5, which arrives 100 us later, is not eligible before it.
 #[test]
 fn groups_go_by_the_class_that_an_internal_priority_gave() {
     let entry =

@@ -1,4 +1,4 @@
-//! What holds in every network of streams, from what an observer saw.
+//! Properties of every network of streams, checked with the events of an observer.
 
 use super::ports::{Passed, PortLog};
 use super::*;
@@ -34,8 +34,8 @@ pub fn counted(report: &Report, seen: &Seen) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// The frames of a stream, whose ids rise, arrive in their order. (Not those of cyclic queues: a
-/// frame that finds no room in its cycle, since no one has counted, comes behind the next cycle's.)
+/// Checks that the frames of a stream, whose IDs rise, arrive in order. Does not check frames in
+/// cyclic queues: a frame without room in its cycle leaves after the frames of the next cycle.
 pub fn in_order(run: &Run, seen: &Seen) -> Result<(), TestCaseError> {
     let network = &run.config.network;
     let ways = 0..2 * run.links.len();
@@ -103,7 +103,8 @@ pub fn ports(run: &Run, report: &Report, seen: &Seen) -> Result<Vec<PortLog>, Te
     for (wire, from, until, carried) in &seen.busy {
         logs[*wire].busy.push((*from, *until, *carried));
     }
-    // Where each frame is expected next: the direction, since when received and in the queue.
+    // The place at which each frame is expected next: the direction, the time of reception, and the
+    // time since which the frame is in the queue.
     let mut expected = BTreeMap::<u64, (usize, [Instant; 2])>::new();
     for Sent { wire, frame: sent, fragments } in &seen.sent {
         let frame = &sent.frame;

@@ -13,13 +13,13 @@ const BRIDGES: usize = 6;
 /// A network, the paths of a stream and what goes wrong.
 #[derive(Clone, Debug)]
 struct AnyMesh {
-    /// Cables between bridges beside those of a line, by their ends.
+    /// Cables between bridges in addition to the cables of a line, by their ends.
     more: Vec<(usize, usize)>,
-    /// What chooses the paths.
+    /// Random numbers that select the paths.
     turns: Vec<Vec<usize>>,
     /// Bridges that eliminate.
     eliminate: Vec<bool>,
-    /// A bridge, from and for how many 100 us.
+    /// Outages of bridges: bridge, start and length in 100 us.
     outages: Vec<(usize, u64, u64)>,
     interval_us: u64,
     length: usize,

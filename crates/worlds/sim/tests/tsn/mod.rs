@@ -26,7 +26,7 @@ fn config(tree: &mut Tree, runtime: Duration) -> Config {
     Config { network: tree.network().clone(), runtime: Some(runtime), ..Config::default() }
 }
 
-/// What an observer saw, in order.
+/// The events that an observer received, in order.
 #[derive(Debug, Default)]
 struct Seen {
     /// Frames on wires.
@@ -37,7 +37,7 @@ struct Seen {
     arrived: Vec<(Instant, Frame)>,
 }
 
-/// What a wire carries.
+/// The kind of a transmission on a wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Carried {
     Express,

@@ -1,4 +1,4 @@
-//! What holds at each port in every network of streams.
+//! Properties of each port in every network of streams.
 
 use super::shapers::{CreditModel, EligibilityModel};
 use super::*;
@@ -29,7 +29,7 @@ pub struct PortLog {
 }
 
 impl PortLog {
-    /// The class of a frame here: of a pair of cyclic queues the one that was filled.
+    /// The class of a frame at this port: of a pair of cyclic queues, the class that was filled.
     fn class(&self, passed: &Passed) -> usize {
         let tag = passed.sent.frame.tag.expect("stations tag");
         let class = usize::from(self.config.queue_of_priority[usize::from(tag.pcp)]);

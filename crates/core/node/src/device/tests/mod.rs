@@ -53,7 +53,7 @@ fn write(fill: u8, length: usize) -> Tlp {
 #[derive(Debug)]
 struct Peer {
     tunnel: Tunnel,
-    /// Whether it sends and receives; a silent failure otherwise.
+    /// Whether the peer sends and receives; otherwise it has failed silently.
     alive: bool,
     room: usize,
     outputs: Vec<tunnel::Output>,

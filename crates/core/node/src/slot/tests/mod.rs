@@ -62,7 +62,7 @@ struct Script {
     active: bool,
     command: [Option<u8>; 2],
     written_registers: bool,
-    /// It accepts no access from the function now.
+    /// Whether the client accepts no access from the function now.
     full: bool,
     memory: Vec<(u64, Vec<u8>)>,
     signals: Vec<u16>,

@@ -24,7 +24,7 @@ pub struct Script {
     pub received: Vec<Tlp>,
     pub takes: Ready,
     pub resets: usize,
-    /// Memory reads get no answer.
+    /// Whether memory reads get no answer.
     pub silent: bool,
     /// A real function that answers configuration requests.
     pub behind: DmaTest,

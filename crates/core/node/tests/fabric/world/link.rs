@@ -28,13 +28,13 @@ impl Shape {
 /// How a far side treats connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
-    /// It accepts them.
+    /// The far side accepts connections.
     Serves,
-    /// It refuses them.
+    /// The far side refuses connections.
     Refuses,
-    /// It does not answer.
+    /// The far side does not answer.
     Silent,
-    /// It answers that it serves another host.
+    /// The far side rejects the host, because it serves another host.
     TurnsAway,
 }
 
@@ -44,7 +44,7 @@ pub enum State {
     None,
     Connecting,
     Open,
-    /// The switch was told that the path is lost, and has not closed it yet.
+    /// The switch was notified that the path is lost, and has not closed it yet.
     Gone,
 }
 
@@ -56,7 +56,7 @@ pub struct Pipe {
     pub width: usize,
     /// Bytes accepted so far.
     pub taken: usize,
-    /// Accepts and delivers nothing while set.
+    /// Whether the link accepts and delivers nothing.
     pub stalled: bool,
     pieces: VecDeque<(Instant, Bytes)>,
     under_way: usize,
@@ -137,7 +137,7 @@ pub struct Link {
     pub port: usize,
     pub manner: Manner,
     pub state: State,
-    /// The path, until the node below has closed it or was told of its end.
+    /// The path, until the node below has closed it or was notified of its end.
     pub path: Option<PathId>,
     pub down: Pipe,
     pub up: Pipe,

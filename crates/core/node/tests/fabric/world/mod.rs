@@ -72,9 +72,9 @@ pub struct Fabric {
     pub happened: Vec<Happened>,
     /// The outputs of the top switch, except bytes, with their times.
     pub log: Vec<(Instant, Output)>,
-    /// Host memory answers reads after a random time, in any order.
+    /// Whether host memory answers reads after a random time, in any order.
     pub slow_memory: bool,
-    /// Host memory does not answer reads at all.
+    /// Whether host memory does not answer reads at all.
     pub stuck_memory: bool,
     /// The device whose reads host memory does not answer.
     pub unanswered: Option<wire::Bdf>,
@@ -119,7 +119,7 @@ impl Fabric {
         moved
     }
 
-    /// Treats a connection of link `index` as its manner says.
+    /// Treats a connection of link `index` according to the manner of its far side.
     fn meet(&mut self, index: usize) -> bool {
         let link = &mut self.links[index];
         if link.state != State::Connecting || link.manner == Manner::Silent {
@@ -277,7 +277,7 @@ impl Fabric {
         is_switch && self.move_switch(Parent::Node(index)) || moved
     }
 
-    /// Once everything sent by an end that closed its path has arrived, tells the other end.
+    /// Notifies the other end of a closed path once everything that was sent before has arrived.
     fn hang_up(&mut self, index: usize) -> bool {
         let link = &self.links[index];
         let upper = link.state == State::None && link.path.is_some() && link.down.is_empty();

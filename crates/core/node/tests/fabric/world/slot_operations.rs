@@ -191,7 +191,7 @@ impl Run<'_> {
         self.fabric.pass(Duration::from_us(us));
     }
 
-    /// The client has read a value from a block.
+    /// Checks a value that the client has read from a block.
     fn found(&mut self, seat: usize, block: usize, value: u64) {
         let kept = self.fabric.seats[seat].slot.condition() == Condition::NewContents;
         self.reached.kept += usize::from(kept);

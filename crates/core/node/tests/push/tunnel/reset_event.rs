@@ -1,4 +1,4 @@
-//! What reports to a driver that its controller was reset.
+//! The event that reports to a driver that its controller was reset.
 
 use super::*;
 

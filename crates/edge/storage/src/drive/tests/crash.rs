@@ -13,7 +13,7 @@ use std::io::ErrorKind;
 /// Crashes at each step.
 const CRASHES: u64 = 4;
 
-/// Their seeds: other ones at each step.
+/// The seeds of the crashes, which differ at each step.
 fn seeds(step: usize, crashes: u64) -> std::ops::Range<u64> {
     let first = step as u64 * crashes;
     first..first + crashes

@@ -33,9 +33,9 @@ pub enum Op {
 /// The possible values of a sector.
 #[derive(Clone, Debug)]
 struct Sector {
-    /// From the one that the last flush made durable.
+    /// All values since the last flush; the first is the value that this flush made durable.
     values: Vec<u8>,
-    /// The place of the last one that was acknowledged.
+    /// The index of the last acknowledged value.
     acknowledged: usize,
 }
 
@@ -44,7 +44,7 @@ struct Contents {
     media: Option<FileMedia>,
     sectors: Vec<Sector>,
     incarnation: Option<u64>,
-    /// A write was begun since they were last closed.
+    /// Whether a write has begun since the contents were last closed.
     written: bool,
 }
 
@@ -346,7 +346,7 @@ fn change((id, value): &(u8, Option<(u8, usize)>)) -> Change {
     (format!("record {id}"), value.map(|(value, length)| vec![value; length]))
 }
 
-/// The same without the bytes of what the drive keeps of contents.
+/// The records, with empty records of contents.
 fn normalised(records: Records) -> Records {
     let clear = |(name, bytes): (String, Vec<u8>)| match name.starts_with(CONTENTS) {
         true => (name, Vec::new()),

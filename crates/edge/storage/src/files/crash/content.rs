@@ -13,7 +13,7 @@ const ZEROES: Sector = [0; SECTOR];
 #[derive(Clone, Debug)]
 pub(super) struct Versions<T> {
     all: Vec<T>,
-    /// A sync failed since the last change, and Linux does not write the page at the next sync.
+    /// Whether a sync failed since the last change: Linux does not write the page at the next sync.
     given_up: bool,
 }
 
@@ -72,7 +72,7 @@ impl Fate {
 /// A file's content.
 #[derive(Clone, Debug)]
 pub(super) struct Content {
-    /// By number; an absent sector has always been zeroes.
+    /// The sectors by number; an absent sector has always been zeroes.
     sectors: BTreeMap<u64, Versions<Sector>>,
     length: Versions<u64>,
 }

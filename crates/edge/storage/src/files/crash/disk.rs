@@ -52,7 +52,7 @@ pub(super) fn apply(entries: &mut Entries, change: &Change) {
 /// The state that the handles of a disk share.
 #[derive(Clone, Debug)]
 pub(super) struct State {
-    /// By number; 0 is the root folder.
+    /// Files and folders by number; 0 is the root folder.
     pub nodes: Vec<Node>,
     /// Locks of files: exclusive, or the number of shared holders.
     pub locks: BTreeMap<usize, Option<usize>>,
@@ -125,7 +125,7 @@ impl Disk {
         self.0.lock().expect("no test panics with the lock")
     }
 
-    /// Its root folder.
+    /// The root folder of the disk.
     pub fn root(&self) -> CrashFolder {
         CrashFolder::new(self.clone(), 0)
     }

@@ -24,7 +24,7 @@ fn bytes(disk: &Disk, name: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// What `name` may be after a crash.
+/// The possible contents of the file `name` after a crash.
 fn outcomes(disk: &Disk, name: &str) -> BTreeSet<Option<Vec<u8>>> {
     SEEDS.map(|seed| bytes(&disk.after_crash(seed), name)).collect()
 }

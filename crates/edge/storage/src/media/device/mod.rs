@@ -1,4 +1,4 @@
-//! Block devices of this machine: whether one may be served, and how.
+//! Block devices of this machine, and the checks before one is served.
 
 mod users;
 
@@ -25,8 +25,8 @@ impl BlockDevice {
         metadata.file_type().is_block_device().then_some(Self { number })
     }
 
-    /// Whether the kernel refuses writes to it: a write-protected medium, `blockdev --setro`
-    /// (`disk_ro_show` in linux/block/genhd.c).
+    /// Whether the kernel refuses writes to the device: a write-protected medium, `blockdev
+    /// --setro` (`disk_ro_show` in linux/block/genhd.c).
     pub(super) fn is_read_only(&self) -> bool {
         let ro = std::fs::read_to_string(format!("/sys/dev/block/{}/ro", self.number));
         ro.is_ok_and(|text| text.trim() != "0")

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// A disk or a partition in sysfs.
 struct Node {
-    /// Its role in a sentence.
+    /// Description of the node in a message.
     label: String,
     /// The kernel's name, as `sda1`.
     name: String,
@@ -53,12 +53,14 @@ fn family(root: &Path, number: &str) -> Vec<Node> {
     nodes
 }
 
-/// `partition` has the number of a partition (Documentation/ABI/stable/sysfs-block).
+/// Whether the node is a partition: its file `partition` has the number of the partition
+/// (Documentation/ABI/stable/sysfs-block).
 fn is_partition(folder: &Path) -> bool {
     folder.join("partition").exists()
 }
 
-/// proc_pid_mountinfo(5): the third field is the device, the fifth the mount point.
+/// A mount of the node (proc_pid_mountinfo(5): the third field is the device, the fifth the mount
+/// point).
 fn mount(root: &Path, node: &Node) -> Option<String> {
     let mounts = fs::read_to_string(root.join("proc/self/mountinfo")).ok()?;
     let place = mounts.lines().find_map(|line| {
@@ -68,7 +70,7 @@ fn mount(root: &Path, node: &Node) -> Option<String> {
     Some(format!("is mounted at {place}"))
 }
 
-/// proc_swaps(5): the first field is the path.
+/// Swap space on the node (proc_swaps(5): the first field is the path).
 fn swap(root: &Path, node: &Node) -> Option<String> {
     let swaps = fs::read_to_string(root.join("proc/swaps")).ok()?;
     let paths = swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next());
@@ -76,7 +78,7 @@ fn swap(root: &Path, node: &Node) -> Option<String> {
     found.then(|| "is in use as swap space".into())
 }
 
-/// Devices made of it: device mapper, md, bcache.
+/// A device made of the node: device mapper, md, bcache.
 fn holder(node: &Node) -> Option<String> {
     let entry = fs::read_dir(node.folder.join("holders")).ok()?.flatten().next()?;
     Some(format!("is held by {}", entry.file_name().display()))

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 pub(super) struct Failures {
     /// The first failure of a flush.
     flush: Mutex<Option<Error>>,
-    /// The file refuses writes since it was opened.
+    /// Whether the file has become read-only since it was opened.
     read_only: AtomicBool,
     /// The kinds of errors reported to the user, one bit each.
     reported: AtomicU8,
@@ -24,7 +24,7 @@ impl Failures {
         self.read_only.load(Ordering::Acquire)
     }
 
-    /// Whether a flush has failed: what was written before may be lost.
+    /// Whether a flush has failed: data written before may be lost.
     pub(super) fn lost_data(&self) -> bool {
         self.flush.lock().expect("no worker panics with the lock").is_some()
     }

@@ -28,7 +28,7 @@ pub(super) fn lock(file: impl AsFd) -> io::Result<()> {
 /// Transfers the lock of `from` to `to`, another description of the same file.
 ///
 /// # Errors
-/// `WouldBlock` if another process was faster.
+/// `WouldBlock` if another process locked the file first.
 pub(super) fn pass_on(from: impl AsFd, to: impl AsFd) -> Result<(), Errno> {
     flock(from, FlockOperation::Unlock)?;
     flock(to, FlockOperation::NonBlockingLockExclusive)

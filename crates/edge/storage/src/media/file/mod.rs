@@ -48,7 +48,7 @@ pub struct FileMedia {
     incarnation: u64,
     undo: Option<Undo>,
     requests: Option<Sender<Request>>,
-    /// Reads and writes that need no thread.
+    /// Reads and writes by io_uring, which need no thread.
     transfers: Option<Transfers>,
     done: Completions<(u64, Completion)>,
     notices: Receiver<String>,
@@ -61,9 +61,9 @@ struct Shared {
     file: Box<dyn File>,
     /// The file's name for messages.
     name: String,
-    /// The record needs no change before a write.
+    /// Whether the record needs no change before a write.
     marked: AtomicBool,
-    /// The record's keeper. Without it the contents count as new at each start.
+    /// The keeper of the record; if `None`, the contents count as new at each start.
     keeper: Option<Mutex<RecordKeeper>>,
     failures: Failures,
     notices: Sender<String>,
@@ -76,8 +76,8 @@ impl FileMedia {
         Self::open_in_boot(path, options, &boot_id()).map_err(|error| about(path.display(), error))
     }
 
-    /// The same, with `boot` as the identity of this boot of the machine. Errors do not name the
-    /// file.
+    /// As [`open`](Self::open), with `boot` as the identity of this boot of the machine. Errors do
+    /// not name the file.
     fn open_in_boot(path: &Path, options: FileOptions, boot: &str) -> io::Result<Self> {
         let name = path.display().to_string();
         let mut opened = Opened::new(path, options)?;

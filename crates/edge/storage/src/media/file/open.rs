@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 pub(super) struct Opened {
     pub file: SystemFile,
     pub metadata: Metadata,
-    /// Its length in bytes.
+    /// Length of the image in bytes.
     pub length: u64,
-    /// Whether it is served read-only: on request, or because the device cannot be written.
+    /// Whether the image is served read-only: on request, or because the device cannot be written.
     pub read_only: bool,
     /// Whether this start created the file.
     pub created: bool,

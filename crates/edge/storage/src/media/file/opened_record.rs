@@ -22,8 +22,8 @@ pub(super) struct OpenedRecord {
 impl OpenedRecord {
     /// Reads a record and compares it with the file. With `fresh`, for a file just created, there
     /// is no record. Does not write the record. `file` is synced if a killed process has written to
-    /// it. Also returns whether the contents are those of the record. Error: a sentence without the
-    /// file's name; `help` is its end.
+    /// it. Also returns whether the record describes the present contents. Error: a sentence
+    /// without the file's name; `help` is the end of the sentence.
     fn read(
         store: Box<dyn RecordStore>,
         (found, fresh): (&Found, bool),

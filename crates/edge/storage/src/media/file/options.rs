@@ -3,7 +3,7 @@
 use super::open::Opened;
 use std::io;
 
-/// What executes reads and writes.
+/// The way to execute reads and writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Aio {
     /// Threads with `pread` and `pwrite`.
@@ -17,22 +17,22 @@ pub enum Aio {
     IoUringDirect,
 }
 
-/// How a file is opened.
+/// Options for opening a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileOptions {
     /// Creates the file or grows it to this many bytes; a longer file is never truncated, and a
     /// block device never changed.
     pub size: Option<u64>,
-    /// The part added by `size` is allocated on write, not reserved.
+    /// Whether the part added by `size` is allocated on write instead of reserved.
     pub sparse: bool,
-    /// Writes are refused, and no record is written.
+    /// Whether writes are refused; then no record is written.
     pub read_only: bool,
-    /// A block device is served with its existing data. Without this, a block device is served only
-    /// read-only.
+    /// Whether a block device is served with its existing data. Otherwise a block device is served
+    /// only read-only.
     pub use_existing_data: bool,
     /// Bytes of a block of the namespace: a block device with larger blocks is refused.
     pub block: u32,
-    /// What executes reads and writes.
+    /// The way to execute reads and writes.
     pub aio: Aio,
 }
 
@@ -56,7 +56,7 @@ impl FileOptions {
     }
 }
 
-/// How many bytes of an opened file are served; `have` were served before.
+/// Number of bytes of an opened file to serve; `have` bytes were served before.
 pub(super) fn served_size(have: u64, opened: &Opened, size: Option<u64>) -> io::Result<u64> {
     let (length, fixed) = (opened.length, !opened.metadata.is_file());
     let Some(size) = size else { return Ok(have) };

@@ -40,8 +40,8 @@ impl Transfers {
     /// readable when [`ended`](Self::ended) may return a transfer.
     ///
     /// # Errors
-    /// As `Ring::new`; as open(2) where the file system has no direct I/O; `WouldBlock` if
-    /// another process was faster to lock the file.
+    /// As `Ring::new`; as open(2) where the file system has no direct I/O; `WouldBlock` if another
+    /// process locked the file first.
     pub(super) fn new(
         file: &dyn File,
         aio: Aio,

@@ -14,14 +14,14 @@ pub struct ClientFile {
 }
 
 impl ClientFile {
-    /// Takes over `file`; `disposal` is that of its client.
+    /// Takes over `file`; `disposal` is the disposal of its client.
     pub(crate) fn new(file: OwnedFd, disposal: Disposal) -> Self {
         Self { file: Some(file), disposal }
     }
 
-    /// Whether it is memory: a file of tmpfs (a memfd, `/dev/shm`) or hugetlbfs. Only these
-    /// have seals (Linux mm/memfd.c, `memfd_file_seals_ptr`), so the kernel answers without the
-    /// file system. System calls on them do not block.
+    /// Whether the file is memory: a file of tmpfs (a memfd, `/dev/shm`) or hugetlbfs. Only such
+    /// files have seals (Linux mm/memfd.c, `memfd_file_seals_ptr`), so the kernel answers without
+    /// the file system. System calls on such files do not block.
     pub fn is_memory(&self) -> bool {
         rustix::fs::fcntl_get_seals(self.as_fd()).is_ok()
     }

@@ -19,13 +19,13 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 
-/// Threads of one endpoint: one for its client, and those of earlier clients that still hang.
+/// Threads of one endpoint: one for its client, and the threads of earlier clients that still hang.
 pub(crate) const MAX_WORKERS: usize = 16;
 
 /// The workers of one endpoint.
 #[derive(Debug)]
 pub(crate) struct Workers {
-    /// Each thread holds a clone.
+    /// Counts the threads, each of which has a clone.
     alive: Arc<()>,
     /// Readable when a value was dropped; see [`clear_wake`](Self::clear_wake).
     pub wake: Arc<OwnedFd>,
@@ -48,7 +48,7 @@ impl Workers {
         self.with(Arc::downgrade(&self.alive))
     }
 
-    /// A worker of the endpoint itself; its thread does not count among those of clients.
+    /// A worker of the endpoint itself; its thread does not count as a thread of a client.
     pub(crate) fn for_endpoint(&self) -> Worker {
         self.with(Weak::new())
     }
@@ -80,7 +80,7 @@ struct State {
 
 struct Shared {
     state: Mutex<State>,
-    /// Another value, or the client has disconnected.
+    /// Signals that there is another value, or that the client has disconnected.
     more: Condvar,
     alive: Weak<()>,
     wake: Arc<OwnedFd>,

@@ -4,7 +4,7 @@ use super::server::*;
 use super::*;
 use proptest::prelude::*;
 
-/// A lie in the first answer to a command.
+/// An error in the first answer to a command.
 fn once(command: u16, lie: impl Fn(&mut Answer) + Send + 'static) -> Lie {
     let mut done = false;
     Box::new(move |message, answer| {
@@ -30,7 +30,7 @@ fn invalid_server_message_is_one_line_naming_it() {
         ),
         (
             once(VERSION, |answer| answer.before = vec![0xff; 16]),
-            "VERSION: the server sent no vfio-user header",
+            "VERSION: the server sent an invalid vfio-user header",
         ),
         (at(VERSION, 0, 1), "VERSION: version '1.0': expected 0.1"),
         (once(VERSION, |answer| answer.payload.truncate(2)), "VERSION: message is shorter"),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use testkit::Folder;
 use vfio_user::{Action, EndpointInfo};
 
-/// Runs our server with a device that signals a vector for each doorbell: that of its value.
+/// Runs our server with a device that signals a vector for each doorbell: the value is the vector.
 fn serve(folder: Arc<Folder>, stop: Arc<AtomicBool>) {
     let (config, bars) = testkit::vfio_user::plain_function();
     let info = EndpointInfo { config, bars, doorbells: true };

@@ -41,7 +41,7 @@ impl Message {
     }
 }
 
-/// What is sent for a message.
+/// The answer of the server to a message.
 #[derive(Debug)]
 pub struct Answer {
     /// The header with its size still 0, and the payload.
@@ -50,7 +50,7 @@ pub struct Answer {
     pub fds: Vec<OwnedFd>,
     /// Sent before.
     pub before: Vec<u8>,
-    /// Nothing is sent, or the connection ends.
+    /// Whether nothing is sent, or the connection ends.
     pub silent: bool,
     pub close: bool,
 }
@@ -125,7 +125,7 @@ fn receive(stream: &UnixStream) -> Option<Message> {
     Some(Message { bytes, fds })
 }
 
-/// What an honest server with 16 KiB of BAR 0, four vectors and a page of doorbells answers.
+/// The valid answer of a server with 16 KiB of BAR 0, four vectors and a page of doorbells.
 fn honest(message: &Message, page: &OwnedFd) -> Answer {
     let mut header = message.bytes[..16].to_vec();
     header[8] = 1;

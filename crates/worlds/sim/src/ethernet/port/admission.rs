@@ -1,4 +1,4 @@
-//! Admission at reception: the queue of a frame, and from when on it may leave.
+//! Admission at reception: the queue of a frame, and the time from which the frame may leave.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,13 @@ use super::counters::Counters;
 /// The queue and eligibility of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admission {
-    /// Its class.
+    /// The traffic class of the frame.
     pub class: usize,
     /// The frame is not selected before this time of the node's clock, and after frames of its
     /// class with an earlier time.
     pub eligible: LocalTime,
-    /// The node itself has made the frame: its queue has room for it beyond its depth.
+    /// Whether the node itself has made the frame: the queue has room for such frames beyond its
+    /// depth.
     pub is_own: bool,
 }
 
@@ -28,7 +29,7 @@ pub struct Reception {
     /// The port that received the frame, and the frame's class at the upstream port; `None` if the
     /// node is the talker.
     pub from: Option<(usize, usize)>,
-    /// When the frame was received, or made.
+    /// The time at which the frame was received, or made.
     pub at: Instant,
 }
 
@@ -42,7 +43,7 @@ enum Flow {
 /// The schedulers of the classes with asynchronous traffic shaping.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Admissions {
-    /// By reception port, class and flow.
+    /// The schedulers by reception port, class and flow.
     schedulers: BTreeMap<(Option<usize>, usize, Flow), ats::Scheduler>,
 }
 

@@ -20,8 +20,7 @@ pub enum Guard {
     /// By the frame's own length (IEEE 802.1Q-2022, 8.6.8.4).
     #[default]
     FrameLength,
-    /// As if each frame had this payload (bytes) and a tag, like equipment
-    /// that knows only the MTU.
+    /// As if each frame had this payload (bytes) and a tag, like equipment that uses only the MTU.
     MaximumFrame(usize),
 }
 
@@ -36,7 +35,7 @@ pub struct RateStep {
     pub bits_per_second: u64,
 }
 
-/// Which bits of a frame a shaper counts.
+/// The bits of a frame that a shaper counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Counted {
     /// Preamble to FCS and the following gap: everything that occupies the line.
@@ -72,11 +71,11 @@ pub struct Committed {
 /// their groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ats {
-    /// For every scheduler except those in `streams`.
+    /// Rate and burst of every scheduler except the schedulers of `streams`.
     pub committed: Committed,
-    /// For the schedulers of these streams.
+    /// Rate and burst of the schedulers of these streams.
     pub streams: Vec<(StreamId, Committed)>,
-    /// Frames that would have to wait longer are dropped.
+    /// The longest wait; frames that would have to wait longer are dropped.
     pub max_residence: Option<Duration>,
     /// The bits that count for the rate.
     pub counted: Counted,
@@ -85,33 +84,33 @@ pub struct Ats {
 /// How frames of a class are selected (IEEE 802.1Q-2022, 8.6.8).
 #[derive(Clone, Debug, Default)]
 pub enum Algorithm {
-    /// Whenever no higher class may send.
+    /// Frames may leave whenever no higher class may send.
     #[default]
     StrictPriority,
-    /// While it has credit.
+    /// Frames may leave while the class has credit.
     CreditBased(CreditBased),
-    /// From the frame's eligibility time on.
+    /// A frame may leave from its eligibility time on.
     Ats(Ats),
-    /// In turn with the other classes of this kind, when no class of another kind may send.
+    /// The classes of this kind take turns when no class of another kind may send.
     Ets {
         /// The share of the remaining bandwidth of these classes, in percent.
         weight: u8,
     },
-    /// When a custom shaper permits. Not available in plans.
+    /// Frames may leave when a custom shaper permits. Not available in plans.
     Own(NewShaper),
 }
 
 /// The queue of a traffic class.
 #[derive(Clone, Debug)]
 pub struct Class {
-    /// How its frames are selected.
+    /// The selection of frames of the class.
     pub algorithm: Algorithm,
     /// The most frames in the queue.
     pub queue_frames: usize,
     /// The most bytes (header to FCS) in the queue.
     pub queue_bytes: usize,
-    /// Frames with a longer payload (bytes after the EtherType) are dropped: queueMaxSDU (IEEE
-    /// 802.1Q-2022, 8.6.8.4).
+    /// The longest payload in bytes after the EtherType; longer frames are dropped: queueMaxSDU
+    /// (IEEE 802.1Q-2022, 8.6.8.4).
     pub max_sdu: Option<usize>,
 }
 
@@ -141,13 +140,13 @@ pub struct Preemption {
 pub struct Config {
     /// The line's rate.
     pub rate: Rate,
-    /// When each queue may send; `None`: always.
+    /// The gates, which open each queue at times; `None`: queues are always open.
     pub gates: Option<Gates>,
     /// The clock of asynchronous traffic shaping; gates have their own.
     pub clock: Clock,
-    /// Whether a frame fits before its gate closes.
+    /// The check whether a frame fits before its gate closes.
     pub guard: Guard,
-    /// Its traffic classes.
+    /// The traffic classes of the port.
     pub classes: [Class; QUEUES],
     /// The queue of each priority code point; a frame without tag has 0.
     pub queue_of_priority: [u8; QUEUES],

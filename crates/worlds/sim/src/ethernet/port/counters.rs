@@ -3,8 +3,7 @@
 use tsn::QUEUES;
 use wire::Duration;
 
-/// Counters of a port. Frames in = `sent` + `merged` + all drops + those still
-/// queued.
+/// Counters of a port. `offered` = `sent` + `merged` + all drops + the frames still queued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames given to the port.
@@ -21,13 +20,13 @@ pub struct Counters {
     pub oversize: u64,
     /// Frames dropped because asynchronous traffic shaping would have delayed them too long.
     pub late_eligible: u64,
-    /// How long the line was busy with preamble to FCS.
+    /// Time during which the line was busy with preamble to FCS.
     pub busy: Duration,
-    /// Frames merged into the one before them; not in `sent`.
+    /// Frames merged into the frame before them; not in `sent`.
     pub merged: u64,
     /// Verify and respond packets sent; not in `sent`.
     pub control: u64,
-    /// How often a frame was interrupted.
+    /// Number of interruptions of frames.
     pub suspended: u64,
     /// Frames that were still on the line when their gate closed (TransmissionOverrun, IEEE
     /// 802.1Q-2022, 12.29.1.1.2), because they were interrupted.

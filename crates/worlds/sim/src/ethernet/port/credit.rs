@@ -14,16 +14,16 @@ pub(super) struct ClassCredit {
     config: CreditBased,
     slopes: Slopes,
     credit: Credit,
-    /// Until when `credit` is up to date.
+    /// The time until which `credit` is up to date.
     at: Instant,
-    /// When the class's own bits pass.
+    /// Start and end of the class's own transmission.
     spends: (Instant, Instant),
-    /// When another gate control list takes over.
+    /// The time at which another gate control list takes over.
     next_list: Option<Instant>,
 }
 
 impl ClassCredit {
-    /// By class: its credit, if the class has a credit-based shaper.
+    /// The credit of each class that has a credit-based shaper.
     pub(super) fn from_config(config: &Config) -> [Option<Self>; QUEUES] {
         std::array::from_fn(|class| {
             let Algorithm::CreditBased(shaper) = config.classes[class].algorithm else {

@@ -1,10 +1,10 @@
 //! The transmitter of a line: eight queues, and the selection of the next frame.
 //!
 //! - [`config`]: the parameters;
-//! - `admission`: the queue of a frame, and from when on it may leave;
+//! - `admission`: the queue of a frame, and the time from which the frame may leave;
 //! - `queues`: the waiting frames;
-//! - `selection`: which frame may go: gates, credit, eligibility, weights, hold;
-//! - `shaper`, `credit`: from when on a class may send;
+//! - `selection`: the next frame: gates, credit, eligibility, weights, hold;
+//! - `shaper`, `credit`: the time from which a class may send;
 //! - `line`: begins, suspends, resumes and ends transmissions;
 //! - `limit`, `merge`: a rate limit, and merging of waiting frames.
 //!
@@ -65,7 +65,7 @@ pub enum Input {
 pub enum Output {
     /// A line event, now.
     Line(LineEvent),
-    /// Nothing before this time.
+    /// No output before this time.
     Timeout(Option<Instant>),
 }
 
@@ -82,7 +82,7 @@ pub struct Port {
     counters: Counters,
     /// How long the frame that started last had waited at this port.
     waited: Duration,
-    /// Its class.
+    /// The class of that frame.
     started: usize,
     dropped: Dropped,
 }
@@ -108,7 +108,7 @@ impl Port {
         }
     }
 
-    /// Its parameters.
+    /// The parameters of the port.
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -152,7 +152,7 @@ impl Port {
         self.queues.occupancy_so_far()
     }
 
-    /// The same until `now`.
+    /// As [`occupancy`](Self::occupancy), until `now`.
     pub fn occupancy_at(&self, now: Instant) -> u128 {
         self.queues.occupancy(now)
     }
@@ -199,7 +199,7 @@ impl Port {
         self.selection.credit_course(&self.queues, class)
     }
 
-    /// From now on the node's clock is `clock`; `stepped` determines the gates' reaction to a step.
+    /// Sets the node's clock from now on; `stepped` determines the gates' reaction to a step.
     pub fn set_clock(&mut self, now: Instant, clock: Clock, stepped: Option<StepPolicy>) {
         for class in 0..QUEUES {
             self.selection.advance(&self.config, &self.queues, class, now);
@@ -225,9 +225,9 @@ impl Port {
         self.admissions = Admissions::default();
     }
 
-    /// Determines the queue of a frame that reached the node by `reception`, and from when on the
-    /// frame may leave; `None` if it is dropped. It may have an internal priority (IEEE
-    /// 802.1Q-2022, 8.6.5.4).
+    /// Determines the queue of a frame that reached the node by `reception`, and the time from
+    /// which the frame may leave; `None` if the frame is dropped. The frame may have an internal
+    /// priority (IEEE 802.1Q-2022, 8.6.5.4).
     pub fn admit(
         &mut self,
         groups: &mut SchedulerGroups,

@@ -97,7 +97,7 @@ impl Queues {
         occupancy.frame_ps
     }
 
-    /// The same until the last change.
+    /// As [`occupancy`](Self::occupancy), until the last change.
     pub(super) fn occupancy_so_far(&self) -> u128 {
         self.occupancy.frame_ps
     }
@@ -120,7 +120,7 @@ impl Queues {
             && queue.bytes - own_bytes + length <= limits.queue_bytes
     }
 
-    /// Adds a frame after those with an earlier or equal eligibility time.
+    /// Adds a frame after the frames with an earlier or equal eligibility time.
     pub(super) fn put(&mut self, class: usize, now: Instant, queued: Queued) {
         let queue = &mut self.queues[class];
         let length = queued.frame.length();

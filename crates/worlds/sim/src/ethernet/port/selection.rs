@@ -11,7 +11,7 @@ use super::credit::{ClassCredit, CreditCourse};
 use super::queues::Queues;
 use super::shaper::{Shaper, Transmits};
 
-/// The selection's state of the classes.
+/// The state of all classes for the selection.
 #[derive(Debug)]
 pub(super) struct Selection {
     /// Whether any class has a shaper or eligibility times.
@@ -20,7 +20,7 @@ pub(super) struct Selection {
     /// Shapers by class, except credit-based shapers.
     own: [Option<Box<dyn Shaper>>; QUEUES],
     ets: Option<Ets>,
-    /// By class: start and end of the time for which the shaper delayed its first frame.
+    /// Start and end of the time for which the shaper of each class delayed the first frame.
     shaped: [Option<(Instant, Instant)>; QUEUES],
     /// Whether the partner supports fragments.
     pub preempts: bool,
@@ -99,7 +99,7 @@ impl Selection {
         }
     }
 
-    /// The clock of the gates changed; all shapers must be up to date.
+    /// Handles a change of the gates' clock; all shapers must be up to date.
     pub(super) fn clock_changed(&mut self, config: &Config) {
         for class in 0..QUEUES {
             if let Some(shaper) = self.shaper(class) {
@@ -147,7 +147,7 @@ impl Selection {
         self.shaped[class].take()
     }
 
-    /// A frame of `class`, which takes `bytes` of the line, starts now and ends at `end`.
+    /// Handles the start of a frame of `class`, which takes `bytes` of the line and ends at `end`.
     pub(super) fn begins(
         &mut self,
         config: &Config,
@@ -165,14 +165,14 @@ impl Selection {
         }
     }
 
-    /// The frame of `class` on the line is interrupted.
+    /// Handles the interruption of the frame of `class` on the line.
     pub(super) fn stops(&mut self, class: usize, now: Instant) {
         if let Some(shaper) = self.shaper(class) {
             shaper.stops(now);
         }
     }
 
-    /// The interrupted frame of `class` continues from `from` until `end`.
+    /// Handles the continuation of the interrupted frame of `class` from `from` until `end`.
     pub(super) fn goes_on(&mut self, config: &Config, class: usize, from: Instant, end: Instant) {
         if let Some(shaper) = self.shaper(class) {
             let gap = config.rate.duration(GAP);

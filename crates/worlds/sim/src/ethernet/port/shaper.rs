@@ -1,4 +1,4 @@
-//! The trait of shapers, which determine from when on a class may send its next frame.
+//! The trait of shapers, which determine the time from which a class may send its next frame.
 
 use std::fmt::Debug;
 use tsn::Gates;
@@ -15,20 +15,20 @@ use super::config::Config;
 /// before each. `head` is the time of the class's next frame on the line, from preamble to FCS;
 /// `None` if no frame waits.
 pub trait Shaper: Debug {
-    /// Time has advanced to `now` without an event.
+    /// Advances the time to `now` without an event.
     fn advance(&mut self, now: Instant, head: Option<Duration>, gates: Option<&Gates>);
 
     /// The first time from `now` on at which the next frame may start; `None`: never, unless an
     /// event occurs.
     fn ready(&self, now: Instant, head: Duration, gates: Option<&Gates>) -> Option<Instant>;
 
-    /// Bits of the class are transmitted.
+    /// Handles a transmission of bits of the class.
     fn transmits(&mut self, bits: Transmits);
 
-    /// The transmitted frame of the class is interrupted.
+    /// Handles the interruption of the transmitted frame of the class.
     fn stops(&mut self, now: Instant);
 
-    /// The clock of the gates was set, or changed its rate.
+    /// Handles a step of the gates' clock, or a change of its rate.
     fn clock_changed(&mut self, _gates: Option<&Gates>) {}
 }
 
@@ -41,7 +41,7 @@ pub struct Transmits {
     pub preamble: Duration,
     /// Time of the last bit, unless the frame is interrupted.
     pub until: Instant,
-    /// Length of the gap after it.
+    /// Length of the gap after the frame.
     pub gap: Duration,
 }
 

@@ -28,11 +28,11 @@ pub struct Handling {
     pub routes: Vec<(usize, Vec<usize>)>,
     /// Filtering and policing.
     pub filter: Option<psfp::Config>,
-    /// Discards copies.
+    /// The recovery function that discards copies, if any.
     pub recover: Option<Recover>,
-    /// Numbers frames without a number.
+    /// Whether the node numbers frames without a number.
     pub numbers: bool,
-    /// Removes the R-TAG.
+    /// Whether the node removes the R-TAG.
     pub untags: bool,
 }
 
@@ -60,7 +60,7 @@ pub enum Verdict {
     Pass {
         /// Index in the table.
         at: usize,
-        /// The priority that selects the queue, if not the frame's own.
+        /// The priority that selects the queue; `None` for the frame's own priority.
         ipv: Option<u8>,
     },
     /// The frame is discarded.
@@ -170,13 +170,13 @@ impl StreamTable {
         }
     }
 
-    /// From now on the node's clock, which stream gates use, is `clock`.
+    /// Sets the node's clock, which stream gates use, from now on.
     pub fn set_clock(&mut self, clock: Clock) {
         let filters = self.streams.iter_mut().filter_map(|state| state.filter.as_mut());
         filters.for_each(|filter| filter.set_clock(clock));
     }
 
-    /// By stream: its number in the network, and its counters until `now`.
+    /// The number in the network and the counters until `now` of each stream.
     pub fn counters(&self, now: Instant) -> impl Iterator<Item = (usize, Counters)> {
         self.streams.iter().map(move |state| {
             let mut counters = state.counters;

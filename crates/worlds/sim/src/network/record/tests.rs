@@ -231,7 +231,7 @@ fn a_corrupt_frame_has_a_wrong_fcs() {
     }
 }
 
-/// Express frames but those of class 0 have a window of 60 us of their own.
+/// Gates with a window of 60 us for all express frames except the frames of class 0.
 fn windows(us: u64) -> Gates {
     let entry = |states, us, operation| Entry {
         states: GateStates(states),

@@ -11,9 +11,9 @@ use crate::ensure;
 /// Drifting clocks, and messages of 802.1AS between them.
 #[derive(Clone, Debug)]
 pub struct TimeConfig {
-    /// By station.
+    /// The clocks of each station.
     pub stations: Vec<ClockNode>,
-    /// By bridge.
+    /// The clocks of each bridge.
     pub bridges: Vec<ClockNode>,
     /// Interval of recorded offsets, above 0.
     pub sample: Duration,
@@ -26,9 +26,9 @@ pub struct ClockNode {
     pub clock: ClockConfig,
     /// Messages and servo; `None`: the node does not participate, and its clock runs freely.
     pub node: Option<NodeConfig>,
-    /// The class of its messages at its ports, 0 to 7.
+    /// The class of the node's messages at its ports, 0 to 7.
     pub class: u8,
-    /// Where time stamps are taken.
+    /// The place where time stamps are taken.
     pub stamping: Stamping,
     /// Mean delay of software time stamps, exponentially distributed.
     pub noise: Duration,
@@ -61,7 +61,7 @@ impl TimeConfig {
         ClockIdentity(u64::from_be_bytes([a, b, c, 0xff, 0xfe, d, e, f]))
     }
 
-    /// Gives every clock and random walk its own seed.
+    /// Gives the clock of each node its own seed, derived from `seed`.
     pub(super) fn seeded(mut self, seed: u64) -> Self {
         for (number, node) in self.stations.iter_mut().chain(&mut self.bridges).enumerate() {
             node.clock.seed = Random::for_component(seed, &format!("clock {number}")).bits();

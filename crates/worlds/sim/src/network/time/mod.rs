@@ -26,9 +26,9 @@ use wire::{Duration, Instant};
 /// The results for the clocks.
 #[derive(Clone, Debug, Default)]
 pub struct TimeReport {
-    /// By station, then by bridge.
+    /// The clock of each station, then of each bridge.
     pub clocks: Vec<ClockReport>,
-    /// By wire: the gate edges of its sender, if it has gates.
+    /// The gate edges of the sender of each wire, if the sender has gates.
     pub edges: BTreeMap<usize, EdgeReport>,
 }
 
@@ -63,11 +63,11 @@ pub(super) struct Time {
     stations: usize,
     nodes: Vec<TimeNode>,
     sample: Duration,
-    /// By node: when its offset is recorded next, and the recorded offsets.
+    /// The time at which the offset of each node is recorded next.
     next_sample: Vec<Instant>,
     offsets: Vec<Vec<OffsetSample>>,
     edges: BTreeMap<usize, Edges>,
-    /// By node: whether its clock was ever locked, or never can be.
+    /// Whether the clock of each node was locked at some time, or never can be.
     synced: Vec<bool>,
     /// The best grandmaster with power, or the last one; `None` before the first: then true time is
     /// the reference.
@@ -102,7 +102,7 @@ impl Time {
         }
     }
 
-    /// A message of 802.1AS has arrived; its last bit passed at `end`.
+    /// Handles a message of 802.1AS that has arrived; its last bit passed at `end`.
     pub(super) fn receive(
         &mut self,
         place: Place,
@@ -243,13 +243,13 @@ impl Network {
         }
     }
 
-    /// When a node's clock must run earlier than its last run determined.
+    /// The time at which a node's clock must run, if it is earlier than the last run determined.
     pub(super) fn clock_wake(&self, place: Place, now: Instant) -> Option<Instant> {
         let time = self.time.as_ref()?;
         time.nodes[time.number(place)].next(now, None)
     }
 
-    /// Passes messages whose transmission began to their node.
+    /// Passes messages whose transmission has begun to the sending node, with their time stamps.
     pub(super) fn stamp(&mut self, place: Place) {
         let Some(time) = &mut self.time else { return };
         let cables = match place {
@@ -264,7 +264,7 @@ impl Network {
         }
     }
 
-    /// Counts the edges of gates up to `now`: of a node, or of all.
+    /// Counts the edges of gates up to `now`: of one node, or of all nodes.
     pub(super) fn settle_edges(&mut self, now: Instant, only: Option<Place>) {
         let Some(time) = &mut self.time else { return };
         for (number, station) in self.stations.iter().enumerate() {

@@ -33,7 +33,7 @@ enum Event {
 pub(super) enum Act {
     /// Sends an untagged frame from the queue of a class.
     Send { port: usize, frame: Frame, class: usize },
-    /// Its clock has changed.
+    /// The clock of the node has changed.
     Clock { stepped: bool },
 }
 
@@ -45,7 +45,7 @@ pub(super) struct TimeNode {
     clock: NodeClock,
     node: Option<Node>,
     noise: Random,
-    /// In the order of time, then of arrival.
+    /// Events to handle, in the order of time, then of arrival.
     inbox: BTreeMap<(Instant, u64), (usize, Event)>,
     events: u64,
     steps: usize,
@@ -105,7 +105,8 @@ impl TimeNode {
         !self.powered_off
     }
 
-    /// Whether its clock follows a grandmaster with a settled servo, or is the grandmaster's.
+    /// Whether the node's clock follows a grandmaster with a settled servo, or is the clock of the
+    /// grandmaster.
     pub(super) fn is_synced(&self, now: Instant) -> bool {
         let local = self.clock.free().local(now);
         self.node().is_some_and(|node| node.is_synced(local) && node.is_settled())
@@ -122,15 +123,16 @@ impl TimeNode {
         }
     }
 
-    /// A frame has arrived; its first bit passed at `start`, and software receives it at `ready`.
+    /// Adds a frame that has arrived; its first bit passed at `start`, and software receives it at
+    /// `ready`.
     pub(super) fn received(&mut self, port: usize, bytes: &[u8], start: Instant, ready: Instant) {
         let Some(message) = message_of(bytes).filter(|_| !self.powered_off) else { return };
         let stamp = self.stamp(start, ready);
         self.push(ready, port, Event::Received(message, stamp));
     }
 
-    /// A frame is sent: its first bit passed at `start`, its last bit passes at `end`, and software
-    /// sent it at `handed`.
+    /// Adds a frame that is sent: its first bit passed at `start`, its last bit passes at `end`,
+    /// and software sent it at `handed`.
     pub(super) fn sent(
         &mut self,
         port: usize,

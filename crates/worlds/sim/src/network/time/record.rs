@@ -10,7 +10,7 @@ use wire::{Duration, Instant};
 pub struct OffsetSample {
     /// The time.
     pub at: Instant,
-    /// How far the clock is ahead of the reference, in picoseconds.
+    /// The clock minus the reference, in picoseconds.
     pub offset_ps: i64,
     /// Whether the clock follows the reference with a settled servo, or is the reference. Otherwise
     /// it runs freely, holds over, is slewed or follows another grandmaster.
@@ -26,20 +26,20 @@ pub struct ClockReport {
     pub offsets: Vec<OffsetSample>,
     /// Times at which the clock was set, with the steps in picoseconds.
     pub steps: Vec<(Instant, i64)>,
-    /// Its grandmaster at the end.
+    /// The grandmaster of the node at the end.
     pub grandmaster: Option<ClockIdentity>,
     /// The oscillator's frequency error at the end, in parts per 10^12.
     pub drift_ppt: i64,
 }
 
 impl ClockReport {
-    /// When the clock first was locked to the reference, or was the reference.
+    /// The first time at which the clock was locked to the reference, or was the reference.
     pub fn synced_from(&self) -> Option<Instant> {
         self.offsets.iter().find(|sample| sample.synced).map(|sample| sample.at)
     }
 
-    /// Spans in which the clock was not locked, after it had been; without an end if unlocked at
-    /// the end.
+    /// Spans in which the clock was not locked, after the first lock; `None` as end if the clock is
+    /// unlocked at the end.
     pub fn unlocked(&self) -> Vec<(Instant, Option<Instant>)> {
         let (mut found, mut synced) = (Vec::new(), false);
         for sample in &self.offsets {
@@ -68,7 +68,7 @@ impl ClockReport {
 /// was first locked; for a clock without 802.1AS from the beginning.
 #[derive(Clone, Debug, Default)]
 pub struct EdgeReport {
-    /// Number of earlier edges.
+    /// Number of edges before the clock was first locked.
     pub before: u64,
     /// Errors of the edges, early or late.
     pub errors: Latency,
@@ -108,10 +108,10 @@ pub struct MeasuredSample {
     pub from: Instant,
     /// Frames.
     pub frames: u64,
-    /// The shortest and longest in true time, picoseconds.
+    /// The shortest and the longest latency in true time, in picoseconds.
     pub truly: [i64; 2],
-    /// The shortest and longest as both nodes measure them: the receiver's clock at the arrival
-    /// minus the sender's clock at the creation of the frame.
+    /// The shortest and the longest latency by the clocks of both nodes, in picoseconds: the
+    /// receiver's clock at the arrival minus the sender's clock at the creation of the frame.
     pub measured: [i64; 2],
 }
 
@@ -152,7 +152,7 @@ impl Edges {
 }
 
 impl MeasuredSample {
-    /// Adds a frame that arrived at `now` to those of its interval of length `every`.
+    /// Adds a frame that arrived at `now` to the sample of its interval of length `every`.
     pub(in super::super) fn record(
         samples: &mut Vec<Self>,
         now: Instant,
