@@ -2,7 +2,7 @@
 //! and writes it.
 
 use bytes::Bytes;
-use wire::tlp::Mark;
+use wire::tlp::TraceId;
 
 /// Identifies a path; numbers are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,7 +22,7 @@ pub enum Input {
     /// An attempt to connect has failed, with the reason.
     Failed(String),
     /// The trace ID of the next received TLP without one.
-    Mark(Mark),
+    TraceId(TraceId),
     /// Bytes of the stream, in order, split anywhere.
     Received(Bytes),
     /// The path takes this many bytes now.

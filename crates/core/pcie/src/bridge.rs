@@ -152,8 +152,8 @@ pub fn completion_for(completer: Bdf, tlp: &Tlp, status: Status) -> Tlp {
         Packet::ConfigRead(c) | Packet::ConfigWrite(c) => c.completion(completer, status),
         _ => panic!("{} has no completion", tlp.mnemonic()),
     };
-    let (tc, attributes, mark) = (tlp.tc, tlp.attributes, tlp.mark);
-    Tlp { tc, attributes, mark, ..Tlp::completion(completion) }
+    let (tc, attributes, trace_id) = (tlp.tc, tlp.attributes, tlp.trace_id);
+    Tlp { tc, attributes, trace_id, ..Tlp::completion(completion) }
 }
 
 /// The requester ID; `None` for completions.

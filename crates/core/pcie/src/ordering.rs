@@ -2,7 +2,7 @@
 
 use crate::function::{Output, Ready, Wait};
 use std::collections::VecDeque;
-use wire::tlp::{Class, Mark, Tlp};
+use wire::tlp::{Class, Tlp, TraceId};
 
 /// Packets in order of arrival, taken by class.
 ///
@@ -155,8 +155,8 @@ impl OrderedQueue {
     }
 
     /// The trace IDs of all packets, class by class.
-    pub fn marks(&self) -> impl Iterator<Item = Mark> {
-        self.classes.iter().flatten().map(|(_, tlp)| tlp.mark)
+    pub fn trace_ids(&self) -> impl Iterator<Item = TraceId> {
+        self.classes.iter().flatten().map(|(_, tlp)| tlp.trace_id)
     }
 
     /// Drops all packets.

@@ -61,7 +61,7 @@ fn run<A: Attached>(
     let ram = host.memory.ram.clone();
     for (at, length, buffer) in batch {
         let mut ram = ram.borrow_mut();
-        let bytes = ram.get_mut(*buffer, *length).expect("a buffer of this rig");
+        let bytes = ram.get_mut(*buffer, *length).expect("a buffer of this initiator");
         match op {
             Op::Write => fill(drive as u64, *at as u64, VERSION, bytes),
             _ => bytes.fill(0xee),
@@ -75,7 +75,7 @@ fn run<A: Attached>(
     if op == Op::Read {
         batch.iter().try_for_each(|(at, length, buffer)| {
             let mut ram = ram.borrow_mut();
-            compare(ram.get(*buffer, *length).expect("a buffer of this rig"), *at, drive)
+            compare(ram.get(*buffer, *length).expect("a buffer of this initiator"), *at, drive)
         })?;
     }
     Ok(())

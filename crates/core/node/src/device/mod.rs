@@ -220,7 +220,7 @@ impl<F: Function> DeviceNode<F> {
         let Some(host) = host else { return self.pending.handle(now, path, input) };
         match input {
             path::Input::Received(bytes) => self.downstream.handle(now, Input::Received(bytes)),
-            path::Input::Mark(mark) => self.downstream.handle(now, Input::Mark(mark)),
+            path::Input::TraceId(trace_id) => self.downstream.handle(now, Input::TraceId(trace_id)),
             path::Input::Room(bytes) if host.end.is_none() => host.room = bytes,
             // A Goodbye needs no more room than before.
             path::Input::Room(bytes) => host.room = host.room.min(bytes),

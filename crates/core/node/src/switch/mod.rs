@@ -109,8 +109,8 @@ impl SwitchNode {
             (Path::Open(_), path::Input::Received(bytes)) => {
                 upstream.handle_link(now, link, tunnel::Input::Received(bytes));
             }
-            (Path::Open(_), path::Input::Mark(mark)) => {
-                upstream.handle_link(now, link, tunnel::Input::Mark(mark));
+            (Path::Open(_), path::Input::TraceId(trace_id)) => {
+                upstream.handle_link(now, link, tunnel::Input::TraceId(trace_id));
             }
             (Path::Open(room), path::Input::Room(bytes)) => *room = bytes,
             (path @ Path::Open(_), path::Input::Closed) => {

@@ -11,7 +11,7 @@ use wire::nvme::{COMPLETION_ENTRY, Command, SUBMISSION_ENTRY, cns, opcode};
 
 /// Host software with each register access and command written out.
 struct Client {
-    rig: Machine,
+    initiator: Machine,
     bar: u64,
     queues: Vec<Pair>,
     page: u64,
@@ -20,15 +20,15 @@ struct Client {
 
 impl Client {
     fn new() -> Self {
-        let mut rig = Machine::new([(); 2], 4096, 4096, Mode::All);
-        let bar = rig.enumerate().endpoints()[0].bar(0).expect("BAR 0").address;
-        let page = rig.buffer(4096);
-        Self { rig, bar, queues: Vec::new(), page, cid: 0 }
+        let mut initiator = Machine::new([(); 2], 4096, 4096, Mode::All);
+        let bar = initiator.enumerate().endpoints()[0].bar(0).expect("BAR 0").address;
+        let page = initiator.buffer(4096);
+        Self { initiator, bar, queues: Vec::new(), page, cid: 0 }
     }
 
     fn write(&mut self, register: u64, size: u8, value: u64) {
-        self.rig.bus.write(self.bar + register, size, value);
-        self.rig.settle();
+        self.initiator.bus.write(self.bar + register, size, value);
+        self.initiator.settle();
     }
 
     /// A register of 8 bytes in two halves.
@@ -38,8 +38,8 @@ impl Client {
     }
 
     fn read(&mut self, register: u64, size: u8) -> u64 {
-        let (bus, address) = (self.rig.bus.clone(), self.bar + register);
-        self.rig.run(async move { bus.read(address, size).await })
+        let (bus, address) = (self.initiator.bus.clone(), self.bar + register);
+        self.initiator.run(async move { bus.read(address, size).await })
     }
 
     fn read_halves(&mut self, register: u64) {
@@ -49,7 +49,7 @@ impl Client {
 
     /// New queues of `entries` entries.
     fn allocate(&mut self, entries: u16) -> Pair {
-        let mut ram = self.rig.ram.borrow_mut();
+        let mut ram = self.initiator.ram.borrow_mut();
         let mut place =
             |entry: usize| ram.allocate(usize::from(entries) * entry, 4096).expect("room");
         let (sq, cq) = (place(SUBMISSION_ENTRY), place(COMPLETION_ENTRY));
@@ -89,7 +89,7 @@ impl Client {
     fn command(&mut self, queue: usize, command: Command) {
         self.cid = self.cid.wrapping_add(1);
         let (cid, id) = (self.cid, queue as u16);
-        let memory = self.rig.ram.clone();
+        let memory = self.initiator.ram.clone();
         let pair = &mut self.queues[queue];
         pair.put(&mut *memory.borrow_mut(), Command { cid, ..command });
         let tail = pair.tail;
@@ -118,13 +118,13 @@ impl Client {
 
     /// Writes 4 KiB. Returns how many reads of the drive reached the host.
     fn writes(&mut self) -> usize {
-        self.rig.reads = 0;
+        self.initiator.reads = 0;
         self.command(1, io(opcode::nvm::WRITE, 0, 8, [self.page, 0]));
-        self.rig.reads
+        self.initiator.reads
     }
 
     fn not_pushed(&self) -> NotPushed {
-        self.rig.pushed().not_pushed
+        self.initiator.pushed().not_pushed
     }
 }
 

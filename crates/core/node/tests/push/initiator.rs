@@ -8,35 +8,35 @@ use testkit::machine::{Machine, io};
 /// Commands of `blocks` blocks each, each with its own doorbell; all must succeed. Returns how many
 /// reads of the drive reached the host.
 fn commands(
-    rig: &mut Machine,
+    initiator: &mut Machine,
     driver: &mut Driver,
     op: Op,
     (count, blocks): (u64, u32),
     buffer: u64,
 ) -> usize {
-    rig.reads = 0;
+    initiator.reads = 0;
     for number in 0..count {
         let (slba, at) = (number * u64::from(blocks), buffer + number * u64::from(blocks) * 512);
-        driver.submit(rig.now, 0, io(op, slba, blocks, at)).expect("room");
+        driver.submit(initiator.now, 0, io(op, slba, blocks, at)).expect("room");
     }
-    assert_eq!(rig.drain(driver, 0), 0);
-    rig.reads
+    assert_eq!(initiator.drain(driver, 0), 0);
+    initiator.reads
 }
 
 /// Writes `count` times `blocks` blocks and reads them back. Returns how many reads of the drive
 /// reached the host for the writes and for the reads, and the counters of the store.
 fn written_and_read(mode: Mode, payload: u16, count: u64, blocks: u32) -> ([usize; 2], Counters) {
-    let mut rig = Machine::new([(); 2], payload, 4096, mode);
-    let (_, mut driver) = rig.bring_up(1);
+    let mut initiator = Machine::new([(); 2], payload, 4096, mode);
+    let (_, mut driver) = initiator.bring_up(1);
     let length = count as usize * blocks as usize * 512;
-    let buffers = [(); 2].map(|()| rig.buffer(length));
+    let buffers = [(); 2].map(|()| initiator.buffer(length));
     let data: Vec<u8> = (0..length).map(|i| (i / 512 * 7 + i) as u8).collect();
-    rig.fill(buffers[0], &data);
+    initiator.fill(buffers[0], &data);
     let reads = [(Op::Write, buffers[0]), (Op::Read, buffers[1])]
-        .map(|(op, buffer)| commands(&mut rig, &mut driver, op, (count, blocks), buffer));
-    assert_eq!(rig.media()[..length], data, "{mode}: written");
-    assert_eq!(rig.ram.borrow_mut().get(buffers[1], length), Some(&data[..]), "{mode}: read");
-    (reads, rig.store())
+        .map(|(op, buffer)| commands(&mut initiator, &mut driver, op, (count, blocks), buffer));
+    assert_eq!(initiator.media()[..length], data, "{mode}: written");
+    assert_eq!(initiator.ram.borrow_mut().get(buffers[1], length), Some(&data[..]), "{mode}: read");
+    (reads, initiator.store())
 }
 
 #[test]

@@ -103,7 +103,7 @@ impl Rig {
         let host = settings(Role::Host);
         let upstream = upstream::Settings { ports: 1, max_payload: 512, p2p: false, tunnel: host };
         let drive = Drive(Controller::new(Manners::default()), Random::new(1), Ready::ALL);
-        let mut rig = Self {
+        let mut initiator = Self {
             host: HostNode::new(Default::default(), SwitchNode::new(upstream, None))
                 .with_push(Settings { mode, ..Settings::default() }),
             device: DeviceNode::new(settings(Role::Device), drive),
@@ -112,9 +112,9 @@ impl Rig {
             answer: None,
             requests: 0,
         };
-        rig.run();
-        rig.enumerate();
-        rig
+        initiator.run();
+        initiator.enumerate();
+        initiator
     }
 
     fn run(&mut self) {
@@ -285,9 +285,9 @@ fn entry(opcode: u8, prp1: u64, dwords: [u32; 3]) -> [u8; 64] {
 
 #[test]
 fn a_write_takes_no_read_of_the_host() {
-    let mut rig = Rig::new(Mode::All, 1 << 20);
-    assert_eq!(rig.reads_of_a_write(), 0);
-    let counters = rig.device.store().counters();
+    let mut initiator = Rig::new(Mode::All, 1 << 20);
+    assert_eq!(initiator.reads_of_a_write(), 0);
+    let counters = initiator.device.store().counters();
     // Three admin commands; an entry, and eight reads of 512 bytes.
     assert_eq!((counters.hits, counters.misses), (3 + 1 + 8, 0));
     assert_eq!(counters.unused_bytes, 0);
@@ -295,72 +295,72 @@ fn a_write_takes_no_read_of_the_host() {
 
 #[test]
 fn with_entries_only_the_data_are_read() {
-    let mut rig = Rig::new(Mode::Entries, 1 << 20);
-    assert_eq!(rig.reads_of_a_write(), 8);
+    let mut initiator = Rig::new(Mode::Entries, 1 << 20);
+    assert_eq!(initiator.reads_of_a_write(), 8);
 }
 
 #[test]
 fn a_device_that_does_not_announce_push_gets_none() {
     let sent = [(Mode::All, 0), (Mode::Off, 1 << 20)].map(|(mode, push)| {
-        let mut rig = Rig::new(mode, push);
-        assert_eq!(rig.reads_of_a_write(), 9);
-        assert_eq!(rig.device.store().counters().pushed_bytes, 0);
-        assert_eq!(rig.host.push_counters().messages, 0);
-        rig.sent
+        let mut initiator = Rig::new(mode, push);
+        assert_eq!(initiator.reads_of_a_write(), 9);
+        assert_eq!(initiator.device.store().counters().pushed_bytes, 0);
+        assert_eq!(initiator.host.push_counters().messages, 0);
+        initiator.sent
     });
     assert_eq!(sent[0], sent[1], "byte by byte");
 }
 
 #[test]
 fn an_sgl_of_one_range_is_followed() {
-    let mut rig = Rig::new(Mode::All, 1 << 20);
-    rig.start();
-    let before = rig.device.store().counters().pushed_bytes;
+    let mut initiator = Rig::new(Mode::All, 1 << 20);
+    initiator.start();
+    let before = initiator.device.store().counters().pushed_bytes;
     // PSDT 01b; a data block of 4096 bytes, whose address stands where PRP entry 1 does.
     let mut write = entry(0x01, RAM + 0x1_1000, [0, 0, 7]);
     write[1] = 1 << 6;
     write[32..36].copy_from_slice(&4096u32.to_le_bytes());
-    rig.submit(1, 0, write);
+    initiator.submit(1, 0, write);
     // Double words are the unit of our SGLs: 4098 bytes are in doubt, the entry goes alone.
     write[32..36].copy_from_slice(&4098u32.to_le_bytes());
-    rig.submit(1, 1, write);
-    let pushed = rig.device.store().counters().pushed_bytes - before;
+    initiator.submit(1, 1, write);
+    let pushed = initiator.device.store().counters().pushed_bytes - before;
     assert_eq!(pushed, 64 + 4096 + 64);
 }
 
 #[test]
 fn long_data_are_not_pushed() {
-    let mut rig = Rig::new(Mode::All, 1 << 20);
-    rig.start();
+    let mut initiator = Rig::new(Mode::All, 1 << 20);
+    initiator.start();
     // A PRP list; all entries name one page.
     let page = RAM + 0x1_1000;
     for at in (0x1_c000..0x1_c040).step_by(8) {
-        rig.memory.bytes[at..at + 8].copy_from_slice(&page.to_le_bytes());
+        initiator.memory.bytes[at..at + 8].copy_from_slice(&page.to_le_bytes());
     }
     for (slot, blocks, expected) in [(0, 64, 64 + 7 * 8 + (32 << 10)), (1, 72, 64 + 8 * 8)] {
-        let before = rig.device.store().counters().pushed_bytes;
+        let before = initiator.device.store().counters().pushed_bytes;
         let mut write = entry(0x01, page, [0, 0, blocks - 1]);
         write[32..40].copy_from_slice(&(RAM + 0x1_c000).to_le_bytes());
-        rig.submit(1, slot, write);
-        assert_eq!(rig.device.store().counters().pushed_bytes - before, expected, "{blocks}");
+        initiator.submit(1, slot, write);
+        assert_eq!(initiator.device.store().counters().pushed_bytes - before, expected, "{blocks}");
     }
 }
 
 #[test]
 fn only_entry_is_pushed_without_identified_format() {
-    let mut rig = Rig::new(Mode::All, 1 << 20);
-    rig.start();
-    let pushed = |rig: &mut Rig, slot| {
-        let before = rig.device.store().counters().pushed_bytes;
-        rig.command(1, slot, 0x01, RAM + 0x1_1000, [0, 0, 7]);
-        rig.device.store().counters().pushed_bytes - before
+    let mut initiator = Rig::new(Mode::All, 1 << 20);
+    initiator.start();
+    let pushed = |initiator: &mut Rig, slot| {
+        let before = initiator.device.store().counters().pushed_bytes;
+        initiator.command(1, slot, 0x01, RAM + 0x1_1000, [0, 0, 7]);
+        initiator.device.store().counters().pushed_bytes - before
     };
-    assert_eq!(pushed(&mut rig, 0), 64 + 4096);
+    assert_eq!(pushed(&mut initiator, 0), 64 + 4096);
     // Format NVM; then Identify.
-    rig.command(0, 3, 0x80, 0, [0; 3]);
-    assert_eq!(pushed(&mut rig, 1), 64);
-    rig.command(0, 4, 0x06, RAM + 0x1_0000, [0; 3]);
-    assert_eq!(pushed(&mut rig, 2), 64 + 4096);
+    initiator.command(0, 3, 0x80, 0, [0; 3]);
+    assert_eq!(pushed(&mut initiator, 1), 64);
+    initiator.command(0, 4, 0x06, RAM + 0x1_0000, [0; 3]);
+    assert_eq!(pushed(&mut initiator, 2), 64 + 4096);
 }
 
 #[test]
@@ -376,35 +376,39 @@ fn a_doorbell_does_not_wait_for_credits_of_its_push() {
 #[test]
 fn data_completion_entry_and_interrupt_keep_their_order() {
     for mode in [Mode::Off, Mode::All] {
-        let mut rig = Rig::new(mode, 1 << 20);
-        rig.start();
-        rig.device.function_mut().0.interrupts = true;
-        rig.memory.written.clear();
+        let mut initiator = Rig::new(mode, 1 << 20);
+        initiator.start();
+        initiator.device.function_mut().0.interrupts = true;
+        initiator.memory.written.clear();
         // A read of two blocks of 512 bytes, across a page.
         let mut read = entry(0x02, RAM + 0x1_1e00, [0, 0, 1]);
         read[32..40].copy_from_slice(&(RAM + 0x1_4000).to_le_bytes());
-        rig.submit(1, 0, read);
+        initiator.submit(1, 0, read);
         let data = [RAM + 0x1_1e00, RAM + 0x1_4000];
-        assert_eq!(rig.memory.written, [data[0], data[1], RAM + 0x3000, 0], "{mode}");
+        assert_eq!(initiator.memory.written, [data[0], data[1], RAM + 0x3000, 0], "{mode}");
     }
 }
 
 #[test]
 fn answers_stand_behind_posted_requests_before_their_bytes() {
-    let mut rig = Rig::new(Mode::All, 1 << 20);
-    rig.start();
+    let mut initiator = Rig::new(Mode::All, 1 << 20);
+    initiator.start();
     // A write of INTMS waits in front of the drive, and behind it what is pushed.
-    rig.device.function_mut().2 = Ready::ALL.with(Class::Posted, false);
-    rig.write(0x0c, 4, 0);
-    let hits = rig.device.store().counters().hits;
-    rig.command(1, 0, 0x00, 0, [0; 3]);
-    assert_eq!(rig.device.store().bytes(), 0, "the message is behind what waits");
-    rig.device.function_mut().0.speculate_at(RAM + 0x2000);
-    rig.run();
-    assert_eq!(rig.device.store().counters().hits, hits, "the host answered");
-    rig.device.function_mut().2 = Ready::ALL;
-    rig.run();
-    assert_eq!(rig.device.store().counters().hits, hits + 1, "the entry, once it may be there");
+    initiator.device.function_mut().2 = Ready::ALL.with(Class::Posted, false);
+    initiator.write(0x0c, 4, 0);
+    let hits = initiator.device.store().counters().hits;
+    initiator.command(1, 0, 0x00, 0, [0; 3]);
+    assert_eq!(initiator.device.store().bytes(), 0, "the message is behind what waits");
+    initiator.device.function_mut().0.speculate_at(RAM + 0x2000);
+    initiator.run();
+    assert_eq!(initiator.device.store().counters().hits, hits, "the host answered");
+    initiator.device.function_mut().2 = Ready::ALL;
+    initiator.run();
+    assert_eq!(
+        initiator.device.store().counters().hits,
+        hits + 1,
+        "the entry, once it may be there"
+    );
 }
 
 /// Number of occurrences of the address of a doorbell in the bytes.
@@ -416,13 +420,13 @@ fn rings(bytes: &[u8], doorbell: u64) -> usize {
 #[test]
 fn a_head_doorbell_leaves_at_once() {
     for mode in Mode::ALL {
-        let mut rig = Rig::new(mode, 1 << 20);
-        rig.start();
-        rig.device.function_mut().0.interrupts = true;
-        rig.command(1, 0, 0x01, RAM + 0x1_1000, [0, 0, 7]);
-        let before = rig.sent.len();
+        let mut initiator = Rig::new(mode, 1 << 20);
+        initiator.start();
+        initiator.device.function_mut().0.interrupts = true;
+        initiator.command(1, 0, 0x01, RAM + 0x1_1000, [0, 0, 7]);
+        let before = initiator.sent.len();
         // Queue 1's head is doorbell 3.
-        rig.write(0x100c, 4, 1);
-        assert_eq!(rings(&rig.sent[before..], 3), 1, "{mode}");
+        initiator.write(0x100c, 4, 1);
+        assert_eq!(rings(&initiator.sent[before..], 3), 1, "{mode}");
     }
 }

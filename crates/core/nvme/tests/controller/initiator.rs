@@ -73,106 +73,108 @@ fn namespaces_with_metadata_are_left_out() {
 /// Entries lie at the queue address that the observer gets.
 #[test]
 fn queue_memory_is_where_the_entries_are() {
-    let mut rig = Rig::new(config());
-    let mut driver = rig.attach(settings()).unwrap();
+    let mut initiator = Rig::new(config());
+    let mut driver = initiator.attach(settings()).unwrap();
     let places = driver.queue_memory(1);
     assert_eq!(places.entries, 16);
     assert_ne!(places, driver.queue_memory(0));
     let io = Io { op: Op::Flush, nsid: 1, slba: 0, blocks: 0, buffer: 0 };
-    let id = rig.io(&mut driver, 1, io).id;
-    let entry: [u8; 64] = rig.testbed.load(places.submission, 64).unwrap().try_into().unwrap();
+    let id = initiator.io(&mut driver, 1, io).id;
+    let entry: [u8; 64] =
+        initiator.testbed.load(places.submission, 64).unwrap().try_into().unwrap();
     let command = wire::nvme::Command::decode(&entry);
     assert_eq!((command.opcode, command.cid), (wire::nvme::opcode::nvm::FLUSH, id.get()));
-    let entry: [u8; 16] = rig.testbed.load(places.completion, 16).unwrap().try_into().unwrap();
+    let entry: [u8; 16] =
+        initiator.testbed.load(places.completion, 16).unwrap().try_into().unwrap();
     assert_eq!(wire::nvme::Completion::decode(&entry).cid, id.get());
 }
 
 #[test]
 fn brings_a_drive_up_moves_blocks_and_shuts_down() {
-    let mut rig = Rig::new(config());
-    let mut driver = rig.attach(settings()).unwrap();
+    let mut initiator = Rig::new(config());
+    let mut driver = initiator.attach(settings()).unwrap();
     assert_eq!(driver.queues(), 4);
     assert_eq!(driver.max_transfer(), 128 << 10);
     assert_eq!((driver.namespaces()[0].blocks, driver.namespaces()[1].block_shift), (8192, 12));
-    rig.testbed.interrupts.clear();
+    initiator.testbed.interrupts.clear();
     for (queue, (length, offset)) in
         [(512, 0), (4096, 0x80), (8192, 0), (128 << 10, 0x200)].into_iter().enumerate()
     {
-        let buffer = rig.buffer(length, offset);
+        let buffer = initiator.buffer(length, offset);
         let data = pattern(length, queue as u8);
-        rig.testbed.put(buffer, &data);
+        initiator.testbed.put(buffer, &data);
         let blocks = (length / 512) as u32;
         let io = Io { op: Op::Write, nsid: 1, slba: 1000, blocks, buffer };
-        assert!(rig.io(&mut driver, queue, io).status.is_success());
-        rig.testbed.put(buffer, &vec![0; length]);
+        assert!(initiator.io(&mut driver, queue, io).status.is_success());
+        initiator.testbed.put(buffer, &vec![0; length]);
         let io = Io { op: Op::Read, ..io };
-        assert!(rig.io(&mut driver, queue, io).status.is_success());
-        assert!(rig.testbed.load(buffer, length).unwrap() == data);
+        assert!(initiator.io(&mut driver, queue, io).status.is_success());
+        assert!(initiator.testbed.load(buffer, length).unwrap() == data);
     }
-    assert_eq!(rig.testbed.interrupts, [1, 1, 2, 2, 3, 3, 4, 4]);
+    assert_eq!(initiator.testbed.interrupts, [1, 1, 2, 2, 3, 3, 4, 4]);
     for (op, operation) in
         [(Op::Flush, "flush"), (Op::WriteZeroes, "write zeroes"), (Op::Discard, "discard")]
     {
         let io = Io { op, nsid: 2, slba: 3, blocks: 2, buffer: 0 };
-        assert!(rig.io(&mut driver, 0, io).status.is_success());
-        assert_eq!(rig.testbed.media.log.last(), Some(&(2, operation)));
+        assert!(initiator.io(&mut driver, 0, io).status.is_success());
+        assert_eq!(initiator.testbed.media.log.last(), Some(&(2, operation)));
     }
     let beyond = Io { op: Op::Read, nsid: 1, slba: 8192, blocks: 1, buffer: MEMORY };
-    let status = rig.io(&mut driver, 0, beyond).status;
+    let status = initiator.io(&mut driver, 0, beyond).status;
     assert_eq!(status.code, StatusCode::LBA_OUT_OF_RANGE);
     assert_eq!(driver.spurious_completions(), 0);
-    rig.shutdown(driver).unwrap();
-    assert_eq!(rig.testbed.media.log.last(), Some(&(2, "flush")));
+    initiator.shutdown(driver).unwrap();
+    assert_eq!(initiator.testbed.media.log.last(), Some(&(2, "flush")));
     // Attach again, to a controller that is already enabled.
-    rig.attach(settings()).unwrap();
-    rig.attach(settings()).unwrap();
+    initiator.attach(settings()).unwrap();
+    initiator.attach(settings()).unwrap();
 }
 
 #[test]
 fn one_doorbell_and_one_interrupt_for_a_batch() {
-    let mut rig = Rig::new(config());
-    let mut driver = rig.attach(settings()).unwrap();
-    rig.testbed.interrupts.clear();
+    let mut initiator = Rig::new(config());
+    let mut driver = initiator.attach(settings()).unwrap();
+    initiator.testbed.interrupts.clear();
     let io = Io { op: Op::Flush, nsid: 1, slba: 0, blocks: 1, buffer: 0 };
     for _ in 0..15 {
-        driver.prepare(rig.testbed.now, 0, io).unwrap();
+        driver.prepare(initiator.testbed.now, 0, io).unwrap();
     }
-    assert_eq!(driver.prepare(rig.testbed.now, 0, io), Err(initiator::QueueFull));
-    rig.testbed.carry(&rig.bus);
+    assert_eq!(driver.prepare(initiator.testbed.now, 0, io), Err(initiator::QueueFull));
+    initiator.testbed.carry(&initiator.bus);
     assert_eq!(driver.outstanding(0), 15);
     assert!(driver.reap(0).is_empty(), "nobody has rung");
     driver.ring(0);
-    let requests = std::iter::from_fn(|| rig.bus.next_request()).count();
+    let requests = std::iter::from_fn(|| initiator.bus.next_request()).count();
     assert_eq!(requests, 1);
     driver.ring(0);
-    assert!(rig.bus.next_request().is_none(), "nothing new");
+    assert!(initiator.bus.next_request().is_none(), "nothing new");
 }
 
 #[test]
 fn rings_and_phases_wrap() {
-    let mut rig = Rig::new(config());
-    let mut driver = rig.attach(Settings { entries: 4, ..settings() }).unwrap();
+    let mut initiator = Rig::new(config());
+    let mut driver = initiator.attach(Settings { entries: 4, ..settings() }).unwrap();
     let io = Io { op: Op::Flush, nsid: 1, slba: 0, blocks: 1, buffer: 0 };
     for round in 0..50 {
         let count = round % 3 + 1;
         for _ in 0..count {
-            driver.prepare(rig.testbed.now, 0, io).unwrap();
+            driver.prepare(initiator.testbed.now, 0, io).unwrap();
         }
         driver.ring(0);
-        rig.testbed.carry(&rig.bus);
+        initiator.testbed.carry(&initiator.bus);
         assert_eq!(driver.reap(0).len(), count);
-        rig.testbed.carry(&rig.bus);
+        initiator.testbed.carry(&initiator.bus);
     }
     assert_eq!(driver.spurious_completions(), 0);
 }
 
 #[test]
 fn timeouts_are_errors() {
-    let mut rig = Rig::new(config());
+    let mut initiator = Rig::new(config());
     let timeout = Duration::from_ms(7);
-    let mut driver = rig.attach(Settings { timeout, ..settings() }).unwrap();
+    let mut driver = initiator.attach(Settings { timeout, ..settings() }).unwrap();
     let io = Io { op: Op::Flush, nsid: 1, slba: 0, blocks: 1, buffer: 0 };
-    let now = rig.testbed.now;
+    let now = initiator.testbed.now;
     driver.submit(now, 2, io).unwrap();
     assert_eq!(driver.check_timeouts(now + timeout), Ok(()));
     let late = now + timeout + Duration::from_ps(1);
@@ -181,19 +183,20 @@ fn timeouts_are_errors() {
 
 #[test]
 fn drives_that_cannot_be_used() {
-    let mut rig = Rig::new(config());
-    rig.testbed.config_write(0x04, 0);
-    assert_eq!(rig.attach(settings()).unwrap_err(), Error::Gone);
-    let mut rig = Rig::new(config());
-    rig.testbed.config_write(0x04, 2);
-    let error = rig.attach(Settings { timeout: Duration::from_ms(1), ..settings() }).unwrap_err();
+    let mut initiator = Rig::new(config());
+    initiator.testbed.config_write(0x04, 0);
+    assert_eq!(initiator.attach(settings()).unwrap_err(), Error::Gone);
+    let mut initiator = Rig::new(config());
+    initiator.testbed.config_write(0x04, 2);
+    let error =
+        initiator.attach(Settings { timeout: Duration::from_ms(1), ..settings() }).unwrap_err();
     assert_eq!(error, Error::Timeout("Identify"));
-    let mut rig = Rig::new(config());
-    rig.ram = Rc::new(RefCell::new(Ram::new(MEMORY, 8192)));
-    assert_eq!(rig.attach(settings()).unwrap_err(), Error::OutOfMemory);
-    let mut rig = Rig::new(config());
-    let capability = rig.testbed.capability(0x11);
-    rig.testbed.config_write(capability, 0);
-    assert!(rig.attach(settings()).is_ok(), "vectors are there with MSI-X disabled too");
-    assert!(rig.attach(Settings { interrupts: false, ..settings() }).is_ok());
+    let mut initiator = Rig::new(config());
+    initiator.ram = Rc::new(RefCell::new(Ram::new(MEMORY, 8192)));
+    assert_eq!(initiator.attach(settings()).unwrap_err(), Error::OutOfMemory);
+    let mut initiator = Rig::new(config());
+    let capability = initiator.testbed.capability(0x11);
+    initiator.testbed.config_write(capability, 0);
+    assert!(initiator.attach(settings()).is_ok(), "vectors are there with MSI-X disabled too");
+    assert!(initiator.attach(Settings { interrupts: false, ..settings() }).is_ok());
 }

@@ -15,7 +15,7 @@ use bytes::BytesMut;
 use pcie::{OrderedQueue, Ready};
 use wire::Instant;
 use wire::frame::Grant;
-use wire::tlp::{Class, Mark, Tlp, data_credits};
+use wire::tlp::{Class, Tlp, TraceId, data_credits};
 
 /// The most TLPs queued in one class.
 const MAX_PACKETS: usize = 4096;
@@ -131,7 +131,7 @@ impl Aggregate {
         &mut self,
         frame: &mut BytesMut,
         room: usize,
-        mut each: impl FnMut(Mark, &[u8]),
+        mut each: impl FnMut(TraceId, &[u8]),
     ) -> usize {
         let (start, mut count, most) = (frame.len(), 0, self.policy.max_packets());
         while let Some((_, class)) = self.queue.first(self.allowed()) {
@@ -143,7 +143,7 @@ impl Aggregate {
             let mut encoded = &frame[at..];
             for length in tlp.wire_lengths().take(packets) {
                 let (packet, rest) = encoded.split_at(length);
-                each(tlp.mark, packet);
+                each(tlp.trace_id, packet);
                 encoded = rest;
             }
             let credits = tlp.payloads().take(packets).map(data_credits).sum();
@@ -245,8 +245,8 @@ impl Aggregate {
     }
 
     /// The trace IDs of all queued TLPs.
-    pub fn marks(&self) -> impl Iterator<Item = Mark> {
-        self.queue.marks()
+    pub fn trace_ids(&self) -> impl Iterator<Item = TraceId> {
+        self.queue.trace_ids()
     }
 
     /// Drops all queued TLPs and keeps the credits. Returns how many posted TLPs were dropped.

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use wire::Bdf;
 use wire::push::{Push, Record};
-use wire::tlp::{Class, MAX_PAYLOAD, Mark, MemoryRequest, Packet, Tlp};
+use wire::tlp::{Class, MAX_PAYLOAD, MemoryRequest, Packet, Tlp, TraceId};
 
 /// The most functions behind a port for which bytes are kept: the functions of one device (PCIe
 /// Base 4.0, section 6.13, ARI).
@@ -113,10 +113,10 @@ impl<R: Rule> Store<R> {
 
     /// Drops everything, because the function was reset or the link is lost. Returns the trace IDs
     /// of the reads whose completions are dropped.
-    pub fn clear(&mut self) -> impl Iterator<Item = Mark> {
+    pub fn clear(&mut self) -> impl Iterator<Item = TraceId> {
         self.counters.unused_bytes += self.bytes() as u64;
         self.functions.clear();
-        self.replies.drain(..).map(|reply| reply.mark)
+        self.replies.drain(..).map(|reply| reply.trace_id)
     }
 
     /// Accepts a TLP from the host; returns it if it is for the function.
@@ -252,7 +252,7 @@ impl<R: Rule> Store<R> {
         self.replies.extend(replies.map(|reply| Tlp { digest: completer.digest, ..reply }));
         // The last completion ends the read.
         if let Some(last) = self.replies.back_mut() {
-            last.mark = tlp.mark;
+            last.trace_id = tlp.trace_id;
         }
         None
     }

@@ -6,7 +6,7 @@ use super::Tunnel;
 use bytes::Bytes;
 use wire::Instant;
 use wire::frame::{Hello, Moved};
-use wire::tlp::Mark;
+use wire::tlp::TraceId;
 
 /// Input of a tunnel.
 #[derive(Clone, Debug)]
@@ -14,7 +14,7 @@ pub enum Input {
     /// The network connection is established.
     Connected,
     /// The trace ID of the next received TLP without one.
-    Mark(Mark),
+    TraceId(TraceId),
     /// The next bytes of the stream, split anywhere.
     Received(Bytes),
     /// The network takes this many bytes now.

@@ -35,7 +35,7 @@ pub use settings::Settings;
 use std::collections::VecDeque;
 use wire::Instant;
 use wire::frame::{Control, FrameReport, Header, Kind, Moved, Reject};
-use wire::tlp::{Class, Mark, Tlp};
+use wire::tlp::{Class, Tlp, TraceId};
 
 /// The most control frames queued, and requests of the far side unanswered. A far side that exceeds
 /// this number violates the protocol.
@@ -70,7 +70,7 @@ impl Tunnel {
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {
             Input::Connected => self.connected(now),
-            Input::Mark(mark) => self.path.marks.push_back(mark),
+            Input::TraceId(trace_id) => self.path.trace_ids.push_back(trace_id),
             Input::Received(bytes) => {
                 self.path.heard(now);
                 self.account.counters.bytes_received += bytes.len() as u64;
@@ -98,7 +98,7 @@ impl Tunnel {
     /// Ends the session. Returns how many posted TLPs were still queued.
     fn end(&mut self) -> u64 {
         let posted = self.session.end(&mut self.account);
-        self.account.reports.dropped(self.path.marks.drain(..));
+        self.account.reports.dropped(self.path.trace_ids.drain(..));
         posted
     }
 
@@ -135,8 +135,8 @@ impl Tunnel {
             if !self.path.is_up() {
                 return Err(Cause::Violation("TLPs before the greeting"));
             }
-            let marks = &mut self.path.marks;
-            return self.session.receive(header, payload, marks, report, &mut self.account);
+            let trace_ids = &mut self.path.trace_ids;
+            return self.session.receive(header, payload, trace_ids, report, &mut self.account);
         }
         let control = self.path.decode(header.kind, &payload)?;
         let output = if !self.path.is_up() {
@@ -220,7 +220,7 @@ impl Tunnel {
     pub fn push(&mut self, tlp: Tlp) {
         match self.is_up() {
             true => self.session.queue.push(tlp),
-            false => self.account.reports.dropped(std::iter::once(tlp.mark)),
+            false => self.account.reports.dropped(std::iter::once(tlp.trace_id)),
         }
     }
 
@@ -308,8 +308,8 @@ impl Tunnel {
     }
 
     /// Reports TLPs with these trace IDs that were dropped behind the tunnel.
-    pub(crate) fn report_dropped(&mut self, marks: impl Iterator<Item = Mark>) {
-        self.account.reports.dropped(marks);
+    pub(crate) fn report_dropped(&mut self, trace_ids: impl Iterator<Item = TraceId>) {
+        self.account.reports.dropped(trace_ids);
     }
 
     /// Counters over all connections.

@@ -10,7 +10,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use std::collections::VecDeque;
 use wire::Instant;
 use wire::frame::{self, Control, Header, Hello, Kind, Malformed, Reject, Role};
-use wire::tlp::Mark;
+use wire::tlp::TraceId;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -42,7 +42,7 @@ pub(super) struct Path {
     /// Unanswered Move requests.
     moves: u32,
     /// Trace IDs of the next received TLPs.
-    pub marks: VecDeque<Mark>,
+    pub trace_ids: VecDeque<TraceId>,
     /// Bytes of frames sent, and of frames received.
     sent: u64,
     received: u64,
@@ -61,7 +61,7 @@ impl Path {
             last_sent: Instant::ZERO,
             last_heard: Instant::ZERO,
             moves: 0,
-            marks: VecDeque::new(),
+            trace_ids: VecDeque::new(),
             sent: 0,
             received: 0,
         }

@@ -2,7 +2,7 @@
 
 use pcie::{OrderedQueue, Ready};
 use wire::frame::Grant;
-use wire::tlp::{Class, Mark, Tlp};
+use wire::tlp::{Class, Tlp, TraceId};
 
 /// The receive buffer: by class as large as the credits advertised.
 #[derive(Debug)]
@@ -45,8 +45,8 @@ impl Receiver {
         true
     }
 
-    pub(super) fn marks(&self) -> impl Iterator<Item = Mark> {
-        self.queue.marks()
+    pub(super) fn trace_ids(&self) -> impl Iterator<Item = TraceId> {
+        self.queue.trace_ids()
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use wire::frame::{FrameReport, Header};
-use wire::tlp::Mark;
+use wire::tlp::TraceId;
 
 /// The most reports queued: more than the frames of one network input.
 const MAX_REPORTS: usize = 1 << 16;
@@ -13,7 +13,7 @@ pub enum Report {
     /// A frame was sent or received.
     Frame(FrameReport),
     /// The TLP with this trace ID was dropped by link down or reset.
-    Dropped(Mark),
+    Dropped(TraceId),
 }
 
 /// The queue of reports; collects nothing while off.
@@ -47,9 +47,11 @@ impl Reports {
     }
 
     /// Reports dropped TLPs that have trace IDs.
-    pub(super) fn dropped(&mut self, marks: impl Iterator<Item = Mark>) {
+    pub(super) fn dropped(&mut self, trace_ids: impl Iterator<Item = TraceId>) {
         if self.on {
-            marks.filter(|mark| *mark != Mark::NONE).for_each(|m| self.push(Report::Dropped(m)));
+            trace_ids
+                .filter(|trace_id| *trace_id != TraceId::NONE)
+                .for_each(|m| self.push(Report::Dropped(m)));
         }
     }
 

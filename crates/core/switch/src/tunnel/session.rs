@@ -12,7 +12,7 @@ use pcie::Ready;
 use std::collections::VecDeque;
 use wire::Instant;
 use wire::frame::{Control, FrameReport, Grant, Header, Kind, Role};
-use wire::tlp::{Class, Mark, Tlp};
+use wire::tlp::{Class, Tlp, TraceId};
 
 /// Acknowledge after this many received frames.
 const ACKNOWLEDGE_AFTER: u32 = 64;
@@ -84,12 +84,12 @@ impl Session {
     }
 
     fn drop_queued(&mut self, account: &mut Account) -> usize {
-        account.reports.dropped(self.queue.marks());
+        account.reports.dropped(self.queue.trace_ids());
         self.queue.clear()
     }
 
     fn drop_received(&mut self, account: &mut Account) {
-        account.reports.dropped(self.receiver.marks());
+        account.reports.dropped(self.receiver.trace_ids());
         self.receiver.clear();
     }
 
@@ -180,12 +180,12 @@ impl Session {
         None
     }
 
-    /// Receives a frame of TLPs and assigns the trace IDs in `marks` to them in order.
+    /// Receives a frame of TLPs and assigns `trace_ids` to them in order.
     pub(super) fn receive(
         &mut self,
         header: Header,
         mut payload: Bytes,
-        marks: &mut VecDeque<Mark>,
+        trace_ids: &mut VecDeque<TraceId>,
         mut report: Option<&mut FrameReport>,
         account: &mut Account,
     ) -> Result<(), Cause> {
@@ -203,19 +203,19 @@ impl Session {
         while payload.has_remaining() {
             let at = whole.len() - payload.len();
             let mut tlp = Tlp::decode(&mut payload).map_err(Cause::Tlp)?;
-            tlp.mark = marks.pop_front().unwrap_or_default();
+            tlp.trace_id = trace_ids.pop_front().unwrap_or_default();
             if tlp.data.len() > most {
                 return Err(Cause::Violation("a TLP above the agreed maximum payload"));
             }
             // With trace IDs, each packet stays separate.
-            if marks.is_empty() {
+            if trace_ids.is_empty() {
                 tlp.extend_run(&whole, &mut payload, most);
             }
             if let Some(report) = &mut report {
                 let mut packets = &whole[at..];
                 for length in tlp.wire_lengths() {
                     let (packet, behind) = packets.split_at(length);
-                    report.add_tlp(tlp.mark, packet);
+                    report.add_tlp(tlp.trace_id, packet);
                     packets = behind;
                 }
             }

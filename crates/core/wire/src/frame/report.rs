@@ -1,7 +1,7 @@
 //! Reports of frames sent and received, for traces and time accounting.
 
 use super::{HEADER, Header, Kind};
-use crate::tlp::Mark;
+use crate::tlp::TraceId;
 use crate::trace::{HEAD, MAX_HEADS};
 
 /// The most payload bytes of a control frame in a report: the whole payload of every known frame,
@@ -22,7 +22,7 @@ pub struct FrameReport {
     /// Offset of the header in the byte stream of the connection.
     pub begin: u64,
     /// The trace ID of each TLP in the frame, and the offset of the TLP's end in the byte stream.
-    pub marks: Vec<(Mark, u64)>,
+    pub trace_ids: Vec<(TraceId, u64)>,
     /// The headers of the first [`MAX_HEADS`] TLPs, [`HEAD`] bytes each, padded with zeroes.
     pub heads: Vec<u8>,
     /// The first 64 bytes of a control frame's payload.
@@ -34,23 +34,23 @@ impl FrameReport {
     pub fn new(sent: bool, header: Header, begin: u64, payload: &[u8]) -> Self {
         let kept = if header.kind == Kind::Tlps { 0 } else { payload.len().min(MAX_CONTROL) };
         let payload = payload[..kept].to_vec();
-        Self { sent, header, begin, marks: Vec::new(), heads: Vec::new(), payload }
+        Self { sent, header, begin, trace_ids: Vec::new(), heads: Vec::new(), payload }
     }
 
     /// Adds the next TLP.
-    pub fn add_tlp(&mut self, mark: Mark, bytes: &[u8]) {
-        let start = self.marks.last().map_or(self.begin + HEADER as u64, |(_, end)| *end);
-        if self.marks.is_empty() {
-            self.marks.reserve(USUAL);
+    pub fn add_tlp(&mut self, trace_id: TraceId, bytes: &[u8]) {
+        let start = self.trace_ids.last().map_or(self.begin + HEADER as u64, |(_, end)| *end);
+        if self.trace_ids.is_empty() {
+            self.trace_ids.reserve(USUAL);
             self.heads.reserve(USUAL * HEAD);
         }
-        self.marks.push((mark, start + bytes.len() as u64));
-        if self.marks.len() <= MAX_HEADS {
+        self.trace_ids.push((trace_id, start + bytes.len() as u64));
+        if self.trace_ids.len() <= MAX_HEADS {
             // Without payload, which may be anything (PCIe Base 4.0, section 2.2.1, Fmt[0]: four
             // DW).
             let header = if bytes.first().is_some_and(|fmt| fmt & 0x20 != 0) { HEAD } else { 12 };
             self.heads.extend_from_slice(&bytes[..bytes.len().min(header)]);
-            self.heads.resize(self.marks.len() * HEAD, 0);
+            self.heads.resize(self.trace_ids.len() * HEAD, 0);
         }
     }
 

@@ -2,8 +2,8 @@
 
 use super::encode::ecrc;
 use super::{
-    Attributes, Completion, ConfigKind, ConfigRequest, Mark, MemoryRequest, Message, Packet,
-    Routing, Status, Tlp,
+    Attributes, Completion, ConfigKind, ConfigRequest, MemoryRequest, Message, Packet, Routing,
+    Status, Tlp, TraceId,
 };
 use crate::id::{Bdf, Tag};
 use bytes::{Buf, Bytes};
@@ -137,7 +137,7 @@ impl Tlp {
             packet: decoded,
             data: Bytes::new(),
             run: None,
-            mark: Mark::NONE,
+            trace_id: TraceId::NONE,
         })
     }
 }

@@ -48,14 +48,14 @@ pub struct Tlp {
     /// Set if the packet stands for several; only for receivers that accept runs.
     pub run: Option<Run>,
     /// The trace ID, which stays with the packet in every queue. Not compared and not encoded.
-    pub mark: Mark,
+    pub trace_id: TraceId,
 }
 
 /// A trace ID: a number by which an observer tracks a packet. It has no other effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Mark(u64);
+pub struct TraceId(u64);
 
-impl Mark {
+impl TraceId {
     /// No trace ID.
     pub const NONE: Self = Self(0);
 
@@ -98,13 +98,13 @@ impl Tlp {
             packet,
             data,
             run: None,
-            mark: Mark::NONE,
+            trace_id: TraceId::NONE,
         }
     }
 
     /// All fields except the trace ID, for comparisons.
     fn value(&self) -> (u8, Attributes, bool, bool, Packet, &Bytes, Option<Run>) {
-        let Self { tc, attributes, poisoned, digest, packet, data, run, mark: _ } = self;
+        let Self { tc, attributes, poisoned, digest, packet, data, run, trace_id: _ } = self;
         (*tc, *attributes, *poisoned, *digest, *packet, data, *run)
     }
 

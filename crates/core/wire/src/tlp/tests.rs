@@ -247,13 +247,13 @@ prop_compose! {
 fn mark_is_not_encoded_or_compared() {
     let request = MemoryRequest::for_bytes(Bdf::default(), Tag::default(), 0x1000, 4).unwrap();
     let plain = Tlp::memory_read(request);
-    let marked = Tlp { mark: Mark::new(7), ..plain.clone() };
+    let marked = Tlp { trace_id: TraceId::new(7), ..plain.clone() };
     assert_eq!(marked, plain);
     assert_eq!(format!("{marked:?}"), format!("{plain:?}"));
     let bytes = encoded(|out| marked.encode(out));
     assert_eq!(bytes, encoded(|out| plain.encode(out)));
     let back = Tlp::decode(&mut Bytes::from(bytes)).unwrap();
-    assert_eq!((back.mark, marked.clone().mark), (Mark::NONE, Mark::new(7)));
+    assert_eq!((back.trace_id, marked.clone().trace_id), (TraceId::NONE, TraceId::new(7)));
 }
 
 proptest! {

@@ -177,7 +177,7 @@ impl<'a> Record<'a> {
             up,
             sequence: header.sequence,
             bytes: HEADER as u32 + u32::from(header.length),
-            tlps: report.marks.len() as u32,
+            tlps: report.trace_ids.len() as u32,
             heads: &report.heads,
         }
     }

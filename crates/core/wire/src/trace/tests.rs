@@ -4,7 +4,7 @@ use super::*;
 use crate::encoded;
 use crate::frame::{self, FrameReport, Kind};
 use crate::nvme::Status;
-use crate::tlp::{MAX_TLP, Mark, Tlp};
+use crate::tlp::{MAX_TLP, Tlp, TraceId};
 use crate::{Bdf, Tag};
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -192,9 +192,9 @@ fn record_of_frame_matches_its_report() {
     let [first, second] = [write, read].map(|tlp| encoded(|out| tlp.encode(out)));
     let header = frame::Header { length: 280, kind: Kind::Tlps, sequence: 9, acknowledged: 0 };
     let mut report = FrameReport::new(true, header, 1000, &[]);
-    report.add_tlp(Mark::new(5), &first);
-    report.add_tlp(Mark::NONE, &second);
-    assert_eq!(report.marks, [(Mark::new(5), 1280), (Mark::NONE, 1292)]);
+    report.add_tlp(TraceId::new(5), &first);
+    report.add_tlp(TraceId::NONE, &second);
+    assert_eq!(report.trace_ids, [(TraceId::new(5), 1280), (TraceId::NONE, 1292)]);
     assert_eq!(report.end(), 1292);
     let heads = [&first[..12], &[0; 4], &second, &[0; 4]].concat();
     let record =
@@ -203,9 +203,9 @@ fn record_of_frame_matches_its_report() {
     report.sent = false;
     assert_eq!(Record::of_frame(Tap::UPLINK, &report), record(Tap::UPLINK, false));
     assert_eq!(Record::of_frame(Tap::link(1), &report), record(Tap::link(1), true));
-    // No more heads than a record takes, but all marks.
-    (0..MAX_HEADS).for_each(|_| report.add_tlp(Mark::NONE, &second));
-    assert_eq!((report.heads.len(), report.marks.len()), (MAX_HEADS * HEAD, MAX_HEADS + 2));
+    // No more heads than a record takes, but all trace IDs.
+    (0..MAX_HEADS).for_each(|_| report.add_tlp(TraceId::NONE, &second));
+    assert_eq!((report.heads.len(), report.trace_ids.len()), (MAX_HEADS * HEAD, MAX_HEADS + 2));
     let header = frame::Header { length: 100, kind: Kind::Hello, sequence: 0, acknowledged: 0 };
     let hello = FrameReport::new(true, header, 0, &[7; 100]);
     let control = Record::Control { tap: Tap::link(0), up: false, kind: 1, payload: &[7; 64] };

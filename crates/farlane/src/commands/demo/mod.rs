@@ -73,7 +73,7 @@ struct Findings {
     read: Command,
     write: Command,
     verified: u64,
-    rig: InitiatorHost<Switch>,
+    initiator: InitiatorHost<Switch>,
 }
 
 /// Runs the command.
@@ -89,11 +89,11 @@ pub fn run(args: &Args) -> Outcome {
     let push = args.push.settings();
     let link = LocalLink { clock, waiting, max_payload, aggregation, push };
     // Only switch and tunnel are missing.
-    let mut rig = local::direct(link, Settings::default(), "FARLANE-DEMO-DIRECT", DRIVE)?;
-    let direct = latencies::measure(&mut rig, n, |activity| {
+    let mut initiator = local::direct(link, Settings::default(), "FARLANE-DEMO-DIRECT", DRIVE)?;
+    let direct = latencies::measure(&mut initiator, n, |activity| {
         progress.show(&format!("direct: {activity}"));
     })?;
-    drop(rig);
+    drop(initiator);
     progress.show("device nodes");
     let devices = (0..usize::from(args.devices))
         .map(|number| {
@@ -110,30 +110,37 @@ pub fn run(args: &Args) -> Outcome {
         switches.push(switch);
     }
     let tracer = args.trace.open(NodeRole::Host, crate::node::instance(), clock)?;
-    let mut rig = local::host(link, Settings::default(), &addresses, tracer.clone())?;
-    if rig.drives.len() != usize::from(args.devices) {
-        let found = rig.drives.len();
+    let mut initiator = local::host(link, Settings::default(), &addresses, tracer.clone())?;
+    if initiator.drives.len() != usize::from(args.devices) {
+        let found = initiator.drives.len();
         return Err(Failure(format!("{found} of {} drives found", args.devices)));
     }
     progress.show("transactions");
-    let (read, write) = transactions(&mut rig)?;
+    let (read, write) = transactions(&mut initiator)?;
     floor.merge(&floor::measure(clock, waiting, n / 3 + 1)?);
-    let tunnelled = latencies::measure(&mut rig, n, |activity| {
+    let tunnelled = latencies::measure(&mut initiator, n, |activity| {
         progress.show(&format!("tunnelled: {activity}"));
     })?;
-    rig.stop_observing();
+    initiator.stop_observing();
     floor.merge(&floor::measure(clock, waiting, n / 3 + 1)?);
     let mut verified = 0;
-    for drive in 0..rig.drives.len() {
+    for drive in 0..initiator.drives.len() {
         progress.show(&format!("writing and verifying drive {drive}"));
-        verified += verify(&mut rig, drive, VERIFIED)?;
+        verified += verify(&mut initiator, drive, VERIFIED)?;
     }
     progress.done();
     // The read pushes the last doorbell, a posted write, into the trace.
-    latencies::config_reads(&mut rig, 1)?;
+    latencies::config_reads(&mut initiator, 1)?;
     let traced = args.trace.close(&tracer);
-    let findings =
-        Findings { floor: Summary::from(&floor), direct, tunnelled, read, write, verified, rig };
+    let findings = Findings {
+        floor: Summary::from(&floor),
+        direct,
+        tunnelled,
+        read,
+        write,
+        verified,
+        initiator,
+    };
     if args.json {
         print::document(&findings);
     } else {
@@ -143,10 +150,11 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 /// One 4 KiB read and one 4 KiB write at the root port, after warm-up.
-fn transactions(rig: &mut InitiatorHost<Switch>) -> Result<(Command, Command), Failure> {
-    let buffer = rig.buffer(latencies::BYTES as usize)?;
+fn transactions(initiator: &mut InitiatorHost<Switch>) -> Result<(Command, Command), Failure> {
+    let buffer = initiator.buffer(latencies::BYTES as usize)?;
     let mut last = |op| {
-        let events = rig.observe(|rig| latencies::commands(rig, op, buffer, 8))?;
+        let events =
+            initiator.observe(|initiator| latencies::commands(initiator, op, buffer, 8))?;
         let command = latencies::commands_of(events).last();
         command.ok_or_else(|| Failure("no command found at the root port".into()))
     };

@@ -102,7 +102,7 @@ pub(super) fn document(findings: &Findings) {
     let document = DemoDocument {
         schema: SCHEMA,
         verified_bytes: findings.verified,
-        topology: topology::entries(&findings.rig.hierarchy),
+        topology: topology::entries(&findings.initiator.hierarchy),
         floor: &findings.floor,
         config_read,
         read_4k,
@@ -119,8 +119,8 @@ pub(super) fn document(findings: &Findings) {
         },
         transactions: [Transaction::from(&findings.read), Transaction::from(&findings.write)],
         trace: DemoTrace {
-            packets: findings.rig.analyser.seen(),
-            orphans: findings.rig.analyser.counters().orphans,
+            packets: findings.initiator.analyser.seen(),
+            orphans: findings.initiator.analyser.counters().orphans,
         },
     };
     println!("{}", json(&document));
@@ -129,9 +129,9 @@ pub(super) fn document(findings: &Findings) {
 /// Text on stdout.
 pub(super) fn text(findings: &Findings, args: &Args) {
     heading("Topology, as the host enumerated it");
-    print!("{}", topology::tree(&findings.rig.hierarchy));
+    print!("{}", topology::tree(&findings.initiator.hierarchy));
     heading("Data");
-    let drives = findings.rig.drives.len();
+    let drives = findings.initiator.drives.len();
     let each = if drives == 1 { "on the drive" } else { "on the drives" };
     println!("{} bytes written, read back and compared {each}", findings.verified);
     let options = Options { fold: !args.unfold };

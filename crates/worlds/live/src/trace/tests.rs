@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 use switch::tunnel::Report;
 use testkit::Folder;
 use wire::frame::{FrameReport, Header, Kind};
-use wire::tlp::{Mark, MemoryRequest, Tlp};
+use wire::tlp::{MemoryRequest, Tlp, TraceId};
 use wire::trace::{self, CHUNK_HEADER, ChunkHeader, NodeRole, PayloadKey, Record, Records, Tap};
 use wire::{Bdf, Duration, Instant, Tag};
 
@@ -158,7 +158,7 @@ fn records_are_in_the_order_of_time() {
         let length = bytes.len() as u16;
         let header = Header { length, kind: Kind::Tlps, sequence: 5, acknowledged: 0 };
         let mut frame = FrameReport::new(sent, header, 0, &[]);
-        frame.add_tlp(Mark::NONE, &bytes);
+        frame.add_tlp(TraceId::NONE, &bytes);
         let mut reports = Some(Report::Frame(frame));
         tracer.frames(Tap::UPLINK, || reports.take());
     };

@@ -1,7 +1,7 @@
 //! The latency of a command by stage. The sum of the stages is exact, because each step advances
 //! one journey.
 
-use wire::tlp::Mark;
+use wire::tlp::TraceId;
 use wire::{Duration, Instant};
 
 wire::named! {
@@ -119,7 +119,7 @@ pub(crate) struct Journeys {
 }
 
 impl Journeys {
-    pub(crate) fn insert(&mut self, journey: Journey) -> Mark {
+    pub(crate) fn insert(&mut self, journey: Journey) -> TraceId {
         let place = self.free.pop().unwrap_or_else(|| {
             self.journeys.push((0, journey));
             self.journeys.len() as u32 - 1
@@ -127,7 +127,7 @@ impl Journeys {
         let (used, old) = &mut self.journeys[place as usize];
         *old = journey;
         *used = used.wrapping_add(1).max(1);
-        Mark::new(u64::from(*used) << 32 | u64::from(place))
+        TraceId::new(u64::from(*used) << 32 | u64::from(place))
     }
 
     /// Number of journeys.
@@ -135,30 +135,30 @@ impl Journeys {
         self.journeys.len() - self.free.len()
     }
 
-    pub(crate) fn advance(&mut self, mark: Mark, to: Instant, stage: Stage) {
-        if let Some((_, journey)) = self.get_mut(mark) {
+    pub(crate) fn advance(&mut self, trace_id: TraceId, to: Instant, stage: Stage) {
+        if let Some((_, journey)) = self.get_mut(trace_id) {
             journey.advance(to, stage);
         }
     }
 
     /// Ends the journey of a TLP.
-    pub(crate) fn remove(&mut self, mark: Mark) -> Option<Journey> {
-        let (used, journey) = self.get_mut(mark)?;
+    pub(crate) fn remove(&mut self, trace_id: TraceId) -> Option<Journey> {
+        let (used, journey) = self.get_mut(trace_id)?;
         let journey = *journey;
         *used = used.wrapping_add(1);
-        self.free.push(mark.bits() as u32);
+        self.free.push(trace_id.bits() as u32);
         Some(journey)
     }
 
     /// Drops the journey of a discarded TLP.
-    pub(crate) fn end(&mut self, mark: Mark) {
-        self.remove(mark);
+    pub(crate) fn end(&mut self, trace_id: TraceId) {
+        self.remove(trace_id);
     }
 
-    fn get_mut(&mut self, mark: Mark) -> Option<&mut (u32, Journey)> {
-        let used = (mark.bits() >> 32) as u32;
+    fn get_mut(&mut self, trace_id: TraceId) -> Option<&mut (u32, Journey)> {
+        let used = (trace_id.bits() >> 32) as u32;
         self.journeys
-            .get_mut(mark.bits() as u32 as usize)
+            .get_mut(trace_id.bits() as u32 as usize)
             .filter(|(now, _)| used != 0 && *now == used)
     }
 }
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(journeys.remove(first).map(|journey| journey.start), Some(at(1)));
         let second = journeys.insert(Journey::new(at(2)));
         journeys.advance(first, at(9), Stage::Pcie);
-        assert!(journeys.remove(first).is_none() && journeys.remove(Mark::NONE).is_none());
+        assert!(journeys.remove(first).is_none() && journeys.remove(TraceId::NONE).is_none());
         assert_eq!(journeys.in_use(), 1);
         assert_eq!(journeys.remove(second).map(|journey| journey.last), Some(at(2)));
         assert_eq!(journeys.in_use(), 0);

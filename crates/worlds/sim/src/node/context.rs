@@ -5,7 +5,7 @@ use crate::measure::{CommandRecord, Journey, Journeys, Observer, Point, Stage, T
 use crate::transport::Stream;
 use switch::tunnel::Report;
 use wire::Instant;
-use wire::tlp::{Mark, Packet, Tlp};
+use wire::tlp::{Packet, Tlp, TraceId};
 
 /// Borrowed from the world for one dispatch.
 pub(crate) struct Context<'a> {
@@ -43,7 +43,7 @@ impl Context<'_> {
 
     /// Ends the journey of a TLP that a PCIe link delivered at `at`.
     pub(crate) fn end_journey(&mut self, at: Instant, tlp: &mut Tlp) -> Journey {
-        let journey = self.journeys.remove(std::mem::take(&mut tlp.mark));
+        let journey = self.journeys.remove(std::mem::take(&mut tlp.trace_id));
         let mut journey = journey.unwrap_or_else(|| Journey::new(at));
         journey.advance(at, Stage::Pcie);
         journey
@@ -51,8 +51,8 @@ impl Context<'_> {
 
     /// Starts a journey for a TLP without a trace ID, which originates in the switch.
     pub(crate) fn start_journey(&mut self, at: Instant, tlp: &mut Tlp) {
-        if tlp.mark == Mark::NONE {
-            tlp.mark = self.journeys.insert(Journey::new(at));
+        if tlp.trace_id == TraceId::NONE {
+            tlp.trace_id = self.journeys.insert(Journey::new(at));
         }
     }
 
@@ -88,11 +88,11 @@ impl Context<'_> {
         let mut tlps = 0;
         while let Some(report) = next() {
             match report {
-                Report::Dropped(mark) => self.journeys.end(mark),
+                Report::Dropped(trace_id) => self.journeys.end(trace_id),
                 Report::Frame(frame) => {
                     if frame.sent {
                         out.transmitted(self.now, &frame, self.journeys);
-                        tlps += frame.marks.len();
+                        tlps += frame.trace_ids.len();
                     }
                     if let Some(observer) = self.observer {
                         observer.tunnel_frame(self.now, point, &frame);

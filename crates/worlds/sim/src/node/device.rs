@@ -219,8 +219,8 @@ impl DeviceNode {
             }
             let down = &mut env.streams[link][0];
             down.received(arrived.bytes.len());
-            while let Some(mark) = down.arrived(now, &arrived.stages, context.journeys) {
-                self.node.handle(now, id, Input::Mark(mark));
+            while let Some(trace_id) = down.arrived(now, &arrived.stages, context.journeys) {
+                self.node.handle(now, id, Input::TraceId(trace_id));
             }
             self.node.handle(now, id, Input::Received(arrived.bytes));
             self.account(env.streams, context);
@@ -348,7 +348,7 @@ impl DeviceNode {
         context.delivered(&received.tlp);
         let point = Point::DevicePort(self.number());
         context.observe(received.started, point, true, &received.tlp);
-        context.journeys.advance(received.tlp.mark, at, Stage::Pcie);
+        context.journeys.advance(received.tlp.trace_id, at, Stage::Pcie);
         self.node.function_mut().up.push(received.tlp);
     }
 

@@ -212,7 +212,7 @@ impl DriveNode {
             match self.node.poll(at, ready) {
                 Output::Tlp(mut tlp) => {
                     let journey = context.tracker.leaves_drive(at, self.number, &tlp);
-                    tlp.mark = context.journeys.insert(journey);
+                    tlp.trace_id = context.journeys.insert(journey);
                     self.pace.sent(at, &tlp);
                     link.up.send(at, tlp);
                 }

@@ -425,7 +425,7 @@ impl HostNode {
             let mut journey = context.tracker.leaves_root(times, &tlp);
             journey.advance(self.pushed_at.min(now), Stage::HostMemory);
             journey.advance(now, Stage::Pcie);
-            tlp.mark = context.journeys.insert(journey);
+            tlp.trace_id = context.journeys.insert(journey);
         }
         link.down.send(now, tlp);
     }

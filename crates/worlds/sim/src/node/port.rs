@@ -4,7 +4,7 @@
 use crate::measure::Journeys;
 use crate::pcie::Link;
 use pcie::{Function, Input, OrderedQueue, Output, Ports, PushRoom, Ready, Target};
-use wire::tlp::{Class, Mark};
+use wire::tlp::{Class, TraceId};
 use wire::{Bdf, Instant};
 
 /// TLPs of each class that wait here on their way up. Further TLPs stay in the link's receiver,
@@ -26,7 +26,7 @@ pub(super) struct Port {
     pub up: OrderedQueue,
     reset: bool,
     /// Trace IDs of discarded TLPs.
-    discarded: Vec<Mark>,
+    discarded: Vec<TraceId>,
     push_rooms: PushRooms,
     /// Posted TLPs and their data credits that the switch had not received when it reported its
     /// rooms.
@@ -74,8 +74,8 @@ impl Port {
     ) -> bool {
         let reset = std::mem::take(&mut self.reset);
         if reset {
-            link.reset(now, |mark| journeys.end(mark));
-            self.discarded.drain(..).for_each(|mark| journeys.end(mark));
+            link.reset(now, |trace_id| journeys.end(trace_id));
+            self.discarded.drain(..).for_each(|trace_id| journeys.end(trace_id));
         }
         reset
     }
@@ -92,7 +92,7 @@ impl Function for Port {
                 self.down.push(tlp);
             }
             Input::HotReset => {
-                self.discarded.extend(self.down.marks().chain(self.up.marks()));
+                self.discarded.extend(self.down.trace_ids().chain(self.up.trace_ids()));
                 self.down.clear();
                 self.up.clear();
                 self.reset = true;

@@ -192,8 +192,8 @@ impl SwitchNode {
                 context.observe_stream(self.point(port), false, &arrived.bytes);
                 let stream = &mut env.streams[port][1];
                 stream.received(arrived.bytes.len());
-                while let Some(mark) = stream.arrived(now, &arrived.stages, context.journeys) {
-                    self.node.handle_link(now, port, Input::Mark(mark));
+                while let Some(trace_id) = stream.arrived(now, &arrived.stages, context.journeys) {
+                    self.node.handle_link(now, port, Input::TraceId(trace_id));
                 }
                 self.touched = true;
                 self.node.handle_link(now, port, Input::Received(arrived.bytes));
@@ -209,7 +209,7 @@ impl SwitchNode {
         down.arrive(now, up);
         while let Some(received) = down.take(now, self.node.ready(), up) {
             context.delivered(&received.tlp);
-            context.journeys.advance(received.tlp.mark, now, Stage::Pcie);
+            context.journeys.advance(received.tlp.trace_id, now, Stage::Pcie);
             self.touched = true;
             self.node.handle(now, pcie::Input::Tlp(received.tlp));
         }

@@ -5,7 +5,7 @@ use crate::kernel::pop_if;
 use crate::measure::Load;
 use ::pcie::{OrderedQueue, Ready};
 use std::collections::VecDeque;
-use wire::tlp::{Class, Mark, Packet, Tlp};
+use wire::tlp::{Class, Packet, Tlp, TraceId};
 use wire::{Duration, Instant};
 
 /// A TLP received over a link.
@@ -91,16 +91,16 @@ impl Direction {
     }
 
     /// The part of [`Link::reset`](super::Link::reset) for this direction.
-    pub(super) fn reset(&mut self, now: Instant, mut dropped: impl FnMut(Mark)) {
+    pub(super) fn reset(&mut self, now: Instant, mut dropped: impl FnMut(TraceId)) {
         self.load = self.load(now);
         if let Some(first) = self.ahead(now).last() {
             let begin = first.started.since(Instant::ZERO) - self.propagation - self.transmit;
             (self.free, self.wire_free) = (first.chosen, Instant::ZERO + begin);
         }
-        self.in_flight.drain(..).for_each(|in_flight| dropped(in_flight.tlp.mark));
-        self.deferred.drain(..).for_each(|(_, received)| dropped(received.tlp.mark));
+        self.in_flight.drain(..).for_each(|in_flight| dropped(in_flight.tlp.trace_id));
+        self.deferred.drain(..).for_each(|(_, received)| dropped(received.tlp.trace_id));
         while let Some(tlp) = self.received.pop(Ready::ALL) {
-            dropped(tlp.mark);
+            dropped(tlp.trace_id);
         }
         self.started.iter_mut().for_each(VecDeque::clear);
         self.wake_ups.clear();

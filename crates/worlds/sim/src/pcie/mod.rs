@@ -10,7 +10,7 @@ pub(crate) use direction::{Direction, Received};
 pub use rate::{Generation, Rate};
 
 use wire::earliest;
-use wire::tlp::Mark;
+use wire::tlp::TraceId;
 use wire::{Duration, Instant};
 
 /// Bytes of a DLLP on the wire: 2 framing, 4 content, 2 CRC (PCIe Base 4.0,
@@ -114,7 +114,7 @@ impl Link {
 
     /// Resets the link: restores all credits and drops the TLPs in flight. Calls `dropped` with the
     /// trace ID of each.
-    pub(crate) fn reset(&mut self, now: Instant, mut dropped: impl FnMut(Mark)) {
+    pub(crate) fn reset(&mut self, now: Instant, mut dropped: impl FnMut(TraceId)) {
         self.down.reset(now, &mut dropped);
         self.up.reset(now, dropped);
     }

@@ -5,13 +5,13 @@ use crate::measure::{Journeys, Stage};
 use std::collections::VecDeque;
 use wire::Instant;
 use wire::frame::{FrameReport, Kind};
-use wire::tlp::Mark;
+use wire::tlp::TraceId;
 
 /// One direction of a link's byte stream.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
     /// TLPs in flight, and the stream offsets of their ends.
-    sent: VecDeque<(Mark, u64)>,
+    sent: VecDeque<(TraceId, u64)>,
     received: u64,
     /// Frames that carried TLPs, and the TLPs.
     pub frames: u64,
@@ -27,11 +27,11 @@ impl Stream {
         journeys: &mut Journeys,
     ) {
         self.frames += u64::from(frame.header.kind == Kind::Tlps);
-        self.tlps += frame.marks.len() as u64;
-        for (mark, _) in &frame.marks {
-            journeys.advance(*mark, now, Stage::TunnelQueue);
+        self.tlps += frame.trace_ids.len() as u64;
+        for (trace_id, _) in &frame.trace_ids {
+            journeys.advance(*trace_id, now, Stage::TunnelQueue);
         }
-        self.sent.extend(&frame.marks);
+        self.sent.extend(&frame.trace_ids);
     }
 
     /// Counts `bytes` received.
@@ -46,19 +46,19 @@ impl Stream {
         now: Instant,
         stages: &[(Instant, Stage)],
         journeys: &mut Journeys,
-    ) -> Option<Mark> {
-        let (mark, _) = pop_if(&mut self.sent, |(_, end)| *end <= self.received)?;
+    ) -> Option<TraceId> {
+        let (trace_id, _) = pop_if(&mut self.sent, |(_, end)| *end <= self.received)?;
         for (at, stage) in stages {
-            journeys.advance(mark, *at, *stage);
+            journeys.advance(trace_id, *at, *stage);
         }
         let carrier = stages.first().is_some_and(|(_, first)| *first == Stage::Carrier);
-        journeys.advance(mark, now, if carrier { Stage::Carrier } else { Stage::Tcp });
-        Some(mark)
+        journeys.advance(trace_id, now, if carrier { Stage::Carrier } else { Stage::Tcp });
+        Some(trace_id)
     }
 
     /// Discards the TLPs in flight, because the link went down or was reset.
     pub(crate) fn clear(&mut self, journeys: &mut Journeys) {
-        self.sent.drain(..).for_each(|(mark, _)| journeys.end(mark));
+        self.sent.drain(..).for_each(|(trace_id, _)| journeys.end(trace_id));
         self.received = 0;
     }
 }

@@ -8,7 +8,7 @@ mod session;
 use super::*;
 use proptest::prelude::*;
 use wire::frame::{self, Grant, Hello, HostAfter, MoveStatus, Role};
-use wire::tlp::{Class, Mark};
+use wire::tlp::{Class, TraceId};
 use wire::{Bdf, Duration, Tag};
 
 /// A frame's bytes.

@@ -9,7 +9,7 @@ pub(super) fn frames(end: &mut Tunnel) -> Vec<FrameReport> {
     while let Some(report) = end.poll_report() {
         match report {
             Report::Frame(frame) => frames.push(frame),
-            Report::Dropped(mark) => panic!("{mark:?} is lost"),
+            Report::Dropped(trace_id) => panic!("{trace_id:?} is lost"),
         }
     }
     frames
@@ -17,15 +17,15 @@ pub(super) fn frames(end: &mut Tunnel) -> Vec<FrameReport> {
 
 fn dropped(end: &mut Tunnel) -> Vec<u64> {
     let reports = std::iter::from_fn(|| end.poll_report());
-    let marks = reports.filter_map(|report| match report {
-        Report::Dropped(mark) => Some(mark.bits()),
+    let trace_ids = reports.filter_map(|report| match report {
+        Report::Dropped(trace_id) => Some(trace_id.bits()),
         Report::Frame(_) => None,
     });
-    marks.collect()
+    trace_ids.collect()
 }
 
 fn marked(fill: u8, length: usize) -> Tlp {
-    Tlp { mark: Mark::new(fill.into()), ..write(fill, length) }
+    Tlp { trace_id: TraceId::new(fill.into()), ..write(fill, length) }
 }
 
 fn reported() -> Link {
@@ -45,7 +45,7 @@ fn reports_list_frames_with_offsets_and_marks() {
     link.settle(1000);
     let hello = &frames(&mut link.ends[0])[0];
     assert!(hello.sent && hello.header.kind == Kind::Hello && hello.begin == 0);
-    assert!(hello.payload.starts_with(&frame::MAGIC) && hello.marks.is_empty());
+    assert!(hello.payload.starts_with(&frame::MAGIC) && hello.trace_ids.is_empty());
     let begin = hello.end();
     link.ends[0].push(marked(1, 64));
     let read = Tlp::read_bytes(Bdf::default(), Tag::default(), 0x2000, 4);
@@ -53,7 +53,7 @@ fn reports_list_frames_with_offsets_and_marks() {
     link.settle(1000);
     let sent = frames(&mut link.ends[0]).remove(0);
     assert_eq!((sent.begin, sent.end()), (begin, begin + 12 + 76 + 12));
-    assert_eq!(sent.marks, [(Mark::new(1), begin + 88), (Mark::NONE, begin + 100)]);
+    assert_eq!(sent.trace_ids, [(TraceId::new(1), begin + 88), (TraceId::NONE, begin + 100)]);
     assert_eq!(sent.heads.len(), 2 * HEAD);
     assert_eq!((sent.heads[0], sent.heads[16]), (0x40, 0), "MWr, MRd");
     assert_eq!(sent.heads[12..16], [0; 4], "no payload behind a header of 12 bytes");
@@ -75,13 +75,13 @@ fn no_reports_without_request() {
 fn marks_cross_when_the_owner_carries_them() {
     let mut link = reported();
     link.settle(1000);
-    for mark in [7, 8] {
-        link.ends[1].handle(link.now, Input::Mark(Mark::new(mark)));
+    for trace_id in [7, 8] {
+        link.ends[1].handle(link.now, Input::TraceId(TraceId::new(trace_id)));
     }
     (1..4).for_each(|fill| link.ends[0].push(marked(fill, 64)));
     link.settle(50);
     let got = std::iter::from_fn(|| link.ends[1].pop(Ready::ALL));
-    assert_eq!(got.map(|tlp| tlp.mark.bits()).collect::<Vec<_>>(), [7, 8, 0]);
+    assert_eq!(got.map(|tlp| tlp.trace_id.bits()).collect::<Vec<_>>(), [7, 8, 0]);
 }
 
 /// Every dropped TLP is reported.
@@ -90,10 +90,10 @@ fn dropped_tlps_are_reported() {
     let mut link = reported();
     link.settle(1000);
     // TLPs that wait at the host and at the device when the link is lost.
-    link.ends[1].handle(link.now, Input::Mark(Mark::new(7)));
+    link.ends[1].handle(link.now, Input::TraceId(TraceId::new(7)));
     link.ends[0].push(marked(1, 64));
     link.settle(1000);
-    link.ends[1].handle(link.now, Input::Mark(Mark::new(8)));
+    link.ends[1].handle(link.now, Input::TraceId(TraceId::new(8)));
     link.ends[0].push(marked(2, 64));
     for end in &mut link.ends {
         dropped(end);
@@ -108,7 +108,7 @@ fn dropped_tlps_are_reported() {
     link.ends[0].push(marked(4, 64));
     link.ends[0].reset();
     assert_eq!(dropped(&mut link.ends[0]), [4]);
-    link.ends[0].handle(link.now, Input::Mark(Mark::new(9)));
+    link.ends[0].handle(link.now, Input::TraceId(TraceId::new(9)));
     link.ends[1].push(marked(5, 64));
     link.settle(1000);
     assert_eq!(dropped(&mut link.ends[0]), [9]);
@@ -128,7 +128,7 @@ fn invalid_frame_is_reported_up_to_the_invalid_tlp() {
     bytes.extend_from_slice(&[0xff; 20]);
     link.ends[1].handle(link.now, Input::Received(tlps(&bytes)));
     let seen = frames(&mut link.ends[1]);
-    assert_eq!((seen.len(), seen[0].marks.len(), seen[0].header.length), (1, 1, 96));
+    assert_eq!((seen.len(), seen[0].trace_ids.len(), seen[0].header.length), (1, 1, 96));
     assert!(matches!(link.poll(1), Output::Down(Cause::Tlp(_))));
     link.ends[1].handle(link.now, Input::Received(tlps(&bytes)));
     assert!(frames(&mut link.ends[1]).is_empty(), "nothing after that");
@@ -183,6 +183,6 @@ proptest! {
         link.ends[1].handle(link.now, Input::Received(bytes));
         let seen = frames(&mut link.ends[1]);
         prop_assert!(seen.iter().all(|f| f.begin >= begin && f.end() <= begin + length));
-        prop_assert!(seen.iter().flat_map(|f| &f.marks).all(|(_, end)| *end <= begin + length));
+        prop_assert!(seen.iter().flat_map(|f| &f.trace_ids).all(|(_, end)| *end <= begin + length));
     }
 }

@@ -20,7 +20,7 @@ fn one_session_goes_over_two_paths_in_turn() {
         let mut bytes = bytes.into();
         let (header, begin, payload) = there.next_frame(&mut bytes).unwrap().expect("a frame");
         assert_eq!((header.sequence, begin), (u32::from(fill), u64::from(fill / 2) * 88));
-        far.receive(header, payload, &mut there.marks, None, &mut account).unwrap();
+        far.receive(header, payload, &mut there.trace_ids, None, &mut account).unwrap();
         assert_eq!(far.pop(Ready::ALL), Some(write(fill, 64)));
     }
     // Received frames are acknowledged over either path.
