@@ -173,10 +173,15 @@ fn fio(section: &Section, bs: usize) -> Result<Fio, KeyError> {
         return section.fail("thinktime_blocks", "'thinktime_blocks' requires 'thinktime'");
     }
     if !fio.offset.is_multiple_of(512) {
-        return section.fail("offset", "offset: a multiple of 512B, up to 65536GiB");
+        let offset = fio.offset;
+        let message =
+            format!("offset: expected a multiple of 512B, up to 65536GiB; found {offset}B");
+        return section.fail("offset", message);
     }
     if !fio.stripe.is_multiple_of(512) {
-        return section.fail("stripe", "stripe: a multiple of 512B, up to 1GiB");
+        let stripe = fio.stripe;
+        let message = format!("stripe: expected a multiple of 512B, up to 1GiB; found {stripe}B");
+        return section.fail("stripe", message);
     }
     Ok(fio)
 }

@@ -136,7 +136,7 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// How to start a guest behind the port towards the listener, in words of QEMU.
+    /// The QEMU command that starts a guest behind the port towards the listener.
     pub fn guest(&self, bridge: Bridge, mac: &str) -> String {
         let Self { enter, far, .. } = self;
         let qemu = "qemu-system-x86_64 …";

@@ -217,10 +217,10 @@ impl<A: Attached> InitiatorHost<A> {
         }
     }
 
-    /// Takes `length` bytes of host memory for a buffer.
+    /// Allocates a buffer of `length` bytes in host memory; returns its address.
     ///
     /// # Errors
-    /// If there are none left.
+    /// If too little host memory is left.
     pub fn buffer(&mut self, length: usize) -> Result<u64, Failure> {
         let address = self.memory.ram.borrow_mut().allocate(length, 4096);
         address.ok_or_else(|| Failure("out of host memory".into()))

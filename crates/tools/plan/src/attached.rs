@@ -16,7 +16,9 @@ pub fn drive(section: &Section) -> Result<(DriveConfig, usize), KeyError> {
     let mut drive = DriveConfig::new("", timing).as_in_nvme_tsn(READS_IN_FLIGHT);
     drive.more = section.list("namespaces").into_iter().map(|(size, _)| size).collect();
     if drive.more.len() as u64 >= MOST_NAMESPACES {
-        let message = format!("namespaces: at most {} besides the first", MOST_NAMESPACES - 1);
+        let (most, found) = (MOST_NAMESPACES - 1, drive.more.len());
+        let message =
+            format!("namespaces: expected at most {most} besides the first; found {found}");
         return section.fail("namespaces", message);
     }
     set_fields!(drive, section, size reads_in_flight);
@@ -72,7 +74,8 @@ impl Pcie {
         let generation = section.get("generation").map(|number: usize| number - 1);
         let width: u8 = section.get("width").unwrap_or(top.width);
         if !width.is_power_of_two() {
-            return section.fail("width", "width: 1, 2, 4, 8 or 16 lanes");
+            let message = format!("width: expected 1, 2, 4, 8 or 16 lanes; found {width}");
+            return section.fail("width", message);
         }
         let port = |key, standard| {
             let both = section.get(key);

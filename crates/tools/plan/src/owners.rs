@@ -128,7 +128,9 @@ impl<'a> Owners<'a> {
         }
         let drive = |(name, section): (String, Section<'a>)| {
             if !name.is_ascii() || name.is_empty() {
-                return Err(section.origin.fail("a drive's name has ASCII letters only"));
+                let message =
+                    format!("invalid drive name '{name}': expected ASCII characters, at least one");
+                return Err(section.origin.fail(message));
             }
             let (config, count) = attached::drive(&section)?;
             Ok(DrivePlan { name, section, config, count })

@@ -1,6 +1,6 @@
-//! Reports as one self-contained HTML page: no scripts, nothing from the network, readable on a
-//! telephone and on paper. [`Page`] is the skeleton, [`Table`], [`Plot`], [`Dots`] and [`Stack`] are what
-//! stands on it; pictures are SVG in the page.
+//! Reports as one self-contained HTML page. It has no scripts, loads nothing from the network, and
+//! can be read on a telephone and on paper. A [`Page`] contains [`Table`], [`Plot`], [`Dots`] and
+//! [`Stack`] elements. Pictures are inline SVG.
 //!
 //! # Modules
 //!

@@ -41,7 +41,7 @@ pub fn microseconds(text: &str) -> Result<Duration, String> {
 /// The forms that are understood.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let known = units::size(text).filter(|size| (1..1 << 62).contains(size));
-    known.ok_or_else(|| format!("'{text}' is not {SIZE_FORMS}"))
+    known.ok_or_else(|| format!("invalid size '{text}': expected {SIZE_FORMS}"))
 }
 
 /// The same, in a range.
@@ -50,7 +50,8 @@ pub fn bytes(text: &str) -> Result<u64, String> {
 /// The forms that are understood, or the range.
 pub fn bytes_in(text: &str, range: RangeInclusive<u16>) -> Result<u16, String> {
     let known = bytes(text)?.try_into().ok().filter(|size| range.contains(size));
-    known.ok_or_else(|| format!("'{text}' is not {} to {} bytes", range.start(), range.end()))
+    let (least, most) = (range.start(), range.end());
+    known.ok_or_else(|| format!("invalid size '{text}': expected {least} to {most} bytes"))
 }
 
 /// Nanoseconds as microseconds with three decimals.
@@ -100,6 +101,9 @@ mod tests {
             assert!(bytes(wrong).unwrap_err().contains(&format!("'{wrong}'")), "{wrong}");
         }
         assert_eq!(bytes_in("1k", 64..=1500), Ok(1024));
-        assert_eq!(bytes_in("2k", 64..=1500).unwrap_err(), "'2k' is not 64 to 1500 bytes");
+        assert_eq!(
+            bytes_in("2k", 64..=1500).unwrap_err(),
+            "invalid size '2k': expected 64 to 1500 bytes"
+        );
     }
 }

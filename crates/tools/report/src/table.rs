@@ -2,7 +2,7 @@
 
 use super::escape;
 
-/// On which side a column's cells begin.
+/// How the cells of a column are aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
     /// Words.

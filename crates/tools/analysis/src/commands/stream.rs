@@ -51,7 +51,9 @@ pub enum Fault {
     Sequence(u32, u32),
     /// A frame acknowledges more than had passed: what its header says, and how many frames had
     /// passed the other way.
-    #[error("acknowledges frames up to {0}, but {1} had passed")]
+    #[error(
+        "the frame acknowledges frames up to {0}, but only {1} frames had passed the other way"
+    )]
     Acknowledged(u32, u32),
     /// A frame before this side's greeting.
     #[error("a frame before the greeting")]

@@ -72,9 +72,10 @@ fn parse(file: &str, text: &str) -> Result<Request, Failure> {
         let (key, value) = text.split_once('=').unwrap_or((text, ""));
         let (key, value) = (key.trim(), value.trim());
         if key == "randseed" {
-            let seed = value
-                .parse()
-                .map_err(|_| fail(format!("invalid randseed '{value}': expected a number")))?;
+            let seed = value.parse().map_err(|_| {
+                let most = u64::MAX;
+                fail(format!("invalid randseed '{value}': expected a whole number, 0 to {most}"))
+            })?;
             randseed = Some(seed);
         } else {
             draft.set(key, value, at(file, line)).map_err(fail)?;

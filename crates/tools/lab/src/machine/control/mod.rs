@@ -166,7 +166,7 @@ pub fn set_again(found: &[Filter], vlan: u16, priority: u8) -> Result<(), String
     match matching {
         Some(filter) if filter.priority == u32::from(priority) => Ok(()),
         Some(filter) => Err(format!("it becomes priority {}", filter.priority)),
-        None => Err(format!("no filter is for VLAN {vlan}, priority {priority}")),
+        None => Err(format!("there is no filter for VLAN {vlan}, priority {priority}")),
     }
 }
 

@@ -87,7 +87,7 @@ fn filters_assign_priorities_to_frames() {
     let kept = [filter(None, 3, 3)];
     assert_eq!(set_again(&kept, 5, 3), Ok(()));
     assert_eq!(set_again(&found, 5, 3), Err("it becomes priority 1".to_owned()));
-    let none = Err("no filter is for VLAN 6, priority 5".to_owned());
+    let none = Err("there is no filter for VLAN 6, priority 5".to_owned());
     assert_eq!(set_again(&found, 6, 5), none, "its VLAN is 5");
     assert_eq!(filters("[]").unwrap(), []);
 }

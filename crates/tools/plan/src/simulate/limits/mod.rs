@@ -21,12 +21,12 @@ use serde::Serialize;
 use sim::Config;
 use wire::{Duration, Instant};
 
-/// The Completion Timeout Value of Device Control 2 (PCIe Base 4.0, 7.5.3.16; the mechanism: 2.8):
-/// when a requester may give up, and when it must have. Values and ranges are compared with public
-/// ones: Intel 6 Series Chipset datasheet, 19.1.37 (ranges B and C, and what that hardware makes of
-/// them: 40 to 50 ms by default); Xeon C5500/C3500 datasheet volume 1, 3.20.3.23 (ranges A to D);
-/// `pci_print_pcie_compl_timeout` of NetBSD's
-/// `sys/dev/pci/pci_subr.c`, and what lspci prints.
+/// The Completion Timeout Value of Device Control 2 (PCIe Base 4.0, 7.5.3.16; the mechanism is in
+/// 2.8). It sets the earliest and the latest time at which a requester gives up. Values and ranges
+/// were compared with these sources: Intel 6 Series Chipset datasheet, 19.1.37 (ranges B and C;
+/// that hardware waits 40 to 50 ms by default); Xeon C5500/C3500 datasheet volume 1, 3.20.3.23
+/// (ranges A to D); `pci_print_pcie_compl_timeout` of NetBSD's `sys/dev/pci/pci_subr.c`; the output
+/// of lspci.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompletionTimeout {
     /// Value of the field, bits 3:0.

@@ -109,7 +109,8 @@ fn round_trips_that_are_too_long_are_flagged_before_anything_runs() {
     }
 }
 
-/// Nothing is ever faster than that, and little is much slower.
+/// No simulated round trip is shorter than the planned one, and the shortest is at most 1/0.7 times
+/// as long.
 #[test]
 fn planned_round_trip_is_a_lower_bound() {
     let reads = || Workload::ConfigReads { count: 5, gap: Duration::from_us(10) };
