@@ -10,7 +10,7 @@ use sim::pcie::{Buffer, Generation, LinkConfig, PortLatency};
 use sim::world::{Attached, READS_IN_FLIGHT};
 use wire::Duration;
 
-/// A drive without its serial number, and the number of its copies.
+/// Reads a drive without its serial number, and the number of its copies.
 pub fn drive(section: &Section) -> Result<(DriveConfig, usize), KeyError> {
     let timing = timing(section)?;
     let mut drive = DriveConfig::new("", timing).as_in_nvme_tsn(READS_IN_FLIGHT);
@@ -58,9 +58,9 @@ pub struct Pcie {
     root_port: PortLatency,
     switch_port: PortLatency,
     drive_port: PortLatency,
-    /// MPS, if it is set.
+    /// MRRS in bytes.
     pub mps: Option<usize>,
-    /// MRRS.
+    /// Read completion boundary of host memory, in bytes.
     pub mrrs: usize,
     /// Completions of host memory.
     pub rcb: usize,

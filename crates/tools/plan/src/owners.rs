@@ -9,7 +9,7 @@ use sim::drive::DriveConfig;
 use sim::world::{MAX_HOSTS, MAX_LINKS, Move};
 use wire::{Duration, Instant};
 
-/// A drive, or several of a kind.
+/// A drive, or several equal drives.
 #[derive(Clone)]
 pub struct DrivePlan<'a> {
     pub name: String,
@@ -24,12 +24,12 @@ pub struct HostPlan<'a> {
     pub name: String,
     pub section: Section<'a>,
     pub transport: &'a str,
-    /// Which of the drives are its own.
+    /// Indices of the drives that the host owns.
     pub drives: Vec<usize>,
 }
 
 impl HostPlan<'_> {
-    /// Whether its drive is below its root port.
+    /// Returns whether the host's drive is below its root port.
     pub fn is_direct(&self) -> bool {
         self.transport == "direct"
     }
@@ -56,8 +56,7 @@ pub struct Owners<'a> {
     moves: Vec<MovePlan<'a>>,
 }
 
-/// Whether a plan has streams alone: it says how long they run, and has neither hosts nor what they
-/// do.
+/// Returns whether a plan has only streams: it has a runtime, and neither hosts nor a workload.
 pub fn is_without_hosts(root: &Section) -> bool {
     root.find("runtime").is_some() && has_no_host(root)
 }
@@ -66,10 +65,10 @@ fn has_no_host(root: &Section) -> bool {
     ["hosts", "host", "workload"].iter().all(|key| root.find(key).is_none())
 }
 
-/// Nothing of what only hosts need.
+/// Checks that a plan without hosts has no key that only hosts use.
 ///
 /// # Errors
-/// The first key that means nothing.
+/// The first such key.
 fn check_without_hosts(root: &Section) -> Result<(), KeyError> {
     for key in ["transport", "pcie", "drive", "drives", "moves"] {
         if let Some(entry) = root.find(key) {
@@ -85,13 +84,13 @@ fn check_without_hosts(root: &Section) -> Result<(), KeyError> {
 }
 
 impl<'a> Owners<'a> {
-    /// Hosts and drives, copies made of those with a count.
+    /// Reads hosts and drives, and copies those with a count.
     pub fn new(root: &Section<'a>, defaults: &Defaults<'a>) -> Result<Self, KeyError> {
         let owners = Self::read(root, defaults)?.multiplied();
         owners.check_count().map(|()| owners)
     }
 
-    /// Each copy of a host has copies of its drives.
+    /// Copies hosts and drives. Each copy of a host has copies of the host's drives.
     fn multiplied(self) -> Self {
         let (mut hosts, mut drives, moves) = (Vec::new(), self.drives, self.moves);
         for host in self.hosts {
