@@ -42,14 +42,14 @@ fn timing(section: &Section) -> Result<Timing, KeyError> {
     Ok(timing)
 }
 
-/// The PCIe links of the NVMe/TSN paper: below the root port, below the switch.
+/// Returns the PCIe links of the NVMe/TSN paper: below the root port, and below the switch.
 fn nvme_tsn_links() -> (LinkConfig, LinkConfig) {
     let config = Config::nvme_tsn_tcp(any(), Rate::G1);
     let Attached::Switch(switch) = &config.hosts[0].attached else { unreachable!("a tunnel") };
     (config.hosts[0].link, switch.ports[0].link)
 }
 
-/// `[pcie]`.
+/// The table `[pcie]`.
 #[derive(Clone, Copy, Debug)]
 pub struct Pcie {
     generation: Generation,
@@ -58,11 +58,11 @@ pub struct Pcie {
     root_port: PortLatency,
     switch_port: PortLatency,
     drive_port: PortLatency,
-    /// MRRS in bytes.
+    /// MPS in bytes; `None` if the plan does not set it.
     pub mps: Option<usize>,
-    /// Read completion boundary of host memory, in bytes.
+    /// MRRS in bytes.
     pub mrrs: usize,
-    /// Completions of host memory.
+    /// Size of host memory's completions, in bytes.
     pub rcb: usize,
 }
 
@@ -106,12 +106,13 @@ impl Pcie {
         }
     }
 
-    /// Root port to drive, or to the upstream port of the switch.
+    /// Returns the link below the root port: to the drive if `direct`, otherwise to the upstream
+    /// port of the switch.
     pub fn below_root(&self, direct: bool) -> LinkConfig {
         self.link(self.root_port, if direct { self.drive_port } else { self.switch_port })
     }
 
-    /// Downstream port to drive.
+    /// Returns the link from a downstream port to its drive.
     pub fn below_switch(&self) -> LinkConfig {
         self.link(self.switch_port, self.drive_port)
     }

@@ -207,7 +207,7 @@ impl<'a> Owners<'a> {
         Ok(())
     }
 
-    /// The transports of the hosts.
+    /// Returns the transports of the hosts.
     pub fn transports(&self) -> Vec<&'a str> {
         self.hosts.iter().map(|host| host.transport).collect()
     }
@@ -215,12 +215,12 @@ impl<'a> Owners<'a> {
     /// Checks that the transports use every key that is set.
     ///
     /// # Errors
-    /// Each key that none of them uses.
+    /// Each key that no transport uses.
     pub fn check(&self, root: &Section, defaults: &Defaults) -> Result<(), KeyError> {
         let all = self.transports();
         let mut mistakes = Mistakes::default();
         mistakes.keep(check_used(root, &all, |_| true));
-        // A link that nobody uses may stay where only the transport changes.
+        // An unused link is permitted if only the transport changes.
         let tunnelled = all.is_empty() || all.iter().any(|transport| TUNNEL.contains(transport));
         let link = check_used(&defaults.link, &all, |Key { with, .. }| tunnelled || *with == RAW);
         mistakes.keep(link);
@@ -233,18 +233,18 @@ impl<'a> Owners<'a> {
         mistakes.or(())
     }
 
-    /// A name for each drive behind a tunnel, copies counted.
+    /// Returns a name for each drive behind a tunnel, copies included.
     pub fn drive_names(&self) -> Vec<String> {
         let tunnelled = self.hosts.iter().filter(|host| !host.is_direct());
         tunnelled.flat_map(|host| &host.drives).flat_map(|drive| self.names(*drive)).collect()
     }
 
-    /// The names of a drive's copies.
+    /// Returns the names of a drive's copies.
     pub fn names(&self, drive: usize) -> Vec<String> {
         copies(&self.drives[drive].name, self.drives[drive].count)
     }
 
-    /// The ports between which drives move.
+    /// Returns the moves of drives between ports.
     pub fn moves(&self) -> Result<Vec<Move>, KeyError> {
         let place = |planned: &MovePlan| {
             let (from, to) = (self.port(planned.drive), self.port(&planned.name()));
@@ -260,7 +260,7 @@ impl<'a> Owners<'a> {
         self.moves.iter().map(place).collect()
     }
 
-    /// The host and the port of a drive that has no copies.
+    /// Returns the host and the port of a drive that has no copies.
     fn port(&self, name: &str) -> Option<[usize; 2]> {
         self.hosts.iter().enumerate().find_map(|(number, host)| {
             let at = host.drives.iter().position(|at| self.drives[*at].name == name)?;
@@ -271,7 +271,7 @@ impl<'a> Owners<'a> {
     }
 }
 
-/// The names of `count` copies; one alone needs no number.
+/// Returns the names of `count` copies. A single copy has no number.
 pub fn copies(name: &str, count: usize) -> Vec<String> {
     match count {
         1 => vec![name.to_owned()],
@@ -290,7 +290,7 @@ fn moves<'a>(root: &Section<'a>) -> Result<Vec<MovePlan<'a>>, KeyError> {
     all(root.named("moves").into_iter().map(read))
 }
 
-/// The drives that a host names; all, if it is the only one.
+/// Returns the drives that a host names; all drives if it is the only host.
 fn drives_of(
     section: &Section,
     names: &Names,
