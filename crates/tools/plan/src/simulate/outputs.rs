@@ -99,7 +99,6 @@ impl Outputs {
     ///
     /// # Errors
     /// One line that names a file which could not be written.
-    /// One line that names a file which could not be written.
     pub fn close(
         &mut self,
         config: &Config,

@@ -112,7 +112,6 @@ impl TraceFiles {
     ///
     /// # Errors
     /// The first error of any file.
-    /// The first one of any file, ever.
     pub fn finish(&mut self) -> Result<u64, Failure> {
         for node in &mut self.nodes {
             node.finish();
