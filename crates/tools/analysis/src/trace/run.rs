@@ -339,7 +339,7 @@ fn bounds(parent: &Index, child: &Index, tap: Tap, connections: &HashMap<u32, u3
     bounds
 }
 
-/// Returns the index, or `None` for [`NONE`] and [`FROM_PUSH`].
+/// Returns the index, or `None` for `NONE` and `FROM_PUSH`.
 pub(super) fn known(number: u32) -> Option<usize> {
     (number < FROM_PUSH).then_some(number as usize)
 }

@@ -31,7 +31,7 @@ impl Controller {
         self.queues.completion.keys().for_each(|id| self.emit_completion_ring(*id, shared));
     }
 
-    /// Emits [`Ring::Gone`] for every queue.
+    /// Emits `Ring::Gone` for every queue.
     pub(super) fn emit_gone(&self, shared: &mut Shared) {
         let ids = self.queues.submission.keys().chain(self.queues.completion.keys());
         let ids: BTreeSet<u16> = ids.copied().collect();
