@@ -34,9 +34,10 @@ fn arrived(cables: [&str; 4], stream: &str) -> u64 {
     report.streams[0].arrived
 }
 
-/// One of ten frames of 1 ms each is lost on the cable of all paths: every 10 ms. The next one is two
-/// numbers behind the last one, which a history of 2 does not reach, and so on for the reset time of
-/// 2 s: some 10 ms of 2 s arrive. A history of 8 waits for 7 losses in a row, 10^4 s.
+/// One of ten frames, sent every ms, is lost on the cable of all paths: one loss every 10 ms. The
+/// number of the next frame differs by two from the last one, which a history of 2 does not cover,
+/// so frames are rogue for the reset time of 2 s. About 10 ms of every 2 s arrive. A history of 8
+/// fails after 7 losses in a row, every 10^4 s.
 #[test]
 fn a_lost_frame_ends_a_stream_whose_history_is_two() {
     let lossy = ["loss = \"10%\"", "", "", ""];
@@ -83,7 +84,7 @@ fn a_cut_of_all_paths_ends_a_stream_whose_history_is_shorter() {
     assert_eq!(stream_remarks(cut, "history = 4"), [""; 0]);
 }
 
-/// The slower path is a frame and a half behind: after a loss the fast copies are two numbers ahead.
+/// The slower path is a frame and a half later: after a loss the fast copies are two numbers ahead.
 #[test]
 fn lossy_fastest_path_makes_its_copies_rogue() {
     let late = ["", "loss = \"10%\"", "", "propagation = \"1.5ms\""];
@@ -109,8 +110,8 @@ fn frames_of_a_burst_count_towards_the_skew() {
     assert!(remarks[0].sentence().contains("9 frames later, but the history has 2 numbers"));
 }
 
-/// From 1 s on the lower path alone is left, with a loss of a tenth: a frame each 10 ms, and a few of
-/// each 2 s arrive.
+/// From 1 s on only the lower path is left, with a loss of a tenth: one loss every 10 ms, and a few
+/// frames of every 2 s arrive.
 #[test]
 fn losses_on_the_paths_that_are_left_end_a_stream() {
     let lossy = ["", "", "loss = \"10%\"", ""];
