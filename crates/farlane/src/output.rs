@@ -1,9 +1,9 @@
 //! Standard output and standard error that may be closed or full.
 //!
-//! `print!` and similar macros of the standard library panic on write errors: a node would end with
-//! its guests when the reader of its log ends. The macros of this module replace them in this crate.
-//! They ignore errors of standard error. An error of standard output makes the command fail at its
-//! end.
+//! `print!` and similar macros of the standard library panic on write errors: a node, and with it
+//! its guests, would end when the reader of its log ends. The macros of this module replace them in
+//! this crate. They ignore errors of standard error. An error of standard output makes the command
+//! fail at its end.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use report::FAIL;
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The first error of standard output.
 static FAULT: OnceLock<io::Error> = OnceLock::new();
-/// Whether a document is written to standard output.
+/// Whether text is suppressed because a document is written to standard output.
 static SUPPRESSED: AtomicBool = AtomicBool::new(false);
 
 /// `print!` without panics.
@@ -51,7 +51,7 @@ pub fn out(text: Arguments<'_>) {
     }
 }
 
-/// Whether a document is written to standard output.
+/// Whether text is suppressed because a document is written to standard output.
 pub(crate) fn is_suppressed() -> bool {
     SUPPRESSED.load(Ordering::Relaxed)
 }
@@ -66,7 +66,7 @@ pub fn wrong_usage<T>(failure: impl Display) -> T {
     std::process::exit(WRONG_USAGE)
 }
 
-/// Prints a possible mistake on standard error.
+/// Prints a warning on standard error.
 pub fn warning(text: impl Display) {
     eprintln!("{} {text}", coloured(io::stderr().is_terminal(), "warning:", 33));
 }
@@ -121,8 +121,9 @@ pub fn finish() -> Result<(), String> {
     }
 }
 
-/// Selects the writer of standard output: the option with the target `-`, else the text or `--json`.
-/// Ends the process if there are two writers.
+/// Selects what is written to standard output: the document of the option with the target `-`;
+/// without such an option, the text or the `--json` document. Ends the process if there are two
+/// writers.
 pub fn assign_stdout(json: bool, options: &[(&str, Option<&Target>)]) {
     let writers = options.iter().filter(|(_, target)| *target == Some(&Target::Stdout));
     let mut writers: Vec<&str> = writers.map(|(name, _)| *name).collect();

@@ -128,7 +128,7 @@ pub(crate) fn print_event(event: DeviceEvent) {
     }
 }
 
-/// One line per event; empty for reports.
+/// Formats one line per event; empty for reports.
 fn line(event: &DeviceEvent) -> String {
     match event {
         DeviceEvent::HostUp(peer) => format!("host {peer} attached"),

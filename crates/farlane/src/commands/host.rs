@@ -103,7 +103,8 @@ pub fn run(args: &Args) -> Outcome {
         args.mmap_doorbells,
         |switch, now| {
             if stop.is_set() {
-                return Err(io::Error::other("interrupted"));
+                let message = "interrupted by a signal while the node waited for its links";
+                return Err(io::Error::other(message));
             }
             links.check(now, switch)
         },

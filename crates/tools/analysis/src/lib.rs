@@ -1,10 +1,10 @@
 //! Analysis of recorded TLPs.
 //!
-//! [`commands`] follows every NVMe command through its TLPs, whether they come
-//! from a live root port, a simulation or a file. [`trace`] reads the files of
-//! a run and puts them on one timeline. [`export`] makes captures for other
-//! tools of them, [`topology`] prints what a host has enumerated,
-//! [`trace_report`] shows a run, or two of them, as text, document and page.
+//! [`commands`] follows every NVMe command through its TLPs, which come from a live root port, a
+//! simulation or a file. [`trace`] reads the files of a run and puts them on one timeline.
+//! [`export`] converts them to captures for other tools. [`topology`] prints the hierarchy that a
+//! host has enumerated. [`trace_report`] presents a run, or a comparison of two runs, as text, JSON
+//! document and HTML page.
 
 pub mod commands;
 pub mod export;

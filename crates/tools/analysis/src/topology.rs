@@ -1,4 +1,4 @@
-//! A hierarchy as text, in the manner of `lspci -tv`, and as JSON.
+//! A PCIe hierarchy as a text tree similar to `lspci -tv`, and as JSON.
 
 use pcie::enumerate::{Bar, Device, Hierarchy, Kind, Node, Port};
 use schemars::JsonSchema;
@@ -34,7 +34,7 @@ pub struct Entry {
     pub class: String,
     /// Name of the class.
     pub class_name: &'static str,
-    /// Max_Payload_Size as it was set, in bytes.
+    /// Configured Max_Payload_Size in bytes.
     pub max_payload: usize,
     /// Physical slot number of a downstream port; null for others.
     pub slot: Option<u16>,
@@ -48,11 +48,11 @@ pub struct Entry {
     pub bars: Vec<BarEntry>,
     /// MSI-X vectors of an endpoint; null for others.
     pub msix_vectors: Option<u16>,
-    /// Device serial number, 16 hexadecimal digits; null without.
+    /// Device serial number, 16 hexadecimal digits; null if there is none.
     pub serial: Option<String>,
 }
 
-/// Every function, depth first.
+/// Returns every function, depth first.
 pub fn entries(hierarchy: &Hierarchy) -> Vec<Entry> {
     fn walk(node: &Node, parent: Option<&Node>, out: &mut Vec<Entry>) {
         out.push(entry(node, parent));
@@ -86,7 +86,7 @@ fn entry(node: &Node, parent: Option<&Node>) -> Entry {
     }
 }
 
-/// Downstream switch ports: device/port type 6.
+/// Returns whether the port is a downstream switch port: device/port type 6.
 fn is_downstream(port: &Port) -> bool {
     port.port_type == 6
 }
@@ -101,7 +101,8 @@ fn kind_name(node: &Node) -> &'static str {
     }
 }
 
-/// Names of the classes that may turn up here (PCI Code and ID Assignment 1.11).
+/// Returns the name of a class (PCI Code and ID Assignment 1.11); only of classes that occur in
+/// farlane.
 fn class_name(class: [u8; 3]) -> &'static str {
     match class {
         [1, 8, 2] => "NVM Express controller",
@@ -121,7 +122,7 @@ fn class_name(class: [u8; 3]) -> &'static str {
     }
 }
 
-/// The hierarchy as an indented tree, a line or two a function.
+/// Formats the hierarchy as an indented tree, one or two lines per function.
 pub fn tree(hierarchy: &Hierarchy) -> String {
     let mut out = String::new();
     branch(&hierarchy.root, "", "", &mut out);
@@ -179,7 +180,7 @@ fn details(device: &Device) -> Vec<String> {
     lines
 }
 
-/// A power of two in its largest unit.
+/// Formats a power of two in its largest unit.
 fn size(bytes: u64) -> String {
     match bytes {
         0..0x400 => format!("{bytes} B"),

@@ -3,16 +3,16 @@
 use crate::{Kind, Schema};
 use std::collections::BTreeMap;
 
-/// A cell.
+/// The value of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
-    /// Of a column of [`Kind::Unsigned`].
+    /// Value in a column of [`Kind::Unsigned`].
     Unsigned(u64),
-    /// Of a column of [`Kind::Signed`].
+    /// Value in a column of [`Kind::Signed`].
     Signed(i64),
-    /// Of a column of [`Kind::Optional`].
+    /// Value in a column of [`Kind::Optional`].
     Optional(Option<u64>),
-    /// Of a column of [`Kind::Text`].
+    /// Value in a column of [`Kind::Text`].
     Text(&'a str),
 }
 
@@ -27,25 +27,25 @@ pub struct Batch {
 /// The cells of a column.
 #[derive(Clone, Debug)]
 pub(crate) enum Cells {
-    /// Numbers; those of [`Kind::Unsigned`] have the same 64 bits here.
+    /// Numbers. Values of [`Kind::Unsigned`] are stored with the same 64 bits.
     Numbers(Vec<i64>),
     Optional(Vec<Option<u64>>),
     Texts(Texts),
 }
 
-/// Texts, each different one stored once.
+/// Texts. Each different text is stored once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Texts {
     /// The different texts, in the order of their first cells.
     pub words: Vec<String>,
     numbers: BTreeMap<String, u32>,
-    /// By row: which of `words`.
+    /// Index in `words` by row.
     pub cells: Vec<u32>,
 }
 
 impl Texts {
     fn number(&mut self, text: &str) -> u32 {
-        // Most texts are those of the row before.
+        // Most texts equal the text of the previous row.
         if let Some(last) = self.cells.last()
             && self.words[*last as usize] == text
         {
@@ -72,7 +72,7 @@ impl Texts {
 }
 
 impl Batch {
-    /// A batch without rows.
+    /// Creates a batch without rows.
     pub fn new(schema: Schema) -> Self {
         let cells = |column: &crate::Column| match column.kind {
             Kind::Unsigned | Kind::Signed => Cells::Numbers(Vec::new()),
@@ -82,10 +82,10 @@ impl Batch {
         Self { schema, columns: schema.iter().map(cells).collect(), rows: 0 }
     }
 
-    /// Adds a row: a cell for each column.
+    /// Adds a row with one cell per column.
     ///
     /// # Panics
-    /// If the cells are not those of the schema.
+    /// If the cells do not match the schema.
     pub fn push(&mut self, row: &[Value]) {
         assert_eq!(row.len(), self.schema.len(), "a cell a column");
         let places = self.columns.iter_mut().zip(self.schema);
@@ -103,10 +103,10 @@ impl Batch {
         self.rows += 1;
     }
 
-    /// Adds the rows of another batch of the same schema.
+    /// Adds the rows of another batch with the same schema.
     ///
     /// # Panics
-    /// If it has another schema.
+    /// If the schemas differ.
     pub fn append(&mut self, other: &Self) {
         assert_eq!(self.schema, other.schema, "batches of one file");
         for (cells, more) in self.columns.iter_mut().zip(&other.columns) {
@@ -120,7 +120,7 @@ impl Batch {
         self.rows += other.rows;
     }
 
-    /// Drops all rows and keeps the memory of numbers.
+    /// Removes all rows but keeps the memory of numbers.
     pub fn clear(&mut self) {
         for cells in &mut self.columns {
             match cells {
@@ -136,22 +136,22 @@ impl Batch {
         self.rows = 0;
     }
 
-    /// How many rows it has.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The columns.
+    /// Returns the columns.
     pub fn schema(&self) -> Schema {
         self.schema
     }
 
-    /// The cells by column.
+    /// Returns the cells by column.
     pub(crate) fn columns(&self) -> &[Cells] {
         &self.columns
     }
 
-    /// The cell of a column in a row.
+    /// Returns the cell of a column in a row.
     pub(crate) fn value(&self, row: usize, column: usize) -> Value<'_> {
         match (&self.columns[column], self.schema[column].kind) {
             (Cells::Numbers(cells), Kind::Unsigned) => Value::Unsigned(cells[row] as u64),

@@ -1,4 +1,4 @@
-//! CSV (RFC 4180), with the column names in the first line and lines that end with LF alone.
+//! The CSV format (RFC 4180). The first line has the column names. Lines end with LF.
 
 use crate::{Batch, Schema, Value};
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use std::io::{self, Write};
 #[derive(Debug)]
 pub struct Csv<W> {
     sink: W,
-    /// Lines that are written at once.
+    /// Buffer of formatted lines.
     text: String,
 }
 
@@ -16,17 +16,17 @@ impl<W: Write> Csv<W> {
     /// Begins the file with the names of the columns.
     ///
     /// # Errors
-    /// Those of the sink.
+    /// Errors of the sink.
     pub fn new(mut sink: W, schema: Schema) -> io::Result<Self> {
         let names: Vec<_> = schema.iter().map(|column| column.name).collect();
         writeln!(sink, "{}", names.join(","))?;
         Ok(Self { sink, text: String::new() })
     }
 
-    /// Writes the rows of a batch, and flushes the sink.
+    /// Writes the rows of a batch and flushes the sink.
     ///
     /// # Errors
-    /// Those of the sink.
+    /// Errors of the sink.
     pub fn write(&mut self, batch: &Batch) -> io::Result<()> {
         for row in 0..batch.rows() {
             for column in 0..batch.schema().len() {
@@ -43,7 +43,7 @@ impl<W: Write> Csv<W> {
     }
 }
 
-/// A text with a comma, a quotation mark or a line break stands in quotation marks (RFC 4180,
+/// Appends a cell. A text with a comma, a quotation mark or a line break is quoted (RFC 4180,
 /// section 2).
 fn cell(line: &mut String, value: Value) {
     let written = match value {

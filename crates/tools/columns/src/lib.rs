@@ -1,9 +1,9 @@
-//! Rows of declared columns, for the programs of others: the caller declares [`Column`]s once,
+//! Files with rows of declared columns, for other programs. The caller declares [`Column`]s once,
 //! collects rows in a [`Batch`], and writes batches as [`Csv`], as [`Parquet`], or as both.
 //!
-//! Adding a row to a batch is cheap: numbers are copied, and a text is looked up among the texts
-//! of its column. Whatever formats, encodes or writes happens with whole batches, and may happen
-//! in another thread, as in [`RowFiles`]. Sinks are the caller's.
+//! Adding a row to a batch is cheap: numbers are copied, and a text is looked up among the texts of
+//! its column. Formatting, encoding and writing work on whole batches and can run in another
+//! thread, as in [`RowFiles`]. The caller provides the sinks.
 //!
 //! # Modules
 //!
@@ -24,7 +24,7 @@ pub use csv::Csv;
 pub use parquet_file::{Parquet, ROW_GROUP};
 pub use rows::{RowFiles, Targets};
 
-/// What the cells of a column are.
+/// The type of a column's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Numbers from 0 to 2^64 - 1.
@@ -33,42 +33,42 @@ pub enum Kind {
     Signed,
     /// Numbers from 0 to 2^64 - 1, or nothing: an empty cell in CSV, null in Parquet.
     Optional,
-    /// Texts, most of which occur again and again.
+    /// Texts, most of which occur many times.
     Text,
 }
 
 /// A column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its name: the head of the column in CSV, the field in Parquet.
+    /// Name of the column in CSV, and of the field in Parquet.
     pub name: &'static str,
-    /// What its cells are.
+    /// Type of the cells.
     pub kind: Kind,
-    /// The unit of its numbers, such as `ns`; empty if they have none.
+    /// Unit of the numbers, such as `ns`; empty if there is none.
     pub unit: &'static str,
 }
 
 impl Column {
-    /// A column of numbers from 0 in this unit.
+    /// Declares a column of unsigned numbers in this unit.
     pub const fn unsigned(name: &'static str, unit: &'static str) -> Self {
         Self { name, kind: Kind::Unsigned, unit }
     }
 
-    /// A column of numbers from 0 in this unit, some of which are missing.
+    /// Declares a column of unsigned numbers in this unit, some of which may be missing.
     pub const fn optional(name: &'static str, unit: &'static str) -> Self {
         Self { name, kind: Kind::Optional, unit }
     }
 
-    /// A column of numbers of either sign in this unit.
+    /// Declares a column of signed numbers in this unit.
     pub const fn signed(name: &'static str, unit: &'static str) -> Self {
         Self { name, kind: Kind::Signed, unit }
     }
 
-    /// A column of texts.
+    /// Declares a column of texts.
     pub const fn text(name: &'static str) -> Self {
         Self { name, kind: Kind::Text, unit: "" }
     }
 }
 
-/// The columns of a file, in their order.
+/// The columns of a file, in order.
 pub type Schema = &'static [Column];

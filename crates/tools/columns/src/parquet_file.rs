@@ -1,9 +1,9 @@
-//! Parquet (Apache Parquet format 2.9 and later readers): INT64 or UTF8, required or
-//! (INT64 alone) optional.
+//! The Parquet format (for readers of Apache Parquet format 2.9 and later): columns are INT64 or
+//! UTF8, and required, or for INT64 optional.
 //!
-//! Numbers are delta-encoded (DELTA_BINARY_PACKED), which keeps times and counters small, and texts
-//! are numbers in a dictionary. Pages are not compressed. A file that is cut has no footer, and
-//! every reader refuses it.
+//! Numbers are delta-encoded (DELTA_BINARY_PACKED), so times and counters are small. Texts are
+//! indices in a dictionary. Pages are not compressed. A truncated file has no footer, so readers
+//! reject it.
 
 use crate::batch::{Batch, Cells};
 use crate::{Column, Kind, Schema};
@@ -17,13 +17,14 @@ use parquet::schema::types::{Type, TypePtr};
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// Rows of a row group, of which one is in memory: what DuckDB makes by itself (122,880), rounded.
+/// Rows per row group; one group is kept in memory. The number is DuckDB's default (122,880),
+/// rounded.
 pub const ROW_GROUP: usize = 128 << 10;
 
 /// A Parquet file that is being written.
 pub struct Parquet<W: Write + Send> {
     file: SerializedFileWriter<W>,
-    /// The rows of the next row group.
+    /// Rows of the next row group.
     rows: Batch,
 }
 
@@ -31,7 +32,7 @@ impl<W: Write + Send> Parquet<W> {
     /// Begins the file.
     ///
     /// # Errors
-    /// Those of the sink.
+    /// Errors of the sink.
     pub fn new(sink: W, schema: Schema) -> io::Result<Self> {
         let mut properties =
             WriterProperties::builder().set_statistics_enabled(EnabledStatistics::Chunk);
@@ -49,10 +50,10 @@ impl<W: Write + Send> Parquet<W> {
         Ok(Self { file: file.map_err(fault)?, rows: Batch::new(schema) })
     }
 
-    /// Takes the rows of a batch. Each [`ROW_GROUP`] of them is written.
+    /// Adds the rows of a batch. Full groups of [`ROW_GROUP`] rows are written.
     ///
     /// # Errors
-    /// Those of the sink. Nothing more can be written then.
+    /// Errors of the sink. After an error nothing more can be written.
     pub fn write(&mut self, batch: &Batch) -> io::Result<()> {
         self.rows.append(batch);
         match self.rows.rows() {
@@ -65,7 +66,7 @@ impl<W: Write + Send> Parquet<W> {
     /// value of the key `unit.COLUMN`.
     ///
     /// # Errors
-    /// Those of the sink.
+    /// Errors of the sink.
     pub fn finish(mut self, metadata: &[(&str, String)]) -> io::Result<()> {
         if self.rows.rows() > 0 {
             self.row_group().map_err(fault)?;
@@ -139,7 +140,7 @@ fn write_column(column: &mut SerializedColumnWriter, cells: &Cells) -> Result<()
     Ok(())
 }
 
-/// The sink's own error, if it is one.
+/// Returns the sink's own error, if there is one.
 fn fault(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(cause) => {

@@ -1,7 +1,7 @@
-//! Files with one row per event, of `--csv` and `--parquet`.
+//! Files with one row per event, for `--csv` and `--parquet`.
 //!
-//! The thread that measures only collects rows. Another one formats, encodes and writes them, so
-//! that no event waits for it unless the disk is slower than the events for long.
+//! The measuring thread only collects rows. Another thread formats, encodes and writes them, so
+//! events wait only if the disk is slower than the events for a long time.
 
 use crate::{Batch, Csv, Parquet, Schema, Value};
 use report::target::{Sink, Target};
@@ -11,39 +11,39 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 use wire::{Duration, Instant};
 
-/// Rows that the writer gets at once at most.
+/// Maximum number of rows in a batch for the writer.
 const BATCH: usize = 16 << 10;
-/// How old the first of them may be when another row comes.
+/// Maximum age of a batch's first row when another row is added.
 const OLDEST: Duration = Duration::from_ms(100);
-/// Batches that wait for the writer at most: then the measuring thread waits.
+/// Maximum number of batches that wait for the writer. Beyond it the measuring thread waits.
 const WAITING: usize = 8;
 
-/// Which files are wanted.
+/// The requested files.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Targets<'a> {
-    /// Of `--csv`.
+    /// Target of `--csv`.
     pub csv: Option<&'a Target>,
-    /// Of `--parquet`.
+    /// Target of `--parquet`.
     pub parquet: Option<&'a Target>,
 }
 
-/// Files that are being written. The first fault of a file is kept, and the file given up: what
-/// is measured goes on without it.
+/// Files that are being written. After the first error of a file, the file is abandoned and the
+/// measurement continues.
 #[derive(Debug)]
 pub struct RowFiles {
     batch: Batch,
-    /// When the first row of the batch came.
+    /// Time of the first row in the batch.
     since: Instant,
     full: SyncSender<Batch>,
     empty: Receiver<Batch>,
-    /// Batches that the writer has, and those that came back from it.
+    /// Number of batches at the writer. `spare`: empty batches that the writer has returned.
     away: usize,
     spare: Vec<Batch>,
     writer: JoinHandle<Vec<File>>,
 }
 
 impl RowFiles {
-    /// Begins the files; nothing if none is wanted. The error names a file.
+    /// Begins the requested files; `None` if there are none. The error names a file.
     pub fn create(targets: Targets, schema: Schema) -> Result<Option<Self>, Failure> {
         let csv = targets.csv.map(|target| {
             Ok(File::begin(target, Csv::new(target.create()?, schema).map(Format::Csv)))
@@ -65,7 +65,7 @@ impl RowFiles {
         Ok(Some(Self { batch, since, full, empty, away, spare, writer }))
     }
 
-    /// Whether the next row does not have to wait for the disk.
+    /// Returns whether the next row can be added without waiting for the disk.
     pub fn is_free(&mut self) -> bool {
         for batch in self.empty.try_iter() {
             self.away -= 1;
@@ -77,14 +77,14 @@ impl RowFiles {
     /// Adds a row at this time.
     ///
     /// # Panics
-    /// If the cells are not those of the schema.
+    /// If the cells do not match the schema.
     pub fn push(&mut self, now: Instant, row: &[Value]) {
         if self.batch.rows() == 0 {
             self.since = now;
         }
         self.batch.push(row);
         if self.batch.rows() >= BATCH || now.since(self.since) >= OLDEST {
-            // Takes back what the writer is done with.
+            // Collects the batches that the writer has finished.
             self.is_free();
             let next = self.spare.pop().unwrap_or_else(|| Batch::new(self.batch.schema()));
             self.hand_over(next);
@@ -98,8 +98,7 @@ impl RowFiles {
         self.full.send(batch).expect("the writer takes every batch");
     }
 
-    /// Ends the files, with these keys and values in that of Parquet. The error names files that do
-    /// not hold everything.
+    /// Ends the files. Parquet receives these keys and values. The error names incomplete files.
     pub fn finish(mut self, metadata: &[(&str, String)]) -> Outcome {
         self.hand_over(Batch::new(&[]));
         drop(self.full);
@@ -145,12 +144,12 @@ impl File {
     }
 }
 
-/// Writes batches until no more come.
+/// Writes batches until the channel is closed.
 fn write(mut files: Vec<File>, batches: &Receiver<Batch>, used: &Sender<Batch>) -> Vec<File> {
     for mut batch in batches {
         files.iter_mut().for_each(|file| file.write(&batch));
         batch.clear();
-        // Nobody needs it at the end.
+        // At the end nobody receives the batch.
         let _ = used.send(batch);
     }
     files

@@ -12,16 +12,16 @@ pub type Table = &'static [&'static [Key]];
 /// A key.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
-    /// Its name.
+    /// Name of the key.
     pub name: &'static str,
-    /// Its allowed values.
+    /// Allowed values of the key.
     pub allowed: Allowed,
-    /// Transports that use it; all, if there are none here.
+    /// Transports that use the key; empty for all transports.
     pub with: &'static [&'static str],
 }
 
 impl Key {
-    /// A key that is used with every transport.
+    /// Creates a key that is used with every transport.
     pub const fn new(name: &'static str, allowed: Allowed) -> Self {
         Self { name, allowed, with: &[] }
     }
@@ -32,31 +32,31 @@ impl Key {
 pub enum Allowed {
     /// A table.
     Table(Table),
-    /// Tables, whose names the plan chooses.
+    /// Tables whose names the plan chooses.
     Named(Table),
-    /// One of these.
+    /// One of these words.
     Word(&'static [&'static str]),
     /// A whole number.
     Number(u64, u64),
-    /// The same, or `"none"`.
+    /// A whole number, or `"none"`.
     NumberOrNone(u64, u64),
-    /// A power of two in bytes, which need no unit here, as everywhere in PCIe.
+    /// A power of two in bytes. As usual in PCIe, it needs no unit.
     Power(u64, u64),
     /// A time.
     Time(Span),
-    /// The same; a number alone has this unit.
+    /// A time. A number without a unit has this unit.
     TimeIn(Span, &'static str),
-    /// Bytes.
+    /// A size in bytes.
     Bytes(u64, u64),
-    /// Bytes a second.
+    /// A rate in bytes per second.
     Rate(u64, u64),
-    /// The same; a size alone is bytes a second.
+    /// A rate in bytes per second. A size without `/s` is accepted too.
     FioRate(u64, u64),
-    /// Bytes that hold a condition, in these words.
+    /// A size in bytes that meets a condition, which the text describes.
     Size(fn(u64) -> bool, &'static str),
-    /// What can be read as a [`KeyValue`].
+    /// A text that a [`KeyValue`] can parse.
     Form(fn(&str) -> Parsed<()>),
-    /// An array of these.
+    /// An array of such values.
     List(&'static Allowed),
     /// A name.
     Text,
@@ -66,12 +66,12 @@ pub enum Allowed {
     Files,
 }
 
-/// The names of a table's keys.
+/// Returns the names of a table's keys.
 pub fn names(table: Table) -> Vec<&'static str> {
     table.concat().iter().map(|key| key.name).collect()
 }
 
-/// Checks all values of the table `root`, each on its own.
+/// Checks all values of the table `root`, each independently.
 ///
 /// # Errors
 /// Each key with a value that is not allowed.
@@ -79,7 +79,7 @@ pub fn check(root: Table, value: &Value) -> Result<(), KeyError> {
     Allowed::Table(root).check("", "", value)
 }
 
-/// The key of a table that is called `name`.
+/// Returns the key of a table with the name `key`.
 fn known(table: Table, name: &str, key: &str) -> Result<Key, String> {
     let found = table.iter().copied().flatten().find(|known| known.name == key);
     let kind = if name.is_empty() { "key".into() } else { format!("key of [{name}]") };
@@ -90,17 +90,17 @@ fn below(name: &str, key: &str) -> String {
     if name.is_empty() { key.to_owned() } else { format!("{name}.{key}") }
 }
 
-/// Bytes as plans have them.
+/// Formats bytes as in plans.
 pub fn bytes(size: u64) -> String {
     exact(size, &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)])
 }
 
-/// Bytes a second as plans have them.
+/// Formats bytes per second as in plans.
 pub fn rate(rate: u64) -> String {
     exact(rate, &[("B/s", 1), ("kB/s", 1_000), ("MB/s", 1_000_000), ("GB/s", 1_000_000_000)])
 }
 
-/// A time as plans have it.
+/// Formats a time as in plans.
 pub fn time(time: Duration) -> String {
     if time == Duration::ZERO { "0ns".to_owned() } else { time.exact() }
 }
@@ -181,7 +181,7 @@ fn each<T>(items: &[T], check: impl FnMut(&T) -> Result<(), KeyError>) -> Result
     all(items.iter().map(check)).map(drop)
 }
 
-/// A number with a unit, in a range that `words` can write.
+/// Checks a number with a unit against a range; `words` formats the bounds.
 fn within<T: PartialOrd + Copy>(
     value: &Value,
     key: &str,
@@ -213,10 +213,10 @@ fn understood<T>(
     read.map_err(|requested| value.origin.fail(message(requested)))
 }
 
-/// Sets the key of `root` at a dotted path, as an option of the command line does.
+/// Sets the key of `root` at a dotted path, for an option of the command line.
 ///
 /// # Errors
-/// If there is no such table, or the table can have no such key: options add keys to tables, and no
+/// If there is no such table, or the table can have no such key. Options add keys to tables, but no
 /// tables with new names.
 pub fn set(
     root: Table,
@@ -244,7 +244,7 @@ pub fn set(
     Ok(())
 }
 
-/// An array as TOML has it, from an option.
+/// Parses an array in TOML's notation from an option.
 fn array(text: &str, origin: &Origin) -> Result<Kind, KeyError> {
     let read = value::parse("", &format!("x = {text}"));
     let read = read.map_err(|error| origin.fail(error.message))?;
@@ -256,8 +256,8 @@ fn array(text: &str, origin: &Origin) -> Result<Kind, KeyError> {
     kind.ok_or_else(|| origin.fail("expected an array, such as [1, 2]"))
 }
 
-/// The first key of a dotted path in a table that holds `value`. Names that a plan chooses may
-/// have dots.
+/// Returns the first key of a dotted path in a table with the value `value`. Names that a plan
+/// chooses may contain dots.
 fn first_key<'a>(value: &Value, allowed: Allowed, path: &'a str) -> &'a str {
     let names = match allowed {
         Allowed::Named(_) => value.entries().unwrap_or_default(),
@@ -270,7 +270,7 @@ fn first_key<'a>(value: &Value, allowed: Allowed, path: &'a str) -> &'a str {
     known.or_else(|| path.find('.')).map_or(path, |end| &path[..end])
 }
 
-/// The allowed values of `key` in the table `name`, which holds `value`.
+/// Returns the allowed values of `key` in the table `name`, which has the value `value`.
 fn settable(value: &Value, allowed: Allowed, name: &str, key: &str) -> Result<Allowed, String> {
     let table = match allowed {
         Allowed::Table(table) => return known(table, name, key).map(|key| key.allowed),

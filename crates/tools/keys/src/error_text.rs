@@ -1,10 +1,9 @@
-//! Error messages for a text that is no TOML, and for an unknown name,
-//! in words for the author of the file.
+//! Error messages for invalid TOML and for unknown names, for the author of the file.
 
 use std::ops::Range;
 use toml::de::{DeTable, Error};
 
-/// Where in `text` the mistake is, in bytes, and the sentence.
+/// Returns the place of the mistake in `text`, in bytes, and the message.
 pub fn describe(text: &str, error: &Error) -> (usize, String) {
     let span = error.span().unwrap_or(0..0);
     let raw = error.message();
@@ -27,7 +26,8 @@ fn is_value(value: &str) -> bool {
     DeTable::parse(&format!("x = {value}")).is_ok()
 }
 
-/// How to write a value that is none as it stands. In quotes, numbers and truth would be texts.
+/// Returns advice on how to write an invalid value. Numbers and booleans are not quoted, because
+/// they would become texts.
 fn advice(value: &str, error: &Error) -> String {
     let small = value.to_ascii_lowercase();
     if ["true", "false"].contains(&small.as_str()) {
@@ -37,16 +37,16 @@ fn advice(value: &str, error: &Error) -> String {
     if !value.chars().all(of_number) {
         return format!("write \"{value}\" in quotes: texts and units need them");
     }
-    // One with a single quote is a number without it.
+    // A number with a single quote is a number without it.
     if is_value(value) { message(error) } else { format!("invalid number '{value}'") }
 }
 
-/// The first value in the line of a mistake that would be one in quotes, and where it stands.
+/// Returns the first value in the line of a mistake that would be valid in quotes, and its place.
 fn unquoted<'a>(text: &'a str, span: &Range<usize>) -> Option<(usize, &'a str)> {
     let start = text.get(..span.start)?.rfind('\n').map_or(0, |at| at + 1);
     let line = text[start..].lines().next()?;
     let line = line.split('#').next()?;
-    // Of an array over several lines there is no key.
+    // A line inside an array over several lines has no key.
     let values = line.split_once('=').map_or(line, |(_, values)| values);
     values.split([',', '[', ']']).find_map(|item| {
         let item = item.trim();
@@ -57,16 +57,16 @@ fn unquoted<'a>(text: &'a str, span: &Range<usize>) -> Option<(usize, &'a str)> 
     })
 }
 
-/// The name nearest to `word`, if one is near.
+/// Returns the name nearest to `word`, if one is similar.
 fn nearest<'a>(word: &str, names: &[&'a str]) -> Option<&'a str> {
     let ranked = names.iter().map(|name| (strsim::levenshtein(word, name), *name));
     ranked.min().filter(|(far, name)| *far <= (name.len() / 3).max(1)).map(|(_, name)| name)
 }
 
-/// Names that a message lists at most: all keys of a table, but not all nodes of a large plan.
+/// Maximum number of listed names: all keys of a table, but not all nodes of a large plan.
 const LISTED: usize = 100;
 
-/// The message for a word that is not in `names`.
+/// Returns the message for a word that is not in `names`.
 pub fn unknown(kind: &str, word: &str, names: &[&str]) -> String {
     let hint = match nearest(word, names) {
         Some(name) => format!("; did you mean '{name}'?"),

@@ -1,5 +1,5 @@
-//! The keys of a job in fio's words: those of `[workload]` in plans, of sections in job files, and
-//! options of the command line.
+//! The keys of a job in fio's terms: the keys of `[workload]` in plans, of sections in job files,
+//! and of options of the command line.
 
 use crate::allowed::Allowed::{self, *};
 use crate::allowed::{check, names};
@@ -8,18 +8,18 @@ use crate::{Entry, Key, KeyError, Kind, Origin, Section, Table, Value, set_field
 use wire::Duration;
 use workload::{Fio, JobSpec, Rw};
 
-/// Namespaces of a drive at most.
+/// Maximum number of namespaces of a drive.
 pub const MOST_NAMESPACES: u64 = 32;
 const SIZE: Allowed = Form(|text| units::size(text).map(drop));
 
-/// When a job begins.
+/// Start of a job.
 pub const START: &[Key] = &[Key::new("startdelay", TimeIn(LONG, "s"))];
 /// The kind of I/O.
 pub const RW: &[Key] = &[
     Key::new("rw", Word(&["read", "write", "randread", "randwrite", "randrw", "rw"])),
     Key::new("rwmixread", Number(0, 100)),
 ];
-/// Bytes a transfer.
+/// Bytes per transfer.
 pub const BS: &[Key] = &[Key::new(
     "bs",
     Size(
@@ -27,7 +27,7 @@ pub const BS: &[Key] = &[Key::new(
         "a multiple of 512B, at most 1GiB",
     ),
 )];
-/// Transfers in flight.
+/// Number of transfers in flight.
 pub const DEPTH: &[Key] = &[Key::new("iodepth", Number(1, 1023))];
 /// The other parameters of jobs with `rw`.
 pub const JOBS: &[Key] = &[
@@ -45,15 +45,15 @@ pub const JOBS: &[Key] = &[
     Key::new("stripe", Bytes(0, 1 << 30)),
     Key::new("nsid", Number(1, MOST_NAMESPACES)),
 ];
-/// Blocks in order, one at a time.
+/// Consecutive blocks, one at a time.
 pub const DD: &[Key] = &[Key::new("dd", Word(&["read", "write"]))];
-/// Blocks of `dd`.
+/// Number of blocks of `dd`.
 pub const COUNT: &[Key] = &[Key::new("count", Number(1, 1 << 32))];
 /// Configuration reads.
 pub const READS: &[Key] =
     &[Key::new("configreads", Number(1, 1 << 32)), Key::new("gap", TimeIn(LONG, "us"))];
 
-/// The kinds of jobs, by the key that chooses one, each with the keys it takes.
+/// The kinds of jobs by the key that selects one, each with its further keys.
 pub const KINDS: [(&str, Table); 3] = [
     ("rw", &[RW, BS, DEPTH, JOBS, START]),
     ("dd", &[DD, BS, COUNT, START]),
@@ -63,10 +63,10 @@ pub const KINDS: [(&str, Table); 3] = [
 const ROOT: Table = &[&[Key::new("workload", Table(JOB))]];
 const JOB: Table = &[START, RW, BS, DEPTH, JOBS, DD, COUNT, READS];
 
-/// The kind of a section's job, of these.
+/// Returns the kind of a section's job, one of `kinds`.
 ///
 /// # Errors
-/// If none is chosen, or several are, or there is a key that the chosen one does not take.
+/// If no kind or several kinds are selected, or if the selected one does not have a key.
 pub fn kind(section: &Section, kinds: &[(&'static str, Table)]) -> Result<&'static str, KeyError> {
     let given: Vec<_> =
         kinds.iter().copied().filter(|(key, _)| section.find(key).is_some()).collect();
@@ -114,8 +114,8 @@ pub fn read(section: &Section, kind: &str) -> Result<JobSpec, KeyError> {
     })
 }
 
-/// The job with these keys of `[workload]`, each with its value as plans write it without quotes and
-/// the place where it stands. `origin` is the place of the whole.
+/// Parses a job from keys of `[workload]`, each with its value without quotes and its place.
+/// `origin` is the place of the whole job.
 ///
 /// # Errors
 /// The first key or value that is not allowed.
@@ -173,10 +173,15 @@ fn fio(section: &Section, bs: usize) -> Result<Fio, KeyError> {
         return section.fail("thinktime_blocks", "'thinktime_blocks' requires 'thinktime'");
     }
     if !fio.offset.is_multiple_of(512) {
-        return section.fail("offset", "offset: a multiple of 512B, up to 65536GiB");
+        let offset = fio.offset;
+        let message =
+            format!("offset: expected a multiple of 512B, up to 65536GiB; found {offset}B");
+        return section.fail("offset", message);
     }
     if !fio.stripe.is_multiple_of(512) {
-        return section.fail("stripe", "stripe: a multiple of 512B, up to 1GiB");
+        let stripe = fio.stripe;
+        let message = format!("stripe: expected a multiple of 512B, up to 1GiB; found {stripe}B");
+        return section.fail("stripe", message);
     }
     Ok(fio)
 }

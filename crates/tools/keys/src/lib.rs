@@ -1,8 +1,8 @@
-//! Keys with values, as plans, job files and options of the command line have them: what each key
-//! may be, where each value stands, and every mistake with its place.
+//! Keys and values of plans, job files and options of the command line: the allowed values of each
+//! key, the place of each value, and every mistake with its place.
 //!
-//! [`Table`]s declare keys, [`allowed::check`] checks a whole [`Value`] against them, and a
-//! [`Section`] reads what was checked. [`job`] has the keys of a job in fio's words.
+//! [`Table`]s declare keys. [`allowed::check`] checks a whole [`Value`] against them. A [`Section`]
+//! reads checked values. [`job`] contains the keys of a job in fio's terms.
 //!
 //! # Modules
 //!

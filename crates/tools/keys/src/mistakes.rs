@@ -1,13 +1,14 @@
-//! All mistakes of a file that one pass finds: readers go on behind a wrong key or table.
+//! Collects all mistakes of a file that one pass finds: reading continues after a wrong key or
+//! table.
 
 use crate::KeyError;
 
-/// Mistakes so far.
+/// The mistakes so far.
 #[derive(Debug, Default)]
 pub struct Mistakes(Option<KeyError>);
 
 impl Mistakes {
-    /// Adds one, with those that were found with it.
+    /// Adds a mistake, with the mistakes that were found with it.
     pub fn note(&mut self, error: KeyError) {
         self.0 = Some(match self.0.take() {
             Some(known) => known.and(error),
@@ -15,17 +16,17 @@ impl Mistakes {
         });
     }
 
-    /// What a reader found, if it made no mistake.
+    /// Returns the value of a result, or adds its mistake.
     pub fn keep<T>(&mut self, result: Result<T, KeyError>) -> Option<T> {
         result.map_err(|error| self.note(error)).ok()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no mistakes.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// `value`, if there is no mistake.
+    /// Returns `value` if there is no mistake.
     ///
     /// # Errors
     /// All mistakes.
@@ -34,10 +35,10 @@ impl Mistakes {
     }
 }
 
-/// What several readers found.
+/// Collects the values of several results.
 ///
 /// # Errors
-/// The mistakes of all of them.
+/// The mistakes of all results.
 pub fn all<T>(results: impl IntoIterator<Item = Result<T, KeyError>>) -> Result<Vec<T>, KeyError> {
     let mut mistakes = Mistakes::default();
     let found = results.into_iter().filter_map(|result| mistakes.keep(result)).collect();

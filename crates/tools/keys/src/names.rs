@@ -4,7 +4,7 @@ use crate::unknown;
 use std::collections::BTreeMap;
 use std::ops::{Deref, Range};
 
-/// Names in the order of the plan, found without a search through all of them.
+/// Names in the order of the plan, with an index by name.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     all: Vec<String>,
@@ -12,17 +12,17 @@ pub struct Names {
 }
 
 impl Names {
-    /// Adds a name; false if it is there already.
+    /// Adds a name; returns false if it exists already.
     pub fn add(&mut self, name: String) -> bool {
         let new = self.numbers.insert(name.clone(), self.all.len()).is_none();
         self.all.push(name);
         new
     }
 
-    /// The number of a name among some of them.
+    /// Returns the index of a name within the range `among`.
     ///
     /// # Errors
-    /// The names that there are.
+    /// The names in the range.
     pub fn find(&self, among: Range<usize>, kind: &str, name: &str) -> Result<usize, String> {
         let known = || self.all[among.clone()].iter().map(String::as_str).collect::<Vec<_>>();
         let found = self.numbers.get(name).copied().filter(|at| among.contains(at));

@@ -1,23 +1,23 @@
-//! Tables that were checked, read key by key: from the table itself, or else from the one that
-//! holds the defaults.
+//! Reads checked tables key by key. A key that is not set in the table is read from the table with
+//! its defaults.
 
 use crate::units::Parsed;
 use crate::{Allowed, Entry, Key, KeyError, KeyValue, Kind, Origin, Table, Value};
 use std::path::PathBuf;
 use wire::units::with_unit;
 
-/// A table, with the tables that it takes its defaults from.
+/// A table and the tables with its defaults.
 #[derive(Clone, Debug)]
 pub struct Section<'a> {
-    /// Its name: `drives.central`.
+    /// Name of the table, such as `drives.central`.
     pub name: String,
-    /// Its place; that of the table above if it is not set.
+    /// Place of the table; the place of the parent table if it is not set.
     pub origin: Origin,
     keys: Table,
     layers: Vec<&'a [Entry]>,
 }
 
-/// Sets those fields of a structure for which there are keys of their names.
+/// Sets the fields of a structure for which keys with the same names are set.
 #[macro_export]
 macro_rules! set_fields {
     ($of:expr, $section:expr, $($field:ident)*) => {
@@ -32,13 +32,13 @@ fn entries(value: &Value) -> &[Entry] {
 }
 
 impl<'a> Section<'a> {
-    /// The table of a whole file, which has these keys.
+    /// Returns the root table of a file, with these keys.
     pub fn root(keys: Table, value: &'a Value) -> Self {
         let (name, origin) = (String::new(), value.origin.clone());
         Self { name, origin, keys, layers: vec![entries(value)] }
     }
 
-    /// The same table with these defaults.
+    /// Returns the table with these defaults.
     pub fn with_defaults(mut self, defaults: &Self) -> Self {
         self.layers.extend(&defaults.layers);
         self
@@ -48,15 +48,15 @@ impl<'a> Section<'a> {
         self.keys.iter().copied().flatten()
     }
 
-    /// The keys that are set, here or by default.
+    /// Returns the keys that are set in the table or its defaults.
     pub fn keys_set(&self) -> impl Iterator<Item = &'static Key> {
         self.keys().filter(|key| self.find(key.name).is_some())
     }
 
-    /// A table in this one; empty if it is not there.
+    /// Returns a table inside this one; empty if it is not set.
     ///
     /// # Panics
-    /// If the key is none of a table.
+    /// If the key does not allow a table.
     pub fn table(&self, key: &str) -> Self {
         let name = if self.name.is_empty() { key.into() } else { format!("{}.{key}", self.name) };
         let known = self.keys().find(|known| known.name == key).map(|known| known.allowed);
@@ -69,7 +69,7 @@ impl<'a> Section<'a> {
         Self { name, origin, keys, layers }
     }
 
-    /// The tables in the table `key`, by name, in the order of the file.
+    /// Returns the tables inside the table `key`, by name, in the order of the file.
     pub fn named(&self, key: &str) -> Vec<(String, Self)> {
         let tables = self.table(key);
         let table = |entry: &'a Entry| {
@@ -80,8 +80,8 @@ impl<'a> Section<'a> {
         tables.layers.iter().copied().flatten().map(table).collect()
     }
 
-    /// The same with these defaults; if there are none, one called `alone`
-    /// that has nothing else.
+    /// Returns the tables inside the table `key` with these defaults. If there are none, returns
+    /// one table called `alone` with only the defaults.
     pub fn named_or(&self, key: &str, alone: &str, defaults: &Self) -> Vec<(String, Self)> {
         let named = self.named(key).into_iter();
         let named: Vec<_> = named.map(|(name, own)| (name, own.with_defaults(defaults))).collect();
@@ -91,35 +91,35 @@ impl<'a> Section<'a> {
         vec![(alone.to_owned(), Self { keys: self.table(key).keys, ..defaults.clone() })]
     }
 
-    /// Whether the table is there.
+    /// Returns whether the table is set.
     pub fn is_present(&self) -> bool {
         !self.layers.is_empty()
     }
 
-    /// What a key is set to, here or by default.
+    /// Returns the value of a key in the table or its defaults.
     pub fn find(&self, key: &str) -> Option<&'a Entry> {
         self.layers.iter().find_map(|layer| layer.iter().find(|entry| entry.key == key))
     }
 
-    /// The place of a key, or that of the table.
+    /// Returns the place of a key; the place of the table if the key is not set.
     pub fn place(&self, key: &str) -> Origin {
         self.find(key).map_or_else(|| self.origin.clone(), |entry| entry.value.origin.clone())
     }
 
-    /// A mistake in the value of a key.
+    /// Returns a mistake in the value of a key.
     ///
     /// # Errors
-    /// That mistake.
+    /// The mistake.
     pub fn fail<T>(&self, key: &str, message: impl Into<String>) -> Result<T, KeyError> {
         Err(self.place(key).fail(message))
     }
 
-    /// A key's value, if it is there.
+    /// Returns the value of a key, if it is set.
     pub fn get<T: KeyValue>(&self, key: &str) -> Option<T> {
         self.read(key, T::parse, T::plain)
     }
 
-    /// A key's value as `parse` reads it, if it is there.
+    /// Returns the value of a key, parsed by `parse`, if it is set.
     pub fn parsed<T>(&self, key: &str, parse: fn(&str) -> Parsed<T>) -> Option<T> {
         self.read(key, parse, |number| parse(&number.to_string()).ok())
     }
@@ -144,12 +144,12 @@ impl<'a> Section<'a> {
         Some(read.expect("as checked"))
     }
 
-    /// The items of an array, each with its place.
+    /// Returns the items of an array, each with its place.
     pub fn list<T: KeyValue>(&self, key: &str) -> Vec<(T, Origin)> {
         self.items(key, |kind| read(kind, T::parse, T::plain))
     }
 
-    /// The same as `parse` reads them.
+    /// Returns the items of an array, parsed by `parse`, each with its place.
     pub fn parsed_list<T>(&self, key: &str, parse: fn(&str) -> Parsed<T>) -> Vec<(T, Origin)> {
         self.items(key, |kind| read(kind, parse, |number| parse(&number.to_string()).ok()))
     }
@@ -162,7 +162,7 @@ impl<'a> Section<'a> {
         items.iter().map(item).collect()
     }
 
-    /// A text or one of several words, if it is there.
+    /// Returns a text or a word, if it is set.
     pub fn text(&self, key: &str) -> Option<&'a str> {
         match &self.find(key)?.value.kind {
             Kind::Text(text) => Some(text),
@@ -170,16 +170,16 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A required text: `what` describes it in the error.
+    /// Returns a required text; `expected` describes it in the error.
     ///
     /// # Errors
-    /// If it is missing.
+    /// If the key is not set.
     pub fn required(&self, key: &str, expected: &str) -> Result<&'a str, KeyError> {
         let missing = || self.origin.fail(format!("[{}] needs {key}{expected}", self.name));
         self.text(key).ok_or_else(missing)
     }
 
-    /// A file: one that a file names is found from where that file is.
+    /// Returns the path of a file. A relative path in a file is relative to that file.
     pub fn path(&self, key: &str) -> Option<PathBuf> {
         self.text(key).map(|name| self.place(key).path(name))
     }

@@ -1,5 +1,4 @@
-//! Parsers of values with units. The grammar of sizes, times and rates is that of
-//! [`wire::units`].
+//! Parsers of values with units. Sizes, times and rates have the grammar of [`wire::units`].
 
 use wire::Duration;
 use wire::units::{self, SIZE_FORMS};
@@ -7,38 +6,38 @@ use wire::units::{self, SIZE_FORMS};
 /// A parsed value, or the expected form.
 pub type Parsed<T> = Result<T, &'static str>;
 
-/// The least and the most that a time may be.
+/// Minimum and maximum of a time.
 pub type Span = (Duration, Duration);
 
-/// A time that has no range of its own.
+/// Range of times without a range of their own.
 pub const SHORT: Span = (Duration::ZERO, Duration::from_ms(1_000));
-/// The same, of something that cannot happen all the time.
+/// Range of intervals, which must not be 0.
 pub const INTERVAL: Span = (Duration::from_ns(1), Duration::from_ms(1_000));
-/// How long something may go on, and when it may happen.
+/// Range of durations and of points in time.
 pub const LONG: Span = (Duration::ZERO, LONGEST);
-/// The same of what has to go on.
+/// Range of durations that must not be 0.
 pub const SPAN: Span = (Duration::from_ns(1), LONGEST);
 const LONGEST: Duration = Duration::from_ms(1_000_000_000);
 
-/// Bytes a second at most.
+/// Maximum rate in bytes per second.
 pub const MOST_RATE: u64 = 1_000_000_000_000;
-/// Bytes of a drive at most: 64 TiB.
+/// Maximum size of a drive in bytes: 64 TiB.
 pub const MOST_BYTES: u64 = 1 << 46;
 
 /// The type of a key's value.
 pub trait KeyValue: Sized {
-    /// Reads a text.
+    /// Parses a text.
     ///
     /// # Errors
     /// The expected form.
     fn parse(text: &str) -> Parsed<Self>;
 
-    /// Reads a number that stands without a unit.
+    /// Converts a number without a unit.
     fn plain(number: i64) -> Option<Self> {
         Self::parse(&number.to_string()).ok()
     }
 
-    /// Whether a text can be read.
+    /// Checks whether a text can be parsed.
     ///
     /// # Errors
     /// The expected form.
@@ -47,7 +46,7 @@ pub trait KeyValue: Sized {
     }
 }
 
-/// Numbers as they stand; bytes, and bytes a second.
+/// Implements [`KeyValue`] for integers: numbers, bytes, and bytes per second.
 macro_rules! number {
     ($($kind:ty)*) => {$(
         impl KeyValue for $kind {
@@ -75,7 +74,7 @@ impl KeyValue for Duration {
     }
 }
 
-/// Bytes.
+/// Parses a size in bytes.
 ///
 /// # Errors
 /// The expected form.
@@ -83,7 +82,7 @@ pub fn size(text: &str) -> Parsed<u64> {
     units::size(text).ok_or(SIZE_FORMS)
 }
 
-/// Bytes a second.
+/// Parses a rate in bytes per second.
 ///
 /// # Errors
 /// The expected form.
@@ -91,7 +90,7 @@ pub fn byte_rate(text: &str) -> Parsed<u64> {
     units::byte_rate(text).ok_or("a rate such as 800MB/s or 6.4Gb/s")
 }
 
-/// The same; a size alone is bytes a second, as in fio.
+/// Parses a rate in bytes per second. As in fio, a size without `/s` is accepted.
 ///
 /// # Errors
 /// The expected form.

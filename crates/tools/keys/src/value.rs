@@ -1,4 +1,4 @@
-//! The values of keys, each with the place where it stands.
+//! Values of keys, each with its place.
 
 use crate::error_text;
 use std::collections::BTreeMap;
@@ -7,25 +7,25 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
-/// Where a value or key stands.
+/// The place of a value or key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     /// In a file.
     File {
-        /// Its name.
+        /// Name of the file.
         file: Arc<str>,
-        /// From 1.
+        /// Line, from 1.
         line: usize,
-        /// From 1, in characters.
+        /// Column in characters, from 1.
         column: usize,
     },
-    /// In an option of the command line: this one.
+    /// In this option of the command line.
     Option(String),
 }
 
 impl Origin {
-    /// A file named here: in a plan from where the plan is, in an option from
-    /// where the command runs.
+    /// Returns the path of a file that is named here. A relative path in a plan is relative to the
+    /// plan, in an option to the working directory.
     pub fn path(&self, name: &str) -> PathBuf {
         match self {
             Self::File { file, .. } => {
@@ -35,29 +35,29 @@ impl Origin {
         }
     }
 
-    /// A mistake here.
+    /// Returns a mistake at this place.
     pub fn fail(&self, message: impl Into<String>) -> KeyError {
         KeyError { origin: self.clone(), message: message.into(), others: BTreeMap::new() }
     }
 }
 
-/// What is wrong with a key or its value, and where.
+/// A mistake in a key or value, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyError {
     /// The place.
     pub origin: Origin,
-    /// The mistake, with what is allowed.
+    /// The mistake, with the allowed values.
     pub message: String,
     /// Mistakes that were found with this one, in other places.
     others: BTreeMap<Origin, String>,
 }
 
-/// Mistakes that are shown at most.
+/// Maximum number of mistakes in a message.
 const SHOWN: usize = 20;
 
 impl KeyError {
-    /// This mistake and another one, with those that were found with them: one at each place, since
-    /// what every station takes from one table is wrong once.
+    /// Combines two mistakes, with the mistakes that were found with them. Each place has one
+    /// mistake, because many stations can read one table.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         for (origin, message) in std::iter::once((other.origin, other.message)).chain(other.others)
@@ -95,7 +95,7 @@ impl fmt::Display for KeyError {
     }
 }
 
-/// What a value is.
+/// The contents of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
     /// Text.
@@ -106,16 +106,16 @@ pub enum Kind {
     List(Vec<Value>),
     /// A table, in the order of the file.
     Table(Vec<Entry>),
-    /// Anything else TOML has: its name.
+    /// Another type of TOML, by name.
     Other(&'static str),
 }
 
 /// A value with its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value {
-    /// Its place.
+    /// Place of the value.
     pub origin: Origin,
-    /// What it is.
+    /// Contents of the value.
     pub kind: Kind,
 }
 
@@ -126,14 +126,14 @@ pub struct Entry {
     pub key: String,
     /// The place of the key.
     pub origin: Origin,
-    /// What it is set to.
+    /// Value of the key.
     pub value: Value,
 }
 
 struct Source<'a> {
     file: Arc<str>,
     text: &'a str,
-    /// Where each line begins, in bytes.
+    /// Start of each line in bytes.
     lines: Vec<usize>,
 }
 
@@ -164,7 +164,7 @@ impl<'a> Source<'a> {
                     Err(_) => Kind::Other("number that is too large"),
                 }
             }
-            // Exact, as the text has it.
+            // The text keeps the number exact.
             DeValue::Float(number) => Kind::Text(number.as_str().to_owned()),
             DeValue::Array(items) => {
                 let item =
@@ -192,10 +192,10 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Reads TOML.
+/// Parses TOML.
 ///
 /// # Errors
-/// Where the text is none.
+/// The place where the text is not TOML.
 pub fn parse(file: &str, text: &str) -> Result<Value, KeyError> {
     let source = Source::new(file, text);
     let table = DeTable::parse(text).map_err(|error| {
@@ -206,10 +206,10 @@ pub fn parse(file: &str, text: &str) -> Result<Value, KeyError> {
 }
 
 impl Value {
-    /// The keys of a table.
+    /// Returns the entries of a table.
     ///
     /// # Errors
-    /// If it is none.
+    /// If the value is not a table.
     pub fn entries(&self) -> Result<&[Entry], KeyError> {
         match &self.kind {
             Kind::Table(entries) => Ok(entries),
@@ -217,10 +217,10 @@ impl Value {
         }
     }
 
-    /// What `key` of this table holds; an empty table if it held nothing.
+    /// Returns the value of `key` in this table. A missing key is added with an empty table.
     ///
     /// # Errors
-    /// If it is no table.
+    /// If the value is not a table.
     pub fn member(&mut self, key: &str, origin: &Origin) -> Result<&mut Self, KeyError> {
         let Kind::Table(entries) = &mut self.kind else {
             return Err(origin.fail(format!("no table holds the key '{key}'")));

@@ -1,4 +1,4 @@
-//! `--dry-run --boards`: the experiment on two boards, a script for each machine.
+//! `--dry-run --boards`: the experiment on two boards, with a script for each machine.
 
 use super::bridge::{Bridge, Ports};
 use super::cables::interface_name;
@@ -14,9 +14,9 @@ use tsn::taprio;
 /// NICs of the two boards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Boards {
-    /// The talker's, with hardware stamps and gates.
+    /// NIC of the talker, with hardware time stamps and gates.
     pub talker: String,
-    /// The bridge's.
+    /// NIC of the bridge.
     pub bridge: String,
 }
 
@@ -29,13 +29,13 @@ impl FromStr for Boards {
     }
 }
 
-/// Makes this clock a grandmaster that says how far TAI is from UTC, so that CLOCK_TAI is right
-/// (linuxptp, pmc(8); the values are IEEE 1588-2019, tables 4 to 6).
+/// Makes this clock a grandmaster that announces the offset of TAI from UTC, so that CLOCK_TAI is
+/// right (linuxptp, pmc(8); the values are IEEE 1588-2019, tables 4 to 6).
 const GRANDMASTER: &str = "pmc -u -b 0 -t 1 'SET GRANDMASTER_SETTINGS_NP clockClass 248 \
     clockAccuracy 0xfe offsetScaledLogVariance 0xffff currentUtcOffset 37 leap61 0 leap59 0 \
     currentUtcOffsetValid 1 ptpTimescale 1 timeTraceable 1 frequencyTraceable 0 timeSource 0xa0'";
 
-/// What is to be run on the boards and in the guest.
+/// Returns the scripts for the boards and the guest.
 pub fn script(experiment: &Experiment, bridges: &[Bridge], boards: &Boards) -> String {
     let mut text = String::new();
     for bridge in bridges {
@@ -82,7 +82,8 @@ fn part(
     writeln!(text)
 }
 
-/// gPTP, and CLOCK_REALTIME by it (linuxptp, ptp4l(8) and phc2sys(8)).
+/// Adds the lines that start gPTP and synchronise CLOCK_REALTIME (linuxptp, ptp4l(8) and
+/// phc2sys(8)).
 fn synchronise(text: &mut String, interface: &str) -> std::fmt::Result {
     let profile = "/usr/share/doc/linuxptp/configs/gPTP.cfg";
     writeln!(text, "ptp4l -i {interface} -f {profile} --step_threshold=1 &")?;
@@ -92,7 +93,7 @@ fn synchronise(text: &mut String, interface: &str) -> std::fmt::Result {
     )
 }
 
-/// The bridge between the NIC and a guest's tap device, and the guest.
+/// Adds the lines for the bridge between the NIC and a guest's tap device, and for the guest.
 fn lines(
     text: &mut String,
     experiment: &Experiment,
@@ -118,8 +119,9 @@ fn lines(
     writeln!(text, "{}", ports.guest(bridge, experiment.far.mac()))
 }
 
-/// What XDP programs need of a NIC. The kernel's bridge and other ports of Open vSwitch set the first
-/// themselves (`dev_set_promiscuity` in Linux net/bridge/br_if.c, net/openvswitch/vport-netdev.c).
+/// Adds the NIC settings that XDP programs need. The kernel's bridge and other ports of Open
+/// vSwitch set the first one themselves (`dev_set_promiscuity` in Linux net/bridge/br_if.c,
+/// net/openvswitch/vport-netdev.c).
 fn whole_frames(text: &mut String, bridge: Bridge, nic: &str) -> std::fmt::Result {
     if bridge.is_in_driver() || bridge == Bridge::XdpGeneric {
         writeln!(text, "# {nic} drops frames for the guest's MAC address, which is not its own.")?;

@@ -43,7 +43,7 @@ impl Bridge {
         Self::Vfio,
     ];
 
-    /// As options name it.
+    /// Returns the name in options.
     pub fn name(self) -> &'static str {
         match self {
             Self::Linux => "linux",
@@ -57,7 +57,7 @@ impl Bridge {
         }
     }
 
-    /// The programs that its steps need.
+    /// Returns the programs that the steps of the bridge need.
     pub fn tools(self) -> &'static [&'static str] {
         match self {
             Self::Ovs | Self::OvsUser | Self::OvsAfxdp => &[
@@ -74,12 +74,13 @@ impl Bridge {
         }
     }
 
-    /// Whether one of the two ports is a device on the other one, not joined to it.
+    /// Returns whether one of the two ports is a device on the other port instead of being joined
+    /// to it.
     pub fn is_on_port(self) -> bool {
         self == Self::Macvtap
     }
 
-    /// Whether XDP programs take frames from the drivers of the ports.
+    /// Returns whether XDP programs receive frames from the drivers of the ports.
     pub fn is_in_driver(self) -> bool {
         matches!(self, Self::Xdp | Self::OvsAfxdp)
     }
@@ -106,7 +107,7 @@ impl Bridge {
                 let kind = " type=afxdp options:xdp-mode=best-effort";
                 open_vswitch(ports, folder, "netdev", kind, steps);
             }
-            // The whole NIC is the guest's (Linux Documentation/driver-api/vfio.rst).
+            // The guest owns the whole NIC (Linux Documentation/driver-api/vfio.rst).
             Self::Vfio => {
                 let device = format!("$(basename $(readlink /sys/class/net/{near}/device))");
                 steps.run(format!("device={device}"));
@@ -122,12 +123,12 @@ impl Bridge {
     }
 }
 
-/// Two ports, and the words that lead to them.
+/// Two ports, and the commands that reach them.
 #[derive(Clone, Debug)]
 pub struct Ports {
-    /// `ip`, with its namespace.
+    /// The `ip` command, with the namespace of the ports.
     pub ip: String,
-    /// What runs a program there; empty, or with a space behind it.
+    /// Prefix that runs a program in the namespace; empty, or with a space at the end.
     pub enter: String,
     /// The port towards the talker.
     pub near: String,
@@ -136,7 +137,7 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// How to start a guest behind the port towards the listener, in words of QEMU.
+    /// The QEMU command that starts a guest behind the port towards the listener.
     pub fn guest(&self, bridge: Bridge, mac: &str) -> String {
         let Self { enter, far, .. } = self;
         let qemu = "qemu-system-x86_64 …";
@@ -164,7 +165,8 @@ fn redirect(Ports { enter, near, far, .. }: &Ports, mode: &str, steps: &mut Step
     steps.keep(line, "redirect.log", "redirecting between");
 }
 
-/// Open vSwitch with a database and sockets of its own: one that runs on the machine is not touched.
+/// Adds the steps of Open vSwitch with a database and sockets of its own. Another instance on the
+/// machine is not changed.
 fn open_vswitch(ports: &Ports, folder: &Path, datapath: &str, interface: &str, steps: &mut Steps) {
     let Ports { ip, enter, near, far } = ports;
     let folder = folder.join("ovs");
@@ -178,7 +180,7 @@ fn open_vswitch(ports: &Ports, folder: &Path, datapath: &str, interface: &str, s
         format!("--unixctl={folder}/{name}.ctl --pidfile={folder}/{name}.pid --log-file --detach")
     };
     let end = |name: &str, flag: &str| {
-        // One that does not answer is killed; one that is not there any more is no failure.
+        // An instance that does not answer is killed; a missing one is no failure.
         format!(
             "test ! -e {folder}/{name}.pid || ovs-appctl --timeout=10 -t {folder}/{name}.ctl exit{flag} \
              || kill -9 $(cat {folder}/{name}.pid) || true"
@@ -207,7 +209,7 @@ fn open_vswitch(ports: &Ports, folder: &Path, datapath: &str, interface: &str, s
             options => format!(" -- set interface {port}{options}"),
         };
         steps.run(format!("{control} add-port bridge0 {port}{set}"));
-        // add-port is done when the database has the port, with or without an interface.
+        // add-port succeeds when the database has the port, with or without an interface.
         let error = format!("{control} get interface {port} error");
         steps.run(format!("test \"$({error})\" = '[]' || {{ {error} >&2; false; }}"));
     }

@@ -1,4 +1,4 @@
-//! The namespaces, and what leads from one to the next.
+//! The namespaces, and the cables between them.
 
 use super::bridge::{Bridge, Ports};
 use super::place::{FAR_MAC, NEAR_MAC, Place};
@@ -8,15 +8,15 @@ use linux::Mac;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
-/// Where the bridge leads.
+/// The far side of the bridge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Far {
-    /// To a namespace of the lab.
+    /// A namespace of the lab.
     Namespace,
-    /// To a guest behind an interface of this machine, or behind a tap device that the lab makes.
+    /// A guest behind an interface of this machine, or behind a tap device that the lab creates.
     Guest {
-        /// The interface; `tap` is the lab's.
+        /// Name of the interface; `tap` for the lab's tap device.
         interface: String,
         /// The guest's MAC address.
         mac: String,
@@ -24,7 +24,7 @@ pub enum Far {
 }
 
 impl Far {
-    /// The listener's MAC address.
+    /// Returns the listener's MAC address.
     pub fn mac(&self) -> &str {
         match self {
             Self::Namespace => FAR_MAC,
@@ -36,7 +36,7 @@ impl Far {
 impl FromStr for Far {
     type Err = String;
 
-    /// A guest: INTERFACE,MAC.
+    /// Parses a guest: INTERFACE,MAC.
     fn from_str(text: &str) -> Result<Self, String> {
         let (interface, mac) = text.split_once(',').ok_or("a guest is INTERFACE,MAC or tap,MAC")?;
         let mac: Mac = mac.parse().map_err(|error| format!("'{mac}': {error}"))?;
@@ -44,10 +44,10 @@ impl FromStr for Far {
     }
 }
 
-/// The name of an interface, for a shell line.
+/// Checks the name of an interface for use in a shell line.
 pub fn interface_name(text: &str) -> Result<String, String> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:@".contains(&byte);
-    // IFNAMSIZ of linux/if.h is 16, with its end.
+    // IFNAMSIZ of linux/if.h is 16, terminator included.
     match (1..16).contains(&text.len()) && text.bytes().all(allowed) && !text.starts_with('-') {
         true => Ok(text.to_owned()),
         false => Err(format!(
@@ -56,7 +56,7 @@ pub fn interface_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// The words that lead to the ports of a lab's bridge.
+/// Returns the commands that reach the ports of a lab's bridge.
 pub fn ports(place: &Place) -> Ports {
     let bridge = place.bridge();
     Ports {
@@ -67,7 +67,7 @@ pub fn ports(place: &Place) -> Ports {
     }
 }
 
-/// Adds the steps that make namespaces and ports, but not yet what joins them.
+/// Adds the steps that create namespaces and ports, but do not join them.
 pub fn cables(bridge: Bridge, far: &Far, place: &Place, steps: &mut Steps) {
     for namespace in place.namespaces() {
         steps.undone(
@@ -78,7 +78,7 @@ pub fn cables(bridge: Bridge, far: &Far, place: &Place, steps: &mut Steps) {
     let Ports { ip, .. } = ports(place);
     match far {
         Far::Namespace => {
-            // A macvtap device stands for the talker's end of the cable.
+            // A macvtap device replaces the talker's end of the cable.
             if !bridge.is_on_port() {
                 steps.run(cable(("near", NEAR_MAC, &place.talker(), 1), "in", place));
                 steps.run(format!("{ip} link set in up"));
@@ -100,7 +100,7 @@ pub fn cables(bridge: Bridge, far: &Far, place: &Place, steps: &mut Steps) {
     }
 }
 
-/// Adds the steps that make the port towards a guest, if it is no device on the other one.
+/// Adds the steps that create the port towards a guest, unless it is a device on the other port.
 fn guest_port(bridge: Bridge, interface: &str, place: &Place, steps: &mut Steps) {
     let Ports { ip, .. } = ports(place);
     match interface {
@@ -111,7 +111,7 @@ fn guest_port(bridge: Bridge, interface: &str, place: &Place, steps: &mut Steps)
             let up = if is_up(name) { format!(" && ip link set {name} up") } else { String::new() };
             steps.undone(
                 format!("ip link set {name} netns {}", place.bridge()),
-                // To the namespace of the shell that runs this line.
+                // Moves the interface to the namespace of the shell that runs this line.
                 format!("{} || {{ {ip} link set {name} netns $${up}; }}", is_gone(name)),
             );
             steps.undone(
@@ -126,9 +126,10 @@ fn guest_port(bridge: Bridge, interface: &str, place: &Place, steps: &mut Steps)
     steps.run(format!("{ip} link set out up"));
 }
 
-/// Whether an interface is up: it is not any more when it comes from another namespace.
+/// Returns a shell condition that an interface is up. An interface is down after it returns from
+/// another namespace.
 fn is_up(interface: &str) -> bool {
-    // Not by /sys, which may be another namespace's.
+    // `/sys` is not used, because it may show another namespace.
     let shown = output(&format!("ip -o link show dev {interface}"));
     shown.is_ok_and(|text| text.split(['<', ',', '>']).any(|flag| flag == "UP"))
 }
@@ -152,10 +153,11 @@ pub fn join(bridge: Bridge, far: &Far, place: &Place, steps: &mut Steps) {
     }
 }
 
-/// A cable between an end and a port of the bridge. The end has so many transmit queues, and the port
-/// as many receive queues, without which XDP is refused (drivers/net/veth.c in Linux): eight for
-/// taprio at the end, else one, because a thread of Open vSwitch polls each. The port has eight
-/// transmit queues for taprio, one for each priority. Frames are as long as those of a wire.
+/// Adds a cable between an end and a port of the bridge. The port has as many receive queues as the
+/// end has transmit queues, because XDP requires this (drivers/net/veth.c in Linux). An end with
+/// taprio has eight transmit queues; other ends have one, because a thread of Open vSwitch polls
+/// each queue. A port with taprio has eight transmit queues, one per priority. Frames have the same
+/// maximum length as on a wire.
 fn cable(
     (end, mac, namespace, queues): (&str, &str, &str, u8),
     port: &str,
@@ -169,10 +171,11 @@ fn cable(
     )
 }
 
-/// Adds the step for XDP in the driver of a veth (drivers/net/veth.c in Linux): it takes redirected
-/// frames only if its peer polls (`gro on`), and sees neither checksums that are still to be computed
-/// nor tags that are still to be inserted. The end is up first: Linux notes for the port that the end
-/// polls only if it begins while the end is up (`veth_set_features`, Linux 6.12).
+/// Adds the step that prepares a veth for XDP in the driver (drivers/net/veth.c in Linux). The
+/// driver accepts redirected frames only if its peer polls (`gro on`), and handles neither
+/// checksums nor tags that are still to be computed or inserted. The end must be up first: Linux
+/// records that the end polls only if polling begins while the end is up (`veth_set_features`,
+/// Linux 6.12).
 fn whole_frames((end, namespace): (&str, &str), steps: &mut Steps) {
     steps.run(format!("ip -n {namespace} link set {end} up"));
     steps.run(format!("ip netns exec {namespace} ethtool -K {end} gro on tx off txvlan off"));

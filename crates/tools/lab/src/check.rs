@@ -1,4 +1,5 @@
-//! What is possible here, and what is in force once it is built: asked of the kernel.
+//! Checks before and after building: what this machine supports, and which settings the kernel
+//! reports.
 
 use super::bridge::Bridge;
 use super::cables::{Far, ports};
@@ -14,17 +15,17 @@ use report::{Failure, Outcome};
 use std::time::Duration;
 use tsn::GateControlList;
 
-/// How often a list is asked for that is not there yet, and how long between: the kernel takes one
-/// over at a beginning of its cycle (Linux net/sched/sch_taprio.c).
+/// Number of attempts to read a list that is not active yet, and the time between them. The kernel
+/// activates a list at the start of a cycle (Linux net/sched/sch_taprio.c).
 const ASKED: (u32, Duration) = (10, Duration::from_millis(100));
 
-/// Fails if software gates of this machine cannot keep a list.
+/// Fails if software gates of this machine cannot execute a list.
 pub fn keepable(list: &GateControlList) -> Outcome {
     control::keepable(list, control::shortest_entry())
         .map_err(|why| Failure(format!("--gate: {why}")))
 }
 
-/// Why the lab can build this bridge on no machine.
+/// Returns the reason why the lab cannot build this bridge on any machine.
 pub fn impossible(experiment: &Experiment, bridge: Bridge) -> Option<&'static str> {
     match (bridge, &experiment.far) {
         (Bridge::Vfio, _) => Some(
@@ -53,7 +54,7 @@ pub fn possible(experiment: &Experiment, bridge: Bridge) -> Outcome {
     names.into_iter().try_for_each(|name| tools::find(name).map(drop).map_err(Failure))
 }
 
-/// What was asked for, and whether the kernel says that it is so.
+/// Returns the requested settings, and whether the kernel reports them.
 pub fn settings(experiment: &Experiment, bridge: Bridge) -> Vec<Setting> {
     let mut settings = Vec::new();
     if let Some(Gates { list, .. }) = &experiment.gates {
@@ -67,7 +68,7 @@ pub fn settings(experiment: &Experiment, bridge: Bridge) -> Vec<Setting> {
             "taprio".to_owned(),
             gates(&namespace, device, list),
         ));
-        // Frames of priority 0 have it without a filter.
+        // Frames of priority 0 need no filter.
         let filtered = experiment.priority > 0 && !bridge.is_on_port();
         if experiment.far == Far::Namespace && filtered {
             let found = filters(&namespace, experiment.vlan, experiment.priority);
@@ -96,7 +97,7 @@ pub fn settings(experiment: &Experiment, bridge: Bridge) -> Vec<Setting> {
     settings
 }
 
-/// Says at the gates that are in place, but not in force, what was measured.
+/// Adds the result of the measurement to the setting of gates that are installed but not active.
 pub fn measured(gate: &GateCheck, settings: &mut [Setting]) {
     let gates = settings
         .iter_mut()
@@ -121,14 +122,14 @@ fn gates(namespace: &str, device: &str, list: &GateControlList) -> Result<(), St
     found
 }
 
-/// Whether a filter sets the priority of tagged frames.
+/// Checks that a filter sets the priority of tagged frames.
 fn filters(namespace: &str, vlan: u16, priority: u8) -> Result<(), String> {
     let found = output(&format!("tc -n {namespace} -j filter show dev in ingress"));
     let found = control::filters(&found.map_err(|why| why.0)?)?;
     control::set_again(&found, vlan, priority)
 }
 
-/// Whether all of these are real-time threads.
+/// Checks that all these threads are real-time threads.
 fn real_time(threads: &[Thread]) -> Result<(), String> {
     match threads.iter().find(|thread| thread.priority == 0) {
         None if threads.is_empty() => Err("there are none".to_owned()),
@@ -137,7 +138,7 @@ fn real_time(threads: &[Thread]) -> Result<(), String> {
     }
 }
 
-/// Whether both ports have a program of this mode, as `ip link` names it.
+/// Checks that both ports have an XDP program of this mode, named as in `ip link`.
 fn xdp(experiment: &Experiment, mode: &str) -> Result<(), String> {
     let ports = ports(&experiment.place);
     for port in [&ports.near, &ports.far] {
@@ -149,7 +150,7 @@ fn xdp(experiment: &Experiment, mode: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether frames came with the tag that they were sent with.
+/// Checks that frames arrived with the tag with which they were sent.
 pub fn tags(experiment: &Experiment, run: &RunResult) -> Option<Setting> {
     let listen = run.listen.as_ref()?;
     let came = listen.counts?.received;

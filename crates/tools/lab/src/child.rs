@@ -1,4 +1,4 @@
-//! A program that the lab started, or that an earlier one has left.
+//! A program that the lab started, or that an earlier lab left running.
 
 use super::journal::Process;
 use super::site::last_line;
@@ -13,25 +13,25 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-/// How long a program may take to end in order.
+/// Maximum time for a program to end in order.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two looks at a file into which a program writes.
+/// Time between two reads of a file into which a program writes.
 const LOOK: Duration = Duration::from_millis(20);
-/// The longest wait between two looks at requests to stop.
+/// Maximum time between two checks for a request to stop.
 const NAP: Duration = Duration::from_millis(200);
 
-/// A program, which ends with its owner.
+/// A program that ends when its owner is dropped.
 #[derive(Debug)]
 pub struct Child {
     process: std::process::Child,
-    /// Readable when it has ended.
+    /// Descriptor that is readable when the program has ended.
     end: OwnedFd,
     output: PathBuf,
     errors: PathBuf,
 }
 
 impl Child {
-    /// A program that was started, and the files of its standard output and standard error.
+    /// Wraps a started program, and the files of its standard output and standard error.
     ///
     /// # Errors
     /// As `pidfd_open(2)`.
@@ -44,22 +44,23 @@ impl Child {
         Ok(Self { process, end, output, errors })
     }
 
-    /// What it printed.
+    /// Returns the program's standard output.
     ///
     /// # Errors
-    /// As the file's.
+    /// Errors of the file.
     pub fn output(&self) -> std::io::Result<String> {
         fs::read_to_string(&self.output)
     }
 
-    /// Waits until it has said this text.
+    /// Waits until the program has printed this text.
     ///
     /// # Errors
-    /// It ended, with its last words; it took longer than `limit`; the lab is to stop.
+    /// The program ended (with its last line), it took longer than `limit`, or the lab must stop.
     pub fn wait_for(&self, text: &str, limit: Duration, operator: &dyn Operator) -> Outcome {
         let deadline = Instant::now() + limit;
         loop {
-            // Asked before the file is read: a program that has ended has written everything.
+            // The order matters: a program that has ended has written everything before the file is
+            // read.
             let has_ended = self.ends_within(LOOK, operator);
             let log = self.log();
             if log.contains(text) || self.output().is_ok_and(|output| output.contains(text)) {
@@ -77,10 +78,10 @@ impl Child {
         }
     }
 
-    /// Waits for its end; with a request to stop it is asked to end (SIGINT).
+    /// Waits for the end of the program. A request to stop sends SIGINT to the program.
     ///
     /// # Errors
-    /// It failed, with its last words, or a signal ended it; it took longer than `limit`.
+    /// The program failed (with its last line), a signal ended it, or it took longer than `limit`.
     pub fn finish(&mut self, limit: Duration, operator: &dyn Operator) -> Outcome {
         let since = Instant::now();
         self.finish_or(Signal::TERM, limit, operator)?;
@@ -90,10 +91,11 @@ impl Child {
         }
     }
 
-    /// The same, but beyond `limit` it is asked to end.
+    /// Waits for the end of the program as [`finish`](Self::finish), but sends it a signal after
+    /// `limit`.
     ///
     /// # Errors
-    /// It failed, with its last words, or a signal ended it.
+    /// The program failed (with its last line), or a signal ended it.
     pub fn finish_or(
         &mut self,
         signal: Signal,
@@ -112,10 +114,11 @@ impl Child {
         }
     }
 
-    /// Asks it to end, and waits; if it does not end in time, SIGKILL ends it.
+    /// Sends a signal to the program and waits for its end. If the program does not end in time, it
+    /// is killed by SIGKILL.
     ///
     /// # Errors
-    /// It failed, with its last words.
+    /// The program failed (with its last line).
     pub fn end(&mut self, signal: Signal) -> Outcome {
         let _ = pidfd_send_signal(&self.end, signal);
         if !ends(&self.end, None, PATIENCE) {
@@ -124,7 +127,7 @@ impl Child {
         self.end_of_process()
     }
 
-    /// If it has failed: why.
+    /// Returns the reason if the program has failed.
     ///
     /// # Errors
     /// As `waitpid(2)`.
@@ -133,7 +136,7 @@ impl Child {
         Ok(status.map(|status| self.why(status)))
     }
 
-    /// If it has ended: why.
+    /// Returns the reason if the program has ended.
     ///
     /// # Errors
     /// As `waitpid(2)`.
@@ -150,7 +153,7 @@ impl Child {
         }
     }
 
-    /// The signal that ended it, or its last words.
+    /// Returns the signal that ended the program, or its last line.
     fn why(&self, status: ExitStatus) -> String {
         match status.signal() {
             Some(_) => status.to_string(),
@@ -175,15 +178,15 @@ impl Drop for Child {
     }
 }
 
-/// Waits so long for the end of a process; whether it has ended. A request to stop that comes
-/// meanwhile ends the wait.
+/// Waits up to `time` for the end of a process; returns whether it has ended. A request to stop
+/// ends the wait.
 fn ends(process: &OwnedFd, operator: Option<&dyn Operator>, time: Duration) -> bool {
     let deadline = Instant::now() + time;
     let operator = operator.filter(|operator| !operator.has_stopped());
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         let mut source = [PollFd::new(process, PollFlags::IN)];
-        // A signal interrupts it. One that came right before is seen after the nap.
+        // A signal interrupts the call. A signal just before the call is seen after `NAP`.
         let _ = poll(&mut source, Some(&Timespec::try_from(left.min(NAP)).unwrap_or_default()));
         if source[0].revents().contains(PollFlags::IN) {
             return true;
@@ -194,11 +197,12 @@ fn ends(process: &OwnedFd, operator: Option<&dyn Operator>, time: Duration) -> b
     }
 }
 
-/// Ends a process that an earlier lab has left, if it is still the same.
+/// Kills a process that an earlier lab left, if the number still belongs to the same process.
 pub fn end_left(process: Process) {
     let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw);
     let Some(Ok(fd)) = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty())) else { return };
-    // Asked behind the descriptor: from here on the number cannot become another process's.
+    // Checked after opening the descriptor: from here on the number cannot belong to another
+    // process.
     if process.runs() && pidfd_send_signal(&fd, Signal::KILL).is_ok() {
         ends(&fd, None, PATIENCE);
     }

@@ -1,4 +1,4 @@
-//! The talker's and the listener's interfaces, and what is done to their frames on the way.
+//! The talker's and the listener's interfaces, and the treatment of their frames on the way.
 
 use super::cables::Far;
 use super::place::{FAR, FAR_TAGGED, NEAR, NEAR_TAGGED, Place};
@@ -7,7 +7,7 @@ use tsn::GateControlList;
 use tsn::taprio;
 
 /// Adds the steps that give both interfaces their addresses: without a tag for stress, and in the
-/// VLAN, if it is wanted, for the drive. There SO_PRIORITY becomes the tag's priority (PCP).
+/// VLAN for the drive, if there is one. In the VLAN, SO_PRIORITY becomes the tag's priority (PCP).
 pub fn addresses(vlan: Option<u16>, far: &Far, place: &Place, steps: &mut Steps) {
     let talker = (place.talker(), "near", NEAR, NEAR_TAGGED);
     let listener = (place.listener(), "far", FAR, FAR_TAGGED);
@@ -25,15 +25,15 @@ pub fn addresses(vlan: Option<u16>, far: &Far, place: &Place, steps: &mut Steps)
         steps.run(format!("ip -n {namespace} address add {tagged}/24 dev {name}.{vlan}"));
     }
     if let Far::Guest { mac, .. } = far {
-        // Load goes to it, whether it has the address or not.
+        // The load is sent to this address even if the listener does not have it.
         let talker = place.talker();
         steps.run(format!("ip -n {talker} neighbour add {FAR} lladdr {mac} dev near"));
     }
 }
 
-/// Adds the steps that put gates in front of an interface. A frame's gate is that of its priority
-/// in the kernel (`skb->priority`), which a veth pair does not hand on (`skb_scrub_packet` in
-/// Linux), so that the bridge's ingress `from` sets it again by the tag's.
+/// Adds the steps that install gates in front of an interface. The kernel's priority
+/// (`skb->priority`) selects a frame's gate. A veth pair resets this priority (`skb_scrub_packet`
+/// in Linux), so the bridge's ingress `from` sets it again from the tag.
 pub fn gates(
     list: &GateControlList,
     (namespace, device): (&str, &str),
@@ -52,7 +52,7 @@ pub fn gates(
     }
 }
 
-/// Adds the steps that drop every `nth` frame of the talker's (tc-gact in `man tc`, `random determ`).
+/// Adds the steps that drop every `nth` frame of the talker (tc-gact in `man tc`, `random determ`).
 pub fn losses(nth: u32, place: &Place, steps: &mut Steps) {
     let talker = place.talker();
     steps.run(format!("tc -n {talker} qdisc add dev near clsact"));

@@ -1,4 +1,4 @@
-//! An experiment with one bridge: how it is built, and what is run in it.
+//! An experiment with one bridge: its steps and its runs.
 
 use super::bridge::Bridge;
 use super::cables::{Far, cables, join};
@@ -14,15 +14,15 @@ use latency::schedule::{Schedule, Slot, Wrong};
 use linux::time::tai_offset_s;
 use wire::Duration;
 
-/// Frames of a run that looks for gates.
+/// Number of frames in a run that checks gates.
 pub const PROBES: u64 = 100;
 
-/// What all bridges have in common.
+/// Settings that all bridges share.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// Names.
+    /// Name of the lab.
     pub place: Place,
-    /// Where the bridge leads.
+    /// The far side of the bridge.
     pub far: Far,
     /// The gates.
     pub gates: Option<Gates>,
@@ -32,51 +32,51 @@ pub struct Experiment {
     pub vlan: u16,
     /// The priority of the frames.
     pub priority: u8,
-    /// From one frame to the next; without it the cycle of the gates, or 2 ms.
+    /// Time from one frame to the next; by default the cycle of the gates, or 2 ms.
     pub interval: Option<Duration>,
-    /// From the beginning of a cycle to a frame; without it a fifth of the window behind its
-    /// beginning, or 0.
+    /// Time from the start of a cycle to a frame; by default a fifth of the window after its start,
+    /// or 0.
     pub offset: Option<Duration>,
-    /// Frames of a run.
+    /// Number of frames per run.
     pub count: u64,
-    /// The CPU that the talker has for itself.
+    /// CPU that is reserved for the talker.
     pub isolated: Option<usize>,
-    /// The priority of the kernel's threads that frames wait for.
+    /// Real-time priority of the kernel threads that process the frames.
     pub kernel_fifo: Option<u8>,
-    /// Every so many frames one is dropped on purpose; 0: none.
+    /// One of this many frames is dropped to test reports of losses; 0 for none.
     pub drop: u32,
     /// Further options of `farlane latency talk`, and of `listen`.
     pub options: [String; 2],
-    /// The load, if there is to be one.
+    /// Background load, if requested.
     pub stress: Option<Stress>,
-    /// Whether a drive is read meanwhile.
+    /// Whether a drive is read during the runs.
     pub drive: bool,
-    /// The margin of the gate of the drive's nodes, in place of what they measure.
+    /// Gate margin of the drive's nodes; by default the nodes measure it.
     pub gate_margin: Option<Duration>,
-    /// How long to wait for a guest.
+    /// Maximum time to wait for a guest.
     pub patience: Duration,
-    /// Where all documents and samples are kept: an [`absolute`](crate::absolute) path.
+    /// Folder for all documents and samples: an [`absolute`](crate::absolute) path.
     pub keep: Option<String>,
 }
 
-/// A run: probe frames, and what else goes on.
+/// A run with probe frames, load and reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// `gates`, or `idle` or `loaded`, with the reads.
+    /// `gates`, `idle` or `loaded`, with the name of the reads.
     pub name: String,
-    /// Whether frames are due at any time, to see whether gates hold them back.
+    /// Whether frames are due at any time, to check that gates hold them back.
     pub looks_for_gates: bool,
     /// Whether there is load.
     pub is_loaded: bool,
-    /// How a drive is read meanwhile.
+    /// The reads of a drive during the run.
     pub reads: Option<Reads>,
 }
 
 impl Experiment {
-    /// Whether frames are due within their window.
+    /// Checks that frames are due within their window.
     ///
     /// # Errors
-    /// What is wrong with the schedule.
+    /// The mistake in the schedule.
     pub fn check(&self) -> Result<(), Wrong> {
         let gates = self.gates.as_ref();
         let slot = gates.map(|Gates { list, window, .. }| Slot {
@@ -100,7 +100,7 @@ impl Experiment {
         self.offset.or(self.gates.as_ref().map(early)).unwrap_or(Duration::ZERO)
     }
 
-    /// The steps that build everything.
+    /// Returns the steps that build the experiment.
     pub fn steps(&self, bridge: Bridge) -> Steps {
         let (place, mut steps) = (&self.place, Steps::default());
         cables(bridge, &self.far, place, &mut steps);
@@ -122,7 +122,7 @@ impl Experiment {
         steps
     }
 
-    /// The steps that follow once a guest runs, whose threads they are about.
+    /// Returns the steps that follow when a guest runs, because they need its threads.
     pub fn late_steps(&self) -> Steps {
         let mut steps = Steps::default();
         if let Some(priority) = self.kernel_fifo {
@@ -135,9 +135,9 @@ impl Experiment {
         let Some(Gates { list, .. }) = &self.gates else { return };
         let (talker, bridged) = (self.place.talker(), self.place.bridge());
         match self.far {
-            // What leads to a guest may have one queue, and taprio needs one for each priority.
+            // An interface towards a guest may have one queue, but taprio needs one per priority.
             Far::Guest { .. } => gates(list, (&talker, "near"), None, steps),
-            // A macvtap device hands priorities on.
+            // A macvtap device keeps priorities.
             Far::Namespace if bridge.is_on_port() => gates(list, (&bridged, "out"), None, steps),
             Far::Namespace => gates(list, (&bridged, "out"), Some("in"), steps),
         }
@@ -160,7 +160,7 @@ impl Experiment {
         runs
     }
 
-    /// How a drive is read, one run each; without a drive there is one run.
+    /// Returns the kinds of reads, with one run each; without a drive there is one run.
     fn reads(&self) -> Vec<Option<Reads>> {
         if !self.drive {
             return vec![None];
@@ -168,7 +168,8 @@ impl Experiment {
         let with = |gate: String| Some(Reads { priority: Some(self.priority), gate });
         let without = Some(Reads { priority: None, gate: String::new() });
         let gated = self.gates.iter().map(|Gates { file, .. }| {
-            // One machine: taprio's CLOCK_TAI is the nodes' CLOCK_REALTIME if nobody told it apart.
+            // On one machine taprio's CLOCK_TAI equals the nodes' CLOCK_REALTIME unless a TAI
+            // offset is set.
             let clock = if tai_offset_s() == 0 { " --gate-clock realtime" } else { "" };
             let margin =
                 self.gate_margin.map(|margin| format!(" --gate-margin {}ns", margin.as_ns()));
@@ -178,7 +179,7 @@ impl Experiment {
         [without, with(String::new())].into_iter().chain(gated).collect()
     }
 
-    /// What a guest runs. NICs drop frames of VLANs that nobody asked for, unless they are
+    /// Returns the commands for a guest. NICs drop frames of unknown VLANs unless they are
     /// promiscuous (VIRTIO_NET_F_CTRL_VLAN in Virtio 1.2, 5.1.6.5.3).
     pub fn in_guest(&self) -> String {
         let server = match self.stress {
@@ -191,7 +192,7 @@ impl Experiment {
         )
     }
 
-    /// A few frames, to see whether a guest answers.
+    /// Returns a talker with a few frames, to check whether a guest answers.
     pub fn call(&self) -> String {
         format!(
             "ip netns exec {} farlane latency talk raw:near,{} --reflect --priority {} --vlan {} \
@@ -203,7 +204,7 @@ impl Experiment {
         )
     }
 
-    /// The listener of a run, which prints a document.
+    /// Returns the command of a run's listener, which prints a JSON document.
     pub fn listen(&self, bridge: Bridge, run: &Run) -> String {
         format!(
             "ip netns exec {} farlane latency listen raw:far --reflect --insecure --clock shared \
@@ -213,7 +214,7 @@ impl Experiment {
         )
     }
 
-    /// The talker of a run, which prints a document.
+    /// Returns the command of a run's talker, which prints a JSON document.
     pub fn talk(&self, bridge: Bridge, run: &Run) -> String {
         let enter = match self.isolated {
             None => enter(&self.place),
@@ -227,7 +228,7 @@ impl Experiment {
         self.talk_to(&enter, &format!("raw:near,{}{clock}", self.far.mac()), bridge, run)
     }
 
-    /// The same, to `address`, behind what leads to the talker's namespace.
+    /// Returns the command of a talker to `address`; `enter` runs it in the talker's namespace.
     pub fn talk_to(&self, enter: &str, address: &str, bridge: Bridge, run: &Run) -> String {
         let slot = match &self.gates {
             None => String::new(),
@@ -249,12 +250,13 @@ impl Experiment {
         )
     }
 
-    /// Interval in ns, frames, and the option that says when in a cycle they are due.
+    /// Returns the interval in ns, the number of frames, and the option with their time in the
+    /// cycle.
     fn schedule(&self, run: &Run) -> (u64, u64, String) {
         match (&self.gates, run.looks_for_gates) {
             (Some(Gates { list, window, .. }), true) => {
-                // In the middle of the time without a window: what comes late is still outside, and
-                // what is held back comes at the next beginning.
+                // In the middle of the time without a window. A late frame is still outside, and a
+                // frame that a gate holds back arrives at the next opening.
                 let cycle = list.cycle_time().as_ns();
                 let middle = (window.opens + window.length + (cycle - window.length) / 2) % cycle;
                 (cycle, PROBES, format!(" --outside --offset {middle}ns"))
@@ -266,7 +268,7 @@ impl Experiment {
         }
     }
 
-    /// The end of a line of the talker or the listener.
+    /// Returns the last options of the talker or the listener.
     fn end(&self, bridge: Bridge, run: &Run, end: &str, options: &str) -> String {
         let label = format!("{}, {}", bridge.name(), run.name);
         let rows = self.keep.as_ref().map_or(String::new(), |folder| {
@@ -275,19 +277,19 @@ impl Experiment {
         format!(" --label '{label}'{rows} {options}").trim_end().to_owned()
     }
 
-    /// How many seconds a run takes if nothing is in its way.
+    /// Returns the duration of a run in seconds without delays.
     pub fn seconds(&self, run: &Run) -> u64 {
         let (interval, count, _) = self.schedule(run);
         interval.saturating_mul(count).div_ceil(1_000_000_000)
     }
 
-    /// The listener's address for the load.
+    /// Returns the listener's address for the load.
     pub fn far(&self, is_tagged: bool) -> &'static str {
         if is_tagged { FAR_TAGGED } else { FAR }
     }
 }
 
-/// The name of a file of a run, without its ending.
+/// Returns the name of a run's file without its extension.
 pub fn file_name(bridge: Bridge, run: &Run, part: &str) -> String {
     let words = run.name.replace(", ", "-").replace(' ', "-");
     format!("{}-{words}-{part}", bridge.name())

@@ -1,5 +1,5 @@
-//! What has to be taken back, on disk before it is done: whatever ends the lab, its next start takes
-//! back what is left.
+//! A journal of the actions to undo. Each action is written to disk before it happens. The next lab
+//! undoes what an earlier one left, however it ended.
 
 use linux::proc_stat::behind_name;
 use report::Failure;
@@ -9,42 +9,43 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Something that has to be taken back.
+/// An action that undoes a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Undo {
-    /// By a shell line.
+    /// Run a shell line.
     Line(String),
-    /// By the end of a process.
+    /// Kill a process.
     Kill(Process),
 }
 
-/// A process, known by its number and its start: numbers are used again.
+/// A process, identified by its number and its start, because numbers are used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Its number.
+    /// Number of the process.
     pub pid: u32,
-    /// When it began, in ticks since the machine started (proc(5), /proc/PID/stat, field 22).
+    /// Start of the process in ticks since the boot of the machine (proc(5), /proc/PID/stat, field
+    /// 22).
     pub start: u64,
 }
 
 impl Process {
-    /// The process that has this number. `None` if there is none.
+    /// Returns the process with this number; `None` if there is none.
     pub fn find(pid: u32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let mut fields = behind_name(&stat)?;
-        // Field 3. A zombie has ended.
+        // Field 3. A zombie process has ended.
         let state = fields.next()?;
         let start = fields.nth(22 - 4)?.parse().ok()?;
         (state != "Z").then_some(Self { pid, start })
     }
 
-    /// Whether it still runs.
+    /// Returns whether the process still runs.
     pub fn runs(self) -> bool {
         Self::find(self.pid) == Some(self)
     }
 }
 
-/// The journal of a lab, which is locked as long as the lab runs.
+/// The journal of a lab. It is locked while the lab runs.
 #[derive(Debug)]
 pub struct Journal {
     file: File,
@@ -52,11 +53,11 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens the journal of a lab's folder, and says what an earlier lab has left to be taken back,
-    /// the latest first.
+    /// Opens the journal in a lab's folder. Returns the actions that an earlier lab has left to
+    /// undo, latest first.
     ///
     /// # Errors
-    /// Another lab of this name runs; or the file cannot be made or read.
+    /// Another lab with this name runs, or the file cannot be created or read.
     pub fn open(folder: &Path) -> Result<(Self, Vec<Undo>), Failure> {
         let path = folder.join("journal");
         let about = |error: std::io::Error| match error.kind() {
@@ -81,19 +82,19 @@ impl Journal {
         Ok((Self { file, folder: folder.to_owned() }, left))
     }
 
-    /// Writes down what has to be taken back.
+    /// Adds an action to undo.
     ///
     /// # Errors
-    /// As the file's.
+    /// Errors of the file.
     pub fn add(&mut self, undo: &Undo) -> std::io::Result<()> {
         self.file.write_all(line(undo).as_bytes())?;
         self.file.sync_data()
     }
 
-    /// Everything is taken back: removes the lab's files.
+    /// Removes the lab's files after everything was undone.
     ///
     /// # Errors
-    /// As the folder's.
+    /// Errors of the folder.
     pub fn clear(&mut self) -> std::io::Result<()> {
         self.file.set_len(0)?;
         for entry in fs::read_dir(&self.folder)? {
@@ -118,8 +119,8 @@ fn line(undo: &Undo) -> String {
     text
 }
 
-/// Reads a journal, the latest first. A last line without an end was never finished: what it
-/// belongs to was not done.
+/// Parses a journal, latest action first. An incomplete last line is ignored, because its action
+/// did not happen.
 fn parse(text: &str) -> Result<Vec<Undo>, String> {
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let undo = |(number, line): (usize, &str)| {

@@ -1,6 +1,6 @@
-//! Experiments with `farlane latency` on one machine: talker – bridge – listener are built,
-//! measured and taken down ([`run`]), or printed as lines of a shell ([`script`], [`boards`]). What
-//! came of it is shown here ([`show`]), and what came of single runs ([`view`]).
+//! Experiments with `farlane latency` on one machine. Talker, bridge and listener are built,
+//! measured and removed ([`run`]), or printed as shell scripts ([`script`], [`boards`]). [`show`]
+//! presents the results of a lab, [`view`] the results of single runs.
 //!
 //! # Modules
 //!

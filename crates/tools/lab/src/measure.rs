@@ -15,11 +15,11 @@ use report::document::json;
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
-/// How long a program may take until it listens, and to end.
+/// Maximum time for a program to start listening, and to end.
 const READY: Duration = Duration::from_secs(60);
-/// How long a listener may take to end behind the talker.
+/// Maximum time for a listener to end after the talker.
 const LISTENER: Duration = Duration::from_secs(5);
-/// Seconds that load and reads go on for, beyond the frames.
+/// Seconds for which load and reads continue after the frames.
 pub const BEYOND: u64 = 3;
 
 /// Measures a bridge.
@@ -81,12 +81,12 @@ fn runs(
             .map_err(|why| Failure(format!("{}: {}", run.name, why.0)))?;
         let counts = done.listen.as_ref().unwrap_or(&done.talk).counts;
         let passes = counts.is_none_or(|counts| counts.received > 0);
-        // Behind the gate, and by the clock of the gate.
+        // Use the time stamp after the gate, by the gate's clock.
         let (document, stamp) = match &done.listen {
             Some(listen) => (listen, "arrival"),
             None => (&done.talk, "departure"),
         };
-        // Arrivals by another clock say nothing of windows.
+        // Arrivals by another clock do not show windows.
         let is_one_clock = done.listen.is_none() || done.talk.analysis.clock.proven_ns == 0;
         match &mut report.gate {
             gate if !is_one_clock => *gate = None,
@@ -108,7 +108,7 @@ fn runs(
     Ok(())
 }
 
-/// Says how to start a guest, and waits until it answers.
+/// Prints how to start a guest, and waits until the guest answers.
 fn await_guest(experiment: &Experiment, site: &mut Site<'_>, bridge: Bridge) -> report::Outcome {
     let Far::Guest { interface, mac } = &experiment.far else { return Ok(()) };
     if interface == "tap" {
@@ -160,7 +160,7 @@ fn one(
     }
     drop(load);
     if let Some(listener) = &mut listener {
-        // One that heard nothing would wait on.
+        // A listener without frames would wait longer.
         let ended = listener.finish_or(Signal::INT, LISTENER, operator);
         ended.map_err(|why| about("the listener", &why))?;
     }
@@ -175,7 +175,7 @@ fn one(
     Ok(done)
 }
 
-/// Starts the listener, unless it is a guest's.
+/// Starts the listener, unless the guest runs it.
 fn listener(
     experiment: &Experiment,
     bridge: Bridge,
@@ -212,12 +212,12 @@ fn load(
     Ok(load)
 }
 
-/// What leads to the talker's namespace.
+/// Returns the prefix that runs a program in the talker's namespace.
 pub fn enter(place: &Place) -> String {
     format!("ip netns exec {} ", place.talker())
 }
 
-/// Bytes that came to the listener's interface; none of a guest's.
+/// Returns the number of bytes that arrived at the listener's interface; 0 for a guest's.
 fn received(experiment: &Experiment) -> Result<u64, Failure> {
     if experiment.far != Far::Namespace {
         return Ok(0);
@@ -252,7 +252,7 @@ fn keep(experiment: &Experiment, bridge: Bridge, run: &Run, done: &RunResult) ->
 struct Reading {
     reads: Reads,
     initiator: Child,
-    /// Ends behind the initiator.
+    /// The device node, which ends after the initiator.
     _device: Child,
 }
 
@@ -274,7 +274,7 @@ impl Reading {
 
     fn finish(&mut self, limit: Duration, site: &Site<'_>) -> ReadsResult {
         let mut result = Self::refused(Some(&self.reads), &Failure(String::new()));
-        // It prints its document also after an error.
+        // The initiator prints its document also after an error.
         if let Err(Failure(why)) = self.initiator.finish(limit, site.operator()) {
             result.why = why;
         }

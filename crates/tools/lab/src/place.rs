@@ -3,24 +3,24 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Where labs keep their journals and files. Empty after a restart of the machine, as everything
-/// that a lab makes (Filesystem Hierarchy Standard 3.0, 3.15).
+/// Folder of the labs' journals and files. A restart of the machine empties it, and removes
+/// everything else that labs create (Filesystem Hierarchy Standard 3.0, 3.15).
 const FOLDER: &str = "/run/farlane-lab";
 
-/// MAC addresses, locally administered (IEEE 802-2014, 8.2.2).
+/// MAC address of the talker, locally administered (IEEE 802-2014, 8.2.2).
 pub const NEAR_MAC: &str = "02:00:5e:10:00:01";
-/// Of the listener.
+/// MAC address of the listener.
 pub const FAR_MAC: &str = "02:00:5e:10:00:02";
-/// IPv4 addresses, of networks for documentation (RFC 5737): without a VLAN tag,
+/// IPv4 address of the talker without a VLAN tag, of a network for documentation (RFC 5737).
 pub const NEAR: &str = "192.0.2.1";
-/// and the listener's.
+/// IPv4 address of the listener without a VLAN tag.
 pub const FAR: &str = "192.0.2.2";
-/// With one,
+/// IPv4 address of the talker with a VLAN tag.
 pub const NEAR_TAGGED: &str = "198.51.100.1";
-/// and the listener's.
+/// IPv4 address of the listener with a VLAN tag.
 pub const FAR_TAGGED: &str = "198.51.100.2";
 
-/// A lab of a name.
+/// The name of a lab.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place(pub String);
 

@@ -2,17 +2,17 @@
 
 use super::place::Place;
 
-/// How a drive is read.
+/// The options of reads of a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reads {
-    /// The priority of the nodes, in the VLAN; without it neither.
+    /// Priority of the nodes' frames in the VLAN; `None` for no priority and no VLAN.
     pub priority: Option<u8>,
-    /// Options of a gate of the nodes' own; empty without.
+    /// Options of the nodes' own gate; empty if there is none.
     pub gate: String,
 }
 
 impl Reads {
-    /// As runs are called.
+    /// Returns the name in runs.
     pub fn name(&self) -> &'static str {
         match (self.priority, self.gate.as_str()) {
             (None, _) => "reads",
@@ -21,7 +21,7 @@ impl Reads {
         }
     }
 
-    /// Whether frames of the drive have a tag.
+    /// Returns whether frames of the drive have a tag.
     pub fn is_tagged(&self) -> bool {
         self.priority.is_some()
     }
@@ -32,7 +32,8 @@ impl Reads {
         format!("{priority}{}", self.gate)
     }
 
-    /// The device node at `address`, and what it says once it listens.
+    /// Returns the command of the device node at `address`, and the text that it prints when it
+    /// listens.
     pub fn device(&self, place: &Place, address: &str) -> (String, &'static str) {
         let line = format!(
             "ip netns exec {} farlane device --listen {address} --insecure --namespace ram=64M{}",
@@ -42,7 +43,7 @@ impl Reads {
         (line, "listening on")
     }
 
-    /// The initiator, which reads for `seconds` and prints a document.
+    /// Returns the command of the initiator, which reads for `seconds` and prints a JSON document.
     pub fn io(&self, place: &Place, address: &str, seconds: u64) -> String {
         format!(
             "ip netns exec {} farlane io --connect {address} --insecure --rw randread --bs 4k \

@@ -1,4 +1,4 @@
-//! The document of the lab.
+//! The JSON document of the lab.
 
 use super::bridge::Bridge;
 use super::experiment::PROBES;
@@ -15,20 +15,20 @@ pub struct LabDocument {
     pub schema: u64,
     /// The name of the lab.
     pub name: String,
-    /// `done`, or `interrupted` (by a signal): the last bridge may have fewer runs then, and others
-    /// none.
+    /// `done`, or `interrupted` (by a signal). Then the last bridge may have fewer runs, and later
+    /// bridges none.
     pub ended: String,
-    /// The gate control list as it was read; empty without.
+    /// The gate control list as it was read; empty if there was none.
     pub gates: String,
-    /// What was found out about the machine.
+    /// Properties of the machine.
     pub machine: Vec<Setting>,
     /// One element per bridge, in the order of the command line.
     pub bridges: Vec<BridgeReport>,
 }
 
 impl LabDocument {
-    /// The bridge that makes the lab fail, and why: one of `requested` was refused, or any failed.
-    /// `None` also if the lab was interrupted.
+    /// Returns the bridge that makes the lab fail, and the reason: a bridge of `requested` was
+    /// refused, or any bridge failed. `None` if the lab was interrupted.
     pub fn failure(&self, requested: &[Bridge]) -> Option<String> {
         let counts = |report: &&BridgeReport| match report.outcome {
             Outcome::Refused => requested.contains(&report.bridge),
@@ -45,37 +45,37 @@ impl LabDocument {
 pub struct BridgeReport {
     /// The kind of bridge.
     pub bridge: Bridge,
-    /// What became of the bridge.
+    /// Outcome of the bridge.
     pub outcome: Outcome,
     /// Why the bridge was refused or failed; empty otherwise.
     pub why: String,
     /// Whether the gates are in force; null without gates, or if nothing passes.
     pub gate: Option<GateCheck>,
-    /// What was asked for, and whether the kernel reports that it is so.
+    /// Requested settings, and whether the kernel reports them.
     pub settings: Vec<Setting>,
     /// The runs, in their order.
     pub runs: Vec<RunResult>,
 }
 
-/// What became of a bridge.
+/// The outcome of a bridge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[schemars(rename = "BridgeOutcome")]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It forwards frames.
+    /// The bridge forwards frames.
     Passes,
-    /// It was built, and forwards nothing.
+    /// The bridge was built but forwards no frames.
     LosesEverything,
-    /// It cannot be built here.
+    /// The bridge cannot be built here.
     Refused,
-    /// Something ended while it was measured, or it could not be taken down.
+    /// A program ended during the measurement, or the bridge could not be removed.
     Failed,
-    /// Ctrl-C came.
+    /// Ctrl-C interrupted the measurement.
     Interrupted,
 }
 
 impl Outcome {
-    /// In words.
+    /// Returns the outcome in words.
     pub fn text(self) -> &'static str {
         match self {
             Self::Passes => "passes",
@@ -87,16 +87,16 @@ impl Outcome {
     }
 }
 
-/// Whether gates are in force, by the arrivals of frames that were due outside every window.
+/// Whether gates are in force, judged by the arrivals of frames that were due outside all windows.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct GateCheck {
-    /// What follows from the arrivals.
+    /// The verdict from the arrivals.
     pub verdict: GateVerdict,
-    /// Frames that came with the stamp after the gate.
+    /// Frames that arrived with the time stamp after the gate.
     pub n: u64,
-    /// Frames of `n` that came within a window.
+    /// Frames of `n` that arrived within a window.
     pub in_window: u64,
-    /// Frames of `n` that came before the next window opened: nothing held them back.
+    /// Frames of `n` that arrived before the next window opened: no gate held them back.
     pub early: u64,
 }
 
@@ -104,19 +104,19 @@ pub struct GateCheck {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GateVerdict {
-    /// Frames were held back, and 98 of 100 came within a window.
+    /// Frames were held back, and 98 of 100 arrived within a window.
     Gated,
-    /// Frames were held back, but fewer came within a window.
+    /// Frames were held back, but fewer arrived within a window.
     Late,
-    /// More than 2 of 100 frames came early: nothing held them back.
+    /// More than 2 of 100 frames arrived early: no gate held them back.
     NotGated,
-    /// Three of four frames came outside, and so did three of four frames that were due within a
-    /// window: the gate of another priority let them go.
+    /// Three of four frames arrived outside, and so did three of four frames that were due within a
+    /// window: the gate of another priority passed them.
     OtherGate,
 }
 
 impl GateVerdict {
-    /// In words.
+    /// Returns the verdict in words.
     pub fn text(self) -> &'static str {
         match self {
             Self::Gated => "gated",
@@ -127,13 +127,13 @@ impl GateVerdict {
     }
 }
 
-/// How many of 100 frames may come early, or behind their window, where gates are in force: timers of
-/// the kernel are late now and then. A slow machine makes frames late, never early.
+/// Percentage of frames that may arrive early or after their window if gates are in force, because
+/// timers of the kernel are sometimes late. A slow machine makes frames late, never early.
 const EXCEPTIONS: u64 = 2;
 
 impl GateCheck {
-    /// What a document says of frames that were due outside every window, by the stamp behind the
-    /// gate. `None` if fewer than half of [`PROBES`] have it.
+    /// Judges frames that were due outside all windows, by the time stamp after the gate. `None` if
+    /// fewer than half of [`PROBES`] have the stamp.
     pub fn from_document(document: &Document, stamp: &str) -> Option<Self> {
         slots(document, stamp).filter(|slots| slots.n * 2 >= PROBES).map(Self::by)
     }
@@ -147,7 +147,7 @@ impl GateCheck {
         Self { verdict, n, in_window, early }
     }
 
-    /// Takes into account what it says of frames that were due within their window.
+    /// Adds the result of frames that were due within their window.
     pub fn and(&mut self, document: &Document, stamp: &str) {
         if let Some(slots) = slots(document, stamp) {
             self.and_by(slots);
@@ -162,7 +162,7 @@ impl GateCheck {
     }
 }
 
-/// How frames with this stamp kept their windows. `None` without frames.
+/// Returns how frames with this stamp met their windows; `None` without frames.
 fn slots<'a>(document: &'a Document, stamp: &str) -> Option<&'a Slots> {
     document.analysis.slots.iter().find(|slots| slots.stamp == stamp && slots.n > 0)
 }
@@ -180,7 +180,7 @@ pub struct RunResult {
     /// Bits per second that came to the listener's interface, load included; null if the listener
     /// is a guest's.
     pub received_bits_per_second: Option<u64>,
-    /// 4 KiB reads of a drive during the frames; null without.
+    /// 4 KiB reads of a drive during the frames; null if there were none.
     pub reads: Option<ReadsResult>,
 }
 
@@ -188,7 +188,7 @@ pub struct RunResult {
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[schemars(rename = "LabReads")]
 pub struct ReadsResult {
-    /// Priority of both nodes; null without.
+    /// Priority of both nodes; null if there is none.
     pub priority: Option<u8>,
     /// Whether the nodes have a gate of their own.
     pub gated: bool,

@@ -8,11 +8,11 @@ use latency_linux::Operator;
 use report::Failure;
 use tsn::taprio;
 
-/// Measures the bridges, and takes everything down; `progress` receives each step. What a lab
-/// of the same name left that was killed is taken down first.
+/// Measures the bridges, and removes everything; `progress` receives each step. Remains of a killed
+/// lab with the same name are removed first.
 ///
 /// # Errors
-/// Software gates cannot keep the list; a lab of this name runs; files cannot be made.
+/// Software gates cannot execute the list, a lab with this name runs, or files cannot be created.
 pub fn run(
     experiment: &Experiment,
     bridges: &[Bridge],

@@ -9,7 +9,8 @@ use super::step::{End, Step};
 use super::stress::Stress;
 use std::fmt::Write;
 
-/// What all bridges need. The folder is the script's own, with a dot that no lab's name has.
+/// Lines that all bridges need. The script has its own folder, with a dot, which no lab's name
+/// contains.
 const HEAD: &str = r#"mkdir -p "${folder%/*}"
 # If it is there, this script is at work, or was killed.
 mkdir "$folder" || exit 1
@@ -22,11 +23,12 @@ ready() { until grep -qs "$2" "$1"; do kill -0 $!; sleep 0.1; done; }
 end() { kill "$@" 2>/dev/null || :; wait "$@" || :; }
 "#;
 
-/// The list of programs that end with the bridge, and of those that end with the run.
+/// Name of the list of programs that end with the bridge; the other list has programs that end with
+/// the run.
 const KEPT: &str = "kept";
 const STARTED: &str = "started";
 
-/// The script of an experiment: what the lab would do, line by line.
+/// Returns the script of an experiment: the lab's actions, line by line.
 pub fn script(experiment: &Experiment, bridges: &[Bridge]) -> String {
     let mut text = format!(
         "#!/bin/sh\n# farlane latency lab, as a script: needs root. Documents go to $out.\n\
@@ -74,7 +76,7 @@ fn part(text: &mut String, experiment: &Experiment, bridge: Bridge) -> std::fmt:
     writeln!(text, ")\ntest $? -eq 0 || failed=1")
 }
 
-/// A line in the script's folder in place of the lab's.
+/// Replaces the lab's folder in a line by the script's folder.
 fn here(experiment: &Experiment, line: &str) -> String {
     line.replace(&format!("{}/", experiment.place.folder().display()), "$folder/")
 }
@@ -84,7 +86,7 @@ fn remember(list: &str) -> String {
 }
 
 fn keep(text: &mut String, (line, log, ready): (&str, &str, &str), list: &str) -> std::fmt::Result {
-    // An earlier run's log has the text already, and is there until the program is started.
+    // The log of an earlier run contains the text, and exists until the program is started.
     writeln!(
         text,
         "rm -f \"$folder/{log}\"\n{line} >\"$folder/{log}\" 2>&1 &\n\

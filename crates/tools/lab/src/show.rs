@@ -1,4 +1,4 @@
-//! The results as text and as a page.
+//! The results of a lab as text and as an HTML page.
 
 use super::results::{BridgeReport, GateCheck, GateVerdict, LabDocument, RunResult};
 use crate::view;
@@ -8,7 +8,7 @@ use report::Align::{Left, Right, Wrap};
 use report::document::finish_with_data;
 use report::{Column, Page, Table, span};
 
-/// Everything.
+/// Formats all results as text.
 pub fn text(results: &LabDocument) -> String {
     let mut text = bridges(results).text();
     for (name, table) in tables(results) {
@@ -21,7 +21,7 @@ pub fn text(results: &LabDocument) -> String {
     if end.is_empty() { text } else { text + "\n" + &end.join("\n") + "\n" }
 }
 
-/// Everything but the bridges: names and tables that are not empty.
+/// Returns the names and tables that are not empty, except those of single bridges.
 fn tables(results: &LabDocument) -> Vec<(&'static str, Table)> {
     let mut tables = Vec::new();
     if results.bridges.iter().any(|report| !report.runs.is_empty()) {
@@ -68,7 +68,7 @@ fn why(report: &BridgeReport) -> String {
     }
 }
 
-/// The figures of a part of the way; those of a run without it are empty.
+/// Returns the figures of a segment; empty if the run does not have it.
 fn figures(run: &RunResult, segment: &str) -> Vec<String> {
     let found = run.talk.analysis.segments.iter().find(|part| part.segment == segment);
     match found.map(|part| part.whole) {
@@ -79,7 +79,7 @@ fn figures(run: &RunResult, segment: &str) -> Vec<String> {
     }
 }
 
-/// The parts of the way of which the table has figures.
+/// Segments whose figures the table shows.
 const SHOWN: [&str; 3] = ["sent to kernel", "end to end", "round trip"];
 
 fn runs(results: &LabDocument) -> Table {
@@ -124,7 +124,7 @@ fn runs(results: &LabDocument) -> Table {
     table
 }
 
-/// What is wrong with the figures of the runs: a line a bridge, run and part of the way that is shown.
+/// Returns warnings about figures: one line per bridge, run and shown segment.
 fn cautions(results: &LabDocument) -> Vec<String> {
     let mut lines = Vec::new();
     for report in &results.bridges {
@@ -164,7 +164,8 @@ fn reads(results: &LabDocument) -> Table {
     table
 }
 
-/// What each run found, if one did: stalls, periodic spikes, slips, swings.
+/// Returns a table of each run's findings: stalls, periodic spikes, slips, swings; `None` without
+/// findings.
 fn findings(results: &LabDocument) -> Option<Table> {
     let mut table = Table::new(&[("bridge", Left), ("run", Left), ("finding", Wrap)]);
     let runs =
@@ -190,14 +191,16 @@ fn settings(results: &LabDocument) -> Table {
     results.machine.iter().for_each(|setting| add("machine".to_owned(), setting));
     for report in &results.bridges {
         report.settings.iter().for_each(|setting| add(report.bridge.name().to_owned(), setting));
-        // Of the talker alone: the lab's own settings are the same in each run.
+        // Only settings of the talker are shown, because the lab's own settings are equal in each
+        // run.
         let last = report.runs.last().into_iter().flat_map(|run| &run.talk.settings);
         last.for_each(|setting| add(format!("{}, talker", report.bridge.name()), setting));
     }
     table
 }
 
-/// Everything as a page. Series of each run are in the document of `--json`, not in the page's.
+/// Formats all results as a page. The document of `--json` contains the series of each run, the
+/// page does not.
 pub fn page(results: &LabDocument) -> String {
     let mut page = Page::new("farlane latency lab");
     page.table(&bridges(results));
@@ -214,8 +217,8 @@ pub fn page(results: &LabDocument) -> String {
     finish_with_data(page, "JSON, with every figure but series", &without_series(results))
 }
 
-/// Runs that belong side by side, if there are two: those of a name with all bridges, and those of a
-/// bridge. One run alone stands for itself.
+/// Groups runs to be compared: runs with one name over all bridges, and runs of one bridge. A
+/// single run is a group of its own.
 fn side_by_side(results: &LabDocument) -> Vec<(String, Vec<&Document>)> {
     let runs = || {
         results

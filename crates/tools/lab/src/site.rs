@@ -1,4 +1,4 @@
-//! Runs steps and programs, and takes everything back.
+//! Runs steps and programs, and undoes them.
 
 use super::child::{Child, end_left};
 use super::journal::{Journal, Process, Undo};
@@ -12,27 +12,28 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// How long a program may take until it is ready.
+/// Maximum time for a program to become ready.
 const READY: Duration = Duration::from_secs(60);
 
-/// What the lab has made.
+/// The things that the lab has created.
 pub struct Site<'a> {
-    /// Where its files are.
+    /// Folder of the lab's files.
     folder: PathBuf,
     operator: &'a dyn Operator,
     journal: Journal,
-    /// The latest last.
+    /// Actions to undo, latest last.
     done: Vec<Undo>,
-    /// Programs that run as long as the lab, with their lines.
+    /// Programs that run as long as the lab, with their command lines.
     kept: Vec<(String, Child)>,
 }
 
 impl<'a> Site<'a> {
-    /// A lab that has made nothing, behind what an earlier one has left: how many things of it were
-    /// taken back.
+    /// Begins a lab, after undoing what an earlier one has left. Returns the number of undone
+    /// actions too.
     ///
     /// # Errors
-    /// A lab of this name runs; a namespace of its name is not the lab's; files cannot be made.
+    /// A lab with this name runs, a namespace with its name is not the lab's, or files cannot be
+    /// created.
     pub fn open(place: &Place, operator: &'a dyn Operator) -> Result<(Self, usize), Failure> {
         let folder = place.folder();
         let (mut journal, left) = Journal::open(&folder)?;
@@ -60,10 +61,10 @@ impl<'a> Site<'a> {
         Ok((Self { folder, operator, journal, done, kept }, left.len()))
     }
 
-    /// Runs all steps, until one fails.
+    /// Runs all steps until one fails.
     ///
     /// # Errors
-    /// The line, and what it said; an interrupt.
+    /// The line and its output, or an interrupt.
     pub fn build(&mut self, steps: &Steps) -> Outcome {
         steps.0.iter().try_for_each(|step| self.step(step))
     }
@@ -102,10 +103,10 @@ impl<'a> Site<'a> {
         Ok(Child::new(child, output, errors)?)
     }
 
-    /// Fails if the lab is to stop, or a program that it needs has ended.
+    /// Fails if the lab must stop, or if a program that it needs has ended.
     ///
     /// # Errors
-    /// Which.
+    /// The reason.
     pub fn go_on(&mut self) -> Outcome {
         if self.operator.has_stopped() {
             return Err(Failure("interrupted".into()));
@@ -123,10 +124,10 @@ impl<'a> Site<'a> {
         self.operator
     }
 
-    /// Takes everything back, the latest first. What cannot be taken back stays in the journal.
+    /// Undoes everything, latest first. Actions that cannot be undone stay in the journal.
     ///
     /// # Errors
-    /// The lines that failed, and what they said.
+    /// The lines that failed, and their output.
     pub fn take_down(&mut self) -> Outcome {
         // Their owner's end is theirs.
         self.kept.clear();

@@ -1,17 +1,17 @@
-//! What the lab does, as shell lines: the same ones are run, printed by `--dry-run`, and written to
+//! The lab's actions as shell lines. The same lines are run, printed by `--dry-run`, and written to
 //! the journal.
 
 use std::fmt;
 
-/// A shell line, and what takes back what it did.
+/// A shell line, and the line that undoes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The line.
     pub line: String,
-    /// The line that takes it back, if no other step's does. It succeeds where there is nothing to
-    /// take back.
+    /// Line that undoes this one, unless the undo of another step does. It succeeds if there is
+    /// nothing to undo.
     pub undo: Option<String>,
-    /// How it ends.
+    /// The way in which the line ends.
     pub end: End,
 }
 
@@ -35,12 +35,12 @@ pub enum End {
 pub struct Steps(pub Vec<Step>);
 
 impl Steps {
-    /// Adds a line that a later undo takes back too, such as the end of its namespace.
+    /// Adds a line that another undo reverts, such as the deletion of its namespace.
     pub fn run(&mut self, line: impl fmt::Display) {
         self.0.push(Step { line: line.to_string(), undo: None, end: End::Itself });
     }
 
-    /// Adds a line, and the line that takes it back.
+    /// Adds a line, and the line that undoes it.
     pub fn undone(&mut self, line: impl fmt::Display, undo: impl fmt::Display) {
         let (line, undo) = (line.to_string(), Some(undo.to_string()));
         self.0.push(Step { line, undo, end: End::Itself });

@@ -1,4 +1,4 @@
-//! CPUs and threads: one CPU for the talker alone, and the kernel's threads before all others.
+//! CPUs and threads: a CPU reserved for the talker, and kernel threads with real-time priority.
 
 use super::place::Place;
 use super::step::Steps;
@@ -8,16 +8,16 @@ use std::os::unix::fs::MetadataExt;
 /// Where control groups are (Linux Documentation/admin-guide/cgroup-v2.rst).
 const GROUPS: &str = "/sys/fs/cgroup";
 
-/// The control group of the talker.
+/// Returns the control group of the talker.
 pub fn group(place: &Place) -> String {
     format!("{GROUPS}/{}-talker", place.0)
 }
 
-/// Adds the steps that take a CPU from everything but the talker's group: a cpuset partition
-/// without load balancing (cpuset.cpus.partition in cgroup-v2.rst).
+/// Adds the steps that reserve a CPU for the talker's group: a cpuset partition without load
+/// balancing (cpuset.cpus.partition in cgroup-v2.rst).
 pub fn isolate(cpu: usize, place: &Place, steps: &mut Steps) {
     let (all, group) = (format!("{GROUPS}/cgroup.subtree_control"), group(place));
-    // Others may use it already.
+    // Other programs may have enabled the controller already.
     let controllers = std::fs::read_to_string(&all).unwrap_or_default();
     if !controllers.split_whitespace().any(|controller| controller == "cpuset") {
         steps.undone(format!("echo +cpuset >{all}"), format!("echo -cpuset >{all}"));
@@ -25,16 +25,17 @@ pub fn isolate(cpu: usize, place: &Place, steps: &mut Steps) {
     steps.undone(format!("mkdir {group}"), format!("test ! -d {group} || rmdir {group}"));
     steps.run(format!("echo {cpu} >{group}/cpuset.cpus"));
     steps.run(format!("echo isolated >{group}/cpuset.cpus.partition"));
-    // It says `isolated invalid (why)` where it is not.
+    // The file contains `isolated invalid (why)` if the partition is not valid.
     steps.run(format!(
         "grep -qx isolated {group}/cpuset.cpus.partition || \
          {{ cat {group}/cpuset.cpus.partition >&2; false; }}"
     ));
 }
 
-/// The kernel's threads that frames wait for: those of softirqs, and those of vhost that work for a
-/// process in the bridge's namespace, which are called by its number (Linux drivers/vhost/vhost.c).
-/// A name is part of a shell line, and any process may call its threads so.
+/// Returns the kernel threads that process the frames: softirq threads, and vhost threads that work
+/// for a process in the bridge's namespace, whose number is in their name (Linux
+/// drivers/vhost/vhost.c). Names become part of a shell line, and any process may choose such names
+/// for its threads.
 pub fn waited_for(place: &Place) -> Vec<Thread> {
     let namespace = identity(&format!("/run/netns/{}", place.bridge()));
     let is_ours = |pid: &str| {
@@ -50,17 +51,17 @@ pub fn waited_for(place: &Place) -> Vec<Thread> {
     threads().into_iter().filter(waited_for).collect()
 }
 
-/// Device and inode, which identify a file.
+/// Returns device and inode, which identify a file.
 fn identity(path: &str) -> Option<(u64, u64)> {
     let found = std::fs::metadata(path).ok()?;
     Some((found.dev(), found.ino()))
 }
 
-/// Adds the steps that run those threads as SCHED_FIFO. Those that are real-time threads already stay
-/// as they are.
+/// Adds the steps that run these threads as SCHED_FIFO. Threads with a real-time priority are not
+/// changed.
 pub fn prioritise(priority: u8, place: &Place, steps: &mut Steps) {
     for Thread { pid, name, .. } in waited_for(place).iter().filter(|thread| thread.priority == 0) {
-        // Its number may be another thread's by now.
+        // The number may belong to another thread now.
         let is_it = format!("grep -qx '{name}' /proc/{pid}/comm");
         steps.undone(
             format!("{is_it} && chrt -f -p {priority} {pid}"),

@@ -1,4 +1,4 @@
-//! Gates, and the window of the frames in their list.
+//! Gates, and the window of the measured frames in their list.
 
 use report::Failure;
 use std::path::Path;
@@ -8,7 +8,7 @@ use wire::Duration;
 /// Gates.
 #[derive(Clone, Debug)]
 pub struct Gates {
-    /// The file of the list, for a shell line.
+    /// Path of the list's file, for a shell line.
     pub file: String,
     /// The list.
     pub list: GateControlList,
@@ -17,10 +17,10 @@ pub struct Gates {
 }
 
 impl Gates {
-    /// The list of a file, with the window of this gate.
+    /// Creates gates from the list of a file; the window is the window of gate `gate`.
     ///
     /// # Errors
-    /// A sentence: the gate has no window, or the path does not fit a shell line.
+    /// A sentence: the gate has no window, or the path cannot be used in a shell line.
     pub fn new(file: &Path, list: GateControlList, gate: u8) -> Result<Self, Failure> {
         let window = Window::new(&list, gate)
             .map_err(|why| Failure(format!("--gate {}: {}", file.display(), why.0)))?;
@@ -28,10 +28,10 @@ impl Gates {
     }
 }
 
-/// A path for lines that run elsewhere.
+/// Returns an absolute path for lines that run in other folders.
 ///
 /// # Errors
-/// It does not fit a shell line.
+/// The path cannot be used in a shell line.
 pub fn absolute(path: &Path) -> Result<String, Failure> {
     let path = std::path::absolute(path)?;
     match path.to_str().filter(|text| !text.contains('\'')) {
@@ -43,17 +43,17 @@ pub fn absolute(path: &Path) -> Result<String, Failure> {
 /// A part of the cycle in which a gate is open, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// From the beginning of the cycle.
+    /// Time of the opening since the start of the cycle.
     pub opens: u64,
-    /// How long.
+    /// Length of the window.
     pub length: u64,
 }
 
 impl Window {
-    /// That of a gate which opens once a cycle, and not across its end.
+    /// Returns the window of a gate that opens once per cycle, and not across its end.
     ///
     /// # Errors
-    /// The gate is always closed, always open, or opens in another way.
+    /// The gate is always closed, always open, or opens differently.
     pub fn new(list: &GateControlList, gate: u8) -> Result<Self, Failure> {
         let cycle = list.cycle_time();
         let (mut windows, mut at) = (Vec::<Self>::new(), Duration::ZERO);

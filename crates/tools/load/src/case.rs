@@ -1,4 +1,4 @@
-//! What is measured.
+//! The cases of a bench.
 
 use nvme::initiator::Op;
 use schemars::JsonSchema;
@@ -7,22 +7,22 @@ use serde::Serialize;
 wire::named! {
     /// The path to the drive: with or without the tunnel.
     pub enum Path {
-        /// The controller right below the root port.
+        /// The controller is directly below the root port.
         Direct "direct",
-        /// Through switch, tunnel and loopback TCP.
+        /// Through switch, tunnel and TCP on loopback.
         Tunnelled "tunnelled",
     }
 }
 
-/// One workload, in fio's words.
+/// One workload, in fio's terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Case {
-    /// fio's word: `randread`, `randwrite`, `read` or `write`.
+    /// fio's name: `randread`, `randwrite`, `read` or `write`.
     pub rw: &'static str,
     /// Read or write.
     #[serde(skip)]
     pub op: Op,
-    /// Random addresses, or sequential ones.
+    /// Whether addresses are random; otherwise they are sequential.
     #[serde(skip)]
     pub random: bool,
     /// Bytes per command.
@@ -32,7 +32,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// The name of the row in tables.
+    /// Returns the name of the row in tables.
     pub fn name(&self) -> String {
         format!("{} {} KiB QD{}", self.rw, self.bs >> 10, self.iodepth)
     }

@@ -1,19 +1,19 @@
 //! Progress and messages of a run for the user.
 
-/// Where a run's lines go; by default nowhere.
+/// Receives progress and messages of a run. By default they are ignored.
 pub trait Console {
-    /// How far the run is, in place of what was said before.
+    /// Shows the progress of the run, in place of the previous progress.
     fn progress(&mut self, _what: &str) {}
 
     /// Clears the progress.
     fn done(&mut self) {}
 
-    /// A line.
+    /// Shows a line of text.
     fn line(&mut self, _text: &str) {}
 
-    /// Something worth knowing.
+    /// Shows further information.
     fn note(&mut self, _text: &str) {}
 
-    /// A condition that the user may not expect.
+    /// Shows a warning about an unexpected condition.
     fn warning(&mut self, _text: &str) {}
 }

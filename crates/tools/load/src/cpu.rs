@@ -2,17 +2,17 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Nanoseconds spent so far.
+/// CPU time in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuTime {
-    /// Of the host node: the calling thread.
+    /// CPU time of the host node, which is the calling thread.
     pub host: u64,
-    /// Of the whole process.
+    /// CPU time of the whole process.
     pub all: u64,
 }
 
 impl CpuTime {
-    /// Now.
+    /// Returns the CPU time until now.
     pub fn now() -> Self {
         let ns = |id| {
             let time = clock_gettime(id);
@@ -21,8 +21,8 @@ impl CpuTime {
         Self { host: ns(ClockId::ThreadCPUTime), all: ns(ClockId::ProcessCPUTime) }
     }
 
-    /// Spent since `earlier`: by the host node, and by everything else, which
-    /// is the device node whose turn it is.
+    /// Returns the CPU time since `earlier`: of the host node, and of all other threads, of which
+    /// only the measured device node is active.
     pub fn since(self, earlier: Self) -> (u64, u64) {
         let host = self.host.saturating_sub(earlier.host);
         (host, self.all.saturating_sub(earlier.all).saturating_sub(host))

@@ -1,4 +1,5 @@
-//! The raw round trip: 64 bytes of TCP there and back on loopback, waiting as the data path does.
+//! The raw round trip: 64 bytes over TCP on loopback in both directions, with the waiting mode of
+//! the data path.
 
 use live::net::{Connection, LinkSettings, Listener};
 use live::{Clock, Poller, Waiting};
@@ -11,7 +12,7 @@ const BYTES: usize = 64;
 /// Measures `n` round trips, after a warm-up.
 ///
 /// # Errors
-/// If the kernel gives no connection, or it ends early.
+/// If the kernel provides no connection, or the connection ends early.
 pub fn measure(clock: Clock, waiting: Waiting, n: usize) -> Result<Latency, Failure> {
     let listener =
         Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), LinkSettings::default())?;
@@ -81,20 +82,20 @@ fn echo(clock: Clock, waiting: Waiting, listener: &Listener) -> Result<(), Failu
     Ok(())
 }
 
-/// Bytes of one write of the stream.
+/// Bytes of one write to the stream.
 const STREAM_WRITE: usize = 128 << 10;
 
-/// Copies of the payload in the processes, beside those of the kernel.
+/// Copies of the payload in the processes, in addition to the kernel's copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Copies {
-    /// The same buffers again and again.
+    /// No copy: the same buffers are used again.
     None,
-    /// One copy from memory before it is sent, and one to memory after it was received, as a drive
-    /// and a host have to make them.
+    /// One copy from memory before sending, and one copy to memory after receiving, as in a drive
+    /// and a host.
     OnEachSide,
 }
 
-/// Memory that payload is copied from and to: larger than the caches near a core.
+/// Bytes of the memory for copies: larger than the caches near a core.
 const MEMORY: usize = 64 << 20;
 
 /// Copies a write's payload to or from the next place in `memory`.
@@ -117,10 +118,10 @@ impl Copier {
     }
 }
 
-/// One-way TCP stream on loopback in 128 KiB writes: bytes a second over `span`.
+/// Measures a one-way TCP stream on loopback in 128 KiB writes: bytes per second over `span`.
 ///
 /// # Errors
-/// If the kernel gives no connection, or it ends early.
+/// If the kernel provides no connection, or the connection ends early.
 pub fn stream(clock: Clock, span: wire::Duration, copies: Copies) -> Result<u64, Failure> {
     use std::io::{Read, Write};
     let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;

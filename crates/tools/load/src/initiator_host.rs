@@ -1,5 +1,5 @@
-//! A host node with the built-in initiator: enumerates, brings drives up,
-//! moves blocks. What `demo`, `bench` and `io` run.
+//! A host node with the built-in initiator, for `demo`, `bench` and `io`: enumerates, brings drives
+//! up and transfers blocks.
 
 use ::node::push;
 use analysis::commands::{self, Analyser, Direction, Event};
@@ -15,37 +15,37 @@ use std::rc::Rc;
 use wire::nvme::StatusCode;
 use workload::{BringUp, nvme_functions};
 
-/// Where host memory lies on the bus: above 4 GiB, so that TLPs of both header sizes are at work.
+/// Bus address of host memory: above 4 GiB, so that TLPs with both header sizes are used.
 pub const RAM_BASE: u64 = 0x1_0000_0000;
 const RAM_SIZE: usize = 64 << 20;
-/// Packets that the recorder holds.
+/// Number of packets that the recorder can hold.
 const PACKETS: usize = 1 << 18;
 
 /// A drive that was brought up.
 pub struct Drive {
-    /// Its function.
+    /// Function of the drive.
     pub node: Node,
-    /// Its driver.
+    /// Driver of the drive.
     pub driver: Driver,
 }
 
-/// The machine that is powered on.
+/// Settings of a machine at power-on.
 #[derive(Clone, Debug)]
 pub struct Hardware {
     /// The root complex.
     pub root: root::Settings,
-    /// How it is enumerated.
+    /// Settings of the enumeration.
     pub enumeration: enumerate::Settings,
     /// Bytes of host memory.
     pub ram: usize,
-    /// Packets that the recorder at the root port holds; 0 records nothing.
+    /// Number of packets that the recorder at the root port can hold; 0 records nothing.
     pub packets: usize,
-    /// What is pushed in front of doorbells.
+    /// Settings of push.
     pub push: push::Settings,
 }
 
 impl Default for Hardware {
-    /// 64 MiB, recorded.
+    /// Returns 64 MiB of memory, with a recorder.
     fn default() -> Self {
         Self {
             root: root::Settings::default(),
@@ -61,23 +61,23 @@ impl Default for Hardware {
 pub struct InitiatorHost<A> {
     /// The root complex, and what is attached below its root port.
     pub machine: HostIo<A>,
-    /// Host memory, and the interrupts that nobody has taken yet.
+    /// Host memory, and pending interrupts.
     pub memory: RamMemory,
     /// The bus of the host software.
     pub bus: Bus,
-    /// What has passed at the root port; it counts what it cannot explain.
+    /// Analyser of the packets at the root port.
     pub analyser: Analyser,
     /// The enumerated hierarchy.
     pub hierarchy: Hierarchy,
-    /// How it was enumerated.
+    /// Settings of the enumeration.
     enumeration: enumerate::Settings,
     /// Every drive that was brought up, in the order of their functions.
     pub drives: Vec<Drive>,
 }
 
 impl<A: Attached> InitiatorHost<A> {
-    /// Powers a machine on, waits until `ready` says that all devices are attached, enumerates it
-    /// and brings up every drive.
+    /// Powers a machine on, waits until `ready` reports that all devices are attached, enumerates
+    /// the hierarchy and brings up every drive.
     ///
     /// # Errors
     /// As [`power_on`](Self::power_on), or if a drive does not come up.
@@ -97,10 +97,10 @@ impl<A: Attached> InitiatorHost<A> {
         Ok(host)
     }
 
-    /// The same without bringing drives up.
+    /// Powers a machine on as [`start`](Self::start), but brings no drives up.
     ///
     /// # Errors
-    /// As `ready`, if the machine breaks down, or if the hierarchy cannot be enumerated.
+    /// As `ready`, if the machine fails, or if the hierarchy cannot be enumerated.
     pub fn power_on(
         clock: Clock,
         poller: Poller,
@@ -135,7 +135,7 @@ impl<A: Attached> InitiatorHost<A> {
         })
     }
 
-    /// How drives of this machine are brought up.
+    /// Returns the parameters for bringing up drives of this machine.
     pub fn bring_up_with(&self, driver: initiator::Settings) -> BringUp {
         let (bus, ram) = (self.bus.clone(), self.memory.ram.clone());
         BringUp { bus, ram, enumeration: self.enumeration.clone(), driver }
@@ -164,7 +164,7 @@ impl<A: Attached> InitiatorHost<A> {
         Ok(self.machine.run(&mut self.memory, &self.bus, software)?)
     }
 
-    /// Polls the machine once; waits if there was nothing to do.
+    /// Polls the machine once, and waits if there was no work.
     ///
     /// # Errors
     /// As [`HostIo::pump`].
@@ -174,7 +174,7 @@ impl<A: Attached> InitiatorHost<A> {
         Ok(())
     }
 
-    /// Takes what has completed on the first queue of `drive`, if it has interrupted.
+    /// Returns the completed commands of the first queue of `drive`, if it has interrupted.
     pub fn reap(&mut self, drive: usize) -> Vec<CompletedCommand> {
         let target = &mut self.drives[drive];
         let before = self.memory.interrupts.len();
@@ -185,7 +185,8 @@ impl<A: Attached> InitiatorHost<A> {
         target.driver.reap(0)
     }
 
-    /// Carries `batch` out on the first queue of `drive`, all at once, to the head doorbells.
+    /// Executes the commands of `batch` at the same time on the first queue of `drive`, until the
+    /// head doorbells.
     ///
     /// # Errors
     /// If a command fails or takes too long.
@@ -208,7 +209,7 @@ impl<A: Attached> InitiatorHost<A> {
                 left -= 1;
             }
             if left == 0 {
-                // The head doorbells belong to the commands.
+                // The head doorbells are part of the commands.
                 self.machine.pump(&mut self.memory)?;
                 return Ok(());
             }
@@ -217,21 +218,21 @@ impl<A: Attached> InitiatorHost<A> {
         }
     }
 
-    /// Takes `length` bytes of host memory for a buffer.
+    /// Allocates a buffer of `length` bytes in host memory; returns its address.
     ///
     /// # Errors
-    /// If there are none left.
+    /// If too little host memory is left.
     pub fn buffer(&mut self, length: usize) -> Result<u64, Failure> {
         let address = self.memory.ram.borrow_mut().allocate(length, 4096);
         address.ok_or_else(|| Failure("out of host memory".into()))
     }
 
-    /// Runs `work` and yields the commands that ended meanwhile, as seen at the root port. The
-    /// recorder runs from power-on to [`stop_observing`](Self::stop_observing), as the analyser
-    /// wants it.
+    /// Runs `work` and returns the commands that ended meanwhile, as seen at the root port. The
+    /// analyser needs all packets, so the recorder runs from power-on to
+    /// [`stop_observing`](Self::stop_observing).
     ///
     /// # Errors
-    /// As `work`, or if more packets passed than the recorder holds.
+    /// As `work`, or if more packets passed than the recorder can hold.
     pub fn observe(
         &mut self,
         work: impl FnOnce(&mut Self) -> Outcome,
@@ -241,7 +242,7 @@ impl<A: Attached> InitiatorHost<A> {
         self.analyse()
     }
 
-    /// Feeds the analyser with what the recorder holds.
+    /// Passes the recorded packets to the analyser.
     fn analyse(&mut self) -> Result<Vec<Event>, Failure> {
         let probe = self.machine.probe_mut();
         let full = probe.is_full();

@@ -1,4 +1,4 @@
-//! Measuring where the NVMe/TSN paper measures: at the root port.
+//! Measures latencies at the root port, as the NVMe/TSN paper does.
 
 use crate::initiator_host::InitiatorHost;
 use analysis::commands::intervals::{self, Segment};
@@ -8,17 +8,17 @@ use nvme::initiator::{Io, Op};
 use report::latency::{Latency, Summary};
 use report::{Failure, Outcome};
 
-/// Bytes of the commands measured.
+/// Bytes of the measured commands.
 pub const BYTES: u32 = 4096;
 
 /// The three experiments of the NVMe/TSN paper on one topology.
 #[derive(Clone, Debug)]
 pub struct Latencies {
-    /// Configuration read: start of the request to start of its completion.
+    /// Configuration read: from the start of the request to the start of its completion.
     pub config_read: Summary,
-    /// 4 KiB read: start of the submission doorbell to the head doorbell.
+    /// 4 KiB read: from the start of the submission doorbell to the start of the head doorbell.
     pub read_4k: Summary,
-    /// 4 KiB write, the same.
+    /// 4 KiB write: between the same two doorbells.
     pub write_4k: Summary,
     /// The intervals of the median read.
     pub read_intervals: Vec<Segment>,
@@ -63,7 +63,7 @@ pub fn measure<A: Attached>(
     Ok(Latencies { config_read, read_4k, write_4k, read_intervals, write_intervals })
 }
 
-/// The finished I/O commands among events.
+/// Returns the finished I/O commands among events.
 pub fn commands_of(events: Vec<Event>) -> impl Iterator<Item = Command> {
     events.into_iter().filter_map(|event| match event {
         Event::Command(command) if !command.is_admin() => Some(*command),
@@ -78,7 +78,7 @@ fn expect(n: usize, got: usize, kind: &str) -> Outcome {
     Err(Failure(format!("{got} of {n} {kind} found at the root port")))
 }
 
-/// `n` configuration reads of drive 0, one at a time.
+/// Runs `n` configuration reads of drive 0, one at a time.
 ///
 /// # Errors
 /// As [`InitiatorHost::run`].
@@ -91,7 +91,7 @@ pub fn config_reads<A: Attached>(host: &mut InitiatorHost<A>, n: usize) -> Outco
     })
 }
 
-/// `n` commands on drive 0, one at a time.
+/// Runs `n` commands on drive 0, one at a time.
 ///
 /// # Errors
 /// As [`InitiatorHost::carry_out`].
@@ -105,7 +105,7 @@ pub fn commands<A: Attached>(
     let blocks = BYTES >> namespace.block_shift;
     let places = namespace.blocks / u64::from(blocks);
     for i in 0..n as u64 {
-        // A stride that visits all places: nothing is near what went before.
+        // The stride visits all places, and consecutive places are far apart.
         let slba = i.wrapping_mul(7919) % places * u64::from(blocks);
         host.carry_out(0, &[Io { op, nsid: namespace.nsid, slba, blocks, buffer }])?;
     }

@@ -1,10 +1,10 @@
-//! Load on live drives, and what it comes to: the built-in initiator, jobs in fio's words, the cases
-//! of a bench, policies of aggregation side by side.
+//! Load on live drives and its results: the built-in initiator, jobs in fio's terms, the cases of a
+//! bench, and comparisons of aggregation policies.
 //!
-//! [`initiator_host`] is a host node with the initiator, [`local`] brings its far side up in this process.
+//! [`initiator_host`] is a host node with the initiator; [`local`] runs its peers in this process.
 //! [`io`] runs jobs on any drive. [`testbed`], [`recording`] and [`ablation`] measure cases,
-//! [`latencies`] single transactions at the root port. [`floor`] is what the network alone takes.
-//! A [`Console`] learns how far a run is.
+//! [`latencies`] single transactions at the root port, and [`floor`] the network alone. A
+//! [`Console`] receives the progress.
 //!
 //! # Modules
 //!

@@ -1,5 +1,5 @@
-//! The far side in this process: device nodes, and a switch node for a cascade,
-//! each in a thread of this process, on loopback.
+//! Peers of a host in this process: device nodes, and a switch node for a cascade, each in a thread
+//! of its own, on loopback.
 
 use crate::TraceTarget;
 use crate::initiator_host::{Hardware, InitiatorHost};
@@ -31,21 +31,21 @@ pub struct LocalLink {
     pub clock: Clock,
     /// How nodes wait.
     pub waiting: Waiting,
-    /// Largest TLP payload in bytes.
+    /// Maximum TLP payload in bytes.
     pub max_payload: u16,
     /// The aggregation policy.
     pub aggregation: Policy,
-    /// What the host pushes.
+    /// Settings of push.
     pub push: push::Settings,
 }
 
 impl LocalLink {
-    /// A link inside this process cannot be lost, but one end may have to wait
-    /// long for its turn while something else is measured.
+    /// A link inside this process cannot be lost, but one end may wait long while another machine
+    /// is measured.
     fn settings(self, role: Role) -> Settings {
         let Self { max_payload, aggregation, .. } = self;
         let loss_limit = Duration::from_ms(600_000);
-        // Nor does it have to show that it is there.
+        // Keepalive frames are not needed either.
         let keepalive = Duration::from_ms(60_000);
         let settings = Settings::new(role, random_number());
         Settings { max_payload, aggregation, loss_limit, keepalive, ..settings }
@@ -56,20 +56,20 @@ impl LocalLink {
     }
 }
 
-/// A node in a thread; it ends when the value is dropped.
+/// A node in a thread, which ends when the value is dropped.
 pub struct Node {
-    /// Where it listens.
+    /// Address on which the node listens.
     pub address: Address,
     stop: Arc<Stop>,
     thread: Option<JoinHandle<Outcome>>,
 }
 
 impl Node {
-    /// A device node at `at`, in the network namespace of the caller, with a drive of `size` bytes
-    /// of RAM, recording what it sees.
+    /// Starts a device node at `at`, in the network namespace of the caller, with a drive of `size`
+    /// bytes of RAM. The node records into `trace`.
     ///
     /// # Errors
-    /// If it does not start.
+    /// If the node does not start.
     pub fn device(
         at: &Address,
         link: LocalLink,
@@ -86,10 +86,10 @@ impl Node {
         Self::start(at, link, switch::push_store::CAPACITY, make, |_, _| Ok(()))
     }
 
-    /// A switch node before `devices`.
+    /// Starts a switch node in front of `devices`.
     ///
     /// # Errors
-    /// If it does not start.
+    /// If the node does not start.
     pub fn switch(
         link: LocalLink,
         devices: Vec<Address>,
@@ -146,12 +146,12 @@ impl Drop for Node {
     }
 }
 
-/// Any free port of loopback.
+/// Returns a loopback address with any free port.
 pub fn loopback() -> Address {
     SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()
 }
 
-/// The switch of a host node, with a link to each of `devices`.
+/// Creates the switch of a host node, with a link to each of `devices`.
 fn host_switch(link: LocalLink, devices: &[Address]) -> Switch {
     let upstream = switch::upstream::Settings {
         ports: devices.len() as u8,
@@ -162,10 +162,10 @@ fn host_switch(link: LocalLink, devices: &[Address]) -> Switch {
     Switch::new(upstream, Links::new(devices).over(link.raw()))
 }
 
-/// A host node with a link to each of `devices`, all up, recording what it sees.
+/// Starts a host node with a link to each of `devices`, all up. The node records what it sees.
 ///
 /// # Errors
-/// If one does not come up.
+/// If a link does not come up.
 pub fn host(
     link: LocalLink,
     driver: initiator::Settings,
@@ -179,10 +179,10 @@ pub fn host(
     InitiatorHost::start(link.clock, Poller::new(link.waiting)?, hardware, driver, switch, ready)
 }
 
-/// A host with a drive of `size` bytes of RAM right below its root port.
+/// Starts a host with a drive of `size` bytes of RAM directly below its root port.
 ///
 /// # Errors
-/// If it does not come up.
+/// If the host does not come up.
 pub fn direct(
     link: LocalLink,
     driver: initiator::Settings,

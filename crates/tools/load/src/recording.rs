@@ -1,4 +1,4 @@
-//! The cost of recording: rounds with and without it, alternating.
+//! The cost of recording: alternating rounds with and without a trace.
 
 use crate::case::{CASES, Case};
 use crate::local::{LocalLink, Node};
@@ -12,21 +12,21 @@ use report::latency::Latency;
 use switch::aggregate::Policy;
 use wire::Duration;
 
-/// A round: short, so that the machine's speed is the same in all rounds of a sample.
+/// Duration of a round: short, so that the machine's speed is equal in all rounds of a sample.
 const SPAN: Duration = Duration::from_ms(20);
 
 /// All samples of one workload.
 pub struct Cost {
-    /// What ran.
+    /// The workload.
     pub case: Case,
-    /// Largest TLP payload.
+    /// Maximum TLP payload in bytes.
     pub mps: u16,
-    /// In the order of time: median latencies of three adjacent rounds in nanoseconds, without
-    /// recording, with it, and without it on a second machine, which shows the noise.
+    /// Samples in order of time: median latencies of three adjacent rounds in nanoseconds, without
+    /// recording, with recording, and without recording on a second machine, which shows the noise.
     pub samples: Vec<[u64; 3]>,
 }
 
-/// Measures what recording into a ring file adds to one command at a time, until `stop` is
+/// Measures the time that recording into a ring file adds to one command at a time, until `stop` is
 /// set.
 ///
 /// # Errors
@@ -65,7 +65,7 @@ pub fn measure(
     Ok(costs)
 }
 
-/// One round of each; the order rotates, so that none has an advantage.
+/// Runs one round of each kind. The order rotates, so that none has an advantage.
 fn measure_sample(
     machines: &mut [(LoadGenerator<Switch>, Node)],
     case: Case,

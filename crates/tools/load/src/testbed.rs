@@ -1,4 +1,4 @@
-//! The machines of a bench: rounds of a case on every path, and the raw floor.
+//! The machines of a bench, which run rounds of a case on every path, and the floor of raw TCP.
 
 use crate::TraceTarget;
 use crate::case::{Case, FILL, Path};
@@ -19,21 +19,21 @@ use wire::nvme::StatusCode;
 use wire::trace::NodeRole;
 use wire::{Duration, Instant};
 
-/// Bytes of each drive: small enough to be written before it is measured.
+/// Bytes of each drive. The whole drive is written before the measurement.
 const DRIVE: u64 = 64 << 20;
-/// How long a machine runs after a round, so that TLPs in flight arrive.
+/// Time for which a machine runs after a round, so that TLPs in flight arrive.
 const SETTLE: Duration = Duration::from_ms(2);
 
 /// The results of one round of one case.
 #[derive(Clone, Copy, Debug)]
 pub struct Round {
-    /// Commands a second.
+    /// Commands per second.
     pub iops: f64,
-    /// Bytes a second.
+    /// Bytes per second.
     pub bytes_per_s: f64,
-    /// Median latency, submission to completion as the driver sees it.
+    /// Median latency in ns, from submission to completion as the driver measures it.
     pub p50_ns: u64,
-    /// 99th percentile of the same.
+    /// 99th percentile of the latency in ns.
     pub p99_ns: u64,
     /// CPU time of the host node per command.
     pub host_cpu_ns: f64,
@@ -41,13 +41,13 @@ pub struct Round {
     pub device_cpu_ns: f64,
 }
 
-/// One path at one payload size, one case: every round.
+/// All rounds of one case on one path at one payload size.
 pub struct Series {
     /// The path to the drive.
     pub path: Path,
-    /// Largest TLP payload.
+    /// Maximum TLP payload in bytes.
     pub mps: u16,
-    /// What is pushed.
+    /// Mode of push.
     pub push: Mode,
     /// The workload.
     pub case: Case,
@@ -58,36 +58,36 @@ pub struct Series {
 }
 
 impl Series {
-    /// Without a round.
+    /// Creates a series without rounds.
     pub fn new(path: Path, mps: u16, push: Mode, case: Case) -> Self {
         Self { path, mps, push, case, rounds: Vec::new(), latency: Latency::default() }
     }
 
-    /// In a few words.
+    /// Returns a short name.
     pub fn name(&self) -> String {
         let Self { path, mps, push, case, .. } = self;
         format!("{path}, MPS {mps}, push {push}, {}", case.name())
     }
 }
 
-/// The floor, every round.
+/// All rounds of raw TCP.
 #[derive(Default)]
 pub struct Floor {
-    /// Of all round trips.
+    /// Latencies of all round trips.
     pub latency: Latency,
-    /// By round: median round trip in nanoseconds.
+    /// Median round trip in nanoseconds, by round.
     pub ping_pong_p50: Vec<u64>,
-    /// By round: bytes a second of one stream.
+    /// Bytes per second of one stream, by round.
     pub stream: Vec<u64>,
-    /// The same with a copy on each side.
+    /// Bytes per second of a stream with a copy on each side, by round.
     pub copied_stream: Vec<u64>,
 }
 
 impl Floor {
-    /// One more round.
+    /// Measures one more round.
     ///
     /// # Errors
-    /// If the kernel gives no connection.
+    /// If the kernel provides no connection.
     pub fn measure(&mut self, clock: Clock, waiting: Waiting, span: Duration) -> Outcome {
         let latency = floor::measure(clock, waiting, 2000)?;
         self.ping_pong_p50.push(latency.summary().p50_ns);
@@ -105,13 +105,13 @@ pub struct LoadGenerator<A> {
     pub host: InitiatorHost<A>,
     buffers: Vec<u64>,
     random: Random,
-    /// Commands at sequential addresses so far.
+    /// Number of commands at sequential addresses so far.
     sequential: u64,
 }
 
 /// The measured machines, by payload size.
 pub struct Testbed {
-    /// The clock of all of them.
+    /// The clock of all machines.
     pub clock: Clock,
     direct: Vec<LoadGenerator<NvmeDrive>>,
     tunnelled: Vec<Tunnelled>,
@@ -123,15 +123,15 @@ struct Tunnelled {
     _far: Node,
 }
 
-/// Queues deep enough for every workload.
+/// Returns settings with queues deep enough for every workload.
 pub fn settings() -> Settings {
     Settings { entries: 256, ..Settings::default() }
 }
 
-/// A machine with a drive in a node of its own; both record into `trace`.
+/// Starts a machine with a drive in a node of its own. Both record into `trace`.
 ///
 /// # Errors
-/// If one does not come up.
+/// If a node does not come up.
 pub fn tunnelled(
     link: LocalLink,
     trace: &TraceTarget,
@@ -143,10 +143,11 @@ pub fn tunnelled(
 }
 
 impl Testbed {
-    /// Machines for every payload size, without a tunnel and with one for each of `pushes`.
+    /// Starts machines for every payload size, without a tunnel, and with a tunnel for each of
+    /// `pushes`.
     ///
     /// # Errors
-    /// If one does not come up.
+    /// If a machine does not come up.
     pub fn new(waiting: Waiting, sizes: &[u16], pushes: &[Mode]) -> Result<Self, Failure> {
         let clock = Clock::start();
         let mut bed = Self { clock, direct: Vec::new(), tunnelled: Vec::new() };
@@ -164,7 +165,7 @@ impl Testbed {
         Ok(bed)
     }
 
-    /// One round of a series, for `span`, after a warm-up of a tenth.
+    /// Runs one round of a series for `span`, after a warm-up of a tenth of `span`.
     ///
     /// # Errors
     /// As [`LoadGenerator::round`].
@@ -187,7 +188,7 @@ impl Testbed {
 }
 
 impl<A: Attached> LoadGenerator<A> {
-    /// Writes all of the drive, which has `size` bytes.
+    /// Writes the whole drive, which has `size` bytes.
     ///
     /// # Errors
     /// If a command fails or takes too long.
@@ -195,13 +196,13 @@ impl<A: Attached> LoadGenerator<A> {
         host.stop_observing();
         let buffers = (0..32).map(|_| host.buffer(128 << 10)).collect::<Result<_, _>>()?;
         let mut load = Self { mps, host, buffers, random: Random::new(1), sequential: 0 };
-        // Memory that was never written is neither read nor written as the rest is.
+        // Memory that was never written has other access times.
         let drive = size / u64::from(FILL.bs);
         load.load(FILL, |_, commands| commands < drive, &mut Latency::default())?;
         Ok(load)
     }
 
-    /// One round of one case, for `span`, after a warm-up of a tenth.
+    /// Runs one round of one case for `span`, after a warm-up of a tenth of `span`.
     ///
     /// # Errors
     /// If a command fails or takes too long.
@@ -231,7 +232,7 @@ impl<A: Attached> LoadGenerator<A> {
         })
     }
 
-    /// Runs the machine for a moment without load, until TLPs in flight have arrived.
+    /// Runs the machine without load until TLPs in flight have arrived.
     ///
     /// # Errors
     /// As [`live::HostIo::pump`].
@@ -244,8 +245,8 @@ impl<A: Attached> LoadGenerator<A> {
         Ok(())
     }
 
-    /// Keeps `iodepth` commands in flight while `goes_on` says so of the time and the commands so far,
-    /// then lets them end.
+    /// Keeps `iodepth` commands in flight while `goes_on` returns true for the time and the number
+    /// of commands, then waits for their end.
     fn load(
         &mut self,
         case: Case,
@@ -264,7 +265,8 @@ impl<A: Attached> LoadGenerator<A> {
             self.host.turn()?;
             let done = self.host.reap(0);
             let now = clock.now();
-            // All of them before the first new one, which may take over an identifier.
+            // All completions are processed before the first new command, which may reuse an
+            // identifier.
             let mut free = Vec::new();
             for done in done {
                 if done.status.code != StatusCode::SUCCESS {

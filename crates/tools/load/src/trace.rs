@@ -1,4 +1,4 @@
-//! Where a node records TLPs and frames.
+//! The target of a node's trace.
 
 use analysis::trace::PortFollower;
 use live::trace::{Settings, Tracer};
@@ -10,21 +10,21 @@ use wire::trace::{Follower, NodeRole, PayloadKey};
 /// Where and what to record.
 #[derive(Clone, Debug)]
 pub struct TraceFile {
-    /// The file, and how much of it is kept.
+    /// The file, and the maximum size that is kept.
     pub settings: Settings,
-    /// Data of users too.
+    /// Whether user data are recorded too.
     pub all: bool,
 }
 
 impl TraceFile {
-    /// Into `path`, with a random key.
+    /// Records into `path`, with a random key.
     pub fn new(path: PathBuf) -> Self {
         let settings = Settings { path, ring: None, snap: None, key: random_key() };
         Self { settings, all: false }
     }
 }
 
-/// A key that nobody knows after this process.
+/// Returns a random key, which is not stored.
 fn random_key() -> PayloadKey {
     let words: [_; 4] = std::array::from_fn(|_| random_number().to_be_bytes());
     PayloadKey::new(*words.as_flattened().first_chunk().expect("32 bytes"))
@@ -38,26 +38,26 @@ pub struct TraceTarget {
 }
 
 impl Default for TraceTarget {
-    /// Records nothing.
+    /// Returns a target that records nothing.
     fn default() -> Self {
         Self { file: None, warn: |_| {} }
     }
 }
 
 impl TraceTarget {
-    /// Into a file, if there is one. `warn` gets a line when the trace is not complete.
+    /// Records into a file, if there is one. `warn` receives a line if the trace is incomplete.
     pub fn new(file: Option<TraceFile>, warn: fn(&str)) -> Self {
         Self { file, warn }
     }
 
-    /// Into a ring of about `size` bytes.
+    /// Records into a ring of about `size` bytes.
     pub fn ring(path: PathBuf, size: u64, warn: fn(&str)) -> Self {
         let mut file = TraceFile::new(path);
         file.settings.ring = Some(size);
         Self::new(Some(file), warn)
     }
 
-    /// The file.
+    /// Returns the file.
     pub fn file(&self) -> Option<&TraceFile> {
         self.file.as_ref()
     }
@@ -77,7 +77,7 @@ impl TraceTarget {
             .map_err(|error| Failure(format!("{failed}: {error}")))
     }
 
-    /// Stops the trace or starts it again, if a signal requests it. Returns a line that says so.
+    /// Stops the trace or starts it again, if a signal requests it. Returns a message about it.
     pub fn switch(&self, tracer: &Tracer, stop: &Stop) -> Option<String> {
         if !stop.takes_trace_switch() {
             return None;
@@ -93,7 +93,7 @@ impl TraceTarget {
     /// Closes the file.
     ///
     /// # Errors
-    /// One line that names the file, if not everything is in it.
+    /// One line that names the file, if the trace is incomplete.
     pub fn close(&self, tracer: &Tracer) -> Outcome {
         let incomplete = |error| format!("the trace {} is not complete: {error}", self.path());
         let report = tracer.finish().map_err(|error| Failure(incomplete(error)))?;
@@ -109,7 +109,8 @@ impl TraceTarget {
         path.unwrap_or_default()
     }
 
-    /// The same for another node of this process: `.name` is appended to the file.
+    /// Returns the target for another node of this process, with `.name` appended to the file's
+    /// name.
     #[must_use]
     pub fn for_node(&self, name: &str) -> Self {
         let file = self.file.clone().map(|mut file| {

@@ -1,5 +1,5 @@
-//! Writes, reads back and compares every byte: patterns that differ in every block, transfers
-//! of many sizes, several at once.
+//! Writes, reads back and compares every byte. The patterns differ in every block; transfers have
+//! many sizes, and several are in flight.
 
 use crate::initiator_host::InitiatorHost;
 use live::Attached;
@@ -9,14 +9,15 @@ use workload::pattern::{fill, first_difference};
 
 /// Bytes of the largest transfer.
 const LARGEST: usize = 128 << 10;
-/// Of every block: each is written once.
+/// Version of every block: each block is written once.
 const VERSION: u32 = 1;
-/// Transfers in flight.
+/// Number of transfers in flight.
 const DEPTH: usize = 8;
 /// Sizes in KiB, in turn: single pages, pairs, PRP lists, odd numbers.
 const SIZES: [usize; 8] = [4, 8, 64, 12, 128, 4, 36, 100];
 
-/// Writes `total` bytes to drive `drive`, reads them back and compares. Yields the bytes verified.
+/// Writes `total` bytes to drive `drive`, reads them back and compares. Returns the number of
+/// verified bytes.
 ///
 /// # Errors
 /// If a command fails or a byte differs.

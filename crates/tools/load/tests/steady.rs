@@ -1,4 +1,4 @@
-//! What a device node does for a command once it is warm: allocations, and polls of its drive.
+//! Allocations of a warm device node per command, and polls of its drive.
 
 extern crate farlane_load as load;
 
@@ -20,15 +20,15 @@ use wire::Instant;
 use wire::frame::Role;
 
 const SIZE: u64 = 4 << 20;
-/// Commands for each figure, and before the first one.
+/// Number of commands per figure, and before the first figure.
 const COMMANDS: usize = 2048;
 
 #[derive(Default)]
 struct Counts {
-    /// 1: count. 2: end.
+    /// Phase of the measurement. 1: count. 2: end.
     phase: AtomicU8,
     allocations: AtomicU64,
-    /// Polls of the drive that returned a TLP, or followed an input.
+    /// Number of polls of the drive that returned a TLP, or followed an input.
     events: AtomicU64,
     polls: AtomicU64,
 }
@@ -78,7 +78,7 @@ impl Attached for Counted {
     }
 }
 
-/// Allocations and polls for each command, and the share of polls that had something to do.
+/// Returns allocations and polls per command, and the share of polls with an event.
 fn measure(mps: u16, depth: usize, op: Op) -> (f64, f64, f64) {
     let clock = Clock::start();
     let push = push::Settings::default();
@@ -139,7 +139,7 @@ fn measure(mps: u16, depth: usize, op: Op) -> (f64, f64, f64) {
     (each(&counts.allocations), polls, each(&counts.events) / polls)
 }
 
-/// Some allocations are left: blocks of memory, and tables that grow.
+/// Some allocations remain: blocks of memory, and tables that grow.
 #[test]
 fn a_warm_device_node_allocates_nothing_and_polls_its_drive_for_events() {
     for (mps, depth, op) in [

@@ -1,4 +1,4 @@
-//! Whether the documents of `--json` are described (tests only).
+//! Checks that keys of JSON documents are described (tests only).
 
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
-//! Published experiments, simulated: one module a publication. Its figures lie
-//! in `data`, with their source; here is what is simulated for them.
+//! Simulations of published experiments, one module per publication. The published figures and
+//! their sources are in `data`.
 //!
 //! # Modules
 //!

@@ -1,4 +1,4 @@
-//! Many simulations, one a thread at a time: parallel across runs, never inside one.
+//! Runs many simulations in parallel, each in one thread.
 
 use report::Failure;
 use sim::world::Report;
@@ -14,17 +14,17 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// Queues a simulation; yields its index in the results.
+    /// Queues a simulation; returns its index in the results.
     pub fn add(&mut self, name: impl Into<String>, config: Config) -> usize {
         self.queued.push((name.into(), config));
         self.queued.len() - 1
     }
 
-    /// Runs them all; results come in the order of the queue.
+    /// Runs all simulations. Results have the order of the queue.
     ///
     /// # Errors
-    /// The first that did not end well, or in which commands failed or blocks held something else
-    /// than was written.
+    /// The first simulation that failed, in which commands failed, or that read other data than
+    /// were written.
     pub fn run(self) -> Result<Vec<Report>, Failure> {
         let next = AtomicUsize::new(0);
         let done: Vec<Mutex<Option<Result<Report, Failure>>>> =

@@ -7,9 +7,9 @@ use report::{Column, Page, Plot, Table};
 pub struct Section {
     /// Heading.
     pub title: String,
-    /// Tables, in order, each with what it shows.
+    /// Tables in order, each with a caption.
     pub tables: Vec<(String, Table)>,
-    /// Remarks, a paragraph each.
+    /// Remarks, one paragraph each.
     pub notes: Vec<String>,
     /// Plots, for pages.
     pub plots: Vec<Plot>,
@@ -18,7 +18,7 @@ pub struct Section {
 const WIDTH: usize = 96;
 
 impl Section {
-    /// One table with a row for each of these, and remarks.
+    /// Creates a section with one table, which has a row for each item, and remarks.
     pub(crate) fn from_rows<'a, T: 'a>(
         title: &str,
         columns: &[Column<T>],
@@ -30,7 +30,7 @@ impl Section {
         Self { title: title.to_owned(), tables, notes, plots: Vec::new() }
     }
 
-    /// For a terminal.
+    /// Formats the section for a terminal.
     pub fn text(&self) -> String {
         let mut out = format!("{}\n{}\n", self.title, "-".repeat(self.title.chars().count()));
         for table in self.table_texts() {
@@ -44,7 +44,7 @@ impl Section {
         out
     }
 
-    /// The tables for a terminal.
+    /// Formats the tables for a terminal.
     pub fn table_texts(&self) -> impl Iterator<Item = String> {
         let text = |(title, table): &(String, Table)| match &title[..] {
             "" => table.text(),
@@ -53,7 +53,7 @@ impl Section {
         self.tables.iter().map(text)
     }
 
-    /// Onto a page.
+    /// Adds the section to a page.
     pub fn write(&self, page: &mut Page) {
         page.section(&self.title);
         for (title, table) in &self.tables {
@@ -68,7 +68,7 @@ impl Section {
     }
 }
 
-/// Lines of at most [`WIDTH`] letters.
+/// Wraps text at [`WIDTH`] characters.
 fn wrap(text: &str) -> String {
     let (mut out, mut length) = (String::new(), 0);
     for word in text.split(' ') {

@@ -10,13 +10,15 @@ use sim::pcie::{Buffer, Generation, LinkConfig, PortLatency};
 use sim::world::{Attached, READS_IN_FLIGHT};
 use wire::Duration;
 
-/// A drive without its serial number, and the number of its copies.
+/// Reads a drive without its serial number, and the number of its copies.
 pub fn drive(section: &Section) -> Result<(DriveConfig, usize), KeyError> {
     let timing = timing(section)?;
     let mut drive = DriveConfig::new("", timing).as_in_nvme_tsn(READS_IN_FLIGHT);
     drive.more = section.list("namespaces").into_iter().map(|(size, _)| size).collect();
     if drive.more.len() as u64 >= MOST_NAMESPACES {
-        let message = format!("namespaces: at most {} besides the first", MOST_NAMESPACES - 1);
+        let (most, found) = (MOST_NAMESPACES - 1, drive.more.len());
+        let message =
+            format!("namespaces: expected at most {most} besides the first; found {found}");
         return section.fail("namespaces", message);
     }
     set_fields!(drive, section, size reads_in_flight);
@@ -40,14 +42,14 @@ fn timing(section: &Section) -> Result<Timing, KeyError> {
     Ok(timing)
 }
 
-/// The PCIe links of the NVMe/TSN paper: below the root port, below the switch.
+/// Returns the PCIe links of the NVMe/TSN paper: below the root port, and below the switch.
 fn nvme_tsn_links() -> (LinkConfig, LinkConfig) {
     let config = Config::nvme_tsn_tcp(any(), Rate::G1);
     let Attached::Switch(switch) = &config.hosts[0].attached else { unreachable!("a tunnel") };
     (config.hosts[0].link, switch.ports[0].link)
 }
 
-/// `[pcie]`.
+/// The table `[pcie]`.
 #[derive(Clone, Copy, Debug)]
 pub struct Pcie {
     generation: Generation,
@@ -56,11 +58,11 @@ pub struct Pcie {
     root_port: PortLatency,
     switch_port: PortLatency,
     drive_port: PortLatency,
-    /// MPS, if it is set.
+    /// MPS in bytes; `None` if the plan does not set it.
     pub mps: Option<usize>,
-    /// MRRS.
+    /// MRRS in bytes.
     pub mrrs: usize,
-    /// Completions of host memory.
+    /// Size of host memory's completions, in bytes.
     pub rcb: usize,
 }
 
@@ -72,7 +74,8 @@ impl Pcie {
         let generation = section.get("generation").map(|number: usize| number - 1);
         let width: u8 = section.get("width").unwrap_or(top.width);
         if !width.is_power_of_two() {
-            return section.fail("width", "width: 1, 2, 4, 8 or 16 lanes");
+            let message = format!("width: expected 1, 2, 4, 8 or 16 lanes; found {width}");
+            return section.fail("width", message);
         }
         let port = |key, standard| {
             let both = section.get(key);
@@ -103,12 +106,13 @@ impl Pcie {
         }
     }
 
-    /// Root port to drive, or to the upstream port of the switch.
+    /// Returns the link below the root port: to the drive if `direct`, otherwise to the upstream
+    /// port of the switch.
     pub fn below_root(&self, direct: bool) -> LinkConfig {
         self.link(self.root_port, if direct { self.drive_port } else { self.switch_port })
     }
 
-    /// Downstream port to drive.
+    /// Returns the link from a downstream port to its drive.
     pub fn below_switch(&self) -> LinkConfig {
         self.link(self.switch_port, self.drive_port)
     }

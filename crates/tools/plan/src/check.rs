@@ -1,4 +1,4 @@
-//! Finds gates that never let a frame pass, before the simulation runs.
+//! Finds gates through which a frame can never pass, before the simulation runs.
 
 use super::network::Layout;
 use crate::simulate::places;
@@ -14,12 +14,12 @@ struct Flow {
     from: usize,
     to: usize,
     priority: u8,
-    /// The longest frame: header to FCS, without tag.
+    /// Length of the longest frame in bytes: header to FCS, without tag.
     length: usize,
     description: String,
 }
 
-/// Every gate that a flow passes opens for long enough.
+/// Checks that every gate on the way of a flow opens for long enough.
 pub fn gates(config: &Config, layout: &Layout) -> Result<(), KeyError> {
     let wiring = config.network.wiring();
     let mut mistakes = Mistakes::default();

@@ -1,4 +1,4 @@
-//! Clocks that drift, and 802.1AS between them: `[clocks]`, and the clock of each station and
+//! Clocks that drift, and 802.1AS between them: `[clocks]`, and the clock keys of each station and
 //! bridge.
 
 use super::units::{ClockStep, Drift, Frequency, LogInterval, Offset};
@@ -10,7 +10,7 @@ use tsn::gptp::{
 };
 use wire::Duration;
 
-/// Keys of a clock that need `[clocks]`.
+/// Keys of a node's clock that require `[clocks]`.
 const OWN: [&str; 10] = [
     "clock_walk",
     "clock_walk_every",
@@ -26,14 +26,14 @@ const OWN: [&str; 10] = [
 
 /// meanLinkDelayThresh of copper (IEEE 802.1AS-2020, 11.2.2, table 11-1).
 const MOST_DELAY: Duration = Duration::from_ns(800);
-/// How often offsets are noted: the default interval of Syncs.
+/// Interval of offset samples: the default interval of Sync messages.
 const SAMPLE: Duration = Duration::from_ms(125);
 /// Parts per 10^12 in one part per 10^9.
 const PPB: i64 = 1_000;
 /// Default priority1 of network equipment and of end stations (IEEE 802.1AS-2020, 8.6.2.1).
 const PRIORITIES: [u8; 2] = [246, 248];
 
-/// The clocks of stations and bridges, if the plan simulates them.
+/// Reads the clocks of stations and bridges; returns `None` if the plan does not simulate clocks.
 pub fn read(
     root: &Section,
     stations: &[&Section],
@@ -61,7 +61,7 @@ pub fn read(
     Ok(Some(config))
 }
 
-/// Every domain needs a clock that can be grandmaster.
+/// Checks that every domain has a clock that can be grandmaster.
 fn masters(table: &Section, config: &TimeConfig) -> Result<(), KeyError> {
     let nodes =
         || config.stations.iter().chain(&config.bridges).filter_map(|place| place.node.as_ref());
@@ -109,7 +109,7 @@ fn node(
     })
 }
 
-/// Its seed is set with all others.
+/// Reads a clock. Its seed is set later together with all other seeds.
 fn clock(section: &Section) -> ClockConfig {
     let Frequency(step_ppt) = section.get("clock_walk").unwrap_or(Frequency(0));
     let limit = section.get("clock_walk_limit").unwrap_or(Frequency(100_000 * PPB));
@@ -146,7 +146,7 @@ fn part(
         domain
     };
     let standby = table.text("standby") == Some("on");
-    // With hot standby each domain has one grandmaster, chosen by the plan.
+    // With hot standby each domain has one grandmaster, which the plan selects.
     let own = section.get("clock_priority").unwrap_or(if standby { u8::MAX } else { priority });
     let mut domains = vec![domain((0, own))];
     if standby {

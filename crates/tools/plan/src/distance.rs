@@ -1,6 +1,5 @@
-//! How far two stations are apart: the round trip of a frame and its
-//! acknowledgement through empty queues. A plan knows its network, so a delay
-//! that congestion control aims at need not be measured.
+//! The round trip of a frame and its acknowledgement between two stations, through empty queues. A
+//! plan contains the whole network, so the target delay of congestion control need not be measured.
 
 use crate::simulate::places::{self, Egress};
 use sim::ethernet::frame::{FCS, HEADER, MINIMUM, PREAMBLE, TAG};
@@ -8,9 +7,8 @@ use sim::network::{CableEnd, Wiring};
 use switch::congestion::{Config, SwiftConfig, Target};
 use wire::Duration;
 
-/// The same control with what it leaves open filled in: Swift without a time
-/// gets the round trip of the largest frame, and the delay of queues that it
-/// aims at, but at least [`QUEUE`] of such frames on the slowest line.
+/// Completes a congestion control. Swift without a time gets a target delay: the round trip of the
+/// largest frame plus a delay of queues, at least [`QUEUE`] of such frames on the slowest line.
 pub fn with_target(
     congestion: Config,
     wiring: &Wiring<'_>,
@@ -30,12 +28,12 @@ pub fn with_target(
     Config::Swift(SwiftConfig { target, scaling, ..swift })
 }
 
-/// Largest frames that may wait.
+/// Number of largest frames that may wait in queues.
 const QUEUE: u64 = 4;
 
-/// One way of the largest frame and of one without payload, half of each, so
-/// that both ways are a frame and an acknowledgement in either direction; and
-/// the largest frame on the slowest line.
+/// Returns half of the time of the largest frame one way plus half of the time of a frame without
+/// payload, so that both ways together are one frame and one acknowledgement; and the time of the
+/// largest frame on the slowest line.
 fn route(
     wiring: &Wiring<'_>,
     from: usize,

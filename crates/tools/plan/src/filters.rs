@@ -1,4 +1,4 @@
-//! `[filters.NAME]`: what bridges do with streams that they police.
+//! `[filters.NAME]`: how bridges police streams.
 
 use super::schedule::clock;
 use super::shapers::BITS;
@@ -8,7 +8,7 @@ use tsn::psfp::{Config, GateConfig, GateEntry, MeterConfig};
 use tsn::{Clock, psfp};
 use wire::{Duration, Instant};
 
-/// A bridge and the name of its filter: `"left camera"`.
+/// A bridge and the name of the filter that it applies: `"left camera"`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policing {
     /// The bridge.
@@ -17,7 +17,7 @@ pub struct Policing {
     pub filter: String,
 }
 
-/// All filters by name, for a clock that runs true.
+/// All filters by name, for a clock without drift.
 #[derive(Clone, Debug, Default)]
 pub struct Filters(Vec<(String, Config)>);
 
@@ -25,16 +25,16 @@ impl Filters {
     /// Reads `[filters]`.
     ///
     /// # Errors
-    /// A filter that cannot be.
+    /// A filter whose keys are invalid.
     pub fn read(root: &Section) -> Result<Self, KeyError> {
         let read = |(name, section): (String, Section)| Ok((name, filter(&section)?));
         all(root.named("filters").into_iter().map(read)).map(Self)
     }
 
-    /// The filter of this name at a bridge.
+    /// Returns the filter with this name for a bridge.
     ///
     /// # Errors
-    /// The names that there are.
+    /// The names of all filters.
     pub fn at(&self, name: &str, bridge: &Section) -> Result<Config, String> {
         let names: Vec<&str> = self.0.iter().map(|(filter, _)| filter.as_str()).collect();
         let found = self.0.iter().find(|(filter, _)| filter == name);
@@ -75,7 +75,7 @@ fn filter(section: &Section) -> Result<Config, KeyError> {
         eir: bits("excess_rate"),
         ebs: section.get("excess_burst").unwrap_or(0),
         coupling: on("coupling"),
-        // Frames come without a drop eligible bit.
+        // Frames carry no drop eligible bit.
         color_aware: false,
         drop_on_yellow: section.text("yellow") == Some("drop"),
         mark_all_red: on("block_red"),

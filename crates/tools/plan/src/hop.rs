@@ -1,5 +1,4 @@
-//! `aggregation = "hop"`: nodes send a frame a TLP, and bridges merge those
-//! that wait.
+//! `aggregation = "hop"`: nodes send one TLP per frame, and bridges merge frames that wait.
 
 use super::owners::Owners;
 use super::units::HOP;
@@ -8,10 +7,10 @@ use sim::Config;
 use sim::transport::TransportConfig;
 use sim::world::Attached;
 
-/// Payload of a merged frame at most: that of any Ethernet frame.
+/// Maximum payload of a merged frame in bytes, as of any Ethernet frame.
 const MTU: usize = 1500;
 
-/// Lets the bridges merge frames, if a host has this aggregation.
+/// Configures the bridges to merge frames if a host has this aggregation.
 pub fn merge(mut config: Config, root: &Section, owners: &Owners) -> Result<Config, KeyError> {
     let asks = |section: &&Section| section.text("aggregation") == Some(HOP);
     let hosts = owners.hosts.iter().map(|host| &host.section);

@@ -19,10 +19,10 @@ use std::sync::Arc;
 use switch::congestion::{Config as Congestion, SwiftConfig};
 use switch::raw::Settings;
 
-/// What a TCP segment carries: 1500 bytes less the headers of IP and TCP.
+/// Maximum payload of a TCP segment: 1500 bytes less the headers of IP and TCP.
 const SEGMENT: usize = 1460;
 
-/// The hosts, and the recording that each of them replays.
+/// The hosts, and the recording that each host replays.
 type BuiltHosts = (Vec<HostConfig>, Vec<Option<Arc<Recording>>>);
 
 /// Builds hosts from the tables of a plan.
@@ -35,17 +35,17 @@ pub struct HostBuilder<'a> {
 }
 
 impl HostBuilder<'_> {
-    /// All hosts.
+    /// Builds all hosts.
     pub fn hosts(&self, known: &recording::Read) -> Result<BuiltHosts, KeyError> {
         let pcie = Pcie::read(&self.defaults.pcie)?;
-        // Stations begin with those of the hosts that are not attached directly.
+        // The first stations are those of the hosts that are not attached directly.
         let mut counts = (0, 0);
         let hosts = self.owners.hosts.iter();
         let made = all(hosts.map(|host| self.host(host, &pcie, &mut counts, known)))?;
         Ok(made.into_iter().unzip())
     }
 
-    /// A host; the numbers count stations and tunnels of the hosts before it.
+    /// Builds a host. The numbers count stations and tunnels of the previous hosts.
     fn host(
         &self,
         host: &HostPlan,
@@ -94,7 +94,7 @@ impl HostBuilder<'_> {
         Ok((made, recorded))
     }
 
-    /// A key of a host and its device nodes, or else of the plan.
+    /// Returns the value of a key of the host and its device nodes; otherwise the plan's value.
     fn host_or_root<T: Form>(&self, host: &HostPlan, key: &str) -> Option<T> {
         host.section.parsed(key, T::parse).or_else(|| self.root.parsed(key, T::parse))
     }
@@ -166,12 +166,12 @@ impl HostBuilder<'_> {
     }
 }
 
-/// Up to 20 characters, unlike those of the host's other drives.
+/// Returns a serial number of up to 20 characters, unique among the host's drives.
 fn serial(name: &str, number: usize) -> String {
     format!("{}-{number}", &name[..name.len().min(16)])
 }
 
-/// Whether the drives hold what was recorded.
+/// Checks that the drives are large enough for the recording.
 fn holds(
     recording: &Recording,
     section: &Section,
@@ -194,7 +194,7 @@ fn holds(
     Ok(())
 }
 
-/// Checks that a workload fits the drives, which a run would find out late.
+/// Checks that a workload fits the drives. The simulation would find the error late.
 fn fits(
     workload: &Workload,
     section: &Section,
@@ -215,7 +215,7 @@ fn fits(
             }
         }
         Workload::Dd { bs, count, .. } => (*bs as u64 * count, "count"),
-        // The recording of a replay says what it needs.
+        // A replay checks its own needs.
         Workload::ConfigReads { .. } | Workload::Idle | Workload::Replay(_) => (0, ""),
     };
     if needed > least {

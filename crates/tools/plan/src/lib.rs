@@ -31,7 +31,7 @@
 //!
 //! # Example
 //!
-//! A plan is parsed, checked and simulated; a mistake has its place:
+//! A plan is parsed, checked and simulated. An error contains the place of the mistake:
 //!
 //! ```
 //! use farlane_plan::Plan;
@@ -109,24 +109,24 @@ use std::sync::Arc;
 use tables::ROOT;
 use wire::{Duration, Instant};
 
-/// A plan whose keys may still be set to something else.
+/// A parsed plan. Its keys can still be changed.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// As it was written.
+    /// Text of the plan file.
     pub text: Arc<str>,
     value: Value,
-    /// Recordings that were read already.
+    /// Cache of recordings that were read.
     recordings: recording::Read,
 }
 
-/// What a plan comes to.
+/// The result of reading a plan.
 #[derive(Clone, Debug)]
 pub struct Planned {
-    /// The simulation.
+    /// Configuration of the simulation.
     pub config: Config,
     /// Names of the hosts, in the order of the configuration.
     pub hosts: Vec<String>,
-    /// Names of the links below device ports, in their order.
+    /// Names of the links below device ports, in the order of the links.
     pub drives: Vec<String>,
     /// Names of the stations.
     pub stations: Vec<String>,
@@ -134,27 +134,27 @@ pub struct Planned {
     pub bridges: Vec<String>,
     /// Names of the streams.
     pub streams: Vec<(String, StreamId)>,
-    /// Names of the streams that nodes identify, in the order of the network's.
+    /// Names of the streams that nodes identify, in the order of the network's streams.
     pub identified: Vec<String>,
-    /// What is required of hosts, drives and streams.
+    /// Requirements of hosts, drives and streams.
     pub requirements: Vec<Requirement>,
-    /// Where streams offer more than gates and lines let through.
+    /// Ports to which streams offer more than gates and lines can carry.
     pub overloads: Vec<Overload>,
-    /// Which periods do not divide one another.
+    /// Remarks, for example on periods that do not divide one another.
     pub remarks: Vec<Remark>,
-    /// What each host replays, if it does.
+    /// The recording that each host replays, if it replays one.
     pub recordings: Vec<Option<Arc<Recording>>>,
-    /// What is to be kept of the first run.
+    /// Files to write from the first run.
     pub record: OutputFiles,
-    /// Simulations to run, each with the next seed.
+    /// Number of simulations to run, each with the next seed.
     pub runs: u64,
 }
 
 impl Plan {
-    /// Reads a plan; `file` is what errors call it.
+    /// Parses a plan; `file` is its name in errors.
     ///
     /// # Errors
-    /// Where the text is no TOML.
+    /// The place where the text is not TOML.
     pub fn parse(file: &str, text: &str) -> Result<Self, KeyError> {
         let value = keys::parse(file, text)?;
         Ok(Self { text: text.into(), value, recordings: recording::Read::default() })
@@ -170,12 +170,12 @@ impl Plan {
         Self::parse(&name, &text).map_err(|error| error.to_string())
     }
 
-    /// The same plan with the key at a dotted path set to something else, by
-    /// an option such as `--sweep`. `variant` sets all keys of a `[variants.NAME]`.
+    /// Returns the plan with the key at a dotted path changed by an option such as `--sweep`.
+    /// `variant` sets all keys of a `[variants.NAME]`.
     ///
     /// # Errors
-    /// If the plan has no such table, or the table can have no such key: only
-    /// plans name hosts, nodes, drives and the like.
+    /// If the plan has no such table, or the table can have no such key. Options cannot add hosts,
+    /// nodes, drives and other named tables.
     pub fn with(&self, path: &str, text: &str, option: &str) -> Result<Self, KeyError> {
         let mut plan = self.clone();
         match path {
@@ -185,11 +185,10 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The simulation it describes.
+    /// Builds the simulation of the plan.
     ///
     /// # Errors
-    /// Mistakes and contradictions, each with its place: all that can be found without what is
-    /// wrong.
+    /// All mistakes and contradictions that can be found in one pass, each with its place.
     pub fn build(&self) -> Result<Planned, KeyError> {
         allowed::check(ROOT, &self.value)?;
         variants::check(&self.value)?;
@@ -254,7 +253,7 @@ impl Plan {
     }
 }
 
-/// When a simulation is given up; the runtime lies before that.
+/// Reads the limits at which a simulation is stopped. `runtime` must end earlier.
 fn run_limits(root: &Section) -> Result<Limits, KeyError> {
     let (limits, mut all) = (root.table("limits"), Limits::default());
     let time = limits.get("time").map(|time: Duration| Instant::ZERO + time);
@@ -269,10 +268,10 @@ fn run_limits(root: &Section) -> Result<Limits, KeyError> {
 }
 
 impl Planned {
-    /// The same with another seed of everything that is drawn.
+    /// Returns the same simulation with another seed for all random numbers.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
-        // Neighbouring seeds, and neighbours of one seed, far from each other.
+        // The multiplication maps neighbouring seeds to distant ones.
         let spread = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.config.seed = seed;
         let network = &mut self.config.network;
@@ -284,29 +283,29 @@ impl Planned {
         self
     }
 
-    /// By host: how long commands took in the recording that it replays.
+    /// Returns for each host the latencies of the commands in its recording.
     pub fn recorded(&self) -> Vec<Option<Summary>> {
         let with_trace =
             |recording: &Option<Arc<Recording>>| recording.as_ref().map(|r| r.latency.summary());
         self.recordings.iter().map(with_trace).collect()
     }
 
-    /// The names of streams.
+    /// Returns the names of streams.
     pub fn stream_names(&self, streams: &[StreamId]) -> Vec<String> {
         let named = self.streams.iter().filter(|(_, id)| streams.contains(id));
         named.map(|(name, _)| name.clone()).collect()
     }
 
-    /// A port by the names of the plan.
+    /// Returns the name of a port in the plan.
     pub fn port_name(&self, place: CableEnd) -> String {
         self.link_name(&simulate::places::way(&self.config.network, place))
     }
 
-    /// The wire onto which the port `BRIDGE:PEER` sends, or that of a `STATION`, which has one
-    /// port; the names are the plan's.
+    /// Returns the wire onto which the port `BRIDGE:PEER` sends, or the wire of a `STATION`, which
+    /// has one port. Names are those of the plan.
     ///
     /// # Errors
-    /// The names that are allowed.
+    /// The allowed names.
     pub fn wire(&self, port: &str) -> Result<usize, String> {
         let network = &self.config.network;
         let name = |place: CableEnd| match place {
@@ -330,7 +329,7 @@ impl Planned {
         })
     }
 
-    /// What is overloaded: a sentence for each class of a port.
+    /// Describes each overloaded class of a port in one sentence.
     pub fn overload_sentences(&self) -> Vec<String> {
         let rate = overload::megabits;
         let sentence = |overload: &Overload| {
@@ -348,7 +347,7 @@ impl Planned {
         self.overloads.iter().map(sentence).collect()
     }
 
-    /// A link or wire of a report by the names of the plan.
+    /// Replaces the names of links and wires in a report by the plan's names.
     pub fn link_name(&self, name: &str) -> String {
         with_names(name, |word, number| match word {
             "host" => pick(&self.hosts, number),
@@ -364,7 +363,7 @@ fn pick(names: &[String], number: &str) -> Option<String> {
     number.parse().ok().and_then(|number: usize| names.get(number).cloned())
 }
 
-/// The text with each word and number, such as `bridge 3`, replaced by the name from `name_of`.
+/// Replaces each word and number in a text, such as `bridge 3`, by the name from `name_of`.
 fn with_names(text: &str, name_of: impl Fn(&str, &str) -> Option<String>) -> String {
     let words: Vec<&str> = text.split(' ').collect();
     let mut out: Vec<String> = Vec::new();

@@ -24,22 +24,22 @@ use sim::world::Outage;
 use stats::random::Probability;
 use wire::{Duration, Instant};
 
-/// The network, with the names of its parts.
+/// The network and the names of its parts.
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
     pub config: NetworkConfig,
-    /// Of the stations, and then of the bridges.
+    /// Names of the stations, then of the bridges.
     pub names: Names,
-    /// By name: where it got its schedule.
+    /// By name: the place in the plan that set the schedule.
     pub places: Vec<Origin>,
-    /// The same by bridge and port.
+    /// By bridge and port: the place in the plan that set the schedule.
     pub port_places: Vec<Vec<Origin>>,
-    /// The nodes of the plan, and the stations that each is, one for each copy.
+    /// Nodes of the plan, each with its stations, one per copy.
     nodes: Names,
     copies: Vec<Vec<usize>>,
-    /// When nodes are without power.
+    /// Times at which nodes have no power.
     pub outages: Vec<Outage>,
-    /// In the order of the plan.
+    /// Streams in the order of the plan.
     pub streams: Vec<Stream>,
     /// Names of the streams that nodes identify.
     pub identified: Vec<String>,
@@ -51,7 +51,7 @@ pub struct Stream {
     pub name: String,
     pub id: StreamId,
     pub deadline: Option<Duration>,
-    /// The share of its frames that may be lost.
+    /// Permitted share of lost frames.
     pub loss: Option<Probability>,
 }
 
@@ -64,7 +64,7 @@ struct NamedCable {
 }
 
 impl Layout {
-    /// Reads everything between hosts and drives; nothing if all of them are
+    /// Reads everything between hosts and drives; returns an empty network if all drives are
     /// attached directly.
     pub fn read<'a>(
         root: &Section<'a>,
@@ -88,7 +88,8 @@ impl Layout {
                 let message = format!("[{}] does not apply to transport direct", entry.key);
                 return Err(entry.origin.fail(message));
             }
-            // It may stay where only the transport changes, but not be wrong.
+            // A table that no host uses is permitted if only the transport changes, but must be
+            // valid.
             named_cable(&defaults.link, [0; 2])?;
             station(&defaults.link, false, Rate::G1, &Parts::default())?;
             return Ok(layout);
@@ -149,7 +150,8 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Reads what the nodes send, and the streams that they identify; none with transport direct.
+    /// Reads the traffic of the nodes and the streams that nodes identify; none with transport
+    /// direct.
     pub fn load(&mut self, root: &Section, filters: &Filters) -> Result<(), KeyError> {
         if self.names.is_empty() {
             return Ok(());
@@ -158,7 +160,7 @@ impl Layout {
         self.commit(root)
     }
 
-    /// Gives streams with a rate of their own to the shapers on their way.
+    /// Passes the rates of streams to the shapers on their paths.
     fn commit(&mut self, root: &Section) -> Result<(), KeyError> {
         let (wiring, traffic) = (self.config.wiring(), root.named("traffic"));
         let streams = traffic.iter().zip(&self.streams);
@@ -375,8 +377,8 @@ impl Layout {
         found.or_else(|message| section.fail(key, message))
     }
 
-    /// The station of the drive that is `number` among those behind tunnels:
-    /// drives of a node that has copies are dealt out to them in turn.
+    /// Returns the station of drive `number` among the drives behind tunnels. If a node has copies,
+    /// its drives are distributed over the copies in turn.
     pub fn node_of(&self, section: &Section, number: usize) -> Result<usize, KeyError> {
         let at = match (section.text("node"), self.nodes.len()) {
             (None, 1) => 0,
@@ -394,8 +396,8 @@ impl Layout {
     }
 }
 
-/// Checks the ports at both ends of a cable: without verification each of them may send fragments
-/// at once, and its partner has to take them.
+/// Checks the ports at both ends of a cable. Without verification each port may send fragments at
+/// once, so the other port must accept them.
 fn check_verified(ports: &[Section; 2], names: [&str; 2]) -> Result<(), KeyError> {
     let preempts = |port: &Section| !port.list::<u8>("express").is_empty();
     for (port, partner, name) in
@@ -414,7 +416,7 @@ fn check_verified(ports: &[Section; 2], names: [&str; 2]) -> Result<(), KeyError
 fn named_cable(section: &Section, ends: [usize; 2]) -> Result<NamedCable, KeyError> {
     let cuts = section.parsed_list("cuts", OpenSpan::parse).into_iter();
     let cuts = cuts.map(|((from, until), _)| (from, until.unwrap_or(Instant::MAX))).collect();
-    // Seeds are set with all others.
+    // The seeds are set later together with all other seeds.
     let share = |key| section.parsed(key, Probability::parse).unwrap_or_default();
     let [loss, corruption, delay] = ["loss", "corruption", "delay"].map(share);
     let mut faults = Faults { cuts, loss, corruption, delay, ..Faults::default() };
@@ -432,7 +434,7 @@ fn named_cable(section: &Section, ends: [usize; 2]) -> Result<NamedCable, KeyErr
     Ok(NamedCable { ends, rate, config, origin: section.origin.clone() })
 }
 
-/// Defaults are those of a node of the NVMe/TSN paper.
+/// Reads a station. Defaults are those of a node of the NVMe/TSN paper.
 fn station(
     section: &Section,
     tsn: bool,

@@ -1,5 +1,5 @@
-//! Streams that offer more than their gates, their shaper or their line let through: found by arithmetic,
-//! before the simulation runs.
+//! Finds streams that offer more than gates, shaper or line can carry, by arithmetic, before the
+//! simulation runs.
 
 use crate::simulate::places::{self, Egress};
 use sim::ethernet::frame::{GAP, PREAMBLE, TAG};
@@ -10,31 +10,31 @@ use std::collections::BTreeMap;
 use tsn::{GateStates, QUEUES};
 use wire::{Duration, Instant};
 
-/// Classes of a port to which the streams offer more than it lets through.
+/// Classes of a port to which the streams offer more than the port can carry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Overload {
     /// The port.
     pub place: CableEnd,
-    /// The class that starves, and after it those before it which leave too little for it.
+    /// The class that starves, then the classes with precedence that leave too little for it.
     pub classes: Vec<usize>,
-    /// Bits a second that the streams of these classes offer, preamble and gap counted.
+    /// Offered load of these classes in bits per second, preamble and gap included.
     pub offered: u64,
-    /// Bits a second that the port lets through for them.
+    /// Bits per second that the port can carry for these classes.
     pub limit: u64,
     /// Streams of the class that starves.
     pub streams: Vec<StreamId>,
 }
 
-/// Shares of a line's time, by queue.
+/// Offered shares of a line's time, by queue.
 #[derive(Default)]
 struct Offered {
     share: [f64; QUEUES],
     streams: [Vec<StreamId>; QUEUES],
-    /// The longest time that a frame takes, preamble counted.
+    /// Longest time of a frame on the line, preamble included.
     frame: [Duration; QUEUES],
 }
 
-/// Every class that is overloaded, by port.
+/// Returns every overloaded class, by port.
 pub(super) fn find(network: &NetworkConfig) -> Vec<Overload> {
     let wiring = network.wiring();
     let mut ports: BTreeMap<CableEnd, (Egress<'_>, Offered)> = BTreeMap::new();
@@ -56,8 +56,8 @@ pub(super) fn find(network: &NetworkConfig) -> Vec<Overload> {
     ports.into_values().flat_map(overloads).collect()
 }
 
-/// The classes that go before all others, as far as preemption becomes active at a port (IEEE
-/// 802.3-2022, 99.4.7); else all.
+/// Returns the classes with precedence over all others if preemption becomes active at the port
+/// (IEEE 802.3-2022, 99.4.7); otherwise all classes.
 fn express(wiring: &Wiring<'_>, egress: &Egress<'_>) -> GateStates {
     let answers = || {
         let partner = wiring.across(egress.place).map(|(_, end)| wiring.network.port(end));
@@ -83,8 +83,9 @@ impl Offered {
         self.frame[egress.queue] = self.frame[egress.queue].max(frame);
     }
 
-    /// Every class, once, whose streams offer more than its windows hold, or else with those of the
-    /// classes before it more than all their windows: express classes go before preemptable ones.
+    /// Returns every overloaded class once. A class is overloaded if its streams offer more than
+    /// its windows can carry, alone or together with the classes that have precedence. Express
+    /// classes have precedence over preemptable ones.
     fn overloads(mut self, egress: &Egress<'_>, express: GateStates) -> Vec<Overload> {
         let mut found = Vec::new();
         let mut classes = Vec::new();
@@ -103,8 +104,8 @@ impl Offered {
         found
     }
 
-    /// Whether the first of these classes gets less than its streams offer, behind the others. It
-    /// takes no more from the classes behind it.
+    /// Checks whether the first of these classes can carry less than its streams offer after the
+    /// other classes. The class then takes no more time from the classes after it.
     fn strict(&mut self, egress: &Egress<'_>, classes: &[usize]) -> Option<Overload> {
         let (queue, before) = (classes[0], &classes[1..]);
         let limit = self.limit(egress, &[queue]);
@@ -117,8 +118,9 @@ impl Offered {
         alone.or(behind)
     }
 
-    /// Classes with weights that get less than their streams offer. They come behind others
-    /// (`above`) and share what is left; what one does not need is for the others.
+    /// Checks classes with weights that can carry less than their streams offer. The classes in
+    /// `above` have precedence; the classes with weights share the rest, and unused shares go to
+    /// the others.
     fn weighted(
         &mut self,
         egress: &Egress<'_>,
@@ -149,9 +151,9 @@ impl Offered {
         }
     }
 
-    /// The share of the line's time that the port lets through for these classes.
+    /// Returns the share of the line's time in which the port can carry these classes.
     fn limit(&self, egress: &Egress<'_>, classes: &[usize]) -> f64 {
-        /// Rates are rounded to a picosecond a frame.
+        /// Rates are rounded to a picosecond per frame.
         const ROUNDING: f64 = 1.0 + 1e-6;
         let shaped = classes.iter().map(|class| self.shaped(egress, *class)).sum::<f64>();
         gated(egress, classes, self.frame[classes[0]]).min(shaped) * ROUNDING
@@ -194,11 +196,11 @@ impl Offered {
     }
 }
 
-/// The share of the line's time that the windows of these classes hold, with frames that take
-/// `frame`, of the list that lets the least through.
+/// Returns the share of the line's time that the windows of these classes contain for frames of
+/// duration `frame`, in the gate control list with the smallest share.
 pub(super) fn gated(egress: &Egress<'_>, classes: &[usize], frame: Duration) -> f64 {
     let Some(gates) = egress.gates else { return 1.0 };
-    // Frames of cyclic queues take turns between two classes.
+    // Cyclic queues use two classes in turn.
     let pair = |class: &usize| {
         let pairs = egress.port.cqf.iter().map(|pair| pair.classes.map(usize::from));
         pairs.into_iter().find(|pair| pair.contains(class)).unwrap_or([*class; 2])
@@ -210,7 +212,8 @@ pub(super) fn gated(egress: &Egress<'_>, classes: &[usize], frame: Duration) -> 
     let mut from = Some(Instant::ZERO);
     while let Some(now) = from {
         let open = gates.list_at(classes[0], now).open_share(states, frame, gap);
-        // The last frame of a window ends in it. Frames of other classes may fill the rest.
+        // The last frame of a window must end in the window. With several classes, frames of other
+        // classes may fill the rest.
         let share = if classes.len() == 1 { open.whole_frames } else { open.time };
         least = least.min(share);
         from = gates.next_list(now);
@@ -218,7 +221,7 @@ pub(super) fn gated(egress: &Egress<'_>, classes: &[usize], frame: Duration) -> 
     least
 }
 
-/// A rate in words.
+/// Formats a rate.
 pub(super) fn megabits(bits: u64) -> String {
     format!("{:.1} Mb/s", bits as f64 / 1e6)
 }

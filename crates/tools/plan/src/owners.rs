@@ -9,7 +9,7 @@ use sim::drive::DriveConfig;
 use sim::world::{MAX_HOSTS, MAX_LINKS, Move};
 use wire::{Duration, Instant};
 
-/// A drive, or several of a kind.
+/// A drive, or several equal drives.
 #[derive(Clone)]
 pub struct DrivePlan<'a> {
     pub name: String,
@@ -24,12 +24,12 @@ pub struct HostPlan<'a> {
     pub name: String,
     pub section: Section<'a>,
     pub transport: &'a str,
-    /// Which of the drives are its own.
+    /// Indices of the drives that the host owns.
     pub drives: Vec<usize>,
 }
 
 impl HostPlan<'_> {
-    /// Whether its drive is below its root port.
+    /// Returns whether the host's drive is below its root port.
     pub fn is_direct(&self) -> bool {
         self.transport == "direct"
     }
@@ -56,8 +56,7 @@ pub struct Owners<'a> {
     moves: Vec<MovePlan<'a>>,
 }
 
-/// Whether a plan has streams alone: it says how long they run, and has neither hosts nor what they
-/// do.
+/// Returns whether a plan has only streams: it has a runtime, and neither hosts nor a workload.
 pub fn is_without_hosts(root: &Section) -> bool {
     root.find("runtime").is_some() && has_no_host(root)
 }
@@ -66,10 +65,10 @@ fn has_no_host(root: &Section) -> bool {
     ["hosts", "host", "workload"].iter().all(|key| root.find(key).is_none())
 }
 
-/// Nothing of what only hosts need.
+/// Checks that a plan without hosts has no key that only hosts use.
 ///
 /// # Errors
-/// The first key that means nothing.
+/// The first such key.
 fn check_without_hosts(root: &Section) -> Result<(), KeyError> {
     for key in ["transport", "pcie", "drive", "drives", "moves"] {
         if let Some(entry) = root.find(key) {
@@ -85,13 +84,13 @@ fn check_without_hosts(root: &Section) -> Result<(), KeyError> {
 }
 
 impl<'a> Owners<'a> {
-    /// Hosts and drives, copies made of those with a count.
+    /// Reads hosts and drives, and copies those with a count.
     pub fn new(root: &Section<'a>, defaults: &Defaults<'a>) -> Result<Self, KeyError> {
         let owners = Self::read(root, defaults)?.multiplied();
         owners.check_count().map(|()| owners)
     }
 
-    /// Each copy of a host has copies of its drives.
+    /// Copies hosts and drives. Each copy of a host has copies of the host's drives.
     fn multiplied(self) -> Self {
         let (mut hosts, mut drives, moves) = (Vec::new(), self.drives, self.moves);
         for host in self.hosts {
@@ -128,7 +127,9 @@ impl<'a> Owners<'a> {
         }
         let drive = |(name, section): (String, Section<'a>)| {
             if !name.is_ascii() || name.is_empty() {
-                return Err(section.origin.fail("a drive's name has ASCII letters only"));
+                let message =
+                    format!("invalid drive name '{name}': expected ASCII characters, at least one");
+                return Err(section.origin.fail(message));
             }
             let (config, count) = attached::drive(&section)?;
             Ok(DrivePlan { name, section, config, count })
@@ -206,7 +207,7 @@ impl<'a> Owners<'a> {
         Ok(())
     }
 
-    /// The transports of the hosts.
+    /// Returns the transports of the hosts.
     pub fn transports(&self) -> Vec<&'a str> {
         self.hosts.iter().map(|host| host.transport).collect()
     }
@@ -214,12 +215,12 @@ impl<'a> Owners<'a> {
     /// Checks that the transports use every key that is set.
     ///
     /// # Errors
-    /// Each key that none of them uses.
+    /// Each key that no transport uses.
     pub fn check(&self, root: &Section, defaults: &Defaults) -> Result<(), KeyError> {
         let all = self.transports();
         let mut mistakes = Mistakes::default();
         mistakes.keep(check_used(root, &all, |_| true));
-        // A link that nobody uses may stay where only the transport changes.
+        // An unused link is permitted if only the transport changes.
         let tunnelled = all.is_empty() || all.iter().any(|transport| TUNNEL.contains(transport));
         let link = check_used(&defaults.link, &all, |Key { with, .. }| tunnelled || *with == RAW);
         mistakes.keep(link);
@@ -232,18 +233,18 @@ impl<'a> Owners<'a> {
         mistakes.or(())
     }
 
-    /// A name for each drive behind a tunnel, copies counted.
+    /// Returns a name for each drive behind a tunnel, copies included.
     pub fn drive_names(&self) -> Vec<String> {
         let tunnelled = self.hosts.iter().filter(|host| !host.is_direct());
         tunnelled.flat_map(|host| &host.drives).flat_map(|drive| self.names(*drive)).collect()
     }
 
-    /// The names of a drive's copies.
+    /// Returns the names of a drive's copies.
     pub fn names(&self, drive: usize) -> Vec<String> {
         copies(&self.drives[drive].name, self.drives[drive].count)
     }
 
-    /// The ports between which drives move.
+    /// Returns the moves of drives between ports.
     pub fn moves(&self) -> Result<Vec<Move>, KeyError> {
         let place = |planned: &MovePlan| {
             let (from, to) = (self.port(planned.drive), self.port(&planned.name()));
@@ -259,7 +260,7 @@ impl<'a> Owners<'a> {
         self.moves.iter().map(place).collect()
     }
 
-    /// The host and the port of a drive that has no copies.
+    /// Returns the host and the port of a drive that has no copies.
     fn port(&self, name: &str) -> Option<[usize; 2]> {
         self.hosts.iter().enumerate().find_map(|(number, host)| {
             let at = host.drives.iter().position(|at| self.drives[*at].name == name)?;
@@ -270,7 +271,7 @@ impl<'a> Owners<'a> {
     }
 }
 
-/// The names of `count` copies; one alone needs no number.
+/// Returns the names of `count` copies. A single copy has no number.
 pub fn copies(name: &str, count: usize) -> Vec<String> {
     match count {
         1 => vec![name.to_owned()],
@@ -289,7 +290,7 @@ fn moves<'a>(root: &Section<'a>) -> Result<Vec<MovePlan<'a>>, KeyError> {
     all(root.named("moves").into_iter().map(read))
 }
 
-/// The drives that a host names; all, if it is the only one.
+/// Returns the drives that a host names; all drives if it is the only host.
 fn drives_of(
     section: &Section,
     names: &Names,

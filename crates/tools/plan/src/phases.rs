@@ -1,5 +1,4 @@
-//! Phases between hosts, streams, gate cycles and clocks: what a plan leaves to chance, and
-//! trials that shift it.
+//! Random phases between hosts, streams, gate cycles and clocks, and trials that shift them.
 
 use super::owners::is_without_hosts;
 use super::port::Parts;
@@ -13,39 +12,40 @@ use sim::workload::Workload;
 use stats::random::Random;
 use wire::Duration;
 
-/// Something that begins by chance: when a host or a stream starts, or how far a clock is ahead.
+/// A value with a random phase: the start of a host or stream, or the offset of a clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shift {
-    /// Its key, by its dotted path.
+    /// Dotted path of the key.
     pub key: String,
-    /// What the plan sets, in picoseconds; of clocks it may be negative.
+    /// Value in the plan in picoseconds; the offset of a clock may be negative.
     pub written_ps: i64,
-    /// Trials add less than this.
+    /// Trials add a time shorter than this.
     pub within: Duration,
 }
 
 /// A plan with other phases.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// Keys and values that turn the plan into this one; none of the plan as it is written.
+    /// Keys and values that change the plan to this trial; empty for the plan as written.
     pub set: Vec<(String, String)>,
-    /// What it comes to.
+    /// The changed plan.
     pub planned: Planned,
 }
 
 impl Plan {
-    /// Keys that trials can shift: of hosts, periodic streams and clocks.
+    /// Keys that trials can shift: starts of hosts, starts of periodic streams, and offsets of
+    /// clocks.
     pub const SHIFTED: [&str; 3] = ["startdelay", "start", "clock_offset"];
 
-    /// `count` trials: the plan as it is written, and others that shift the starts and clocks whose
-    /// `keys` (of [`SHIFTED`](Self::SHIFTED)) are named.
-    /// Each of the others takes another of `count` - 1 equal parts of every range, in an order of
-    /// its own for each range (M. McKay, R. Beckman and W. Conover, "A Comparison of Three
-    /// Methods for Selecting Values of Input Variables", Technometrics 21(2), 1979: Latin
-    /// hypercube sampling). The same seed gives the same trials.
+    /// Returns `count` trials: the plan as written, and trials that shift the starts and clocks
+    /// with these `keys` (of [`SHIFTED`](Self::SHIFTED)). Every range is divided into `count` - 1
+    /// equal parts. Each further trial uses another part, in a random order for each range: Latin
+    /// hypercube sampling (M. McKay, R. Beckman and W. Conover, "A Comparison of Three Methods for
+    /// Selecting Values of Input Variables", Technometrics 21(2), 1979). The same seed gives the
+    /// same trials.
     ///
     /// # Errors
-    /// As [`Plan::build`], and if nothing in the plan repeats.
+    /// As [`Plan::build`], and if nothing in the plan is periodic.
     pub fn phases(
         &self,
         count: u64,
@@ -71,7 +71,7 @@ impl Plan {
         Ok((shifts, trials))
     }
 
-    /// Everything that begins by chance, with one of these keys.
+    /// Returns all values with a random phase that have one of these keys.
     fn shifts(&self, planned: &Planned, keys: &[String]) -> Result<Vec<Shift>, KeyError> {
         let root = &section::root(&self.value);
         let defaults = Defaults::read(root);
@@ -101,7 +101,7 @@ impl Shift {
         Self { key, written_ps: written.as_ps() as i64, within }
     }
 
-    /// What trials add, each from another part of the range.
+    /// Draws one added time per trial, each from another part of the range.
     fn draws(&self, count: u64, seed: u64) -> Vec<Duration> {
         const STEPS: u64 = 1 << 20;
         let mut random = Random::for_component(seed, &format!("phase of {}", self.key));
@@ -119,7 +119,7 @@ impl Shift {
         parts.into_iter().map(draw).collect()
     }
 
-    /// The value of the key when this is added.
+    /// Returns the value of the key with `added` added.
     fn value(&self, added: Duration) -> String {
         let ps = self.written_ps + added.as_ps() as i64;
         let sign = if ps < 0 { "-" } else { "" };
@@ -127,7 +127,8 @@ impl Shift {
     }
 }
 
-/// The clocks of stations and bridges with gates, each within its cycle. Copies share theirs.
+/// Returns the clocks of stations and bridges with gates, each with its cycle as range. Copies
+/// share one range.
 fn clocks(root: &Section, defaults: &Defaults) -> Result<Vec<Shift>, KeyError> {
     let parts = Parts::read(root)?;
     let mut shifts: Vec<Shift> = Vec::new();
@@ -161,7 +162,8 @@ fn clocks(root: &Section, defaults: &Defaults) -> Result<Vec<Shift>, KeyError> {
     Ok(shifts)
 }
 
-/// The tables of hosts with their paths; none of the only host of a plan without `[hosts]`.
+/// Returns the tables of hosts with their paths; none for the only host of a plan without
+/// `[hosts]`.
 fn host_sections<'a>(
     root: &Section<'a>,
     defaults: &Defaults<'a>,
@@ -174,14 +176,14 @@ fn host_sections<'a>(
     root.named_or("hosts", "host", &defaults.host).into_iter().map(named_section).collect()
 }
 
-/// Periodic streams, each within its interval.
+/// Returns the periodic streams, each with its interval as range.
 fn streams(root: &Section, planned: &Planned) -> Vec<Shift> {
     let shift = |(name, section): (String, Section)| {
         let (_, id) = planned.streams.iter().find(|(known, _)| *known == name)?;
         let station = &planned.config.network.stations[usize::from(id.station)];
         let traffic = &station.traffic[usize::from(id.number)];
         let Pattern::Periodic(interval) = traffic.pattern else { return None };
-        // It stops after it has started.
+        // A stream must start before it stops.
         let left = traffic.stop.map_or(interval, |stop| stop.since(traffic.start));
         let written = section.get("start").unwrap_or_default();
         Some(Shift::new(format!("traffic.{name}.start"), written, interval.min(left)))
@@ -189,8 +191,8 @@ fn streams(root: &Section, planned: &Planned) -> Vec<Shift> {
     root.named("traffic").into_iter().filter_map(shift).collect()
 }
 
-/// Hosts, each within its own period or the longest cycle of gates, whichever is longer; without
-/// either within the `longest` range of anything.
+/// Returns the hosts. The range is the host's period or the longest gate cycle, whichever is
+/// longer; without either, `longest`, the longest of all ranges.
 fn hosts(
     root: &Section,
     defaults: &Defaults,
@@ -220,7 +222,7 @@ fn hosts(
     shifts.collect()
 }
 
-/// The time after which a host does the same again, if its workload says so.
+/// Returns the period of a workload, if it has one.
 fn period(workload: &Workload) -> Option<Duration> {
     let period = match workload {
         Workload::Fio(fio) => fio.thinktime.max(fio.interval().unwrap_or_default()),
@@ -256,7 +258,7 @@ mod tests {
         rows.iter().map(|(key, written, within)| ((*key).to_owned(), *written, *within)).collect()
     }
 
-    /// Neither a clock without gates nor a Poisson process has a phase.
+    /// A clock without gates and a Poisson process have no phase.
     #[test]
     fn all_free_phases_are_shifted() {
         let common = [
@@ -266,7 +268,7 @@ mod tests {
         ];
         let with = |host| expected(&[&common[..], &[host]].concat());
         assert_eq!(shifts(PLAN), with(("hosts.h.workload.startdelay", 0, 500_000)));
-        // Its own period is longer than the cycle: 4096 bytes at 4 MB/s are 1024 us.
+        // The host's period is longer than the cycle: 4096 bytes at 4 MB/s take 1024 us.
         let rate = format!("{PLAN}rate = \"4MB/s\"\nstartdelay = \"7us\"\n");
         assert_eq!(shifts(&rate), with(("hosts.h.workload.startdelay", 7_000, 1_024_000)));
     }
@@ -303,7 +305,7 @@ mod tests {
         assert!(sets(9).eq(sets(9)) && !sets(9).eq(sets(10)), "drawn from the seed alone");
     }
 
-    /// The clocks of a synchronised network stay; the others are drawn as with them.
+    /// Without the keys of clocks, clocks stay, and the other values are drawn as before.
     #[test]
     fn trials_shift_only_the_named_keys() {
         let plan = Plan::parse("p.toml", PLAN).unwrap();
@@ -319,7 +321,7 @@ mod tests {
     }
 
     proptest! {
-        /// Every part of a range is tried once, and nothing outside of it.
+        /// The trials use every part of the range once, and no value outside.
         #[test]
         fn trials_sample_each_part_of_the_period(
             count in 1_u64..200,
@@ -329,7 +331,7 @@ mod tests {
             let shift = Shift::new("k".into(), Duration::ZERO, Duration::from_ps(within));
             let mut draws = shift.draws(count, seed);
             draws.sort_unstable();
-            // Rounded down to a nanosecond, or a picosecond.
+            // The values are rounded down to a nanosecond, or to a picosecond.
             let step = if within > 1_000_000 { 1_000 } else { 1 };
             for (part, draw) in (0..count).zip(draws) {
                 let end = |part: u64| (u128::from(within) * u128::from(part) / u128::from(count)) as u64;
@@ -338,7 +340,7 @@ mod tests {
             }
         }
 
-        /// A value reads back as what was written and what is added.
+        /// The value of a trial is exactly the written value plus the added time.
         #[test]
         fn values_are_exact(written in -2_000_000_i64..2_000_000, added in 0_u64..3_000_000) {
             use keys::KeyValue;

@@ -1,6 +1,6 @@
-//! Ports: what a station's interface and each port of a bridge have. A key of every port is a line
-//! of `PORT` in tables.rs and a line of [`config`] here; a bridge has it for all its ports, and
-//! `[bridges.NAME.ports.PEER]` for one.
+//! Ports: the interface of a station, and each port of a bridge. A key of every port has a line in
+//! `PORT` in tables.rs and a line in [`config`] here. In a bridge's table it applies to all ports
+//! of the bridge, in `[bridges.NAME.ports.PEER]` to one.
 
 use super::schedule::{Schedules, clock};
 use super::shapers::Shapers;
@@ -9,7 +9,7 @@ use sim::ethernet::{Rate, port};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::Duration;
 
-/// What ports of the plan refer to by name.
+/// Schedules and shapers, to which ports refer by name.
 #[derive(Clone, Debug, Default)]
 pub struct Parts {
     schedules: Schedules,
@@ -23,8 +23,8 @@ impl Parts {
         Ok(Self { schedules, shapers })
     }
 
-    /// The longest cycle of the gates of the port that a table describes: of its schedule, and of
-    /// cyclic queues. None without gates.
+    /// Returns the longest gate cycle of the port that a table describes: of its schedule and of
+    /// its cyclic queues. `None` without gates.
     pub fn cycle(&self, section: &Section) -> Result<Option<Duration>, KeyError> {
         let gates = self.schedules.gates(section)?;
         let listed = gates.map(|gates| gates.list().cycle_time());
@@ -32,7 +32,7 @@ impl Parts {
     }
 }
 
-/// The port that a table describes, with the schedule and the clock there.
+/// Builds the port that a table describes, with its schedule and clock.
 pub fn config(section: &Section, rate: Rate, parts: &Parts) -> Result<port::Config, KeyError> {
     let mut port = port::Config::new(rate);
     for class in &mut port.classes {
@@ -44,36 +44,37 @@ pub fn config(section: &Section, rate: Rate, parts: &Parts) -> Result<port::Conf
     Ok(port)
 }
 
-/// The tables of a bridge's ports, by their neighbours' names, with the bridge's own as default.
+/// Returns the tables of a bridge's ports by the names of their neighbours. Defaults are in the
+/// bridge's table.
 pub fn tables<'a>(bridge: &Section<'a>) -> Vec<(String, Section<'a>)> {
     let named = bridge.named("ports").into_iter();
     named.map(|(name, own)| (name, own.with_defaults(bridge))).collect()
 }
 
-/// A bridge's table, and those of its ports by the names of their neighbours.
+/// The table of a bridge, and the tables of its ports by the names of their neighbours.
 pub struct Ports<'a> {
     bridge: &'a Section<'a>,
     named: BTreeMap<String, Section<'a>>,
 }
 
 impl<'a> Ports<'a> {
-    /// The tables of a bridge.
+    /// Reads the tables of a bridge.
     pub fn new(bridge: &'a Section<'a>) -> Self {
         Self { bridge, named: bridge.named("ports").into_iter().collect() }
     }
 
-    /// The table of the port to `neighbour`: its own, then that of all its copies, then the
-    /// bridge's.
+    /// Returns the table of the port to `neighbour`. Keys are searched in the port's own table,
+    /// then in the table for all copies of the neighbour, then in the bridge's table.
     pub fn to(&self, neighbour: &str) -> Section<'a> {
         let all = original(neighbour).and_then(|name| self.named.get(name));
         let tables = self.named.get(neighbour).into_iter().chain(all).chain([self.bridge]).cloned();
         tables.reduce(|own, defaults| own.with_defaults(&defaults)).expect("one is the bridge's")
     }
 
-    /// Checks that the bridge has a port for each table of one.
+    /// Checks that the bridge has a port for each table of a port.
     ///
     /// # Errors
-    /// Each table with the name of nobody at the other end of a cable.
+    /// Each table whose name is not a node at the other end of a cable.
     pub fn check(&self, neighbours: &[&str]) -> Result<(), KeyError> {
         let originals = neighbours.iter().filter_map(|neighbour| original(neighbour));
         let known: BTreeSet<&str> = neighbours.iter().copied().chain(originals).collect();
@@ -86,7 +87,7 @@ impl<'a> Ports<'a> {
     }
 }
 
-/// The name of which `name` is a copy, if it is one.
+/// Returns the name of which `name` is a copy, if it is one.
 fn original(name: &str) -> Option<&str> {
     let (original, copy) = name.rsplit_once('.')?;
     copy.parse::<usize>().is_ok().then_some(original)
@@ -98,7 +99,8 @@ mod tests {
     use crate::tests::{built, fails};
     use sim::network::CableEnd;
 
-    /// Two bridges, two copies of a host on the first, and a device on the second.
+    /// Returns a plan with two bridges, two copies of a host at the first, and a device at the
+    /// second.
     fn plan(ports: &str) -> String {
         format!(
             "transport = \"tsn\"\n[link]\nvlan = 1\n[hosts.h]\ncount = 2\n[nodes.n]\n[bridges.b]\n\
@@ -110,7 +112,8 @@ mod tests {
         )
     }
 
-    /// Cycle in microseconds, frames and bytes of each port of the first bridge: to h.0, h.1, c.
+    /// Returns gate cycle in microseconds, frames and bytes of the first bridge's ports to h.0, h.1
+    /// and c.
     fn ports(text: &str) -> Vec<(Option<u64>, usize, usize)> {
         let network = built(&plan(text)).config.network;
         assert_eq!(network.cables[2].a, CableEnd::Bridge(0, 2), "the port to the other bridge");
@@ -167,7 +170,7 @@ mod tests {
         );
     }
 
-    /// What the hardware of a port cannot execute is refused where it stands.
+    /// A schedule that the hardware of a port cannot execute is an error at its line.
     #[test]
     fn schedules_fit_the_hardware_of_each_port() {
         let port = "[bridges.b.ports.c]\nschedule = \"fast\"\n";
@@ -185,7 +188,7 @@ mod tests {
             "p.toml:26:12: schedule 'fast': entry 1 of 50us is not a multiple of the \
              gate_grain 100us at p.toml:31:14",
         );
-        // The bridge's own grain holds for all its ports.
+        // The bridge's own grain applies to all its ports.
         let coarse = plan(port).replace("queue_frames = 100", "gate_grain = \"200us\"");
         fails(
             &coarse,

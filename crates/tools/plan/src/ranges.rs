@@ -1,5 +1,5 @@
-//! Every key of every table, set to what it cannot be: one line that says
-//! where, and what is allowed, as docs/plan.md does; and to what it can be.
+//! Tests every key of every table with invalid and valid values. An invalid value must give one
+//! line with the place and the allowed values, as in docs/plan.md.
 
 use super::tables::{ROOT, TRANSPORTS};
 use super::{Origin, Plan};
@@ -9,7 +9,7 @@ use keys::{Allowed, Key, Table};
 use std::collections::BTreeMap;
 use wire::Duration;
 
-/// Every key with the heading of its table, in which names are `NAME`.
+/// Returns every key with the heading of its table; names are `NAME`.
 fn keys() -> Vec<(String, Key)> {
     fn add(heading: &str, table: Table, all: &mut Vec<(String, Key)>) {
         for key in table.concat() {
@@ -29,7 +29,7 @@ fn keys() -> Vec<(String, Key)> {
     all
 }
 
-/// What a key cannot be, as TOML, and what has to be said of it.
+/// Returns invalid values of a key as TOML, and the text that the error must contain.
 fn wrong(allowed: Allowed) -> Vec<(String, String)> {
     let outside = |least: u64, most: u64, words: fn(u64) -> String| {
         let requested = format!("{} to {}; found ", words(least), words(most));
@@ -113,7 +113,7 @@ fn value_out_of_range_is_an_error_with_line_and_range() {
     }
 }
 
-/// The rows of docs/plan.md by table and key.
+/// Returns the rows of docs/plan.md by table and key.
 fn page() -> BTreeMap<(String, String), String> {
     let mut rows = BTreeMap::new();
     let mut tables: Vec<&str> = Vec::new();
@@ -131,8 +131,8 @@ fn page() -> BTreeMap<(String, String), String> {
     rows
 }
 
-/// What a row has to say besides the meaning of its key. Times without a range
-/// of their own have a sentence for all of them.
+/// Returns the texts that a row must contain besides the meaning of its key. One sentence covers
+/// all times without a range of their own.
 fn range(allowed: Allowed) -> Vec<String> {
     match allowed {
         Allowed::Word(words) => words.iter().map(|word| format!("\"{word}\"")).collect(),
@@ -169,7 +169,7 @@ fn the_page_describes_every_key_with_its_range() {
     assert!(page.is_empty(), "of keys that there are not: {page:?}");
 }
 
-/// A plan in which every key means something, with some transport and workload.
+/// A plan in which every key applies, with some transport and workload.
 const PLAN: &str = r#"
     [hosts]
     h = { drives = ["d"] }
@@ -226,7 +226,7 @@ const PLAN: &str = r#"
     m = { drive = "d", to = "g", at = "1ms" }
 "#;
 
-/// Values of a key, as TOML, of which two or more have to be possible.
+/// Returns values of a key as TOML, of which at least two must be valid.
 fn right(allowed: Allowed) -> Vec<String> {
     match allowed {
         Allowed::Word(words) => words.iter().map(|word| format!("{word:?}")).collect(),
@@ -259,7 +259,7 @@ fn right(allowed: Allowed) -> Vec<String> {
     }
 }
 
-/// Keys that other tests show at work: they need other tables too.
+/// Keys that have other tests because they require other tables.
 const ELSEWHERE: [&str; 22] = [
     "workload.time_based",
     "workload.thinktime_blocks",
@@ -285,7 +285,7 @@ const ELSEWHERE: [&str; 22] = [
     "variants.e.set",
 ];
 
-/// Shapers with all keys of their kind.
+/// Shapers with all keys of their algorithm.
 const KINDS: [&str; 4] = [
     "algorithm = \"cbs\", idle_slope = \"2MB/s\"",
     "algorithm = \"ats\", rate = \"2MB/s\", burst = \"8KiB\"",
@@ -293,7 +293,7 @@ const KINDS: [&str; 4] = [
     "algorithm = \"cqf\", cycle = \"1ms\"",
 ];
 
-/// Nobody forgets to read a key: its values make a difference.
+/// Checks that every key is read: different values give different configurations.
 #[test]
 fn every_key_reaches_the_simulation() {
     let workloads = ["rw = \"randrw\"", "dd = \"read\"", "configreads = 2"];
@@ -302,7 +302,7 @@ fn every_key_reaches_the_simulation() {
         let text = PLAN.replace("h = { drives = [\"d\"] }", "h.drives = [\"d\"]");
         let mut text = text.replace("e = {  }", &format!("e = {{ {shaper} }}"));
         if shaper.contains("ats") {
-            // Nothing else has a committed rate.
+            // Only this shaper has a committed rate.
             let committed = "priority = 4, committed_rate = \"1kB/s\", committed_burst = \"64B\"";
             text = text.replace("priority = 4", committed);
         }
@@ -358,7 +358,7 @@ fn every_key_reaches_the_simulation() {
     assert_eq!(missing, ELSEWHERE);
 }
 
-/// What else is wrong with a value lies in other keys.
+/// Values that are invalid because of another key.
 #[test]
 fn value_that_another_key_excludes_is_an_error() {
     let reads = "[workload]\nconfigreads = 1\n";

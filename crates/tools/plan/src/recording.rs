@@ -1,5 +1,5 @@
-//! A recorded trace as a list of operations: every NVMe I/O command, when it
-//! was submitted, and how long it took then.
+//! A recorded trace as a list of operations: every NVMe I/O command, its submission time, and its
+//! recorded latency.
 
 use analysis::commands::{Command, Event};
 use analysis::trace::{Finding, Run};
@@ -12,32 +12,31 @@ use wire::nvme::{DsmRange, opcode};
 use wire::trace::NodeRole;
 use wire::{Bdf, Duration, Instant};
 
-/// Namespaces of a recorded drive lie on the simulated one behind each other,
-/// each from a multiple of this on.
+/// Namespaces of a recorded drive follow each other on the simulated drive. Each begins at a
+/// multiple of this number of bytes.
 const ALIGNMENT: u64 = 4096;
-/// NLB has 16 bits, and blocks of simulated drives 512 bytes.
+/// Maximum bytes of a command: NLB has 16 bits, and blocks of simulated drives have 512 bytes.
 const LONGEST: u64 = 65_536 * 512;
 
-/// What a host replays.
+/// The recording that a host replays.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// The files.
+    /// Trace files.
     pub files: Vec<PathBuf>,
-    /// Where the TLPs were seen.
+    /// Point at which the TLPs were recorded.
     pub at: &'static str,
-    /// The commands, by the time of their doorbell.
+    /// Operations, sorted by the time of their doorbell.
     pub operations: Arc<[Operation]>,
-    /// By drive and queue: the most commands that were in flight.
+    /// Maximum number of commands in flight, by drive and queue.
     pub depths: Vec<Vec<u16>>,
-    /// By drive and queue: the entries of the queue.
+    /// Number of entries of the queue, by drive and queue.
     pub queue_entries: Vec<Vec<u16>>,
-    /// Bytes needed of each drive.
+    /// Number of bytes that each drive needs.
     pub needs: Vec<u64>,
-    /// Submission doorbell to completion head doorbell, of commands that have
-    /// both.
+    /// Time from submission doorbell to completion head doorbell, of commands that have both.
     pub latency: Latency,
-    /// Commands that are not replayed: they failed, or are no read, write,
-    /// flush, write zeroes or deallocation that simulated drives know.
+    /// Number of commands that are not replayed: they failed, or simulated drives do not support
+    /// them (only read, write, flush, write zeroes and deallocate).
     pub left_out: u64,
     /// Places where records are missing.
     pub gaps: u64,
@@ -46,7 +45,7 @@ pub struct Recording {
 /// A cache of recordings, by their files.
 pub type Read = Arc<Mutex<BTreeMap<Vec<PathBuf>, Arc<Recording>>>>;
 
-/// The recording in these files, from the cache `read` if it has it.
+/// Returns the recording in these files, from the cache `read` if it is there.
 ///
 /// # Errors
 /// One line that names a file.
@@ -66,17 +65,17 @@ struct RecordedCommand {
     queue: u16,
     nsid: u32,
     op: Op,
-    /// In its namespace.
+    /// Offset in the namespace, in bytes.
     offset: u64,
     length: u64,
     start: Instant,
     end: Option<Instant>,
-    /// Of its entry's fetch, for those of one doorbell.
+    /// TLP number of the entry's fetch. It orders commands with the same doorbell.
     fetched: u64,
 }
 
-/// What a command does, in bytes of its namespace; `None` if simulated drives
-/// do not know it.
+/// Returns the operation of a command, with bytes of its namespace; `None` if simulated drives do
+/// not support it.
 fn operation(command: &Command) -> Option<(Op, u64, u64)> {
     let block = u64::from(command.block_size.unwrap_or(512));
     let entry = &command.entry;
@@ -126,7 +125,7 @@ impl Recording {
         }
         let mut commands = Vec::new();
         let (mut left_out, mut gaps) = (0, 0);
-        // Of queues that were created: entries less one.
+        // Entries of created queues, less one.
         let mut queue_entries: BTreeMap<(Bdf, u16), u16> = BTreeMap::new();
         run.analyse(|found, _| match found {
             Finding::Gap(_) => gaps += 1,
@@ -193,7 +192,7 @@ impl Recording {
     }
 }
 
-/// Where each namespace begins on the simulated drive, and bytes in all.
+/// Returns the offset of each namespace on the simulated drive, and the total bytes.
 fn layout<'a>(commands: impl Iterator<Item = &'a RecordedCommand>) -> (BTreeMap<u32, u64>, u64) {
     let mut ends: BTreeMap<u32, u64> = BTreeMap::new();
     for command in commands.filter(|command| command.op != Op::Flush) {
@@ -210,14 +209,14 @@ fn layout<'a>(commands: impl Iterator<Item = &'a RecordedCommand>) -> (BTreeMap<
     (bases, next)
 }
 
-/// The most commands in flight at once, from doorbell to head doorbell.
+/// Returns the maximum number of commands in flight, from doorbell to head doorbell.
 fn depth<'a>(commands: impl Iterator<Item = &'a RecordedCommand>) -> u16 {
     let mut turns = Vec::new();
     for command in commands {
         turns.push((command.start, 1));
         turns.push((command.end.unwrap_or(Instant::MAX), -1));
     }
-    // A command that ends frees its entry for one that begins.
+    // At equal times a command that ends frees its entry before another begins.
     turns.sort_unstable();
     let (mut now, mut most) = (0i64, 1);
     for (_, turn) in turns {

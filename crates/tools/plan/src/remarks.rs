@@ -1,6 +1,6 @@
-//! Remarks on a plan before it runs. Here: periods on a network that do not divide one another.
-//! Their phases change from one cycle to the next, and only a run as long as all of them together
-//! has seen every one.
+//! Remarks on a plan before it runs. This file finds periods on a network that do not divide one
+//! another. Their phases change from cycle to cycle, and only a run as long as the hyperperiod
+//! covers all phases.
 
 mod clocks;
 mod history;
@@ -16,17 +16,17 @@ use std::collections::BTreeMap;
 use tsn::{Gates, QUEUES, hyperperiod};
 use wire::{Duration, Instant};
 
-/// What standards permit, and what a reader should know before believing a result.
+/// A property of a plan that standards permit, but that may make results misleading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remark {
     /// Periods that do not divide one another.
     Periods(Periods),
-    /// A port does something else than its plan seems to say: the sentence.
+    /// A port behaves differently from what its table suggests: one sentence.
     Port(String),
 }
 
 impl Remark {
-    /// What it says before a run.
+    /// Returns the remark as a sentence before a run.
     pub fn sentence(&self) -> String {
         match self {
             Self::Periods(periods) => periods.sentence(),
@@ -34,7 +34,7 @@ impl Remark {
         }
     }
 
-    /// What it says of a run that ended at `end`.
+    /// Returns the remark about a run that ended at `end`.
     pub fn after(&self, end: Instant) -> String {
         match self {
             Self::Periods(periods) => periods.after(end),
@@ -46,14 +46,14 @@ impl Remark {
 /// Periods that do not divide one another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Periods {
-    /// Two or more, the shortest first, each with what has it.
+    /// Two or more periods, the shortest first, each with the names of what has the period.
     pub periods: Vec<(Duration, Vec<String>)>,
-    /// After this they meet as they did at the beginning; none above 2^64 - 1 ps.
+    /// Least common multiple of the periods; `None` above 2^64 - 1 ps.
     pub hyperperiod: Option<Duration>,
 }
 
 impl Periods {
-    /// Of these periods; none if each divides all longer ones.
+    /// Selects from these periods; `None` if each divides all longer ones.
     fn new(all: BTreeMap<Duration, Vec<String>>) -> Option<Self> {
         let divides = |a: Duration, b: Duration| {
             let (short, long) = (a.min(b), a.max(b));
@@ -66,10 +66,10 @@ impl Periods {
         (!periods.is_empty()).then_some(Self { periods, hyperperiod })
     }
 
-    /// What it says before a run.
+    /// Returns the remark as a sentence before a run.
     pub fn sentence(&self) -> String {
         let period = |(period, names): &(Duration, Vec<String>)| {
-            /// More are counted.
+            /// Maximum number of names; further ones are only counted.
             const NAMED: usize = 4;
             let named = names[..names.len().min(NAMED)].join(", ");
             let more = match names.len().saturating_sub(NAMED) {
@@ -86,7 +86,7 @@ impl Periods {
         format!("periods that do not divide one another: {}; {repeat}", periods.join(", "))
     }
 
-    /// What it says of a run that ended at `end`.
+    /// Returns the remark about a run that ended at `end`.
     pub fn after(&self, end: Instant) -> String {
         let run = end.since(Instant::ZERO);
         let covers = match self.hyperperiod {
@@ -97,12 +97,12 @@ impl Periods {
     }
 }
 
-/// Finds what divides nothing on the network of a plan.
+/// Returns the remarks on a plan.
 pub(super) fn find(planned: &Planned) -> Vec<Remark> {
     let network = &planned.config.network;
     let mut all: BTreeMap<Duration, Vec<String>> = BTreeMap::new();
     let mut add = |period: Duration, name: String| {
-        // Ports of one bridge follow one another.
+        // The ports of one bridge are consecutive.
         let names: &mut Vec<String> = all.entry(period).or_default();
         if names.last() != Some(&name) {
             names.push(name);
@@ -129,11 +129,11 @@ pub(super) fn find(planned: &Planned) -> Vec<Remark> {
     periods.chain(self::streams::find(planned)).chain(clocks::find(planned)).collect()
 }
 
-/// The cycles of all gates, with the name of the station or bridge; of the port, if those of a
-/// bridge differ.
+/// Returns the cycles of all gates, with the name of the station or bridge. If the ports of a
+/// bridge have different cycles, with the name of the port.
 fn cycles(planned: &Planned) -> Vec<(String, Duration)> {
     let network = &planned.config.network;
-    // Cyclic queues have lists of their own.
+    // Cyclic queues have gate control lists of their own.
     let cycle = |gates: &Gates| {
         let cycle_time = |class| gates.list_at(class, Instant::ZERO).cycle_time();
         (0..QUEUES).map(cycle_time).max().unwrap_or_default()
@@ -166,7 +166,7 @@ fn periodic<'a>(planned: &'a Planned, network: &NetworkConfig) -> Vec<(&'a Strin
     planned.streams.iter().filter_map(period).collect()
 }
 
-/// From one transfer of a job to the next, of a host whose rate is limited and that has a network.
+/// Returns the time between two transfers of a job, for a host with a limited rate and a network.
 fn pace(host: &HostConfig) -> Option<Duration> {
     let Attached::Switch(_) = &host.attached else { return None };
     match &host.workload {
@@ -194,11 +194,11 @@ mod tests {
     fn periods_that_divide_one_another_are_no_remark() {
         assert_eq!(remarks("100us", ""), []);
         assert_eq!(remarks("1ms", ""), []);
-        // 4096 bytes at 40.96 MB/s: every 100 us.
+        // 4096 bytes at 40.96 MB/s take 100 us.
         assert_eq!(remarks("1ms", "rate = \"40.96MB/s\""), []);
     }
 
-    /// Ports of a bridge with other gates are named each.
+    /// If the ports of a bridge have different gates, each port is named.
     #[test]
     fn ports_with_cycles_of_their_own_are_named() {
         let text = "transport = \"tsn\"\n[nodes.n]\n[bridges.b]\nschedule = \"s\"\n\
@@ -221,10 +221,10 @@ mod tests {
         assert!(after(1_499).ends_with(
             "; the run of 1499.000us does not cover that: it has not seen all of their phases"
         ));
-        // 4096 bytes at 16.384 MB/s: every 250 us, which divides the cycle and not the interval.
+        // 4096 bytes at 16.384 MB/s take 250 us, which divides the cycle and not the interval.
         let found = remarks("300us", "rate = \"16.384MB/s\"");
         assert!(found[0].sentence().contains("250us (host host), 300us (stream t), 500us (gates"));
-        // Two primes and the cycle: more picoseconds than there are.
+        // Two primes and the cycle: the hyperperiod exceeds 2^64 - 1 ps.
         let found = remarks("999999937ps", "rate = \"3.999999MB/s\"");
         assert!(found[0].sentence().ends_with("; together they do not repeat in 200 days"));
     }

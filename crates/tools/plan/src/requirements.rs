@@ -1,5 +1,4 @@
-//! What a plan requires: deadlines of hosts, drives and streams, and how many frames of a
-//! stream may be lost.
+//! Requirements of a plan: deadlines of hosts, drives and streams, and permitted losses of streams.
 
 use super::network::Stream;
 use super::owners::Owners;
@@ -12,15 +11,15 @@ use wire::Duration;
 /// A requirement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {
-    /// What it is called in the results: `host front`, `stream camera loss`.
+    /// Name in the results, such as `host front` or `stream camera loss`.
     pub name: String,
-    /// What has to meet it.
+    /// The host, drive or stream that must meet the requirement.
     pub subject: Subject,
-    /// What is required.
+    /// The required bound.
     pub bound: Bound,
 }
 
-/// What has to meet a requirement.
+/// A host, drive or stream that must meet a requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// Every command of this host.
@@ -29,19 +28,19 @@ pub enum Subject {
     Drive {
         /// The host.
         host: usize,
-        /// Its number among the host's drives.
+        /// Index of the drive among the host's drives.
         drive: usize,
     },
     /// Every frame of this stream.
     Stream(StreamId),
 }
 
-/// What is required.
+/// A required bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// Each takes this long at most.
+    /// Maximum latency of each command or frame.
     Deadline(Duration),
-    /// This share is lost at most.
+    /// Maximum share of lost frames.
     Loss(Probability),
 }
 

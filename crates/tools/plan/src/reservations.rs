@@ -1,5 +1,6 @@
-//! Bandwidth that tunnels and streams reserve on their way, admitted or refused before the
-//! simulation runs (IEEE 802.1Q-2022, 34.3 and clause 35: a port lends a share of its rate).
+//! Bandwidth that tunnels and streams reserve on their paths. It is admitted or rejected before the
+//! simulation runs (IEEE 802.1Q-2022, 34.3 and clause 35: a share of each port's rate can be
+//! reserved).
 
 use super::Planned;
 use super::overload::{self, megabits};
@@ -14,13 +15,13 @@ use sim::world::Attached;
 use stats::random::Probability;
 use std::collections::BTreeMap;
 
-/// deltaBandwidth unless told otherwise (802.1Q-2022, 34.3.1, of the highest class): 75 %.
+/// Default of deltaBandwidth (802.1Q-2022, 34.3.1, of the highest class): 75 %.
 const RESERVABLE: Probability = Probability::from_ppm(750_000).expect("at most all");
 
-/// What one tunnel or stream reserves, in one direction.
+/// The reservation of one tunnel or stream in one direction.
 struct Reservation {
     owner: String,
-    /// Bits a second on the line, preamble and gap counted.
+    /// Bits per second on the line, preamble and gap included.
     rate: u64,
     origin: Origin,
     from: usize,
@@ -28,10 +29,11 @@ struct Reservation {
     priority: u8,
 }
 
-/// Admits each reservation on every port of its way, in the order of the plan: hosts, then streams.
+/// Admits each reservation on every port of its path, in the order of the plan: hosts, then
+/// streams.
 ///
 /// # Errors
-/// Each one for which a port has too little left, with the port and what is reserved there.
+/// Each reservation for which a port has too little left, with the port and its reservations.
 pub(super) fn admit(
     planned: &Planned,
     root: &Section<'_>,
@@ -55,7 +57,7 @@ pub(super) fn admit(
         };
         if let Some(message) = way.iter().find_map(excess) {
             mistakes.note(new.origin.fail(message));
-            // It is refused, and leaves its share to the next one.
+            // The rejected reservation leaves its share to the next one.
             for egress in &way {
                 ports.entry(egress.place).or_default().pop();
             }
@@ -64,7 +66,7 @@ pub(super) fn admit(
     mistakes.or(())
 }
 
-/// More than a port lends, bits a second.
+/// A reservation that exceeds the reservable rate of a port, in bits per second.
 struct Excess<'a> {
     lent: u64,
     why: String,
@@ -109,14 +111,14 @@ fn sum(all: &[&Reservation]) -> u64 {
     all.iter().map(|one| one.rate).sum()
 }
 
-/// What the gates leave to frames of the link's class, with the longest frames.
+/// Returns the bits per second that the gates leave to the link's class, with the longest frames.
 fn gated(egress: &Egress<'_>) -> u64 {
     let longest = egress.rate.duration(PREAMBLE + HEADER + TAG + MTU + FCS);
     let share = overload::gated(egress, &[egress.queue], longest);
     (share * egress.rate.bits_per_second() as f64) as u64
 }
 
-/// Both directions of every tunnel of the hosts that reserve.
+/// Returns both directions of every tunnel of hosts with a reservation.
 fn tunnels(planned: &Planned, owners: &Owners<'_>) -> Result<Vec<Reservation>, KeyError> {
     let mut all = Vec::new();
     for (owner, host) in owners.hosts.iter().zip(&planned.config.hosts) {
@@ -141,7 +143,7 @@ fn tunnels(planned: &Planned, owners: &Owners<'_>) -> Result<Vec<Reservation>, K
     Ok(all)
 }
 
-/// What streams reserve.
+/// Returns the reservations of streams.
 fn streams(planned: &Planned, root: &Section<'_>) -> Vec<Reservation> {
     let mut all = Vec::new();
     for ((name, section), (_, id)) in root.named("traffic").into_iter().zip(&planned.streams) {

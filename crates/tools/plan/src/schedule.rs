@@ -10,12 +10,12 @@ use wire::{Duration, Instant};
 #[derive(Clone, Debug, Default)]
 pub struct Schedules(Vec<Schedule>);
 
-/// A schedule, with the places of its times.
+/// A schedule, with the places of its times in the plan.
 #[derive(Clone, Debug)]
 struct Schedule {
     name: String,
     list: GateControlList,
-    /// The one that takes over, and the longest extension of this one's last cycle.
+    /// Name of the next schedule, and the maximum extension of this schedule's last cycle.
     then: Option<(String, Duration)>,
     entries: Vec<Origin>,
     base: Origin,
@@ -36,7 +36,7 @@ impl Schedules {
         Ok(schedules)
     }
 
-    /// The list that takes over begins later than this one.
+    /// Checks that the next schedule begins later than this one.
     fn check_order(&self, first: &Schedule, section: &Section) -> Result<(), KeyError> {
         let Some((next, _)) = &first.then else {
             return match section.find("extension") {
@@ -68,7 +68,7 @@ impl Schedules {
         self.0.iter().map(|schedule| schedule.name.as_str()).collect()
     }
 
-    /// The gates of a station or bridge, by its own clock.
+    /// Builds the gates of a station or bridge, with its own clock.
     pub fn gates(&self, section: &Section) -> Result<Option<Gates>, KeyError> {
         let name = section.text("schedule").unwrap_or("none");
         if name == "none" {
@@ -91,7 +91,7 @@ impl Schedules {
     }
 }
 
-/// The clock of a station or bridge.
+/// Reads the clock of a station or bridge.
 pub fn clock(section: &Section) -> Clock {
     let offset = section.get("clock_offset").map_or(0, |Offset(ps)| ps);
     let drift = section.get("clock_drift").map_or(0, |Drift(ppb)| ppb);
@@ -99,10 +99,10 @@ pub fn clock(section: &Section) -> Clock {
 }
 
 impl Schedule {
-    /// Checks that the hardware of a port can execute it (`gate_grain`, `gate_entries`).
+    /// Checks that the hardware of a port can execute the schedule (`gate_grain`, `gate_entries`).
     ///
     /// # Errors
-    /// The first of its times that is not a multiple of the grain, or the first entry too many.
+    /// The first time that is not a multiple of the grain, or the first entry beyond the maximum.
     fn fits(&self, port: &Section) -> Result<(), KeyError> {
         let most = port.get("gate_entries").unwrap_or(GateControlList::MAX_ENTRIES);
         let entries = self.list.entries();

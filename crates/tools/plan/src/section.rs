@@ -3,12 +3,12 @@
 use super::tables::ROOT;
 use keys::{Key, KeyError, Mistakes, Section, Value};
 
-/// The whole plan.
+/// Returns the root table of a plan.
 pub fn root(value: &Value) -> Section<'_> {
     Section::root(ROOT, value)
 }
 
-/// Tables that hold for everything of their kind.
+/// Tables with defaults for all parts of a kind.
 pub struct Defaults<'a> {
     /// `[pcie]`.
     pub pcie: Section<'a>,
@@ -21,7 +21,7 @@ pub struct Defaults<'a> {
 }
 
 impl<'a> Defaults<'a> {
-    /// Those of a plan.
+    /// Reads the defaults of a plan.
     pub fn read(root: &Section<'a>) -> Self {
         let [pcie, link, host, drive] =
             ["pcie", "link", "host", "drive"].map(|key| root.table(key));

@@ -1,4 +1,4 @@
-//! Shapers of traffic classes, and what else a port does with its frames.
+//! Shapers of traffic classes, and preemption of ports.
 
 use crate::simulate::places;
 use keys::{KeyError, Origin, Section, all, unknown};
@@ -12,17 +12,17 @@ use tsn::preemption::{FragmentSize, verification};
 use tsn::{Clock, Cqf};
 use wire::{Duration, Instant};
 
-/// Bits a second of a rate in bytes.
+/// Bits per byte, to convert rates.
 pub(super) const BITS: u64 = 8;
-/// The largest gap behind a frame that cannot be cut, in frame bytes: preamble and gap.
+/// Maximum number of byte times after a frame that cannot be cut: preamble and gap.
 const PREAMBLE_AND_GAP: usize = sim::ethernet::frame::PREAMBLE + sim::ethernet::frame::GAP;
 
 /// A class with its shaper: `"5 video"`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassShaper {
-    /// 0 to 7.
+    /// Traffic class, 0 to 7.
     pub class: u8,
-    /// The name of its shaper.
+    /// Name of the shaper.
     pub shaper: String,
 }
 
@@ -30,7 +30,7 @@ pub struct ClassShaper {
 #[derive(Clone, Debug)]
 enum Kind {
     Class(Algorithm),
-    /// Two classes that take turns.
+    /// Two classes that are used in turn.
     Cyclic {
         cycle: Duration,
         base: Instant,
@@ -42,7 +42,7 @@ struct Shaper {
     name: String,
     kind: Kind,
     max_sdu: Option<usize>,
-    /// Else the port's.
+    /// Maximum number of frames in the queue; `None` for the port's value.
     queue_frames: Option<usize>,
     queue_bytes: Option<usize>,
 }
@@ -73,14 +73,13 @@ impl Shapers {
     /// Reads `[shapers]`.
     ///
     /// # Errors
-    /// A shaper without what its kind needs.
+    /// A shaper without a key that its algorithm requires.
     pub fn read(root: &Section) -> Result<Self, KeyError> {
         let named = root.named("shapers").into_iter();
         all(named.map(|(name, section)| Shaper::read(name, &section))).map(Self)
     }
 
-    /// How long the gates of cyclic queues take until they repeat, of the shapers that a port has:
-    /// two of its cycles.
+    /// Returns the gate cycle of the cyclic queues of a port: two cycles of the shaper.
     pub fn cycle(&self, section: &Section) -> Option<Duration> {
         let named = section.list::<ClassShaper>("shapers").into_iter();
         let found =
@@ -92,10 +91,11 @@ impl Shapers {
         found.filter_map(cycle).max()
     }
 
-    /// Sets up the classes and the preemption of a port as its section says. Gates come before.
+    /// Configures the classes and the preemption of a port from its section. Gates must be set
+    /// before.
     ///
     /// # Errors
-    /// Unknown shapers, and what a port of its rate and gates cannot do.
+    /// Unknown shapers, and settings that the port's rate and gates do not permit.
     pub fn set_up(
         &self,
         section: &Section,
@@ -223,7 +223,8 @@ fn preemption(section: &Section, port: &Config) -> Result<Option<Preemption>, Ke
     }
     let fragment = FragmentSize::new(section.get("add_frag_size").unwrap_or(0));
     let fragment = fragment.expect("its range was checked");
-    // Until no preemptable frame is on the line: the longest that cannot be cut.
+    // The hold lasts until no preemptable frame is on the line: the longest time that cannot be
+    // cut.
     let longest = port.rate.duration(fragment.longest_unsplittable() + PREAMBLE_AND_GAP);
     let mut verify = verification::Config::default();
     verify.enabled = section.text("verify") != Some("off");
@@ -239,14 +240,14 @@ fn preemption(section: &Section, port: &Config) -> Result<Option<Preemption>, Ke
     }))
 }
 
-/// A port and its class there, and a stream with its committed rate and burst.
+/// A port and its class, and a stream with its committed rate and burst at the port.
 type CommittedAt = ((CableEnd, usize), (StreamId, Committed));
 
-/// Reads a stream's own committed rate and burst, for every port on its way that shapes its class
+/// Reads a stream's own committed rate and burst, for every port on its path that shapes its class
 /// asynchronously.
 ///
 /// # Errors
-/// If it has only one of them, or no such port is there.
+/// If the stream has only one of the two keys, or no such port is on its path.
 pub fn committed(
     section: &Section,
     stream: StreamId,

@@ -12,9 +12,9 @@ use tsn::frer::{Algorithm, Config as Recovery, LatentTest};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathNames(pub Vec<String>);
 
-/// What a stream refers to by name.
+/// Names to which a stream refers.
 pub struct Named<'a> {
-    /// Of the stations, and then of the bridges.
+    /// Names of the stations, then of the bridges.
     pub names: &'a Names,
     pub wiring: &'a Wiring<'a>,
     pub filters: &'a Filters,
@@ -22,10 +22,10 @@ pub struct Named<'a> {
     pub bridges: &'a [(String, Section<'a>)],
 }
 
-/// Reads `[streams]`: each with its name; one that goes both ways is two.
+/// Reads `[streams]`, each with its name. A stream in both directions becomes two.
 ///
 /// # Errors
-/// Each stream that cannot be, at its key.
+/// Each invalid stream, at its key.
 pub fn read(root: &Section, named: &Named<'_>) -> Result<Vec<(String, StreamConfig)>, KeyError> {
     let read = |(name, section): (String, Section<'_>)| {
         let stream = named.stream(&section)?;
@@ -127,7 +127,7 @@ impl Named<'_> {
         Ok(stream)
     }
 
-    /// Checks a stream, path by path, so that the message has the place of the path.
+    /// Checks a stream path by path, so that the error has the place of the path.
     fn check(&self, section: &Section, stream: &StreamConfig) -> Result<(), KeyError> {
         let names = |message: String| self.words(&message);
         if stream.to.is_some() {
@@ -198,7 +198,7 @@ impl Named<'_> {
     }
 }
 
-/// Whether paths come to a bridge from different nodes, so that copies meet there.
+/// Returns whether paths arrive at a bridge from different nodes, so that copies meet there.
 fn meet(paths: &[Vec<usize>], bridge: usize) -> bool {
     let before = paths.iter().filter_map(|path| {
         let at = path.iter().position(|hop| *hop == bridge)?;
@@ -208,7 +208,7 @@ fn meet(paths: &[Vec<usize>], bridge: usize) -> bool {
     before.windows(2).any(|pair| pair[0] != pair[1])
 }
 
-/// The recovery function of every place that eliminates.
+/// Builds the recovery function of every place that eliminates.
 fn recover(section: &Section, paths: usize) -> Result<Recover, KeyError> {
     let eliminates = !section.list::<String>("eliminate").is_empty();
     for key in ["algorithm", "history", "reset", "take_no_sequence", "latent_difference"] {

@@ -1,6 +1,5 @@
-//! Every table and key of a plan, and what each may be: the parser, `--set`,
-//! the messages and the tests go by this list alone. What keys mean is in
-//! docs/plan.md, which a test compares with it.
+//! Every table and key of a plan, with the allowed values. The parser, `--set`, the messages and
+//! the tests use this list. docs/plan.md explains the keys; a test compares it with this list.
 
 use super::filters::Policing;
 use super::shapers::ClassShaper;
@@ -37,27 +36,27 @@ const PUSH: [&str; 3] = [Push::Off.name(), Push::Entries.name(), Push::All.name(
 /// Names of transports.
 pub const TRANSPORTS: [&str; 4] = ["direct", "tcp", "tsn", "raw"];
 const TCP: &[&str] = &["tcp", "tsn"];
-/// That over Ethernet alone.
+/// Transports over Ethernet without TCP.
 pub const RAW: &[&str] = &["raw"];
-/// Those with a network.
+/// Transports with a network.
 pub const TUNNEL: &[&str] = &["tcp", "tsn", "raw"];
 
-/// Copies of a host, a device node or a drive.
+/// Number of copies of a host, a device node or a drive.
 const COPIES: Allowed = Number(1, 32);
-/// Of what is off unless a plan says so.
+/// Values of keys with default off.
 const ON: &[&str] = &["off", "on"];
 const PRIORITY: Allowed = Number(0, 7);
 const SHARE: Allowed = Form(Probability::check);
 const SIZE: Allowed = Form(|text| units::size(text).map(drop));
 const NAME: Allowed = Form(String::check);
-/// Of a transfer: MPS and MRRS.
+/// Payload sizes: MPS and MRRS.
 const PAYLOAD: Allowed = Power(128, 4096);
 const DRIVE_SIZE: Allowed = Size(
     |size| (4096..=MOST_BYTES).contains(&size) && size.is_multiple_of(4096),
     "a multiple of 4096B, 4096B to 65536GiB",
 );
 
-/// The plan itself.
+/// Keys of the root table.
 pub const ROOT: Table = &[
     &[key("transport", Word(&TRANSPORTS))],
     TUNNELS,
@@ -103,7 +102,7 @@ const RECORD: Table = &[&[key("trace", File), key("pcapng", File), key("report",
 
 const WORKLOAD: Table = &[START, RW, BS, DEPTH, JOBS, DD, COUNT, READS, REPLAY];
 
-/// What hosts can do, by the key that says so, each with the keys it takes.
+/// Kinds of workloads by the key that selects one, each with its further keys.
 pub const WORKLOADS: [(&str, Table); 4] =
     [KINDS[0], KINDS[1], KINDS[2], ("replay", &[REPLAY, DEPTH, START])];
 
@@ -186,7 +185,8 @@ const INTERFACE: &[Key] = &[
     with(TCP, "ack_delay", Time(SHORT)),
     key("vlan", NumberOrNone(0, 4094)),
 ];
-/// Of every port: interfaces have one, bridges have values for all of theirs and for each one.
+/// Keys of every port. An interface has one port; a bridge has values for all its ports and for
+/// each one.
 const PORT: &[Key] = &[
     key("schedule", Text),
     key("gate_grain", Time(INTERVAL)),
@@ -199,10 +199,10 @@ const PORT: &[Key] = &[
     key("hold_advance", Time(SHORT)),
     key("release_advance", Time(SHORT)),
 ];
-/// Of the ports of bridges: at interfaces the ring bounds the queues.
+/// Keys of the ports of bridges. At interfaces, the ring bounds the queues.
 const QUEUES: &[Key] = &[
     key("queue_frames", Number(1, 65_536)),
-    // The longest frame of TCP with its tag, at least.
+    // The minimum is the longest frame of TCP with its tag.
     key("queue_bytes", Bytes(1522, 1 << 30)),
 ];
 const CLOCK: &[Key] = &[

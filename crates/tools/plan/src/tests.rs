@@ -1,4 +1,4 @@
-//! Plans: what they come to, and what is wrong with them.
+//! Tests of valid and invalid plans.
 
 mod clocks;
 mod history;
@@ -132,7 +132,7 @@ fn key_errors_have_line_and_allowed_values() {
     );
 }
 
-/// A host's own workload replaces the plan's, unless it says only when or how.
+/// A host's own workload replaces the plan's, unless it sets only start or timing.
 #[test]
 fn hosts_share_a_workload_and_begin_at_their_own_time() {
     let hosts = "[bridges.s]\n[drives.x]\n[drives.y]\n[hosts.a]\ndrives = [\"x\"]\n[hosts.b]\n\
@@ -246,7 +246,7 @@ fn options_set_keys_and_are_named_in_errors() {
     assert!(error("link.rate", "3G").starts_with("--sweep link.rate=3G: rate: expected one of"));
 }
 
-/// A mistyped name makes no new host.
+/// A mistyped name in an option does not create a host.
 #[test]
 fn options_reach_only_what_the_plan_has() {
     let text = "[drives.one]\n[drives.two]\n[hosts.zone_left]\ndrives = [\"one\"]\n\
@@ -267,7 +267,7 @@ fn options_reach_only_what_the_plan_has() {
     assert!(error("hosts.zone_left.link.tx_rng").contains("did you mean 'tx_ring'?"));
     assert!(error("host.link.rate").contains("unknown key of [host] 'link'"));
     assert!(error("linc.rate").contains("unknown key 'linc'; did you mean 'link'?"));
-    // What is known may be new: a table with a fixed name, a key of a host.
+    // Options may add tables with a fixed name, and keys of a host.
     let plan = Plan::parse("p.toml", &format!("[hosts.one]\n{READS}")).unwrap();
     let planned = plan.with("hosts.one.link.tx_ring", "3", "--set").unwrap();
     let planned = planned.with("limits.events", "1000000", "--set").unwrap().build().unwrap();
@@ -364,7 +364,7 @@ fn policies_rates_and_moves_are_checked() {
     }
 }
 
-/// The defaults that the page names are those of the code.
+/// The defaults in the page equal the defaults in the code.
 #[test]
 fn the_page_names_the_defaults() {
     let page = include_str!("../../../../docs/plan.md");
@@ -389,7 +389,7 @@ fn the_page_names_the_defaults() {
     assert_eq!(switch.ports[0].drive.reads_in_flight, 2);
 }
 
-/// Few large packets fill a receiver. A receiver that takes one wakes the transmitter.
+/// A few large packets fill a receiver. A receiver that takes one wakes the transmitter.
 #[test]
 fn large_payloads_never_deadlock_on_credits() {
     for transport in ["direct", "tcp"] {
@@ -405,7 +405,7 @@ fn large_payloads_never_deadlock_on_credits() {
     }
 }
 
-/// Raw Ethernet: what a plan leaves open is worked out from its network.
+/// Defaults of raw Ethernet are computed from the network.
 #[test]
 fn raw_ethernet_aims_at_the_distance_of_its_network() {
     let with_target = |text: &str| {
@@ -424,7 +424,7 @@ fn raw_ethernet_aims_at_the_distance_of_its_network() {
     assert_eq!(with_target(given), ("swift=50us".to_owned(), 4488));
     assert_eq!(with_target("congestion = \"rate=5G\"\n"), ("rate=5G".to_owned(), 1488));
     assert_eq!(with_target("congestion = \"none\"\n"), ("none".to_owned(), 1488));
-    // A gate that is closed for 400 us is no congestion.
+    // A gate that is closed for 400 us is not congestion.
     let gated = "[link]\nschedule = \"s\"\n[schedules.s]\nbase = \"0us\"\ncycle = \"500us\"\n\
                  entries = [\"S ff 100us\", \"S 00 400us\"]\n";
     let (control, _) = with_target(gated);

@@ -1,4 +1,4 @@
-//! Parsers of the values that only plans have. The grammar of sizes, times and rates is that of
+//! Parsers of values that only plans have. Sizes, times and rates have the grammar of
 //! [`wire::units`].
 
 use super::filters::Policing;
@@ -17,21 +17,21 @@ use tsn::psfp::{GateEntry, MAX_INTERVAL};
 use wire::units::scaled;
 use wire::{Duration, Instant};
 
-/// PCIe's shortest and longest completion timeout.
+/// Minimum and maximum of PCIe's completion timeout.
 pub const COMPLETION: Span = (Duration::from_us(50), Duration::from_ms(64_000));
-/// How long a port waits for an answer to a verify packet.
+/// Time for which a port waits for an answer to a verify packet.
 pub const VERIFY: Span = (Duration::from_ms(1), Duration::from_ms(128));
-/// From one test for latent errors to the next: whole milliseconds in IEEE 802.1CB-2017, 10.4.1.12.
+/// Time between two tests for latent errors: whole milliseconds in IEEE 802.1CB-2017, 10.4.1.12.
 pub const TESTS: Span = (Duration::from_ms(1), LONG.1);
-/// Of gates.
+/// Cycle of gates.
 pub const CYCLE: Span = (Duration::from_ns(1), tsn::GateControlList::MAX_CYCLE);
 /// The idle and loss intervals of a tunnel.
 pub const SILENCE: Span = (Duration::from_us(1), Duration::from_ms(3_600_000));
 
-/// Of a clock's offset, in picoseconds.
+/// Maximum offset of a clock in picoseconds.
 const MOST_OFFSET: u64 = 1_000_000_000_000_000;
 
-/// A value of a type that another crate has.
+/// A value whose type another crate defines.
 pub trait Form: Sized {
     fn parse(text: &str) -> Parsed<Self>;
 
@@ -40,7 +40,7 @@ pub trait Form: Sized {
     }
 }
 
-/// How far a clock is ahead of time, in picoseconds.
+/// Offset of a clock from true time in picoseconds.
 pub struct Offset(pub i64);
 
 impl KeyValue for Offset {
@@ -52,7 +52,7 @@ impl KeyValue for Offset {
     }
 }
 
-/// How much faster a clock is than time, in parts per billion.
+/// Frequency error of a clock in parts per billion.
 pub struct Drift(pub i32);
 
 impl KeyValue for Drift {
@@ -91,11 +91,11 @@ impl KeyValue for LogInterval {
     }
 }
 
-/// Somebody sets a clock: `2s -5ms`.
+/// A step of a clock, such as `2s -5ms`.
 pub struct ClockStep {
-    /// When.
+    /// Time of the step.
     pub at: Instant,
-    /// By how much, picoseconds.
+    /// Size of the step in picoseconds.
     pub ps: i64,
 }
 
@@ -138,14 +138,14 @@ impl Form for Policy {
     }
 }
 
-/// What a host pushes.
+/// The data that a host pushes.
 impl Form for Push {
     fn parse(text: &str) -> Parsed<Self> {
         text.parse().map_err(|_| "one of off, entries, all")
     }
 }
 
-/// A line.
+/// The rate of a line.
 impl Form for sim::ethernet::Rate {
     fn parse(text: &str) -> Parsed<Self> {
         let expected = "one of 100M, 1G, 2.5G, 10G, 25G, 50G, 100G";
@@ -161,7 +161,7 @@ impl Form for Rate {
     }
 }
 
-/// No line is as fast as a terabit a second.
+/// Lines are slower than a terabit per second.
 fn fits(rate: Rate) -> bool {
     (1..=1_000_000_000_000).contains(&rate.bits_per_second)
 }
@@ -181,7 +181,7 @@ impl Form for Congestion {
     }
 }
 
-/// From when on a port sends so much at most: `10ms 2G`.
+/// A rate limit from a time on: `10ms 2G`.
 impl Form for RateStep {
     fn parse(text: &str) -> Parsed<Self> {
         let step = text.trim().split_once(char::is_whitespace).and_then(|(at, rate)| {
@@ -197,10 +197,10 @@ fn moment(text: &str) -> Option<Instant> {
     Some(Instant::ZERO + span)
 }
 
-/// From when on, and until when; for good without the latter.
+/// Start and end of an interval; without an end it is permanent.
 pub type OpenSpan = (Instant, Option<Instant>);
 
-/// From when to when: `10ms..12ms`.
+/// An interval: `10ms..12ms`.
 impl Form for (Instant, Instant) {
     fn parse(text: &str) -> Parsed<Self> {
         let ends = text.split_once("..").and_then(|(from, to)| Some((moment(from)?, moment(to)?)));
@@ -209,7 +209,7 @@ impl Form for (Instant, Instant) {
     }
 }
 
-/// The same, or for good: `10ms..`.
+/// An interval that may be permanent: `10ms..`.
 impl Form for OpenSpan {
     fn parse(text: &str) -> Parsed<Self> {
         let for_good = text.strip_suffix("..").and_then(moment).map(|from| (from, None));
@@ -240,7 +240,7 @@ impl KeyValue for ClassShaper {
     }
 }
 
-/// `S 01 300us`, with or without `sched-entry` before it, as `tc … taprio` has it.
+/// `S 01 300us`, with or without `sched-entry` before it, as in `tc … taprio`.
 impl Form for Entry {
     fn parse(text: &str) -> Parsed<Self> {
         let text = text.trim().strip_prefix("sched-entry").unwrap_or(text);

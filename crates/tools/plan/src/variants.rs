@@ -7,12 +7,12 @@ use keys::{KeyError, Origin, Section, Value, all, allowed, unknown};
 /// The key of `--set` and `--sweep` that names a variant.
 pub const KEY: &str = "variant";
 
-/// `KEY=VALUE`, as of `--set`.
+/// A setting `KEY=VALUE`, as in `--set`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// The dotted path of a key.
     pub path: String,
-    /// Its value as `--set` has it.
+    /// The key's value as text.
     pub value: String,
 }
 

@@ -8,20 +8,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use wire::Duration;
 
-/// Entries of a replayed queue by default:
-/// those of Linux have 1023, and more memory than hosts have by default.
+/// Default number of entries of a replayed queue. Linux uses 1023 entries, which need more memory
+/// than hosts have by default.
 const DEFAULT_ENTRIES: u16 = 255;
 
 /// A workload, and its recording if it is a replay.
 type ParsedWorkload = (Workload, Option<Arc<Recording>>);
 
-/// Any workload: for tables that are taken from the NVMe/TSN paper's configuration.
+/// A workload for tables that are copied from the NVMe/TSN paper's configuration, which must have
+/// one.
 pub fn any() -> Workload {
     Workload::ConfigReads { count: 1, gap: Duration::ZERO }
 }
 
-/// The workload's table of a host: its own one, which replaces that of the plan unless it says
-/// only how the host does what that one says.
+/// Returns a host's workload table. It replaces the plan's table unless it has only keys that
+/// modify a workload.
 pub fn host_section<'a>(host: &Section<'a>, root: &Section<'a>) -> Section<'a> {
     let (own, shared) = (host.table("workload"), root.table("workload"));
     let whole = WORKLOADS.iter().any(|(key, _)| own.find(key).is_some());
@@ -32,7 +33,7 @@ pub fn host_section<'a>(host: &Section<'a>, root: &Section<'a>) -> Section<'a> {
     }
 }
 
-/// Reads `[workload]`; recordings are taken from `known` if they are there.
+/// Reads `[workload]`. Recordings in the cache `known` are not read again.
 pub fn read(section: &Section, known: &recording::Read) -> Result<ParsedWorkload, KeyError> {
     match job::kind(section, &WORKLOADS)? {
         "replay" => replay(section, known).map(|(workload, used)| (workload, Some(used))),

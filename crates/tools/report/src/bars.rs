@@ -2,7 +2,7 @@
 
 use super::{colour, escape, ink, svg};
 
-/// Width of the picture, height of a bar with its label.
+/// Width of the picture, and height of a bar with its label, in pixels.
 const WIDTH: f64 = 440.0;
 const ROW: f64 = 46.0;
 const BAR: f64 = 22.0;
@@ -10,7 +10,7 @@ const BAR: f64 = 22.0;
 /// One bar.
 #[derive(Clone, Debug)]
 pub struct Bar {
-    /// Its name.
+    /// Name of the bar.
     pub name: String,
     /// The sum of the parts, as text.
     pub total: String,
@@ -21,20 +21,20 @@ pub struct Bar {
 /// Bars of the same parts, each drawn over the full width, to compare the shares of the parts.
 #[derive(Clone, Debug)]
 pub struct Stack {
-    /// What is shown.
+    /// Caption of the picture.
     pub title: String,
-    /// A line below it.
+    /// A line below the caption.
     pub note: String,
     /// Names of the parts.
     pub parts: Vec<String>,
     /// The bars.
     pub bars: Vec<Bar>,
-    /// A value of a part as text.
+    /// Formats a value of a part.
     pub format: fn(u64) -> String,
 }
 
 impl Stack {
-    /// The picture and the key with all values.
+    /// Returns the picture, and the key with all values.
     pub fn html(&self) -> String {
         let mut out = svg(WIDTH, ROW * self.bars.len() as f64, &self.title);
         for (row, bar) in self.bars.iter().enumerate() {
@@ -99,7 +99,7 @@ impl Stack {
     }
 }
 
-/// Bars from 0 to 1: what each is, its value as text, and the value.
+/// Draws bars from 0 to 1, each with a name, the value as text, and the value.
 pub fn shares(title: &str, bars: &[(String, String, f64)]) -> String {
     const BAR: f64 = 9.0;
     const ROW: f64 = 31.0;

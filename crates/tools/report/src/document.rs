@@ -1,38 +1,38 @@
-//! Documents of `--json`, how a command ends, and how a page ends.
+//! JSON documents of `--json`, the outcome of a command, and the end of a page.
 
 use crate::Page;
 use serde::Serialize;
 
-/// How a command came to its end.
+/// The outcome of a command that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Everything is done, and every requirement met.
+    /// The command finished, and every requirement is met.
     Done,
-    /// Everything is done; a requirement is missed.
+    /// The command finished, but a requirement is missed.
     Missed,
-    /// A signal ended it: what was finished is printed.
+    /// A signal ended the command; the finished results are printed.
     Interrupted,
 }
 
 impl Ended {
-    /// The end of a command without requirements.
+    /// Returns the outcome of a command without requirements.
     pub fn unless(interrupted: bool) -> Self {
         if interrupted { Self::Interrupted } else { Self::Done }
     }
 }
 
-/// What the text of an interrupted command says.
+/// Sentence in the text of an interrupted command.
 pub const INTERRUPTED: &str = "Interrupted: this is what was finished.";
 
 /// The last line of every page.
 pub const WRITTEN_BY: &str = concat!("Written by farlane ", env!("CARGO_PKG_VERSION"), ".");
 
-/// A document of `--json` as it is printed.
+/// Formats a JSON document for printing.
 pub fn json<D: Serialize + ?Sized>(document: &D) -> String {
     serde_json::to_string_pretty(document).expect("plain keys")
 }
 
-/// The whole of a page that ends with the document of `--json`.
+/// Finishes a page with the JSON document of `--json` at its end.
 pub fn finish_with_data<D: Serialize + ?Sized>(
     mut page: Page,
     summary: &str,
@@ -43,7 +43,7 @@ pub fn finish_with_data<D: Serialize + ?Sized>(
     page.finish(WRITTEN_BY)
 }
 
-/// A number for a document, with at most `decimals` decimals.
+/// Rounds a number for a JSON document to at most `decimals` decimals.
 pub fn rounded(value: f64, decimals: i32) -> f64 {
     let one = 10_f64.powi(decimals);
     (value * one).round() / one

@@ -1,29 +1,30 @@
-//! Rows of marks on one axis: values of cases between which there is nothing.
+//! Rows of marks on one axis: values of cases, without interpolation.
 
 use super::{Axis, colour, escape, svg};
 
-/// Width of the picture, and the room for half a label of the axis at its sides.
+/// Width of the picture, and the space for half a label of the axis at each side, in pixels.
 const WIDTH: f64 = 440.0;
 const SIDE: f64 = 24.0;
-/// Height of a row with its name, of the line of marks below its top, and of the axis.
+/// Height of a row with its name, distance of the marks from the top of the row, and height of the
+/// axis, in pixels.
 const ROW: f64 = 34.0;
 const LINE: f64 = 23.0;
 const AXIS: f64 = 34.0;
 const HALF: f64 = 4.5;
 const WIDE: f64 = 2.0 * HALF;
-/// What is beyond the limit; as of warnings on pages.
+/// Colour of values beyond the limit, as of warnings on pages.
 const BAD: &str = "#b00020";
 
 /// A case.
 #[derive(Clone, Debug)]
 pub struct DotRow {
-    /// Its name.
+    /// Name of the case.
     pub name: String,
-    /// What stands at the other side.
+    /// Text at the other end of the row.
     pub note: String,
-    /// Whether the note is of a problem.
+    /// Whether the note describes a problem.
     pub bad: bool,
-    /// Values of each series, in their order.
+    /// Values by series.
     pub values: Vec<Vec<f64>>,
 }
 
@@ -32,18 +33,18 @@ pub struct DotRow {
 pub struct Dots {
     /// The description for screen readers.
     pub title: String,
-    /// Left to right.
+    /// Axis from left to right.
     pub axis: Axis,
     /// Names of the series.
     pub series: Vec<String>,
     /// The cases.
     pub rows: Vec<DotRow>,
-    /// Where a line stands; marks beyond it are red.
+    /// Position of the limit line; marks beyond it are red.
     pub limit: Option<f64>,
 }
 
 impl Dots {
-    /// The picture, and the key if there are several series.
+    /// Returns the picture, and the key if there are several series.
     pub fn html(&self) -> String {
         let bottom = ROW * self.rows.len() as f64;
         let mut out = svg(WIDTH, bottom + AXIS, &self.title);
@@ -90,7 +91,7 @@ impl Dots {
             escape(&row.note),
             WIDTH - SIDE
         );
-        // The first series is on top: of equal values each shape is seen.
+        // The first series is drawn on top, so that each shape of equal values is visible.
         for (number, values) in row.values.iter().enumerate().rev() {
             let name = self.series.get(number).map_or("", |name| name.as_str());
             for value in values {
@@ -115,7 +116,7 @@ impl Dots {
     }
 }
 
-/// A mark of a series: shapes tell series apart where colours do not.
+/// Draws a mark of a series. Each series has its own shape, in case colours are not visible.
 fn mark(series: usize, x: f64, y: f64, paint: &str, words: &str) -> String {
     let (left, right, top, bottom) = (x - HALF, x + HALF, y - HALF, y + HALF);
     let path = match series % 4 {

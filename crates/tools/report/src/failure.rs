@@ -1,8 +1,8 @@
-//! Why a command fails.
+//! The error of a command.
 
 use thiserror::Error;
 
-/// Why a command failed: one line for its user.
+/// The reason why a command failed, in one line for the user.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub struct Failure(pub String);

@@ -1,16 +1,16 @@
-//! Latencies: how many, how long, how far they spread. Every sample counts.
+//! Statistics of latencies. No sample is left out.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use stats::Latency;
 
-/// Statistics of latencies. Every sample counts. All fields are 0 without samples.
+/// Statistics of latencies. No sample is left out. All fields are 0 without samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Summary {
-    /// Samples.
+    /// Number of samples.
     pub n: u64,
-    /// The shortest.
+    /// Minimum.
     pub min_ns: u64,
     /// Arithmetic mean, rounded down.
     pub mean_ns: u64,
@@ -18,7 +18,7 @@ pub struct Summary {
     pub p50_ns: u64,
     /// 99th percentile, to three significant digits.
     pub p99_ns: u64,
-    /// The longest, exact.
+    /// Maximum, exact.
     pub max_ns: u64,
 }
 
@@ -39,15 +39,16 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// T_tunnel, the one-way time that the tunnel adds, from the medians of a round trip:
-    /// (tunnelled - direct) / 2, in nanoseconds. Negative if noise makes it so.
+    /// Returns T_tunnel, the one-way time that the tunnel adds, in nanoseconds: half of the
+    /// difference between the medians of the tunnelled and the direct round trip. Noise can make it
+    /// negative.
     pub fn t_tunnel_ns(&self) -> i64 {
         let ns = |summary: &Summary| i64::try_from(summary.p50_ns).unwrap_or(i64::MAX);
         (ns(&self.tunnelled) - ns(&self.direct)) / 2
     }
 }
 
-/// A table of measurements for a terminal, in microseconds.
+/// Formats a table of measurements for a terminal, in microseconds.
 pub fn table(rows: &[(&str, Pair)]) -> String {
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     let mut out = format!("{:width$}  {:<38}  tunnelled\n", "", "direct");

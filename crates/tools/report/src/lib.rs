@@ -1,6 +1,6 @@
-//! Reports as one self-contained HTML page: no scripts, nothing from the network, readable on a
-//! telephone and on paper. [`Page`] is the skeleton, [`Table`], [`Plot`], [`Dots`] and [`Stack`] are what
-//! stands on it; pictures are SVG in the page.
+//! Reports as one self-contained HTML page. It has no scripts, loads nothing from the network, and
+//! can be read on a telephone and on paper. A [`Page`] contains [`Table`], [`Plot`], [`Dots`] and
+//! [`Stack`] elements. Pictures are inline SVG.
 //!
 //! # Modules
 //!
@@ -37,21 +37,20 @@ pub use page::{Page, Tile};
 pub use plot::{Axis, Plot, Scale, Series, distribution, histogram};
 pub use table::{Align, Column, FAIL, Table};
 
-/// Colours of series and segments that colour-blind readers can distinguish as well
-/// (M. Okabe and K. Ito, "Color Universal Design", 2008); further ones after
-/// P. Tol, "Colour Schemes", 2021, muted.
+/// Colours of series and segments that colour-blind readers can distinguish (M. Okabe and K. Ito,
+/// "Color Universal Design", 2008); further colours are from P. Tol, "Colour Schemes", 2021, muted.
 const COLOURS: [&str; 15] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b6b6b", "#882255",
     "#999933", "#332288", "#44aa99", "#aa4499", "#117733", "#b5651d", "#88a0b0",
 ];
 
-/// The colour of the series or segment with this number.
+/// Returns the colour of the series or segment with this number.
 fn colour(number: usize) -> &'static str {
     COLOURS[number % COLOURS.len()]
 }
 
-/// What is read best on a colour: dark or white, whichever has the greater
-/// contrast (WCAG 2.2, "relative luminance" and "contrast ratio").
+/// Returns the text colour for a background: dark or white, whichever has the greater contrast
+/// (WCAG 2.2, "relative luminance" and "contrast ratio").
 fn ink(colour: &str) -> &'static str {
     let part = |at: usize| {
         let value =
@@ -59,16 +58,16 @@ fn ink(colour: &str) -> &'static str {
         if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
     };
     let luminance = 0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5);
-    // Dark is #1c2733, of luminance 0.02.
+    // The dark colour #1c2733 has a luminance of 0.02.
     if 1.05 / (luminance + 0.05) >= (luminance + 0.05) / 0.07 { "#fff" } else { "#1c2733" }
 }
 
-/// Text as it may stand in HTML and SVG.
+/// Escapes text for HTML and SVG.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// The beginning of a picture of this size.
+/// Returns the opening tag of a picture of this size.
 fn svg(width: f64, height: f64, title: &str) -> String {
     let title = escape(title);
     format!(
@@ -76,13 +75,13 @@ fn svg(width: f64, height: f64, title: &str) -> String {
     )
 }
 
-/// A time in a unit that suits it: three significant digits and no trailing zeroes.
+/// Formats a time in a suitable unit, with three significant digits and no trailing zeroes.
 pub fn time(ns: f64) -> String {
     to_digits(ns, 3)
 }
 
-/// The same to twelve digits, for round values: those of an axis far from 0
-/// differ in the later ones.
+/// Formats a time with up to twelve digits, for labels of an axis far from 0 that differ only in
+/// later digits.
 pub fn round_time(ns: f64) -> String {
     to_digits(ns, 12)
 }

@@ -1,4 +1,4 @@
-//! The skeleton of a page.
+//! The parts of an HTML page.
 
 use super::lanes::Lanes;
 use super::{Stack, Table, escape};
@@ -64,14 +64,14 @@ pub struct Tile {
     pub bad: bool,
 }
 
-/// A page that is being written, from its top to its end.
+/// A page to which parts are added from top to bottom.
 #[derive(Clone, Debug)]
 pub struct Page {
     out: String,
 }
 
 impl Page {
-    /// A page with this title.
+    /// Begins a page with this title.
     pub fn new(title: &str) -> Self {
         let title = escape(title);
         let out = format!(
@@ -82,27 +82,27 @@ impl Page {
         Self { out }
     }
 
-    /// A part with its heading.
+    /// Begins a section with its heading.
     pub fn section(&mut self, heading: &str) {
         self.out += &format!("<h2>{}</h2>\n", escape(heading));
     }
 
-    /// A paragraph.
+    /// Adds a paragraph.
     pub fn text(&mut self, words: &str) {
         self.out += &format!("<p>{}</p>\n", escape(words));
     }
 
-    /// A paragraph in red.
+    /// Adds a paragraph in red.
     pub fn warning(&mut self, words: &str) {
         self.out += &format!("<p class=\"bad\">{}</p>\n", escape(words));
     }
 
-    /// A paragraph in a paler colour.
+    /// Adds a paragraph in a paler colour.
     pub fn note(&mut self, words: &str) {
         self.out += &format!("<p class=\"soft\">{}</p>\n", escape(words));
     }
 
-    /// Numbers side by side.
+    /// Adds figures side by side.
     pub fn tiles(&mut self, tiles: &[Tile]) {
         self.out += "<div class=\"tiles\">\n";
         for Tile { value, name, bad } in tiles {
@@ -114,12 +114,12 @@ impl Page {
         self.out += "</div>\n";
     }
 
-    /// A table; it scrolls where it is too wide.
+    /// Adds a table, which scrolls if it is too wide.
     pub fn table(&mut self, table: &Table) {
         self.out += &format!("<div class=\"scroll\">{}</div>\n", table.html());
     }
 
-    /// A table folded behind its summary; not printed.
+    /// Adds a table that is folded under its summary; it is not printed.
     pub fn more(&mut self, summary: &str, table: &Table) {
         let (summary, table) = (escape(summary), table.html());
         self.out += &format!(
@@ -127,7 +127,7 @@ impl Page {
         );
     }
 
-    /// Figures side by side where there is room: caption, a line below it, and the picture.
+    /// Adds pictures side by side if there is room: caption, a line below it, and SVG.
     pub fn figures(&mut self, figures: &[(String, String, String)]) {
         self.out += "<div class=\"figures\">\n";
         for (caption, small, picture) in figures {
@@ -136,19 +136,19 @@ impl Page {
         self.out += "</div>\n";
     }
 
-    /// Stacked bars side by side where there is room.
+    /// Adds stacked bars side by side if there is room.
     pub fn stacks(&mut self, stacks: &[Stack]) {
         let figure = |stack: &Stack| (stack.title.clone(), stack.note.clone(), stack.html());
         self.figures(&stacks.iter().map(figure).collect::<Vec<_>>());
     }
 
-    /// A picture of its own width, which scrolls where it is too wide.
+    /// Adds a picture with its own width, which scrolls if it is too wide.
     pub fn wide(&mut self, caption: &str, small: &str, svg: &str) {
         let head = title(caption, small);
         self.out += &format!("<figure>{head}<div class=\"wide\">{svg}</div></figure>\n");
     }
 
-    /// Lanes, which scroll where they are too wide, and their key.
+    /// Adds lanes, which scroll if they are too wide, and their key.
     pub fn lanes(&mut self, caption: &str, small: &str, lanes: &Lanes) {
         let (head, svg, key) = (title(caption, small), lanes.svg(), lanes.key());
         self.out += &format!(
@@ -156,18 +156,18 @@ impl Page {
         );
     }
 
-    /// Text folded behind its summary, such as data for programs; not printed.
+    /// Adds text that is folded under its summary, such as data for programs; it is not printed.
     pub fn details(&mut self, summary: &str, text: &str) {
         let (summary, text) = (escape(summary), escape(text));
         self.out += &format!("<details><summary>{summary}</summary><pre>{text}</pre></details>\n");
     }
 
-    /// Text as it was written; it is printed.
+    /// Adds preformatted text, which is printed too.
     pub fn preformatted(&mut self, text: &str) {
         self.out += &format!("<pre>{}</pre>\n", escape(text));
     }
 
-    /// The whole page.
+    /// Returns the whole page.
     pub fn finish(mut self, foot: &str) -> String {
         self.out += &format!("<footer>{}</footer>\n</body>\n</html>\n", escape(foot));
         self.out

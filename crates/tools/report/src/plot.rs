@@ -3,32 +3,32 @@
 use super::{colour, escape, round_time, svg, time};
 use crate::latency::Latency;
 
-/// The whole picture, and the room for labels around the plot.
+/// Size of the whole picture, and the space for labels around the plot, in pixels.
 const SIZE: (f64, f64) = (440.0, 250.0);
-/// On the left at least; more where a label is long.
+/// Minimum space at the left in pixels; long labels need more.
 const LEFT: f64 = 58.0;
-/// A character of a label, about, and what stands beside it.
+/// Approximate width of a character of a label, and the space next to it, in pixels.
 const CHARACTER: f64 = 6.2;
 const BESIDE: f64 = 24.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 40.0;
-/// Dashes tell series apart where colours do not.
+/// Dash patterns, which distinguish series if colours are not visible.
 const DASHES: [&str; 4] = ["", "6 3", "2 3", "8 3 2 3"];
-/// Quantiles of a distribution that are drawn.
+/// Number of drawn quantiles of a distribution.
 const STEPS: u32 = 200;
 const LAST: f64 = 0.999;
-/// Bars of a histogram.
+/// Number of bars of a histogram.
 const BINS: usize = 48;
 
-/// How values are laid out.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// Equal differences.
+    /// Linear.
     Linear,
-    /// The same with whole numbers alone below it.
+    /// Linear, with labels only at whole numbers.
     Whole,
-    /// Equal ratios; values are above 0.
+    /// Logarithmic; values are above 0.
     Log,
 }
 
@@ -37,20 +37,20 @@ pub enum Scale {
 pub struct Axis {
     /// The quantity of the axis.
     pub label: String,
-    /// How.
+    /// Scale of the axis.
     pub scale: Scale,
-    /// A value as text.
+    /// Formats a value.
     pub format: fn(f64) -> String,
-    /// The least and the greatest value.
+    /// The smallest and the largest value.
     pub range: (f64, f64),
 }
 
 /// A line.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// Its name.
+    /// Name of the series.
     pub name: String,
-    /// Its points, in the order in which they are joined.
+    /// Points in the order in which they are joined.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -59,39 +59,39 @@ pub struct Series {
 pub struct Plot {
     /// The description for screen readers.
     pub title: String,
-    /// Left to right.
+    /// Axis from left to right.
     pub x: Axis,
-    /// Bottom to top.
+    /// Axis from bottom to top.
     pub y: Axis,
-    /// What is drawn.
+    /// The drawn lines.
     pub series: Vec<Series>,
     /// Bars below the lines: left, right, value.
     pub bars: Vec<(f64, f64, f64)>,
-    /// Places on the x axis, with a word each.
+    /// Positions on the x axis, each with a label.
     pub marks: Vec<(f64, String)>,
-    /// What stands below the x axis where, instead of round values.
+    /// Labels below the x axis and their positions, instead of round values.
     pub names: Vec<(f64, String)>,
 }
 
 impl Axis {
-    /// An axis.
+    /// Creates an axis.
     pub fn new(label: &str, scale: Scale, format: fn(f64) -> String, range: (f64, f64)) -> Self {
         Self { label: label.to_owned(), scale, format, range }
     }
 
-    /// An axis of times in nanoseconds with ratios laid out equally, from `least` to `greatest`.
+    /// Creates a logarithmic axis of times in nanoseconds, from `least` to `greatest`.
     pub fn times(label: &str, least: f64, greatest: f64) -> Self {
         let least = least.max(1.0);
         let range = (least, greatest.max(least * 1.2));
         Self::new(label, Scale::Log, round_time, range)
     }
 
-    /// 0 to 1 in per cent.
+    /// Creates an axis from 0 to 1 in per cent.
     pub fn shares(label: &str) -> Self {
         Self::new(label, Scale::Linear, |share| format!("{:.0} %", share * 100.0), (0.0, 1.0))
     }
 
-    /// 0 to 1: where a value is.
+    /// Returns the position of a value on the axis, 0 to 1.
     pub(super) fn place(&self, value: f64) -> f64 {
         let (low, high) = self.range;
         match self.scale {
@@ -101,7 +101,7 @@ impl Axis {
         .clamp(0.0, 1.0)
     }
 
-    /// Round values, a few, with their texts: no two of these are equal.
+    /// Returns a few round values with different texts.
     pub fn labels(&self) -> Vec<(f64, String)> {
         let mut parts = 6.0;
         loop {
@@ -115,7 +115,7 @@ impl Axis {
         }
     }
 
-    /// These digits times powers of ten.
+    /// Returns the values with these first digits, times powers of ten.
     fn decimal(&self, digits: &[f64]) -> Vec<f64> {
         let (low, high) = self.range;
         let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
@@ -123,7 +123,7 @@ impl Axis {
         all.filter(|value| (low..=high).contains(value)).collect()
     }
 
-    /// Round values, up to about `parts` of them.
+    /// Returns at most about `parts` round values.
     pub(super) fn ticks(&self, parts: f64) -> Vec<f64> {
         let (low, high) = self.range;
         let decades = (high / low).log10();
@@ -134,7 +134,7 @@ impl Axis {
                 let all = DIGITS[coarsest..].iter().map(with).find(|all| all.len() > 1);
                 all.unwrap_or_default()
             }
-            // Within a factor of two ratios are about differences.
+            // Within a factor of two, a logarithmic axis is nearly linear.
             _ => {
                 let least = if self.scale == Scale::Whole { 1.0 } else { 0.0 };
                 let step = step((high - low) / parts).max(least);
@@ -149,7 +149,7 @@ impl Axis {
 const DIGITS: [&[f64]; 4] =
     [&[1.0], &[1.0, 3.0], &[1.0, 2.0, 5.0], &[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0]];
 
-/// 1, 2 or 5 times a power of ten, `rough` at least.
+/// Returns 1, 2 or 5 times a power of ten, at least `rough`.
 fn step(rough: f64) -> f64 {
     let power = 10f64.powf(rough.max(1e-12).log10().floor());
     let factor = [1.0, 2.0, 5.0].into_iter().find(|factor| factor * power >= rough * 0.999_999);
@@ -157,26 +157,26 @@ fn step(rough: f64) -> f64 {
 }
 
 impl Plot {
-    /// Without anything in it.
+    /// Creates an empty plot.
     pub fn new(title: &str, x: Axis, y: Axis) -> Self {
         let (series, bars) = (Vec::new(), Vec::new());
         let (marks, names) = (Vec::new(), Vec::new());
         Self { title: title.to_owned(), x, y, series, bars, marks, names }
     }
 
-    /// Draws a line.
+    /// Adds a line.
     pub fn line(&mut self, name: &str, points: impl IntoIterator<Item = (f64, f64)>) {
         let points = points.into_iter().collect();
         self.series.push(Series { name: name.to_owned(), points });
     }
 
-    /// Where the y axis is: the longest of its labels fits beside it.
+    /// Returns the position of the y axis. The longest of its labels fits to its left.
     fn left(&self) -> f64 {
         let lengths = self.y.labels().into_iter().map(|(_, text)| text.chars().count());
         (lengths.max().unwrap_or(0) as f64 * CHARACTER + BESIDE).max(LEFT)
     }
 
-    /// With the y axis at `left`.
+    /// Returns the position of an x value, if the y axis is at `left`.
     fn at(&self, left: f64, x: f64) -> f64 {
         left + self.x.place(x) * (SIZE.0 - left - RIGHT)
     }
@@ -185,7 +185,7 @@ impl Plot {
         TOP + (1.0 - self.y.place(y)) * (SIZE.1 - TOP - BOTTOM)
     }
 
-    /// The picture, and the key if there are several lines.
+    /// Returns the picture, and the key if there are several lines.
     pub fn html(&self) -> String {
         let mut out = svg(SIZE.0, SIZE.1, &self.title);
         let left = self.left();
@@ -235,7 +235,7 @@ impl Plot {
         );
     }
 
-    /// Lines upwards, and what is below them.
+    /// Draws vertical grid lines, and the labels below them.
     fn columns(&self, out: &mut String, left: f64) {
         let all = if self.names.is_empty() { self.x.labels() } else { self.names.clone() };
         let bottom = SIZE.1 - BOTTOM;
@@ -245,7 +245,7 @@ impl Plot {
             *out += &format!("<path d=\"M{at:.1} {TOP}V{bottom}\" stroke=\"#e3e8ec\"/>");
             let half = name.chars().count() as f64 * CHARACTER / 2.0;
             let middle = at.min(SIZE.0 - half);
-            // Labels that would touch are left out.
+            // A label that would touch the previous one is left out.
             if middle - half < free {
                 continue;
             }
@@ -273,8 +273,8 @@ impl Plot {
         );
     }
 
-    /// From right to left and from the top: each begins below the words of
-    /// those before it, which stand to its right or reach over it.
+    /// Draws marks from right to left. Each label begins below the labels to its right that it
+    /// would overlap.
     fn marks(&self, out: &mut String, left: f64) {
         let mut marks: Vec<&(f64, String)> = self.marks.iter().collect();
         marks.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -309,8 +309,8 @@ impl Plot {
     }
 }
 
-/// Cumulative distributions: which share took at most so long. Every sample
-/// counts; the last one in a thousand is beyond the right end.
+/// Plots cumulative distributions: the share of samples up to each latency. Every sample counts;
+/// the largest thousandth is beyond the right end.
 pub fn distribution(title: &str, all: &[(String, &Latency)]) -> Plot {
     let some = || all.iter().filter(|(_, latency)| latency.count() > 0);
     let least = some().map(|(_, latency)| latency.quantile_ns(0.0)).min().unwrap_or(1);
@@ -325,7 +325,7 @@ pub fn distribution(title: &str, all: &[(String, &Latency)]) -> Plot {
     plot
 }
 
-/// How many samples took how long, with median and 99th percentile.
+/// Plots a histogram of latencies, with median and 99th percentile.
 pub fn histogram(title: &str, latency: &Latency) -> Plot {
     let (least, most) = (latency.quantile_ns(0.0).max(1), latency.quantile_ns(1.0).max(2));
     let x = Axis::times("latency, logarithmic", least as f64 * 0.95, most as f64 * 1.05);
@@ -339,7 +339,7 @@ pub fn histogram(title: &str, latency: &Latency) -> Plot {
         counts[bin.min(BINS - 1)] += count;
     }
     let top = counts.iter().copied().max().unwrap_or(1).max(1) as f64;
-    // With room for the words of two marks.
+    // The range has room for the labels of two marks.
     let range = (0.0, top * 1.2);
     let y = Axis::new("commands", Scale::Whole, |count| format!("{count:.0}"), range);
     let mut plot = Plot::new(title, x, y);

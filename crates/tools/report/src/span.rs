@@ -1,16 +1,16 @@
-//! Times and sizes as options take them, and as they are printed.
+//! Parsers and formats of times and sizes in options and output.
 
 use std::ops::RangeInclusive;
 use wire::Duration;
 use wire::units::{self, SIZE_FORMS, with_unit};
 
-/// No option takes a longer time.
+/// Maximum time of an option.
 const LONGEST: Duration = Duration::from_ms(1_000_000_000);
 
-/// A time of up to 1000000 s with its unit, such as `1.5s`, or 0.
+/// Parses a time of up to 1000000 s with its unit, such as `1.5s`, or 0.
 ///
 /// # Errors
-/// The forms that are understood.
+/// The accepted forms.
 pub fn time(text: &str) -> Result<Duration, String> {
     let known = if text == "0" { Some(Duration::ZERO) } else { text.parse().ok() };
     let known = known.filter(|time| *time <= LONGEST);
@@ -19,7 +19,7 @@ pub fn time(text: &str) -> Result<Duration, String> {
     })
 }
 
-/// The same; a number without a unit is seconds.
+/// Parses a time as [`time`]. A number without a unit is in seconds.
 ///
 /// # Errors
 /// As [`time`].
@@ -27,7 +27,7 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
     time(&with_unit(text, "s"))
 }
 
-/// The same; a number without a unit is microseconds.
+/// Parses a time as [`time`]. A number without a unit is in microseconds.
 ///
 /// # Errors
 /// As [`time`].
@@ -35,30 +35,31 @@ pub fn microseconds(text: &str) -> Result<Duration, String> {
     time(&with_unit(text, "us"))
 }
 
-/// Bytes, at least one: `4096`, `64k`, `64KiB` or `1G`, in powers of 1024.
+/// Parses a size in bytes, at least one: `4096`, `64k`, `64KiB` or `1G`, in powers of 1024.
 ///
 /// # Errors
-/// The forms that are understood.
+/// The accepted forms.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let known = units::size(text).filter(|size| (1..1 << 62).contains(size));
-    known.ok_or_else(|| format!("'{text}' is not {SIZE_FORMS}"))
+    known.ok_or_else(|| format!("invalid size '{text}': expected {SIZE_FORMS}"))
 }
 
-/// The same, in a range.
+/// Parses a size in bytes within a range.
 ///
 /// # Errors
-/// The forms that are understood, or the range.
+/// The accepted forms, or the range.
 pub fn bytes_in(text: &str, range: RangeInclusive<u16>) -> Result<u16, String> {
     let known = bytes(text)?.try_into().ok().filter(|size| range.contains(size));
-    known.ok_or_else(|| format!("'{text}' is not {} to {} bytes", range.start(), range.end()))
+    let (least, most) = (range.start(), range.end());
+    known.ok_or_else(|| format!("invalid size '{text}': expected {least} to {most} bytes"))
 }
 
-/// Nanoseconds as microseconds with three decimals.
+/// Formats nanoseconds as microseconds with three decimals.
 pub fn micros(ns: u64) -> String {
     format!("{}.{:03}", ns / 1000, ns % 1000)
 }
 
-/// Bytes in the largest unit in which they are a whole number.
+/// Formats bytes in the largest unit in which they are a whole number.
 pub fn size(bytes: u64) -> String {
     match bytes {
         bytes if bytes > 0 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
@@ -100,6 +101,9 @@ mod tests {
             assert!(bytes(wrong).unwrap_err().contains(&format!("'{wrong}'")), "{wrong}");
         }
         assert_eq!(bytes_in("1k", 64..=1500), Ok(1024));
-        assert_eq!(bytes_in("2k", 64..=1500).unwrap_err(), "'2k' is not 64 to 1500 bytes");
+        assert_eq!(
+            bytes_in("2k", 64..=1500).unwrap_err(),
+            "invalid size '2k': expected 64 to 1500 bytes"
+        );
     }
 }

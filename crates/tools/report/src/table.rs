@@ -2,7 +2,7 @@
 
 use super::escape;
 
-/// On which side a column's cells begin.
+/// How the cells of a column are aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
     /// Words.
@@ -23,11 +23,11 @@ pub struct Table {
     rows: Vec<Vec<String>>,
 }
 
-/// A column: its name, its side, and the text of a row in it.
+/// A column: its name, its alignment, and a function that formats its cell of a row.
 pub type Column<T> = (&'static str, Align, fn(&T) -> String);
 
 impl Table {
-    /// A table with a row for each of these.
+    /// Creates a table with one row per item.
     pub fn from_rows<'a, T: 'a>(
         columns: &[Column<T>],
         rows: impl IntoIterator<Item = &'a T>,
@@ -40,16 +40,16 @@ impl Table {
         table
     }
 
-    /// A table with these columns.
+    /// Creates a table with these columns.
     pub fn new(columns: &[(&str, Align)]) -> Self {
         let head = columns.iter().map(|(name, align)| ((*name).to_owned(), *align)).collect();
         Self { head, rows: Vec::new() }
     }
 
-    /// Adds a row: a text for each column.
+    /// Adds a row with a text for each column.
     ///
     /// # Panics
-    /// If there are more or fewer.
+    /// If the number of texts differs from the number of columns.
     pub fn row(&mut self, cells: Vec<String>) {
         assert_eq!(cells.len(), self.head.len(), "a cell a column");
         self.rows.push(cells);
@@ -63,7 +63,7 @@ impl Table {
         self.head.iter().enumerate().map(width).collect()
     }
 
-    /// The names and the rows, each cell at least so wide.
+    /// Returns the heading and the rows, padded to these widths.
     fn padded(&self, widths: &[usize]) -> Vec<Vec<String>> {
         let names = self.head.iter().map(|(name, _)| name.clone()).collect();
         let cell = |((cell, (_, align)), width): ((&String, &(_, Align)), &usize)| match align {
@@ -74,18 +74,18 @@ impl Table {
         std::iter::once(&names).chain(&self.rows).map(row).collect()
     }
 
-    /// For a terminal, every line ended: columns as wide as their cells are.
+    /// Formats the table for a terminal, with columns as wide as their cells.
     pub fn text(&self) -> String {
         let line = |cells: Vec<String>| format!("  {}", cells.join("  ")).trim_end().to_owned();
         self.padded(&self.widths()).into_iter().map(|cells| line(cells) + "\n").collect()
     }
 
-    /// The same with columns that are at least so wide.
+    /// Formats the table for a terminal, with columns at least this wide.
     pub fn fixed(&self, widths: &[usize]) -> String {
         self.padded(widths).into_iter().map(|cells| cells.join(" ") + "\n").collect()
     }
 
-    /// As Markdown, so that documents have it as it is printed.
+    /// Formats the table as Markdown. Pages contain the printed output unchanged.
     pub fn markdown(&self) -> String {
         let widths = self.widths();
         let mut lines = self.padded(&widths);
@@ -97,7 +97,7 @@ impl Table {
         lines.into_iter().map(|cells| format!("| {} |\n", cells.join(" | "))).collect()
     }
 
-    /// As HTML.
+    /// Formats the table as HTML.
     pub fn html(&self) -> String {
         let class = |align: &Align| match align {
             Align::Left => " class=\"l\"",

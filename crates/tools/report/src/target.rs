@@ -1,4 +1,4 @@
-//! Where options write documents: files, and `-` for standard output.
+//! Targets of documents that options write: files, and `-` for standard output.
 
 use crate::failure::{Failure, Outcome};
 use std::fmt;
@@ -7,12 +7,12 @@ use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// What an option's FILE means.
+/// The target that an option's FILE names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A file.
     File(PathBuf),
-    /// Standard output, `-`. The command's own text is left out.
+    /// Standard output, `-`. The command's own text is suppressed.
     Stdout,
 }
 
@@ -45,7 +45,7 @@ impl Target {
         })))
     }
 
-    /// The same for a document of bytes that no terminal understands.
+    /// Begins a binary document.
     ///
     /// # Errors
     /// As [`create`](Self::create), and if standard output is a terminal.
@@ -67,13 +67,13 @@ impl Target {
         sink.write_all(text.as_bytes()).and_then(|()| sink.flush()).map_err(|e| self.failed(&e))
     }
 
-    /// The error for a document that could not be written.
+    /// Returns the error of a document that could not be written.
     pub fn failed(&self, error: &io::Error) -> Failure {
         Failure(format!("cannot write {self}: {error}"))
     }
 }
 
-/// A document that is being written; [`flush`](Write::flush) ends it.
+/// A document that is being written. Call [`flush`](Write::flush) at its end.
 #[derive(Debug)]
 pub struct Sink(BufWriter<Out>);
 
@@ -98,7 +98,7 @@ impl Write for Out {
         match self {
             Self::File(file) => file.write(bytes),
             Self::Stdout => match io::stdout().write(bytes) {
-                // The reader has closed the pipe.
+                // The reader has closed the pipe, which is no error.
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(bytes.len()),
                 done => done,
             },

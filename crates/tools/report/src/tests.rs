@@ -1,4 +1,4 @@
-//! Pages and pictures: whole, closed, and with the values that they show.
+//! Tests of pages and pictures: tags are closed, and the values are shown.
 
 use super::*;
 use crate::latency::Latency;
@@ -9,7 +9,7 @@ fn samples() -> Latency {
     (1..=1000).map(|n| Duration::from_ns(n * 100)).collect()
 }
 
-/// Every tag that is opened is closed, in order.
+/// Checks that every opened tag is closed, in order.
 pub fn nests(html: &str) {
     const VOID: [&str; 2] = ["meta", "!doctype"];
     let mut open = Vec::new();
@@ -70,7 +70,7 @@ fn round_times_far_from_zero_differ() {
     assert_eq!(texts, ["201.5 ms", "202 ms", "0 ns", "1 s", "1.25 ms"]);
 }
 
-/// Whole numbers alone, and words that are read on every colour.
+/// Axes of few samples have only whole numbers, and text is readable on every colour.
 #[test]
 fn few_samples_have_no_fractions_and_colours_have_ink() {
     let few: Latency = (1..=2).map(Duration::from_us).collect();
@@ -154,7 +154,7 @@ proptest! {
         prop_assert!(labels.len() <= 13, "{labels:?}");
     }
 
-    /// With the format of times there are always some.
+    /// Every axis of times has at least two labels.
     #[test]
     fn every_axis_of_times_has_labels(low in 1.0f64..1e12, ratio in 1.0f64..1e6) {
         let labels = Axis::times("t", low, low * ratio).labels();
@@ -162,7 +162,7 @@ proptest! {
     }
 }
 
-/// Anchor and words of the labels at the left and below.
+/// Returns anchor and text of the labels at the left and below.
 fn labels(html: &str) -> Vec<(f64, &str, &str)> {
     let attribute = |tag: &'_ str, name: &str| -> String {
         let from = tag.find(name).map_or("", |at| &tag[at + name.len()..]);
@@ -178,7 +178,7 @@ fn labels(html: &str) -> Vec<(f64, &str, &str)> {
         .collect()
 }
 
-/// Characters are 6 wide at this size, about.
+/// Characters are about 6 pixels wide at this size.
 #[test]
 fn long_labels_fit_into_the_plot() {
     let axis = |format, range| Axis { label: "a".into(), scale: Scale::Linear, format, range };
@@ -201,7 +201,7 @@ fn long_labels_fit_into_the_plot() {
     }
 }
 
-/// Two cases; the second one has a value beyond the limit.
+/// Two cases; the second has a value beyond the limit.
 #[test]
 fn dot_plot_has_one_row_per_case_without_lines() {
     let row = |name: &str, bad, values: [f64; 2]| DotRow {

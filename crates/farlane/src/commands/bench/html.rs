@@ -8,7 +8,7 @@ use report::Align::{Left, Right};
 use report::latency::Latency;
 use report::{Column, Page, Table, distribution};
 
-/// The page.
+/// Formats the page.
 pub fn page(results: &BenchResults, document: &BenchDocument) -> String {
     let mut page = Page::new("farlane bench");
     page.text(&format!(

@@ -22,20 +22,20 @@ pub struct BenchDocument {
     /// Version of the document: 1.
     #[schemars(extend("const" = 1))]
     schema: u32,
-    /// `true`, only after Ctrl-C: the document has what was finished.
+    /// `true`, only after Ctrl-C: the document contains the finished results.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
     /// Raw TCP on loopback in the same run, medians over the rounds.
     pub floor: FloorEntry,
     /// One element per path, payload size and workload.
     pub runs: Vec<BenchRun>,
-    /// One element per workload, only with `--recording`: what recording a trace costs.
+    /// One element per workload, only with `--recording`: the cost of recording a trace.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub recording: Vec<RecordingCost>,
 }
 
-/// What recording costs: one command of 4 KiB at a time, in pairs of rounds without and with a
-/// trace on both nodes. The rounds of a pair follow each other in changing order.
+/// The cost of recording: one command of 4 KiB at a time, in pairs of rounds without and with a
+/// trace on both nodes. The two rounds of a pair are consecutive, in alternating order.
 #[derive(JsonSchema, Serialize)]
 pub struct RecordingCost {
     /// Max_Payload_Size in bytes.
@@ -50,13 +50,14 @@ pub struct RecordingCost {
     pub p50_with_ns: u64,
     /// Median over the medians of a second machine without a trace.
     pub p50_control_ns: u64,
-    /// What recording adds to p50, in per cent: median over the pairs.
+    /// Increase of p50 by recording, in per cent: median over the pairs.
     pub cost_percent: f64,
     /// First quartile of `cost_percent` over the pairs.
     pub cost_percent_q1: f64,
     /// Third quartile of `cost_percent` over the pairs.
     pub cost_percent_q3: f64,
-    /// What the second machine seems to add to p50, in per cent, by chance: median over the pairs.
+    /// Increase of p50 on the second machine without a trace, in per cent: the noise; median over
+    /// the pairs.
     pub control_percent: f64,
 }
 
@@ -64,7 +65,7 @@ pub struct RecordingCost {
 #[derive(JsonSchema, Serialize)]
 #[schemars(rename = "Floor")]
 pub struct FloorEntry {
-    /// How both the floor and the data path wait: `block` or `spin` (`--spin` above 0).
+    /// How the floor and the data path wait: `block` or `spin` (`--spin` above 0).
     pub wait: &'static str,
     /// Round trip of 64 bytes.
     pub tcp_pingpong_64b_p50_ns: u64,
@@ -89,7 +90,7 @@ impl fmt::Display for FloorEntry {
 }
 
 impl FloorEntry {
-    /// The same figures as a sentence of a page.
+    /// Formats the figures as a sentence of a page.
     pub fn sentence(&self) -> String {
         format!(
             "Raw floor of the same run ({}): 64-byte TCP round trip, median {:.2} us; one-way TCP \
@@ -110,8 +111,8 @@ pub struct BenchRun {
     pub path: &'static str,
     /// Max_Payload_Size in bytes.
     pub mps: u16,
-    /// What goes in front of doorbells (docs/push.md): `off`, `entries` or `all`; `off` on the path
-    /// `direct`.
+    /// Data pushed in front of doorbells (docs/push.md): `off`, `entries` or `all`; `off` on the
+    /// path `direct`.
     pub push: &'static str,
     #[serde(flatten)]
     pub case: Case,
@@ -125,7 +126,7 @@ pub struct BenchRun {
     pub iops_max: f64,
     /// Payload per second, in bytes.
     pub bytes_per_s: f64,
-    /// Median of the time from submission to completion, as the driver sees it.
+    /// Median of the time from submission to completion, measured in the driver.
     pub p50_ns: u64,
     /// 99th percentile of the same time.
     pub p99_ns: u64,
@@ -143,7 +144,7 @@ pub struct BenchRun {
     pub floor_copied_stream_share: f64,
 }
 
-/// Median, smallest and largest.
+/// Returns median, minimum and maximum.
 fn spread(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
@@ -153,12 +154,12 @@ fn spread(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
     }
 }
 
-/// The median, of an even number of values the upper one; 0 without values.
+/// Returns the median, the upper one for an even number of values; 0 without values.
 pub fn median(values: &[u64]) -> u64 {
     spread(values.iter().map(|value| *value as f64)).0 as u64
 }
 
-/// The floor's medians.
+/// Returns the medians of the floor.
 pub fn floor(waiting: Waiting, floor: &Floor) -> FloorEntry {
     FloorEntry {
         wait: match waiting {
@@ -171,12 +172,13 @@ pub fn floor(waiting: Waiting, floor: &Floor) -> FloorEntry {
     }
 }
 
-/// Throughput of the median round, in bytes per second.
+/// Returns the throughput of the median round, in bytes per second.
 pub fn median_throughput(series: &Series) -> f64 {
     spread(series.rounds.iter().map(|round| round.bytes_per_s)).0
 }
 
-/// Increase from the first to the second value of a pair, in per cent: quartiles over the pairs.
+/// Returns the increase from the first to the second value of a pair, in per cent: quartiles over
+/// the pairs.
 pub fn percent_of_pairs(pairs: &[(u64, u64)]) -> [f64; 3] {
     let each = |(without, with): &(u64, u64)| *with as f64 / (*without).max(1) as f64 - 1.0;
     let mut costs: Vec<f64> = pairs.iter().map(|pair| 100.0 * each(pair)).collect();
@@ -184,7 +186,7 @@ pub fn percent_of_pairs(pairs: &[(u64, u64)]) -> [f64; 3] {
     [1, 2, 3].map(|n| rounded(costs[(costs.len() - 1) * n / 4], 2))
 }
 
-/// Medians and ratios of the results.
+/// Computes medians and ratios of the results.
 pub fn document(results: &BenchResults) -> BenchDocument {
     let floor = floor(results.waiting, &results.floor);
     let runs = results.series.iter().map(|series| run(series, &floor)).collect();
@@ -192,7 +194,7 @@ pub fn document(results: &BenchResults) -> BenchDocument {
     BenchDocument { schema: SCHEMA, interrupted: results.interrupted, floor, runs, recording }
 }
 
-/// Medians over the pairs, and quartiles of the costs.
+/// Computes medians over the pairs, and quartiles of the costs.
 fn recording(cost: &Cost) -> RecordingCost {
     let percents = |column: usize| {
         let pairs = cost.samples.iter().map(|sample| (sample[0], sample[column]));
@@ -267,12 +269,12 @@ const COLUMNS: [Column<BenchRun>; 14] = [
 ];
 const WIDTHS: [usize; 14] = [9, 4, 7, 22, 9, 19, 8, 9, 9, 6, 7, 7, 9, 9];
 
-/// Microseconds with two decimals.
+/// Formats microseconds with two decimals.
 pub fn us(ns: u64) -> String {
     format!("{:.2}", ns as f64 / 1e3)
 }
 
-/// A table on stdout.
+/// Prints a table on stdout.
 pub fn table(document: &BenchDocument) {
     println!("{}", document.floor);
     print!("{}", Table::from_rows(&COLUMNS, &document.runs).fixed(&WIDTHS));

@@ -83,12 +83,13 @@ pub fn run(args: &Args) -> Outcome {
     let mut progress = Progress::new();
     progress.show("raw round trips");
     let (n, target) = (args.count as usize, args.trace.target());
-    // Measured before, between and after the other latencies: the speed of the machine drifts.
+    // The floor is measured before, between and after the other latencies, because the speed of the
+    // machine drifts.
     let mut floor = floor::measure(clock, waiting, n / 3 + 1)?;
     let (max_payload, aggregation) = (args.mps, args.aggregation);
     let push = args.push.settings();
     let link = LocalLink { clock, waiting, max_payload, aggregation, push };
-    // Only switch and tunnel are missing.
+    // The setup without switch and tunnel.
     let mut initiator = local::direct(link, Settings::default(), "FARLANE-DEMO-DIRECT", DRIVE)?;
     let direct = latencies::measure(&mut initiator, n, |activity| {
         progress.show(&format!("direct: {activity}"));
@@ -129,7 +130,8 @@ pub fn run(args: &Args) -> Outcome {
         verified += verify(&mut initiator, drive, VERIFIED)?;
     }
     progress.done();
-    // The read pushes the last doorbell, a posted write, into the trace.
+    // The read completes after the last doorbell, a posted write, so the trace contains the
+    // doorbell.
     latencies::config_reads(&mut initiator, 1)?;
     let traced = args.trace.close(&tracer);
     let findings = Findings {
@@ -149,7 +151,7 @@ pub fn run(args: &Args) -> Outcome {
     traced
 }
 
-/// One 4 KiB read and one 4 KiB write at the root port, after warm-up.
+/// Runs one 4 KiB read and one 4 KiB write at the root port, after a warm-up.
 fn transactions(initiator: &mut InitiatorHost<Switch>) -> Result<(Command, Command), Failure> {
     let buffer = initiator.buffer(latencies::BYTES as usize)?;
     let mut last = |op| {

@@ -27,9 +27,9 @@ pub struct DemoDocument<'a> {
     verified_bytes: u64,
     /// Every function that the host enumerated, depth first.
     topology: Vec<topology::Entry>,
-    /// Raw round trip of 64 bytes over TCP on loopback, waiting as the data path does. It is taken
-    /// in three parts: before, between and after the other measurements, so that its `n` is up to 3
-    /// more.
+    /// Raw round trip of 64 bytes over TCP on loopback, with the waiting mode of the data path. The
+    /// measurement has three parts: before, between and after the others, so its `n` is larger by
+    /// up to 3.
     floor: &'a Summary,
     /// Configuration read, from the start of the request to the start of its completion, at the
     /// root port.
@@ -39,8 +39,8 @@ pub struct DemoDocument<'a> {
     read_4k: Pair,
     /// 4 KiB write, one at a time, between the same two doorbells.
     write_4k: Pair,
-    /// T_tunnel: (tunnelled - direct) / 2 of the medians of `config_read`. Negative if noise makes
-    /// it so.
+    /// T_tunnel: half of the difference between the tunnelled and the direct median of
+    /// `config_read`. Noise can make it negative.
     t_tunnel_ns: i64,
     /// Medians of the tunnelled measurements in units of the median of `floor`.
     round_trips: RoundTrips,
@@ -64,7 +64,7 @@ struct RoundTrips {
     write_4k: f64,
 }
 
-/// Segments of the median command, in the order of time; their `ns` add up to the command's
+/// Segments of the median command, in order of time. The sum of their `ns` is the command's
 /// duration.
 #[derive(JsonSchema, Serialize)]
 struct DemoSegments<'a> {
@@ -74,13 +74,14 @@ struct DemoSegments<'a> {
     write_4k: &'a [Segment],
 }
 
-/// Counts of the analyser at the root port.
+/// Counters of the analyser at the root port.
 #[derive(JsonSchema, Serialize)]
 struct DemoTrace {
     /// TLPs that passed the root port during enumeration, bring-up, transactions and measurements,
     /// but not the verification.
     packets: u64,
-    /// Memory requests of or for an NVMe controller that nothing explains; 0 in a healthy run.
+    /// Memory requests from or to an NVMe controller that belong to no known queue or command; 0 in
+    /// a healthy run.
     orphans: u64,
 }
 
@@ -96,7 +97,7 @@ fn round_trips(findings: &Findings, summary: &Summary) -> f64 {
     rounded(summary.p50_ns as f64 / findings.floor.p50_ns.max(1) as f64, 2)
 }
 
-/// One JSON document on stdout.
+/// Prints one JSON document on stdout.
 pub(super) fn document(findings: &Findings) {
     let [config_read, read_4k, write_4k] = pairs(findings);
     let document = DemoDocument {
@@ -126,7 +127,7 @@ pub(super) fn document(findings: &Findings) {
     println!("{}", json(&document));
 }
 
-/// Text on stdout.
+/// Prints text on stdout.
 pub(super) fn text(findings: &Findings, args: &Args) {
     heading("Topology, as the host enumerated it");
     print!("{}", topology::tree(&findings.initiator.hierarchy));

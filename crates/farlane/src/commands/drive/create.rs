@@ -92,7 +92,7 @@ impl Args {
     }
 }
 
-/// A namespace with random NGUID, EUI-64 and UUID.
+/// Returns a namespace with random NGUID, EUI-64 and UUID.
 fn random_namespace(blocks: u64, block_shift: u8) -> Namespace {
     let nguid = random_bytes();
     let mut eui64 = random_number().to_be_bytes();
@@ -107,7 +107,7 @@ fn random_bytes() -> [u8; 16] {
     (u128::from(random_number()) << 64 | u128::from(random_number())).to_be_bytes()
 }
 
-/// A random UUID: version 4 (RFC 9562, section 5.4).
+/// Returns a random UUID: version 4 (RFC 9562, section 5.4).
 fn uuid() -> [u8; 16] {
     let mut uuid = random_bytes();
     uuid[6] = uuid[6] & 0x0f | 0x40;

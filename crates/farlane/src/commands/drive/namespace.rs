@@ -11,14 +11,14 @@ pub struct NewNamespace {
     pub size: u64,
     /// Size of a block in bytes.
     pub block: u32,
-    /// Whether space is taken when it is written, not reserved.
+    /// Whether space is allocated on writing instead of being reserved.
     pub sparse: bool,
 }
 
 impl FromStr for NewNamespace {
     type Err = String;
 
-    /// `size=SIZE[,block=512|4096][,sparse]`.
+    /// Parses `size=SIZE[,block=512|4096][,sparse]`.
     fn from_str(text: &str) -> Result<Self, String> {
         let (mut size, mut block, mut sparse) = (None, 512, false);
         for part in text.split(',') {

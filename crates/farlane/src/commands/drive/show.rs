@@ -54,7 +54,7 @@ pub struct DriveDocument {
     schema: u32,
     /// Version of the folder's format.
     format: u64,
-    /// Whether another process has the drive; the document then has the stored state.
+    /// Whether another process uses the drive. Then the document shows the stored state.
     in_use: bool,
     /// Serial number.
     serial: String,
@@ -64,7 +64,7 @@ pub struct DriveDocument {
     incarnation: String,
     /// Capacity for all namespaces together.
     capacity_bytes: u64,
-    /// Capacity that is in no namespace.
+    /// Capacity that belongs to no namespace.
     unallocated_bytes: u64,
     /// The largest NSID.
     max_namespaces: u32,
@@ -89,7 +89,7 @@ struct DriveNamespace {
     eui64: String,
     /// UUID, 32 hexadecimal digits.
     uuid: String,
-    /// Whether the namespace refuses writes.
+    /// Whether the namespace rejects writes.
     write_protected: bool,
     /// CNTLIDs of the controllers to which the namespace is attached.
     controllers: Vec<u16>,

@@ -14,7 +14,7 @@ struct Row {
     peer_cpu: Option<f64>,
 }
 
-/// The name of a section, with the name of its target if there are several.
+/// Returns the name of a section, with the name of its target if there are several.
 pub fn name(document: &IoDocument, section: &IoSection) -> String {
     match &document.targets[..] {
         [_] => section.name.clone(),
@@ -22,7 +22,7 @@ pub fn name(document: &IoDocument, section: &IoSection) -> String {
     }
 }
 
-/// A table for each section that ran on several targets, with its name.
+/// Returns a table for each section that ran on several targets, with its name.
 pub fn tables(document: &IoDocument) -> Vec<(String, Table)> {
     let mut tables = Vec::new();
     // Results are sorted by section, then by target.
@@ -42,7 +42,7 @@ pub fn tables(document: &IoDocument) -> Vec<(String, Table)> {
     tables
 }
 
-/// The value divided by the first target's value.
+/// Returns the value divided by the first target's value.
 fn ratio(value: f64, first: f64) -> String {
     if first > 0.0 { format!("{:.2}", value / first) } else { String::new() }
 }

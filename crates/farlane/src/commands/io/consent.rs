@@ -68,7 +68,7 @@ fn answer(sessions: &mut [Session], stop: &Stop) -> Result<String, Failure> {
     }
 }
 
-/// The range that a section overwrites on a target, as a sentence.
+/// Describes the range that a section overwrites on a target, as a sentence.
 fn sentence(on: &str, session: &Session, section: &Section) -> Result<String, Failure> {
     let namespace = session.namespace(section)?;
     let shift = namespace.block_shift;

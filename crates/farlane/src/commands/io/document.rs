@@ -10,9 +10,9 @@ use std::fmt;
 use wire::Duration;
 use workload::Mismatch;
 
-/// Load on live drives (docs/io.md). The document is printed after every run that began to work,
-/// also one with errors: then the exit status is 1, `why`, `errors` and `wrong` have the details,
-/// and so has one line on stderr.
+/// Load on live drives (docs/io.md). The document is printed after every run that started its work.
+/// After errors the exit status is 1, and `why`, `errors`, `wrong` and one line on stderr describe
+/// the errors.
 #[derive(JsonSchema, Serialize)]
 pub struct IoDocument {
     /// Version of the document: 1.
@@ -27,7 +27,7 @@ pub struct IoDocument {
     pub randseed: u64,
     /// `done`, `interrupted` (Ctrl-C) or `stopped` (after an error).
     pub ended: &'static str,
-    /// The error after which the run stopped; null without.
+    /// The error after which the run stopped; null if there was none.
     pub why: Option<String>,
     /// One element per section that began and target, in the order of the job file; options are one
     /// section.
@@ -85,16 +85,16 @@ pub struct IoSection {
     /// The latencies of all transfers.
     #[serde(skip)]
     pub latency: Latency,
-    /// The parameters as they were used; null for configuration reads.
+    /// The parameters that were used; null for configuration reads.
     pub workload: Option<IoWorkload>,
-    /// From the first transfer to the end of the last one, without reading back.
+    /// Time from the first transfer to the end of the last one, without reading back.
     pub elapsed_ns: u64,
     /// CPU time of this node while the section worked, spinning included, divided by the transfers
     /// of its whole group that ended in that time; 0 for configuration reads.
     pub host_cpu_ns_per_io: f64,
-    /// CPU time of the process on the other side, in steps of 10 ms, divided by the transfers of
-    /// the whole group; null if the process is not seen, or if a section of the group read back
-    /// what it wrote (docs/io.md#cpu-time).
+    /// CPU time of the process at the other end, in steps of 10 ms, divided by the transfers of the
+    /// whole group. Null if the process is not visible, or if a section of the group read back its
+    /// data (docs/io.md#cpu-time).
     pub peer_cpu_ns_per_io: Option<f64>,
     /// One element per job and kind of transfer that succeeded or was lost at least once.
     pub jobs: Vec<IoTransfers>,
@@ -104,7 +104,7 @@ pub struct IoSection {
     pub errors: Vec<IoCause>,
     /// The times without the drive, in order.
     pub outages: Vec<IoOutage>,
-    /// Bytes that were read and compared with what was written.
+    /// Bytes that were read and compared with the written data.
     pub verified_bytes: u64,
     /// Commands that read other data than were written.
     pub mismatches: u64,
@@ -147,9 +147,9 @@ impl fmt::Display for IoWorkload {
     }
 }
 
-/// The transfers of a job of one kind, or all transfers. The latency is the time from the
-/// submission of a transfer until it was taken from the completion queue. Percentiles have three
-/// significant digits.
+/// The transfers of one kind of a job, or all transfers. The latency is the time from the
+/// submission of a transfer to the removal of its entry from the completion queue. Percentiles have
+/// three significant digits.
 #[derive(Clone, JsonSchema, Serialize)]
 pub struct IoTransfers {
     /// Number of the job, from 0; null for all jobs.
@@ -196,9 +196,9 @@ pub struct IoCause {
 /// A time without the drive.
 #[derive(JsonSchema, Serialize)]
 pub struct IoOutage {
-    /// When the drive was lost, since the section's work began.
+    /// Time at which the drive was lost, since the start of the section's work.
     pub start_ns: u64,
-    /// Until the drive was attached again, or the section's group ended.
+    /// Time until the drive was attached again, or the section's group ended.
     pub length_ns: u64,
     /// Transfers of the section that were lost with the drive.
     pub lost: u64,
@@ -306,7 +306,7 @@ impl IoDocument {
         });
     }
 
-    /// The names of the sections that ran at the same time on the same target.
+    /// Returns the names of the sections that ran at the same time on the same target.
     pub fn concurrent<'a>(&'a self, section: &'a IoSection) -> Vec<&'a str> {
         let others = self.sections.iter().filter(|other| {
             (other.group, other.target) == (section.group, section.target)
@@ -315,12 +315,12 @@ impl IoDocument {
         others.map(|other| other.name.as_str()).collect()
     }
 
-    /// Transfers that failed.
+    /// Returns the number of failed transfers.
     pub fn failed(&self) -> u64 {
         self.sections.iter().flat_map(|section| &section.errors).map(|error| error.n).sum()
     }
 
-    /// Reads with wrong data.
+    /// Returns the number of reads with wrong data.
     pub fn mismatches(&self) -> u64 {
         self.sections.iter().map(|section| section.mismatches).sum()
     }

@@ -40,7 +40,7 @@ pub fn text(document: &IoDocument) {
     }
 }
 
-/// One line per drive, with the target's name if there are several targets or it is a server.
+/// Formats one line per drive, with the target's name for several targets or a server.
 pub fn drives(document: &IoDocument) -> Vec<String> {
     let several = document.targets.len() > 1;
     let line = |target: &IoTarget| {
@@ -58,7 +58,7 @@ pub fn drives(document: &IoDocument) -> Vec<String> {
     document.targets.iter().map(line).collect()
 }
 
-/// The heading of a section.
+/// Formats the heading of a section.
 pub fn title(document: &IoDocument, section: &IoSection) -> String {
     let seconds = section.elapsed_ns as f64 / 1e9;
     let parameters = section.workload.as_ref().map(ToString::to_string).unwrap_or_default();
@@ -76,7 +76,7 @@ pub fn title(document: &IoDocument, section: &IoSection) -> String {
     format!("{name}{others}: {parameters}{seconds:.3} s{cpu}")
 }
 
-/// Place and value of a wrong byte, as a sentence.
+/// Formats place and value of a wrong byte as a sentence.
 pub fn sentence(wrong: &IoMismatch) -> String {
     let IoMismatch { job, lba, byte, expected, found, .. } = *wrong;
     format!(
@@ -85,7 +85,7 @@ pub fn sentence(wrong: &IoMismatch) -> String {
     )
 }
 
-/// The number of outages, and one line per outage.
+/// Formats the number of outages, and one line per outage.
 pub fn outages(section: &IoSection) -> Vec<String> {
     let line = |outage: &IoOutage| {
         let [start, length] = [outage.start_ns, outage.length_ns].map(|ns| ns as f64 / 1e9);
@@ -98,8 +98,8 @@ pub fn outages(section: &IoSection) -> Vec<String> {
     head.into_iter().chain(listed).chain(more).collect()
 }
 
-/// One row per job and kind, and one for all if there are several. The column of lost transfers is
-/// left out if no transfer is lost.
+/// Returns a table with one row per job and kind, and a row for all if there are several. The
+/// column of lost transfers is left out if no transfer was lost.
 pub fn table(section: &IoSection) -> Table {
     let all = (section.jobs.len() > 1).then_some(&section.all);
     let lost = section.jobs.iter().any(|row| row.lost > 0);

@@ -1,22 +1,22 @@
-//! Host memory that the pointers of open commands name.
+//! Host memory to which the pointers of open commands point.
 
 use super::queues::Uid;
 use std::collections::BTreeMap;
 
-/// Claims that one controller may have.
+/// Maximum number of claims of one controller.
 const MOST_CLAIMS: usize = 1 << 18;
-/// Claims on one page that are looked at for one TLP.
+/// Maximum number of claims that are compared with one TLP.
 const MOST_CHECKED: usize = 256;
 
-/// TLPs never cross this boundary, so claims need not either.
+/// A claim does not cross a multiple of 4096 bytes, because no TLP does.
 pub(super) const PAGE: u64 = 4096;
 
-/// What the memory holds.
+/// The contents of claimed memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
-    /// Data at this offset of the command's transfer, which the drive writes if `to_host`.
+    /// Data from byte `offset` of the command's transfer on. The drive writes them if `to_host`.
     Data { offset: u64, to_host: bool },
-    /// PRP entries; the first one points to the transfer's bytes from `offset` on.
+    /// PRP entries. The first entry points to byte `offset` of the transfer.
     List { offset: u64 },
     /// SGL descriptors.
     Segment,
@@ -27,9 +27,9 @@ struct Claim {
     start: u64,
     length: u64,
     purpose: Use,
-    /// Double words that moved.
+    /// One bit for each double word that was transferred.
     moved: [u64; 16],
-    /// Bytes from the start that were pushed.
+    /// Number of pushed bytes, from the start of the claim.
     pushed: u64,
 }
 
@@ -38,25 +38,27 @@ struct Claim {
 pub(super) struct Match {
     pub uid: Uid,
     pub purpose: Use,
-    /// Bytes from the start of the claim, and from there to its end.
+    /// Bytes from the start of the claim to the part of the TLP. `left` is the number of bytes from
+    /// there to the end of the claim.
     pub offset: u64,
     pub left: u64,
-    /// The bytes had been moved before.
+    /// Whether the same bytes were transferred before.
     pub again: bool,
-    /// The bytes had been pushed.
+    /// Whether the bytes were pushed.
     pub pushed: bool,
 }
 
-/// Key of a claim: page, owner, number.
+/// Key of a claim: page, command, and number of the claim in the command.
 pub(super) type Key = (u64, Uid, u32);
 
-/// All claims of a controller, by page and age of the command.
+/// All claims of a controller, sorted by page, then by age of the command.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
     by_page: BTreeMap<Key, Claim>,
 }
 
-/// Bits of the double words that `length` bytes at `address` touch, in each word of `moved`.
+/// Returns the words of `moved`, and in each the bits of the double words that `length` bytes at
+/// `address` touch.
 fn dwords(address: u64, length: u64) -> impl Iterator<Item = (usize, u64)> {
     let first = (address % PAGE) / 4;
     let last = (address % PAGE + length.max(1) - 1).min(PAGE - 1) / 4;
@@ -69,7 +71,7 @@ fn dwords(address: u64, length: u64) -> impl Iterator<Item = (usize, u64)> {
 
 impl Claims {
     /// Claims `length` bytes at `start`, within one page, as claim `owner.1` of command `owner.0`.
-    /// `None` if there are too many claims.
+    /// Returns `None` if there are too many claims.
     pub fn add(&mut self, owner: (Uid, u32), start: u64, length: u64, purpose: Use) -> Option<Key> {
         if self.by_page.len() >= MOST_CLAIMS {
             return None;
@@ -83,8 +85,8 @@ impl Claims {
         self.by_page.remove(&key);
     }
 
-    /// The claim for a transfer of `length` bytes at `address`, to the host or from it:
-    /// that of the oldest command still without these bytes, else of the oldest.
+    /// Finds the claim for a transfer of `length` bytes at `address`. The oldest command that has
+    /// not transferred these bytes comes first; if all have, the oldest command.
     pub fn find(&mut self, address: u64, length: u64, to_host: bool) -> Option<Match> {
         let page = address / PAGE;
         let range = (page, Uid::MIN, 0)..=(page, Uid::MAX, u32::MAX);
@@ -116,8 +118,8 @@ impl Claims {
         repeated
     }
 
-    /// The claim of command `uid` for pushed bytes at `address`, `length` of them or, if it ends
-    /// before, fewer.
+    /// Finds the claim of command `uid` for `length` pushed bytes at `address`. The claim may end
+    /// earlier.
     pub fn push(&mut self, uid: Uid, address: u64, length: u64) -> Option<Match> {
         let page = address / PAGE;
         let own = self.by_page.range_mut((page, uid, 0)..=(page, uid, u32::MAX));

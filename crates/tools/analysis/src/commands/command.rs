@@ -9,20 +9,20 @@ use wire::nvme::{self, Status, opcode};
 use wire::trace::PayloadKey;
 use wire::{Bdf, Duration, Instant};
 
-/// Where the data of a command goes.
+/// Direction and length of a command's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Transfer {
-    /// Nowhere: there is none.
+    /// The command has no data.
     #[default]
     None,
-    /// From the host's memory to the drive, this many bytes.
+    /// From the host's memory to the drive, in bytes.
     ToDevice(u64),
-    /// From the drive to the host's memory, this many bytes.
+    /// From the drive to the host's memory, in bytes.
     ToHost(u64),
 }
 
 impl Transfer {
-    /// Bytes either way.
+    /// Returns the length of the data in bytes, in either direction.
     pub const fn bytes(self) -> u64 {
         match self {
             Self::None => 0,
@@ -31,8 +31,8 @@ impl Transfer {
     }
 }
 
-/// The TLPs of a command at the point of the link that was seen, and their bytes: header and
-/// payload, without digest, LCRC and framing. A TLP that serves several commands counts in each.
+/// The TLPs of a command as seen at one point of the link, and their bytes: header and payload,
+/// without digest, LCRC and framing. A TLP that serves several commands counts in each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Traffic {
     /// TLPs of the command from the host, at the port of the first node. A TLP that serves several
@@ -80,12 +80,12 @@ pub struct PushedBytes {
 }
 
 impl PushedBytes {
-    /// All of them.
+    /// Returns the sum of entry, lists and data.
     pub const fn sum(self) -> u64 {
         self.entry + self.lists + self.data
     }
 
-    /// Which ones: `entry, lists, data`.
+    /// Returns the names of the parts that are not 0, such as `entry, lists, data`.
     pub fn names(self) -> String {
         let all = [("entry", self.entry), ("lists", self.lists), ("data", self.data)];
         let nonzero = all.into_iter().filter(|(_, bytes)| *bytes > 0);
@@ -101,7 +101,7 @@ impl PushedBytes {
     }
 }
 
-/// Which ones, with their bytes.
+/// The names of the parts that are not 0, each with its bytes.
 impl fmt::Display for PushedBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let entry = (self.entry > 0).then(|| "entry".to_owned());
@@ -111,14 +111,16 @@ impl fmt::Display for PushedBytes {
     }
 }
 
-/// What was pushed for a command (`docs/push.md`), in bytes, as seen at one point.
+/// The bytes that were pushed for a command (`docs/push.md`), as seen at one point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PushUse {
-    /// What passed in messages in front of the doorbell.
+    /// Bytes in push messages in front of the doorbell.
     pub pushed: PushedBytes,
-    /// Of that, what the drive read from the host all the same, repetitions not counted.
+    /// Pushed bytes that the drive read from the host nevertheless. A byte that is read twice
+    /// counts once.
     pub fetched: PushedBytes,
-    /// What the drive read and the port in front of it answered; seen only behind that port.
+    /// Bytes that the port in front of the drive returned from push. They are seen only behind that
+    /// port.
     pub answered: PushedBytes,
 }
 
@@ -131,16 +133,16 @@ pub struct Command {
     pub queue: u16,
     /// The submission queue entry.
     pub entry: nvme::Command,
-    /// Data that the command should move, as the entry says.
+    /// Direction and length of the data, as the submission queue entry specifies.
     pub transfer: Transfer,
-    /// Bytes a logical block, where the command addresses blocks. 512 is
-    /// assumed until Identify Namespace was seen.
+    /// Bytes per logical block; `None` if the command addresses no blocks. 512 is assumed until
+    /// Identify Namespace data are seen.
     pub block_size: Option<u32>,
-    /// Whether its namespace, as Identify Namespace said, is attached to this controller alone
-    /// (NMIC) and has no metadata.
+    /// Whether the command's namespace is attached to this controller alone (NMIC) and has no
+    /// metadata, according to Identify Namespace.
     pub sole: bool,
-    /// Status; `None` if no completion entry came before the controller was
-    /// reset, its queue deleted or the capture ended.
+    /// Status; `None` if the controller was reset, the queue deleted or the capture ended before a
+    /// completion entry.
     pub status: Option<Status>,
     /// Dword 0 of the completion entry.
     pub result: u32,
@@ -148,95 +150,96 @@ pub struct Command {
     pub start: Instant,
     /// Start of the head doorbell that covers the completion entry; `None` if there was none.
     pub end: Option<Instant>,
-    /// Number of TLPs that had been seen when it ended, by its head doorbell,
-    /// a reset or the end of the capture.
+    /// Number of TLPs seen up to the end of the command. The command ends with its head doorbell, a
+    /// reset or the end of the capture.
     pub closed: u64,
-    /// TLPs in the order of the link. Doorbells, fetches and interrupts that
-    /// serve several commands stand in each of them.
+    /// TLPs in link order. A doorbell, fetch or interrupt that serves several commands is in each.
     pub steps: Vec<Step>,
-    /// Steps beyond the limit, not kept.
+    /// Number of steps that are missing in `steps` because of the limit.
     pub steps_dropped: u64,
-    /// All of its TLPs, those beyond the limit too.
+    /// All TLPs of the command, also those beyond the limit of `steps`.
     pub traffic: Traffic,
-    /// Bytes of data that were seen moving, repetitions not counted.
+    /// Bytes of data that were transferred. A repeated byte counts once.
     pub moved: u64,
-    /// The data, if it was to be collected, was recorded and there was room, and the ranges
-    /// of Dataset Management; bytes that never came are zero.
+    /// The data, and the ranges of Dataset Management. `None` if data are not collected, were not
+    /// recorded, or exceed the limit. Bytes that were not transferred are zero.
     pub data: Option<Vec<u8>>,
-    /// Bytes of data that were seen moving and were not recorded, repetitions not counted.
+    /// Bytes of data that were transferred but not recorded. A repeated byte counts once.
     pub unrecorded: u64,
-    /// Of each TLP with data, in the order of the link, what tells equal ones from others; of
-    /// pushed data nothing does.
+    /// One print per TLP with data, in link order. Equal prints mean equal data. Pushed data have
+    /// no print.
     pub prints: Vec<Print>,
-    /// What was pushed for it.
+    /// The bytes that were pushed for the command.
     pub push: PushUse,
 }
 
 /// The print of the data in one TLP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Print {
-    /// Its first byte within the transfer.
+    /// Offset of the first byte of data within the transfer.
     pub offset: u64,
-    /// Bytes.
+    /// Length of the data in bytes.
     pub bytes: u32,
-    /// Equal data have equal numbers, others other ones.
+    /// Number that is equal for equal data and different for different data.
     pub print: u64,
 }
 
 impl Command {
-    /// Whether it is an admin command.
+    /// Returns whether this is an admin command.
     pub const fn is_admin(&self) -> bool {
         self.queue == 0
     }
 
-    /// The command's name, `opcode 0x..` if it has none here.
+    /// Returns the command's name, or `opcode 0x..` if the opcode has no name.
     pub fn name(&self) -> Cow<'static, str> {
         command_name(self.queue, self.entry.opcode)
     }
 
-    /// First logical block, of commands that name one.
+    /// Returns the first logical block; `None` if the command addresses no blocks.
     pub fn slba(&self) -> Option<u64> {
         self.block_size.map(|_| self.entry.slba())
     }
 
-    /// Logical blocks, of commands that name them.
+    /// Returns the number of logical blocks; `None` if the command addresses no blocks.
     pub fn blocks(&self) -> Option<u32> {
         self.block_size.map(|_| self.entry.blocks())
     }
 
-    /// Drive, queue, command and namespace as text.
+    /// Returns drive, queue, command and namespace as text.
     pub(crate) fn place(&self) -> String {
         let Self { device, queue, entry: nvme::Command { cid, nsid, .. }, .. } = self;
         format!("drive {device}, queue {queue}, command {cid}, namespace {nsid}")
     }
 
-    /// The logical blocks as text behind something else; empty if the command names none.
+    /// Returns the logical blocks as text to append; empty if the command addresses no blocks.
     pub(crate) fn range(&self) -> String {
         let (Some(slba), Some(blocks)) = (self.slba(), self.blocks()) else { return String::new() };
         let s = if blocks == 1 { "" } else { "s" };
         format!(", {blocks} block{s} from LBA {slba}")
     }
 
-    /// Status code type and status code, 0 for success; `None` if no completion entry came.
+    /// Returns status code type and status code as one number, 0 for success; `None` if no
+    /// completion entry came.
     pub fn status_number(&self) -> Option<u16> {
         let number =
             |status: Status| u16::from(status.code.kind()) << 8 | u16::from(status.code.code());
         self.status.map(number)
     }
 
-    /// From the start of the submission doorbell, or of the first push in front of it, to that of
-    /// the completion head doorbell.
+    /// Returns the time from the start of the submission doorbell, or of the first push in front of
+    /// it, to the start of the head doorbell.
     pub fn duration(&self) -> Option<Duration> {
         self.end.map(|end| end.since(self.start))
     }
 
-    /// Whether the drive completed it and the host never rang the completion
-    /// queue's head doorbell for that.
+    /// Returns whether the drive completed the command but the host never wrote the head doorbell
+    /// for the completion entry.
     pub fn is_unacknowledged(&self) -> bool {
         self.status.is_some() && self.end.is_none()
     }
 
-    /// The prints in the order of the data; `None` if they do not cover all of it, each byte once.
+    /// Returns the prints sorted by offset; `None` if they do not cover every byte of data exactly
+    /// once.
     pub fn whole_prints(&self) -> Option<Vec<Print>> {
         let mut prints = self.prints.clone();
         prints.sort_unstable_by_key(|print| print.offset);
@@ -247,28 +250,27 @@ impl Command {
         (end == self.transfer.bytes() && end > 0).then_some(prints)
     }
 
-    /// The hash of all data that moved, of commands whose data was not recorded: equal ones have
-    /// equal data, if their TLPs divide it alike.
+    /// Returns the hash of all data, if the data were not recorded. Two commands with equal data
+    /// have the same hash if their data are split into TLPs in the same way.
     pub fn data_hash(&self) -> Option<u64> {
         let prints = self.whole_prints().filter(|_| self.unrecorded > 0)?;
         Some(print_of(&prints))
     }
 
-    /// The TLP with which the entry came to the drive: the completion of its fetch, or the
-    /// doorbell behind its push.
+    /// Returns the TLP that brought the entry to the drive: the completion of the fetch, or the
+    /// doorbell after the push.
     pub fn entry_arrival(&self) -> Option<&Step> {
         let first = |kind| self.steps.iter().find(|step| step.kind == kind);
         let doorbell = || first(StepKind::SqDoorbell).filter(|_| self.push.pushed.entry > 0);
         first(StepKind::SqeData).or_else(doorbell)
     }
 
-    /// Bytes that the drive read and the port in front of it answered from push, as far as that
-    /// is certain.
+    /// Returns the bytes that the port in front of the drive certainly returned from push.
     pub fn answered_from_push(&self) -> PushedBytes {
         let PushUse { pushed, fetched, answered } = self.push;
         let Some(status) = self.status else { return answered };
         let left = pushed.less(fetched);
-        // The drive had the entry; lists and data it need not have read if the command failed.
+        // The drive had the entry. It may not have read lists and data if the command failed.
         let (lists, data) = if status.is_success() { (left.lists, left.data) } else { (0, 0) };
         PushedBytes {
             entry: answered.entry + left.entry,
@@ -277,7 +279,7 @@ impl Command {
         }
     }
 
-    /// What became of what was pushed for it, each as text; nothing if nothing was.
+    /// Returns texts about the pushed bytes; empty if no bytes were pushed for the command.
     pub fn push_texts(&self) -> Vec<String> {
         let PushUse { pushed, fetched, .. } = self.push;
         let answered = self.answered_from_push();
@@ -290,21 +292,21 @@ impl Command {
         all.map(|(fate, parts)| format!("{fate}: {parts}")).collect()
     }
 
-    /// Whether every byte of data was seen.
+    /// Returns whether every byte of data was seen.
     pub fn is_whole(&self) -> bool {
         self.moved == self.transfer.bytes()
     }
 }
 
-/// One number of several prints and how they divide the data.
+/// Combines several prints, and the way in which they split the data, into one number.
 pub(crate) fn print_of(prints: &[Print]) -> u64 {
     let each = |print: &Print| [u64::from(print.bytes).to_be_bytes(), print.print.to_be_bytes()];
     let bytes: Vec<u8> = prints.iter().flat_map(each).flatten().collect();
-    // The prints are keyed hashes, where that matters.
+    // Prints that must resist guessing are keyed hashes already.
     PayloadKey::PUBLIC.hash(&bytes)
 }
 
-/// The name of an opcode on queue `queue`.
+/// Returns the name of an opcode on queue `queue`.
 pub fn command_name(queue: u16, opcode: u8) -> Cow<'static, str> {
     let name = if queue == 0 { opcode::admin::name(opcode) } else { opcode::nvm::name(opcode) };
     match name {
@@ -313,7 +315,7 @@ pub fn command_name(queue: u16, opcode: u8) -> Cow<'static, str> {
     }
 }
 
-/// The names of all commands that have one.
+/// Returns the names of all commands that have one.
 pub fn command_names() -> impl Iterator<Item = &'static str> {
     let both = |opcode| [opcode::nvm::name(opcode), opcode::admin::name(opcode)];
     (0..=u8::MAX).flat_map(both).flatten()

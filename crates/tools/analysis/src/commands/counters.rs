@@ -1,9 +1,9 @@
-//! Counters of TLPs seen, not understood and not kept.
+//! Counters of TLPs and of what the analyser could not explain or store.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Counts of the analyser.
+/// Counters of the analyser.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct AnalyserCounters {
     /// TLPs from the host.
@@ -22,13 +22,14 @@ pub struct AnalyserCounters {
     pub pushed_bytes: u64,
     /// Pushes that are not valid.
     pub malformed_pushes: u64,
-    /// Reads of host memory by NVMe controllers, without those of length zero.
+    /// Reads of host memory by NVMe controllers, except reads of length zero.
     pub reads: u64,
-    /// TLPs of functions that are no NVMe controllers.
+    /// TLPs of functions that are not NVMe controllers.
     pub foreign: u64,
-    /// Memory requests of or for an NVMe controller that nothing explains.
+    /// Requests from or to an NVMe controller that belong to no known queue, command or interrupt,
+    /// and configuration requests that travel upwards.
     pub orphans: u64,
-    /// Completions that answer no request.
+    /// Completions without a matching request.
     pub unexpected_completions: u64,
     /// Completions with status Unsupported Request (UR).
     pub unsupported_requests: u64,
@@ -38,37 +39,36 @@ pub struct AnalyserCounters {
     pub config_retries: u64,
     /// Poisoned TLPs; their payload is ignored.
     pub poisoned: u64,
-    /// Requests without an answer at the end.
+    /// Requests without a completion at the end.
     pub unanswered: u64,
-    /// Requests whose tag was used again before an answer came.
+    /// Requests whose tag was used again before the completion.
     pub reused_tags: u64,
-    /// Doorbells without a queue, with a value outside it, or that ring for more entries than it
-    /// has.
+    /// Doorbells for a queue that does not exist, with a value outside the queue, or for more
+    /// entries than the queue has.
     pub bad_doorbells: u64,
-    /// Submission entries that the drive passed over.
+    /// Submission entries that the drive skipped.
     pub skipped_entries: u64,
-    /// Submission entries that the host rang for and the drive had not fetched at a reset or the
-    /// end.
+    /// Submission entries with a doorbell that the drive had not fetched at a reset or at the end.
     pub unfetched_entries: u64,
-    /// Submission entries of nothing but zeroes: they lie beyond what was recorded of their TLP.
+    /// Submission entries of zeroes only: the recording does not contain this part of the TLP.
     pub blank_entries: u64,
-    /// Completion entries of no known command.
+    /// Completion entries that belong to no known command.
     pub unknown_completions: u64,
-    /// Completion entries that were acknowledged but never seen.
+    /// Completion entries that the host acknowledged but that were not seen.
     pub unseen_completions: u64,
-    /// Entries with the identifier of a command that is not done.
+    /// Submission entries whose command identifier belongs to an open command.
     pub reused_ids: u64,
-    /// Interrupts after the host had already taken every entry.
+    /// Interrupts after the host had taken all completion entries.
     pub idle_interrupts: u64,
     /// Commands with pointers that are not followed (SGL segments).
     pub unfollowed_pointers: u64,
-    /// Data transferred once more.
+    /// Transfers of data that had been transferred before.
     pub repeated_transfers: u64,
-    /// Controllers reset, by CC.EN, function level reset or from above.
+    /// Resets of controllers by CC.EN, function level reset, hot reset or a new connection.
     pub resets: u64,
     /// Commands that ended without a completion entry.
     pub lost_commands: u64,
-    /// Things forgotten because a limit was reached: commands, steps, events, requests, queues.
+    /// Commands, steps, events, requests and queues that were dropped because a limit was reached.
     pub dropped: u64,
     /// Commands whose data were not kept because the limit was reached.
     pub dropped_data: u64,

@@ -9,7 +9,7 @@ use wire::push::Push;
 use wire::tlp::{Completion, ConfigRequest, MemoryRequest, Packet, Status, Tlp};
 use wire::{Bdf, Duration, Tag};
 
-/// The part of a function's memory in which an address lies.
+/// The part of a function's memory that contains an address.
 enum Target {
     Registers(u64),
     MsixTable(u64),
@@ -32,12 +32,12 @@ impl Analyser {
         }
     }
 
-    /// A message by which the host pushes, if it is one. What does not say what it is, is no push.
+    /// Handles a push message. A message that is not valid is not a push.
     fn push_message(&mut self, tlp: &Tlp) {
         let Some((push, valid)) = Push::decode_front(tlp) else { return };
         self.shared.counters.pushes += 1;
         self.shared.is_push = true;
-        // It is of several things: parts have their own.
+        // A push has several parts, and each part has its own print.
         self.shared.payload.print = None;
         let whole = self.shared.payload.knows(&(0..tlp.data.len()));
         self.shared.counters.malformed_pushes += u64::from(whole && valid.is_err());
@@ -111,21 +111,22 @@ impl Analyser {
                 _ if last => request.last_be,
                 _ => 0xf,
             };
-            // Doorbells and MSI-X entries may be written in halves; nothing else is.
+            // Doorbells and MSI-X entries may be written in halves, other registers may not.
             if enables & 3 == 3 && self.dword_write(bdf, address, value) {
                 self.protocol_dword(i);
             }
         }
     }
 
-    /// Double word `i` of the payload is no data of users.
+    /// Marks double word `i` of the payload as no user data.
     fn protocol_dword(&mut self, i: usize) {
         if self.shared.protocol == 4 * i {
             self.shared.protocol += 4;
         }
     }
 
-    /// Whether there is a register, or an entry of the MSI-X table.
+    /// Handles a write of a double word. Returns whether a register or an entry of the MSI-X table
+    /// is there.
     fn dword_write(&mut self, bdf: Bdf, address: u64, value: u32) -> bool {
         let Some(function) = self.functions.get_mut(&bdf) else { return false };
         let target = place(function, address);
@@ -183,7 +184,7 @@ impl Analyser {
         let bytes = &data[..data.len().min(left)];
         let success = c.status == Status::Success;
         if success && (usize::from(c.byte_count) != left || bytes.is_empty()) {
-            // Not the next bytes: it completes another request.
+            // The completion does not continue this request: it belongs to another one.
             self.shared.counters.unexpected_completions += 1;
             self.pending.put_back(&c, self.shared.at, Waiting::Device(read));
             return;
@@ -205,7 +206,7 @@ impl Analyser {
             controller.completed(&mut read, believed, step, &mut self.shared);
         }
         if lead > 0 {
-            // What was not asked for stands before it.
+            // The payload begins with bytes that were not requested.
             self.shared.protocol = 0;
         }
         read.done += bytes.len();

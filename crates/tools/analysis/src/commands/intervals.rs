@@ -1,4 +1,4 @@
-//! The time of a command in intervals, as seen at one point.
+//! The time of a command, divided into intervals between TLPs at one point.
 
 use super::{Command, StepKind, Transfer};
 use schemars::JsonSchema;
@@ -17,7 +17,7 @@ const TO_CQE: &str = "entry sent to completion entry: a round trip";
 const TO_INTERRUPT: &str = "completion entry to MSI-X";
 const TO_HEAD: &str = "MSI-X to head doorbell: host software";
 
-/// The names of all intervals, in the order in which a command has some of them.
+/// The names of all intervals, in the order in which they occur in a command.
 pub const ALL: [&str; 11] = [
     PUSHED,
     TO_FETCH,
@@ -32,33 +32,33 @@ pub const ALL: [&str; 11] = [
     TO_HEAD,
 ];
 
-/// A segment of a command: what passes between two TLPs.
+/// A segment of a command: the time between two TLPs.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Segment {
-    /// Name of the segment: from which TLP to which.
+    /// Name of the segment: its first and its last TLP.
     #[serde(rename = "segment")]
     pub name: &'static str,
-    /// Time since the end of the segment before.
+    /// Time since the end of the previous segment.
     pub ns: u64,
 }
 
 impl Segment {
-    /// Whether it has a dependent round trip of the network: the host waits for the drive, or the
-    /// drive for the host.
+    /// Returns whether the segment contains a dependent network round trip: the host waits for the
+    /// drive, or the drive for the host.
     pub fn is_round_trip(&self) -> bool {
         [TO_FETCH, TO_DATA_REQUEST, DATA_TO_CQE, TO_DATA, TO_CQE].contains(&self.name)
     }
 }
 
-/// The intervals of the command whose length is the median: they add up to it.
+/// Returns the intervals of the command with the median duration. Their sum is its duration.
 pub fn median(commands: &[Command]) -> Vec<Segment> {
     let mut order: Vec<&Command> = commands.iter().filter(|c| c.duration().is_some()).collect();
     order.sort_by_key(|command| command.duration());
     order.get(order.len() / 2).map_or_else(Vec::new, |command| split(command))
 }
 
-/// The intervals of a command: they add up to its duration exactly, or, if it
-/// has none, to the time until the last mark that was seen.
+/// Divides a command into intervals. Their sum is the command's duration or, if the command has
+/// none, the time until the last mark that was seen.
 pub fn split(command: &Command) -> Vec<Segment> {
     let first = |kind: StepKind| command.steps.iter().find(|step| step.kind == kind);
     let last = |kind: StepKind| command.steps.iter().rev().find(|step| step.kind == kind);
@@ -81,12 +81,12 @@ pub fn split(command: &Command) -> Vec<Segment> {
     let end = command.end.and(last(StepKind::CqDoorbell));
     let rest = [(TO_INTERRUPT, last(StepKind::MsiX)), (TO_HEAD, end)];
     let all = begin.into_iter().chain(middle).chain(rest);
-    // Differences of whole nanoseconds since the start, so that they add up.
+    // Differences of whole nanoseconds since the start have an exact sum.
     let ns = |at: Instant| at.since(command.start).as_ns();
     let mut before = command.start;
     let mut intervals = Vec::new();
     for (name, step) in all {
-        // Times do not go back.
+        // Times never decrease.
         let Some(step) = step.filter(|step| step.at >= before) else { continue };
         intervals.push(Segment { name, ns: ns(step.at) - ns(before) });
         before = step.at;

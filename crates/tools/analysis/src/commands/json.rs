@@ -1,14 +1,14 @@
 //! Commands as JSON.
 //!
-//! Addresses are numbers; those above 2^53, which not every reader of JSON holds exactly, are
-//! strings of the form `"0x…"`. What does not apply is `null`.
+//! Addresses are numbers. Addresses above 2^53, which some JSON readers round, are strings of the
+//! form `"0x…"`. Fields that do not apply are `null`.
 
 use super::command::{Command, PushedBytes};
 use super::step::{Direction, StepKind};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 
-/// The largest whole number up to which every reader is exact.
+/// The largest whole number that every JSON reader keeps exactly.
 const EXACT: u64 = 1 << 53;
 
 fn address<S: Serializer>(address: &u64, serializer: S) -> Result<S::Ok, S::Error> {
@@ -18,7 +18,7 @@ fn address<S: Serializer>(address: &u64, serializer: S) -> Result<S::Ok, S::Erro
     }
 }
 
-/// A number or text, as [`address`] writes it.
+/// The schema of an address: a number or a text, see [`address`].
 fn address_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": ["integer", "string"], "minimum": 0, "pattern": "^0x[0-9a-f]+$" })
 }
@@ -27,8 +27,8 @@ fn address_schema(_: &mut SchemaGenerator) -> Schema {
 /// of them.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Step {
-    /// Time since the submission doorbell, or the first push in front of it: the first step has 0,
-    /// and times never go back.
+    /// Time since the submission doorbell, or since the first push in front of it. The first step
+    /// has 0, and times never decrease.
     pub t_ns: u64,
     /// What the TLP does for the command.
     pub step: StepKind,
@@ -36,19 +36,19 @@ pub struct Step {
     pub direction: Direction,
     /// Type of the TLP, such as `MRd32`, `MRd64`, `MWr32`, `MWr64`, `CplD` or `Cpl`.
     pub tlp: &'static str,
-    /// Bus address of the first byte asked for or carried. Completions carry no address: theirs is
-    /// the address of the request plus the bytes before.
+    /// Bus address of the first byte requested or carried. A completion carries no address; its
+    /// value is the address of the request plus the number of bytes returned before.
     #[serde(serialize_with = "address")]
     #[schemars(schema_with = "address_schema")]
     pub address: u64,
-    /// Bytes asked for or carried.
+    /// Number of bytes requested or carried.
     pub bytes: u32,
     /// Transaction tag; null for posted requests, which have none.
     pub tag: Option<u16>,
     /// Number among all TLPs at the root port, from 0.
     pub packet: u64,
     /// Whether the port in front of the drive answered this read, or sent this completion, from
-    /// push; never at the root port.
+    /// push; always false at the root port.
     pub from_push: bool,
 }
 
@@ -69,24 +69,24 @@ pub struct Transaction {
     pub slba: Option<u64>,
     /// Number of logical blocks; null for commands without blocks.
     pub blocks: Option<u32>,
-    /// Status code type × 256 + status code of the completion entry: 0 is success; null if none
-    /// came.
+    /// Status code type × 256 + status code of the completion entry; 0 is success; null if there
+    /// was no completion entry.
     pub status: Option<u16>,
     /// From the start of the submission doorbell, or of the first push (docs/push.md) in front of
     /// it, to the start of the head doorbell; null if the command did not end.
     pub duration_ns: Option<u64>,
-    /// Bytes of data that moved and that the recording left out (docs/trace.md#payloads); 0 if
-    /// nothing was recorded into a file.
+    /// Bytes of data that were transferred and that the recording left out
+    /// (docs/trace.md#payloads); 0 without a recording.
     pub data_unrecorded: u64,
-    /// Hash of the data that the recording left out, 16 hexadecimal digits: commands with equal
-    /// data, divided alike into TLPs, have the same. Null if no data were left out, or not every
-    /// TLP has a hash.
+    /// Hash of the data that the recording left out, 16 hexadecimal digits. Two commands have the
+    /// same hash if their data are equal and are split into TLPs in the same way. Null if no data
+    /// were left out, or if a TLP has no hash.
     pub data_hash: Option<String>,
     /// Bytes pushed for the command, as seen at the root port; all 0 in the trace of a device node
     /// alone.
     pub pushed: PushedBytes,
-    /// Bytes that the drive read and the port in front of it answered from push, as far as that is
-    /// certain: at the root port, lists and data of commands that succeeded.
+    /// Bytes that the port in front of the drive certainly answered from push: at the root port,
+    /// lists and data of successful commands.
     pub answered_from_push: PushedBytes,
     /// Every TLP of the command, in the order in which they passed the root port.
     pub steps: Vec<Step>,

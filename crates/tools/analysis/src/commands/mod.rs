@@ -1,16 +1,17 @@
-//! The built-in protocol analyser: from TLPs as they pass one point to NVMe commands.
+//! The built-in protocol analyser: reconstructs NVMe commands from the TLPs that pass one point.
 //!
-//! The input of an [`Analyser`] is the TLPs, from enumeration on. It finds the endpoints and their
-//! BARs from configuration requests, queues from the registers and admin commands, and follows
-//! every command from its doorbell through its pointers to the head doorbell. What it cannot
-//! explain it counts, see [`AnalyserCounters`].
+//! An [`Analyser`] receives all TLPs, starting with enumeration. It finds endpoints and BARs in
+//! configuration requests, and queues in registers and admin commands. It follows every command
+//! from the doorbell through the pointers to the head doorbell. TLPs that it cannot explain are
+//! counted, see [`AnalyserCounters`].
 //!
-//! Where a host pushes (`docs/push.md`), entries, lists and data come in messages in front of the
-//! doorbell. These open the command, and a fetch by the drive that passes here all the same is a
-//! part of it.
+//! If a host pushes (`docs/push.md`), entries, lists and data arrive in messages in front of the
+//! doorbell. The messages open the command. If the drive fetches pushed bytes from the host
+//! nevertheless, the fetch belongs to the command.
 //!
-//! Followed: PRPs and PRP lists, SGLs of one data block, MSI-X, resets. Not followed: SGL segments,
-//! metadata, queues that are not contiguous or lie in the drive (CMB), shadow doorbells.
+//! The analyser follows PRPs and PRP lists, SGLs of one data block, MSI-X and resets. It does not
+//! follow SGL segments, metadata, queues that are not contiguous or are in the drive (CMB), and
+//! shadow doorbells.
 
 mod claims;
 mod command;
@@ -51,32 +52,32 @@ use std::ops::Range;
 use wire::tlp::{Status, Tlp};
 use wire::{Bdf, Duration, Instant};
 
-/// Functions that are followed at most.
+/// Maximum number of functions that are followed.
 const MOST_FUNCTIONS: usize = 64;
 
-/// Presumed size of a BAR that nobody sized: registers, doorbells of 64 queues and an MSI-X table
-/// fit.
+/// Size of a BAR that the host did not size. The registers, doorbells of 64 queues and an MSI-X
+/// table fit into it.
 const PRESUMED_BAR: u64 = 0x4000;
 
-/// A requester waits so long for a completion by default, or less (PCIe Base 4.0, section
+/// The longest time for which a requester waits for a completion by default (PCIe Base 4.0, section
 /// 7.5.3.16: 50 us to 50 ms).
 const COMPLETION_TIMEOUT: Duration = Duration::from_ms(50);
 
 /// Bounds of an analyser's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Commands in flight.
+    /// Maximum number of commands in flight.
     pub commands: usize,
-    /// Steps of commands in flight and of those not taken yet.
+    /// Maximum number of steps in commands that are in flight or not yet taken.
     pub steps: usize,
-    /// Events not taken yet.
+    /// Maximum number of events that are not yet taken.
     pub events: usize,
-    /// Bytes of collected data of commands in flight and not taken yet.
+    /// Maximum number of data bytes in commands that are in flight or not yet taken.
     pub data: usize,
 }
 
 impl Default for Limits {
-    /// 16 Ki commands, 1 Mi steps (64 MiB), 64 Ki events, 256 MiB of data.
+    /// Returns 16 Ki commands, 1 Mi steps (64 MiB), 64 Ki events and 256 MiB of data.
     fn default() -> Self {
         Self { commands: 1 << 14, steps: 1 << 20, events: 1 << 16, data: 256 << 20 }
     }
@@ -85,11 +86,11 @@ impl Default for Limits {
 /// Settings of an analyser.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AnalyserSettings {
-    /// Keep the data of every command, see [`Command::data`].
+    /// Whether to keep the data of every command, see [`Command::data`].
     pub collect_data: bool,
-    /// Tell where the rings are, see [`Event::Ring`].
+    /// Whether to emit the positions of the rings, see [`Event::Ring`].
     pub follow_rings: bool,
-    /// Bounds of memory.
+    /// Bounds of the analyser's memory.
     pub limits: Limits,
 }
 
@@ -104,14 +105,14 @@ pub enum HostRequestKind {
     MemoryRead,
 }
 
-/// A request of the host with its completion.
+/// A request of the host and its completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostRequest {
-    /// Its kind.
+    /// Kind of the request.
     pub kind: HostRequestKind,
-    /// The function: always known for configuration requests.
+    /// Target function; always known for configuration requests.
     pub target: Option<Bdf>,
-    /// Register of the configuration space, or address, of the double word.
+    /// Register number in configuration space, or bus address, of the double word.
     pub address: u64,
     /// Byte enables of the first double word.
     pub enables: u8,
@@ -119,9 +120,9 @@ pub struct HostRequest {
     pub value: u32,
     /// Start of the request.
     pub at: Instant,
-    /// From the start of the request to the start of its completion.
+    /// Time from the start of the request to the start of its completion.
     pub latency: Duration,
-    /// Status of its completion.
+    /// Status of the completion.
     pub status: Status,
 }
 
@@ -134,7 +135,7 @@ pub enum Event {
     Request(HostRequest),
     /// The controller of this function was reset.
     Reset(Bdf),
-    /// A ring has moved.
+    /// The position of a ring changed.
     Ring(RingState),
 }
 
@@ -145,7 +146,8 @@ struct Function {
 }
 
 impl Function {
-    /// Whether it is an NVMe controller; a function whose class nobody read is taken for one.
+    /// Returns whether the function is an NVMe controller. A function whose class code was not read
+    /// counts as one.
     fn is_nvme(&self) -> bool {
         self.shadow.is_nvme().unwrap_or(true)
     }
@@ -166,20 +168,20 @@ pub struct Analyser {
 }
 
 impl Analyser {
-    /// An analyser of a link before its first TLP.
+    /// Creates an analyser for a link, before the first TLP.
     pub fn new(settings: AnalyserSettings) -> Self {
         Self { shared: Shared::new(settings), ..Self::default() }
     }
 
-    /// Takes the next TLP of the link, at the time it began; times do not go
-    /// back. Then take the [`next_event`](Self::next_event)s.
+    /// Processes the next TLP of the link, which began at `at`. Times must not decrease. Take the
+    /// [`next_event`](Self::next_event)s afterwards.
     pub fn push(&mut self, at: Instant, direction: Direction, tlp: &Tlp) {
         let payload = Payload { known: tlp.data.len(), ..Payload::default() };
         self.push_recorded(at, direction, tlp, payload);
     }
 
-    /// As [`push`](Self::push), of a TLP of whose payload only so much is there. What is not there
-    /// is not interpreted.
+    /// Processes a TLP like [`push`](Self::push) if only a part of its payload was recorded. The
+    /// rest is not interpreted.
     pub fn push_recorded(
         &mut self,
         at: Instant,
@@ -194,39 +196,39 @@ impl Analyser {
         }
     }
 
-    /// Bytes of the payload of the TLP pushed last, from the first on, that are for certain no
-    /// data of users: registers, queue entries, PRP and SGL lists, ranges of blocks, interrupts,
-    /// what a drive says of itself.
+    /// Returns the number of bytes at the start of the last TLP's payload that are certainly no
+    /// user data: registers, queue entries, PRP and SGL lists, ranges of blocks, interrupts,
+    /// descriptions of the drive.
     pub fn protocol(&self) -> usize {
         self.shared.protocol
     }
 
-    /// Of a push, further parts of it of which that is certain, behind these bytes and in order:
-    /// between and behind them are data of users.
+    /// Returns the further parts of a push that are certainly no user data, in order. The bytes
+    /// between and after these parts are user data.
     pub fn protocol_parts(&self) -> Option<&[Range<usize>]> {
         self.shared.is_push.then_some(&self.shared.protocol_parts)
     }
 
-    /// Counts a TLP that cannot be decoded, so that it has a number.
+    /// Counts a TLP that cannot be decoded, so that later TLPs have the correct number.
     pub fn skip(&mut self) {
         self.shared.seen += 1;
     }
 
-    /// The next thing found, in the order in which they ended.
+    /// Returns the next event, in the order in which the events ended.
     pub fn next_event(&mut self) -> Option<Event> {
         self.shared.next_event()
     }
 
-    /// Everything below was reset, which no TLP shows: a hot reset or a new
+    /// Records a reset of everything below the link that no TLP shows: a hot reset or a new
     /// connection of the tunnel.
     pub fn link_reset(&mut self) {
         let all: Vec<Bdf> = self.functions.keys().copied().collect();
         all.into_iter().for_each(|function| self.reset_function(function));
     }
 
-    /// Everything behind downstream port `port` of the first switch was reset.
+    /// Records a reset of everything behind downstream port `port` of the first switch.
     pub fn port_reset(&mut self, port: u8) {
-        // The root port does not show, so the first bridge is the upstream port.
+        // The root port is not visible, so the first bridge is the upstream port.
         let mut bridges = self.functions.iter().filter(|(_, f)| f.shadow.is_bridge());
         let inside = bridges.next().and_then(|(_, upstream)| upstream.shadow.buses());
         let Some((inside, _)) = inside else { return self.link_reset() };
@@ -236,8 +238,8 @@ impl Analyser {
         }
     }
 
-    /// TLPs are missing here: commands on their way end as they are, and
-    /// queues go on from where they are next seen.
+    /// Records that TLPs are missing. Commands in flight end. Queues continue from the position at
+    /// which they are seen next.
     pub fn gap(&mut self) {
         self.pending = Pending::default();
         for controller in self.functions.values_mut().filter_map(|f| f.controller.as_mut()) {
@@ -245,13 +247,13 @@ impl Analyser {
         }
     }
 
-    /// The capture ends at `end`: forgets the requests that may still be answered, and yields how
-    /// many these are.
+    /// Forgets the requests that may still be answered after the end of the capture at `end`.
+    /// Returns their number.
     pub fn forget_young_requests(&mut self, end: Instant) -> u64 {
         self.pending.forget_since(end - COMPLETION_TIMEOUT)
     }
 
-    /// The capture is over: commands on their way end as they are.
+    /// Ends the capture: commands in flight end.
     pub fn finish(&mut self) {
         self.shared.counters.unanswered += self.pending.len() as u64;
         for controller in self.functions.values_mut().filter_map(|f| f.controller.as_mut()) {
@@ -259,12 +261,12 @@ impl Analyser {
         }
     }
 
-    /// The counters so far.
+    /// Returns the counters.
     pub fn counters(&self) -> &AnalyserCounters {
         &self.shared.counters
     }
 
-    /// TLPs seen so far: the number that the next one gets in [`Step::number`].
+    /// Returns the number of TLPs seen. This is the [`Step::number`] of the next TLP.
     pub fn seen(&self) -> u64 {
         self.shared.seen
     }

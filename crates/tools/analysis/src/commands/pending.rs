@@ -9,7 +9,7 @@ use std::ops::Range;
 use wire::tlp::{Completion, MemoryRequest};
 use wire::{Bdf, Instant, Tag};
 
-/// Requests that may wait; beyond it the older half is forgotten.
+/// Maximum number of waiting requests. Beyond the limit the older half is dropped.
 const MOST_PENDING: usize = 8192;
 
 /// A fetch of submission entries.
@@ -17,11 +17,11 @@ const MOST_PENDING: usize = 8192;
 pub(super) struct Fetch {
     pub queue: u16,
     pub generation: u64,
-    /// The request itself.
+    /// The read request.
     pub step: Step,
-    /// What each entry is; `None` if no doorbell rang for it.
+    /// How each entry was announced; `None` if there was no doorbell for the entry.
     pub entries: Vec<Option<Fetched>>,
-    /// Completions so far, with the bytes they brought.
+    /// Completions so far, each with the range of bytes it returned.
     pub answers: Vec<(Range<usize>, Step)>,
 }
 
@@ -39,16 +39,16 @@ pub(super) enum Purpose {
 pub(super) struct Read {
     pub request: MemoryRequest,
     pub purpose: Purpose,
-    /// The bytes so far, where all of them are needed together.
+    /// The bytes received so far, if they must be interpreted together.
     pub buffer: Vec<u8>,
-    /// The parts of what came that were not recorded.
+    /// The received ranges that were not recorded.
     pub unknown: Vec<Range<usize>>,
-    /// Bytes received.
+    /// Number of bytes received.
     pub done: usize,
 }
 
 impl Read {
-    /// Whether all of these bytes are known, of those that came.
+    /// Returns whether all received bytes in this range were recorded.
     pub fn knows(&self, bytes: &Range<usize>) -> bool {
         self.unknown.iter().all(|hole| hole.end <= bytes.start || bytes.end <= hole.start)
     }
@@ -70,8 +70,8 @@ impl Waiting {
     }
 }
 
-/// Requests by direction, requester and tag, each with its number in their order and the time since
-/// which it waits.
+/// Requests without a complete answer, by direction, requester and tag. Each has a sequence number
+/// and the time at which its wait began.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     entries: BTreeMap<(Direction, Bdf, Tag), (u64, Instant, Waiting)>,
@@ -79,8 +79,8 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// Notes a request. Returns how many older ones were forgotten for it:
-    /// one with the same tag, or those beyond the limit.
+    /// Adds a request. Returns how many older requests were dropped: with the same tag, and beyond
+    /// the limit.
     pub fn add(&mut self, requester: Bdf, tag: Tag, at: Instant, waiting: Waiting) -> (u64, u64) {
         let mut dropped = 0;
         if self.entries.len() >= MOST_PENDING {
@@ -93,13 +93,13 @@ impl Pending {
         (u64::from(self.insert(requester, tag, at, waiting)), dropped)
     }
 
-    /// The request that a completion going in `direction` answers.
+    /// Removes and returns the request for a completion that travels in `direction`.
     pub fn take(&mut self, direction: Direction, c: &Completion) -> Option<Waiting> {
         let key = (direction.opposite(), c.requester, c.tag);
         self.entries.remove(&key).map(|(.., waiting)| waiting)
     }
 
-    /// Puts a request back that waits for more, from `at` on.
+    /// Puts a request back that needs more completions. Its wait begins again at `at`.
     pub fn put_back(&mut self, c: &Completion, at: Instant, waiting: Waiting) {
         self.insert(c.requester, c.tag, at, waiting);
     }
@@ -110,19 +110,19 @@ impl Pending {
         self.entries.insert(key, (self.next, at, waiting)).is_some()
     }
 
-    /// Requests that wait.
+    /// Returns the number of waiting requests.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Forgets the requests that have waited only since `first` or later; how many.
+    /// Drops the requests whose wait began at `first` or later. Returns their number.
     pub fn forget_since(&mut self, first: Instant) -> u64 {
         let before = self.len();
         self.entries.retain(|_, (_, at, _)| *at < first);
         (before - self.len()) as u64
     }
 
-    /// Forgets the requests of a device.
+    /// Drops the requests of a device.
     pub fn forget(&mut self, device: Bdf) {
         self.entries.retain(|(direction, requester, _), _| {
             *direction != Direction::Up || *requester != device

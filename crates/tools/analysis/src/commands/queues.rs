@@ -6,53 +6,55 @@ use super::step::Step;
 use follow::Ring as Memory;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Doorbells of all queues whose entries are not fetched; a few of each queue are always kept.
+/// Maximum number of stored doorbells of all queues whose entries are not fetched. A few doorbells
+/// of each queue are always kept.
 const MOST_DOORBELLS: usize = 1 << 16;
 const FEW_DOORBELLS: usize = 64;
-/// Completion entries of one queue that the host has not taken.
+/// Maximum number of completion entries of one queue that the host has not taken.
 const MOST_WAITING: usize = 65_536;
 
-/// Names an open command within its controller.
+/// Number of an open command, unique within its controller.
 pub(super) type Uid = u64;
 
-/// A submission queue. Entries are counted from its creation: the entry at
-/// position `p` stands at index `p % entries`.
+/// A submission queue. Positions count entries since the creation of the queue: the entry at
+/// position `p` is at index `p % entries`.
 #[derive(Debug, Default)]
 pub(super) struct SubmissionQueue {
     pub memory: Memory,
     tail: u64,
     fetched: u64,
-    /// Entries that were fetched and whose command has not ended.
+    /// Number of fetched entries whose commands have not ended.
     in_drive: u64,
-    /// SQHD of the latest completion entry; `None` until one is seen where TLPs are missing.
+    /// SQHD of the latest completion entry; `None` after missing TLPs until the next completion
+    /// entry.
     head: Option<u16>,
-    /// Doorbells with the position right after what they ring for.
+    /// Doorbells, each with the position after its last entry.
     doorbells: VecDeque<(u64, Step)>,
-    /// TLPs are missing: the tail is not known until a doorbell is seen, and
-    /// what was fetched not until an entry is.
+    /// After missing TLPs: whether the tail is unknown until the next doorbell, and whether the
+    /// fetched position is unknown until the next fetch.
     lost: (bool, bool),
-    /// Commands of entries that the host pushed and has not rung for, by index.
+    /// Commands of pushed entries without a doorbell, by index.
     announced: BTreeMap<u64, Uid>,
-    /// Entries of the last lap that were pushed, by position, each with its command until the drive
-    /// fetches it from the host all the same.
+    /// Pushed entries of the last lap, by position. The value is the command, or `None` after the
+    /// drive fetched the entry from the host nevertheless.
     pushed: BTreeMap<u64, Option<Uid>>,
 }
 
-/// An entry that the drive fetches.
+/// How an entry that the drive fetches was announced.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fetched {
-    /// The doorbell that rang for it.
+    /// By this doorbell.
     Rung(Step),
-    /// The command that its push has opened.
+    /// By the push that opened this command.
     Pushed(Uid),
 }
 
 /// The commands of pushed entries at a doorbell.
 #[derive(Debug, Default)]
 pub(super) struct Rung {
-    /// Those that it rings for.
+    /// Commands for which the doorbell rings.
     pub commands: Vec<Uid>,
-    /// Those that it does not ring for.
+    /// Commands for which the doorbell does not ring.
     pub others: Vec<Uid>,
 }
 
@@ -61,17 +63,17 @@ impl SubmissionQueue {
         Self { memory, head: Some(0), ..Self::default() }
     }
 
-    /// A fetched entry needs no more: its command ended, or there is none.
+    /// Marks a fetched entry as finished: its command ended, or there is no command.
     pub fn done(&mut self) {
         self.in_drive = self.in_drive.saturating_sub(1);
     }
 
-    /// A completion entry with this SQHD was written.
+    /// Records the SQHD of a completion entry.
     pub fn head(&mut self, head: u16) {
         self.head = Some(head);
     }
 
-    /// Where the ring is.
+    /// Returns the positions of the ring.
     pub fn ring_state(&self) -> Ring {
         let rung = if self.lost.0 { 0 } else { self.unfetched_to(self.tail) };
         let entries = self.memory.entries();
@@ -83,13 +85,13 @@ impl SubmissionQueue {
         }
     }
 
-    /// The host pushes the entry at `address`, which has opened this command; yields one that was
-    /// pushed there before and not rung for.
+    /// Records that the host pushed the entry at `address`, which opened command `uid`. Returns the
+    /// command of an earlier push to this place that had no doorbell.
     pub fn push(&mut self, address: u64, uid: Uid) -> Option<Uid> {
         self.announced.insert(self.memory.index(address)?.into(), uid)
     }
 
-    /// The host wrote `value` to the tail doorbell.
+    /// Records that the host wrote `value` to the tail doorbell.
     fn ring(&mut self, value: u16, step: Step, counters: &mut AnalyserCounters) -> Rung {
         let entries = u64::from(self.memory.entries());
         let announced = std::mem::take(&mut self.announced);
@@ -102,7 +104,8 @@ impl SubmissionQueue {
         let to_value = |from: u64| (u64::from(value) + entries - from % entries) % entries;
         let pushed = announced.keys().map(|index| to_value(*index)).max();
         let more = if std::mem::take(&mut self.lost.0) {
-            // It rings for one entry or more: pushed ones or the first fetch show how many.
+            // The doorbell covers at least one entry. Pushed entries or the first fetch show the
+            // number.
             let more = pushed.unwrap_or(1).max(1);
             self.tail = (self.tail / entries + 2) * entries + u64::from(value);
             self.fetched = self.tail - more;
@@ -111,7 +114,7 @@ impl SubmissionQueue {
             let more = to_value(self.tail);
             self.tail += more;
             if self.tail - self.fetched >= entries {
-                // More than fits: entries were overwritten.
+                // More entries than fit: some were overwritten.
                 counters.bad_doorbells += 1;
                 self.fetched = self.tail - more;
             }
@@ -141,7 +144,7 @@ impl SubmissionQueue {
         rung
     }
 
-    /// The drive need not fetch what was pushed.
+    /// Skips pushed entries, which the drive need not fetch.
     fn pass_pushed(&mut self) {
         while self.pushed.contains_key(&self.fetched) {
             self.fetched += 1;
@@ -151,13 +154,13 @@ impl SubmissionQueue {
         }
     }
 
-    /// Entries in front of `position` that were neither pushed nor fetched.
+    /// Returns the number of entries in front of `position` that were neither pushed nor fetched.
     fn unfetched_to(&self, position: u64) -> u64 {
         let pushed = self.pushed.range(self.fetched..position.max(self.fetched)).count();
         position.saturating_sub(self.fetched) - pushed as u64
     }
 
-    /// Entries that were rung for and not fetched, as far as that is known.
+    /// Returns the number of entries with a doorbell that were not fetched, as far as known.
     pub fn unfetched(&self) -> u64 {
         if self.lost == (false, false) { self.unfetched_to(self.tail) } else { 0 }
     }
@@ -177,7 +180,8 @@ impl SubmissionQueue {
         (self.lost, self.in_drive, self.head) = ((true, true), 0, None);
     }
 
-    /// The drive fetches the entry at `address`. `None` if no doorbell rang for it.
+    /// Records that the drive fetches the entry at `address`. Returns `None` if there was no
+    /// doorbell for the entry.
     pub fn fetch(&mut self, address: u64, counters: &mut AnalyserCounters) -> Option<Fetched> {
         let index = self.memory.index(address).filter(|_| self.memory.begins(address))?;
         let (index, entries) = (u64::from(index), u64::from(self.memory.entries()));
@@ -215,11 +219,11 @@ pub(super) struct CompletionQueue {
     head: u16,
     /// Index and phase of the entry that the drive wrote last.
     posted: Option<(u16, bool)>,
-    /// TLPs are missing: the head is not known until it is seen.
+    /// After missing TLPs: whether the head is unknown until the next head doorbell.
     lost: bool,
-    /// Indices of entries that the host has not taken, with their commands.
+    /// Entries that the host has not taken: their indices and commands.
     waiting: VecDeque<(u16, Uid)>,
-    /// How many of them an interrupt has signalled, from the front.
+    /// Number of entries at the front of `waiting` that an interrupt has signalled.
     signals: usize,
 }
 
@@ -228,7 +232,7 @@ impl CompletionQueue {
         Self { memory, vector, ..Self::default() }
     }
 
-    /// The drive wrote the entry of `uid` at `address`.
+    /// Records that the drive wrote the completion entry of `uid` at `address`.
     pub fn post(&mut self, address: u64, uid: Uid, counters: &mut AnalyserCounters) {
         let Some(index) = self.memory.index(address) else { return };
         self.waiting.push_back((index, uid));
@@ -239,14 +243,14 @@ impl CompletionQueue {
         }
     }
 
-    /// The drive wrote an entry with this phase tag at `address`, of whatever command.
+    /// Records that the drive wrote an entry with this phase tag at `address`, for any command.
     pub fn written(&mut self, address: u64, phase: bool) {
         self.posted = self.memory.index(address).map(|index| (index, phase)).or(self.posted);
     }
 
-    /// Where the ring is.
+    /// Returns the positions of the ring.
     pub fn ring_state(&self) -> Ring {
-        // Of a fresh queue the first entry is 0, with phase 1.
+        // The first entry of a new queue is entry 0, with phase 1.
         let fresh = (!self.lost).then_some(0);
         Ring::Completion {
             entries: self.memory.entries(),
@@ -256,20 +260,22 @@ impl CompletionQueue {
         }
     }
 
-    /// The drive signalled the queue's vector: yields the commands of its entries.
+    /// Records that the drive signalled the queue's vector. Returns the commands of the signalled
+    /// entries.
     pub fn signal(&mut self) -> Vec<Uid> {
         let from = std::mem::replace(&mut self.signals, self.waiting.len());
         self.waiting.iter().skip(from).map(|(_, uid)| *uid).collect()
     }
 
-    /// The host wrote `value` to the head doorbell: yields the commands of the entries.
+    /// Records that the host wrote `value` to the head doorbell. Returns the commands of the
+    /// entries.
     pub fn take(&mut self, value: u16, counters: &mut AnalyserCounters) -> Vec<Uid> {
         if value > self.memory.last() {
             counters.bad_doorbells += 1;
             return Vec::new();
         }
         if std::mem::take(&mut self.lost) {
-            // It can take the entries seen since then.
+            // The host can take the entries seen since then.
             self.head = self.waiting.front().map_or(value, |(index, _)| *index);
         }
         let taken = self.memory.distance(self.head, value);
@@ -287,7 +293,7 @@ impl CompletionQueue {
         done
     }
 
-    /// Its commands whose entries the host has not taken.
+    /// Returns the commands whose entries the host has not taken.
     pub fn into_waiting(self) -> impl Iterator<Item = Uid> {
         self.waiting.into_iter().map(|(_, uid)| uid)
     }
@@ -301,7 +307,8 @@ impl CompletionQueue {
 /// All queues of a controller.
 pub(super) type Queues = follow::Queues<SubmissionQueue, CompletionQueue>;
 
-/// The host wrote `value` to the tail doorbell of `id`; `None` if there is no such queue.
+/// Records that the host wrote `value` to the tail doorbell of `id`. Returns `None` if there is no
+/// such queue.
 pub(super) fn ring(
     queues: &mut Queues,
     id: u16,
@@ -319,7 +326,7 @@ pub(super) fn ring(
     Some(rung)
 }
 
-/// TLPs are missing.
+/// Marks all queue positions as unknown after missing TLPs.
 pub(super) fn gap(queues: &mut Queues) {
     queues.submission.values_mut().for_each(SubmissionQueue::gap);
     queues.completion.values_mut().for_each(CompletionQueue::gap);

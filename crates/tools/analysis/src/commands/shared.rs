@@ -9,48 +9,49 @@ use std::ops::Range;
 use wire::tlp::{Status, Tlp};
 use wire::{Instant, Tag};
 
-/// What a recording has of a TLP's payload.
+/// The recorded parts of a TLP's payload.
 #[derive(Clone, Debug, Default)]
 pub struct Payload {
-    /// Bytes from the first on that are known; those behind read as zeroes.
+    /// Number of recorded bytes at the start. The bytes after them read as zeroes.
     pub known: usize,
-    /// Further parts that are known, behind these and in order.
+    /// Further recorded ranges after the first `known` bytes, in order.
     pub parts: Vec<Range<usize>>,
-    /// Prints of what is between and behind them.
+    /// Prints of the ranges that were not recorded.
     pub holes: Vec<(Range<usize>, u64)>,
-    /// Equal payloads have equal prints, different ones different prints; `None` if unknown.
+    /// Print of the whole payload, equal for equal payloads and different for different ones;
+    /// `None` if unknown.
     pub print: Option<u64>,
-    /// The port in front of the drive answered this read, or sent this completion, from pushed
-    /// bytes: no link carried it.
+    /// Whether the port in front of the drive answered this read, or sent this completion, from
+    /// pushed bytes, so that no link carried the TLP.
     pub from_push: bool,
 }
 
 impl Payload {
-    /// Whether these bytes are known.
+    /// Returns whether all of these bytes were recorded.
     pub fn knows(&self, bytes: &Range<usize>) -> bool {
         let inside = |part: &Range<usize>| part.start <= bytes.start && bytes.end <= part.end;
         bytes.end <= self.known || self.parts.iter().any(inside)
     }
 }
 
-/// Counters, bounds and events of an analyser, and the TLP at hand.
+/// Counters, bounds and events of an analyser, and the current TLP.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     pub settings: AnalyserSettings,
     pub counters: AnalyserCounters,
-    /// TLPs seen so far.
+    /// Number of TLPs seen.
     pub seen: u64,
-    /// Start of the TLP at hand, the last one of those seen.
+    /// Start of the current TLP, which is the last TLP seen.
     pub at: Instant,
     direction: Direction,
     tlp: &'static str,
-    /// What is there of its payload.
+    /// The recorded parts of the current TLP's payload.
     pub payload: Payload,
-    /// Bytes of its payload, from the first on, that are for certain no data of users.
+    /// Number of bytes at the start of its payload that are certainly no user data.
     pub protocol: usize,
-    /// Further parts of it of which that is certain, in order.
+    /// Further ranges of its payload that are certainly no user data, in order.
     pub protocol_parts: Vec<Range<usize>>,
-    /// It pushes.
+    /// Whether the current TLP is a push.
     pub is_push: bool,
     length: u32,
     events: VecDeque<Event>,
@@ -65,7 +66,7 @@ impl Shared {
         Self { settings, ..Self::default() }
     }
 
-    /// The next TLP is at hand.
+    /// Begins the next TLP.
     pub fn begin(&mut self, at: Instant, direction: Direction, tlp: &Tlp, payload: Payload) {
         (self.payload, self.protocol) = (payload, 0);
         self.protocol_parts.clear();
@@ -76,7 +77,7 @@ impl Shared {
         self.counters.poisoned += u64::from(tlp.poisoned);
     }
 
-    /// What the TLP at hand means for a command.
+    /// Returns the step that the current TLP is for a command.
     pub fn step(&self, kind: StepKind, address: u64, bytes: usize, tag: Option<Tag>) -> Step {
         Step {
             at: self.at,
@@ -93,7 +94,8 @@ impl Shared {
         }
     }
 
-    /// These bytes of the payload at hand, behind those noted before, are no data of users.
+    /// Marks a further range of the current payload, after the ranges marked before, as no user
+    /// data.
     pub fn is_protocol(&mut self, bytes: Range<usize>) {
         match self.protocol_parts.last_mut() {
             Some(last) if last.end == bytes.start => last.end = bytes.end,
@@ -106,7 +108,7 @@ impl Shared {
         &self.settings.limits
     }
 
-    /// A name for a new command; `None` if there are too many.
+    /// Returns a number for a new command; `None` if there are too many commands.
     pub fn open_command(&mut self) -> Option<Uid> {
         if self.open >= self.limits().commands {
             self.counters.dropped += 1;
@@ -141,7 +143,7 @@ impl Shared {
         Some(event)
     }
 
-    /// Adds a step to a command: to what it counts, and to its list if there is room.
+    /// Adds a step to a command: always to its traffic, and to its list of steps if there is room.
     pub fn add_step(&mut self, command: &mut Command, step: Step) {
         command.traffic.add(&step);
         if self.steps >= self.limits().steps {
@@ -153,12 +155,12 @@ impl Shared {
         command.steps.push(step);
     }
 
-    /// The part of `bytes`, which begin `lead` bytes into the payload at hand, that is known.
+    /// Returns the recorded part of `bytes`, which begin `lead` bytes into the current payload.
     pub fn known<'a>(&self, lead: usize, bytes: &'a [u8]) -> &'a [u8] {
         &bytes[..self.payload.known.saturating_sub(lead).min(bytes.len())]
     }
 
-    /// Keeps bytes of a command's data from `offset`.
+    /// Stores bytes of a command's data from `offset` on.
     pub fn keep(&mut self, command: &mut Command, offset: u64, bytes: &[u8]) {
         let most = command.transfer.bytes();
         let Some(data) = &mut command.data else { return };
@@ -178,7 +180,7 @@ impl Shared {
         data[offset..offset + length].copy_from_slice(&bytes[..length]);
     }
 
-    /// Notes the print of a part of the payload at hand, which is a command's data from `offset`.
+    /// Stores the print of a part of the current payload that is a command's data from `offset` on.
     pub fn print_part(&mut self, command: &mut Command, offset: u64, part: &Range<usize>) {
         let hole = self.payload.holes.iter().find(|(hole, _)| hole == part);
         if let Some((_, print)) = hole
@@ -188,7 +190,8 @@ impl Shared {
         }
     }
 
-    /// Notes the print of the TLP at hand, which has `bytes` of the command's data from `offset`.
+    /// Stores the print of the current TLP, which has `bytes` of the command's data from `offset`
+    /// on.
     pub fn print(&mut self, command: &mut Command, offset: u64, bytes: u32) {
         if let Some(print) = self.payload.print
             && command.steps_dropped == 0
@@ -197,7 +200,7 @@ impl Shared {
         }
     }
 
-    /// Forgets a command's data.
+    /// Drops a command's data.
     pub fn forget_data(&mut self, command: &mut Command) {
         self.data -= command.data.take().map_or(0, |data| data.len());
     }

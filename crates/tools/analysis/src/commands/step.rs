@@ -1,4 +1,4 @@
-//! What one TLP means for a command.
+//! The role of one TLP in a command.
 
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -19,7 +19,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// The other one.
+    /// Returns the opposite direction.
     pub const fn opposite(self) -> Self {
         match self {
             Self::Down => Self::Up,
@@ -29,7 +29,7 @@ impl Direction {
 }
 
 wire::named! {
-    /// The part a TLP plays in a command, in the logical order of a command.
+    /// The role of a TLP in a command, in the logical order of a command.
     #[derive(JsonSchema)]
     pub enum StepKind {
         /// The host sends entries, lists or data in front of the doorbell (`docs/push.md`). One
@@ -39,25 +39,25 @@ wire::named! {
         /// The host writes the submission queue's tail.
         #[schemars(rename = "SQ doorbell")]
         SqDoorbell "SQ doorbell",
-        /// The drive asks for submission queue entries.
+        /// The drive requests submission queue entries.
         #[schemars(rename = "SQE fetch")]
         SqeFetch "SQE fetch",
-        /// Entries come.
+        /// Submission queue entries arrive.
         #[schemars(rename = "SQE data")]
         SqeData "SQE data",
-        /// The drive asks for a part of a PRP list, or for an SGL segment.
+        /// The drive requests a part of a PRP list, or an SGL segment.
         #[schemars(rename = "PRP list fetch")]
         ListFetch "PRP list fetch",
-        /// PRP entries or SGL descriptors come.
+        /// PRP entries or SGL descriptors arrive.
         #[schemars(rename = "PRP list data")]
         ListData "PRP list data",
-        /// The drive asks for data of a command that carries data to it.
+        /// The drive requests data of a command that transfers data to the drive.
         #[schemars(rename = "data read")]
         DataRead "data read",
-        /// That data comes.
+        /// Data arrive for a command that transfers data to the drive.
         #[schemars(rename = "data completion")]
         DataCompletion "data completion",
-        /// The drive writes data of a command that carries data to the host.
+        /// The drive writes data of a command that transfers data to the host.
         #[schemars(rename = "data write")]
         DataWrite "data write",
         /// The drive writes a completion queue entry.
@@ -73,13 +73,13 @@ wire::named! {
 }
 
 impl StepKind {
-    /// Whether the TLP answers an earlier step.
+    /// Returns whether the TLP answers an earlier step.
     pub const fn is_answer(self) -> bool {
         matches!(self, Self::SqeData | Self::ListData | Self::DataCompletion)
     }
 }
 
-/// Its name.
+/// The name of the kind.
 impl Serialize for StepKind {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
@@ -89,28 +89,28 @@ impl Serialize for StepKind {
 /// One TLP of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// When the TLP began.
+    /// Time at which the TLP began.
     pub at: Instant,
-    /// Its number among all TLPs that were seen, from 0: the order of the link.
+    /// Number of the TLP among all TLPs that were seen, from 0, in link order.
     pub number: u64,
-    /// Its part in the command.
+    /// Role of the TLP in the command.
     pub kind: StepKind,
-    /// Its direction.
+    /// Direction of the TLP.
     pub direction: Direction,
-    /// Its type as analysers print it, see [`wire::tlp::Tlp::mnemonic`].
+    /// Type of the TLP as analysers print it, see [`wire::tlp::Tlp::mnemonic`].
     pub tlp: &'static str,
-    /// Bus address of the first byte asked for or carried. Completions carry
-    /// no address: theirs is that of the request plus what came before.
+    /// Bus address of the first byte requested or carried. For a completion: the address of the
+    /// request plus the number of bytes returned before.
     pub address: u64,
-    /// Bytes asked for or carried.
+    /// Number of bytes requested or carried.
     pub bytes: u32,
     /// Bytes of the TLP: header and payload, without digest, LCRC and framing.
     pub length: u32,
-    /// Transaction tag; `None` for posted requests, which need none.
+    /// Transaction tag; `None` for posted requests.
     pub tag: Option<Tag>,
     /// Completion status; success for requests.
     pub status: Status,
-    /// A read of the drive, or its completion, that the port in front of it answered from pushed
-    /// bytes.
+    /// Whether the port in front of the drive answered this read, or sent this completion, from
+    /// pushed bytes.
     pub from_push: bool,
 }

@@ -1,9 +1,9 @@
-//! A captured connection of the tunnel: from the bytes of both directions to
-//! frames, TLPs and commands.
+//! A captured connection of the tunnel: converts the bytes of both directions to frames, TLPs and
+//! commands.
 //!
-//! Bytes are pushed in the order in which they passed the capture, both directions mixed. A TLP
-//! counts as seen when the last byte of its frame was: the far side cannot act on it earlier. So if
-//! the capture notes bytes before it passes them on, causes come before their effects.
+//! Bytes are pushed in the order in which they passed the capture, both directions mixed. The time
+//! of a TLP is the time of the last byte of its frame, because the far side cannot act earlier. If
+//! the capture records bytes before it forwards them, causes precede their effects.
 
 use super::{Analyser, AnalyserSettings, Direction};
 use bytes::{Buf, Bytes, BytesMut};
@@ -25,74 +25,77 @@ pub enum Payload {
 /// A TLP or control frame of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// Time of the last byte of its frame.
+    /// Time of the last byte of the frame.
     pub at: Instant,
-    /// Its direction: [`Direction::Down`] is from the host.
+    /// Direction of the frame: [`Direction::Down`] is from the host.
     pub direction: Direction,
-    /// First byte of its frame in the stream of its direction.
+    /// Offset of the frame's first byte in the stream of its direction.
     pub offset: u64,
-    /// Sequence number of its frame; 0 on control frames.
+    /// Sequence number of the frame; 0 for control frames.
     pub sequence: u32,
     /// The TLP or control frame.
     pub payload: Payload,
 }
 
-/// What is wrong with a stream.
+/// An error in a stream.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Fault {
-    /// The bytes are no frame.
+    /// The bytes are not a frame.
     #[error("{0}")]
     Frame(#[from] frame::Malformed),
-    /// The bytes in a frame are no TLP: which one of the frame, from 0, and what is wrong.
+    /// The bytes are not a TLP: index of the TLP in the frame, from 0, and the error.
     #[error("TLP {0} of the frame: {1}")]
     Tlp(usize, tlp::Malformed),
-    /// A frame is missing or came twice: the number in the frame and the expected one.
+    /// A frame is missing or arrived twice: the number in the frame and the expected number.
     #[error("frame {0} where frame {1} should follow")]
     Sequence(u32, u32),
-    /// A frame acknowledges more than had passed: what its header says, and how many frames had
-    /// passed the other way.
-    #[error("acknowledges frames up to {0}, but {1} had passed")]
+    /// A frame acknowledges more frames than passed in the other direction: the acknowledged number
+    /// and the number of frames that passed.
+    #[error(
+        "the frame acknowledges frames up to {0}, but only {1} frames had passed the other way"
+    )]
     Acknowledged(u32, u32),
-    /// A frame before this side's greeting.
+    /// A frame precedes the greeting of this side.
     #[error("a frame before the greeting")]
     NoGreeting,
-    /// A frame of TLPs has none.
+    /// A frame of TLPs contains no TLP.
     #[error("a frame without TLPs")]
     Empty,
-    /// The stream ends within a frame, after this number of bytes.
+    /// The stream ends within a frame, after this number of the frame's bytes.
     #[error("the stream ends inside of a frame of which {0} bytes are there")]
     Truncated(usize),
 }
 
-/// A fault and where it is.
+/// An error in a stream, and its place.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}, byte {offset}: {fault}", if *direction == Direction::Down { "host to device" } else { "device to host" })]
 pub struct DecodeError {
-    /// Which stream.
+    /// Direction of the stream.
     pub direction: Direction,
-    /// First byte of the frame in that stream.
+    /// Offset of the frame's first byte in the stream.
     pub offset: u64,
-    /// What is wrong.
+    /// The error.
     pub fault: Fault,
 }
 
-/// Takes what a frame carries, with the frame's sequence number.
+/// Receives the sequence number and the payload of a frame.
 type Sink<'a> = &'a mut dyn FnMut(u32, Payload);
 type Decoded = Result<(), Fault>;
 
-/// One direction.
+/// The state of the decoder for one direction of the connection.
 #[derive(Debug, Default)]
 struct Side {
     /// Bytes of an incomplete frame.
     bytes: BytesMut,
-    /// Where they begin.
+    /// Offset of the first of `bytes` in the stream.
     offset: u64,
     greeted: bool,
     next_sequence: u32,
     acknowledged: u32,
 }
 
-/// Cuts the streams of one connection into frames and TLPs. Holds at most one frame a direction.
+/// Splits the streams of one connection into frames and TLPs. Stores at most one frame per
+/// direction.
 #[derive(Debug, Default)]
 pub struct Decoder {
     down: Side,
@@ -100,16 +103,17 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A connection before its first byte.
+    /// Creates a decoder for a connection, before its first byte.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the next bytes of a direction, which passed at `at`, and hands
-    /// what they complete to `sink`.
+    /// Decodes the next bytes of a direction, which passed at `at`. Passes every item that the
+    /// bytes complete to `sink`.
     ///
     /// # Errors
-    /// The first fault; what was before it has been handed out, and nothing more can be decoded.
+    /// The first error. The items before the error have been passed to `sink`; nothing after the
+    /// error can be decoded.
     pub fn push(
         &mut self,
         at: Instant,
@@ -137,7 +141,7 @@ impl Decoder {
     /// Checks that both streams end at the end of a frame, as after an orderly end of both nodes.
     ///
     /// # Errors
-    /// [`Fault::Truncated`] for the first stream that does not.
+    /// [`Fault::Truncated`] for the first stream that ends within a frame.
     pub fn finish(&self) -> Result<(), DecodeError> {
         for (direction, side) in [(Direction::Down, &self.down), (Direction::Up, &self.up)] {
             if !side.bytes.is_empty() {
@@ -150,7 +154,7 @@ impl Decoder {
 }
 
 impl Side {
-    /// Takes a frame off the front; `false` if none is whole.
+    /// Removes the next frame; returns `false` if no whole frame is there.
     fn next_frame(&mut self, sent: u32, sink: Sink<'_>) -> Result<bool, Fault> {
         let Some(head) = self.bytes.first_chunk::<HEADER>() else { return Ok(false) };
         let header = Header::decode(*head)?;
@@ -210,32 +214,32 @@ impl Side {
 /// Bytes that were captured at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamRange {
-    /// When; before they were passed on.
+    /// Time of the capture, before the bytes were forwarded.
     pub at: Instant,
-    /// Their direction.
+    /// Direction of the bytes.
     pub direction: Direction,
-    /// Which bytes of that direction's stream they are.
+    /// Range of the bytes in the stream of this direction.
     pub bytes: Range<usize>,
 }
 
-/// From a captured connection to commands: a [`Decoder`] before an
-/// [`Analyser`], with hot resets taken into account.
+/// Finds the commands of a captured connection: a [`Decoder`] followed by an [`Analyser`]. Hot
+/// resets are taken into account.
 #[derive(Debug, Default)]
 pub struct LinkAnalyser {
     decoder: Decoder,
-    /// What the commands are taken from.
+    /// The analyser that finds the commands.
     pub analyser: Analyser,
     /// Number of the latest hot reset, until the device acknowledges it.
     resetting: Option<u32>,
 }
 
 impl LinkAnalyser {
-    /// For a connection before its first byte.
+    /// Creates an analyser for a connection, before its first byte.
     pub fn new(settings: AnalyserSettings) -> Self {
         Self { analyser: Analyser::new(settings), ..Self::default() }
     }
 
-    /// Takes the next bytes; then take the analyser's events.
+    /// Processes the next bytes. Take the analyser's events afterwards.
     ///
     /// # Errors
     /// As [`Decoder::push`].
@@ -247,7 +251,7 @@ impl LinkAnalyser {
     ) -> Result<(), DecodeError> {
         let Self { decoder, analyser, resetting } = self;
         decoder.push(at, direction, bytes, |item| match item.payload {
-            // Sent before the reset and thrown away by the host.
+            // The device sent the TLP before the reset, and the host discards it.
             Payload::Tlp(_) if direction == Direction::Up && resetting.is_some() => {}
             Payload::Tlp(tlp) => analyser.push(item.at, direction, &tlp),
             Payload::Control(Control::Reset(number)) => {
@@ -261,12 +265,11 @@ impl LinkAnalyser {
         })
     }
 
-    /// Takes a whole capture: the streams of both directions and the order in
-    /// which their bytes passed. `sink` gets every event.
+    /// Processes a whole capture: the streams of both directions and the order in which their bytes
+    /// passed. `sink` receives every event.
     ///
     /// # Errors
-    /// As [`Decoder::push`]; bytes that a range names and that are not there
-    /// count as the stream's end.
+    /// As [`Decoder::push`]. If a range is beyond the end of its stream, the stream ends there.
     pub fn run(
         &mut self,
         down: &[u8],
@@ -287,7 +290,7 @@ impl LinkAnalyser {
         Ok(())
     }
 
-    /// The capture is over: ends the commands on their way, to be taken as events.
+    /// Ends the capture: commands in flight end and become events.
     ///
     /// # Errors
     /// As [`Decoder::finish`].

@@ -5,7 +5,7 @@ use super::command::Transfer;
 use follow::{Amount, io_data};
 use wire::nvme::{Command, IDENTIFY, SglDescriptor, SglKind, opcode};
 
-/// Presumed bytes where an entry does not say how much data it moves.
+/// Assumed number of bytes if an entry does not give the length of its data.
 const PRESUMED: u64 = 4096;
 
 const MOST_SEGMENT: u64 = 1 << 16;
@@ -15,7 +15,7 @@ pub const fn names_blocks(opcode: u8) -> bool {
     matches!(opcode, 0x01 | 0x02 | 0x04 | 0x05 | 0x08 | 0x0c)
 }
 
-/// Data that a command of queue `queue` moves.
+/// Returns direction and length of the data of a command on queue `queue`.
 pub fn transfer(queue: u16, entry: &Command, block_size: u32) -> Transfer {
     if queue == 0 { admin(entry) } else { io(entry, block_size) }
 }
@@ -43,7 +43,7 @@ fn admin(entry: &Command) -> Transfer {
         opcode::admin::SECURITY_RECEIVE => Transfer::ToHost(entry.cdw11.into()),
         // SEL 0, create, has data.
         opcode::admin::NAMESPACE_MANAGEMENT if entry.cdw10 & 15 != 0 => Transfer::None,
-        // Their PRP1 is the queue itself.
+        // PRP1 of these commands is the address of the queue.
         opcode::admin::CREATE_SQ | opcode::admin::CREATE_CQ => Transfer::None,
         opcode::admin::SET_FEATURES => feature(entry).map_or(Transfer::None, Transfer::ToDevice),
         opcode::admin::GET_FEATURES => feature(entry).map_or(Transfer::None, Transfer::ToHost),
@@ -51,7 +51,7 @@ fn admin(entry: &Command) -> Transfer {
     }
 }
 
-/// Bytes of a feature that has a data structure (figure 276).
+/// Returns the bytes of a feature that has a data structure (figure 276).
 fn feature(entry: &Command) -> Option<u64> {
     Some(match entry.cdw10 & 0xff {
         0x03 => 4096,
@@ -64,7 +64,7 @@ fn feature(entry: &Command) -> Option<u64> {
     })
 }
 
-/// Bits 1:0 of every opcode say which way data goes (figure 138).
+/// Bits 1:0 of every opcode give the direction of the data (figure 138).
 fn by_opcode(opcode: u8, bytes: u64) -> Transfer {
     match opcode & 3 {
         1 => Transfer::ToDevice(bytes),
@@ -73,7 +73,7 @@ fn by_opcode(opcode: u8, bytes: u64) -> Transfer {
     }
 }
 
-/// What lies in host memory for a command.
+/// The contents of a part of host memory that a command uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// Data.
@@ -84,18 +84,19 @@ pub enum Content {
     SglSegment,
 }
 
-/// Where it lies.
+/// A part of host memory that a command uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     pub address: u64,
     pub length: u64,
-    /// First byte of the transfer that lies there or to which the first entry points.
+    /// Offset in the transfer of the first byte, or of the first byte to which the first entry
+    /// points.
     pub offset: u64,
     pub content: Content,
 }
 
-/// The parts that the entry itself points to; `None` if its pointers are of a
-/// kind that is not followed.
+/// Returns the parts to which the entry itself points; `None` if its pointers are of a kind that is
+/// not followed.
 pub fn pieces(entry: &Command, bytes: u64, page: u64) -> Option<Vec<Piece>> {
     if bytes == 0 {
         return Some(Vec::new());
@@ -116,8 +117,8 @@ pub fn pieces(entry: &Command, bytes: u64, page: u64) -> Option<Vec<Piece>> {
     Some(pieces)
 }
 
-/// Where an SGL descriptor points to, for the transfer's bytes from `offset`; nowhere for a bit
-/// bucket. `None` if it is of a kind that is not followed.
+/// Returns the part to which an SGL descriptor points, for the transfer's bytes from `offset` on. A
+/// bit bucket has no part. Returns `None` if descriptors of this kind are not followed.
 pub fn descriptor(descriptor: SglDescriptor, offset: u64, bytes: u64) -> Option<Piece> {
     let SglDescriptor { address, length, subtype, kind } = descriptor;
     let length = u64::from(length);
@@ -130,8 +131,8 @@ pub fn descriptor(descriptor: SglDescriptor, offset: u64, bytes: u64) -> Option<
     Some(Piece { address, length, offset, content })
 }
 
-/// The part of a PRP list that begins at `pointer` and reaches to the end of
-/// its page at most, for the bytes of the transfer from `offset`.
+/// Returns the part of a PRP list from `pointer` to the end of the page at most, for the transfer's
+/// bytes from `offset` on.
 fn list(pointer: u64, offset: u64, bytes: u64, page: u64) -> Piece {
     let pointer = pointer & !7;
     let needed = bytes.saturating_sub(offset).div_ceil(page) * 8;
@@ -139,8 +140,8 @@ fn list(pointer: u64, offset: u64, bytes: u64, page: u64) -> Piece {
     Piece { address: pointer, length, offset, content: Content::PrpList }
 }
 
-/// The memory that the PRP entry `value` at `address` points to, if it is for the transfer's bytes
-/// from `offset`: the last entry of a page points to the next list if more follow.
+/// Returns the memory to which the PRP entry `value` at `address` points, for the transfer's bytes
+/// from `offset` on. The last entry of a page points to the next list if more entries follow.
 pub fn list_entry(address: u64, value: u64, offset: u64, bytes: u64, page: u64) -> Option<Piece> {
     let left = bytes.checked_sub(offset).filter(|left| *left > 0)?;
     let ends_page = (address + 8).is_multiple_of(page);

@@ -51,7 +51,7 @@ impl Analyser {
         let bytes = tlp.data.get(lead..).unwrap_or_default();
         let bytes = &bytes[..bytes.len().min(request.byte_count())];
         if bytes.len() != tlp.data.len() {
-            // Of other bytes as well.
+            // A completion may also contain bytes of other reads.
             self.shared.payload.print = None;
         }
         match &mut function.controller {

@@ -1,5 +1,5 @@
-//! Commands as text, as a protocol analyser shows them: by meaning and in the
-//! order of the link. Lines have at most 100 columns.
+//! Commands as text, as a protocol analyser shows them: in logical order and in link order. Lines
+//! have at most 100 columns.
 
 use super::command::{Command, Transfer};
 use super::step::{Direction, Step, StepKind};
@@ -8,10 +8,10 @@ use std::fmt::Write;
 use wire::Instant;
 use wire::tlp::Status;
 
-/// How to print.
+/// Options of the views.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Print of many equal TLPs in a row only the first and the last.
+    /// Whether to print only the first and the last of many equal TLPs in a row.
     pub fold: bool,
 }
 
@@ -21,10 +21,10 @@ impl Default for Options {
     }
 }
 
-/// Runs up to this long are printed in full.
+/// Runs of at most this many TLPs are printed in full.
 const SHORT_RUN: usize = 4;
 
-/// Kinds that belong together, in logical order (figures 9 and 10 of the NVMe/TSN paper).
+/// Kinds of one group, in logical order (figures 9 and 10 of the NVMe/TSN paper).
 const GROUPS: [&[StepKind]; 7] = [
     &[StepKind::Push, StepKind::SqDoorbell],
     &[StepKind::SqeFetch, StepKind::SqeData],
@@ -35,7 +35,7 @@ const GROUPS: [&[StepKind]; 7] = [
     &[StepKind::CqDoorbell],
 ];
 
-/// A step and, in views of several commands, its command.
+/// A step. In views of several commands, also its command.
 struct Entry<'a> {
     step: &'a Step,
     owner: String,
@@ -43,13 +43,13 @@ struct Entry<'a> {
 
 enum Row<'a> {
     Entry(&'a Entry<'a>),
-    /// That many repetitions of the rows above, each of that many TLPs, the
-    /// first of that many bytes.
+    /// Rows that are left out because they equal the ones above: the number of repetitions, the
+    /// TLPs in each, and the bytes of the first TLP of each.
     Repeated(usize, usize, u32),
 }
 
-/// The **NVMe transaction view**: the TLPs of a command in the order of their meaning, requests
-/// with their completions. This is not always the order in which they passed: see [`link`].
+/// Prints the **NVMe transaction view**: the TLPs of a command in logical order, each request with
+/// its completions. For the order on the link see [`link`].
 pub fn transaction(command: &Command, options: Options) -> String {
     let mut out = headline(command);
     out += &format!("  {:<16}{COLUMNS}  packet\n", "step");
@@ -75,9 +75,9 @@ pub fn transaction(command: &Command, options: Options) -> String {
     out
 }
 
-/// The **link view** (figure 11 of the NVMe/TSN paper): the TLPs of commands in the
-/// order in which they passed, those that serve several commands once; each
-/// with the time since the one before, times from the first.
+/// Prints the **link view** (figure 11 of the NVMe/TSN paper): the TLPs of commands in link order.
+/// A TLP that serves several commands is printed once. Each line has the time since the first TLP
+/// and since the previous TLP.
 pub fn link(commands: &[&Command], options: Options) -> String {
     let mut out = String::new();
     commands.iter().for_each(|command| out.push_str(&headline(command)));
@@ -90,7 +90,7 @@ pub fn link(commands: &[&Command], options: Options) -> String {
     for row in fold(&entries.iter().map(|entry| vec![entry]).collect::<Vec<_>>(), options) {
         let line = match row {
             Row::Entry(Entry { step, owner }) => {
-                // Differences of what is printed, so that they add up to it.
+                // Differences of the printed times have the printed sum.
                 let since = ns(step.at, start) - ns(last, start);
                 last = step.at;
                 let (since, columns, kind) = (micros(since), columns(step, start), step.kind);
@@ -104,7 +104,7 @@ pub fn link(commands: &[&Command], options: Options) -> String {
     out
 }
 
-/// The steps of all commands in link order, each once.
+/// Merges the steps of all commands in link order, each step once.
 fn merge<'a>(commands: &[&'a Command]) -> Vec<Entry<'a>> {
     let mut steps: Vec<(&Step, &Command)> = Vec::new();
     for command in commands {
@@ -156,7 +156,7 @@ fn ns(at: Instant, start: Instant) -> u64 {
     at.since(start).as_ns()
 }
 
-/// Requests with their completions; posted requests alone.
+/// Groups requests with their completions. A posted request is alone.
 fn units<'a>(entries: &'a [Entry<'a>]) -> Vec<Vec<&'a Entry<'a>>> {
     let mut units: Vec<Vec<&Entry>> = Vec::new();
     for entry in entries {
@@ -171,8 +171,8 @@ fn units<'a>(entries: &'a [Entry<'a>]) -> Vec<Vec<&'a Entry<'a>>> {
     units
 }
 
-/// The rows of `units`; with folding, runs of equal ones give the first and
-/// the last and say how many are between, and so do equal TLPs within one.
+/// Converts units to rows. With folding, a run of equal units becomes its first and its last unit
+/// and a row with the number between. Equal TLPs within a unit are folded in the same way.
 fn fold<'a>(units: &[Vec<&'a Entry<'a>>], options: Options) -> Vec<Row<'a>> {
     let equal = |a: &Vec<&Entry>, b: &Vec<&Entry>| {
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| alike(a, b))
@@ -192,7 +192,7 @@ fn fold_unit<'a>(unit: &[&'a Entry<'a>], options: Options) -> Vec<Row<'a>> {
     rows.collect()
 }
 
-/// The rows of equal ones: all, or the first and the last and how many are between.
+/// Returns the rows of equal elements: all of them, or the first, the number between, and the last.
 fn fold_run<'a, T>(
     run: &[T],
     options: Options,

@@ -1,5 +1,4 @@
-//! The TLPs of a trace as a capture for Wireshark, each with a comment that
-//! names the commands it serves.
+//! The TLPs of a trace as a capture for Wireshark. A comment on each TLP names its commands.
 
 use super::file::Item;
 use super::run::Run;
@@ -14,38 +13,38 @@ use wire::trace::{NodeRole, Record, Timed};
 /// The commands that one TLP at the port serves.
 #[derive(Clone, Copy, Debug, Default)]
 struct Label {
-    /// The first command, from 1 in `commands`; 0 for none.
+    /// Number of the first command, from 1 in `commands`; 0 for none.
     command: u32,
-    /// How many commands.
+    /// Number of commands.
     count: u16,
     kind: Option<StepKind>,
-    /// Whether one of them is on an I/O queue, and whether one is selected.
+    /// Whether one of the commands is on an I/O queue. `selected`: whether one of them is selected.
     io: bool,
     selected: bool,
 }
 
-/// Which TLP serves which command, gathered in one pass over a run and
-/// written in a second one. It takes 16 bytes a TLP and about 100 a command.
+/// The commands of each TLP. The first pass over a run collects them, the second one writes the
+/// capture. Memory: 16 bytes per TLP and about 100 bytes per command.
 #[derive(Clone, Debug, Default)]
 pub struct Capture {
     labels: Vec<Label>,
-    /// Commands as comments name them.
+    /// Names of commands for the comments.
     commands: Vec<String>,
 }
 
-/// The number of TLPs written.
+/// Number of written TLPs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// TLPs.
+    /// Number of all TLPs.
     pub tlps: u64,
-    /// Of which only the first bytes had been recorded.
+    /// Number of TLPs of which only the first bytes had been recorded.
     pub cut: u64,
 }
 
 impl Capture {
-    /// Adds a command. If it is not `selected` its TLPs are left out, unless
-    /// they serve one that is. TLPs that serve no I/O command always stay:
-    /// configuration, registers and admin commands say what the others mean.
+    /// Adds a command. The capture leaves out the TLPs of a command that is not `selected`, except
+    /// TLPs that also serve a selected one. TLPs that serve no I/O command are always written,
+    /// because configuration, registers and admin commands are needed to decode the others.
     pub fn add(&mut self, number: u64, command: &Command, selected: bool) {
         let (kind, queue, cid) = (stats::kind(command), command.queue, command.entry.cid);
         let blocks = command.slba().zip(command.blocks());
@@ -71,7 +70,7 @@ impl Capture {
     /// Writes the TLPs at the port of the root node.
     ///
     /// # Errors
-    /// As [`TraceFile::read`](super::TraceFile::read) and `out`.
+    /// As [`TraceFile::read`](super::TraceFile::read), and errors of `out`.
     pub fn write<W: Write>(&self, run: &Run, out: W) -> Result<(Written, W), Failure> {
         let header = &run.root().file.header;
         let tap = match header.role {
@@ -86,7 +85,7 @@ impl Capture {
         Ok((written, pass.file.finish()?))
     }
 
-    /// The comment of the TLP with this number; `None` if it is left out.
+    /// Returns the comment of the TLP with this number; `None` if the TLP is left out.
     fn comment(&self, number: u64) -> Option<String> {
         let label = self.labels.get(number as usize).copied().unwrap_or_default();
         if label.io && !label.selected {
@@ -107,7 +106,7 @@ struct Pass<'a, W> {
     file: TlpFile<W>,
     tap: Tap,
     number: u64,
-    /// The comment on records missing before the next TLP.
+    /// The comment about missing records, for the next TLP.
     gap: Option<String>,
     done: io::Result<()>,
 }
@@ -127,7 +126,7 @@ impl<W: Write> Pass<'_, W> {
                 at_ns,
                 record: Record::Tlp { tap, up, length, bytes, holes, .. },
             }) if !tap.is_link() => {
-                // A capture has the front of a packet.
+                // A capture can contain only the first bytes of a packet.
                 let front = holes.parts(bytes.len()).first().map_or(0, |part| part.end);
                 (at_ns, up, usize::from(length), &bytes[..front])
             }

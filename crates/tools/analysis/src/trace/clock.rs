@@ -11,45 +11,45 @@ use serde::Serialize;
 
 /// The largest difference of clock rates that is searched, as a ratio.
 const MOST_DRIFT: f64 = 1e-3;
-/// Steps of the search for the rate; each leaves two thirds.
+/// Number of steps of the search for the rate; each step leaves two thirds of the interval.
 const STEPS: usize = 80;
 
-/// A bound of the offset, by when it was found.
+/// A bound of the offset, and the time at which it holds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bound {
-    /// The parent's time in nanoseconds.
+    /// Time of the parent's clock in nanoseconds.
     pub at: u64,
-    /// The child's time less the parent's.
+    /// Bound of the child's time less the parent's time, in nanoseconds.
     pub offset: i64,
-    /// Whether the offset is at most this; at least, if not.
+    /// Whether this is an upper bound; otherwise it is a lower bound.
     pub most: bool,
 }
 
-/// A node's clock against its parent's.
+/// The offset of a node's clock from its parent's clock.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct ClockOffset {
-    /// The node's time less the parent's, at `since_ns`.
+    /// The node's time less the parent's time, at `since_ns`.
     pub offset_ns: i64,
-    /// A time of the parent's clock.
+    /// The time of the parent's clock at which `offset_ns` holds.
     pub since_ns: u64,
-    /// What the node's clock gains, in ns per second; 0 unless one offset does not explain
-    /// everything.
+    /// Nanoseconds per second that the node's clock gains. 0 if one constant offset fits all
+    /// samples.
     pub drift_ns_per_s: f64,
-    /// How wrong `offset_ns` may be, either way.
+    /// Maximum error of `offset_ns` in either direction.
     pub uncertainty_ns: u64,
-    /// Frames and echoes from which the offset was taken.
+    /// Number of frames and echoes from which the offset was estimated.
     pub samples: u64,
-    /// Whether no offset explains all samples: some times cannot be right.
+    /// Whether no offset and drift fit all samples: some times are wrong.
     pub contradictory: bool,
 }
 
 impl ClockOffset {
-    /// Of two nodes with one clock: no estimate is needed.
+    /// The offset between two nodes that share one clock: zero.
     pub(super) fn none(samples: u64) -> Self {
         Self { samples, ..Self::default() }
     }
 
-    /// From bounds; `None` if they are all of one direction.
+    /// Estimates the offset from bounds; `None` if they are all upper or all lower bounds.
     pub(super) fn estimate(bounds: &[Bound]) -> Option<Self> {
         let since = bounds.iter().map(|bound| bound.at).min()?;
         let mut rate = 0.0;
@@ -69,7 +69,7 @@ impl ClockOffset {
         })
     }
 
-    /// The parent's time when the child's clock shows `at`, in nanoseconds.
+    /// Converts `at`, a time of the child's clock in nanoseconds, to a time of the parent's clock.
     pub fn to_parent(&self, at: i64) -> i64 {
         let plain = at.saturating_sub(self.offset_ns);
         let rate = self.drift_ns_per_s / 1e9;
@@ -78,8 +78,8 @@ impl ClockOffset {
     }
 }
 
-/// The rate that leaves the widest gap between the bounds. Their distance is concave
-/// in it: the least of straight lines.
+/// The drift rate with the widest gap between the lower and the upper bounds. The gap is a minimum
+/// of straight lines, hence a concave function of the rate, so this search finds its maximum.
 fn steepest(bounds: &[Bound], since: u64) -> f64 {
     let width = |rate| extremes(bounds, since, rate).map_or(0, |(least, most)| most - least);
     let (mut low, mut high) = (-MOST_DRIFT, MOST_DRIFT);
@@ -94,15 +94,15 @@ fn steepest(bounds: &[Bound], since: u64) -> f64 {
     (low + high) / 2.0
 }
 
-/// The greatest lower and the least upper bound of the offset at `since`, if
-/// the child's clock gains `rate`.
+/// Returns the greatest lower and the least upper bound of the offset at `since`, if the child's
+/// clock gains `rate`.
 fn extremes(bounds: &[Bound], since: u64, rate: f64) -> Option<(i64, i64)> {
     let level = |bound: &Bound| {
         let gained = (bound.at - since) as f64 * rate;
         bound.offset.saturating_sub(gained.round() as i64)
     };
     let levels = |most| bounds.iter().filter(move |bound| bound.most == most).map(level);
-    // Far apart, but never so far that their difference overflows.
+    // The limits are so small that a difference of two offsets cannot overflow.
     let sane = |offset: i64| offset.clamp(i64::MIN / 4, i64::MAX / 4);
     Some((sane(levels(false).max()?), sane(levels(true).min()?)))
 }
@@ -111,8 +111,8 @@ fn extremes(bounds: &[Bound], since: u64, rate: f64) -> Option<(i64, i64)> {
 mod tests {
     use super::*;
 
-    /// Frames both ways over a network of `delay` and more, between clocks
-    /// that differ by `offset` at the start and drift apart.
+    /// Frames in both directions over a network with a delay of `delay` or more. The clocks differ
+    /// by `offset` at the start, and drift.
     fn bounds(offset: i64, drift_ppm: i64, delay: i64) -> Vec<Bound> {
         let mut all = Vec::new();
         for i in 0..2000i64 {

@@ -1,4 +1,4 @@
-//! Two runs compared: what each type of command took, measure by measure.
+//! Comparison of two runs by type of command and by measure.
 
 use super::measures::{self, Measure, MeasureKind};
 use super::path::Leg;
@@ -16,20 +16,20 @@ mod tests;
 
 pub use sentence::sentence;
 
-/// Commands of a type whose measures are kept, each 200 bytes; of more, a part that a hash of their
-/// numbers chooses.
+/// Maximum number of commands of a type whose measures are kept, 200 bytes each. Beyond the limit a
+/// hash of the commands' numbers selects a part.
 const MOST_SAMPLES: usize = 1 << 16;
-/// The chance of any false finding among all comparisons.
+/// The probability of any false finding among all comparisons.
 pub const LEVEL: f64 = 0.05;
 
-/// Measures of a command, [`u64::MAX`] for what it does not have.
+/// The measures of a command; [`u64::MAX`] for a measure that the command lacks.
 type Row = [u64; measures::COUNT];
 
-/// Commands of one type in the order in which they ended, each with its number among them.
+/// Commands of one type in the order in which they ended, each with its number within the type.
 #[derive(Clone, Debug, Default)]
 struct Sample {
     seen: u64,
-    /// Of 2^`shift` commands about one is kept.
+    /// About one of 2^`shift` commands is kept.
     shift: u32,
     rows: Vec<(u64, Row)>,
 }
@@ -60,13 +60,13 @@ impl Sample {
 /// The commands of one run.
 #[derive(Clone, Debug, Default)]
 pub struct Side {
-    /// Their statistics, by type.
+    /// Statistics of the commands, by type.
     pub statistics: Statistics,
     samples: BTreeMap<String, Sample>,
 }
 
 impl Side {
-    /// Takes a command and its path.
+    /// Adds a command and its path.
     pub fn add(&mut self, command: &Command, path: &[Leg]) {
         let name = self.statistics.add(command, path);
         if command.end.is_none() {
@@ -80,19 +80,21 @@ impl Side {
 /// One measure of one type of command in both runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Difference {
-    /// Which one.
+    /// The measure.
     pub measure: Measure,
-    /// Commands that have it.
+    /// Number of commands that have the measure, in each run.
     pub n: [usize; 2],
-    /// The medians, that of the base first; the difference is that of the first run less the base.
+    /// The medians, the base first. The difference is the first run's median less the base's
+    /// median.
     pub medians: Comparison,
-    /// The p-value, corrected for the number of comparisons; `None` for what is equal in all
-    /// commands of both runs, or too seldom to be compared.
+    /// The p-value, corrected for the number of comparisons. `None` if the measure is equal in all
+    /// commands of both runs, or if too few commands have the measure.
     pub p: Option<f64>,
 }
 
 impl Difference {
-    /// Whether the runs differ, with at most [`LEVEL`] for any false finding of all.
+    /// Returns whether the runs differ. The probability of any false finding among all comparisons
+    /// is at most [`LEVEL`].
     pub fn is_significant(&self) -> bool {
         self.p.is_some_and(|p| p < LEVEL)
     }
@@ -101,34 +103,34 @@ impl Difference {
 /// One type of command in both runs.
 #[derive(Clone, Debug)]
 pub struct Pair {
-    /// The statistics of both.
+    /// The statistics of both runs.
     pub kinds: [CommandType; 2],
-    /// What was compared, in the order of [`measures::ALL`].
+    /// The compared measures, in the order of [`measures::ALL`].
     pub differences: Vec<Difference>,
 }
 
 /// A type of commands that only one of the runs has.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct LoneType {
-    /// The command's name and how many bytes it moves.
+    /// The command's name and its number of bytes.
     pub kind: String,
     /// Commands of the type.
     pub commands: u64,
 }
 
-/// Two runs compared: the first one against the second one.
+/// The result of a comparison of two runs, the base second.
 #[derive(Clone, Debug)]
 pub struct Compared {
-    /// Types of both.
+    /// The types that both runs have.
     pub pairs: Vec<Pair>,
-    /// Types of one alone.
+    /// The types that only one run has, by run.
     pub alone: [Vec<LoneType>; 2],
-    /// Comparisons that were corrected for.
+    /// Number of comparisons for which the p-values are corrected.
     pub tests: usize,
 }
 
-/// Compares run `a` with run `b`, its base. Without `places`, times in stages and parts of the
-/// drive are left out: the runs have traces of different nodes.
+/// Compares run `a` with run `b`, which is the base. If `places` is false, times in stages and
+/// parts of the drive are left out: the runs have traces of different nodes.
 pub fn compare(a: &Side, b: &Side, places: bool) -> Compared {
     let kinds = [a, b].map(|side| side.statistics.kinds());
     let find = |run: usize, name: &str| kinds[run].iter().find(|kind| kind.kind == name);

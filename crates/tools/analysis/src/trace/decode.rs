@@ -1,12 +1,12 @@
-//! TLPs out of records.
+//! Decodes the TLPs of records.
 
 use crate::commands::Payload;
 use bytes::Bytes;
 use wire::tlp::Tlp;
 use wire::trace::{Hole, Holes, PayloadKey};
 
-/// The TLP of a record, and what the record has of its payload. What was not kept of it reads as
-/// zeroes; `None` if the bytes are no TLP.
+/// Decodes the TLP of a record. Returns the recorded parts of its payload too. Bytes that were not
+/// recorded read as zeroes. Returns `None` if the bytes are not a TLP.
 pub(super) fn tlp(
     length: u16,
     bytes: &[u8],
@@ -25,7 +25,7 @@ pub(super) fn tlp(
     let cut = bytes.len() < whole;
     if cut {
         all.resize(whole, 0);
-        // The ECRC is not there either.
+        // The ECRC is not recorded either.
         if all[2] & 0x80 != 0 {
             all[2] &= !0x80;
             all.truncate(whole - 4);
@@ -49,8 +49,8 @@ pub(super) fn tlp(
     Some((tlp, Payload { known, parts, holes, print, from_push: false }))
 }
 
-/// The TLP that begins with `bytes`, 12 at least, without its payload and ECRC; a memory write has
-/// become a read.
+/// Decodes the header of the TLP that begins with `bytes`, at least 12. Payload and ECRC are
+/// dropped, and a memory write becomes a read.
 pub(super) fn header(bytes: &[u8]) -> Option<Tlp> {
     let length = if bytes[0] & 0x20 == 0 { 12 } else { 16 };
     let mut header = bytes.get(..length)?.to_vec();
@@ -63,8 +63,8 @@ pub(super) fn header(bytes: &[u8]) -> Option<Tlp> {
     Tlp::decode(&mut Bytes::from(header)).ok()
 }
 
-/// Distinguishes payloads of equal TLPs at two points, if both have a print: of the whole
-/// payload with a key or without, as the two low bits say.
+/// A print to distinguish the payloads of one TLP at two points. Both need a print of the whole
+/// payload. The two low bits state whether the print is keyed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PayloadPrint(u64);
 
@@ -72,7 +72,7 @@ impl PayloadPrint {
     const KEYED: u64 = 1;
     const WHOLE: u64 = 2;
 
-    /// The print of a record's payload.
+    /// Computes the print of a record's payload.
     pub fn new(length: u16, bytes: &[u8], hash: Option<u64>, holes: Holes<'_>) -> Self {
         if let Some(hash) = hash {
             return Self(hash & !3 | Self::KEYED);
@@ -85,7 +85,8 @@ impl PayloadPrint {
         }
     }
 
-    /// Whether the payloads differ for certain, if keyed hashes are of one key or not.
+    /// Returns whether the payloads certainly differ. `one_key`: whether keyed hashes have the same
+    /// key.
     pub fn differs(self, other: Self, one_key: bool) -> bool {
         let kinds = (self.0 & 3, other.0 & 3);
         let comparable =
@@ -94,11 +95,11 @@ impl PayloadPrint {
     }
 }
 
-/// The header bytes that are the same at a port and on a link, where configuration
-/// requests have become type 0.
+/// The header bytes that are equal at a port and on a link. Configuration requests become type 0
+/// between them.
 pub(super) type Key = [u8; 16];
 
-/// The key of the TLP that begins with `bytes`, 12 at least.
+/// Returns the key of the TLP that begins with `bytes`, at least 12.
 pub(super) fn key(bytes: &[u8]) -> Key {
     let mut key = [0; 16];
     let length = if bytes[0] & 0x20 != 0 { 16 } else { 12 }.min(bytes.len());

@@ -1,26 +1,26 @@
-//! What a device node recorded of its drive.
+//! Events that a device node recorded about its drive.
 
 use std::collections::HashMap;
 use wire::nvme::opcode::admin::ASYNC_EVENT_REQUEST;
 use wire::trace::{CommandId, ControllerState, MediaOperation, NvmeEvent};
 
-/// Commands of a drive that are looked at, about 100 bytes each.
+/// Maximum number of commands of a drive that are stored, about 100 bytes each.
 const MOST_COMMANDS: usize = 4 << 20;
-/// State changes of a controller that are kept.
+/// Maximum number of stored state changes of a controller.
 const MOST_STATES: usize = 1000;
 
 /// A state change of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateChange {
-    /// Nanoseconds of the node's clock.
+    /// Time of the node's clock in nanoseconds.
     pub at: u64,
-    /// What it is now.
+    /// The new state.
     pub state: ControllerState,
-    /// Commands in flight, Asynchronous Event Requests left out.
+    /// Number of commands in flight, without Asynchronous Event Requests.
     pub open: usize,
 }
 
-/// A command in the drive, by the node's clock.
+/// A command in the drive, with times of the node's clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Work {
     pub fetched: u64,
@@ -45,12 +45,13 @@ pub(super) struct Drive {
     works: Vec<Work>,
     by_id: HashMap<CommandId, Vec<u32>>,
     accesses: Vec<Access>,
-    /// Commands on their way: the work, its access, and whether it counts.
+    /// Commands in flight: index of the work, index of the open access, and whether the command
+    /// counts.
     open: HashMap<CommandId, (u32, Option<u32>, bool)>,
     state_changes: Vec<StateChange>,
-    /// State changes in all.
+    /// Number of all state changes, also those that are not stored.
     pub all_state_changes: u64,
-    /// Commands beyond the limit.
+    /// Number of commands beyond the limit.
     pub beyond: u64,
 }
 
@@ -76,7 +77,7 @@ impl Drive {
                     self.works[work as usize].completed = Some(at);
                 }
             }
-            // Flushes of a shutdown.
+            // Flushes of a shutdown belong to no command.
             NvmeEvent::MediaBegun { id: None, .. } | NvmeEvent::MediaEnded { id: None, .. } => {}
             NvmeEvent::State(state) => self.change(at, state),
         }
@@ -105,23 +106,24 @@ impl Drive {
         }
     }
 
-    /// Events are missing here.
+    /// Records that events are missing.
     pub fn gap(&mut self) {
         self.open.clear();
     }
 
-    /// All events are there.
+    /// Ends the recording.
     pub fn finish(&mut self) {
         self.accesses.sort_by_key(|access| access.work);
         self.open = HashMap::new();
     }
 
-    /// The state changes that are kept.
+    /// Returns the stored state changes.
     pub fn state_changes(&self) -> &[StateChange] {
         &self.state_changes
     }
 
-    /// The command that was fetched first between `from` and `to`.
+    /// Returns the command that was fetched first between `from` and `to`, and its accesses to the
+    /// media.
     pub fn find(&self, id: CommandId, from: u64, to: u64) -> Option<(Work, &[Access])> {
         let works = self.by_id.get(&id)?;
         let at = works.partition_point(|work| self.works[*work as usize].fetched < from);

@@ -1,4 +1,4 @@
-//! What the drives recorded of commands and of their state, on the timeline.
+//! Commands and state changes that the drives recorded, with times on the timeline.
 
 use super::drive::{Access, StateChange};
 use super::run::Run;
@@ -14,13 +14,13 @@ pub struct MediaAccess {
     pub operation: &'static str,
     /// Namespace identifier.
     pub nsid: u32,
-    /// The first byte in the namespace.
+    /// Offset of the first byte in the namespace.
     pub offset: u64,
     /// Bytes of the access.
     pub bytes: u64,
-    /// When the access began, on the timeline.
+    /// Start of the access, on the timeline.
     pub from_ns: i64,
-    /// When the access ended, on the timeline; null if it did not.
+    /// End of the access, on the timeline; null if the access did not end.
     pub to_ns: Option<i64>,
     /// Whether the access succeeded.
     pub ok: bool,
@@ -29,16 +29,16 @@ pub struct MediaAccess {
 /// A command as its drive recorded it.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct DriveTiming {
-    /// When the submission entry had come, on the timeline.
+    /// Time at which the submission entry had arrived, on the timeline.
     pub fetched_ns: i64,
-    /// When the completion entry was posted, on the timeline; null if it was not.
+    /// Time at which the completion entry was posted, on the timeline; null if it was not posted.
     pub completed_ns: Option<i64>,
     /// Accesses to the media, in order.
     pub media: Vec<MediaAccess>,
 }
 
 impl Run {
-    /// The command as its drive recorded it; `None` without the trace of the drive.
+    /// Returns the command as its drive recorded it; `None` without the trace of the drive.
     pub fn in_drive(&self, command: &Command) -> Option<DriveTiming> {
         let first = |kind| command.steps.iter().find(|step| step.kind == kind);
         let (node, from) = self.at_drive(command.entry_arrival()?.number)?;
@@ -63,7 +63,7 @@ impl Run {
         })
     }
 
-    /// The state changes of all drives: node, time on the timeline, change.
+    /// Returns the state changes of all drives: node, time on the timeline, change.
     pub fn state_changes(&self) -> Vec<(usize, i64, StateChange)> {
         let node_changes = |node: usize| {
             let state_changes = self.nodes[node].index.drive.state_changes().iter();

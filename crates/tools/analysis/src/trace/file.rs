@@ -1,4 +1,4 @@
-//! One file: its chunks, found even if some are damaged or overwritten.
+//! Reads one trace file. Its chunks are found even if some are damaged or overwritten.
 
 use report::Failure;
 use std::fs::File;
@@ -7,24 +7,24 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use wire::trace::{CHUNK_HEADER, ChunkHeader, Header, Records, SYNC, Timed};
 
-/// Bytes searched at once for the next chunk.
+/// Bytes searched at a time for the next chunk.
 const WINDOW: usize = 64 << 10;
-/// Chunks with a good header and bad records before the rest of a file is
-/// given up: each costs a checksum.
+/// Maximum number of chunks with a good header and bad records. The rest of the file is not
+/// searched then, because each such chunk costs a checksum.
 const MOST_BAD: u32 = 1000;
-/// Bytes of a file's header at most.
+/// Maximum length of a file's header in bytes.
 const MOST_HEADER: usize = 4096;
 
-/// Later times, beyond 146 years, count as this one: differences of times and clocks then fit into
-/// their numbers.
+/// Later times, beyond 146 years, are replaced by this one, so that differences of times and clocks
+/// cannot overflow.
 const LATEST: u64 = 1 << 62;
 
-/// An item of a file, in order.
+/// An item of a file, in order of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item<'a> {
     /// A record.
     Record(Timed<'a>),
-    /// Something is missing here: that many records, if it is known.
+    /// Missing records; their number, if known.
     Gap(Option<u64>),
 }
 
@@ -32,27 +32,27 @@ pub enum Item<'a> {
 struct Place {
     offset: u64,
     chunk: ChunkHeader,
-    /// Bytes of records that are there.
+    /// Bytes of records in the file.
     have: u32,
 }
 
 /// An open trace file and its chunks.
 #[derive(Debug)]
 pub struct TraceFile {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// How it begins.
+    /// Header of the file.
     pub header: Header,
-    /// Whether it ends in the middle of a chunk, as after a kill.
+    /// Whether the file ends in the middle of a chunk, for example because the node was killed.
     pub cut: bool,
-    /// Bytes that are no chunk, or a damaged one.
+    /// Number of bytes that belong to no chunk or to a damaged chunk.
     pub damaged: u64,
     source: Source,
     chunks: Vec<Place>,
 }
 
 impl TraceFile {
-    /// Opens a file and looks for its chunks.
+    /// Opens a file and searches its chunks.
     ///
     /// # Errors
     /// One line that names the file.
@@ -60,10 +60,10 @@ impl TraceFile {
         Self::read_from(path, Source::File(File::open(path).map_err(|e| failed(path, e))?))
     }
 
-    /// The same for bytes in memory; `path` is what they are called.
+    /// Opens a file in memory; `path` is its name in messages.
     ///
     /// # Errors
-    /// One line that names them.
+    /// One line that names the file.
     pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Self, Failure> {
         Self::read_from(path, Source::Memory(bytes))
     }
@@ -75,7 +75,7 @@ impl TraceFile {
         let (path, chunks) = (path.to_owned(), Vec::new());
         let mut trace = Self { path, header, cut: false, damaged: 0, source, chunks };
         trace.find_chunks(at as u64).map_err(|error| failed(&trace.path, error))?;
-        // By time first: numbers start anew after 2^32 chunks.
+        // By time first, because chunk numbers wrap at 2^32.
         trace.chunks.sort_by_key(|place| (place.chunk.start_ns, place.chunk.number));
         trace.chunks.dedup_by_key(|place| place.chunk.number);
         Ok(trace)
@@ -104,13 +104,13 @@ impl TraceFile {
                 bad += 1;
             }
             let next = self.next_sync(at + 1)?;
-            // The rest of a chunk that was overwritten is no damage.
+            // The rest of a chunk that was overwritten is not damaged.
             self.damaged += if self.header.ring { 0 } else { next - at };
             at = next;
         }
     }
 
-    /// Where the next chunk may begin, or the end of the file.
+    /// Returns the next possible start of a chunk, or the end of the file.
     fn next_sync(&self, mut at: u64) -> io::Result<u64> {
         let mut window = vec![0; WINDOW];
         loop {
@@ -126,7 +126,7 @@ impl TraceFile {
         }
     }
 
-    /// Hands everything to `sink` in order. Yields how many records made no sense.
+    /// Passes all items to `sink` in order. Returns the number of invalid records.
     ///
     /// # Errors
     /// One line that names the file.
@@ -146,7 +146,7 @@ impl TraceFile {
             read.map_err(|error| failed(&self.path, error))?;
             let mut records = Records::new(chunk.start_ns, &bytes);
             for Timed { at_ns, record } in records.by_ref() {
-                // Damage may say otherwise, but time does not go back.
+                // Times of damaged records may decrease, other times never do.
                 last = at_ns.clamp(last, LATEST);
                 sink(Item::Record(Timed { at_ns: last, record }));
             }
@@ -160,7 +160,7 @@ fn failed(path: &Path, why: impl std::fmt::Display) -> Failure {
     Failure(format!("{}: {why}", path.display()))
 }
 
-/// Where the bytes are.
+/// The source of the file's bytes.
 #[derive(Debug)]
 enum Source {
     File(File),

@@ -1,4 +1,4 @@
-//! The analyser as it follows a port, when a trace is written and when it is read.
+//! An analyser that follows a port, both when a trace is written and when it is read.
 
 use crate::commands::{Analyser, AnalyserSettings, Direction, Limits};
 use std::collections::HashMap;
@@ -8,19 +8,19 @@ use wire::frame::Kind;
 use wire::tlp::Tlp;
 use wire::trace::{Follower, LinkState, Record, Tap};
 
-/// Of a follower that only says what payloads are: all that it knows of commands on their way.
+/// Limits of a follower that only classifies payloads: it stores commands in flight and no steps.
 const RECORDING: Limits = Limits { commands: 1 << 16, steps: 0, events: 1, data: 1 << 20 };
 
-/// An analyser, and the links whose loss resets what is behind them.
+/// An analyser, and the links whose loss resets the devices behind them.
 #[derive(Debug, Default)]
 pub struct PortFollower {
     pub(super) analyser: Analyser,
-    /// How often each link was connected.
+    /// Number of connections of each link.
     connected: HashMap<Tap, u32>,
 }
 
 impl PortFollower {
-    /// For a node that records.
+    /// Creates a follower for a node that records.
     pub fn recording() -> Self {
         Self::new(AnalyserSettings { limits: RECORDING, ..AnalyserSettings::default() })
     }

@@ -1,5 +1,5 @@
-//! The index of a trace, for its place on the common timeline: the times of its
-//! TLPs and frames, and which TLP is in which frame.
+//! The index of a trace: the times of its TLPs and frames, and the frame of each TLP. It places the
+//! trace on the common timeline.
 
 use super::decode::{self, Key, PayloadPrint, key};
 use super::drive::Drive;
@@ -12,21 +12,21 @@ use wire::tlp::Packet;
 use wire::trace::{HEAD, LinkState, NodeRole, Record, Tap};
 use wire::{Bdf, Tag};
 
-/// TLPs at the port of a node that are looked at; what follows is left out.
+/// Maximum number of indexed TLPs at the port of a node; later TLPs are left out.
 const MOST_TLPS: usize = 16 << 20;
-/// TLPs that wait for their other half at most.
+/// Maximum number of TLPs that wait for their match on the other side.
 const MOST_WAITING: usize = 1 << 16;
-/// No TLP, frame or connection.
+/// Number for no TLP, frame or connection.
 pub(super) const NONE: u32 = u32::MAX;
-/// No frame, because a device node answered the TLP, or sent it, from pushed bytes.
+/// Number for no frame, because a device node answered or sent the TLP from pushed bytes.
 pub(super) const FROM_PUSH: u32 = NONE - 1;
 
 /// A TLP at the port of a node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PortTlp {
-    /// Nanoseconds of the node's clock.
+    /// Time of the node's clock in nanoseconds.
     pub at: u64,
-    /// Its place among the TLPs of frames: towards the host, and towards the devices.
+    /// Slots of the TLP in frames: towards the host, and towards the devices.
     pub slots: [u32; 2],
     pub payload: PayloadPrint,
 }
@@ -34,21 +34,22 @@ pub(super) struct PortTlp {
 /// A frame of TLPs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Nanoseconds of the node's clock: handed to the network, or whole.
+    /// Time of the node's clock in nanoseconds: when a sent frame was handed to the network, or a
+    /// received frame was complete.
     pub at: u64,
-    /// Which link.
+    /// Link of the frame.
     pub tap: Tap,
-    /// Towards the host.
+    /// Whether the frame travels towards the host.
     pub up: bool,
-    /// Its sequence number.
+    /// Sequence number of the frame.
     pub sequence: u32,
-    /// Its bytes, header included.
+    /// Length of the frame in bytes, header included.
     pub bytes: u32,
-    /// TLPs in it.
+    /// Number of TLPs in the frame.
     pub tlps: u32,
     /// Index of the connection that carries it.
     pub(super) connection: u32,
-    /// The slot of its first TLP, and of how many it has one.
+    /// Slot of the frame's first TLP. `kept`: number of its TLPs that have a slot.
     pub(super) first: u32,
     pub(super) kept: u32,
 }
@@ -61,7 +62,7 @@ pub(super) struct Connection {
     pub remote: u64,
 }
 
-/// One echo, or its reply, at one end.
+/// One echo, or the reply to an echo, at one end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Echo {
     pub at: u64,
@@ -75,23 +76,23 @@ pub(super) struct Echo {
 pub struct Index {
     pub(super) port: Vec<PortTlp>,
     pub(super) frames: Vec<Frame>,
-    /// For every TLP of every frame its frame and its number at the port.
+    /// For every TLP of every frame: its frame, and its number at the port.
     pub(super) slots: Vec<(u32, u32)>,
     pub(super) connections: Vec<Connection>,
     pub(super) echoes: Vec<Echo>,
-    /// Time of the first and the last record, in nanoseconds.
+    /// Times of the first and the last record, in nanoseconds.
     pub span: Option<(u64, u64)>,
-    /// Records that are missing, as far as they were counted.
+    /// Number of missing records, as far as they were counted.
     pub lost: u64,
-    /// Places where something is missing.
+    /// Number of places where records are missing.
     pub gaps: u64,
-    /// Records that make no sense.
+    /// Number of invalid records.
     pub bad: u64,
-    /// TLPs at the port beyond the limit.
+    /// Number of TLPs at the port beyond the limit.
     pub beyond: u64,
-    /// Reads that a device node answered from pushed bytes, and their bytes.
+    /// Number of reads that a device node answered from pushed bytes, and their bytes.
     pub from_push: (u64, u64),
-    /// Commands that the node did not push, or only in part, by reason.
+    /// Commands that the node did not push, or pushed only in part, by reason.
     pub not_pushed: BTreeMap<Reason, u64>,
     by_frame: HashMap<(Tap, u32, bool, u32), u32>,
     pub(super) drive: Drive,
@@ -103,7 +104,7 @@ impl Index {
     /// # Errors
     /// As [`TraceFile::read`].
     pub fn new(file: &TraceFile) -> Result<Self, Failure> {
-        // A function is between its host and, in a switch, its devices.
+        // A host node has links to devices, a device node a link to its host, a switch node both.
         let sides: &[usize] = match file.header.role {
             NodeRole::Host => &[1],
             NodeRole::Device => DEVICE,
@@ -117,24 +118,24 @@ impl Index {
         Ok(index)
     }
 
-    /// TLPs at the node's port.
+    /// Returns the number of TLPs at the node's port.
     pub fn tlps(&self) -> usize {
         self.port.len()
     }
 
-    /// Whether a device node answered the TLP with this number at its port, or sent it, from pushed
-    /// bytes.
+    /// Returns whether a device node answered or sent the TLP with this number at its port from
+    /// pushed bytes.
     pub(super) fn is_from_push(&self, number: u64) -> bool {
         let tlp = usize::try_from(number).ok().and_then(|number| self.port.get(number));
         tlp.is_some_and(|tlp| tlp.slots[0] == FROM_PUSH)
     }
 
-    /// The frames of all links.
+    /// Returns the frames of all links.
     pub fn frames(&self) -> &[Frame] {
         &self.frames
     }
 
-    /// The frame with this number.
+    /// Returns the index of the frame with this sequence number.
     pub(super) fn frame(&self, tap: Tap, connection: u32, up: bool, sequence: u32) -> Option<u32> {
         self.by_frame.get(&(tap, connection, up, sequence)).copied()
     }
@@ -151,13 +152,13 @@ struct Link {
 #[derive(Debug, Default)]
 struct Builder {
     index: Index,
-    /// Where links may be.
+    /// The sides of the node that have links.
     sides: &'static [usize],
     links: HashMap<Tap, Link>,
-    /// TLPs of links that have not been seen at the port, and the reverse.
+    /// TLPs that were seen on a link but not yet at the port, and the reverse.
     from_link: Waiting,
     from_port: Waiting,
-    /// At a device node, the latest read of the function with each requester and tag.
+    /// At a device node, the latest read of the function, by requester and tag.
     reads: HashMap<[u8; 4], FunctionRead>,
 }
 
@@ -169,7 +170,7 @@ struct FunctionRead {
     bytes: usize,
 }
 
-/// TLPs by direction, side and key, in order.
+/// Waiting TLPs by direction, side and key, in order.
 #[derive(Debug, Default)]
 struct Waiting {
     by_key: HashMap<(bool, bool, Key), VecDeque<u32>>,
@@ -196,7 +197,7 @@ impl Waiting {
         number
     }
 
-    /// Removes one that does not arrive.
+    /// Removes a TLP that does not arrive.
     fn remove(&mut self, up: bool, side: usize, key: Key, number: u32) {
         let name = (up, side == 1, key);
         let Some(queue) = self.by_key.get_mut(&name) else { return };
@@ -226,12 +227,12 @@ fn is_push(head: &[u8]) -> bool {
     is_message && decode::header(head).is_some_and(|tlp| Push::decode_front(&tlp).is_some())
 }
 
-/// Whether a frame goes out of this node.
+/// Returns whether this node sends the frame.
 fn is_sent(tap: Tap, up: bool) -> bool {
     (tap == Tap::UPLINK) == up
 }
 
-/// 0 towards the host, 1 towards the devices.
+/// Returns 0 for a link towards the host, 1 for a link towards the devices.
 fn side(tap: Tap) -> usize {
     usize::from(tap != Tap::UPLINK)
 }
@@ -308,8 +309,8 @@ impl Builder {
         self.index.port.push(PortTlp { at, slots, payload });
     }
 
-    /// Takes note of the last TLP at the port of a device node, which begins with `bytes`. A
-    /// completion that no frame brought answers a read that no frame took away: from push.
+    /// Records the last TLP at the port of a device node, which begins with `bytes`. A completion
+    /// that no frame brought, to a read that no frame took away, is from push.
     fn function(&mut self, bytes: &[u8]) {
         let number = self.index.port.len() as u32 - 1;
         let is_write = bytes[0] & 0x5f == 0x40;
@@ -349,7 +350,7 @@ impl Builder {
             let (key, slot) = (key(head), self.index.slots.len() as u32);
             let mut port = NONE;
             if self.sides == DEVICE && is_push(head) {
-                // The port consumes it.
+                // The port consumes this TLP.
             } else if !is_sent(tap, up) {
                 self.from_link.put(up, side(tap), key, slot);
             } else if let Some(tlp) = self.from_port.take(up, side(tap), key) {
@@ -365,11 +366,11 @@ impl Builder {
     fn control(&mut self, at: u64, tap: Tap, up: bool, kind: u8, mut payload: &[u8]) {
         let Ok(kind) = Kind::from_byte(kind) else { return };
         if kind == Kind::Reset {
-            // With a number or, of version 1, without.
+            // The payload is a number, or empty in version 1.
             return self.forget();
         }
         if kind == Kind::Hello {
-            // Of entries, the record may have only some.
+            // The record may contain only some of the entries.
             payload = &payload[..payload.len().min(FIXED_HELLO)];
         }
         let Ok(control) = Control::decode(kind, payload) else { return };

@@ -1,4 +1,4 @@
-//! The points that a TLP passed, with times.
+//! The points that a TLP passed, with their times.
 
 use super::decode::PayloadPrint;
 use super::index::PortTlp;
@@ -27,22 +27,22 @@ pub enum Location {
 /// One TLP at one point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
-    /// Where.
+    /// The point.
     pub location: Location,
-    /// When, in nanoseconds on the timeline.
+    /// Time in nanoseconds on the timeline.
     pub at: i64,
-    /// In which frame of which node, at the network sides.
+    /// At the network sides: the node, and the index of the frame at this node.
     pub frame: Option<(usize, u32)>,
 }
 
 impl Run {
-    /// The port of the root node, at which commands are seen.
+    /// Returns the location of the root node's port, at which commands are seen.
     pub(super) fn location(&self) -> Location {
         locations(self.root().file.header.role).1
     }
 
-    /// The points that the TLP with this number at the root node's port passed and at which it was
-    /// seen, from the host to the drive.
+    /// Returns the points at which the TLP with this number at the root node's port was seen, from
+    /// the host to the drive.
     pub fn locations(&self, number: u64) -> Vec<Point> {
         let framed = |location, node: usize, frame: u32| {
             let at = self.timeline(node, self.nodes[node].index.frames[frame as usize].at);
@@ -63,15 +63,16 @@ impl Run {
         points
     }
 
-    /// The device node at whose drive the TLP with this number at the root node's port was seen,
-    /// and when by that node's clock.
+    /// Returns the device node at whose drive the TLP with this number at the root node's port was
+    /// seen, and the time of that node's clock.
     pub(super) fn at_drive(&self, number: u64) -> Option<(usize, u64)> {
         let (node, tlp) = *self.way(number).0.last()?;
         (self.nodes[node].file.header.role == NodeRole::Device).then_some((node, tlp.at))
     }
 
-    /// The node at whose port the TLP with this number at the root node's port had another payload.
-    /// Where records are missing, TLPs may be taken for one another: nothing is said then.
+    /// Returns the node at whose port the TLP with this number at the root node's port had another
+    /// payload. Returns `None` where records are missing, because different TLPs may be matched
+    /// there.
     pub(super) fn payload_differs(&self, number: u64) -> Option<usize> {
         let whole = |node: usize| {
             let index = &self.nodes[node].index;
@@ -89,12 +90,12 @@ impl Run {
         self.way(number).0.iter().find(differs).map(|(node, _)| *node)
     }
 
-    /// The nodes at whose ports the TLP with this number at the root node's port was seen, and the
-    /// node and frame behind them if only its frame was seen there.
+    /// Returns the nodes at whose ports the TLP with this number at the root node's port was seen.
+    /// If only the TLP's frame was seen at the next node, that node and the frame are returned too.
     fn way(&self, number: u64) -> (Vec<AtPort>, Option<(usize, u32)>) {
         let mut passed = Vec::new();
         let (mut node, mut number) = (self.root, number as usize);
-        // Each pass of the loop goes to a node further down.
+        // Each iteration continues at a node further down.
         while let Some(tlp) = self.nodes[node].index.port.get(number) {
             passed.push((node, *tlp));
             match known(tlp.slots[1]).and_then(|slot| self.far_end(node, slot)) {
@@ -106,7 +107,8 @@ impl Run {
         (passed, None)
     }
 
-    /// The other end of the frame with the TLP of `slot`, which `node` saw on a link to a device.
+    /// Returns the other end of the frame with the TLP of `slot`, which `node` saw on a link to a
+    /// device.
     fn far_end(&self, node: usize, slot: usize) -> Option<FarEnd> {
         let index = &self.nodes[node].index;
         let frame = &index.frames[index.slots[slot].0 as usize];
@@ -135,12 +137,12 @@ impl Run {
 type AtPort = (usize, PortTlp);
 
 enum FarEnd {
-    /// Only its frame was seen.
+    /// Only the frame was seen.
     Frame(usize, u32),
     Tlp(usize, usize),
 }
 
-/// Link to the host, port, link to the devices.
+/// Returns the locations of the link to the host, the port, and the link to the devices.
 fn locations(role: NodeRole) -> (Location, Location, Location) {
     match role {
         NodeRole::Host => (Location::UpstreamLink, Location::RootPort, Location::UpstreamLink),

@@ -1,4 +1,4 @@
-//! What is measured of a command, one list for tables and comparisons.
+//! The measures of a command. Tables and comparisons use the same list.
 
 use super::path::{Leg, Part, Stage, by_part, by_stage};
 use crate::commands::Command;
@@ -11,7 +11,7 @@ wire::named! {
     #[derive(JsonSchema, Serialize)]
     #[serde(rename_all = "snake_case")]
     pub enum MeasureKind {
-        /// The whole time in nanoseconds.
+        /// The whole duration in nanoseconds.
         Duration "whole",
         /// The time of a segment in nanoseconds.
         Segment "segment",
@@ -19,15 +19,15 @@ wire::named! {
         Stage "stage",
         /// The time in a part of the drive in nanoseconds.
         Part "in the drive",
-        /// TLPs.
+        /// Number of TLPs.
         Tlps "TLPs",
-        /// Bytes of TLPs.
+        /// Number of bytes of TLPs.
         Bytes "bytes",
     }
 }
 
 impl Measure {
-    /// Kind and name in words.
+    /// Returns kind and name in words.
     pub fn words(&self) -> String {
         let name = self.name;
         match self.kind {
@@ -42,7 +42,7 @@ impl Measure {
 }
 
 impl MeasureKind {
-    /// Whether it is a time in nanoseconds.
+    /// Returns whether the measure is a time in nanoseconds.
     pub const fn is_time(self) -> bool {
         !matches!(self, Self::Tlps | Self::Bytes)
     }
@@ -51,11 +51,11 @@ impl MeasureKind {
 /// A measure of commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measure {
-    /// Its kind.
+    /// Kind of the measure.
     pub kind: MeasureKind,
-    /// Its name among those of its kind; empty for the whole.
+    /// Name of the measure within its kind; empty for the whole duration.
     pub name: &'static str,
-    /// Its column in tables.
+    /// Name of the measure's column in tables.
     pub column: &'static str,
 }
 
@@ -63,7 +63,7 @@ const fn measure(kind: MeasureKind, name: &'static str, column: &'static str) ->
     Measure { kind, name, column }
 }
 
-/// How many there are.
+/// Number of measures.
 pub const COUNT: usize = 25;
 
 const SEGMENTS: usize = 1;
@@ -104,8 +104,9 @@ pub const ALL: [Measure; COUNT] = {
     ]
 };
 
-/// The values of a command, in the order of [`ALL`]. `None` for what it does not have: a duration
-/// if it did not end, segments of other types, stages and parts without the records for them.
+/// Returns the measures of a command, in the order of [`ALL`]. `None` for a measure that the
+/// command lacks: the duration if the command did not end, segments of other types, stages and
+/// parts without records.
 pub fn values(command: &Command, path: &[Leg]) -> [Option<u64>; COUNT] {
     let mut values = [None; COUNT];
     values[0] = command.duration().map(|total| total.as_ns());

@@ -1,8 +1,8 @@
-//! Trace files read back: what one or several nodes saw, on one timeline.
+//! Reads the trace files of one or several nodes and puts them on one timeline.
 //!
-//! [`Run`] opens the files of one run and brings their clocks together;
-//! [`Run::analyse`] goes through the TLPs of the point nearest to the host,
-//! and [`Run::locations`] returns when each of them was at the other points.
+//! [`Run`] opens the files of one run and aligns their clocks. [`Run::analyse`] processes the TLPs
+//! of the point nearest to the host. [`Run::locations`] returns the times of each TLP at the other
+//! points.
 
 mod anomalies;
 pub mod capture;

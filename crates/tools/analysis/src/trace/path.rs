@@ -1,8 +1,8 @@
-//! The way a command takes through the stages, and the time in each.
+//! The path of a command through the stages, and the time in each.
 //!
-//! Of consecutive TLPs in one direction only the last is followed to the other side: the sender
-//! waits for nothing between them. The legs of a path follow each other without gaps, so that they
-//! add up to the command's total.
+//! Of consecutive TLPs in one direction only the last is followed to the other side, because the
+//! sender waits for nothing between them. The legs of a path are adjacent, so their sum is the
+//! command's duration.
 
 use super::drive_timing::MediaAccess;
 use super::locations::{Location, Point};
@@ -31,13 +31,13 @@ wire::named! {
         Downstream "downstream",
         /// In the drive.
         Drive "drive",
-        /// Where no trace was written.
+        /// Stages without a trace.
         NotObserved "not observed",
     }
 }
 
 impl Stage {
-    /// What is between two points that follow each other.
+    /// Returns the stage between two adjacent points.
     pub(super) const fn between(near: Location, far: Location) -> Self {
         use Location::{
             DownstreamLink, Function, RootPort, SwitchLink, SwitchPort, SwitchUplink, UpstreamLink,
@@ -54,7 +54,7 @@ impl Stage {
 }
 
 wire::named! {
-    /// What the time in the drive is spent on.
+    /// A part of the drive in which time passes.
     #[derive(JsonSchema, Serialize)]
     #[schemars(rename = "DrivePart")]
     #[serde(rename_all = "snake_case")]
@@ -74,9 +74,9 @@ pub struct Leg {
     pub stage: Stage,
     /// The part of the drive; null outside the drive, or without the trace of the drive.
     pub part: Option<Part>,
-    /// The TLP on its way, or waited for.
+    /// The TLP that travels or for which the receiver waits.
     pub step: StepKind,
-    /// Beginning of the leg on the timeline.
+    /// Start of the leg on the timeline.
     pub from_ns: i64,
     /// End of the leg on the timeline.
     pub to_ns: i64,
@@ -109,7 +109,7 @@ fn chain(command: &Command) -> Vec<Step> {
     chain
 }
 
-/// The path of a command from its doorbell to its head doorbell, or as far as it came.
+/// Returns the path of a command from its doorbell to its head doorbell, or to its last step.
 pub fn path(run: &Run, command: &Command) -> Vec<Leg> {
     let chain = chain(command);
     let (Some(first), Some(end)) = (chain.first(), chain.last()) else { return Vec::new() };
@@ -126,7 +126,7 @@ pub fn path(run: &Run, command: &Command) -> Vec<Leg> {
         if crosses || (i + 1 == chain.len() && step.direction == Direction::Up) {
             builder.cross(step, &points);
         } else if i + 1 == chain.len() {
-            // The end is where the command is seen.
+            // The path ends at the point at which the command is seen.
             let seen = points.iter().position(|point| point.location == run.location());
             builder.cross(step, &points[..=seen.unwrap_or(0)]);
         }
@@ -138,7 +138,7 @@ pub fn path(run: &Run, command: &Command) -> Vec<Leg> {
     }
 }
 
-/// Divides a leg in the drive between controller and media.
+/// Splits a leg in the drive into times of controller and media.
 fn divide(leg: Leg, media: &[MediaAccess]) -> Vec<Leg> {
     if leg.stage != Stage::Drive {
         return vec![leg];
@@ -166,8 +166,8 @@ struct PathBuilder {
 }
 
 impl PathBuilder {
-    /// Goes on to `to`; clocks of different nodes may disagree a little, so
-    /// that time never goes back here, and never beyond the end.
+    /// Adds a leg that ends at `to`. Clocks of different nodes may disagree a little, so time is
+    /// kept from decreasing and from exceeding the end.
     fn leg(&mut self, stage: Stage, step: StepKind, to: i64) {
         let to = to.min(self.end).max(self.now);
         match self.legs.last_mut() {
@@ -177,7 +177,7 @@ impl PathBuilder {
         self.now = to;
     }
 
-    /// Adds the wait until `step` leaves its sender.
+    /// Adds the wait until the sender sends `step`.
     fn wait(&mut self, step: &Step, start: &Point) {
         let stage = match start.location {
             Location::RootPort => Stage::Host,
@@ -198,12 +198,12 @@ impl PathBuilder {
     }
 }
 
-/// Nanoseconds of a path by stage, stages without time left out.
+/// Returns the nanoseconds of a path by stage, without stages of 0 ns.
 pub fn by_stage(path: &[Leg]) -> Vec<(Stage, u64)> {
     sums(path, &Stage::ALL, |leg| Some(leg.stage))
 }
 
-/// Nanoseconds of a path in the drive by part; nothing without its trace.
+/// Returns the nanoseconds of a path in the drive by part; empty without the drive's trace.
 pub fn by_part(path: &[Leg]) -> Vec<(Part, u64)> {
     sums(path, &Part::ALL, |leg| leg.part)
 }
@@ -220,7 +220,7 @@ fn sums<K: Copy + PartialEq>(
     all.iter().map(|key| (*key, sum(*key))).filter(|(_, ns)| *ns > 0).collect()
 }
 
-/// Times in microseconds, each after its name.
+/// Formats a list of names, each with its time in microseconds.
 pub fn listed<K: fmt::Display>(times: &[(K, u64)], between: &str) -> String {
     let each = times.iter().map(|(name, ns)| format!("{name} {}", micros(*ns)));
     each.collect::<Vec<_>>().join(between)

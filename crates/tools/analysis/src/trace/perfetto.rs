@@ -1,5 +1,5 @@
-//! Commands as Chrome trace events, which Perfetto and `chrome://tracing` open: a track a stage, a
-//! slice a command with its intervals in it, counters of the queues.
+//! Writes commands as Chrome trace events, which Perfetto and `chrome://tracing` open: one track
+//! per stage, one slice per command with its intervals inside, and counters of the queues.
 
 use super::drive_timing::DriveTiming;
 use super::path::{Leg, Stage};
@@ -10,18 +10,18 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-/// Tracks side by side for what overlaps; more share the last one.
+/// Maximum number of parallel tracks for overlapping slices; further slices share the last track.
 const MOST_TRACKS: usize = 1024;
 
-/// Rows in which nothing overlaps.
+/// Rows in which no slices overlap.
 #[derive(Debug, Default)]
 struct Rows {
-    /// When each is free again.
+    /// For each row, the time from which it is free.
     free_at: Vec<i64>,
 }
 
 impl Rows {
-    /// A row that is free from `from` on, taken until `to`.
+    /// Returns a row that is free from `from` on, and occupies it until `to`.
     fn take(&mut self, from: i64, to: i64) -> usize {
         let row = match self.free_at.iter().position(|free| *free <= from) {
             Some(row) => row,
@@ -36,23 +36,23 @@ impl Rows {
     }
 }
 
-/// Process numbers of the stages; drives follow.
+/// Process number of the stages; the numbers of drives follow.
 const STAGES: u64 = 1;
 const DRIVES: u64 = 100;
-/// Track numbers: the stage or queue times this, and the row.
+/// A track number is the number of the stage or queue times this value, plus the row.
 const ROWS: u64 = 10_000;
 
-/// Writes events as they come.
+/// Writer of a document of Chrome trace events.
 pub struct Writer<W: Write> {
     out: W,
     first: bool,
-    /// Processes and tracks that have their names.
+    /// Processes and tracks whose names were written.
     named: BTreeSet<(u64, Option<u64>)>,
-    /// Commands kept to be sorted by their start.
+    /// Commands, kept until they are sorted by start.
     commands: Vec<(i64, Entry)>,
-    /// What counters have last, by drive and name.
+    /// The last value of each counter, by drive and name.
     counters: BTreeMap<(u64, String), i64>,
-    /// The first fault of a counter.
+    /// The first error of writing a counter.
     fault: Option<io::Error>,
 }
 
@@ -67,14 +67,14 @@ impl<W: Write> Writer<W> {
     /// Begins a document.
     ///
     /// # Errors
-    /// As `out`.
+    /// Errors of `out`.
     pub fn new(mut out: W) -> io::Result<Self> {
         out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
         let (named, commands) = (BTreeSet::new(), Vec::new());
         Ok(Self { out, first: true, named, commands, counters: BTreeMap::new(), fault: None })
     }
 
-    /// Adds a command with its number, its path, and what its drive recorded.
+    /// Adds a command with its number, its path, and the drive's record of it.
     pub fn add(
         &mut self,
         number: u64,
@@ -88,7 +88,7 @@ impl<W: Write> Writer<W> {
         self.commands.push((start, Entry { number, command, path: path.to_vec(), timing }));
     }
 
-    /// Adds ring positions as counters. `finish` returns errors.
+    /// Adds ring positions as counters. Errors are returned by `finish`.
     pub fn ring(&mut self, state: &RingState) {
         let number = |position: Option<u32>| position.map(i64::from);
         let counters = match state.ring {
@@ -126,7 +126,7 @@ impl<W: Write> Writer<W> {
     /// Writes all events and ends the document.
     ///
     /// # Errors
-    /// As the output.
+    /// Errors of the output.
     pub fn finish(mut self) -> io::Result<()> {
         self.fault.take().map_or(Ok(()), Err)?;
         let mut commands = std::mem::take(&mut self.commands);
@@ -144,7 +144,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Names a process, or a track of it, unless it has its name.
+    /// Writes the name of a process, or of one of its tracks, if it was not written before.
     fn name(&mut self, process: u64, track: Option<u64>, name: &str) -> io::Result<()> {
         if !self.named.insert((process, track)) {
             return Ok(());
@@ -156,7 +156,7 @@ impl<W: Write> Writer<W> {
         }))
     }
 
-    /// A slice a command on the tracks of its queue, its intervals in it.
+    /// Writes one slice per command on the tracks of its queue, with its intervals inside.
     fn drives(&mut self, commands: &[(i64, Entry)]) -> io::Result<()> {
         let mut rows: BTreeMap<(wire::Bdf, u16), Rows> = BTreeMap::new();
         for (start, Entry { number, command, .. }) in commands {
@@ -185,7 +185,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// A slice a leg on the tracks of its stage.
+    /// Writes one slice per leg on the tracks of its stage.
     fn stages(&mut self, commands: &[(i64, Entry)]) -> io::Result<()> {
         let legs = |(_, entry): &(i64, Entry)| {
             let named = (entry.number, stats::kind(&entry.command));
@@ -211,7 +211,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// A slice an access to the media on tracks below the stages.
+    /// Writes one slice per access to the media on tracks below the stages.
     fn media(&mut self, commands: &[(i64, Entry)]) -> io::Result<()> {
         let mut rows = Rows::default();
         for (_, Entry { number, command, timing, .. }) in commands {
@@ -230,7 +230,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// The first row has the name alone.
+/// Returns `name` for the first row; further rows have a number.
 fn numbered(name: &str, row: usize) -> String {
     if row == 0 { name.to_owned() } else { format!("{name} {row}") }
 }

@@ -1,4 +1,4 @@
-//! What the traces of a run say of push (`docs/push.md`), all commands together.
+//! Totals of push (`docs/push.md`) over all commands of a run.
 
 use super::run::Run;
 use crate::commands::AnalyserCounters;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use wire::trace::{NodeRole, Tap};
 
-/// What was pushed and used (docs/push.md).
+/// Pushed bytes, and their use (docs/push.md).
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct PushTotals {
     /// Messages that pushed or invalidated bytes; null in the trace of a device node alone.
@@ -16,33 +16,33 @@ pub struct PushTotals {
     pub pushed_bytes: Option<u64>,
     /// Reads of drives that device nodes answered; null without the traces of all device nodes.
     pub hits: Option<u64>,
-    /// Bytes of the reads in `hits`; null where `hits` is.
+    /// Bytes of the reads in `hits`; null if `hits` is null.
     pub hit_bytes: Option<u64>,
-    /// Reads of drives that the host answered, without those of length zero.
+    /// Reads of drives that the host answered, except reads of length zero.
     pub misses: u64,
     /// Pushed bytes that answered no read; null where records or traces are missing.
     pub unused_bytes: Option<u64>,
-    /// Commands that a live host node did not push, or only in part, by reason; empty if the node
-    /// was killed.
+    /// Commands that a live host node did not push, or pushed only in part, by reason; empty if the
+    /// node was killed.
     pub not_pushed: Vec<NotPushed>,
 }
 
-/// Commands that were not pushed, or only in part, for one reason.
+/// Commands that were not pushed, or pushed only in part, for one reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct NotPushed {
     /// The reason (docs/push.md#why-a-command-is-not-pushed).
     pub reason: &'static str,
-    /// Commands.
+    /// Number of commands.
     pub commands: u64,
 }
 
 impl PushTotals {
-    /// Whether anything was pushed.
+    /// Returns whether anything was pushed.
     pub fn is_some(&self) -> bool {
         self.messages.unwrap_or(0) > 0 || self.hits.unwrap_or(0) > 0 || !self.not_pushed.is_empty()
     }
 
-    /// As text.
+    /// Returns the totals as lines of text.
     pub fn lines(&self) -> Vec<String> {
         let Self { misses, .. } = self;
         let mut lines = Vec::new();
@@ -71,7 +71,7 @@ impl PushTotals {
 }
 
 impl Run {
-    /// What was pushed and used, of `counters` of the whole trace of the root node.
+    /// Computes the totals from `counters` of the root node's whole trace.
     pub fn push_totals(&self, counters: &AnalyserCounters) -> PushTotals {
         let devices: Vec<_> =
             self.nodes.iter().filter(|n| n.file.header.role == NodeRole::Device).collect();
@@ -88,7 +88,7 @@ impl Run {
             let taps = node.index.connections.iter().map(|connection| connection.tap);
             taps.filter(links).collect::<BTreeSet<_>>().len()
         };
-        // Each link of a host or switch node leads to a node that is here.
+        // Every link of a host or switch node leads to a node with a trace.
         let inner = self.nodes.iter().filter(|n| n.file.header.role != NodeRole::Device);
         let all = inner.map(connections).sum::<usize>() == self.nodes.len() - 1;
         let whole = self.nodes.iter().all(|n| (n.index.gaps, n.index.beyond) == (0, 0));

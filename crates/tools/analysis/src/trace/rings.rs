@@ -1,4 +1,4 @@
-//! Depth of queues and positions of their rings along time, from events of the analyser.
+//! Queue depths and ring positions over time, from events of the analyser.
 
 use super::run::Finding;
 use super::select::Selection;
@@ -15,24 +15,25 @@ mod tests;
 
 pub use series::{Point, Series};
 
-/// Queues that are followed, each with up to 180 kB; further ones are left out.
+/// Maximum number of queues, each with up to 180 kB; further queues are left out.
 const MOST_QUEUES: usize = 256;
-/// Changes that are kept one by one, for a picture of a ring.
+/// Number of changes that are stored one by one, for a picture of a ring.
 const FIRST: usize = 400;
 
-/// How many commands were outstanding for how long.
+/// The time for which each number of commands was outstanding.
 #[derive(Clone, Debug, Default)]
 struct Depth {
     outstanding: u64,
-    /// When it became so; `None` before the first change.
+    /// Time of the last change; `None` before the first one.
     since: Option<u64>,
     life_ns: u64,
-    /// Depths, weighted by their time in nanoseconds, without depth 0.
+    /// Nonzero depths, weighted by their time in nanoseconds.
     busy: Counts,
 }
 
 impl Depth {
-    /// It is `outstanding` from `at` on. Times are nanoseconds in the window already.
+    /// Records that `outstanding` commands are outstanding from `at` on. Times are nanoseconds and
+    /// within the window.
     fn change(&mut self, at: u64, outstanding: u64) {
         let before = self.since.replace(at);
         let ns = before.map_or(0, |since| at.saturating_sub(since));
@@ -55,12 +56,13 @@ impl Depth {
     }
 }
 
-/// Commands outstanding, weighted by time, of the time in which at least one was outstanding.
+/// Number of commands outstanding, weighted by time. Only the time with at least one command
+/// counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct QueueDepth {
-    /// From the creation of the queue to its end, or the end of the trace or filter.
+    /// Time from the creation of the queue to its end, or to the end of the trace or filter.
     pub life_ns: u64,
-    /// Time with a command outstanding.
+    /// Time with at least one command outstanding.
     pub busy_ns: u64,
     /// Median.
     pub p50: u64,
@@ -78,9 +80,9 @@ pub struct QueueDepth {
 pub struct RingSummary {
     /// Size of the ring; one entry is always free.
     pub entries: u32,
-    /// The most entries in it at once, from head to tail.
+    /// Maximum number of entries in the ring at once, from head to tail.
     pub most: u32,
-    /// How often the tail began again at entry 0.
+    /// Number of times that the tail returned to entry 0.
     pub wraps: u64,
 }
 
@@ -96,27 +98,27 @@ impl RingSummary {
     }
 }
 
-/// A queue pair along time.
+/// A queue pair over time.
 #[derive(Clone, Debug, Default)]
 pub struct Queue {
     depth: Depth,
     /// The rings of the submission and the completion queue.
     pub rings: [RingSummary; 2],
-    /// Where they are.
+    /// The current positions.
     here: Point,
-    /// Along time.
+    /// The positions over time.
     pub series: Series,
     /// The first changes, one by one.
     pub first: Vec<Point>,
 }
 
 impl Queue {
-    /// Commands outstanding.
+    /// Returns the distribution of outstanding commands.
     pub fn depth(&self) -> QueueDepth {
         self.depth.summary()
     }
 
-    /// Takes a change at `at`, which is in the window if `seen`.
+    /// Processes a change at `at`. `seen`: whether the change is in the window.
     fn change(&mut self, at: u64, ring: Ring, seen: bool) {
         let mut next = Point { at_ns: at, ..self.here };
         match ring {
@@ -145,27 +147,27 @@ impl Queue {
     }
 }
 
-/// All queues along time, those that a selection has, in its window of time.
+/// All selected queues over time, within the selection's window.
 #[derive(Clone, Debug, Default)]
 pub struct Rings {
     drive: Option<Bdf>,
     queue: Option<u16>,
     window: (u64, u64),
     queues: BTreeMap<(Bdf, u16), Queue>,
-    /// The sum of the I/O queues.
+    /// The sum of all I/O queues.
     all: Queue,
     now: u64,
 }
 
 impl Rings {
-    /// Before the first TLP. Of a selection, drive, queue and times count.
+    /// Creates an empty collection. Only drive, queue and times of the selection apply.
     pub fn new(selection: &Selection) -> Self {
         let Selection { drive, queue, from_ns, to_ns, .. } = *selection;
         let window = (from_ns.unwrap_or(0), to_ns.unwrap_or(u64::MAX));
         Self { drive, queue, window, ..Self::default() }
     }
 
-    /// Takes what an analysis found; yields a change that is selected.
+    /// Processes a finding of an analysis. Returns the change if it is selected.
     pub fn observe<'a>(&mut self, found: &'a Finding<'_>) -> Option<&'a RingState> {
         match found {
             Finding::Tlp(.., at) => self.now = *at,
@@ -186,7 +188,7 @@ impl Rings {
         }
         let (from, to) = self.window;
         let seen = (from..=to).contains(&at.as_ns());
-        // No panic if the window is empty.
+        // `clamp` would panic if the window is empty.
         let at = at.as_ns().max(from).min(to);
         let queue_rings = self.queues.entry((device, queue)).or_default();
         let before = queue_rings.depth.outstanding;
@@ -202,7 +204,7 @@ impl Rings {
         seen
     }
 
-    /// The trace ends: what is outstanding was so until now.
+    /// Ends the trace: the last depths last until now.
     fn finish(&mut self) {
         let at = self.now.max(self.window.0).min(self.window.1);
         for queue in self.queues.values_mut().chain([&mut self.all]) {
@@ -212,12 +214,12 @@ impl Rings {
         }
     }
 
-    /// The queues, by drive and number; 0 is the admin queue.
+    /// Returns the queues by drive and number; number 0 is the admin queue.
     pub fn queues(&self) -> impl Iterator<Item = (Bdf, u16, &Queue)> {
         self.queues.iter().map(|((drive, queue), all)| (*drive, *queue, all))
     }
 
-    /// The sum of the I/O queues of all drives; it has no rings.
+    /// Returns the sum of the I/O queues of all drives, which has no rings.
     pub fn all(&self) -> &Queue {
         &self.all
     }

@@ -13,12 +13,12 @@ use wire::frame::Kind;
 use wire::tlp::Tlp;
 use wire::trace::{Follower, LinkState, NodeRole, Record, Tap, VIRTUAL_CLOCK};
 
-/// A node and what it saw.
+/// A node and its trace.
 #[derive(Debug)]
 pub struct Node {
-    /// Its file.
+    /// The trace file.
     pub file: TraceFile,
-    /// What is in it.
+    /// The index of the file.
     pub index: Index,
     /// The node on the host's side of its link to the host.
     pub parent: Option<Parent>,
@@ -27,13 +27,13 @@ pub struct Node {
 /// The link of a node to the node above it.
 #[derive(Debug)]
 pub struct Parent {
-    /// Which node.
+    /// Index of the parent in [`Run::nodes`].
     pub node: usize,
-    /// The link there.
+    /// Link of the parent to this node.
     pub tap: Tap,
-    /// This node's clock against the parent's.
+    /// Offset of this node's clock from the parent's clock.
     pub clock: ClockOffset,
-    /// This node's connections by the parent's that are the same.
+    /// This node's connections, by the parent's number of the same connection.
     pub(super) connections: HashMap<u32, u32>,
 }
 
@@ -42,35 +42,35 @@ pub struct Parent {
 pub struct Run {
     /// All nodes.
     pub nodes: Vec<Node>,
-    /// The one nearest to the host: the timeline is its clock's.
+    /// Index of the node nearest to the host. Its clock is the timeline.
     pub root: usize,
 }
 
 /// An event in the analysis of a run.
 #[derive(Debug)]
 pub enum Finding<'a> {
-    /// A TLP passed the port; this is its number there.
+    /// A TLP passed the port: its number there, direction, TLP, and time.
     Tlp(u64, Direction, &'a Tlp, u64),
     /// The TLP with this number at the port had another payload at the port of this other node.
     Differs {
-        /// Which TLP.
+        /// Number of the TLP.
         number: u64,
-        /// Which node, of [`Run::nodes`].
+        /// Index of the other node in [`Run::nodes`].
         other: usize,
     },
-    /// The analyser found something.
+    /// An event of the analyser.
     Event(Event),
-    /// Something is missing in the trace.
+    /// Records are missing; their number, if known.
     Gap(Option<u64>),
     /// A link came up or went down.
     Link(Tap, LinkState<'a>, u64),
-    /// The host resets what is behind a link.
+    /// The host resets the devices behind a link.
     Reset(Tap, u64),
     /// The trace ends: commands in flight end as they are.
     End {
-        /// Whether the trace was cut off, as a kill does.
+        /// Whether the trace was cut off, for example because the node was killed.
         cut: bool,
-        /// Requests so young that their completions may have come after it.
+        /// Number of recent requests whose completions may have come after the end.
         young: u64,
     },
 }
@@ -79,20 +79,20 @@ impl Run {
     /// Opens the traces of one run.
     ///
     /// # Errors
-    /// One line for the user: a file that is no trace, or traces that do not belong together.
+    /// One line for the user: a file is not a trace, or the traces do not belong together.
     pub fn open(paths: &[PathBuf]) -> Result<Self, Failure> {
         let files = paths.iter().map(|path| TraceFile::open(path));
         Self::from_files(files.collect::<Result<_, _>>()?)
     }
 
-    /// Brings the traces of one run together.
+    /// Combines the traces of one run.
     ///
     /// # Errors
     /// As [`open`](Self::open).
     pub fn from_files(files: Vec<TraceFile>) -> Result<Self, Failure> {
         let mut nodes: Vec<Node> = Vec::new();
         for file in files {
-            // Simulations number their nodes alike.
+            // Simulations give the same numbers to their nodes.
             let same = |node: &&Node| {
                 let (one, other) = (&node.file.header, &file.header);
                 let simulated = other.clock == VIRTUAL_CLOCK && node.file.path != file.path;
@@ -108,7 +108,7 @@ impl Run {
             let index = Index::new(&file)?;
             nodes.push(Node { file, index, parent: None });
         }
-        // From the host on, so that they are listed in this order.
+        // The nodes are listed from the host to the drives.
         nodes.sort_by_key(|node: &Node| match node.file.header.role {
             NodeRole::Host => 0,
             NodeRole::Switch => 1,
@@ -132,29 +132,29 @@ impl Run {
         }
     }
 
-    /// The node whose TLPs are analysed.
+    /// Returns the node whose TLPs are analysed.
     pub fn root(&self) -> &Node {
         &self.nodes[self.root]
     }
 
-    /// What is above a node, up to the root.
+    /// Returns the links from a node up to the root.
     fn parents(&self, node: usize) -> impl Iterator<Item = &Parent> {
         let parent = |node: usize| self.nodes[node].parent.as_ref();
         std::iter::successors(parent(node), move |above| parent(above.node))
     }
 
-    /// The time of `node`'s clock on the timeline, in nanoseconds.
+    /// Converts a time of `node`'s clock to the timeline, in nanoseconds.
     pub fn timeline(&self, node: usize, at: u64) -> i64 {
         self.parents(node).fold(at as i64, |at, parent| parent.clock.to_parent(at))
     }
 
-    /// How wrong times of `node` may be on the timeline, in nanoseconds.
+    /// Returns the maximum error of `node`'s times on the timeline, in nanoseconds.
     pub fn uncertainty_ns(&self, node: usize) -> u64 {
         self.parents(node).map(|parent| parent.clock.uncertainty_ns).sum()
     }
 
-    /// Goes through the TLPs at the port of the root node. Yields what the
-    /// analyser counted, and TLPs that could not be read.
+    /// Analyses the TLPs at the port of the root node. Returns the analyser's counters and the
+    /// number of TLPs that could not be decoded.
     ///
     /// # Errors
     /// As [`TraceFile::read`].
@@ -202,7 +202,7 @@ impl Pass<'_> {
     fn item(&mut self, item: Item<'_>, sink: Sink<'_>) {
         let timed = match item {
             Item::Gap(lost) => {
-                // First: it explains what ends now.
+                // The gap comes first, because it explains why commands end.
                 sink(Finding::Gap(lost), self.counters());
                 self.follower.analyser.gap();
                 return self.events(sink);
@@ -233,7 +233,7 @@ impl Pass<'_> {
             return;
         }
         let Some((tlp, mut payload)) = tlp else {
-            // Numbers stay those of the index.
+            // The unreadable TLP has a number, so that numbers equal the index's numbers.
             self.unreadable += 1;
             self.follower.analyser.skip();
             return;
@@ -255,7 +255,7 @@ impl Pass<'_> {
     }
 }
 
-/// The node to which the link of `child` to its host leads.
+/// Returns the node to which the link of `child` towards its host leads.
 fn find_parent(nodes: &[Node], child: usize) -> Result<Option<Parent>, Failure> {
     if nodes[child].file.header.role == NodeRole::Host {
         return Ok(None);
@@ -284,7 +284,7 @@ fn find_parent(nodes: &[Node], child: usize) -> Result<Option<Parent>, Failure> 
     Ok(None)
 }
 
-/// Whether both are nodes of one simulation: virtual time needs no estimate.
+/// Returns whether both nodes belong to one simulation: their virtual time needs no estimate.
 fn one_clock(a: &Node, b: &Node) -> bool {
     let header = |node: &Node| {
         (node.file.header.clock == VIRTUAL_CLOCK).then_some(node.file.header.start_unix_ns)
@@ -292,8 +292,8 @@ fn one_clock(a: &Node, b: &Node) -> bool {
     header(a).is_some() && header(a) == header(b)
 }
 
-/// Connections that are the same one: link of the parent, parent's number,
-/// child's number. Equal greetings follow each other in the same order.
+/// Matches connections: link of the parent, parent's number, child's number. Connections with equal
+/// greetings match in order.
 fn pairs(parent: &Index, child: &Index) -> Vec<(Tap, u32, u32)> {
     let mut pairs = Vec::new();
     let mut taken: HashMap<(u64, u64), usize> = HashMap::new();
@@ -314,7 +314,7 @@ fn pairs(parent: &Index, child: &Index) -> Vec<(Tap, u32, u32)> {
     pairs
 }
 
-/// What frames and echoes on both sides say about the clocks.
+/// Returns the bounds of the clock offset from frames and echoes on both sides.
 fn bounds(parent: &Index, child: &Index, tap: Tap, connections: &HashMap<u32, u32>) -> Vec<Bound> {
     let bound = |parent_at: u64, child_at: u64, up: bool| Bound {
         at: parent_at,
@@ -339,7 +339,7 @@ fn bounds(parent: &Index, child: &Index, tap: Tap, connections: &HashMap<u32, u3
     bounds
 }
 
-/// Whether a slot or connection is there.
+/// Returns the index, or `None` for `NONE` and `FROM_PUSH`.
 pub(super) fn known(number: u32) -> Option<usize> {
     (number < FROM_PUSH).then_some(number as usize)
 }

@@ -6,14 +6,14 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use wire::Bdf;
 
-/// Numbers from a first to a last one.
+/// A range of numbers, both ends included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span(pub RangeInclusive<u64>);
 
 impl FromStr for Span {
     type Err = String;
 
-    /// `N`, `N..M` (M included) or `N+LENGTH`; numbers may be hexadecimal.
+    /// Parses `N`, `N..M` (M included) or `N+LENGTH`; numbers may be hexadecimal.
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("'{text}' is not N, N..M or N+LENGTH");
         let number = |text: &str| number(text).ok_or_else(wrong);
@@ -44,10 +44,10 @@ impl Span {
     }
 }
 
-/// A time since the beginning of the trace, in nanoseconds.
+/// Parses a time since the beginning of the trace, in nanoseconds.
 ///
 /// # Errors
-/// The forms that are understood.
+/// A line with the accepted forms.
 pub fn parse_time(text: &str) -> Result<u64, String> {
     report::span::time(text).map(wire::Duration::as_ns)
 }
@@ -55,9 +55,9 @@ pub fn parse_time(text: &str) -> Result<u64, String> {
 /// An opcode by its number, or a command by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Opcode {
-    /// The number, on any queue.
+    /// Opcode number, on any queue.
     Number(u8),
-    /// The name, lower case, without what is no letter or digit.
+    /// Command name in lower case, with letters and digits only.
     Name(String),
 }
 
@@ -88,10 +88,10 @@ fn plain(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase()
 }
 
-/// A selection of commands; fields that are not set match all.
+/// A selection of commands. Fields that are not set match all commands.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// Numbers among all commands, from 1 in the order in which they ended.
+    /// Numbers of the commands, from 1 in the order in which commands ended.
     pub command: Option<Span>,
     /// Drive.
     pub drive: Option<Bdf>,
@@ -101,24 +101,25 @@ pub struct Selection {
     pub cid: Option<u16>,
     /// Opcode.
     pub opcode: Option<Opcode>,
-    /// Logical blocks.
+    /// Logical blocks; a command matches if it addresses one of them.
     pub lba: Option<Span>,
-    /// Bus addresses of any TLP.
+    /// Bus addresses; a command matches if one of its TLPs has one of them.
     pub address: Option<Span>,
-    /// Tag of any TLP.
+    /// Tag; a command matches if one of its TLPs has the tag.
     pub tag: Option<u16>,
-    /// Not over before this time, in nanoseconds.
+    /// Commands that end at this time or later, in nanoseconds.
     pub from_ns: Option<u64>,
-    /// Begun at this time at the latest, in nanoseconds.
+    /// Commands that begin at this time or earlier, in nanoseconds.
     pub to_ns: Option<u64>,
-    /// Longer than this from the tail doorbell to the head doorbell, in nanoseconds.
+    /// Commands that take longer than this, from the tail doorbell to the head doorbell, in
+    /// nanoseconds.
     pub slower_than_ns: Option<u64>,
-    /// Failed, or without a completion.
+    /// Commands that failed or have no completion.
     pub failed: bool,
 }
 
 impl Selection {
-    /// Whether the command with this number is selected.
+    /// Returns whether the command with this number is selected.
     pub fn has(&self, number: u64, command: &Command) -> bool {
         let span = |selected: &Option<Span>, first: Option<u64>, length: u64| {
             let meets = |selected: &Span| first.is_some_and(|first| selected.meets(first, length));

@@ -1,4 +1,4 @@
-//! Latencies by type of command.
+//! Latency statistics by type of command.
 
 use super::path::{Leg, Part, Stage, by_part, by_stage, listed};
 use crate::commands::intervals::{self, Segment};
@@ -11,8 +11,8 @@ use stats::Counts;
 use std::collections::BTreeMap;
 use wire::Duration;
 
-/// Types with statistics of their own, each with up to 3 MiB of distributions; further
-/// ones are counted together.
+/// Maximum number of types with statistics of their own, each with up to 3 MiB of distributions.
+/// Further types share one entry.
 const MOST_KINDS: usize = 64;
 
 /// Times by key, in the order of first use.
@@ -46,10 +46,10 @@ struct Group {
     from_push: FromPush,
 }
 
-/// What commands of a type got from push.
+/// Bytes that device nodes returned from push, for commands of one type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct FromPush {
-    /// Commands of which anything was answered from push.
+    /// Number of commands for which at least one byte was answered from push.
     pub commands: u64,
     /// Bytes answered from push.
     pub bytes: u64,
@@ -57,31 +57,31 @@ pub struct FromPush {
     pub pushed_bytes: u64,
 }
 
-/// The commands of a type.
+/// Statistics of the commands of one type.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct CommandType {
-    /// The command's name and how many bytes it moves, such as `Read 4 KiB`.
+    /// The command's name and its number of bytes, such as `Read 4 KiB`.
     pub kind: String,
-    /// All commands of the type, however they ended.
+    /// Number of commands of the type, however they ended.
     pub commands: u64,
     /// Latency of the commands whose head doorbell was rung.
     pub latency: Summary,
-    /// Commands with a status that is not success.
+    /// Number of commands with a status other than success.
     pub failed: u64,
-    /// Commands without a completion entry.
+    /// Number of commands without a completion entry.
     pub lost: u64,
-    /// Commands with a completion entry for which the host rang no head doorbell.
+    /// Number of commands with a completion entry for which the host wrote no head doorbell.
     pub unacknowledged: u64,
-    /// What the commands got from push.
+    /// Use of push by the commands.
     pub from_push: FromPush,
-    /// TLPs per command that ended, in both directions.
+    /// TLPs per command that ended, in both directions together.
     pub tlps: Spread,
     /// Bytes of these TLPs per command: header and payload.
     pub link_bytes: Spread,
     /// Median of each segment; medians do not add up.
     #[serde(rename = "segments_p50")]
     pub intervals_p50: Vec<Segment>,
-    /// The median time in each stage.
+    /// Median time in each stage.
     #[serde(rename = "lanes_p50")]
     pub stages_p50: Vec<StageTime>,
     /// Median time in each part of the drive; empty without the trace of the drive.
@@ -132,7 +132,7 @@ pub struct Statistics {
     groups: BTreeMap<String, Group>,
 }
 
-/// What a command is: its name and how much it moves.
+/// Returns the type of a command: its name and its number of bytes.
 pub fn kind(command: &Command) -> String {
     let name = command.name();
     match command.transfer {
@@ -142,7 +142,7 @@ pub fn kind(command: &Command) -> String {
 }
 
 impl Statistics {
-    /// Takes a command, and its path if there is one. Yields the type with which it counts.
+    /// Adds a command, and its path if there is one. Returns the command's type.
     pub fn add(&mut self, command: &Command, path: &[Leg]) -> String {
         let mut name = kind(command);
         if self.groups.len() >= MOST_KINDS && !self.groups.contains_key(&name) {
@@ -171,12 +171,12 @@ impl Statistics {
         name
     }
 
-    /// Totals of the commands of a type, as [`kind`] names it.
+    /// Returns the latencies of the commands of a type, named as by [`kind`].
     pub fn latency(&self, kind: &str) -> Option<&Latency> {
         self.groups.get(kind).map(|group| &group.latency)
     }
 
-    /// By type.
+    /// Returns the statistics by type.
     pub fn kinds(&self) -> Vec<CommandType> {
         let kind = |(name, group): (&String, &Group)| CommandType {
             kind: name.clone(),
@@ -195,7 +195,7 @@ impl Statistics {
         self.groups.iter().map(kind).collect()
     }
 
-    /// As a table, in microseconds.
+    /// Formats the statistics as a table, in microseconds.
     pub fn table(&self) -> String {
         let kinds = self.kinds();
         let name = |kind: &CommandType| kind.kind.chars().count();

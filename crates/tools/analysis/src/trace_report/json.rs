@@ -1,4 +1,4 @@
-//! The document of `--json`.
+//! The JSON document of `--json`.
 
 use super::{Report, Shown};
 use crate::commands::intervals::{self, Segment};
@@ -16,7 +16,7 @@ use wire::Bdf;
 /// Version of the document.
 const SCHEMA: u32 = 1;
 
-/// What nodes recorded (docs/trace.md). Times are nanoseconds on the timeline: the clock of the
+/// The records of nodes (docs/trace.md). Times are nanoseconds on the timeline: the clock of the
 /// node nearest to the host, since that node's start.
 #[derive(JsonSchema, Serialize)]
 pub struct TraceDocument<'a> {
@@ -25,25 +25,25 @@ pub struct TraceDocument<'a> {
     schema: u32,
     /// One element per file, from the host on.
     nodes: Vec<Node<'a>>,
-    /// The commands that fit the filters, in the order of `--sort`, by default in the order of
-    /// their ends; at most `--limit`, by default 1000.
+    /// The commands that fit the filters, in the order of `--sort` (default: by their ends); at
+    /// most `--limit` (default 1000).
     commands: Vec<TracedCommand<'a>>,
     /// State changes of the controllers, by time.
     lifecycle: Vec<StateEntry>,
-    /// Commands that fit the filters, and commands there are.
+    /// Number of commands that fit the filters.
     selected: u64,
     /// Commands in the traces.
     total: u64,
-    /// All commands that fit the filters, by type.
+    /// Statistics of all commands that fit the filters, by type.
     stats: Vec<CommandType>,
-    /// Depth and rings of each queue along time; of the filters, `--drive`, `--queue`, `--from` and
-    /// `--to` count.
+    /// Depth and rings of each queue over time. Of the filters only `--drive`, `--queue`, `--from`
+    /// and `--to` apply.
     queues: Vec<TracedQueue<'a>>,
-    /// The I/O queues together.
+    /// The sum of the I/O queues.
     all_queues: AllQueues,
-    /// What was pushed and used, in the whole trace.
+    /// Pushed bytes and their use, in the whole trace.
     push: PushTotals,
-    /// What the analyser counted, in the whole trace.
+    /// Counters of the analyser, for the whole trace.
     counters: &'a AnalyserCounters,
     /// TLPs that could not be decoded.
     unreadable: u64,
@@ -59,15 +59,15 @@ struct Node<'a> {
     file: String,
     /// `host`, `switch` or `device`.
     role: String,
-    /// A number that no other trace has: 16 hexadecimal digits.
+    /// Number that is unique among traces: 16 hexadecimal digits.
     instance: String,
-    /// Time 0 of the node's clock since 1970 (UTC), by its wall clock.
+    /// Time 0 of the node's clock, in nanoseconds since 1970 (UTC), by the node's wall clock.
     start_unix_ns: u64,
     /// Times of the first and the last record, by the node's own clock; null without records.
     span_ns: Option<(u64, u64)>,
-    /// TLPs at the node's port.
+    /// Number of TLPs at the node's port.
     tlps: usize,
-    /// Frames with TLPs on all links of the node.
+    /// Number of frames with TLPs on all links of the node.
     frames: usize,
     /// Records that are missing, as far as they were counted.
     lost: u64,
@@ -82,9 +82,9 @@ struct Node<'a> {
     parent: Option<usize>,
     /// Downstream port of the parent; null for the first node.
     link: Option<usize>,
-    /// The node's clock against the parent's; null for the first node.
+    /// Offset of the node's clock from the parent's clock; null for the first node.
     clock: Option<&'a ClockOffset>,
-    /// How wrong the node's times may be on the timeline, either way.
+    /// Maximum error of the node's times on the timeline, in either direction.
     uncertainty_ns: u64,
 }
 
@@ -98,24 +98,24 @@ struct TracedCommand<'a> {
     start_ns: u64,
     #[serde(flatten)]
     transaction: Transaction,
-    /// Where the time goes, seen at one point; the `ns` add up to `duration_ns`.
+    /// The time of the command by segment, seen at one point. The sum of the `ns` is `duration_ns`.
     #[serde(rename = "segments")]
     intervals: Vec<Segment>,
-    /// Where the time goes, by place; the `ns` add up to `duration_ns`.
+    /// The time of the command by stage. The sum of the `ns` is `duration_ns`.
     #[serde(rename = "lanes")]
     stages: Vec<StageTime>,
-    /// The legs behind `lanes`, in order and without gaps.
+    /// The legs whose times `lanes` sums up, in order and without gaps.
     path: &'a [Leg],
     #[serde(flatten)]
     traffic: Traffic,
-    /// Where the time of the stage `drive` goes; the `ns` add up to its time. Empty if the trace
-    /// has no events of the drive.
+    /// The time in the stage `drive` by part. The sum of the `ns` is the time in that stage. Empty
+    /// if the trace has no events of the drive.
     parts: Vec<PartTime>,
-    /// What the drive recorded of the command; null without.
+    /// The drive's record of the command; null if there is none.
     in_drive: &'a Option<DriveTiming>,
 }
 
-/// A queue pair along time (docs/trace.md#queues).
+/// A queue pair over time (docs/trace.md#queues).
 #[derive(JsonSchema, Serialize)]
 #[schemars(rename = "TracedQueue")]
 struct TracedQueue<'a> {
@@ -133,18 +133,18 @@ struct TracedQueue<'a> {
     series: &'a Series,
 }
 
-/// The I/O queues together.
+/// The sum of the I/O queues.
 #[derive(JsonSchema, Serialize)]
 struct AllQueues {
     /// Commands outstanding.
     depth: QueueDepth,
     /// 0 if every change has a point; otherwise the time for which each point stands.
     interval_ns: u64,
-    /// Along time, at most 2048 points.
+    /// The points over time, at most 2048.
     points: Vec<DepthPoint>,
 }
 
-/// Commands outstanding at a time.
+/// Commands outstanding at one time.
 #[derive(JsonSchema, Serialize)]
 struct DepthPoint {
     /// Time of the change, or of the first one in the interval.
@@ -174,12 +174,12 @@ fn all_queues(all: &Queue) -> AllQueues {
 struct StateEntry {
     /// Index of the node in `nodes`.
     node: usize,
-    /// When the state changed.
+    /// Time at which the state changed.
     at_ns: i64,
     /// `enabled`, `ready`, `controller reset`, `function level reset`, `hot reset or link down`,
     /// `shutdown begun`, `shutdown complete` or `fatal status (CSTS.CFS)`.
     state: &'static str,
-    /// Commands that were on their way, Asynchronous Event Requests left out.
+    /// Number of commands in flight, without Asynchronous Event Requests.
     open: usize,
 }
 
@@ -231,7 +231,7 @@ fn entry(shown: &Shown) -> TracedCommand<'_> {
     }
 }
 
-/// The document of a run.
+/// Returns the JSON document of a run.
 pub fn document(report: &Report) -> impl Serialize + '_ {
     TraceDocument {
         schema: SCHEMA,

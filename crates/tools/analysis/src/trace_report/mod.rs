@@ -1,5 +1,5 @@
-//! A run as text, document and page: selected commands, statistics of all that fit, what stands
-//! out. [`against`] compares two runs.
+//! A run as text, JSON document and HTML page: the selected commands, statistics of all commands
+//! that fit the filters, and anomalies. [`against`] compares two runs.
 
 pub mod against;
 mod json;
@@ -29,45 +29,45 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use table::Table;
 
-/// What to read, and the files to write of it.
+/// The traces to read, and the files to write.
 pub struct Request<'a> {
     /// Traces of one run.
     pub files: &'a [PathBuf],
-    /// The commands that fit.
+    /// The filters.
     pub selection: Selection,
-    /// The order of those that are shown.
+    /// The order of the shown commands.
     pub sort: Key,
-    /// How many are shown at most.
+    /// Maximum number of shown commands.
     pub limit: usize,
-    /// Chrome trace events of the commands that fit.
+    /// File of Chrome trace events of the commands that fit.
     pub perfetto: Option<&'a Target>,
-    /// A capture of their TLPs.
+    /// File with a capture of the TLPs of the commands that fit.
     pub pcapng: Option<&'a Target>,
-    /// One row per command that fits.
+    /// Files with one row per command that fits.
     pub rows: Targets<'a>,
-    /// Whether a page is made.
+    /// Whether commands are ranked, which a page needs.
     pub ranked: bool,
 }
 
-/// What the text shows.
+/// Options of the text.
 #[derive(Clone, Copy, Debug)]
 pub struct View {
-    /// One line per command instead of its TLPs.
+    /// Print one line per command instead of its TLPs.
     pub list: bool,
-    /// Statistics instead of single commands.
+    /// Print statistics instead of single commands.
     pub stats: bool,
-    /// Every TLP, not only the first and the last of equal ones.
+    /// Print every TLP. Otherwise only the first and the last of equal TLPs are printed.
     pub unfold: bool,
     /// The order of the commands.
     pub sort: Key,
 }
 
 struct Shown {
-    /// Its number, from 1.
+    /// Number of the command, from 1.
     number: u64,
     command: Command,
     path: Vec<Leg>,
-    /// Its times in the drive, if the trace of the drive is here.
+    /// Times of the command in the drive, if the run has the trace of the drive.
     timing: Option<DriveTiming>,
 }
 
@@ -75,7 +75,7 @@ struct Shown {
 pub struct Report {
     run: Run,
     shown: Vec<Shown>,
-    /// Selected commands, and all commands.
+    /// Number of selected commands.
     selected: u64,
     all: u64,
     statistics: Statistics,
@@ -95,26 +95,27 @@ impl Report {
         collect(request)
     }
 
-    /// As text.
+    /// Writes the run as text.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn text(&self, view: View, out: &mut impl Write) -> io::Result<()> {
         text::text(self, view, out)
     }
 
-    /// As a document.
+    /// Returns the run as a JSON document.
     pub fn document(&self) -> impl Serialize + '_ {
         json::document(self)
     }
 
-    /// As a page. The error is of a trace that cannot be read a second time.
+    /// Formats the run as an HTML page. The error is a trace that cannot be read a second time.
     pub fn page(&mut self) -> Result<String, Failure> {
         let ranking = self.ranking.take().unwrap_or_default();
         page::page(self, ranking)
     }
 
-    /// The sequence diagram of the first command shown, as SVG. The error is that none fits.
+    /// Draws the sequence diagram of the first shown command as SVG. The error is that no command
+    /// fits.
     pub fn sequence(&self) -> Result<String, Failure> {
         let shown =
             self.shown.first().ok_or_else(|| Failure("no command matches the filters".into()))?;

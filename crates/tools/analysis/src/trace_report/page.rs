@@ -1,4 +1,4 @@
-//! The report of `--html`.
+//! The HTML report of `--html`.
 
 use super::ranking::{Ranking, Type, commands};
 use super::text::flaws_of;
@@ -15,14 +15,15 @@ use report::{
 use std::collections::BTreeMap;
 use wire::Duration;
 
-/// Types with pictures of their own, and lines in the common plot.
+/// Maximum number of types with pictures of their own, and of lines in the common plot.
 const MOST_TYPES: usize = 4;
 const MOST_LINES: usize = 6;
-/// Rows of the table that are always seen.
+/// Number of rows that the table shows without a click.
 const MOST_ROWS: usize = 20;
 const BINS: u64 = 60;
 
-/// The whole page. Fails as [`Run::analyse`]: single commands are looked up in a second pass.
+/// Formats the whole page. Fails as [`Run::analyse`], because a second pass over the trace finds
+/// single commands.
 pub fn page(report: &Report, ranking: Ranking) -> Result<String, Failure> {
     let types = ranking.ranked();
     let io = types.iter().filter(|(_, kind)| kind.io).count();
@@ -83,7 +84,7 @@ fn overview(page: &mut Page, report: &Report) {
     }
 }
 
-/// In the order of `types`; what never ended comes last.
+/// Plots latencies in the order of `types`. Commands that never ended come last.
 fn latencies(page: &mut Page, report: &Report, types: &[(String, Type)]) {
     use Align::{Left, Right};
     let columns: [Column<CommandType>; 13] = [
@@ -164,7 +165,7 @@ fn distributions(
     page.figures(&figures);
 }
 
-/// Median and worst command in each piece of the run.
+/// Plots the median and the longest duration in each interval of the run.
 fn over_time(name: &str, kind: &Type) -> Plot {
     let start = |span: &super::ranking::Span| span.start_ns;
     let first = kind.spans.iter().map(start).min().unwrap_or(0);
@@ -191,8 +192,8 @@ fn over_time(name: &str, kind: &Type) -> Plot {
     plot
 }
 
-/// Where the time of the median command goes, and of the one at the 99th
-/// percentile: by what it waits for, and by place.
+/// Draws the times of the median command and of the command at the 99th percentile, by segment and
+/// by stage.
 fn breakdown(
     page: &mut Page,
     report: &Report,

@@ -1,15 +1,15 @@
-//! Depth of queues and positions of their rings, as a table and as pictures.
+//! Queue depths and ring positions as a table and as pictures.
 
 use super::Report;
 use crate::trace::rings::{Point, Queue, QueueDepth, Rings};
 use report::{Align, Axis, Page, Plot, Scale, Table, round_time, time};
 use wire::Bdf;
 
-/// Queues with their own line in the plot of depths.
+/// Maximum number of queues with a line in the plot of depths.
 const MOST_LINES: usize = 5;
 const ALL: &str = "all I/O";
 
-/// A row for each queue, and one for all I/O queues together if there are several.
+/// Returns a table with one row per queue. Several I/O queues also have a row for their sum.
 pub fn table(rings: &Rings) -> Table {
     use Align::{Left, Right};
     let mut table = Table::new(&[
@@ -55,7 +55,7 @@ fn io_queues(rings: &Rings) -> impl Iterator<Item = (Bdf, u16, &Queue)> {
     rings.queues().filter(|(_, queue, _)| *queue != 0)
 }
 
-/// The part of a report about queues; nothing without any.
+/// Adds the section about queues to a page; adds nothing if there are no queues.
 pub fn section(page: &mut Page, report: &Report) {
     let rings = &report.rings;
     if rings.queues().next().is_none() {
@@ -104,7 +104,7 @@ fn steps(points: &[Point], value_at: Value) -> Vec<(f64, f64)> {
     steps
 }
 
-/// An axis of the times of these points; `None` if they have less than two.
+/// Returns a time axis for these points; `None` if there are fewer than two.
 fn times<'a>(points: impl Iterator<Item = &'a Point> + Clone) -> Option<Axis> {
     let at = points.map(|point| point.at_ns as f64);
     let first = at.clone().fold(f64::MAX, f64::min);
@@ -117,7 +117,8 @@ fn whole(label: &str, most: f64) -> Axis {
     Axis::new(label, Scale::Whole, |count| format!("{count:.0}"), (0.0, (most * 1.1).max(1.0)))
 }
 
-/// Commands outstanding: at each point up to the peak of its interval, and back.
+/// Returns the line of outstanding commands: at each point up to the peak of the interval, and
+/// back.
 fn levels(queue: &Queue) -> Vec<(f64, f64)> {
     let mut before = None;
     let points = queue.series.points.iter().flat_map(|point| {

@@ -1,31 +1,30 @@
-//! What a report needs besides the statistics: which command of each type is
-//! the median, the 99th percentile, the worst.
+//! Ranks the commands of each type: the median, the 99th percentile and the longest.
 
 use crate::commands::{Command, Event};
 use crate::trace::{Finding, Run, kind};
 use report::Failure;
 use std::collections::BTreeMap;
 
-/// Types that are looked at; further ones are in the tables alone.
+/// Maximum number of ranked types; further types are only in the tables.
 const MOST_KINDS: usize = 256;
 
 /// A command that ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// From doorbell to head doorbell, in nanoseconds.
+    /// Time from doorbell to head doorbell, in nanoseconds.
     pub ns: u64,
-    /// Its number, from 1.
+    /// Number of the command, from 1.
     pub number: u64,
-    /// Its start on the timeline, in nanoseconds.
+    /// Start of the command on the timeline, in nanoseconds.
     pub start_ns: u64,
 }
 
 /// Commands of one type.
 #[derive(Clone, Debug, Default)]
 pub struct Type {
-    /// Whether they are on an I/O queue.
+    /// Whether the commands are on an I/O queue.
     pub io: bool,
-    /// Those that ended, in this order until they are ranked.
+    /// The commands that ended, in this order until they are ranked.
     pub spans: Vec<Span>,
 }
 
@@ -36,7 +35,7 @@ pub struct Ranking {
 }
 
 impl Ranking {
-    /// Takes a command.
+    /// Adds a command.
     pub fn add(&mut self, number: u64, command: &Command) {
         let Some(total) = command.duration() else { return };
         let name = kind(command);
@@ -49,8 +48,8 @@ impl Ranking {
         statistics.spans.push(Span { ns, number, start_ns });
     }
 
-    /// The types, those on I/O queues first, then by the time spent in all of
-    /// their commands; the first one is what the run was about.
+    /// Returns the types: those on I/O queues first, then by the total time of their commands. The
+    /// first type dominates the run.
     pub fn ranked(self) -> Vec<(String, Type)> {
         let mut all: Vec<(String, Type)> = self.types.into_iter().collect();
         let spent = |kind: &Type| kind.spans.iter().map(|span| u128::from(span.ns)).sum::<u128>();
@@ -60,7 +59,7 @@ impl Ranking {
 }
 
 impl Type {
-    /// The commands by length: that one which `share` of all do not exceed.
+    /// Returns the command whose duration a share of `share` of all commands does not exceed.
     pub fn at(&self, share: f64) -> Option<Span> {
         let mut order: Vec<&Span> = self.spans.iter().collect();
         order.sort_by_key(|span| (span.ns, span.number));
@@ -69,7 +68,7 @@ impl Type {
     }
 }
 
-/// The commands with these numbers. Fails as [`Run::analyse`].
+/// Finds the commands with these numbers. Fails as [`Run::analyse`].
 pub fn commands(run: &Run, numbers: &[u64]) -> Result<BTreeMap<u64, Command>, Failure> {
     let mut found = BTreeMap::new();
     let mut number = 0;

@@ -1,25 +1,25 @@
-//! The order of commands.
+//! The orders in which commands can be shown.
 
 use super::Shown;
 use crate::commands::Command;
 use std::cmp::Reverse;
 
 wire::named! {
-    /// What commands are sorted by.
+    /// The property by which commands are sorted.
     pub enum Key {
-        /// As they ended, the first one first.
+        /// Time of the end, earliest first.
         End "end",
-        /// From the tail doorbell to the head doorbell, the longest first.
+        /// Time from the tail doorbell to the head doorbell, longest first.
         Duration "duration",
-        /// Bytes of data that moved, the most first.
+        /// Bytes of data that were transferred, most first.
         Bytes "bytes",
-        /// TLPs, the most first.
+        /// Number of TLPs, most first.
         Tlps "tlps",
     }
 }
 
 impl Key {
-    /// The order, in words.
+    /// Returns the order in words.
     pub fn order(self) -> &'static str {
         match self {
             Self::End => "in the order in which they ended",
@@ -39,30 +39,30 @@ impl Key {
     }
 }
 
-/// The first commands in an order, at most `limit`.
+/// The first commands of an order, at most `limit`.
 pub struct Largest {
     key: Key,
     limit: usize,
     found: Vec<Shown>,
-    /// What a command needs more of than this.
+    /// Value that a command must exceed.
     least: Option<u64>,
 }
 
 impl Largest {
-    /// None yet.
+    /// Creates an empty selection.
     pub fn new(key: Key, limit: usize) -> Self {
         Self { key, limit, found: Vec::new(), least: None }
     }
 
-    /// Whether a command that ended after the others may be one of them.
+    /// Returns whether a command that ended after all others may be selected.
     pub fn wants(&self, command: &Command) -> bool {
         self.limit > 0 && self.least.is_none_or(|least| self.key.value(command) > least)
     }
 
-    /// Takes a command for which [`wants`](Self::wants) returns true.
+    /// Adds a command for which [`wants`](Self::wants) returned true.
     pub fn add(&mut self, shown: Shown) {
         self.found.push(shown);
-        // Sorted now and then: memory for twice as many is enough.
+        // Sorting when the list has doubled keeps memory and time small.
         let most = if self.key == Key::End { self.limit } else { self.limit.saturating_mul(2) };
         if self.found.len() >= most {
             self.sort();
@@ -75,7 +75,7 @@ impl Largest {
         self.found.truncate(self.limit);
     }
 
-    /// All of them, in order.
+    /// Returns the selected commands in order.
     pub fn sorted(mut self) -> Vec<Shown> {
         self.sort();
         self.found

@@ -1,4 +1,4 @@
-//! `--csv` and `--parquet`: a row a command, the same columns always.
+//! `--csv` and `--parquet`: one row per command, always with the same columns.
 
 use crate::commands::Command;
 use crate::trace::Leg;
@@ -7,7 +7,7 @@ use columns::{Column, RowFiles, Targets, Value};
 use report::{Failure, Outcome};
 use wire::Instant;
 
-/// The first columns; those of [`measures::ALL`] follow.
+/// The first columns. The columns of [`measures::ALL`] follow.
 const FIRST: [Column; 14] = [
     Column::unsigned("number", ""),
     Column::text("drive"),
@@ -47,11 +47,11 @@ const fn column(measure: &Measure) -> Column {
     Column::optional(measure.column, unit)
 }
 
-/// The files of all commands that fit.
+/// Writer of the files with all commands that fit.
 pub struct Table(RowFiles);
 
 impl Table {
-    /// Begins the files that are wanted, if any is. The error names one.
+    /// Begins the requested files; returns `None` if there are none. The error names a file.
     pub fn create(targets: Targets<'_>) -> Result<Option<Self>, Failure> {
         Ok(RowFiles::create(targets, &COLUMNS)?.map(Self))
     }
@@ -78,11 +78,11 @@ impl Table {
             Value::Optional(command.end.map(|end| end.as_ns())),
         ];
         row.extend(measures::values(command, path).map(Value::Optional));
-        // A file is read as fast as it goes: batches are full before rows are old.
+        // A file needs no flush by time: batches fill up as fast as the trace is read.
         self.0.push(Instant::ZERO, &row);
     }
 
-    /// Ends the files. The error names those that do not hold everything.
+    /// Ends the files. The error names the incomplete files.
     pub fn finish(self) -> Outcome {
         self.0.finish(&[
             ("farlane.version", env!("CARGO_PKG_VERSION").to_owned()),

@@ -1,4 +1,4 @@
-//! Text on stdout. Lines have at most 100 columns where names allow.
+//! The text on stdout. Lines have at most 100 columns where names permit.
 
 use super::{Report, Shown, View, queues};
 use crate::commands::Command;
@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use wire::Duration;
 use wire::trace::NodeRole;
 
-/// Everything.
+/// Writes the whole text.
 pub fn text(report: &Report, view: View, out: &mut impl Write) -> io::Result<()> {
     write!(out, "{}", nodes(&report.run))?;
     let options = Options { fold: !view.unfold };
@@ -106,7 +106,7 @@ fn flaws(node: &crate::trace::Node) -> String {
     flaws_of(node).iter().map(|text| format!("      ! {text}\n")).collect()
 }
 
-/// What is wrong with a file.
+/// Returns the defects of a file.
 pub(super) fn flaws_of(node: &crate::trace::Node) -> Vec<String> {
     let mut out = Vec::new();
     let mut flaw = |present: bool, text: String| out.extend(present.then_some(text));
@@ -122,7 +122,7 @@ pub(super) fn flaws_of(node: &crate::trace::Node) -> Vec<String> {
 const HEAD: &str = "       #      start us    total us  drive   queue:cid command          LBA       \
                     blocks  TLPs   bytes";
 
-/// One command in one line; `!` if something is wrong with it.
+/// Formats a command as one line; `!` marks a problem.
 fn line(shown: &Shown, anomalies: &Anomalies) -> String {
     let command = &shown.command;
     let total = command.duration().map_or("-".into(), |total| micros(total.as_ns()));
@@ -148,7 +148,7 @@ fn line(shown: &Shown, anomalies: &Anomalies) -> String {
     text.trim_end().to_owned()
 }
 
-/// What is wrong with a command, if anything, behind `!`; what happens in every run, behind a space.
+/// Returns the problem of a command after `!`, or a normal refusal after a space.
 fn problem(command: &Command, anomalies: &Anomalies) -> (char, String) {
     let mut all = Vec::new();
     match command.status {
@@ -174,7 +174,7 @@ fn problem(command: &Command, anomalies: &Anomalies) -> (char, String) {
     }
 }
 
-/// The times of a command in the drive, below its TLPs and in their columns.
+/// Formats the times of a command in the drive, aligned with its TLPs.
 fn in_drive(shown: &Shown) -> String {
     let Some(timing) = &shown.timing else { return String::new() };
     let start = shown.command.start.as_ns() as i64;
@@ -199,10 +199,10 @@ fn in_drive(shown: &Shown) -> String {
     out
 }
 
-/// State changes listed at most.
+/// Maximum number of listed state changes.
 const MOST_STATE_CHANGES: usize = 20;
 
-/// State changes of the controllers, as far as recorded.
+/// Formats the recorded state changes of the controllers.
 fn state_changes(run: &Run) -> String {
     let state_changes = run.state_changes();
     if state_changes.is_empty() {

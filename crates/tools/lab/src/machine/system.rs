@@ -3,28 +3,29 @@
 use super::{found, text};
 use latency_linux::Setting;
 
-/// What the kernel says of the machine.
+/// Properties of the machine, as the kernel reports them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct System {
     /// The kernel's release (uname(2)).
     pub kernel: String,
-    /// Whether it is PREEMPT_RT: `/sys/kernel/realtime` is 1.
+    /// Whether the kernel is PREEMPT_RT: `/sys/kernel/realtime` is 1.
     pub realtime: bool,
     /// CPUs on which this process may run.
     pub cpus: usize,
-    /// CPUs that the scheduler leaves alone, such as `2-3`; empty without (Linux
+    /// CPUs that the scheduler does not use, such as `2-3`; empty if there are none (Linux
     /// Documentation/admin-guide/cputopology.rst, `isolated`).
     pub isolated: String,
-    /// CPUs without a tick while one thread runs; empty without (`nohz_full`, same document).
+    /// CPUs without a tick while one thread runs; empty if there are none (`nohz_full`, same
+    /// document).
     pub nohz_full: String,
     /// The clock source, such as `tsc`.
     pub clock_source: String,
-    /// Whether a hypervisor says that it is there; only x86 has the flag (Linux
+    /// Whether a hypervisor reports its presence; only x86 has the flag (Linux
     /// arch/x86/include/asm/cpufeatures.h, `X86_FEATURE_HYPERVISOR`).
     pub hypervisor: bool,
 }
 
-/// Asks the kernel. What it does not say is empty.
+/// Reads the properties. Properties that the kernel does not report are empty.
 pub fn system() -> System {
     let cpu = |name: &str| list(&text(format!("/sys/devices/system/cpu/{name}")));
     System {
@@ -38,7 +39,7 @@ pub fn system() -> System {
     }
 }
 
-/// A list of CPUs. Kernels without `nohz_full=` on their command line print `(null)`.
+/// Parses a list of CPUs. Kernels without `nohz_full=` on their command line print `(null)`.
 fn list(text: &str) -> String {
     if text == "(null)" { String::new() } else { text.to_owned() }
 }
@@ -49,7 +50,7 @@ fn has_hypervisor(cpuinfo: &str) -> bool {
 }
 
 impl System {
-    /// As rows of a table.
+    /// Returns the properties as rows of a table.
     pub fn settings(&self) -> Vec<Setting> {
         let cpus = |list: &String| if list.is_empty() { "none".to_owned() } else { list.clone() };
         let kind = if self.realtime { "PREEMPT_RT" } else { "not PREEMPT_RT" };

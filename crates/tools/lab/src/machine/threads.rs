@@ -1,33 +1,33 @@
-//! Threads of the kernel that frames wait for.
+//! Kernel threads that process frames.
 
 use super::{found, names, text};
 use latency_linux::Setting;
 use linux::proc_stat::behind_name;
 use std::collections::BTreeMap;
 
-/// How the names of the threads begin: softirqs, copying for virtual machines, polling of
-/// interfaces, interrupts (Linux kernel/softirq.c, drivers/vhost/vhost.c, net/core/dev.c,
-/// kernel/irq/manage.c).
+/// Prefixes of the threads' names: softirqs, copying for virtual machines, polling of interfaces,
+/// interrupts (Linux kernel/softirq.c, drivers/vhost/vhost.c, net/core/dev.c, kernel/irq/manage.c).
 const KINDS: [&str; 4] = ["ksoftirqd/", "vhost-", "napi/", "irq/"];
 
 /// A thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
-    /// Its number.
+    /// Number of the thread.
     pub pid: u32,
     /// Its name, such as `ksoftirqd/0`.
     pub name: String,
     /// Its policy, such as `SCHED_FIFO` (sched(7)).
     pub policy: &'static str,
-    /// Its real-time priority, 1 to 99; 0 of ordinary threads.
+    /// Real-time priority, 1 to 99; 0 for ordinary threads.
     pub priority: u32,
     /// The CPUs on which it may run, such as `0-1,3`.
     pub cpus: String,
-    /// Whether it is one of the kernel's own.
+    /// Whether the thread belongs to the kernel.
     pub is_kernel: bool,
 }
 
-/// All such threads, also those of processes: since Linux 6.4 vhost's belong to their VMM.
+/// Returns all such threads, also threads of processes: since Linux 6.4 vhost threads belong to
+/// their VMM.
 pub fn threads() -> Vec<Thread> {
     let pids = names("/proc").into_iter().filter(|name| name.parse::<u32>().is_ok());
     let tasks = pids.flat_map(|pid| {
@@ -49,7 +49,7 @@ fn kind(name: &str) -> Option<&'static str> {
 /// `PF_KTHREAD` of include/linux/sched.h.
 const KERNEL_THREAD: u32 = 0x0020_0000;
 
-/// From `/proc/PID/stat` (proc_pid_stat(5): fields 1, 2, 9, 40 and 41) and `Cpus_allowed_list` of
+/// Parses `/proc/PID/stat` (proc_pid_stat(5): fields 1, 2, 9, 40 and 41) and `Cpus_allowed_list` of
 /// `/proc/PID/status` (proc_pid_status(5)).
 fn thread(stat: &str, status: &str) -> Option<Thread> {
     let (pid, rest) = stat.split_once(" (")?;
@@ -79,7 +79,7 @@ fn policy(number: u32) -> &'static str {
     }
 }
 
-/// A row for the threads of each kind that the scheduler treats alike.
+/// Returns one row per kind of thread and scheduling settings.
 pub fn settings(threads: &[Thread]) -> Vec<Setting> {
     let mut alike = BTreeMap::<_, Vec<&str>>::new();
     for thread in threads {

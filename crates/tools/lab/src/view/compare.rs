@@ -1,4 +1,4 @@
-//! Several runs side by side, such as idle and loaded.
+//! Comparison of several runs, such as idle and loaded.
 
 use super::text as single;
 use latency::Segment;
@@ -7,7 +7,7 @@ use report::Align::{Left, Right};
 use report::{Failure, Table};
 use std::path::Path;
 
-/// Tables of the runs, what is wrong with figures, and what was found.
+/// Formats tables of the runs, warnings and findings.
 pub fn text(documents: &[&Document]) -> String {
     let mut text = String::new();
     for (name, table) in tables(documents) {
@@ -21,7 +21,7 @@ pub fn text(documents: &[&Document]) -> String {
     text
 }
 
-/// Reads a document of a talker or a listener.
+/// Reads a JSON document of a talker or a listener.
 ///
 /// # Errors
 /// A sentence that names the file.
@@ -37,7 +37,7 @@ pub fn read(path: &Path) -> Result<Document, Failure> {
     }
 }
 
-/// What runs are called: by label or number, and by their end where that is not enough.
+/// Returns the names of runs: label or number, and also talker or listener if names are equal.
 pub fn names(documents: &[&Document]) -> Vec<String> {
     let short = |document: &&Document| {
         if document.label.is_empty() { document.run.clone() } else { document.label.clone() }
@@ -50,7 +50,7 @@ pub fn names(documents: &[&Document]) -> Vec<String> {
     documents.iter().zip(&all).map(name).collect()
 }
 
-/// A table for each part of the way that a run has, with two rows a run.
+/// Returns one table per segment of a run, with two rows per run.
 pub fn tables(documents: &[&Document]) -> Vec<(String, Table)> {
     let names = Segment::ALL.map(Segment::name);
     let tables = names.into_iter().map(|name| (name.to_owned(), table(documents, name)));

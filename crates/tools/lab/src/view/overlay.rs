@@ -1,4 +1,4 @@
-//! Plots of several runs over each other: along time, and cumulative distributions.
+//! Plots of several runs in one picture: over time, and cumulative distributions.
 
 use super::compare::names;
 use super::page::{Figure, room, signed};
@@ -6,12 +6,12 @@ use latency::{Figures, SegmentReport};
 use latency_linux::Document;
 use report::{Axis, Plot, Scale, time};
 
-/// Ratio of the longest to the shortest time from which an axis is logarithmic, if none is below
-/// zero.
+/// Minimum ratio of the longest to the shortest time for a logarithmic axis, if no time is
+/// negative.
 const WIDE: i64 = 20;
 
-/// The plots of a part of the way, of the runs that have it; none if only one of several
-/// has it.
+/// Returns the plots of a segment for the runs that have it; none if only one of several runs has
+/// it.
 pub fn figures(documents: &[&Document], segment: &str) -> Vec<Figure> {
     let find = |document: &&Document| {
         document.analysis.segments.iter().find(|part| part.segment == segment).cloned()
@@ -26,7 +26,7 @@ pub fn figures(documents: &[&Document], segment: &str) -> Vec<Figure> {
     }
 }
 
-/// Medians and longest times, each run from its beginning.
+/// Plots medians and longest times over the time since each run's start.
 fn courses(runs: &[(String, SegmentReport)]) -> Figure {
     let bins = || runs.iter().flat_map(|(_, segment)| &segment.course);
     let end = bins().map(|bin| bin.at_ns).max().unwrap_or(0).max(1);
@@ -39,7 +39,7 @@ fn courses(runs: &[(String, SegmentReport)]) -> Figure {
         let longest = segment.course.iter().map(|bin| (bin.at_ns as f64, bin.max_ns as f64));
         plot.line(&format!("{name}, longest"), longest);
     }
-    // Over the others.
+    // Drawn on top of the others.
     for (name, segment) in runs {
         let medians = segment.course.iter().map(|bin| (bin.at_ns as f64, bin.p50_ns as f64));
         plot.line(&format!("{name}, median"), medians);
@@ -47,7 +47,7 @@ fn courses(runs: &[(String, SegmentReport)]) -> Figure {
     (title, "Of up to 200 pieces of each run.".to_owned(), plot.html())
 }
 
-/// Which share of the frames took at most so long.
+/// Plots the share of frames up to each latency.
 fn distributions(runs: &[(String, SegmentReport)]) -> Figure {
     let low = runs.iter().map(|(_, segment)| segment.whole.min_ns).min().unwrap_or(0);
     let high = runs.iter().map(|(_, segment)| segment.whole.max_ns).max().unwrap_or(0);
@@ -59,8 +59,8 @@ fn distributions(runs: &[(String, SegmentReport)]) -> Figure {
     (title, "Of all frames of each run.".to_owned(), plot.html())
 }
 
-/// The edges of the histogram's bars and the percentiles; the last bar has all that are longer, so
-/// its edge says nothing.
+/// Returns the edges of the histogram's bars, and the percentiles. The last bar contains all longer
+/// latencies, so its edge is left out.
 fn shares(segment: &SegmentReport) -> Vec<(f64, f64)> {
     let Figures { n, min_ns, p50_ns, p90_ns, p99_ns, p99_9_ns, p99_99_ns, max_ns, .. } =
         segment.whole;

@@ -48,7 +48,7 @@ fn run(page: &mut Page, document: &Document) {
     }
 }
 
-/// Caption, what to know of it, and picture.
+/// Caption, explanation and picture.
 pub type Figure = (String, String, String);
 
 fn course(segment: &SegmentReport) -> Figure {
@@ -87,7 +87,7 @@ fn histogram(segment: &SegmentReport) -> Figure {
     (segment.segment.clone(), small, plot.html())
 }
 
-/// The clock error along time, if a series of it is known.
+/// Plots the clock error over time, if a series of it exists.
 fn clock(document: &Document) -> Option<Figure> {
     let series = &document.analysis.clock.error.series;
     let (first, last) = series.first().zip(series.last())?;
@@ -108,12 +108,12 @@ fn clock(document: &Document) -> Option<Figure> {
     Some(("Clock error along time".to_owned(), "Offset and its bounds.".to_owned(), plot.html()))
 }
 
-/// A range that is not empty.
+/// Returns a range that is not empty.
 pub fn room(low: i64, high: i64) -> (f64, f64) {
     if low < high { (low as f64, high as f64) } else { (low as f64 - 1.0, low as f64 + 1.0) }
 }
 
-/// A time of either sign.
+/// Formats a time with any sign.
 pub fn signed(ns: f64) -> String {
     if ns < 0.0 { format!("-{}", time(-ns)) } else { time(ns) }
 }

@@ -1,4 +1,4 @@
-//! Frames as rows, in ns of TAI.
+//! Rows with one frame each, times in ns of TAI.
 
 use columns::{Column, RowFiles, Schema, Targets, Value};
 use latency::{Sample, Stamp};
@@ -27,14 +27,14 @@ const COLUMNS: Schema = &[
     Column::optional("back_received_ns", "ns"),
 ];
 
-/// Files of CSV and Parquet, with a row a frame while the run lasts.
+/// CSV and Parquet files with one row per frame, written during the run.
 pub struct Files {
     files: RowFiles,
     began: time::Instant,
 }
 
 impl Files {
-    /// Begins the files that are wanted; `None` if none is.
+    /// Begins the requested files; `None` if there are none.
     ///
     /// # Errors
     /// A sentence that names a file.
@@ -43,10 +43,10 @@ impl Files {
         Ok(files.map(|files| Self { files, began: time::Instant::now() }))
     }
 
-    /// Ends the files with the rows that are left.
+    /// Ends the files with the remaining rows.
     ///
     /// # Errors
-    /// A sentence that names the files that do not hold everything.
+    /// A sentence that names the incomplete files.
     pub fn finish(mut self, run: &Run) -> Outcome {
         run.unwritten.iter().for_each(|sample| self.push(sample));
         self.files.finish(&metadata(&run.document))

@@ -6,7 +6,7 @@ use report::Align::{Left, Right};
 use report::{Column, Table};
 use std::collections::BTreeMap;
 
-/// Everything.
+/// Formats the whole result.
 pub fn text(document: &Document) -> String {
     let mut text = format!("{}\n", title(document));
     lines(document).iter().for_each(|line| text += &format!("{line}\n"));
@@ -23,7 +23,7 @@ pub fn text(document: &Document) -> String {
     text + "\n" + &findings(document).join("\n") + "\n"
 }
 
-/// The heading of a run.
+/// Returns the heading of a run.
 pub fn title(document: &Document) -> String {
     let Document { end, label, address, run, ended, .. } = document;
     let label = if label.is_empty() { String::new() } else { format!("{label}: ") };
@@ -34,7 +34,7 @@ pub fn title(document: &Document) -> String {
     }
 }
 
-/// What was sent, what became of it, and what is known of the clocks.
+/// Formats numbers of sent and received frames, and the relation of the clocks.
 pub fn lines(document: &Document) -> Vec<String> {
     let Document { interval_ns, size_bytes, cycle_ns, window_ns, faults, .. } = document;
     let mut lines =
@@ -92,10 +92,10 @@ fn clock(document: &Document) -> String {
     }
 }
 
-/// A part of the way, which range of the run, and its figures.
+/// A segment, the range of the run, and its figures.
 type Row = (String, &'static str, Figures);
 
-/// Two rows a part of the way: all frames, and those of the stable range.
+/// Returns a table with two rows per segment: all frames, and frames of the stable range.
 pub fn segments(document: &Document) -> Table {
     let both = |segment: &SegmentReport| {
         [
@@ -109,7 +109,7 @@ pub fn segments(document: &Document) -> Table {
     Table::from_rows(columns, &rows)
 }
 
-/// Columns of the figures, in us; the last one is of a band.
+/// Columns of the figures, in us. The last column is the count in a band.
 const COLUMNS: [Column<Row>; 14] = [
     ("us", Left, |row| row.0.clone()),
     ("range", Left, |row| row.1.to_owned()),
@@ -127,7 +127,7 @@ const COLUMNS: [Column<Row>; 14] = [
     ("in band", Right, |row| share(row.2.in_band.unwrap_or(0), row.2.n)),
 ];
 
-/// What is wrong with figures.
+/// Returns warnings about figures.
 pub fn cautions(document: &Document) -> Vec<String> {
     let line = |segment: &SegmentReport| {
         let within = match segment.within_clock_error {
@@ -149,7 +149,8 @@ pub fn cautions(document: &Document) -> Vec<String> {
     document.analysis.segments.iter().filter_map(line).collect()
 }
 
-/// How frames kept their windows. The last column is there if frames were due outside them.
+/// Returns a table of frames in and outside windows. The last column exists only if frames were due
+/// outside.
 pub fn slots(document: &Document) -> Table {
     let late = |slots: &Slots| {
         let late: Vec<String> = slots.late.iter().map(|(by, n)| format!("{by}: {n}")).collect();
@@ -179,7 +180,7 @@ fn with_share(part: u64, total: u64) -> String {
     format!("{part} ({})", share(part, total))
 }
 
-/// What was asked of the machine.
+/// Returns a table of the requested settings of the machine.
 pub fn settings(document: &Document) -> Table {
     let columns: [Column<Setting>; 4] = [
         ("setting", Left, |setting| setting.name.clone()),
@@ -190,10 +191,10 @@ pub fn settings(document: &Document) -> Table {
     Table::from_rows(&columns, &document.settings)
 }
 
-/// Findings of one kind that are shown; the document has all.
+/// Maximum number of shown findings of one kind; the document contains all.
 const SHOWN: usize = 5;
 
-/// What went wrong, in lines.
+/// Formats the findings as lines.
 pub fn findings(document: &Document) -> Vec<String> {
     let all = &document.analysis.findings;
     if all.is_empty() {
@@ -221,13 +222,13 @@ fn sentence(finding: &Finding) -> String {
     format!("{} ({segment}, {frames}): {evidence}", kind.name())
 }
 
-/// Per cent with two decimals, rounded down.
+/// Formats a percentage with two decimals, rounded down.
 pub fn share(part: u64, total: u64) -> String {
     let hundredths = (u128::from(part) * 10_000).checked_div(total.into()).unwrap_or(0);
     format!("{}.{:02} %", hundredths / 100, hundredths % 100)
 }
 
-/// Nanoseconds as microseconds with three decimals.
+/// Formats nanoseconds as microseconds with three decimals.
 pub fn plain(ns: i64) -> String {
     let sign = if ns < 0 { "-" } else { "" };
     format!("{sign}{}", report::span::micros(ns.unsigned_abs()))

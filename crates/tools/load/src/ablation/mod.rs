@@ -1,5 +1,5 @@
-//! Policies of aggregation side by side, over loopback and over a link that is the bottleneck, over
-//! TCP and raw Ethernet.
+//! Compares aggregation policies, over loopback and over a link that is the bottleneck, over TCP
+//! and raw Ethernet.
 
 mod network;
 mod setup;
@@ -22,7 +22,7 @@ use switch::congestion::Rate;
 use wire::Duration;
 
 wire::named! {
-    /// What carries TLPs.
+    /// The transport of TLPs.
     pub enum Transport {
         /// Over TCP.
         Tcp "tcp",
@@ -36,7 +36,7 @@ wire::named! {
 pub enum Link {
     /// Loopback.
     Loopback,
-    /// A veth pair with a rate.
+    /// A veth pair with a limited rate.
     Veth(Rate),
 }
 
@@ -51,19 +51,19 @@ impl fmt::Display for Link {
     }
 }
 
-/// The payload by default: NEC's.
+/// Default payload size: the size in NEC's paper.
 pub const MPS: u16 = 128;
-/// The rate by default: what one core of a small machine fills with frames of one TLP.
+/// Default rate. One core of a small machine can fill it with frames of one TLP.
 pub const RATE: Rate = Rate { bits_per_second: 100_000_000, burst: 1 };
-/// Pairs of rounds that compare latencies.
+/// Number of pairs of rounds that compare latencies.
 const PAIRS: usize = 20;
 
-/// What is measured.
+/// The measurements to make.
 #[derive(Clone, Debug)]
 pub struct AblationSettings {
     /// How nodes wait.
     pub waiting: Waiting,
-    /// Largest TLP payload.
+    /// Maximum TLP payload in bytes.
     pub mps: u16,
     /// The transports.
     pub transports: Vec<Transport>,
@@ -71,17 +71,17 @@ pub struct AblationSettings {
     pub policies: Vec<Policy>,
     /// The rate of the limited link.
     pub link_rate: Rate,
-    /// The workloads, some of [`cases`].
+    /// Workloads, a subset of [`cases`].
     pub cases: Vec<Case>,
     /// Rounds of each workload.
     pub rounds: u32,
-    /// How long a round takes.
+    /// Duration of a round.
     pub span: Duration,
-    /// How long one of a pair of rounds takes.
+    /// Duration of each round of a pair.
     pub pair_span: Duration,
 }
 
-/// One command at a time, per-tlp and adaptive in pairs.
+/// Latencies of one command at a time, with per-tlp and adaptive in pairs of rounds.
 #[derive(Clone, Debug)]
 pub struct Pairs {
     /// The link.
@@ -97,34 +97,34 @@ pub struct Pairs {
 /// The measured rate of the limited link with frames of one size.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct LinkCheck {
-    /// Bytes after the Ethernet header.
+    /// Bytes after the Ethernet header in each frame.
     pub frame_payload: usize,
-    /// Frames per second, times the bits of a frame on a wire.
+    /// Frames per second times the bits of a frame on a wire.
     pub wire_bits_per_s: f64,
 }
 
-/// Everything measured.
+/// All results.
 pub struct Ablation {
     /// How nodes waited.
     pub waiting: Waiting,
-    /// Largest TLP payload.
+    /// Maximum TLP payload in bytes.
     pub mps: u16,
-    /// The raw floor.
+    /// Latency and throughput of raw TCP.
     pub floor: Floor,
-    /// Every link, transport and policy.
+    /// Results for every link, transport and policy.
     pub setups: Vec<Setup>,
-    /// One command at a time.
+    /// Latencies of one command at a time.
     pub latencies: Vec<Pairs>,
-    /// The measured rate of the limited link: proof that its token bucket counts right.
+    /// Measured rates of the limited link, which show that its token bucket counts correctly.
     pub check: Vec<LinkCheck>,
-    /// Whether a signal ended it.
+    /// Whether a signal ended the measurement.
     pub interrupted: bool,
 }
 
 /// Measures until `stop` is set.
 ///
 /// # Errors
-/// If nothing can be measured here, or a machine breaks down.
+/// If no setup can be measured on this machine, or a machine fails.
 pub fn measure(
     settings: &AblationSettings,
     console: &mut dyn Console,
@@ -170,7 +170,7 @@ pub fn measure(
     Ok(all)
 }
 
-/// Every link, transport and policy that this machine allows.
+/// Brings up every link, transport and policy that this machine permits.
 fn setups(
     settings: &AblationSettings,
     clock: Clock,
@@ -184,7 +184,7 @@ fn setups(
                 console.progress(&format!("{link}, {transport}, {policy}: the drive is written"));
                 match Setup::new(clock, *waiting, *mps, (link, *transport, *policy), cases) {
                     Ok(setup) => setups.push(setup),
-                    // What may be had without privileges is measured all the same.
+                    // Setups that need no privileges are measured nevertheless.
                     Err(why) if (link, *transport) != (Link::Loopback, Transport::Tcp) => {
                         console.done();
                         console.warning(&format!("not measured: {transport} over {link}: {why}"));
@@ -201,7 +201,7 @@ fn setups(
     }
 }
 
-/// Latencies of one command at a time for links with both policies, until `stop` is set.
+/// Measures latencies of one command at a time on links with both policies, until `stop` is set.
 fn latencies(
     setups: &mut [Setup],
     span: Duration,
@@ -232,7 +232,7 @@ fn latencies(
                     case.name(),
                     pair + 1
                 ));
-                // The order alternates, so that neither has an advantage.
+                // The order alternates, so that neither policy has an advantage.
                 let order = if pair % 2 == 0 { [one, *other] } else { [*other, one] };
                 let mut p50 = [0; 2];
                 for setup in order {

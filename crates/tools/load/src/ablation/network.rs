@@ -1,5 +1,5 @@
-//! Networks to measure over: loopback, and veth pairs with a rate between network
-//! namespaces that end with the command.
+//! Networks for measurements: loopback, and veth pairs with a limited rate between network
+//! namespaces. The namespaces are deleted when the command ends.
 
 use super::wire_cost::{MTU, WIRE, wire};
 use super::{LinkCheck, Transport};
@@ -16,26 +16,27 @@ pub struct TestNetwork {
     pub near: Namespace,
     /// The device's namespace.
     pub far: Namespace,
-    /// Where the device node listens.
+    /// Address on which the device node listens.
     pub far_address: Address,
     near_interface: &'static str,
 }
 
 const NEAR: &str = "near0";
 const FAR: &str = "far0";
-/// Addresses for documentation (RFC 5737); the namespaces have no others.
+/// Addresses for documentation (RFC 5737). The namespaces have no other addresses.
 const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2)];
-/// Bytes that may pass at once after a pause: less than a scheduler's tick.
+/// Bytes that may pass without delay after a pause: less than in a scheduler's tick.
 const BURST: u32 = 16 << 10;
-/// Bytes that may wait. Senders stop before: a socket's buffer, TCP's small queues.
+/// Maximum bytes in the queue. Senders stop earlier because of the socket's buffer and TCP's small
+/// queues.
 const QUEUE: u32 = 1 << 20;
 
 impl TestNetwork {
-    /// Loopback: of this machine for TCP, of a namespace for raw Ethernet, for an Ethernet has no
-    /// ports and so carries one device node.
+    /// Creates a loopback network: of this machine for TCP, of a namespace for raw Ethernet.
+    /// Ethernet has no ports, so this network carries one device node.
     ///
     /// # Errors
-    /// If there may be no namespace.
+    /// If no namespace can be created.
     pub fn loopback(transport: Transport) -> Result<Self, Failure> {
         let (near, far, far_address) = match transport {
             Transport::Tcp => {
@@ -52,10 +53,10 @@ impl TestNetwork {
         Ok(Self { near, far, far_address, near_interface: "lo" })
     }
 
-    /// A cable between two namespaces.
+    /// Creates a cable between two namespaces.
     ///
     /// # Errors
-    /// If there may be none, or `ip` is missing.
+    /// If no namespace can be created, or `ip` is missing.
     pub fn cable(transport: Transport) -> Result<Self, Failure> {
         let (near, far) = (Namespace::new()?, Namespace::new()?);
         near.cable(NEAR, &far, FAR)?;
@@ -72,7 +73,7 @@ impl TestNetwork {
         Ok(Self { near, far, far_address, near_interface: NEAR })
     }
 
-    /// Where the host finds a device node that listens on `address`.
+    /// Returns the address at which the host reaches a device node that listens on `address`.
     pub fn peer(&self, address: &Address) -> Address {
         match address {
             Address::Tcp(_) | Address::Other(_) => address.clone(),
@@ -82,11 +83,11 @@ impl TestNetwork {
         }
     }
 
-    /// Limits a cable in both directions: a token bucket that counts what a frame costs on a wire
-    /// beside what the kernel sees of it.
+    /// Limits a cable in both directions by a token bucket. The bucket also counts the bytes on a
+    /// wire that the kernel does not see.
     ///
     /// # Errors
-    /// If `tc` is missing or refuses.
+    /// If `tc` is missing or fails.
     pub fn limit(&self, rate: Rate) -> Result<(), Failure> {
         let (bits, least) = (rate.bits_per_second, wire(0));
         for (place, interface) in [(&self.near, NEAR), (&self.far, FAR)] {
@@ -99,11 +100,11 @@ impl TestNetwork {
     }
 }
 
-/// Sends frames of several sizes as fast as a limited cable takes them: the rate must be the same
-/// for all, or the bucket does not count what it should.
+/// Sends frames of several sizes as fast as a limited cable accepts them. The measured rates must
+/// be equal, otherwise the bucket counts wrong.
 ///
 /// # Errors
-/// If there may be no cable.
+/// If no cable can be created.
 pub fn check(clock: Clock, rate: Rate, span: Duration) -> Result<Vec<LinkCheck>, Failure> {
     let place = TestNetwork::cable(Transport::Raw)?;
     place.limit(rate)?;
@@ -115,7 +116,7 @@ pub fn check(clock: Clock, rate: Rate, span: Duration) -> Result<Vec<LinkCheck>,
         let mut frame = vec![0; ETHERNET + payload];
         frame[..6].fill(0xff);
         frame[12..14].copy_from_slice(&wire::raw::ETHERTYPE.to_be_bytes());
-        // The bucket and the socket's buffer are full before it counts.
+        // Bucket and socket buffer must be full before the measurement.
         send(clock, &mut socket, &frame, clock.now() + span)?;
         let start = clock.now();
         let frames = send(clock, &mut socket, &frame, start + span)?;

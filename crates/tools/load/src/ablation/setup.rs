@@ -17,14 +17,14 @@ use switch::aggregate::Policy;
 use switch::tunnel::Counters;
 use wire::Duration;
 
-/// Bytes of a drive: written before it is measured, TLP by TLP.
+/// Bytes of a drive. The whole drive is written before the measurement, TLP by TLP.
 const DRIVE: u64 = 4 << 20;
 
 const fn sequential(op: Op, rw: &'static str) -> Case {
     Case { rw, op, random: false, bs: 32 << 10, iodepth: 8 }
 }
 
-/// What runs on every setup: both directions with the link full, and one command at a time.
+/// Returns the workloads of every setup: both directions on a full link, and one command at a time.
 pub fn cases() -> Vec<Case> {
     let latency = CASES.into_iter().filter(|case| case.iodepth == 1);
     [sequential(Op::Read, "read"), sequential(Op::Write, "write")]
@@ -33,7 +33,7 @@ pub fn cases() -> Vec<Case> {
         .collect()
 }
 
-/// A link, a transport and a policy with the machine that is measured over it.
+/// A link, a transport and a policy, and the machine that uses them.
 pub struct Setup {
     /// The link.
     pub link: Link,
@@ -45,7 +45,7 @@ pub struct Setup {
     pub place: TestNetwork,
     /// The results, by case.
     pub series: Vec<Series>,
-    /// TLPs and frames in the direction of the data, by case.
+    /// Numbers of TLPs and frames in the direction of the data, by case.
     pub carried: Vec<(u64, u64)>,
     load: LoadGenerator<Switch>,
     _node: Node,
@@ -55,7 +55,7 @@ impl Setup {
     /// Brings both ends up and writes the drive.
     ///
     /// # Errors
-    /// If one does not come up.
+    /// If an end does not come up.
     pub fn new(
         clock: Clock,
         waiting: Waiting,
@@ -81,7 +81,7 @@ impl Setup {
         Ok(Self { link, transport, policy, place, series, carried, load, _node: node })
     }
 
-    /// One round of case number `index`.
+    /// Runs one round of case `index`.
     ///
     /// # Errors
     /// If a command fails or takes too long.
@@ -102,8 +102,8 @@ impl Setup {
         self.load.settle()
     }
 
-    /// The median latency of case number `index` over a round that no other result uses, in
-    /// nanoseconds.
+    /// Measures the median latency of case `index` in nanoseconds, in a round that counts for no
+    /// other result.
     ///
     /// # Errors
     /// As [`round`](Self::round).

@@ -1,38 +1,38 @@
-//! Bytes on the wire of TLPs in frames of their own and in shared frames: what aggregation can gain
-//! where the link is the bottleneck.
+//! Bytes on the wire of TLPs in separate frames and in shared frames: the possible gain of
+//! aggregation on a link that is the bottleneck.
 
 use super::Transport;
 use nvme::initiator::Op;
 use wire::{frame, raw};
 
-/// Of each Ethernet frame beside its payload (IEEE 802.3, 3.1.1 and 4.4.2):
-/// preamble and start of frame 8, FCS 4, gap 12; and the header.
+/// Bytes on the wire of each Ethernet frame in addition to its payload and header (IEEE 802.3,
+/// 3.1.1 and 4.4.2): preamble and start of frame 8, FCS 4, gap 12.
 pub const WIRE: usize = 24;
 const ETHERNET: usize = 14;
-/// The smallest frame without its FCS.
+/// Length of the smallest frame without its FCS.
 const LEAST: usize = 60;
-/// What a frame of the interfaces carries.
+/// Maximum payload of a frame in bytes.
 pub const MTU: usize = 1500;
-/// IPv4 and TCP without and with timestamps (RFC 791, 3.1; RFC 9293, 3.1; RFC 7323, 3.2).
+/// Bytes of the IPv4 and TCP headers with timestamps (RFC 791, 3.1; RFC 9293, 3.1; RFC 7323, 3.2).
 const IP_TCP: usize = 20 + 20 + 12;
-/// Headers of TLPs with data (PCIe Base 4.0, section 2.2.1): a write to host
-/// memory, which lies above 4 GiB, and a completion.
+/// Header bytes of TLPs with data (PCIe Base 4.0, section 2.2.1): of a write to host memory above 4
+/// GiB, and of a completion.
 const WRITE: usize = 16;
 const COMPLETION: usize = 12;
-/// TLPs of a tunnel's frame at most: 32 KiB of a stream.
+/// Maximum bytes of TLPs in a tunnel frame of a TCP stream: 32 KiB.
 const STREAM_FRAME: usize = 32 << 10;
 
-/// Bytes on the wire for each TLP of data.
+/// Bytes on the wire per TLP with data.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
-    /// Each in a frame of its own.
+    /// Each TLP in a frame of its own.
     pub alone: f64,
-    /// As many together as fit.
+    /// Frames with the maximum number of TLPs.
     pub together: f64,
 }
 
 impl Cost {
-    /// Of TLPs that carry `payload` bytes for `op`.
+    /// Computes the cost of TLPs that carry `payload` bytes for `op`.
     pub fn new(transport: Transport, op: Op, payload: usize) -> Self {
         let tlp = payload + if op == Op::Read { WRITE } else { COMPLETION };
         match transport {
@@ -54,13 +54,13 @@ impl Cost {
         }
     }
 
-    /// How much more the same link carries, as a share.
+    /// Returns the possible increase in throughput of a full link, as a share.
     pub fn gain(&self) -> f64 {
         self.alone / self.together - 1.0
     }
 }
 
-/// Bytes of wire of a frame with so much behind its EtherType.
+/// Returns the bytes on the wire of a frame with `payload` bytes after its EtherType.
 pub fn wire(payload: usize) -> usize {
     (ETHERNET + payload).max(LEAST) + WIRE
 }

@@ -1,4 +1,4 @@
-//! What a drive under load does by itself: it interrupts, and after an outage it comes back.
+//! Events of a drive under load: interrupts, and the return after an outage.
 
 use super::group::Group;
 use super::machine::IoTarget;
@@ -6,7 +6,8 @@ use super::session::{Session, attach};
 use report::Failure;
 
 impl Session {
-    /// Passes interrupts on, or looks at all queues without them; whether there were interrupts.
+    /// Processes interrupts; without interrupts polls all queues. Returns whether there were
+    /// interrupts.
     pub(super) fn signal(&mut self, group: &mut Group) -> bool {
         let now = self.machine.clock().now();
         if !self.settings.interrupts {
@@ -18,7 +19,7 @@ impl Session {
         }
         let mut any = false;
         while let Some((from, vector)) = self.machine.interrupt() {
-            // Vector 0 is that of the admin queue.
+            // Vector 0 belongs to the admin queue.
             if let (true, Some(queue)) = (from == self.slot.node().bdf, vector.checked_sub(1)) {
                 any = true;
                 group.signal(now, queue as usize);
@@ -27,11 +28,11 @@ impl Session {
         any
     }
 
-    /// Brings the drive up again behind its link, and gives it back to the group. Yields what it is
-    /// like, or why it cannot be used.
+    /// Brings the drive up again after its link returned, and returns it to the group. Returns a
+    /// description of the drive, or the reason why it cannot be used.
     ///
     /// # Errors
-    /// If the machine breaks down.
+    /// If the machine fails.
     pub(super) fn attach_again(
         &mut self,
         group: &mut Group,
@@ -46,7 +47,8 @@ impl Session {
             Ok(driver) => driver,
             Err(error) => return gone(error.to_string()),
         };
-        // Our host node hides from its clients which contents a drive has.
+        // A vfio-user server, such as our host node, does not report whether the drive has new
+        // contents.
         let unknown = matches!(self.machine, IoTarget::VfioUser(_));
         let forget = new_contents || unknown;
         if let Err(why) = group.resume(self.machine.clock().now(), driver, forget) {

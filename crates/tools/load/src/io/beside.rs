@@ -5,10 +5,11 @@ use super::session::Session;
 use report::{Failure, Outcome};
 
 impl Session {
-    /// Checks that the sections of a group, each of which the drive supports, can run together.
+    /// Checks that the sections of a group, each of which the drive supports, can run at the same
+    /// time.
     ///
     /// # Errors
-    /// One line that names the place of the first one that does not.
+    /// One line that names the place of the first section that cannot.
     pub fn check_group(&self, group: &[Section]) -> Outcome {
         let queues = self.driver().queues();
         let mut jobs = 0;
@@ -36,7 +37,7 @@ impl Session {
         Ok(())
     }
 
-    /// Whether two sections have blocks in common.
+    /// Returns whether two sections use common blocks.
     fn overlap(&self, a: &Section, b: &Section) -> Result<bool, Failure> {
         let alike = a.workload.nsid() == b.workload.nsid();
         let (Some(a), Some(b)) = (self.fio(a)?, self.fio(b)?) else { return Ok(false) };
@@ -45,7 +46,7 @@ impl Session {
     }
 }
 
-/// Whether one of them writes and the other compares.
+/// Returns whether one section writes and the other compares.
 fn spoils(a: &Section, b: &Section) -> bool {
     let compares = |section: &Section| section.verify != Verify::No;
     a.writes() && compares(b) || b.writes() && compares(a)

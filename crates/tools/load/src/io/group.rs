@@ -1,5 +1,5 @@
-//! Sections that run at the same time: each with jobs, phases and a recorder of its own, all with
-//! queues of one driver.
+//! Sections that run at the same time. Each has its own jobs, phases and recorder. All use queues
+//! of one driver.
 
 use super::record::Recorder;
 use super::section::{Section, Verify};
@@ -12,11 +12,11 @@ use std::rc::Rc;
 use wire::{Duration, Instant};
 use workload::{Costs, Fio, Jobs, Settings, SharedDriver, Verification, Work, Written};
 
-/// The sections of a group on a drive.
+/// The sections of a group on one drive.
 pub struct Group<'a> {
     /// The driver.
     pub driver: SharedDriver,
-    /// The drive is lost.
+    /// Whether the drive is lost.
     gone: bool,
     tasks: Vec<Task<'a>>,
 }
@@ -25,19 +25,19 @@ struct Task<'a> {
     section: &'a Section,
     recorder: &'a mut Recorder,
     jobs: Jobs,
-    /// First byte and bytes of all jobs' parts.
+    /// First byte and number of bytes of the parts of all jobs.
     range: (u64, u64),
     phase: Phase,
-    /// When the phase began; for [`Phase::Work`] after a ramp, when that was over.
+    /// Start of the phase. If [`Phase::Work`] follows a ramp, the end of the ramp.
     since: Instant,
-    /// CPU time of this node, and transfers of the whole group, at that time.
+    /// CPU time of this node, and number of transfers of the whole group, at `since`.
     before: (CpuTime, u64),
 }
 
-/// What a section does.
+/// The phase of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// It works, and is measured from then on.
+    /// The section runs, and is measured from this time on.
     Ramp(Instant),
     Work,
     ReadBack,
@@ -45,11 +45,11 @@ enum Phase {
 }
 
 impl<'a> Group<'a> {
-    /// Sections that begin on the session's drive, which the group has until it is
-    /// [closed](Self::close).
+    /// Creates sections on the session's drive. The group owns the drive until
+    /// [`close`](Self::close).
     ///
     /// # Errors
-    /// If memory is too small.
+    /// If host memory is too small.
     pub fn new(
         session: &mut Session,
         sections: &'a [Section],
@@ -76,7 +76,7 @@ impl<'a> Group<'a> {
         Ok(group)
     }
 
-    /// Begins.
+    /// Starts all sections.
     pub fn start(&mut self, now: Instant) {
         for task in &mut self.tasks {
             task.measure(now, 0);
@@ -89,56 +89,57 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Does what is due.
+    /// Starts transfers that are due.
     pub fn run(&mut self, now: Instant) {
         self.tasks.iter_mut().for_each(|task| task.jobs.run(now, task.recorder));
     }
 
-    /// Ends phases that are over. With `goes_on`, others follow.
+    /// Ends phases that are over. With `goes_on`, the next phases begin.
     pub fn advance(&mut self, now: Instant, goes_on: bool) {
         let transfers = self.transfers();
         self.tasks.iter_mut().for_each(|task| task.advance(now, transfers, goes_on));
     }
 
-    /// Transfers of all sections that ended.
+    /// Returns the number of ended transfers of all sections.
     pub fn transfers(&self) -> u64 {
         self.tasks.iter().map(|task| task.recorder.ended).sum()
     }
 
-    /// Whether commands are under way and none of the transfers has ended since this many had.
+    /// Returns whether commands are in flight and no transfer has ended since the number of ended
+    /// transfers was `transfers`.
     pub fn stalls(&self, transfers: u64) -> bool {
         let driver = self.driver.borrow();
         let busy = (0..driver.queues()).any(|queue| driver.outstanding(queue) > 0);
         busy && self.transfers() == transfers
     }
 
-    /// Whether all sections are over.
+    /// Returns whether all sections have ended.
     pub fn is_over(&self) -> bool {
         self.tasks.iter().all(|task| task.phase == Phase::Over)
     }
 
-    /// When something is due next.
+    /// Returns the time of the next action.
     pub fn next(&self) -> Option<Instant> {
         self.tasks.iter().flat_map(|task| [task.jobs.next(), task.phase.until()]).flatten().min()
     }
 
-    /// The first error of a section, for a sentence.
+    /// Returns the first error of a section, as part of a sentence.
     pub fn first_error(&self) -> Option<String> {
         let first = self.tasks.iter().find_map(|task| task.recorder.errors.keys().next())?;
         Some(format!("a transfer failed: {first}"))
     }
 
-    /// Begins no more transfers.
+    /// Stops starting transfers.
     pub fn stop(&mut self) {
         self.tasks.iter_mut().for_each(|task| task.jobs.stop());
     }
 
-    /// A completion entry is in a queue.
+    /// Processes completion entries of a queue.
     pub fn signal(&mut self, now: Instant, queue: usize) {
         self.tasks.iter_mut().for_each(|task| task.jobs.signal(now, 0, queue));
     }
 
-    /// The drive is lost, with the transfers under way.
+    /// Records the loss of the drive and of the transfers in flight.
     pub fn lose(&mut self, now: Instant) {
         self.gone = true;
         for task in &mut self.tasks {
@@ -150,11 +151,11 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Goes on with the driver of a drive that came back. With `forget`, what was written before is
+    /// Continues with the driver of a drive that came back. With `forget`, data written before are
     /// not compared.
     ///
     /// # Errors
-    /// Why, if the drive does not fit.
+    /// The reason why the drive does not fit.
     pub fn resume(
         &mut self,
         now: Instant,
@@ -169,13 +170,13 @@ impl<'a> Group<'a> {
             if forget {
                 task.jobs.forget(0);
             }
-            // What waited for the drive was never submitted, and is no worse for new contents.
+            // Transfers that waited for the drive were never submitted, so they are not lost.
             task.jobs.resume(now, 0, false);
         }
         Ok(())
     }
 
-    /// The progress line for a terminal at this time.
+    /// Returns the progress line for a terminal.
     pub fn progress(&self, now: Instant) -> String {
         let running = self.tasks.iter().filter(|task| task.phase != Phase::Over);
         let running: Vec<&Recorder> = running.map(|task| &*task.recorder).collect();
@@ -185,7 +186,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Ends unfinished jobs, records in the session what was written, and returns the drive.
+    /// Ends unfinished jobs, stores the written ranges in the session, and returns the drive to it.
     pub fn close(mut self, now: Instant, session: &mut Session) {
         let transfers = self.transfers();
         for task in &mut self.tasks {
@@ -195,7 +196,7 @@ impl<'a> Group<'a> {
         }
         drop(self.tasks);
         let driver = Rc::into_inner(self.driver).expect("the jobs are gone").into_inner();
-        // A drive that is lost cannot be shut down either.
+        // A lost drive cannot be shut down either.
         session.driver = Some(driver).filter(|_| session.machine.is_up() && !self.gone);
     }
 }
@@ -222,13 +223,13 @@ impl Task<'_> {
         }
     }
 
-    /// Measuring begins after `transfers` transfers of the group.
+    /// Starts the measurement after `transfers` transfers of the group.
     fn measure(&mut self, now: Instant, transfers: u64) {
         (self.since, self.recorder.start) = (now, now);
         self.before = (CpuTime::now(), transfers);
     }
 
-    /// The phase ends after `transfers` transfers of the group.
+    /// Ends the phase after `transfers` transfers of the group.
     fn end(&mut self, now: Instant, transfers: u64) {
         let span = now - self.since;
         self.recorder.ramping = false;
@@ -248,7 +249,7 @@ impl Task<'_> {
         let (offset, length) = self.range;
         match self.section.verify {
             Verify::Written => self.jobs.written(0),
-            // Nobody knows what others left in these blocks.
+            // The contents of these blocks are unknown after other writes.
             _ if self.section.writes() => vec![Written { offset, length, version: None }],
             _ => Vec::new(),
         }
@@ -256,7 +257,7 @@ impl Task<'_> {
 }
 
 impl Phase {
-    /// When a ramp is over.
+    /// Returns the end of a ramp.
     fn until(self) -> Option<Instant> {
         match self {
             Self::Ramp(until) => Some(until),
@@ -265,7 +266,7 @@ impl Phase {
     }
 }
 
-/// The jobs of a section, with these queues; `None` if memory is too small.
+/// Creates the jobs of a section with these queues; `None` if host memory is too small.
 fn jobs(
     session: &Session,
     section: &Section,

@@ -1,5 +1,5 @@
-//! Job files of fio (fio 3, HOWTO, "Job file format"): `[global]` and sections. Those between two
-//! `stonewall`s run at the same time.
+//! Job files of fio (fio 3, HOWTO, "Job file format"): `[global]` and sections. Sections between
+//! two `stonewall` keys run at the same time.
 
 use super::section::{KEYS, Request, Section, Setting, Verify, section};
 use keys::{Origin, unknown};
@@ -7,17 +7,17 @@ use report::{Failure, Outcome, span};
 use std::path::Path;
 use wire::Duration;
 
-/// Keys without an effect here: there is one engine without a cache, the drive is that of
-/// `--connect`, and every job is reported.
+/// Keys without an effect: there is one engine without a cache, `--connect` selects the drive, and
+/// every job is reported.
 const IGNORED: [&str; 7] =
     ["ioengine", "direct", "filename", "group_reporting", "name", "description", "thread"];
-/// Keys of sections that are no keys of a workload.
+/// Keys of sections that are not keys of a workload.
 const OTHER: [&str; 6] =
     ["stonewall", "wait_for_previous", "verify", "verify_only", "randseed", "ramp_time"];
-/// Names of fio that have another one here.
+/// Names of fio that have another name here.
 const ALIASES: [(&str, &str); 2] = [("readwrite", "rw"), ("blocksize", "bs")];
 
-/// A section as it was read so far.
+/// A partially read section.
 #[derive(Clone, Debug, Default)]
 struct Draft {
     name: String,
@@ -72,9 +72,10 @@ fn parse(file: &str, text: &str) -> Result<Request, Failure> {
         let (key, value) = text.split_once('=').unwrap_or((text, ""));
         let (key, value) = (key.trim(), value.trim());
         if key == "randseed" {
-            let seed = value
-                .parse()
-                .map_err(|_| fail(format!("invalid randseed '{value}': expected a number")))?;
+            let seed = value.parse().map_err(|_| {
+                let most = u64::MAX;
+                fail(format!("invalid randseed '{value}': expected a whole number, 0 to {most}"))
+            })?;
             randseed = Some(seed);
         } else {
             draft.set(key, value, at(file, line)).map_err(fail)?;
@@ -99,7 +100,8 @@ fn parse(file: &str, text: &str) -> Result<Request, Failure> {
     Ok(request)
 }
 
-/// Configuration reads wait for each answer and have no queue: no other section runs then.
+/// Configuration reads have no queue and wait for each answer, so no other section can run at the
+/// same time.
 fn has_one_engine(group: &[Section]) -> Outcome {
     let reads = group.iter().find(|section| section.workload.fio().is_none());
     match reads.filter(|_| group.len() > 1) {
@@ -114,7 +116,7 @@ fn has_one_engine(group: &[Section]) -> Outcome {
 }
 
 impl Draft {
-    /// Takes a line in. The error says what is wrong with it.
+    /// Adds a line of the file. The error describes the mistake.
     fn set(&mut self, key: &str, value: &str, origin: Origin) -> Result<(), String> {
         let is_on = || match value {
             "" | "1" | "true" => Ok(true),
@@ -135,7 +137,7 @@ impl Draft {
         }
         match key {
             "stonewall" | "wait_for_previous" => self.stonewall = is_on()?,
-            // The words of fio choose a checksum: the data here say place and version themselves.
+            // In fio the value selects a checksum. Here the data contain their place and version.
             "verify" => self.verify = !matches!(value, "0" | "none"),
             "verify_only" => self.verify_only = is_on()?,
             "ramp_time" => {

@@ -1,4 +1,4 @@
-//! What host software of a target runs on: a host node, or a client of a vfio-user server.
+//! The machine under the host software of a target: a host node, or a client of a vfio-user server.
 
 use crate::initiator_host::InitiatorHost;
 use live::Clock;
@@ -17,9 +17,9 @@ use vfio_user::client::FUNCTION;
 use wire::{Bdf, Duration, Instant};
 use workload::{BringUp, NVME, nvme_functions};
 
-/// How often a server that is lost is tried again: as often as a node.
+/// Time between two attempts to reach a lost server, as for a node.
 const RETRY: Duration = Duration::from_ms(200);
-/// Why nothing is there, if the server itself answers.
+/// Message for a server that answers although its drive is gone.
 const GONE: &str = "the drive does not answer: its link is lost, or it was moved to another host";
 /// Port type of a root port (PCIe Base 4.0, section 7.5.3.2).
 const ROOT_PORT: u8 = 4;
@@ -41,31 +41,31 @@ pub struct Client {
     bus: Bus,
     ram: Rc<RefCell<Ram>>,
     enumeration: enumerate::Settings,
-    /// The server still answers and its drive does not: why.
+    /// Reason why the drive does not answer although the server does.
     gone: Option<String>,
-    /// The server or its drive is lost, and is tried again then.
+    /// Time of the next attempt to reach the lost server or drive.
     retry: Option<Instant>,
 }
 
-/// What happened to the drive's link.
+/// An event of the drive's link.
 pub enum Event {
-    /// It is lost: why.
+    /// The link is lost, with the reason.
     Down(String),
-    /// It is back.
+    /// The link is up again.
     Up,
-    /// It does not come back: why.
+    /// The link will not return, with the reason.
     Refused(String),
 }
 
 impl Client {
-    /// Host software of a machine that was just connected.
+    /// Creates the host software of a connected machine.
     pub fn new(mut machine: vfio_client::VfioUserClient, ram: Ram) -> Self {
         let (bus, ram) = (machine.new_bus(), Rc::new(RefCell::new(ram)));
         let enumeration = enumerate::Settings::default();
         Self { machine, bus, ram, enumeration, gone: None, retry: None }
     }
 
-    /// The port above the server's function: the client has no registers for it.
+    /// Returns the port above the server's function, for which the client has no registers.
     fn port(&self) -> Node {
         let secondary = FUNCTION.bus();
         let port = Port {
@@ -89,7 +89,7 @@ impl Client {
         }
     }
 
-    /// Sets the function up. Fails unless it is an NVMe controller.
+    /// Configures the function. Fails unless the function is an NVMe controller.
     fn drives(&mut self) -> Result<Vec<(Node, Node)>, Failure> {
         let (port, settings) = (self.port(), self.enumeration.clone());
         let (bus, payload) = (self.bus.clone(), port.max_payload);
@@ -127,13 +127,13 @@ impl Client {
         }
     }
 
-    /// Connects again, if server and drive answer: the function is as after power-on.
+    /// Reconnects if server and drive answer. The function is then as after power-on.
     fn returns(&mut self) -> io::Result<bool> {
         if self.gone.is_some() && self.machine.lost().is_none() {
             if !self.answers()? {
                 return Ok(false);
             }
-            // A server takes one client. One that ends badly is lost too.
+            // A server accepts one client. After an error at the end the server is lost too.
             let _ = self.machine.close();
         }
         let back = self.machine.reconnect().is_ok() && self.answers()?;
@@ -141,7 +141,7 @@ impl Client {
         Ok(back)
     }
 
-    /// Whether the function has a vendor ID (PCI Express Base 4.0, section 7.5.1.1.1).
+    /// Returns whether the function has a vendor ID (PCI Express Base 4.0, section 7.5.1.1.1).
     fn answers(&mut self) -> io::Result<bool> {
         let bus = self.bus.clone();
         let read = async move { bus.config_read(FUNCTION, 0, 2).await };
@@ -150,7 +150,7 @@ impl Client {
 }
 
 impl IoTarget {
-    /// The clock.
+    /// Returns the clock.
     pub fn clock(&self) -> Clock {
         match self {
             Self::Network(host) => *host.machine.clock(),
@@ -158,7 +158,7 @@ impl IoTarget {
         }
     }
 
-    /// The bus of the host software.
+    /// Returns the bus of the host software.
     pub fn bus(&self) -> Bus {
         match self {
             Self::Network(host) => host.bus.clone(),
@@ -166,7 +166,7 @@ impl IoTarget {
         }
     }
 
-    /// Its memory.
+    /// Returns the memory of the host software.
     pub fn ram(&self) -> Rc<RefCell<Ram>> {
         match self {
             Self::Network(host) => host.memory.ram.clone(),
@@ -174,7 +174,7 @@ impl IoTarget {
         }
     }
 
-    /// How drives of this machine are brought up.
+    /// Returns the parameters for bringing up drives of this machine.
     pub fn bring_up_with(&self, driver: initiator::Settings) -> BringUp {
         match self {
             Self::Network(host) => host.bring_up_with(driver),
@@ -185,10 +185,10 @@ impl IoTarget {
         }
     }
 
-    /// The NVMe functions, each with its port.
+    /// Returns the NVMe functions, each with its port.
     ///
     /// # Errors
-    /// If the machine breaks down, or if the hierarchy cannot be set up.
+    /// If the machine fails, or if the hierarchy cannot be configured.
     pub fn drives(&mut self) -> Result<Vec<(Node, Node)>, Failure> {
         match self {
             Self::Network(host) => Ok(nvme_functions(&host.hierarchy)),
@@ -199,7 +199,7 @@ impl IoTarget {
     /// Runs a piece of host software to its end.
     ///
     /// # Errors
-    /// If the machine breaks down.
+    /// If the machine fails.
     pub fn run<T>(&mut self, software: impl Future<Output = T> + 'static) -> Result<T, Failure> {
         match self {
             Self::Network(host) => host.run(software),
@@ -207,11 +207,11 @@ impl IoTarget {
         }
     }
 
-    /// Waits until a slot's function is ready. Yields whether it has new contents, or why it is not
-    /// there.
+    /// Waits until a slot's function is ready. Returns whether the function has new contents, or
+    /// the reason why it is missing.
     ///
     /// # Errors
-    /// If the machine breaks down.
+    /// If the machine fails.
     pub fn ready(&mut self, slot: &mut OwnSlot) -> Result<Result<bool, String>, Failure> {
         loop {
             if let Some(ready) = slot.poll(self.clock().now()) {
@@ -222,10 +222,11 @@ impl IoTarget {
         }
     }
 
-    /// One turn. Returns whether anything happened, and when to call again at the latest.
+    /// Polls the machine once. Returns whether anything happened, and the latest time of the next
+    /// call.
     ///
     /// # Errors
-    /// If the machine breaks down.
+    /// If the machine fails.
     pub fn pump(&mut self) -> io::Result<(bool, Option<Instant>)> {
         match self {
             Self::Network(host) => host.machine.pump(&mut host.memory),
@@ -236,10 +237,10 @@ impl IoTarget {
         }
     }
 
-    /// Waits until something may happen, at the latest until the timer.
+    /// Waits for an event, at the latest until `timer`.
     ///
     /// # Errors
-    /// If the machine breaks down.
+    /// If the machine fails.
     pub fn wait(&mut self, moved: bool, timer: Option<Instant>) -> io::Result<()> {
         match self {
             Self::Network(host) => host.machine.wait(moved, timer),
@@ -247,7 +248,7 @@ impl IoTarget {
         }
     }
 
-    /// The next interrupt: its function and data.
+    /// Returns the next interrupt: its function and data.
     pub fn interrupt(&mut self) -> Option<(Bdf, u32)> {
         match self {
             Self::Network(host) => host.memory.interrupts.pop_front(),
@@ -255,8 +256,8 @@ impl IoTarget {
         }
     }
 
-    /// The drive does not answer although the link is up. Whether an event follows: nothing tells
-    /// when a drive behind a further switch node is back.
+    /// Records that the drive does not answer although the link is up. Returns whether an event
+    /// will follow; no event reports the return of a drive behind another switch node.
     pub fn lose(&mut self, why: initiator::Error) -> bool {
         let Self::VfioUser(client) = self else { return false };
         let message = match why {
@@ -267,10 +268,10 @@ impl IoTarget {
         true
     }
 
-    /// What happened to the drive's link since the last call.
+    /// Returns an event of the drive's link since the last call.
     ///
     /// # Errors
-    /// If the machine breaks down.
+    /// If the machine fails.
     pub fn event(&mut self) -> io::Result<Option<Event>> {
         let host = match self {
             Self::Network(host) => host,
@@ -292,7 +293,7 @@ impl IoTarget {
         Ok(None)
     }
 
-    /// Whether the link to the drive is up.
+    /// Returns whether the link to the drive is up.
     pub fn is_up(&self) -> bool {
         match self {
             Self::Network(host) => host.machine.attached().upstream().tunnel(0).is_up(),
@@ -300,7 +301,7 @@ impl IoTarget {
         }
     }
 
-    /// Why the server is lost.
+    /// Returns the reason why the server is lost.
     pub fn why_lost(&self) -> Option<String> {
         match self {
             Self::Network(_) => None,
@@ -308,10 +309,10 @@ impl IoTarget {
         }
     }
 
-    /// Shuts down in order.
+    /// Shuts the machine down in order.
     ///
     /// # Errors
-    /// If the server does not take the end of the session.
+    /// If the server does not accept the end of the session.
     pub fn close(&mut self) -> Outcome {
         match self {
             Self::Network(host) => Ok(host.machine.close()?),

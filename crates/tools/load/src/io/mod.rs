@@ -1,8 +1,8 @@
-//! Jobs in fio's words on live drives: what `farlane io` runs.
+//! Jobs in fio's terms on live drives, for `farlane io`.
 //!
-//! A [`Request`] says what to do. A [`Session`] is a target with its drive, a [`Runner`] runs the
-//! groups of sections on the targets in turn, and a [`Recorder`] for each section has what they came
-//! to.
+//! A [`Request`] describes the work. A [`Session`] is a target with its drive. A [`Runner`] runs
+//! the groups of sections on each target in turn. A [`Recorder`] stores the results of each
+//! section.
 
 mod attach;
 mod beside;
@@ -32,36 +32,36 @@ use node::push;
 use vfio_user::client::Doorbells;
 use wire::Duration;
 
-/// What to do after an error.
+/// The action after an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnError {
     /// End the run.
     Stop,
-    /// Go on, and wait for a drive whose link is lost.
+    /// Continue, and wait for a drive whose link is lost.
     Continue,
 }
 
-/// How targets are reached, and when a run ends.
+/// Settings of the targets and of the end of a run.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// After an error or with a lost link.
+    /// Action after an error or a lost link.
     pub on_error: OnError,
-    /// How long to wait for a drive whose link is lost.
+    /// Maximum time to wait for a drive whose link is lost.
     pub reconnect: Duration,
-    /// How long to wait for a node at the start.
+    /// Maximum time to wait for a node at the start.
     pub wait: Duration,
-    /// Which drive behind a node, from 0; needed if there are several.
+    /// Index of the drive behind a node, from 0; required if there are several drives.
     pub drive: Option<usize>,
     /// The group of hosts that this host belongs to.
     pub group: u16,
-    /// How doorbells of vfio-user servers are rung.
+    /// Method of ringing doorbells of vfio-user servers.
     pub doorbells: Doorbells,
-    /// How completions of vfio-user servers are noticed.
+    /// Method of finding completions of vfio-user servers.
     pub completions: Completions,
-    /// What is pushed.
+    /// Settings of push.
     pub push: push::Settings,
-    /// How the host node waits and sends.
+    /// Settings of the host node.
     pub node: NodeSettings,
-    /// What the host node records.
+    /// Target of the host node's trace.
     pub trace: TraceTarget,
 }

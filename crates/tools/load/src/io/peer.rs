@@ -1,4 +1,4 @@
-//! CPU time of the process on the other side, if it is on this machine and can be seen.
+//! CPU time of the process at the other end, if it runs on this machine and is visible.
 
 use linux::proc_stat::behind_name;
 use live::net::Address;
@@ -18,12 +18,13 @@ pub struct Process {
 }
 
 impl Process {
-    /// That of this number.
+    /// Returns the process with this number.
     pub fn new(pid: u32) -> Self {
         Self { pid }
     }
 
-    /// That which listens at one of these addresses, if it is a loopback address of TCP.
+    /// Returns the process that listens at one of these addresses, if the address is a loopback
+    /// address of TCP.
     pub fn listening(addresses: &[Address]) -> Option<Self> {
         let loopback = addresses.iter().find_map(|address| match address {
             Address::Tcp(address) if address.ip().is_loopback() => Some(*address),
@@ -35,21 +36,22 @@ impl Process {
         pids.find(|pid| has_one(*pid, &sockets)).map(Self::new)
     }
 
-    /// CPU time of all its threads so far, in steps of 10 ms; `None` if it has ended.
+    /// Returns the CPU time of all threads so far, in steps of 10 ms; `None` if the process has
+    /// ended.
     pub fn cpu(self) -> Option<Duration> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok()?;
         Some(Duration::from_ns(ticks(&stat)? * TICK_NS))
     }
 }
 
-/// utime and stime of /proc/PID/stat (proc_pid_stat(5), fields 14 and 15).
+/// Returns utime and stime of /proc/PID/stat (proc_pid_stat(5), fields 14 and 15).
 fn ticks(stat: &str) -> Option<u64> {
     let mut fields = behind_name(stat)?.skip(14 - 3);
     let mut next = || fields.next()?.parse::<u64>().ok();
     Some(next()? + next()?)
 }
 
-/// The names of the sockets that listen at this port (proc_net_tcp(5)).
+/// Returns the names of the sockets that listen at this port (proc_net_tcp(5)).
 fn sockets(address: SocketAddr) -> Vec<String> {
     let all = ["/proc/net/tcp", "/proc/net/tcp6"].map(fs::read_to_string);
     let port = format!(":{:04X}", address.port());
@@ -61,7 +63,7 @@ fn sockets(address: SocketAddr) -> Vec<String> {
     all.iter().flatten().flat_map(|text| text.lines()).filter_map(inode).collect()
 }
 
-/// Whether a process has one of these sockets.
+/// Returns whether a process has one of these sockets.
 fn has_one(pid: u32, sockets: &[String]) -> bool {
     let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     let mut names = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok());

@@ -1,5 +1,5 @@
-//! What a section's transfers came to: latencies by job and kind, errors, wrong data, and the
-//! course along time.
+//! Results of a section's transfers: latencies by job and kind, errors, wrong data, and throughput
+//! over time.
 
 use super::samples::SharedSamples;
 use report::span::micros;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use wire::{Duration, Instant};
 use workload::{Mismatch, Observer, Outcome, Transfer};
 
-/// Wrong bytes that are kept, of all that are counted.
+/// Maximum number of stored mismatches; all are counted.
 const KEPT: usize = 16;
 /// Kinds of transfers, in the order of rows.
 const KINDS: [&str; 4] = ["read", "write", "verify", "configread"];
@@ -16,77 +16,78 @@ const VERIFY: usize = 2;
 /// The kind of configuration reads.
 pub const CONFIG_READ: usize = 3;
 
-/// The transfers of a job of one kind.
+/// The transfers of one kind of a job.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
-    /// The job's number.
+    /// Number of the job.
     pub job: usize,
-    /// `read`, `write`, `configread`; `verify`: read back after the end.
+    /// `read`, `write`, `configread`, or `verify` (read back after the end).
     pub op: &'static str,
-    /// Of those that succeeded.
+    /// Latencies of the transfers that succeeded.
     pub latency: Latency,
-    /// Bytes of those.
+    /// Bytes of the transfers that succeeded.
     pub bytes: u64,
     /// Transfers that were lost with their drive.
     pub lost: u64,
 }
 
-/// A time without the drive.
+/// An interval without the drive.
 #[derive(Clone, Copy, Debug)]
 pub struct Outage {
-    /// When the drive was lost.
+    /// Time at which the drive was lost.
     pub start: Instant,
-    /// When it was back.
+    /// Time at which the drive was back.
     pub end: Option<Instant>,
-    /// Transfers that were lost with it.
+    /// Number of transfers that were lost with the drive.
     pub lost: u64,
 }
 
 /// Observes the jobs of a section.
 #[derive(Debug)]
 pub struct Recorder {
-    /// When the first section began: samples count from there.
+    /// Start of the first section. Times of samples count from it.
     pub epoch: Instant,
-    /// When the work of this section began.
+    /// Start of this section's work.
     pub start: Instant,
-    /// The section's name.
+    /// Name of the section.
     pub name: String,
     rows: Vec<Option<Box<Row>>>,
-    /// Transfers that succeeded, and their bytes.
+    /// Number of transfers that succeeded. `bytes`: their bytes.
     transfers: u64,
     bytes: u64,
-    /// How long the workload took, without reading back.
+    /// Duration of the workload, without reading back.
     pub worked: Duration,
-    /// CPU time of this node meanwhile.
+    /// CPU time of this node during the workload.
     pub cpu: Duration,
-    /// Transfers that ended meanwhile, with those of the sections beside it.
+    /// Number of transfers that ended during the workload, including those of concurrent sections.
     pub beside: u64,
-    /// Transfers that ended, whether they succeeded or count, or were read back.
+    /// Number of all ended transfers: also failed ones, ones during a ramp, and ones that read
+    /// back.
     pub ended: u64,
-    /// How long reading back took.
+    /// Duration of reading back.
     pub read_back: Duration,
-    /// Transfers that failed, by cause.
+    /// Number of failed transfers by cause.
     pub errors: BTreeMap<String, u64>,
-    /// All of them.
+    /// Number of all failed transfers.
     pub failed: u64,
-    /// Times without the drive, in order.
+    /// Intervals without the drive, in order.
     pub outages: Vec<Outage>,
-    /// Bytes compared.
+    /// Number of compared bytes.
     pub verified: u64,
-    /// Commands that read other data than were written.
+    /// Number of commands that read other data than were written.
     pub mismatches: u64,
-    /// The first of them.
+    /// The first mismatches.
     pub wrong: Vec<Mismatch>,
-    /// The course of the workload.
+    /// Throughput and latency of the workload over time.
     pub timeline: Timeline,
-    /// Transfers are not measured yet, as of fio's `ramp_time`.
+    /// Whether transfers are not measured yet, as with fio's `ramp_time`.
     pub ramping: bool,
-    /// Every transfer, if wanted.
+    /// Files for every transfer, if requested.
     pub samples: Option<SharedSamples>,
 }
 
 impl Recorder {
-    /// Of a section of a run that began at `epoch`.
+    /// Creates the recorder of a section in a run that began at `epoch`.
     pub fn new(epoch: Instant, name: &str, samples: Option<SharedSamples>) -> Self {
         Self {
             epoch,
@@ -112,12 +113,12 @@ impl Recorder {
         }
     }
 
-    /// The rows, by job and kind.
+    /// Returns the rows by job and kind.
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().flatten().map(|row| &**row)
     }
 
-    /// Reads and writes of all jobs together.
+    /// Returns the reads and writes of all jobs together.
     pub fn all(&self) -> Row {
         let mut all = Row { op: "all", ..Row::default() };
         for row in self.rows().filter(|row| row.op != KINDS[VERIFY]) {
@@ -128,12 +129,12 @@ impl Recorder {
         all
     }
 
-    /// How long transfers of this kind went on.
+    /// Returns the duration of transfers of this kind.
     pub fn span(&self, op: &str) -> Duration {
         if op == KINDS[VERIFY] { self.read_back } else { self.worked }
     }
 
-    /// The progress line at this time: in constant time, because no command is served
+    /// Returns the progress line. It takes constant time, because no command is processed
     /// meanwhile.
     pub fn progress(&self, now: Instant) -> String {
         let per_second = 1e9 / now.since(self.start).as_ns().max(1) as f64;
@@ -150,7 +151,7 @@ impl Recorder {
         )
     }
 
-    /// The same in fewer words.
+    /// Returns a shorter progress line.
     pub fn brief(&self, now: Instant) -> String {
         let Self { name, transfers, bytes, failed, .. } = self;
         let per_second = 1e9 / now.since(self.start).as_ns().max(1) as f64;
@@ -158,7 +159,7 @@ impl Recorder {
         format!("{name}: {iops:.0} IOPS, {:.0} MB/s, errors {failed}", rate / 1e6)
     }
 
-    /// A transfer of this kind succeeded.
+    /// Records a transfer of this kind that succeeded.
     pub fn succeed(&mut self, job: usize, kind: usize, latency: Duration, bytes: u64) {
         let row = self.row(job, kind);
         row.latency.record(latency);
@@ -177,21 +178,21 @@ impl Recorder {
         self.rows[at].get_or_insert_with(new)
     }
 
-    /// The drive is lost. Transfers that are lost from now on count as those of this outage.
+    /// Records that the drive is lost. Transfers that are lost from now on belong to this outage.
     pub fn lose(&mut self, now: Instant) {
         if self.outages.last().is_none_or(|outage| outage.end.is_some()) {
             self.outages.push(Outage { start: now, end: None, lost: 0 });
         }
     }
 
-    /// The drive is back, or the work ends without it.
+    /// Records that the drive is back, or that the work ends without it.
     pub fn resume(&mut self, now: Instant) {
         if let Some(outage) = self.outages.last_mut() {
             outage.end.get_or_insert(now);
         }
     }
 
-    /// Something failed.
+    /// Records a failed transfer.
     pub fn fail(&mut self, cause: String) {
         self.ended += 1;
         self.failed += 1;
@@ -240,16 +241,16 @@ impl Observer for Recorder {
     }
 }
 
-/// Transfers that ended in an interval.
+/// The transfers that ended in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bin {
-    /// How many.
+    /// Number of transfers.
     pub transfers: u64,
-    /// Their bytes.
+    /// Bytes of the transfers.
     pub bytes: u64,
-    /// The sum of their latencies in nanoseconds.
+    /// Sum of their latencies in nanoseconds.
     pub sum_ns: u64,
-    /// The longest.
+    /// The longest latency in nanoseconds.
     pub max_ns: u64,
 }
 
@@ -264,16 +265,16 @@ impl Bin {
     }
 }
 
-/// Throughput and latency along time, in bounded memory.
+/// Throughput and latency over time, in bounded memory.
 #[derive(Clone, Debug)]
 pub struct Timeline {
-    /// The length of an interval: 100 ms, and twice as long each time that the bins are used up.
+    /// Length of an interval: 100 ms, doubled each time that all bins are used.
     pub interval: Duration,
     /// The intervals.
     pub bins: Vec<Bin>,
 }
 
-/// Intervals at most.
+/// Maximum number of intervals.
 const MOST_BINS: usize = 4096;
 
 impl Default for Timeline {
@@ -283,8 +284,9 @@ impl Default for Timeline {
 }
 
 impl Timeline {
-    /// The intervals of work that took so long, each with its length. The last one goes on to the
-    /// end of the work: rates of a short rest would mean nothing.
+    /// Returns the intervals of a workload of this duration, each with its length. The last
+    /// interval lasts to the end of the workload, because rates of a short remainder are not
+    /// meaningful.
     pub fn closed(&self, worked: Duration) -> Vec<(Bin, Duration)> {
         let whole = (worked.as_ps() / self.interval.as_ps()).max(1) as usize;
         let (bins, rest) = self.bins.split_at(self.bins.len().min(whole));
@@ -299,7 +301,7 @@ impl Timeline {
         closed
     }
 
-    /// A transfer ended at this time.
+    /// Records a transfer that ended at this time.
     fn add(&mut self, at: Duration, latency: Duration, bytes: u64) {
         let mut bin = (at.as_ps() / self.interval.as_ps()) as usize;
         while bin >= MOST_BINS {
@@ -334,7 +336,7 @@ mod tests {
         };
         assert_eq!(counts(&timeline), [2, 1, 1]);
         assert_eq!((timeline.bins[0].sum_ns, timeline.bins[0].max_ns), (101_000, 100_000));
-        // 4096 × 100 ms is one interval too late.
+        // 4096 × 100 ms is the first time after the last interval.
         timeline.add(Duration::from_ms(409_600), Duration::ZERO, 10);
         assert_eq!(timeline.interval, Duration::from_ms(200));
         assert_eq!((counts(&timeline)[..2].to_vec(), timeline.bins.len()), (vec![3, 1], 2049));

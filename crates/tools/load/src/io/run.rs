@@ -14,21 +14,21 @@ use report::{Failure, Outcome};
 use wire::{Duration, Instant};
 use workload::JobSpec;
 
-/// How often progress is shown and slow things are looked at.
+/// Time between two updates of the progress.
 const LOOK: Duration = Duration::from_ms(100);
 
-/// How a section ended.
+/// The way in which a section ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// All is done.
+    /// All work is done.
     Done,
     /// Ctrl-C.
     Interrupted,
-    /// After an error, as asked.
+    /// Stopped after an error, with the reason.
     Stopped(String),
 }
 
-/// What a group came to on a target.
+/// Results of a group on one target.
 pub struct GroupResult<'a> {
     /// Number of the group's first section.
     pub first: usize,
@@ -36,30 +36,31 @@ pub struct GroupResult<'a> {
     pub sections: &'a [Section],
     /// Number of the target.
     pub target: usize,
-    /// What each section came to.
+    /// The results of each section.
     pub recorders: &'a [Recorder],
-    /// CPU time of the other side meanwhile, if it can be seen.
+    /// CPU time of the other end, if it is visible.
     pub peer_cpu: Option<Duration>,
 }
 
-/// What sections of a run share.
+/// Runs the sections of a request.
 pub struct Runner<'a> {
     /// The settings.
     settings: &'a Settings,
-    /// Ctrl-C.
+    /// Request to stop, by Ctrl-C.
     stop: &'a Stop,
     /// The targets.
     sessions: &'a mut [Session],
-    /// The one whose turn it is.
+    /// Index of the current target.
     at: usize,
-    /// The seed of data and order.
+    /// Seed of data and order.
     seed: u64,
-    /// Where lines go.
+    /// Receiver of progress and messages.
     console: &'a mut dyn Console,
 }
 
 impl<'a> Runner<'a> {
-    /// Runs on these targets, at least one, with this seed of data and order, until `stop`.
+    /// Creates a runner for at least one target, with this seed of data and order; it runs until
+    /// `stop`.
     pub fn new(
         settings: &'a Settings,
         sessions: &'a mut [Session],
@@ -69,11 +70,11 @@ impl<'a> Runner<'a> {
         Self { settings, stop, sessions, at: 0, seed, console }
     }
 
-    /// Runs all groups of sections, one after the other, each on every target in turn. `done` gets
-    /// what each came to, also one that fails.
+    /// Runs all groups of sections, one after the other, each on every target in turn. `done`
+    /// receives the results of each group, also of one that failed.
     ///
     /// # Errors
-    /// If a section cannot begin, or if the machine breaks down.
+    /// If a section cannot begin, or if the machine fails.
     pub fn run(
         &mut self,
         request: &Request,
@@ -107,7 +108,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Runs the sections of a group at the same time, each with its recorder. Fails if they cannot
-    /// begin, or if the machine breaks down.
+    /// begin, or if the machine fails.
     fn run_group(&mut self, group: &[Section], recorders: &mut [Recorder]) -> Result<End, Failure> {
         if let [Section { workload: JobSpec::ConfigReads { count, gap }, .. }] = group {
             return self.config_reads(*count, *gap, &mut recorders[0]);
@@ -128,8 +129,7 @@ impl<'a> Runner<'a> {
         self.sessions[self.at].machine.clock().now()
     }
 
-    /// Serves the targets whose turn it is not, so that their links stay up. Fails if one breaks
-    /// down.
+    /// Processes the other targets, so that their links stay up. Fails if a target fails.
     fn serve_others(&mut self) -> Outcome {
         let at = self.at;
         let others = self.sessions.iter_mut().enumerate().filter(|(other, _)| *other != at);
@@ -159,7 +159,7 @@ impl<'a> Runner<'a> {
                 group.stop();
             }
             group.advance(now, end == End::Done);
-            // Sections behind need the drive.
+            // The next sections need the drive.
             if group.is_over() && (lost.is_none() || end != End::Done) {
                 return Ok(end);
             }
@@ -201,8 +201,8 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Why the drive cannot be used, unless an event says that it is lost. One that does nothing
-    /// is asked, so that nobody waits for a drive that is gone.
+    /// Returns the reason why the drive cannot be used, unless an event reports the loss. An idle
+    /// drive is probed, so that the run does not wait for a drive that is gone.
     fn check_drive(
         &mut self,
         group: &mut Group,

@@ -1,4 +1,4 @@
-//! `--csv` and `--parquet`: a row a transfer.
+//! `--csv` and `--parquet`: one row per transfer.
 
 use columns::{Column, RowFiles, Schema, Targets, Value};
 use report::{Failure, Outcome as Written};
@@ -19,7 +19,7 @@ const COLUMNS: Schema = &[
     Column::text("target"),
 ];
 
-/// The same for all sections.
+/// Files of transfers that all sections share.
 pub type SharedSamples = Rc<RefCell<Samples>>;
 
 /// The files of all transfers.
@@ -31,7 +31,7 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Begins the files that are wanted, if any is.
+    /// Begins the requested files; returns `None` if there are none.
     ///
     /// # Errors
     /// One line that names a file.
@@ -40,7 +40,8 @@ impl Samples {
         Ok(files.map(|files| Self { target: String::new(), files }))
     }
 
-    /// Adds a transfer that ended at `now` and was submitted at `at`, counted from the run's begin.
+    /// Adds a transfer that ended at `now` and was submitted at `at`. Times count from the start of
+    /// the run.
     pub fn write(
         &mut self,
         now: Instant,
@@ -75,10 +76,10 @@ impl Samples {
         );
     }
 
-    /// Ends the files; that of Parquet has `metadata`.
+    /// Ends the files. Parquet receives `metadata`.
     ///
     /// # Errors
-    /// One line that names the files that do not hold everything.
+    /// One line that names the incomplete files.
     pub fn finish(self, metadata: &[(&str, String)]) -> Written {
         self.files.finish(metadata)
     }

@@ -1,53 +1,53 @@
-//! What to do, in fio's words: options of the command line, or sections of a job file. The keys,
-//! ranges and messages are those of `[workload]` in plans.
+//! Workloads in fio's terms, from options of the command line or sections of a job file. Keys,
+//! ranges and messages are the same as in `[workload]` of plans.
 
 use keys::{Origin, job};
 use report::Failure;
 use wire::Duration;
 use workload::{Fio, JobSpec};
 
-/// Whether data are compared.
+/// The data to compare.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verify {
-    /// Never.
+    /// No data.
     #[default]
     No,
-    /// What this run wrote.
+    /// Data that this run wrote.
     Written,
-    /// All, as if it were written already; writes are left out.
+    /// All data, as if an earlier run wrote them. Writes are left out.
     Only,
 }
 
-/// Something to do: the options, or a section of a job file.
+/// A workload: the options, or a section of a job file.
 #[derive(Clone, Debug)]
 pub struct Section {
-    /// The section's name, or the kind of work.
+    /// Name of the section; otherwise the kind of workload.
     pub name: String,
-    /// The place, for errors.
+    /// Place of the section, for errors.
     pub origin: Origin,
-    /// What to do.
+    /// The workload.
     pub workload: JobSpec,
-    /// Whether a size was given; else it is all there is.
+    /// Whether a size was given; otherwise the whole namespace is used.
     pub sized: bool,
-    /// Whether data are compared.
+    /// The data to compare.
     pub verify: Verify,
-    /// How long it runs before it is measured.
+    /// Time before the measurement starts.
     pub ramp: Duration,
     /// Number of its group: sections of one group run at the same time.
     pub group: usize,
 }
 
-/// Everything that was asked for.
+/// All workloads of a run.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// By group; groups run one after the other.
+    /// Sections by group. Groups run one after the other.
     pub sections: Vec<Section>,
-    /// The seed, if it was given.
+    /// Seed, if it was given.
     pub randseed: Option<u64>,
 }
 
 impl Request {
-    /// The sections that run at the same time, in the order of the groups.
+    /// Returns the groups in order. The sections of a group run at the same time.
     pub fn groups(&self) -> impl Iterator<Item = &[Section]> {
         self.sections.chunk_by(|a, b| a.group == b.group)
     }
@@ -56,7 +56,7 @@ impl Request {
 /// A key with its value and place.
 pub type Setting = (&'static str, String, Origin);
 
-/// Keys of a workload that `farlane io` takes.
+/// Keys of a workload that `farlane io` accepts.
 pub const KEYS: [&str; 20] = [
     "rw",
     "rwmixread",
@@ -80,7 +80,7 @@ pub const KEYS: [&str; 20] = [
     "gap",
 ];
 
-/// A section of these settings.
+/// Builds a section from these settings.
 ///
 /// # Errors
 /// One line that names the place of the key.
@@ -125,8 +125,8 @@ pub fn section(
 }
 
 impl Section {
-    /// The parameters of its jobs, in a namespace of `namespace` bytes; nothing for configuration
-    /// reads.
+    /// Returns the parameters of its jobs, in a namespace of `namespace` bytes; `None` for
+    /// configuration reads.
     pub fn fio(&self, namespace: u64) -> Option<Fio> {
         let mut fio = self.workload.fio()?;
         if !self.sized {
@@ -139,7 +139,7 @@ impl Section {
         Some(fio)
     }
 
-    /// Whether it writes.
+    /// Returns whether the section writes.
     pub fn writes(&self) -> bool {
         self.verify != Verify::Only && self.workload.fio().is_some_and(|fio| fio.rw.writes())
     }

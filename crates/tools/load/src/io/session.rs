@@ -1,4 +1,4 @@
-//! A target of a run: connects, chooses the drive, brings it up, and shuts it down.
+//! A target of a run: connects to it, selects the drive, brings the drive up, and shuts it down.
 
 use super::Settings;
 use super::machine::{Client, IoTarget};
@@ -24,15 +24,15 @@ use vfio_user::client::{Doorbells, HostMemory};
 use wire::trace::NodeRole;
 use workload::{Fio, MOST_ENTRIES, Written};
 
-/// Queues are made for commands of this size, the largest of our own drives (MDTS); whether
-/// those of a drive that moves less at once hold enough of them is checked then.
+/// Size of commands for which queues are allocated: the largest of farlane's drives (MDTS). If a
+/// drive permits only smaller commands, the number of entries is checked later.
 const SMALLEST_TRANSFER: usize = 128 << 10;
-/// Host memory for everything but queues and buffers.
+/// Bytes of host memory for everything except queues and buffers.
 const BASE_MEMORY: u64 = 16 << 20;
 const MOST_MEMORY: u64 = 3 << 30;
-/// Attachments for which memory is reserved: a drive that returns gets new queues.
+/// Number of attachments for which memory is reserved. A drive that returns gets new queues.
 const ATTACHMENTS: u64 = 64;
-/// Bytes that an entry of a queue pair takes: its entries, and a PRP list of at most a page.
+/// Bytes per entry of a queue pair: its queue entries, and a PRP list of at most one page.
 const ENTRY_MEMORY: u64 = 64 + 16 + 4096;
 
 /// A target under load: a machine and its drive.
@@ -43,24 +43,24 @@ pub struct Session {
     pub machine: IoTarget,
     /// The place of the drive's function.
     pub slot: OwnSlot,
-    /// Its driver, unless a group has it.
+    /// Driver of the drive, unless a group owns it.
     pub driver: Option<Driver>,
-    /// How drivers are made.
+    /// Settings of new drivers.
     pub settings: initiator::Settings,
-    /// What the sections so far wrote and is certain, by namespace.
+    /// By namespace: ranges that earlier sections certainly wrote.
     pub written: Vec<(u32, Vec<Written>)>,
-    /// How doorbells are rung and completions noticed, of a vfio-user server.
+    /// For a vfio-user server: the methods of ringing doorbells and finding completions.
     pub ways: Option<(Doorbells, &'static str)>,
-    /// The process on the other side, if it can be seen.
+    /// Process at the other end, if it is visible.
     pub peer: Option<Process>,
     tracer: Tracer,
 }
 
 impl Session {
-    /// Connects to the target and brings its drive up, while the others are served.
+    /// Connects to the target and brings its drive up. Other targets are processed meanwhile.
     ///
     /// # Errors
-    /// One line that says why it fails.
+    /// One line with the reason of a failure.
     pub fn start(
         options: &Settings,
         request: &Request,
@@ -102,15 +102,15 @@ impl Session {
         }
     }
 
-    /// The drive that no group has.
+    /// Returns the driver, which no group may own.
     pub fn driver(&self) -> &Driver {
         self.driver.as_ref().expect("no group has it")
     }
 
-    /// The namespace of a section.
+    /// Returns the namespace of a section.
     ///
     /// # Errors
-    /// One line that names those that there are.
+    /// One line that names the existing namespaces.
     pub fn namespace(&self, section: &Section) -> Result<NamespaceInfo, Failure> {
         let wanted = section.workload.nsid();
         let all = self.driver().namespaces();
@@ -123,7 +123,7 @@ impl Session {
         })
     }
 
-    /// The parameters of a section's jobs in its namespace; nothing for configuration reads.
+    /// Returns the parameters of a section's jobs in its namespace; `None` for configuration reads.
     ///
     /// # Errors
     /// As [`namespace`](Self::namespace).
@@ -141,13 +141,13 @@ impl Session {
         checked.map_err(|message| Failure(section.origin.fail(message).to_string()))
     }
 
-    /// Shuts the drive down in order and says Goodbye. The trace is closed in any case.
+    /// Shuts the drive down in order and sends Goodbye. The trace is closed in any case.
     ///
     /// # Errors
-    /// The first thing that did not end in order.
+    /// The first step that failed.
     pub fn close(mut self, options: &Settings) -> Outcome {
         let down = match self.driver.take() {
-            // A drive that is gone cannot be shut down.
+            // A lost drive cannot be shut down.
             None => Ok(Ok(())),
             Some(mut driver) => self.machine.run(async move { driver.shutdown().await }),
         };
@@ -157,14 +157,13 @@ impl Session {
         closed.and(traced)
     }
 
-    /// Stops the trace or starts it again, if a signal requests it.
-    /// Returns a line that says so.
+    /// Stops the trace or starts it again, if a signal requests it. Returns a message about it.
     pub fn switch_trace(&self, options: &Settings, stop: &Stop) -> Option<String> {
         options.trace.switch(&self.tracer, stop)
     }
 }
 
-/// Serves targets whose turn it is not. Fails if they break down, or with Ctrl-C.
+/// Processes the other targets. Fails if a target fails, or with Ctrl-C.
 fn serve(stop: &Stop, others: &mut [Session]) -> Outcome {
     for other in others {
         other.machine.pump()?;
@@ -172,7 +171,7 @@ fn serve(stop: &Stop, others: &mut [Session]) -> Outcome {
     if stop.is_set() { Err(Failure("interrupted".into())) } else { Ok(()) }
 }
 
-/// Connects to a node; what `meanwhile` does is done in each turn.
+/// Connects to a node; calls `meanwhile` in each iteration.
 fn connect(
     options: &Settings,
     peer: &Peer,
@@ -245,10 +244,10 @@ fn bring_up(
     }
 }
 
-/// Brings up the drive of a function that is ready.
+/// Brings up the drive of a ready function.
 ///
 /// # Errors
-/// If the machine breaks down.
+/// If the machine fails.
 pub fn attach(
     machine: &mut IoTarget,
     function: &Node,
@@ -259,7 +258,7 @@ pub fn attach(
     Ok(attached.map(|(_, driver)| driver))
 }
 
-/// How doorbells are rung and completions noticed.
+/// Returns the methods of ringing doorbells and finding completions.
 fn ways(machine: &mut IoTarget, options: &Settings) -> Option<(Doorbells, &'static str)> {
     let IoTarget::VfioUser(client) = machine else { return None };
     let mapped = client.machine.maps_doorbells();
@@ -267,7 +266,7 @@ fn ways(machine: &mut IoTarget, options: &Settings) -> Option<(Doorbells, &'stat
     Some((doorbells, options.completions.name()))
 }
 
-/// Queues for all sections: a pair for each job of the group that has most.
+/// Returns settings with queues for all sections: one pair per job of the largest group.
 fn queues(request: &Request) -> initiator::Settings {
     let fios = |group: &[Section]| -> Vec<workload::Fio> {
         group.iter().filter_map(|section| section.workload.fio()).collect()
@@ -282,8 +281,8 @@ fn queues(request: &Request) -> initiator::Settings {
     }
 }
 
-/// Bytes of host memory for the buffers and queues of all sections. The error says what is too
-/// large.
+/// Returns the bytes of host memory for the buffers and queues of all sections. The error describes
+/// what is too large.
 fn memory(request: &Request, settings: initiator::Settings) -> Result<usize, Failure> {
     let mut buffers = 0u64;
     for section in &request.sections {

@@ -1,4 +1,4 @@
-//! What is put under load: nodes, and servers of vfio-user.
+//! Targets of the load: nodes, and vfio-user servers.
 
 use live::net::Peer;
 use std::fmt;
@@ -9,9 +9,9 @@ use std::path::PathBuf;
 pub enum LoadTarget {
     /// A device or switch node.
     Node {
-        /// Its address as it was given.
+        /// Name of the node: its address as given.
         name: String,
-        /// Where it is.
+        /// Resolved address of the node.
         peer: Peer,
     },
     /// The socket of a vfio-user server.
@@ -27,17 +27,17 @@ impl fmt::Display for LoadTarget {
     }
 }
 
-/// How completions of a vfio-user server are noticed.
+/// The method of finding completions of a vfio-user server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completions {
     /// By interrupts.
     Msix,
-    /// By looking at the completion queues all the time.
+    /// By polling the completion queues all the time.
     Polled,
 }
 
 impl Completions {
-    /// Its name.
+    /// Returns the name of the method.
     pub fn name(self) -> &'static str {
         match self {
             Self::Msix => "msix",

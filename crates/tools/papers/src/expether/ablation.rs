@@ -1,4 +1,5 @@
-//! The policies side by side, and aggregation in the bridge before the bottleneck instead.
+//! Comparison of the aggregation policies, and of aggregation in the bridge in front of the
+//! bottleneck.
 
 use super::setup::{self, Interconnect, Setup};
 use crate::{Runs, Section};
@@ -10,12 +11,12 @@ use sim::world::Report;
 use switch::aggregate::Policy;
 use wire::Duration;
 
-/// What the bridge lets through, bits per second: less than one SSD.
+/// Rate of the bridge's ports in bits per second: less than one SSD.
 const BOTTLENECK: u64 = 3_000_000_000;
-/// Bytes of a sequential transfer.
+/// Bytes of one sequential transfer.
 const BYTES: usize = 2_048_000;
 
-/// Words, and what they mean for the nodes and the bridge.
+/// Name of each case, with the policy of the nodes and the network.
 const CASES: [(&str, Policy, Interconnect); 4] = [
     ("per-tlp", Policy::PerTlp, Interconnect::Bridge),
     ("wait=1us", Policy::Wait(Duration::from_us(1)), Interconnect::Bridge),
@@ -36,13 +37,13 @@ pub struct Ablation {
     pub read_tlps_per_frame: f64,
     /// TLPs per frame after the bottleneck, writing.
     pub write_tlps_per_frame: f64,
-    /// 4 KiB read at 10 Gb/s.
+    /// Mean latency of 4 KiB reads at 10 Gb/s.
     pub read_4k_us: f64,
-    /// 4 KiB written at 10 Gb/s.
+    /// Mean latency of 4 KiB writes at 10 Gb/s.
     pub write_4k_us: f64,
 }
 
-/// TLPs in a frame on the last cable of the data's way: acknowledgements that
+/// Returns TLPs per frame on the last cable in the direction of the data. Acknowledgements that
 /// travel alone are frames too.
 fn behind(report: &Report, write: bool) -> f64 {
     let tlps = report.tunnels[usize::from(!write)].tlps;
@@ -77,7 +78,7 @@ pub fn simulate() -> Result<Vec<Ablation>, Failure> {
     Ok(CASES.iter().zip(reports.chunks(4)).map(case).collect())
 }
 
-/// As a table.
+/// Returns the figures as a table.
 pub fn section(cases: &[Ablation]) -> Section {
     let columns: [Column<Ablation>; 7] = [
         ("aggregation", Left, |case| case.aggregation.to_owned()),

@@ -1,4 +1,4 @@
-//! The effect of assumptions where the paper are silent.
+//! The effect of assumptions about parameters that the paper omits.
 
 use super::setup::{self, POLICIES, Setup};
 use super::sweep::BYTES;
@@ -13,7 +13,7 @@ use sim::pcie::Generation;
 use sim::world::{Attached, PortConfig, Report};
 use wire::Duration;
 
-/// Four SSDs: Ethernet is the bottleneck.
+/// Number of SSDs. With four, Ethernet is the bottleneck.
 const SSDS: u16 = 4;
 
 type Change = fn(&mut Config);
@@ -53,11 +53,11 @@ pub struct Assumed {
     pub case: &'static str,
     /// Throughput of four SSDs read without aggregation.
     pub read_off_mb_per_s: f64,
-    /// What aggregation gains a read, in per cent.
+    /// Gain of aggregation for reads, in per cent.
     pub read_gain_percent: f64,
     /// Throughput of four SSDs written without aggregation.
     pub write_off_mb_per_s: f64,
-    /// What aggregation gains a write, in per cent.
+    /// Gain of aggregation for writes, in per cent.
     pub write_gain_percent: f64,
     /// TLPs per frame of a write with aggregation, one SSD at 10 Gb/s: 1 in the paper.
     pub write_one_ssd_tlps_per_frame: f64,
@@ -92,7 +92,7 @@ pub fn simulate() -> Result<Vec<Assumed>, Failure> {
     Ok(CASES.iter().zip(reports.chunks(5)).map(case).collect())
 }
 
-/// As a table.
+/// Returns the results as a table.
 pub fn section(cases: &[Assumed]) -> Section {
     let columns: [Column<Assumed>; 6] = [
         ("four SSDs", Left, |case| case.case.to_owned()),

@@ -1,6 +1,7 @@
 //! J. Suzuki et al. (NEC), "End-to-End Adaptive Packet Aggregation for High-Throughput I/O Bus
-//! Network Using Ethernet", Hot Interconnects 2014 ("the aggregation paper"): a host and a RAID0 of SATA SSDs
-//! over 10 Gb/s Ethernet, a frame a TLP or TLPs aggregated; three evaluations.
+//! Network Using Ethernet", Hot Interconnects 2014 ("the aggregation paper"). A host uses a RAID0
+//! of SATA SSDs over 10 Gb/s Ethernet, with one TLP per frame or with aggregated TLPs. The paper
+//! has three evaluations.
 
 pub mod ablation;
 pub mod assumed;

@@ -1,4 +1,4 @@
-//! The parameters, read from the configuration that is run.
+//! The parameters of the simulated configuration.
 
 use super::setup::{LINE, POLICIES, Setup, small};
 use crate::Section;
@@ -109,7 +109,7 @@ fn port(config: &Config) -> &PortConfig {
     &switch(config).ports[0]
 }
 
-/// Every parameter; runs differ in the aggregation, the SSDs and the rate limit alone.
+/// Returns every parameter. Runs differ only in the aggregation, the SSDs and the rate limit.
 pub fn parameters() -> Vec<ExpetherParameter> {
     let setup = Setup { limit: LINE, ..Setup::new(POLICIES[0], 1) };
     let config = setup.config(small(false));
@@ -121,7 +121,7 @@ pub fn parameters() -> Vec<ExpetherParameter> {
     TABLE.iter().map(row).collect()
 }
 
-/// As a table.
+/// Returns the parameters as a table.
 pub fn section() -> Section {
     let columns: [Column<ExpetherParameter>; 3] = [
         ("parameter", Left, |one| one.parameter.to_owned()),

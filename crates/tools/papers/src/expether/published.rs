@@ -5,40 +5,40 @@ use std::collections::BTreeMap;
 
 const DATA: &str = include_str!("../../data/expether.json");
 
-/// The file.
+/// The contents of the file.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Published {
-    /// Of the publication.
+    /// Title of the publication.
     pub title: String,
-    /// Whose it is.
+    /// Authors of the publication.
     pub authors: String,
-    /// Where and when.
+    /// Conference and year.
     pub venue: String,
-    /// By name.
+    /// Figures by name.
     pub figures: BTreeMap<String, Figure>,
 }
 
-/// One of them.
+/// A published figure.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Figure {
-    /// Such as `us`.
+    /// Unit, such as `us`.
     pub unit: String,
-    /// As printed.
+    /// The figure as printed.
     pub value: f64,
-    /// The evaluation, and its words.
+    /// The evaluation, and the words of the paper.
     pub source: String,
 }
 
 impl Published {
-    /// The whole title.
+    /// Returns the whole citation.
     pub fn citation(&self) -> String {
         format!("{}, \"{}\", {}", self.authors, self.title, self.venue)
     }
 
-    /// The figure of this name.
+    /// Returns the figure with this name.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there is no such figure.
     pub fn figure(&self, name: &str) -> &Figure {
         self.figures.get(name).expect("a figure of the paper")
     }
@@ -47,7 +47,7 @@ impl Published {
 /// Reads the file.
 ///
 /// # Panics
-/// If it does not fit: it is part of the program.
+/// If the file, which is part of the program, is invalid.
 pub fn published() -> Published {
     serde_json::from_str(DATA).expect("data/expether.json is part of the program")
 }

@@ -14,29 +14,29 @@ use switch::aggregate::Policy;
 use switch::{congestion, raw};
 use wire::{Duration, Instant};
 
-/// Bits per second of the prototype's Ethernet.
+/// Rate of the prototype's Ethernet in bits per second.
 pub const LINE: u64 = 10_000_000_000;
-/// "Size of TLP payload: 128B".
+/// Max_Payload_Size in bytes ("Size of TLP payload: 128B").
 pub const MPS: usize = 128;
-/// Bytes that ExpEther's encapsulation adds to a frame beside the headers that
-/// farlane has too: calibrated by the two 64 MB reads.
+/// Bytes that ExpEther's encapsulation adds to a frame beyond the headers of farlane; calibrated by
+/// the two 64 MB reads.
 pub const FRAME_EXTRA: usize = 12;
-/// Bytes that it adds to each TLP: calibrated by the same.
+/// Bytes that the encapsulation adds to each TLP; calibrated by the same reads.
 pub const TLP_EXTRA: usize = 10;
-/// DMA reads of the storage controller in flight: all tags of the 5 bits that
-/// are enabled by default (PCIe Base 4.0, section 2.2.6.2).
+/// Number of DMA reads of the storage controller in flight: all tags of the 5 bits that are enabled
+/// by default (PCIe Base 4.0, section 2.2.6.2).
 pub const READS_IN_FLIGHT: usize = 32;
-/// Bytes each of them asks for: one completion, as MPS has it.
+/// Bytes of each DMA read: one completion of MPS bytes.
 pub const READ_REQUEST: usize = MPS;
 
-/// The settings in which the runs of the prototype differ.
+/// The settings in which the runs differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setup {
-    /// "With" is adaptive, "without" a frame a TLP.
+    /// Aggregation policy: adaptive ("with aggregation"), or one TLP per frame ("without").
     pub policy: Policy,
-    /// SSDs in the RAID0.
+    /// Number of SSDs in the RAID0.
     pub ssds: u16,
-    /// Bits per second that the rate limit lets go.
+    /// Rate limit in bits per second.
     pub limit: u64,
     /// The network between the two nodes.
     pub interconnect: Interconnect,
@@ -45,26 +45,25 @@ pub struct Setup {
 /// The network between host and drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interconnect {
-    /// A cable, as in the paper; the limit is the congestion control's.
+    /// A cable, as in the paper. The nodes' congestion control applies the limit.
     Cable,
-    /// A bridge whose ports let through no more than the limit, which the
-    /// nodes' congestion control knows.
+    /// A bridge whose ports apply the limit. The nodes' congestion control uses the same rate.
     Bridge,
-    /// The same bridge, which merges the frames that wait before its ports;
-    /// the nodes send at the line's rate.
+    /// The same bridge, which also merges the frames that wait at its ports. The nodes send at the
+    /// line's rate.
     Hop,
 }
 
-/// The two that the paper compare: with and without aggregation.
+/// The two policies that the paper compares: with and without aggregation.
 pub const POLICIES: [Policy; 2] = [Policy::Adaptive, Policy::PerTlp];
 
 impl Setup {
-    /// At the rate of the line.
+    /// Creates a setup without a limit below the rate of the line.
     pub const fn new(policy: Policy, ssds: u16) -> Self {
         Self { policy, ssds, limit: LINE, interconnect: Interconnect::Cable }
     }
 
-    /// The simulator's configuration.
+    /// Builds the simulator's configuration.
     pub fn config(&self, workload: Workload) -> Config {
         let port = PortConfig {
             transport: TransportConfig::Raw(self.carrier()),
@@ -92,7 +91,7 @@ impl Setup {
         Config { hosts: vec![host], network: self.network(), ..Config::nvme_tsn_direct(workload) }
     }
 
-    /// For messages.
+    /// Returns the name of the run for messages.
     pub fn name(&self, load: &str) -> String {
         let gigabits = self.limit as f64 / 1e9;
         format!("{load}, {}, {} SSDs at {gigabits} Gb/s", self.policy, self.ssds)
@@ -102,7 +101,8 @@ impl Setup {
         let limit = if self.interconnect == Interconnect::Hop { LINE } else { self.limit };
         let rate = congestion::Rate { bits_per_second: limit, burst: 1 };
         let congestion = congestion::Config::Rate(rate);
-        // Acknowledgements travel with data, or alone after two frames' time at the lowest rate.
+        // Acknowledgements travel with data, or alone after the time of two frames at the lowest
+        // rate.
         let ack_delay = Duration::from_us(25);
         let patience = raw::Settings { ack_delay, ack_after: 64, ..raw::Settings::new(1) };
         let settings = raw::Settings { congestion, ..patience };
@@ -110,7 +110,7 @@ impl Setup {
     }
 
     fn network(&self) -> NetworkConfig {
-        // The rate limit keeps frames back, not the interface.
+        // The rate limit holds frames back, not the interface.
         let station = StationConfig::new(Rate::G10, PIPELINE, 8);
         let [host, drives] = [0, 1].map(CableEnd::Station);
         let cable = |a, b| CableConfig::new(a, b, CABLE);
@@ -142,13 +142,13 @@ impl Setup {
     }
 }
 
-/// Payload of an Ethernet frame at most (IEEE 802.3-2022, 4.2.7.1).
+/// Maximum payload of an Ethernet frame in bytes (IEEE 802.3-2022, 4.2.7.1).
 const ETHERNET_PAYLOAD: usize = 1500;
-/// Of an Ethernet bridge, where there is one: assumed.
+/// Delay of the Ethernet bridge, if there is one: assumed.
 const BRIDGE_DELAY: Duration = Duration::from_ns(500);
-/// Encapsulation and Ethernet in an FPGA, each way of each bridge: assumed.
+/// Time of encapsulation and Ethernet in an FPGA, in each direction of each bridge: assumed.
 const PIPELINE: Duration = Duration::from_ns(245);
-/// Two metres.
+/// Propagation time of two metres of cable.
 const CABLE: Duration = Duration::from_ns(10);
 const ROOT_PORT: PortLatency =
     PortLatency { transmit: Duration::from_ns(50), receive: Duration::from_ns(50) };
@@ -157,7 +157,7 @@ const BRIDGE: PortLatency =
 const ENDPOINT: PortLatency =
     PortLatency { transmit: Duration::from_ns(130), receive: Duration::from_ns(130) };
 
-/// The FPGA's: Gen2 with 8 lanes.
+/// Returns the FPGA's PCIe link: Gen2 with 8 lanes.
 const fn link(downstream_port: PortLatency, upstream_port: PortLatency) -> LinkConfig {
     LinkConfig {
         generation: Generation::Gen2,
@@ -169,7 +169,7 @@ const fn link(downstream_port: PortLatency, upstream_port: PortLatency) -> LinkC
     }
 }
 
-/// A host with more than 4 GiB, its buffers above them.
+/// A host with more than 4 GiB of memory, and buffers above 4 GiB.
 const ROOT: RootConfig = RootConfig {
     max_payload: MPS,
     completion_size: MPS,
@@ -189,38 +189,37 @@ const SOFTWARE: SoftwareConfig = SoftwareConfig {
     max_read_request: 512,
 };
 
-/// One sequential transfer of `bytes`, as `fio --bs`: the block layer cuts it.
+/// Returns one sequential transfer of `bytes`, as with `fio --bs`. The block layer splits it.
 pub fn transfer(write: bool, bytes: usize) -> Workload {
     let rw = if write { Rw::Write } else { Rw::Read };
     Workload::Fio(Fio { size: bytes as u64, ..Fio::new(rw, bytes, 1) })
 }
 
-/// Transfers of 4 KiB one after another, as many as it takes for a mean that
-/// does not hang on its beginning.
+/// Returns consecutive transfers of 4 KiB: so many that the first ones do not affect the mean.
 pub fn small(write: bool) -> Workload {
     let rw = if write { Rw::Write } else { Rw::Read };
     Workload::Fio(Fio { size: 50 * 4096, ..Fio::new(rw, 4096, 1) })
 }
 
-/// The mean time of a transfer in microseconds, two decimals.
+/// Returns the mean time of a transfer in microseconds, two decimals.
 pub fn latency(report: &Report) -> f64 {
     let latency = &report.hosts[0].latency;
     let ps = latency.sum_ps() / u128::from(latency.count().max(1));
     ((ps + 5_000) / 10_000) as f64 / 100.0
 }
 
-/// Megabytes (10^6) per second, one decimal.
+/// Returns the throughput in 10^6 bytes per second, one decimal.
 pub fn throughput(report: &Report) -> f64 {
     (report.hosts[0].throughput() as f64 / 1e5).round() / 10.0
 }
 
-/// TLPs in a frame, in the direction of the data; two decimals.
+/// Returns TLPs per frame in the direction of the data, two decimals.
 pub fn tlps_per_frame(report: &Report, write: bool) -> f64 {
     let tunnel = &report.tunnels[usize::from(!write)];
     (tunnel.tlps as f64 / tunnel.frames.max(1) as f64 * 100.0).round() / 100.0
 }
 
-/// By how much `on` is more than `off`, in per cent, one decimal.
+/// Returns the increase from `off` to `on` in per cent, one decimal.
 pub fn gain(on: f64, off: f64) -> f64 {
     ((on / off - 1.0) * 1000.0).round() / 10.0
 }

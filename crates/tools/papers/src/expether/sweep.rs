@@ -1,5 +1,5 @@
-//! Evaluations 1 and 2: throughput with and without aggregation against the
-//! number of SSDs, and against the rate limit with one SSD.
+//! Evaluations 1 and 2: throughput with and without aggregation, by number of SSDs, and by rate
+//! limit with one SSD.
 
 use super::setup::{self, LINE, POLICIES, Setup};
 use crate::{Runs, Section};
@@ -8,17 +8,17 @@ use report::{Axis, Column, Failure, Plot, Scale, Table};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// SSDs in the RAID0.
+/// Numbers of SSDs in the RAID0.
 const SSDS: [u16; 4] = [1, 2, 3, 4];
-/// Bits per second.
+/// Rate limits in Gb/s.
 const LIMITS: [u64; 6] = [1, 2, 4, 5, 6, 10];
-/// Of one sequential transfer; shorter than the paper's 64 MB for the sake of
-/// time, long enough for its beginning and end to be within 2 %.
+/// Bytes of one sequential transfer. They are fewer than the paper's 64 MB to save time. The effect
+/// of start and end is within 2 %.
 pub const BYTES: usize = 4_096_000;
-/// TLPs a frame above which they count as aggregated: one in fifty joins another.
+/// TLPs per frame above which TLPs count as aggregated: one of fifty shares a frame.
 pub const AGGREGATED: f64 = 1.02;
 
-/// Which of the two.
+/// The evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sweep {
     /// Evaluation 1.
@@ -27,7 +27,7 @@ pub enum Sweep {
     Limits,
 }
 
-/// A place on one of the curves.
+/// A point on one of the curves.
 #[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub struct CurvePoint {
     /// `read` or `write`.
@@ -40,25 +40,25 @@ pub struct CurvePoint {
     pub on_mb_per_s: f64,
     /// Throughput without aggregation, in 10^6 bytes per second.
     pub off_mb_per_s: f64,
-    /// What aggregation gains, in per cent.
+    /// Gain of aggregation, in per cent.
     pub gain_percent: f64,
     /// TLPs per frame with aggregation, in the direction of the data.
     pub tlps_per_frame: f64,
 }
 
 impl CurvePoint {
-    /// Whether TLPs share frames.
+    /// Returns whether TLPs share frames.
     pub fn is_aggregated(&self) -> bool {
         self.tlps_per_frame >= AGGREGATED
     }
 }
 
-/// Those of `points` that read, or write.
+/// Returns the points that read, or that write.
 pub fn with_rw<'a>(points: &'a [CurvePoint], rw: &'a str) -> impl Iterator<Item = &'a CurvePoint> {
     points.iter().filter(move |point| point.rw == rw)
 }
 
-/// The most that aggregation gains.
+/// Returns the largest gain of aggregation.
 pub fn most(points: &[CurvePoint], rw: &str) -> f64 {
     with_rw(points, rw).map(|point| point.gain_percent).fold(0.0, f64::max)
 }
@@ -71,7 +71,7 @@ impl Sweep {
         }
     }
 
-    /// Runs every place with and without aggregation.
+    /// Simulates every point with and without aggregation.
     pub fn simulate(self) -> Result<Vec<CurvePoint>, Failure> {
         let mut runs = Runs::default();
         let mut cases = Vec::new();
@@ -96,7 +96,7 @@ impl Sweep {
         Ok(cases.into_iter().zip(reports.chunks(2)).map(point).collect())
     }
 
-    /// As tables and plots.
+    /// Returns the points as tables and plots.
     pub fn section(self, points: &[CurvePoint]) -> Section {
         let (title, x): (_, Column<CurvePoint>) = match self {
             Self::Ssds => (

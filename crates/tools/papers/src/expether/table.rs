@@ -1,5 +1,5 @@
-//! The published figures with the simulated ones, and what the paper say
-//! without figures, checked.
+//! Comparison of the published figures with the simulated ones, and checks of the paper's
+//! statements without figures.
 
 use super::Published;
 use super::setup::{self, LINE, POLICIES, Setup};
@@ -10,9 +10,9 @@ use report::{self, Column, Failure};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// SSDs of the 64 MB transfers, where Ethernet is the bottleneck.
+/// Number of SSDs of the 64 MB transfers. Ethernet is the bottleneck.
 const MANY: u16 = 4;
-/// "64MB" is 64 times 10^6 bytes: 982 MB/s are 65180 us of it.
+/// Bytes of a large transfer. "64MB" is 64 times 10^6 bytes: at 982 MB/s it takes 65180 us.
 const LARGE: usize = 64_000_000;
 
 /// Mean times of evaluation 3 in microseconds: with and without aggregation.
@@ -22,7 +22,7 @@ pub struct Latencies {
     pub(super) write_4k: [f64; 2],
     pub(super) read_64m: [f64; 2],
     pub(super) write_64m: [f64; 2],
-    /// TLPs a frame of the 64 MB read and write with aggregation.
+    /// TLPs per frame of the 64 MB read and write with aggregation.
     pub(super) frames: [f64; 2],
 }
 
@@ -32,7 +32,7 @@ impl Latencies {
         let mut runs = Runs::default();
         let large = |write| ("64 MB", MANY, setup::transfer(write, LARGE));
         let small = |write| ("4 KiB", 1, setup::small(write));
-        // The long ones first.
+        // The long runs are first, so that parallel runs end together.
         for (name, ssds, workload) in [large(false), large(true), small(false), small(true)] {
             for policy in POLICIES {
                 let setup = Setup::new(policy, ssds);
@@ -79,7 +79,7 @@ const PREDICTED: &str = "predicted";
 const DRIVE: &str = "chose the drive's and the host's time for a command";
 
 impl Table {
-    /// From the three evaluations.
+    /// Computes the table from the three evaluations.
     pub fn new(
         published: &Published,
         ssds: &[CurvePoint],
@@ -111,7 +111,7 @@ impl Table {
         Self { rows, statements: statements(ssds, limits, times) }
     }
 
-    /// For a terminal and a page.
+    /// Returns the table for a terminal and a page.
     pub fn section(&self, published: &Published) -> Section {
         let names = [("figure", Left), ("unit", Left), ("published", Right)];
         let more = [("simulated", Right), ("error", Right), ("", Left), ("source", Left)];
@@ -155,7 +155,7 @@ const NOTES: [&str; 2] = [
      10^6 bytes a second.",
 ];
 
-/// MB/s of the 64 MB read, one decimal.
+/// Returns the throughput of the 64 MB read in MB/s, one decimal.
 fn saturation(times: &Latencies) -> f64 {
     (LARGE as f64 / times.read_64m[0] * 10.0).round() / 10.0
 }
@@ -207,7 +207,7 @@ fn statements(ssds: &[CurvePoint], limits: &[CurvePoint], times: &Latencies) -> 
     state(
         "the improvement is better for read",
         format!("{:.1} % read, {:.1} % write", gains[0], gains[1]),
-        // By more than rounding.
+        // The difference must exceed rounding.
         gains[0] > gains[1] + 0.5,
     );
     let frames = times.frames;

@@ -1,5 +1,5 @@
-//! The paper's figures, and what the simulated prototype has to show whatever
-//! the length of a transfer: the long runs of the table are left to the user.
+//! Tests of the paper's figures, with short transfers. The long runs of the table are not part of
+//! the tests.
 
 use super::setup::{FRAME_EXTRA, LINE, MPS, POLICIES, TLP_EXTRA, gain, small, transfer};
 use super::*;
@@ -11,7 +11,7 @@ use sim::world::Report;
 use std::collections::BTreeSet;
 
 const DOCUMENT: &str = include_str!("../../../../../docs/experiments/expether.md");
-/// Of the transfers here: their beginning and end take 4 % of the time.
+/// Bytes of a transfer in these tests. Start and end take 4 % of the time.
 const BYTES: usize = 2_048_000;
 
 fn report(setup: Setup, workload: Workload) -> Report {
@@ -22,7 +22,7 @@ fn run(setup: Setup, write: bool) -> Report {
     report(setup, transfer(write, BYTES))
 }
 
-/// Bytes of wire of a frame with `tlps` TLPs of these headers.
+/// Returns the bytes on the wire of a frame with `tlps` TLPs with these headers.
 fn frame(tlps: usize, header: usize) -> usize {
     let overhead = wire::raw::HEADER + wire::frame::HEADER;
     38 + overhead + FRAME_EXTRA + tlps * (header + MPS + TLP_EXTRA)
@@ -45,7 +45,7 @@ fn the_published_figures_agree_with_each_other() {
     }
 }
 
-/// The two calibrated byte counts, by arithmetic: nothing else decides the read.
+/// The two calibrated byte counts follow from arithmetic: only they determine the read.
 #[test]
 fn bytes_on_the_wire_explain_the_reads_and_the_difference_to_writes() {
     let published = published();
@@ -56,7 +56,7 @@ fn bytes_on_the_wire_explain_the_reads_and_the_difference_to_writes() {
     };
     within("fio_64m_read_off", bound(1, 16), 0.5);
     within("fio_64m_read_on", bound(9, 16), 0.8);
-    // Completions have headers of 3 double words: not calibrated.
+    // Completions have headers of 3 double words. This is not calibrated.
     within("fio_64m_write_off", bound(1, 12), 0.5);
     assert!(frame(9, 16) <= 1538 && frame(10, 12) > 1538, "nine of either fit");
 }
@@ -99,7 +99,7 @@ fn small_transfers_take_as_long_with_aggregation_as_without() {
     }
 }
 
-/// Nobody has two and a half SSDs.
+/// The axis has only whole numbers of SSDs.
 #[test]
 fn the_axis_of_ssds_counts_them() {
     let point = |ssds| CurvePoint { rw: "read", ssds, on_mb_per_s: 900.0, ..CurvePoint::default() };
@@ -108,7 +108,7 @@ fn the_axis_of_ssds_counts_them() {
     assert_eq!(labels.collect::<Vec<_>>(), ["1", "2", "3", "4"]);
 }
 
-/// Virtual time: the same text on any machine.
+/// The time is virtual, so the text is equal on any machine.
 #[test]
 fn the_policies_side_by_side_are_those_of_the_document() {
     let cases = ablation::simulate().expect("it runs");
@@ -139,7 +139,7 @@ fn the_same_run_twice_has_the_same_digest_and_another_policy_another() {
     assert_ne!(digest(Interconnect::Cable, POLICIES[0]), digest(Interconnect::Cable, POLICIES[1]));
 }
 
-/// The table with short runs in the place of the long ones: every figure has its row and its mark.
+/// The table with short runs in place of the long ones: every figure has its row and its mark.
 #[test]
 fn every_published_figure_has_its_row() {
     let published = published();
@@ -177,7 +177,7 @@ fn every_published_figure_has_its_row() {
     assert_eq!(Figure::find(&table.rows, "onset_ssds").simulated, 2.0);
     assert_eq!(Figure::find(&table.rows, "gain_read_ssds").simulated, 40.0);
     assert_eq!(Figure::find(&table.rows, "saturation_read").simulated, 984.6);
-    // Both curves gain the same here, so that one statement fails.
+    // Both curves have the same gain here, so that one statement fails.
     let broken = |table: &Table| table.statements.iter().filter(|one| !one.holds).count();
     assert_eq!(broken(&table), 1, "{:?}", table.statements);
     let worse = table::Latencies { read_4k: [70.0, 69.5], ..times };
@@ -187,7 +187,7 @@ fn every_published_figure_has_its_row() {
     assert!(text.contains("DOES NOT HOLD") && text.contains("-1.0 points"), "{text}");
 }
 
-/// The parts that take long are not run for their keys.
+/// The long parts are not run to check their keys.
 #[test]
 fn keys_of_the_long_parts_are_described() {
     let (statement, assumed) = (Statement::default(), Assumed::default());

@@ -15,8 +15,8 @@ const DEPTHS: [usize; 6] = [1, 2, 4, 8, 16, 32];
 const RATES: [Rate; 2] = [Rate::G1, Rate::G10];
 /// Commands of 4 KiB each.
 const COMMANDS: u64 = 256;
-/// Kind of I/O, its name, DMA reads in flight: the NVMe/TSN paper's drive, and one that
-/// can wait for more data at once.
+/// Kind of I/O, its name, and DMA reads in flight: the NVMe/TSN paper's drive, and a drive with
+/// more reads in flight.
 const KINDS: [(Rw, &str, usize); 3] = [
     (Rw::RandRead, "randread", 2),
     (Rw::RandWrite, "randwrite", 2),
@@ -43,12 +43,12 @@ pub struct Depth {
 }
 
 impl Depth {
-    /// What the tunnel adds to a command.
+    /// Returns the time that the tunnel adds to a command, in ns.
     pub fn tunnel(&self) -> i64 {
         self.tcp_ns_per_io as i64 - self.direct_ns_per_io as i64
     }
 
-    /// What TSN adds to that.
+    /// Returns the time that TSN adds to the tunnel, in ns.
     pub fn tsn(&self) -> i64 {
         self.tsn_ns_per_io as i64 - self.tcp_ns_per_io as i64
     }
@@ -59,7 +59,7 @@ fn per_io(report: &Report) -> u64 {
     host.span.as_ns() / host.latency.count().max(1)
 }
 
-/// Sweeps the depth.
+/// Simulates every depth.
 pub fn simulate() -> Result<Vec<Depth>, Failure> {
     let mut runs = Runs::default();
     let mut cases = Vec::new();
@@ -96,7 +96,7 @@ fn signed(ns: i64) -> String {
     format!("{:+.2}", ns as f64 / 1e3 + 0.0)
 }
 
-/// As tables and plots.
+/// Returns the results as tables and plots.
 pub fn section(depths: &[Depth]) -> Section {
     let mut section = Section {
         title: "Do overlapping commands hide the tunnel? Time per 4 KiB command against depth"
@@ -139,7 +139,7 @@ const COLUMNS: [Column<Depth>; 6] = [
     ("TSN adds to TCP", Right, |one| signed(one.tsn())),
 ];
 
-/// What the tunnel and TSN add with one command, and with many.
+/// Describes the time that tunnel and TSN add with one command in flight, and with many.
 fn verdict(title: &str, rate: Rate, depths: &[&Depth]) -> String {
     let mut with = depths.iter().filter(|one| one.rate == rate.name());
     let (Some(one), Some(many)) = (with.next(), with.next_back()) else { return String::new() };

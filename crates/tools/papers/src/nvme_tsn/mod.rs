@@ -1,7 +1,7 @@
 //! Missing Link Electronics, "Latency Analysis for NVMe/TSN", version 1.0 ("the NVMe/TSN paper"):
-//! three topologies, three experiments, at its measuring points. Then what it announces or claims:
-//! faster Ethernet, overlapping commands, MRRS tuned for tunnels; and what could be behind its read
-//! over TSN.
+//! three topologies and three experiments, at the paper's measuring points. Further parts simulate
+//! what the paper announces or claims: faster Ethernet, overlapping commands, and MRRS tuned for
+//! tunnels. One part examines possible causes of its read latency over TSN.
 
 pub mod depth;
 mod least;
@@ -36,19 +36,19 @@ use wire::Duration;
 const RATE: Rate = Rate::G1;
 
 wire::named! {
-    /// What the drive hangs on.
+    /// The path between host and drive.
     pub enum Topology {
-        /// The root port itself (section 4.1.1).
+        /// The drive is below the root port (section 4.1.1).
         Direct "direct",
-        /// The tunnel over TCP (4.1.2).
+        /// A tunnel over TCP (4.1.2).
         Tcp "tcp",
-        /// The tunnel over TCP over TSN (4.1.3).
+        /// A tunnel over TCP over TSN (4.1.3).
         Tsn "tsn",
     }
 }
 
 impl Topology {
-    /// The simulated one.
+    /// Builds the simulated topology.
     pub fn config(self, workload: Workload, rate: Rate) -> Config {
         match self {
             Self::Direct => Config::nvme_tsn_direct(workload),
@@ -58,21 +58,21 @@ impl Topology {
     }
 }
 
-/// What is done with it.
+/// An experiment of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Experiment {
-    /// Section 4.1.
+    /// Configuration read (section 4.1).
     ConfigRead,
-    /// Section 4.2.
+    /// 4 KiB read (section 4.2).
     Read,
-    /// Section 4.3.
+    /// 4 KiB write (section 4.3).
     Write,
 }
 
 impl Experiment {
     const ALL: [Self; 3] = [Self::ConfigRead, Self::Read, Self::Write];
 
-    /// As often as it takes for a mean that does not hang on its beginning.
+    /// Returns the workload, with so many operations that the first ones do not affect the mean.
     fn workload(self) -> Workload {
         match self {
             Self::ConfigRead => Workload::ConfigReads { count: 5, gap: Duration::from_us(10) },
@@ -81,7 +81,7 @@ impl Experiment {
         }
     }
 
-    /// Its samples, taken where the NVMe/TSN paper took them.
+    /// Returns the samples at the measuring point of the NVMe/TSN paper.
     fn samples(self, report: &Report) -> &Latency {
         match self {
             Self::ConfigRead => &report.hosts[0].config_reads,
@@ -94,13 +94,13 @@ impl Experiment {
     }
 }
 
-/// To the picosecond.
+/// Returns the mean, exact to the picosecond.
 fn mean(samples: &Latency) -> Duration {
     let n = u128::from(samples.count().max(1));
     Duration::from_ps(((samples.sum_ps() + n / 2) / n) as u64)
 }
 
-/// The tunnel's port; the topology without one has none.
+/// Returns the port with the tunnel; `None` for a directly attached drive.
 fn port(config: &mut Config) -> Option<&mut PortConfig> {
     match &mut config.hosts[0].attached {
         Attached::Direct(_) => None,
@@ -115,12 +115,12 @@ fn drive(config: &mut Config) -> &mut DriveConfig {
     }
 }
 
-/// Whole nanoseconds, rounded.
+/// Converts a time to whole nanoseconds, rounded.
 fn ns(time: Duration) -> u64 {
     (time.as_ps() + 500) / 1000
 }
 
-/// Microseconds, rounded to two decimals.
+/// Converts a time to microseconds, rounded to two decimals.
 fn us(time: Duration) -> f64 {
     ((time.as_ps() + 5_000) / 10_000) as f64 / 100.0
 }

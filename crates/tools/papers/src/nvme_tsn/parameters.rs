@@ -1,4 +1,4 @@
-//! The one table of parameters, read from the configurations that are run.
+//! The table of parameters, read from the simulated configurations.
 
 use super::{RATE, Topology};
 use crate::Section;
@@ -19,11 +19,11 @@ use wire::Duration;
 pub struct NvmeTsnParameter {
     /// Name of the parameter, with the unit.
     pub parameter: &'static str,
-    /// Value of the directly attached drive; null where it has none.
+    /// Value of the directly attached drive; null if it has none.
     pub direct: Option<String>,
-    /// Value over TCP; null where it has none.
+    /// Value over TCP; null if it has none.
     pub tcp: Option<String>,
-    /// Value over TSN; null where it has none.
+    /// Value over TSN; null if it has none.
     pub tsn: Option<String>,
     /// Source of the values.
     pub from: &'static str,
@@ -135,7 +135,7 @@ fn lower(config: &Config) -> &sim::pcie::LinkConfig {
     }
 }
 
-/// Every parameter of the three topologies.
+/// Returns every parameter of the three topologies.
 pub fn parameters() -> Vec<NvmeTsnParameter> {
     let reads = Workload::ConfigReads { count: 1, gap: Duration::ZERO };
     let configs = Topology::ALL.map(|topology| topology.config(reads.clone(), RATE));
@@ -146,7 +146,7 @@ pub fn parameters() -> Vec<NvmeTsnParameter> {
     TABLE.iter().map(row).collect()
 }
 
-/// As a table.
+/// Returns the parameters as a table.
 pub fn section() -> Section {
     fn cell(value: &Option<String>) -> String {
         value.clone().unwrap_or_else(|| "-".into())

@@ -5,59 +5,59 @@ use serde::Deserialize;
 
 const DATA: &str = include_str!("../../data/nvme-tsn.json");
 
-/// The file.
+/// The contents of the file.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Published {
-    /// Of the publication.
+    /// Title of the publication.
     pub title: String,
-    /// Whose it is.
+    /// Publisher.
     pub publisher: String,
-    /// Its version.
+    /// Version of the publication.
     pub version: String,
-    /// Section 4.1.
+    /// Configuration reads (section 4.1).
     pub config_read_ns: ByTopology<Samples>,
-    /// The first table of section 4.4.
+    /// Configuration reads in the first table of section 4.4.
     pub table_of_config_reads_ns: ByTopology<Vec<u64>>,
-    /// Sections 4.1.2 and 4.1.3.
+    /// T_tunnel (sections 4.1.2 and 4.1.3).
     pub t_tunnel_ns: Tunnel,
-    /// Section 4.2.
+    /// 4 KiB reads (section 4.2).
     pub read_4k_us: ByTopology<f64>,
-    /// Section 4.3.
+    /// 4 KiB writes (section 4.3).
     pub write_4k_us: ByTopology<f64>,
 }
 
-/// A figure of each topology.
+/// A figure for each topology.
 #[derive(Clone, Debug, Deserialize)]
 pub struct ByTopology<T> {
-    /// The section.
+    /// Section of the figure.
     pub source: String,
     direct: T,
     tcp: T,
     tsn: T,
 }
 
-/// Samples with their average as printed.
+/// Samples, and their average as printed.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Samples {
-    /// In order.
+    /// Samples in the order of the paper.
     pub samples: Vec<u64>,
-    /// As the NVMe/TSN paper goes on with it.
+    /// Average, rounded as the paper uses it in later calculations.
     pub average: u64,
 }
 
-/// T_tunnel.
+/// T_tunnel, the one-way time that the tunnel adds, in ns.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Tunnel {
-    /// The sections.
+    /// Sections of the figures.
     pub source: String,
-    /// Over TCP.
+    /// T_tunnel over TCP.
     pub tcp: u64,
-    /// Over TSN.
+    /// T_tunnel over TSN.
     pub tsn: u64,
 }
 
 impl<T> ByTopology<T> {
-    /// That of one.
+    /// Returns the figure of one topology.
     pub fn at(&self, topology: Topology) -> &T {
         match topology {
             Topology::Direct => &self.direct,
@@ -68,7 +68,7 @@ impl<T> ByTopology<T> {
 }
 
 impl Published {
-    /// The whole title.
+    /// Returns the whole citation.
     pub fn citation(&self) -> String {
         format!("{}, \"{}\", version {}", self.publisher, self.title, self.version)
     }
@@ -77,7 +77,7 @@ impl Published {
 /// Reads the file.
 ///
 /// # Panics
-/// If it does not fit: it is part of the program.
+/// If the file, which is part of the program, is invalid.
 pub fn published() -> Published {
     serde_json::from_str(DATA).expect("data/nvme-tsn.json is part of the program")
 }

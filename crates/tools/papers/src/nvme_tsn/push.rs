@@ -1,5 +1,5 @@
-//! With push: what the tunnel adds to a 4 KiB command at each rate, with plain TLPs, the computed
-//! minimum, and the goal of remote storage.
+//! Push: the time that the tunnel adds to a 4 KiB command at each rate, with and without push, the
+//! computed minimum, and a published goal for remote storage.
 
 use super::least::least;
 use super::speeds::{RATES, TUNNELS};
@@ -19,58 +19,58 @@ const GOAL: &str = include_str!("../../data/remote-nvme.json");
 /// A published figure in microseconds.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Figure {
-    /// Where it stands.
+    /// Place of the figure in the publication.
     pub source: String,
-    /// Microseconds.
+    /// The figure in microseconds.
     pub value: u64,
 }
 
-/// What remote storage is to add at most: `data/remote-nvme.json`.
+/// A published goal for the latency of remote storage: `data/remote-nvme.json`.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Goal {
-    /// Of the publication.
+    /// Title of the publication.
     pub title: String,
-    /// Whose it is.
+    /// Author of the publication.
     pub author: String,
     /// Where it was published.
     pub publisher: String,
-    /// Added to a local drive at most.
+    /// Maximum time that remote storage may add to a local drive.
     pub goal_us: Figure,
-    /// What a prototype added.
+    /// Time that a prototype added.
     pub prototype_us: Figure,
 }
 
 /// Reads the file.
 ///
 /// # Panics
-/// If it does not fit: it is part of the program.
+/// If the file, which is part of the program, is invalid.
 pub fn goal() -> Goal {
     serde_json::from_str(GOAL).expect("data/remote-nvme.json is part of the program")
 }
 
-/// What the tunnel adds to the directly attached drive.
+/// The time that the tunnel adds compared with a directly attached drive.
 #[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
 pub struct AddedTime {
-    /// With plain TLPs.
+    /// Time without push.
     pub plain_us: f64,
-    /// With push.
+    /// Time with push.
     pub push_us: f64,
-    /// With push at the least, by arithmetic on the parameters.
+    /// Minimum time with push, computed from the parameters.
     pub least_us: f64,
-    /// Whether `push_us` is within the 10 us that remote storage is to add at most.
+    /// Whether `push_us` is within the goal for remote storage, 10 us.
     pub within_goal: bool,
 }
 
-/// What a tunnel adds, with push and without.
+/// The time that a tunnel adds, with and without push.
 #[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub struct PushedTunnel {
     /// Rate of the network.
     pub rate: String,
     /// `tcp` or `tsn`.
     pub topology: &'static str,
-    /// Of a 4 KiB read.
+    /// Time added to a 4 KiB read.
     pub read: AddedTime,
-    /// Of a 4 KiB write.
+    /// Time added to a 4 KiB write.
     pub write: AddedTime,
 }
 
@@ -80,10 +80,10 @@ fn config(topology: Topology, experiment: Experiment, rate: Rate, push: Mode) ->
     config
 }
 
-/// Runs reads and writes at every rate, with push and without.
+/// Simulates reads and writes at every rate, with and without push.
 ///
 /// # Errors
-/// If a simulation does not end well.
+/// If a simulation fails.
 pub fn simulate() -> Result<Vec<PushedTunnel>, Failure> {
     const COMMANDS: [Experiment; 2] = [Experiment::Read, Experiment::Write];
     const MODES: [Mode; 2] = [Mode::Off, Mode::All];
@@ -133,7 +133,7 @@ fn yes(within: bool) -> String {
     (if within { "yes" } else { "no" }).to_owned()
 }
 
-/// As a table.
+/// Returns the results as a table.
 pub fn section(rows: &[PushedTunnel]) -> Section {
     let columns: [Column<PushedTunnel>; 10] = [
         ("", Left, |row| row.topology.to_owned()),

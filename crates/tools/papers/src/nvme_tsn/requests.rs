@@ -1,5 +1,5 @@
-//! The NVMe/TSN paper's remark that MRRS is not tuned for tunnels (section 2): MPS,
-//! size and number of the drive's DMA reads, over TCP at the NVMe/TSN paper's rate.
+//! The NVMe/TSN paper remarks that MRRS is not tuned for tunnels (section 2). This sweep changes
+//! MPS, and size and number of the drive's DMA reads, over TCP at the paper's rate.
 
 use super::{Experiment, RATE, Topology, drive, us};
 use crate::{Runs, Section};
@@ -14,12 +14,12 @@ use sim::world::Attached;
 const PAYLOADS: [usize; 3] = [128, 256, 512];
 const READS: [usize; 6] = [128, 256, 512, 1024, 2048, 4096];
 const IN_FLIGHT: [usize; 5] = [1, 2, 4, 8, 16];
-/// The payload size at which several commands at once are run, too.
+/// The payload size for which runs with several commands in flight are made too.
 const MIDDLE: usize = 256;
-/// Commands of the runs with several at once, and how many.
+/// Number of commands in runs with several in flight, and how many are in flight.
 const COMMANDS: u64 = 128;
 const IODEPTH: usize = 8;
-/// A setting within this many per cent of the best is as good.
+/// Maximum difference in per cent from the best setting that counts as equal.
 const AS_GOOD: f64 = 1.0;
 
 /// A setting of payload and request sizes.
@@ -27,13 +27,13 @@ const AS_GOOD: f64 = 1.0;
 pub struct RequestsSetting {
     /// Max_Payload_Size in bytes.
     pub mps: usize,
-    /// Max_Read_Request_Size in bytes; the drive makes full use of it.
+    /// Max_Read_Request_Size in bytes. The drive's reads have this size.
     pub mrrs: usize,
     /// DMA reads that the drive keeps in flight.
     pub reads_in_flight: usize,
     /// Mean of 4 KiB writes, one at a time.
     pub write_4k_us: f64,
-    /// Bytes per second of 4 KiB writes, eight at a time; null where they were not run.
+    /// Bytes per second of 4 KiB writes, eight at a time; null if this was not simulated.
     pub write_bytes_per_s: Option<u64>,
 }
 
@@ -65,7 +65,8 @@ pub struct Requests {
     pub recommendation: Recommendation,
 }
 
-/// MPS with completions of that size, concurrent reads of `mrrs` bytes.
+/// Builds a configuration with this MPS, completions of the same size, and concurrent reads of
+/// `mrrs` bytes.
 fn tuned(workload: Workload, mps: usize, mrrs: usize, in_flight: usize) -> Config {
     let mut config = Topology::Tcp.config(workload, RATE);
     let host = &mut config.hosts[0];
@@ -83,7 +84,7 @@ fn tuned(workload: Workload, mps: usize, mrrs: usize, in_flight: usize) -> Confi
     config
 }
 
-/// Sweeps them.
+/// Simulates every setting.
 pub fn simulate() -> Result<Requests, Failure> {
     let mut runs = Runs::default();
     let mut cases = Vec::new();
@@ -118,8 +119,8 @@ pub fn simulate() -> Result<Requests, Failure> {
     Ok(Requests { rows, read_4k_us, recommendation })
 }
 
-/// Of all as good as the best, the one with the fewest bytes asked for at
-/// once, then the smallest requests, then the smallest payload.
+/// Selects from all settings within [`AS_GOOD`] of the best: fewest bytes requested at once, then
+/// smallest requests, then smallest payload.
 pub(super) fn recommend(rows: &[RequestsSetting], as_published_us: f64) -> Recommendation {
     let best = rows.iter().map(|row| row.write_4k_us).fold(f64::INFINITY, f64::min);
     let good = rows.iter().filter(|row| row.write_4k_us <= best * (1.0 + AS_GOOD / 100.0));
@@ -129,7 +130,7 @@ pub(super) fn recommend(rows: &[RequestsSetting], as_published_us: f64) -> Recom
     Recommendation { mps, mrrs, reads_in_flight, write_4k_us, as_published_us }
 }
 
-/// As tables, a plot and a recommendation.
+/// Returns the results as tables, a plot and a recommendation.
 pub fn section(requests: &Requests) -> Section {
     let mut tables = Vec::new();
     for mps in PAYLOADS {

@@ -1,4 +1,4 @@
-//! The same at the speeds that the NVMe/TSN paper announces (its conclusion and its
+//! The three experiments at the rates that the NVMe/TSN paper announces (in its conclusion and its
 //! title's sources: 1/10/25/50/100G).
 
 use super::{Experiment, Topology, ns, us};
@@ -22,7 +22,8 @@ pub struct Speed {
     pub topology: &'static str,
     /// Mean of configuration reads.
     pub config_read_ns: u64,
-    /// Half of the time that configuration reads take longer than direct.
+    /// Half of the difference between the configuration reads of this topology and of the direct
+    /// one.
     pub t_tunnel_ns: u64,
     /// Mean of 4 KiB reads.
     pub read_4k_us: f64,
@@ -30,7 +31,7 @@ pub struct Speed {
     pub write_4k_us: f64,
 }
 
-/// Runs the three experiments at every rate.
+/// Simulates the three experiments at every rate.
 pub fn simulate() -> Result<Vec<Speed>, Failure> {
     let mut runs = Runs::default();
     let mut cases = vec![(Topology::Direct, Rate::G1)];
@@ -62,7 +63,7 @@ pub fn simulate() -> Result<Vec<Speed>, Failure> {
     Ok(cases.iter().enumerate().map(speed).collect())
 }
 
-/// As a table and a plot.
+/// Returns the results as a table and a plot.
 pub fn section(speeds: &[Speed]) -> Section {
     let columns: [Column<Speed>; 6] = [
         ("", Left, |speed| speed.topology.to_owned()),

@@ -9,13 +9,13 @@ use wire::Duration;
 /// The eleven figures.
 #[derive(Clone, Debug)]
 pub struct Tables {
-    /// In the order of the sections.
+    /// Figures in the order of the sections.
     pub rows: Vec<Figure>,
 }
 
 const T_TUNNEL_NOTE: &str = "half of what the configuration read takes longer than direct";
 
-/// Which figure calibrated which parameter, and what is unexplained.
+/// Returns whether the figure calibrated a parameter, and which one or what is unexplained.
 fn note(experiment: Experiment, topology: Topology) -> (bool, &'static str) {
     use Experiment::{ConfigRead, Read, Write};
     use Topology::{Direct, Tcp, Tsn};
@@ -33,7 +33,7 @@ fn note(experiment: Experiment, topology: Topology) -> (bool, &'static str) {
     }
 }
 
-/// Runs the nine experiments.
+/// Simulates the nine experiments.
 pub fn tables(published: &Published) -> Result<Tables, Failure> {
     let mut runs = Runs::default();
     for experiment in Experiment::ALL {
@@ -88,7 +88,7 @@ fn rows(published: &Published, means: &[Duration]) -> Vec<Figure> {
     rows
 }
 
-/// Empty, but for its columns: figures of each topology.
+/// Returns an empty table with a column per topology.
 fn empty() -> Table {
     let columns = ["direct", "TCP", "TSN"]
         .map(|topology| [(topology, Right), ("simulated", Right), ("error", Right), ("", Right)]);
@@ -96,7 +96,7 @@ fn empty() -> Table {
 }
 
 impl Tables {
-    /// In the NVMe/TSN paper's own tables.
+    /// Returns the figures in the layout of the NVMe/TSN paper's tables.
     pub fn section(&self, published: &Published) -> Section {
         let title = "Published and simulated, in the tables of the NVMe/TSN paper (section 4.4)";
         let notes = [
@@ -162,7 +162,7 @@ impl Tables {
     }
 }
 
-/// Published, simulated, error, mark.
+/// Returns published figure, simulated figure, error, and mark.
 fn four(row: &Figure) -> [String; 4] {
     let value = |value: f64| match row.unit {
         "ns" => format!("{value:.0}"),

@@ -1,5 +1,5 @@
-//! The NVMe/TSN paper's figures, the tables as the documents print them, and what the
-//! sweeps conclude.
+//! Tests of the NVMe/TSN paper's figures, of the tables in the documents, and of the results of the
+//! sweeps.
 
 use super::*;
 use crate::described::every_key_is_described;
@@ -39,7 +39,7 @@ fn the_topologies_differ_in_the_transport_alone() {
     assert_eq!(names, ["nodes, transmit, ns", "nodes, receive, ns", "802.1Q tags"]);
 }
 
-/// Virtual time: the same text on any machine.
+/// The time is virtual, so the text is equal on any machine.
 #[test]
 fn the_tables_are_those_of_the_document() {
     let published = published();
@@ -57,7 +57,7 @@ fn the_tables_are_those_of_the_document() {
     aims(&tables);
 }
 
-/// What the predictions are to reach, and what is calibrated.
+/// Checks the errors of predictions, and that calibrated figures are reached.
 fn aims(tables: &Tables) {
     let within = |figure: &str, percent: f64| {
         let row = Figure::find(&tables.rows, figure);
@@ -113,7 +113,7 @@ fn with_push_the_tunnel_adds_little_more_than_the_least() {
     for row in &rows {
         for AddedTime { plain_us, push_us, least_us, within_goal } in [row.read, row.write] {
             assert!(push_us < plain_us, "{row:?}");
-            // Frames that leave with one TLP: a frame of 90 bytes is 0.72 us at 1 Gb/s.
+            // Frames may leave with only one TLP. Such a frame of 90 bytes takes 0.72 us at 1 Gb/s.
             assert!(least_us <= push_us && push_us < least_us + 6.0 * 0.72, "{row:?}");
             assert_eq!(within_goal, push_us <= 10.0);
         }
@@ -153,7 +153,7 @@ fn the_recommendation_is_the_least_that_is_as_good_as_the_best() {
     assert_eq!(best.as_published_us, 137.0);
 }
 
-/// The parts that take long are not run for their keys.
+/// The long parts are not run to check their keys.
 #[test]
 fn keys_of_the_sweeps_are_described() {
     let depth =

@@ -1,6 +1,6 @@
-//! What would explain the read over TSN (section 4.2.3, 186.90 us): each cause
-//! alone, with what it would do to the configuration read and the write over
-//! TSN, which were measured too. Nothing here is fitted.
+//! Possible causes of the published latency of a read over TSN (section 4.2.3, 186.90 us). Each
+//! cause is simulated alone, also for the configuration read and the write over TSN, which the
+//! paper measured too. No parameter is fitted to the result.
 
 use super::{Experiment, Published, RATE, Topology, drive, mean, port, us};
 use crate::{Runs, Section, error_percent, percent};
@@ -17,20 +17,21 @@ use sim::workload::{Fio, Rw, Workload};
 use tsn::{Clock, Entry, GateControlList, GateStates, Gates};
 use wire::{Duration, Instant};
 
-/// Of the gates: that of the Linaro article's Qbv schedule.
+/// The cycle of the gates: the cycle of the Qbv schedule in Linaro's article.
 const CYCLE: Duration = Duration::from_us(500);
-/// Commands, and the pause from one to the next: prime to the cycle, so that
-/// they meet it everywhere.
+/// The number of commands, and the time from one to the next. In microseconds it is coprime to the
+/// cycle, so commands begin at all phases of the cycle.
 const COMMANDS: u64 = 200;
 const PAUSE: Duration = Duration::from_us(1_013);
 /// Ethernet, IPv4 and TCP headers of a tagged frame, preamble, FCS and gap.
 const OVERHEAD: usize = 82;
-/// The longest background frame, tag excluded, and what it takes with preamble, tag and gap.
+/// The longest background frame without its tag, and its bytes on the wire with preamble, tag and
+/// gap.
 const LONGEST: usize = 1518;
 const ON_THE_WIRE: u64 = 1542;
 
-/// A possible cause of the published read, and what follows from it. Times are mean, shortest and
-/// longest.
+/// A possible cause of the published read latency, and the latencies simulated with it. Times are
+/// mean, shortest and longest.
 #[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub struct TsnReadCase {
     /// What is different from the prediction.
@@ -43,9 +44,11 @@ pub struct TsnReadCase {
     pub config_read_us: [f64; 3],
     /// Whether the published read lies between shortest and longest, or within 2 % of them.
     pub reaches_read: bool,
-    /// The same for the published write, within eight per cent.
+    /// Whether the published write lies between shortest and longest, or within 8 % of them; false
+    /// if the range is wider than its mean.
     pub keeps_write: bool,
-    /// The same for the published configuration read, within two per cent.
+    /// Whether the published configuration read lies between shortest and longest, or within 2 % of
+    /// them; false if the range is wider than its mean.
     pub keeps_config_read: bool,
 }
 
@@ -84,7 +87,8 @@ fn causes() -> Vec<(String, Change)> {
     causes
 }
 
-/// A wire without TCP of a share of the rate, with the pipelines of the nodes.
+/// Replaces TCP by a plain wire at `share` % of the line rate. The latency of the nodes' pipelines
+/// is kept.
 fn slow(config: &mut Config, share: u64) {
     let station = &config.network.stations[0];
     let latency = station.tx_delay + station.rx_delay + config.network.cables[0].propagation;
@@ -137,14 +141,14 @@ fn workload(experiment: Experiment) -> Workload {
     })
 }
 
-/// Mean, shortest, longest.
+/// Returns the mean, shortest and longest time in microseconds.
 fn three(samples: &Latency) -> [f64; 3] {
     let summary = samples.summary();
     let at = |ns: u64| us(Duration::from_ns(ns));
     [us(mean(samples)), at(summary.min_ns), at(summary.max_ns)]
 }
 
-/// Whether it lies between shortest and longest, or within the tolerance in per cent.
+/// Whether `published` lies between shortest and longest, or within `tolerance` per cent of them.
 fn covers([_, least, most]: [f64; 3], published: f64, tolerance: f64) -> bool {
     let (low, high) =
         (published / (1.0 + tolerance / 100.0), published * (1.0 + tolerance / 100.0));
@@ -183,12 +187,13 @@ pub fn simulate(published: &Published) -> Result<TsnRead, Failure> {
     Ok(TsnRead { published_us: figure, cases })
 }
 
-/// Spread further than five samples within 28 ns let one expect.
+/// Whether the range is wider than its mean. The five published configuration reads lie within 28
+/// ns, so such a range contradicts them.
 fn wide([mean, least, most]: [f64; 3]) -> bool {
     most - least > mean
 }
 
-/// As a table and a plot.
+/// The result as a table and a plot.
 pub fn section(result: &TsnRead) -> Section {
     let first = |text: &[f64; 3]| format!("{:.2}", text[0]);
     let range = |[_, least, most]: [f64; 3]| format!("{least:.2}-{most:.2}");

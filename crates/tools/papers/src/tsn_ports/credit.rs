@@ -1,5 +1,5 @@
-//! The credit-based shaper: the worked example by hand, with and without a closed gate, and the
-//! spacing of a simulation with ns-3.
+//! The credit-based shaper: a worked example computed by hand, with and without a closed gate, and
+//! the frame spacing of a simulation with ns-3.
 
 use super::star::{Star, at, gates, once};
 use super::{Figures, observed::us, run};
@@ -8,15 +8,15 @@ use sim::ethernet::port::{Algorithm, Counted, CreditBased};
 use sim::network::TrafficConfig;
 use wire::{Duration, Instant};
 
-/// Bytes without tag of a frame that takes 1000 bytes of the line, preamble and gap included, and
-/// the time to its last bit behind a cable.
+/// Bytes without tag of a frame that takes 1000 bytes on the line, preamble and gap included; and
+/// the time to its last bit after a cable.
 const FRAME: usize = 1000 - 8 - 12 - 4;
 const FRAME_US: f64 = 79.04 + 0.05;
-/// When the long frame begins at the port: its own time and a cable.
+/// Start of the long frame at the port in us: the time of the frame and of a cable.
 const BEGIN_US: f64 = 122.4 + 0.05;
 const CLASS: usize = 6;
 
-/// A shaper that counts gaps.
+/// Returns a shaper whose credit also counts gaps.
 pub(super) fn shaper(idle_slope: u64) -> Algorithm {
     Algorithm::CreditBased(CreditBased {
         idle_slope,
@@ -27,14 +27,14 @@ pub(super) fn shaper(idle_slope: u64) -> Algorithm {
 
 pub(super) fn simulate() -> Result<Figures, Failure> {
     let open = [(0xff, 10_000.0)];
-    // Closed for 100 us of 10 ms from 220 us behind the beginning on.
+    // The gate is closed for 100 us of 10 ms, from 220 us after the start on.
     let from = BEGIN_US + 220.0;
     let others: u8 = !(1 << CLASS);
     let closed = [(0xff, from), (others, 100.0), (0xff, 9_900.0 - from)];
     let [first, second] = example(20_000_000, true, &open, 80.0)?;
-    // It enters while the first one, alone in its queue until then, is on the line.
+    // The second frame arrives while the first one, which was alone in its queue, is on the line.
     let [_, late] = example(20_000_000, true, &open, 150.0)?;
-    // 8.6.8.2 d: 19.8 Mb/s of 100 % of the time are 20 Mb/s of 99 %.
+    // 8.6.8.2 d: 19.8 Mb/s of 100 % of the time equal 20 Mb/s of 99 %.
     let [_, risen] = example(19_800_000, true, &closed, 80.0)?;
     let [_, frozen] = example(19_800_000, false, &closed, 80.0)?;
     Ok(vec![
@@ -46,8 +46,8 @@ pub(super) fn simulate() -> Result<Figures, Failure> {
     ])
 }
 
-/// When both frames start, microseconds after the long one. The first enters 1 ns behind it, the
-/// second so many microseconds later.
+/// Returns the start of both frames, in microseconds after the long one. The first frame arrives 1
+/// ns after the long one, the second frame later by the given microseconds.
 fn example(
     idle_slope: u64,
     rises_in_guard_band: bool,
@@ -70,10 +70,10 @@ fn example(
     Ok(shaped.map(|stream| us(observed.arrivals(stream)[0].at.since(at(BEGIN_US + FRAME_US)))))
 }
 
-/// How far apart the last frames of a burst of four leave.
+/// Returns the spacing of the last frames in a burst of four.
 pub(super) fn ns3() -> Result<Figures, Failure> {
     let blocked = spacing(shaper(30_000_000), None)?;
-    // 30 Mb/s of three quarters of the time are 40 Mb/s of it.
+    // 30 Mb/s in all of the time are 40 Mb/s in three quarters of the time.
     let gated = spacing(shaper(30_000_000), Some(&[(0, 1_000.0), (1, 3_000.0)]))?;
     let eligible = spacing(super::eligibility::shaper(30_000_000, 3_200), None)?;
     Ok(vec![("credit", blocked), ("credit_behind_a_gate", gated), ("eligibility", eligible)])

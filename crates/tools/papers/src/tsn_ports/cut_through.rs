@@ -8,7 +8,8 @@ use sim::ethernet::traffic::Pattern;
 use sim::network::{TrafficConfig, Tree};
 use wire::Duration;
 
-/// Bytes of the frame, header to FCS: 1200 of the application, UDP, IP, header, FCS. No tag.
+/// Bytes of the frame, header to FCS, without tag: 1200 bytes of the application, UDP, IP, header,
+/// FCS.
 const FRAME: usize = 1200 + 8 + 20 + 14 + 4;
 
 pub(super) fn simulate() -> Result<Figures, Failure> {

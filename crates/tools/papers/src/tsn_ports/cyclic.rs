@@ -1,4 +1,4 @@
-//! Cyclic queuing and forwarding, by hand.
+//! Cyclic queuing and forwarding, computed by hand.
 
 use super::star::{CABLE, at};
 use super::{Figures, run};
@@ -11,9 +11,9 @@ use tsn::{Clock, Cqf};
 use wire::{Duration, Instant};
 
 const CYCLE_US: u64 = 125;
-/// Bytes of a frame with tag and FCS: 20.8 us with the preamble.
+/// Bytes of a frame with tag and FCS; 20.8 us with the preamble.
 const FRAME: usize = 252;
-/// Phases of the streams within the cycle that are tried.
+/// Number of phases of the streams within the cycle that are simulated.
 const PHASES: u64 = 25;
 
 pub(super) fn simulate() -> Result<Figures, Failure> {
@@ -34,8 +34,8 @@ pub(super) fn simulate() -> Result<Figures, Failure> {
     Ok(figures)
 }
 
-/// The shortest and the longest latency of streams of a frame each cycle, from so many stations
-/// over so many bridges.
+/// Returns the shortest and the longest latency of streams with one frame per cycle, from `senders`
+/// stations over `bridges` bridges.
 fn latencies(bridges: usize, phase_ns: u64, senders: usize) -> Result<(f64, f64), Failure> {
     let mut tree = Tree::new(Rate::M100, CABLE);
     let receiver = tree.station();

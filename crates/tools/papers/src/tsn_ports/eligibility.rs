@@ -2,7 +2,7 @@
 
 use sim::ethernet::port::{Algorithm, Ats, Committed, Counted};
 
-/// A shaper that counts the bits of frames, for streams that all have this rate and burst.
+/// Returns a shaper that counts the bits of frames. All its streams have this rate and burst.
 pub(super) fn shaper(rate: u64, burst: u64) -> Algorithm {
     Algorithm::Ats(Ats {
         committed: Committed { rate, burst },

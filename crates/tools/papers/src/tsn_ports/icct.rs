@@ -1,4 +1,4 @@
-//! Asynchronous shaping over three bridges: the bounds of a paper of ICCT 2020.
+//! Asynchronous shaping over three bridges, compared with the bounds of a paper of ICCT 2020.
 
 use super::star::{CABLE, at};
 use super::{Figures, run};
@@ -11,8 +11,8 @@ use sim::network::{Place, TrafficConfig, Tree};
 use std::collections::BTreeMap;
 use wire::{Duration, Instant};
 
-/// A path: name, numbers of sender and receiver from 1 on, priority, flows, interval in ms, bytes
-/// of line with preamble.
+/// A path: name, numbers of sender and receiver from 1, priority, number of flows, interval in ms,
+/// and bytes on the line with preamble.
 type Path = (&'static str, usize, usize, u8, usize, u64, usize);
 
 const PATHS: [Path; 7] = [
@@ -24,7 +24,7 @@ const PATHS: [Path; 7] = [
     ("flow_6", 8, 7, 5, 5, 10, 800),
     ("flow_7", 8, 7, 4, 5, 20, 1200),
 ];
-/// Paths with a bound.
+/// Number of paths with a bound.
 const BOUNDED: usize = 5;
 
 pub(super) fn simulate() -> Result<Figures, Failure> {
@@ -38,7 +38,7 @@ pub(super) fn simulate() -> Result<Figures, Failure> {
     let ways: Vec<_> = links.iter().map(|(a, b)| tree.link(*a, *b)).collect();
     let (paths, committed) = add_streams(&mut tree, &stations);
     for way in ways.iter().flat_map(|way| [*way, way + 1]) {
-        // Control traffic is shaped where it begins only.
+        // Control traffic is shaped only at its source.
         let of_station = way / 2 < stations.len() && way % 2 == 0;
         let classes = if of_station { 4..=6 } else { 4..=5 };
         for class in classes {
@@ -57,7 +57,8 @@ pub(super) fn simulate() -> Result<Figures, Failure> {
 
 const RUNTIME: Duration = Duration::from_ms(100);
 
-/// The streams of each path, and what each of them is committed to: one frame an interval.
+/// The streams of each path, and the committed rate and burst of each stream: one frame per
+/// interval.
 type Streams = (BTreeMap<&'static str, Vec<StreamId>>, Vec<(StreamId, Committed)>);
 
 fn add_streams(tree: &mut Tree, stations: &[Place]) -> Streams {
@@ -76,7 +77,7 @@ fn add_streams(tree: &mut Tree, stations: &[Place]) -> Streams {
             paths.entry(name).or_default().push(id);
         }
     }
-    // More best effort than the line takes.
+    // Best effort that exceeds the rate of the line.
     let flood = TrafficConfig::new(6, 1518 - 8 - 4, 0, Pattern::Periodic(Duration::from_us(100)));
     tree.stream(stations[0], TrafficConfig { start: at(0.0), ..flood });
     (paths, committed)

@@ -1,5 +1,5 @@
-//! The medium network of CoRE4INET, which INET's validation compares its credit-based and its
-//! asynchronous shaper with.
+//! The medium network of CoRE4INET. INET's validation compares its credit-based and its
+//! asynchronous shaper with this network.
 
 use super::star::Star;
 use super::{Figures, credit, eligibility, run};
@@ -12,21 +12,22 @@ use wire::{Duration, Instant};
 /// Bytes without tag, interval, priority: best effort, medium, high, critical.
 const STREAMS: [(usize, u64, u8); 4] =
     [(1518 - 4, 125, 0), (322 - 4, 250, 5), (322 - 4, 125, 6), (1522 - 4, 300, 7)];
-/// Frames that a queue holds.
+/// Maximum number of frames in a queue.
 const ROOM: usize = 4;
 
-/// Strict priority alone.
+/// Simulates strict priority without shapers.
 #[cfg(test)]
 pub(super) fn unshaped() -> Result<Figures, Failure> {
     simulate([Algorithm::StrictPriority, Algorithm::StrictPriority])
 }
 
-/// The shapers of the credit-based table.
+/// Simulates the shapers of the credit-based table.
 pub(super) fn credit_based() -> Result<Figures, Failure> {
     simulate([credit::shaper(10_976_000), credit::shaper(21_952_000)])
 }
 
-/// Those of the asynchronous one: a frame each interval, and a burst of one.
+/// Simulates the shapers of the asynchronous table: one frame per interval, and a burst of one
+/// frame.
 pub(super) fn asynchronous() -> Result<Figures, Failure> {
     let shaper = |interval_us: u64| {
         let bits = 322 * 8;
@@ -69,7 +70,7 @@ fn run_with(
     }
     let senders = star.senders.clone();
     let streams = STREAMS.iter().zip(senders).map(|((length, interval, priority), sender)| {
-        // The medium stream is 1 ns behind, so that the higher one comes first.
+        // The medium stream starts 1 ns later, so that the higher priority is first.
         let start = Instant::from_ns(u64::from(*priority == 5));
         let pattern = Pattern::Periodic(Duration::from_us(*interval));
         let stream = TrafficConfig::new(0, *length, *priority, pattern);

@@ -1,9 +1,9 @@
-//! Ports of TSN bridges: cases of other simulators, papers and standards with published figures,
-//! and cases by hand, each in a module of its own. `data/tsn-ports.json` has the figures with their
-//! sources, arithmetic and tolerances.
+//! Ports of TSN bridges: cases with published figures from other simulators, papers and standards,
+//! and cases computed by hand. Each case is in a module of its own. `data/tsn-ports.json` has the
+//! figures with their sources, arithmetic and tolerances.
 //!
-//! farlane's stations add no time here and its bridges only what a case says; a frame waits for the
-//! line one gap after the frame before it, and its latency ends with the last bit of its FCS.
+//! In these cases stations add no time, and bridges only the time of the case. A frame starts at
+//! the earliest one gap after the previous frame. Its latency ends with the last bit of its FCS.
 
 mod credit;
 mod cut_through;
@@ -32,7 +32,7 @@ use report::{Column, Failure, Table};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Simulated figures of a case by their names.
+/// Names and values of a case's simulated figures.
 pub(crate) type Figures = Vec<(&'static str, f64)>;
 
 type Simulate = fn() -> Result<Figures, Failure>;
@@ -44,7 +44,7 @@ wire::named! {
         Priority "priority",
         /// Gates.
         Gates "gates",
-        /// Credit-based and asynchronous shapers, weights.
+        /// Credit-based and asynchronous shapers, and weights.
         Shapers "shapers",
         /// Frame preemption.
         Preemption "preemption",
@@ -73,18 +73,18 @@ const CASES: &[(Part, &str, Simulate)] = &[
     (Part::Cyclic, "cyclic", cyclic::simulate),
 ];
 
-/// An expected figure and the simulated one.
+/// An expected figure and its simulated value.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Check {
-    /// The case, or the statement.
+    /// Name of the case or statement.
     pub case: String,
-    /// The figure of the case.
+    /// Name of the figure.
     pub figure: String,
     /// Unit of the figure, such as `us` or `Mb/s`.
     pub unit: String,
-    /// Where the expected figure is from.
+    /// Source of the expected figure.
     pub basis: Basis,
-    /// How the simulated figure has to compare.
+    /// How the simulated figure must compare.
     pub rule: Rule,
     /// The expected figure.
     pub expected: f64,
@@ -99,19 +99,20 @@ pub struct Check {
 /// A case with its comparison.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// What is compared with what, and why.
+    /// Description of the comparison.
     pub data: CaseData,
-    /// A row a figure.
+    /// One row per figure.
     pub checks: Vec<Check>,
 }
 
 /// Simulates the cases of a group.
 ///
 /// # Errors
-/// If one of them does not run.
+/// If a case fails to run.
 ///
 /// # Panics
-/// If a case has no data, or has figures that the data do not know: both are part of the program.
+/// If a case has no data, or its figures differ from those in the data. Both are part of the
+/// program.
 pub fn simulate(published: &Published, part: Part) -> Result<Vec<Case>, Failure> {
     let of_part = CASES.iter().filter(|(case_part, ..)| *case_part == part);
     let case = |(_, name, simulate): &(Part, &str, Simulate)| {
@@ -121,10 +122,10 @@ pub fn simulate(published: &Published, part: Part) -> Result<Vec<Case>, Failure>
     of_part.map(case).collect()
 }
 
-/// Each published figure of a case with the simulated one.
+/// Compares each published figure of a case with the simulated one.
 ///
 /// # Panics
-/// If they are not the same figures.
+/// If the names of the figures differ.
 pub(crate) fn compare(data: &CaseData, simulated: &Figures) -> Vec<Check> {
     assert_eq!(data.figures.len(), simulated.len(), "figures of {}", data.name);
     let check = |figure: &Figure| {
@@ -169,13 +170,13 @@ const COLUMNS: [Column<Check>; 8] = [
     ("", Left, |check| if check.holds { "holds" } else { "DOES NOT HOLD" }.to_owned()),
 ];
 
-/// With the digits that it has, six at most.
+/// Formats a number with all its digits, at most six.
 fn number(value: f64) -> String {
     let text = format!("{value:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A section for each case.
+/// Returns one section per case.
 pub fn sections(cases: &[Case]) -> Vec<Section> {
     cases.iter().map(section).collect()
 }

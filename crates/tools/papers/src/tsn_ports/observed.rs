@@ -1,4 +1,4 @@
-//! Worlds of streams, and what is seen of their frames.
+//! Runs worlds of streams, and records the arrivals of their frames.
 
 use report::Failure;
 use sim::ethernet::Frame;
@@ -15,18 +15,18 @@ use wire::{Duration, Instant};
 /// A frame from application to application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When it was created.
+    /// Time at which the frame was created.
     pub created: Instant,
-    /// When its last bit had arrived.
+    /// Time at which the last bit had arrived.
     pub at: Instant,
 }
 
-/// What became of the streams of a world.
+/// The results of the streams of a world.
 #[derive(Debug)]
 pub struct Observed {
-    /// The simulator's own counts.
+    /// The simulator's report.
     pub report: Report,
-    /// By stream, in their order.
+    /// Arrivals by stream, in the order of arrival.
     pub arrivals: BTreeMap<StreamId, Vec<Arrival>>,
 }
 
@@ -58,7 +58,7 @@ impl Observer for Watch {
 /// Runs the streams of a network for `runtime`.
 ///
 /// # Errors
-/// If it contradicts itself, with the name of the case.
+/// If the configuration is invalid, with the name of the case.
 pub fn run(name: &str, tree: &mut Tree, runtime: Duration) -> Result<Observed, Failure> {
     let network = tree.network().clone();
     let config = Config { network, runtime: Some(runtime), ..Config::default() };
@@ -72,15 +72,15 @@ pub fn run(name: &str, tree: &mut Tree, runtime: Duration) -> Result<Observed, F
 }
 
 impl Observed {
-    /// The frames of a stream that arrived.
+    /// Returns the arrived frames of a stream.
     pub fn arrivals(&self, stream: StreamId) -> &[Arrival] {
         self.arrivals.get(&stream).map_or(&[], Vec::as_slice)
     }
 
-    /// Their latencies.
+    /// Returns the latencies of these streams.
     ///
     /// # Panics
-    /// If none arrived.
+    /// If no frame arrived.
     pub fn latencies(&self, streams: &[StreamId]) -> Latencies {
         let all = streams.iter().flat_map(|stream| self.arrivals(*stream));
         let all: Vec<f64> = all.map(|arrival| us(arrival.at.since(arrival.created))).collect();
@@ -93,13 +93,13 @@ impl Observed {
         Latencies { min, max, mean, deviation: variance.sqrt() }
     }
 
-    /// Frames of a stream that were lost.
+    /// Returns the number of lost frames of a stream.
     pub fn lost(&self, stream: StreamId) -> u64 {
         self.report.stream(stream).map_or(0, |counts| counts.lost)
     }
 }
 
-/// Microseconds, to the picosecond.
+/// Converts a time to microseconds, exact to the picosecond.
 pub(super) fn us(time: Duration) -> f64 {
     time.as_ps() as f64 / 1e6
 }

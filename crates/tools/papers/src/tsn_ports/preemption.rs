@@ -1,4 +1,4 @@
-//! Frame preemption: INET's showcases, and the edges by hand.
+//! Frame preemption: INET's showcases, and edge cases computed by hand.
 
 use super::star::{CABLE, Star, at, once};
 use super::{Figures, Observed, observed::us, run};
@@ -15,13 +15,13 @@ use wire::{Duration, Instant};
 
 const PREEMPTABLE: u8 = 0;
 const EXPRESS: u8 = 7;
-/// A byte at 100 Mb/s, microseconds.
+/// Time of a byte at 100 Mb/s in microseconds.
 const BYTE: f64 = 0.08;
-/// An express frame: bytes with tag and FCS; with preamble and a cable, microseconds.
+/// An express frame: bytes with tag and FCS; time with preamble and a cable, in microseconds.
 const SHORT: usize = 64;
 const SHORT_US: f64 = (SHORT + 8) as f64 * BYTE + 0.05;
 
-/// Preemption without verification and with the shortest fragments, at both ends of a cable.
+/// Enables preemption without verification and with the shortest fragments at both ends of a cable.
 fn preempting(tree: &mut Tree, way: usize, hold: Duration) {
     for way in [way, way ^ 1] {
         tree.port(way).preemption = Some(Preemption {
@@ -33,7 +33,7 @@ fn preempting(tree: &mut Tree, way: usize, hold: Duration) {
     }
 }
 
-/// How the host of the showcase sends.
+/// Method by which the host of the showcase sends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Fifo,
@@ -53,8 +53,8 @@ pub(super) fn showcase() -> Result<Figures, Failure> {
     ])
 }
 
-/// Mean, shortest and longest latency of the high priority, microseconds. The host's queues are
-/// those of a bridge next to it, whose line to it takes nearly no time.
+/// Returns mean, shortest and longest latency of the high priority in microseconds. The host's
+/// queues are modelled as a bridge next to the host, with a line of nearly no delay between them.
 fn showcase_with(way: Way, high: usize, interval_us: u64) -> Result<(f64, [f64; 2]), Failure> {
     const SEEDS: u64 = 3;
     let (mut mean, mut range) = (0.0, [f64::INFINITY, 0.0]);
@@ -91,8 +91,8 @@ fn showcase_with(way: Way, high: usize, interval_us: u64) -> Result<(f64, [f64; 
     Ok((mean, range))
 }
 
-/// A preemptable frame of some bytes, and express frames that enter the port some
-/// microseconds after it has begun; when everything has arrived.
+/// A run with a preemptable frame, and express frames that arrive at the port the given
+/// microseconds after its start, until all frames have arrived.
 struct Interrupted {
     observed: Observed,
     long: StreamId,
@@ -145,14 +145,14 @@ pub(super) fn edges() -> Result<Figures, Failure> {
     ])
 }
 
-/// Bytes of line that interruptions cost besides the express frames and their gaps.
+/// Returns the bytes on the line that interruptions cost beyond the express frames and their gaps.
 fn overhead(bytes: usize, run: &Interrupted) -> f64 {
     let alone = 2.0 * ((bytes + 8) as f64 * BYTE + 0.05);
     let express = run.short.len() * (SHORT + 8 + 12);
     ((run.latency(run.long) - alone) / BYTE).round() - express as f64
 }
 
-/// Bytes of the showcase's frames with tag and FCS, and their time to the last bit.
+/// Bytes of the showcase's frames with tag and FCS, and the time to their last bit.
 const TIMED: usize = 937 + 8 + 20 + 14 + 4 + 4;
 const TIMED_US: f64 = (TIMED + 8) as f64 * BYTE + 0.05;
 
@@ -169,8 +169,8 @@ pub(super) fn hold() -> Result<Figures, Failure> {
     ])
 }
 
-/// How long after its window has opened an express frame begins, while a preemptable one that
-/// began 50 us before is on the line.
+/// Returns the time from the opening of an express frame's window to the start of the frame. A
+/// preemptable frame that began 50 us earlier is on the line.
 fn express_start(operation: Operation, hold: Duration) -> Result<f64, Failure> {
     let mut star = Star::new(2, Duration::ZERO);
     let window = Duration::from_us(100);
@@ -187,7 +187,7 @@ fn express_start(operation: Operation, hold: Duration) -> Result<f64, Failure> {
     preempting(&mut star.tree, star.bottleneck, hold);
     star.port().gates = Some(Gates::new(list, Clock::default()));
     let senders = star.senders.clone();
-    // The window of interest opens at 1100 us.
+    // The examined window opens at 1100 us.
     star.tree.stream(senders[0], once(TIMED - 4, PREEMPTABLE, at(1050.0 - TIMED_US)));
     let express = once(TIMED - 4, EXPRESS, at(1090.0 - TIMED_US));
     let express = star.tree.stream(senders[1], express);

@@ -1,4 +1,4 @@
-//! Strict priority at one port, by hand.
+//! Strict priority at one port, computed by hand.
 
 use super::star::{Star, at, gates, once};
 use super::{Figures, run};
@@ -6,7 +6,7 @@ use report::Failure;
 use sim::ethernet::traffic::StreamId;
 use wire::{Duration, Instant};
 
-/// Bytes without tag of the longest frame, which has 1522 with it.
+/// Bytes without tag of the longest frame; 1522 bytes with tag.
 const LONGEST: usize = 1518;
 
 pub(super) fn simulate() -> Result<Figures, Failure> {
@@ -21,14 +21,14 @@ pub(super) fn simulate() -> Result<Figures, Failure> {
     ])
 }
 
-/// Frames of 100 bytes of three priorities reach the port 1 ns after a frame of 1522 bytes.
+/// Frames of 100 bytes with three priorities arrive at the port 1 ns after a frame of 1522 bytes.
 fn behind_the_longest() -> Result<[f64; 3], Failure> {
     let mut star = Star::new(4, Duration::ZERO);
     let senders = star.senders.clone();
     star.tree.stream(senders[0], once(LONGEST, 0, Instant::ZERO));
-    // It arrives at 122.45 us, they take 8.69 us to it.
+    // The long frame arrives at 122.45 us. The short ones need 8.69 us to the port.
     let start = at(122.45 + 0.001 - 8.69);
-    // The lowest first: equal times are no advantage.
+    // The lowest priority is first, so that the order of equal times is no advantage.
     let streams = [1, 6, 7]
         .into_iter()
         .zip(&senders[1..])
@@ -38,7 +38,7 @@ fn behind_the_longest() -> Result<[f64; 3], Failure> {
     Ok([2, 1, 0].map(|stream| observed.latencies(&[streams[stream]]).max))
 }
 
-/// Frames of 1000 bytes of the application wait for gates that open together after 1 ms.
+/// Frames with 1000 bytes of the application wait for gates that open together after 1 ms.
 fn behind_a_gate() -> Result<[f64; 2], Failure> {
     let mut star = Star::new(2, Duration::ZERO);
     star.port().gates = Some(gates(&[(0, 1000.0), (1 << 2 | 1 << 5, 1000.0)]));

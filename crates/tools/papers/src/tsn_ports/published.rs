@@ -5,77 +5,77 @@ use serde::{Deserialize, Serialize};
 
 const DATA: &str = include_str!("../../data/tsn-ports.json");
 
-/// The file.
+/// The contents of the file.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Published {
-    /// What the cases are.
+    /// Title of all cases.
     pub title: String,
-    /// In the order in which they are shown.
+    /// Cases in the order of the output.
     pub cases: Vec<CaseData>,
 }
 
 /// A case.
 #[derive(Clone, Debug, Deserialize)]
 pub struct CaseData {
-    /// Its name in the code.
+    /// Name of the case in the code.
     pub name: String,
     /// Heading.
     pub title: String,
-    /// Where parameters and published figures are from.
+    /// Source of the parameters and the published figures.
     pub source: String,
-    /// What is simulated.
+    /// Description of the simulation.
     pub setup: String,
-    /// Where farlane's model is another than the source's.
+    /// Differences between farlane's model and the source's.
     #[serde(default)]
     pub differs: Option<String>,
-    /// What is compared.
+    /// The compared figures.
     pub figures: Vec<Figure>,
 }
 
-/// A figure.
+/// An expected figure.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Figure {
-    /// Its name.
+    /// Name of the figure.
     pub name: String,
-    /// Such as `us` or `Mb/s`.
+    /// Unit, such as `us` or `Mb/s`.
     pub unit: String,
-    /// Who says so.
+    /// Source of the figure.
     pub basis: Basis,
-    /// The figure.
+    /// Value of the figure.
     pub value: f64,
-    /// How the simulated figure has to compare.
+    /// How the simulated figure must compare.
     pub rule: Rule,
-    /// How far it may be off, per cent of the value; without it, it is exact.
+    /// Permitted difference in per cent of the value; 0 by default.
     #[serde(default)]
     pub percent: f64,
-    /// Where it is said, or the arithmetic; and why it may be off.
+    /// Place in the source, or the arithmetic; and the reason for a permitted difference.
     pub how: String,
 }
 
-/// Where a figure is from.
+/// The source of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
-    /// The source prints it.
+    /// The source prints the figure.
     Published,
-    /// It is computed by hand.
+    /// The figure is computed by hand.
     Hand,
 }
 
-/// How a simulated figure has to compare with the expected one.
+/// How a simulated figure must compare with the expected one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
-    /// No more and no less, but for the percentage.
+    /// Equal, except for the permitted percentage.
     Equal,
-    /// It is a bound.
+    /// The expected figure is an upper bound.
     AtMost,
-    /// It is reached.
+    /// The expected figure is a lower bound.
     AtLeast,
 }
 
 impl Basis {
-    /// In tables.
+    /// Returns the rule as in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Published => "published",
@@ -84,11 +84,11 @@ impl Basis {
     }
 }
 
-/// Half of the least digit that is compared: figures are picoseconds in microseconds, or counts.
+/// Half of the smallest compared digit. Figures are picoseconds in microseconds, or counts.
 const EXACT: f64 = 5e-7;
 
 impl Figure {
-    /// Whether `simulated` compares as it has to.
+    /// Returns whether `simulated` compares as required.
     pub fn holds(&self, simulated: f64) -> bool {
         let off = self.value.abs() * self.percent / 100.0 + EXACT;
         let (above, below) = (simulated - self.value, self.value - simulated);
@@ -103,7 +103,7 @@ impl Figure {
 /// Reads the file.
 ///
 /// # Panics
-/// If it does not fit: it is part of the program.
+/// If the file, which is part of the program, is invalid.
 pub fn published() -> Published {
     serde_json::from_str(DATA).expect("data/tsn-ports.json is part of the program")
 }

@@ -1,5 +1,5 @@
-//! INET's showcase of gate scheduling: two clients, two bridges, two servers, with a schedule by
-//! hand in which no frame waits.
+//! INET's showcase of gate scheduling: two clients, two bridges and two servers, with a schedule
+//! computed by hand in which no frame waits.
 
 use super::star::{CABLE, at, gates};
 use super::{Figures, run};
@@ -10,7 +10,8 @@ use sim::ethernet::traffic::Pattern;
 use sim::network::{TrafficConfig, Tree};
 use wire::Duration;
 
-/// Bytes of a frame, header to FCS without tag: those of the application, UDP, IP, header, FCS.
+/// Returns the bytes of a frame, header to FCS without tag: the bytes of the application, UDP, IP,
+/// header, FCS.
 const fn length(application: usize) -> usize {
     application + 8 + 20 + 14 + 4
 }
@@ -30,13 +31,13 @@ pub(super) fn simulate() -> Result<Figures, Failure> {
     for server in servers {
         tree.link(bridges[1], server);
     }
-    // Four times in the cycle of 1 ms: both videos, then one frame of best effort.
+    // Four times per cycle of 1 ms: both videos, then one frame of best effort.
     let windows = [(1 << VIDEO, 91.5), (1 << BEST_EFFORT, 129.5), (0, 29.0)];
     tree.port(trunk).gates = Some(gates(&windows));
     let mut video = Vec::new();
     let mut best_effort = Vec::new();
-    // A video frame is 44.64 us long, with its gap 45.6 us: the second client's, sent before the
-    // end of the 250 us, reaches the line between the bridges first.
+    // A video frame takes 44.64 us, with its gap 45.6 us. The frame that the second client sends
+    // before the end of the 250 us reaches the line between the bridges first.
     for (client, (frame, bulk)) in clients.into_iter().zip([(1.0, 51.2), (205.4, 301.2)]) {
         let mut add = |to, bytes, priority, every_us, start| {
             let pattern = Pattern::Periodic(Duration::from_us(every_us));

@@ -1,4 +1,4 @@
-//! Enhanced transmission selection: what classes get of a line that they fill.
+//! Enhanced transmission selection: the shares of classes on a full line.
 
 use super::star::Star;
 use super::{Figures, run};
@@ -8,8 +8,8 @@ use sim::ethernet::traffic::Pattern;
 use sim::network::TrafficConfig;
 use wire::Duration;
 
-/// Class, its weight in per cent, bytes of its frames with tag and FCS, and how often they come:
-/// more than its share.
+/// Class, its weight in per cent, bytes of its frames with tag and FCS, and their interval in ns.
+/// Each class offers more than its share.
 const CLASSES: [(usize, u8, usize, u64); 3] =
     [(0, 20, 1522, 300), (1, 30, 300, 50), (2, 50, 1000, 100)];
 

@@ -1,4 +1,4 @@
-//! INET's showcases of shapers: a client with best effort and video, a bridge, a server.
+//! INET's showcases of shapers: a client with best effort and video, a bridge, and a server.
 
 use super::star::{Star, gates};
 use super::{Figures, Observed, credit, run};
@@ -12,7 +12,7 @@ const BEST_EFFORT: usize = 0;
 const VIDEO: usize = 4;
 const SEEDS: u64 = 3;
 
-/// A client that sends frames of a length with tag and FCS.
+/// Returns a star with one client that sends frames of this length with tag and FCS.
 fn client(bytes: usize, patterns: [Pattern; 2], seed: u64) -> (Star, [StreamId; 2]) {
     let mut star = Star::new(1, Duration::ZERO);
     let client = star.senders[0];
@@ -26,7 +26,7 @@ fn client(bytes: usize, patterns: [Pattern; 2], seed: u64) -> (Star, [StreamId; 
     (star, streams)
 }
 
-/// Mb/s of frames from one time to another, with a given length per frame.
+/// Returns the rate of frames in Mb/s between two times, for a given length per frame.
 fn rate(observed: &Observed, stream: StreamId, bytes: usize, from: u64, to: u64) -> f64 {
     let [from, to] = [from, to].map(|ms| Instant::from_ns(ms * 1_000_000));
     let within = |arrival: &&super::Arrival| (from..to).contains(&arrival.at);
@@ -34,7 +34,7 @@ fn rate(observed: &Observed, stream: StreamId, bytes: usize, from: u64, to: u64)
     (8 * bytes * frames) as f64 / (to.since(from).as_ps() as f64 / 1e6)
 }
 
-/// Frames of 1000 bytes of line and their gap, at nearly the slopes.
+/// Frames of 1000 bytes on the line and their gap, at nearly the slopes' rates.
 pub(super) fn credit_based() -> Result<Figures, Failure> {
     let (mut best_effort, mut video) = (0.0, 0.0);
     for seed in 0..SEEDS {
@@ -55,7 +55,7 @@ pub(super) fn credit_based() -> Result<Figures, Failure> {
     ])
 }
 
-/// The same client with the peaks of its traffic for the whole time, by gates and credit.
+/// The same client with its peak traffic all the time, through gates and credit-based shapers.
 pub(super) fn credit_and_gates() -> Result<Figures, Failure> {
     // 1054 bytes with the preamble: 1000 of the application, 46 of headers and FCS.
     let patterns = [181_818, 250_000].map(|ns| Pattern::Periodic(Duration::from_ns(ns)));
@@ -70,14 +70,14 @@ pub(super) fn credit_and_gates() -> Result<Figures, Failure> {
     Ok(vec![("best_effort", best_effort), ("video", video)])
 }
 
-/// By eligibility, with the peaks of its traffic, of which the shapers drop what would wait long.
+/// The peak traffic through asynchronous shapers, which drop frames that would wait too long.
 pub(super) fn asynchronous() -> Result<Figures, Failure> {
-    // 47 and 34 Mb/s of the application.
+    // 47 and 34 Mb/s of application data.
     let intervals = [170_213, 235_294].map(Duration::from_ns);
     let (observed, streams) = asynchronous_with(intervals.map(Pattern::Poisson))?;
     let [best_effort, video] = streams.map(|stream| rate(&observed, stream, 1000, 0, 1000));
     let dropped = streams.map(|stream| observed.lost(stream));
-    // Almost alone: nothing else keeps it waiting.
+    // Almost no other traffic delays this stream.
     let seldom = Pattern::Periodic(Duration::from_ms(2000));
     let (alone, [_, shaped]) = asynchronous_with([seldom, Pattern::Periodic(intervals[1])])?;
     let longest = alone.latencies(&[shaped]).max;

@@ -1,4 +1,4 @@
-//! Senders around one bridge, and one receiver: the port to it is the bottleneck.
+//! Senders around one bridge, and one receiver. The port to the receiver is the bottleneck.
 
 use sim::ethernet::bridge::Mode;
 use sim::ethernet::traffic::Pattern;
@@ -7,20 +7,20 @@ use sim::network::{Place, TrafficConfig, Tree};
 use tsn::{Clock, Entry, GateControlList, GateStates, Gates};
 use wire::{Duration, Instant};
 
-/// What a cable of the showcases takes: 10 m.
+/// Propagation time of a cable in the showcases: 10 m.
 pub(super) const CABLE: Duration = Duration::from_ns(50);
 
 /// A star at 100 Mb/s.
 pub(super) struct Star {
     pub tree: Tree,
-    /// The receiver is station 0.
+    /// Stations of the senders. The receiver is station 0.
     pub senders: Vec<Place>,
-    /// The direction from the bridge to the receiver.
+    /// Direction from the bridge to the receiver.
     pub bottleneck: usize,
 }
 
 impl Star {
-    /// With a bridge that takes `delay`.
+    /// Creates a star whose bridge delays frames by `delay`.
     pub fn new(senders: usize, delay: Duration) -> Self {
         let mut tree = Tree::new(Rate::M100, CABLE);
         let receiver = tree.station();
@@ -33,13 +33,14 @@ impl Star {
         Self { tree, senders, bottleneck }
     }
 
-    /// The port to the receiver.
+    /// Returns the port to the receiver.
     pub fn port(&mut self) -> &mut port::Config {
         self.tree.port(self.bottleneck)
     }
 }
 
-/// A list of open queues, as bits, and times in microseconds, which begins at time zero.
+/// Returns gates that begin at time zero. Each entry has the open queues as bits, and a time in
+/// microseconds.
 pub(super) fn gates(entries: &[(u8, f64)]) -> Gates {
     let entry = |(states, us): &(u8, f64)| {
         Entry::set(GateStates(*states), Duration::from_ps((us * 1e6).round() as u64))
@@ -49,13 +50,13 @@ pub(super) fn gates(entries: &[(u8, f64)]) -> Gates {
     Gates::new(list, Clock::default())
 }
 
-/// One frame to the receiver; its length is without tag.
+/// Returns a stream with one frame to the receiver; `length` is without tag.
 pub(super) fn once(length: usize, priority: u8, start: Instant) -> TrafficConfig {
     let never_again = Pattern::Periodic(Duration::from_ms(1000));
     TrafficConfig { start, ..TrafficConfig::new(0, length, priority, never_again) }
 }
 
-/// A time in microseconds.
+/// Converts microseconds to a time.
 pub(super) fn at(us: f64) -> Instant {
     Instant::from_ps((us * 1e6).round() as u64)
 }

@@ -1,4 +1,4 @@
-//! Every case against its figures.
+//! Compares every case with its figures.
 
 use super::*;
 use crate::described::every_key_is_described;
@@ -22,7 +22,7 @@ fn every_case_is_as_expected() {
     assert!(failed.is_empty(), "{failed:#?}");
 }
 
-/// The document says so: its shapers are wider than the traffic.
+/// The published shapers are wider than the traffic, so strict priority has the same result.
 #[test]
 fn strict_priority_alone_gives_the_table_of_the_medium_network() {
     let plain = medium::unshaped().expect("it runs");

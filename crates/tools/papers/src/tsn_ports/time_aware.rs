@@ -7,9 +7,9 @@ use sim::ethernet::traffic::Pattern;
 use sim::network::TrafficConfig;
 use wire::Duration;
 
-/// Bytes without tag of a best-effort frame that takes 1500 bytes of the line, preamble included.
+/// Bytes without tag of a best-effort frame that takes 1500 bytes on the line, preamble included.
 const BEST_EFFORT: usize = 1500 - 8 - 4;
-/// The same of a frame of 64 bytes with its tag.
+/// Bytes without tag of a high-priority frame, which has 64 bytes with its tag.
 const HIGH: usize = 64 - 4;
 const SEEDS: u64 = 3;
 
@@ -23,7 +23,7 @@ pub(super) fn simulate() -> Result<Figures, Failure> {
     ])
 }
 
-/// The shortest and the longest latency of the high priority, microseconds.
+/// Returns the shortest and the longest latency of the high priority in microseconds.
 fn simulate_with(shaped: bool) -> Result<(f64, f64), Failure> {
     let (mut min, mut max) = (f64::INFINITY, 0f64);
     for seed in 0..SEEDS {

@@ -1,4 +1,4 @@
-//! What is simulated for each group of statements.
+//! The simulations for each group of statements.
 
 use super::setup::{Boards, INTERVAL};
 use crate::tsn_ports::{Arrival, Figures, Observed};
@@ -8,7 +8,7 @@ use sim::network::MeasuredSample;
 use tsn::gptp::{Stamping, Walk};
 use wire::{Duration, Instant};
 
-/// A case's figures, and its plots.
+/// Figures and plots of a case.
 pub type Simulated = (Figures, Vec<Plot>);
 
 const SECOND: u64 = 1_000_000_000_000;
@@ -17,13 +17,13 @@ fn us(ps: i64) -> f64 {
     ps as f64 / 1e6
 }
 
-/// From the beginning of the slot for which a packet was meant.
+/// Returns the time from the start of a packet's slot to its arrival.
 fn since_slot(arrival: &Arrival, late: Duration) -> f64 {
     let planned = arrival.created.as_ps() - late.as_ps();
     us((arrival.at.as_ps() - planned) as i64)
 }
 
-/// Applications that wake up late.
+/// Simulates applications that wake up late.
 pub fn missed_slot() -> Result<Simulated, Failure> {
     let latency = |late_us: u64| -> Result<f64, Failure> {
         let late = Duration::from_us(late_us);
@@ -52,7 +52,7 @@ pub fn missed_slot() -> Result<Simulated, Failure> {
     Ok((figures, vec![plot]))
 }
 
-/// Clocks that PTP steers.
+/// Simulates clocks that PTP controls.
 pub fn servo_swings() -> Result<Simulated, Failure> {
     let runtime = Duration::from_ms(300_000);
     // INET's gPTP showcases.
@@ -91,14 +91,15 @@ pub fn servo_swings() -> Result<Simulated, Failure> {
     Ok((figures, plots))
 }
 
-/// What both boards measured, from a second on.
+/// Returns the samples that both boards measured, from second `from` on.
 fn measured((observed, packets): &(Observed, StreamId), from: u64) -> Vec<MeasuredSample> {
     let from = Instant::from_ps(from * SECOND);
     let all = observed.report.stream(*packets).map(|stream| stream.measured.as_slice());
     all.unwrap_or_default().iter().filter(|sample| sample.from >= from).copied().collect()
 }
 
-/// The longest time, in seconds, for which measured latencies stayed above the true ones, or below.
+/// Returns the longest time in seconds in which measured latencies stayed above, or below, the true
+/// ones.
 fn one_side(samples: &[MeasuredSample]) -> f64 {
     let (mut longest, mut side, mut since) = (0, None, Instant::ZERO);
     for sample in samples {
@@ -128,19 +129,19 @@ fn along(title: &str, samples: &[MeasuredSample]) -> Plot {
     plot
 }
 
-/// A sender whose gate is stuck at 50.95 ms, closed and 50 us before it would open.
+/// Returns a sender whose gate stops at 50.95 ms, closed and 50 us before it would open.
 fn stalled(by: Duration) -> Boards {
     Boards::new(Duration::ZERO, false).stalled(Instant::from_ns(50_950_000), by)
 }
 
-/// Packets that wait behind a stuck gate, with their latencies in microseconds.
+/// Returns the packets that wait behind a stopped gate, with their latencies in microseconds.
 fn late(run: &(Observed, StreamId)) -> Vec<(Arrival, f64)> {
     let all = run.0.arrivals(run.1).iter();
     let all = all.map(|arrival| (*arrival, since_slot(arrival, Duration::ZERO)));
     all.filter(|(_, us)| *us > 500.0).collect()
 }
 
-/// Stalls.
+/// Simulates stalls.
 pub fn stall() -> Result<Simulated, Failure> {
     let runs = [6, 160].map(|ms| stalled(Duration::from_ms(ms)).run(Duration::from_ms(1_000)));
     let [short_run, long_run] = runs;
@@ -172,7 +173,7 @@ pub fn stall() -> Result<Simulated, Failure> {
     Ok((figures, vec![plot]))
 }
 
-/// A run with and without its stall.
+/// Compares a run with and without the packets of its stall.
 pub fn data_range() -> Result<Simulated, Failure> {
     let run = stalled(Duration::from_ms(6)).run(Duration::from_ms(60_000))?;
     let all: Vec<f64> =

@@ -1,8 +1,8 @@
-//! Linaro's article on latencies of virtual machines behind gates: what its clocks, its servo and
-//! its gates explain. `data/tsn-vm.json` has its statements with their sections, and the arithmetic
-//! of what it does not print.
+//! Linaro's article on latencies of virtual machines behind gates: simulations of its clocks, its
+//! servo and its gates. `data/tsn-vm.json` has its statements with their sections, and the
+//! arithmetic for values that it does not print.
 //!
-//! The overhead of hosts, hypervisors and bridges, which the article measures, is not modelled.
+//! The overhead of hosts, hypervisors and bridges, which the article measures, is not simulated.
 
 mod cases;
 mod setup;
@@ -23,7 +23,7 @@ wire::named! {
         Slots "slots",
         /// Clocks and their servo.
         Clocks "clocks",
-        /// Stalls, and what leaving them out changes.
+        /// Stalls, and the effect of leaving them out.
         Stalls "stalls",
     }
 }
@@ -37,10 +37,10 @@ const CASES: &[(Part, &str, Simulate)] = &[
     (Part::Stalls, "data_range", cases::data_range),
 ];
 
-/// The article's statements.
+/// Returns the article's statements.
 ///
 /// # Panics
-/// If the file does not fit: it is part of the program.
+/// If the file, which is part of the program, is invalid.
 pub fn published() -> Published {
     serde_json::from_str(DATA).expect("data/tsn-vm.json is part of the program")
 }

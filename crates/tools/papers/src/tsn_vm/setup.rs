@@ -12,31 +12,32 @@ use tsn::gptp::{
 use tsn::{Clock, Entry, GateControlList, GateStates, Gates, StepPolicy};
 use wire::{Duration, Instant};
 
-/// Set by the article: the packets' interval, the gates' cycle, and 20 % of it for the packets.
+/// Settings of the article: interval of packets, cycle of gates, and the packets' window of 20 %.
 pub const INTERVAL: Duration = Duration::from_ms(1);
 pub const CYCLE: Duration = Duration::from_us(500);
 pub const SLOT: Duration = Duration::from_us(100);
 
 const VLAN: u16 = 5;
-/// Two metres of copper.
+/// Propagation time of two metres of copper.
 const CABLE: Duration = Duration::from_ns(10);
 /// Bytes of a packet without its tag.
 const LENGTH: usize = 64;
-/// Classes: the packets' is 0, that of PTP is 7 and open always; the load's is 3.
+/// Gate states. The packets have class 0, PTP has class 7, which is always open, and the load has
+/// class 3.
 const PACKETS: u8 = 0x81;
 const LOAD: u8 = 0x88;
 
-/// Two boards.
+/// A sender and a receiver.
 pub struct Boards {
     tree: Tree,
-    /// The sender's and the receiver's clock.
+    /// Clocks of sender and receiver.
     clocks: [ClockNode; 2],
     packets: StreamId,
 }
 
 impl Boards {
-    /// Whose packets are made so long after the beginning of each slot, by the sender's clock
-    /// (`own_clock`) or by another one that shows true time.
+    /// Creates boards whose packets are created `late` after the start of each slot, by the
+    /// sender's clock (`own_clock`) or by a clock with true time.
     pub fn new(late: Duration, own_clock: bool) -> Self {
         let mut tree = Tree::new(Rate::G1, CABLE);
         let [sender, receiver] = [tree.station(), tree.station()];
@@ -56,14 +57,14 @@ impl Boards {
         Self { tree, clocks: [clock(), clock()], packets }
     }
 
-    /// The sender's clock is set back at `at`, while its gates stay as they are.
+    /// Sets the sender's clock back at `at`. Its gates do not change.
     pub fn stalled(mut self, at: Instant, by: Duration) -> Self {
         self.clocks[0].on_step = StepPolicy::Frozen;
         self.clocks[0].steps = vec![(at, -(by.as_ps() as i64))];
         self
     }
 
-    /// Oscillators at ±`ppm`, which wander if `walk` says so, without PTP.
+    /// Sets oscillators at ±`ppm` without PTP. Their frequency wanders with `walk`.
     pub fn drifting(mut self, ppm: i64, walk: Option<Walk>) -> Self {
         for (clock, sign) in self.clocks.iter_mut().zip([1, -1]) {
             clock.clock.drift_ppt = sign * ppm * 1_000_000;
@@ -72,8 +73,8 @@ impl Boards {
         self
     }
 
-    /// PTP as in linuxptp's automotive profile, with the sender as grandmaster; stamps of software
-    /// are late by `noise` in the mean.
+    /// Adds PTP as in linuxptp's automotive profile, with the sender as grandmaster. The mean delay
+    /// of software time stamps is `noise`.
     pub fn synchronised(mut self, stamping: Stamping, noise: Duration) -> Self {
         for (place, clock) in self.clocks.iter_mut().enumerate() {
             let name = TimeConfig::identity(place);
@@ -95,7 +96,7 @@ impl Boards {
         self
     }
 
-    /// Runs them.
+    /// Runs the boards.
     ///
     /// # Errors
     /// If the simulation fails.

@@ -1,4 +1,4 @@
-//! Every statement against what the model shows.
+//! Compares every statement with the model.
 
 use super::*;
 use crate::described::every_key_is_described;

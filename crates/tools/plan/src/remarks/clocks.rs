@@ -1,4 +1,4 @@
-//! What hurts clocks although the standards permit it.
+//! Remarks on clocks: settings that standards permit but that make clocks inaccurate.
 
 use super::super::Planned;
 use super::Remark;
@@ -9,9 +9,9 @@ use tsn::Clock;
 use tsn::gptp::Stamping;
 use wire::Duration;
 
-/// The largest frequency error of an oscillator, parts per 10^12 (IEEE 802.1AS-2020, B.1.1).
+/// Maximum frequency error of an oscillator in parts per 10^12 (IEEE 802.1AS-2020, B.1.1).
 const MOST_DRIFT: u64 = 100_000_000;
-/// The coarsest stamps (B.1.2).
+/// Maximum granularity of time stamps (B.1.2).
 const COARSEST: Duration = Duration::from_ns(40);
 
 pub(super) fn find(planned: &Planned) -> Vec<Remark> {
@@ -33,7 +33,8 @@ pub(super) fn find(planned: &Planned) -> Vec<Remark> {
     found.into_iter().map(Remark::Port).collect()
 }
 
-/// Without `[clocks]` only gates and asynchronous shapers run by the clock of a node.
+/// Finds clock settings without an effect: without `[clocks]` only gates and asynchronous shapers
+/// use the clock of a node.
 fn unused(planned: &Planned) -> Vec<Remark> {
     let network = &planned.config.network;
     let policed = network.streams.iter().flat_map(|stream| &stream.filters);
@@ -68,7 +69,7 @@ fn clock_at(time: &TimeConfig, place: CableEnd) -> &ClockNode {
     }
 }
 
-/// Messages that wait for a gate.
+/// Finds 802.1AS messages that wait for a gate.
 fn port_remark(planned: &Planned, place: CableEnd, clock: &ClockNode) -> Option<String> {
     clock.node.as_ref()?;
     let gates = planned.config.network.port(place).gates.as_ref()?;

@@ -1,6 +1,6 @@
-//! Whether a history is long enough for the delays and the losses of a stream's paths (IEEE
-//! 802.1CB-2017, 7.4.3.4): a number that is as far from the highest one as the history is long is
-//! rogue, and rogue frames do not restart the reset timer.
+//! Checks that a history is long enough for the delays and losses of a stream's paths (IEEE
+//! 802.1CB-2017, 7.4.3.4). A sequence number is rogue if its distance from the highest one is the
+//! history length or more. Rogue frames do not restart the reset timer.
 
 use super::streams::Offered;
 use crate::simulate::places;
@@ -11,20 +11,20 @@ use stats::random::Probability;
 use tsn::frer::{Algorithm, Config};
 use wire::{Duration, Instant};
 
-/// What happens less often than once a day is not worth a remark, in seconds.
+/// One day in seconds. Rarer events get no remark.
 const DAY: f64 = 86_400.0;
 
-/// The ports of a path that a stream's frames leave through.
+/// The ports through which a stream's frames leave on one path.
 type Way = Vec<CableEnd>;
 
-/// The ports that a stream's frames leave through on their way to a place, path by path.
+/// The ports through which a stream's frames leave on their way to a place, by path.
 struct Ways<'a> {
     wiring: &'a Wiring<'a>,
     offered: Offered<'a>,
     ways: Vec<Way>,
 }
 
-/// Remarks on the recovery function of a stream at a place.
+/// Returns remarks on the recovery function of a stream at a place.
 pub(super) fn find(
     wiring: &Wiring<'_>,
     stream: &StreamConfig,
@@ -67,14 +67,15 @@ impl Ways<'_> {
         places::travel(self.wiring, way, self.offered.longest)
     }
 
-    /// How far the copies of a frame come apart, and how many frames may follow it meanwhile.
+    /// Returns the maximum time between copies of a frame, and the number of frames that may follow
+    /// the frame in this time.
     fn skew(&self) -> (Duration, u64) {
         let times = || self.ways.iter().map(|way| self.travel(way));
         let skew = times().max().unwrap_or_default() - times().min().unwrap_or_default();
         (skew, self.offered.within(skew))
     }
 
-    /// What lost frames do to a history that is long enough for the delays.
+    /// Finds effects of lost frames on a history that is long enough for the delays.
     fn losses(&self, history: u16, reset: Duration) -> Vec<String> {
         let run = history - 1;
         let lost = if run == 1 { "a frame".to_owned() } else { format!("{run} frames in a row") };
@@ -98,7 +99,7 @@ impl Ways<'_> {
                 until => format!("from {} to {}", at(from), at(until)),
             };
             if up.is_empty() {
-                // A longer one resets the history.
+                // A longer gap resets the history.
                 let frames = if span < reset { self.offered.within(span) } else { 0 };
                 if frames >= u64::from(run) {
                     found
@@ -136,13 +137,14 @@ impl Ways<'_> {
         found
     }
 
-    /// After how many seconds on average so many frames in a row are lost, if that is within a day.
+    /// Returns the mean number of seconds until `run` frames in a row are lost, if it is at most
+    /// one day.
     fn every(&self, lost: f64, run: u16) -> Option<f64> {
         let often = self.offered.per_second() * lost.powi(i32::from(run));
         (often * DAY >= 1.0).then(|| 1.0 / often)
     }
 
-    /// The share of frames that these ports lose on their cables.
+    /// Returns the share of frames that are lost on the cables of these ports.
     fn lost_on<'a>(&self, ports: impl Iterator<Item = &'a CableEnd>) -> f64 {
         let share = |chance: Probability| chance.part_of(1_000_000_000_000) as f64 / 1e12;
         let passes = ports.filter_map(|port| {
@@ -156,14 +158,14 @@ impl Ways<'_> {
         self.ways.iter().collect()
     }
 
-    /// The faults of the cable behind a port, in its direction.
+    /// Returns the faults of the cable at a port, in the port's direction.
     fn faults(&self, port: CableEnd) -> Option<&Faults> {
         let (cable, _) = self.wiring.across(port)?;
         let cable = &self.wiring.network.cables[cable];
         Some(&cable.faults[usize::from(cable.a != port)])
     }
 
-    /// How long cables that not all paths have may delay a frame of this one.
+    /// Returns the maximum additional delay of a path's frames on cables that not all paths share.
     fn delayed(&self, way: &Way) -> Duration {
         let own = way.iter().filter(|port| !self.ways.iter().all(|way| way.contains(*port)));
         let faults = own.filter_map(|port| self.faults(*port));
@@ -171,7 +173,7 @@ impl Ways<'_> {
         delays.fold(Duration::ZERO, |sum, faults| sum + faults.delay_up_to)
     }
 
-    /// The share of frames that none of these paths brings.
+    /// Returns the share of frames that are lost on all of these paths.
     fn lost_on_all(&self, ways: &[&Way]) -> f64 {
         let common = |port: &&CableEnd| ways.iter().all(|way| way.contains(*port));
         let own = |way: &&Way| self.lost_on(way.iter().filter(|port| !common(port)));
@@ -179,8 +181,8 @@ impl Ways<'_> {
         before + (1.0 - before) * ways.iter().map(own).product::<f64>()
     }
 
-    /// From when until when not all paths are up, since cables are cut or bridges without power,
-    /// and those that are.
+    /// Returns the times in which some paths are down because cables are cut or bridges have no
+    /// power, each with the paths that are up.
     fn outages(&self) -> Vec<(Instant, Instant, Vec<&Way>)> {
         let all: Vec<_> = self.ways.iter().map(|way| (way, self.cuts(way))).collect();
         let cuts = all.iter().flat_map(|(_, cuts)| cuts);

@@ -1,4 +1,4 @@
-//! What a port is set to that the standards permit and that will hurt.
+//! Remarks on ports: settings that standards permit but that cause losses or delays.
 
 use super::super::Planned;
 use super::Remark;
@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 use tsn::{Entry, Gates, Operation, QUEUES};
 use wire::Instant;
 
-/// The share of a line that stream reservations leave to everything else at least, per cent
-/// (IEEE 802.1Q-2022, 34.3.1, deltaBandwidth: 75 % are for streams by default).
+/// Minimum share of a line in per cent that stream reservations leave to other traffic (IEEE
+/// 802.1Q-2022, 34.3.1, deltaBandwidth: 75 % are for streams by default).
 const UNRESERVED: u64 = 25;
 
-/// Remarks on ports and on the streams that pass them, each once with all its ports.
+/// Returns remarks on ports and on the streams that pass them, each remark once with all its ports.
 pub(super) fn find(planned: &Planned) -> Vec<Remark> {
     let wiring = planned.config.network.wiring();
     let mut found: Vec<(String, Vec<String>)> = Vec::new();
@@ -42,7 +42,7 @@ pub(super) fn find(planned: &Planned) -> Vec<Remark> {
     found.into_iter().map(|remark| Remark::Port(sentence(remark))).collect()
 }
 
-/// What becomes of a stream otherwise than its table seems to say.
+/// Adds remarks on streams that are treated differently from what their tables suggest.
 fn add_stream_remarks(
     (planned, wiring): (&Planned, &Wiring<'_>),
     name: &str,
@@ -124,7 +124,7 @@ fn port_remarks(port: &Config, partner: &Config) -> Vec<String> {
     found
 }
 
-/// Whether any list holds preemptable frames.
+/// Returns whether any gate control list holds preemptable frames.
 fn holds(gates: &Gates) -> bool {
     let mut from = Some(Instant::ZERO);
     while let Some(now) = from {

@@ -1,5 +1,5 @@
-//! What is permitted of streams that nodes identify, and will hurt: histories that are too short for
-//! the paths, meters below the stream's own rate, and cables that nobody uses.
+//! Remarks on identified streams: histories that are too short for the paths, meters slower than
+//! the stream, and cables that no path uses.
 
 use super::super::Planned;
 use super::{Remark, history};
@@ -10,7 +10,7 @@ use sim::network::{NetworkConfig, Place, StreamConfig, TrafficConfig, Wiring, ma
 use std::collections::BTreeSet;
 use wire::Duration;
 
-/// Remarks on the streams of a plan.
+/// Returns remarks on the streams of a plan.
 pub(super) fn find(planned: &Planned) -> Vec<Remark> {
     let network = &planned.config.network;
     let wiring = network.wiring();
@@ -33,7 +33,7 @@ pub(super) fn find(planned: &Planned) -> Vec<Remark> {
     found.into_iter().map(Remark::Port).collect()
 }
 
-/// Whether a meter lets less through than the stream offers.
+/// Returns whether a meter passes less than the stream offers.
 fn slow(
     network: &NetworkConfig,
     stream: &StreamConfig,
@@ -59,15 +59,15 @@ fn slow(
     })
 }
 
-/// What a stream sends.
+/// The load that a stream offers.
 pub(super) struct Offered<'a> {
-    /// Its `[traffic]`.
+    /// The stream's `[traffic]` tables.
     traffic: Vec<&'a TrafficConfig>,
-    /// What its shortest frame takes from the line of its sender.
+    /// Time of the stream's shortest frame on the line of its sender.
     line: Duration,
-    /// The longest frame, header to FCS with its tags.
+    /// Length of the longest frame in bytes, header to FCS with its tags.
     pub longest: usize,
-    /// Of `traffic`, header to FCS.
+    /// Load of `traffic` in bits per second, header to FCS.
     bits_per_second: u128,
 }
 
@@ -88,7 +88,7 @@ impl<'a> Offered<'a> {
             stream.identification.matches(&header(traffic.to, traffic.priority))
         };
         let traffic: Vec<&TrafficConfig> = station.traffic.iter().filter(of_stream).collect();
-        // The addresses of its ends identify a tunnel.
+        // Without traffic the stream is a tunnel, which the addresses of its ends identify.
         let tunnel = traffic.is_empty();
         let shortest = traffic.iter().map(|one| one.length + tags).min().unwrap_or(MINIMUM);
         let line = station.port.rate.duration(PREAMBLE + shortest + GAP);
@@ -108,7 +108,8 @@ impl<'a> Offered<'a> {
         }
     }
 
-    /// Frames that may follow a frame within a time: those of a burst follow as the line is free.
+    /// Returns the maximum number of frames that may follow a frame within `span`. Frames of a
+    /// burst follow without gaps on the line.
     pub fn within(&self, span: Duration) -> u64 {
         let by_line = span.as_ps() / self.line.as_ps().max(1);
         let frames = |traffic: &&TrafficConfig| {
@@ -121,7 +122,7 @@ impl<'a> Offered<'a> {
         if self.traffic.is_empty() { by_line } else { by_line.min(all) }
     }
 
-    /// Frames in a second, at most.
+    /// Returns the maximum number of frames per second.
     pub fn per_second(&self) -> f64 {
         let frames = |traffic: &&TrafficConfig| {
             f64::from(traffic.burst) * 1e12 / traffic.pattern.interval().as_ps().max(1) as f64
@@ -131,7 +132,7 @@ impl<'a> Offered<'a> {
     }
 }
 
-/// Cables that close a loop and that no path uses.
+/// Returns cables that close a loop and that no path uses.
 fn unused(planned: &Planned, wiring: &Wiring<'_>) -> Vec<String> {
     let network = &planned.config.network;
     let mut used: BTreeSet<usize> = BTreeSet::new();

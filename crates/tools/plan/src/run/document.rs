@@ -1,4 +1,4 @@
-//! The document of `--json`, from which the tables are printed as well.
+//! The JSON document of `--json`. The tables of the text are printed from it too.
 
 use super::phases::Phases;
 pub use super::rows::{
@@ -30,16 +30,16 @@ pub struct SimReport {
     /// Version of the document: 1.
     #[schemars(extend("const" = 1))]
     pub schema: u32,
-    /// The file of the plan, as it was named.
+    /// The file of the plan, as given.
     pub plan: String,
-    /// `true`, only after Ctrl-C: the run has what happened until then, and `runs` and `phases`
-    /// have only simulations that ended.
+    /// `true`, only after Ctrl-C: the results cover the time until then, and `runs` and `phases`
+    /// contain only simulations that ended.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
     /// Only with `--sweep`: the values of this combination, as text by dotted key.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub set: BTreeMap<String, String>,
-    /// Seed of everything drawn.
+    /// Seed of all random numbers.
     pub seed: u64,
     /// Digest of everything that happened, 16 hexadecimal digits.
     pub digest: String,
@@ -47,7 +47,8 @@ pub struct SimReport {
     pub events: u64,
     /// Virtual time at the end, enumeration and bring-up included.
     pub time_ns: u64,
-    /// The application's transfers or configuration reads of all hosts, from call to answer.
+    /// Latency of the application's transfers or configuration reads on all hosts, from call to
+    /// answer.
     pub latency_ns: SimLatency,
     /// Transfers per second of all hosts, from the beginning of the first workload to the end of
     /// the last one.
@@ -55,14 +56,14 @@ pub struct SimReport {
     /// Bytes moved per second by all hosts, from the beginning of the first workload to the end of
     /// the last one.
     pub bytes_per_s: u64,
-    /// Jain's index of what the drives moved per second for the application, each drive of each
-    /// host alike: 1 is even, 1/n is one alone; null without data. Even by construction unless the
-    /// workload has a `runtime`.
+    /// Jain's index of the bytes per second that the drives moved for the application, over all
+    /// drives of all hosts: 1 if all are equal, 1/n if only one moved data; null without data.
+    /// Always about 1 unless the workload has a `runtime`.
     pub fairness: Option<f64>,
     /// The hosts, in the order of the plan; empty without hosts (docs/plan.md#without-hosts), and
     /// then `latency_ns`, `iops` and `bytes_per_s` are zero and `segments` is null.
     pub hosts: Vec<Host>,
-    /// What became of the frames of each `[traffic.NAME]`, in the order of the plan.
+    /// Frames of each `[traffic.NAME]`, in the order of the plan.
     pub streams: Vec<Stream>,
     /// Only if there are any: replication and elimination of `[streams.NAME]`, by stream and node.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -81,33 +82,34 @@ pub struct SimReport {
     /// Only if there are any: ports of stations and bridges that frames passed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<Port>,
-    /// Only if there are any: ports to which streams offer more than gates, shaper and line let
-    /// through.
+    /// Only if there are any: ports to which streams offer more than gates, shaper and line can
+    /// carry.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub overloads: Vec<Overload>,
     /// Only if there are any: periods that do not divide one another, and whether the run covers
     /// the time after which they repeat.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
-    /// What the plan requires, and whether the run met it.
+    /// The plan's requirements, and whether the run met them.
     pub requirements: Vec<requirements::Row>,
-    /// Where the time of NVMe commands goes; null without commands.
+    /// The time of NVMe commands by segment; null without commands.
     pub segments: Option<SimSegments>,
     /// Both directions of every PCIe link and cable, while the workloads ran.
     pub links: Vec<SimLink>,
     /// Both directions of every tunnel, while the workloads ran.
     pub tunnels: Vec<SimTunnel>,
-    /// Every wait against the limits that break real systems (docs/model.md). Not in sweeps, and
-    /// not with `--phases` after Ctrl-C.
+    /// The longest wait for each limit of real systems (docs/model.md). Not in sweeps, and not with
+    /// `--phases` after Ctrl-C.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<limits::Limit>,
-    /// The same as a table.
+    /// The limits as a text table.
     #[serde(skip)]
     pub limits_text: String,
-    /// Only with `--phases`: what other phases showed. Everything else is of trial 0.
+    /// Only with `--phases`: results of the other phases. All other fields are results of trial 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phases: Option<Phases>,
-    /// Only with several runs: the further seeds. Everything else is of the first seed.
+    /// Only with several runs: results of the further seeds. All other fields are results of the
+    /// first seed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<SimRun>,
 }
@@ -119,7 +121,7 @@ pub struct SweepDocument {
     /// Version of the document: 1.
     #[schemars(extend("const" = 1))]
     pub schema: u32,
-    /// The file of the plan, as it was named.
+    /// The file of the plan, as given.
     pub plan: String,
     /// `true`, only after Ctrl-C: the combinations that were not finished are missing.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -129,34 +131,34 @@ pub struct SweepDocument {
 }
 
 impl SweepDocument {
-    /// Of these combinations, all of the sweep unless it was `interrupted`.
+    /// Creates the document of these combinations: all of the sweep unless `interrupted`.
     pub fn new(plan: &str, combinations: Vec<SimReport>, interrupted: bool) -> Self {
         Self { schema: SCHEMA, plan: plan.to_owned(), interrupted, combinations }
     }
 }
 
-/// A simulation that did not come to its end. `farlane sim --json` prints this document, with exit
-/// status 1, because a host did not come up, because a limit of `[limits]` was reached, or because
-/// a drive did not come back. A sweep prints no document then, and neither does a plan with an
-/// error.
+/// A simulation that failed. `farlane sim --json` prints this document, with exit status 1, if a
+/// host did not come up, a limit of `[limits]` was reached, or a drive did not come back. A sweep
+/// prints no document then, and neither does a plan with an error.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct FailedRun {
     /// Version of the document: 1.
     #[schemars(extend("const" = 1))]
     pub schema: u32,
-    /// The file of the plan, as it was named.
+    /// The file of the plan, as given.
     pub plan: String,
     /// Seed of the run that failed.
     pub seed: u64,
-    /// Why the run failed: the line on stderr.
+    /// The reason, as printed on stderr.
     pub failed: String,
-    /// Every wait until then; of another run than the first one, only the waits that follow from
-    /// the plan alone.
+    /// The longest waits until the failure; for a run other than the first one, only the waits that
+    /// follow from the plan alone.
     pub limits: Vec<limits::Limit>,
 }
 
 impl FailedRun {
-    /// With every limit that was watched, or else with those that follow from the plan alone.
+    /// Creates the document, with every limit that was observed, or else with those that follow
+    /// from the plan alone.
     pub fn new(plan: &str, planned: &Planned, assumed: &Assumptions, failed: &Failed) -> Self {
         let known = limits::planned_rows(&planned.config, assumed);
         let rows = if failed.limits.is_empty() { &known } else { &failed.limits };
@@ -170,7 +172,8 @@ impl FailedRun {
     }
 }
 
-/// The transfers of all hosts together; jitter is between those of one host.
+/// Returns the latency of the transfers of all hosts together. Jitter counts only consecutive
+/// transfers of one host.
 fn together(report: &Report) -> SimLatency {
     let (mut all, mut steps) = (stats::Latency::default(), 0);
     for host in &report.hosts {
@@ -186,9 +189,9 @@ fn per_second(count: u64, span_ns: u64) -> u64 {
     (u128::from(count) * 1_000_000_000 / u128::from(span_ns.max(1))) as u64
 }
 
-/// Jain's index (R. Jain, D.-M. Chiu and W. Hawe, "A Quantitative Measure of Fairness and
-/// Discrimination for Resource Allocation in Shared Computer Systems", DEC-TR-301, 1984) of what
-/// each drive moved a second, to four digits.
+/// Returns Jain's index of the drives' throughput to four digits (R. Jain, D.-M. Chiu and W. Hawe,
+/// "A Quantitative Measure of Fairness and Discrimination for Resource Allocation in Shared
+/// Computer Systems", DEC-TR-301, 1984).
 fn fairness(report: &Report) -> Option<f64> {
     let rates: Vec<f64> = report
         .hosts
@@ -218,7 +221,7 @@ fn segments(commands: &Commands) -> Option<SimSegments> {
 }
 
 impl SimReport {
-    /// The results of a simulation.
+    /// Creates the document from the results of a simulation.
     pub fn new(plan: &str, planned: &Planned, results: &Results) -> Self {
         let Results { report, commands, limits, requirements, interrupted } = results;
         let names = planned.hosts.iter().zip(&planned.recordings);
@@ -294,14 +297,14 @@ impl SimReport {
         }
     }
 
-    /// Whether all requirements are met, in this run, in further ones and in other phases.
+    /// Returns whether all requirements are met, in this run, in further runs and in other phases.
     pub fn meets_requirements(&self) -> bool {
         let further = self.runs.iter().flat_map(|run| &run.requirements);
         self.requirements.iter().chain(further).all(|row| row.holds)
             && self.phases.as_ref().is_none_or(Phases::meets_requirements)
     }
 
-    /// How the command ended.
+    /// Returns how the command ended, which sets the exit status.
     pub fn ended(&self) -> Ended {
         match () {
             () if self.interrupted => Ended::Interrupted,
@@ -310,7 +313,7 @@ impl SimReport {
         }
     }
 
-    /// The requirements, each in its worst trial if phases were tried.
+    /// Returns the requirements, each in its worst trial if phases were tried.
     pub fn required(&self) -> impl Iterator<Item = &requirements::Row> {
         let trials =
             self.phases.iter().flat_map(|phases| &phases.requirements).map(|phases| &phases.row);
@@ -318,12 +321,12 @@ impl SimReport {
         trials.chain(own)
     }
 
-    /// All requirements in a few words.
+    /// Returns a short summary of all requirements.
     pub fn verdict(&self) -> Option<String> {
         requirements::verdict(self.required())
     }
 
-    /// The same as one of several runs.
+    /// Returns this document as an element of `runs`.
     pub fn as_run(&self) -> SimRun {
         SimRun {
             seed: self.seed,

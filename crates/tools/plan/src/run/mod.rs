@@ -1,5 +1,5 @@
-//! Runs of a plan: one simulation or several with other seeds, the worst of several phases, and
-//! every combination of a sweep. Each fills one document; text and page come from it.
+//! Runs of a plan: one simulation, several with different seeds, several phases, or every
+//! combination of a sweep. Each fills one JSON document, from which text and page are made.
 
 pub mod document;
 pub mod phases;
@@ -13,25 +13,26 @@ use crate::{KeyError, Plan, Planned};
 use document::{FailedRun, SimReport};
 pub use simulate::{Failed, RunOptions};
 
-/// What a run looks at and shows.
+/// Callbacks for stop and progress of a run.
 pub struct Watch<'a> {
-    /// Whether it is to stop. What was finished is in the document then.
+    /// Returns whether to stop. The document then contains the finished results.
     pub is_stopped: &'a (dyn Fn() -> bool + Sync),
-    /// Shows how far the simulations are, several times a second; `None` when they have ended.
+    /// Shows the progress of the simulations, several times per second; `None` when they have
+    /// ended.
     pub progress: &'a dyn Fn(Option<&str>),
 }
 
-/// Seeds of runs, in place of the plan's.
+/// Seeds of runs that replace the plan's seeds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seeds {
-    /// That of the first run.
+    /// Seed of the first run.
     pub first: Option<u64>,
-    /// How many runs there are, each with the next seed.
+    /// Number of runs, each with the next seed.
     pub runs: Option<u64>,
 }
 
 impl Seeds {
-    /// The simulation with the first seed.
+    /// Builds the simulation with the first seed.
     pub fn built(&self, plan: &Plan) -> Result<Planned, KeyError> {
         let planned = plan.build()?;
         Ok(match self.first {
@@ -40,7 +41,7 @@ impl Seeds {
         })
     }
 
-    /// All runs of a simulation.
+    /// Returns the simulations of all runs.
     fn all(&self, planned: &Planned) -> Vec<Planned> {
         let run = |number| planned.clone().with_seed(planned.config.seed.wrapping_add(number));
         (0..self.runs.unwrap_or(planned.runs)).map(run).collect()
@@ -50,20 +51,20 @@ impl Seeds {
 /// The phases to try.
 #[derive(Clone, Debug)]
 pub struct Shifts {
-    /// Trials, the plan as it is written among them.
+    /// Number of trials, including the plan as written.
     pub trials: u64,
-    /// Keys that they shift, of [`Plan::SHIFTED`].
+    /// Keys that the trials shift, of [`Plan::SHIFTED`].
     pub keys: Vec<String>,
 }
 
-/// Why there is no document.
+/// The reason for a missing document.
 #[derive(Debug)]
 pub enum RunError {
     /// A mistake in the plan.
     Plan(KeyError),
-    /// A mistake in what was requested.
+    /// A mistake in the options.
     Usage(String),
-    /// A simulation failed; the second is its document.
+    /// A simulation failed. The second field is its document.
     Failed(Failed, Box<FailedRun>),
 }
 
@@ -73,7 +74,7 @@ impl From<KeyError> for RunError {
     }
 }
 
-/// Runs a plan with each seed; the document of the first run has the others as rows.
+/// Runs a plan with each seed. The document of the first run contains the other runs as rows.
 pub fn run(
     planned: &Planned,
     seeds: &Seeds,

@@ -1,4 +1,4 @@
-//! `--phases`: the worst of several tried phases.
+//! `--phases`: the worst of several trials with different phases.
 
 use super::document::{FailedRun, SimReport};
 use super::pool;
@@ -14,20 +14,20 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Trials with other phases (docs/plan.md#phases), and the largest values that were observed.
+/// Trials with other phases (docs/plan.md#phases), and the largest observed values.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Phases {
-    /// Trials, including trial 0: the plan as it is written.
+    /// Number of trials, including trial 0: the plan as written.
     pub tried: usize,
-    /// Seed of the draws, and of everything drawn in each trial.
+    /// Seed of the phases, and of all random numbers in each trial.
     pub seed: u64,
-    /// What the trials shift.
+    /// The values that the trials shift.
     pub shifts: Vec<Range>,
     /// The longest latency of each host and stream.
     pub observed: Vec<Observed>,
     /// Each requirement in the trial that is the worst for it.
     pub requirements: Vec<TriedRequirement>,
-    /// The trials in which something was largest.
+    /// The trials with the largest value of a host, stream or requirement.
     pub trials: Vec<NamedTrial>,
 }
 
@@ -52,7 +52,7 @@ pub struct Observed {
     pub as_written_ns: u64,
     /// The longest latency of all trials: the largest observed one, not a bound.
     pub largest_ns: u64,
-    /// Number of the trial with `largest_ns`; the first one of several alike.
+    /// Number of the trial with `largest_ns`; the first of several equal ones.
     pub trial: usize,
 }
 
@@ -62,7 +62,7 @@ pub struct TriedRequirement {
     /// The requirement.
     #[serde(flatten)]
     pub row: Row,
-    /// Number of the trial; the first one of several alike.
+    /// Number of the trial; the first of several equal ones.
     pub trial: usize,
 }
 
@@ -72,8 +72,8 @@ pub struct TriedRequirement {
 pub struct NamedTrial {
     /// Number of the trial.
     pub trial: usize,
-    /// Values as text by dotted key: `--set KEY=VALUE` for each of them repeats the trial, with its
-    /// `digest`.
+    /// Values as text by dotted key. `--set KEY=VALUE` for each of them repeats the trial with the
+    /// same `digest`.
     pub set: BTreeMap<String, String>,
     /// Digest of everything that happened, 16 hexadecimal digits.
     pub digest: String,
@@ -89,7 +89,7 @@ pub struct Trials {
 }
 
 impl Trials {
-    /// The trials of `shifts`. The error is one of a key that cannot be shifted.
+    /// Builds the trials of `shifts`. The error is a key that cannot be shifted.
     pub fn new(plan: &Plan, options: &Seeds, shifts: &Shifts) -> Result<Self, KeyError> {
         let seed = options.built(plan)?.config.seed;
         let (shifts, trials) = plan.phases(shifts.trials, seed, &shifts.keys)?;
@@ -97,14 +97,16 @@ impl Trials {
         Ok(Self { seed, shifts, trials, plans })
     }
 
-    /// What turns the plan into this trial; none of the plan as it is written.
+    /// Returns the keys and values that change the plan to this trial; empty for the plan as
+    /// written.
     pub fn set(&self, trial: usize) -> &[(String, String)] {
         &self.trials[trial].set
     }
 }
 
-/// Runs all trials: the document of the plan as it is written, with what they showed. What is
-/// `requested` is written unless the run is told to stop before: the second says whether.
+/// Runs all trials. Returns the document of the plan as written, with the results of all trials.
+/// Writes the `requested` files unless the run is stopped before; the second value is whether they
+/// were written.
 pub fn run(
     plan: &Plan,
     (seeds, shifts): (&Seeds, &Shifts),
@@ -123,7 +125,7 @@ pub fn run(
     let all = pool::run_all(name, &trials.plans, None, watch).map_err(failed)?;
     let phases = Phases::new(&trials, &all);
     let interrupted = (watch.is_stopped)();
-    // Once more, for limits and files.
+    // The plan as written runs once more, for limits and files.
     let is_written = phases.is_some() && !interrupted;
     let mut documents = match &phases {
         Some(phases) if is_written => {
@@ -138,15 +140,14 @@ pub fn run(
     Ok((document, is_written))
 }
 
-/// What repeats a trial, or a combination of a sweep.
+/// Formats the options that repeat a trial, or a combination of a sweep.
 pub fn words<'a>(set: impl IntoIterator<Item = &'a (String, String)>) -> String {
     let word = |(key, value): &(String, String)| format!("--set {key}={value}");
     set.into_iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
 impl Phases {
-    /// What the trials that came to their end showed; nothing if that of the plan as it is written
-    /// did not.
+    /// Collects the results of the finished trials; `None` if the plan as written did not finish.
     pub fn new(trials: &Trials, all: &[Option<SimReport>]) -> Option<Self> {
         fn whole((trial, document): (usize, &Option<SimReport>)) -> Option<(usize, &SimReport)> {
             Some((trial, document.as_ref().filter(|document| !document.interrupted)?))
@@ -194,12 +195,12 @@ impl Phases {
         })
     }
 
-    /// The largest latency of all in nanoseconds.
+    /// Returns the largest of all latencies in nanoseconds.
     pub fn largest_ns(&self) -> u64 {
         self.observed.iter().map(|row| row.largest_ns).max().unwrap_or(0)
     }
 
-    /// Whether all trials meet all requirements.
+    /// Returns whether all trials meet all requirements.
     pub fn meets_requirements(&self) -> bool {
         self.requirements.iter().all(|required| required.row.holds)
     }
@@ -208,7 +209,7 @@ impl Phases {
         format!("largest observed of {} tried phases, not a bound", self.tried)
     }
 
-    /// Latencies of hosts and streams.
+    /// Returns a table of the latencies of hosts and streams.
     fn latencies(&self) -> Table {
         const COLUMNS: [Column<Observed>; 4] = [
             ("latency in us", Left, |row| row.name.clone()),
@@ -219,13 +220,13 @@ impl Phases {
         Table::from_rows(&COLUMNS, &self.observed)
     }
 
-    /// Requirements, each in its worst trial.
+    /// Returns a table of the requirements, each in its worst trial.
     fn required(&self) -> Table {
         let rows = self.requirements.iter();
         requirements::table_of_trials(rows.map(|TriedRequirement { row, trial }| (row, *trial)))
     }
 
-    /// A line for each trial that a table names.
+    /// Returns a line for each trial that a table names.
     fn named(&self) -> Vec<String> {
         let line = |trial: &NamedTrial| match trial.trial {
             0 => "trial 0: the plan as it is written".to_owned(),
@@ -237,7 +238,7 @@ impl Phases {
         self.trials.iter().map(line).collect()
     }
 
-    /// What it says for people.
+    /// Formats the results as text.
     pub fn text(&self) -> String {
         let mut out = format!("Phases: {}\n", self.title());
         let tables = [self.latencies(), self.required()];
@@ -262,14 +263,14 @@ impl Phases {
     }
 }
 
-/// The first of the largest values, with its place.
+/// Returns the first of the largest values, with its index.
 fn largest<T: Ord>(values: impl Iterator<Item = T>) -> (usize, T) {
     let all = values.enumerate();
     let larger = |best: (usize, T), next: (usize, T)| if next.1 > best.1 { next } else { best };
     all.reduce(larger).expect("the plan as it is written")
 }
 
-/// The longest latency of each host and stream.
+/// Returns the longest latency of each host and stream.
 fn latencies(document: &SimReport) -> Vec<(String, u64)> {
     let hosts = document.hosts.iter();
     let hosts = hosts.map(|host| (format!("host {}", host.host), host.latency_ns.max));

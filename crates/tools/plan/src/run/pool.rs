@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// Runs all of them, the first with what is `requested`; documents come in the order of the plans.
-/// After a stop, plans that have not begun have no result, except for the first one.
-/// The error is that of the first plan that has one, with its place.
+/// Runs all simulations, the first with the `requested` files. Documents have the order of the
+/// plans. After a stop, plans that have not begun have no result, except for the first one. The
+/// error is the first one in the order of the plans, with its index.
 pub fn run_all(
     name: &str,
     plans: &[Planned],
@@ -60,7 +60,7 @@ pub fn run_all(
     all.map(|(at, document)| document.transpose().map_err(|failed| (at, failed))).collect()
 }
 
-/// The number of commands of a plan, if the plan limits it.
+/// Returns the number of commands of a plan, if the plan limits it.
 fn expected(plan: &Planned) -> Option<u64> {
     let expected_of = |workload: &Workload| match workload {
         Workload::Fio(fio) if fio.runtime.is_some() => None,

@@ -1,4 +1,4 @@
-//! The parts of the document of `--json`.
+//! The parts of the JSON document of `--json`.
 
 use crate::Recording;
 use crate::simulate::requirements;
@@ -6,12 +6,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use sim::world::HostReport;
 
-/// A latency in nanoseconds, all zero without samples. Every sample counts.
+/// A latency in nanoseconds, all zero without samples. No sample is left out.
 #[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
 pub struct SimLatency {
-    /// Samples.
+    /// Number of samples.
     pub n: u64,
-    /// The shortest.
+    /// Minimum.
     pub min: u64,
     /// Arithmetic mean, rounded down.
     pub mean: u64,
@@ -23,16 +23,16 @@ pub struct SimLatency {
     pub p99: u64,
     /// 99.9th percentile, to three significant digits.
     pub p99_9: u64,
-    /// The longest.
+    /// Maximum.
     pub max: u64,
     /// Mean difference between consecutive samples of a host or stream.
     pub jitter: u64,
-    /// The largest less the smallest.
+    /// Maximum less minimum.
     pub peak_to_peak: u64,
 }
 
 /// A stream of `[traffic.NAME]`, from the beginning of the simulation. Frames that are neither in
-/// `arrived` nor in `lost` were still on their way at the end.
+/// `arrived` nor in `lost` were in flight at the end.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Stream {
     /// Name of the stream.
@@ -41,33 +41,34 @@ pub struct Stream {
     pub sent: u64,
     /// Frames that reached the application of the receiver.
     pub arrived: u64,
-    /// Frames that were dropped: by a full queue, a gate without a window for them, the longest
-    /// frame or the longest residence of their class, a fault of a cable, a station without power.
+    /// Frames that were dropped: a queue was full, a gate had no window for the frame, the frame
+    /// exceeded the maximum length or residence time of its class, a cable was faulty, or a station
+    /// had no power.
     pub lost: u64,
-    /// Frames that missed `deadline`: they came later, were lost, or were on their way for longer.
+    /// Frames that missed `deadline`: they arrived later, were lost, or were still in flight after
+    /// it.
     pub late: u64,
-    /// Copies of frames that the receiver's application had already.
+    /// Copies of frames that the receiver's application had received before.
     pub duplicates: u64,
-    /// Frames in `arrived` that came after a frame that was sent later.
+    /// Frames in `arrived` that arrived after a frame that was sent later.
     pub overtaken: u64,
     /// Latency of the frames in `arrived`.
     pub latency_ns: SimLatency,
-    /// The most bytes that were on their way at once, header to FCS without tag.
+    /// Maximum number of bytes in flight at once, header to FCS without tag.
     pub backlog_bytes: u64,
 }
 
-/// A class of a port to which streams offer more than the port lets through. It follows from the
-/// plan alone.
+/// A class of a port to which streams offer more than the port can carry, according to the plan
+/// alone.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Overload {
     /// The port, and the far end of its cable.
     pub port: String,
-    /// The class that starves, and then the classes that go before it, if it starves only with
-    /// them.
+    /// The class that starves, then the classes with precedence if it starves only because of them.
     pub classes: Vec<usize>,
-    /// Bits per second that the streams of these classes offer, preamble and gap counted.
+    /// Offered load of these classes in bits per second, preamble and gap included.
     pub offered_bits_per_s: u64,
-    /// Bits per second that the port lets through for these classes.
+    /// Bits per second that the port can carry for these classes.
     pub limit_bits_per_s: u64,
     /// The streams of the class that starves.
     pub streams: Vec<String>,
@@ -81,12 +82,12 @@ pub struct Port {
     /// Frames given to the port.
     pub offered: u64,
     /// Frames that the port dropped: a queue was full, or the queue of a stream in its station; no
-    /// window was long enough; the frame was longer than `max_sdu`, or kept longer than
+    /// window was long enough; the frame was longer than `max_sdu`; or it waited longer than
     /// `max_residence`.
     pub dropped: u64,
-    /// How often an express frame or a hold interrupted a preemptable frame.
+    /// Number of times that an express frame or a hold interrupted a preemptable frame.
     pub interrupted: u64,
-    /// Interrupted frames of which the rest was still on the line when their gate had closed.
+    /// Interrupted frames whose remainder was still on the line after their gate had closed.
     pub overrun: u64,
     /// The classes in which frames waited.
     pub classes: Vec<PortClass>,
@@ -97,13 +98,13 @@ pub struct Port {
 pub struct PortClass {
     /// Number of the class, 0 to 7.
     pub class: usize,
-    /// The most frames that waited at once.
+    /// Maximum number of frames that waited at once.
     pub most_frames: usize,
-    /// The most bytes (header to FCS) that waited at once.
+    /// Maximum number of bytes (header to FCS) that waited at once.
     pub most_bytes: usize,
     /// Frames dropped because the queue of the class was full.
     pub full: u64,
-    /// Only with a credit-based shaper: the credit.
+    /// Only with a credit-based shaper: lowest and highest credit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credit_bits: Option<Credit>,
 }
@@ -122,10 +123,10 @@ pub struct Credit {
 pub struct Host {
     /// Name of the host.
     pub host: String,
-    /// The application's transfers or configuration reads, from call to answer.
+    /// Latency of the application's transfers or configuration reads, from call to answer.
     pub latency_ns: SimLatency,
-    /// Commands, from the submission doorbell to the head doorbell's acknowledgement at the root
-    /// port, as in the NVMe/TSN paper.
+    /// Latency of commands at the root port, from the submission doorbell to the acknowledgement of
+    /// the head doorbell, as in the NVMe/TSN paper.
     pub root_port_ns: SimLatency,
     /// Configuration reads at the root port, enumeration included.
     pub config_read_ns: SimLatency,
@@ -133,7 +134,7 @@ pub struct Host {
     pub commands: u64,
     /// Bytes that the application moved.
     pub bytes: u64,
-    /// How long the workload ran.
+    /// Duration of the workload.
     pub span_ns: u64,
     /// Transfers per second.
     pub iops: u64,
@@ -141,13 +142,13 @@ pub struct Host {
     pub bytes_per_s: u64,
     /// Blocks of 512 bytes that were read and compared.
     pub verified_blocks: u64,
-    /// Transfers that brought other data than expected.
+    /// Transfers that returned other data than expected.
     pub mismatches: u64,
     /// Commands with an error status, or lost with their drive's link; configuration reads that
-    /// brought all ones.
+    /// returned all ones.
     pub failures: u64,
-    /// Only if push is on and had commands: what went in front of doorbells (docs/push.md) while
-    /// the workloads ran.
+    /// Only if push is on and the host had commands: pushes in front of doorbells (docs/push.md)
+    /// while the workloads ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pushed: Option<SimPush>,
     /// Only with `replay`: the recording.
@@ -155,14 +156,14 @@ pub struct Host {
     pub recorded: Option<Replayed>,
 }
 
-/// What a host pushed, and what its device nodes did with it.
+/// Pushes of a host, and their use by its device nodes.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct SimPush {
     /// Messages sent, including those that only invalidate pushed bytes.
     pub messages: u64,
     /// Submission queue entries in the messages.
     pub entries: u64,
-    /// Submission queue entries whose doorbell went down without them.
+    /// Submission queue entries whose doorbell was sent without a push of the entry.
     pub unpushed_entries: u64,
     /// Bytes of entries, lists and data in the messages.
     pub bytes: u64,
@@ -174,16 +175,16 @@ pub struct SimPush {
     pub misses: u64,
     /// Bytes that were invalidated before a drive read them.
     pub unused_bytes: u64,
-    /// Commands that were not pushed, or only in part, by reason.
+    /// Commands that were not pushed, or pushed only in part, by reason.
     pub not_pushed: Vec<SimNotPushed>,
 }
 
-/// Commands that were not pushed, or only in part, for one reason.
+/// Commands that were not pushed, or pushed only in part, for one reason.
 #[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
 pub struct SimNotPushed {
     /// The reason (docs/push.md#why-a-command-is-not-pushed).
     pub reason: &'static str,
-    /// Commands.
+    /// Number of commands.
     pub commands: u64,
 }
 
@@ -216,10 +217,10 @@ impl SimPush {
 pub struct Replayed {
     /// The files of the recording.
     pub files: Vec<String>,
-    /// Where the TLPs were recorded: `root port`, `switch` or `device port`.
+    /// Point at which the TLPs were recorded: `root port`, `switch` or `device port`.
     pub at: &'static str,
-    /// Latency of the recorded commands there, from the submission doorbell to the completion head
-    /// doorbell, to compare with `root_port_ns`.
+    /// Latency of the recorded commands at that point, from the submission doorbell to the
+    /// completion head doorbell, to compare with `root_port_ns`.
     pub latency_ns: SimLatency,
     /// Commands that were replayed.
     pub commands: u64,
@@ -242,7 +243,7 @@ impl From<&Recording> for Replayed {
     }
 }
 
-/// The time of commands by segment. The `ns` of each list add up to its total exactly.
+/// The time of commands by segment. The sum of the `ns` of each list is exactly its total.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct SimSegments {
     /// Mean over all commands.
@@ -258,11 +259,11 @@ pub struct SimSegments {
 /// Sums of segments, in nanoseconds.
 #[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
 pub struct SegmentTotals {
-    /// Of `mean`.
+    /// Sum of `mean`.
     pub mean: u64,
-    /// Of `median`.
+    /// Sum of `median`.
     pub median: u64,
-    /// Of `p99`.
+    /// Sum of `p99`.
     pub p99: u64,
 }
 
@@ -278,7 +279,7 @@ pub struct SimSegment {
 /// One direction of a PCIe link or cable, while the workloads ran.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct SimLink {
-    /// From where to where, in the names of the plan.
+    /// Sender and receiver, with the names of the plan.
     pub link: String,
     /// Share of the time in which the link was busy, in parts per million.
     pub utilisation_ppm: u64,
@@ -306,19 +307,20 @@ pub struct SimTunnel {
 /// A run with a further seed.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct SimRun {
-    /// Seed of everything drawn.
+    /// Seed of all random numbers.
     pub seed: u64,
     /// Digest of everything that happened, 16 hexadecimal digits.
     pub digest: String,
     /// Wake-ups of components.
     pub events: u64,
-    /// The application's transfers or configuration reads of all hosts, from call to answer.
+    /// Latency of the application's transfers or configuration reads on all hosts, from call to
+    /// answer.
     pub latency_ns: SimLatency,
     /// Transfers per second of all hosts.
     pub iops: u64,
     /// Bytes moved per second by all hosts.
     pub bytes_per_s: u64,
-    /// What the plan requires, and whether the run met it.
+    /// The plan's requirements, and whether the run met them.
     pub requirements: Vec<requirements::Row>,
 }
 

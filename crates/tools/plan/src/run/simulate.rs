@@ -25,9 +25,9 @@ pub struct RunProgress {
     pub ns: AtomicU64,
 }
 
-/// Builds the world of `config`, lets `observers` watch it, and runs it to its end or until it is told
-/// to stop; `pace` follows. Yields whether it came to its end.
-/// The error is one line that says why it did not end.
+/// Simulates `config` with `observers` to its end or until it is stopped; `pace` shows the
+/// progress. Returns whether the simulation ended by itself. The error is one line with the reason
+/// of a failure.
 fn simulate(
     config: &Config,
     observers: Vec<Box<dyn Observer>>,
@@ -45,7 +45,7 @@ fn simulate(
             Ok(false) if is_stopped() => return Ok((world.report(), false)),
             Ok(false) => pace.ns.store(until.as_ns(), Ordering::Relaxed),
             Err(error) => {
-                // It ended then, and not before.
+                // The simulation ended at this time, so it is rounded up.
                 let ns = world.now().as_ps().div_ceil(1_000);
                 pace.ns.store(ns, Ordering::Relaxed);
                 return Err(error.to_string());
@@ -55,13 +55,13 @@ fn simulate(
     }
 }
 
-/// Commands by how long they took, an example of each length kept: memory is
-/// bounded, whatever their number.
+/// Number of commands by duration, with one example for each duration. Memory is bounded for any
+/// number of commands.
 #[derive(Debug, Default)]
 pub struct DurationCounts {
-    /// To 12 significant bits: how many, and the first one.
+    /// By duration to 12 significant bits: the number of commands, and the first one.
     by_length: BTreeMap<u64, (u64, CommandRecord)>,
-    /// How many there were.
+    /// Number of commands.
     pub count: u64,
 }
 
@@ -74,7 +74,7 @@ impl DurationCounts {
         self.count += 1;
     }
 
-    /// A command of this quantile, in parts of 1000.
+    /// Returns a command at this quantile, in parts of 1000.
     pub fn example(&self, quantile: u64) -> Option<&CommandRecord> {
         let rank = (self.count * quantile).div_ceil(1000).max(1);
         let mut seen = 0;
@@ -88,9 +88,9 @@ impl DurationCounts {
 /// Durations of the commands of all hosts.
 #[derive(Debug, Default)]
 pub struct Commands {
-    /// All of them.
+    /// Durations of all commands.
     pub all: DurationCounts,
-    /// Their time by stage, in picoseconds.
+    /// Sum of their times by stage, in picoseconds.
     pub sums: [u128; STAGES],
 }
 
@@ -111,8 +111,8 @@ impl Observer for CommandCounter {
     }
 }
 
-/// Picoseconds by stage in nanoseconds; the parts sum exactly to the total,
-/// since each is the difference of two sums.
+/// Converts picoseconds by stage to nanoseconds per command. The sum of the parts is exactly the
+/// total, because each part is the difference of two sums.
 pub fn in_ns(ps: [u128; STAGES], count: u64) -> [u64; STAGES] {
     let mut sum = 0;
     let mut before = 0;
@@ -125,32 +125,32 @@ pub fn in_ns(ps: [u128; STAGES], count: u64) -> [u64; STAGES] {
     })
 }
 
-/// The same for one command.
+/// Converts the breakdown of one command in the same way.
 pub fn breakdown_in_ns(breakdown: &Breakdown) -> [u64; STAGES] {
     in_ns(Stage::ALL.map(|stage| breakdown.get(stage).as_ps().into()), 1)
 }
 
-/// Outputs of a simulation besides its document.
+/// Outputs of a simulation in addition to its JSON document.
 #[derive(Clone)]
 pub struct RunOptions {
-    /// The plan's name.
+    /// Name of the plan.
     pub name: String,
     /// Files to write.
     pub requested: OutputFiles,
-    /// What limits assume.
+    /// Timeouts of real systems to compare with.
     pub assumed: Assumptions,
-    /// The plan as it was written.
+    /// Text of the plan file.
     pub text: String,
-    /// What other phases showed, for the page.
+    /// Results of other phases, for the page.
     pub phases: Option<PagePhases>,
 }
 
 /// Why a simulation failed, or its outputs could not be written.
 #[derive(Clone, Debug, Default)]
 pub struct Failed {
-    /// One line.
+    /// The reason in one line.
     pub why: String,
-    /// Every limit, if they were watched.
+    /// Every limit, if limits were observed.
     pub limits: Vec<Row>,
 }
 
@@ -164,20 +164,20 @@ impl From<Failure> for Failed {
 pub struct Results {
     pub report: Report,
     pub commands: Commands,
-    /// Only if outputs are requested.
+    /// Limits; empty unless outputs are requested.
     pub limits: Vec<Row>,
     pub requirements: Vec<requirements::Row>,
-    /// Whether it was told to stop before its end.
+    /// Whether the simulation was stopped before its end.
     pub interrupted: bool,
 }
 
-/// What the plan's remarks say of a run.
+/// Returns the plan's remarks on a run.
 pub fn remarks(plan: &Planned, report: &Report) -> Vec<String> {
     plan.remarks.iter().map(|remark| remark.after(report.time)).collect()
 }
 
-/// Runs a simulation, until its end or until `stop` is set, and collects the durations of its
-/// commands; limits only if something is `requested`.
+/// Runs a simulation to its end or until `stop` is set. Collects the durations of commands, and
+/// limits if anything is `requested`.
 pub fn simulate_plan(
     name: &str,
     plan: &Planned,
@@ -202,7 +202,7 @@ pub fn simulate_plan(
     if let Some(outputs) = &mut outputs {
         let reached = Instant::from_ns(pace.ns.load(Ordering::Relaxed));
         let now = result.as_ref().map_or(reached, |(report, _)| report.time);
-        // A command that still waits at a stop is no failure.
+        // A command that still waits at a stop is not a failure.
         limits = outputs.close(config, now, result.is_ok())?;
     }
     let (report, is_done) = match result {

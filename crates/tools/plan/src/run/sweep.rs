@@ -13,7 +13,7 @@ use report::document::{Ended, INTERRUPTED, finish_with_data};
 use report::{Align, Failure, Page, Table};
 use std::str::FromStr;
 
-/// Simulations of a sweep at most; more are a mistake.
+/// Maximum number of simulations in a sweep.
 const MOST: u64 = 10_000;
 
 /// A key with its values.
@@ -23,7 +23,7 @@ pub struct Sweep {
     values: Vec<String>,
 }
 
-/// A combination: what it sets, and its simulations: one, or one for each phase.
+/// A combination: its settings, and its simulations: one, or one per phase.
 struct Point {
     set: Vec<(String, String)>,
     values: Vec<String>,
@@ -39,8 +39,8 @@ pub struct Combinations {
 }
 
 impl Combinations {
-    /// Those of `sweeps`, each in all phases of `shifts`. The error is a mistake in the
-    /// plan, or more simulations than there may be.
+    /// Builds the combinations of `sweeps`, each in all phases of `shifts`. The error is a mistake
+    /// in the plan, or too many simulations.
     pub fn new(
         plan: &Plan,
         sweeps: &[Sweep],
@@ -59,12 +59,12 @@ impl Combinations {
         Ok(Self { sweeps: sweeps.to_vec(), points, plans })
     }
 
-    /// Whether the plan records something; sweeps do not.
+    /// Returns whether the plan has a record table, which a sweep ignores.
     pub fn record(&self) -> bool {
         self.plans.iter().any(|plan| plan.record != OutputFiles::default())
     }
 
-    /// Runs them.
+    /// Runs all combinations.
     pub fn run(&self, name: &str, watch: &Watch<'_>) -> Result<SweepDocument, Failure> {
         let Self { sweeps, points, plans } = self;
         let each = plans.len() / points.len();
@@ -75,7 +75,7 @@ impl Combinations {
         let mut documents = documents.into_iter();
         let finished = points.iter().filter_map(|point| {
             let mut own: Vec<_> = documents.by_ref().take(each).collect();
-            // A combination counts once all its phases have come to their end.
+            // A combination is complete if all its phases have ended.
             if own.iter().flatten().filter(|document| !document.interrupted).count() < each {
                 return None;
             }
@@ -90,19 +90,19 @@ impl Combinations {
         Ok(SweepDocument::new(name, combinations, interrupted))
     }
 
-    /// The document as text.
+    /// Formats the document as text.
     pub fn text(&self, document: &SweepDocument) -> String {
         text(&self.sweeps, document)
     }
 
-    /// The document as a page.
+    /// Formats the document as an HTML page.
     pub fn page(&self, name: &str, document: &SweepDocument) -> String {
         page(name, &self.sweeps, document)
     }
 }
 
 impl SweepDocument {
-    /// Whether all combinations meet the plan's requirements.
+    /// Returns whether all combinations met the plan's requirements.
     pub fn ended(&self) -> Ended {
         match self.combinations.iter().all(SimReport::meets_requirements) {
             _ if self.interrupted => Ended::Interrupted,
@@ -119,7 +119,7 @@ impl Point {
         values: Vec<String>,
         (seeds, shifts): (&Seeds, Option<&Shifts>),
     ) -> Result<Self, KeyError> {
-        // Keys joined by + go together.
+        // Keys joined by + change together.
         let set: Vec<(String, String)> = sweeps
             .iter()
             .zip(&values)
@@ -161,7 +161,7 @@ impl FromStr for Sweep {
     }
 }
 
-/// The last key varies fastest.
+/// Returns all combinations. The last key varies fastest.
 fn product(sweeps: &[Sweep]) -> Vec<Vec<String>> {
     let mut points = vec![Vec::new()];
     for sweep in sweeps {
@@ -174,7 +174,7 @@ fn product(sweeps: &[Sweep]) -> Vec<Vec<String>> {
     points
 }
 
-/// A column: its name, which documents have it, and its text for one.
+/// A column: its name, a function that selects documents with it, and a function that formats it.
 type Column = (&'static str, Has, fn(&SimReport) -> String);
 
 type Has = fn(&SimReport) -> bool;
@@ -214,7 +214,7 @@ const COLUMNS: [Column; 14] = [
     (REQUIREMENTS, REQUIRED, |document| document.verdict().unwrap_or_else(|| "-".to_owned())),
 ];
 
-/// Numbers, and one column of words.
+/// Returns the alignment of a column: numbers, except for one column of words.
 fn align(head: &str) -> Align {
     if head == REQUIREMENTS { Align::Wrap } else { Align::Right }
 }
@@ -223,12 +223,12 @@ fn sum(document: &SimReport, field: fn(&Stream) -> u64) -> String {
     document.streams.iter().map(field).sum::<u64>().to_string()
 }
 
-/// The longest latency of any stream in nanoseconds.
+/// Returns the longest latency of any stream in nanoseconds.
 fn longest(document: &SimReport) -> u64 {
     document.streams.iter().map(|stream| stream.latency_ns.max).max().unwrap_or(0)
 }
 
-/// The keys and the columns, and under them the values of each combination and its results.
+/// Returns the table: a heading of keys and columns, then one row per combination.
 fn rows(sweeps: &[Sweep], documents: &[SimReport]) -> Vec<Vec<String>> {
     let columns = COLUMNS.iter().filter(|(_, has, _)| documents.iter().any(has));
     let columns: Vec<_> = columns.collect();

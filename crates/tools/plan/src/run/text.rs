@@ -1,4 +1,4 @@
-//! Results for people.
+//! The results as text.
 
 use super::document::{
     Credit, Port, PortClass, Replayed, SimLatency, SimLink, SimPush, SimReport, SimSegment,
@@ -9,7 +9,7 @@ use report::Align::{Left, Right};
 use report::document::INTERRUPTED;
 use report::{Column, Table};
 
-/// Nanoseconds as microseconds with three decimals.
+/// Formats nanoseconds as microseconds with three decimals.
 pub fn us(ns: u64) -> String {
     format!("{}.{:03}", ns / 1000, ns % 1000)
 }
@@ -21,7 +21,7 @@ fn row(name: &str, width: usize, latency: &SimLatency) -> String {
     format!("{name:<width$} {n:>8}{cells}\n")
 }
 
-/// The whole text.
+/// Formats the whole text.
 pub fn text(document: &SimReport) -> String {
     let mut out = format!(
         "{}: seed {}, {} us of virtual time, {} events, digest {}\n\n",
@@ -163,7 +163,7 @@ fn handled(document: &SimReport) -> String {
     out
 }
 
-/// The queues of ports that shape, interrupt or drop frames.
+/// Formats the queues of ports that shape, interrupt or drop frames.
 fn ports(document: &SimReport) -> String {
     type Row<'a> = (&'a Port, &'a PortClass);
     let columns: [Column<Row<'_>>; 7] = [

@@ -1,5 +1,5 @@
-//! The simulated wires as a capture: Ethernet frames as they start on each wire, with 802.1Q tags,
-//! without FCS; where the sender supports frame preemption, mPackets instead, when they have ended.
+//! Captures all simulated wires: Ethernet frames with 802.1Q tags and without FCS, written when
+//! they start. If the sender supports frame preemption: mPackets, written when they have ended.
 
 use super::places;
 use analysis::export::pcapng::{WireFile, WireInterface};
@@ -14,14 +14,14 @@ use wire::Instant;
 pub struct Capture {
     target: Target,
     file: Option<WireFile<Sink>>,
-    /// By wire: whether it has mPackets.
+    /// Whether each wire has mPackets.
     mpackets: Vec<bool>,
     failed: Option<io::Error>,
 }
 
 impl Capture {
-    /// Begins the file, with an interface for each direction of each cable:
-    /// its name with the plan's names for both ends, its description with the rate.
+    /// Begins the file, with one interface per direction of each cable. The interface's name
+    /// contains the plan's names for both ends, its description the rate.
     ///
     /// # Errors
     /// One line that names the file, also if there is no network to capture.
@@ -50,7 +50,7 @@ impl Capture {
     /// Closes the file.
     ///
     /// # Errors
-    /// The first one ever.
+    /// The first error of any write.
     pub fn finish(&mut self) -> Result<(), Failure> {
         let closed = self.file.take().map(WireFile::finish).transpose().err();
         match self.failed.take().or(closed) {

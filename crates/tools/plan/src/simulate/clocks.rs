@@ -1,4 +1,4 @@
-//! Clocks and the edges of gates: what documents have of them, and the tables of texts and pages.
+//! Clocks and edges of gates: their parts of JSON documents, and their tables in text and pages.
 
 use super::places;
 use report::Align::{Left, Right};
@@ -10,56 +10,57 @@ use sim::network::{ClockReport, EdgeReport, TimeConfig};
 use sim::world::Report;
 use wire::Instant;
 
-/// A clock. Offsets are against the clock of the best grandmaster with power.
+/// A clock. Offsets are relative to the clock of the best grandmaster with power.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Clock {
     /// Name of the station or bridge.
     pub name: String,
-    /// Grandmaster of the clock at the end; null without.
+    /// Grandmaster of the clock at the end; null if there is none.
     pub grandmaster: Option<String>,
-    /// Oscillator against true time at the end, in parts per 10^9.
+    /// Frequency error of the oscillator at the end, in parts per 10^9.
     pub drift_ppb: f64,
-    /// When the clock was first locked to the reference, or was the reference; null if never.
+    /// Time at which the clock was first locked to the reference, or was the reference; null if
+    /// never.
     pub synced_from_ns: Option<u64>,
-    /// When the clock was not locked since `synced_from_ns`: beginning and end in ns; the end is
-    /// null if the clock was not locked at the end.
+    /// Times after `synced_from_ns` in which the clock was not locked: beginning and end in ns. The
+    /// end is null if the clock was not locked at the end.
     pub unlocked_ns: Vec<(u64, Option<u64>)>,
     /// The largest offset since `synced_from_ns`; null if never locked.
     pub worst_ps: Option<u64>,
-    /// When the clock was set, in ns, and by how many picoseconds.
+    /// Steps of the clock: time in ns, and size in picoseconds.
     pub steps: Vec<(u64, i64)>,
-    /// Along time: ns, and how many picoseconds the clock was ahead.
+    /// Samples of the clock's offset: time in ns, and picoseconds that the clock was ahead.
     pub offsets: Vec<(u64, i64)>,
 }
 
-/// Errors of a port's gates: how far their edges came before or after their time, since the port's
-/// clock was first locked to the reference.
+/// Errors of a port's gate edges: the difference between actual and scheduled time, after the
+/// port's clock was first locked to the reference.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct GateEdges {
     /// Name of the port.
     pub port: String,
-    /// Edges.
+    /// Number of edges.
     pub edges: u64,
     /// Median of the errors, to three significant digits.
     pub error_p50_ns: u64,
     /// 99th percentile of the errors, to three significant digits.
     pub error_p99_ns: u64,
-    /// Error of the earliest edge; negative if it came before its time.
+    /// Error of the earliest edge; negative if the edge was early.
     pub earliest_ps: i64,
     /// Error of the latest edge.
     pub latest_ps: i64,
-    /// Bytes that the line carries in the largest error.
+    /// Bytes that the line carries in a time equal to the largest error.
     pub lost_bytes: u64,
 }
 
-/// Names of stations, then of bridges. `named` puts the plan's name for `station 0`.
+/// Returns the names of stations, then of bridges. `named` returns the plan's name for `station 0`.
 pub(super) fn names(config: &Config, named: &dyn Fn(&str) -> String) -> Vec<String> {
     let stations = (0..config.network.stations.len()).map(|number| format!("station {number}"));
     let bridges = (0..config.network.bridges.len()).map(|number| format!("bridge {number}"));
     stations.chain(bridges).map(|name| named(&name)).collect()
 }
 
-/// Every clock, if clocks are simulated.
+/// Returns every clock, if clocks are simulated.
 pub fn clocks(config: &Config, report: &Report, named: &dyn Fn(&str) -> String) -> Vec<Clock> {
     let Some(time) = &report.time_of_nodes else { return Vec::new() };
     let names = names(config, named);
@@ -85,7 +86,7 @@ pub fn clocks(config: &Config, report: &Report, named: &dyn Fn(&str) -> String) 
     names.iter().zip(&time.clocks).map(row).collect()
 }
 
-/// The gates of every port, if clocks are simulated.
+/// Returns the gates of every port, if clocks are simulated.
 pub fn edges(config: &Config, report: &Report, named: &dyn Fn(&str) -> String) -> Vec<GateEdges> {
     let network = &config.network;
     let row = |(wire, edges): (&usize, &EdgeReport)| {
@@ -108,7 +109,7 @@ fn in_ns((from, until): (Instant, Option<Instant>)) -> (u64, Option<u64>) {
     (from.as_ns(), until.map(Instant::as_ns))
 }
 
-/// When a clock was not locked, which may be several times.
+/// Formats the times in which a clock was not locked.
 fn unlocked(clock: &Clock) -> String {
     let (Some(_), [first, rest @ ..]) = (clock.synced_from_ns, &clock.unlocked_ns[..]) else {
         return String::new();
@@ -119,13 +120,13 @@ fn unlocked(clock: &Clock) -> String {
     format!("{times}{} to {until}", time(first.0 as f64))
 }
 
-/// A time in picoseconds that may be negative.
+/// Formats a time in picoseconds that may be negative.
 pub(super) fn signed(ps: i64) -> String {
     let size = time(ps.unsigned_abs() as f64 / 1e3);
     if ps < 0 { format!("-{size}") } else { size }
 }
 
-/// Clocks, one a row.
+/// Returns a table with one row per clock.
 pub fn clock_table(clocks: &[Clock]) -> Table {
     const CLOCKS: [Column<Clock>; 8] = [
         ("clock", Left, |clock| clock.name.clone()),
@@ -146,7 +147,7 @@ pub fn clock_table(clocks: &[Clock]) -> Table {
     Table::from_rows(&CLOCKS, clocks)
 }
 
-/// Ports with gates, one a row.
+/// Returns a table with one row per port with gates.
 pub fn edge_table(edges: &[GateEdges]) -> Table {
     const EDGES: [Column<GateEdges>; 7] = [
         ("edges of gates", Left, |edges| edges.port.clone()),

@@ -1,4 +1,4 @@
-//! Copies of frames on their way to a recovery function, along time and by path.
+//! Copies of frames on their way to a recovery function, over time and by path.
 
 use sim::Config;
 use sim::ethernet::frame::HEADER;
@@ -10,35 +10,35 @@ use std::collections::BTreeMap;
 use tsn::frer::rtag;
 use wire::{Duration, Instant};
 
-/// Points along time at most; beyond, neighbours are joined.
+/// Maximum number of bins; beyond it neighbouring bins are merged.
 const POINTS: usize = 120;
 
-/// What came over one wire in a part of the time.
+/// Copies that arrived over one wire in one bin of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bin {
-    /// Copies.
+    /// Number of copies.
     pub copies: u64,
-    /// How much later than the first copy of its frame the latest of them arrived.
+    /// Maximum delay of a copy after the first copy of its frame.
     pub behind: Duration,
 }
 
-/// The copies of a stream that come to a place.
+/// The copies of a stream that arrive at a place.
 #[derive(Clone, Debug)]
 pub struct Copies {
-    /// The number of the stream.
+    /// Index of the stream.
     pub stream: usize,
-    /// The place, which eliminates.
+    /// The place with the recovery function.
     pub place: Place,
     identification: Identification,
-    /// Length of a part of the time.
+    /// Length of a bin.
     pub width: Duration,
-    /// By wire.
+    /// Bins by wire.
     pub wires: BTreeMap<usize, Vec<Bin>>,
-    /// By wire: how long its cable takes.
+    /// Propagation time of the cable, by wire.
     takes: BTreeMap<usize, Duration>,
-    /// The reset timer of the recovery function: copies further apart are of other frames.
+    /// Reset timer of the recovery function. Copies further apart belong to different frames.
     reset: Duration,
-    /// By number: when the first copy that was seen arrived, and the wires that have brought one.
+    /// By sequence number: the arrival of the first copy, and the wires that brought a copy.
     first: BTreeMap<u16, (Instant, Vec<usize>)>,
 }
 
@@ -47,7 +47,7 @@ pub struct Copies {
 pub struct AllCopies(pub Vec<Copies>);
 
 impl AllCopies {
-    /// Of every place that eliminates.
+    /// Creates the copies for every place with a recovery function.
     pub fn new(config: &Config) -> Self {
         let streams = config.network.streams.iter().enumerate();
         let copies_of = |(number, stream): (usize, &StreamConfig)| {
@@ -71,7 +71,7 @@ impl AllCopies {
     }
 }
 
-/// The wires over which a stream comes to a place.
+/// Returns the wires over which a stream arrives at a place.
 fn wires(config: &Config, stream: &StreamConfig, place: Place) -> BTreeMap<usize, Vec<Bin>> {
     let wiring = config.network.wiring();
     let hops = stream.paths.iter().filter_map(|path| stream.hops(&wiring, path).ok());
@@ -105,11 +105,11 @@ impl Copies {
         let at = at + self.takes[&wire];
         let (first, seen) = self.first.entry(sequence).or_insert((at, Vec::new()));
         if seen.contains(&wire) || at > *first + self.reset {
-            // The numbers have begun anew.
+            // The sequence numbers have wrapped.
             (*first, *seen) = (at, Vec::new());
         }
         seen.push(wire);
-        // What begins first may have the longer cable.
+        // The copy that starts first may have the longer cable.
         let (behind, late) = if at < *first { (seen[0], *first - at) } else { (wire, at - *first) };
         self.bin(at, wire).copies += 1;
         let bin = self.bin(at, behind);
@@ -137,8 +137,8 @@ impl Copies {
     }
 }
 
-/// Header and number of a captured frame that has a number. It has the IP addresses of the stream:
-/// nothing else has its numbers.
+/// Parses header and sequence number of a captured frame. The frame must have the IP addresses of
+/// the stream, because other frames have other sequence numbers.
 fn parse(bytes: &[u8], identification: Identification) -> Option<(Header, u16)> {
     let mac = |at: usize| Some(Mac(*bytes.get(at..)?.first_chunk()?));
     let number = |at: usize| Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?));
@@ -173,7 +173,8 @@ mod tests {
             reset: Duration::from_us(100),
             first: BTreeMap::new(),
         };
-        // The other copy is lost; the number comes again, over the other wire first.
+        // The other copy is lost. The next frame with this number arrives first over the other
+        // wire.
         copies.add(us(0), 0, 7);
         copies.add(us(500), 2, 7);
         copies.add(us(504), 0, 7);

@@ -1,4 +1,4 @@
-//! What nodes did with the streams that they identify: elimination and policing.
+//! Elimination and policing of identified streams by nodes.
 
 use report::Align::{Left, Right};
 use report::{Column, Table};
@@ -12,7 +12,7 @@ use wire::Instant;
 /// Replication and elimination of a stream at a node (IEEE 802.1CB-2017, 10.8 and 10.9).
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Elimination {
-    /// Name of the stream; `NAME back` is the way back of a stream with `both`.
+    /// Name of the stream. `NAME back` is the reverse direction of a stream with `both`.
     pub stream: String,
     /// Name of the station or bridge.
     pub node: String,
@@ -28,18 +28,18 @@ pub struct Elimination {
     pub discarded: u64,
     /// Frames whose number was too far from the history.
     pub rogue: u64,
-    /// Frames that passed and did not follow the one before.
+    /// Frames that passed but did not have the number after the previous frame's.
     pub out_of_order: u64,
-    /// Numbers that left the history and had not been seen.
+    /// Numbers that left the history without a frame.
     pub lost: u64,
-    /// Numbers in `lost` that are older than the first frame after the beginning or a reset. The
-    /// standard counts them, too, although nobody need have sent them.
+    /// Numbers in `lost` that precede the first frame after the start or a reset. The standard
+    /// counts them although no frame may have been sent.
     pub lost_before_first: u64,
     /// Frames without a number.
     pub tagless: u64,
     /// Expiries of the reset timer.
     pub resets: u64,
-    /// Tests for latent errors that signalled one.
+    /// Tests for latent errors that reported an error.
     pub latent_errors: u64,
 }
 
@@ -54,23 +54,23 @@ pub struct Policing {
     pub matching: u64,
     /// Frames that passed the filter.
     pub passed: u64,
-    /// Frames longer than the longest SDU, and all frames of a stream that such a frame had
+    /// Frames longer than the maximum SDU, and all frames of a stream that such a frame has
     /// blocked.
     pub not_passing_sdu: u64,
-    /// Frames that the stream gate held back.
+    /// Frames that the stream gate dropped.
     pub not_passing_gate: u64,
     /// Frames that the meter marked yellow.
     pub yellow: u64,
     /// Frames that the meter marked red.
     pub red: u64,
-    /// Why the stream was blocked for good: `too long`, `gate closed`, `octets of the gate` or
-    /// `red`; null if it was not.
+    /// Reason why the stream was blocked permanently: `too long`, `gate closed`, `octets of the
+    /// gate` or `red`; null if it was not blocked.
     pub blocked: Option<&'static str>,
-    /// When the stream was blocked; null if it was not.
+    /// Time at which the stream was blocked; null if it was not blocked.
     pub blocked_at_ns: Option<u64>,
 }
 
-/// Both kinds of rows of a report; `streams` are the names of the streams, `named` is as in
+/// Returns both kinds of rows of a report; `streams` are the names of the streams, `named` is as in
 /// [`PageLabels`](super::PageLabels).
 pub fn rows(
     report: &Report,
@@ -137,7 +137,7 @@ fn words(reason: Reason) -> &'static str {
     }
 }
 
-/// The table of eliminations.
+/// Returns a table of eliminations.
 pub fn eliminations(rows: &[Elimination]) -> Table {
     let columns: [Column<Elimination>; 12] = [
         ("stream", Left, |row| row.stream.clone()),
@@ -157,13 +157,13 @@ pub fn eliminations(rows: &[Elimination]) -> Table {
 }
 
 impl Elimination {
-    /// A count of the recovery function, if there is one.
+    /// Formats a count of the recovery function; empty if there is none.
     fn count(&self, count: u64) -> String {
         if self.eliminates { count.to_string() } else { "–".to_owned() }
     }
 }
 
-/// The table of filters.
+/// Returns a table of filters.
 pub fn policings(rows: &[Policing]) -> Table {
     let columns: [Column<Policing>; 9] = [
         ("policed stream", Left, |row| row.stream.clone()),

@@ -1,7 +1,6 @@
-//! The outputs of a simulation: trace files, captures, reports, and what
-//! its waits mean for real systems.
+//! The outputs of a simulation: trace files, captures, reports, and limits of real systems.
 //!
-//! [`Outputs`] is all of it in one; the parts can be used alone.
+//! [`Outputs`] contains all outputs. The parts can be used alone.
 
 pub mod capture;
 pub mod clocks;

@@ -21,19 +21,19 @@ use wire::Instant;
 /// The requested output files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutputFiles {
-    /// Trace files: this one of the first host, others in the same folder.
+    /// Trace file of the first host. The traces of other nodes are in the same folder.
     pub trace: Option<PathBuf>,
     /// A capture of all wires.
     pub pcapng: Option<Target>,
     /// The report.
     pub report: Option<Target>,
-    /// The port, and the time, that the report shows first along time.
+    /// Port and time that the report shows first; `None` for the longest wait.
     pub timeline: Option<Chosen>,
 }
 
-/// All outputs: [`begin`](Self::begin), give [`observer`](Self::observer)
-/// to the world, [`close`](Self::close) when it has stopped, however it did,
-/// and [`report`](Self::report) if it came to its end.
+/// All outputs. Call [`begin`](Self::begin), pass [`observer`](Self::observer) to the world, call
+/// [`close`](Self::close) when the world has stopped for any reason, and [`report`](Self::report)
+/// if the simulation ended by itself.
 pub struct Outputs {
     assumed: Assumptions,
     waits: Shared<Waits>,
@@ -83,7 +83,7 @@ impl Outputs {
         })
     }
 
-    /// The observer of all outputs.
+    /// Returns the observer of all outputs.
     pub fn observer(&self) -> Box<dyn Observer> {
         let mut all: Vec<Box<dyn Observer>> = vec![Box::new(self.waits.clone())];
         all.extend(self.trace.iter().map(|one| Box::new(one.clone()) as Box<dyn Observer>));
@@ -94,8 +94,8 @@ impl Outputs {
         Box::new(Observers(all))
     }
 
-    /// Closes the files at the end of virtual time, with the workloads `done`
-    /// or not. Yields every limit with what was seen.
+    /// Closes the files at the end of virtual time. `done`: whether the workloads have ended.
+    /// Returns every limit with its measured waits.
     ///
     /// # Errors
     /// One line that names a file which could not be written.

@@ -1,4 +1,4 @@
-//! Where things are in a configuration: links, ways through the network, names for people.
+//! Places in a configuration: links, paths through the network, and their names.
 
 use sim::Config;
 use sim::ethernet::frame::{MINIMUM, PREAMBLE};
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use tsn::Gates;
 use wire::Duration;
 
-/// The downstream ports in the order of their links: host, port, its configuration.
+/// Returns the downstream ports in the order of their links: host, port, and configuration.
 pub fn ports(config: &Config) -> impl Iterator<Item = (usize, usize, &PortConfig)> {
     config.hosts.iter().enumerate().flat_map(|(host, host_config)| {
         let ports = match &host_config.attached {
@@ -23,27 +23,27 @@ pub fn ports(config: &Config) -> impl Iterator<Item = (usize, usize, &PortConfig
 /// A port of the network that a link's frames leave through.
 #[derive(Clone, Debug)]
 pub struct Egress<'a> {
-    /// Whose it is.
+    /// Place of the port.
     pub place: CableEnd,
-    /// Its rate.
+    /// Rate of the port.
     pub rate: Rate,
     /// The queue in which the link's frames wait.
     pub queue: usize,
-    /// Its gates, if it has some.
+    /// Gates of the port, if there are any.
     pub gates: Option<&'a Gates>,
-    /// All of it.
+    /// Configuration of the port.
     pub port: &'a port::Config,
 }
 
-/// What frames of priority `priority` leave through on their way between two stations; empty if
-/// there is no way. Of several paths of a stream it is the one that takes the least time.
+/// Returns the ports through which frames of priority `priority` leave on their way between two
+/// stations; empty if there is no way. Of several paths of a stream, the fastest one.
 pub fn route<'a>(wiring: &Wiring<'a>, from: usize, to: usize, priority: u8) -> Vec<Egress<'a>> {
     let ways = ways(wiring, from, to, priority);
     let fastest = ways.into_iter().min_by_key(|way| travel(wiring, way, MINIMUM));
     egresses(wiring.network, from, priority, fastest.unwrap_or_default())
 }
 
-/// What they leave through on any of their paths, each port once.
+/// Returns the ports of all paths between two stations, each port once.
 pub fn all_routes<'a>(
     wiring: &Wiring<'a>,
     from: usize,
@@ -72,7 +72,7 @@ fn egresses(
     places.into_iter().map(egress).collect()
 }
 
-/// The ports of each way: one for each path of the stream, or that of the tree.
+/// Returns the ports of each path: one path for each path of the stream, or the path of the tree.
 fn ways(wiring: &Wiring<'_>, from: usize, to: usize, priority: u8) -> Vec<Vec<CableEnd>> {
     if let Some(stream) = wiring.stream_of(from, to, priority) {
         let hops = |path: &Vec<usize>| stream.hops(wiring, path).ok();
@@ -82,8 +82,8 @@ fn ways(wiring: &Wiring<'_>, from: usize, to: usize, priority: u8) -> Vec<Vec<Ca
     vec![wiring.way(from, to)]
 }
 
-/// How long a frame of `length` bytes, header to FCS, takes through these ports at the least: lines,
-/// cables and bridges, every queue empty.
+/// Returns the minimum time of a frame of `length` bytes, header to FCS, through these ports:
+/// lines, cables and bridges, with empty queues.
 pub fn travel(wiring: &Wiring<'_>, way: &[CableEnd], length: usize) -> Duration {
     let network = wiring.network;
     way.iter().fold(Duration::ZERO, |sum, place| {
@@ -97,7 +97,7 @@ pub fn travel(wiring: &Wiring<'_>, way: &[CableEnd], length: usize) -> Duration 
     })
 }
 
-/// The link's ways: from the host to the device node, and back. Empty without a network.
+/// Returns the link's paths: from the host to the device node, and back. Empty without a network.
 pub fn routes<'a>(wiring: &Wiring<'a>, port: &PortConfig) -> [Vec<Egress<'a>>; 2] {
     let Some(([host, device], priority)) = port.transport.stations() else {
         return [Vec::new(), Vec::new()];
@@ -106,7 +106,7 @@ pub fn routes<'a>(wiring: &Wiring<'a>, port: &PortConfig) -> [Vec<Egress<'a>>; 2
     [route(host, device), route(device, host)]
 }
 
-/// A place in words.
+/// Returns the name of a place.
 pub fn name(place: CableEnd) -> String {
     match place {
         CableEnd::Station(station) => format!("station {station}"),
@@ -114,25 +114,25 @@ pub fn name(place: CableEnd) -> String {
     }
 }
 
-/// A place in words, with what its cable leads to.
+/// Returns the name of a place and of the other end of its cable.
 pub fn way(network: &NetworkConfig, place: CableEnd) -> String {
     let mut wires = (0..2 * network.cables.len()).filter_map(|number| wire(network, number));
     wires.find(|(from, _)| *from == place).map_or_else(|| name(place), between)
 }
 
-/// A place in words, with the other end of its cable.
+/// Returns the names of a place and of the other end of its cable.
 pub fn between((from, to): (CableEnd, CableEnd)) -> String {
     format!("{} to {}", name(from), name(to))
 }
 
-/// Where the frames of a wire come from and go to: wire 2n is cable n from its
-/// first end to its second.
+/// Returns sender and receiver of a wire. Wire 2n leads from the first end of cable n to the
+/// second.
 pub fn wire(network: &NetworkConfig, wire: usize) -> Option<(CableEnd, CableEnd)> {
     let cable = network.cables.get(wire / 2)?;
     Some(if wire.is_multiple_of(2) { (cable.a, cable.b) } else { (cable.b, cable.a) })
 }
 
-/// All wires by number, with their names and rates.
+/// Returns all wires by number, with their names and rates.
 pub fn wires(network: &NetworkConfig) -> Vec<(String, Rate)> {
     (0..2 * network.cables.len())
         .filter_map(|number| wire(network, number))

@@ -1,5 +1,5 @@
-//! What a report needs of the commands and frames of a simulation, in memory
-//! that does not grow with time.
+//! Data about the commands and frames of a simulation for its report. Memory does not grow with
+//! time.
 
 use super::places;
 use report::latency::Latency;
@@ -13,21 +13,21 @@ use std::collections::BTreeMap;
 use tsn::{Gates, QUEUES};
 use wire::{Duration, Instant};
 
-/// Points of a time series at most; beyond, neighbours are joined.
+/// Maximum number of bins; beyond it neighbouring bins are merged.
 const POINTS: usize = 120;
-/// Parts of a gates' cycle.
+/// Number of parts of a gate cycle.
 pub const PARTS: usize = 220;
 
 /// A bin of a time series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeBin {
-    /// Commands that ended in it.
+    /// Number of commands that ended in the bin.
     pub count: u64,
-    /// Bytes that they moved.
+    /// Bytes that the commands transferred.
     pub bytes: u64,
-    /// Sum of their times in picoseconds.
+    /// Sum of the commands' durations in picoseconds.
     pub sum_ps: u128,
-    /// The longest of them.
+    /// The longest duration.
     pub worst: Duration,
 }
 
@@ -81,11 +81,11 @@ impl Timeline {
 /// Commands of one host and opcode.
 #[derive(Clone, Debug)]
 pub struct Kind {
-    /// From the application's call to its answer.
+    /// Latency from the application's call to its answer.
     pub latency: Latency,
-    /// By latency, to three digits: the first command that took so long.
+    /// By latency to three digits: the first command with this latency.
     samples: BTreeMap<u64, CommandRecord>,
-    /// The longest.
+    /// The longest command.
     pub worst: CommandRecord,
     series: Timeline,
 }
@@ -111,7 +111,7 @@ impl Kind {
         self.series.add(record);
     }
 
-    /// The commands over time: several commands per bin, if there are many.
+    /// Returns the commands over time.
     pub fn timeline(&self) -> Timeline {
         let mut timeline = self.series.clone();
         let most = (self.latency.count() as usize / 4).clamp(8, POINTS);
@@ -121,7 +121,8 @@ impl Kind {
         timeline
     }
 
-    /// A command that took as long as `share` of all at most, to three digits.
+    /// Returns a command whose latency, to three digits, a share of `share` of all commands does
+    /// not exceed.
     pub fn at(&self, share: f64) -> CommandRecord {
         if share >= 1.0 {
             return self.worst;
@@ -136,34 +137,35 @@ impl Kind {
 pub struct Cycle {
     /// The port.
     pub place: CableEnd,
-    /// Its gates.
+    /// Gates of the port.
     pub gates: Gates,
     rate: Rate,
     queues: [u8; QUEUES],
-    /// By queue and part of the cycle: how long frames were on the wire.
+    /// Time in which frames were on the wire, by queue and part of the cycle.
     pub busy: Vec<[Duration; PARTS]>,
-    /// Frames.
+    /// Number of frames.
     pub frames: u64,
 }
 
 /// Commands and gate cycles, for a report.
 #[derive(Clone, Debug)]
 pub struct ReportData {
-    /// By host and opcode.
+    /// Commands by host and opcode.
     pub kinds: BTreeMap<(u16, Op), Kind>,
-    /// By wire: its sender, if that has gates.
+    /// Gate cycles of the senders with gates, by wire.
     pub cycles: BTreeMap<usize, Cycle>,
 }
 
 impl ReportData {
-    /// Empty data.
+    /// Creates empty data.
     pub fn new(config: &Config) -> Self {
         let network = &config.network;
         let cycles = (0..2 * network.cables.len()).filter_map(|wire| {
             let (place, _) = places::wire(network, wire)?;
             let port = network.port(place);
             let (gates, queues) = (port.gates.clone()?, port.queue_of_priority);
-            // That of cyclic queues alone is 1 ns: their classes have lists of their own.
+            // Ports with only cyclic queues have a cycle of 1 ns, because their classes have lists
+            // of their own.
             let longer = gates.list().cycle_time() > port.rate.duration(PREAMBLE);
             if !longer {
                 return None;
@@ -174,7 +176,7 @@ impl ReportData {
         Self { kinds: BTreeMap::new(), cycles: cycles.collect() }
     }
 
-    /// The kind of which there are most, with its name.
+    /// Returns the most frequent kind, with its key.
     pub fn main(&self) -> Option<((u16, Op), &Kind)> {
         let most = self.kinds.iter().max_by_key(|(_, kind)| kind.latency.count());
         most.map(|(name, kind)| (*name, kind))

@@ -1,4 +1,4 @@
-//! Whether a simulation met what its plan requires.
+//! Checks whether a simulation met the requirements of its plan.
 
 use super::limits::signed_time;
 use crate::{Bound, Requirement, Subject};
@@ -9,11 +9,11 @@ use sim::measure::{CommandRecord, Observer};
 use sim::world::Report;
 use wire::Duration;
 
-/// Commands against the deadlines of hosts and drives.
+/// Compares commands with the deadlines of hosts and drives.
 #[derive(Clone, Debug)]
 pub struct Deadlines {
     requirements: Vec<Requirement>,
-    /// By requirement; none of streams, which count their frames themselves.
+    /// By requirement; none for streams, whose frames the simulator counts.
     seen: Vec<Seen>,
 }
 
@@ -25,7 +25,7 @@ struct Seen {
 }
 
 impl Deadlines {
-    /// Of these requirements.
+    /// Creates the comparison for these requirements.
     pub fn new(requirements: &[Requirement]) -> Self {
         let seen = vec![Seen::default(); requirements.len()];
         Self { requirements: requirements.to_vec(), seen }
@@ -53,8 +53,8 @@ impl Observer for Deadlines {
     }
 }
 
-/// A requirement of the plan and what was observed. If a requirement does not hold, the exit status
-/// is 3; with `--sweep` if this happens in any combination.
+/// A requirement of the plan and the observed value. If a requirement does not hold, the exit
+/// status is 3; with `--sweep` if it does not hold in any combination.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[schemars(rename = "Requirement")]
 pub struct Row {
@@ -62,24 +62,24 @@ pub struct Row {
     pub name: String,
     /// The deadline; null for a loss.
     pub limit_ns: Option<u64>,
-    /// The largest latency observed; null without any, and for a loss.
+    /// The largest latency observed; null if none was observed, and for a loss.
     pub worst_ns: Option<u64>,
-    /// `limit_ns` less `worst_ns`, negative if the deadline was missed; null if one is null.
+    /// `limit_ns` less `worst_ns`, negative if the deadline was missed; null if either is null.
     pub margin_ns: Option<i64>,
     /// Commands, or frames sent.
     pub count: u64,
-    /// Commands or frames that missed the deadline: they came later or, of a stream, never. For a
-    /// loss, the lost frames.
+    /// Commands or frames that missed the deadline, including frames that were lost. For a loss,
+    /// the lost frames.
     pub late: u64,
     /// Whether nothing was late, at least one command or frame was counted, and no command of the
-    /// host failed. For a loss, whether the share of lost frames is allowed.
+    /// host failed. For a loss: whether the share of lost frames is permitted.
     pub holds: bool,
-    /// What is required, in words.
+    /// The requirement in words.
     #[serde(skip)]
     limit: String,
 }
 
-/// Every requirement with what was observed.
+/// Returns every requirement with the observed value.
 pub fn rows(deadlines: &Deadlines, report: &Report) -> Vec<Row> {
     let all = deadlines.requirements.iter().zip(&deadlines.seen);
     all.map(|(requirement, seen)| row(requirement, *seen, report)).collect()
@@ -129,22 +129,22 @@ impl Row {
         Self { name, limit_ns, worst_ns, margin_ns, count, late, holds: false, limit }
     }
 
-    /// Pass or fail.
+    /// Returns pass or fail.
     pub fn verdict(&self) -> &'static str {
         if self.holds { "pass" } else { FAIL }
     }
 }
 
-/// All requirements of a run in a few words, with the one that is furthest beyond its limit or closest
-/// to it: `met by 417 us`, `missed by 27 us: stream t`, `missed: 3 lost: stream t and 1 more`. None
-/// without requirements.
+/// Summarises all requirements of a run, with the one that is furthest beyond its limit or closest
+/// to it: `met by 417 us`, `missed by 27 us: stream t`, `missed: 3 lost: stream t and 1 more`.
+/// Returns `None` without requirements.
 pub fn verdict<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Option<String> {
     let rows: Vec<&Row> = rows.into_iter().collect();
     rows.first()?;
     let words = |ns: i64| time(ns.unsigned_abs() as f64);
     let missed: Vec<&Row> = rows.iter().filter(|row| !row.holds).copied().collect();
-    // Late by the most; else with the most losses; else a failed command, a frame that never came, or
-    // nothing at all.
+    // The largest excess first; then the most losses; then a failed command, a frame that never
+    // arrived, or no command at all.
     let badness = |row: &&Row| {
         let late = row.margin_ns.filter(|ns| *ns < 0);
         (late.map_or(0, i64::unsigned_abs), if row.limit_ns.is_none() { row.late } else { 0 })
@@ -167,12 +167,12 @@ pub fn verdict<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Option<String> {
     Some(format!("missed{how}: {}{others}", worst.name))
 }
 
-/// The rows as a table: requirement, limit, largest observed value, margin, count.
+/// Returns the rows as a table: requirement, limit, largest observed value, margin, count.
 pub fn table(rows: &[Row]) -> Table {
     Table::from_rows(&COLUMNS, rows)
 }
 
-/// The rows of several trials, each with the trial's number.
+/// Returns the rows of several trials as a table, each with the trial's number.
 pub fn table_of_trials<'a>(rows: impl Iterator<Item = (&'a Row, usize)>) -> Table {
     const AT: usize = COLUMNS.len() - 1;
     let mut heads = COLUMNS.map(|(name, align, _)| (name, align)).to_vec();
@@ -228,7 +228,7 @@ mod tests {
         let missed = [met.clone(), deadline(Some(-30), false), deadline(Some(-9), false), loss(4)];
         assert_eq!(verdict(&missed), "missed by 30 ns: host a and 2 more");
         assert_eq!(verdict(&[met.clone(), loss(4)]), "missed: 4 lost: stream s loss");
-        // In time, but a command failed; or nothing came.
+        // In time, but a command failed or none was counted.
         assert_eq!(verdict(&[met.clone(), deadline(Some(5), false)]), "missed: host a");
         assert_eq!(verdict(&[met, deadline(None, false)]), "missed: host a");
     }

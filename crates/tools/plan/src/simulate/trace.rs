@@ -1,4 +1,4 @@
-//! The trace files of a simulation: the same records as those of live nodes
+//! Writes the trace files of a simulation: the same records as in traces of live nodes
 //! (`docs/trace.md`), in virtual time.
 
 use super::places;
@@ -18,16 +18,16 @@ use wire::trace::{
     VIRTUAL_CLOCK, encode_tlp,
 };
 
-/// Bytes of a chunk, its header included.
+/// Bytes of a chunk, header included.
 const CHUNK: usize = 1 << 20;
-/// A TLP is reported when the port takes it, with the earlier time at which its first byte passed;
-/// one behind a closed gate much later. So many records are held back at least, and those of the
-/// last millisecond, to be put in order; but never more than the most.
+/// Minimum number of records that are held back to be sorted; the records of the last millisecond
+/// are held back too, up to a maximum. A TLP is reported when the port takes it, with the earlier
+/// time of its first byte. Behind a closed gate the difference is large.
 const HELD: usize = 4096;
 const MOST_HELD: usize = 1 << 16;
 const WINDOW_PS: u64 = 1_000_000_000;
 
-/// A record that waits to be written.
+/// A record that is held back.
 #[derive(Debug)]
 enum PendingRecord {
     Tlp { tap: Tap, up: bool, tlp: Tlp },
@@ -55,7 +55,7 @@ struct Node {
 /// Writes the trace files of all nodes.
 pub struct TraceFiles {
     nodes: Vec<Node>,
-    /// By host, and by link.
+    /// Indices of the nodes, by host and by link.
     hosts: Vec<usize>,
     devices: Vec<usize>,
     /// Host and downstream port of each link.
@@ -100,18 +100,18 @@ impl TraceFiles {
         Ok(self.nodes.len() - 1)
     }
 
-    /// The files of one host and its device nodes.
+    /// Returns the files of one host and its device nodes.
     pub fn paths(&self, host: usize) -> Vec<PathBuf> {
         let devices = self.devices.iter().zip(&self.links).filter(|(_, (owner, _))| *owner == host);
         let nodes = std::iter::once(self.hosts[host]).chain(devices.map(|(node, _)| *node));
         nodes.map(|node| self.nodes[node].path.clone()).collect()
     }
 
-    /// Writes what is held back and closes the files. Yields how many records
-    /// came too late to be put in order and have the time of the one before.
+    /// Writes the records that are held back and closes the files. Returns the number of records
+    /// that were too late to be sorted and have the time of the previous record.
     ///
     /// # Errors
-    /// The first one of any file, ever.
+    /// The first error of any file.
     pub fn finish(&mut self) -> Result<u64, Failure> {
         for node in &mut self.nodes {
             node.finish();
@@ -122,7 +122,7 @@ impl TraceFiles {
         Ok(self.nodes.iter().map(|node| node.late).sum())
     }
 
-    /// The node of an end of a link, and its name for the link.
+    /// Returns the node at an end of a link, and its tap for the link.
     fn end(&self, point: Point) -> Option<(usize, Tap)> {
         match point {
             Point::TunnelHost(link) => {
@@ -203,7 +203,7 @@ impl Node {
 
     fn frame(&mut self, at: Instant, tap: Tap, frame: &FrameReport) {
         if !self.links.contains(&tap) {
-            // The connection stands since something passes.
+            // A record shows that the connection exists.
             self.hold(at, PendingRecord::Link(tap, LinkState::Connected));
             self.links.push(tap);
         }
@@ -243,7 +243,7 @@ impl Node {
         record.encode(delta, &mut self.buffer);
     }
 
-    /// Room for a record; the time since the one before it.
+    /// Makes room for a record; returns the time since the previous record.
     fn begin(&mut self, at: u64, room: usize) -> u64 {
         if self.buffer.len() + room > CHUNK {
             self.write_chunk();

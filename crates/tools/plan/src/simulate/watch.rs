@@ -1,4 +1,4 @@
-//! Everything that watches a simulation, in one observer.
+//! Observers that combine other observers.
 
 use sim::measure::{CommandRecord, Observer, Point, PortSample};
 use std::cell::RefCell;
@@ -12,7 +12,7 @@ use wire::tlp::Tlp;
 pub struct Shared<T>(pub Rc<RefCell<T>>);
 
 impl<T> Shared<T> {
-    /// Of `inner`.
+    /// Wraps `inner`.
     pub fn new(inner: T) -> Self {
         Self(Rc::new(RefCell::new(inner)))
     }
@@ -28,7 +28,7 @@ impl<T> Clone for Shared<T> {
 #[derive(Default)]
 pub struct Observers(pub Vec<Box<dyn Observer>>);
 
-/// Both pass on everything.
+/// Both forward all calls.
 macro_rules! pass_on {
     ($($seen:ident($($name:ident: $kind:ty),*);)*) => {
         impl<T: Observer> Observer for Shared<T> {

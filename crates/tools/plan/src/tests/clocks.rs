@@ -5,7 +5,7 @@ use tsn::StepPolicy;
 use tsn::gptp::Stamping;
 use wire::{Duration, Instant};
 
-/// Two stations and a bridge without hosts; `more` is behind everything.
+/// Two stations and a bridge without hosts, followed by `more`.
 fn plan(more: &str) -> String {
     format!(
         "runtime = \"1s\"\n[nodes.a]\n[nodes.b]\n[bridges.s]\n[link]\nrate = \"1G\"\n{more}\
@@ -38,7 +38,7 @@ fn keys_reach_the_clocks() {
     assert_eq!([values(a), values(b), values(&time.bridges[0])], [[1, 255], [255, 2], [255, 255]]);
     let part = a.node.as_ref().unwrap();
     assert_eq!((part.domains[0].log_sync, part.servo.step), (-2, Duration::from_ms(1_000)));
-    // Bridges take nothing from [link].
+    // Bridges take no defaults from [link].
     assert_eq!(time.bridges[0].stamping, Stamping::Hardware);
     assert!(built(&plan("")).config.network.time.is_none());
 }
@@ -62,7 +62,7 @@ fn clock_key_errors_have_a_line() {
     );
 }
 
-/// Gates, asynchronous shapers and `[clocks]` go by the clock of a node; nothing else does.
+/// Only gates, asynchronous shapers and `[clocks]` use the clock of a node.
 #[test]
 fn unused_clock_is_remarked() {
     let idle = |more: &str| {

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// A frame each millisecond over two paths with equal delays; keys of cables by `more`, and of the
-/// stream.
+/// A plan with one frame per millisecond over two paths with equal delays, keys of the four cables,
+/// and keys of the stream.
 fn plan(cables: [&str; 4], stream: &str) -> String {
     let [shared, upper, lower, last] = cables;
     format!(
@@ -26,7 +26,7 @@ fn stream_remarks(cables: [&str; 4], stream: &str) -> Vec<String> {
     remarks.iter().map(Remark::sentence).filter(|text| text.starts_with("stream s")).collect()
 }
 
-/// Frames that arrived, of 20000 sent.
+/// Returns the number of frames that arrived, of 20000 sent.
 fn arrived(cables: [&str; 4], stream: &str) -> u64 {
     let planned = built(&plan(cables, stream));
     let report = sim::World::new(&planned.config).unwrap().run().unwrap();
@@ -34,9 +34,10 @@ fn arrived(cables: [&str; 4], stream: &str) -> u64 {
     report.streams[0].arrived
 }
 
-/// One of ten frames of 1 ms each is lost on the cable of all paths: every 10 ms. The next one is two
-/// numbers behind the last one, which a history of 2 does not reach, and so on for the reset time of
-/// 2 s: some 10 ms of 2 s arrive. A history of 8 waits for 7 losses in a row, 10^4 s.
+/// One of ten frames, sent every ms, is lost on the cable of all paths: one loss every 10 ms. The
+/// number of the next frame differs by two from the last one, which a history of 2 does not cover,
+/// so frames are rogue for the reset time of 2 s. About 10 ms of every 2 s arrive. A history of 8
+/// fails after 7 losses in a row, every 10^4 s.
 #[test]
 fn a_lost_frame_ends_a_stream_whose_history_is_two() {
     let lossy = ["loss = \"10%\"", "", "", ""];
@@ -57,7 +58,7 @@ fn a_lost_frame_ends_a_stream_whose_history_is_two() {
     assert_eq!(stream_remarks(lossy, "history = 13"), [""; 0]);
 }
 
-/// A tenth of either path is a hundredth of both.
+/// A loss of a tenth on each path is a loss of a hundredth on both.
 #[test]
 fn losses_of_separate_paths_multiply() {
     let lossy = ["", "loss = \"10%\"", "corruption = \"10%\"", ""];
@@ -83,7 +84,7 @@ fn a_cut_of_all_paths_ends_a_stream_whose_history_is_shorter() {
     assert_eq!(stream_remarks(cut, "history = 4"), [""; 0]);
 }
 
-/// The slower path is a frame and a half behind: after a loss the fast copies are two numbers ahead.
+/// The slower path is a frame and a half later: after a loss the fast copies are two numbers ahead.
 #[test]
 fn lossy_fastest_path_makes_its_copies_rogue() {
     let late = ["", "loss = \"10%\"", "", "propagation = \"1.5ms\""];
@@ -99,8 +100,8 @@ fn lossy_fastest_path_makes_its_copies_rogue() {
     assert_eq!(stream_remarks(["", "", "", "propagation = \"1.5ms\""], ""), [""; 0]);
 }
 
-/// Bursts of ten frames follow as the line is free, each 1 ms: 200 us of skew is many of them, though
-/// no interval.
+/// Frames of a burst follow without gaps and each burst is 1 ms after the previous one. A skew of
+/// 200 us covers many frames of a burst, but no interval.
 #[test]
 fn frames_of_a_burst_count_towards_the_skew() {
     let late = ["", "", "", "propagation = \"200us\""];
@@ -109,8 +110,8 @@ fn frames_of_a_burst_count_towards_the_skew() {
     assert!(remarks[0].sentence().contains("9 frames later, but the history has 2 numbers"));
 }
 
-/// From 1 s on the lower path alone is left, with a loss of a tenth: a frame each 10 ms, and a few of
-/// each 2 s arrive.
+/// From 1 s on only the lower path is left, with a loss of a tenth: one loss every 10 ms, and a few
+/// frames of every 2 s arrive.
 #[test]
 fn losses_on_the_paths_that_are_left_end_a_stream() {
     let lossy = ["", "", "loss = \"10%\"", ""];
@@ -136,7 +137,7 @@ fn losses_on_the_paths_that_are_left_end_a_stream() {
     assert_eq!(dark("\"1s..\"", ["", "loss = \"10%\"", "", ""]), [""; 0]);
 }
 
-/// Both paths take as long, but a frame on the lower one may be 3 ms late.
+/// Both paths are equally long, but a frame on the lower one may be 3 ms late.
 #[test]
 fn a_cable_that_delays_frames_makes_its_path_the_slower_one() {
     let late = "delay = \"1%\"\ndelay_up_to = \"3ms\"";
@@ -147,12 +148,12 @@ fn a_cable_that_delays_frames_makes_its_path_the_slower_one() {
             "{remarks:?}"
         );
     }
-    // All copies are late alike, or only the one that is not lossy is early.
+    // All copies are late equally, or only the copy on the path without losses is early.
     assert_eq!(stream_remarks([late, "loss = \"10%\"", "", ""], ""), [""; 0]);
     assert_eq!(stream_remarks(["", &format!("loss = \"10%\"\n{late}"), "", ""], ""), [""; 0]);
 }
 
-/// A cut for good is longer than the reset time, however many frames it takes.
+/// A permanent cut is longer than the reset time, for any number of frames.
 #[test]
 fn a_cut_for_good_of_a_fast_stream_has_a_plan() {
     let cut = ["", "cuts = [\"1s..\"]", "cuts = [\"1s..\"]", ""];

@@ -1,4 +1,4 @@
-//! Plans with several mistakes: all that one pass finds.
+//! Plans with several mistakes that one pass finds.
 
 use super::{Plan, fails};
 
@@ -38,7 +38,7 @@ fn mistakes_of_several_tables_are_found_together() {
     );
 }
 
-/// What all stations take from one table is wrong once.
+/// A mistake in a table of defaults is reported once.
 #[test]
 fn a_mistake_in_defaults_is_named_once() {
     fails(
@@ -86,7 +86,7 @@ fn streams_without_hosts_and_runtime_need_one() {
     );
 }
 
-/// As an outage, a cut may last for good.
+/// A cut, like an outage, may be permanent.
 #[test]
 fn cut_without_end_lasts_for_the_run() {
     let text = "runtime = \"10ms\"\n[nodes.a]\n[nodes.b]\n[bridges.s]\n[link]\ncuts = [\"4500us..\"]\n\

@@ -1,11 +1,11 @@
-//! The plans of what redundancy and policing are bought for, and the same without.
+//! The plans about redundancy and policing, with and without these functions.
 
 use super::*;
 use crate::simulate::handled;
 use sim::world::Report;
 use std::path::Path;
 
-/// A plan of `plans/` with keys set to something else, and what it comes to.
+/// Builds and runs a plan of `plans/` with some keys changed.
 fn run(name: &str, settings: &[(&str, &str)]) -> (Planned, Report) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../../plans/{name}.toml"));
     let mut plan = Plan::read(&file).unwrap();
@@ -24,12 +24,12 @@ fn elimination(planned: &Planned, report: &Report, place: [&str; 2]) -> handled:
     found.unwrap_or_else(|| panic!("a row of {place:?}"))
 }
 
-/// The longest latency of the first host, ns.
+/// Returns the longest latency of the first host in ns.
 fn worst(report: &Report) -> u64 {
     report.hosts[0].latency.summary().max_ns
 }
 
-/// The bridge dies at 3 ms and stays dead; the deadline of 400 us holds for every command.
+/// The bridge fails at 3 ms permanently. The deadline of 400 us holds for every command.
 #[test]
 fn commands_continue_after_the_loss_of_a_bridge() {
     let (planned, report) = run("redundant-drive", &[]);
@@ -43,13 +43,13 @@ fn commands_continue_after_the_loss_of_a_bridge() {
         assert_eq!((row.rogue, row.out_of_order, row.tagless, row.resets), (0, 0, 0, 0));
         assert!(row.latent_errors > 0, "the dead path is told");
     }
-    // Both live: no latent errors, and as many copies as frames.
+    // With both bridges there are no latent errors, and one copy per frame.
     let (planned, report) = run("redundant-drive", &[("bridges.upper.outages", "[]")]);
     let row = elimination(&planned, &report, ["nvme", "right"]);
     assert_eq!((row.latent_errors, row.passed.abs_diff(row.discarded) < 8), (0, true), "{row:?}");
 }
 
-/// Whatever carries the tunnel, identifies it and discards its copies.
+/// Every transport is identified, and its copies are eliminated.
 #[test]
 fn every_tunnel_has_two_paths() {
     let raw = [("transport", "raw"), ("link.vlan", "1")];
@@ -68,7 +68,7 @@ fn every_tunnel_has_two_paths() {
     }
 }
 
-/// With one path commands wait for good.
+/// With one path, commands wait until the end.
 #[test]
 fn drive_is_lost_when_its_only_path_fails() {
     let settings = [
@@ -91,8 +91,8 @@ fn policed_camera_does_not_change_drive_latency() {
     let quiet = worst(&run("babbling-camera", &[("traffic.babble.start", "1s")]).1);
     let (planned, report) = run("babbling-camera", &[]);
     assert_eq!(report.hosts[0].failures, 0);
-    // At most what got through before it was blocked: two frames of 1522 bytes with preamble and
-    // gap at 1 Gb/s.
+    // At most the frames that passed before the stream was blocked: two frames of 1522 bytes with
+    // preamble and gap at 1 Gb/s.
     assert!(worst(&report) <= quiet + 2 * 12_336, "{} beside {quiet}", worst(&report));
     let named = |words: &str| planned.link_name(words);
     let (_, rows) = handled::rows(&report, &planned.identified, &named);
@@ -107,13 +107,13 @@ fn policed_camera_does_not_change_drive_latency() {
     // Without the filter the deadline is missed.
     let (_, unpoliced) = run("babbling-camera", &[("streams.camera.police", "[]")]);
     assert!(worst(&unpoliced) > 2 * worst(&report), "{} us", worst(&unpoliced) / 1_000);
-    // Cut to its rate instead, it goes on and the drive too.
+    // If the stream is limited to its rate instead of blocked, stream and drive continue.
     let (_, cut) = run("babbling-camera", &[("filters.camera.block_red", "off")]);
     assert!(worst(&cut) < 400_000, "{}", worst(&cut));
     assert!(cut.streams[0].arrived > report.streams[0].arrived);
 }
 
-/// Reordering makes TCP send again what was not lost, and costs less than the loss did.
+/// Reordering makes TCP retransmit segments that were not lost. This costs less than a loss.
 #[test]
 fn tcp_under_elimination_is_reordered() {
     let p99 = |report: &Report| report.hosts[0].latency.summary().p99_ns;
@@ -131,7 +131,7 @@ fn tcp_under_elimination_is_reordered() {
     let (_, lossy) = run("reordered-tcp", &one);
     let [whole, reordered, lossy] = [whole, reordered, lossy].map(|report| p99(&report));
     assert!(whole < reordered && reordered < lossy, "{whole} {reordered} {lossy}");
-    // The late copy is 60 us behind.
+    // The late copy arrives 60 us after the first.
     assert!(reordered < whole + 100_000 && lossy > whole + 500_000, "{reordered} {lossy}");
 }
 

@@ -1,8 +1,8 @@
-//! Bandwidth that is reserved.
+//! Plans with reserved bandwidth.
 
 use super::super::Plan;
 
-/// A host and a drive at both ends of a bridge, and a stream that has the same way to the drive.
+/// A host and a drive at both ends of a bridge, and a stream on the same path to the drive.
 fn mistake(host: &str, stream: &str, link: &str) -> Result<(), String> {
     let text = format!(
         "transport = \"tsn\"\n[link]\nrate = \"1G\"\npriority = 3\n{link}\n[hosts.h]\n{host}\n\

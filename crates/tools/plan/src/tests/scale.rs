@@ -1,4 +1,4 @@
-//! Large plans, and bounds that are left.
+//! Large plans, and the remaining bounds.
 
 use super::{built, fails};
 use sim::world::MAX_LINKS;
@@ -6,8 +6,8 @@ use sim::{Config, World};
 use std::fmt::Write;
 use wire::Duration;
 
-/// A tree of bridges, each behind the one with half its number, with stations in turn at each of
-/// them. Streams are periodic and go from each station in turn to one far away.
+/// A tree of bridges, each connected to the bridge with half its number, and stations distributed
+/// over them. Periodic streams lead from each station to a distant one.
 pub fn large(stations: usize, bridges: usize, streams: usize) -> String {
     let mut text = "runtime = \"1us\"\n".to_owned();
     let mut cable = |number: usize, a: String, b: String| {
@@ -45,7 +45,7 @@ fn ten_thousand_stations_and_streams_over_a_thousand_bridges_build() {
     assert_eq!(report.streams.iter().map(|stream| stream.sent).sum::<u64>(), 10_000);
 }
 
-/// More than a table of neighbours of the TCP stack would hold.
+/// The number of hosts exceeds a table of neighbours of the TCP stack.
 #[test]
 fn seventy_hosts_have_drives_in_one_node() {
     let mut text =
@@ -57,7 +57,7 @@ fn seventy_hosts_have_drives_in_one_node() {
     assert!(report.hosts.iter().all(|host| host.config_reads.summary().n == 1));
 }
 
-/// More sockets than any table would hold.
+/// The number of sockets exceeds fixed tables.
 #[test]
 fn three_hundred_drives_are_in_one_node() {
     let mut text =
@@ -89,7 +89,7 @@ fn exceeded_bounds_name_the_line() {
         writeln!(text, "[bridges.x{bridge}]\n[cables.x{bridge}]\na = \"b0\"\nb = \"x{bridge}\"")
             .unwrap();
     }
-    // Two cables lead to the stations: the last but one is the first too many.
+    // Two cables lead to the stations. The last but one is the first beyond the bound.
     let line = text.lines().count() - 6;
     fails(&text, &format!("p.toml:{line}:9: a network has 32768 cables at most"));
 
@@ -120,7 +120,7 @@ fn exceeded_bounds_name_the_line() {
     fails(&text, &format!("p.toml:{line}:8: a plan has 65535 hosts at most"));
 }
 
-/// A histogram of fixed size for each stream would be most of the memory.
+/// Histograms of fixed size for each stream would use most of the memory.
 #[test]
 fn histogram_of_close_latencies_uses_few_bins() {
     let mut latency = stats::Latency::default();

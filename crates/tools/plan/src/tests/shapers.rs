@@ -1,4 +1,4 @@
-//! Shapers, preemption and networks without hosts: what a plan comes to, and what is refused.
+//! Shapers, preemption and networks without hosts: valid and invalid plans.
 
 use super::{built, fails};
 use crate::Plan;
@@ -153,7 +153,7 @@ fn shapers_reach_the_port() {
     let pair = &port.cqf[0];
     assert_eq!((pair.classes, pair.cycle), ([4, 3], Duration::from_us(250)));
     assert_eq!(pair.base, Instant::from_ns(10_000));
-    // From 10 us on class 4 is filled and class 3 sent.
+    // From 10 us on, class 4 is filled and class 3 is sent.
     let gates = port.gates.as_ref().unwrap();
     let open = |class, us: u64| gates.is_open(class, Instant::from_ns(us * 1_000));
     assert_eq!([open(4, 11), open(3, 11), open(4, 261), open(3, 261)], [false, true, true, false]);
@@ -202,7 +202,7 @@ fn overloaded_shapers_are_named() {
     }
 }
 
-/// One is overloaded alone, and the more so with the class above.
+/// A class is overloaded alone, and together with the class above.
 #[test]
 fn an_overloaded_class_is_named_once_for_each_port() {
     let more = "[bridges.s]\n[traffic.u]\nfrom = \"c\"\nto = \"b\"\ninterval = \"200us\"\n\
@@ -260,7 +260,8 @@ fn preemptable_classes_starve_behind_express_ones() {
     assert_eq!(sentences[1..], [at_b("0", "u offer 102.0")], "{sentences:?}");
 }
 
-/// Two classes with weights, of 94.9 Mb/s each: the express one gets all of it, the other the rest.
+/// Two classes with weights, of 94.9 Mb/s each. The express class gets all of its load, the other
+/// one the rest.
 #[test]
 fn weights_share_among_express_and_among_preemptable_classes() {
     let more = "[bridges.s]\nexpress = [1]\nshapers = [\"5 v\", \"1 w\"]\n[shapers.v]\n\
@@ -337,7 +338,7 @@ fn without_hosts_streams_run_for_the_runtime() {
     let max = Duration::from_ns(2 * (1518 + 4 + 8) * 80 + 2_000);
     assert_eq!((stream.sent, stream.arrived), (10, 10));
     assert_eq!(stream.latency.summary().max_ns, max.as_ns());
-    // With hosts it is the least time of a run.
+    // With hosts it is the minimum time of a run.
     let reads = built("runtime = \"5ms\"\n[workload]\nconfigreads = 1\n").config;
     let report = sim::World::new(&reads).unwrap().run().unwrap();
     assert_eq!((report.time, report.hosts.len()), (Instant::from_ns(5_000_000), 1));

@@ -1,4 +1,4 @@
-//! `[streams]` and `[filters]`: what they come to, and what is wrong with them.
+//! Valid and invalid `[streams]` and `[filters]`.
 
 use super::*;
 use sim::ethernet::streams::Identification;

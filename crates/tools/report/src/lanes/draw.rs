@@ -1,4 +1,4 @@
-//! Lanes as a picture.
+//! Draws lanes as SVG.
 
 use super::{Band, CHOSEN, CLOSED, Course, HELD, Kind, Lane, Lanes, OPEN, OVERHEAD, Occupied};
 use crate::{Axis, Scale as Layout, escape, ink, round_time};
@@ -15,13 +15,13 @@ const STEPS: f64 = 34.0;
 const LINE: f64 = 62.0;
 const SPACE: f64 = 6.0;
 const AXIS: f64 = 22.0;
-/// A box within its band.
+/// Distance of a box from the edge of its band.
 const INSET: f64 = 4.0;
 const CHARACTER: f64 = 6.2;
-/// What is narrower is drawn so wide.
+/// Minimum width of an element in pixels.
 const LEAST: f64 = 0.8;
 
-/// From times to places.
+/// Converts times to positions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
     per_ns: f64,
@@ -36,7 +36,7 @@ impl Scale {
         (LEFT + ns * self.per_ns).clamp(LEFT, WIDTH - RIGHT)
     }
 
-    /// Whether a span is wide enough to be seen.
+    /// Returns whether a span is wide enough to be seen.
     pub fn shows(self, ns: f64) -> bool {
         ns * self.per_ns >= LEAST
     }
@@ -52,7 +52,7 @@ fn height(lane: &Lane) -> f64 {
         + SPACE
 }
 
-/// The picture.
+/// Draws the picture.
 pub(super) fn svg(lanes: &Lanes) -> String {
     let bottom: f64 = lanes.lanes.iter().map(height).sum();
     let title = escape(&lanes.title);
@@ -70,7 +70,7 @@ pub(super) fn svg(lanes: &Lanes) -> String {
     out + "</svg>"
 }
 
-/// Lines through all lanes, and their times below.
+/// Draws vertical lines through all lanes, and their times below.
 fn axis(out: &mut String, length: f64, scale: Scale, bottom: f64) {
     let axis = Axis::new("", Layout::Linear, round_time, (0.0, length));
     for (at, text) in axis.labels() {
@@ -102,7 +102,7 @@ fn draw(out: &mut String, lane: &Lane, length: f64, scale: Scale, top: f64) {
     for (from, to, band) in &lane.bands {
         bands(out, scale, (*from, *to), *band, top);
     }
-    // What the picture is about lies on top.
+    // The selected box is drawn on top.
     let about = |one: &&Occupied| one.kind == Kind::Chosen;
     lane.boxes.iter().filter(|one| !about(one)).for_each(|one| occupied(out, scale, one, top));
     lane.boxes.iter().filter(about).for_each(|one| occupied(out, scale, one, top));
@@ -117,12 +117,12 @@ fn draw(out: &mut String, lane: &Lane, length: f64, scale: Scale, top: f64) {
     }
 }
 
-/// A stretch with ends, and its words beside or above it.
+/// Draws an interval with end marks, and its label beside or above it.
 fn wait(out: &mut String, scale: Scale, (from, to): (f64, f64), words: &str, top: f64) {
     let (left, right, y) = (scale.x(from), scale.x(to), top + 16.0);
     let half = words.chars().count() as f64 * CHARACTER / 2.0;
     let middle = ((left + right) / 2.0).clamp(LEFT + half, WIDTH - RIGHT - half);
-    // What began before the picture has no end there.
+    // An interval that began before the picture has no left end mark.
     let end = if from < 0.0 { "" } else { "m0 -4v8" };
     let _ = write!(
         out,
@@ -261,7 +261,7 @@ fn line(out: &mut String, scale: Scale, course: &Course, top: f64) {
         "<polyline fill=\"none\" stroke=\"#006b4f\" stroke-width=\"1.6\" points=\"{}\"/>",
         points.join(" ")
     );
-    // Labels that would touch those before them are left out.
+    // A label that would touch the previous one is left out.
     let mut used: Vec<f64> = Vec::new();
     for (value, text) in [
         (0.0, format!("{} 0", course.name)),

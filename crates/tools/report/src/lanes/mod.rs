@@ -1,5 +1,5 @@
-//! Lanes along one axis of time: when something is open, what is on a line, how long a queue is,
-//! how much credit there is.
+//! Lanes along one time axis: open and closed intervals, boxes on a line, lengths of a queue, and
+//! credit.
 
 mod draw;
 #[cfg(test)]
@@ -11,30 +11,30 @@ use super::{colour, escape};
 const OPEN: &str = "#d3efe4";
 const CLOSED: &str = "#b3bcc5";
 const HELD: &str = "#882255";
-/// The colour of the box that the picture is about.
+/// The colour of the selected box.
 const CHOSEN: &str = "#b00020";
 /// The colour of preamble, gap and other overhead of a frame.
 const OVERHEAD: &str = "#1c2733";
 
-/// The meaning of a stretch of time on a band.
+/// The meaning of an interval on a band.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Band {
-    /// Something may pass.
+    /// Everything may pass.
     Open,
-    /// Nothing may.
+    /// Nothing may pass.
     Closed,
-    /// Nothing may that can be interrupted.
+    /// Nothing that can be interrupted may pass.
     Held,
 }
 
 /// The kind of a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Nothing interrupts it.
+    /// A box that cannot be interrupted.
     Whole,
-    /// It can be interrupted.
+    /// A box that can be interrupted.
     Interruptible,
-    /// The one that the picture is about.
+    /// The selected box, which the picture shows.
     Chosen,
 }
 
@@ -48,20 +48,20 @@ impl Kind {
     }
 }
 
-/// What occupies a line from one time to another.
+/// A box that occupies a line for some time.
 #[derive(Clone, Debug)]
 pub struct Occupied {
-    /// From when until when.
+    /// Start and end.
     pub span: (f64, f64),
-    /// How much of it is overhead at the beginning and at the end.
+    /// Time of the overhead at the start and at the end.
     pub overhead: (f64, f64),
-    /// Its kind.
+    /// Kind of the box.
     pub kind: Kind,
-    /// What stands in it where there is room.
+    /// Label inside the box, if there is room.
     pub name: String,
-    /// All about it, for those who point at it.
+    /// Description, shown as a tooltip.
     pub title: String,
-    /// The end of the piece before it, if it continues what was interrupted.
+    /// End of the previous piece, if this box continues an interrupted one.
     pub since: Option<f64>,
 }
 
@@ -70,7 +70,7 @@ pub struct Occupied {
 pub struct Course {
     /// A one-word label.
     pub name: &'static str,
-    /// The unit of its values.
+    /// Unit of the values.
     pub unit: &'static str,
     /// Times and values.
     pub points: Vec<(f64, f64)>,
@@ -79,57 +79,57 @@ pub struct Course {
 /// One lane. Times are nanoseconds since the left end.
 #[derive(Clone, Debug, Default)]
 pub struct Lane {
-    /// Its heading.
+    /// Heading of the lane.
     pub name: String,
     /// Bands behind the boxes.
     pub bands: Vec<(f64, f64, Band)>,
-    /// Boxes, in the order of time.
+    /// Boxes in order of time.
     pub boxes: Vec<Occupied>,
-    /// A wait above the boxes, with its words.
+    /// A wait above the boxes: start, end and label.
     pub wait: Option<(f64, f64, String)>,
-    /// Steps from a value on to the next one.
+    /// Values that are constant until the next one.
     pub steps: Option<Course>,
-    /// Crosses on the steps, with what they mean.
+    /// Crosses on the steps: time and meaning.
     pub crosses: Vec<(f64, String)>,
-    /// Values that are linear in between.
+    /// Values that are linear between points.
     pub line: Option<Course>,
 }
 
-/// Lanes above each other.
+/// Lanes that are stacked vertically.
 #[derive(Clone, Debug)]
 pub struct Lanes {
     /// The description for screen readers.
     pub title: String,
-    /// How long they are, nanoseconds.
+    /// Length of the lanes in nanoseconds.
     pub length: f64,
-    /// From top to bottom.
+    /// The lanes from top to bottom.
     pub lanes: Vec<Lane>,
-    /// The words of the key for open, closed and held, whole, interruptible and chosen, overhead.
+    /// Labels of the key: open, closed and held; whole, interruptible and selected; overhead.
     pub words: Words,
 }
 
-/// What the colours mean.
+/// The meanings of the colours.
 #[derive(Clone, Copy, Debug)]
 pub struct Words {
-    /// By [`Band`].
+    /// Labels by [`Band`].
     pub bands: [&'static str; 3],
-    /// By [`Kind`].
+    /// Labels by [`Kind`].
     pub kinds: [&'static str; 3],
-    /// The dark ends of boxes.
+    /// Label of the dark ends of boxes.
     pub overhead: &'static str,
-    /// The line that joins pieces.
+    /// Label of the line that joins pieces.
     pub joined: &'static str,
-    /// Crosses.
+    /// Label of crosses.
     pub crosses: &'static str,
 }
 
 impl Lanes {
-    /// The picture.
+    /// Draws the picture.
     pub fn svg(&self) -> String {
         draw::svg(self)
     }
 
-    /// What its colours mean, as far as it has them.
+    /// Returns the key of the colours that the picture contains.
     pub fn key(&self) -> String {
         let Words { bands, kinds, overhead, joined, crosses } = self.words;
         let any = |has: &dyn Fn(&Lane) -> bool| self.lanes.iter().any(has);

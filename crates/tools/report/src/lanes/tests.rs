@@ -1,4 +1,4 @@
-//! Lanes: one picture as it was looked at, and what it must never contain.
+//! Tests of lanes: one checked picture, and elements that a picture must never contain.
 
 use super::*;
 use crate::tests::nests;
@@ -23,8 +23,8 @@ fn occupied(from: f64, to: f64, kind: Kind, name: &str) -> Occupied {
     }
 }
 
-/// A window for control, a preemptable frame that is interrupted before it and goes on behind it,
-/// and a class with credit. 100 Mb/s, times in nanoseconds.
+/// A window for control traffic, a preemptable frame that is interrupted before the window and
+/// continues after it, and a class with credit. The rate is 100 Mb/s, times are in nanoseconds.
 fn lanes() -> Lanes {
     let steps = |points: &[(f64, f64)]| {
         Some(Course { name: "queue", unit: "queued", points: points.to_vec() })
@@ -110,7 +110,7 @@ fn lane_key_lists_only_drawn_kinds() {
 }
 
 proptest! {
-    /// Nothing leaves the picture, whatever the times are.
+    /// All elements are inside the picture for any times.
     #[test]
     fn lane_elements_are_inside_the_picture(
         length in 1.0f64..1e9,

@@ -10,7 +10,7 @@ use report::Align::{Left, Right};
 use report::latency::Latency;
 use report::{Column, Page, Table, distribution};
 
-/// The page.
+/// Formats the page.
 pub fn page(all: &Ablation, document: &AggregationDocument) -> String {
     let mut page = Page::new("farlane bench: aggregation");
     let rounds = document.runs.first().map_or(0, |run| run.run.rounds);

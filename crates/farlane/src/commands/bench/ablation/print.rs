@@ -20,19 +20,19 @@ pub struct AggregationDocument {
     /// Version of the document: 1.
     #[schemars(extend("const" = 1))]
     schema: u32,
-    /// `true`, only after Ctrl-C: the document has what was finished.
+    /// `true`, only after Ctrl-C: the document contains the finished results.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
     /// Raw TCP on loopback in the same run, medians over the rounds.
     pub floor: FloorEntry,
     /// One element per link, transport, policy and workload.
     pub runs: Vec<AggregationRun>,
-    /// What a policy gains in throughput over `per-tlp`: one element per link, transport, policy
-    /// and direction.
+    /// Gain in throughput of a policy over `per-tlp`: one element per link, transport, policy and
+    /// direction.
     pub gains: Vec<AggregationGain>,
     /// One command of 4 KiB at a time, `per-tlp` and `adaptive` in pairs of rounds.
     pub latencies: Vec<AggregationLatency>,
-    /// What the limited link let pass in the same run, by size of frame; empty if there is none.
+    /// Measured rates of the limited link in the same run, by frame size; empty if there is none.
     pub link_check: Vec<LinkCheck>,
 }
 
@@ -53,7 +53,7 @@ pub struct AggregationRun {
     pub tlps_per_frame: f64,
 }
 
-/// What a policy gains over `per-tlp`.
+/// The gain of a policy over `per-tlp`.
 #[derive(JsonSchema, Serialize)]
 pub struct AggregationGain {
     /// The policy: `per-tlp`, `wait=TIME` or `adaptive`.
@@ -101,7 +101,7 @@ pub struct AggregationLatency {
     pub p50_per_tlp_ns: u64,
     /// Median with `adaptive` over the medians of the rounds.
     pub p50_adaptive_ns: u64,
-    /// What `adaptive` adds to p50, in per cent: median over the pairs.
+    /// Increase of p50 with `adaptive`, in per cent: median over the pairs.
     pub change_percent: f64,
     /// First quartile of `change_percent` over the pairs.
     pub change_percent_q1: f64,
@@ -109,7 +109,7 @@ pub struct AggregationLatency {
     pub change_percent_q3: f64,
 }
 
-/// Medians and ratios of the results.
+/// Computes medians and ratios of the results.
 pub fn document(all: &Ablation) -> AggregationDocument {
     let floor = floor(all.waiting, &all.floor);
     let runs = all.setups.iter().flat_map(|setup| setup_runs(setup, &floor)).collect();
@@ -138,7 +138,7 @@ fn setup_runs(setup: &Setup, floor: &FloorEntry) -> Vec<AggregationRun> {
         .collect()
 }
 
-/// The median throughput, in bytes per second, of the workload that fills the link.
+/// Returns the median throughput, in bytes per second, of the workload that fills the link.
 fn throughput(setup: &Setup, rw: &str) -> Option<(Op, f64)> {
     let series =
         setup.series.iter().find(|series| series.case.rw == rw && !series.rounds.is_empty())?;
@@ -185,7 +185,7 @@ fn gain(base: &Setup, setup: &Setup, rw: &'static str, mps: usize) -> Option<Agg
     })
 }
 
-/// Medians and quartiles over pairs of rounds.
+/// Computes medians and quartiles over pairs of rounds.
 fn latency(compared: &Pairs) -> AggregationLatency {
     let pairs = &compared.p50;
     let [change_percent_q1, change_percent, change_percent_q3] = percent_of_pairs(pairs);
@@ -203,7 +203,7 @@ fn latency(compared: &Pairs) -> AggregationLatency {
     }
 }
 
-/// Tables on stdout.
+/// Prints tables on stdout.
 pub fn table(document: &AggregationDocument) {
     println!("{}", document.floor);
     let runs = Table::from_rows(&[&RUN[..], &RUN_FIGURES].concat(), &document.runs);
@@ -261,7 +261,7 @@ const GAIN_SHARES: [Column<AggregationGain>; 4] = [
     ("per-tlp %", Right, |gain| or(gain.link_share_per_tlp, "-")),
 ];
 
-/// The value with one decimal, or `none`.
+/// Formats the value with one decimal, or `none`.
 pub fn or(value: Option<f64>, none: &str) -> String {
     value.map_or(none.to_owned(), |value| format!("{value:.1}"))
 }

@@ -26,14 +26,14 @@ pub struct Args {
 /// Version of the document.
 const SCHEMA: u32 = 1;
 
-/// Congestion control at a bottleneck. Everything is simulated and the same on any machine.
+/// Congestion control at a bottleneck. All results are simulated and equal on any machine.
 /// docs/experiments/congestion.md explains the scenarios.
 #[derive(JsonSchema, Serialize)]
 pub struct CongestionDocument {
     /// Version of the document: 1.
     #[schemars(extend("const" = 1))]
     schema: u32,
-    /// `true`, only after Ctrl-C: the document has what was finished.
+    /// `true`, only after Ctrl-C: the document contains the finished results.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     interrupted: bool,
     /// One element per simulation, in the order of the table.
@@ -49,25 +49,25 @@ pub(super) struct CongestionRun {
     what: String,
     /// The control, as `congestion` in docs/plan.md.
     congestion: String,
-    /// Senders.
+    /// Number of senders.
     flows: usize,
     /// Bits per second on the line of the bottleneck, preamble and gap counted: after the last
     /// step, in the second half with `fairness`, else after the first millisecond.
     bits_per_s: u64,
     /// `bits_per_s` in per cent of the line's rate.
     utilisation_percent: Option<f64>,
-    /// Jain's index of the throughput of the flows, 1 is even; null except for `fairness`.
+    /// Jain's index of the flows' throughput: 1 if all are equal; null except for `fairness`.
     jain: Option<f64>,
-    /// From the last step to the end of the first 50 us in which 90 % of the line were used; null
-    /// except for `step`.
+    /// Time from the last step to the end of the first 50 us in which 90 % of the line were used;
+    /// null except for `step`.
     back_us: Option<f64>,
-    /// 99th percentile of the frames' waits in the bridge's queue, since the beginning.
+    /// 99th percentile of the frames' waits in the bridge's queue, from the start on.
     wait_p99_us: f64,
     /// The longest wait; with `fairness` in the second half.
     wait_max_us: f64,
     /// Frames dropped because the bridge's queue was full.
     dropped: u64,
-    /// Data frames sent again.
+    /// Retransmitted data frames.
     retransmitted: u64,
     /// Median latency of NVMe commands; null except for `nvme`.
     command_p50_us: Option<f64>,

@@ -29,7 +29,7 @@ pub struct Scenario {
 }
 
 enum Kind {
-    /// 10, 2 and 10 Gb/s, 5 ms each.
+    /// Rates of 10, 2 and 10 Gb/s, for 5 ms each.
     Step,
     /// Time between the starts of two flows.
     Fair(Duration),
@@ -45,7 +45,7 @@ const fn ms(ms: u64) -> Instant {
     Instant::from_ns(ms * 1_000_000)
 }
 
-/// All scenarios, in the order of the table.
+/// Returns all scenarios, in the order of the table.
 pub fn all() -> Vec<Scenario> {
     let mut all = Vec::new();
     let mut add = |kind, description: &str, congestion, flows| {
@@ -141,7 +141,7 @@ impl Scenario {
         let config = self.config()?;
         let report = flows::run(&config).map_err(|error| Failure(error.to_string()))?;
         let end = Instant::ZERO + config.time;
-        // The beginning does not count, but where it is the point.
+        // The start is left out, except in scenarios that examine it.
         let from = if matches!(self.kind, Kind::Fair(_)) { ms(10) } else { ms(1) };
         let from = if matches!(self.kind, Kind::Step) { ms(10) } else { from };
         let longest = match self.kind {
@@ -196,8 +196,8 @@ fn control(text: &str) -> Result<switch::congestion::Config, Failure> {
     text.parse().map_err(|error: switch::congestion::UnknownCongestion| Failure(error.to_string()))
 }
 
-/// `count` nodes with one drive of no latency each, read by one host: 64 KiB reads, 16 in flight
-/// per drive.
+/// Builds `count` nodes, each with one drive without latency. One host reads from them: 64 KiB
+/// reads, 16 in flight per drive.
 fn drives(count: usize, rate: u64, congestion: switch::congestion::Config) -> Config {
     let raw = |station| {
         let settings = Settings { congestion, ..Settings::new(0) };

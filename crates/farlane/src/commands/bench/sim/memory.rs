@@ -9,7 +9,7 @@ pub fn forget_peak() {
     _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
-/// Bytes of the largest resident set of this process: `VmHWM` in `/proc/self/status`
+/// Returns the largest resident set of this process in bytes: `VmHWM` in `/proc/self/status`
 /// (proc_pid_status(5)).
 pub fn peak() -> Result<u64, Failure> {
     let text = std::fs::read_to_string("/proc/self/status")?;

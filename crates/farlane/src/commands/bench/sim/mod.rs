@@ -54,14 +54,14 @@ const ENOUGH: u64 = 15;
 /// Bytes of the drive that are read repeatedly.
 const SIZE: u64 = 16 << 20;
 
-/// How fast the simulator is. The figures are those of the round of median wall time. Wall times
-/// are those of this machine at this moment.
+/// Speed of the simulator. The figures are from the round with the median wall time. Wall times
+/// depend on the machine and its load.
 #[derive(JsonSchema, Serialize)]
 pub struct SimBenchDocument {
     /// Version of the document: 1.
     #[schemars(extend("const" = 1))]
     schema: u32,
-    /// `true`, only after Ctrl-C: the document has what was finished.
+    /// `true`, only after Ctrl-C: the document contains the finished results.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     interrupted: bool,
     /// Events (wake-ups of components) per simulated second.
@@ -70,8 +70,7 @@ pub struct SimBenchDocument {
     events_per_s: f64,
     /// Seconds of wall time per simulated second.
     wall_s_per_sim_s: f64,
-    /// Seconds of processor time per simulated second: they do not count the time of other
-    /// programs.
+    /// Seconds of processor time of this process per simulated second.
     cpu_s_per_sim_s: f64,
     /// Payload of NVMe commands per simulated second, in bytes.
     bytes_per_sim_s: u64,
@@ -81,7 +80,7 @@ pub struct SimBenchDocument {
     max_rss_tenth_bytes: u64,
     /// Largest resident set of the process after all rounds.
     max_rss_bytes: u64,
-    /// The TSN network; null if Ctrl-C came before.
+    /// The TSN network; null after an earlier Ctrl-C.
     network: Option<network::NetworkBench>,
 }
 
@@ -95,7 +94,7 @@ struct Round {
     digest: u64,
 }
 
-/// The NVMe/TSN paper's tunnel with a bridge between its nodes.
+/// Builds the NVMe/TSN paper's tunnel with a bridge between its nodes.
 fn config(span: Duration) -> Config {
     let fio = Fio {
         runtime: Some(span),

@@ -1,5 +1,5 @@
-//! Commands: opened by their entry, followed through their pointers, closed
-//! by completion entry and head doorbell.
+//! The life of a command: its entry opens it, its pointers are followed, completion entry and head
+//! doorbell close it.
 
 use super::{Controller, OpenCommand};
 use crate::commands::claims::{Match, PAGE, Use};
@@ -14,16 +14,16 @@ use std::collections::BTreeMap;
 use wire::nvme::Command as Entry;
 use wire::nvme::{COMPLETION_ENTRY, Completion, IDENTIFY, IdentifyNamespace, opcode};
 
-/// Queues of one kind that a controller may have here.
+/// Maximum number of submission queues, and of completion queues, of one controller.
 const MOST_QUEUES: usize = 256;
-/// Namespaces whose block size is remembered.
+/// Maximum number of namespaces whose block size is stored.
 const MOST_NAMESPACES: usize = 1024;
-/// Bytes per block until Identify Namespace data was seen.
+/// Bytes per block until Identify Namespace data are seen.
 const PRESUMED_BLOCK: u32 = 512;
 
 impl Controller {
-    /// A submission entry came: `steps` are its doorbell, fetch and data, or its push. `None` if
-    /// there are too many commands.
+    /// Opens a command when its submission entry arrives. `steps` are doorbell, fetch and data of
+    /// the entry, or its push. Returns `None` if there are too many commands.
     pub(super) fn open(
         &mut self,
         queue: u16,
@@ -75,7 +75,7 @@ impl Controller {
         Some(uid)
     }
 
-    /// Claims memory, split at the boundaries that TLPs do not cross.
+    /// Claims memory. Pieces are split at the boundaries that TLPs do not cross.
     pub(super) fn claim(&mut self, uid: Uid, piece: Piece, shared: &mut Shared) {
         let page = self.page();
         let Some(open) = self.open.get_mut(&uid) else { return };
@@ -104,15 +104,14 @@ impl Controller {
         }
     }
 
-    /// Adds a step to an open command.
     pub(super) fn add_step(&mut self, uid: Uid, step: Step, shared: &mut Shared) {
         if let Some(open) = self.open.get_mut(&uid) {
             shared.add_step(&mut open.command, step);
         }
     }
 
-    /// Data of an open command moved, at `offset` of its transfer; whether all of it was recorded.
-    /// Yields whether it is no data of users.
+    /// Records that data of an open command were transferred at `offset` of its transfer, and
+    /// whether all of it was recorded. Returns whether the data are no user data.
     pub(super) fn moved(
         &mut self,
         found: Match,
@@ -138,7 +137,8 @@ impl Controller {
         is_no_user_data(command.queue, &command.entry)
     }
 
-    /// The drive completed a command by the entry of completion queue `cq` at address `at`.
+    /// Records that the drive completed a command by the entry of completion queue `cq` at address
+    /// `at`.
     pub(super) fn complete(&mut self, cq: u16, entry: Completion, at: u64, shared: &mut Shared) {
         self.ring_entry(cq, &entry, at, shared);
         let Some(uid) = self.ids.remove(&(entry.sq_id, entry.cid)) else {
@@ -163,7 +163,7 @@ impl Controller {
     fn apply(&mut self, uid: Uid, shared: &mut Shared) {
         let Some(open) = self.open.get_mut(&uid) else { return };
         match Effect::from_command(&open.command.entry) {
-            // Without its completion queue the end of its commands is not seen.
+            // Without its completion queue, the end of the queue's commands is not seen.
             Effect::CreateSubmission { id, ring: Some(ring), completion }
                 if self.queues.completion.contains_key(&completion) =>
             {
@@ -189,7 +189,7 @@ impl Controller {
                 }
                 self.emit_ring(id, Ring::Gone, shared);
             }
-            // Their blocks may have another size.
+            // The blocks of formatted namespaces may have another size.
             Effect::Formats => {
                 self.block_sizes.clear();
                 self.sole.clear();
@@ -199,7 +199,7 @@ impl Controller {
         }
     }
 
-    /// Takes the block size out of Identify Namespace data.
+    /// Reads the block size from Identify Namespace data.
     fn record_block_size(&mut self, uid: Uid, nsid: u32, shared: &mut Shared) {
         let Some(open) = self.open.get_mut(&uid) else { return };
         let data = open.command.data.as_deref().and_then(<[u8]>::first_chunk::<IDENTIFY>);
@@ -226,7 +226,8 @@ impl Controller {
         lost.into_iter().for_each(|uid| self.close(uid, None, shared));
     }
 
-    /// Ends a command, with or without the head doorbell by which the host took its entry.
+    /// Ends a command. `doorbell` is the head doorbell by which the host took its entry, if there
+    /// was one.
     pub(super) fn close(&mut self, uid: Uid, doorbell: Option<Step>, shared: &mut Shared) {
         let Some(mut open) = self.open.remove(&uid) else { return };
         let id = (open.command.queue, open.command.entry.cid);
@@ -244,28 +245,30 @@ impl Controller {
         shared.close_command(open.command);
     }
 
-    /// Ends all commands: the controller was reset or the capture is over.
+    /// Ends all commands after a reset of the controller or at the end of the capture.
     pub fn close_all(&mut self, shared: &mut Shared) {
         let all: Vec<Uid> = self.open.keys().copied().collect();
         all.into_iter().for_each(|uid| self.close(uid, None, shared));
     }
 }
 
-/// Whether there is room for another queue, or the one in the place of which it comes.
+/// Returns whether there is room for another queue. A queue that replaces one with the same `id`
+/// always has room.
 fn has_room<Q>(queues: &BTreeMap<u16, Q>, id: u16, shared: &mut Shared) -> bool {
     let room = queues.contains_key(&id) || queues.len() < MOST_QUEUES;
     shared.counters.dropped += u64::from(!room);
     room
 }
 
-/// Whether the entry is Identify for a namespace, whose data has the size of blocks.
+/// Returns whether the entry is an Identify command for a namespace: its data contain the block
+/// size.
 fn names_namespace(queue: u16, entry: &Entry) -> bool {
     queue == 0 && matches!(Effect::from_command(entry), Effect::Identify(_))
 }
 
-/// Whether the data of the command say where data of users are or what a drive is, and are never
-/// data of users: ranges of blocks, Identify, logs of health and events but not of telemetry,
-/// which may have anything (section 5.14.1).
+/// Returns whether the data of the command describe the drive or the place of user data, and never
+/// contain user data: ranges of blocks, Identify, logs of health and events. Telemetry logs may
+/// contain anything (section 5.14.1).
 fn is_no_user_data(queue: u16, entry: &Entry) -> bool {
     match (queue, entry.opcode) {
         (0, opcode::admin::IDENTIFY) => true,
@@ -276,7 +279,7 @@ fn is_no_user_data(queue: u16, entry: &Entry) -> bool {
     }
 }
 
-/// Whether the entry is Dataset Management, whose data are ranges.
+/// Returns whether the entry is Dataset Management: its data are ranges.
 fn names_ranges(queue: u16, entry: &Entry) -> bool {
     queue != 0 && entry.opcode == opcode::nvm::DATASET_MANAGEMENT
 }

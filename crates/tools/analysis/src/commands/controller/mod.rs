@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use wire::Bdf;
 use wire::nvme::register::{CC, Configuration, DOORBELLS, Doorbell, NSSR, NSSR_VALUE};
 
-/// MSI-X vectors a function can have (PCIe Base 4.0, section 7.7.2).
+/// Maximum number of MSI-X vectors of a function (PCIe Base 4.0, section 7.7.2).
 const MOST_VECTORS: u64 = 2048;
 
 /// A command in flight.
@@ -26,9 +26,9 @@ struct OpenCommand {
     command: Command,
     claims: Vec<Key>,
     next_claim: u32,
-    /// Bytes of the transfer whose place SGL descriptors have told.
+    /// Bytes of the transfer for which SGL descriptors have given an address.
     described: u64,
-    /// The list that pushes brought last, if more of it may follow.
+    /// The list of the latest pushes, if more of the list may follow.
     pushed_list: Option<Box<PushedList>>,
 }
 
@@ -36,19 +36,19 @@ struct OpenCommand {
 #[derive(Debug, Default)]
 pub(super) struct Controller {
     device: Bdf,
-    /// Counts resets: fetches begun before the latest one are ignored.
+    /// Number of resets. A fetch that began before the latest reset is ignored.
     generation: u64,
     pub registers: Registers,
     queues: Queues,
     open: BTreeMap<Uid, OpenCommand>,
-    /// Open commands without a completion entry, by queue and identifier.
+    /// Open commands without a completion entry, by queue and command identifier.
     ids: BTreeMap<(u16, u16), Uid>,
     claims: Claims,
-    /// The MSI-X table: four double words a vector.
+    /// The MSI-X table: four double words per vector.
     vectors: BTreeMap<u16, [u32; 4]>,
-    /// Bytes a block by namespace.
+    /// Bytes per block, by namespace.
     block_sizes: BTreeMap<u32, u32>,
-    /// Namespaces of this controller alone, without metadata.
+    /// Namespaces without metadata that are attached to this controller alone.
     sole: BTreeSet<u32>,
 }
 
@@ -57,13 +57,13 @@ impl Controller {
         Self { device, ..Self::default() }
     }
 
-    /// Memory page in bytes.
+    /// Returns the size of a memory page in bytes.
     fn page(&self) -> u64 {
         self.registers.page() as u64
     }
 
-    /// The host writes a double word at `address`, which is `offset` of BAR 0. Whether there is a
-    /// register, or the doorbell of a queue.
+    /// Handles a host write of a double word at `address`, which is `offset` of BAR 0. Returns
+    /// whether a register or the doorbell of a queue is there.
     pub fn register_write(
         &mut self,
         address: u64,
@@ -99,7 +99,8 @@ impl Controller {
         }
     }
 
-    /// A doorbell (sections 3.1.24 and 3.1.25), the stride as CAP says. Whether its queue exists.
+    /// Handles a doorbell write (sections 3.1.24 and 3.1.25); CAP gives the stride. Returns whether
+    /// the queue exists.
     fn doorbell(&mut self, address: u64, offset: u64, value: u16, shared: &mut Shared) -> bool {
         let stride = self.registers.stride.unwrap_or(0);
         let known = match Doorbell::at(offset, stride) {
@@ -132,7 +133,7 @@ impl Controller {
         known
     }
 
-    /// The host writes a double word of the MSI-X table.
+    /// Handles a host write of a double word of the MSI-X table.
     pub fn msix_write(&mut self, offset: u64, value: u32) {
         let vector = offset / 16;
         if vector < MOST_VECTORS {
@@ -151,16 +152,16 @@ impl Controller {
         shared.emit(super::Event::Reset(self.device));
     }
 
-    /// The capture ends: commands in flight end as they are.
+    /// Ends all commands in flight at the end of the capture.
     pub fn end(&mut self, shared: &mut Shared) {
         let queues = self.queues.submission.values();
         shared.counters.unfetched_entries += queues.map(SubmissionQueue::unfetched).sum::<u64>();
         self.close_all(shared);
     }
 
-    /// TLPs are missing: commands in flight end as they are.
+    /// Ends all commands in flight because TLPs are missing.
     pub fn gap(&mut self, shared: &mut Shared) {
-        // Not lost by the drive, but by the capture.
+        // The capture has lost these commands, not the drive.
         let lost = shared.counters.lost_commands;
         self.close_all(shared);
         shared.counters.lost_commands = lost;
@@ -173,7 +174,7 @@ impl Controller {
         self.queues.submission.get_mut(&queue).into_iter().for_each(SubmissionQueue::done);
     }
 
-    /// Whether `fetch` was begun since the last reset.
+    /// Returns whether `fetch` began after the last reset.
     fn is_current(&self, fetch: &Fetch) -> bool {
         fetch.generation == self.generation
     }

@@ -1,7 +1,7 @@
-//! What the host pushes in front of a doorbell (`docs/push.md`).
+//! Pushes of the host in front of a doorbell (`docs/push.md`).
 //!
-//! A pushed entry opens its command, so that the lists and data behind it are known for what they
-//! are. The doorbell behind the message then rings for it.
+//! A pushed entry opens its command, so that later pushes of lists and data have a command. The
+//! doorbell after the messages covers the entry.
 
 use super::Controller;
 use crate::commands::claims::{Match, Use};
@@ -17,7 +17,7 @@ use wire::nvme::{self, SUBMISSION_ENTRY};
 use wire::push::{BYTES_HEADER, Push, Record};
 use wire::tlp::MemoryRequest;
 
-/// A list of pointers that pushes bring in pieces.
+/// A list of pointers that several pushes bring in pieces.
 #[derive(Debug)]
 pub(super) struct PushedList {
     found: Match,
@@ -25,13 +25,13 @@ pub(super) struct PushedList {
 }
 
 struct Message {
-    /// What it means for each of its commands.
+    /// The step that each command of the list has.
     step: Step,
     /// The commands that have this step.
     commands: BTreeSet<Uid>,
 }
 
-/// The bytes of a record, and where they are in the message.
+/// The bytes of a record, and their place in the message.
 struct Piece<'a> {
     address: u64,
     bytes: &'a [u8],
@@ -45,7 +45,7 @@ impl Piece<'_> {
 }
 
 impl Controller {
-    /// A push of the host to this controller.
+    /// Handles a push of the host to this controller.
     pub fn pushed(&mut self, push: &Push, shared: &mut Shared) {
         let bytes = |record| match record {
             Record::Bytes { address, bytes, .. } => Some((address, bytes.len())),
@@ -90,7 +90,7 @@ impl Controller {
         }
     }
 
-    /// Entries of queue `queue`, each of which opens its command.
+    /// Handles pushed entries of queue `queue`. Each entry opens its command.
     fn pushed_entries(
         &mut self,
         queue: u16,
@@ -149,7 +149,7 @@ impl Controller {
             let Some(address) = piece.address.checked_add(length as u64) else { return };
             piece = Piece { address, bytes: rest, at: piece.at + length };
         }
-        // Claims that follow each other in memory, as pages do, are parts of one transfer.
+        // Adjacent claims, such as pages, are parts of one transfer.
         if let (Some(offset), Some(open)) = (data, self.open.get_mut(&uid)) {
             shared.print_part(&mut open.command, offset, &place);
         }
@@ -177,7 +177,7 @@ impl Controller {
         }
     }
 
-    /// The next piece of a list, or the first one of another.
+    /// Handles the next piece of a list, or the first piece of another list.
     fn pushed_list(&mut self, found: Match, piece: &Piece<'_>, known: bool, shared: &mut Shared) {
         let Some(open) = self.open.get_mut(&found.uid) else { return };
         let next = |list: &PushedList| {

@@ -31,14 +31,14 @@ impl Controller {
         self.queues.completion.keys().for_each(|id| self.emit_completion_ring(*id, shared));
     }
 
-    /// Emits for every queue that it is gone.
+    /// Emits `Ring::Gone` for every queue.
     pub(super) fn emit_gone(&self, shared: &mut Shared) {
         let ids = self.queues.submission.keys().chain(self.queues.completion.keys());
         let ids: BTreeSet<u16> = ids.copied().collect();
         ids.into_iter().for_each(|id| self.emit_ring(id, Ring::Gone, shared));
     }
 
-    /// The drive writes a completion entry to `cq`, whatever command it is of.
+    /// Handles a completion entry that the drive writes to `cq`, for any command.
     pub(super) fn ring_entry(&mut self, cq: u16, entry: &Completion, at: u64, shared: &mut Shared) {
         if let Some(queue) = self.queues.completion.get_mut(&cq) {
             queue.written(at, entry.phase);

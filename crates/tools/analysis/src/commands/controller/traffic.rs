@@ -13,7 +13,7 @@ use wire::nvme::{self, COMPLETION_ENTRY, SUBMISSION_ENTRY, SglDescriptor, SglKin
 use wire::tlp::MemoryRequest;
 
 impl Controller {
-    /// The drive reads host memory: finds the purpose of the read.
+    /// Handles a read of host memory by the drive. Returns the purpose of the read.
     pub fn device_read(&mut self, request: &MemoryRequest, shared: &mut Shared) -> Purpose {
         let (address, bytes) = (request.first_byte(), request.byte_count());
         if let Some(Queue::Submission(queue)) = self.queues.at(address) {
@@ -57,7 +57,8 @@ impl Controller {
         Purpose::Fetch(Fetch { queue: id, generation, step, entries, answers: Vec::new() })
     }
 
-    /// A completion of a read by the drive: the bytes from `read.done`, and the step but its kind.
+    /// Handles a completion of a read by the drive: `bytes` from `read.done` on. The kind of `step`
+    /// is set here.
     pub fn completed(&mut self, read: &mut Read, bytes: &[u8], step: Step, shared: &mut Shared) {
         let from = read.done;
         match &mut read.purpose {
@@ -75,7 +76,7 @@ impl Controller {
         }
     }
 
-    /// Opens the commands whose entries are complete with the bytes from `from`.
+    /// Opens the commands whose entries are complete with the bytes from offset `from` on.
     fn entries(&mut self, read: &Read, from: usize, shared: &mut Shared) {
         let (Purpose::Fetch(fetch), buffer) = (&read.purpose, &read.buffer) else { return };
         let fresh = from / SUBMISSION_ENTRY..buffer.len() / SUBMISSION_ENTRY;
@@ -101,7 +102,7 @@ impl Controller {
                     continue;
                 }
             };
-            // A Flush without a namespace would be wrong as well.
+            // An all-zero entry would be a Flush without a namespace, which is invalid too.
             let known = read.knows(&(at..at + SUBMISSION_ENTRY));
             if !known || entry.iter().all(|byte| *byte == 0) {
                 shared.counters.blank_entries += 1;
@@ -125,7 +126,7 @@ impl Controller {
     fn claimed(&mut self, read: &mut Read, bytes: &[u8], step: Step, shared: &mut Shared) {
         let Purpose::Claimed(found) = read.purpose else { return };
         let at = found.offset + read.done as u64;
-        // What lies behind the claim may be anything.
+        // Bytes after the end of the claim may be anything.
         let protocol = found.left.saturating_sub(read.done as u64).min(bytes.len() as u64) as usize;
         match found.purpose {
             Use::Data { offset, .. } => {
@@ -149,7 +150,7 @@ impl Controller {
         }
     }
 
-    /// Follows the pointers that come next in a list, unless they came before.
+    /// Follows the next pointers of a list, except pointers that were followed before.
     pub(super) fn follow(
         &mut self,
         read: &mut Read,
@@ -167,11 +168,11 @@ impl Controller {
         }
     }
 
-    /// Follows the PRP entries of `read` from number `fresh` on.
+    /// Follows the PRP entries of `read`, starting with entry `fresh`.
     fn list(&mut self, read: &Read, found: Match, offset: u64, fresh: usize, shared: &mut Shared) {
         let page = self.page();
         let bytes = self.open.get(&found.uid).map_or(0, |open| open.command.transfer.bytes());
-        // A drive may read more of the page than it needs.
+        // A drive may read more of the page than the list needs.
         let most = (found.left / 8) as usize;
         for (i, entry) in read.buffer.chunks_exact(8).enumerate().take(most).skip(fresh) {
             if !read.knows(&(i * 8..i * 8 + 8)) {
@@ -187,7 +188,8 @@ impl Controller {
         }
     }
 
-    /// Follows the SGL descriptors of `read` from number `fresh` on; drives read them in order.
+    /// Follows the SGL descriptors of `read`, starting with descriptor `fresh`. Drives read
+    /// descriptors in order.
     fn segment(&mut self, read: &Read, found: Match, fresh: usize, shared: &mut Shared) {
         let descriptors = read.buffer.as_chunks::<{ SglDescriptor::LENGTH }>().0;
         let most = (found.left / SglDescriptor::LENGTH as u64) as usize;
@@ -203,7 +205,7 @@ impl Controller {
             let piece = transfer::descriptor(one, open.described, transfer.bytes());
             match SglKind::from_number(one.kind) {
                 Some(SglKind::DataBlock) => open.described += u64::from(one.length),
-                // It takes what the host does not want of a read (section 4.4.1).
+                // A bit bucket discards data of a read (section 4.4.1).
                 Some(SglKind::BitBucket) if matches!(transfer, Transfer::ToHost(_)) => {
                     open.described += u64::from(one.length);
                 }
@@ -216,7 +218,7 @@ impl Controller {
         }
     }
 
-    /// The drive writes `bytes` to host memory.
+    /// Handles a write of `bytes` to host memory by the drive.
     pub fn device_write(&mut self, address: u64, bytes: &[u8], shared: &mut Shared) {
         if let Some(Queue::Completion(queue)) = self.queues.at(address) {
             return self.completions(queue, address, bytes, shared);

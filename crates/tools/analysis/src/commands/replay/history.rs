@@ -4,18 +4,18 @@ use super::Initial;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
-/// Packet numbers between which an event happened.
+/// The packet numbers between which an event happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub start: u64,
     pub end: u64,
 }
 
-/// A write; zeroes without data.
+/// A write. Without data it writes zeroes.
 #[derive(Clone, Debug)]
 pub(super) struct Write {
     pub span: Span,
-    /// It succeeded, so it took effect.
+    /// Whether the write succeeded, so that it certainly took effect.
     pub certain: bool,
     pub slba: u64,
     pub blocks: u64,
@@ -27,7 +27,7 @@ impl Write {
         block >= self.slba && block - self.slba < self.blocks
     }
 
-    /// Whether it put `bytes` into `block`, or where they differ.
+    /// Returns the first byte at which `bytes` differ from what the write put into `block`.
     fn differs(&self, block: u64, bytes: &[u8]) -> Option<usize> {
         match &self.data {
             None => bytes.iter().position(|byte| *byte != 0),
@@ -48,15 +48,15 @@ impl Write {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Verdict {
     pub explained: bool,
-    /// Its contents were not known before.
+    /// Whether the contents of the block were unknown before.
     pub unknown: bool,
-    /// Writes that may have been the last.
+    /// Number of writes that may have been the last one.
     pub candidates: usize,
-    /// First byte that differs from the last of them.
+    /// First byte that differs from the last candidate.
     pub differs: usize,
 }
 
-/// Writes are found by the stretch of blocks they touch, long ones one by one.
+/// All writes to a namespace, indexed by stretches of blocks. Long writes are in a separate list.
 #[derive(Debug, Default)]
 pub(super) struct History {
     writes: Vec<Write>,
@@ -66,9 +66,9 @@ pub(super) struct History {
     learnt: BTreeMap<u64, Bytes>,
 }
 
-/// Blocks a stretch.
+/// Number of blocks in a stretch.
 const STRETCH: u64 = 64;
-/// Stretches from which on a write is long.
+/// Number of stretches from which on a write is long.
 const LONG: u64 = 1024;
 
 impl History {
@@ -95,13 +95,13 @@ impl History {
         }
     }
 
-    /// Whether `bytes` can be what `block` held at some time within `read`.
+    /// Checks whether `block` can have contained `bytes` at some time within `read`.
     pub fn explain(&mut self, block: u64, read: Span, bytes: &[u8], initial: Initial) -> Verdict {
         let short = self.by_stretch.get(&(block / STRETCH)).map_or(&[][..], Vec::as_slice);
         let touching = short.iter().chain(&self.long).map(|index| &self.writes[*index]);
         let touching = touching.filter(|write| write.covers(block));
-        // Of the writes that were over before the read began, those that were
-        // over before another one of them began are overwritten.
+        // A write that ended before the read began is overwritten if another such write began after
+        // its end.
         let over = touching.clone().filter(|write| write.certain && write.span.end < read.start);
         let since = over.map(|write| write.span.start).max();
         let visible = |write: &&Write| {
@@ -121,7 +121,8 @@ impl History {
         verdict
     }
 
-    /// No write had certainly ended: the block may still hold its contents from before all of them.
+    /// Handles a read before which no write has certainly ended: the block may still have its
+    /// contents from before all writes.
     fn before_all(&mut self, block: u64, bytes: &[u8], initial: Initial, verdict: &mut Verdict) {
         let differs = match (initial, self.learnt.get(&block)) {
             (Initial::Zero, _) => bytes.iter().position(|byte| *byte != 0),

@@ -1,11 +1,11 @@
-//! The driver's own record of its commands against what was captured.
+//! Comparison of the commands in a driver's own record with the captured commands.
 
 use crate::commands::Command;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use wire::nvme::opcode;
 
-/// A command as far as both records know it.
+/// A command, with the fields that both records have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Issued {
     /// Submission queue; 0 is the admin queue.
@@ -16,8 +16,8 @@ pub struct Issued {
     pub opcode: u8,
     /// Namespace identifier.
     pub nsid: u32,
-    /// First block and number of blocks of Read, Write and Write Zeroes;
-    /// `None` for all others, whose blocks Linux's trace does not have.
+    /// First block and number of blocks of Read, Write and Write Zeroes; `None` for other commands,
+    /// whose blocks are not in Linux's trace.
     pub blocks: Option<(u64, u32)>,
 }
 
@@ -36,17 +36,17 @@ impl From<&Command> for Issued {
     }
 }
 
-/// The differences of two records, sorted.
+/// The sorted differences between two records.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// Issued and not captured.
+    /// Commands that were issued but not captured.
     pub missing: Vec<Issued>,
-    /// Captured and not issued.
+    /// Commands that were captured but not issued.
     pub extra: Vec<Issued>,
 }
 
-/// Compares what a driver issued with what was captured, as multisets: the
-/// order does not count, how often does.
+/// Compares the commands that a driver issued with the captured commands. The order is ignored, the
+/// number of equal commands is not.
 pub fn compare(
     issued: impl IntoIterator<Item = Issued>,
     captured: impl IntoIterator<Item = Issued>,

@@ -1,12 +1,12 @@
 //! Checks a drive against its own traffic: reads must return the data written.
 //!
 //! Commands that overlap in time may take effect in any order, block by block (NVM Express 1.4,
-//! section 6.4): a block that was read is wrong only if no order explains it. A write takes effect
-//! between the arrival of its entry at the drive and its completion entry; one that failed or was
-//! lost may have taken effect or not. Deallocated blocks are expected to read as zeroes, as
-//! farlane's media and Identify Namespace (DLFEAT) say.
+//! section 6.4). A block that was read is wrong only if no order explains its contents. A write
+//! takes effect between the arrival of its entry at the drive and its completion entry. A write
+//! that failed or was lost may or may not have taken effect. Deallocated blocks must read as
+//! zeroes, as Identify Namespace (DLFEAT) of farlane's drives specifies.
 //!
-//! Everything that was moved is kept until [`Replay::check`]: memory is that of the capture.
+//! All transferred data are kept until [`Replay::check`], so memory grows with the capture.
 
 mod history;
 mod issued;
@@ -22,56 +22,56 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use wire::nvme::{DsmRange, opcode};
 
-/// What blocks hold before anything is written.
+/// The contents of blocks before the first write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Initial {
     /// Zeroes.
     #[default]
     Zero,
-    /// Unknown: later reads must agree with the first.
+    /// Unknown: later reads must return the same data as the first read.
     Unknown,
 }
 
-/// A block that was read and that no order of the writes explains.
+/// A block whose contents, as read, no order of the writes explains.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mismatch {
-    /// Which read: drive, queue and command, with the number of its first
-    /// packet; or the final contents.
+    /// Drive, queue and command of the read, and the number of its first packet; or a text for the
+    /// final contents.
     pub command: String,
     /// Namespace.
     pub nsid: u32,
     /// Logical block.
     pub block: u64,
-    /// First byte that differs from what was likeliest, from the start of the namespace.
+    /// Offset in the namespace of the first byte that differs from the likeliest contents.
     pub offset: u64,
     /// Writes that might have been the last before the read.
     pub candidates: usize,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// I/O commands by name.
+    /// Number of I/O commands by name.
     pub commands: BTreeMap<String, u64>,
-    /// Admin commands.
+    /// Number of admin commands.
     pub admin: u64,
-    /// I/O commands without a completion.
+    /// Number of I/O commands without a completion.
     pub lost: u64,
-    /// I/O commands that failed.
+    /// Number of I/O commands that failed.
     pub failed: u64,
-    /// Bytes that successful reads brought to the host.
+    /// Bytes of successful reads.
     pub bytes_read: u64,
-    /// Bytes that successful writes brought to the drive.
+    /// Bytes of successful writes.
     pub bytes_written: u64,
-    /// Successful commands of which not every byte of data was seen.
+    /// Number of successful commands whose data were not all seen.
     pub incomplete: u64,
-    /// Blocks that were read, each time they were.
+    /// Number of blocks read. A block that is read twice counts twice.
     pub blocks_checked: u64,
-    /// Those of which any contents would have been right: never written.
+    /// Number of these blocks that were never written, so that any contents are right.
     pub blocks_unknown: u64,
-    /// Those that nothing explains.
+    /// Number of these blocks that no order of the writes explains.
     pub blocks_wrong: u64,
-    /// The first of them.
+    /// The first wrong block.
     pub first_mismatch: Option<Mismatch>,
 }
 
@@ -93,20 +93,19 @@ pub struct Replay {
     histories: BTreeMap<u32, History>,
     reads: Vec<Read>,
     report: Report,
-    /// Added to packet numbers, so that connections follow each other.
+    /// Number that is added to packet numbers, so that numbers of later connections are larger.
     base: u64,
-    /// The highest number so far.
+    /// The highest packet number so far.
     last: u64,
 }
 
 impl Replay {
-    /// Of a drive that begins like this.
+    /// Creates a check of a drive whose blocks have the contents `initial`.
     pub fn new(initial: Initial) -> Self {
         Self { initial, ..Self::default() }
     }
 
-    /// What is added from now on happened on a later connection to the same
-    /// drive, whose packets are numbered from 0 again.
+    /// Begins a later connection to the same drive. Its packet numbers begin at 0 again.
     pub fn next_connection(&mut self) {
         self.base = self.last + 1;
     }
@@ -130,14 +129,14 @@ impl Replay {
         }
         match command.entry.opcode {
             opcode::nvm::READ if success => self.read(command),
-            // What a failed write brought may be on the media; what it did not bring cannot be.
+            // The data that a failed write transferred may be on the media, other data cannot be.
             opcode::nvm::WRITE | opcode::nvm::WRITE_ZEROES => self.write(command, success),
             opcode::nvm::DATASET_MANAGEMENT if whole => self.deallocate(&command, success),
             _ => {}
         }
     }
 
-    /// Adds what a namespace holds in the end: bytes from block `slba` on.
+    /// Adds the final contents of a namespace: the bytes from block `slba` on.
     pub fn add_final(&mut self, nsid: u32, slba: u64, block_size: u32, data: Bytes) {
         let name = "the final contents".to_owned();
         let span = Span { start: u64::MAX, end: u64::MAX };

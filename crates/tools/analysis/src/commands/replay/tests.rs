@@ -1,4 +1,4 @@
-//! Histories whose every explanation is known.
+//! Tests with histories for which all allowed orders of the commands are known.
 
 use super::*;
 use crate::commands::{Direction, Step, Transfer};

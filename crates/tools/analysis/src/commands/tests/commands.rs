@@ -1,4 +1,4 @@
-//! What a well-behaved driver and drive do is explained in full.
+//! The analyser explains all TLPs of a correct driver and drive.
 
 use super::testbed::{DRIVE, Drive, GAP, Testbed, io};
 use crate::commands::{
@@ -134,7 +134,7 @@ fn a_write_with_an_sgl_follows_its_segments() {
         descriptor(SglKind::DataBlock, 0x50_0ffc, 12),
         descriptor(SglKind::LastSegment, 0x41_0000, 16),
     ]);
-    // It crosses a boundary that requests do not.
+    // The data cross a boundary that requests do not cross.
     testbed.read_host(&drive, 0x40_0ff0, &first[..16]);
     testbed.read_host(&drive, 0x40_1000, &first[16..]);
     let last = segment(&[descriptor(SglKind::DataBlock, 0x60_0004, 8180)]);

@@ -16,7 +16,7 @@ pub fn with_push(max_payload: u16, blocks: u64, mode: Mode) -> Machine {
     Machine::new([Direction::Down, Direction::Up], max_payload, blocks, mode)
 }
 
-/// What passed the connection, piece by piece.
+/// Returns the bytes that passed the connection, in order.
 pub fn ranges(machine: &Machine) -> Vec<StreamRange> {
     let pieces = machine.ranges.iter().cloned();
     pieces.map(|(at, direction, bytes)| StreamRange { at, direction, bytes }).collect()

@@ -1,5 +1,5 @@
-//! What a real host node pushes is explained in full at every tap, and the commands are those that
-//! the function sees.
+//! The analyser explains all pushes of a real host node at every tap, and finds the commands that
+//! the function receives.
 
 use super::machine::{Machine, io, machine, with_push};
 use super::real::{analysed, at_root_port, check, commands, explained, in_tunnel, storm};
@@ -61,7 +61,7 @@ fn kinds(command: &Command) -> Vec<&'static str> {
     kinds
 }
 
-/// The last write and the last read of 4 KiB, with other payloads than those before.
+/// Returns the last write and the last read of 4 KiB. Their payloads differ from earlier ones.
 fn write_and_read(machine: &mut Machine) -> [Command; 2] {
     let (_, mut driver) = machine.bring_up(1);
     let buffer = machine.buffer(4096);

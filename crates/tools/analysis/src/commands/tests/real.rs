@@ -1,5 +1,5 @@
-//! Real traffic: what the initiator, the switch and the controller really
-//! send is explained in full, at the root port and in the tunnel.
+//! The analyser explains all traffic of the real initiator, switch and controller, at the root port
+//! and in the tunnel.
 
 use super::machine::{Machine, io, machine, ranges};
 use crate::commands::replay::{Difference, Initial, Issued, Replay, Report, compare};
@@ -80,7 +80,7 @@ pub fn commands(events: Vec<Event>) -> Vec<Command> {
     events.into_iter().filter_map(command).collect()
 }
 
-/// Counters of what should not be in clean traffic.
+/// Asserts that counters of errors are zero.
 #[track_caller]
 pub fn explained(c: &AnalyserCounters) {
     let good = AnalyserCounters {
@@ -156,7 +156,7 @@ fn a_wrong_byte_is_found() {
     assert_eq!(report.first_mismatch.unwrap().offset, expected);
 }
 
-/// What the demo shows, on the real thing.
+/// Checks the views that the demo prints, with real nodes.
 #[test]
 fn views_of_one_read_and_one_write() {
     let mut machine = machine(256, 2048);

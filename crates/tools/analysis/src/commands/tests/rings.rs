@@ -1,4 +1,4 @@
-//! Where rings are, and what a command costs the link.
+//! Positions of rings, and TLPs and bytes of a command.
 
 use super::testbed::{DRIVE, Drive, GAP, Testbed, io};
 use crate::commands::{AnalyserSettings, Ring, RingState, Traffic};

@@ -1,4 +1,4 @@
-//! Captured streams: cut anywhere, broken anywhere.
+//! Captured streams that are cut or broken at any byte.
 
 use super::machine::{self, Machine, ranges};
 use crate::commands::stream::{
@@ -76,7 +76,7 @@ fn tlps_need_a_greeting() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// Pieces may be cut further; what is decoded stays the same.
+    /// The decoded items do not depend on how the stream is cut.
     #[test]
     fn stream_parsing_is_independent_of_segment_boundaries(cut in 1usize..40) {
         let machine = machine();

@@ -1,4 +1,4 @@
-//! A driver and a drive played by hand: what they would put on the link.
+//! A driver and a drive that tests control TLP by TLP.
 
 use super::super::{Analyser, AnalyserSettings, Command, Direction, Event, HostRequest, RingState};
 use bytes::Bytes;
@@ -13,7 +13,7 @@ pub const HOST: Bdf = Bdf::new(0, 0, 0);
 pub const ROOT_PORT: Bdf = Bdf::new(0, 1, 0);
 
 pub const DRIVE: Bdf = Bdf::new(3, 0, 0);
-/// Between two TLPs.
+/// Time between two TLPs.
 pub const GAP: Duration = Duration::from_ns(100);
 
 /// One drive's numbers.
@@ -38,7 +38,7 @@ pub struct Testbed {
     pub analyser: Analyser,
     pub now: Instant,
     pub tlps: Vec<(Instant, Direction, Tlp)>,
-    /// What passed only between the drive and the port in front of it.
+    /// TLPs that passed only between the drive and the port in front of it.
     pub local: Vec<(Instant, Direction, Tlp)>,
     pub commands: Vec<Command>,
     pub requests: Vec<HostRequest>,
@@ -78,7 +78,7 @@ impl Testbed {
         Self { analyser, gap: GAP, max_payload, read_request, completion_size, ..Self::default() }
     }
 
-    /// With a drive that has its queue pairs and blocks of 512 bytes.
+    /// Creates a testbed with a drive that has `queues` queue pairs and blocks of 512 bytes.
     pub fn with_drive(settings: AnalyserSettings, gap: Duration, queues: u16) -> (Self, Drive) {
         let mut testbed = Self { gap, ..Self::new(settings) };
         let mut drive = Drive::new(DRIVE, 0xe000_0000, 0x1_0000);
@@ -142,8 +142,8 @@ impl Testbed {
         self.send(Direction::Up, Tlp::new(Packet::Completion(answer), data));
     }
 
-    /// Enumeration of one function with a 64-bit BAR 0 of 16 KiB, the MSI-X
-    /// table at 3000h, and the PCI Express capability at 80h.
+    /// Enumerates one function with a 64-bit BAR 0 of 16 KiB, the MSI-X table at 3000h, and the PCI
+    /// Express capability at 80h.
     pub fn enumerate(&mut self, drive: &Drive) {
         let bdf = drive.bdf;
         self.config_read(bdf, 0x00, 0x0010_1b36);
@@ -171,8 +171,8 @@ impl Testbed {
         }
     }
 
-    /// Registers, admin queue, Identify of namespace 1 (blocks of `block`
-    /// bytes), `queues` pairs of I/O queues.
+    /// Writes the registers, creates the admin queue, identifies namespace 1 (blocks of `block`
+    /// bytes) and creates `queues` pairs of I/O queues.
     pub fn bring_up(&mut self, drive: &mut Drive, queues: u16, block: u8) {
         let cap = register::Capabilities {
             max_queue_entries: 255,
@@ -211,25 +211,25 @@ impl Testbed {
         self.end(drive, 0, 0, 0);
     }
 
-    /// A command without data from one end to the other.
+    /// Runs a command without data from its doorbell to its end.
     pub fn run(&mut self, drive: &mut Drive, queue: u16, entry: nvme::Command) {
         self.begin(drive, queue, &[entry]);
         self.end(drive, queue, entry.cid, 0);
     }
 
-    /// Rings for `entries`, which the drive fetches.
+    /// Writes the doorbell for `entries`; the drive fetches them.
     pub fn begin(&mut self, drive: &mut Drive, queue: u16, entries: &[nvme::Command]) {
         let index = self.submit(drive, queue, entries);
         self.fetch(drive, queue, index, entries);
     }
 
-    /// Completion entry and interrupt, which the host takes.
+    /// Posts a completion entry and an interrupt; the host takes the entry.
     pub fn end(&mut self, drive: &mut Drive, queue: u16, cid: u16, status: u16) {
         self.complete(drive, queue, queue, cid, status);
         self.take(drive, queue, 1);
     }
 
-    /// Reads of 512 bytes with these identifiers on queue 1, one after the other.
+    /// Runs reads of 512 bytes with these identifiers on queue 1, one after the other.
     pub fn reads(&mut self, drive: &mut Drive, cids: std::ops::Range<u16>) {
         for cid in cids {
             self.begin(drive, 1, &[io(2, cid, 8, 1, 0x10_0000, 0)]);
@@ -238,7 +238,7 @@ impl Testbed {
         }
     }
 
-    /// Rings for `entries`; returns the index of the first.
+    /// Writes the doorbell for `entries`; returns the index of the first.
     pub fn submit(&mut self, drive: &mut Drive, queue: u16, entries: &[nvme::Command]) -> u16 {
         let tail = &mut drive.tails[usize::from(queue)];
         let first = *tail;
@@ -248,7 +248,7 @@ impl Testbed {
         first
     }
 
-    /// The drive fetches `entries` from the index on, as one request for each stretch of the ring.
+    /// Fetches `entries` from `index` on, with one request for each contiguous part of the ring.
     pub fn fetch(&mut self, drive: &Drive, queue: u16, index: u16, entries: &[nvme::Command]) {
         let room = usize::from(drive.entries - index);
         let (before, wrapped) = entries.split_at(room.min(entries.len()));
@@ -260,7 +260,7 @@ impl Testbed {
         }
     }
 
-    /// The drive asks for `length` bytes.
+    /// Sends a read request of the drive for `length` bytes.
     pub fn read_request(&mut self, drive: &Drive, address: u64, length: usize) -> MemoryRequest {
         let tag = self.next_tag();
         let request = MemoryRequest::for_bytes(drive.bdf, tag, address, length).unwrap();
@@ -268,7 +268,7 @@ impl Testbed {
         request
     }
 
-    /// The host answers in pieces.
+    /// Sends the host's completions in pieces.
     pub fn answer(&mut self, request: MemoryRequest, bytes: &[u8]) {
         let mut done = 0;
         for piece in bytes.chunks(self.completion_size) {
@@ -281,7 +281,7 @@ impl Testbed {
         }
     }
 
-    /// The host pushes.
+    /// Sends a push of the host.
     pub fn push(&mut self, drive: &Drive, records: &[Record]) {
         let mut payload = Vec::new();
         records.iter().for_each(|record| record.encode(&mut payload));
@@ -290,7 +290,7 @@ impl Testbed {
         self.send(Direction::Down, message);
     }
 
-    /// The record of queue `queue`, which the host sends in front of its first push.
+    /// Returns the record of queue `queue`, which the host sends in front of its first push.
     pub fn queue(&self, drive: &Drive, queue: u16) -> Record {
         let last = drive.entries - 1;
         Record::Queue(push::Queue {
@@ -303,7 +303,7 @@ impl Testbed {
         })
     }
 
-    /// The records of the next `entries` of queue `queue`.
+    /// Returns the records of the next `entries` of queue `queue`.
     pub fn entries(&self, drive: &Drive, queue: u16, entries: &[nvme::Command]) -> Vec<Record> {
         let slots = (u64::from(drive.tails[usize::from(queue)])..).zip(entries);
         let record = |(slot, entry): (u64, &nvme::Command)| {
@@ -313,7 +313,7 @@ impl Testbed {
         slots.map(record).collect()
     }
 
-    /// The drive reads `bytes`, which the port in front of it has.
+    /// Reads `bytes` that the port in front of the drive has.
     pub fn read_port(&mut self, drive: &Drive, address: u64, bytes: &[u8]) {
         let before = self.tlps.len();
         let analyser = std::mem::take(&mut self.analyser);
@@ -322,7 +322,7 @@ impl Testbed {
         self.local.extend(self.tlps.drain(before..));
     }
 
-    /// The drive reads and gets `bytes`, all requests before the first answer.
+    /// Reads `bytes` from the host. All requests precede the first completion.
     pub fn read_host(&mut self, drive: &Drive, address: u64, bytes: &[u8]) {
         let mut asked = Vec::new();
         for (i, piece) in bytes.chunks(self.read_request).enumerate() {
@@ -342,7 +342,8 @@ impl Testbed {
         }
     }
 
-    /// Completion entry alone, of a drive that has fetched all that was rung for.
+    /// Posts a completion entry without an interrupt. The drive has fetched all entries with a
+    /// doorbell.
     pub fn post(&mut self, drive: &mut Drive, cq: u16, sq: u16, cid: u16, status: u16) {
         let posted = &mut drive.posted[usize::from(cq)];
         let index = std::mem::replace(posted, (*posted + 1) % drive.entries);
@@ -359,13 +360,13 @@ impl Testbed {
         self.write_host(drive, 0xfee0_0000, &(0x40 + u32::from(vector)).to_le_bytes());
     }
 
-    /// Completion entry and interrupt.
+    /// Posts a completion entry and an interrupt.
     pub fn complete(&mut self, drive: &mut Drive, cq: u16, sq: u16, cid: u16, status: u16) {
         self.post(drive, cq, sq, cid, status);
         self.interrupt(drive, cq.min(3));
     }
 
-    /// The host takes `entries` completion entries.
+    /// Writes the head doorbell for `entries` completion entries.
     pub fn take(&mut self, drive: &mut Drive, cq: u16, entries: u16) {
         let head = &mut drive.heads[usize::from(cq)];
         *head = (*head + entries) % drive.entries;
@@ -390,7 +391,7 @@ pub fn completion(completer: Bdf, requester: Bdf, tag: Tag, bytes: u16, low: u8)
     }
 }
 
-/// Bytes pushed for a command.
+/// Returns a record with bytes pushed for a command.
 pub fn pushed(queue: u16, command: u16, address: u64, bytes: &[u8]) -> Record {
     Record::Bytes { queue, command, address, bytes: Bytes::copy_from_slice(bytes) }
 }

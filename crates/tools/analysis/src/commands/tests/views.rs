@@ -1,4 +1,4 @@
-//! The texts, as people read them.
+//! The printed views.
 
 use super::commands::testbed;
 use super::{Drive, Testbed, io};
@@ -6,7 +6,7 @@ use crate::commands::json::Transaction;
 use crate::commands::view::{self, Options};
 use crate::commands::{Command, StepKind};
 
-/// A write whose completions come after all requests, as in figure 11.
+/// Runs a write whose completions arrive after all requests, as in figure 11.
 fn write(testbed: &mut Testbed, drive: &mut Drive) -> Command {
     (testbed.read_request, testbed.completion_size) = (256, 128);
     testbed.begin(drive, 1, &[io(1, 17, 4096, 8, 0x12_3456_7000, 0)]);

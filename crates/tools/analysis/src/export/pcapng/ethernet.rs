@@ -1,4 +1,4 @@
-//! Frames and mPackets of simulated Ethernet.
+//! Captures of frames and mPackets of simulated Ethernet.
 
 use super::Blocks;
 use std::io::{self, Write};
@@ -8,15 +8,15 @@ use wire::pcapng::{Interface, Packet, link_type};
 /// A wire of a [`WireFile`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WireInterface {
-    /// Its name.
+    /// Name of the interface.
     pub name: String,
-    /// A line about it.
+    /// Description of the wire in one line.
     pub description: String,
-    /// Whether its packets are mPackets; else they are frames.
+    /// Whether the packets are mPackets instead of frames.
     pub has_mpackets: bool,
 }
 
-/// A capture of one or several wires, each an interface.
+/// A capture of one or several wires. Each wire is an interface.
 pub struct WireFile<W> {
     blocks: Blocks<W>,
 }
@@ -25,7 +25,7 @@ impl<W: Write> WireFile<W> {
     /// Begins a file of these wires. Times count from 1970.
     ///
     /// # Errors
-    /// Those of `file`, as with all methods.
+    /// Errors of `file`. All methods return them.
     pub fn begin(file: W, wires: &[WireInterface]) -> io::Result<Self> {
         let mut blocks = Blocks::begin(file, 0)?;
         for WireInterface { name, description, has_mpackets } in wires {
@@ -38,8 +38,8 @@ impl<W: Write> WireFile<W> {
         Ok(Self { blocks })
     }
 
-    /// A packet of a wire, whose first bit passed at `at`: a frame without its FCS, or an mPacket
-    /// from its preamble to its FCS or mCRC.
+    /// Adds a packet of a wire, whose first bit passed at `at`: a frame without its FCS, or an
+    /// mPacket from its preamble to its FCS or mCRC.
     pub fn packet(&mut self, at: Instant, wire: u32, data: &[u8]) -> io::Result<()> {
         let packet =
             Packet { interface: wire, at_ns: 0, direction: None, data, cut: 0, comment: "" };

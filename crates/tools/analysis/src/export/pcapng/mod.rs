@@ -1,8 +1,8 @@
 //! Captures for Wireshark and tshark; `wireshark/farlane.lua` decodes both
 //! kinds, see `docs/wireshark.md`.
 //!
-//! [`TlpFile`]: TLPs as they passed one or several taps, each in a packet of
-//! link type USER0 behind a pseudo header of 4 bytes:
+//! [`TlpFile`]: TLPs that passed one or several taps. Each packet has link type USER0, and a pseudo
+//! header of 4 bytes in front of the TLP:
 //!
 //! | offset | bytes | field | meaning |
 //! | --- | --- | --- | --- |
@@ -12,15 +12,15 @@
 //! | 3 | 1 | flags | reserved, 0 |
 //! | 4 | | TLP | in the bytes of PCIe Base 4.0, chapter 2: header, payload, ECRC |
 //!
-//! Of TLPs that were recorded cut the packet's captured length is less than its original one.
+//! If only a part of a TLP was recorded, the captured length of the packet is less than its
+//! original length.
 //!
-//! [`TcpFile`]: a connection of the tunnel as TCP segments on Ethernet, made
-//! from the bytes that a relay recorded. It is what a capture on the wire would
-//! show to programs that know only TCP, where nobody may capture; the
-//! segments are made up, their bytes, order and times are not.
+//! [`TcpFile`]: a connection of the tunnel as TCP segments on Ethernet, made from the bytes that a
+//! relay recorded. The file looks like a capture on the wire. The segments are made up; their
+//! bytes, order and times are real.
 //!
-//! [`WireFile`]: the frames of a simulated network, of which nothing is made up. Wires whose sender
-//! supports frame preemption have mPackets (LINKTYPE_ETHERNET_MPACKET).
+//! [`WireFile`]: the frames of a simulated network as they were sent. If the sender of a wire
+//! supports frame preemption, the wire has mPackets (LINKTYPE_ETHERNET_MPACKET).
 
 mod ethernet;
 mod segment;
@@ -38,11 +38,11 @@ use wire::pcapng::{Interface, Packet, Section};
 
 const APPLICATION: &str = concat!("farlane ", env!("CARGO_PKG_VERSION"));
 
-/// Blocks on their way into a file, one at a time.
+/// Writes blocks into a file, one at a time.
 struct Blocks<W> {
     file: W,
     block: Vec<u8>,
-    /// The beginning of the world in nanoseconds since 1970.
+    /// Start of the simulated or recorded time, in nanoseconds since 1970.
     epoch_ns: u64,
 }
 
@@ -58,7 +58,7 @@ impl<W: Write> Blocks<W> {
         self.put(|block| interface.encode(block))
     }
 
-    /// A packet, its time counted from the beginning of the world.
+    /// Writes a packet. `at` counts from `epoch_ns`.
     fn packet(&mut self, at: wire::Instant, packet: Packet<'_>) -> io::Result<()> {
         let at_ns = self.epoch_ns.saturating_add(at.as_ns());
         self.put(|block| Packet { at_ns, ..packet }.encode(block))

@@ -7,8 +7,8 @@ use smoltcp::wire::{
 };
 use std::net::SocketAddrV4;
 
-/// The TCP payload that a standard Ethernet frame holds: 1500 less 20 bytes of
-/// IPv4 header and 20 of TCP header.
+/// The TCP payload of a standard Ethernet frame: 1500 bytes less 20 bytes of IPv4 header and 20
+/// bytes of TCP header.
 pub(super) const MSS: usize = 1460;
 /// Window scale of both ends (RFC 7323, section 2.2).
 const SCALE: u8 = 7;

@@ -36,10 +36,10 @@ struct End {
 }
 
 impl<W: Write> TcpFile<W> {
-    /// Begins a file. Times are counted from `epoch_ns`, nanoseconds since 1970.
+    /// Begins a file. Times count from `epoch_ns`, nanoseconds since 1970.
     ///
     /// # Errors
-    /// Those of `file`, as with all methods.
+    /// Errors of `file`. All methods return them.
     pub fn begin(file: W, epoch_ns: u64) -> io::Result<Self> {
         let mut blocks = Blocks::begin(file, epoch_ns)?;
         blocks.interface(Interface {
@@ -51,7 +51,7 @@ impl<W: Write> TcpFile<W> {
     }
 
     /// Adds a whole connection: the streams of both directions and the order in which their bytes
-    /// passed. Bytes that a range names and that are not there are left out.
+    /// passed. Ranges beyond the end of a stream are ignored.
     pub fn connection(
         &mut self,
         connection: Connection,
@@ -60,8 +60,8 @@ impl<W: Write> TcpFile<W> {
         parts: &[StreamRange],
     ) -> io::Result<()> {
         let end = |address, station, next| End { address, station, next, acked: 0, started: false };
-        // Any initial sequence numbers will do; these wrap within a megabyte,
-        // which readers must handle.
+        // Any initial sequence numbers are valid. These wrap within a megabyte, which readers must
+        // handle.
         let mut host = end(connection.host, 1, 0xfff0_0000);
         let mut device = end(connection.device, 2, 0x1000_0000);
         let begin = parts.first().map_or(Instant::ZERO, |part| part.at);
@@ -79,8 +79,8 @@ impl<W: Write> TcpFile<W> {
             let bytes = stream.get(part.bytes.start..end).unwrap_or_default();
             let segments = bytes.chunks(MSS).enumerate();
             for (index, payload) in segments {
-                // A receiver acknowledges every second segment (RFC 9293,
-                // section 3.8.6.3), here together with those of earlier ranges.
+                // A receiver acknowledges every second segment (RFC 9293, section 3.8.6.3). Here
+                // the acknowledgement also covers segments of earlier ranges.
                 if to.behind(from) >= 2 * MSS as u32 {
                     self.segment(last, to, from, Ack, &[])?;
                 }
@@ -101,7 +101,7 @@ impl<W: Write> TcpFile<W> {
         control: TcpControl,
         payload: &[u8],
     ) -> io::Result<()> {
-        // Only the very first one acknowledges nothing.
+        // Only the very first segment has no acknowledgement.
         let acknowledged = (control != Syn || to.started).then_some(to.next);
         let segment = Segment {
             from: from.address,
@@ -116,7 +116,7 @@ impl<W: Write> TcpFile<W> {
         from.acked = acknowledged.unwrap_or(0);
         from.started = true;
         let frame = segment.encode();
-        // Seen from the host.
+        // The direction from the host's point of view.
         let direction = if from.station == 1 { Outbound } else { Inbound };
         let (direction, data) = (Some(direction), &frame[..]);
         let packet = Packet { interface: 0, at_ns: 0, direction, data, cut: 0, comment: "" };
@@ -130,7 +130,7 @@ impl<W: Write> TcpFile<W> {
 }
 
 impl End {
-    /// Bytes that it has not acknowledged.
+    /// Returns the number of bytes of `other` that this end has not acknowledged.
     fn behind(&self, other: &Self) -> u32 {
         other.next.wrapping_sub(self.acked)
     }

@@ -1,4 +1,4 @@
-//! Files are read back, by a reader of this test.
+//! Tests that read the written files back with a reader of their own.
 
 use super::*;
 use crate::commands::Direction;
@@ -21,7 +21,7 @@ pub(crate) struct Read {
     pub comment: String,
 }
 
-/// A reader of pcapng that knows what this writer writes.
+/// Reads a pcapng file; supports only the blocks that the writer writes.
 pub(crate) fn packets(file: &[u8]) -> Vec<Read> {
     let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
     let (mut found, mut at) = (Vec::new(), 0);
@@ -58,7 +58,7 @@ fn tlps_stand_behind_a_pseudo_header() {
     file.tlp(Instant::from_ns(8), Tap::DeviceTunnel, Direction::Up, &tlp, "twice").unwrap();
     let found = packets(&file.finish().unwrap());
     let [first, second] = &found[..] else { panic!("{found:?}") };
-    // Comes in at the root port, and goes out of the device's node.
+    // The packet enters at the root port and leaves the device's node.
     assert_eq!((first.at_ns, first.interface, first.flags), (1_000_007, 0, 1));
     assert_eq!((second.at_ns, second.interface, second.flags), (1_000_008, 2, 2));
     assert_eq!([&first.comment, &second.comment], ["", "twice"]);
@@ -74,7 +74,7 @@ const ENDS: fn() -> Connection = || Connection {
     device: "192.0.2.2:4420".parse().unwrap(),
 };
 
-/// Puts the streams together again as a receiver does, and checks every number.
+/// Reassembles the streams as a receiver does, and checks every sequence number.
 fn streams(file: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let mut next = [None::<u32>; 2];
     let mut streams = [Vec::new(), Vec::new()];

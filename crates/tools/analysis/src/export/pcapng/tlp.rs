@@ -1,4 +1,4 @@
-//! TLPs behind a pseudo header.
+//! Captures of TLPs, each after a pseudo header.
 
 use super::Blocks;
 use crate::commands::Direction;
@@ -7,7 +7,7 @@ use wire::Instant;
 use wire::pcapng::{self, Interface, Packet, link_type};
 use wire::tlp::Tlp;
 
-/// Bytes before the TLP.
+/// Length of the pseudo header in front of the TLP, in bytes.
 pub const PSEUDO_HEADER: usize = 4;
 
 const VERSION: u8 = 1;
@@ -18,9 +18,9 @@ wire::named! {
     pub enum Tap {
         /// Between the root complex and the switch.
         RootPort = 1 "root-port",
-        /// Where the host's node meets the network.
+        /// Between the host's node and the network.
         HostTunnel = 2 "host-tunnel",
-        /// Where the device's node meets the network.
+        /// Between the device's node and the network.
         DeviceTunnel = 3 "device-tunnel",
         /// Between the switch and the endpoint.
         Endpoint = 4 "endpoint",
@@ -37,8 +37,7 @@ impl Tap {
         }
     }
 
-    /// The direction as seen by the interface of this tap: pcapng gives
-    /// directions from the interface's point of view.
+    /// Returns the direction in pcapng, which counts from the point of view of the tap's interface.
     const fn direction(self, direction: Direction) -> pcapng::Direction {
         let from_host = matches!(direction, Direction::Down);
         let on_host = matches!(self, Self::RootPort | Self::HostTunnel);
@@ -46,17 +45,17 @@ impl Tap {
     }
 }
 
-/// A capture of TLPs, written as they are added.
+/// A capture of TLPs. Each TLP is written when it is added.
 pub struct TlpFile<W> {
     blocks: Blocks<W>,
     bytes: Vec<u8>,
 }
 
 impl<W: Write> TlpFile<W> {
-    /// Begins a file. Times are counted from `epoch_ns`, nanoseconds since 1970.
+    /// Begins a file. Times count from `epoch_ns`, nanoseconds since 1970.
     ///
     /// # Errors
-    /// Those of `file`, as with all methods.
+    /// Errors of `file`. All methods return them.
     pub fn begin(file: W, epoch_ns: u64) -> io::Result<Self> {
         let mut blocks = Blocks::begin(file, epoch_ns)?;
         for tap in Tap::ALL {
@@ -80,7 +79,7 @@ impl<W: Write> TlpFile<W> {
         self.cut_tlp(at, tap, direction, (&bytes, bytes.len()), comment)
     }
 
-    /// Adds a TLP of which only the first bytes were kept; on the wire it had `length`.
+    /// Adds a TLP of which only the first bytes were recorded; `length` is its length on the wire.
     pub fn cut_tlp(
         &mut self,
         at: Instant,

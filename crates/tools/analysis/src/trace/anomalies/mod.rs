@@ -1,4 +1,4 @@
-//! Anomalies in a trace, and where they are.
+//! Anomalies in a trace, and their places.
 
 mod refusals;
 mod written;
@@ -15,57 +15,57 @@ use wire::tlp::Status;
 use wire::trace::{ControllerState, LinkState, Tap};
 use written::Written;
 
-/// Places that are remembered of each kind.
+/// Maximum number of stored places per kind.
 const PLACES: usize = 5;
 
 /// One kind of anomaly.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Anomaly {
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
-    /// The first five: time in ns, number of the packet at hand, what it was.
+    /// The first five places: time in ns, number of the current packet, description.
     pub places: Vec<(u64, u64, String)>,
 }
 
 /// All anomalies by kind.
 #[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub struct Anomalies {
-    /// What needs an explanation, in the whole trace, by name. Names are words, such as `link
-    /// down`, `command failed`, `command without a completion entry`, `records missing in the
+    /// Anomalies that need an explanation, in the whole trace, by name. Names are words, such as
+    /// `link down`, `command failed`, `command without a completion entry`, `records missing in the
     /// trace`, `request without a completion (timeout)`, `data transferred once more (retry)`,
     /// `payload differs between two nodes`, `read returned other data than was written`, `orphan: a
     /// memory request that nothing explains`.
     #[serde(rename = "troubles")]
     pub unexplained: BTreeMap<&'static str, Anomaly>,
-    /// What happens in every run, in the whole trace, by name.
+    /// Anomalies that are normal in every run, in the whole trace, by name.
     pub notes: BTreeMap<&'static str, Anomaly>,
     #[serde(skip)]
     before: AnalyserCounters,
-    /// Refusals about which later commands decide.
+    /// Refusals whose kind depends on later commands.
     #[serde(skip)]
     refusals: Refusals,
-    /// What blocks hold.
+    /// Known contents of blocks.
     #[serde(skip)]
     written: Written,
-    /// TLPs whose payload differs at another node, by number: when, where, and of which command.
+    /// TLPs whose payload differs at another node, by number.
     #[serde(skip)]
     differing: BTreeMap<u64, Differing>,
-    /// The packet at hand.
+    /// Time and number of the current packet.
     #[serde(skip)]
     last: (u64, u64),
-    /// Its type.
+    /// Type of the current TLP.
     #[serde(skip)]
     tlp: &'static str,
-    /// Doorbells and identifiers of commands that were refused as usual.
+    /// Doorbells and identifiers of commands whose refusal is normal.
     #[serde(skip)]
     refused: BTreeSet<(u64, u16)>,
     /// Links that are down.
     #[serde(skip)]
     down: BTreeSet<Tap>,
-    /// The trace was cut off, and nothing but that ends what is on its way.
+    /// Whether the trace was cut off: open commands ended only because of the cut.
     #[serde(skip)]
     cut: bool,
-    /// Records are missing right here.
+    /// Whether records are missing just before the current item.
     #[serde(skip)]
     missing: bool,
 }
@@ -74,17 +74,17 @@ pub struct Anomalies {
 #[derive(Clone, Debug)]
 struct Differing {
     at: u64,
-    /// Of [`Run::nodes`].
+    /// Index of the other node in [`Run::nodes`].
     other: usize,
     tlp: &'static str,
-    /// What it is, of which command.
+    /// Role of the TLP, and its command.
     command: Option<String>,
 }
 
-/// At most this many are stored.
+/// Maximum number of stored TLPs.
 const MOST_DIFFERING: usize = 1 << 16;
 
-/// Usual refusals that are remembered.
+/// Maximum number of stored normal refusals.
 const MOST_REFUSED: usize = 1 << 12;
 
 type Count = fn(&AnalyserCounters) -> u64;
@@ -115,7 +115,7 @@ const WATCHED: [(&str, Count); 21] = [
 ];
 
 const NORMAL: [&str; 2] = ["interrupt without a completion entry", "controller reset"];
-/// Those of them that say that something has not come.
+/// Counters of expected events that did not happen.
 const OPEN: [&str; 2] = [UNANSWERED, UNFETCHED];
 const UNANSWERED: &str = "request without a completion (timeout)";
 const UNFETCHED: &str = "submission entry rung for and never fetched (timeout)";
@@ -129,7 +129,7 @@ const UNKNOWN: &str = "completion entry of an unknown command";
 const UNRECORDED: &str = "submission entry that was not recorded (cut)";
 const REUSED: &str = "command identifier used twice";
 const FORGOTTEN: &str = "forgotten by the analyser: too much at once";
-/// Those of them after which it is not certain that every command is known.
+/// Counters after which some commands may be unknown.
 const BLIND: [&str; 6] = [UNKNOWN, UNRECORDED, REUSED, FORGOTTEN, ORPHAN, BAD_DOORBELL];
 const FAILED: &str = "command failed";
 const REFUSED: &str = "optional admin command refused, before the first I/O and not repeated";
@@ -139,7 +139,7 @@ const UR: &str = "unsupported request (UR)";
 const ABSENT: &str = "configuration read of an absent function (UR)";
 
 impl Anomalies {
-    /// Counts what an analysis found.
+    /// Counts one finding of an analysis.
     pub fn observe(&mut self, found: &Finding<'_>) {
         match found {
             Finding::Tlp(number, _, tlp, at) => {
@@ -247,7 +247,8 @@ impl Anomalies {
         }
     }
 
-    /// Something has not come; a note only, if it may not have been recorded.
+    /// Counts expected events that did not happen. They are only a note if the events may not have
+    /// been recorded.
     fn open(&mut self, name: &'static str, more: u64, description: &str) {
         match (self.cut, self.missing) {
             (true, _) => self.note(CUT, more, description),
@@ -256,7 +257,8 @@ impl Anomalies {
         }
     }
 
-    /// Takes the analyser's counters after each TLP. Yields new anomalies.
+    /// Compares the analyser's counters with the previous ones, after each TLP. Returns the names
+    /// of new anomalies.
     pub fn count(&mut self, now: &AnalyserCounters, tlp: &str) -> Vec<&'static str> {
         let before = std::mem::replace(&mut self.before, *now);
         let mut fresh = Vec::new();
@@ -280,7 +282,7 @@ impl Anomalies {
         fresh
     }
 
-    /// The unsupported request was a probe of an absent function, no anomaly.
+    /// Removes an unsupported request that was a probe of an absent function.
     fn retract(&mut self, target: String) {
         if let Some(anomaly) = self.unexplained.get_mut(UR) {
             anomaly.count -= 1;
@@ -293,7 +295,7 @@ impl Anomalies {
         }
     }
 
-    /// The recording is over: decides what waits for that, and counts the state changes that drives
+    /// Ends the recording: decides the open cases, and counts the state changes that drives
     /// recorded.
     pub fn finish(&mut self, run: &Run) {
         let normal = self.refusals.finish();
@@ -311,7 +313,7 @@ impl Anomalies {
         self.observe_drives(run);
     }
 
-    /// Whether a command was refused as every start of a host has it. Complete after
+    /// Returns whether the command was refused as in every start of a host. Complete only after
     /// [`finish`](Self::finish).
     pub fn is_normal_refusal(&self, command: &Command) -> bool {
         let doorbell = command.steps.first().map(|step| step.number);
@@ -347,7 +349,7 @@ impl Anomalies {
         put(&mut self.notes, self.last, name, more, description);
     }
 
-    /// As text.
+    /// Returns the anomalies as text.
     pub fn text(&self) -> String {
         let mut out = String::new();
         if self.before.up + self.before.down == 0 {
@@ -381,7 +383,7 @@ fn put(
 ) {
     let anomaly = all.entry(name).or_default();
     anomaly.count += more;
-    // Some are only decided later.
+    // Some anomalies are decided later, so the places are not added in order of time.
     let index = anomaly.places.partition_point(|place| (place.0, place.1) <= (at, number));
     if index < PLACES {
         anomaly.places.insert(index, (at, number, description.to_owned()));

@@ -1,43 +1,43 @@
-//! Refusals that every start of a host has: it asks for what a drive need not have.
+//! Normal refusals: at its start, every host requests features that a drive need not have.
 //!
-//! Such a refusal says that an optional command, feature, data structure or log page is not
-//! supported. It comes before the first I/O command, and the host does not ask again: it goes on
-//! without. Every other failure is an anomaly.
+//! A normal refusal means that an optional command, feature, data structure or log page is not
+//! supported. It precedes the first I/O command, and the host continues without the feature and
+//! does not repeat the command. Every other failure is an anomaly.
 
 use crate::commands::Command;
 use std::collections::BTreeMap;
 use wire::Bdf;
 use wire::nvme::{StatusCode, cns, opcode};
 
-/// Refusals of one start that are remembered.
+/// Maximum number of stored refusals of one start.
 const MOST: usize = 64;
 
-/// Features that every controller has (NVM Express 1.4, figure 274).
+/// Features that every controller must support (NVM Express 1.4, figure 274).
 const MANDATORY_FEATURES: [u8; 9] = [0x01, 0x02, 0x04, 0x05, 0x07, 0x08, 0x09, 0x0a, 0x0b];
-/// Log pages that every controller has (figure 191): errors, health, firmware slots.
+/// Log pages that every controller must support (figure 191): errors, health, firmware slots.
 const MANDATORY_LOGS: [u8; 3] = [0x01, 0x02, 0x03];
 
-/// A refused command: where it was seen, and its text.
+/// A refused command: its place and its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
-    /// Number of its doorbell.
+    /// Number of the command's doorbell.
     pub begun: u64,
-    /// Its identifier.
+    /// Command identifier.
     pub cid: u16,
-    /// Opcode, namespace, dwords 10 and 11: the same question has the same ones.
+    /// Opcode, namespace, dwords 10 and 11. They are equal for repetitions of a command.
     asks: (u8, u32, u32, u32),
     pub last: (u64, u64),
     pub description: String,
 }
 
-/// What refusals turn out to be.
+/// Refusals whose kind is decided.
 #[derive(Debug, Default)]
 pub(super) struct Settled {
     pub normal: Vec<Refusal>,
     pub trouble: Vec<Refusal>,
 }
 
-/// The refusals since the last reset of each controller that has done no I/O.
+/// The undecided refusals since the last reset of each controller without I/O commands.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Refusals {
     by_device: BTreeMap<Bdf, Start>,
@@ -45,12 +45,12 @@ pub(super) struct Refusals {
 
 #[derive(Clone, Debug, Default)]
 struct Start {
-    /// It had an I/O command.
+    /// Whether the controller has received an I/O command.
     over: bool,
     waiting: Vec<Refusal>,
 }
 
-/// Whether a controller may refuse the command, and did.
+/// Returns whether the controller refused a command that it may refuse.
 fn is_optional(command: &Command) -> bool {
     let refused =
         [StatusCode::INVALID_OPCODE, StatusCode::INVALID_FIELD, StatusCode::INVALID_LOG_PAGE];
@@ -73,8 +73,8 @@ fn is_optional(command: &Command) -> bool {
 }
 
 impl Refusals {
-    /// A command ended, and what it is called if it failed. Yields refusals about which this
-    /// decides; its own failure, unless it waits for that.
+    /// Processes a command that ended; `failed` describes its failure. Returns the refusals that
+    /// this command decides, and the command's own failure if the failure is decided at once.
     pub fn observe(
         &mut self,
         command: &Command,
@@ -110,12 +110,12 @@ impl Refusals {
         settled
     }
 
-    /// The controller was reset: another start.
+    /// Begins another start after a reset of the controller. Returns its undecided refusals.
     pub fn reset(&mut self, device: Bdf) -> Vec<Refusal> {
         self.by_device.remove(&device).map_or_else(Vec::new, |start| start.waiting)
     }
 
-    /// The recording is over.
+    /// Ends the recording. Returns all undecided refusals.
     pub fn finish(&mut self) -> Vec<Refusal> {
         let starts = std::mem::take(&mut self.by_device);
         starts.into_values().flat_map(|start| start.waiting).collect()

@@ -1,20 +1,20 @@
-//! What was written and what reads of it returned, by the prints of the TLPs with the data.
+//! Compares data that were written with data that later reads returned, by the prints of the TLPs.
 //!
-//! It claims only what is certain. Blocks are known from a successful write that no other change of
-//! them overlapped in time, and only in namespaces that one controller has and that have no
-//! metadata. A read is wrong if its doorbell came after the end of that write, if no change of the
-//! blocks was on its way until the read ended, and if its TLPs divide the blocks as those of the
-//! write did. Commands that end later than the read may still clear it: so claims wait for
-//! [`finish`](Written::finish).
+//! Only certain differences are reported. The contents of blocks are known from a successful write
+//! that overlapped no other change of the blocks in time. The namespace must belong to one
+//! controller and have no metadata. A read is wrong if its doorbell came after the end of the
+//! write, no change of the blocks was in flight until the read ended, and its TLPs split the blocks
+//! as the TLPs of the write did. A command that ends after the read may still explain it, so reads
+//! are reported by [`finish`](Written::finish).
 
 use crate::commands::{Command, Print, print_of};
 use std::collections::BTreeMap;
 use wire::Bdf;
 use wire::nvme::{BROADCAST_NSID, DsmRange, opcode};
 
-/// Pieces of namespaces whose contents are known at most: about 64 MiB.
+/// Maximum number of pieces of namespaces with known contents: about 64 MiB.
 const MOST_KNOWN: usize = 1 << 20;
-/// Reads that are remembered as wrong.
+/// Maximum number of stored wrong reads.
 const MOST_SUSPECTS: usize = 1024;
 
 type Namespace = (Bdf, u32);
@@ -24,25 +24,25 @@ type Namespace = (Bdf, u32);
 struct Piece {
     slba: u64,
     blocks: u64,
-    /// How TLPs divide it, and what they carry.
+    /// Number for the way in which TLPs split the piece, and for their data.
     split: u64,
     print: u64,
 }
 
-/// The write that a piece is from.
+/// The write that wrote a piece.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     piece: Piece,
-    /// Number of a TLP: the last one before the host took its completion entry.
+    /// Number of the last TLP before the host took the completion entry of the write.
     over: u64,
 }
 
-/// A read of other data than were written.
+/// A read that returned other data than were written.
 #[derive(Clone, Debug)]
 struct Suspect {
     namespace: Namespace,
     piece: Piece,
-    /// When it was over.
+    /// Number of the last TLP of the read.
     over: u64,
     last: (u64, u64),
     description: String,
@@ -52,10 +52,11 @@ struct Suspect {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Written {
     known: BTreeMap<(Namespace, u64), Known>,
-    /// What began before this TLP may have run beside a change that is not in `known`.
+    /// By drive, the TLP number before which commands may have overlapped a change that is not in
+    /// `known`.
     fences: BTreeMap<Bdf, u64>,
     suspects: Vec<Suspect>,
-    /// Commands may be missing: nothing more is certain.
+    /// Whether commands may be missing, so that nothing more is certain.
     blind: bool,
 }
 
@@ -99,17 +100,17 @@ fn change(command: &Command) -> Change {
             }
             None => Change::Namespace,
         },
-        // Copy, reservations, what a vendor defines.
+        // Copy, reservations, and vendor specific commands.
         _ => Change::Namespace,
     }
 }
 
-/// The number of the last TLP of a command.
+/// Returns the number of the last TLP of a command.
 fn over(command: &Command) -> u64 {
     command.closed.saturating_sub(1)
 }
 
-/// The pieces of a command's data; none if its TLPs do not cover each byte once.
+/// Returns the pieces of a command's data; none if its TLPs do not cover each byte exactly once.
 fn pieces(command: &Command) -> Vec<Piece> {
     let (Some(prints), Some(size), Some(slba)) =
         (command.whole_prints(), command.block_size.map(u64::from), command.slba())
@@ -133,7 +134,7 @@ fn pieces(command: &Command) -> Vec<Piece> {
 }
 
 impl Written {
-    /// A command ended.
+    /// Processes a command that ended.
     pub fn observe(&mut self, command: &Command, last: (u64, u64)) {
         let enables_shadow_doorbells = command.is_admin()
             && command.entry.opcode == opcode::admin::DOORBELL_BUFFER_CONFIG
@@ -205,7 +206,8 @@ impl Written {
         }
     }
 
-    /// Forgets what a change that began at `begun` touches. Whether it was alone there.
+    /// Forgets the blocks of a change that began at `begun`. Returns whether no other change
+    /// overlapped it.
     fn forget_blocks(&mut self, namespace: Namespace, slba: u64, blocks: u64, begun: u64) -> bool {
         let end = slba.saturating_add(blocks);
         let meets = |piece: &Piece| piece.slba < end && piece.slba + piece.blocks > slba;
@@ -221,13 +223,13 @@ impl Written {
         for key in keys {
             let Some(known) = self.known.remove(&key) else { continue };
             alone &= known.over < begun;
-            // The rest of it is not in `known` any more.
+            // The rest of the piece is removed from `known` too.
             self.fence(namespace.0, known.over);
         }
         alone
     }
 
-    /// Forgets all of these keys for a change between `begun` and `over`.
+    /// Forgets these keys for a change between `begun` and `over`.
     fn forget(&mut self, keys: std::ops::RangeInclusive<(Namespace, u64)>, begun: u64, over: u64) {
         let gone: Vec<_> = self.known.range(keys.clone()).map(|(key, _)| *key).collect();
         for key in gone {
@@ -243,25 +245,26 @@ impl Written {
         *fence = (*fence).max(over);
     }
 
-    /// The controller was reset, perhaps by a loss of power: what was in a volatile cache is gone.
+    /// Processes a controller reset. The reset may be a loss of power, which loses a volatile
+    /// cache.
     pub fn reset(&mut self, device: Bdf) {
         let [from, to] = [0, u32::MAX].map(|nsid| (device, nsid));
         self.known.retain(|(namespace, _), _| !(from..=to).contains(namespace));
     }
 
-    /// Records are missing, and with them commands from here on.
+    /// Processes missing records. Commands may be missing from here on.
     pub fn gap(&mut self) {
         self.blind = true;
         self.known.clear();
     }
 
-    /// Commands were missing.
+    /// Records that commands are missing.
     pub fn distrust(&mut self) {
         self.gap();
         self.suspects.clear();
     }
 
-    /// The recording is over: the reads that returned other data than were written, with their
+    /// Ends the recording. Returns the reads that returned other data than were written, with their
     /// places.
     pub fn finish(&mut self) -> Vec<((u64, u64), String)> {
         let suspects = std::mem::take(&mut self.suspects);

@@ -1,7 +1,7 @@
-//! The diagram as SVG: plain shapes and text, no scripts, no references.
+//! Draws the diagram as SVG: plain shapes and text, without scripts and external references.
 //!
-//! Directions differ in lightness as well as in colour, and arrows show them
-//! besides, so that they survive a black-and-white printer.
+//! The directions differ in colour and in lightness, and have arrows, so that they can be
+//! distinguished in a black-and-white print.
 
 use super::labels::{self, Label, Line};
 use super::layout::{HEIGHT, LEFT, LINE, TOP, spread, tick};
@@ -12,7 +12,7 @@ use crate::trace::path::Stage;
 use report::escape;
 use report::span::micros;
 
-/// Room at the right for the length of the command and the scale.
+/// Width of the space at the right for the length of the command and the scale.
 const RIGHT: f64 = 76.0;
 const DOWN: &str = "#123f73";
 const UP: &str = "#d06c00";
@@ -29,7 +29,7 @@ const STYLE: &str = "\
 .sequence .frame{stroke-linecap:butt;stroke-width:7;stroke-opacity:.28}\
 .sequence .tlp{fill:none;stroke-width:1.3}";
 
-/// The whole document.
+/// Draws the whole SVG document.
 pub(super) fn svg(chart: &Chart) -> String {
     let right = chart.columns.last().map_or(LEFT, |column| column.right) + RIGHT;
     let bottom = TOP + HEIGHT;
@@ -101,7 +101,7 @@ fn y(chart: &Chart, at: i64) -> f64 {
     TOP + (at - chart.first) as f64 / (chart.last - chart.first) as f64 * HEIGHT
 }
 
-/// A stage's heading, and a grey background if no trace covers it.
+/// Draws a stage's heading, and a grey background if no trace covers the stage.
 fn stage(out: &mut String, column: &Column) {
     let Column { stage, left, right, seen } = column;
     let (middle, width) = ((left + right) / 2.0, right - left);
@@ -123,8 +123,8 @@ fn stage(out: &mut String, column: &Column) {
     text(out, middle, TOP - 36.0, "stage", "middle", stage.name());
 }
 
-/// Closed gates: at the left of the network's columns those on the way from
-/// the host, at the right those on the way back.
+/// Draws closed gates in the network's column: at the left the gates on the way from the host, at
+/// the right the gates on the way to the host.
 fn gates(out: &mut String, chart: &Chart) {
     for column in chart.columns.iter().filter(|column| column.stage == Stage::Network) {
         for closed in &chart.gates {
@@ -140,7 +140,7 @@ fn gates(out: &mut String, chart: &Chart) {
     }
 }
 
-/// Time: ticks and grid, from the start of the command.
+/// Draws the time axis with ticks and grid, from the start of the command.
 fn axis(out: &mut String, chart: &Chart, right: f64) {
     let span = (chart.last - chart.first) as f64;
     let step = tick(span, 12.0);
@@ -184,7 +184,7 @@ fn frame(out: &mut String, chart: &Chart, band: &Band) {
     );
 }
 
-/// Accesses to the media, as bars along the drive's side.
+/// Draws accesses to the media as bars along the drive's side.
 fn media(out: &mut String, chart: &Chart) {
     let x = chart.x(Location::Function);
     for (from, to, words) in &chart.media {
@@ -198,7 +198,7 @@ fn media(out: &mut String, chart: &Chart) {
     }
 }
 
-/// What the frames are, along each that has room for it.
+/// Draws a label along each frame that has room for one.
 fn frame_labels(out: &mut String, chart: &Chart) {
     for column in chart.columns.iter().filter(|column| column.stage == Stage::Network) {
         let inside = |point: &Point| {
@@ -238,7 +238,8 @@ fn frame_label(out: &mut String, label: &Label, words: &str) {
     );
 }
 
-/// The lines of a group; of long ones the first and the last, and what is between as a surface.
+/// Draws the lines of a group. Of a long group only the first and the last line are drawn, and a
+/// surface between.
 fn tlps(out: &mut String, chart: &Chart, group: &Group) {
     let (stroke, marker) = colour(group);
     *out += &format!("<g class=\"tlp {marker}\" stroke=\"{stroke}\">\n");
@@ -263,7 +264,7 @@ fn places(chart: &Chart, points: &[Point]) -> Vec<String> {
 fn line(out: &mut String, chart: &Chart, points: &[Point], marker: &str) {
     let places = places(chart, points);
     if let [place] = &places[..] {
-        // Seen at one point only.
+        // The TLP was seen at one point only.
         let (x, y) = place.split_once(',').unwrap_or_default();
         *out += &format!("<circle cx=\"{x}\" cy=\"{y}\" r=\"2.5\"/>\n");
     } else {
@@ -298,7 +299,7 @@ fn words(group: &Group) -> String {
     format!("{}: {count} × {}, {sum} B in all{bad}", group.first.kind, group.first.tlp)
 }
 
-/// Labels of the TLPs of one direction, next to their start.
+/// Draws labels of the TLPs of one direction, next to the start of their lines.
 fn tlp_labels(out: &mut String, chart: &Chart, direction: Direction) {
     let groups: Vec<(&Group, &Point)> = chart
         .groups

@@ -1,12 +1,12 @@
-//! Words along slanted lines that meet neither each other nor other lines.
+//! Labels along slanted lines that overlap neither each other nor other lines.
 
-/// Half the height of a line of small words.
+/// Half the height of a label, in pixels.
 const HALF: f64 = 5.0;
-/// From a line to the middle of its label.
+/// Distance from a line to the middle of its label, in pixels.
 const BESIDE: f64 = 10.0;
-/// Half the width of a frame's band.
+/// Half the width of a frame's band, in pixels.
 const BAND: f64 = 3.5;
-/// Where along its line a label may be, best first.
+/// Possible positions of a label along its line as shares of the length, best first.
 const PLACES: [f64; 9] = [0.5, 0.4, 0.6, 0.3, 0.7, 0.25, 0.75, 0.2, 0.8];
 
 type Point = (f64, f64);
@@ -18,7 +18,7 @@ pub(super) struct Line {
     pub(super) to: Point,
 }
 
-/// Where the words of a line are.
+/// The position of a line's label.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Label {
     /// The point of the line next to the label.
@@ -27,7 +27,7 @@ pub(super) struct Label {
     pub(super) angle: f64,
     /// Below the line instead of above.
     pub(super) below: bool,
-    /// Half their width.
+    /// Half the width of the label.
     half: f64,
 }
 
@@ -38,7 +38,7 @@ impl Label {
         Self { at, angle: (y2 - y1).atan2(x2 - x1), below, half: width / 2.0 }
     }
 
-    /// The corners of the words' box, `more` wider on all sides.
+    /// Returns the corners of the label's box, which is `more` wider on all sides.
     pub(super) fn corners(&self, more: f64) -> [Point; 4] {
         let (sin, cos) = self.angle.sin_cos();
         let beside = if self.below { BESIDE } else { -BESIDE };
@@ -50,8 +50,8 @@ impl Label {
     }
 }
 
-/// Whether two convex shapes have nothing in common: some side of one has the
-/// whole other beyond it (separating axis theorem).
+/// Returns whether two convex shapes do not overlap: one side of a shape separates them (separating
+/// axis theorem).
 fn apart(a: &[Point], b: &[Point]) -> bool {
     let axes = |shape: &[Point]| -> Vec<Point> {
         let next = shape.iter().cycle().skip(1);
@@ -67,8 +67,8 @@ fn apart(a: &[Point], b: &[Point]) -> bool {
     })
 }
 
-/// Where the words of each line go, by their widths: beside it within `room` (left, top, right,
-/// bottom), away from all other lines and words. `None` where there is no place.
+/// Places a label of the given width next to each line, within `room` (left, top, right, bottom)
+/// and away from all other lines and labels. Returns `None` for a line without a place.
 pub(super) fn place(lines: &[(Line, f64)], room: [f64; 4]) -> Vec<Option<Label>> {
     let mut placed: Vec<Label> = Vec::new();
     let mut all = Vec::new();
@@ -119,7 +119,8 @@ mod tests {
         assert_eq!((label.at, label.below), ((495.0, 210.0), false));
     }
 
-    /// Frames behind each other, held up by a gate: steep, and closer than their words are high.
+    /// Frames that a gate delayed follow each other: their lines are steep and closer than the
+    /// height of a label.
     #[test]
     fn only_outer_lines_of_a_steep_bundle_have_labels() {
         let lines = [line(600.0, 330.0), line(612.0, 342.0), line(624.0, 354.0)];

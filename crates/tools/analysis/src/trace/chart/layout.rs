@@ -1,20 +1,20 @@
-//! The layout: columns, the scale, labels that do not overlap.
+//! The layout of the diagram: columns, scale and labels that do not overlap.
 
 use super::Column;
 use crate::trace::locations::Location;
 use crate::trace::path::Stage;
 use std::collections::BTreeSet;
 
-/// Where the first column begins; before it is the time axis.
+/// Position of the first column, in pixels; the time axis is to its left.
 pub(super) const LEFT: f64 = 74.0;
-/// Where time begins.
+/// Position of the first time, in pixels.
 pub(super) const TOP: f64 = 118.0;
-/// Height of the whole time.
+/// Height of the time axis, in pixels.
 pub(super) const HEIGHT: f64 = 640.0;
-/// Pixels between the lines of labels.
+/// Distance between lines of labels, in pixels.
 pub(super) const LINE: f64 = 15.0;
 
-/// The columns of a diagram in which these locations were seen.
+/// Returns the columns of a diagram in which these locations were seen.
 pub(super) fn columns(locations: impl Iterator<Item = Location>) -> Vec<Column> {
     let seen: BTreeSet<Location> = locations.collect();
     use Location::{DownstreamLink, Function, RootPort, SwitchLink, SwitchUplink, UpstreamLink};
@@ -49,7 +49,7 @@ pub(super) fn columns(locations: impl Iterator<Item = Location>) -> Vec<Column> 
     stages.into_iter().map(column).collect()
 }
 
-/// Where a location is.
+/// Returns the position of a location.
 pub(super) fn x(columns: &[Column], location: Location) -> f64 {
     let last = columns.len() - 1;
     match location {
@@ -63,8 +63,8 @@ pub(super) fn x(columns: &[Column], location: Location) -> f64 {
     }
 }
 
-/// Moves labels apart: from their preferred places, in any order, to places
-/// `line` apart at least, between `top` and `bottom` if they fit there.
+/// Moves labels apart. `preferred` are their preferred positions in any order. The returned
+/// positions are at least `line` apart, and between `top` and `bottom` if they fit there.
 pub(super) fn spread(preferred: &[f64], line: f64, top: f64, bottom: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..preferred.len()).collect();
     order.sort_by(|a, b| preferred[*a].total_cmp(&preferred[*b]));
@@ -82,7 +82,8 @@ pub(super) fn spread(preferred: &[f64], line: f64, top: f64, bottom: f64) -> Vec
     places
 }
 
-/// A step of an axis: 1, 2 or 5 times a power of ten, about `parts` in `span`.
+/// Returns the step of an axis: 1, 2 or 5 times a power of ten, so that `span` has about `parts`
+/// steps.
 pub(super) fn tick(span: f64, parts: f64) -> f64 {
     let rough = (span / parts).max(1.0);
     let power = 10f64.powf(rough.log10().floor());

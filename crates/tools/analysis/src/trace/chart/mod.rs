@@ -1,6 +1,6 @@
-//! The sequence diagram of one command as SVG (figure 8 of the NVMe/TSN
-//! paper): time downwards and to scale, a column a stage, a line a TLP through
-//! every point at which it was seen, frames in the network's column.
+//! The sequence diagram of one command as SVG (figure 8 of the NVMe/TSN paper). Time runs downwards
+//! and is to scale. Each stage is a column. Each TLP is a line through every point at which it was
+//! seen. Frames are in the network's column.
 
 mod draw;
 mod labels;
@@ -14,7 +14,7 @@ use crate::commands::{Command, Direction, Step};
 use report::span::{micros, size};
 use std::collections::BTreeMap;
 
-/// Runs of TLPs up to this long are drawn one by one.
+/// Maximum length of a run of TLPs whose lines are all drawn.
 const MOST_LINES: usize = 64;
 
 /// A column.
@@ -23,15 +23,15 @@ struct Column {
     stage: Stage,
     left: f64,
     right: f64,
-    /// Whether its two sides, or the one it has, were seen.
+    /// Whether the column's sides were seen; an outer column has one side.
     seen: bool,
 }
 
-/// TLPs of one kind that follow each other.
+/// Consecutive TLPs of one kind.
 #[derive(Clone, Debug)]
 struct Group {
     first: Step,
-    /// For each the points from where it began, with times since the start of the command.
+    /// For each TLP the points that it passed, with times since the start of the command.
     lines: Vec<Vec<Point>>,
     bytes: Vec<u32>,
 }
@@ -44,18 +44,18 @@ struct Band {
     frame: Frame,
 }
 
-/// A time at which nothing may pass one way: a gate on the way is closed.
+/// A time in which a closed gate blocks one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClosedGate {
-    /// The beginning, in nanoseconds on the timeline.
+    /// Start in nanoseconds on the timeline.
     pub from: i64,
-    /// The end.
+    /// End in nanoseconds on the timeline.
     pub to: i64,
-    /// Towards the host.
+    /// Whether the gate blocks the direction towards the host.
     pub up: bool,
 }
 
-/// What is drawn.
+/// The contents of the diagram.
 #[derive(Clone, Debug)]
 struct Chart {
     title: String,
@@ -65,21 +65,21 @@ struct Chart {
     groups: Vec<Group>,
     bands: Vec<Band>,
     gates: Vec<ClosedGate>,
-    /// Accesses to the media: from, to, and what.
+    /// Accesses to the media: start, end, name.
     media: Vec<(i64, i64, String)>,
-    /// Times shown, in nanoseconds since the start of the command.
+    /// First time shown, in nanoseconds since the start of the command.
     first: i64,
     last: i64,
-    /// How long the command took.
+    /// Duration of the command in nanoseconds.
     total: Option<i64>,
 }
 
-/// The diagram of `command`, a whole SVG document.
+/// Draws the diagram of `command` as an SVG document.
 pub fn chart(run: &Run, command: &Command) -> String {
     chart_with_gates(run, command, Vec::new())
 }
 
-/// The same with times at which gates are closed.
+/// Draws the same diagram with times at which gates are closed.
 pub fn chart_with_gates(run: &Run, command: &Command, gates: Vec<ClosedGate>) -> String {
     let mut chart = Chart::new(run, command);
     let start = command.start.as_ns() as i64;
@@ -106,7 +106,7 @@ impl Chart {
         Self { title, subtitle, footer, columns, groups, bands, gates, media, first, last, total }
     }
 
-    /// The middle line between two columns that a location is.
+    /// Returns the position of a location, on the line between two columns.
     fn x(&self, location: Location) -> f64 {
         layout::x(&self.columns, location)
     }
@@ -143,7 +143,7 @@ fn is_bad(step: &Step) -> bool {
     step.status != wire::tlp::Status::Success
 }
 
-/// The frames of the TLPs of `groups` that were seen on both sides.
+/// Returns the frames of the TLPs of `groups` that were seen on both sides of the network.
 fn bands(run: &Run, groups: &[Group]) -> Vec<Band> {
     let mut bands = BTreeMap::new();
     for line in groups.iter().flat_map(|group| &group.lines) {

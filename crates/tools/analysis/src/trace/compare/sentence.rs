@@ -1,21 +1,21 @@
-//! What differs most, in one sentence.
+//! The largest difference between two runs as one sentence.
 
 use super::{Compared, Difference, Pair};
 use crate::trace::measures::MeasureKind;
 use report::span::micros;
 
-/// A signed number of nanoseconds in microseconds.
+/// Formats a signed number of nanoseconds in microseconds.
 pub(super) fn signed(ns: f64) -> String {
     let sign = if ns < 0.0 { '-' } else { '+' };
     format!("{sign}{}", micros(ns.abs().round() as u64))
 }
 
-/// How much of all commands' time or traffic a difference is.
+/// Returns the share of a difference in the time or traffic of all commands.
 fn weight(difference: &Difference) -> f64 {
     difference.medians.difference.value.abs() * difference.n.iter().sum::<usize>() as f64
 }
 
-/// The significant difference of these kinds of measures with the greatest weight.
+/// Returns the significant difference with the greatest weight among measures of these kinds.
 fn greatest<'a>(
     pairs: impl Iterator<Item = &'a Pair>,
     has_kind: fn(MeasureKind) -> bool,
@@ -45,8 +45,9 @@ fn longer(ns: f64) -> &'static str {
     if ns < 0.0 { "shorter" } else { "longer" }
 }
 
-/// Which differs most: of whole commands, else of segments, else of stages and parts, else of TLPs
-/// and bytes; the one with the greatest difference of medians times the number of commands.
+/// Describes the largest difference: first of whole commands, else of segments, else of stages and
+/// parts, else of TLPs and bytes. The largest difference has the greatest product of the difference
+/// of medians and the number of commands.
 pub fn sentence(compared: &Compared) -> String {
     let pairs = || compared.pairs.iter();
     let orders: [fn(MeasureKind) -> bool; 4] = [

@@ -1,4 +1,4 @@
-//! Runs made of numbers: equal ones, and some that differ in one place.
+//! Tests with artificial runs: equal ones, and ones that differ in one place.
 
 use super::*;
 use crate::commands::{Direction, Step, StepKind, Transfer};
@@ -49,8 +49,8 @@ fn command(start: u64, segments: [u64; 6], status: u16) -> Command {
     command
 }
 
-/// A run of `n` Reads. Each segment is skewed and remembers the one before by half; segment
-/// `slower.0` takes `slower.1` per cent more.
+/// A run of `n` Reads. The times of each segment are skewed, and correlated by one half with the
+/// previous command. Segment `slower.0` takes `slower.1` per cent longer.
 fn run(seed: u64, n: u64, slower: (usize, u64)) -> Side {
     let mut random = Random::new(seed);
     let (mut side, mut levels) = (Side::default(), [0i64; 6]);
@@ -82,7 +82,7 @@ fn a_run_does_not_differ_from_itself() {
     assert_eq!(sentence(&compared), "Nothing differs significantly in 6 comparisons.");
 }
 
-/// In one of twenty pairs of equal runs anything may be found.
+/// In at most about one of twenty pairs of equal runs a difference is found.
 #[test]
 fn equal_runs_seldom_differ() {
     let pairs = 60;

@@ -1,12 +1,12 @@
-//! Series in bounded memory.
+//! Time series in bounded memory.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Points that are kept; with more of them, each stands for an interval.
+/// Maximum number of stored points. With more changes, each point stands for an interval.
 pub(super) const MOST_POINTS: usize = 2048;
 
-/// A queue pair at a time. Positions are indices of entries; null where records are missing.
+/// A queue pair at one time. Positions are indices of entries; null where records are missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 #[schemars(rename = "QueuePoint")]
 pub struct Point {
@@ -28,24 +28,24 @@ pub struct Point {
     pub cq_phase: bool,
 }
 
-/// Changes along time.
+/// Changes of a queue over time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 #[schemars(rename = "QueueSeries")]
 pub struct Series {
     /// 0 if every change has a point; otherwise the time for which each point stands.
     pub interval_ns: u64,
-    /// Along time, at most 2048 points.
+    /// The points over time, at most 2048.
     pub points: Vec<Point>,
 }
 
 impl Series {
-    /// Adds a change. Of changes at one time the last one counts.
+    /// Adds a change. Of several changes at one time the last one is kept.
     pub(super) fn push(&mut self, point: Point) {
         let point = Point { peak: point.outstanding, ..point };
         match self.points.last_mut() {
             Some(last) if last.at_ns == point.at_ns && self.interval_ns == 0 => *last = point,
             Some(last) if in_one(self.interval_ns, last, &point) => *last = joined(last, &point),
-            // What was outstanding before still is when the interval begins.
+            // The interval begins with the number that was outstanding before.
             Some(last) if self.interval_ns > 0 => {
                 let peak = point.peak.max(last.outstanding);
                 self.points.push(Point { peak, ..point });

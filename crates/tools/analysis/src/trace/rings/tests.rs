@@ -1,4 +1,4 @@
-//! Depths and positions with known values.
+//! Tests of depths and positions with known values.
 
 use super::series::MOST_POINTS;
 use super::*;

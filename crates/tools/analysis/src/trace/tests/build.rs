@@ -1,5 +1,5 @@
-//! A host's and a device's trace of the same traffic: a node takes 1 us, the
-//! network 5 us, and the device's clock is ahead.
+//! Builds a host's and a device's trace of the same traffic. A node takes 1 us, the network 5 us,
+//! and the device's clock is ahead.
 
 use crate::commands::tests::{Drive, Testbed, io};
 use crate::commands::{AnalyserSettings, Direction};
@@ -15,14 +15,14 @@ use wire::trace::{
     Record, Tap, encode_tlp,
 };
 
-/// Nanoseconds by which the device's clock is ahead.
+/// Nanoseconds by which the device's clock is ahead of the host's clock.
 pub const OFFSET: u64 = 1_234_567;
-/// In a node, and on the network.
+/// Time in a node and on the network, in nanoseconds.
 const NODE: u64 = 1_000;
 const NETWORK: u64 = 5_000;
 const CHUNK: usize = 25;
 
-/// Files of one run in a folder that goes with the value.
+/// Files of one run in a folder that is deleted when the value is dropped.
 pub struct Traces {
     pub folder: TempDir,
     pub host: PathBuf,
@@ -31,12 +31,12 @@ pub struct Traces {
 }
 
 impl Traces {
-    /// Both, on one timeline.
+    /// Opens both traces on one timeline.
     pub fn run(&self) -> Run {
         Run::open(&[self.device.clone(), self.host.clone()]).unwrap()
     }
 
-    /// A file of the folder with these bytes.
+    /// Writes a file with these bytes into the folder.
     pub fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.folder.path().join(name);
         std::fs::write(&path, bytes).unwrap();
@@ -49,7 +49,7 @@ struct File {
     records: Vec<(u64, Encode)>,
 }
 
-/// Appends a record; the number is nanoseconds since the one before.
+/// Appends a record. The number is nanoseconds since the previous record.
 type Encode = Box<dyn Fn(u64, &mut Vec<u8>)>;
 
 impl File {
@@ -87,7 +87,7 @@ pub fn hello(role: Role, instance: u64) -> Vec<u8> {
     payload
 }
 
-/// Both sides of the greeting of host `host` and device `device`.
+/// Adds the greetings of host `host` and device `device`.
 fn greet(node: &mut File, tap: Tap, at: u64, hellos: &[Vec<u8>; 2]) {
     let state = LinkState::Connected;
     node.record(at, move |delta, out| Record::Link { tap, state }.encode(delta, out));
@@ -116,7 +116,7 @@ pub fn traces_of(instance: u64, work: impl FnOnce(&mut Testbed, &mut Drive)) -> 
     traces_greeting(instance, hello, work)
 }
 
-/// The same with greetings of one's own making.
+/// Builds traces with the given greetings.
 pub fn traces_greeting(
     instance: u64,
     hello: impl Fn(Role, u64) -> Vec<u8>,
@@ -125,7 +125,8 @@ pub fn traces_greeting(
     record(instance, hello, |_, _, tlp| (tlp.clone(), Kept::ALL), 0, work)
 }
 
-/// As nodes record by default: without data of users. `change` alters what a node sees of a TLP.
+/// Builds traces as nodes record by default, without user data. `change` alters the TLPs that a
+/// node sees.
 pub fn hashed(
     change: impl Fn(NodeRole, &Tlp) -> Tlp,
     keys: [PayloadKey; 2],
@@ -165,7 +166,7 @@ fn record(
         let (at, up) = (at.as_ns(), *direction == Direction::Up);
         let sequence = sequences[usize::from(up)];
         sequences[usize::from(up)] += 1;
-        // Upwards the root port is last.
+        // Upwards, the root port is the last point.
         let step = |late: u64| if up { at - late } else { at + late };
         let (seen, kept) = see(NodeRole::Host, up, tlp);
         let tap = Tap::ROOT_PORT;

@@ -1,4 +1,4 @@
-//! Captures of traces: every TLP with its bytes, and what is said of it.
+//! Captures of traces: the bytes of every TLP, and the comments.
 
 use super::build::traces_of;
 use super::{Traces, chunks, traces};
@@ -56,7 +56,8 @@ fn capture_filter_keeps_context_packets() {
     assert!(packets.iter().any(|p| p.comment.contains("Create I/O Completion Queue")));
 }
 
-/// The host's trace with at most `keep` bytes of each payload, and without its chunk `missing`.
+/// Returns the host's trace with at most `keep` bytes of each payload, and without its chunk
+/// `missing`.
 fn rewritten(traces: &Traces, keep: usize, missing: usize) -> Vec<u8> {
     let whole = std::fs::read(&traces.host).unwrap();
     let chunks = chunks(&whole);
@@ -91,7 +92,7 @@ fn cut_records_are_reported() {
     let (written, packets) = capture(&Run::open(&[path]).unwrap(), &Selection::default());
     let cut: Vec<&Read> = packets.iter().filter(|p| p.data.len() < p.original).collect();
     assert_eq!(written.cut as usize, cut.len());
-    // Of the two commands and Identify 16 TLPs each.
+    // 16 TLPs each of the two commands and Identify.
     assert_eq!(cut.len(), 48);
     assert!(cut.iter().all(|p| p.original - p.data.len() == 256 - 64));
     assert_eq!(packets.len(), traces.testbed.tlps.len());

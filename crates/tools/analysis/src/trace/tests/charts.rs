@@ -1,4 +1,4 @@
-//! Diagrams: their structure, and one as a whole.
+//! The structure of diagrams, and one whole diagram.
 
 use super::{commands, traces};
 use crate::commands::Command;
@@ -13,7 +13,7 @@ fn count(svg: &str, start: &str) -> usize {
     svg.matches(start).count()
 }
 
-/// Where the labels of one side are, from the top.
+/// Returns the positions of the labels of one side, from the top.
 fn places(svg: &str, anchor: &str) -> Vec<f64> {
     let labels = svg.lines().filter(|line| line.starts_with("<text class=\"label\""));
     let mut places: Vec<f64> = labels

@@ -1,4 +1,4 @@
-//! Files that are cut off, damaged, or no traces at all.
+//! Files that are cut off, damaged, or not traces.
 
 use super::{host_trace, traces};
 use crate::commands::Event;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use std::path::Path;
 use wire::trace::{CHUNK_HEADER, ChunkHeader};
 
-/// Commands that ended with a head doorbell, and gaps.
+/// Returns the number of commands that ended with a head doorbell, and of gaps.
 fn read(path: &Path) -> Result<(usize, usize), String> {
     let run = Run::open(&[path.to_owned()]).map_err(|error| error.to_string())?;
     let (mut commands, mut gaps) = (0, 0);
@@ -58,7 +58,7 @@ fn a_chunk_that_is_missing_or_damaged_is_a_gap() {
     let traces = traces();
     let (whole, chunks) = host_trace(&traces);
     assert!(chunks.len() > 8);
-    // Behind the bring-up, without which nothing is understood.
+    // The missing chunk is after the bring-up, which the analyser needs.
     let missing = chunks[chunks.len() - 2].clone();
     let without = [&whole[..missing.start], &whole[missing.end..]].concat();
     let mut damaged = whole.clone();
@@ -102,7 +102,7 @@ fn chunks_of_a_ring_are_read_in_order() {
     let (whole, chunks) = host_trace(&traces);
     let middle = chunks[chunks.len() / 2].start;
     let start = chunks[0].start;
-    // The end was written over the front, and a rest of something else is between.
+    // The end was written over the front, and remains of an older chunk are between.
     let ring = [&whole[..start], &whole[middle..], &b"FLCK rest"[..], &whole[start..middle]];
     let path = traces.file("ring", &ring.concat());
     assert_eq!(read(&path), Ok((traces.testbed.commands.len(), 0)));
@@ -155,7 +155,7 @@ proptest! {
         let traces = traces();
         let mut bytes = std::fs::read(&traces.host).unwrap();
         for (at, value) in changes {
-            // Checksums would keep the rest of the reader from seeing it.
+            // With correct checksums the damaged bytes reach the rest of the reader.
             let at = at.index(bytes.len());
             bytes[at] = value;
         }
@@ -184,7 +184,7 @@ proptest! {
     }
 }
 
-/// The same with the checksums of its chunks made right, as far as they are found.
+/// Returns the file with corrected checksums of all chunks that are found.
 fn checksummed(bytes: &[u8]) -> Vec<u8> {
     let mut out = bytes.to_vec();
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! Several traces on one timeline.
+//! Tests of several traces on one timeline.
 
 use super::build::{hello, traces_greeting};
 use super::{OFFSET, Traces, commands, traces};
@@ -10,7 +10,7 @@ fn the_same_commands_are_found_in_files() {
     let traces = traces();
     let run = traces.run();
     let mut found = commands(&run).0;
-    // Only files have prints of payloads.
+    // Only traces in files have prints of payloads.
     assert!(found.iter().all(|command| command.prints.is_empty() == (command.moved == 0)));
     found.iter_mut().for_each(|command| command.prints.clear());
     assert_eq!(found, traces.testbed.commands);
@@ -32,7 +32,7 @@ fn the_offset_of_the_clocks_is_found() {
     assert_eq!(run.timeline(1, OFFSET + 77), 77);
 }
 
-/// The clocks are those of two nodes that greeted each other.
+/// Checks that the clocks of two nodes that greeted each other are estimated.
 fn joins(instance: u64, change: impl Fn(&mut Vec<u8>)) {
     let greeting = |role, instance| {
         let mut hello = hello(role, instance);
@@ -47,7 +47,7 @@ fn joins(instance: u64, change: impl Fn(&mut Vec<u8>)) {
 #[test]
 fn greetings_of_version_1_and_of_later_times_bring_traces_together() {
     joins(71, |hello| hello[9] = 1);
-    // Kept are 64 bytes; this entry is longer, and required besides.
+    // 64 bytes are recorded. This entry is longer, and required.
     joins(73, |hello| hello.extend([0x80, 9, 0, 200, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]));
 }
 
@@ -87,7 +87,7 @@ fn stages_add_up_to_the_command() {
     }
     let (commands, _) = commands(&run);
     let read = commands.iter().find(|command| command.entry.cid == 18).unwrap();
-    // Doorbell, fetch, entry and interrupt cross.
+    // Doorbell, fetch, entry and interrupt cross the network.
     let stages = by_stage(&path(&run, read));
     let get = |stage| stages.iter().find(|(found, _)| *found == stage).unwrap().1;
     assert_eq!((get(Stage::Upstream), get(Stage::Network)), (4_000, 20_000));

@@ -1,4 +1,4 @@
-//! Traces made by hand, with known locations.
+//! Tests with artificial traces, with known locations.
 
 mod build;
 mod capture;
@@ -15,7 +15,7 @@ use build::{OFFSET, Traces, traces};
 use std::ops::Range;
 use wire::trace::{CHUNK_HEADER, ChunkHeader, Header};
 
-/// All commands of a run, and what stands out; every TLP can be read.
+/// Returns all commands and anomalies of a run. Every TLP must be readable.
 fn commands(run: &Run) -> (Vec<Command>, Anomalies) {
     let (mut commands, mut anomalies) = (Vec::new(), Anomalies::default());
     let done = run.analyse(|found, counters| {
@@ -34,14 +34,14 @@ fn commands(run: &Run) -> (Vec<Command>, Anomalies) {
     (commands, anomalies)
 }
 
-/// The host's trace and where its chunks are.
+/// Returns the host's trace and the ranges of its chunks.
 fn host_trace(traces: &Traces) -> (Vec<u8>, Vec<Range<usize>>) {
     let whole = std::fs::read(&traces.host).unwrap();
     let places = chunks(&whole).into_iter().map(|(_, place)| place).collect();
     (whole, places)
 }
 
-/// The chunks of a whole file, and where they are.
+/// Returns the chunks of a whole file and their ranges.
 fn chunks(file: &[u8]) -> Vec<(ChunkHeader, Range<usize>)> {
     let (_, mut at) = Header::decode(file).unwrap();
     let mut chunks = Vec::new();

@@ -1,4 +1,4 @@
-//! Payloads that were left out: what is found without them.
+//! Traces whose payloads were left out.
 
 use super::build::{hashed, traces_of};
 use super::commands;
@@ -20,7 +20,7 @@ fn same(_: NodeRole, tlp: &Tlp) -> Tlp {
     tlp.clone()
 }
 
-/// Eight blocks from `slba` on, all bytes alike.
+/// Writes eight blocks from `slba` on; all bytes are equal.
 fn write(testbed: &mut Testbed, drive: &mut Drive, cid: u16, slba: u64, byte: u8) {
     testbed.begin(drive, 1, &[io(WRITE, cid, slba, 8, 0x20_0000, 0)]);
     testbed.read_host(drive, 0x20_0000, &[byte; 4096]);
@@ -33,7 +33,7 @@ fn read(testbed: &mut Testbed, drive: &mut Drive, cid: u16, slba: u64, byte: u8)
     testbed.end(drive, 1, cid, 0);
 }
 
-/// What stands out of `work`, recorded as nodes do by default.
+/// Returns the anomalies of `work` in a trace with the default settings.
 fn unexplained(work: impl FnOnce(&mut Testbed, &mut Drive)) -> Anomalies {
     commands(&hashed(same, [KEY; 2], work).run()).1
 }
@@ -47,7 +47,7 @@ fn assert_only(anomalies: &Anomalies, expected: &[(&str, u64)]) {
 
 const OTHER: &str = "read returned other data than was written";
 
-/// A write through a PRP list and a read right after it.
+/// Runs a write through a PRP list and a read of the same blocks.
 fn listed(testbed: &mut Testbed, drive: &mut Drive) {
     let pages = [0x40_0000u64, 0x41_0000];
     let list: Vec<u8> = pages.iter().flat_map(|page| page.to_le_bytes()).collect();
@@ -76,7 +76,7 @@ fn commands_are_found_without_data_of_users() {
         command.unrecorded = 0;
     }
     assert_eq!(plain, traces.testbed.commands, "as from whole TLPs");
-    // And no file has four bytes of them.
+    // No file contains four bytes of the user data.
     for path in [&traces.host, &traces.device] {
         let bytes = std::fs::read(path).unwrap();
         assert!(!bytes.windows(4).any(|four| four == [SECRET; 4]), "{}", path.display());
@@ -113,7 +113,7 @@ fn a_byte_that_changes_on_the_way_is_found() {
         description.ends_with(&format!("host and {}", traces.device.display())),
         "{description}"
     );
-    // Other keys compare nothing.
+    // Hashes with different keys cannot be compared.
     let other = hashed(change, [KEY, PayloadKey::new([6; 32])], work);
     assert_only(&commands(&other.run()).1, &[]);
 }
@@ -135,7 +135,7 @@ fn a_read_of_other_data_than_were_written_is_found() {
     assert_eq!(description, "Read queue 1 command 3, namespace 1: 1 block from LBA 67");
 }
 
-/// What is not certain is not said.
+/// Reads with a possible explanation are no anomaly.
 #[test]
 fn explainable_reads_are_no_anomaly() {
     type Work = fn(&mut Testbed, &mut Drive);
@@ -199,7 +199,7 @@ fn explainable_reads_are_no_anomaly() {
     }
 }
 
-/// Set Features of an optional feature, as Linux asks for at each start, and its answer.
+/// Runs Set Features of an optional feature, as Linux does at each start, and its refusal.
 fn refused(testbed: &mut Testbed, drive: &mut Drive, cid: u16, feature: u32) {
     let entry = nvme::Command { opcode: 9, cid, cdw10: feature, ..Default::default() };
     testbed.begin(drive, 0, &[entry]);
@@ -226,9 +226,9 @@ fn refusals_that_every_start_has_are_normal() {
         "Set Features queue 0 command 30: INVALID_FIELD"
     );
     for (work, failed) in [
-        // What every controller has.
+        // The feature is mandatory.
         ((|testbed, drive| refused(testbed, drive, 30, 7)) as fn(&mut Testbed, &mut Drive), 1),
-        // The host asks again.
+        // The host repeats the command.
         (
             |testbed, drive| {
                 refused(testbed, drive, 30, 0x10);
@@ -236,7 +236,7 @@ fn refusals_that_every_start_has_are_normal() {
             },
             2,
         ),
-        // Not at the start.
+        // The refusal is not at the start.
         (
             |testbed, drive| {
                 testbed.reads(drive, 1..2);
@@ -252,7 +252,7 @@ fn refusals_that_every_start_has_are_normal() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever a host writes and reads, no run of it is in the files, and all else is found.
+    /// No part of the user data is in the files, and all commands are found.
     #[test]
     fn user_data_is_not_recorded(
         blocks in 1u32..16, offset in 0u64..1024, writes: bool, size in prop_oneof![Just(64usize), Just(128), Just(256)],
@@ -261,7 +261,7 @@ proptest! {
             testbed.completion_size = size;
             let address = 0x20_0000 + offset * 4;
             let first = 4096 - offset as usize * 4;
-            // What two PRP entries can name.
+            // The largest transfer of two PRP entries.
             let blocks = blocks.min((first + 4096) as u32 / 512);
             let data = vec![SECRET; blocks as usize * 512];
             let (near, far) = data.split_at(first.min(data.len()));
@@ -286,7 +286,7 @@ proptest! {
     }
 }
 
-/// They have no hashes, and zeroes where the key is.
+/// Files of version 1 have no hashes, and zeroes in place of the key.
 #[test]
 fn files_of_version_1_are_read() {
     let traces = traces_of(91, listed);
@@ -303,7 +303,7 @@ fn files_of_version_1_are_read() {
     assert!(found.0.iter().all(|command| command.unrecorded == 0 && command.data_hash().is_none()));
 }
 
-/// Only what is left out has a hash.
+/// Only payloads that are left out have a hash.
 #[test]
 fn a_record_has_all_of_a_payload_or_its_hash() {
     let traces = hashed(same, [KEY; 2], listed);

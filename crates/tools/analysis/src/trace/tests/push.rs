@@ -18,14 +18,15 @@ fn list() -> Vec<u8> {
     PAGES[1..].iter().flat_map(|page| page.to_le_bytes()).collect()
 }
 
-/// Two writes of 1.5 KiB and 8.5 KiB with one doorbell, entries in front, each with all its data.
-/// Three messages: of the data of the first, and of the list and data of the second.
+/// Two writes of 1.5 KiB and 8.5 KiB with one doorbell. The entries are in front, each write has
+/// all its data. Three messages have the data of the first write, and the list and data of the
+/// second.
 fn writes(testbed: &mut Testbed, drive: &mut Drive) {
     let entries = [io(1, 4, 0, 3, 0x3e_0000, 0), io(1, 5, 8, 17, PAGES[0], 0x50_0000)];
     let mut records = vec![testbed.queue(drive, 1)];
     records.extend(testbed.entries(drive, 1, &entries));
     records.push(pushed(1, 4, 0x3e_0000, &[SECRET; 1536]));
-    // A list whose second entry is cut in two.
+    // A list whose second entry is split between two messages.
     records.push(pushed(1, 5, 0x50_0000, &list()[..12]));
     testbed.push(drive, &records);
     let data = |page: usize, length| pushed(1, 5, PAGES[page], &[SECRET; 4096][..length]);
@@ -47,7 +48,7 @@ fn writes(testbed: &mut Testbed, drive: &mut Drive) {
     testbed.take(drive, 1, 2);
 }
 
-/// A write whose entry and half of whose data the drive reads from the host all the same.
+/// A write whose entry and first half of data the drive reads from the host nevertheless.
 fn missed(testbed: &mut Testbed, drive: &mut Drive) {
     let entry = io(1, 9, 64, 8, 0x60_0000, 0);
     let mut records = testbed.entries(drive, 1, &[entry]);
@@ -120,14 +121,14 @@ fn recording_omits_only_user_data_of_pushes() {
     assert_eq!(plain, traces.testbed.commands, "as from whole TLPs");
     let [first, second, missed] = last(found);
     assert_eq!([&first, &second].map(|c| c.unrecorded), [1536, 8704]);
-    // One piece in the first message: its hash is that of its only print.
+    // The first message has one piece, whose hash is the hash of its only print.
     let print = Print { offset: 0, bytes: 1536, print: KEY.hash(&[SECRET; 1536]) };
     assert_eq!(first.whole_prints(), Some(vec![print]));
     assert!(second.data_hash().is_some() && second.data_hash() != first.data_hash());
-    // Half of it came twice.
+    // Half of the data arrived twice.
     assert_eq!((missed.unrecorded, missed.data_hash()), (4096, None));
-    // Of the first message 28 + 2 * 80 bytes, the header of the data, then header and list; of the
-    // others header, list and header, then header alone or two of them.
+    // The recording keeps of the first message 28 + 2 * 80 bytes, the header of data, then header
+    // and list; of the next one header, list and header; of the others one or two headers.
     let mut kept = Vec::new();
     let read = run.root().file.read(|item| {
         let crate::trace::Item::Record(timed) = item else { panic!("a gap") };
@@ -197,7 +198,7 @@ fn golden(name: &str, text: &str) {
     assert_eq!(text, std::fs::read_to_string(&path).unwrap(), "{name}");
 }
 
-/// What people read: at the root port and at the function.
+/// The printed views at the root port and at the function.
 #[test]
 fn views_of_pushed_commands() {
     let traces = traces_of(67, both);
@@ -220,8 +221,8 @@ fn views_of_pushed_commands() {
     let [.., missed] = last::<3>(commands(&run).0);
     golden("push.svg", &chart(&run, &missed));
     // With both traces: five messages with 2 * 64 + 1536 + 16 + 8704, and 64 + 4096 bytes. 27 reads
-    // of 12432 bytes hit; an entry and four reads of 512 bytes went to the host, and the bring-up's
-    // five.
+    // of 12432 bytes hit. One entry, four reads of 512 bytes and five reads of the bring-up went to
+    // the host.
     let (counters, _) = run.analyse(|_, _| {}).unwrap();
     let totals = run.push_totals(&counters);
     let pushed = 128 + 1536 + 16 + 8704 + 64 + 4096;

@@ -1,4 +1,4 @@
-//! Filters, statistics, what stands out, Perfetto.
+//! Filters, statistics, anomalies, and Perfetto documents.
 
 use super::build::{Traces, traces_of};
 use super::{chunks, commands, traces};
@@ -11,7 +11,7 @@ use serde_json::Value;
 use wire::Duration;
 use wire::trace::{ChunkHeader, LinkState, Record, Tap};
 
-/// The identifiers of I/O commands that a selection has.
+/// Returns the identifiers of the selected I/O commands.
 fn selected(commands: &[Command], selection: &Selection) -> Vec<u16> {
     let numbered = commands.iter().zip(1..);
     numbered
@@ -84,11 +84,11 @@ fn anomalies_of_a_faulty_trace_are_listed() {
     assert_eq!(names, ["command failed"], "{}", anomalies.text());
     assert!(anomalies.text().contains("Write queue 1 command 17: WRITE_FAULT"));
     let traces = traces_of(3, |testbed, drive| {
-        // Nobody asked for it, nobody answers, and nobody knows it.
+        // A read that belongs to no command and has no answer.
         testbed.read_request(drive, 0x77_0000, 64);
         testbed.write_host(drive, 0x66_0000, &[0; 64]);
         testbed.post(drive, 1, 1, 999, 0);
-        // The requester has given up.
+        // The requester has timed out.
         testbed.now += Duration::from_ms(51);
         testbed.begin(drive, 1, &[io(2, 5, 8, 1, 0x10_0000, 0)]);
     });
@@ -117,7 +117,7 @@ fn a_request_right_before_the_end_is_not_late() {
     );
 }
 
-/// The host may have crashed, or its driver has forgotten it.
+/// The host may have crashed, or the driver ignored the completion.
 #[test]
 fn unacknowledged_completion_is_counted_as_anomaly() {
     let traces = traces_of(23, |testbed, drive| {
@@ -143,19 +143,19 @@ fn unacknowledged_completion_is_counted_as_anomaly() {
     assert_eq!((words[3], &words[7..]), ("1", &["0", "0", "1"][..]), "{table}");
 }
 
-/// Traces with a read on its way and two commands that are not fetched.
+/// Builds traces with a read in flight and two commands that are not fetched.
 fn interrupted() -> Traces {
     traces_of(13, |testbed, drive| {
         let entry = io(2, 5, 8, 2, 0x10_0000, 0);
         testbed.begin(drive, 1, &[entry]);
         testbed.write_host(drive, 0x10_0000, &[5; 512]);
         testbed.write_host(drive, 0x10_0000, &[5; 512]);
-        // And two more that nobody fetches any more.
+        // Two more commands that are never fetched.
         testbed.submit(drive, 1, &[entry, entry]);
     })
 }
 
-/// The host's trace, and one more chunk that says that its link went down.
+/// Returns the host's trace with one more chunk, which records that the link went down.
 fn with_link_down(traces: &Traces, end: u64) -> Vec<u8> {
     let mut bytes = std::fs::read(&traces.host).unwrap();
     let next = chunks(&bytes).last().unwrap().0.number + 1;
@@ -236,7 +236,7 @@ fn perfetto_gets_slices_that_nest() {
         });
         assert_eq!(parts.map(|slice| ns(&slice["dur"])).sum::<i64>(), length);
     }
-    // Nothing overlaps on a stage's track.
+    // Slices on a stage's track do not overlap.
     let mut names: Vec<&str> = events
         .iter()
         .filter(|event| event["name"] == "thread_name" && event["pid"] == 1)
@@ -257,7 +257,8 @@ fn perfetto_gets_slices_that_nest() {
     );
 }
 
-/// A read of 4 KiB 20 us a TLP: doorbell, fetch, entry, 16 writes, completion entry, MSI-X, doorbell.
+/// A read of 4 KiB with 20 us between TLPs: doorbell, fetch, entry, 16 writes, completion entry,
+/// MSI-X, doorbell.
 #[test]
 fn a_command_is_measured() {
     let run = traces().run();
@@ -271,7 +272,7 @@ fn a_command_is_measured() {
     assert_eq!((value("segment_to_data_request_ns"), value("drive_media_ns")), (None, None));
     let sum = |kind| named().filter(|(m, _)| m.kind == kind).filter_map(|(_, value)| value).sum();
     assert_eq!((sum(MeasureKind::Segment), sum(MeasureKind::Stage)), (420_000u64, 420_000u64));
-    // As in the test of what a command costs the link.
+    // The same numbers as in the test of a command's TLPs and bytes.
     let traffic = ["tlps_down", "tlps_up", "bytes_down", "bytes_up"].map(value);
     assert_eq!(traffic, [3, 19, 108, 4344].map(Some));
 }

@@ -1,4 +1,4 @@
-//! The document of `--against --json`.
+//! The JSON document of `--against --json`.
 
 use super::{Comparison, Traced};
 use crate::trace::CommandType;
@@ -12,27 +12,27 @@ use stats::medians::Estimate;
 /// Version of the document.
 const SCHEMA: u32 = 1;
 
-/// Two runs compared (docs/trace.md#two-runs): A, and B, its base.
+/// A comparison of two runs (docs/trace.md#two-runs): A, and its base B.
 #[derive(JsonSchema, Serialize)]
 #[schemars(rename = "Comparison")]
 pub struct ComparisonDocument<'a> {
     /// Version of the document: 1.
     #[schemars(extend("const" = 1))]
     schema: u32,
-    /// What differs most, in a sentence.
+    /// The largest difference, as one sentence.
     sentence: String,
     /// Run A.
     a: ComparedRun,
     /// Run B.
     b: ComparedRun,
-    /// The chance of any false finding among all comparisons.
+    /// The probability of any false finding among all comparisons.
     level: f64,
-    /// Comparisons for which p-values were corrected.
+    /// Number of comparisons for which p-values were corrected.
     comparisons: usize,
     /// Whether stages and parts were compared: both runs have traces of the same nodes.
     places: bool,
-    /// How the runs differ by construction: one is simulated, one alone pushes, one alone has times
-    /// in the drive.
+    /// Differences between the runs by construction: one is simulated, only one pushes, only one
+    /// has times in the drive.
     unlike: &'a [String],
     /// The types of commands in both runs, by name.
     types: Vec<ComparedType<'a>>,
@@ -58,13 +58,13 @@ struct ComparedRun {
 #[derive(JsonSchema, Serialize)]
 #[schemars(rename = "ComparedType")]
 struct ComparedType<'a> {
-    /// The command's name and how many bytes it moves, such as `Read 4 KiB`.
+    /// The command's name and its number of bytes, such as `Read 4 KiB`.
     kind: &'a str,
-    /// The commands of A.
+    /// Statistics of the commands of A.
     stats_a: &'a CommandType,
-    /// The commands of B.
+    /// Statistics of the commands of B.
     stats_b: &'a CommandType,
-    /// What was compared.
+    /// The compared measures.
     measures: Vec<Measure>,
 }
 
@@ -74,15 +74,17 @@ struct ComparedType<'a> {
 struct Measure {
     /// The kind of measure.
     measure: MeasureKind,
-    /// Which segment, stage, part or direction; empty for the whole duration.
+    /// Name of the segment, stage, part or direction; empty for the whole duration.
     name: &'static str,
     /// Commands of A that have the measure.
     n_a: usize,
     /// Commands of B that have the measure.
     n_b: usize,
-    /// How many independent commands those of A are worth, to one decimal.
+    /// Number of independent commands that carry as much information as the commands of A, to one
+    /// decimal.
     independent_a: f64,
-    /// How many independent commands those of B are worth, to one decimal.
+    /// Number of independent commands that carry as much information as the commands of B, to one
+    /// decimal.
     independent_b: f64,
     /// Median of A.
     p50_a: u64,
@@ -96,8 +98,8 @@ struct Measure {
     ratio: Option<f64>,
     /// 95 % confidence interval of `ratio`; null if there are too few commands.
     ratio_interval: Option<[f64; 2]>,
-    /// p-value, corrected for all comparisons, to six decimals; null if all commands of both runs
-    /// are equal, or too few.
+    /// p-value, corrected for all comparisons, to six decimals; null if the measure is equal in all
+    /// commands of both runs, or if there are too few commands.
     p: Option<f64>,
     /// Whether `p` is below `level`.
     significant: bool,
@@ -139,7 +141,7 @@ fn entry(pair: &Pair) -> ComparedType<'_> {
     ComparedType { kind: &stats_a.kind, stats_a, stats_b, measures }
 }
 
-/// The document of a comparison.
+/// Returns the JSON document of a comparison.
 pub fn document(report: &Comparison) -> impl Serialize + '_ {
     let compared = &report.compared;
     let [a, b] = report.runs.each_ref().map(run);

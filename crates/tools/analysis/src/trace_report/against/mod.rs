@@ -1,4 +1,4 @@
-//! `farlane trace A... --against B...`: where two runs differ.
+//! `farlane trace A... --against B...`: the differences between two runs.
 
 mod json;
 mod page;
@@ -25,24 +25,24 @@ struct Traced {
     in_drive: u64,
 }
 
-/// Both runs and their comparison.
+/// Two runs and their comparison.
 pub struct Comparison {
     runs: [Traced; 2],
     compared: Compared,
-    /// Whether both have traces of the same nodes, so that places can be compared.
+    /// Whether both runs have traces of the same nodes, so that times in stages can be compared.
     places: bool,
-    /// How the runs differ by construction, one sentence each.
+    /// Differences between the runs by construction, one sentence each.
     unlike: Vec<String>,
 }
 
-/// How the numbers come about, for text and page.
+/// Explanation of the statistical method, for text and page.
 const METHOD: &str = "A difference is the median of A less that of B. Its 95 % interval comes from \
     order statistics of both runs, with as many independent commands as their autocorrelation \
     leaves. It is significant (*) if its p-value, corrected for all comparisons by Holm's method, \
     is below 0.05. Two runs may also differ by what changes from run to run on one machine: repeat \
     them before you blame a cause.";
 
-/// What is left out if the runs have traces of different nodes.
+/// Explanation that places are left out because the runs have traces of different nodes.
 const NO_PLACES: &str =
     "A and B have traces of different nodes, so times by stage and part are not compared.";
 
@@ -64,9 +64,9 @@ fn trace(files: &[PathBuf], selection: &Selection) -> Result<Traced, Failure> {
     Ok(Traced { run, side, selected, all, pushed, in_drive })
 }
 
-/// How two runs differ by construction, whatever their networks and drives do.
+/// Returns the differences between two runs that do not depend on their networks and drives.
 fn unlike([a, b]: &[Traced; 2]) -> Vec<String> {
-    // Which run has it alone, and the other one.
+    // The run that alone has the property, and the other run.
     let only = |has: fn(&Traced) -> bool| match (has(a), has(b)) {
         (true, false) => Some(["A", "B"]),
         (false, true) => Some(["B", "A"]),
@@ -91,7 +91,7 @@ fn unlike([a, b]: &[Traced; 2]) -> Vec<String> {
     [simulated, pushes, in_drive].into_iter().flatten().collect()
 }
 
-/// Refuses runs whose times mean different things.
+/// Fails if the times of the runs were measured at different points.
 fn same_point(runs: &[Traced; 2]) -> Outcome {
     let [a, b] = runs.each_ref().map(|traced| traced.run.root().file.header.role);
     if a == b {
@@ -104,8 +104,8 @@ fn same_point(runs: &[Traced; 2]) -> Outcome {
 }
 
 impl Comparison {
-    /// Compares what `selection` takes of the first run with that of the second, the base. The
-    /// error is a file that cannot be used, or runs whose times mean different things.
+    /// Compares the selected commands of the first run with those of the second, the base. The
+    /// error is a file that cannot be read, or runs whose times were measured at different points.
     pub fn new(files: [&[PathBuf]; 2], selection: &Selection) -> Result<Self, Failure> {
         let [a, b] = files.map(|files| trace(files, selection));
         let runs = [a?, b?];
@@ -119,17 +119,17 @@ impl Comparison {
         Ok(Self { runs, compared, places, unlike })
     }
 
-    /// As text.
+    /// Formats the comparison as text.
     pub fn text(&self) -> String {
         text::text(self)
     }
 
-    /// As a page.
+    /// Formats the comparison as an HTML page.
     pub fn page(&self) -> String {
         page::page(self)
     }
 
-    /// As a document.
+    /// Returns the comparison as a JSON document.
     pub fn document(&self) -> impl Serialize + '_ {
         json::document(self)
     }

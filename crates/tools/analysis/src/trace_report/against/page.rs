@@ -1,14 +1,14 @@
-//! The comparison as a page.
+//! The comparison as an HTML page.
 
 use super::{Comparison, METHOD, NO_PLACES, names, text};
 use crate::trace::compare::{Pair, sentence};
 use crate::trace::measures::MeasureKind;
 use report::{Align, Bar, Page, Stack, Table, distribution, time};
 
-/// Number of command types with pictures; those with the most total time come first.
+/// Number of command types with pictures. Types with the most total time come first.
 const MOST_TYPES: usize = 4;
 
-/// The whole page.
+/// Formats the whole page.
 pub fn page(report: &Comparison) -> String {
     let mut page = Page::new("farlane trace: two runs compared");
     page.text(&sentence(&report.compared));
@@ -71,7 +71,7 @@ fn pictures(page: &mut Page, report: &Comparison, pairs: &[&Pair]) {
     }
 }
 
-/// The medians of the measures of a kind, A above B.
+/// Draws the medians of the measures of a kind, A above B.
 fn stack(pair: &Pair, title: &str, kind: MeasureKind) -> Option<Stack> {
     let parts: Vec<_> = pair.differences.iter().filter(|one| one.measure.kind == kind).collect();
     let whole = pair.differences.iter().find(|one| one.measure.kind == MeasureKind::Duration)?;

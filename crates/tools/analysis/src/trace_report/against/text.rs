@@ -7,7 +7,7 @@ use report::span::micros;
 use report::{Align, Table};
 use stats::medians::Estimate;
 
-/// Everything.
+/// Formats the whole comparison.
 pub fn text(report: &Comparison) -> String {
     let mut out = sentence(&report.compared) + "\n\n";
     for (name, traced) in ["A", "B"].iter().zip(&report.runs) {
@@ -39,7 +39,7 @@ pub fn text(report: &Comparison) -> String {
     out + "\n" + &wrapped(METHOD) + "\n"
 }
 
-/// Type, commands, and what went wrong with some.
+/// Formats type, number of commands, and numbers of failed and lost commands.
 pub fn heading(pair: &Pair) -> String {
     let [a, b] = &pair.kinds;
     let mut out = format!("{}: {} commands in A, {} in B", a.kind, a.commands, b.commands);
@@ -55,7 +55,7 @@ pub fn heading(pair: &Pair) -> String {
     out
 }
 
-/// The heading of types with less than six independent commands.
+/// The heading of types with fewer than six independent commands.
 pub const TOO_FEW: &str = "Too few commands to compare";
 
 fn spent(pair: &Pair) -> u128 {
@@ -63,15 +63,15 @@ fn spent(pair: &Pair) -> u128 {
     pair.kinds.iter().map(time).sum()
 }
 
-/// The types of both runs, those in which most time was spent first: those with comparisons, and
-/// those without.
+/// Returns the types of both runs, the types with the most time first: types with comparisons, and
+/// types without.
 pub fn by_time(report: &Comparison) -> (Vec<&Pair>, Vec<&Pair>) {
     let mut pairs: Vec<&Pair> = report.compared.pairs.iter().collect();
     pairs.sort_by_key(|pair| u128::MAX - spent(pair));
     pairs.into_iter().partition(|pair| pair.differences.iter().any(|one| one.p.is_some()))
 }
 
-/// The medians of the whole, in microseconds.
+/// Returns a table of the median durations, in microseconds.
 pub fn few_table(pairs: &[&Pair]) -> Table {
     use Align::{Left, Right};
     let names = ["A", "B", "median A, us", "median B, us", "failed A", "failed B"];
@@ -93,7 +93,7 @@ pub fn few_table(pairs: &[&Pair]) -> Table {
     table
 }
 
-/// A row for each measure in which there is any difference; times in microseconds.
+/// Returns a table with one row per measure that differs; times in microseconds.
 pub fn table(pair: &Pair) -> Table {
     use Align::{Left, Right};
     let mut table = Table::new(&[
@@ -122,7 +122,7 @@ fn row(one: &Difference) -> Vec<String> {
         format!("{sign}{}", if time { micros(number) } else { number.to_string() })
     };
     let difference = medians.difference;
-    // Equal values of all commands have no interval worth telling.
+    // An interval of equal values is not printed.
     let interval = |estimate: Estimate, text: &dyn Fn(f64) -> String| {
         let (low, high) = estimate.interval.filter(|_| p.is_some())?;
         Some(format!("{} .. {}", text(low), text(high)))
@@ -146,7 +146,7 @@ fn chance(p: f64) -> String {
     if p < 0.0001 { "< 0.0001".to_owned() } else { format!("{p:.4}") }
 }
 
-/// Lines of 100 columns at most.
+/// Wraps text at 100 columns.
 fn wrapped(text: &str) -> String {
     let mut out = String::new();
     let mut column = 0;
@@ -163,7 +163,7 @@ fn wrapped(text: &str) -> String {
     out
 }
 
-/// What is said of all comparisons together.
+/// Formats a remark about all comparisons together.
 pub fn tests(report: &Comparison) -> String {
     let significant = report.compared.pairs.iter().flat_map(|pair| &pair.differences);
     let found = significant.filter(|one| one.is_significant()).count();

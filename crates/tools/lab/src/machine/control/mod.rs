@@ -11,7 +11,7 @@ use tsn::{GateControlList, taprio};
 pub struct Qdisc {
     /// Its kind, such as `taprio` or `noqueue`.
     pub kind: String,
-    /// Whether it is the device's root: the one that every frame passes.
+    /// Whether the discipline is the device's root, which every frame passes.
     pub is_root: bool,
     /// The gates of a taprio.
     pub gates: Option<Gates>,
@@ -20,7 +20,7 @@ pub struct Qdisc {
 /// The gates of a taprio.
 #[derive(Clone, Debug)]
 pub struct Gates {
-    /// Its clock, such as `TAI`; empty if it has none, as with an offload.
+    /// Clock of the gates, such as `TAI`; empty if there is none, as with an offload.
     pub clock: String,
     /// The traffic class of each of the kernel's priorities 0 to 15.
     pub map: Vec<u8>,
@@ -30,10 +30,10 @@ pub struct Gates {
     pub pending: Option<GateControlList>,
 }
 
-/// Reads what `tc -j qdisc show dev DEVICE` prints.
+/// Parses the output of `tc -j qdisc show dev DEVICE`.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// The mistake in the text.
 pub fn qdiscs(json: &str) -> Result<Vec<Qdisc>, String> {
     let qdisc = |value: &Value| {
         let options = &value["options"];
@@ -54,7 +54,7 @@ fn gates(options: &Value) -> Result<Gates, String> {
     })
 }
 
-/// A list; `None` if there is none.
+/// Parses a gate control list; `None` if there is none.
 fn list(options: &Value) -> Result<Option<GateControlList>, String> {
     let Some(entries) = options["schedule"].as_array() else { return Ok(None) };
     let mut line =
@@ -66,10 +66,10 @@ fn list(options: &Value) -> Result<Option<GateControlList>, String> {
     taprio::parse(&line).map(Some).map_err(|error| format!("tc's taprio: {}", error.message))
 }
 
-/// Whether the root of a device is a taprio whose list in force is the one that was asked for.
+/// Checks that the root of a device is a taprio whose active list is `expected`.
 ///
 /// # Errors
-/// What is there in its place.
+/// A description of the actual root.
 pub fn gated(found: &[Qdisc], expected: &GateControlList) -> Result<(), String> {
     let Some(root) = found.iter().find(|qdisc| qdisc.is_root) else {
         return Err("there is no queueing discipline".to_owned());
@@ -104,7 +104,7 @@ pub fn gated(found: &[Qdisc], expected: &GateControlList) -> Result<(), String> 
     }
 }
 
-/// Whether software gates can keep a list; `shortest` is [`shortest_entry`].
+/// Checks that software gates can execute a list; `shortest` is [`shortest_entry`].
 ///
 /// # Errors
 /// The entry that is too short.
@@ -124,18 +124,18 @@ pub fn keepable(list: &GateControlList, shortest: u64) -> Result<(), String> {
 pub struct Filter {
     /// The protocol, such as `802.1Q`.
     pub protocol: String,
-    /// Frames of this VLAN alone.
+    /// Match only frames of this VLAN.
     pub vlan: Option<u16>,
-    /// Frames of this priority (PCP) alone.
+    /// Match only frames of this priority (PCP).
     pub vlan_priority: Option<u8>,
-    /// The priority that they get.
+    /// The kernel's priority that matching frames receive.
     pub priority: u32,
 }
 
-/// Reads what `tc -j filter show dev DEVICE ingress` prints; filters of another kind are left out.
+/// Parses the output of `tc -j filter show dev DEVICE ingress`; filters of other kinds are ignored.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// The mistake in the text.
 pub fn filters(json: &str) -> Result<Vec<Filter>, String> {
     let filter = |filter: &Value| {
         let (keys, actions) =
@@ -153,10 +153,10 @@ pub fn filters(json: &str) -> Result<Vec<Filter>, String> {
     Ok(all.iter().filter(|value| value["kind"] == "flower").filter_map(filter).collect())
 }
 
-/// Whether frames of a VLAN and a priority get that priority in the kernel.
+/// Checks that frames of a VLAN and a priority receive this priority in the kernel.
 ///
 /// # Errors
-/// What they get.
+/// The priority that they receive.
 pub fn set_again(found: &[Filter], vlan: u16, priority: u8) -> Result<(), String> {
     let matching = found.iter().find(|filter| {
         filter.protocol == "802.1Q"
@@ -166,12 +166,12 @@ pub fn set_again(found: &[Filter], vlan: u16, priority: u8) -> Result<(), String
     match matching {
         Some(filter) if filter.priority == u32::from(priority) => Ok(()),
         Some(filter) => Err(format!("it becomes priority {}", filter.priority)),
-        None => Err(format!("no filter is for VLAN {vlan}, priority {priority}")),
+        None => Err(format!("there is no filter for VLAN {vlan}, priority {priority}")),
     }
 }
 
-/// A class as `print_tc_classid` of iproute2's tc/tc_util.c prints it: MAJOR:MINOR in hexadecimal,
-/// either left out if it is 0; `none` is 0.
+/// Parses a class as printed by `print_tc_classid` of iproute2's tc/tc_util.c: MAJOR:MINOR in
+/// hexadecimal, either left out if it is 0; `none` is 0.
 fn class(text: &str) -> Option<u32> {
     let number = |text: &str| match text {
         "" => Some(0),
@@ -191,22 +191,21 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// The shortest entry of a gate control list, in ns, that is asked of software gates, however fast
-/// the machine is. Entries of 50 us were seen to work in an emulated guest, entries of 5 us to hang
-/// it.
+/// Minimum entry of a gate control list for software gates in ns, however fast the machine is. In
+/// an emulated guest entries of 50 us worked, and entries of 5 us hung the guest.
 const SHORTEST_ENTRY: u64 = 100_000;
 
-/// The shortest entry of a gate control list, in ns, that software gates of this machine can keep.
-/// The kernel's taprio runs a timer at each entry (Linux net/sched/sch_taprio.c, `advance_sched`):
-/// if that takes as long as the entry, the machine does nothing else. Measured with a thread that
-/// wakes, in a tenth of a second at most.
+/// Returns the shortest entry of a gate control list, in ns, that software gates of this machine
+/// can execute. The kernel's taprio runs a timer at each entry (Linux net/sched/sch_taprio.c,
+/// `advance_sched`). If the timer takes as long as the entry, the machine has no time left. A
+/// thread that sleeps and wakes measures the time, in at most a tenth of a second.
 pub fn shortest_entry() -> u64 {
-    // proc_pid_timerslack_ns(5): so much later the kernel may wake a thread on purpose.
+    // proc_pid_timerslack_ns(5): the time by which the kernel may delay the wake-up of a thread.
     let slack = std::fs::read_to_string("/proc/self/timerslack_ns").unwrap_or_default();
     shortest_entry_of(oversleep(SHORTEST_ENTRY, 21), slack.trim().parse().unwrap_or(0))
 }
 
-/// Twice what the machine takes to wake when nothing is in the way.
+/// Returns twice the wake-up delay without the slack.
 fn shortest_entry_of(late: Overslept, slack: u64) -> u64 {
     SHORTEST_ENTRY.max(2 * late.least.saturating_sub(slack))
 }

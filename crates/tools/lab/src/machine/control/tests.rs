@@ -2,9 +2,9 @@
 
 use super::*;
 
-/// Behind `tc qdisc replace dev out root handle 100: taprio num_tc 2 map 0 1 2 3 4 5 6 7 queues 1@0 1@1
-/// base-time 0 sched-entry S 01 10000000 sched-entry S 02 10000000 clockid CLOCK_TAI`, shortened by
-/// seven of eight pfifos.
+/// Output after `tc qdisc replace dev out root handle 100: taprio num_tc 2 map 0 1 2 3 4 5 6 7
+/// queues 1@0 1@1 base-time 0 sched-entry S 01 10000000 sched-entry S 02 10000000 clockid
+/// CLOCK_TAI`, without seven of eight pfifos.
 const TAPRIO: &str = r#"[{"kind":"taprio","handle":"100:","root":true,"refcnt":9,"options":{"tc":2,"map":[0,1,2,3,4,5,6,7,0,0,0,0,0,0,0,0],"queues":[{"offset":0,"count":1},{"offset":1,"count":1}],"clockid":"TAI","base_time":0,"cycle_time":20000000,"cycle_time_extension":0,"schedule":[{"index":0,"cmd":"S","gatemask":"0x1","interval":10000000},{"index":1,"cmd":"S","gatemask":"0x2","interval":10000000}],"max-sdu":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0],"fp":["E","E","E","E","E","E","E","E","E","E","E","E","E","E","E","E"]}},{"kind":"pfifo","handle":"0:","parent":"100:8","options":{"limit":1000}}]"#;
 
 /// What the options hold besides once a second list was given, of base time 4000000000000000000 and
@@ -87,7 +87,7 @@ fn filters_assign_priorities_to_frames() {
     let kept = [filter(None, 3, 3)];
     assert_eq!(set_again(&kept, 5, 3), Ok(()));
     assert_eq!(set_again(&found, 5, 3), Err("it becomes priority 1".to_owned()));
-    let none = Err("no filter is for VLAN 6, priority 5".to_owned());
+    let none = Err("there is no filter for VLAN 6, priority 5".to_owned());
     assert_eq!(set_again(&found, 6, 5), none, "its VLAN is 5");
     assert_eq!(filters("[]").unwrap(), []);
 }

@@ -1,4 +1,4 @@
-//! The pictures of a sweep: a row for each combination, since there is nothing between two of them.
+//! The pictures of a sweep: one row per combination, without interpolation between combinations.
 
 use super::{Sweep, longest};
 use crate::run::document::SimReport;
@@ -6,7 +6,7 @@ use crate::run::phases::Phases;
 use crate::simulate::requirements::Row;
 use report::{Axis, DotRow, Dots, Scale, time};
 
-/// A picture: name, values with their names, and text of a value.
+/// A picture: name, values with their names, and a function that formats a value.
 type Figure = (&'static str, &'static [(&'static str, Value)], fn(f64) -> String);
 
 type Value = fn(&SimReport) -> Option<f64>;
@@ -39,7 +39,7 @@ fn if_has_hosts(document: &SimReport, value: u64) -> Option<f64> {
     (!document.hosts.is_empty() && value > 0).then_some(value as f64)
 }
 
-/// Caption, a line below it, and picture of each.
+/// Returns caption, subtitle and SVG of each picture.
 pub fn all(sweeps: &[Sweep], documents: &[SimReport]) -> Vec<(String, String, String)> {
     let requirements = requirements(sweeps, documents);
     let figures = FIGURES.iter().filter_map(|figure| picture(figure, sweeps, documents));
@@ -71,7 +71,7 @@ fn picture(
     ))
 }
 
-/// The largest observed latency of each requirement as a share of its deadline.
+/// Plots the largest observed latency of each requirement as a share of its deadline.
 fn requirements(sweeps: &[Sweep], documents: &[SimReport]) -> Option<(String, String, String)> {
     let share = |row: &Row| Some(row.worst_ns? as f64 / row.limit_ns?.max(1) as f64);
     let row = |document: &SimReport| DotRow {

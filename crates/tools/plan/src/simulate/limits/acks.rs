@@ -1,10 +1,9 @@
-//! How long TCP waits for acknowledgements: from the hand-over of bytes to the
-//! socket to the arrival of the frame that acknowledges them. Gates of the
-//! sender are in it, as they are in TCP's own measure.
+//! Measures how long TCP waits for acknowledgements: from the write of bytes to the socket to the
+//! arrival of the frame that acknowledges them. The waits include closed gates of the sender, as
+//! TCP's own measurement does.
 //!
-//! A connection ends with a RST, with its link, or when another one begins in
-//! its place (RFC 9293, 3.10.7). Bytes that wait then are counted separately: they will
-//! never be acknowledged, which is no late acknowledgement.
+//! A connection ends with a RST, with its link, or when another one replaces it (RFC 9293, 3.10.7).
+//! Bytes that wait at the end are counted separately, because they are never acknowledged.
 
 use crate::simulate::places;
 use sim::Config;
@@ -22,53 +21,53 @@ use wire::{Duration, Instant};
 /// One direction of a connection.
 #[derive(Debug, Default)]
 struct Flow {
-    /// Bytes handed to the socket, and where each hand-over ended, when.
+    /// Number of bytes written to the socket. `waiting`: the end and the time of each write.
     offset: u64,
     waiting: VecDeque<(u64, Instant)>,
     acknowledged: u64,
     /// Sequence number of the first byte; `None` without a connection.
     first: Option<u32>,
-    /// Sequence number behind the last byte seen leaving.
+    /// Sequence number after the last byte that left the station.
     next: Option<u32>,
 }
 
 /// A link over TCP.
 #[derive(Debug)]
 struct Link {
-    /// Host, device node.
+    /// Stations of host and device node.
     stations: [usize; 2],
-    /// The host's port in the connection that stands; the device node's is the link's for good.
+    /// The host's port in the current connection. The device node's port is fixed.
     port: Option<u16>,
-    /// Down, up.
+    /// Flows down and up.
     flows: [Flow; 2],
 }
 
-/// A wire: from, to, its rate and how long a bit is on its way.
+/// A wire: sender, receiver, rate, and propagation time.
 type Wire = (CableEnd, CableEnd, Rate, Duration);
 
 /// Bytes that waited for their acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wait {
-    /// From when to when.
+    /// Time at which the wait began. `until`: time at which it ended.
     pub since: Instant,
     pub until: Instant,
-    /// On which link, and whether the bytes went down.
+    /// Link of the bytes. `down`: whether the bytes went down.
     pub link: usize,
     pub down: bool,
-    /// The acknowledgement came; otherwise the connection ended.
+    /// Whether the acknowledgement arrived; otherwise the connection ended.
     pub acknowledged: bool,
 }
 
 /// The unacknowledged bytes of all links.
 #[derive(Debug)]
 pub(super) struct Acks {
-    /// By link, if it is over TCP.
+    /// The links over TCP, by number of the link.
     links: Vec<Option<Link>>,
     wires: Vec<Wire>,
-    /// Stations of each link over raw Ethernet, and the number behind the last
-    /// data frame seen leaving, by direction.
+    /// For each link over raw Ethernet: its stations, and by direction the number after the last
+    /// data frame that left.
     raw: Vec<Option<([usize; 2], [Sequence; 2])>>,
-    /// Retransmitted TCP segments and data frames.
+    /// Number of retransmitted TCP segments and data frames.
     pub retransmitted: u64,
 }
 
@@ -104,8 +103,8 @@ impl Acks {
         Self { wires: wires.collect(), links, raw, retransmitted: 0 }
     }
 
-    /// Bytes were handed to a socket. Those for a connection that is over, of
-    /// which the sender has not heard yet, wait for nothing.
+    /// Records that bytes were written to a socket. Bytes for a connection that has ended without
+    /// the sender's knowledge are ignored.
     pub fn sent(&mut self, at: Instant, point: Point, bytes: usize) {
         let Some((link, direction)) = end_of(point) else { return };
         let Some(link) = &mut self.links[link] else { return };
@@ -116,7 +115,7 @@ impl Acks {
         }
     }
 
-    /// The link went down at one of its ends, which waits no longer.
+    /// Records that the link went down at one of its ends. This end no longer waits.
     pub fn lost(&mut self, at: Instant, point: Point, mut waited: impl FnMut(Wait)) {
         let Some((number, direction)) = end_of(point) else { return };
         if let Some(link) = &mut self.links[number] {
@@ -124,7 +123,7 @@ impl Acks {
         }
     }
 
-    /// Ends the simulation: reports what still waits as waiting until now.
+    /// Ends the simulation. Bytes that still wait are reported as waiting until now.
     pub fn finish(&mut self, now: Instant, mut waited: impl FnMut(Wait)) {
         for (number, link) in self.links.iter_mut().enumerate() {
             let Some(link) = link else { continue };
@@ -132,7 +131,7 @@ impl Acks {
         }
     }
 
-    /// A frame starts on a wire. Calls `waited` for each wait that it ends.
+    /// Records that a frame starts on a wire. Calls `waited` for each wait that it ends.
     pub fn frame(&mut self, at: Instant, wire: usize, bytes: &[u8], mut waited: impl FnMut(Wait)) {
         let Some((from, to, rate, propagation)) = self.wires.get(wire).copied() else { return };
         let Some(segment) = segment(bytes) else { return self.raw(from, bytes) };
@@ -172,13 +171,13 @@ impl Acks {
         }
     }
 
-    /// Whether the tunnel of any link is over TCP.
+    /// Returns whether any link uses TCP.
     pub fn any_tcp(&self) -> bool {
         self.links.iter().any(Option::is_some)
     }
 
-    /// Data frames of raw Ethernet that leave their station again. The world
-    /// gives link n the connections whose low 16 bits are n + 1.
+    /// Counts retransmissions of raw Ethernet data frames. The low 16 bits of link n's connections
+    /// are n + 1.
     fn raw(&mut self, from: CableEnd, bytes: &[u8]) {
         let at = behind_tags(bytes);
         if bytes.get(at..at + 2) != Some(&ETHERTYPE.to_be_bytes()[..]) {
@@ -203,7 +202,7 @@ impl Acks {
     }
 }
 
-/// The link of an end of it, and which way what leaves there goes.
+/// Returns the link of a link's end, and the direction of bytes that leave there.
 fn end_of(point: Point) -> Option<(usize, usize)> {
     match point {
         Point::TunnelHost(link) => Some((usize::from(link), 0)),
@@ -213,12 +212,12 @@ fn end_of(point: Point) -> Option<(usize, usize)> {
 }
 
 impl Link {
-    /// Whether a SYN of the host belongs to the connection that is known.
+    /// Returns whether a SYN of the host belongs to the current connection.
     fn is_of(&self, port: u16, syn: &Segment) -> bool {
         self.port == Some(port) && self.flows[0].first == Some(syn.sequence.wrapping_add(1))
     }
 
-    /// The connection is over for what goes this way.
+    /// Ends the connection in one direction.
     fn end(&mut self, link: usize, direction: usize, at: Instant, waited: &mut impl FnMut(Wait)) {
         let flow = std::mem::take(&mut self.flows[direction]);
         if let Some((_, since)) = flow.waiting.front().copied() {
@@ -229,7 +228,7 @@ impl Link {
 }
 
 impl Flow {
-    /// A segment leaves its station; whether all of it did before.
+    /// Records that a segment leaves its station. Returns whether all of it left before.
     fn leaves(&mut self, segment: &Segment) -> bool {
         if segment.flags & SYN != 0 {
             self.first = Some(segment.sequence.wrapping_add(1));
@@ -267,7 +266,7 @@ const SYN: u8 = 0x02;
 const RST: u8 = 0x04;
 const ACK: u8 = 0x10;
 
-/// Where the EtherType of a frame is, behind its VLAN tag and its R-TAG, if it has them.
+/// Returns the offset of a frame's EtherType after VLAN tag and R-TAG, if there are any.
 fn behind_tags(frame: &[u8]) -> usize {
     let has =
         |at: usize, ethertype: u16| frame.get(at..at + 2) == Some(&ethertype.to_be_bytes()[..]);
@@ -275,7 +274,7 @@ fn behind_tags(frame: &[u8]) -> usize {
     if has(at, rtag::ETHER_TYPE) { at + rtag::LENGTH } else { at }
 }
 
-/// The TCP segment of an Ethernet frame (RFC 791, 3.1; RFC 9293, 3.1).
+/// Parses the TCP segment of an Ethernet frame (RFC 791, 3.1; RFC 9293, 3.1).
 fn segment(frame: &[u8]) -> Option<Segment> {
     let number = |at: usize| Some(u16::from_be_bytes(*frame.get(at..)?.first_chunk()?));
     let at = behind_tags(frame);

@@ -1,4 +1,4 @@
-//! The longest waits for closed gates, by arithmetic alone.
+//! Computes the longest waits for closed gates from the configuration.
 
 use super::{Assumptions, Row};
 use crate::simulate::places::{self, Egress};
@@ -8,8 +8,8 @@ use wire::Duration;
 
 const SOURCE: &str = "PCIe Base 4.0, 2.8 and 7.5.3.16; IEEE 802.1Q-2022, 8.6.8.4";
 
-/// Two rows if there are gates: the longest closed span of any of them, and
-/// the waits of a request and its answer on the worst link.
+/// Returns two rows if there are gates: the longest closed span of any gate, and the waits of a
+/// request and its answer on the worst link.
 pub(super) fn rows(config: &Config, assumed: &Assumptions) -> Vec<Row> {
     let wiring = config.network.wiring();
     let routes: Vec<(usize, [Vec<Egress<'_>>; 2])> = places::ports(config)
@@ -33,12 +33,12 @@ pub(super) fn rows(config: &Config, assumed: &Assumptions) -> Vec<Row> {
     ]
 }
 
-/// Endless waits are the longest.
+/// Returns the sort key of a wait. A wait without end is the longest.
 fn rank(found: &(Option<Duration>, String)) -> u64 {
     found.0.map_or(u64::MAX, Duration::as_ps)
 }
 
-/// The largest frame with a tag, preamble included.
+/// Returns the time of the largest frame with a tag, preamble included.
 fn largest(egress: &Egress<'_>) -> Duration {
     egress.rate.duration(PREAMBLE + HEADER + TAG + MTU + FCS)
 }
@@ -53,7 +53,7 @@ fn longest_closed(egress: &Egress<'_>) -> (Option<Duration>, String) {
     }
 }
 
-/// The longest wait of the largest frame for its gate.
+/// Returns the longest wait of the largest frame for its gate.
 fn longest_wait(egress: &Egress<'_>) -> Option<Duration> {
     match egress.gates {
         Some(gates) => gates.longest_wait(egress.queue, largest(egress)),
@@ -61,7 +61,7 @@ fn longest_wait(egress: &Egress<'_>) -> Option<Duration> {
     }
 }
 
-/// Every gate of both directions in its worst phase, one after the other.
+/// Returns the wait at all gates of both directions, each in its worst phase.
 fn round_trip(link: usize, routes: &[Vec<Egress<'_>>; 2]) -> (Option<Duration>, String) {
     let mut sum = Duration::ZERO;
     for egress in routes.iter().flatten() {

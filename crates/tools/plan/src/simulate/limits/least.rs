@@ -1,5 +1,5 @@
-//! The minimum wait of requests, by arithmetic alone: every queue empty, every gate open, nothing
-//! lost. A wait that exceeds its limit even then breaks for certain.
+//! Computes the minimum waits of requests: every queue is empty, every gate open, and nothing is
+//! lost. If such a wait exceeds its limit, the limit breaks for certain.
 
 use super::waits::{ADMIN, COMPLETION, IO};
 use super::{Assumptions, CompletionTimeout, Limits, Row};
@@ -20,8 +20,8 @@ const RTO: &str = "Linux include/net/tcp.h, TCP_RTO_MIN; RFC 6298, 2.1";
 /// Bytes of the shortest TLP: a header of 3 double words (PCIe Base 4.0, 2.2.1).
 const TLP: usize = 12 + FRAMING;
 
-/// The rows that exceed their limit for certain. The others are lower bounds of
-/// measured rows, so they are left out.
+/// Returns the rows that exceed their limit for certain. Other minima are lower bounds of measured
+/// rows and are left out.
 pub(super) fn rows(config: &Config, assumed: &Assumptions) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     let wiring = config.network.wiring();
@@ -49,7 +49,7 @@ pub(super) fn rows(config: &Config, assumed: &Assumptions) -> Vec<Row> {
     worst_of_each(rows)
 }
 
-/// One row a limit: the one with the least margin.
+/// Returns one row per limit: the row with the smallest margin.
 fn worst_of_each(mut rows: Vec<Row>) -> Vec<Row> {
     let mut worst: Vec<Row> = Vec::new();
     rows.sort_by_key(Row::margin_ps);
@@ -61,21 +61,21 @@ fn worst_of_each(mut rows: Vec<Row>) -> Vec<Row> {
     worst
 }
 
-/// What goes there and back on one link.
+/// Minimum round trips on one link.
 #[derive(Clone, Debug, Default)]
 pub(in crate::simulate) struct Trips {
-    /// Whose they are.
+    /// Name of the drive.
     name: String,
-    /// As it is timed at the root port, and a DMA read at the drive's port:
-    /// from the first bit of the request to that of the completion.
+    /// Configuration read as timed at the root port, and DMA read as timed at the drive's port:
+    /// from the first bit of the request to the first bit of the completion.
     pub config_read: Duration,
     pub dma_read: Duration,
-    /// From a segment's hand-over to the arrival of its acknowledgement.
+    /// Time from the write of a segment to the arrival of its acknowledgement.
     pub segment: Option<Duration>,
 }
 
 impl Trips {
-    /// On a link between a host's switch and a drive.
+    /// Computes the round trips of a link between a host's switch and a drive.
     pub(in crate::simulate) fn over(
         wiring: &Wiring<'_>,
         host: &HostConfig,
@@ -89,17 +89,17 @@ impl Trips {
         let pipelines = [near, far].map(|at| stations[at].tx_delay + stations[at].rx_delay);
         let network = there + back + pipelines[0] + pipelines[1];
         let tcp = matches!(port.transport, TransportConfig::Tcp(_));
-        // A segment has arrived before its receiver's pipeline.
+        // A segment arrives before the pipeline of its receiver.
         let receive = stations[near].rx_delay.max(stations[far].rx_delay);
         let segment = tcp.then(|| network - receive);
         Self { segment, ..Self::new(host, Some(&port.link), network) }
     }
 
-    /// With what the network takes both ways.
+    /// Computes the round trips; `network` is the time of the network in both directions.
     fn new(host: &HostConfig, below: Option<&LinkConfig>, network: Duration) -> Self {
         let memory = host.root.memory_read;
         let top = &host.link;
-        // Requests and completions begin behind the pipeline of their port.
+        // Requests and completions start after the pipeline of their port.
         let asks = down(top) - top.downstream_port.transmit;
         let (config_read, dma_read) = match below {
             None => (
@@ -129,7 +129,8 @@ impl Trips {
             self.row("round trip of a DMA read", self.dma_read, drive, COMPLETION),
         ];
         if !matches!(host.workload, Workload::ConfigReads { .. }) {
-            // Doorbell and completion entry, and between them the fetch, if it is not pushed.
+            // The time of the doorbell, the completion entry, and the fetch between them unless it
+            // is pushed.
             let direct = matches!(host.attached, Attached::Direct(_));
             let pushed = !direct && host.root.push != Push::Off;
             let fetch = if pushed { Duration::ZERO } else { self.dma_read };
@@ -151,7 +152,7 @@ impl Trips {
     }
 }
 
-/// A TLP from one transaction layer to the other.
+/// Returns the time of a TLP from one transaction layer to the other.
 fn down(link: &LinkConfig) -> Duration {
     link.downstream_port.transmit + wire(link) + link.upstream_port.receive
 }
@@ -164,7 +165,7 @@ fn wire(link: &LinkConfig) -> Duration {
     Rate::new(link.generation, link.width).duration(TLP) + link.propagation
 }
 
-/// The shortest frame from the first port to the last bit at the other end.
+/// Returns the time of the shortest frame from the first port to the last bit at the other end.
 fn frames(wiring: &Wiring<'_>, route: &[places::Egress<'_>]) -> Duration {
     let network = wiring.network;
     route.iter().fold(Duration::ZERO, |sum, egress| {
@@ -173,7 +174,7 @@ fn frames(wiring: &Wiring<'_>, route: &[places::Egress<'_>]) -> Duration {
             CableEnd::Station(_) => (Duration::ZERO, MINIMUM),
             CableEnd::Bridge(bridge, _) => {
                 let bridge = &network.bridges[bridge];
-                // A bridge's delay is drawn, but not that far from its mean.
+                // The delay of a bridge is random, but not this far from its mean.
                 let spread = Duration::from_ps(bridge.jitter.as_ps().saturating_mul(6));
                 let whole = bridge.mode == Mode::StoreAndForward;
                 (bridge.delay - spread, if whole { MINIMUM } else { HEADER })

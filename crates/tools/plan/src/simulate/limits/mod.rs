@@ -1,8 +1,8 @@
-//! Will a completion timeout or a driver drop the drive? Every wait of a simulation against the
-//! limits that break real systems.
+//! Compares every wait of a simulation with the limits of real systems: completion timeouts,
+//! timeouts of drivers, and retransmission timers.
 //!
-//! [`planned_rows`] needs the configuration alone: closed gates, and round trips that
-//! are too long however empty the network is. [`all_rows`] adds what [`Waits`] saw.
+//! [`planned_rows`] needs only the configuration. It finds closed gates, and round trips that are
+//! too long even in an empty network. [`all_rows`] adds the waits that [`Waits`] measured.
 
 mod acks;
 mod bounds;
@@ -21,29 +21,29 @@ use serde::Serialize;
 use sim::Config;
 use wire::{Duration, Instant};
 
-/// The Completion Timeout Value of Device Control 2 (PCIe Base 4.0, 7.5.3.16; the mechanism: 2.8):
-/// when a requester may give up, and when it must have. Values and ranges are compared with public
-/// ones: Intel 6 Series Chipset datasheet, 19.1.37 (ranges B and C, and what that hardware makes of
-/// them: 40 to 50 ms by default); Xeon C5500/C3500 datasheet volume 1, 3.20.3.23 (ranges A to D);
-/// `pci_print_pcie_compl_timeout` of NetBSD's
-/// `sys/dev/pci/pci_subr.c`, and what lspci prints.
+/// The Completion Timeout Value of Device Control 2 (PCIe Base 4.0, 7.5.3.16; the mechanism is in
+/// 2.8). It sets the earliest and the latest time at which a requester gives up. Values and ranges
+/// were compared with these sources: Intel 6 Series Chipset datasheet, 19.1.37 (ranges B and C;
+/// that hardware waits 40 to 50 ms by default); Xeon C5500/C3500 datasheet volume 1, 3.20.3.23
+/// (ranges A to D); `pci_print_pcie_compl_timeout` of NetBSD's `sys/dev/pci/pci_subr.c`; the output
+/// of lspci.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompletionTimeout {
     /// Value of the field, bits 3:0.
     pub value: u8,
-    /// As it is called.
+    /// Name of the range.
     pub name: &'static str,
-    /// It may give up after this.
+    /// The requester may give up after this time.
     pub earliest: Duration,
-    /// It has given up after this.
+    /// The requester has given up after this time.
     pub latest: Duration,
 }
 
 impl CompletionTimeout {
-    /// The default range, 50 us to 50 ms. A requester in it is held to the
-    /// 10 ms that the specification strongly recommends as the least (2.8).
+    /// The default range, 50 us to 50 ms. The limit for its requesters is 10 ms, the minimum that
+    /// the specification strongly recommends (2.8).
     pub const DEFAULT: Self = Self::new(0b0000, "50us-50ms", 10_000, 50_000);
-    /// All values that are defined.
+    /// All defined values.
     pub const ALL: [Self; 9] = [
         Self::DEFAULT,
         Self::new(0b0001, "50us-100us", 50, 100),
@@ -61,29 +61,28 @@ impl CompletionTimeout {
         Self { value, name, earliest, latest }
     }
 
-    /// The range with this name.
+    /// Returns the range with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|range| range.name == name)
     }
 }
 
-/// The end of a range that has none.
+/// The end of a range without an end.
 pub(super) const NEVER: Duration = Duration::from_ps(u64::MAX);
 
 /// The timeouts of the systems around the tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Assumptions {
-    /// Of the drive's reads of host memory.
+    /// Completion timeout of the drive's reads of host memory.
     pub completion_timeout: CompletionTimeout,
-    /// The driver aborts an I/O command after this: 30 s (Linux,
-    /// drivers/nvme/host/core.c, `nvme_io_timeout`).
+    /// Time after which the driver aborts an I/O command: 30 s (Linux, drivers/nvme/host/core.c,
+    /// `nvme_io_timeout`).
     pub io_timeout: Duration,
-    /// The same for admin commands: 60 s (`admin_timeout`).
+    /// Time after which the driver aborts an admin command: 60 s (`admin_timeout`).
     pub admin_timeout: Duration,
-    /// TCP sends again after this at the earliest: 200 ms (Linux,
-    /// include/net/tcp.h, `TCP_RTO_MIN`).
+    /// Minimum time after which TCP retransmits: 200 ms (Linux, include/net/tcp.h, `TCP_RTO_MIN`).
     pub rto_min: Duration,
-    /// The same before a round trip was measured: 1 s (RFC 6298, 2.1).
+    /// Time after which TCP retransmits before a round trip was measured: 1 s (RFC 6298, 2.1).
     pub rto_initial: Duration,
 }
 
@@ -99,7 +98,7 @@ impl Default for Assumptions {
     }
 }
 
-/// What a limit means for a plan.
+/// The result of comparing a wait with its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitVerdict {
@@ -111,39 +110,39 @@ pub enum LimitVerdict {
     Breaks,
 }
 
-/// A wait that was seen, or that can happen.
+/// A wait that was measured, or that can happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When it began; `None` for what follows from the plan alone.
+    /// Start of the wait; `None` for a wait that follows from the plan alone.
     pub at: Option<Instant>,
-    /// How long it took.
+    /// Duration of the wait.
     pub span: Duration,
-    /// What waited.
+    /// Description of the request that waited.
     pub what: String,
 }
 
-/// One limit.
+/// A limit and the waits compared with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// What is limited.
+    /// Name of the limit.
     pub name: String,
     /// Some systems give up after this time.
     pub limit: Duration,
     /// All systems have given up after this time.
     pub latest: Duration,
-    /// The longest wait; `None` if nothing waited for this.
+    /// The longest wait; `None` if there was no wait of this kind.
     pub worst: Option<Event>,
     /// The first wait beyond the limit.
     pub first: Option<Event>,
-    /// Whether it follows from the plan, before anything runs.
+    /// Whether the wait follows from the plan alone, before anything runs.
     pub planned: bool,
-    /// Nothing waits as long as this says, or for ever.
+    /// Whether the wait has no end.
     pub endless: bool,
-    /// Where the limit is from.
+    /// Source of the limit.
     pub source: &'static str,
 }
 
-/// From when on systems may give up, and from when on they all have.
+/// The time after which some systems give up, and the time after which all have given up.
 type Limits = (Duration, Duration);
 
 impl Row {
@@ -152,7 +151,7 @@ impl Row {
         Self { name, limit, latest, worst, first, planned: false, endless: false, source }
     }
 
-    /// The same with a wait that follows from the plan; `None` never ends.
+    /// Adds a wait that follows from the plan; `None` is a wait without end.
     fn planned(self, span: Option<Duration>, event: String) -> Self {
         let worst = Event { at: None, span: span.unwrap_or(NEVER), what: event };
         let first = (worst.span >= self.limit).then(|| worst.clone());
@@ -179,25 +178,26 @@ impl Row {
         }
     }
 
-    /// Limit less worst case, in picoseconds; below 0 if it is beyond.
+    /// Returns the limit less the longest wait, in picoseconds; negative if the wait exceeds the
+    /// limit.
     pub fn margin_ps(&self) -> Option<i128> {
         let worst = self.worst.as_ref()?;
         Some(i128::from(self.limit.as_ps()) - i128::from(worst.span.as_ps()))
     }
 
-    /// How many times as long the worst case might be.
+    /// Returns the limit divided by the longest wait.
     pub fn factor(&self) -> Option<f64> {
         let worst = self.worst.as_ref()?;
         Some(self.limit.as_ps() as f64 / worst.span.as_ps().max(1) as f64)
     }
 
-    /// In a line.
+    /// Formats the row as one line.
     pub fn sentence(&self) -> String {
         let [limit, worst, _, _, verdict, event] = print::words(self);
         format!("{}: {worst} against {limit}: {verdict}; {event}", self.name)
     }
 
-    /// What it means.
+    /// Returns the verdict.
     pub fn verdict(&self) -> LimitVerdict {
         match &self.worst {
             _ if self.endless => LimitVerdict::Breaks,
@@ -208,7 +208,7 @@ impl Row {
     }
 }
 
-/// The limits that follow from the configuration, without a run; none without hosts.
+/// Returns the limits that follow from the configuration, without a run; none without hosts.
 pub fn planned_rows(config: &Config, assumed: &Assumptions) -> Vec<Row> {
     if config.hosts.is_empty() {
         return Vec::new();
@@ -218,7 +218,7 @@ pub fn planned_rows(config: &Config, assumed: &Assumptions) -> Vec<Row> {
     rows
 }
 
-/// Every limit, with the measured waits; none without hosts.
+/// Returns every limit, with the measured waits; none without hosts.
 pub fn all_rows(config: &Config, assumed: &Assumptions, waits: &Waits) -> Vec<Row> {
     if config.hosts.is_empty() {
         return Vec::new();
@@ -228,7 +228,7 @@ pub fn all_rows(config: &Config, assumed: &Assumptions, waits: &Waits) -> Vec<Ro
     rows
 }
 
-/// The rows of a plan that should not be run as it is.
+/// Returns the rows that need the user's attention before the plan is run.
 pub fn flagged(rows: &[Row]) -> impl Iterator<Item = &Row> {
     rows.iter().filter(|row| row.verdict() != LimitVerdict::Holds)
 }
@@ -254,7 +254,7 @@ pub struct Limit {
     planned: bool,
     /// What waited for `worst_ns`; null if nothing waited.
     worst: Option<String>,
-    /// The first wait beyond `limit_ns`; null without.
+    /// The first wait beyond `limit_ns`; null if there is none.
     first: Option<String>,
     /// The source of the limit.
     source: &'static str,
@@ -279,7 +279,7 @@ impl From<&Row> for Limit {
 }
 
 impl Event {
-    /// In words.
+    /// Formats the limit as text.
     pub fn words(&self) -> String {
         match self.at {
             Some(at) => format!("at {}: {}", report::time(at.as_ns() as f64), self.what),

@@ -3,13 +3,13 @@
 use super::{LimitVerdict, NEVER, Row};
 use report::time;
 
-/// A time in picoseconds, with its sign.
+/// Formats a time in picoseconds with its sign.
 pub(in crate::simulate) fn signed_time(ps: i128) -> String {
     let sign = if ps < 0 { "-" } else { "" };
     format!("{sign}{}", time(ps.unsigned_abs() as f64 / 1000.0))
 }
 
-/// What a table has of a row: limit, observed, margin, factor, verdict, event.
+/// Returns the cells of a row: limit, observed, margin, factor, verdict, event.
 pub(in crate::simulate) fn cells(row: &Row) -> [String; 6] {
     let mut cells = words(row);
     if row.planned {
@@ -18,7 +18,7 @@ pub(in crate::simulate) fn cells(row: &Row) -> [String; 6] {
     cells
 }
 
-/// The same, as a sentence may have it.
+/// Returns the cells of a row as parts of a sentence.
 pub(super) fn words(row: &Row) -> [String; 6] {
     let none = || "–".to_owned();
     let ns = |duration: wire::Duration| time(duration.as_ns() as f64);
@@ -50,7 +50,7 @@ pub(super) fn words(row: &Row) -> [String; 6] {
     [limit, worst, margin, factor, verdict.to_owned(), event]
 }
 
-/// A table for a terminal, a line a limit.
+/// Formats a table for a terminal, one line per limit.
 pub fn text(rows: &[Row]) -> String {
     let head = ["limit", "at", "observed", "margin", "factor", "", "beyond the limit"];
     let mut lines = vec![head.map(str::to_owned)];

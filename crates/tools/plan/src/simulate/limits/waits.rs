@@ -18,26 +18,26 @@ const SIM_RTO: &str = "smoltcp's 1 s by the scaled clock of the simulation (sim:
 const DEAD: &str = "Linux TCP_RTO_MIN; the tunnel's loss_limit (docs/protocol.md)";
 const LOSS: &str = "the tunnel's loss_limit (docs/protocol.md)";
 
-/// A request on its way.
+/// A request in flight.
 #[derive(Clone, Copy, Debug)]
 struct Request {
     since: Instant,
     kind: &'static str,
-    /// Of the drive.
+    /// Whether the request is one of the drive.
     up: bool,
 }
 
-/// A request where it was seen: point, requester, tag.
+/// Point at which a request was seen, requester, and tag.
 type Key = (Point, Bdf, u16);
 
-/// Measures waits. It keeps only those that have not ended.
+/// Measures waits. Only waits that have not ended are stored.
 pub struct Waits {
     hosts: Vec<HostConfig>,
     requests: BTreeMap<Key, Request>,
     heard: BTreeMap<Point, Instant>,
-    /// Of the hosts, until their first I/O command is over.
+    /// Analysers of the hosts, until the first I/O command has ended.
     booting: Vec<Option<(Box<Analyser>, Instant)>>,
-    /// When the last command of each host ended.
+    /// By host: time at which the last command ended.
     ended: Vec<Instant>,
     acks: Acks,
     drive: Row,
@@ -51,7 +51,7 @@ pub struct Waits {
 }
 
 impl Waits {
-    /// For a configuration and what is around it.
+    /// Creates the observer for a configuration and the timeouts of real systems.
     pub fn new(config: &Config, assumed: &Assumptions) -> Self {
         let range = assumed.completion_timeout;
         let both = |limit| (limit, limit);
@@ -90,8 +90,8 @@ impl Waits {
         }
     }
 
-    /// Nothing happens any more: what is under way has waited until now. If the workloads are not
-    /// `done`, commands are, since the last one ended at the latest.
+    /// Ends the simulation: open requests have waited until `now`. If the workloads are not `done`,
+    /// commands have waited since the last command ended.
     pub fn finish(&mut self, now: Instant, done: bool) {
         for (host, since) in self.ended.iter().enumerate().filter(|_| !done) {
             if *since > Instant::ZERO {
@@ -104,7 +104,7 @@ impl Waits {
         }
         let (dead, long) = (&mut self.dead, self.rto.limit);
         self.acks.finish(now, |wait| {
-            // What is on its way at an ordinary end is not late.
+            // Bytes in flight at a normal end are not late.
             if !done || wait.until.since(wait.since) >= long {
                 dead.add(wait.since, wait.until, || format!("{}, until the end", bytes_of(wait)));
             }
@@ -114,12 +114,13 @@ impl Waits {
         }
     }
 
-    /// TCP segments and data frames of raw Ethernet sent again.
+    /// Returns the number of retransmitted TCP segments and data frames of raw Ethernet.
     pub fn retransmissions(&self) -> u64 {
         self.acks.retransmitted
     }
 
-    /// What was seen, by limit. Without a tunnel there is no link, and over raw Ethernet no TCP.
+    /// Returns the measured waits by limit. Limits of links need a tunnel, limits of TCP a link
+    /// over TCP.
     pub(super) fn rows(&self) -> Vec<Row> {
         let mut rows: Vec<Row> =
             [&self.drive, &self.root, &self.io, &self.admin].map(Row::clone).into();
@@ -133,8 +134,9 @@ impl Waits {
         rows
     }
 
-    /// A request whose key is used again, or that nothing can answer any more. Who has waited for
-    /// the completion timeout has given up, by its own clock: nobody takes a tag again before.
+    /// Records a request whose tag is used again, or that can no longer be answered. A requester
+    /// that waited for the completion timeout has given up, because it does not use the tag again
+    /// earlier.
     fn unanswered(&mut self, now: Instant, key: Key, request: Request) {
         let (point, requester, tag) = key;
         let Request { since, kind, up } = request;
@@ -143,11 +145,11 @@ impl Waits {
             _ => None,
         };
         let (row, timeout, early) = match wait_limit {
-            // The timeout runs from the request's way through the root port on.
+            // The timeout starts when the request has passed the root port.
             Some(host) => {
                 (&mut self.root, host.root.completion_timeout, host.link.downstream_port.transmit)
             }
-            // What the simulated drive's register says.
+            // The timeout of the simulated drive's register.
             None => (&mut self.drive, CompletionTimeout::DEFAULT.latest, Duration::ZERO),
         };
         let waited = now.since(since);
@@ -156,7 +158,7 @@ impl Waits {
         row.add_span(since, span, || format!("{kind} of {requester}, tag {tag}, never answered"));
     }
 
-    /// The drive below this point is reset: its requests are forgotten.
+    /// Drops the requests of a drive that was reset.
     fn reset(&mut self, now: Instant, link: u16) {
         let point = Point::DevicePort(link);
         let is_at_point = |key: &Key| key.0 == point;
@@ -211,7 +213,7 @@ impl Observer for Waits {
             }
             _ => false,
         };
-        // The CPU waits at the root port, the drive above its own link.
+        // The CPU waits at the root port, the drive at its own link.
         let asks = match point {
             Point::RootPort(_) => !up || direct,
             _ => up,

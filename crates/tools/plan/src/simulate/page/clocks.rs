@@ -1,4 +1,4 @@
-//! Clocks: offsets along time, errors at the edges of gates, what receivers measured.
+//! The clock section of the page: offsets over time, errors of gate edges, measured latencies.
 
 use super::Subject;
 use crate::simulate::clocks::{self, signed};
@@ -7,12 +7,13 @@ use report::{Axis, Page, Plot, Scale, Table, round_time, time};
 use sim::network::{ClockReport, OffsetSample};
 use wire::Instant;
 
-/// Points of a line at most; beyond, each is the largest offset of several.
+/// Maximum number of points of a line. Beyond it, each point is the largest offset of several
+/// samples.
 const POINTS: usize = 400;
-/// Lines of a plot at most: the clocks that err most.
+/// Maximum number of lines of a plot: the clocks with the largest errors.
 const LINES: usize = 8;
 
-/// Everything about clocks, if they were simulated.
+/// Adds the section about clocks, if they were simulated.
 pub(super) fn section(page: &mut Page, subject: &Subject<'_>) {
     let Some(time) = &subject.report.time_of_nodes else { return };
     page.section("Clocks");
@@ -44,7 +45,7 @@ fn has_two(clock: &ClockReport, from: Instant) -> bool {
     clock.since(from).nth(1).is_some()
 }
 
-/// The clocks with the largest errors, at most [`LINES`].
+/// Returns the clocks with the largest errors, at most [`LINES`].
 fn worst<'a>(
     all: &[(&'a String, &'a ClockReport)],
     from: Instant,
@@ -55,7 +56,7 @@ fn worst<'a>(
     sorted
 }
 
-/// Seconds and nanoseconds, of several samples the largest.
+/// Returns seconds and nanoseconds; of several samples the largest.
 fn points(clock: &ClockReport, from: Instant) -> Vec<(f64, f64)> {
     let samples: Vec<_> = clock.since(from).collect();
     let together = samples.len().div_ceil(POINTS).max(1);
@@ -102,12 +103,12 @@ fn offset_plot(all: &[(&String, &ClockReport)], from: Instant) -> Plot {
     plot
 }
 
-/// A time in nanoseconds that may be negative, rounded.
+/// Formats a time in nanoseconds that may be negative, rounded.
 fn round(ns: f64) -> String {
     if ns < 0.0 { format!("-{}", round_time(-ns)) } else { round_time(ns) }
 }
 
-/// The error of each port's edges, and what that costs a window.
+/// Adds the error of each port's edges, and the bytes that it costs a window.
 fn edges(page: &mut Page, subject: &Subject<'_>) {
     let edges = clocks::edges(subject.config, subject.report, subject.words.named);
     if edges.is_empty() {
@@ -122,7 +123,7 @@ fn edges(page: &mut Page, subject: &Subject<'_>) {
     page.table(&clocks::edge_table(&edges));
 }
 
-/// Latencies in true time and as both clocks measure them.
+/// Adds latencies in true time and as both clocks measure them.
 fn measured(page: &mut Page, subject: &Subject<'_>) {
     let mut table = Table::new(&[
         ("stream", Left),

@@ -1,11 +1,11 @@
-//! Copies on their paths, along time.
+//! The section about copies of frames on their paths, over time.
 
 use super::Subject;
 use crate::simulate::copies::{Bin, Copies};
 use crate::simulate::places;
 use report::{Axis, Page, Plot, Scale, round_time, time};
 
-/// Two pictures for each place that eliminates.
+/// Adds two pictures for each place with a recovery function.
 pub(super) fn section(page: &mut Page, subject: &Subject<'_>) {
     let seen = |copies: &&Copies| copies.wires.values().any(|bins| !bins.is_empty());
     let all: Vec<&Copies> = subject.copies.0.iter().filter(seen).collect();

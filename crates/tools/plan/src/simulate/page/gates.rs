@@ -1,4 +1,4 @@
-//! Gate charts: which queue may send when, over one cycle, and which did.
+//! Gate charts: open and closed times of each queue over one cycle, and the frames sent.
 
 use super::Subject;
 use crate::simulate::places::{self, Egress};
@@ -17,12 +17,12 @@ const RIGHT: f64 = 10.0;
 const ROW: f64 = 19.0;
 const BAR: f64 = 15.0;
 
-/// Charts at most.
+/// Maximum number of charts.
 const MOST_CHARTS: usize = 8;
 
 type Port<'a> = (&'a Cycle, QueueStats);
 
-/// The ports with gates where frames were dropped or waited, worst first.
+/// Adds the ports with gates where frames were dropped or waited, worst first.
 pub(super) fn section(page: &mut Page, subject: &Subject<'_>) {
     let cycles = &subject.data.cycles;
     if cycles.is_empty() {
@@ -53,7 +53,7 @@ pub(super) fn section(page: &mut Page, subject: &Subject<'_>) {
     }
 }
 
-/// The number of frames, and how long they waited.
+/// Describes the number of frames and their waits.
 fn words(cycle: &Cycle, queue: &QueueStats) -> String {
     let ns = |span: Duration| time(span.as_ns() as f64);
     let (length, wait) = (ns(cycle.gates.list().cycle_time()), ns(queue.mean_wait()));
@@ -106,7 +106,7 @@ fn svg(cycle: &Cycle) -> String {
     out + "</svg>"
 }
 
-/// When frames were on the wire: higher where more of them were.
+/// Draws the times at which frames were on the wire. The height is the share of cycles.
 fn frames(out: &mut String, busy: &[Duration; PARTS], top: f64) {
     let most = busy.iter().map(|part| part.as_ps()).max().unwrap_or(0);
     let step = (WIDTH - LEFT - RIGHT) / PARTS as f64;
@@ -136,7 +136,7 @@ fn axis(out: &mut String, cycle: Duration, top: f64) {
     }
 }
 
-/// When a gate on the way is closed between two times.
+/// Returns the times in an interval at which a gate on the path is closed.
 pub(super) fn closed(
     route: &[Egress<'_>],
     from: Instant,

@@ -1,4 +1,4 @@
-//! Latency, throughput and where the time goes.
+//! Latency, throughput and time by segment.
 
 use super::Subject;
 use crate::simulate::report_data::{Kind, TimeBin, Timeline};
@@ -10,14 +10,14 @@ use report::{
 use sim::measure::{Op, Stage, Summary};
 use wire::Duration;
 
-/// Kinds with pictures of their own, and lines in a common plot.
+/// Maximum number of kinds with pictures of their own, and of lines in a common plot.
 const MOST_PICTURES: usize = 4;
 const MOST_LINES: usize = 6;
-/// Ranks whose time is divided.
+/// Quantiles whose time is divided into segments.
 const RANKS: [(f64, &str); 5] =
     [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (1.0, "max")];
 
-/// The name of commands of one host and opcode.
+/// Returns the name of the commands of one host and opcode.
 pub(super) fn name(subject: &Subject<'_>, host: u16, op: Op) -> String {
     let kind = op.name();
     match subject.report.hosts.len() {
@@ -93,7 +93,7 @@ fn table(page: &mut Page, subject: &Subject<'_>) {
     page.table(&table);
 }
 
-/// The distribution of configuration reads, if the workload has them.
+/// Adds the distribution of configuration reads, if the workload has them.
 fn config_reads(page: &mut Page, subject: &Subject<'_>) {
     if !subject.data.kinds.is_empty() {
         return;
@@ -169,7 +169,7 @@ fn clock<'a>(lines: impl Iterator<Item = &'a Timeline>) -> Axis {
     }
 }
 
-/// A line through the middles of the pieces that have a value.
+/// Returns a line through the middles of the bins that have a value.
 fn line(series: &Timeline, name: &str, value: impl Fn(&TimeBin) -> Option<f64>) -> Series {
     let width = series.width.as_ns() as f64;
     let middle = |at: usize| series.start.as_ns() as f64 + width * (at as f64 + 0.5);
@@ -216,7 +216,7 @@ fn segments(page: &mut Page, kinds: &[Named<'_>]) {
          parts add up to it to the picosecond.",
     );
     let shown = &kinds[..kinds.len().min(MOST_PICTURES)];
-    // The same parts in all, so that a colour is the same part in all.
+    // All bars have the same parts, so that a part has the same colour in all bars.
     let spent = |stage: &Stage| {
         let records = shown.iter().flat_map(|(_, kind)| RANKS.map(|(share, _)| kind.at(share)));
         records.into_iter().any(|record| record.breakdown.get(*stage) > Duration::ZERO)

@@ -1,4 +1,4 @@
-//! The report of a simulation: one page for people.
+//! The HTML page of a simulation.
 
 mod clocks;
 mod copies;
@@ -25,37 +25,36 @@ use std::path::PathBuf;
 
 /// Title, plan and names for the page.
 pub struct PageLabels<'a> {
-    /// The plan's name.
+    /// Name of the plan.
     pub title: &'a str,
-    /// The plan as it was written; empty if there is none.
+    /// Text of the plan file; empty if there is none.
     pub plan: &'a str,
-    /// Puts the plan's names for `host 0`, `link 0`, `station 0` and
-    /// `bridge 0` into a text.
+    /// Replaces `host 0`, `link 0`, `station 0` and `bridge 0` in a text by the plan's names.
     pub named: &'a dyn Fn(&str) -> String,
-    /// By host: what the recording says that it replayed.
+    /// By host: the latencies in the recording that the host replayed.
     pub recorded: &'a [Option<Summary>],
     /// Names of the streams.
     pub streams: &'a [(String, StreamId)],
     /// Names of the streams that nodes identify.
     pub identified: &'a [String],
-    /// What is overloaded: a sentence each.
+    /// Sentences about overloaded ports.
     pub overloads: &'a [String],
-    /// What else is remarkable: a sentence each.
+    /// Other remarks, one sentence each.
     pub remarks: &'a [String],
-    /// What other phases showed, if they were tried.
+    /// Results of other phases, if phases were tried.
     pub phases: Option<&'a PagePhases>,
 }
 
-/// What trials of other phases showed.
+/// Results of trials with other phases.
 #[derive(Clone, Debug)]
 pub struct PagePhases {
-    /// How many there were.
+    /// Sentence with the number of trials.
     pub text: String,
     /// The largest latencies.
     pub latencies: Table,
     /// The requirements, each in its worst trial.
     pub requirements: Option<Table>,
-    /// A line for each trial: how to repeat it.
+    /// One line per trial: how to repeat the trial.
     pub trials: String,
     /// Whether all requirements are met in all trials.
     pub met: bool,
@@ -65,17 +64,17 @@ pub struct PagePhases {
 pub struct Subject<'a> {
     /// Title, plan and names for the page.
     pub words: &'a PageLabels<'a>,
-    /// What was simulated.
+    /// The simulated configuration.
     pub config: &'a Config,
-    /// Its results.
+    /// Results of the simulation.
     pub report: &'a Report,
-    /// What the observers saw.
+    /// Data that the observers collected.
     pub data: &'a ReportData,
     /// The copies of streams on their paths.
     pub copies: &'a AllCopies,
-    /// The ports along time, in the order of importance.
+    /// The ports over time, most important first.
     pub ports: &'a [PortTimeline],
-    /// See `data`.
+    /// Measured waits.
     pub waits: &'a Waits,
     /// Every limit.
     pub limits: &'a [Row],
@@ -85,7 +84,7 @@ pub struct Subject<'a> {
     pub traces: &'a [Vec<PathBuf>],
 }
 
-/// The whole page.
+/// Formats the whole page.
 ///
 /// # Errors
 /// If the traces cannot be read.
@@ -139,7 +138,7 @@ fn links(page: &mut Page, subject: &Subject<'_>) {
             ((words.named)(&link.name), format!("{text} · {packets} packets"), share)
         })
         .collect();
-    // Many in two columns, where there is room for them.
+    // With more than eight bars, use two columns.
     let column = if bars.len() > 8 { bars.len().div_ceil(2) } else { bars.len().max(1) };
     let picture = |bars: &[_]| (String::new(), String::new(), shares("utilisation", bars));
     page.figures(&bars.chunks(column).map(picture).collect::<Vec<_>>());
@@ -187,7 +186,8 @@ fn pushed(page: &mut Page, subject: &Subject<'_>) {
     page.table(&table);
 }
 
-/// Of the median of the commands of which there are most, and of the longest of all.
+/// Adds the sequence diagrams of the median command of the most frequent kind and of the longest
+/// command.
 fn sequence_diagrams(page: &mut Page, subject: &Subject<'_>) -> Result<(), Failure> {
     let Subject { config, data, traces, .. } = subject;
     let (Some((main, many)), Some((other, slow))) = (data.main(), overview::worst(data)) else {

@@ -1,4 +1,4 @@
-//! The numbers at the top of the page.
+//! The figures at the top of the page.
 
 use super::{Subject, latency};
 use crate::simulate::limits::LimitVerdict;
@@ -8,7 +8,7 @@ use report::{Page, Tile, time};
 use sim::measure::Op;
 use sim::network::StreamReport;
 
-/// Of all commands, or of all configuration reads.
+/// Adds the figures of all commands, or of all configuration reads.
 pub(super) fn tiles(page: &mut Page, subject: &Subject<'_>) {
     let Subject { report, limits, .. } = subject;
     let mut tiles = vec![tile(time(report.time.as_ns() as f64), "simulated")];
@@ -96,10 +96,10 @@ fn config_reads(tiles: &mut Vec<Tile>, subject: &Subject<'_>) {
     tiles.push(tile(time(worst as f64), "longest observed"));
 }
 
-/// The kind of the command that took longest, with its name.
+/// Returns the kind of the longest command, with its key.
 pub(super) fn worst(data: &ReportData) -> Option<((u16, Op), &Kind)> {
     let span = |kind: &Kind| kind.worst.until.since(kind.worst.since);
-    // The first of equal ones.
+    // `max_by_key` returns the last of equal ones, so the order is reversed.
     let kinds = data.kinds.iter().rev();
     kinds.max_by_key(|(_, kind)| span(kind)).map(|(name, kind)| (*name, kind))
 }

@@ -1,4 +1,4 @@
-//! Sequence diagrams of single commands, found again in the trace.
+//! Sequence diagrams of single commands, which are searched in the trace.
 
 use super::gates;
 use crate::simulate::places;
@@ -37,7 +37,7 @@ pub(super) fn diagrams(
     Ok(records.iter().zip(&found).map(draw).collect())
 }
 
-/// Whether a command of the trace is the one that the simulation recorded.
+/// Returns whether a command of the trace is the one that the simulation recorded.
 pub(in crate::simulate) fn is(record: &CommandRecord, command: &Command) -> bool {
     let block = u64::from(command.block_size.unwrap_or(512));
     let names = (record.queue, record.id) == (command.queue, command.entry.cid);
@@ -46,7 +46,7 @@ pub(in crate::simulate) fn is(record: &CommandRecord, command: &Command) -> bool
     names && place && times.contains(&command.start.as_ns())
 }
 
-/// Closed gates while the command lasts, and a little longer.
+/// Returns the closed gates during the command and shortly after.
 fn shades(config: &Config, record: &CommandRecord) -> Vec<ClosedGate> {
     let of_command = |(host, port, _): &(usize, usize, _)| {
         (*host, *port) == (usize::from(record.host), usize::from(record.drive))

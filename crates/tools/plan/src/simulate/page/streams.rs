@@ -5,7 +5,7 @@ use crate::simulate::{handled, requirements};
 use report::{Align, Page, Table, time};
 use sim::network::StreamReport;
 
-/// What the plan requires, and what would starve.
+/// Adds the requirements of the plan, and overloads.
 pub(super) fn requirements(page: &mut Page, subject: &Subject<'_>) {
     for sentence in subject.words.overloads {
         page.warning(sentence);
@@ -24,7 +24,7 @@ pub(super) fn requirements(page: &mut Page, subject: &Subject<'_>) {
     page.table(&requirements::table(subject.requirements));
 }
 
-/// The largest values of other phases.
+/// Adds the largest values of other phases.
 pub(super) fn phases(page: &mut Page, subject: &Subject<'_>) {
     let Some(phases) = subject.words.phases else { return };
     page.section("Phases");
@@ -37,7 +37,7 @@ pub(super) fn phases(page: &mut Page, subject: &Subject<'_>) {
     page.preformatted(&phases.trials);
 }
 
-/// What became of each stream.
+/// Adds the results of each stream.
 pub(super) fn section(page: &mut Page, subject: &Subject<'_>) {
     let Subject { report, words, .. } = subject;
     if report.streams.is_empty() {
@@ -54,7 +54,7 @@ pub(super) fn section(page: &mut Page, subject: &Subject<'_>) {
     })));
 }
 
-/// Elimination and policing.
+/// Adds elimination and policing.
 pub(super) fn handled(page: &mut Page, subject: &Subject<'_>) {
     let Subject { report, words, .. } = subject;
     let (eliminations, policings) = handled::rows(report, words.identified, words.named);

@@ -1,5 +1,4 @@
-//! Captures of simulated wires; what tshark says of them is in
-//! `tests/wireshark`.
+//! Captures of simulated wires. `tests/wireshark` checks them with tshark.
 
 use super::{PRIORITY, gated, mixed, observed, run};
 use crate::Plan;
@@ -24,7 +23,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
 }
 
-/// The capture of a whole run: its report, and the blocks of the file, each with its type.
+/// Captures a whole run; returns its report, and the blocks of the file with their types.
 fn captured(config: &Config, named: &dyn Fn(&str) -> String) -> (Report, Vec<(u32, Vec<u8>)>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("wires.pcapng");
@@ -33,7 +32,7 @@ fn captured(config: &Config, named: &dyn Fn(&str) -> String) -> (Report, Vec<(u3
     (report.unwrap(), blocks(&path))
 }
 
-/// The blocks of a file, each with its type.
+/// Returns the blocks of a file, each with its type.
 fn blocks(path: &Path) -> Vec<(u32, Vec<u8>)> {
     let bytes = std::fs::read(path).unwrap();
     let (mut rest, mut blocks) = (&bytes[..], Vec::new());
@@ -66,7 +65,7 @@ fn frames_of_all_wires_are_in_order_with_their_tags() {
     }
     assert_eq!(interfaces, 4, "two cables, both ways");
     assert!(last <= report.time.as_ns());
-    // As many as the links carried since the workload began, and those before.
+    // The frames that the links carried since the workload began, and the frames before.
     let names = ["station 0 to bridge 0 port 0", "bridge 0 port 0 to station 0"];
     for (wire, name) in names.into_iter().enumerate() {
         let link = report.links.iter().find(|link| link.name == name).unwrap();
@@ -74,7 +73,7 @@ fn frames_of_all_wires_are_in_order_with_their_tags() {
     }
 }
 
-/// Interfaces have the plan's names, as tables do.
+/// Interfaces have the plan's names, as in tables.
 #[test]
 fn interfaces_have_the_names_of_the_plan() {
     let text = "[hosts.ecu]\n[nodes.store]\n[bridges.br1]\n[workload]\nconfigreads = 5\n";
@@ -124,8 +123,8 @@ impl Observer for Started {
     }
 }
 
-/// The NVMe/TSN paper's stations at a bridge, and a third one whose stream interrupts the frames of
-/// the tunnel on their way to the host. It has no preemption itself.
+/// The NVMe/TSN paper's stations at a bridge, and a third one without preemption whose stream
+/// interrupts the tunnel's frames towards the host.
 fn preempting() -> Config {
     let mut config = Config::nvme_tsn_tsn(mixed(4), Rate::G1);
     let verify = Verify { time: Duration::from_ms(1), ..Verify::default() };
@@ -147,7 +146,7 @@ fn preempting() -> Config {
     config
 }
 
-/// A receiver gets out of the mPackets of each wire the frames that its sender began.
+/// The receiver of each wire reassembles from mPackets exactly the frames that the sender began.
 #[test]
 fn reassembled_mpackets_equal_the_sent_frames() {
     let folder = tempfile::tempdir().unwrap();
@@ -195,7 +194,7 @@ fn reassembled_mpackets_equal_the_sent_frames() {
     assert_eq!([0, 2, 3, 4, 5].map(|wire| fragments[wire]), [0; 5], "nothing else is express");
     for (place, mut started) in std::mem::take(&mut started.0.borrow_mut().0) {
         let received = received.remove(&place).unwrap_or_default();
-        // The last one may still be on the line at the end.
+        // The last frame may still be on the line at the end.
         let open = started.len() - received.len();
         assert!(open <= 1, "{open} frames of {place:?} are missing");
         started.truncate(received.len());

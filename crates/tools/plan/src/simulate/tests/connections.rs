@@ -1,5 +1,4 @@
-//! Requests that nobody answers, connections that end, and round trips that
-//! are too long before anything runs.
+//! Requests without an answer, connections that end, and minimum round trips that are too long.
 
 use super::limits::{row, worst};
 use super::{gated, mixed, rows, tcp};
@@ -50,7 +49,7 @@ fn config_read() -> Tlp {
     Tlp::new(Packet::ConfigRead(request), Bytes::new())
 }
 
-/// The root complex takes no tag again before it gave up.
+/// The root complex does not use a tag again before the timeout.
 #[test]
 fn reused_tag_marks_the_earlier_request_as_timed_out() {
     let config = tcp(1);
@@ -68,7 +67,7 @@ fn reused_tag_marks_the_earlier_request_as_timed_out() {
     let seen = root(&waits);
     assert_eq!(seen.verdict(), LimitVerdict::Breaks);
     assert_eq!(seen.first.unwrap().at, Some(at(1_000)));
-    // The pipeline of the root port is in its timeout, but not in what is seen.
+    // The timeout includes the pipeline of the root port, the measured wait does not.
     let mut waits = Waits::new(&config, &Assumptions::default());
     issued(&mut waits, 50);
     waits.finish(at(50_000_000), false);
@@ -97,7 +96,7 @@ fn round_trips_that_are_too_long_are_flagged_before_anything_runs() {
     assert!(named(&far(99), segment).is_none());
     assert_eq!(named(&far(101), segment).unwrap().verdict(), LimitVerdict::AtRisk);
     assert_eq!(named(&far(501), segment).unwrap().verdict(), LimitVerdict::Breaks);
-    // Two round trips of 16 s are more than the 30 s of an I/O command.
+    // Two round trips of 16 s exceed the 30 s of an I/O command.
     assert!(named(&far(7_000), "I/O command").is_none());
     assert_eq!(named(&far(8_000), "I/O command").unwrap().verdict(), LimitVerdict::Breaks);
     assert!(named(&far(8_000), "admin command").is_none());
@@ -109,7 +108,8 @@ fn round_trips_that_are_too_long_are_flagged_before_anything_runs() {
     }
 }
 
-/// Nothing is ever faster than that, and little is much slower.
+/// No simulated round trip is shorter than the planned one, and the shortest is at most 1/0.7 times
+/// as long.
 #[test]
 fn planned_round_trip_is_a_lower_bound() {
     let reads = || Workload::ConfigReads { count: 5, gap: Duration::from_us(10) };

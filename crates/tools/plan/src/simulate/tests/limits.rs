@@ -1,4 +1,4 @@
-//! Margins of plans, and plans that have none.
+//! Plans with and without margins.
 
 use super::{gated, mixed, tcp};
 use crate::simulate::limits::{
@@ -41,12 +41,12 @@ fn example_plans_exceed_no_limit() {
 fn observed_waits_match_the_simulated_round_trips() {
     let config = tcp(1);
     let rows = rows(&config);
-    // A read over the tunnel: there and back is 6 us and what it serialises.
+    // A read over the tunnel takes 6 us and the time of its bits on the lines.
     for name in ["completion timeout of the drive", "completion timeout of the root"] {
         let ns = worst(&rows, name);
         assert!((6_000..60_000).contains(&ns), "{name}: {ns} ns");
     }
-    // The acknowledgement of a segment: there and back as well.
+    // The round trip of a segment and its acknowledgement.
     let rtt = worst(&rows, "TCP retransmission, Linux");
     assert!((5_000..100_000).contains(&rtt), "{rtt} ns");
     assert_eq!(rtt, worst(&rows, "TCP retransmission, as simulated"));
@@ -69,7 +69,7 @@ fn gates_that_stay_closed_are_flagged_before_anything_runs() {
     assert_eq!(closed.first.as_ref().unwrap().what.split(" of ").next(), Some("queue 3"));
     assert!(closed.margin_ps().unwrap() < 0);
     assert!(text(&rows).contains("BREAKS"));
-    // Twice there and twice back.
+    // Twice in each direction.
     let both = row(&rows, "closed gates on").worst.as_ref().unwrap().span;
     assert!(both > Duration::from_ms(240) && both < Duration::from_ms(241), "{both}");
 }
@@ -107,7 +107,7 @@ fn a_wait_behind_a_gate_is_seen() {
     let (first, longest) = (drive.first.as_ref().unwrap(), drive.worst.as_ref().unwrap());
     assert!(first.span > Duration::from_ms(10) && first.at <= longest.at);
     assert!(first.what.starts_with("MRd"), "{}", first.what);
-    // What was seen is within what the plan allows.
+    // The measured wait is within the wait that follows from the plan.
     assert!(longest.span < row(&rows, "closed gates on").worst.as_ref().unwrap().span);
     let document = serde_json::to_value(Limit::from(drive)).unwrap();
     assert_eq!(document["verdict"], "at_risk");
@@ -117,7 +117,7 @@ fn a_wait_behind_a_gate_is_seen() {
 #[test]
 fn unfinished_waits_count_until_the_end_of_the_run() {
     let mut config = tcp(1);
-    // The cable is cut for good in the middle of the work.
+    // The cable is cut permanently during the workload.
     let cut = (Instant::from_ns(3_000_000), Instant::from_ns(u64::MAX / 2000));
     config.network.cables[0].faults.iter_mut().for_each(|faults| faults.cuts = vec![cut]);
     config.limits.time = Instant::ZERO + Duration::from_ms(2_000);
@@ -131,13 +131,13 @@ fn unfinished_waits_count_until_the_end_of_the_run() {
     assert!(io.span > Duration::from_ms(1_900) && io.what.contains("never"), "{}", text(&rows));
 }
 
-/// Without a fetch a command takes one round trip less.
+/// A pushed command has no fetch, so it takes one round trip less.
 #[test]
 fn a_pushed_command_is_held_against_one_round_trip() {
     let breaks = |push| {
         let mut config = tcp(1);
         config.hosts[0].root.push = push;
-        // There and back 52 ms, twice 104 ms.
+        // One round trip takes 52 ms, two take 104 ms.
         config.network.cables[0].propagation = Duration::from_ms(26);
         let assumed = Assumptions { io_timeout: Duration::from_ms(80), ..Assumptions::default() };
         let rows = planned_rows(&config, &assumed);

@@ -28,8 +28,8 @@ pub fn tcp(iodepth: usize) -> Config {
     Config::nvme_tsn_tcp(mixed(iodepth), Rate::G1)
 }
 
-/// The NVMe/TSN paper over TSN with a bridge in the middle, the gates of which, as those
-/// of the stations, are open for the tunnel `open` of every `cycle`.
+/// The NVMe/TSN paper's TSN topology with a bridge in the middle. The gates of bridge and stations
+/// are open for the tunnel for `open` of every `cycle`.
 pub fn gated(work: Workload, open: Duration, cycle: Duration) -> Config {
     let mut config = Config::nvme_tsn_tsn(work, Rate::G1);
     let gates = gates(open, cycle);
@@ -63,7 +63,7 @@ pub fn gated(work: Workload, open: Duration, cycle: Duration) -> Config {
     config
 }
 
-/// The tunnel's priority where there are gates.
+/// The tunnel's priority if there are gates.
 pub const PRIORITY: u8 = 3;
 
 fn gates(open: Duration, cycle: Duration) -> Gates {
@@ -79,8 +79,8 @@ pub fn run(config: &Config, observer: Box<dyn Observer>) -> Report {
     world.run().unwrap()
 }
 
-/// Runs to the end, whichever that is, with everything that is `files`: the
-/// report, if it came to one, and every limit.
+/// Runs a simulation with the outputs `files`. Returns the report, if it ended by itself, and every
+/// limit.
 pub fn observed(
     config: &Config,
     files: &OutputFiles,
@@ -94,7 +94,7 @@ pub fn observed(
     (report, rows, outputs)
 }
 
-/// Whether it came to its end, and every limit.
+/// Returns whether the simulation ended by itself, and every limit.
 pub fn rows(config: &Config) -> (bool, Vec<Row>) {
     let (report, rows, _) = observed(config, &OutputFiles::default(), &str::to_owned);
     (report.is_some(), rows)

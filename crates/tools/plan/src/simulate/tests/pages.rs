@@ -89,7 +89,7 @@ fn plans_of_all_kinds_have_a_page() {
     }
 }
 
-/// A port whose gate is closed nearly always, behind more idle ones than are shown.
+/// A port whose gate is almost always closed, after more idle ports than the page shows.
 #[test]
 fn the_port_that_starves_is_the_first() {
     let text = "[hosts.ecu]\n[nodes.store]\n[nodes.idle]\ncount = 9\n[nodes.sink]\n\
@@ -127,7 +127,7 @@ fn the_port_that_starves_is_the_first() {
     assert!(section.contains(&waiting), "no {waiting}");
 }
 
-/// Has a browser look at a page: what it prints; `None` without one.
+/// Opens a page in a browser and returns its output; `None` without a browser.
 fn browser(page: &Path, options: &[String]) -> Option<String> {
     let profile = tempfile::tempdir().unwrap();
     let browser = Command::new("chromium")
@@ -147,8 +147,8 @@ fn picture(page: &Path, out: &Path, options: &[String]) -> Option<Vec<u8>> {
     Some(std::fs::read(out).unwrap_or_else(|_| panic!("no {}", out.display())))
 }
 
-/// The page in a frame as narrow as a phone: browsers' own windows are no
-/// narrower than 500 pixels. How wide its content is ends up in its title.
+/// Puts the page into a frame as narrow as a phone, because windows of browsers are at least 500
+/// pixels wide. The title becomes the width of the content.
 fn on_a_phone(page: &Path, height: u32) -> PathBuf {
     let name = page.file_name().unwrap().to_str().unwrap();
     let script = "f.onload=()=>{let d=f.contentDocument;document.title='content '+\
@@ -163,7 +163,7 @@ fn on_a_phone(page: &Path, height: u32) -> PathBuf {
     path
 }
 
-/// Pictures of a page on a desktop, on a phone, and in print, beside it;
+/// Writes pictures of a page on a desktop, on a phone, and in print, next to the page. Returns
 /// whether there is a browser.
 pub fn write_screenshots(path: &Path, pages: std::ops::RangeInclusive<usize>) -> bool {
     let beside = |ending: &str| path.with_extension(ending);
@@ -191,14 +191,14 @@ pub fn write_screenshots(path: &Path, pages: std::ops::RangeInclusive<usize>) ->
     true
 }
 
-/// Where pictures are kept.
+/// Returns the folder for pictures.
 pub fn artefacts() -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../target/reports");
     std::fs::create_dir_all(&folder).unwrap();
     folder.canonicalize().unwrap()
 }
 
-/// Kept for people to look at, if there is a browser.
+/// The pictures are for manual inspection; they need a browser.
 #[test]
 fn page_screenshots_are_written_on_request() {
     let path = artefacts().join("simulation.html");
@@ -236,7 +236,7 @@ fn plan_page_screenshots_are_written_on_request() {
             phases: None,
         };
         let (_, html) = written_as(&planned.config, &path, &words);
-        // The copies of its tunnel, by path.
+        // The copies of the tunnel by path.
         let shown = ["copies of nvme to right", "from upper", "from lower"];
         let has = shown.map(|words| html.contains(words));
         assert_eq!(has, [name == "redundant-drive"; 3], "{name}");
@@ -247,7 +247,7 @@ fn plan_page_screenshots_are_written_on_request() {
     }
 }
 
-/// Clocks have plots, the errors of gates and what receivers measured.
+/// The page has plots of clocks, errors of gates, and measured latencies.
 #[test]
 fn simulation_page_shows_clocks() {
     let text = "runtime = \"4s\"\n[nodes.a]\nclock_drift = \"30ppm\"\n[nodes.b]\n[bridges.s]\n[clocks]\n\

@@ -8,7 +8,7 @@ use sim::network::StreamReport;
 use sim::world::Report;
 use std::collections::BTreeMap;
 
-/// A tunnel and the stream `t` from `a` to `b`, all through the bridge `x` with the schedule `s`.
+/// A tunnel and the stream `t` from `a` to `b`, both through the bridge `x` with the schedule `s`.
 fn planned(stream: &str, more: &str) -> Planned {
     let text = format!(
         "transport = \"tsn\"\n[nodes.store]\n[nodes.a]\n[bridges.x]\nschedule = \"s\"\n\
@@ -30,8 +30,8 @@ fn run(planned: &Planned) -> (Report, BTreeMap<String, Row>) {
 
 const OPEN: &str = "[nodes.b]\n[schedules.s]\nentries = [\"S ff 500us\"]\n";
 
-/// Every frame is counted once, whatever becomes of it: after the last one is sent there is time
-/// for all to arrive.
+/// Every frame is counted once, as arrived or lost. All frames have time to arrive after the last
+/// one is sent.
 #[test]
 fn every_frame_arrives_or_is_lost() {
     // Bursts at 2 ms, 2.05 ms and so on to 21.95 ms, three frames each.
@@ -77,11 +77,11 @@ fn starved_stream_misses_its_deadline() {
     );
     let (report, rows) = run(&planned);
     let stream = &report.streams[0];
-    // One in each cycle of some 60.
+    // One frame per cycle, of about 60 cycles.
     assert_eq!((stream.sent, stream.lost), (200, 0));
     assert!((55..70).contains(&stream.arrived), "{stream:?}");
     let row = &rows["stream t"];
-    // The first two or three come in time, and those that still wait are late.
+    // The first two or three arrive in time. Frames that still wait are late.
     assert!(!row.holds && (195..200).contains(&row.late), "{row:?}");
     assert!(row.worst_ns > Some(20_000_000) && row.margin_ns < Some(-19_000_000), "{row:?}");
     assert!(rows["stream t loss"].holds, "they wait, none is lost");
@@ -89,7 +89,7 @@ fn starved_stream_misses_its_deadline() {
     assert!(stream.backlog_bytes > 150 * 300, "{stream:?}");
 }
 
-/// What streams offer against what windows hold, at the bridge's port to `b`.
+/// Compares the offered load of streams with windows, at the bridge's port to `b`.
 #[test]
 fn overloads_are_found_before_the_run() {
     let gates = |entries: &str| format!("[nodes.b]\n[schedules.s]\nentries = [{entries}]\n");
@@ -107,11 +107,11 @@ fn overloads_are_found_before_the_run() {
         assert!(sentences.starts_with(found), "{name}: {sentences}");
         assert_eq!(sentences.is_empty(), found.is_empty(), "{name}: {sentences}");
     }
-    // A class below gets what those above leave.
+    // A lower class gets the time that higher classes leave.
     let more = "[traffic.u]\nfrom = \"a\"\nto = \"b\"\ninterval = \"20us\"\npriority = 2\n";
     let both = planned("interval = \"20us\"\npriority = 5", &format!("{OPEN}{more}"));
     let classes: Vec<_> = both.overloads.iter().map(|found| found.classes.clone()).collect();
-    // At the station's port and the bridge's, both lines of 1 Gb/s.
+    // The station's port and the bridge's port, both with lines of 1 Gb/s.
     assert_eq!(classes, [[2, 5], [2, 5]]);
 }
 

@@ -1,4 +1,4 @@
-//! Ports along time.
+//! Tests of ports over time.
 
 use super::pages::{artefacts, write_screenshots, written_as};
 use super::run;
@@ -27,7 +27,7 @@ const LINE: &str = "transport = \"tsn\"\n[link]\nrate = \"100M\"\npriority = 3\n
     [traffic.logs]\nfrom = \"logger\"\nto = \"sink\"\nlength = \"1518B\"\ninterval = \"350us\"\n\
     pattern = \"poisson\"\npriority = 0\n";
 
-/// The port to the sink: 50 of 500 us for class 7 alone, with hold; class 5 has 50 Mb/s.
+/// The port to the sink: 50 of 500 us only for class 7, with hold; class 5 has 50 Mb/s.
 fn port(config: &Config) -> Config {
     let entry = |states, us, operation| Entry {
         operation,
@@ -95,7 +95,7 @@ fn page(planned: &Planned, name: &str) -> (String, PathBuf) {
     (section.to_owned(), path)
 }
 
-/// What starts on each wire, as the simulation says it: time, wait, id and length.
+/// Frame starts on each wire as the simulation reports them: time, wait, id and length.
 #[derive(Default)]
 struct Starts(BTreeMap<usize, Vec<(Instant, Duration, u64, usize)>>);
 
@@ -109,7 +109,7 @@ impl Observer for Starts {
     }
 }
 
-/// The pictures of a plan, with everything that started.
+/// Returns the timelines of a plan, and all frame starts.
 fn recorded(planned: &Planned, chosen: Option<Chosen>) -> (Vec<PortTimeline>, Starts) {
     let timelines = Shared::new(Timelines::new(&planned.config, chosen));
     let starts = Shared::new(Starts::default());
@@ -147,7 +147,7 @@ fn check(timeline: &Timeline, starts: &[(Instant, Duration, u64, usize)]) {
     }
 }
 
-/// The picture of each port is of its longest wait, and has all that happened around it.
+/// The timeline of each port covers its longest wait and all events around it.
 #[test]
 fn timeline_shows_the_simulated_frames() {
     let planned = planned();
@@ -176,7 +176,7 @@ fn timeline_shows_the_simulated_frames() {
     assert_eq!(first, again[0].timeline.as_ref().unwrap());
 }
 
-/// Any port, from any time on.
+/// Any port can be shown from any time on.
 #[test]
 fn timeline_port_and_time_can_be_selected() {
     let planned = planned();
@@ -187,7 +187,7 @@ fn timeline_port_and_time_can_be_selected() {
     assert_eq!((ports[0].wire, timeline.from, &timeline.frame), (wire, from, &None));
     assert_eq!(timeline.to - from, Duration::from_us(1000), "two cycles");
     check(timeline, &starts.0[&wire]);
-    // A port without anything of TSN is recorded too, for a millisecond or two.
+    // A port without TSN features is recorded too, for a millisecond or two.
     let wire = planned.wire("x:store").unwrap();
     assert!(ports.iter().all(|port| port.wire != wire));
     let ports = recorded(&planned, Some(Chosen { wire, from: None })).0;

@@ -1,4 +1,4 @@
-//! Trace files of simulations, read back as those of live nodes are.
+//! Trace files of simulations, read as traces of live nodes are.
 
 use super::{Records, gated, mixed, run, tcp};
 use crate::simulate::trace::TraceFiles;
@@ -19,7 +19,7 @@ struct Traced {
     report: Report,
     records: Vec<CommandRecord>,
     run: Run,
-    /// Those on I/O queues.
+    /// Commands on I/O queues.
     commands: Vec<Command>,
     anomalies: Anomalies,
 }
@@ -48,12 +48,12 @@ fn traced(config: &Config) -> Traced {
     Traced { _folder: folder, report, records, run, commands, anomalies }
 }
 
-/// Each record of the simulation has its command in the trace, in the same order
-/// of ends, and the same time.
+/// Checks that each command record of the simulation has a command in the trace, in the same order
+/// of ends and with the same time.
 fn agrees(traced: &Traced) {
     let Traced { records, commands, .. } = traced;
     assert!(records.len() >= 64);
-    // What was still on its way when the workload ended.
+    // Commands still in flight when the workload ended are left out.
     let ended: Vec<&Command> = commands.iter().filter(|c| c.end.is_some()).collect();
     assert!(records.len() - ended.len() <= 1, "{} of {}", ended.len(), records.len());
     let ns = |at: Instant| at.as_ns();
@@ -72,8 +72,8 @@ fn agrees(traced: &Traced) {
     }
 }
 
-/// By how many nanoseconds a command takes longer in the report than in the trace, the same for
-/// all: the trace ends with the start of the head doorbell, the report with its acknowledgement.
+/// Returns by how many nanoseconds each command takes longer in the report than in the trace. The
+/// trace ends at the start of the head doorbell, the report at its acknowledgement.
 fn report_exceeds_trace(Traced { report, commands, .. }: &Traced) -> u64 {
     let times: Vec<u64> = commands.iter().filter_map(|c| Some(c.duration()?.as_ns())).collect();
     let host = &report.hosts[0].root_port;
@@ -89,7 +89,7 @@ fn report_exceeds_trace(Traced { report, commands, .. }: &Traced) -> u64 {
     more
 }
 
-/// The report counts reads of host memory for a push as well, the trace begins behind them.
+/// The report includes the reads of host memory for a push, the trace begins after them.
 #[test]
 fn pushed_commands_with_pauses_take_as_long_in_the_trace_as_in_the_report() {
     for (rw, memory_reads) in [(Rw::RandRead, 1), (Rw::RandWrite, 2)] {
@@ -114,7 +114,7 @@ fn trace_of_nvme_tsn_over_tcp_can_be_read_again() {
     let Traced { run, commands, anomalies, .. } = &traced;
     let ack = report_exceeds_trace(&traced);
     assert!((10..100).contains(&ack), "{ack} ns");
-    // One clock: what passes between the nodes is exact, and adds up.
+    // With one clock the times of TLPs between the nodes are exact, and their sum too.
     assert_eq!(run.nodes.len(), 2);
     assert_eq!(run.uncertainty_ns(1), 0);
     for command in commands {
@@ -143,7 +143,7 @@ fn all_trace_views_read_simulated_traces() {
 
 #[test]
 fn records_behind_closed_gates_are_written_in_time_order() {
-    // Data waits for 5 ms, much longer than records are held back for order.
+    // Data wait for 5 ms, much longer than records are held back to be sorted.
     let config = gated(mixed(8), Duration::from_us(200), Duration::from_ms(5));
     agrees(&traced(&config));
 }

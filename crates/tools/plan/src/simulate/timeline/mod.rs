@@ -1,5 +1,5 @@
-//! What ports with TSN do along time: gates, fragments, queues and credit around the frame that
-//! waited longest, in memory that does not grow with time.
+//! Records ports with TSN over time: gates, fragments, queues and credit around the frame with the
+//! longest wait. Memory does not grow with time.
 
 mod ring;
 #[cfg(test)]
@@ -23,9 +23,9 @@ const PERIOD: Duration = Duration::from_ms(1);
 /// A port and a time to draw, instead of its longest wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chosen {
-    /// The wire onto which it sends.
+    /// The wire onto which the port sends.
     pub wire: usize,
-    /// The beginning of the picture; `None`: around the longest wait.
+    /// Start of the picture; `None` for a window around the longest wait.
     pub from: Option<Instant>,
 }
 
@@ -44,24 +44,24 @@ pub struct Timelines {
     chosen: Option<Chosen>,
 }
 
-/// A port along time, and how it ranks.
+/// A port over time, and its rank.
 #[derive(Clone, Debug)]
 pub struct PortTimeline {
-    /// The wire onto which it sends.
+    /// The wire onto which the port sends.
     pub wire: usize,
-    /// Where it is.
+    /// Place of the port.
     pub place: CableEnd,
-    /// Its gate cycle, or a millisecond.
+    /// Gate cycle of the port; 1 ms without gates.
     pub period: Duration,
-    /// Whether it was asked for.
+    /// Whether the user selected the port.
     pub chosen: bool,
-    /// What it did; `None` if no frame ever started, or the simulation ended before the chosen
-    /// time.
+    /// The recorded window; `None` if no frame started, or if the simulation ended before the
+    /// selected time.
     pub timeline: Option<Timeline>,
 }
 
 impl PortTimeline {
-    /// The wait of the frame that the picture is of.
+    /// Returns the wait of the frame in the picture.
     pub fn wait(&self) -> Duration {
         let frame = self.timeline.as_ref().and_then(|timeline| timeline.frame.as_ref());
         frame.map_or(Duration::ZERO, |frame| frame.waited)
@@ -69,7 +69,7 @@ impl PortTimeline {
 }
 
 impl Timelines {
-    /// Nothing yet; a chosen port is recorded whatever it is.
+    /// Creates an empty recording. A selected port is recorded with any configuration.
     pub fn new(config: &Config, chosen: Option<Chosen>) -> Self {
         let network = &config.network;
         let ports = (0..2 * network.cables.len()).filter_map(|wire| {
@@ -87,8 +87,8 @@ impl Timelines {
         Self { ports: ports.collect(), chosen }
     }
 
-    /// The recordings at the end of virtual time: the chosen port, then those with the longest
-    /// waits relative to their period.
+    /// Returns the recordings at the end of virtual time: the selected port, then the ports with
+    /// the longest waits relative to their period.
     pub fn finish(&mut self, now: Instant) -> Vec<PortTimeline> {
         let mut all: Vec<PortTimeline> = self
             .ports
@@ -111,13 +111,13 @@ impl Timelines {
     }
 }
 
-/// Whether frames may wait at a port although its line is free.
+/// Returns whether frames may wait at a port although its line is free.
 fn uses_tsn(port: &port::Config) -> bool {
     let shaped = |class: &port::Class| !matches!(class.algorithm, Algorithm::StrictPriority);
     port.gates.is_some() || port.preemption.is_some() || port.classes.iter().any(shaped)
 }
 
-/// The gate cycle. A list that is shorter than a byte at 1 Gb/s only says that all gates are open.
+/// Returns the gate cycle. A cycle shorter than a byte at 1 Gb/s has only open gates.
 fn period(port: &port::Config) -> Duration {
     let cycle = port.gates.as_ref().map(|gates| gates.list().cycle_time());
     cycle.filter(|cycle| *cycle > Duration::from_ns(8)).unwrap_or(PERIOD)

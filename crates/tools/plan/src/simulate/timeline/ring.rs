@@ -1,4 +1,4 @@
-//! The last changes of a port, of which a part is copied.
+//! A ring of a port's latest changes, from which a window is copied.
 
 use super::window::{Piece, Row, Timeline};
 use sim::ethernet::port::{Algorithm, Config};
@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use tsn::QUEUES;
 use wire::{Duration, Instant};
 
-/// Changes that a ring keeps; a copy has as many at most.
+/// Maximum number of changes in a ring, and in a copy.
 pub(super) const MOST: usize = 2000;
 
 /// A change.
@@ -27,16 +27,16 @@ pub(super) struct Record {
     pub change: Change,
 }
 
-/// A window that is to be copied.
+/// A window to be copied.
 #[derive(Clone, Debug)]
 struct Wanted {
     from: Instant,
     to: Instant,
-    /// Its start and wait.
+    /// Start and wait of the frame.
     frame: Option<(Instant, Duration)>,
 }
 
-/// What was the case before the first record that is kept.
+/// The state before the first stored record.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Before {
     pub queue: (usize, usize),
@@ -46,15 +46,15 @@ pub(super) struct Before {
 /// The last changes of a port.
 #[derive(Clone, Debug)]
 pub(super) struct Ring {
-    /// Of a window around a frame.
+    /// Length of a window around a frame.
     span: Duration,
     /// Bit n: class n has credit.
     shaped: u8,
     records: VecDeque<Record>,
     before: [Before; QUEUES],
-    /// Records from here on are complete.
+    /// Time from which the records are complete.
     complete: Instant,
-    /// When the credit of each class was seen last.
+    /// Latest time at which the credit of each class was sampled.
     seen: [Instant; QUEUES],
     fixed: bool,
     wanted: Option<Wanted>,
@@ -64,7 +64,7 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// Of a port, for a window of `span` around the longest wait or from `from` on.
+    /// Creates a ring for a window of `span` around the longest wait, or from `from` on.
     pub fn new(span: Duration, port: &Config, from: Option<Instant>) -> Self {
         let shaped =
             |class: &usize| matches!(port.classes[*class].algorithm, Algorithm::CreditBased(_));
@@ -82,7 +82,7 @@ impl Ring {
         }
     }
 
-    /// Adds what has changed at `at`.
+    /// Adds the changes at `at`.
     pub fn add(&mut self, at: Instant, sample: &PortSample<'_>) {
         if self.wanted.as_ref().is_some_and(|wanted| self.is_over(wanted, at)) {
             self.take(at);
@@ -129,13 +129,13 @@ impl Ring {
         self.trim(at);
     }
 
-    /// The copy at the end of virtual time.
+    /// Returns the copied window at the end of virtual time.
     pub fn finish(&mut self, now: Instant) -> Option<Timeline> {
         self.take(now);
         self.copy.clone()
     }
 
-    /// Changes that it keeps now.
+    /// Returns the number of stored changes.
     #[cfg(test)]
     pub fn record_count(&self) -> usize {
         self.records.len()
@@ -157,7 +157,7 @@ impl Ring {
         self.pieces(class).next()
     }
 
-    /// What is left of the interrupted frame of `class`, if its pieces are still kept.
+    /// Returns the remainder of the interrupted frame of `class`, if its pieces are still stored.
     fn rest(&mut self, class: usize) -> Option<Piece> {
         let piece = self.last_piece(class)?.clone();
         let own = self.pieces(class).take_while(|other| other.id == piece.id);
@@ -166,7 +166,7 @@ impl Ring {
         Some(Piece { bytes, first: false, last: true, ..piece })
     }
 
-    /// A frame has started: is it the one to keep?
+    /// Records that a frame has started; selects it if its wait is the longest.
     fn started(&mut self, at: Instant, waited: Duration) {
         if self.fixed || self.longest.is_some_and(|longest| waited <= longest) {
             return;
@@ -178,19 +178,19 @@ impl Ring {
         self.wanted = Some(Wanted { from, to, frame: Some((at, waited)) });
     }
 
-    /// Whether all of the window has been seen, with the credit to its end; that of a class
-    /// without frames is not waited for.
+    /// Returns whether the whole window was recorded, including the credit at its end. The credit
+    /// of a class without frames is not needed.
     fn is_over(&self, wanted: &Wanted, at: Instant) -> bool {
         let mut shaped = (0..QUEUES).filter(|class| self.shaped >> class & 1 != 0);
         let seen = at >= wanted.to && shaped.all(|class| self.seen[class] >= wanted.to);
-        // A full ring would soon forget the frame.
+        // A full ring would soon drop the frame.
         let early = wanted.frame.is_some_and(|(start, _)| {
             self.records.len() >= MOST && self.records[MOST / 4].at > start
         });
         seen || early || at >= wanted.to + self.span
     }
 
-    /// Forgets what no window needs any more.
+    /// Drops records that no window needs any more.
     fn trim(&mut self, at: Instant) {
         let horizon = Instant::from_ps(at.as_ps().saturating_sub(self.span.as_ps()));
         let horizon = self.wanted.as_ref().map_or(horizon, |wanted| horizon.min(wanted.from));
@@ -217,7 +217,7 @@ impl Ring {
         }
     }
 
-    /// Copies the window that is wanted.
+    /// Copies the selected window.
     fn take(&mut self, now: Instant) {
         let Some(Wanted { from, to, frame }) = self.wanted.take() else { return };
         let from = from.max(self.complete);

@@ -1,4 +1,4 @@
-//! Memory does not grow, whatever happens at a port.
+//! Tests that memory is bounded for any events at a port.
 
 use super::ring::{MOST, Ring};
 use sim::ethernet::port::{Config, Suspend};
@@ -26,7 +26,7 @@ fn filled(count: u64, waited: impl Fn(u64) -> u64) -> (Ring, Instant) {
     (ring, Instant::from_ns(count * 10_000))
 }
 
-/// Each frame waits longer than the one before it, so that each is the one to keep; or only one
+/// Either each frame waits longer than the previous one, so that each is selected, or only one
 /// does.
 #[test]
 fn ring_is_bounded_and_reports_the_start_of_complete_data() {
@@ -38,7 +38,7 @@ fn ring_is_bounded_and_reports_the_start_of_complete_data() {
             let row = &timeline.rows[1];
             assert!(row.pieces.len() + row.queue.len() <= MOST + 2);
             assert!(row.pieces.iter().any(|piece| piece.id == longest));
-            // Two changes for each start: all that was kept is shown, without a hole.
+            // Two changes per start: all stored changes are shown, without a gap.
             let first = row.pieces[0].id;
             assert!(first <= longest.saturating_sub(MOST as u64 / 10), "{first} to {longest}");
             let ids = row.pieces.iter().map(|piece| piece.id);
@@ -49,7 +49,7 @@ fn ring_is_bounded_and_reports_the_start_of_complete_data() {
     }
 }
 
-/// The rest of a frame of which the ring has forgotten the beginning is not shown.
+/// The remainder of a frame whose start was dropped is not shown.
 #[test]
 fn continuation_without_a_start_is_ignored() {
     let mut ring = Ring::new(Duration::from_us(1), &Config::new(Rate::M100), None);

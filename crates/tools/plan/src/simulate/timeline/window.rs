@@ -1,4 +1,4 @@
-//! What a port did within a window, as others read it.
+//! The recorded window of a port.
 
 use super::ring::{Before, Change, Record};
 use sim::ethernet::Mac;
@@ -12,54 +12,56 @@ pub struct Piece {
     pub class: usize,
     /// The frame's id.
     pub id: u64,
-    /// Its sender and receiver.
+    /// Sender and receiver of the frame.
     pub addresses: [Mac; 2],
     /// Bytes of the frame, destination address to FCS.
     pub length: usize,
-    /// Bytes of it in this piece.
+    /// Bytes of the frame in this piece.
     pub bytes: usize,
-    /// The first bit of the preamble.
+    /// Time of the preamble's first bit.
     pub start: Instant,
-    /// The last bit of FCS or mCRC has passed.
+    /// Time at which the last bit of FCS or mCRC has passed.
     pub end: Instant,
-    /// How long the frame had waited here when it started.
+    /// Wait of the frame at this port until it started.
     pub waited: Duration,
     /// Whether express frames may interrupt it.
     pub preemptable: bool,
-    /// The frame begins with it.
+    /// Whether this is the first piece of the frame.
     pub first: bool,
-    /// The frame ends with it.
+    /// Whether this is the last piece of the frame.
     pub last: bool,
 }
 
 /// A class within a window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
-    /// What was on the line, in the order of time.
+    /// Pieces on the line, in order of time.
     pub pieces: Vec<Piece>,
-    /// Frames and bytes in the queue from a time on; the first is that of the window's beginning.
+    /// Frames and bytes in the queue, each from a time on. The first entry is for the start of the
+    /// window.
     pub queue: Vec<(Instant, usize, usize)>,
-    /// Picobits; linear in between. The first is that of the window's beginning, if it is known.
+    /// Credit in picobits, linear between entries. The first entry is for the start of the window,
+    /// if its credit is known.
     pub credit: Vec<(Instant, i128)>,
-    /// Frames that were dropped since the queue was full.
+    /// Frames dropped because the queue was full: time and number.
     pub dropped: Vec<(Instant, u64)>,
 }
 
 /// A port within a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeline {
-    /// The beginning.
+    /// Start of the window.
     pub from: Instant,
-    /// The end.
+    /// End of the window.
     pub to: Instant,
-    /// The frame that waited longest, unless the window was chosen: its first piece.
+    /// First piece of the frame with the longest wait; `None` if the user selected the window.
     pub frame: Option<Piece>,
-    /// By class.
+    /// Records by class.
     pub rows: [Row; QUEUES],
 }
 
 impl Row {
-    /// The part between two times of the records of one class.
+    /// Copies the records of one class between two times.
     pub(super) fn within<'a>(
         records: impl Iterator<Item = &'a Record>,
         before: Before,
@@ -91,7 +93,8 @@ impl Row {
     }
 }
 
-/// The part of a line between two times, with a point at both if the line reaches there.
+/// Returns the part of a line between two times, with a point at both times if the line reaches
+/// them.
 fn within(line: &[(Instant, i128)], from: Instant, to: Instant) -> Vec<(Instant, i128)> {
     let cut = |at: Instant| {
         let behind = line.partition_point(|point| point.0 <= at);

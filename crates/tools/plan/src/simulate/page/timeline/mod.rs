@@ -1,4 +1,4 @@
-//! Ports along time: gates, frames and fragments, queues and credit around the longest wait.
+//! Ports over time: gates, frames and fragments, queues and credit around the longest wait.
 
 mod view;
 mod words;
@@ -10,10 +10,10 @@ use report::Page;
 use view::View;
 use wire::Duration;
 
-/// Ports that are drawn at most.
+/// Maximum number of ports that are drawn.
 const MOST: usize = 6;
 
-/// The ports with the longest waits.
+/// Adds the ports with the longest waits.
 pub(super) fn section(page: &mut Page, subject: &Subject<'_>) {
     let drawn = |port: &&PortTimeline| port.chosen || port.wait() > Duration::ZERO;
     let (shown, rest): (Vec<_>, Vec<_>) = subject.ports.iter().partition(drawn);

@@ -12,7 +12,7 @@ use tsn::preemption::MCRC;
 use tsn::{Hold, QUEUES};
 use wire::{Duration, Instant};
 
-/// Changes of a gate, or of hold, that are drawn at most.
+/// Maximum number of drawn changes of a gate or of hold.
 const CHANGES: usize = 2000;
 
 /// The part of a timeline that is drawn.
@@ -23,7 +23,7 @@ pub(super) struct View<'a> {
     pub timeline: &'a Timeline,
     pub from: Instant,
     to: Instant,
-    /// Whether hold is in force: the partner takes fragments.
+    /// Whether hold can be in force: the link partner accepts fragments.
     preempts: bool,
 }
 
@@ -58,7 +58,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Nanoseconds since the left end, to the picosecond.
+    /// Returns nanoseconds since the left end, exact to the picosecond.
     fn ns(&self, at: Instant) -> f64 {
         (at.as_ps() as f64 - self.from.as_ps() as f64) / 1e3
     }
@@ -67,7 +67,7 @@ impl<'a> View<'a> {
         piece.end > self.from && piece.start < self.to
     }
 
-    /// Whether anything of a class is in the picture.
+    /// Returns whether anything of a class is in the picture.
     fn uses(&self, row: &Row) -> bool {
         let seen = self.levels(row);
         row.pieces.iter().any(|piece| self.sees(piece)) || seen.iter().any(|level| level.1 > 0.0)
@@ -108,7 +108,7 @@ impl<'a> View<'a> {
         self.config.preemption.is_none_or(|preemption| preemption.express >> class & 1 != 0)
     }
 
-    /// When the gate of a class is open and closed.
+    /// Returns the times at which the gate of a class is open and closed.
     fn gates(&self, class: usize) -> Vec<(f64, f64, Band)> {
         let Some(gates) = &self.config.gates else {
             return vec![(0.0, self.ns(self.to), Band::Open)];
@@ -124,7 +124,7 @@ impl<'a> View<'a> {
         bands
     }
 
-    /// When preemptable frames are held back.
+    /// Returns the times at which preemptable frames are held.
     fn holds(&self) -> Vec<(f64, f64, Band)> {
         let (Some(gates), Some(preemption)) = (&self.config.gates, &self.config.preemption) else {
             return Vec::new();
@@ -141,7 +141,7 @@ impl<'a> View<'a> {
         bands
     }
 
-    /// Times and lengths of a queue, from the left end on.
+    /// Returns times and lengths of a queue, from the left end on.
     fn levels(&self, row: &Row) -> Vec<(f64, f64)> {
         let before = row.queue.iter().rev().find(|level| level.0 <= self.from);
         let inside = row.queue.iter().filter(|level| level.0 > self.from && level.0 < self.to);
@@ -199,7 +199,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// From before a frame's arrival to behind its end: as much on both sides as shows what was there.
+/// Returns a window around a frame, from before its arrival to after its end, with equal margins.
 fn around(timeline: &Timeline, frame: &Piece) -> (Instant, Instant) {
     let pieces = timeline.rows[frame.class].pieces.iter();
     let end = pieces.filter(|piece| piece.id == frame.id).map(|piece| piece.end).max();
@@ -211,7 +211,7 @@ fn around(timeline: &Timeline, frame: &Piece) -> (Instant, Instant) {
     (from.max(timeline.from), (end + Duration::from_ps(margin)).min(timeline.to))
 }
 
-/// The part of a line from 0 to `right`.
+/// Returns the part of a line from 0 to `right`.
 fn clip(line: &[(f64, f64)], right: f64) -> Vec<(f64, f64)> {
     let mut points: Vec<(f64, f64)> = Vec::new();
     for pair in line.windows(2) {
@@ -224,7 +224,7 @@ fn clip(line: &[(f64, f64)], right: f64) -> Vec<(f64, f64)> {
             let left = x.max(0.0);
             points.push((left, at(left)));
         }
-        // Where it jumps, two points have one time.
+        // Two points at one time are a step.
         points.push(if next > right { (right, at(right)) } else { (next, end) });
     }
     points

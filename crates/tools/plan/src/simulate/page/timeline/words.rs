@@ -1,4 +1,4 @@
-//! What stands in words on a picture of a port along time.
+//! Labels of a picture of a port over time.
 
 use super::view::View;
 use crate::simulate::timeline::Piece;
@@ -18,7 +18,7 @@ pub(super) const WORDS: Words = Words {
 };
 
 impl View<'_> {
-    /// Which frame it is of.
+    /// Describes the frame of the picture.
     pub fn words(&self) -> String {
         let begins = format!("The picture begins at {}", moment(self.from));
         let cycle = match self.config.gates {
@@ -62,7 +62,7 @@ impl View<'_> {
         words
     }
 
-    /// The stream, `802.1AS` or `tunnel`.
+    /// Returns the stream's name, `802.1AS` or `tunnel`.
     pub fn short(&self, piece: &Piece) -> String {
         let stream = StreamId::of_frame(piece.id);
         let found = self.subject.words.streams.iter().find(|(_, id)| stream == Some(*id));
@@ -74,7 +74,7 @@ impl View<'_> {
         }
     }
 
-    /// The stream, or whose tunnel.
+    /// Returns the stream's name, or the name of the tunnel.
     pub fn owner(&self, piece: &Piece) -> String {
         if StreamId::of_frame(piece.id).is_some() {
             return format!("a frame of {}", self.short(piece));
@@ -99,7 +99,7 @@ pub(super) fn span(span: Duration) -> String {
     time(span.as_ns() as f64)
 }
 
-/// To 10 ns.
+/// Formats a time, rounded to 10 ns.
 fn moment(at: Instant) -> String {
     round_time((at.as_ps() / 10_000) as f64 * 10.0)
 }

@@ -1,4 +1,4 @@
-//! The picture's boxes and lines in their places, and as SVG.
+//! Lays out the boxes and lines of the picture, and draws them as SVG.
 
 use super::place::{Line, Point, Rect, labels, side, width};
 use super::{Edge, Node, Picture};
@@ -6,20 +6,19 @@ use report::escape;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// The least width of a box, and of the picture.
+/// Minimum width of a box and of the picture, in pixels.
 const BOX: f64 = 136.0;
 const LEAST: f64 = 420.0;
-/// A box of two lines, and each line more.
+/// Height of a box with two lines of text, and of each further line.
 const HEIGHT: f64 = 40.0;
 const MORE: f64 = 14.0;
-/// Between boxes of a row, and between rows: more of it where lines fan out.
+/// Gap between boxes of a row and between rows; larger where lines fan out.
 const GAP: f64 = 20.0;
 const ROWS: f64 = 44.0;
 const FAN: f64 = 6.0;
 const MOST_FAN: f64 = 170.0;
 const MARGIN: f64 = 6.0;
-/// How much larger than its own units the picture is at most, and how much
-/// smaller before it scrolls.
+/// Maximum enlargement of the picture, and minimum scale before the picture scrolls.
 const LARGEST: f64 = 1.2;
 const SMALLEST: f64 = 0.7;
 
@@ -64,11 +63,11 @@ impl Drawing {
     }
 }
 
-/// The end of a line: towards where it goes, which line, which of its ends.
+/// The end of a line: the position of its other end, the index of the line, and which end.
 type End = (f64, usize, usize);
 type Rows = BTreeMap<Node, (usize, usize)>;
 
-/// The picture's size, its boxes, and row and column of each.
+/// Returns the size of the picture, its boxes, and row and column of each.
 fn boxes(picture: &Picture) -> (Point, BTreeMap<Node, Rect>, Rows) {
     let levels: Vec<&Vec<_>> = picture.levels.iter().filter(|level| !level.is_empty()).collect();
     let mut rows = Rows::new();
@@ -78,7 +77,7 @@ fn boxes(picture: &Picture) -> (Point, BTreeMap<Node, Rect>, Rows) {
     }
     let texts = levels.iter().flat_map(|level| level.iter()).flat_map(|(_, words)| words);
     let wide = texts.map(|words| width(words) + 14.0).fold(BOX, f64::max);
-    // Lines within a row have their words between the boxes.
+    // Lines within a row have their labels between the boxes.
     let gap = |row: usize| {
         let within = |edge: &&Edge| [edge.a, edge.b].iter().all(|node| rows[node].0 == row);
         let words = picture.edges.iter().filter(within).map(|edge| width(&edge.words) + 24.0);
@@ -105,7 +104,7 @@ fn boxes(picture: &Picture) -> (Point, BTreeMap<Node, Rect>, Rows) {
 }
 
 fn lines(picture: &Picture, boxes: &BTreeMap<Node, Rect>, rows: &Rows) -> Vec<Line> {
-    // By box and side, the lower or not.
+    // Line ends by box and side; `true` is the lower side.
     let mut sides: BTreeMap<(Node, bool), Vec<End>> = BTreeMap::new();
     let mut ends = vec![[(0.0, 0.0); 2]; picture.edges.len()];
     for (number, Edge { a, b, .. }) in picture.edges.iter().enumerate() {
@@ -142,13 +141,13 @@ fn lines(picture: &Picture, boxes: &BTreeMap<Node, Rect>, rows: &Rows) -> Vec<Li
     picture.edges.iter().zip(ends).map(line).collect()
 }
 
-/// From a box to the next in its row.
+/// Returns a line from a box to the next one in its row.
 fn straight(a: &Rect, b: &Rect) -> Vec<Point> {
     let (left, right) = if a.middle.0 < b.middle.0 { (a, b) } else { (b, a) };
     vec![(left.right(), left.middle.1), (right.left(), right.middle.1)]
 }
 
-/// Over the boxes between two of a row.
+/// Returns a line over the boxes between two boxes of a row.
 fn around(a: &Rect, b: &Rect, above: f64) -> Vec<Point> {
     let inwards = (b.middle.0 - a.middle.0).signum() * a.size.0 / 3.0;
     let (from, to) = (a.middle.0 + inwards, b.middle.0 - inwards);
@@ -166,7 +165,7 @@ fn path(out: &mut String, edge: &Edge, line: &Line) {
     );
 }
 
-/// On white, so that its line does not run through it.
+/// Draws a label on a white background, so that the line does not cross the text.
 fn words(out: &mut String, label: &Rect, words: &str) {
     let _ = write!(
         out,

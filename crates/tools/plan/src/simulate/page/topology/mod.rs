@@ -32,18 +32,18 @@ struct Edge {
     a: Node,
     b: Node,
     words: String,
-    /// Drawn strongly.
+    /// Whether the line is a cable, which is drawn thick.
     cable: bool,
 }
 
 #[derive(Debug, Default)]
 struct Picture {
-    /// Boxes by level, each with its lines of words.
+    /// Boxes by level, each with its lines of text.
     levels: [Vec<(Node, Vec<String>)>; 5],
     edges: Vec<Edge>,
 }
 
-/// The picture.
+/// Draws the picture.
 pub(super) fn svg(config: &Config, named: &dyn Fn(&str) -> String) -> String {
     let picture = Picture::new(config, named);
     Drawing::new(&picture).svg(&picture)
@@ -53,7 +53,7 @@ fn pcie(link: &LinkConfig) -> String {
     format!("PCIe {:?} ×{}", link.generation, link.width)
 }
 
-/// As it is written, with its unit.
+/// Formats a rate with its unit.
 fn rate(rate: Rate) -> String {
     let name = rate.to_string();
     let (number, unit) = name.split_at(name.len() - 1);
@@ -151,7 +151,7 @@ impl Picture {
         }
     }
 
-    /// Once, however many links there are.
+    /// Adds a line between two boxes, once for any number of links.
     fn edge(&mut self, a: Node, b: Node, words: String) {
         if !self.edges.iter().any(|edge| (edge.a, edge.b) == (a, b)) {
             self.edges.push(Edge { a, b, words, cable: false });
@@ -170,8 +170,8 @@ impl Picture {
         }
     }
 
-    /// A plan may give one name to things of different kinds: these are
-    /// called by kind and name.
+    /// Distinguishes things of different kinds with one name in the plan by adding the kind to the
+    /// name.
     fn tell_apart(&mut self) {
         let mut times: BTreeMap<String, usize> = BTreeMap::new();
         let all = || self.levels.iter().flatten();
@@ -183,8 +183,8 @@ impl Picture {
         }
     }
 
-    /// Stations and drives in the order of what they hang on, so that fewer
-    /// lines cross; hosts and bridges stay as the plan has them.
+    /// Sorts stations and drives by the boxes to which they are connected, so that fewer lines
+    /// cross. Hosts and bridges keep the plan's order.
     fn untangle(&mut self) {
         let mut places: BTreeMap<Node, f64> = BTreeMap::new();
         for (level, nodes) in self.levels.iter_mut().enumerate() {
@@ -227,7 +227,7 @@ impl Edge {
     }
 }
 
-/// Where the drive of a port was first.
+/// Returns the port at which the drive of a port was first.
 fn first_port(config: &Config, mut port: [usize; 2]) -> [usize; 2] {
     for _ in &config.moves {
         match config.moves.iter().find(|planned| planned.to == port) {

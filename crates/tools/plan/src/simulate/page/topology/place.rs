@@ -1,19 +1,18 @@
-//! Where boxes, lines and words go, so that words meet neither each other nor
-//! boxes.
+//! Places boxes, lines and labels, so that labels overlap neither each other nor boxes.
 
-/// A character of a label, about, and the height of a line of words.
+/// Approximate width of a character of a label, and height of a line of text, in pixels.
 const CHARACTER: f64 = 6.6;
 const HEIGHT: f64 = 14.0;
-/// Where along its line a label may be, best first.
+/// Possible positions of a label along its line as shares of the length, best first.
 const PLACES: [f64; 13] =
     [0.5, 0.44, 0.56, 0.38, 0.62, 0.32, 0.68, 0.26, 0.74, 0.2, 0.8, 0.14, 0.86];
-/// Costs of a line through a label, and of a line next to it.
+/// Costs of a line that crosses a label, and of a label next to its line.
 const CROSSED: f64 = 10.0;
 const ASIDE: f64 = 4.0;
 
 pub(super) type Point = (f64, f64);
 
-/// About how wide words are.
+/// Returns the approximate width of a text.
 pub(super) fn width(words: &str) -> f64 {
     words.chars().count() as f64 * CHARACTER
 }
@@ -21,7 +20,7 @@ pub(super) fn width(words: &str) -> f64 {
 /// An upright rectangle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Rect {
-    /// Its middle.
+    /// Middle of the rectangle.
     pub(super) middle: Point,
     /// Width and height.
     pub(super) size: Point,
@@ -44,7 +43,7 @@ impl Rect {
         self.middle.1 + self.size.1 / 2.0
     }
 
-    /// Whether they have an area in common.
+    /// Returns whether two rectangles overlap.
     pub(super) fn meets(&self, other: &Self) -> bool {
         self.left() < other.right()
             && other.left() < self.right()
@@ -52,7 +51,7 @@ impl Rect {
             && other.top() < self.bottom()
     }
 
-    /// Whether a line passes through (Liang and Barsky, 1984).
+    /// Returns whether a line crosses the rectangle (Liang and Barsky, 1984).
     pub(super) fn is_crossed(&self, from: Point, to: Point) -> bool {
         let (dx, dy) = (to.0 - from.0, to.1 - from.1);
         let sides = [
@@ -77,7 +76,7 @@ impl Rect {
     }
 }
 
-/// A line through some points, and its words.
+/// A line through some points, and its label.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Line {
     pub(super) points: Vec<Point>,
@@ -89,7 +88,7 @@ impl Line {
         self.points.windows(2).map(|pair| (pair[0], pair[1]))
     }
 
-    /// Places for its label: on its longest part, or next to it.
+    /// Returns places for the label: on the longest part of the line, or next to it.
     fn candidates(&self) -> Vec<(Rect, f64)> {
         let long = |(a, b): &(Point, Point)| (b.0 - a.0).hypot(b.1 - a.1);
         let Some((a, b)) = self.segments().max_by(|x, y| long(x).total_cmp(&long(y))) else {
@@ -108,9 +107,8 @@ impl Line {
     }
 }
 
-/// Where the words of lines go: in `room`, clear of boxes and of each other,
-/// and with as few lines through them as may be. `None` where there is no
-/// place.
+/// Returns the place of each label: in `room`, without overlap with boxes and other labels, and
+/// crossed by as few lines as possible. `None` for a label without a place.
 pub(super) fn labels(lines: &[Line], boxes: &[Rect], room: Point) -> Vec<Option<Rect>> {
     let mut placed: Vec<Rect> = Vec::new();
     let mut all = Vec::new();
@@ -133,7 +131,7 @@ pub(super) fn labels(lines: &[Line], boxes: &[Rect], room: Point) -> Vec<Option<
     all
 }
 
-/// The places of `count` lines that leave one side of a box around `middle`.
+/// Returns the positions of `count` lines that leave one side of a box around `middle`.
 pub(super) fn side(middle: f64, wide: f64, count: usize) -> impl Iterator<Item = f64> {
     let step = (wide / count as f64).min(30.0);
     (0..count).map(move |at| middle + (at as f64 - (count as f64 - 1.0) / 2.0) * step)

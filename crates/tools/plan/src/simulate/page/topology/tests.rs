@@ -20,8 +20,8 @@ fn picture(plan: &Plan) -> Picture {
     Picture::new(&planned.config, &|name| planned.link_name(name))
 }
 
-/// Every label is there, in the picture, and meets no box and no other label;
-/// no box meets another.
+/// Checks that every label is in the picture and overlaps no box and no other label, and that no
+/// boxes overlap.
 fn is_clear(name: &str, picture: &Picture) {
     let drawing = Drawing::new(picture);
     let boxes: Vec<Rect> = drawing.boxes.values().copied().collect();
@@ -35,7 +35,7 @@ fn is_clear(name: &str, picture: &Picture) {
         assert!(!others.into_iter().any(|other| label.meets(other)), "{name}: {label:?}");
         assert!(label.left() >= 0.0 && label.right() <= drawing.size.0, "{name}: {label:?}");
     }
-    // Nor does a line run through another's label.
+    // No line crosses the label of another line.
     for (number, label) in drawing.labels.iter().enumerate() {
         let others = drawing.lines.iter().enumerate().filter(|(other, _)| *other != number);
         for (_, line) in others {
@@ -59,7 +59,7 @@ fn topology_boxes_have_unique_names() {
     for file in plans() {
         names_differ(&file.display().to_string(), &picture(&Plan::read(&file).unwrap()));
     }
-    // Names of different kinds may be equal, and those of drives alike.
+    // Things of different kinds may have one name, and drives may have similar names.
     let text = "[hosts.store]\ndrives = [\"store\", \"a_drive_with_a_long_name_1\"]\n\
                 [hosts.two]\ndrives = [\"device\", \"a_drive_with_a_long_name_2\"]\n\
                 [drives.store]\n[drives.device]\n[drives.a_drive_with_a_long_name_1]\n\
@@ -94,7 +94,7 @@ fn topology_boxes_do_not_overlap_in_large_plans() {
     }
 }
 
-/// The drive that goes to another host is one drive, on one node.
+/// A drive that moves to another host is drawn once.
 #[test]
 fn a_drive_that_moves_is_one_drive() {
     let file = plans().into_iter().find(|file| file.ends_with("handover.toml")).unwrap();
