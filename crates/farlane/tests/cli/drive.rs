@@ -57,7 +57,7 @@ fn failed_create_leaves_no_files() {
     is_refused(&[&create[..], &["1000"]].concat(), &["--capacity", "block size 512"]);
     assert!(!place.exists());
     fails(&["drive", "show", name(&place)], &[name(&place)]);
-    fails(&["drive", "show", name(&folder)], &[name(&folder), "no drive"]);
+    fails(&["drive", "show", name(&folder)], &[name(&folder), "is not a drive"]);
     // `create` fails in a folder with a drive or other files.
     succeeds(&[&create[..], &["1M"]].concat());
     let before = show(&place);

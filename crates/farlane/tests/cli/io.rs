@@ -192,7 +192,7 @@ fn job_files_run_section_after_section() {
     );
     is_refused(&words(&io(&address, "--rw read --bs 4q")), &["--bs 4q: bs: expected a size"]);
     fails(&words(&io(&address, "--rw read --nsid 3")), &["nsid 3: the drive's namespaces are: 1"]);
-    fails(&words(&io(&address, "--rw read --size 8m")), &["more than a drive holds"]);
+    fails(&words(&io(&address, "--rw read --size 8m")), &["more than a drive's capacity"]);
     let memory = "--rw read --bs 16m --iodepth 1000";
     fails(&words(&io(&address, memory)), &["iodepth × bs × numjobs", "at most"]);
 }

@@ -42,7 +42,7 @@ fn a_read_only_file_is_refused_for_writing() {
 fn addresses() {
     // An empty label: no name server is asked.
     fails(&["ping", "a..b:99"], &["'a..b:99'"]);
-    is_refused(&["ping", "nonsense:port"], &["'nonsense:port'", "HOST:PORT"]);
+    is_refused(&["ping", "nonsense:port"], &["'nonsense:port'", "HOST[:PORT]"]);
     let (_node, address) = device("ram=1M", &[]);
     let arguments = ["device", "--listen", &address, "--namespace", "ram=1M"];
     fails(&arguments, &["cannot listen on", &address, "in use"]);

@@ -189,7 +189,7 @@ fn more_interrupt_vectors_than_descriptors_are_refused() {
     let output = output.expect("util-linux has prlimit");
     assert_eq!(output.status.code(), Some(1));
     let errors = String::from_utf8(output.stderr).unwrap();
-    assert!(errors.contains("2048 interrupt vectors"), "{errors}");
+    assert!(errors.contains("2048 descriptors for interrupt vectors"), "{errors}");
     assert!(errors.contains("--queues"), "{errors}");
     let mut enough = node(&host);
     enough.line("ready");

@@ -123,7 +123,7 @@ fn host_of_version_1_gets_reject_in_its_form() {
     assert_eq!(reply, b"\x00\x0c\x02\x00\0\0\0\0\0\0\0\0FARLANE\0\x00\x02\x01\x00");
     let line = node.line("rejected 127.0.0.1:");
     assert!(line.contains("the host uses version 1"), "{line}");
-    assert!(line.contains("this node version 2: upgrade the host node"), "{line}");
+    assert!(line.contains("this node uses version 2; upgrade the host node"), "{line}");
 }
 
 #[test]

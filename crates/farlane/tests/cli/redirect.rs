@@ -99,7 +99,7 @@ fn mistakes_are_named() {
         talker.run("ip link set lo up").unwrap();
         let Some(three) = Three::new(name, talker) else { return };
         let redirect = |options: &[&'static str]| [&["latency", "redirect"], options].concat();
-        fails(&redirect(&["near", "nosuch0"]), &["no interface 'nosuch0' here", "near"]);
+        fails(&redirect(&["near", "nosuch0"]), &["no interface 'nosuch0'; available are", "near"]);
         is_refused(&redirect(&["near", "near"]), &["'near' is given twice"]);
         fails(
             &redirect(&["lo", "near"]),

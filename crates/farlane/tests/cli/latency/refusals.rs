@@ -264,7 +264,7 @@ fn refusals_are_reported_and_the_run_goes_on() {
         .collect();
     let names: Vec<&str> = refused.iter().map(|row| row["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["hardware stamps", "CPU", "launch times"]);
-    assert!(refused[1]["note"].as_str().unwrap().contains("no CPU 1000"));
+    assert!(refused[1]["note"].as_str().unwrap().contains("no CPU '1000'"));
     assert!(refused[2]["note"].as_str().unwrap().starts_with("ignored: a probe"), "{}", refused[2]);
     assert_eq!(listener.report()["counts"]["received"], 20);
 }
