@@ -81,7 +81,9 @@ pub enum Closed {
     #[error("the client removed memory that the device uses (in the range at {0:#x})")]
     MemoryLost(u64),
     /// There is no worker for the client's descriptors.
-    #[error("rejected: all {MAX_WORKERS} threads still wait for files of earlier clients")]
+    #[error(
+        "rejected: all {MAX_WORKERS} threads are still closing files of earlier clients; try again later"
+    )]
     NoWorker,
 }
 

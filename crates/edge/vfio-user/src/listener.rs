@@ -35,7 +35,7 @@ pub enum BindError {
     #[error("event descriptor: {0}")]
     Workers(Errno),
     /// Memory for the shared doorbells.
-    #[error("doorbell page: {0}")]
+    #[error("cannot create the memory for the shared doorbells: {0}")]
     Doorbells(Errno),
 }
 

@@ -71,7 +71,7 @@ pub struct Fio {
     pub io_size: Option<u64>,
     /// The most transfers of a job.
     pub number_ios: Option<u64>,
-    /// How often a job repeats its transfers, at least 1.
+    /// How many times a job does its transfers, at least 1.
     pub loops: u64,
     /// No transfer begins after this time, even if the job is not complete.
     pub runtime: Option<Duration>,

@@ -110,8 +110,9 @@ impl HostBuilder<'_> {
         let priority = place.get("priority").unwrap_or(0);
         let tagged = |at: &usize| self.network.config.stations[*at].tagging.is_some();
         if priority > 0 && !stations.iter().all(tagged) {
-            let message =
-                format!("priority {priority} needs frames with tags: set link.vlan, or tsn");
+            let message = format!(
+                "priority {priority} needs frames with tags: set link.vlan, or transport = \"tsn\""
+            );
             return place.fail("priority", message);
         }
         let least = wire::frame::HEADER + 16 + mps + 4;

@@ -33,7 +33,7 @@ pub fn read(root: &Section, named: &Named<'_>) -> Result<Vec<(String, StreamConf
             return Ok(vec![(name, stream)]);
         }
         let Some(to) = stream.to else {
-            return section.fail("both", "both: a stream both ways needs to");
+            return section.fail("both", "'both' requires 'to'");
         };
         if section.find("numbers").is_some() {
             return section.fail(

@@ -187,7 +187,7 @@ fn contradictory_keys_are_errors_of_the_plan() {
     );
     fails(
         &format!("{READS}[link]\npriority = 3\n"),
-        "p.toml:4:12: priority 3 needs frames with tags: set link.vlan, or tsn",
+        "p.toml:4:12: priority 3 needs frames with tags: set link.vlan, or transport = \"tsn\"",
     );
     fails(
         &format!("{READS}[link]\nschedule = \"s\"\n"),

@@ -37,7 +37,8 @@ struct Group {
     pending: Pending,
     /// The queue of the present turn.
     turn: u16,
-    /// The first queue of a round without a fetch.
+    /// The first queue whose turn fetched nothing, since the last turn that fetched. When it is
+    /// next again, all queues were tried.
     idle: Option<u16>,
 }
 
@@ -186,7 +187,8 @@ mod tests {
     }
 
     proptest! {
-        /// The service of each level differs by less than one round from its weight.
+        /// For any two levels, the numbers of served commands divided by the level's weight differ
+        /// by at most one round.
         #[test]
         fn shares_follow_the_weights(
             queues in proptest::collection::vec(priority(), 1..12), burst in 0..8u32,

@@ -205,8 +205,8 @@ impl Subsystem {
         self.controllers.iter_mut().for_each(Controller::stop_fetching);
     }
 
-    /// Whether every fetched command is completed, the links have accepted all writes, and nothing
-    /// is left to store.
+    /// Whether every fetched command is completed, the links have accepted all writes, nothing is
+    /// left to store, and no request of a sanitize operation to the media is in flight.
     pub fn is_drained(&self) -> bool {
         let drained = self.controllers.iter().all(Controller::is_drained);
         drained && self.shared.is_stored() && !self.shared.is_erasing()

@@ -42,7 +42,7 @@ pub(crate) struct Shared {
     pub controllers: u16,
     /// The most recent sanitize operation, as stored.
     pub sanitize: Option<Sanitize>,
-    /// That operation while it is under way.
+    /// The sanitize operation that is under way.
     pub erase: Option<Erase>,
     /// Blocks in use of namespaces with metadata.
     pub claims: Claims,

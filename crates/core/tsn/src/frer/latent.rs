@@ -69,7 +69,7 @@ impl LatentTester {
         self.errors
     }
 
-    /// Whether |passed * (paths - 1) - discarded| is above the difference (7.4.4.4).
+    /// Whether |passed * (paths - 1) - discarded| is above the allowed `difference` (7.4.4.4).
     fn is_wrong(&self, counters: Counters) -> bool {
         let passed = counters.passed - self.base.0;
         let discarded = counters.discarded - self.base.1;

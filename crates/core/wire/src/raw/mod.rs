@@ -152,14 +152,14 @@ impl Bitmap {
     /// Number of sequence numbers that the bitmap covers.
     pub const BITS: usize = 8 * MAX_BITMAP;
 
-    /// Marks number `bit`; ignores numbers beyond the bitmap.
+    /// Marks the segment of this bit as received; ignores bits beyond the bitmap.
     pub fn set(&mut self, bit: usize) {
         if let Some(byte) = self.bytes.get_mut(bit / 8) {
             *byte |= 1 << (bit % 8);
         }
     }
 
-    /// Whether number `bit` was received.
+    /// Whether the segment of this bit was received.
     pub fn get(&self, bit: usize) -> bool {
         self.bytes.get(bit / 8).is_some_and(|byte| byte & (1 << (bit % 8)) != 0)
     }

@@ -119,7 +119,7 @@ impl DriveFolder {
     /// The contents that the records name.
     ///
     /// # Errors
-    /// If a record of contents is damaged; the sentence names it.
+    /// If a record of contents is damaged; the message names it.
     pub fn contents(&self) -> io::Result<Vec<ContentsInfo>> {
         contents::list(&self.records())
     }

@@ -32,7 +32,7 @@ impl Shown {
     /// As [`DriveFolder::contents`].
     ///
     /// # Errors
-    /// If a record of contents is damaged; the sentence names it.
+    /// If a record of contents is damaged; the message names it.
     pub fn contents(&self) -> io::Result<Vec<ContentsInfo>> {
         contents::list(&self.records)
     }

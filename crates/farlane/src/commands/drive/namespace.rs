@@ -45,7 +45,7 @@ impl NewNamespace {
         let Self { size, block, .. } = self;
         if size == 0 || !size.is_multiple_of(block.into()) {
             return Err(format!(
-                "invalid size '{size}': expected a multiple of the block size {block}"
+                "invalid size '{size}': expected a multiple of the block size {block}, above 0"
             ));
         }
         Ok(self)

@@ -108,7 +108,8 @@ fn the_axis_of_ssds_counts_them() {
     assert_eq!(labels.collect::<Vec<_>>(), ["1", "2", "3", "4"]);
 }
 
-/// The time is virtual, so the text is equal on any machine.
+/// The tables in docs/experiments/expether.md are those of this run. Its time is virtual, so they
+/// are equal on any machine.
 #[test]
 fn the_policies_side_by_side_are_those_of_the_document() {
     let cases = ablation::simulate().expect("it runs");

@@ -32,7 +32,7 @@ pub struct Goal {
     pub title: String,
     /// Author of the publication.
     pub author: String,
-    /// Where it was published.
+    /// The organisation that published it.
     pub publisher: String,
     /// Maximum time that remote storage may add to a local drive.
     pub goal_us: Figure,

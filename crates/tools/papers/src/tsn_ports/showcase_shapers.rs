@@ -55,7 +55,7 @@ pub(super) fn credit_based() -> Result<Figures, Failure> {
     ])
 }
 
-/// The same client with its peak traffic all the time, through gates and credit-based shapers.
+/// A client that always sends its peak traffic, through gates and credit-based shapers.
 pub(super) fn credit_and_gates() -> Result<Figures, Failure> {
     // 1054 bytes with the preamble: 1000 of the application, 46 of headers and FCS.
     let patterns = [181_818, 250_000].map(|ns| Pattern::Periodic(Duration::from_ns(ns)));

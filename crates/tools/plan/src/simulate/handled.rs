@@ -30,7 +30,7 @@ pub struct Elimination {
     pub rogue: u64,
     /// Frames that passed but did not have the number after the previous frame's.
     pub out_of_order: u64,
-    /// Numbers that left the history without a frame.
+    /// Numbers that left the history although no frame with them arrived.
     pub lost: u64,
     /// Numbers in `lost` that precede the first frame after the start or a reset. The standard
     /// counts them although no frame may have been sent.

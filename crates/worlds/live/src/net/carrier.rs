@@ -12,8 +12,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use wire::Instant;
 
-/// Reads from one TCP connection per turn, so that a far side that never stops sending does not
-/// starve the others.
+/// Maximum number of reads from one TCP connection per turn. Without it, a far side that never
+/// stops sending would starve the others.
 const MAX_READS: usize = 16;
 
 /// A connection that carries a link.

@@ -267,8 +267,8 @@ impl Listener {
         self.listener.local_addr()
     }
 
-    /// The next waiting connection. Connections that failed before they could be accepted are
-    /// skipped.
+    /// The next waiting connection; `None` if there is none, or if this one failed before it could
+    /// be accepted. Then others may still wait.
     pub fn accept(&self) -> Option<Connection> {
         let (stream, peer) = self.listener.accept().ok()?;
         // An accepted socket does not inherit IPV6_TCLASS.

@@ -3,7 +3,8 @@
 use super::Frame;
 use super::traffic::StreamId;
 
-/// The IDs of streams' frames that a part of the network dropped or copied since the last call.
+/// The IDs of streams' frames that a part of the network dropped or copied since they were last
+/// taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
     dropped: Vec<u64>,

@@ -47,8 +47,8 @@ pub(super) struct RawScheduler {
     frames_made: u64,
 }
 
-/// The difference between the numbers of a connection and its successor. The bits below identify
-/// the end, and old frames do not match the new connection.
+/// How much the connection number grows each time an end reopens. The lower 16 bits identify the
+/// end. Frames of the old connection have another number, so the new one rejects them.
 const INCARNATION: u32 = 1 << 16;
 
 /// Whether a frame is one of farlane's raw frames.

@@ -177,7 +177,7 @@ fn after_a_flush_that_failed_no_flush_succeeds() {
     assert_eq!(media.take_notice(), None);
     run(&mut media, write(0, 2)).unwrap();
     assert_eq!(run(&mut media, Operation::Flush), Err(Error::Media), "data of before are lost");
-    assert!(media.close().unwrap_err().to_string().contains("disk: a flush has failed"));
+    assert!(media.close().unwrap_err().to_string().contains("disk: an earlier flush failed"));
 }
 
 #[test]

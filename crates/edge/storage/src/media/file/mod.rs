@@ -360,7 +360,10 @@ impl Media for FileMedia {
             return Ok(());
         }
         let synced = match self.shared.failures.lost_data() {
-            true => Err(io::Error::other(format!("{}: a flush has failed", self.shared.name))),
+            true => Err(io::Error::other(format!(
+                "{}: an earlier flush failed, so written data may be lost",
+                self.shared.name
+            ))),
             false => self.shared.file.sync_data(),
         };
         let recorded = self.shared.with_record(|keeper| match &synced {

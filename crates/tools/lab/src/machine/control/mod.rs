@@ -82,7 +82,9 @@ pub fn gated(found: &[Qdisc], expected: &GateControlList) -> Result<(), String> 
     }
     let mut classes = (0..8).zip(&gates.map);
     if let Some((priority, class)) = classes.find(|(priority, class)| priority != *class) {
-        return Err(format!("priority {priority} has traffic class {class}"));
+        return Err(format!(
+            "priority {priority} has traffic class {class}; expected class {priority}"
+        ));
     }
     let is_asked = |list: &Option<GateControlList>| {
         list.as_ref().is_some_and(|list| {

@@ -41,7 +41,7 @@ fn gates_in_force_are_compared_with_those_that_were_asked_for() {
     }
     let differs = |from, to| gated(&qdiscs(&TAPRIO.replace(from, to)).unwrap(), &gate_list(halves));
     let class = differs("1,2,3,4", "1,2,0,4").unwrap_err();
-    assert_eq!(class, "priority 3 has traffic class 0");
+    assert_eq!(class, "priority 3 has traffic class 0; expected class 3");
     assert_eq!(differs("TAI", "REALTIME").unwrap_err(), "its clock is REALTIME");
 }
 

@@ -17,7 +17,8 @@ use wire::Duration;
 
 const RTO: &str = "Linux include/net/tcp.h, TCP_RTO_MIN; RFC 6298, 2.1";
 
-/// Bytes of the shortest TLP: a header of 3 double words (PCIe Base 4.0, 2.2.1).
+/// Bytes of the shortest TLP on a PCIe link: a header of 3 double words (PCIe Base 4.0, 2.2.1), and
+/// the framing.
 const TLP: usize = 12 + FRAMING;
 
 /// Returns the rows that exceed their limit for certain. Other minima are lower bounds of measured

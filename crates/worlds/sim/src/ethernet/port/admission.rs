@@ -15,8 +15,8 @@ use super::counters::Counters;
 pub struct Admission {
     /// The traffic class of the frame.
     pub class: usize,
-    /// The frame is not selected before this time of the node's clock, and after frames of its
-    /// class with an earlier time.
+    /// The frame may be selected from this time of the node's clock on. Frames of its class with an
+    /// earlier time go first.
     pub eligible: LocalTime,
     /// Whether the node itself has made the frame: the queue has room for such frames beyond its
     /// depth.
