@@ -50,7 +50,7 @@ fn simulate(folder: &Path, plan: &str, raw: bool) -> Option<(PathBuf, u64)> {
     let output = run(&arguments);
     let log = String::from_utf8_lossy(&output.stderr);
     // Without hosts there are no commands, whatever the transport.
-    let without = ["the plan has no Ethernet to capture", "the plan has no host", "without hosts"];
+    let without = ["the plan has no Ethernet to capture", "the plan has no host", "requires hosts"];
     if without.iter().any(|said| log.contains(said)) {
         return None;
     }
