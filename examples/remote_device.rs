@@ -1,4 +1,4 @@
-//! A device of one's own behind a link: a thermometer that interrupts when it is too warm.
+//! A device of one's own behind a link: a thermometer that interrupts above a limit.
 //!
 //! `pcie::Endpoint` is the PCIe part of a device. Below the switch, a device is whatever implements
 //! `pcie::Function`. Here the byte stream between both halves of the switch is a buffer in memory.
@@ -14,7 +14,8 @@ use wire::{Instant, frame::Role};
 
 const NOW: Instant = Instant::ZERO;
 
-/// Reads of BAR 0 return the temperature in thousandths of a degree, writes set the limit.
+/// Reads of BAR 0 return the temperature in thousandths of a degree. A write of a lower limit makes
+/// the device interrupt.
 struct Thermometer(Endpoint, u32);
 
 impl Function for Thermometer {

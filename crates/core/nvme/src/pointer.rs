@@ -47,7 +47,7 @@ enum Data {
     Sgl(sgl::Walk),
 }
 
-/// The ranges of the metadata, which follow those of the data.
+/// The ranges of the metadata. They follow the ranges of the data.
 #[derive(Debug, PartialEq, Eq)]
 enum Metadata {
     /// No metadata, or already among the ranges.

@@ -24,18 +24,13 @@ pub struct Testbed<F> {
 /// An endpoint of 16 KiB with 4 vectors.
 pub fn endpoint(max_payload: usize, read_request: usize, reads_in_flight: usize) -> EndpointConfig {
     EndpointConfig {
-        vendor: 0x1234,
-        device: 0x5678,
-        subsystem: (0x1234, 1),
-        class: [5, 0x80, 0],
-        revision: 1,
         serial: 42,
-        incarnation: None,
         bar0_size: 0x4000,
         vectors: 4,
         max_payload,
         read_request,
         reads_in_flight,
+        ..EndpointConfig::new(0x1234, 0x5678, [5, 0x80, 0])
     }
 }
 

@@ -61,7 +61,7 @@ impl Submission {
         (first, count as u16)
     }
 
-    /// Notes that of the last `count` slots, the first `pushed` were pushed.
+    /// Notes the last `count` slots, of which the first `pushed` were pushed.
     pub(super) fn pushed(&mut self, count: usize, pushed: usize) {
         if pushed > 0 {
             self.pushed_until = self.rung - (count - pushed) as u64;

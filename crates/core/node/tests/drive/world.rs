@@ -1,4 +1,4 @@
-//! A host with a drive below its root port. Media and records answer when a test tells them to.
+//! A host with a drive below its root port. A test decides when media and records answer.
 
 use bytes::Bytes;
 use node::drive::{ContentsId, DriveOutput};

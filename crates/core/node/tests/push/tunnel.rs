@@ -77,7 +77,7 @@ impl Memory {
     }
 }
 
-struct Rig {
+struct TunnelSetup {
     host: HostNode<SwitchNode>,
     device: DeviceNode<Drive>,
     memory: Memory,
@@ -87,7 +87,7 @@ struct Rig {
     requests: u64,
 }
 
-impl Rig {
+impl TunnelSetup {
     /// A drive behind a link whose device keeps `push` bytes, enumerated.
     fn new(mode: Mode, push: u32) -> Self {
         Self::with(mode, push, 1024)
@@ -285,7 +285,7 @@ fn entry(opcode: u8, prp1: u64, dwords: [u32; 3]) -> [u8; 64] {
 
 #[test]
 fn a_write_takes_no_read_of_the_host() {
-    let mut initiator = Rig::new(Mode::All, 1 << 20);
+    let mut initiator = TunnelSetup::new(Mode::All, 1 << 20);
     assert_eq!(initiator.reads_of_a_write(), 0);
     let counters = initiator.device.store().counters();
     // Three admin commands; an entry, and eight reads of 512 bytes.
@@ -295,14 +295,14 @@ fn a_write_takes_no_read_of_the_host() {
 
 #[test]
 fn with_entries_only_the_data_are_read() {
-    let mut initiator = Rig::new(Mode::Entries, 1 << 20);
+    let mut initiator = TunnelSetup::new(Mode::Entries, 1 << 20);
     assert_eq!(initiator.reads_of_a_write(), 8);
 }
 
 #[test]
 fn a_device_that_does_not_announce_push_gets_none() {
     let sent = [(Mode::All, 0), (Mode::Off, 1 << 20)].map(|(mode, push)| {
-        let mut initiator = Rig::new(mode, push);
+        let mut initiator = TunnelSetup::new(mode, push);
         assert_eq!(initiator.reads_of_a_write(), 9);
         assert_eq!(initiator.device.store().counters().pushed_bytes, 0);
         assert_eq!(initiator.host.push_counters().messages, 0);
@@ -313,7 +313,7 @@ fn a_device_that_does_not_announce_push_gets_none() {
 
 #[test]
 fn an_sgl_of_one_range_is_followed() {
-    let mut initiator = Rig::new(Mode::All, 1 << 20);
+    let mut initiator = TunnelSetup::new(Mode::All, 1 << 20);
     initiator.start();
     let before = initiator.device.store().counters().pushed_bytes;
     // PSDT 01b; a data block of 4096 bytes, whose address stands where PRP entry 1 does.
@@ -330,7 +330,7 @@ fn an_sgl_of_one_range_is_followed() {
 
 #[test]
 fn long_data_are_not_pushed() {
-    let mut initiator = Rig::new(Mode::All, 1 << 20);
+    let mut initiator = TunnelSetup::new(Mode::All, 1 << 20);
     initiator.start();
     // A PRP list; all entries name one page.
     let page = RAM + 0x1_1000;
@@ -348,9 +348,9 @@ fn long_data_are_not_pushed() {
 
 #[test]
 fn only_entry_is_pushed_without_identified_format() {
-    let mut initiator = Rig::new(Mode::All, 1 << 20);
+    let mut initiator = TunnelSetup::new(Mode::All, 1 << 20);
     initiator.start();
-    let pushed = |initiator: &mut Rig, slot| {
+    let pushed = |initiator: &mut TunnelSetup, slot| {
         let before = initiator.device.store().counters().pushed_bytes;
         initiator.command(1, slot, 0x01, RAM + 0x1_1000, [0, 0, 7]);
         initiator.device.store().counters().pushed_bytes - before
@@ -366,17 +366,17 @@ fn only_entry_is_pushed_without_identified_format() {
 #[test]
 fn a_doorbell_does_not_wait_for_credits_of_its_push() {
     // Posted TLPs: one for the doorbell, two for invalidations, none for a push.
-    let mut scarce = Rig::with(Mode::All, 1 << 20, 3);
+    let mut scarce = TunnelSetup::with(Mode::All, 1 << 20, 3);
     assert_eq!(scarce.reads_of_a_write(), 9);
     // One more takes the entry and a part of a page, which is not worth a push.
-    let mut more = Rig::with(Mode::All, 1 << 20, 4);
+    let mut more = TunnelSetup::with(Mode::All, 1 << 20, 4);
     assert_eq!(more.reads_of_a_write(), 8);
 }
 
 #[test]
 fn data_completion_entry_and_interrupt_keep_their_order() {
     for mode in [Mode::Off, Mode::All] {
-        let mut initiator = Rig::new(mode, 1 << 20);
+        let mut initiator = TunnelSetup::new(mode, 1 << 20);
         initiator.start();
         initiator.device.function_mut().0.interrupts = true;
         initiator.memory.written.clear();
@@ -391,7 +391,7 @@ fn data_completion_entry_and_interrupt_keep_their_order() {
 
 #[test]
 fn answers_stand_behind_posted_requests_before_their_bytes() {
-    let mut initiator = Rig::new(Mode::All, 1 << 20);
+    let mut initiator = TunnelSetup::new(Mode::All, 1 << 20);
     initiator.start();
     // A write of INTMS waits in front of the drive, and behind it what is pushed.
     initiator.device.function_mut().2 = Ready::ALL.with(Class::Posted, false);
@@ -420,7 +420,7 @@ fn rings(bytes: &[u8], doorbell: u64) -> usize {
 #[test]
 fn a_head_doorbell_leaves_at_once() {
     for mode in Mode::ALL {
-        let mut initiator = Rig::new(mode, 1 << 20);
+        let mut initiator = TunnelSetup::new(mode, 1 << 20);
         initiator.start();
         initiator.device.function_mut().0.interrupts = true;
         initiator.command(1, 0, 0x01, RAM + 0x1_1000, [0, 0, 7]);

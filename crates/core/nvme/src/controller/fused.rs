@@ -178,7 +178,7 @@ impl Controller {
         self.commands.contains_key(command) || self.blocks.values().any(of_it)
     }
 
-    /// Whether media requests use a range, except those of one command.
+    /// Whether media requests of other commands than `except` use a range.
     pub(crate) fn uses(&self, nsid: u32, range: &Range<u64>, except: Option<Key>) -> bool {
         let waits = |key| self.block_requests.iter().any(|one| super::block_key(one.id) == key);
         let others = |one: &super::BlockRequest| except.is_none() || one.command != except;

@@ -484,7 +484,7 @@ impl Shared {
         self.saved.iter().filter(|old| !replaced(old)).chain(new).copied().collect()
     }
 
-    /// The saved features without those of the namespaces `nsids`.
+    /// The saved features, except the features of the namespaces `nsids`.
     fn saved_without(&self, nsids: &[u32]) -> Vec<SavedFeature> {
         self.saved.iter().filter(|saved| !nsids.contains(&saved.nsid)).copied().collect()
     }

@@ -11,13 +11,13 @@ use wire::Duration;
 const BAR: u64 = 0xe000_0000;
 const MEMORY: u64 = 0x2_0000_0000;
 
-struct Rig {
+struct InitiatorSetup {
     testbed: Testbed,
     bus: Bus,
     ram: Rc<RefCell<Ram>>,
 }
 
-impl Rig {
+impl InitiatorSetup {
     fn new(config: Config) -> Self {
         Self::over(Testbed::enumerated(config, true))
     }
@@ -65,7 +65,7 @@ fn namespaces_with_metadata_are_left_out() {
     (first.blocks, first.metadata) = (8064, 8);
     let mut testbed = Testbed::from_records(&config(), state.encode());
     testbed.enumerate(true);
-    let driver = Rig::over(testbed).attach(settings()).unwrap();
+    let driver = InitiatorSetup::over(testbed).attach(settings()).unwrap();
     let found: Vec<u32> = driver.namespaces().iter().map(|one| one.nsid).collect();
     assert_eq!(found, [2]);
 }
@@ -73,7 +73,7 @@ fn namespaces_with_metadata_are_left_out() {
 /// Entries lie at the queue address that the observer gets.
 #[test]
 fn queue_memory_is_where_the_entries_are() {
-    let mut initiator = Rig::new(config());
+    let mut initiator = InitiatorSetup::new(config());
     let mut driver = initiator.attach(settings()).unwrap();
     let places = driver.queue_memory(1);
     assert_eq!(places.entries, 16);
@@ -91,7 +91,7 @@ fn queue_memory_is_where_the_entries_are() {
 
 #[test]
 fn brings_a_drive_up_moves_blocks_and_shuts_down() {
-    let mut initiator = Rig::new(config());
+    let mut initiator = InitiatorSetup::new(config());
     let mut driver = initiator.attach(settings()).unwrap();
     assert_eq!(driver.queues(), 4);
     assert_eq!(driver.max_transfer(), 128 << 10);
@@ -132,7 +132,7 @@ fn brings_a_drive_up_moves_blocks_and_shuts_down() {
 
 #[test]
 fn one_doorbell_and_one_interrupt_for_a_batch() {
-    let mut initiator = Rig::new(config());
+    let mut initiator = InitiatorSetup::new(config());
     let mut driver = initiator.attach(settings()).unwrap();
     initiator.testbed.interrupts.clear();
     let io = Io { op: Op::Flush, nsid: 1, slba: 0, blocks: 1, buffer: 0 };
@@ -152,7 +152,7 @@ fn one_doorbell_and_one_interrupt_for_a_batch() {
 
 #[test]
 fn rings_and_phases_wrap() {
-    let mut initiator = Rig::new(config());
+    let mut initiator = InitiatorSetup::new(config());
     let mut driver = initiator.attach(Settings { entries: 4, ..settings() }).unwrap();
     let io = Io { op: Op::Flush, nsid: 1, slba: 0, blocks: 1, buffer: 0 };
     for round in 0..50 {
@@ -170,7 +170,7 @@ fn rings_and_phases_wrap() {
 
 #[test]
 fn timeouts_are_errors() {
-    let mut initiator = Rig::new(config());
+    let mut initiator = InitiatorSetup::new(config());
     let timeout = Duration::from_ms(7);
     let mut driver = initiator.attach(Settings { timeout, ..settings() }).unwrap();
     let io = Io { op: Op::Flush, nsid: 1, slba: 0, blocks: 1, buffer: 0 };
@@ -183,18 +183,18 @@ fn timeouts_are_errors() {
 
 #[test]
 fn drives_that_cannot_be_used() {
-    let mut initiator = Rig::new(config());
+    let mut initiator = InitiatorSetup::new(config());
     initiator.testbed.config_write(0x04, 0);
     assert_eq!(initiator.attach(settings()).unwrap_err(), Error::Gone);
-    let mut initiator = Rig::new(config());
+    let mut initiator = InitiatorSetup::new(config());
     initiator.testbed.config_write(0x04, 2);
     let error =
         initiator.attach(Settings { timeout: Duration::from_ms(1), ..settings() }).unwrap_err();
     assert_eq!(error, Error::Timeout("Identify"));
-    let mut initiator = Rig::new(config());
+    let mut initiator = InitiatorSetup::new(config());
     initiator.ram = Rc::new(RefCell::new(Ram::new(MEMORY, 8192)));
     assert_eq!(initiator.attach(settings()).unwrap_err(), Error::OutOfMemory);
-    let mut initiator = Rig::new(config());
+    let mut initiator = InitiatorSetup::new(config());
     let capability = initiator.testbed.capability(0x11);
     initiator.testbed.config_write(capability, 0);
     assert!(initiator.attach(settings()).is_ok(), "vectors are there with MSI-X disabled too");

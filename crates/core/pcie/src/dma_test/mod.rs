@@ -138,18 +138,12 @@ impl DmaTest {
     /// If `settings` contradict the ranges their fields name.
     pub fn new(settings: Settings) -> Self {
         let endpoint = Endpoint::new(EndpointConfig {
-            vendor: VENDOR,
-            device: DEVICE,
-            subsystem: (VENDOR, 1),
-            class: [0x12, 0, 0],
-            revision: 1,
             serial: settings.serial,
-            incarnation: None,
             bar0_size: BAR0_SIZE,
-            vectors: 1,
             max_payload: settings.max_payload,
             read_request: settings.read_request,
             reads_in_flight: settings.reads_in_flight,
+            ..EndpointConfig::new(VENDOR, DEVICE, [0x12, 0, 0])
         });
         Self {
             endpoint,

@@ -38,8 +38,8 @@ pub struct Acknowledged {
     pub frames: u32,
     /// The round-trip time of a frame, and the frame's bytes on the wire.
     pub round_trip: Option<(Duration, u64)>,
-    /// Whether the window limited the sender. If not, the acknowledgement is no evidence for a
-    /// larger window.
+    /// Whether the window limited the sender. Otherwise the window does not grow with this
+    /// acknowledgement.
     pub window_limited: bool,
 }
 

@@ -34,7 +34,7 @@ pub enum Target {
     Above(Duration),
 }
 
-/// Parameters of Swift. The defaults are those of the paper, where it gives any.
+/// Parameters of Swift. The defaults are the values of the paper, if it has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwiftConfig {
     /// The target delay.

@@ -1,7 +1,7 @@
 //! Events of a drive under load: interrupts, and the return after an outage.
 
 use super::group::Group;
-use super::machine::IoTarget;
+use super::machine::InitiatorMachine;
 use super::session::{Session, attach};
 use report::Failure;
 
@@ -49,7 +49,7 @@ impl Session {
         };
         // A vfio-user server, such as our host node, does not report whether the drive has new
         // contents.
-        let unknown = matches!(self.machine, IoTarget::VfioUser(_));
+        let unknown = matches!(self.machine, InitiatorMachine::VfioUser(_));
         let forget = new_contents || unknown;
         if let Err(why) = group.resume(self.machine.clock().now(), driver, forget) {
             return Ok(Err(format!("the drive that came back is another: {why}")));

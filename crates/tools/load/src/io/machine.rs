@@ -27,7 +27,7 @@ const ROOT_PORT: u8 = 4;
 const BRIDGE: [u8; 3] = [0x06, 0x04, 0x00];
 
 /// The machine of a target.
-pub enum IoTarget {
+pub enum InitiatorMachine {
     /// A host node.
     Network(Box<InitiatorHost<Switch>>),
     /// A client of a vfio-user server.
@@ -149,7 +149,7 @@ impl Client {
     }
 }
 
-impl IoTarget {
+impl InitiatorMachine {
     /// Returns the clock.
     pub fn clock(&self) -> Clock {
         match self {

@@ -17,7 +17,7 @@ mod section;
 mod session;
 mod target;
 
-pub use machine::{Client, Event, IoTarget};
+pub use machine::{Client, Event, InitiatorMachine};
 pub use peer::Process;
 pub use record::{Bin, Outage, Recorder, Row, Timeline};
 pub use run::{End, GroupResult, Runner};

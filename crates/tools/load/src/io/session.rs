@@ -1,7 +1,7 @@
 //! A target of a run: connects to it, selects the drive, brings the drive up, and shuts it down.
 
 use super::Settings;
-use super::machine::{Client, IoTarget};
+use super::machine::{Client, InitiatorMachine};
 use super::peer::Process;
 use super::section::{Request, Section};
 use super::target::{Completions, LoadTarget};
@@ -40,7 +40,7 @@ pub struct Session {
     /// The target's name.
     pub name: String,
     /// The machine.
-    pub machine: IoTarget,
+    pub machine: InitiatorMachine,
     /// The place of the drive's function.
     pub slot: OwnSlot,
     /// Driver of the drive, unless a group owns it.
@@ -178,7 +178,7 @@ fn connect(
     (clock, ram): (Clock, usize),
     console: &mut dyn Console,
     mut meanwhile: impl FnMut() -> Outcome,
-) -> Result<(IoTarget, Tracer, Option<Process>), Failure> {
+) -> Result<(InitiatorMachine, Tracer, Option<Process>), Failure> {
     let mut node = options.node.clone();
     if let Some(narrowed) = node.fit(peer.addresses())? {
         console.note(&narrowed.to_string());
@@ -197,14 +197,14 @@ fn connect(
     };
     let switch = switch.traced(tracer.clone());
     let host = InitiatorHost::power_on(clock, node.poller()?, hardware, switch, ready)?;
-    Ok((IoTarget::Network(Box::new(host)), tracer, Process::listening(peer.addresses())))
+    Ok((InitiatorMachine::Network(Box::new(host)), tracer, Process::listening(peer.addresses())))
 }
 
 fn open(
     options: &Settings,
     socket: &Path,
     (clock, ram): (Clock, usize),
-) -> Result<(IoTarget, Option<Process>), Failure> {
+) -> Result<(InitiatorMachine, Option<Process>), Failure> {
     let failed = |error: &dyn Display| Failure(format!("--vfio-user {error}"));
     let memory = HostMemory::new(RAM_BASE, ram).map_err(|errno| failed(&errno))?;
     let settings = vfio_client::Settings {
@@ -217,11 +217,11 @@ fn open(
         vfio_client::VfioUserClient::connect(clock, options.node.poller()?, settings, memory);
     let mut machine = machine.map_err(|error| failed(&error))?;
     let peer = machine.server().map(Process::new);
-    Ok((IoTarget::VfioUser(Box::new(Client::new(machine, ram))), peer))
+    Ok((InitiatorMachine::VfioUser(Box::new(Client::new(machine, ram))), peer))
 }
 
 fn bring_up(
-    machine: &mut IoTarget,
+    machine: &mut InitiatorMachine,
     options: &Settings,
     target: &LoadTarget,
     settings: initiator::Settings,
@@ -249,7 +249,7 @@ fn bring_up(
 /// # Errors
 /// If the machine fails.
 pub fn attach(
-    machine: &mut IoTarget,
+    machine: &mut InitiatorMachine,
     function: &Node,
     settings: initiator::Settings,
 ) -> Result<Result<Driver, initiator::Error>, Failure> {
@@ -259,8 +259,8 @@ pub fn attach(
 }
 
 /// Returns the methods of ringing doorbells and finding completions.
-fn ways(machine: &mut IoTarget, options: &Settings) -> Option<(Doorbells, &'static str)> {
-    let IoTarget::VfioUser(client) = machine else { return None };
+fn ways(machine: &mut InitiatorMachine, options: &Settings) -> Option<(Doorbells, &'static str)> {
+    let InitiatorMachine::VfioUser(client) = machine else { return None };
     let mapped = client.machine.maps_doorbells();
     let doorbells = if mapped { Doorbells::Mapped } else { Doorbells::Message };
     Some((doorbells, options.completions.name()))

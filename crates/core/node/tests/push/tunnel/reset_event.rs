@@ -7,7 +7,7 @@ const EVENT: u8 = 0x0c;
 const NOTHING: u8 = 0x18;
 
 /// Address, dword 0, SQ head, SQ identifier, command identifier and phase tag of the entry.
-fn event(initiator: &Rig) -> Option<(u64, u32, [u16; 3], u16)> {
+fn event(initiator: &TunnelSetup) -> Option<(u64, u32, [u16; 3], u16)> {
     let event = initiator.host.reset_event(DRIVE)?;
     let word = |at: usize| u16::from_le_bytes([event.entry[at], event.entry[at + 1]]);
     let result = u32::from_le_bytes(event.entry[..4].try_into().unwrap());
@@ -21,7 +21,7 @@ const COMPLETIONS: u64 = RAM + 0x1000;
 #[test]
 fn an_outstanding_event_request_is_completed_where_the_driver_looks_next() {
     for mode in Mode::ALL {
-        let mut initiator = Rig::new(mode, 1 << 20);
+        let mut initiator = TunnelSetup::new(mode, 1 << 20);
         assert_eq!(event(&initiator), None, "no request");
         initiator.command(0, 0, EVENT, 0, [0; 3]);
         let first = (COMPLETIONS, PERSISTENT_INTERNAL_ERROR, [0, 0, 0], 1);
@@ -45,7 +45,7 @@ fn an_outstanding_event_request_is_completed_where_the_driver_looks_next() {
 
 #[test]
 fn event_request_is_not_completed_when_state_is_in_doubt() {
-    type Doubt = fn(&mut Rig);
+    type Doubt = fn(&mut TunnelSetup);
     let doubts: [(&str, Doubt); 8] = [
         ("the driver disabled the controller", |initiator| initiator.write(0x14, 4, 0)),
         ("the driver enabled it again", |initiator| {
@@ -53,8 +53,8 @@ fn event_request_is_not_completed_when_state_is_in_doubt() {
             initiator.write(0x14, 4, 4 << 20 | 6 << 16 | 1);
         }),
         ("the subsystem was reset", |initiator| initiator.write(0x20, 4, 0x4e56_4d65)),
-        ("the function is no bus master", |initiator| initiator.config(DRIVE, 0x04, 2)),
-        ("the function was no bus master", |initiator| {
+        ("the function is not a bus master", |initiator| initiator.config(DRIVE, 0x04, 2)),
+        ("the function was not a bus master", |initiator| {
             initiator.config(DRIVE, 0x04, 2);
             initiator.config(DRIVE, 0x04, 6);
         }),
@@ -67,7 +67,7 @@ fn event_request_is_not_completed_when_state_is_in_doubt() {
         }),
     ];
     for (case, doubt) in doubts {
-        let mut initiator = Rig::new(Mode::Off, 1 << 20);
+        let mut initiator = TunnelSetup::new(Mode::Off, 1 << 20);
         initiator.command(0, 0, EVENT, 0, [0; 3]);
         assert!(event(&initiator).is_some());
         doubt(&mut initiator);
@@ -78,7 +78,7 @@ fn event_request_is_not_completed_when_state_is_in_doubt() {
 #[test]
 fn an_event_request_in_memory_reached_by_messages_is_learnt_from_the_controllers_read() {
     for mode in Mode::ALL {
-        let mut initiator = Rig::new(mode, 1 << 20);
+        let mut initiator = TunnelSetup::new(mode, 1 << 20);
         initiator.memory.by_message = true;
         initiator.command(0, 0, EVENT, 0, [0; 3]);
         let first = (COMPLETIONS, PERSISTENT_INTERNAL_ERROR, [0, 0, 0], 1);
@@ -103,7 +103,7 @@ fn an_event_request_in_memory_reached_by_messages_is_learnt_from_the_controllers
 #[test]
 fn an_entry_that_the_controller_writes_out_of_place_leaves_doubt() {
     for (slot, phase) in [(1, 1), (0, 0), (7, 1)] {
-        let mut initiator = Rig::new(Mode::Off, 1 << 20);
+        let mut initiator = TunnelSetup::new(Mode::Off, 1 << 20);
         initiator.command(0, 0, EVENT, 0, [0; 3]);
         let mut entry = [0; 16];
         entry[14] = phase;

@@ -60,11 +60,6 @@ impl CompletionTimeout {
         let (earliest, latest) = (Duration::from_us(earliest_us), Duration::from_us(latest_us));
         Self { value, name, earliest, latest }
     }
-
-    /// Returns the range with this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|range| range.name == name)
-    }
 }
 
 /// The end of a range without an end.
