@@ -10,7 +10,6 @@
 //! - `fingerprint`: the SHA-256 fingerprint of a public key
 //! - `key`: private keys and their files
 //! - `peers`: the file of peers
-//! - `rights`: what a key may do
 //! - `tls`: TLS 1.3 with raw public keys (RFC 7250) or certificates
 //! - `watch`: the present peers, read again when their file changes
 
@@ -18,13 +17,11 @@ mod file;
 mod fingerprint;
 mod key;
 mod peers;
-mod rights;
 mod tls;
 mod watch;
 
 pub use fingerprint::Fingerprint;
 pub use key::{KeyError, NodeKey};
 pub use peers::{Identity, Peers, PeersError, Refusal};
-pub use rights::{Groups, Rights};
 pub use tls::{Cipher, Handshake};
 pub use watch::{Credentials, Watch};

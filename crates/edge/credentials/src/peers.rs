@@ -1,7 +1,8 @@
 //! The file of peers: one line per key.
 
-use crate::{Fingerprint, Groups, Rights, file};
+use crate::{Fingerprint, file};
 use chrono::{DateTime, NaiveDate};
+use node::{Groups, Rights};
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -53,8 +54,10 @@ pub struct Identity {
     pub name: Arc<str>,
     /// The fingerprint of the peer's public key.
     pub fingerprint: Fingerprint,
-    /// What the key may do.
+    /// What the key may do at a device node or a switch node.
     pub rights: Rights,
+    /// Whether the key may be the far side of a connection that this node opens.
+    pub serves: bool,
     /// The line, by what it requires of the peer.
     key: Key,
 }
@@ -81,6 +84,7 @@ struct Line {
     /// The authority of a certificate.
     roots: RootCertStore,
     rights: Rights,
+    serves: bool,
     /// Seconds since 1970.
     not_before: i64,
     /// Seconds since 1970.
@@ -191,9 +195,19 @@ impl Line {
         }
         let key = next("a key after the name: SHA256:... or ca=FILE,san=NAME")?;
         let key = parse_key(key, folder)?;
-        let mut rights = Rights::default();
+        let (mut rights, mut serves) = (Rights::default(), false);
         for right in next("rights after the key: use, move, probe or serve")?.split(',') {
-            rights.add(right)?;
+            match right {
+                "use" => rights.attach = Groups::Any,
+                "move" => rights.move_device = true,
+                "probe" => rights.probe = true,
+                "serve" => serves = true,
+                _ => {
+                    return Err(format!(
+                        "invalid right '{right}': expected use, move, probe or serve"
+                    ));
+                }
+            }
         }
         let (mut not_before, mut not_after) = (i64::MIN, i64::MAX);
         for option in words {
@@ -212,7 +226,7 @@ impl Line {
             }
         }
         let roots = RootCertStore::empty();
-        Ok(Self { name: name.into(), key, roots, rights, not_before, not_after })
+        Ok(Self { name: name.into(), key, roots, rights, serves, not_before, not_after })
     }
 
     /// Whether the line describes `peer`. Fails with the reason if the certificate has the name
@@ -247,14 +261,20 @@ impl Line {
 
     /// The identity of a peer with this key, if the line is valid at `now`.
     fn identity(&self, fingerprint: Fingerprint, now: i64) -> Result<Identity, Refusal> {
-        let Self { name, key, rights, not_before, not_after, .. } = self;
+        let Self { name, key, not_before, not_after, .. } = self;
         if now < *not_before {
             return Err(Refusal::NotYetValid(name.clone(), fingerprint, *not_before));
         }
         if now >= *not_after {
             return Err(Refusal::Expired(name.clone(), fingerprint, *not_after));
         }
-        Ok(Identity { name: name.clone(), fingerprint, rights: rights.clone(), key: key.clone() })
+        Ok(Identity {
+            name: name.clone(),
+            fingerprint,
+            rights: self.rights.clone(),
+            serves: self.serves,
+            key: key.clone(),
+        })
     }
 }
 
@@ -330,7 +350,7 @@ mod tests {
         let peers = parse(&text).unwrap();
         let host = peers.identify(&presented(KEY), 0).unwrap();
         assert_eq!((&*host.name, host.fingerprint.to_string()), ("host-a", KEY.into()));
-        assert!(host.rights.probe && !host.rights.move_device && !host.rights.serve);
+        assert!(host.rights.probe && !host.rights.move_device && !host.serves);
         let allowed = [0, 1, 2, 7].map(|group| host.rights.attach.contain(group));
         assert_eq!(allowed, [false, true, false, true]);
         let ops = peers.identify(&presented(OTHER), 0).unwrap();

@@ -184,11 +184,11 @@ impl Verifier {
 
     /// Refuses a known peer without a right that this end needs.
     fn admit(&self, identity: Identity) -> Result<Identity, Refusal> {
-        let Identity { name, fingerprint, rights, .. } = &identity;
+        let Identity { name, fingerprint, rights, serves, .. } = &identity;
         let no_right = |right| Err(Refusal::NoRight(name.clone(), *fingerprint, right));
         match &self.end {
-            End::Accepts if !rights.may_connect() => no_right("use, move or probe"),
-            End::Connects(_) if !rights.serve => no_right("serve"),
+            End::Accepts if !rights.any() => no_right("use, move or probe"),
+            End::Connects(_) if !serves => no_right("serve"),
             End::Connects(Some(expected)) if expected != name => {
                 Err(Refusal::AnotherPeer(name.clone(), *fingerprint, expected.clone()))
             }

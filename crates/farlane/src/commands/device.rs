@@ -1,6 +1,7 @@
 //! `farlane device`: serves a drive.
 
 use super::{Failure, Outcome};
+use crate::key_args::follow;
 use crate::namespace::Namespace;
 use crate::node::{NodeArgs, group_name, instance, listening, print_report};
 use crate::output::warning;
@@ -84,9 +85,10 @@ pub(crate) fn parse_serial(text: &str) -> Result<String, String> {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
-    let address = listening(&args.listen, args.node.insecure)?;
+    let address = listening(&args.listen, args.node.keys.protection())?;
     let options = args.node.settings_for([&address])?;
     let stop = stop_on_signals()?;
+    let _watch = follow(options.credentials.as_ref(), &stop);
     let mps = usize::from(options.max_payload);
     let settings = nvme::Settings {
         doorbell_buffer: args.doorbell_buffer,
@@ -131,6 +133,7 @@ pub(crate) fn print_event(event: DeviceEvent) {
 /// Formats one line per event; empty for reports.
 fn line(event: &DeviceEvent) -> String {
     match event {
+        DeviceEvent::Authenticated(peer) => format!("accepted {peer}"),
         DeviceEvent::HostUp(peer) => format!("host {peer} attached"),
         DeviceEvent::HostDown(peer, cause) => format!("host {peer} detached: {cause}"),
         DeviceEvent::TurnedAway(peer, cause) => format!("rejected {peer}: {cause}"),
@@ -153,6 +156,7 @@ fn moved(by: &str, group: u16, answer: &Moved) -> String {
     let why = match answer.status {
         MoveStatus::Done => return format!("{by} moved this device from {from} to {to}"),
         MoveStatus::Switch => "a switch node cannot be moved",
+        MoveStatus::Unauthorized => "its key lacks the right move",
         _ => "the node was started without --group",
     };
     format!("rejected the move to {to} by {by}: {why}")

@@ -1,6 +1,7 @@
 //! `farlane host`: offers remote endpoints to VMMs.
 
 use super::Outcome;
+use crate::key_args::follow;
 use crate::node::{
     NodeArgs, check_links, instance, parse_mps, print_report, raise_descriptor_limit,
 };
@@ -77,6 +78,7 @@ pub fn run(args: &Args) -> Outcome {
     let switch = options.switch(&peers, args.group, args.p2p)?;
     raise_descriptor_limit();
     let stop = stop_on_signals()?;
+    let _watch = follow(options.credentials.as_ref(), &stop);
     let mps = usize::from(options.max_payload);
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Host, instance(), clock)?;

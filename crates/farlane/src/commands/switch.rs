@@ -2,6 +2,7 @@
 
 use super::Outcome;
 use crate::commands::device::print_event;
+use crate::key_args::follow;
 use crate::node::{NodeArgs, check_links, instance, listening, print_report};
 use crate::signals::stop_on_signals;
 use crate::trace_args::TraceArgs;
@@ -42,12 +43,13 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
-    let address = listening(&args.listen, args.node.insecure)?;
+    let address = listening(&args.listen, args.node.keys.protection())?;
     let peers = args.node.peers(&args.connect)?;
     check_links(&peers);
     let options =
         args.node.settings_for(peers.iter().flat_map(Peer::addresses).chain([&address]))?;
     let stop = stop_on_signals()?;
+    let _watch = follow(options.credentials.as_ref(), &stop);
     let listener = CarrierListener::bind(&address, options.links()?)?;
     let switch = options.switch(&peers, args.group, args.p2p)?;
     let clock = Clock::start();

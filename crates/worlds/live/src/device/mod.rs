@@ -8,7 +8,7 @@ use crate::attached::{Attached, Report};
 use crate::clock::Clock;
 use crate::limiter::Suppressed;
 use crate::links::room_after;
-use crate::net::{Address, Carrier, CarrierListener};
+use crate::net::{Address, Carrier, CarrierListener, Remote};
 use crate::poller::Poller;
 use crate::trace::{Tapped, Tracer};
 use bytes::Bytes;
@@ -26,16 +26,18 @@ use wire::{Duration, Instant};
 /// An event that a device node reports to its user.
 #[derive(Clone, Debug)]
 pub enum DeviceEvent {
+    /// A peer has proved its identity.
+    Authenticated(Remote),
     /// A host uses the device.
-    HostUp(Address),
+    HostUp(Remote),
     /// The host is gone; the device has been reset.
-    HostDown(Address, Cause),
+    HostDown(Remote, Cause),
     /// A peer was rejected, or did not use the protocol.
-    TurnedAway(Address, Cause),
+    TurnedAway(Remote, Cause),
     /// A peer requested to move the device to another group.
     Moved {
         /// The peer.
-        by: Address,
+        by: Remote,
         /// The group; 0 admits any host.
         group: u16,
         /// The answer.
@@ -56,6 +58,8 @@ const DRAIN: Duration = Duration::from_ms(1_000);
 struct Path {
     id: PathId,
     carrier: Carrier,
+    /// Whether nothing was read; TLS may have decrypted bytes before.
+    fresh: bool,
     /// Room at the last check.
     room: usize,
     /// Whether the connection is also watched for output.
@@ -267,7 +271,7 @@ impl<A: Attached> DeviceNode<A> {
         emit: &mut impl FnMut(DeviceEvent),
     ) -> io::Result<(bool, Option<Instant>)> {
         self.poller.refresh(now)?;
-        let mut moved = self.accept(now)?;
+        let mut moved = self.accept(now, emit)?;
         let has_room = self.receive(now, &mut moved);
         if let Some(Settled(until)) = &self.settled
             && !moved
@@ -293,7 +297,7 @@ impl<A: Attached> DeviceNode<A> {
         Ok((moved, wire::earliest([until, self.tracer.tick(now, !moved)])))
     }
 
-    fn accept(&mut self, now: Instant) -> io::Result<bool> {
+    fn accept(&mut self, now: Instant, emit: &mut impl FnMut(DeviceEvent)) -> io::Result<bool> {
         if !self.poller.take_ready(&self.listener) {
             return Ok(false);
         }
@@ -302,9 +306,16 @@ impl<A: Attached> DeviceNode<A> {
             self.poller.add(&carrier, false)?;
             let id = PathId(self.accepted);
             self.accepted += 1;
-            self.node.handle(now, id, Input::Accepted { signals_close: carrier.signals_close() });
-            self.paths.push(Path { id, carrier, room: 0, watched: false });
+            let signals_close = carrier.signals_close();
+            if carrier.identity().is_some() {
+                emit(DeviceEvent::Authenticated(carrier.remote()));
+            }
+            self.node.handle(now, id, Input::Accepted { signals_close, rights: carrier.rights() });
+            self.paths.push(Path { id, carrier, fresh: true, room: 0, watched: false });
             moved = true;
+        }
+        while let Some((peer, why)) = self.listener.refusal() {
+            emit(DeviceEvent::TurnedAway(peer.into(), Cause::Refused(why)));
         }
         Ok(moved)
     }
@@ -314,8 +325,8 @@ impl<A: Attached> DeviceNode<A> {
     fn receive(&mut self, now: Instant, moved: &mut bool) -> bool {
         let (node, tracer) = (&mut self.node, &self.tracer);
         let mut other_room = false;
-        for Path { id, carrier, room, .. } in &mut self.paths {
-            let ready = self.poller.take_ready(&*carrier);
+        for Path { id, carrier, fresh, room, .. } in &mut self.paths {
+            let ready = self.poller.take_ready(&*carrier) | std::mem::take(fresh);
             let mut gone = ready
                 && carrier.receive(now, |bytes| {
                     *moved = true;
@@ -359,7 +370,10 @@ impl<A: Attached> DeviceNode<A> {
                         self.paths[index].carrier.send_as_records();
                     }
                 }
-                Output::Event(event) => emit(self.named(event)),
+                Output::Event(event) => {
+                    let event = self.named(event);
+                    emit(event);
+                }
                 Output::Timeout(at) => return (acted, at),
             }
             acted = true;
@@ -381,18 +395,24 @@ impl<A: Attached> DeviceNode<A> {
     }
 
     /// The event with the peer's address.
-    fn named(&self, event: Event) -> DeviceEvent {
-        let peer = |path| self.paths[self.index(path)].carrier.peer();
+    fn named(&mut self, event: Event) -> DeviceEvent {
+        let path = match event {
+            Event::HostUp(path) | Event::HostDown(path, _) | Event::Rejected(path, _) => path,
+            Event::Moved { by, .. } => by,
+        };
+        let index = self.index(path);
+        let carrier = &mut self.paths[index].carrier;
+        let (peer, failure) = (carrier.remote(), carrier.take_failure());
+        let why = |cause| failure.map_or(cause, Cause::Refused);
         match event {
-            Event::HostUp(path) => DeviceEvent::HostUp(peer(path)),
-            Event::HostDown(path, cause) => {
+            Event::HostUp(_) => DeviceEvent::HostUp(peer),
+            Event::HostDown(_, cause) => {
+                let cause = why(cause);
                 self.tracer.down(Tap::UPLINK, &cause);
-                DeviceEvent::HostDown(peer(path), cause)
+                DeviceEvent::HostDown(peer, cause)
             }
-            Event::Rejected(path, cause) => DeviceEvent::TurnedAway(peer(path), cause),
-            Event::Moved { by, group, answer } => {
-                DeviceEvent::Moved { by: peer(by), group, answer }
-            }
+            Event::Rejected(_, cause) => DeviceEvent::TurnedAway(peer, why(cause)),
+            Event::Moved { group, answer, .. } => DeviceEvent::Moved { by: peer, group, answer },
         }
     }
 

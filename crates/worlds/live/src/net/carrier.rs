@@ -1,12 +1,17 @@
-//! The carrier of a link: a TCP connection, raw Ethernet, or another carrier.
+//! The carrier of a link: a TCP connection with or without TLS, raw Ethernet, or another carrier.
 
 use super::address::Address;
-use super::connection::{Connection, Listener};
+use super::admission::Admission;
+use super::connection::{Connection, Listener, SHORT_READ};
 use super::gate::LineGate;
 use super::other::{OtherAddress, OtherCarrier};
 use super::raw::{RawConnection, RawListener};
 use super::settings::LinkSettings;
+use super::tls::TlsConnection;
 use bytes::Bytes;
+use credentials::Identity;
+use node::Rights;
+use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -21,6 +26,8 @@ const MAX_READS: usize = 16;
 pub enum Carrier {
     /// A TCP connection.
     Tcp(Connection),
+    /// A TCP connection under TLS.
+    Tls(Box<TlsConnection>),
     /// Raw Ethernet.
     Raw(Box<RawConnection>),
     /// Another carrier.
@@ -28,13 +35,26 @@ pub enum Carrier {
 }
 
 impl Carrier {
-    /// Begins to connect; [`established`](Self::established) returns the outcome.
+    /// Begins to connect; [`established`](Self::established) returns the outcome. Under TLS, `name`
+    /// restricts the peer to the one of this name.
     ///
     /// # Errors
     /// A sentence: no socket, no such interface, no capability.
-    pub fn connect(now: Instant, peer: &Address, settings: &LinkSettings) -> io::Result<Self> {
+    pub fn connect(
+        now: Instant,
+        peer: &Address,
+        name: Option<&Arc<str>>,
+        settings: &LinkSettings,
+    ) -> io::Result<Self> {
         Ok(match peer {
-            Address::Tcp(peer) => Self::Tcp(Connection::connect(*peer, settings)?),
+            Address::Tcp(peer) => match &settings.credentials {
+                None => Self::Tcp(Connection::connect(*peer, settings)?),
+                Some(credentials) => {
+                    let name = name.cloned();
+                    let connection = TlsConnection::connect(*peer, name, settings, credentials)?;
+                    Self::Tls(connection.into())
+                }
+            },
             Address::Raw(peer) => Self::Raw(RawConnection::connect(now, peer, settings)?.into()),
             Address::Other(address) => Self::Other(address.connect()?),
         })
@@ -42,7 +62,7 @@ impl Carrier {
 
     /// Whether the descriptor becomes writable when the connection is established.
     pub fn connects_when_writable(&self) -> bool {
-        matches!(self, Self::Tcp(_))
+        matches!(self, Self::Tcp(_) | Self::Tls(_))
     }
 
     /// Whether the far side is notified when this process ends in any way.
@@ -57,6 +77,7 @@ impl Carrier {
     pub fn established(&mut self, now: Instant) -> io::Result<bool> {
         match self {
             Self::Tcp(connection) => connection.established(),
+            Self::Tls(connection) => connection.established(now),
             Self::Raw(connection) => connection.established(now),
             Self::Other(connection) => connection.established(),
         }
@@ -66,15 +87,43 @@ impl Carrier {
     pub fn peer(&self) -> Address {
         match self {
             Self::Tcp(connection) => connection.peer.into(),
+            Self::Tls(connection) => connection.tcp.peer.into(),
             Self::Raw(connection) => Address::Raw(connection.peer.clone()),
             Self::Other(connection) => connection.peer(),
         }
     }
 
+    /// The far side, if it has proved its identity.
+    pub fn identity(&self) -> Option<&Arc<Identity>> {
+        if let Self::Tls(connection) = self { connection.identity() } else { None }
+    }
+
+    /// What the far side may do: everything without TLS.
+    pub fn rights(&self) -> Rights {
+        match self {
+            Self::Tls(connection) => {
+                connection.identity().map(|identity| identity.rights.clone()).unwrap_or_default()
+            }
+            _ => Rights::ALL,
+        }
+    }
+
+    /// The far side's address, and its identity under TLS.
+    pub fn remote(&self) -> Remote {
+        Remote { address: self.peer(), identity: self.identity().cloned() }
+    }
+
+    /// Why TLS ended the connection; returned once.
+    pub fn take_failure(&mut self) -> Option<String> {
+        if let Self::Tls(connection) = self { connection.take_failure() } else { None }
+    }
+
     /// As [`Connection::send_as_records`]; raw Ethernet always does so.
     pub fn send_as_records(&mut self) {
-        if let Self::Tcp(connection) = self {
-            connection.send_as_records();
+        match self {
+            Self::Tcp(connection) => connection.send_as_records(),
+            Self::Tls(connection) => connection.tcp.send_as_records(),
+            Self::Raw(_) | Self::Other(_) => {}
         }
     }
 
@@ -83,6 +132,7 @@ impl Carrier {
     pub fn receive(&mut self, now: Instant, mut take: impl FnMut(Bytes)) -> bool {
         let connection = match self {
             Self::Tcp(connection) => connection,
+            Self::Tls(connection) => return connection.receive(now, MAX_READS, take),
             Self::Raw(connection) => return connection.receive(now, take),
             Self::Other(connection) => return connection.receive(&mut take),
         };
@@ -90,7 +140,7 @@ impl Carrier {
             match connection.receive() {
                 Ok(Some(bytes)) if bytes.is_empty() => return true,
                 Ok(Some(bytes)) => {
-                    let short = bytes.len() < 32 << 10;
+                    let short = bytes.len() < SHORT_READ;
                     take(bytes);
                     // A short read has emptied the socket, so the next call is not needed.
                     if short {
@@ -108,7 +158,7 @@ impl Carrier {
     pub fn take_room_changed(&mut self) -> bool {
         match self {
             Self::Raw(connection) => connection.take_room_changed(),
-            Self::Tcp(_) | Self::Other(_) => false,
+            Self::Tcp(_) | Self::Tls(_) | Self::Other(_) => false,
         }
     }
 
@@ -119,6 +169,7 @@ impl Carrier {
     pub fn send(&mut self, now: Instant, bytes: Bytes) -> io::Result<()> {
         match self {
             Self::Tcp(connection) => connection.send_at(now, bytes),
+            Self::Tls(connection) => connection.send_at(now, &bytes),
             Self::Raw(connection) => connection.send(now, bytes),
             Self::Other(connection) => connection.send(now, bytes),
         }
@@ -131,6 +182,7 @@ impl Carrier {
     pub fn flush(&mut self, now: Instant) -> io::Result<()> {
         match self {
             Self::Tcp(connection) => connection.flush_at(now),
+            Self::Tls(connection) => connection.tcp.flush_at(now),
             Self::Raw(connection) => connection.flush(now),
             Self::Other(_) => Ok(()),
         }
@@ -140,6 +192,7 @@ impl Carrier {
     pub fn room(&mut self, now: Instant) -> usize {
         match self {
             Self::Tcp(connection) => connection.room(),
+            Self::Tls(connection) => connection.tcp.room(),
             Self::Raw(connection) => connection.room(now),
             Self::Other(connection) => connection.room(),
         }
@@ -149,6 +202,7 @@ impl Carrier {
     pub fn is_full(&self) -> bool {
         match self {
             Self::Tcp(connection) => connection.is_full(),
+            Self::Tls(connection) => connection.tcp.is_full(),
             Self::Raw(connection) => connection.is_full(),
             Self::Other(_) => false,
         }
@@ -159,6 +213,7 @@ impl Carrier {
         match self {
             Self::Raw(connection) => connection.timer(),
             Self::Tcp(connection) => connection.opens,
+            Self::Tls(connection) => connection.tcp.opens,
             Self::Other(_) => None,
         }
     }
@@ -168,6 +223,7 @@ impl Carrier {
         match self {
             Self::Raw(connection) => connection.linger(),
             Self::Tcp(connection) => connection.linger(),
+            Self::Tls(connection) => connection.tcp.linger(),
             Self::Other(_) => {}
         }
     }
@@ -177,8 +233,33 @@ impl AsFd for Carrier {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Tcp(connection) => connection.as_fd(),
+            Self::Tls(connection) => connection.as_fd(),
             Self::Raw(connection) => connection.as_fd(),
             Self::Other(connection) => connection.fd(),
+        }
+    }
+}
+
+/// The far side of a connection. Its text has the name and the fingerprint of the key, if any.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remote {
+    /// The address.
+    pub address: Address,
+    /// The identity under TLS.
+    pub identity: Option<Arc<Identity>>,
+}
+
+impl From<Address> for Remote {
+    fn from(address: Address) -> Self {
+        Self { address, identity: None }
+    }
+}
+
+impl fmt::Display for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.identity {
+            None => self.address.fmt(f),
+            Some(identity) => write!(f, "{} {identity}", self.address),
         }
     }
 }
@@ -188,6 +269,8 @@ impl AsFd for Carrier {
 pub enum CarrierListener {
     /// On a TCP port.
     Tcp(Listener),
+    /// On a TCP port, under TLS.
+    Tls(Admission),
     /// On an Ethernet interface.
     Raw(RawListener),
     /// Connections of another carrier.
@@ -202,7 +285,13 @@ impl CarrierListener {
     pub fn bind(address: &Address, settings: impl Into<LinkSettings>) -> io::Result<Self> {
         let settings = settings.into();
         Ok(match address {
-            Address::Tcp(address) => Self::Tcp(Listener::bind(*address, settings)?),
+            Address::Tcp(address) => match settings.credentials.clone() {
+                None => Self::Tcp(Listener::bind(*address, settings)?),
+                Some(credentials) => {
+                    let listener = Listener::bind(*address, settings)?;
+                    Self::Tls(Admission::start(listener, credentials)?)
+                }
+            },
             Address::Raw(station) => Self::Raw(RawListener::bind(station, settings)?),
             Address::Other(address) => Self::Other(address.clone()),
         })
@@ -215,6 +304,7 @@ impl CarrierListener {
     pub fn address(&self) -> io::Result<Address> {
         match self {
             Self::Tcp(listener) => Ok(listener.address()?.into()),
+            Self::Tls(admission) => Ok(admission.listener.address()?.into()),
             Self::Raw(listener) => Ok(Address::Raw(listener.station.clone())),
             Self::Other(address) => Ok(Address::Other(address.clone())),
         }
@@ -224,6 +314,7 @@ impl CarrierListener {
     pub fn gate(&self) -> Option<&LineGate> {
         match self {
             Self::Tcp(listener) => listener.gate(),
+            Self::Tls(admission) => admission.listener.gate(),
             Self::Raw(listener) => listener.settings.gate.as_ref(),
             Self::Other(_) => None,
         }
@@ -233,9 +324,17 @@ impl CarrierListener {
     pub fn accept(&mut self, now: Instant) -> Option<Carrier> {
         match self {
             Self::Tcp(listener) => listener.accept().map(Carrier::Tcp),
+            Self::Tls(admission) => admission.accept().map(|made| Carrier::Tls(made.into())),
             Self::Raw(listener) => listener.accept(now).map(|made| Carrier::Raw(made.into())),
             Self::Other(address) => address.accept().map(Carrier::Other),
         }
+    }
+
+    /// The next connection that TLS has refused, and why. Call it after [`accept`](Self::accept)
+    /// has returned `None`.
+    pub fn refusal(&mut self) -> Option<(Address, String)> {
+        let Self::Tls(admission) = self else { return None };
+        admission.refusal().map(|(peer, why)| (peer.into(), why))
     }
 }
 
@@ -249,6 +348,7 @@ impl AsFd for CarrierListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Tcp(listener) => listener.as_fd(),
+            Self::Tls(admission) => admission.as_fd(),
             Self::Raw(listener) => listener.as_fd(),
             Self::Other(address) => address.fd(),
         }

@@ -25,6 +25,8 @@ const MOST_UNCHECKED: usize = 1 << 20;
 const READ: usize = 128 << 10;
 /// Connections that may wait to be accepted (listen(2)), as in the standard library.
 const BACKLOG: i32 = 128;
+/// A read of fewer bytes has emptied the socket, so a further read is not needed.
+pub(super) const SHORT_READ: usize = 32 << 10;
 /// Bytes offered to the tunnel at once.
 const OFFER: usize = 64 << 10;
 

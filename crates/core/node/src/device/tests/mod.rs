@@ -5,6 +5,7 @@ mod pending_connections;
 mod random;
 
 use super::*;
+use crate::Rights;
 use pcie::{Input as Packet, Output as Next, Ports, Ready, Wait};
 use std::collections::BTreeMap;
 use switch::aggregate::Policy;
@@ -105,7 +106,11 @@ impl Shell {
             gone: false,
         };
         self.peers.insert(path, peer);
-        self.node.handle(self.now, path, path::Input::Accepted { signals_close });
+        self.node.handle(
+            self.now,
+            path,
+            path::Input::Accepted { signals_close, rights: Rights::ALL },
+        );
         path
     }
 
