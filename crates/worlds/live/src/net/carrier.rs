@@ -127,6 +127,15 @@ impl Carrier {
         }
     }
 
+    /// Limits the bytes of a read of TCP, and so of a call of [`receive`](Self::receive).
+    pub fn limit_reads(&mut self, bytes: Option<usize>) {
+        match self {
+            Self::Tcp(connection) => connection.limit_reads(bytes),
+            Self::Tls(connection) => connection.tcp.limit_reads(bytes),
+            Self::Raw(_) | Self::Other(_) => {}
+        }
+    }
+
     /// Passes received bytes to `take`, within a limit per call; returns whether the connection
     /// has ended.
     pub fn receive(&mut self, now: Instant, mut take: impl FnMut(Bytes)) -> bool {
