@@ -59,10 +59,7 @@ impl NodeKey {
     /// If the file exists, or cannot be written.
     pub fn create(path: &Path) -> Result<Self, KeyError> {
         let failed = |error| KeyError::Create(path.into(), error);
-        let no_entropy = |_| failed(io::Error::other("the system provides no random numbers"));
-        let mut seed = [0; 32];
-        SystemRandom::new().fill(&mut seed).map_err(no_entropy)?;
-        let text = pem("PRIVATE KEY", &[&ED25519[..], &seed].concat());
+        let text = new_pem().map_err(failed)?;
         let options = OpenOptions::new().write(true).create_new(true).mode(0o600).clone();
         let mut file = options.open(path).map_err(failed)?;
         let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
@@ -79,15 +76,29 @@ impl NodeKey {
     /// # Errors
     /// If the file cannot be read, others can read it, or its contents are not a usable key.
     pub fn load(path: &Path) -> Result<Self, KeyError> {
-        let text = read_private(path)?;
-        let key = PrivateKeyDer::from_pem_slice(&text);
+        Self::parse(&read_private(path)?, path)
+    }
+
+    /// A new Ed25519 key that is in no file.
+    ///
+    /// # Errors
+    /// If the system provides no random numbers.
+    pub fn generate() -> Result<Self, KeyError> {
+        let path = Path::new("memory");
+        let text = new_pem().map_err(|error| KeyError::Create(path.into(), error))?;
+        Self::parse(text.as_bytes(), path)
+    }
+
+    /// Parses the `text` of the file `path`.
+    fn parse(text: &[u8], path: &Path) -> Result<Self, KeyError> {
+        let key = PrivateKeyDer::from_pem_slice(text);
         let key = key.map_err(|_| KeyError::NoKey(path.into()))?;
         let invalid = |error| KeyError::Invalid(path.into(), error);
         let key = any_supported_type(&key).map_err(invalid)?;
         let public = key.public_key().expect("keys of ring have a public key").into_owned();
         let fingerprint = Fingerprint::new(&public);
         let mut chain = Vec::new();
-        for certificate in CertificateDer::pem_slice_iter(&text) {
+        for certificate in CertificateDer::pem_slice_iter(text) {
             let bad = |_| invalid(rustls::CertificateError::BadEncoding.into());
             chain.push(certificate.map_err(bad)?);
         }
@@ -122,6 +133,14 @@ fn read_private(path: &Path) -> Result<Vec<u8>, KeyError> {
         return Err(KeyError::Readable(path.into(), status.mode() & 0o7777));
     }
     file::contents(&opened).map_err(failed)
+}
+
+/// A new Ed25519 key in PEM form.
+fn new_pem() -> io::Result<String> {
+    let mut seed = [0; 32];
+    let no_entropy = |_| io::Error::other("the system provides no random numbers");
+    SystemRandom::new().fill(&mut seed).map_err(no_entropy)?;
+    Ok(pem("PRIVATE KEY", &[&ED25519[..], &seed].concat()))
 }
 
 /// The textual encoding of `der` (RFC 7468, section 2).

@@ -141,6 +141,13 @@ impl Peers {
         Ok(Self { lines })
     }
 
+    /// One peer with all rights, in no file.
+    pub fn only(name: &str, fingerprint: Fingerprint) -> Self {
+        let text = format!("{name} {fingerprint} use,move,probe,serve");
+        let line = Line::parse(&text, Path::new("")).expect("a valid line");
+        Self { lines: vec![line] }
+    }
+
     /// Number of keys.
     pub fn len(&self) -> usize {
         self.lines.len()

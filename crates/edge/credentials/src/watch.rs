@@ -18,7 +18,8 @@ const INTERVAL: Duration = Duration::from_millis(400);
 #[derive(Debug)]
 pub struct Credentials {
     key: NodeKey,
-    path: PathBuf,
+    /// The file of peers, if they come from a file.
+    path: Option<PathBuf>,
     peers: RwLock<Arc<Peers>>,
     provider: Arc<CryptoProvider>,
     checks: AtomicU64,
@@ -31,9 +32,14 @@ impl Credentials {
     /// # Errors
     /// As [`Peers::load`], and if a line requires a certificate that `key` does not have.
     pub fn load(key: NodeKey, path: &Path, cipher: Option<Cipher>) -> Result<Self, PeersError> {
-        let peers = RwLock::new(load(&key, path)?.into());
-        let provider = provider(cipher, None).into();
-        Ok(Self { key, path: path.into(), peers, provider, checks: AtomicU64::new(0) })
+        let peers = load(&key, path)?;
+        Ok(Self { path: Some(path.into()), ..Self::new(key, peers, cipher) })
+    }
+
+    /// The credentials of a node whose peers never change.
+    pub fn new(key: NodeKey, peers: Peers, cipher: Option<Cipher>) -> Self {
+        let (peers, checks) = (RwLock::new(peers.into()), AtomicU64::new(0));
+        Self { key, path: None, peers, provider: provider(cipher, None).into(), checks }
     }
 
     /// Changes the traffic keys of connections after `records` records. Without this, rustls changes
@@ -76,14 +82,15 @@ impl Credentials {
     /// # Errors
     /// As [`load`](Self::load).
     pub fn reload(&self) -> Result<(), PeersError> {
-        let peers = load(&self.key, &self.path)?;
+        let Some(path) = &self.path else { return Ok(()) };
+        let peers = load(&self.key, path)?;
         *self.peers.write().unwrap_or_else(PoisonError::into_inner) = peers.into();
         Ok(())
     }
 
     /// Device, inode, size and change time of the file; `None` without a file.
     fn version(&self) -> Option<(u64, u64, u64, i64, i64)> {
-        let status = std::fs::metadata(&self.path).ok()?;
+        let status = std::fs::metadata(self.path.as_ref()?).ok()?;
         let (seconds, nanoseconds) = (status.ctime(), status.ctime_nsec());
         Some((status.dev(), status.ino(), status.len(), seconds, nanoseconds))
     }
