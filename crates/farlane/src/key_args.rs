@@ -68,12 +68,9 @@ impl KeyArgs {
     }
 }
 
-/// Prints the fingerprint of the node's key, and follows changes of the file of peers and SIGHUP
-/// until the returned value is dropped.
+/// Reads the file of peers again after its changes and SIGHUP, until the returned value is dropped.
 pub fn follow(credentials: Option<&Arc<Credentials>>, stop: &Stop) -> Option<Watch> {
     let credentials = credentials?;
-    let count = credentials.peers().len();
-    eprintln!("key of this node: {}; keys of peers: {count}", credentials.key().fingerprint());
     let report = |read: Result<usize, _>| match read {
         Ok(count) => note(format_args!("read the file of peers again; keys: {count}")),
         Err(error) => warning(format_args!("{error}; the earlier keys stay valid")),

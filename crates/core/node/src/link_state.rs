@@ -69,7 +69,7 @@ pub(crate) struct Link {
     pub up: bool,
     /// Why the last attempt failed, if the next attempts will fail for the same reason.
     pub refusal: Option<Cause>,
-    /// Why the present path failed.
+    /// Why an end refused the other on the present path.
     pub failure: Option<String>,
     /// When the tunnel must be polled.
     pub timer: Option<Instant>,

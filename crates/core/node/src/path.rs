@@ -22,8 +22,10 @@ pub enum Input {
     },
     /// An attempt to connect has succeeded.
     Connected,
-    /// An attempt to connect, or a connected path, has failed, with the reason.
+    /// An attempt to connect has failed, with the reason.
     Failed(String),
+    /// One end refuses the other, with the reason. The path is closed.
+    Refused(String),
     /// The trace ID of the next received TLP without one.
     TraceId(TraceId),
     /// Bytes of the stream, in order, split anywhere.

@@ -11,6 +11,7 @@ mod io;
 mod io_outages;
 mod io_vfio_user;
 pub mod json_document;
+pub mod keys;
 mod lab;
 mod latency;
 mod media;

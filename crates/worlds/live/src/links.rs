@@ -175,8 +175,10 @@ impl Links {
                 Ok(false) => return Ok(false),
                 Ok(true) => {}
                 Err(error) => {
+                    let refused = carrier.take_failure().map(Input::Refused);
+                    let failed = || Input::Failed(error.to_string());
                     link.carrier = None;
-                    node.handle_link(now, index, Input::Failed(error.to_string()));
+                    node.handle_link(now, index, refused.unwrap_or_else(failed));
                     return Ok(true);
                 }
             }
@@ -202,8 +204,8 @@ impl Links {
         });
         received |= carrier.take_room_changed();
         if gone {
-            let failed = carrier.take_failure().map(Input::Failed);
-            node.handle_link(now, index, failed.unwrap_or(Input::Closed));
+            let refused = carrier.take_failure().map(Input::Refused);
+            node.handle_link(now, index, refused.unwrap_or(Input::Closed));
         }
         Ok(received || gone)
     }

@@ -113,7 +113,12 @@ impl SwitchNode {
                 upstream.handle_link(now, link, tunnel::Input::TraceId(trace_id));
             }
             (Path::Open(room), path::Input::Room(bytes)) => *room = bytes,
-            (Path::Open(_), path::Input::Failed(why)) => {
+            (Path::Connecting(_), path::Input::Refused(why)) => {
+                let place = (link, upstream.buses(link));
+                let event = self.links[link].lost(now, place, Cause::Refused(why));
+                self.outputs.extend(event.map(Output::Event));
+            }
+            (Path::Open(_), path::Input::Refused(why)) => {
                 self.links[link].failure = Some(why);
                 self.handle_link(now, link, path::Input::Closed);
             }

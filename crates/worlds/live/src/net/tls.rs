@@ -30,7 +30,7 @@ pub struct TlsConnection {
     checks: u64,
     /// Whether nothing was received so far.
     first: bool,
-    /// Why the connection ended.
+    /// Why one end refused the other.
     failure: Option<String>,
     plain: BytesMut,
     cipher: Vec<u8>,
@@ -89,7 +89,7 @@ impl TlsConnection {
         self.handshake.peer()?.as_ref().ok()
     }
 
-    /// Why the connection ended; returned once.
+    /// Why one end refused the other; returned once.
     pub fn take_failure(&mut self) -> Option<String> {
         self.failure.take()
     }
@@ -108,7 +108,9 @@ impl TlsConnection {
 
     fn closed(&self) -> io::Error {
         io::Error::other(match self.first {
-            true => "the far side closed the connection before its first byte",
+            true => {
+                "the far side closed the connection before its first byte: it runs without --key, or it exits"
+            }
             false => "the far side closed the connection during the TLS handshake",
         })
     }
@@ -117,16 +119,16 @@ impl TlsConnection {
     fn decrypt(&mut self, now: Instant, mut bytes: &[u8]) -> io::Result<()> {
         if std::mem::take(&mut self.first) && !FIRST_BYTES.contains(&bytes[0]) {
             let _ = self.tcp.send_at(now, Bytes::from_static(&ALERT));
-            return Err(io::Error::other(
-                "the far side sent plain text instead of TLS: start it with --key and --peers",
-            ));
+            let why =
+                "the far side sent plain text instead of TLS: start it with --key and --peers";
+            return Err(self.refuse(why.into()));
         }
-        let tls = &mut self.handshake.tls;
         while !bytes.is_empty() {
+            let tls = &mut self.handshake.tls;
             tls.read_tls(&mut bytes)?;
             let state = match tls.process_new_packets() {
                 Ok(state) => state,
-                Err(error) => return Err(io::Error::other(self.describe(&error))),
+                Err(error) => return Err(self.refuse(self.describe(&error))),
             };
             let mut rest = state.plaintext_bytes_to_read();
             while rest > 0 {
@@ -138,6 +140,12 @@ impl TlsConnection {
             }
         }
         Ok(())
+    }
+
+    /// Remembers why one end refused the other.
+    fn refuse(&mut self, why: String) -> io::Error {
+        self.failure = Some(why.clone());
+        io::Error::other(why)
     }
 
     /// A sentence about `error`, which ended the connection.
@@ -189,10 +197,7 @@ impl TlsConnection {
         // Answers to requests for new traffic keys.
         let sent = self.transmit(now);
         let ended = received.and_then(|ended| sent.map(|()| ended));
-        ended.unwrap_or_else(|error| {
-            self.failure.get_or_insert(error.to_string());
-            true
-        })
+        ended.unwrap_or(true)
     }
 
     /// Fails if the file of peers no longer gives the far side its rights.
@@ -201,8 +206,9 @@ impl TlsConnection {
         if let Some(identity) = self.identity()
             && checks != self.checks
         {
-            let confirmed = self.credentials.confirm(identity);
-            confirmed.map_err(|why| io::Error::other(format!("no longer accepted: {why}")))?;
+            if let Err(why) = self.credentials.confirm(identity) {
+                return Err(self.refuse(format!("no longer accepted: {why}")));
+            }
             self.checks = checks;
         }
         Ok(())

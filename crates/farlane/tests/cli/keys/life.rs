@@ -1,0 +1,121 @@
+//! Nodes with keys at work: rights, switches, rotation, removal.
+
+use super::Keys;
+use crate::support::program::{fails, node, succeeds, text};
+use rustix::process::Signal;
+use std::process::Command;
+
+#[test]
+fn key_decides_who_uses_moves_and_probes() {
+    let keys = Keys::new("keys-rights", &["device", "host", "ops"]);
+    keys.peers("device", "host-a {host} use groups=2\nops {ops} move");
+    for name in ["host", "ops"] {
+        keys.peers(name, "store {device} serve");
+    }
+    let (mut device, address) = keys.device("device", &["--group", "1"]);
+    let sockets = text(&keys.folder.join("sockets"));
+    let arguments = ["host", "--connect", &address, "--vfio-user", &sockets, "--wait", "2"];
+    let host = |group| keys.with("host", &[&arguments[..], &["--group", group]].concat());
+    fails(&host("1"), &[&address, "rejected", "right for this role and group"]);
+    fails(&keys.with("host", &["ping", &address]), &["right for this role and group"]);
+    let moves = |name, group| keys.with(name, &["move", &address, "--group", group]);
+    fails(&moves("host", "2"), &["right for this role and group"]);
+    succeeds(&moves("ops", "2"));
+    let mut attached = node(&host("2"));
+    attached.line("ready");
+    let (host_a, ops) = (keys.fingerprint("host"), keys.fingerprint("ops"));
+    device.line(&format!("ops ({ops}) moved this device from group 1 to group 2"));
+    device.line(&format!("host-a ({host_a}) attached"));
+    assert!(attached.interrupt().success());
+    assert!(device.interrupt().success());
+}
+
+#[test]
+fn key_covers_each_hop_of_a_switch() {
+    let keys = Keys::new("keys-switch", &["device", "switch", "host"]);
+    keys.peers("device", "switch {switch} use");
+    keys.peers("switch", "store {device} serve\nhost-a {host} use,probe");
+    keys.peers("host", "switch {switch} serve");
+    let (_device, address) = keys.device("device", &[]);
+    let switch = ["switch", "--listen", "127.0.0.1:0", "--connect", &address];
+    let switch = node(&keys.with("switch", &switch));
+    let behind = switch.listens();
+    let io = ["io", "--rw", "randread", "--runtime", "200ms", "--time_based", "--connect"];
+    succeeds(&keys.with("host", &[&io[..], &[&format!("{behind},peer=switch")]].concat()));
+    fails(&keys.with("host", &[&io[..], &[&address, "--wait", "1"]].concat()), &["unknown key"]);
+}
+
+/// A host with the key `host`, attached to `address`.
+fn host(keys: &Keys, name: &str, address: &str) -> crate::support::Process {
+    let sockets = text(&keys.folder.join(format!("sockets-{name}")));
+    let host = node(&keys.with(name, &["host", "--connect", address, "--vfio-user", &sockets]));
+    host.line("ready");
+    host
+}
+
+#[test]
+fn key_is_rotated_without_an_outage_and_a_removed_key_ends_its_link() {
+    let keys = Keys::new("keys-rotation", &["device", "host", "next"]);
+    keys.peers("device", "host-a {host} use");
+    for name in ["host", "next"] {
+        keys.peers(name, "store {device} serve");
+    }
+    let (device, address) = keys.device("device", &[]);
+    let old = host(&keys, "host", &address);
+    // Two keys of one peer are valid, and the link stays up.
+    keys.peers("device", "host-a {host} use\nhost-a {next} use");
+    device.line("read the file of peers again; keys: 2");
+    keys.peers("device", "host-a {next} use,mvoe");
+    device.line("the earlier keys stay valid");
+    device.signal(Signal::HUP);
+    device.line("invalid right 'mvoe'");
+    assert!(!device.stderr.text().contains("detached"));
+    keys.peers("device", "host-a {next} use");
+    let fingerprint = keys.fingerprint("host");
+    let line = device.line("detached");
+    assert!(line.contains(&format!("no longer accepted: unknown key {fingerprint}")), "{line}");
+    old.line("port 0: link down");
+    device.line(&format!("unknown key {fingerprint}"));
+    old.line("the far side refuses the key of this node");
+    drop(old);
+    host(&keys, "next", &address);
+}
+
+#[test]
+fn key_expires_while_its_link_is_up() {
+    let keys = Keys::new("keys-expiry", &["device", "host"]);
+    keys.peers("host", "store {device} serve");
+    let arguments = ["-u", "-d", "3 seconds", "+%FT%TZ"];
+    let soon = Command::new("date").args(arguments).output().unwrap();
+    let soon = String::from_utf8(soon.stdout).unwrap();
+    keys.peers("device", &format!("host-a {{host}} use not-after={}", soon.trim()));
+    let (device, address) = keys.device("device", &[]);
+    let host = host(&keys, "host", &address);
+    let line = device.line("detached");
+    assert!(line.contains("not valid after"), "{line}");
+    host.line("port 0: link down");
+    host.line("the key is expired or not yet valid");
+}
+
+#[test]
+fn link_belongs_to_the_peer_that_it_had_first() {
+    let keys = Keys::new("keys-identity", &["device", "other", "host"]);
+    for name in ["device", "other"] {
+        keys.peers(name, "host-a {host} use");
+    }
+    keys.peers("host", "store {device} serve\nother {other} serve");
+    let (device, address) = keys.device("device", &[]);
+    let host = host(&keys, "host", &address);
+    drop(device);
+    host.line("port 0: link down");
+    let other = ["device", "--listen", &address, "--namespace", "ram=16M"];
+    let _other = node(&keys.with("other", &other));
+    let line = host.line("expected the key of store");
+    assert!(line.contains(&format!("other ({})", keys.fingerprint("other"))), "{line}");
+    drop(_other);
+    // The same peer with another key comes back.
+    keys.peers("host", "store {other} serve");
+    host.line("keys: 1");
+    let _back = node(&keys.with("other", &other));
+    host.line("port 0: link up");
+}
