@@ -104,7 +104,7 @@ pub struct Args {
     /// Write the selected commands for Perfetto, as Chrome trace events
     #[arg(long, value_name = "FILE")]
     perfetto: Option<Target>,
-    /// Write the TLPs of the selected commands, and those outside of I/O commands, for Wireshark
+    /// Write for Wireshark the TLPs of the selected commands and the TLPs outside of I/O commands
     #[arg(long, value_name = "FILE")]
     pcapng: Option<Target>,
     /// Write one line of CSV per selected command: times, segments, stages, TLPs, bytes

@@ -29,7 +29,7 @@ pub struct IoDocument {
     pub ended: &'static str,
     /// The error after which the run stopped; null if there was none.
     pub why: Option<String>,
-    /// One element per section that began and target, in the order of the job file; options are one
+    /// One element per started section and target, in the order of the job file; options are one
     /// section.
     pub sections: Vec<IoSection>,
 }

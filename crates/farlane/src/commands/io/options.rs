@@ -32,7 +32,7 @@ pub struct WorkArgs {
     /// Bytes that a job transfers, instead of --size
     #[arg(long = "io_size", value_name = "BYTES")]
     io_size: Option<String>,
-    /// Most transfers per job; without it --size or --io_size ends the job
+    /// Maximum number of transfers per job; without it, --size or --io_size limits the job
     #[arg(long = "number_ios", value_name = "COUNT")]
     number_ios: Option<String>,
     /// Repetitions of the work of each job [default: 1]

@@ -275,7 +275,7 @@ impl CompletionQueue {
             return Vec::new();
         }
         if std::mem::take(&mut self.lost) {
-            // The host can take the entries seen since then.
+            // The host can take the entries that the drive wrote after the gap.
             self.head = self.waiting.front().map_or(value, |(index, _)| *index);
         }
         let taken = self.memory.distance(self.head, value);

@@ -43,7 +43,7 @@ pub struct Written {
 
 impl Capture {
     /// Adds a command. The capture leaves out the TLPs of a command that is not `selected`, except
-    /// TLPs that also serve a selected one. TLPs that serve no I/O command are always written,
+    /// TLPs that also serve a selected command. TLPs that serve no I/O command are always written,
     /// because configuration, registers and admin commands are needed to decode the others.
     pub fn add(&mut self, number: u64, command: &Command, selected: bool) {
         let (kind, queue, cid) = (stats::kind(command), command.queue, command.entry.cid);

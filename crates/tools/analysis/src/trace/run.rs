@@ -20,7 +20,7 @@ pub struct Node {
     pub file: TraceFile,
     /// The index of the file.
     pub index: Index,
-    /// The node on the host's side of its link to the host.
+    /// The node above this node and the link to it; `None` for the root.
     pub parent: Option<Parent>,
 }
 
@@ -233,7 +233,7 @@ impl Pass<'_> {
             return;
         }
         let Some((tlp, mut payload)) = tlp else {
-            // The unreadable TLP has a number, so that numbers equal the index's numbers.
+            // The unreadable TLP is counted too, so that the numbers match those of the index.
             self.unreadable += 1;
             self.follower.analyser.skip();
             return;
