@@ -56,7 +56,7 @@ pub enum Allowed {
     Size(fn(u64) -> bool, &'static str),
     /// A text that a [`KeyValue`] can parse.
     Form(fn(&str) -> Parsed<()>),
-    /// An array of such values.
+    /// An array of values that the inner [`Allowed`] permits.
     List(&'static Allowed),
     /// A name.
     Text,

@@ -195,7 +195,7 @@ impl<'a> Source<'a> {
 /// Parses TOML.
 ///
 /// # Errors
-/// The place where the text is not TOML.
+/// If the text is not TOML; the error has the place of the mistake.
 pub fn parse(file: &str, text: &str) -> Result<Value, KeyError> {
     let source = Source::new(file, text);
     let table = DeTable::parse(text).map_err(|error| {

@@ -217,7 +217,8 @@ pub fn enter(place: &Place) -> String {
     format!("ip netns exec {} ", place.talker())
 }
 
-/// Returns the number of bytes that arrived at the listener's interface; 0 for a guest's.
+/// Returns the number of bytes that arrived at the listener's interface; 0 if the listener is a
+/// guest.
 fn received(experiment: &Experiment) -> Result<u64, Failure> {
     if experiment.far != Far::Namespace {
         return Ok(0);

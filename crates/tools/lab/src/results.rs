@@ -110,8 +110,8 @@ pub enum GateVerdict {
     Late,
     /// More than 2 of 100 frames arrived early: no gate held them back.
     NotGated,
-    /// Three of four frames arrived outside, and so did three of four frames that were due within a
-    /// window: the gate of another priority passed them.
+    /// Fewer than one of four frames arrived within a window, whether the frames were due outside
+    /// or within a window: the gate of another priority passed the frames.
     OtherGate,
 }
 
@@ -238,7 +238,7 @@ mod tests {
             gate.verdict
         };
         assert_eq!(verdict(slots(49, 151), slots(49, 0)), OtherGate);
-        // Without a gate, those that were due within it came within it.
+        // Without a gate, frames that were due within a window arrive within the window.
         assert_eq!(verdict(slots(49, 151), slots(50, 0)), NotGated);
         assert_eq!(verdict(slots(200, 0), slots(0, 0)), Gated, "a slow machine");
     }

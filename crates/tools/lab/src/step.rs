@@ -8,8 +8,8 @@ use std::fmt;
 pub struct Step {
     /// The line.
     pub line: String,
-    /// Line that undoes this one, unless the undo of another step does. It succeeds if there is
-    /// nothing to undo.
+    /// Line that undoes this step; `None` if the undo of another step suffices. The line succeeds
+    /// if there is nothing to undo.
     pub undo: Option<String>,
     /// The way in which the line ends.
     pub end: End,

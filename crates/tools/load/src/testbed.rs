@@ -188,7 +188,7 @@ impl Testbed {
 }
 
 impl<A: Attached> LoadGenerator<A> {
-    /// Writes the whole drive, which has `size` bytes.
+    /// Creates a load generator, and writes the whole drive, which has `size` bytes.
     ///
     /// # Errors
     /// If a command fails or takes too long.

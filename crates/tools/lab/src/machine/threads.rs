@@ -103,7 +103,7 @@ pub fn settings(threads: &[Thread]) -> Vec<Setting> {
 mod tests {
     use super::*;
 
-    /// Of Debian's Linux 6.12.117 in a guest with two CPUs.
+    /// Recorded with Debian's Linux 6.12.117 in a guest with two CPUs.
     const SOFTIRQ: &str = "27 (ksoftirqd/1) S 2 0 0 0 -1 69238848 0 0 0 0 0 3 0 0 20 0 1 0 122 0 0 \
         18446744073709551615 0 0 0 0 0 0 0 2147483647 0 1 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 0";
     const IRQ: &str = "45 (irq/9-acpi) S 2 0 0 0 -1 2129984 0 0 0 0 0 1 0 0 -51 0 1 0 208 0 0 \

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// The programs, and Debian's packages of them.
+/// Programs, each with its Debian package.
 const PACKAGES: [(&str, &str); 13] = [
     ("ip", "iproute2"),
     ("tc", "iproute2"),

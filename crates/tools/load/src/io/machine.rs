@@ -127,7 +127,8 @@ impl Client {
         }
     }
 
-    /// Reconnects if server and drive answer. The function is then as after power-on.
+    /// Connects again if server and drive answer. Returns whether the drive answers again. The
+    /// function is then as after power-on.
     fn returns(&mut self) -> io::Result<bool> {
         if self.gone.is_some() && self.machine.lost().is_none() {
             if !self.answers()? {

@@ -14,7 +14,7 @@ pub enum Verify {
     No,
     /// Data that this run wrote.
     Written,
-    /// All data, as if an earlier run wrote them. Writes are left out.
+    /// All data, as an earlier run wrote them. Writes are left out.
     Only,
 }
 
@@ -125,8 +125,8 @@ pub fn section(
 }
 
 impl Section {
-    /// Returns the parameters of its jobs, in a namespace of `namespace` bytes; `None` for
-    /// configuration reads.
+    /// Returns the parameters of the section's jobs, in a namespace of `namespace` bytes; `None`
+    /// for configuration reads.
     pub fn fio(&self, namespace: u64) -> Option<Fio> {
         let mut fio = self.workload.fio()?;
         if !self.sized {

@@ -2,8 +2,9 @@
 //! and cases computed by hand. Each case is in a module of its own. `data/tsn-ports.json` has the
 //! figures with their sources, arithmetic and tolerances.
 //!
-//! In these cases stations add no time, and bridges only the time of the case. A frame starts at
-//! the earliest one gap after the previous frame. Its latency ends with the last bit of its FCS.
+//! In these cases stations add no time, and bridges add only the time that the case states. A frame
+//! starts at the earliest one gap after the previous frame. Its latency ends with the last bit of
+//! its FCS.
 
 mod credit;
 mod cut_through;
