@@ -15,8 +15,8 @@ const DEFAULT_ENTRIES: u16 = 255;
 /// A workload, and its recording if it is a replay.
 type ParsedWorkload = (Workload, Option<Arc<Recording>>);
 
-/// A workload for tables that are copied from the NVMe/TSN paper's configuration, which must have
-/// one.
+/// Returns an arbitrary workload for the NVMe/TSN paper's configurations, which require one. Only
+/// links or stations of these configurations are used.
 pub fn any() -> Workload {
     Workload::ConfigReads { count: 1, gap: Duration::ZERO }
 }

@@ -90,7 +90,7 @@ impl DurationCounts {
 pub struct Commands {
     /// Durations of all commands.
     pub all: DurationCounts,
-    /// Sum of their times by stage, in picoseconds.
+    /// Sum of the times of all commands by stage, in picoseconds.
     pub sums: [u128; STAGES],
 }
 
@@ -125,7 +125,7 @@ pub fn in_ns(ps: [u128; STAGES], count: u64) -> [u64; STAGES] {
     })
 }
 
-/// Converts the breakdown of one command in the same way.
+/// Converts the breakdown of one command as [`in_ns`].
 pub fn breakdown_in_ns(breakdown: &Breakdown) -> [u64; STAGES] {
     in_ns(Stage::ALL.map(|stage| breakdown.get(stage).as_ps().into()), 1)
 }

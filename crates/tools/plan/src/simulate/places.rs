@@ -36,7 +36,8 @@ pub struct Egress<'a> {
 }
 
 /// Returns the ports through which frames of priority `priority` leave on their way between two
-/// stations; empty if there is no way. Of several paths of a stream, the fastest one.
+/// stations; empty if there is no way. If a stream has several paths, returns the ports of the
+/// fastest path.
 pub fn route<'a>(wiring: &Wiring<'a>, from: usize, to: usize, priority: u8) -> Vec<Egress<'a>> {
     let ways = ways(wiring, from, to, priority);
     let fastest = ways.into_iter().min_by_key(|way| travel(wiring, way, MINIMUM));

@@ -131,7 +131,7 @@ impl Acks {
         }
     }
 
-    /// Records that a frame starts on a wire. Calls `waited` for each wait that it ends.
+    /// Records that a frame starts on a wire. Calls `waited` for each wait that the frame ends.
     pub fn frame(&mut self, at: Instant, wire: usize, bytes: &[u8], mut waited: impl FnMut(Wait)) {
         let Some((from, to, rate, propagation)) = self.wires.get(wire).copied() else { return };
         let Some(segment) = segment(bytes) else { return self.raw(from, bytes) };
@@ -228,7 +228,8 @@ impl Link {
 }
 
 impl Flow {
-    /// Records that a segment leaves its station. Returns whether all of it left before.
+    /// Records that a segment leaves its station. Returns whether the whole segment had left
+    /// before.
     fn leaves(&mut self, segment: &Segment) -> bool {
         if segment.flags & SYN != 0 {
             self.first = Some(segment.sequence.wrapping_add(1));

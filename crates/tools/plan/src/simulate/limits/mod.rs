@@ -274,7 +274,7 @@ impl From<&Row> for Limit {
 }
 
 impl Event {
-    /// Formats the limit as text.
+    /// Formats the start of the wait, if it was measured, and the description of the request.
     pub fn words(&self) -> String {
         match self.at {
             Some(at) => format!("at {}: {}", report::time(at.as_ns() as f64), self.what),

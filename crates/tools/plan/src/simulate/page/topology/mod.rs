@@ -227,7 +227,7 @@ impl Edge {
     }
 }
 
-/// Returns the port at which the drive of a port was first.
+/// Returns the port at which a drive is at the start, if moves bring the drive to `port`.
 fn first_port(config: &Config, mut port: [usize; 2]) -> [usize; 2] {
     for _ in &config.moves {
         match config.moves.iter().find(|planned| planned.to == port) {
