@@ -318,8 +318,8 @@ impl Nodes {
     }
 }
 
-/// Runs `software` over `link`, with trace files in `folder`, on nodes whose clocks show `uptime` at
-/// the start.
+/// Runs `software` over `link`, with trace files in `folder`. The clocks of the nodes show `uptime`
+/// at the start.
 pub fn run<T: Future<Output = ()> + 'static>(
     folder: &Path,
     link: (PipeConfig, Mode),

@@ -40,7 +40,7 @@ pub enum Allowed {
     Number(u64, u64),
     /// A whole number, or `"none"`.
     NumberOrNone(u64, u64),
-    /// A power of two in bytes. As usual in PCIe, it needs no unit.
+    /// A power of two in bytes. As usual in PCIe, the value needs no unit.
     Power(u64, u64),
     /// A time.
     Time(Span),

@@ -246,8 +246,8 @@ mod tests {
         assert_eq!(ended.unwrap_err().0, "signal: 2 (SIGINT)");
     }
 
-    /// poll(2) is interrupted by every signal with a handler. The signal goes to this thread
-    /// first (linux/kernel/signal.c, `complete_signal`).
+    /// Every signal with a handler interrupts poll(2). The kernel prefers this thread for the
+    /// signal (linux/kernel/signal.c, `complete_signal`).
     #[test]
     fn signal_does_not_shorten_the_wait_for_a_program() {
         signal_hook::flag::register(SIGUSR1, Arc::default()).unwrap();

@@ -122,7 +122,7 @@ impl Experiment {
         steps
     }
 
-    /// Returns the steps that follow when a guest runs, because they need its threads.
+    /// Returns the steps that follow when a guest runs. These steps need the guest's threads.
     pub fn late_steps(&self) -> Steps {
         let mut steps = Steps::default();
         if let Some(priority) = self.kernel_fifo {

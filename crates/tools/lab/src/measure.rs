@@ -1,4 +1,4 @@
-//! Builds a bridge, runs everything in it, and takes it down.
+//! Builds a bridge, runs all measurements over the bridge, and removes the bridge.
 
 use super::bridge::Bridge;
 use super::cables::{Far, ports};

@@ -177,8 +177,8 @@ pub struct RunResult {
     pub talk: Document,
     /// The listener's document; null if the listener is a guest's.
     pub listen: Option<Document>,
-    /// Bits per second that came to the listener's interface, load included; null if the listener
-    /// is a guest's.
+    /// Bits per second that arrived at the listener's interface, load included; null if the
+    /// listener is a guest's.
     pub received_bits_per_second: Option<u64>,
     /// 4 KiB reads of a drive during the frames; null if there were none.
     pub reads: Option<ReadsResult>,

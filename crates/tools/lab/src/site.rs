@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Maximum time for a program to become ready.
 const READY: Duration = Duration::from_secs(60);
 
-/// The things that the lab has created.
+/// Steps and programs of a lab, with the actions that undo them.
 pub struct Site<'a> {
     /// Folder of the lab's files.
     folder: PathBuf,
@@ -103,10 +103,10 @@ impl<'a> Site<'a> {
         Ok(Child::new(child, output, errors)?)
     }
 
-    /// Fails if the lab must stop, or if a program that it needs has ended.
+    /// Checks that the lab may continue.
     ///
     /// # Errors
-    /// The reason.
+    /// If the lab must stop, or if a program that the lab needs has ended.
     pub fn go_on(&mut self) -> Outcome {
         if self.operator.has_stopped() {
             return Err(Failure("interrupted".into()));

@@ -20,8 +20,8 @@ pub struct Step {
 pub enum End {
     /// By itself.
     Itself,
-    /// With the lab. Its standard error goes to this file of the lab's folder; the next line waits
-    /// until this text is in it.
+    /// With the lab. The standard error of the program goes to the file `log` in the lab's folder.
+    /// The next line waits until the file contains the text `ready`.
     Lab {
         /// The file.
         log: &'static str,

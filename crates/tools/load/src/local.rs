@@ -162,7 +162,7 @@ fn host_switch(link: LocalLink, devices: &[Address]) -> Switch {
     Switch::new(upstream, Links::new(devices).over(link.raw()))
 }
 
-/// Starts a host node with a link to each of `devices`, all up. The node records what it sees.
+/// Starts a host node with a link to each of `devices`, all up. The node records a trace.
 ///
 /// # Errors
 /// If a link does not come up.

@@ -434,7 +434,7 @@ fn named_cable(section: &Section, ends: [usize; 2]) -> Result<NamedCable, KeyErr
     Ok(NamedCable { ends, rate, config, origin: section.origin.clone() })
 }
 
-/// Reads a station. Defaults are those of a node of the NVMe/TSN paper.
+/// Reads a station. Defaults are from a node of the NVMe/TSN paper.
 fn station(
     section: &Section,
     tsn: bool,

@@ -21,8 +21,8 @@ pub fn any() -> Workload {
     Workload::ConfigReads { count: 1, gap: Duration::ZERO }
 }
 
-/// Returns a host's workload table. It replaces the plan's table unless it has only keys that
-/// modify a workload.
+/// Returns a host's workload table. The host's table replaces the plan's table unless it has only
+/// keys that modify a workload.
 pub fn host_section<'a>(host: &Section<'a>, root: &Section<'a>) -> Section<'a> {
     let (own, shared) = (host.table("workload"), root.table("workload"));
     let whole = WORKLOADS.iter().any(|(key, _)| own.find(key).is_some());

@@ -1,5 +1,5 @@
-//! Workloads in fio's words, from the command line. Keys, ranges and messages are the same as in job
-//! files and in `[workload]` of plans.
+//! Workloads in fio's words, from the command line. Keys, ranges and messages are the same as in
+//! job files and in `[workload]` of plans.
 
 use keys::Origin;
 use load::io::{KEYS, Request, Setting, Verify, section};

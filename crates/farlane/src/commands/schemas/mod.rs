@@ -1,6 +1,6 @@
-//! The JSON Schemas and the reference of the documents of `--json`, and the help pages: files in
-//! `docs/` that follow from the types. `FARLANE_WRITE_SCHEMAS=1 cargo test -p farlane schemas` writes
-//! them.
+//! Files in `docs/` that follow from the types: the JSON Schemas, the reference of the documents of
+//! `--json`, and the help pages. `FARLANE_WRITE_SCHEMAS=1 cargo test -p farlane schemas` writes the
+//! files.
 
 mod help;
 mod page;

@@ -157,7 +157,7 @@ pub struct Command {
     pub steps: Vec<Step>,
     /// Number of steps that are missing in `steps` because of the limit.
     pub steps_dropped: u64,
-    /// All TLPs of the command, also those beyond the limit of `steps`.
+    /// All TLPs of the command, including TLPs beyond the limit of `steps`.
     pub traffic: Traffic,
     /// Bytes of data that were transferred. A repeated byte counts once.
     pub moved: u64,

@@ -21,7 +21,7 @@ pub(super) struct Fetch {
     pub step: Step,
     /// How each entry was announced; `None` if there was no doorbell for the entry.
     pub entries: Vec<Option<Fetched>>,
-    /// Completions so far, each with the range of bytes it returned.
+    /// Completions so far, each with the range of bytes that the completion returned.
     pub answers: Vec<(Range<usize>, Step)>,
 }
 

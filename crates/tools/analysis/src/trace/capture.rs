@@ -23,8 +23,8 @@ struct Label {
     selected: bool,
 }
 
-/// The commands of each TLP. The first pass over a run collects them, the second one writes the
-/// capture. Memory: 16 bytes per TLP and about 100 bytes per command.
+/// The commands of each TLP. The first pass over a run collects the commands, the second pass
+/// writes the capture. Memory: 16 bytes per TLP and about 100 bytes per command.
 #[derive(Clone, Debug, Default)]
 pub struct Capture {
     labels: Vec<Label>,

@@ -49,7 +49,7 @@ pub struct Run {
 /// An event in the analysis of a run.
 #[derive(Debug)]
 pub enum Finding<'a> {
-    /// A TLP passed the port: its number there, direction, TLP, and time.
+    /// A TLP passed the port: number of the TLP at the port, direction, TLP, and time.
     Tlp(u64, Direction, &'a Tlp, u64),
     /// The TLP with this number at the port had another payload at the port of this other node.
     Differs {
@@ -233,7 +233,7 @@ impl Pass<'_> {
             return;
         }
         let Some((tlp, mut payload)) = tlp else {
-            // The unreadable TLP is counted too, so that the numbers match those of the index.
+            // The unreadable TLP is counted too, so that the numbers match the index.
             self.unreadable += 1;
             self.follower.analyser.skip();
             return;

@@ -48,7 +48,7 @@ impl Ranking {
         statistics.spans.push(Span { ns, number, start_ns });
     }
 
-    /// Returns the types: those on I/O queues first, then by the total time of their commands. The
+    /// Returns the types: types on I/O queues first, then by the total time of their commands. The
     /// first type dominates the run.
     pub fn ranked(self) -> Vec<(String, Type)> {
         let mut all: Vec<(String, Type)> = self.types.into_iter().collect();

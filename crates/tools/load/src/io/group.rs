@@ -186,7 +186,8 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Ends unfinished jobs, stores the written ranges in the session, and returns the drive to it.
+    /// Ends unfinished jobs. Returns the written ranges to the session, and the drive if the host
+    /// still has it.
     pub fn close(mut self, now: Instant, session: &mut Session) {
         let transfers = self.transfers();
         for task in &mut self.tasks {

@@ -59,7 +59,7 @@ pub struct Recorder {
     pub worked: Duration,
     /// CPU time of this node during the workload.
     pub cpu: Duration,
-    /// Number of transfers that ended during the workload, including those of concurrent sections.
+    /// Number of transfers that ended during the workload, also of concurrent sections.
     pub beside: u64,
     /// Number of all ended transfers, including failed transfers, transfers during a ramp, and
     /// transfers that read back.

@@ -189,7 +189,8 @@ const SOFTWARE: SoftwareConfig = SoftwareConfig {
     max_read_request: 512,
 };
 
-/// Returns one sequential transfer of `bytes`, as with `fio --bs`. The block layer splits it.
+/// Returns one sequential transfer of `bytes`, as with `fio --bs`. The block layer splits the
+/// transfer.
 pub fn transfer(write: bool, bytes: usize) -> Workload {
     let rw = if write { Rw::Write } else { Rw::Read };
     Workload::Fio(Fio { size: bytes as u64, ..Fio::new(rw, bytes, 1) })

@@ -112,8 +112,8 @@ pub struct Case {
 /// If a case fails to run.
 ///
 /// # Panics
-/// If a case has no data, or its figures differ from those in the data. Both are part of the
-/// program.
+/// If a case has no data, or if the names of its figures differ from the names in the data. Cases
+/// and data are parts of the program.
 pub fn simulate(published: &Published, part: Part) -> Result<Vec<Case>, Failure> {
     let of_part = CASES.iter().filter(|(case_part, ..)| *case_part == part);
     let case = |(_, name, simulate): &(Part, &str, Simulate)| {

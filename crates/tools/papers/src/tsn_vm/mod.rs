@@ -48,7 +48,7 @@ pub fn published() -> Published {
 /// Simulates the cases of a group. Returns each case with its section, which has the plots.
 ///
 /// # Errors
-/// If one of them does not run.
+/// If a case does not run.
 ///
 /// # Panics
 /// If a case has no data, or other figures than the data: both are part of the program.

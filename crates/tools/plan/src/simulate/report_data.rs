@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use tsn::{Gates, QUEUES};
 use wire::{Duration, Instant};
 
-/// Maximum number of bins; beyond it neighbouring bins are merged.
+/// Maximum number of bins. With more bins, neighbouring bins are merged.
 const POINTS: usize = 120;
 /// Number of parts of a gate cycle.
 pub const PARTS: usize = 220;

@@ -34,10 +34,10 @@ fn arrived(cables: [&str; 4], stream: &str) -> u64 {
     report.streams[0].arrived
 }
 
-/// One of ten frames, sent every ms, is lost on the cable of all paths: one loss every 10 ms. The
-/// number of the next frame differs by two from the last one, which a history of 2 does not cover,
-/// so frames are rogue for the reset time of 2 s. About 10 ms of every 2 s arrive. A history of 8
-/// fails after 7 losses in a row, every 10^4 s.
+/// Frames are sent every millisecond, and the cable that all paths share loses one of ten: one loss
+/// every 10 ms. After a loss the next number differs by two from the previous one, which exceeds a
+/// history of 2, so frames are rogue for the reset time of 2 s. About 10 ms of every 2 s arrive. A
+/// history of 8 fails after 7 losses in a row, every 10^4 s.
 #[test]
 fn a_lost_frame_ends_a_stream_whose_history_is_two() {
     let lossy = ["loss = \"10%\"", "", "", ""];

@@ -204,7 +204,7 @@ fn overloaded_shapers_are_named() {
     }
 }
 
-/// A class is overloaded alone, and together with the class above.
+/// Streams overload a class alone, and together with the class of higher precedence.
 #[test]
 fn an_overloaded_class_is_named_once_for_each_port() {
     let more = "[bridges.s]\n[traffic.u]\nfrom = \"c\"\nto = \"b\"\ninterval = \"200us\"\n\
@@ -264,8 +264,8 @@ fn preemptable_classes_starve_behind_express_ones() {
     assert_eq!(sentences[1..], [at_b("0", "u offer 102.0")], "{sentences:?}");
 }
 
-/// Two classes with weights, of 94.9 Mb/s each. The express class gets all of its load, the other
-/// one the rest.
+/// Two classes have weights and offer 94.9 Mb/s each. The express class gets all of its load, the
+/// preemptable class the rest.
 #[test]
 fn weights_share_among_express_and_among_preemptable_classes() {
     let more = "[bridges.s]\nexpress = [1]\nshapers = [\"5 v\", \"1 w\"]\n[shapers.v]\n\

@@ -1,5 +1,5 @@
-//! The life of a command: its entry opens it, its pointers are followed, completion entry and head
-//! doorbell close it.
+//! The life of a command: the submission entry opens the command, the pointers are followed, and
+//! completion entry and head doorbell close the command.
 
 use super::{Controller, OpenCommand};
 use crate::commands::claims::{Match, PAGE, Use};
@@ -253,8 +253,8 @@ impl Controller {
     }
 }
 
-/// Returns whether there is room for another queue. A queue that replaces one with the same `id`
-/// always has room.
+/// Returns whether there is room for another queue. A queue that replaces a queue with the same
+/// `id` always has room.
 fn has_room<Q>(queues: &BTreeMap<u16, Q>, id: u16, shared: &mut Shared) -> bool {
     let room = queues.contains_key(&id) || queues.len() < MOST_QUEUES;
     shared.counters.dropped += u64::from(!room);

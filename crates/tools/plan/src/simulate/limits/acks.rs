@@ -2,8 +2,9 @@
 //! arrival of the frame that acknowledges them. The waits include closed gates of the sender, as
 //! TCP's own measurement does.
 //!
-//! A connection ends with a RST, with its link, or when another one replaces it (RFC 9293, 3.10.7).
-//! Bytes that wait at the end are counted separately, because they are never acknowledged.
+//! A connection ends with a RST, with its link, or when a new connection of the link replaces it
+//! (RFC 9293, 3.10.7). Bytes that wait at the end are counted separately, because they are never
+//! acknowledged.
 
 use crate::simulate::places;
 use sim::Config;
@@ -115,7 +116,7 @@ impl Acks {
         }
     }
 
-    /// Records that the link went down at one of its ends. This end no longer waits.
+    /// Records that the link went down at one end. The bytes that this end sent no longer wait.
     pub fn lost(&mut self, at: Instant, point: Point, mut waited: impl FnMut(Wait)) {
         let Some((number, direction)) = end_of(point) else { return };
         if let Some(link) = &mut self.links[number] {

@@ -170,8 +170,7 @@ impl Picture {
         }
     }
 
-    /// Distinguishes things of different kinds with one name in the plan by adding the kind to the
-    /// name.
+    /// Adds the kind to every name that boxes of different kinds share in the plan.
     fn tell_apart(&mut self) {
         let mut times: BTreeMap<String, usize> = BTreeMap::new();
         let all = || self.levels.iter().flatten();
