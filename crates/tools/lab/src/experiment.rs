@@ -24,7 +24,8 @@ pub struct Experiment {
     pub place: Place,
     /// The far side of the bridge.
     pub far: Far,
-    /// The gates.
+    /// Gates of the bridge's port to the listener, or with a guest of the talker's port; `None` for
+    /// no gates.
     pub gates: Option<Gates>,
     /// Whether gates are set before the bridge has its ports.
     pub gates_first: bool,

@@ -192,7 +192,7 @@ pub struct ReadsResult {
     pub priority: Option<u8>,
     /// Whether the nodes have a gate of their own.
     pub gated: bool,
-    /// Reads.
+    /// Number of reads.
     pub n: u64,
     /// Median of the latencies.
     pub p50_ns: u64,

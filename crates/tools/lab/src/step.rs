@@ -6,7 +6,7 @@ use std::fmt;
 /// A shell line, and the line that undoes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The line.
+    /// The shell line.
     pub line: String,
     /// Line that undoes this step; `None` if the undo of another step suffices. The line succeeds
     /// if there is nothing to undo.
@@ -18,14 +18,14 @@ pub struct Step {
 /// How a line ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// By itself.
+    /// The line ends by itself.
     Itself,
-    /// With the lab. The standard error of the program goes to the file `log` in the lab's folder.
-    /// The next line waits until the file contains the text `ready`.
+    /// The lab ends the line. The standard error of the program goes to the file `log` in the lab's
+    /// folder. The next line waits until the file contains the text `ready`.
     Lab {
-        /// The file.
+        /// Name of the file.
         log: &'static str,
-        /// The text.
+        /// Text of the program when it is ready.
         ready: &'static str,
     },
 }

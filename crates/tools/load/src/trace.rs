@@ -58,7 +58,7 @@ impl TraceTarget {
         Self::new(Some(file), warn)
     }
 
-    /// Returns the file.
+    /// Returns the trace file; `None` if nothing is recorded.
     pub fn file(&self) -> Option<&TraceFile> {
         self.file.as_ref()
     }

@@ -79,7 +79,8 @@ impl Shapers {
         all(named.map(|(name, section)| Shaper::read(name, &section))).map(Self)
     }
 
-    /// Returns the gate cycle of the cyclic queues of a port: two cycles of the shaper.
+    /// Returns the gate cycle of the cyclic queues of a port: two cycles of the shaper, or the
+    /// longest with several shapers; `None` without cyclic queues.
     pub fn cycle(&self, section: &Section) -> Option<Duration> {
         let named = section.list::<ClassShaper>("shapers").into_iter();
         let found =

@@ -7,7 +7,7 @@ use crate::latency::Latency;
 const SIZE: (f64, f64) = (440.0, 250.0);
 /// Minimum space at the left in pixels; long labels need more.
 const LEFT: f64 = 58.0;
-/// Approximate width of a character of a label, and the space next to it, in pixels.
+/// Approximate width of a character of a label, and the space beside a label, in pixels.
 const CHARACTER: f64 = 6.2;
 const BESIDE: f64 = 24.0;
 const RIGHT: f64 = 14.0;

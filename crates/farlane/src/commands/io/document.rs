@@ -126,7 +126,7 @@ pub struct IoWorkload {
     bs: usize,
     /// Transfers in flight per job.
     iodepth: usize,
-    /// Jobs.
+    /// Number of jobs.
     numjobs: usize,
     /// First byte of the first job's part.
     offset: u64,

@@ -113,7 +113,7 @@ impl WorkArgs {
         ]
     }
 
-    /// The name of the first option that is given.
+    /// Returns the name of the first given option; `None` if there is none.
     pub fn any(&self) -> Option<&'static str> {
         let given = KEYS.into_iter().zip(self.values()).find(|(_, value)| value.is_some());
         let flags = [

@@ -91,7 +91,8 @@ pub struct MachineArgs {
 }
 
 impl MachineArgs {
-    /// The settings of `latency_linux`. Ends the process if several `--clock` contradict each other.
+    /// Returns the settings of `latency_linux`. Ends the process if several `--clock` contradict
+    /// each other.
     pub fn machine(&self) -> MachineOptions {
         let machine = MachineOptions {
             fifo: self.fifo,
@@ -151,19 +152,19 @@ fn hex(text: &str) -> Result<u64, String> {
         .map_err(|_| format!("invalid number '{text}': expected up to 16 hexadecimal digits"))
 }
 
-/// Parses START,LENGTH. Returns both in nanoseconds.
+/// Parses START,LENGTH: two times, such as `200us,100us`. Returns both in nanoseconds.
 pub fn window(text: &str) -> Result<(u64, u64), String> {
     let (start, length) =
         text.split_once(',').ok_or("expected START,LENGTH, such as 200us,100us")?;
     Ok((span::time(start)?.as_ns(), span::time(length)?.as_ns()))
 }
 
-/// Parses the payload of a frame in bytes, and checks the range of `--size`.
+/// Parses the payload of a frame in bytes. Payloads outside the range of `--size` are errors.
 pub fn payload(text: &str) -> Result<u16, String> {
     span::bytes_in(text, frame::LEAST as u16..=frame::MOST as u16)
 }
 
-/// Parses a time that is not 0.
+/// Parses a time. 0 is an error.
 pub fn positive(text: &str) -> Result<Duration, String> {
     match span::time(text)? {
         Duration::ZERO => Err("expected a time greater than 0".to_owned()),

@@ -120,8 +120,8 @@ impl Claims {
         repeated
     }
 
-    /// Finds the claim of command `uid` for `length` pushed bytes at `address`. The claim may end
-    /// before the last of these bytes.
+    /// Finds the claim of command `uid` for `length` pushed bytes at `address`; `None` if the
+    /// command has no claim there. The claim may end before the last of the pushed bytes.
     pub fn push(&mut self, uid: Uid, address: u64, length: u64) -> Option<Match> {
         let page = address / PAGE;
         let own = self.by_page.range_mut((page, uid, 0)..=(page, uid, u32::MAX));

@@ -214,7 +214,8 @@ impl Analyser {
         self.shared.seen += 1;
     }
 
-    /// Returns the next event, in the order in which the events ended.
+    /// Returns the next event, in the order in which the events ended; `None` if no event is
+    /// stored.
     pub fn next_event(&mut self) -> Option<Event> {
         self.shared.next_event()
     }

@@ -70,7 +70,7 @@ pub enum Finding<'a> {
     End {
         /// Whether the trace was cut off, for example because the node was killed.
         cut: bool,
-        /// Number of recent requests whose completions may have come after the end.
+        /// Number of recent requests whose completions may have come after the end of the trace.
         young: u64,
     },
 }

@@ -171,7 +171,8 @@ impl Statistics {
         name
     }
 
-    /// Returns the latencies of the commands of a type, named as by [`kind`].
+    /// Returns the latencies of the commands of a type, named as by [`kind`]; `None` without such
+    /// commands.
     pub fn latency(&self, kind: &str) -> Option<&Latency> {
         self.groups.get(kind).map(|group| &group.latency)
     }

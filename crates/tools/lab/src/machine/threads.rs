@@ -14,20 +14,20 @@ const KINDS: [&str; 4] = ["ksoftirqd/", "vhost-", "napi/", "irq/"];
 pub struct Thread {
     /// Number of the thread.
     pub pid: u32,
-    /// Its name, such as `ksoftirqd/0`.
+    /// Name of the thread, such as `ksoftirqd/0`.
     pub name: String,
-    /// Its policy, such as `SCHED_FIFO` (sched(7)).
+    /// Scheduling policy, such as `SCHED_FIFO` (sched(7)).
     pub policy: &'static str,
     /// Real-time priority, 1 to 99; 0 for ordinary threads.
     pub priority: u32,
-    /// The CPUs on which it may run, such as `0-1,3`.
+    /// The CPUs on which the thread may run, such as `0-1,3`.
     pub cpus: String,
     /// Whether the thread belongs to the kernel.
     pub is_kernel: bool,
 }
 
-/// Returns all such threads, also threads of processes: since Linux 6.4 vhost threads belong to
-/// their VMM.
+/// Returns all threads with a name of [`KINDS`], in every process: since Linux 6.4 vhost threads
+/// belong to their VMM.
 pub fn threads() -> Vec<Thread> {
     let pids = names("/proc").into_iter().filter(|name| name.parse::<u32>().is_ok());
     let tasks = pids.flat_map(|pid| {

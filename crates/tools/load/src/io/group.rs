@@ -118,12 +118,13 @@ impl<'a> Group<'a> {
         self.tasks.iter().all(|task| task.phase == Phase::Over)
     }
 
-    /// Returns the time of the next action.
+    /// Returns the time of the next action; `None` if no section waits for a time.
     pub fn next(&self) -> Option<Instant> {
         self.tasks.iter().flat_map(|task| [task.jobs.next(), task.phase.until()]).flatten().min()
     }
 
-    /// Returns the first error of a section, as part of a sentence.
+    /// Returns an error of the first section with errors, as part of a sentence; `None` without
+    /// errors.
     pub fn first_error(&self) -> Option<String> {
         let first = self.tasks.iter().find_map(|task| task.recorder.errors.keys().next())?;
         Some(format!("a transfer failed: {first}"))

@@ -36,7 +36,7 @@ pub enum InitiatorMachine {
 
 /// A client of a vfio-user server, with its host software's bus and memory.
 pub struct Client {
-    /// The client.
+    /// The connection to the server.
     pub machine: vfio_client::VfioUserClient,
     bus: Bus,
     ram: Rc<RefCell<Ram>>,
@@ -249,7 +249,7 @@ impl InitiatorMachine {
         }
     }
 
-    /// Returns the next interrupt: its function and data.
+    /// Returns the next interrupt, as function and data; `None` if no interrupt waits.
     pub fn interrupt(&mut self) -> Option<(Bdf, u32)> {
         match self {
             Self::Network(host) => host.memory.interrupts.pop_front(),
@@ -302,7 +302,8 @@ impl InitiatorMachine {
         }
     }
 
-    /// Returns the reason why the server is lost.
+    /// Returns the reason why the vfio-user server is lost; `None` if it is not lost, and for a
+    /// host node.
     pub fn why_lost(&self) -> Option<String> {
         match self {
             Self::Network(_) => None,

@@ -32,6 +32,9 @@ pub struct Speed {
 }
 
 /// Simulates the three experiments at every rate.
+///
+/// # Errors
+/// If a simulation fails.
 pub fn simulate() -> Result<Vec<Speed>, Failure> {
     let mut runs = Runs::default();
     let mut cases = vec![(Topology::Direct, Rate::G1)];

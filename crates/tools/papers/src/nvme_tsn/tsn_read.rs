@@ -157,6 +157,9 @@ fn covers([_, least, most]: [f64; 3], published: f64, tolerance: f64) -> bool {
 }
 
 /// Runs the three experiments with every cause.
+///
+/// # Errors
+/// If a simulation fails.
 pub fn simulate(published: &Published) -> Result<TsnRead, Failure> {
     let causes = causes();
     let mut runs = Runs::default();

@@ -321,7 +321,7 @@ impl SimReport {
         trials.chain(own)
     }
 
-    /// Returns a short summary of all requirements.
+    /// Returns a short summary of all requirements; `None` without requirements.
     pub fn verdict(&self) -> Option<String> {
         requirements::verdict(self.required())
     }

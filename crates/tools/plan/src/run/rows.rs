@@ -248,9 +248,9 @@ impl From<&Recording> for Replayed {
 pub struct SimSegments {
     /// Mean over all commands.
     pub mean: Vec<SimSegment>,
-    /// Segments of one command whose time is the median, to 1 in 2000.
+    /// Segments of one command whose time is the median, within 0.05 %.
     pub median: Vec<SimSegment>,
-    /// Segments of one command whose time is the 99th percentile, to 1 in 2000.
+    /// Segments of one command whose time is the 99th percentile, within 0.05 %.
     pub p99: Vec<SimSegment>,
     /// The time of the whole command.
     pub total_ns: SegmentTotals,

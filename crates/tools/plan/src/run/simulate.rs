@@ -45,7 +45,7 @@ fn simulate(
             Ok(false) if is_stopped() => return Ok((world.report(), false)),
             Ok(false) => pace.ns.store(until.as_ns(), Ordering::Relaxed),
             Err(error) => {
-                // The simulation ended at this time, so it is rounded up.
+                // The simulation ended at this time, so the time is rounded up.
                 let ns = world.now().as_ps().div_ceil(1_000);
                 pace.ns.store(ns, Ordering::Relaxed);
                 return Err(error.to_string());
@@ -74,7 +74,7 @@ impl DurationCounts {
         self.count += 1;
     }
 
-    /// Returns a command at this quantile, in parts of 1000.
+    /// Returns a command at this quantile, 0 to 1000 in parts of 1000; `None` without commands.
     pub fn example(&self, quantile: u64) -> Option<&CommandRecord> {
         let rank = (self.count * quantile).div_ceil(1000).max(1);
         let mut seen = 0;

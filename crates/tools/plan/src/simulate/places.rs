@@ -126,8 +126,8 @@ pub fn between((from, to): (CableEnd, CableEnd)) -> String {
     format!("{} to {}", name(from), name(to))
 }
 
-/// Returns sender and receiver of a wire. Wire 2n leads from the first end of cable n to the
-/// second.
+/// Returns sender and receiver of a wire; `None` if there is no such wire. Wire 2n leads from the
+/// first end of cable n to the second, wire 2n + 1 back.
 pub fn wire(network: &NetworkConfig, wire: usize) -> Option<(CableEnd, CableEnd)> {
     let cable = network.cables.get(wire / 2)?;
     Some(if wire.is_multiple_of(2) { (cable.a, cable.b) } else { (cable.b, cable.a) })

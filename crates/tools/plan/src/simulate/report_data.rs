@@ -176,7 +176,7 @@ impl ReportData {
         Self { kinds: BTreeMap::new(), cycles: cycles.collect() }
     }
 
-    /// Returns the most frequent kind, with its key.
+    /// Returns the most frequent kind with its key; `None` without commands.
     pub fn main(&self) -> Option<((u16, Op), &Kind)> {
         let most = self.kinds.iter().max_by_key(|(_, kind)| kind.latency.count());
         most.map(|(name, kind)| (*name, kind))

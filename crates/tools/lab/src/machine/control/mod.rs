@@ -9,7 +9,7 @@ use tsn::{GateControlList, taprio};
 /// A queueing discipline.
 #[derive(Clone, Debug)]
 pub struct Qdisc {
-    /// Its kind, such as `taprio` or `noqueue`.
+    /// Kind of the discipline, such as `taprio` or `noqueue`.
     pub kind: String,
     /// Whether the discipline is the device's root, which every frame passes.
     pub is_root: bool,

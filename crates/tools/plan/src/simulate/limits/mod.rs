@@ -97,11 +97,11 @@ impl Default for Assumptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitVerdict {
-    /// There is a margin.
+    /// No wait reaches the limit.
     Holds,
-    /// Some systems give up here.
+    /// A wait reaches the limit of some systems, but not of all.
     AtRisk,
-    /// Every system has given up here.
+    /// A wait reaches the limit of every system, or has no end.
     Breaks,
 }
 
@@ -174,13 +174,13 @@ impl Row {
     }
 
     /// Returns the limit less the longest wait, in picoseconds; negative if the wait exceeds the
-    /// limit.
+    /// limit, `None` if nothing waited.
     pub fn margin_ps(&self) -> Option<i128> {
         let worst = self.worst.as_ref()?;
         Some(i128::from(self.limit.as_ps()) - i128::from(worst.span.as_ps()))
     }
 
-    /// Returns the limit divided by the longest wait.
+    /// Returns the limit divided by the longest wait; `None` if nothing waited.
     pub fn factor(&self) -> Option<f64> {
         let worst = self.worst.as_ref()?;
         Some(self.limit.as_ps() as f64 / worst.span.as_ps().max(1) as f64)
