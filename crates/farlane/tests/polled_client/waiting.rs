@@ -1,7 +1,7 @@
 //! All ways of waiting: a host node that sleeps, spins, polls the doorbell page, or does both, on
-//! shared cores or on cores of its own. Without the variable, the test only checks that all ways
-//! work. With the variable, it measures, prints a table and compares the ways. The machine must be
-//! idle:
+//! shared cores or on cores of its own. Without the variable `FARLANE_WAITING_READS`, the test only
+//! checks that all ways work. With the variable, the test measures, prints a table and compares the
+//! ways. The machine must be idle:
 //!
 //! ```text
 //! FARLANE_WAITING_READS=20000 cargo test --release --package farlane \

@@ -16,7 +16,6 @@ use wire::{Bdf, Instant, Tag};
 
 use crate::support::{Recording, Tshark, check, folder};
 
-/// Invented connections.
 impl Recording {
     /// Creates a connection after both greetings.
     fn greeted() -> Self {

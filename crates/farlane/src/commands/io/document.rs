@@ -184,7 +184,7 @@ pub struct IoTransfers {
     pub max_ns: u64,
 }
 
-/// Transfers that failed.
+/// Transfers that failed for one cause.
 #[derive(JsonSchema, Serialize)]
 pub struct IoCause {
     /// The NVMe status, `lost with its drive`, or `no answer`.

@@ -185,8 +185,8 @@ fn without_permission(arguments: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// The listener receives frames without the fields, frames of another EtherType, and frames of its
-/// run from another station. It answers only the frame from the talker of its run.
+/// The listener receives frames that are no frames of `farlane latency`, frames of another
+/// EtherType, and frames of its run from another station. It answers only the talker of its run.
 #[test]
 fn strangers_on_the_cable_are_counted() {
     isolated("cli::latency::refusals::strangers_on_the_cable_are_counted", |home| {

@@ -1,8 +1,8 @@
 //! The effect of push in a guest: a drive with push, a drive without push, QEMU's own drive, and a
 //! drive behind the kernel's NVMe/TCP target in the guest, in turns.
 //!
-//! Without the variable, the test only checks that all drives can be measured. With the variable,
-//! it prints a table:
+//! Without the variable `FARLANE_GUEST_ROUNDS`, the test only checks that all drives can be
+//! measured. With the variable, the test prints a table:
 //!
 //! ```text
 //! FARLANE_GUEST_ROUNDS=5 cargo test --release --package farlane \

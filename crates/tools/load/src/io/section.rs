@@ -33,7 +33,7 @@ pub struct Section {
     pub verify: Verify,
     /// Time before the measurement starts.
     pub ramp: Duration,
-    /// Number of its group: sections of one group run at the same time.
+    /// Number of the group. Sections of one group run at the same time.
     pub group: usize,
 }
 

@@ -45,7 +45,7 @@ fn the_published_figures_agree_with_each_other() {
     }
 }
 
-/// The two calibrated byte counts follow from arithmetic: only they determine the read.
+/// Only the two calibrated byte counts determine the read, so arithmetic confirms both counts.
 #[test]
 fn bytes_on_the_wire_explain_the_reads_and_the_difference_to_writes() {
     let published = published();

@@ -40,8 +40,8 @@ pub struct CompletionTimeout {
 }
 
 impl CompletionTimeout {
-    /// The default range, 50 us to 50 ms. The limit for its requesters is 10 ms, the minimum that
-    /// the specification strongly recommends (2.8).
+    /// The default range, 50 us to 50 ms. The limit for requesters with this range is 10 ms, the
+    /// minimum that the specification strongly recommends (2.8).
     pub const DEFAULT: Self = Self::new(0b0000, "50us-50ms", 10_000, 50_000);
     /// All defined values.
     pub const ALL: [Self; 9] = [
@@ -235,7 +235,7 @@ pub struct Limit {
     limit: String,
     /// Some systems give up after this time.
     limit_ns: u64,
-    /// All systems have given up after this time; null if they never must.
+    /// All systems have given up after this time; null if a system may wait without end.
     latest_ns: Option<u64>,
     /// The longest wait; null if nothing waited.
     worst_ns: Option<u64>,
