@@ -30,8 +30,8 @@ pub struct GateArgs {
     /// it
     #[arg(long, value_name = "RATE", requires = "gate")]
     line_rate: Option<Rate>,
-    /// Time that a frame must end before its window does. By default the longest delay of 100
-    /// measured wake-ups. A number alone is in microseconds
+    /// Minimum time from the end of a frame to the end of its window. By default the longest delay
+    /// of 100 measured wake-ups. A number alone is in microseconds
     #[arg(long, value_name = "TIME", requires = "gate", value_parser = span::microseconds)]
     gate_margin: Option<Duration>,
     /// Clock of the windows of --gate
@@ -43,8 +43,9 @@ pub struct GateArgs {
 }
 
 impl GateArgs {
-    /// The gate of `queue`; all calls return the same gate. Fails if the list in FILE is not usable or
-    /// the clock is not set. The error names FILE and line.
+    /// Returns the gate of class `queue`, or `None` without `--gate`. The first call creates the
+    /// gate; later calls return the same gate. Fails if the list in FILE cannot be used or the
+    /// clock is not set. The error names FILE and, for mistakes in the list, the line.
     pub fn gate(&self, queue: u8) -> Result<Option<LineGate>, Failure> {
         let (Some(file), Some(rate)) = (&self.gate, self.line_rate) else { return Ok(None) };
         if let Some(gate) = self.made.get() {

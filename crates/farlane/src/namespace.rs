@@ -78,7 +78,7 @@ impl Namespace {
     }
 }
 
-/// Parses the size of a block in bytes: 512 or 4096.
+/// Parses the size of a block in bytes. Sizes other than 512 and 4096 are errors.
 pub fn parse_block(text: &str) -> Result<u32, String> {
     match bytes(text)? {
         512 => Ok(512),

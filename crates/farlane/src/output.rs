@@ -56,7 +56,7 @@ pub(crate) fn is_suppressed() -> bool {
     SUPPRESSED.load(Ordering::Relaxed)
 }
 
-/// Exit status of wrong usage, the same as that of clap.
+/// Exit status of wrong usage, as of clap.
 const WRONG_USAGE: i32 = 2;
 
 /// Prints one line on standard error and ends the process, for a mistake in options before the

@@ -13,12 +13,12 @@ pub struct PushArgs {
     /// queue entries; all: also PRP and SGL lists and the data of writes
     #[arg(long, value_name = "MODE", default_value_t = Mode::All, value_parser = one_of(Mode::ALL, Mode::name))]
     push: Mode,
-    /// Most bytes that a link may hold pushed for commands without a completion entry
+    /// Limit of pushed bytes per link for commands without a completion entry
     #[arg(long, value_name = "BYTES", default_value_t = Settings::default().bound as u64, value_parser = span::bytes)]
     push_bound: u64,
 }
 
-/// The mode.
+/// Formats the mode as on the command line.
 impl Display for PushArgs {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         self.push.fmt(f)

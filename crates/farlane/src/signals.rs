@@ -1,14 +1,15 @@
-//! Ctrl-C and SIGTERM end a node in order; a second signal ends it at once.
-//! SIGUSR1 prints counters, SIGUSR2 stops or restarts the trace, SIGHUP reads the file of peers again.
+//! SIGINT (Ctrl-C) and SIGTERM end a node in order; a second one ends it at once. SIGUSR1 prints
+//! counters, SIGUSR2 stops or restarts the trace, SIGHUP reads the file of peers again.
 
 use live::Stop;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use std::io;
 
-/// Exit status of a command that a signal ended: 128 and SIGINT, as of shells.
+/// Exit status of a command that a signal ended: 128 + SIGINT, as in shells.
 pub const INTERRUPTED: u8 = 130;
 
-/// Requests that SIGINT, SIGTERM, SIGUSR1, SIGUSR2 and SIGHUP make. Fails if the signals cannot be handled.
+/// Registers handlers of SIGINT, SIGTERM, SIGUSR1, SIGUSR2 and SIGHUP, and returns the requests that
+/// the signals make. Fails if the handlers cannot be registered.
 pub fn stop_on_signals() -> io::Result<Stop> {
     let stop = Stop::new()?;
     for signal in [SIGINT, SIGTERM] {

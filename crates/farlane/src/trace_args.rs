@@ -80,7 +80,7 @@ impl TraceArgs {
         self.target().open(role, instance, clock)
     }
 
-    /// Stops the trace or starts it again, if a signal requests it.
+    /// Stops or restarts the trace if SIGUSR2 requests it, and prints a message about the change.
     pub fn switch(&self, tracer: &Tracer, stop: &Stop) {
         self.target().switch(tracer, stop).into_iter().for_each(|line| eprintln!("{line}"));
     }

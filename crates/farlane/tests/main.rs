@@ -1,6 +1,6 @@
-//! The whole program, from outside. One binary, since each would link the
-//! whole program again; `./test` tells its groups apart by the first part of a
-//! test's name: `stock_guest` and `wireshark` need packages that it fetches.
+//! Tests of the whole program from outside. All tests are in one binary, because each binary would
+//! link the whole program. `./test` selects groups by the first part of the test names. The groups
+//! `stock_guest` and `wireshark` need packages that `./test` fetches.
 
 mod cli;
 mod hostile_client;

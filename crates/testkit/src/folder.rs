@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// A new one.
+    /// Creates an empty directory with a unique name.
     #[allow(clippy::new_without_default, reason = "nobody wants a folder by default")]
     pub fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);

@@ -1,5 +1,5 @@
-//! What the tests of several crates share: test doubles, and clients that share no code with the
-//! product.
+//! Code that the tests of several crates share: test doubles, and clients that share no code with
+//! the product.
 //!
 //! # Modules
 //!

@@ -25,7 +25,7 @@ use wire::{Bdf, Duration, Instant};
 
 const RAM: u64 = 0x1_0000_0000;
 
-/// A function, with a record of the TLPs that pass its port: `true` for upstream.
+/// A function, and a record of the TLPs that pass its port; `true` is upstream.
 struct Tap<F> {
     inner: F,
     seen: Vec<(bool, Tlp)>,
@@ -94,28 +94,28 @@ impl HostMemory for Memory {
     }
 }
 
-/// The machine. `D` is the test's type of a direction, down or up.
+/// A host, a switch, a tunnel and a drive. `D` is the test's type of a direction, down or up.
 pub struct Machine<D = ()> {
-    /// The time.
+    /// Virtual time.
     pub now: Instant,
     directions: [D; 2],
     host: HostNode<Tap<Upstream>>,
     node: Downstream<Tap<Drive>, Completions>,
     media: Media,
-    /// Block completions that wait. They are returned in random order.
+    /// Completions of block requests that wait. The machine returns them in random order.
     blocks: Vec<(u64, block::Completion)>,
     /// The bus of host software.
     pub bus: Bus,
     /// Host memory.
     pub ram: Rc<RefCell<Ram>>,
-    /// The drive's memory reads that reached the host.
+    /// Number of the drive's memory reads that reached the host.
     pub reads: usize,
-    /// The drive's address.
+    /// Function of the drive.
     pub drive: Bdf,
     random: Random,
-    /// What passed the root port.
+    /// TLPs that passed the root port.
     pub port: Vec<(Instant, D, Tlp)>,
-    /// What passed the port of the function.
+    /// TLPs that passed the port of the function.
     pub function: Vec<(Instant, D, Tlp)>,
     /// Bytes that passed the connection from the host.
     pub down: Vec<u8>,
@@ -126,8 +126,8 @@ pub struct Machine<D = ()> {
 }
 
 impl<D: Copy> Machine<D> {
-    /// A machine with everything plugged in and the link up. The host pushes as `mode` says. The
-    /// drive has one namespace of `blocks` blocks.
+    /// Creates a machine with the link up. The host pushes with `mode`. The drive has one namespace
+    /// of `blocks` blocks. `directions` are the values of `D` for down and up.
     pub fn new(directions: [D; 2], max_payload: u16, blocks: u64, mode: Mode) -> Self {
         let mut config = Config::new("ANALYSED", vec![NamespaceConfig::new(blocks)]);
         config.settings.max_payload = usize::from(max_payload);
@@ -260,12 +260,12 @@ impl<D: Copy> Machine<D> {
         }
     }
 
-    /// The device node's counters of pushed bytes.
+    /// Returns the device node's counters of pushed bytes.
     pub fn store(&self) -> switch::push_store::Counters {
         self.node.store().counters()
     }
 
-    /// The host node's counters of pushes.
+    /// Returns the host node's counters of pushes.
     pub fn pushed(&self) -> node::push::Counters {
         self.host.push_counters()
     }
@@ -282,7 +282,7 @@ impl<D: Copy> Machine<D> {
         }
     }
 
-    /// A random number below `below`.
+    /// Returns a random number below `below`.
     pub fn random(&mut self, below: u64) -> u64 {
         self.random.below(below)
     }
@@ -306,7 +306,7 @@ impl<D: Copy> Machine<D> {
     /// Runs host software until it finishes.
     ///
     /// # Panics
-    /// If nothing moves before it has finished.
+    /// If nothing moves before the software has finished.
     pub fn run<T>(&mut self, software: impl Future<Output = T> + 'static) -> T {
         let mut task = Task::new(&self.bus.clone(), software);
         for _ in 0..1_000_000 {
@@ -319,7 +319,7 @@ impl<D: Copy> Machine<D> {
         panic!("software does not end");
     }
 
-    /// Enumerates, and enables bus mastering for the drive.
+    /// Enumerates the hierarchy, and enables bus mastering for the drive.
     ///
     /// # Panics
     /// If enumeration fails.
@@ -366,7 +366,7 @@ impl<D: Copy> Machine<D> {
         });
     }
 
-    /// Allocates memory for data.
+    /// Allocates `bytes` of host memory for data; returns the address.
     ///
     /// # Panics
     /// If no memory is left.
@@ -383,7 +383,8 @@ impl<D: Copy> Machine<D> {
         ram.get_mut(address, bytes.len()).expect("in RAM").copy_from_slice(bytes);
     }
 
-    /// Moves until `queue` has no outstanding command. Returns how many commands failed.
+    /// Moves TLPs and bytes until `queue` has no outstanding command. Returns the number of failed
+    /// commands.
     ///
     /// # Panics
     /// If nothing moves while commands are outstanding.
@@ -399,13 +400,13 @@ impl<D: Copy> Machine<D> {
         failed
     }
 
-    /// The namespace's bytes.
+    /// Returns the bytes of namespace 1.
     pub fn media(&self) -> &[u8] {
         &self.media.namespaces[&1]
     }
 }
 
-/// A command for blocks of namespace 1.
+/// Returns a command for blocks of namespace 1.
 pub fn io(op: Op, slba: u64, blocks: u32, buffer: u64) -> Io {
     Io { op, nsid: 1, slba, blocks, buffer }
 }

@@ -94,17 +94,17 @@ pub struct Args {
     /// Number of commands to show [default: 4; with --list or --json 1000]
     #[arg(long, value_name = "COUNT")]
     limit: Option<usize>,
-    /// Print every TLP, not only the first and the last of equal ones
+    /// Print every TLP. By default, only the first and the last of a run of equal TLPs are printed
     #[arg(long)]
     unfold: bool,
-    /// Draw the first shown command as a sequence diagram. FILE -, here or for --perfetto,
-    /// --pcapng, --csv, --parquet or --html, is standard output, instead of the text
+    /// Draw the first shown command as a sequence diagram. FILE - is standard output, instead of
+    /// the text, here and for --perfetto, --pcapng, --csv, --parquet and --html
     #[arg(long, value_name = "FILE")]
     svg: Option<Target>,
     /// Write the selected commands for Perfetto, as Chrome trace events
     #[arg(long, value_name = "FILE")]
     perfetto: Option<Target>,
-    /// Write the TLPs of the selected commands, and those outside of I/O commands, for Wireshark
+    /// Write for Wireshark the TLPs of the selected commands and the TLPs outside of I/O commands
     #[arg(long, value_name = "FILE")]
     pcapng: Option<Target>,
     /// Write one line of CSV per selected command: times, segments, stages, TLPs, bytes

@@ -23,7 +23,7 @@ fn congestion_is_reproducible_and_within_limits() {
     assert!(rate(loss[1]) >= 0.9 * rate(loss[0]), "0.1 % of loss");
     assert!((rate(selected("rate", "rate=5G")[0]) / 5e9 - 1.0).abs() < 0.01);
     assert_eq!(selected("nvme", "swift=40us").len(), 2);
-    // Another run; virtual time is the same everywhere.
+    // Another run prints the same rows, because virtual time is equal on any machine.
     let table = succeeds(&["bench", "congestion"]);
     assert_eq!(table.lines().count(), runs.len() + 2);
     for (run, row) in runs.iter().zip(table.lines().skip(2)) {
@@ -57,8 +57,8 @@ fn the_document_and_the_page_have_every_run() {
         for name in ["mps", "bs", "iodepth", "iops", "bytes_per_s", "p50_ns", "cpu_ns_per_io"] {
             assert!(number(name) > 0.0, "{name}: {run}");
         }
-        // Little's law, with the median for the mean: no positive distribution
-        // has a median above twice its mean.
+        // Little's law, with the median instead of the mean: the median of a positive distribution
+        // is at most twice its mean.
         let in_flight = number("iops") * number("p50_ns") / 1e9;
         assert!(in_flight <= number("iodepth") * 2.1, "{run}");
     }
@@ -67,9 +67,9 @@ fn the_document_and_the_page_have_every_run() {
     assert_eq!(html.matches("<polyline").count(), runs.len());
 }
 
-/// Ways to a drive that can be had here: links and transports.
+/// Returns the number of combinations of link and transport that this machine permits.
 fn ways() -> usize {
-    // Raw Ethernet and limited cables need namespaces of their own.
+    // Raw Ethernet and limited cables need network namespaces.
     if live::net::Namespace::new().is_ok() { 4 } else { 1 }
 }
 
@@ -95,7 +95,7 @@ fn policies_are_compared_on_every_way() {
         assert!(run["bytes_per_s"].as_f64().unwrap() > 0.0 && run["mps"] == 128, "{run}");
         let shared = run["tlps_per_frame"].as_f64().unwrap();
         assert_eq!(shared == 1.0, run["aggregation"] == "per-tlp", "{run}");
-        // An Ethernet frame has room for ten, or eleven completions.
+        // An Ethernet frame has room for ten writes, or for eleven completions.
         assert!(run["transport"] == "tcp" || shared < 12.0, "{run}");
     }
     let gains = document["gains"].as_array().unwrap();

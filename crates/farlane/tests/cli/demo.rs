@@ -33,7 +33,7 @@ fn document_has_the_keys_that_scripts_use() {
     assert!(!document["segments"]["read_4k"].as_array().unwrap().is_empty());
 }
 
-/// Dependent round trips of the median read and write.
+/// Returns the numbers of dependent round trips in the median read and in the median write.
 fn waits(document: &Value) -> [usize; 2] {
     ["read_4k", "write_4k"].map(|command| {
         let segments = document["segments"][command].as_array().unwrap();
@@ -54,7 +54,7 @@ fn pushed_commands_take_one_round_trip() {
     assert_eq!(waits(&document), [1, 1]);
 }
 
-/// Names of a transaction's steps, in order, repetitions folded.
+/// Returns the names of a transaction's steps in order. Consecutive equal names appear once.
 fn steps(transaction: &Value) -> Vec<String> {
     let list = transaction["steps"].as_array().expect("steps are a list");
     let mut names: Vec<String> =

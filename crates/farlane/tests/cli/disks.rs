@@ -13,14 +13,14 @@ use storage::media::{FileMedia, FileOptions, Media};
 
 const MIB: u64 = 1 << 20;
 
-/// A loop device over an empty image; detached on drop.
+/// A loop device on an empty image. The device is detached on drop.
 struct Disk {
     node: String,
     image: PathBuf,
 }
 
 impl Disk {
-    /// A disk of 8 MiB; `None`, with a line for the user, if the machine permits none.
+    /// Creates a disk of 8 MiB. Returns `None`, and prints a line, if the machine permits no disk.
     fn new(test: &str, options: &[&str]) -> Option<Self> {
         let image = scratch(&format!("disks-{test}")).join("disk.img");
         std::fs::File::create(&image).unwrap().set_len(8 * MIB).unwrap();
@@ -66,10 +66,10 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // The next file behind the same node would be read-only too.
+        // Otherwise the next image on the same device node would be read-only too.
         let _ = Command::new("blockdev").args(["--setrw", &self.node]).status();
         let _ = Command::new("losetup").args(["--detach", &self.node]).status();
-        // A record in the folder of the device file.
+        // The record of the disk is in the folder of the device node.
         let _ = std::fs::remove_file(format!("{}.farlane", self.node));
     }
 }
@@ -156,8 +156,8 @@ fn disk_turned_read_only_is_reported_to_host() {
     assert_eq!(drive.critical_warning(), 0);
     let set = Command::new("blockdev").args(["--setro", &disk.node]).status();
     assert!(set.unwrap().success());
-    // Attempted Write to Read Only Range (NVMe 1.4, figure 129), also of a namespace that is known
-    // to be so.
+    // Attempted Write to Read Only Range (NVMe 1.4, figure 129), before and after the node has
+    // found that the disk is read-only.
     assert_eq!(drive.try_write(0, &[8; 512]), 0x182);
     node.process.line("read-only until the node is restarted");
     assert_eq!(drive.try_write(8, &[8; 512]), 0x182);

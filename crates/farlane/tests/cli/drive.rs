@@ -1,11 +1,11 @@
-//! Drives that live in folders: making, showing and serving them.
+//! Drives in folders: the tests create, show and serve them.
 
 use crate::support::program::{fails, is_refused, json, prints, run, scratch, succeeds};
 use crate::support::{ANY, Node};
 use serde_json::Value;
 use std::path::Path;
 
-/// Makes a drive with these namespaces.
+/// Creates a drive with these namespaces; returns the path of its folder.
 #[track_caller]
 pub fn create(place: &Path, capacity: &str, namespaces: &[&str]) -> String {
     let mut arguments = vec!["drive", "create", name(place), "--capacity", capacity];
@@ -39,7 +39,7 @@ fn a_drive_is_made_and_shown() {
     let text = prints(&["drive", "show", name(&place)]);
     assert!(text.contains(shown["serial"].as_str().unwrap()), "{text}");
     assert!(text.contains("capacity 64 MiB, 16 MiB in no namespace"), "{text}");
-    // Another one has other names.
+    // Another drive has another serial number.
     let other = place.with_file_name("other");
     create(&other, "1M", &[]);
     let other = show(&other);
@@ -81,7 +81,7 @@ fn a_drive_has_one_user() {
     assert_eq!((&shown["in_use"], &shown["health"]["power_cycles"]), (&false.into(), &1.into()));
 }
 
-/// No host ever came: nothing was in use.
+/// The drive was never in use, because no host connected.
 #[test]
 fn power_cycles_count_and_unsafe_shutdowns_do_not_without_a_host() {
     let folder = scratch("drive-cycles");

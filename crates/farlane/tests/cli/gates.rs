@@ -7,17 +7,17 @@ use linux::time::tai_offset_s;
 use linux::{Interface, Namespace};
 use std::collections::BTreeMap;
 
-/// Gate 5 is open for a tenth of each 20 ms, and the others for the rest.
+/// Gate 5 is open for 2 ms of each 20 ms, the other gates for the remaining 18 ms.
 const LIST: &str = "base-time 0\nsched-entry S 20 2ms\nsched-entry S df 18ms\n";
 
-/// A file of this text.
+/// Writes a gate control list to a file; returns the path.
 fn list(name: &str, text_: &str) -> String {
     let path = scratch(name).join("gates.txt");
     std::fs::write(&path, text_).unwrap();
     text(&path)
 }
 
-/// Options of a gate of this file, on a clock that every machine has.
+/// Returns options for a gate from this file, with a clock that every machine has.
 fn gate(file: &str) -> [&str; 6] {
     ["--gate", file, "--line-rate", "1G", "--gate-clock", "realtime"]
 }
@@ -36,7 +36,7 @@ fn mistakes_are_named() {
     let wrong = list("gates-wrong", "base-time 0\nsched-entry S 20 2ms\nsched-entry X df 18ms\n");
     refused(&gate(&wrong), &[&wrong, "line 3: ", "S, H or R"]);
     let good = list("gates-good", LIST);
-    // Gate 0 has 18 ms; with a margin of 2 ms gate 5 has none.
+    // Gate 5 is open for 2 ms, so a margin of 2 ms leaves no time for a frame.
     let priority = ["--priority", "5", "--gate-margin", "2ms"];
     let none = "no window of gate 5 takes a frame of 1514 bytes: it needs 2012304ns";
     refused(&[&gate(&good)[..], &priority].concat(), &[&good, none]);
@@ -58,7 +58,7 @@ fn mistakes_are_named() {
 
 #[test]
 fn margin_is_given_or_measured() {
-    // A busy machine may wake after many milliseconds; the window is longer than any margin.
+    // A busy machine may wake up many milliseconds late. The window is longer than any margin.
     let file = list("gates-margin", "sched-entry S ff 400ms sched-entry S fe 1ms");
     let report = |more: &[&str]| {
         let (mut node, address) = device("ram=1M", &[&gate(&file)[..], more].concat());
@@ -72,7 +72,7 @@ fn margin_is_given_or_measured() {
     assert!(!measured.contains("wake-up margin 0"), "{measured}");
 }
 
-/// Both links of `ping`, one after the other, wait for the windows of one gate, and get through.
+/// Checks that both links of `ping`, one after the other, send frames through one gate.
 fn ping_through_a_gate(carrier: &str, address: &str) {
     let file = list(&format!("gates-{carrier}"), LIST);
     let ping = ["ping", address, "--insecure", "--count", "20", "--json"];
@@ -100,7 +100,7 @@ fn gated_frames_are_sent_over_ethernet() {
     });
 }
 
-/// Every piece of data that `ping` sends has the code point, on both of its links.
+/// Every TCP segment with data that `ping` sends on its two links has the code point.
 #[test]
 fn every_link_marks_what_it_sends() {
     isolated("cli::gates::every_link_marks_what_it_sends", |home| {
@@ -121,18 +121,19 @@ fn every_link_marks_what_it_sends() {
             }
         }
         assert_eq!(marks.len(), 2, "two links: {marks:?}");
-        // 46 in the upper six bits (RFC 2474, section 3).
+        // DSCP 46 is in the upper six bits (RFC 2474, section 3).
         assert!(marks.values().flatten().all(|mark| *mark == 46 << 2), "{marks:?}");
     });
 }
 
-/// What comes to an interface over IPv4.
+/// Returns a port that receives the IPv4 frames of an interface.
 fn ipv4(interface: &str) -> Port {
     Port::ethernet(&Interface::find(interface).unwrap(), 0x0800).unwrap()
 }
 
-/// The source port of a TCP segment with data in an IPv4 packet without options (RFC 791, section
-/// 3.1; RFC 9293, section 3.1), and the packet's type of service.
+/// Returns source port and type of service of an IPv4 packet without options that contains a TCP
+/// segment with data (RFC 791, section 3.1; RFC 9293, section 3.1). Returns `None` for other
+/// packets.
 fn sent_data(packet: &[u8]) -> Option<(u16, u8)> {
     let [version, service, high, low, ..] = *packet else { return None };
     let tcp = packet.get(20..).filter(|_| version == 0x45 && packet[9] == 6)?;

@@ -1,9 +1,9 @@
-//! One grammar of sizes and times for the whole program: docs/command-line.md.
+//! Options and files have one grammar of sizes and times (docs/command-line.md).
 
 use super::drive::create;
 use crate::support::program::{device, document, is_wrong_usage, plan_of, prints, scratch};
 
-/// The forms of a mebibyte: those of fio, QEMU and IEC, and the program's own output.
+/// Forms of one mebibyte: of fio, QEMU and IEC, and of the program's own output.
 const MEBIBYTE: [&str; 5] = ["1048576", "1m", "1MB", "1MiB", "1 MiB"];
 
 #[test]

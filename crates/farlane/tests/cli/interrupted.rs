@@ -1,10 +1,11 @@
-//! Ctrl-C in simulations and measurements prints finished results.
+//! After Ctrl-C, simulations and measurements print the finished results.
 
 use crate::support::program::{node, parsed};
 use crate::support::wait_until;
 use serde_json::Value;
 
-/// A network without hosts that ends after `runtime`; 1000 s take longer than any test.
+/// Returns the path of a plan without hosts that ends after `runtime`. 1000 s take longer than any
+/// test.
 fn plan(folder: &tempfile::TempDir, runtime: &str) -> String {
     let path = folder.path().join("p.toml");
     let text = format!(
@@ -15,14 +16,14 @@ fn plan(folder: &tempfile::TempDir, runtime: &str) -> String {
     path.display().to_string()
 }
 
-/// Runs the program and sends SIGINT once it handles the signal; returns the output.
+/// Runs the program, and sends SIGINT when the program handles the signal. Returns standard output.
 fn interrupted(arguments: &[&str]) -> String {
     let mut process = node(arguments);
     let status = format!("/proc/{}/status", process.pid().as_raw_nonzero());
     let caught = || {
         let status = std::fs::read_to_string(&status).unwrap();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap().trim();
-        // Signals count from 1: SIGINT is 2.
+        // The lowest bit is signal 1, so SIGINT (2) is the next bit.
         u64::from_str_radix(mask, 16).unwrap() & 1 << 1 != 0
     };
     wait_until("it handles SIGINT", caught);
@@ -49,9 +50,9 @@ fn a_simulation_prints_what_happened_until_then() {
     let text = interrupted(&["sim", &plan, "--html", &page]);
     assert!(text.contains(MARK) && text.contains("stream, times in us"), "{text}");
     assert!(std::fs::read_to_string(page).unwrap().contains(MARK));
-    // Further seeds that were not finished are left out.
+    // Runs with further seeds that were not finished are left out.
     assert_eq!(json(&["sim", &plan, "--runs", "3"])["runs"], Value::Null);
-    // So are phases.
+    // Trials that were not finished are left out too.
     assert_eq!(json(&["sim", &plan, "--phases", "3"])["phases"], Value::Null);
 }
 
@@ -70,7 +71,7 @@ fn a_sweep_prints_the_combinations_that_were_finished() {
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines.len() == 4 && lines[1].contains("100us") && lines[3] == MARK, "{text}");
     assert!(std::fs::read_to_string(page).unwrap().contains(MARK));
-    // A combination counts once all its phases are over.
+    // A combination counts only after all its phases have ended.
     let document = json(&[&sweep[..], &["--phases", "2"]].concat());
     assert!(document["combinations"].as_array().unwrap().len() <= 1, "{document}");
 }

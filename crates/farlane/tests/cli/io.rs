@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Arguments of `farlane io` for the node at `address`.
+/// Returns the arguments of `farlane io` for the node at `address`.
 fn io(address: &str, more: &str) -> Vec<String> {
     let words = more.split_whitespace().map(str::to_owned);
     ["io", "--connect", address].map(str::to_owned).into_iter().chain(words).collect()
@@ -22,13 +22,13 @@ fn words(all: &[String]) -> Vec<&str> {
     all.iter().map(String::as_str).collect()
 }
 
-/// The document of a run that succeeds.
+/// Returns the document of a successful run.
 #[track_caller]
 fn measured(address: &str, more: &str) -> Value {
     document(&words(&io(address, &format!("{more} --json"))))
 }
 
-/// Every number of a row is there, and percentiles are in order.
+/// Checks that a row has every number, and that its percentiles are in order.
 #[track_caller]
 fn is_whole(row: &Value) {
     let value = |key: &str| row[key].as_u64().unwrap_or_else(|| panic!("{key}: {row}"));
@@ -52,7 +52,7 @@ fn reads_need_no_permission_and_are_measured() {
         (&"done".into(), &"IO1".into())
     );
     let section = &found["sections"][0];
-    // 1 MiB are 128 transfers of 8 KiB, for each job.
+    // Each job transfers 1 MiB, which is 128 transfers of 8 KiB.
     assert_eq!((&section["all"]["n"], &section["all"]["bytes"]), (&256.into(), &(2 << 20).into()));
     let jobs = section["jobs"].as_array().unwrap();
     assert_eq!(jobs.len(), 2);
@@ -147,7 +147,7 @@ fn verify_finds_a_changed_byte() {
     assert_eq!(log, "farlane: 1 reads returned other data than were written\n");
     let found = parsed(&String::from_utf8(output.stdout).unwrap());
     let wrong = &found["sections"][0]["wrong"][0];
-    // Byte 77 of the block of 512 bytes at 300 KiB, which is in the part of job 1.
+    // Byte 77 of the block of 512 bytes at 300 KiB. The block is in the part of job 1.
     let place = ["lba", "byte", "offset", "job"].map(|key| wrong[key].as_u64().unwrap());
     assert_eq!(place, [600, 77, at, 1]);
     let bytes = ["expected", "found"].map(|key| wrong[key].as_u64().unwrap() as u8);
@@ -173,9 +173,9 @@ fn job_files_run_section_after_section() {
     let sections = found["sections"].as_array().unwrap();
     let names: Vec<_> = sections.iter().map(|section| section["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["fill", "check"]);
-    // What the first section wrote, the second one compares.
+    // The second section compares the data that the first section wrote.
     assert_eq!(sections[1]["verified_bytes"], 256 << 10);
-    // What was overwritten without a pattern is not compared.
+    // Blocks that a section without `verify` overwrote are not compared.
     let file = job_file(
         &folder,
         "[global]\nsize=64k\n[fill]\nrw=write\nverify=1\n[over]\nstonewall\nrw=write\nverify=0\n\
@@ -197,8 +197,8 @@ fn job_files_run_section_after_section() {
     fails(&words(&io(&address, memory)), &["iodepth × bs × numjobs", "at most"]);
 }
 
-/// When the first transfer of a section on a target began and the last one ended, in nanoseconds,
-/// of rows of `--csv`; and its jobs, each with its first byte.
+/// Reads the rows of `--csv` for a section on a target. Returns the start of the first transfer and
+/// the end of the last one in nanoseconds, and the jobs, each with the MiB of its first byte.
 fn spent(csv: &str, section: &str, target: &str) -> (u64, u64, BTreeSet<(u64, u64)>) {
     let rows = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let rows: Vec<_> = rows.filter(|row| row[0] == section && row[8] == target).collect();
@@ -214,7 +214,7 @@ fn sections_without_a_stonewall_run_at_the_same_time() {
     let devices = ["ONE", "TWO"].map(|serial| device("ram=4M", &["--serial", serial]));
     let [one, two] = [&devices[0].1, &devices[1].1];
     let csv = folder.join("samples.csv");
-    // Each of the first two waits 16 times for 5 ms.
+    // The first two sections pause for 5 ms 16 times.
     let file = job_file(
         &folder,
         "[global]\nbs=4k\nsize=64k\nthinktime=5ms\n[fill]\nrw=write\nverify=crc32c\n\
@@ -233,8 +233,8 @@ fn sections_without_a_stonewall_run_at_the_same_time() {
     assert_eq!(sections.iter().map(place).collect::<Vec<_>>(), wanted.collect::<Vec<_>>());
     for section in sections {
         let key = |key: &str| section[key].as_u64().unwrap();
-        // Each of the two jobs of `look` does as many as it was told, and may end the one that was
-        // under way when the ramp was over.
+        // Each of the two jobs of `look` does 16 transfers after the ramp. A transfer that was in
+        // flight at the end of the ramp may count too.
         let (n, verified) =
             if section["name"] == "look" { (32..=34, 0) } else { (16..=16, 64 << 10) };
         assert!(n.contains(&section["all"]["n"].as_u64().unwrap()), "{}", section["all"]);
@@ -274,7 +274,8 @@ fn sections_that_exceed_queue_pairs_or_overlap_are_errors() {
     let apart = both.replace("offset=60k", "offset=64k");
     let file = job_file(&folder, &apart);
     measured(&address, &format!("{file} --destructive --yes"));
-    // As in fio, no data are compared. Both writing sections report this.
+    // As in fio, overlapping sections are permitted if no data are compared. Both sections print a
+    // line.
     let file = job_file(&folder, "[global]\nrw=write\nsize=64k\n[a]\n[b]\noffset=4k\n");
     let output = run(&words(&io(&address, &format!("{file} --destructive --yes"))));
     let log = String::from_utf8(output.stderr).unwrap();
@@ -302,7 +303,8 @@ fn busy_drive_and_full_disk_are_errors() {
     }
 }
 
-/// A run on this namespace that has begun, and its drive.
+/// Starts a drive with this namespace, and a run on the drive; waits for the first transfers.
+/// Returns the drive's node, the run, and the address of the node.
 fn loaded_on(namespace: &str, name: &str, more: &str) -> (Process, Process, String) {
     let csv = scratch(name).join("samples.csv");
     let (device, address) = device(namespace, &["--serial", "GONE"]);
@@ -313,17 +315,17 @@ fn loaded_on(namespace: &str, name: &str, more: &str) -> (Process, Process, Stri
     (device, load, address)
 }
 
-/// A run that has begun to read from RAM.
+/// As [`loaded_on`], with random reads of a drive in RAM.
 fn loaded(name: &str, more: &str) -> (Process, Process, String) {
     loaded_on("ram=1M", name, &format!("--rw randread --iodepth 4 {more}"))
 }
 
-/// What a run has printed that has ended.
+/// Returns the document of a run that has ended.
 fn printed(load: &Process) -> Value {
     parsed(&load.stdout.text())
 }
 
-/// Transfers of a section that were lost.
+/// Returns the number of a section's transfers that were lost with their drive.
 #[track_caller]
 fn lost(section: &Value) -> u64 {
     assert_eq!(section["errors"][0]["cause"], "lost with its drive");
@@ -353,7 +355,7 @@ fn run_continues_after_drive_returns() {
     let options = ["--namespace", "ram=1M", "--serial", "GONE"];
     let _again = node(&[&["device", "--listen", &address], &options[..]].concat());
     load.line("link up: the drive is attached again with new contents");
-    // Ctrl-C ends it in order.
+    // Ctrl-C ends the run in order.
     assert!(load.interrupt().success());
     let found = printed(&load);
     assert_eq!(found["ended"], "interrupted");
@@ -434,7 +436,8 @@ fn one_of_several_drives_is_chosen() {
     fails(&words(&io(&address, "--rw read --drive 2")), &["--drive 2: the drives behind"]);
 }
 
-/// Lines without spaces and numbers, which differ from run to run.
+/// Returns the lines of a text without spaces, and with 0 for each number, because numbers differ
+/// from run to run.
 pub fn shape(text: &str) -> Vec<String> {
     let word = |word: &str| {
         let digits = |c: char| c.is_ascii_digit() || c == '.';
@@ -459,7 +462,7 @@ fn the_page_shows_what_is_printed() {
     let (_device, address) = device("ram=64M", &["--serial", "FL-EXAMPLE"]);
     let mut commands = 0;
     for (command, shown) in transcripts(page) {
-        // Their sockets are those of another test.
+        // Another test runs the commands with sockets.
         if command.contains("--vfio-user") {
             continue;
         }
@@ -490,7 +493,7 @@ fn a_run_has_a_page_and_a_trace() {
     }
     let commands = document(&["trace", &trace, "--opcode", "read", "--limit", "1", "--json"]);
     assert_eq!(commands["schema"], 1);
-    // Goodbye and an orderly shutdown: the drive's node has no complaint.
+    // The run sends Goodbye and shuts the drive down, although the trace cannot be written.
     let full = format!("--rw read --trace {}", "/dev/full");
     let output = run(&words(&io(&address, &full)));
     assert_eq!(output.status.code(), Some(1));

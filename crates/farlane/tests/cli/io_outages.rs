@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 const READS: &str = "--rw randread --iodepth 4 --runtime 60 --time_based";
 
-/// A run on this target that has begun, and the rows that it writes.
+/// Starts a run on this target and waits for the first transfers. Returns the run and the file of
+/// its rows.
 fn load(folder: &Path, target: [&str; 2], more: &str) -> (Process, PathBuf) {
     let csv = folder.join("samples.csv");
     let _ = std::fs::remove_file(&csv);
@@ -20,7 +21,7 @@ fn load(folder: &Path, target: [&str; 2], more: &str) -> (Process, PathBuf) {
     (load, csv)
 }
 
-/// Waits until transfers end.
+/// Waits until further transfers have ended.
 fn grows(csv: &Path) {
     let length = || std::fs::metadata(csv).map_or(0, |file| file.len());
     let before = length();
@@ -36,7 +37,7 @@ fn vanishes(mut load: Process, parts: &[&str]) {
     parts.iter().for_each(|part| assert!(last.contains(part), "{log}"));
 }
 
-/// The outages of the only section: of each, the lost transfers.
+/// Returns the number of lost transfers of each outage of the only section.
 #[track_caller]
 fn outages(found: &Value) -> Vec<u64> {
     let section = &found["sections"][0];
@@ -67,7 +68,7 @@ fn a_drive_that_is_lost_behind_a_host_node_is_reported_and_not_timed_out() {
             load,
             &["/0/cntrl: the drive does not answer: its link is lost", "4 transfers failed"],
         );
-        // Nor is it there for the next one.
+        // The drive is not there for the next client either.
         fails(&["io", "--vfio-user", &socket, "--rw", "read"], &["the drive does not answer"]);
         device = Node::device_at(address, &folder, "device-again", &["ram=1M"], &options);
         host.process.line("attached again");

@@ -1,5 +1,5 @@
-//! `farlane io --vfio-user`: against our host node, and against a controller that shares no code
-//! with us.
+//! `farlane io --vfio-user` on farlane's host node, and on a controller that shares no code with
+//! farlane.
 
 use super::io::shape;
 use super::transcripts::transcripts;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::path::Path;
 use testkit::vfio_user::server::{Kind, NVME, Server};
 
-/// Arguments of `farlane io` on a server.
+/// Returns the arguments of `farlane io` for a server.
 fn io(socket: &Path, more: &str) -> Vec<String> {
     let words = more.split_whitespace().map(str::to_owned);
     ["io", "--vfio-user", &text(socket)].map(str::to_owned).into_iter().chain(words).collect()
@@ -27,7 +27,7 @@ fn measured(socket: &Path, more: &str) -> Value {
     document(&words(&io(socket, &format!("{more} --json"))))
 }
 
-/// Writes and reads back, and everything is as it was written.
+/// Checks that data read back equal the written data. Returns the document.
 #[track_caller]
 fn verifies(socket: &Path, more: &str) -> Value {
     let work = "--rw randrw --bs 8k --size 256k --verify --destructive --yes";
@@ -60,7 +60,7 @@ fn io_drives_own_host_node_in_every_mode() {
             .as_f64()
             .is_some()
     );
-    // A second client is turned away.
+    // The server refuses a second client.
     let busy = io(&socket, "--rw read --runtime 60 --time_based --json");
     let mut busy = Process::start(&mut farlane(&words(&busy)), "busy", &folder);
     host.process.line("endpoint 0: VMM attached");
@@ -68,7 +68,7 @@ fn io_drives_own_host_node_in_every_mode() {
     let says = ["VERSION: the server closed the connection", "it is in use"];
     fails(&words(&io(&socket, "--rw read")), &says);
     assert!(busy.interrupt().success());
-    // A host node without the page.
+    // This host node offers no doorbell page.
     host.stop();
     let host = HostNode::start(&folder, "plain", &[device.address()], &[]);
     let forced = io(&host.socket(0), "--rw read --doorbells mapped");
@@ -85,7 +85,8 @@ fn io_drives_foreign_controller_in_every_mode() {
     for page in [false, true] {
         let _server = Server::start(&socket, Kind { page, ..NVME });
         let doorbells = if page { "mapped" } else { "message" };
-        // Eight vectors of MSI-X come in eight messages; 64 KiB are PRP lists.
+        // Seven jobs and the admin queue need eight MSI-X vectors, which take eight messages.
+        // Transfers of 64 KiB need PRP lists.
         let more = "--iodepth 4 --numjobs 7 --bs 64k --size 256k --rw randread";
         let found = measured(&socket, more);
         assert_eq!(found["drive"]["serial_number"], "ANOTHER");
@@ -111,7 +112,7 @@ fn a_wrong_byte_of_another_controller_is_found() {
     assert_eq!(output.status.code(), Some(1));
     let found = parsed(&String::from_utf8(output.stdout).unwrap());
     let wrong = &found["sections"][0]["wrong"][0];
-    // The third block that is read back is at LBA 16; bit 4 of byte 7 is another.
+    // The third block that is read back begins at LBA 16. Bit 4 of its byte 7 is flipped.
     let number = |key: &str| wrong[key].as_u64().unwrap();
     assert_eq!(
         (number("lba"), number("byte"), number("expected") ^ number("found")),
@@ -152,7 +153,7 @@ fn a_server_that_vanishes_is_counted_and_one_that_comes_back_goes_on() {
     assert!(last.contains("other: the server closed the connection"), "{log}");
     drop(server);
     for completions in ["msix", "polled"] {
-        // It serves another client at once.
+        // The same socket serves another client at once.
         let _server = Server::start(&socket, leaves);
         let more = format!("{work} --on-error continue --json --completions {completions}");
         let goes_on = io(&socket, &more);
@@ -211,7 +212,7 @@ fn targets_are_compared_in_one_run() {
     assert!(page(&html).contains("randrw, compared"));
     let lines = std::fs::read_to_string(&csv).unwrap();
     let targets: Vec<&str> = lines.lines().skip(1).filter_map(|l| l.rsplit(',').next()).collect();
-    // 64 KiB are 16 transfers on each.
+    // Each target has 64 KiB, which are 16 transfers.
     assert_eq!(targets, [[&*address; 16], [&*name; 16]].concat());
     let found = measured(&socket, &format!("--connect {address} --configreads 5"));
     let targets: Vec<&Value> =

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Name and schema of every document.
+/// Returns name and schema of every document.
 fn schemas() -> &'static [(PathBuf, Value)] {
     static SCHEMAS: OnceLock<Vec<(PathBuf, Value)>> = OnceLock::new();
     SCHEMAS.get_or_init(|| {
@@ -20,7 +20,8 @@ fn schemas() -> &'static [(PathBuf, Value)] {
     })
 }
 
-/// Fails unless the document fits one of the schemas; names the mistakes by the one that fits best.
+/// Fails unless the document fits a schema. The message has the errors for the schema that fits
+/// best.
 #[track_caller]
 pub fn has_its_schema(document: &Value) {
     let all = schemas().iter().map(|(path, schema)| (errors(schema, document), path));

@@ -1,4 +1,4 @@
-//! Files after a failed start, and the memory and space that a start reserves.
+//! Files after a failed start, and memory and space that a start reserves.
 
 use crate::support::drive::{Drive, pattern};
 use crate::support::node::HostNode;
@@ -6,7 +6,8 @@ use crate::support::process::Process;
 use crate::support::program::{device, fails, node, one_line, prints, scratch};
 use std::process::{Command, Output};
 
-/// Runs `script`, which may mount, with a folder, the program and `more`; what it says on stderr.
+/// Runs `script` in a mount namespace, with a folder, the program and `more` as arguments. Returns
+/// the output, and standard error as text.
 fn with_mounts(script: &str, name: &str, more: &[&str]) -> (Output, String) {
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]);
@@ -16,10 +17,11 @@ fn with_mounts(script: &str, name: &str, more: &[&str]) -> (Output, String) {
     (output, log)
 }
 
-/// Runs `farlane device` with the file `disk.img` of 1 MiB, or none, on a file system of 4 MiB that
-/// is this namespace's own; what it says, and what is there afterwards.
+/// Runs `farlane device`, which must fail, on a new file system of 4 MiB. With `exists`, the file
+/// `disk.img` of 1 MiB is there before. Returns the line on standard error, and the files that are
+/// left.
 fn on_a_small_file_system(name: &str, exists: bool, options: &str) -> (String, String) {
-    // An error ends the script with another status than farlane's own.
+    // Errors of the script have other exit statuses than farlane.
     let script = r#"
         mount -t tmpfs -o size=4M none "$1" && cd "$1" || exit 90
         if [ "$3" = true ]; then head -c 1048576 /dev/zero > disk.img; fi
@@ -44,7 +46,7 @@ fn a_file_system_that_is_too_small_is_left_as_it_was() {
     assert_eq!(left, "disk.img 1048576\n", "an old file has its old length");
 }
 
-/// A sparse file of 8 MiB on a file system of 4 MiB: a guest's write finds no space.
+/// A sparse file of 8 MiB is on a file system of 4 MiB: a write of the guest finds no space.
 #[test]
 fn disk_full_during_write_fails_write_and_keeps_data() {
     let script = r#"
@@ -84,14 +86,14 @@ fn a_start_that_fails_later_removes_what_it_made() {
         fails(&[&["device", "--namespace", &one], arguments].concat(), &[part]);
         assert!(std::fs::read_dir(&folder).unwrap().next().is_none(), "{arguments:?}");
     };
-    // The second namespace is bad, or the port in use.
+    // The start fails because of the second namespace, or because the port is in use.
     let bad = format!("file={}", two.display());
     fails(&["--listen", "127.0.0.1:0", "--namespace", &bad], "two.img");
     let uneven = format!("file={},size=1000", two.display());
     fails(&["--listen", "127.0.0.1:0", "--namespace", &uneven], "1000 bytes");
     let (_node, address) = device("ram=1M", &[]);
     fails(&["--listen", &address], "in use");
-    // A start that succeeds keeps it, though no host ever came.
+    // A successful start keeps the file, although no host has connected.
     let mut node = node(&["device", "--listen", "127.0.0.1:0", "--namespace", &one]);
     node.line("listening");
     assert!(node.interrupt().success());
@@ -101,7 +103,7 @@ fn a_start_that_fails_later_removes_what_it_made() {
 
 #[test]
 fn a_folder_that_is_read_only_makes_the_contents_new_at_each_start() {
-    // The file itself may be written.
+    // The folder is read-only, but the file can be written.
     let script = r#"
         mount -t tmpfs -o size=8M none "$1" && cd "$1" && mkdir folder || exit 90
         mount -t tmpfs -o size=1M none folder && : > folder/disk.img || exit 90
@@ -135,7 +137,7 @@ fn record_write_error_at_end_is_reported() {
     let record = folder.join("disk.img.farlane");
     let (mut node, _) = device(&namespace, &[]);
     assert!(node.interrupt().success());
-    // As a killed process leaves it.
+    // The record is in the state that a killed process leaves.
     let dirty = std::fs::read_to_string(&record).unwrap().replace("clean", "dirty");
     std::fs::write(&record, dirty).unwrap();
     let (mut node, _) = device(&namespace, &[]);
@@ -151,7 +153,7 @@ fn namespace_larger_than_ram_is_an_error() {
     let device = ["device", "--listen", "127.0.0.1:0", "--namespace"];
     let all = ["1125899906842624 bytes of RAM", "only "];
     fails(&[&device[..], &["ram=1024T"]].concat(), &all);
-    // All namespaces together count.
+    // The sizes of all namespaces count together.
     let text = std::fs::read_to_string("/proc/meminfo").unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:")).unwrap();
     let total: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();

@@ -34,13 +34,13 @@ fn a_file_belongs_to_one_node() {
 
 #[test]
 fn a_read_only_file_is_refused_for_writing() {
-    // Not even root writes to a file of this file system.
+    // Not even root can write to a file of procfs that is read-only.
     device_fails("file=/proc/version", &["/proc/version"]);
 }
 
 #[test]
 fn addresses() {
-    // An empty label: no name server is asked.
+    // No name server is needed, because a name with an empty label is invalid.
     fails(&["ping", "a..b:99"], &["'a..b:99'"]);
     is_refused(&["ping", "nonsense:port"], &["'nonsense:port'", "HOST[:PORT]"]);
     let (_node, address) = device("ram=1M", &[]);
@@ -73,8 +73,8 @@ fn connection_refused_is_an_error() {
     fails(&["ping", &address], &[&address, "refused"]);
 }
 
-/// Addresses without any answer: the listener's queue is full, so that further connections wait
-/// (listen(2)).
+/// Returns an address from which no answer comes: the queue of the listener is full, so further
+/// connections wait (listen(2)). The address is silent as long as the sockets exist.
 fn silent() -> (Vec<std::net::TcpStream>, String) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     rustix::net::listen(&listener, 0).unwrap();
@@ -83,7 +83,7 @@ fn silent() -> (Vec<std::net::TcpStream>, String) {
     let connect = |_| std::net::TcpStream::connect_timeout(&address, soon).ok();
     let mut queued: Vec<_> = (0..8).map_while(connect).collect();
     assert!(queued.len() < 8, "the queue is never full");
-    // Nobody accepts them, and they live as long as the others.
+    // The listener never accepts, and is kept together with the queued connections.
     queued.push(std::net::TcpStream::from(std::os::fd::OwnedFd::from(listener)));
     (queued, address.to_string())
 }

@@ -1,4 +1,4 @@
-//! The program as its user meets it: exit status, one line of error, the machine interface.
+//! The command line: exit status, one line per error, output for machines.
 
 mod bench;
 mod demo;

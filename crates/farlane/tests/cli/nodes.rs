@@ -1,4 +1,4 @@
-//! Nodes in processes of their own.
+//! Nodes in separate processes.
 
 use crate::support::process::LIMIT;
 use crate::support::program::{device, document, fails, node, ping, prints, run, scratch, text};
@@ -17,12 +17,12 @@ fn ping_measures_link_and_configuration_read() {
     }
 }
 
-/// An address without a listener: bound and closed again.
+/// Returns an address without a listener: the port was bound and closed again.
 pub fn nobody() -> String {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
-/// A loopback address that other tests at the same time do not have.
+/// Returns a loopback address that no concurrent test uses.
 fn own_address() -> String {
     let [_, a, b, c] = std::process::id().to_be_bytes();
     format!("127.{a}.{b}.{}", c.clamp(2, 254))
@@ -34,7 +34,7 @@ fn the_port_has_a_default_and_hosts_have_names() {
     let default = node(&["device", "--listen", &own, "--namespace", "ram=16M"]);
     default.line(&format!("listening on {own}:{}", live::net::DEFAULT_PORT));
     ping(&own, "10");
-    // A name may have several addresses; the device is at one of them.
+    // A name may have several addresses. The device listens on one of them.
     let (_device, address) = device("ram=16M", &[]);
     let port = address.rsplit(':').next().unwrap();
     let name = format!("localhost:{port}");
@@ -84,10 +84,10 @@ fn counters_are_shown_on_request_and_at_the_end() {
     device.signal(Signal::USR1);
     device.line("endpoint: errors: none");
     assert!(device.interrupt().success());
-    // Both hosts: ten measured and two to warm up, each.
+    // Each of the two hosts measures ten times, after two times to warm up.
     let link = device.line("link: sent");
     assert!(link.contains("sent 24 TLPs") && link.contains("connections: 2"), "{link}");
-    // Pings push nothing.
+    // `farlane ping` pushes nothing.
     device.line("push: 0 reads answered from push");
     device.line("data are on the media");
 }
@@ -161,7 +161,7 @@ fn an_idle_device_node_is_small() {
 #[test]
 fn duplicate_serial_number_is_a_warning() {
     let folder = &text(&scratch("twins"));
-    // The sizes differ; a guest identifies drives by serial number only.
+    // The drives have different sizes, but a guest identifies a drive by its serial number.
     let (_a, a) = device("ram=1M", &["--serial", "SAME"]);
     let (_b, b) = device("ram=1M", &["--serial", "OTHER"]);
     let (_c, c) = device("ram=2M", &["--serial", "SAME"]);
@@ -171,7 +171,7 @@ fn duplicate_serial_number_is_a_warning() {
     let mut host = node(&arguments);
     let first = host.line("same serial number");
     assert!(first.contains("endpoints ") && first.contains("--serial"), "{first}");
-    // Whoever comes later is looked at too.
+    // A drive that is attached later is checked too.
     let options = ["--serial", "OTHER", "--namespace", "ram=4M"];
     let _d = node(&[&["device", "--listen", &later], &options[..]].concat());
     assert_ne!(host.line("same serial number"), first);

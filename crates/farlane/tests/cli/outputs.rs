@@ -18,7 +18,7 @@ fn commands() -> [String; 6] {
     ]
 }
 
-/// The command of this line.
+/// Returns the command for this line.
 fn command(line: &str) -> Command {
     farlane(&line.split(' ').collect::<Vec<_>>())
 }
@@ -66,7 +66,7 @@ fn a_node_outlives_the_reader_of_its_log() {
     assert_eq!(node.wait().unwrap().code(), Some(0));
 }
 
-/// The document that a command prints on standard output.
+/// Returns the document that a command prints on standard output.
 #[track_caller]
 fn document(folder: &Path, line: &str) -> Vec<u8> {
     let output = command(line).current_dir(folder).output().unwrap();
@@ -119,7 +119,7 @@ fn two_documents_on_standard_output_are_wrong_usage() {
         assert_eq!(output.status.code(), Some(status), "{line}: {errors}");
         assert!(errors.contains(wanted) && output.stdout.is_empty(), "{line}: {errors}");
     }
-    // No bytes of a capture on a terminal.
+    // A terminal gets no bytes of a capture.
     let terminal = OpenOptions::new().read(true).write(true).open("/dev/ptmx").unwrap();
     let child = farlane(&["sim", &tcp, "--pcapng", "-"]).stdout(terminal).spawn().unwrap();
     let output = child.wait_with_output().unwrap();

@@ -1,4 +1,4 @@
-//! Peers of another version, of later times, and of another kind.
+//! Peers with an older or newer version, and peers with another protocol.
 
 use crate::support::Process;
 use crate::support::program::{device, fails, node, ping, run, scratch, text};
@@ -6,13 +6,13 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-/// The head of a greeting's frame, and magic.
+/// Frame header of a Hello, and the magic number.
 const HELLO: &[u8] = b"\x00\x30\x01\x00\0\0\0\0\0\0\0\0FARLANE\0";
-/// The rest of the greeting of a host: behind the version.
+/// The part of a host's Hello after the version.
 const HOST: &[u8] = b"\x01\x00\x10\x00\x00\x05\x11\x22\x33\x44\x55\x66\x77\x88\
     \x00\x00\x04\x00\x00\x01\x00\x00\x00\x00\x04\x00\x00\x00\x04\x00\x00\x00\x04\x00\x00\x01\x00\x00";
 
-/// A peer that answers every greeting with `reply`.
+/// Starts a peer that answers every connection with `reply`; returns the address.
 fn stranger(reply: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -29,12 +29,12 @@ fn replies(listener: TcpListener, reply: &'static [u8]) {
     });
 }
 
-/// A device of version 1, as far as this version gets with one.
+/// Starts a device of version 1, which sends only its Hello.
 fn old_device(listener: TcpListener) {
     replies(listener, b"\x00\x0c\x02\x00\0\0\0\0\0\0\0\0FARLANE\0\x00\x01\x01\x00");
 }
 
-/// What a device node answers to `bytes` until it closes.
+/// Returns the bytes that a device node answers to `bytes` until it closes the connection.
 fn answer(address: &str, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(bytes).unwrap();
@@ -43,7 +43,7 @@ fn answer(address: &str, bytes: &[u8]) -> Vec<u8> {
     reply
 }
 
-/// Every command that connects fails with one line that has these parts.
+/// Checks that every command that connects fails with one line that has these parts.
 #[track_caller]
 fn all_fail(peer: &str, parts: &[&str]) {
     let folder = &text(&scratch("peers"));
@@ -55,7 +55,7 @@ fn all_fail(peer: &str, parts: &[&str]) {
     fails(&["io", "--connect", peer, "--rw", "read"], &parts);
 }
 
-/// Peers that accept connections: one is silent, one closes at once.
+/// Two peers accept connections: one is silent, the other closes at once.
 #[test]
 fn foreign_protocol_and_silence_are_distinguished() {
     let accepts = |keep: bool| {
@@ -64,7 +64,7 @@ fn foreign_protocol_and_silence_are_distinguished() {
         std::thread::spawn(move || {
             let mut kept = Vec::new();
             while let Ok((mut stream, _)) = listener.accept() {
-                // Whoever closes with unread bytes resets the connection.
+                // A close with unread bytes would reset the connection.
                 let _ = stream.read(&mut [0; 4096]);
                 kept.extend(keep.then_some(stream));
             }
@@ -92,7 +92,7 @@ fn a_device_of_version_1_is_to_be_upgraded() {
     all_fail(&old, &["device uses version 1", "node uses version 2", "upgrade the device node"]);
 }
 
-/// One that comes to the place of a device which hosts and switches use.
+/// A device of version 1 takes the address of a device that hosts and switches use.
 #[test]
 fn a_device_of_version_1_is_named_when_it_comes_later_too() {
     let (device, address, host) = served([&[], &[]], "downgraded");
@@ -143,7 +143,7 @@ fn first_bytes_of_foreign_protocol_are_quoted() {
     all_fail(&stranger(b"HTTP/1.1 400 Bad Request\r\n\r\n"), &[&says("HTTP/1.1 400")]);
     all_fail(&stranger(b"SSH-2.0-OpenSSH_9.9\r\n"), &[&says("SSH-2.0-Open")]);
     let (node, address) = device("ram=1M", &[]);
-    // One that waits for an answer, and one that does not.
+    // The first client waits for an answer, the second one does not.
     answer(&address, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     node.line(&says("GET / HTTP/1"));
     drop(TcpStream::connect(&address).unwrap().write_all(b"hello\r\n"));
@@ -169,7 +169,7 @@ fn a_flood_of_strangers_makes_few_lines_and_is_counted() {
     for _ in 0..300 {
         answer(&address, b"GET / HTTP/1.1\r\n\r\n");
     }
-    // Different ones, as far as the node can tell.
+    // For the node, these clients differ from the previous ones.
     for number in 0..300 {
         answer(&address, format!("GET /{number} HTTP/1.1\r\n\r\n").as_bytes());
     }
@@ -177,7 +177,7 @@ fn a_flood_of_strangers_makes_few_lines_and_is_counted() {
     let (lines, report) = node.lines_until("connections: ");
     assert_eq!(report, "connections: turned away: 600; without a greeting: 0");
     assert!(lines.len() < 60, "{} lines", lines.len());
-    // Each has its line or is counted in one, until the very end.
+    // Each client has a line, or is counted in a line, until the node ends.
     let counts =
         lines.iter().map(|line| match line.split_once(" more rejected peers in the last") {
             Some((count, _)) => count.parse().unwrap(),
@@ -186,7 +186,8 @@ fn a_flood_of_strangers_makes_few_lines_and_is_counted() {
     assert_eq!(counts.sum::<u64>(), 600, "{lines:?}");
 }
 
-/// A drive and a host that has it.
+/// Starts a device node and a host node with the device, with options of both. Returns the device
+/// node, its address, and the host node.
 fn served(groups: [&[&str]; 2], name: &str) -> (Process, String, Process) {
     let (device, address) = device("ram=1M", groups[0]);
     let folder = text(&scratch(name));
@@ -196,18 +197,18 @@ fn served(groups: [&[&str]; 2], name: &str) -> (Process, String, Process) {
     (device, address, host)
 }
 
-/// The host's log is not theirs either.
+/// A flood of vfio-user clients also prints few lines.
 #[test]
 fn a_flood_of_clients_makes_few_lines() {
     let (_device, _, mut host) = served([&[], &[]], "clients");
     let socket = concat!(env!("CARGO_TARGET_TMPDIR"), "/cli/clients/0/cntrl");
-    // Long enough for a line that counts suppressed lines.
+    // The flood lasts until a line with the number of suppressed lines is due.
     let (begun, mut clients) = (Instant::now(), 0);
     while clients < 200 || begun.elapsed() < Duration::from_millis(1_500) {
         clients += 1;
         let mut client = std::os::unix::net::UnixStream::connect(socket).unwrap();
-        // A header that is none: whoever sends it is dropped, or was turned
-        // away because the one before is not gone yet.
+        // The server drops a client with an invalid header, or refuses it because the previous
+        // client is still connected.
         let _ = client.write_all(&[0xff; 16]);
         let _ = client.read(&mut [0; 16]);
     }
@@ -223,7 +224,7 @@ fn a_device_without_a_group_is_not_moved() {
     fails(&["move", &address, "--group", "7"], &[&address, "not moved", "without --group"]);
     let line = device.line("rejected the move to ");
     assert!(line.contains("group 7") && line.contains("--group"), "{line}");
-    // Its host has not noticed.
+    // The host of the device stays attached.
     let ping = run(&["ping", &address, "--count", "1"]);
     assert!(String::from_utf8_lossy(&ping.stderr).contains("another host uses this device"));
     drop(host);
@@ -279,11 +280,11 @@ fn move_reports_groups_and_hosts() {
         "port 0: no link to {address}: rejected: the device belongs to group 2, the \
                         host to group 1"
     ));
-    // It tries all the time: once it was turned away, it is known to wait.
+    // The host connects again and again. After the first refusal, the device counts it as waiting.
     device.line("the device belongs to group 2, the host to group 1");
     assert_eq!(given("1"), moved("group 2 to group 1; no host was attached"));
     host.line("port 0: link up");
-    // What was counted is that of both connections.
+    // The counters are the sum of both connections.
     assert!(host.interrupt().success());
     assert!(host.line("downstream port 0: sent").contains("connections: 2"));
     assert!(device.interrupt().success());

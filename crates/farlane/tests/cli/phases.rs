@@ -3,7 +3,8 @@
 use crate::support::program::{document, fails, is_wrong_usage, parsed, plan_of, prints, run};
 use serde_json::Value;
 
-/// Two bridges with one schedule: reads, as plain TLPs, pass both in one window, unless a clock is off.
+/// Two bridges have one schedule. Reads without push pass both bridges in one window, unless a
+/// clock is wrong.
 fn plan(folder: &tempfile::TempDir, deadline: &str) -> String {
     let path = folder.path().join("p.toml");
     let text = format!(
@@ -22,7 +23,7 @@ fn json(arguments: &[&str]) -> (Option<i32>, Value) {
     (output.status.code(), parsed(&String::from_utf8(output.stdout).unwrap()))
 }
 
-/// A clock that is half a cycle off makes 455 us into 1079 us: trials find it.
+/// Trials find that a clock error of half a cycle increases the latency from 455 us to 1079 us.
 #[test]
 fn phases_find_longer_waits_than_the_planned_phase() {
     let folder = tempfile::tempdir().unwrap();
@@ -41,12 +42,12 @@ fn phases_find_longer_waits_than_the_planned_phase() {
     let required = &phases["requirements"][0];
     assert_eq!((&required["worst_ns"], &required["trial"]), (&host["largest_ns"], &host["trial"]));
 
-    // With clocks that agree it is in time in every phase of the host.
+    // With correct clocks, the host meets the deadline in every phase.
     let (status, synchronised) = json(&["sim", &plan, "--phases", "8", "--shift", "startdelay"]);
     assert_eq!(status, Some(0), "{}", synchronised["phases"]);
     assert_eq!(synchronised["phases"]["shifts"].as_array().map(Vec::len), Some(1));
 
-    // The words repeat the trial.
+    // The printed options repeat the trial.
     let trials = phases["trials"].as_array().unwrap();
     let trial = trials.iter().find(|trial| trial["trial"] == host["trial"]).unwrap();
     let set = trial["set"].as_object().unwrap().iter();
@@ -83,7 +84,7 @@ fn text_and_page_show_trials() {
     }
 }
 
-/// 600 us are missed in one phase of four, 10 ms in none.
+/// A deadline of 600 us is missed in one of four phases, a deadline of 10 ms in none.
 #[test]
 fn each_combination_of_a_sweep_is_tried_in_all_phases() {
     let folder = tempfile::tempdir().unwrap();
@@ -134,7 +135,7 @@ fn invalid_phases_are_errors() {
     }
 }
 
-/// As it is written the plan ends after 22 ms, with clocks that are apart much later.
+/// The plan as written ends after 22 ms. With clock errors it takes longer than the limit.
 #[test]
 fn a_trial_that_fails_is_named() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Nodes over raw Ethernet, in namespaces that the tests make.
+//! Nodes over raw Ethernet, in network namespaces that the tests create.
 
 use crate::support::isolated::isolated;
 use crate::support::program::{fails, is_refused, node, one_line, run};
@@ -34,7 +34,7 @@ fn killed_node_is_detected_and_replacement_connects() {
         let second = away.enter(|| run(&LISTEN)).unwrap();
         let log = String::from_utf8_lossy(&second.stderr).into_owned();
         assert!(log.contains("cannot listen on raw:far0: Address already in use"), "{log}");
-        // SIGKILL: neither node nor kernel closes the link.
+        // After SIGKILL, neither the node nor the kernel closes the link.
         drop(first);
         let output = ping(&address);
         assert_eq!(output.status.code(), Some(1));

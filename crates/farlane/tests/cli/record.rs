@@ -1,10 +1,10 @@
-//! What `farlane sim` leaves behind: named by options or by the plan.
+//! Files that `farlane sim` writes because of options or of the plan.
 
 use crate::support::program::{fails, is_refused, json, one_line, page, run, scratch, text};
 use serde_json::Value;
 use std::path::Path;
 
-/// A plan in `folder`.
+/// Writes a plan into `folder`; returns the path.
 pub fn plan(folder: &Path, name: &str, contents: &str) -> String {
     let path = folder.join(name);
     std::fs::write(&path, contents).unwrap();
@@ -13,8 +13,8 @@ pub fn plan(folder: &Path, name: &str, contents: &str) -> String {
 
 const PLAN: &str = "runs = 2\n[workload]\nrw = \"randrw\"\niodepth = 4\nsize = \"128KiB\"\n";
 
-/// Traces, a capture and a report open again and tell of the simulation that
-/// the document describes.
+/// Checks that traces, capture and report can be read again and describe the simulation of
+/// `document`.
 #[track_caller]
 fn tell_of(document: &Value, trace: &Path, pcapng: &Path, report: &Path) {
     let host = &document["hosts"][0];
@@ -27,7 +27,8 @@ fn tell_of(document: &Value, trace: &Path, pcapng: &Path, report: &Path) {
     assert_eq!(io.len() as u64, host["commands"].as_u64().unwrap());
     assert_eq!((&trace["troubles"], &trace["unreadable"]), (&serde_json::json!({}), &0.into()));
     let longest = io.iter().map(|command| command["duration_ns"].as_u64().unwrap()).max().unwrap();
-    // There without reads of host memory for the push and without the last acknowledgement.
+    // The trace leaves out the reads of host memory for the push, and the acknowledgement of the
+    // head doorbell.
     let worst = host["root_port_ns"]["max"].as_u64().unwrap();
     assert!(longest <= worst && worst < longest + 1_000, "{longest} {worst}");
 
@@ -46,7 +47,7 @@ fn tell_of(document: &Value, trace: &Path, pcapng: &Path, report: &Path) {
     }
 }
 
-/// Interfaces, packets, and the time of the last one.
+/// Returns the numbers of interfaces and packets, and the time of the last packet in ns.
 fn packets(bytes: &[u8]) -> (usize, u64, u64) {
     let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     let (mut at, mut interfaces, mut frames, mut last) = (0, 0, 0, 0);
@@ -87,12 +88,12 @@ fn options_override_record_table() {
     tell_of(&document, &own[0], &own[1], &own[2]);
     assert_eq!(std::fs::read(&own[0]).unwrap(), std::fs::read(&files[0]).unwrap());
 
-    // An option goes before the plan.
+    // An option overrides the plan.
     own.iter().for_each(|path| std::fs::remove_file(path).unwrap());
     let other = folder.join("c.trace");
     json(&["sim", &recording, "--json", "--trace", &text(&other)]);
     assert!(other.exists() && own[1].exists() && own[2].exists() && !own[0].exists());
-    // Sweeps say that they keep nothing.
+    // Sweeps write no files, and print a line about this.
     own[1..].iter().for_each(|path| std::fs::remove_file(path).unwrap());
     let swept = run(&["sim", &recording, "--json", "--sweep", "seed=1,2"]);
     assert!(swept.status.success() && one_line(&swept).contains("files of [record]"));
@@ -108,7 +109,7 @@ fn files_that_cannot_be_written_are_named() {
     fails(&["sim", &path], &["q.toml:7:1: unknown key of [record] 'traec'"]);
 }
 
-/// A port and a time of one's own choice in the report.
+/// The report shows the port and the time that `--timeline` selects.
 #[test]
 fn a_port_is_shown_along_time() {
     let cell = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans/industrial-cell.toml");
@@ -123,7 +124,7 @@ fn a_port_is_shown_along_time() {
     let begins = "<figcaption>b1 port 0 to controller<small>The picture begins at 1 ms; the gate";
     assert!(first.contains(begins), "{}", &first[..300]);
     assert!(page("b1:controller@1s").contains("b1 port 0 to controller: no frame at the chosen"));
-    // A station has no gates in this plan.
+    // The port of this station has no gates in the plan.
     let first = page("cabinet");
     assert!(first.contains("<figcaption>cabinet to b3 port 2<small>The longest wait: "));
     let refused =

@@ -1,4 +1,4 @@
-//! `farlane latency redirect`, between three namespaces that the tests make.
+//! `farlane latency redirect` between three network namespaces that the tests create.
 
 use crate::support::isolated::isolated;
 use crate::support::program::{fails, is_refused, is_wrong_usage, node, parsed, succeeds};
@@ -8,14 +8,15 @@ use linux::{Interface, Namespace};
 use rustix::process::Signal;
 use serde_json::Value;
 
-/// A talker's `near` and a listener's `far`, each on a cable to the namespace between.
+/// Three namespaces: the talker's with `near`, the listener's with `far`, and the one between.
 struct Three {
     between: Namespace,
     listener: Namespace,
 }
 
 impl Three {
-    /// `None` where this process may not load XDP programs, as in a user namespace.
+    /// Connects the namespaces with cables. Returns `None` if this process may not load XDP
+    /// programs, as in a user namespace.
     fn new(test: &str, talker: &Namespace) -> Option<Self> {
         let three =
             Self { between: Namespace::new().unwrap(), listener: Namespace::new().unwrap() };
@@ -37,12 +38,13 @@ impl Three {
         process
     }
 
-    /// Whether the kernel has a program on one of both interfaces.
+    /// Returns whether the kernel has a program on at least one of both interfaces.
     fn is_redirected(&self) -> bool {
         self.between.run("ip link show").unwrap().contains("xdp")
     }
 
-    /// Frames of 100 in VLAN 5 that reach the listener, and that come back to the talker.
+    /// Sends 100 frames in VLAN 5. Returns the numbers of frames that reach the listener, and that
+    /// return to the talker.
     fn received(&self) -> [Value; 2] {
         let address = self.listener.enter(|| Interface::find("far").unwrap().mac).unwrap();
         let listen = ["latency", "listen", "raw:far", "--reflect", "--insecure", "--json"];
@@ -67,7 +69,7 @@ fn frames_cross_both_ways_and_a_killed_redirect_leaves_nothing() {
         assert_eq!(three.received(), [100, 100]);
         generic.kill();
         assert!(!three.is_redirected());
-        // A veth drops redirected frames unless its peer has a program or GRO.
+        // A veth drops redirected frames unless its peer has an XDP program or GRO.
         let refused = |names: &str| {
             let says = format!("the driver drops what native XDP redirects to {names}: for a veth");
             let redirect = ["latency", "redirect", "in", "out"];

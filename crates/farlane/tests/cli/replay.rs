@@ -33,7 +33,7 @@ fn a_live_trace_is_replayed() {
     assert_eq!(recorded["latency_ns"]["n"].as_u64(), Some(spans.len() as u64));
     let max = spans.iter().copied().max();
     assert_eq!(recorded["latency_ns"]["max"].as_u64(), max);
-    // The last command comes as late as it came then.
+    // The last command starts as late as in the recording.
     let start = |command: &Value| command["start_ns"].as_u64().unwrap();
     let [begin, end] = [live.iter().map(start).min(), live.iter().map(start).max()];
     assert!(host["span_ns"].as_u64() > Some(end.unwrap() - begin.unwrap()));
@@ -60,8 +60,8 @@ fn a_live_trace_is_replayed() {
     assert_eq!(device["hosts"][0]["commands"].as_u64(), Some(n));
 }
 
-/// What a simulation recorded is replayed in the same topology: as many
-/// commands, and those that are alone take as long.
+/// A recorded simulation is replayed in the same topology. The numbers of commands are equal, and
+/// single commands take as long as in the recording.
 #[test]
 fn a_simulated_trace_is_replayed() {
     let folder = scratch("simulated");
@@ -80,7 +80,8 @@ fn a_simulated_trace_is_replayed() {
         assert_eq!((&again["failures"], &again["mismatches"]), (&0.into(), &0.into()));
         let p50 = |host: &Value, key: &str| host[key]["p50"].as_u64().unwrap();
         if name == "one" {
-            // The push read host memory, the head doorbell is acknowledged, and rounding.
+            // The recording leaves out reads of host memory for the push, the acknowledgement of
+            // the head doorbell, and rounding.
             let (then, now) = (p50(&again["recorded"], "latency_ns"), p50(again, "root_port_ns"));
             assert!(then.abs_diff(now) < 1_000, "{then} {now}");
         }

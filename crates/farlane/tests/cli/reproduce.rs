@@ -36,7 +36,7 @@ fn the_document_has_every_published_figure() {
     assert_eq!(html.matches("<svg class=\"plot\"").count(), 1);
 }
 
-/// Only the fast parts: the crate `papers` tests the rows of the table.
+/// Only the fast parts run here. The crate `papers` tests the rows of the table.
 #[test]
 fn the_policies_of_the_paper_side_by_side() {
     let html = &text(&scratch("reproduce-expether.html").join("page.html"));
@@ -77,7 +77,7 @@ fn unknown_publications_and_parts_are_wrong_usage() {
     }
 }
 
-/// Ten times as long, the same memory.
+/// Ten times the simulated time needs the same memory.
 #[test]
 fn the_simulator_is_measured_and_its_memory_does_not_grow_with_time() {
     let document = document(&["bench", "sim", "--json", "--rounds", "1", "--quick"]);
@@ -92,11 +92,12 @@ fn the_simulator_is_measured_and_its_memory_does_not_grow_with_time() {
     }
     let network = &document["network"];
     assert_eq!((&network["bridges"], &network["streams"]), (&50.into(), &200.into()));
-    // 50 stations with 2000 + 1000 + 500 + 250 frames a second; a few are still on the way.
+    // 50 stations send 2000 + 1000 + 500 + 250 frames per second. A few frames are still in flight
+    // at the end.
     let frames = network["frames"].as_u64().unwrap();
     assert!((180_000..195_000).contains(&frames) && network["lost"] == 0, "{network}");
     let bytes = |key: &str| document[key].as_u64().unwrap();
-    // The line is full: the load is the one that the figure is about.
+    // The line is full, so the figures apply to a full line.
     assert!((90_000_000..125_000_000).contains(&bytes("bytes_per_sim_s")), "{document}");
     let growth = bytes("max_rss_bytes") - bytes("max_rss_tenth_bytes");
     assert!(growth < 2 << 20, "{growth} bytes more after ten times the time");

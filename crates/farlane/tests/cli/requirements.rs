@@ -3,7 +3,8 @@
 use crate::support::program::{farlane, parsed, plan_of, run};
 use serde_json::Value;
 
-/// A plan whose stream `t` sends a frame per `interval` to a gate that is open half of the time.
+/// Returns a plan whose stream `t` sends one frame per `interval` to a gate that is open half of
+/// the time.
 fn plan(folder: &tempfile::TempDir, interval: &str) -> String {
     let path = folder.path().join("p.toml");
     let text = format!(
@@ -73,7 +74,7 @@ fn a_sweep_has_a_column_of_requirements_and_fails_with_one_of_them() {
     assert!(row.contains("  missed by ") && row.ends_with(": stream t"), "{text}");
     let page = std::fs::read_to_string(html).unwrap();
     assert!(page.contains(">requirements<") && page.contains(">missed by "), "{page}");
-    // The deadlines of the host and of the stream, of which one is beyond its line.
+    // The picture has the deadlines of host and stream. One of the marks is beyond its limit.
     assert!(page.contains("<title>requirements: ") && page.contains("fill:#b00020"), "{page}");
 
     let output = run(&["sim", &plan, "--json", "--sweep", "traffic.t.interval=100us,20us"]);
@@ -84,7 +85,7 @@ fn a_sweep_has_a_column_of_requirements_and_fails_with_one_of_them() {
     assert_eq!([holds(0), holds(1)], [Some(true), Some(false)]);
 }
 
-/// A stream every 300 us through gates with a cycle of 500 us.
+/// A stream with an interval of 300 us passes gates with a cycle of 500 us.
 #[test]
 fn periods_that_do_not_divide_one_another_are_a_remark() {
     let folder = tempfile::tempdir().unwrap();
@@ -121,7 +122,7 @@ fn a_missed_requirement_is_red_where_there_are_colours() {
     }
 }
 
-/// Plans without requirements stay as they were.
+/// The output of a plan without requirements does not contain the word.
 #[test]
 fn plan_without_requirements_prints_none() {
     let output = run(&["sim", &plan_of("tcp")]);

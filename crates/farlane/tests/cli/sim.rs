@@ -1,4 +1,4 @@
-//! `farlane sim`: plans that come with the program, its document, sweeps.
+//! `farlane sim`: the plans in `plans`, the document, and sweeps.
 
 use crate::support::program::{
     document, fails, is_refused, page, parsed, plan_of as path, prints, run,
@@ -17,7 +17,7 @@ const PLANS: [&str; 9] = [
     "shapers",
 ];
 
-/// What holds in every plan.
+/// Checks properties that the documents of all plans have.
 fn check(document: &Value) {
     let number = |value: &Value| value.as_u64().expect("a whole number");
     assert!(number(&document["latency_ns"]["n"]) > 0);
@@ -84,7 +84,7 @@ fn a_sweep_tries_every_combination() {
     let single = document(&["sim", &plan, "--json", "--set", "link.rate=10G"]);
     assert_eq!(points[4]["digest"], single["digest"], "256 is the default");
     let html = page(html);
-    // A row of marks each, which no line joins.
+    // Each combination is a row of marks, which no line joins.
     assert!(html.contains(">link.rate=10G, drive.mps=512<") && !html.contains("<polyline"));
     let titles = |name: &str| html.matches(&format!("<title>{name}: ")).count();
     assert_eq!(["mean", "99th percentile", "maximum"].map(titles), [6; 3]);
@@ -96,7 +96,7 @@ fn a_sweep_tries_every_combination() {
 #[test]
 fn tables_and_document_have_same_figures() {
     let plan = path("tcp");
-    // No progress in a pipe.
+    // In a pipe there is no progress.
     let text = prints(&["sim", &plan]);
     let document = document(&["sim", &plan, "--json"]);
     for part in ["host application", "Where the time of a command goes", "TLPs/frame", "total"] {
@@ -110,8 +110,8 @@ fn invalid_plan_is_a_one_line_error() {
     fails(&["sim", "/nonexistent/plan.toml"], &["/nonexistent/plan.toml: No such file"]);
 }
 
-/// Where several drives send to one host, the bridge before it has something
-/// to merge; it keeps more headers than a node that merges itself.
+/// If several drives send to one host, the bridge in front of the host merges frames. Bridges save
+/// fewer headers than nodes with aggregation.
 #[test]
 fn bridges_merge_waiting_frames_if_configured() {
     let plan = path("incast");
@@ -135,7 +135,8 @@ fn pushed_entries_are_reported() {
     let rows = &document(&[&["sim", &plan][..], &writes, &sweep].concat())["combinations"];
     let pushed = |row: usize, key: &str| rows[row]["hosts"][0]["pushed"][key].as_u64();
     assert_eq!(pushed(0, "messages"), None);
-    // An entry of 64 bytes; 4096 bytes in 16 reads of 256.
+    // A push has an entry of 64 bytes and 4096 bytes of data. Without push, the drive reads the
+    // data in 16 reads of 256 bytes.
     for (row, bytes, hits, misses) in [(1, 64, 1, 16), (2, 64 + 4096, 17, 0)] {
         check(&rows[row]);
         let counted = ["entries", "bytes", "hits", "misses"].map(|key| pushed(row, key));
@@ -163,7 +164,7 @@ fn a_plan_that_fails_prints_its_limits() {
     assert_eq!(output.status.code(), Some(1));
     let stderr = String::from_utf8(output.stderr).unwrap();
     let least = "round trip of a configuration read, at the least: 52 ms against 50 ms: BREAKS";
-    // Before anything runs: the table comes when it has failed.
+    // The warnings precede the run. The table follows the failure.
     let mut before = stderr.lines().take_while(|line| line.starts_with("warning: "));
     assert!(before.any(|line| line.contains(least)), "{stderr}");
     let last = stderr.lines().last().unwrap();
@@ -181,14 +182,15 @@ fn a_plan_that_fails_prints_its_limits() {
     assert_eq!((&least["verdict"], &least["planned"]), (&"breaks".into(), &true.into()));
 }
 
-/// Hosts that run one after the other share the time: rates do not add up.
+/// Hosts that run one after the other share the time, so the sum of their rates is not the total
+/// rate.
 #[test]
 fn rates_of_several_hosts_are_of_their_common_time() {
     let document = document(&["sim", &path("handover"), "--json"]);
     let hosts = document["hosts"].as_array().unwrap();
     let sum = |key: &str| hosts.iter().map(|host| host[key].as_u64().unwrap()).sum::<u64>();
     let rate = document["bytes_per_s"].as_u64().unwrap();
-    // The second one begins 190 ms after the first one has ended.
+    // The second host begins 190 ms after the end of the first host.
     assert!(rate < sum("bytes_per_s") / 10, "{rate}");
     assert!(rate > sum("bytes") * 4, "within a quarter of a second");
     assert!(document["iops"].as_u64().unwrap() < sum("iops") / 10);
@@ -197,8 +199,8 @@ fn rates_of_several_hosts_are_of_their_common_time() {
     assert!(hosts[0]["bytes_per_s"].as_u64().unwrap().abs_diff(alone / span) < 1_000);
 }
 
-/// The port to the sink has gates and a depth of its own: four frames come while its gate is
-/// closed, and none of those on the other port waits.
+/// The port to the sink has its own gates and queue length. Four frames arrive while its gate is
+/// closed. Frames at the other port do not wait.
 #[test]
 fn gates_and_depth_of_one_port_can_be_swept() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! `--trace` and `farlane trace`: files of real runs, with every option.
+//! `--trace` and `farlane trace`: traces of real runs, with every option.
 
 use crate::cli::record::plan;
 use crate::support::program::{
@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Traces of a demo: of the host, the switch and the device.
+/// Traces of a demo: of host, switch and device.
 struct Demo {
     folder: PathBuf,
     files: [String; 3],
@@ -18,7 +18,7 @@ fn demo() -> Demo {
     let folder = scratch("demo");
     let host = text(&folder.join("run.trace"));
     let to = format!("{host},payload=all");
-    // It may say that the disk is too slow for everything to be kept.
+    // The demo may warn that the disk is too slow for the whole trace.
     succeeds(&["demo", "--count", "100", "--cascade", "--trace", &to]);
     let files = [host.clone(), format!("{host}.switch"), format!("{host}.device0")];
     Demo { folder, files }
@@ -40,7 +40,7 @@ fn a_demo_leaves_traces_that_every_option_takes() {
     assert!(alone["total"].as_u64() > Some(200), "a device's trace will do");
 }
 
-/// Times add up; the clock of one process differs from itself by nothing.
+/// Checks that times add up, and that nodes of one process have equal clocks.
 fn the_document_adds_up(document: &Value) {
     let nodes = document["nodes"].as_array().unwrap();
     let roles: Vec<&str> = nodes.iter().map(|node| node["role"].as_str().unwrap()).collect();
@@ -68,8 +68,8 @@ fn the_document_adds_up(document: &Value) {
     assert!(whole * 10 > commands.len() * 9 || lost > 0, "{whole} of {}", commands.len());
 }
 
-/// Every I/O command was fetched, worked on and completed in the drive, in
-/// this order and within the time that its TLPs give it.
+/// Checks that the drive recorded fetch, media access and completion of every I/O command, in this
+/// order and within the times of the command's TLPs.
 fn drives_tell(document: &Value) {
     let lost = document["nodes"][0]["lost"] != 0;
     let mut compared = 0;
@@ -103,7 +103,8 @@ fn drives_tell(document: &Value) {
     assert!(compared > 200, "{compared} commands");
 }
 
-/// `--sort`, `--slower-than` and `--failed` choose among what `all`, a document, has.
+/// Checks that `--sort`, `--slower-than` and `--failed` select among the commands of the document
+/// `all`.
 fn some_are_chosen(host: &str, all: &Value) {
     let number = |command: &Value, key: &str| command[key].as_u64().unwrap_or(0);
     let commands = all["commands"].as_array().unwrap();
@@ -131,7 +132,8 @@ fn some_are_chosen(host: &str, all: &Value) {
     assert_eq!(chosen(&["--failed"]).0, commands.iter().filter(failed).count() as u64);
 }
 
-/// By default data of users are left out, and everything is explained without them.
+/// Checks that the default trace has no user data, and that the analyser explains all TLPs without
+/// them.
 fn payloads_are_left_out(document: &Value) {
     let nodes = document["nodes"].as_array().unwrap();
     if nodes.iter().all(|node| node["lost"] == 0) {
@@ -251,7 +253,7 @@ fn every_filter_selects() {
     assert!(none.is_empty());
 }
 
-/// A diagram, a file for Perfetto and a report, all of one run.
+/// Checks a diagram, a file for Perfetto and a report of one run.
 fn pages(demo: &Demo) {
     let [host, switch, device] = demo.files.each_ref().map(String::as_str);
     let names = ["read.svg", "perfetto.json", "report.html"];
@@ -305,13 +307,13 @@ fn a_killed_node_leaves_a_trace() {
     let file = text(&folder.join("device.trace"));
     let (node, address) = device("ram=1M", &["--trace", &file]);
     ping(&address, "50");
-    // What happened is written out after a tenth of a second.
+    // A node writes its records to the file within a tenth of a second.
     std::thread::sleep(Duration::from_millis(400));
     drop(node);
     let document = json(&["trace", &file, "--json"]);
     let device = &document["nodes"][0];
     assert_eq!((&device["role"], &device["parent"]), (&"device".into(), &Value::Null));
-    // Reads that ping makes as a host, and their completions.
+    // Each configuration read of ping is a request and a completion.
     assert_eq!(device["tlps"], 2 * (50 + 6));
     assert_eq!(document["counters"]["config"], 50 + 6);
 }

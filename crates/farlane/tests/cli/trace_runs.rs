@@ -1,4 +1,4 @@
-//! `farlane trace`: cost of commands on the link, queues along time, tables, comparison of two runs.
+//! `farlane trace`: TLPs and bytes of commands, queues over time, tables, comparison of two runs.
 
 use crate::cli::record::plan;
 use crate::support::parquet;
@@ -8,7 +8,7 @@ use crate::support::program::{
 use serde_json::Value;
 use std::path::Path;
 
-/// The traces of a simulated run with these lines of a plan: host and device.
+/// Simulates a plan with these lines; returns the traces of host and device.
 fn simulated(folder: &Path, name: &str, depth: u32, lines: &str) -> [String; 2] {
     let work = format!("[workload]\nrw = \"randread\"\niodepth = {depth}\nsize = \"512KiB\"\n");
     let record = format!("[record]\ntrace = \"{name}.trace\"\n");
@@ -18,7 +18,7 @@ fn simulated(folder: &Path, name: &str, depth: u32, lines: &str) -> [String; 2] 
     [host.clone(), format!("{host}.device0")]
 }
 
-/// Writes of 64 KiB are more than goes in front of a doorbell.
+/// Writes of 64 KiB are larger than a push in front of a doorbell may be.
 #[test]
 fn a_live_trace_has_the_reasons_why_commands_were_not_pushed() {
     let trace = &text(&scratch("not-pushed").join("run.trace"));
@@ -51,7 +51,7 @@ fn queues_and_traffic_add_up() {
     let points = io["points"].as_array().unwrap();
     let number = |point: &Value, key: &str| point[key].as_u64().unwrap();
     assert_eq!((number(io, "interval_ns"), &io["depth"]["max"]), (0, &4.into()));
-    // At any time as many are outstanding as have begun and not ended.
+    // At any time, the outstanding commands are the commands that have begun and not ended.
     for point in points {
         let at = number(point, "at_ns");
         let open = commands.iter().filter(|command| {
@@ -74,7 +74,7 @@ fn queues_and_traffic_add_up() {
     }
 }
 
-/// CSV on standard output and Parquet have the figures of the document.
+/// Checks that CSV on standard output and Parquet have the figures of the document.
 fn table(folder: &Path, files: &[&str], commands: &[Value]) {
     let file = folder.join("run.parquet");
     let more = ["--csv", "-", "--opcode", "read", "--parquet", &text(&file)];

@@ -1,4 +1,4 @@
-//! Traces that are stopped and started again, and files that become full, while nodes run.
+//! Traces that are stopped and restarted while nodes run, and trace files on a full disk.
 
 use crate::support::drive::Drive;
 use crate::support::program::{farlane, json, ping, scratch, text};
@@ -6,7 +6,7 @@ use crate::support::{ANY, HostNode, Node, Process};
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, prlimit};
 use std::path::Path;
 
-/// How many reads a trace has.
+/// Returns the number of reads in a trace.
 fn reads(trace: &Path) -> u64 {
     json(&["trace", &text(trace), "--opcode", "read", "--json"])["selected"].as_u64().unwrap()
 }
@@ -36,7 +36,8 @@ fn traces_of_running_nodes_are_stopped_and_started_again_by_sigusr2() {
     drop(drive);
     host.stop();
     device.stop();
-    // The queues are those of before. A command whose doorbell fell into the gap may be unknown.
+    // The analyser continues with the queues from before the gap. It may miss a command whose
+    // doorbell is in the gap.
     for trace in [device_trace, host_trace] {
         assert!((39..=41).contains(&reads(&trace)), "{trace:?}: {}", reads(&trace));
     }
@@ -51,8 +52,8 @@ fn a_node_without_a_trace_survives_a_signal_for_it() {
     device.stop();
 }
 
-/// Starts a device node that records into `trace`. A limit (RLIMIT_FSIZE) of `blocks_of_512` blocks
-/// stands for the disk.
+/// Starts a device node that records into `trace`. A file size limit (RLIMIT_FSIZE) of
+/// `blocks_of_512` blocks replaces a small disk.
 fn device_on_small_disk(folder: &Path, trace: &Path, blocks_of_512: u32) -> (Process, String) {
     let program = farlane(&["device", "--listen", ANY, "--namespace", "ram=1M", "--trace"]);
     let script = format!("trap '' XFSZ; ulimit -S -f {blocks_of_512}; exec \"$@\"");
@@ -100,7 +101,7 @@ fn a_trace_on_a_disk_with_room_again_goes_on_after_a_signal() {
     let log = node.stderr.text();
     assert_eq!(log.matches("cannot write").count(), 1, "{log}");
     let found = json(&["trace", &text(&trace), "--opcode", "read", "--json"]);
-    // 16 transfers of 4 KiB in the run that was recorded.
+    // The recorded run has 16 transfers of 4 KiB.
     assert_eq!(found["selected"], 16);
     assert_eq!(found["nodes"][0]["cut"], false);
     assert!(found["nodes"][0]["gaps"].as_u64() > Some(0), "{}", found["nodes"][0]);

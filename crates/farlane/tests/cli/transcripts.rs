@@ -1,12 +1,13 @@
-//! Transcripts in documents match the output of commands: virtual time is the same on any machine.
+//! Transcripts in documents match the output of the commands, because virtual time is equal on any
+//! machine.
 
 use crate::support::program::farlane;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-/// Lines of a transcript that stand for others.
+/// Line of a transcript that stands for left-out lines.
 const LEFT_OUT: &str = "...";
 
-/// Commands of a page in fenced blocks, each with its printed output.
+/// Returns the commands in the fenced blocks of a page, each with its printed output.
 pub fn transcripts(page: &str) -> Vec<(String, Vec<String>)> {
     let mut found: Vec<(String, Vec<String>)> = Vec::new();
     let blocks = page.split("\n```").skip(1).step_by(2);
@@ -24,7 +25,7 @@ pub fn transcripts(page: &str) -> Vec<(String, Vec<String>)> {
     found
 }
 
-/// A folder to run commands in: the plans are there, and files come there.
+/// Returns a folder for commands: the plans are there, and the commands write their files there.
 fn place() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(format!("{ROOT}/plans"), folder.path().join("plans")).unwrap();
@@ -34,13 +35,13 @@ fn place() -> tempfile::TempDir {
 fn printed(place: &tempfile::TempDir, command: &str) -> Vec<String> {
     let words: Vec<&str> = command.split_whitespace().skip(1).collect();
     let output = farlane(&words).current_dir(place).output().expect("the program starts");
-    // 3: the output is complete, a requirement is missed.
+    // Status 3: the output is complete, but a requirement is missed.
     let complete = matches!(output.status.code(), Some(0 | 3));
     assert!(complete, "{command}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// Whether `shown` equals `all` except for omitted lines.
+/// Returns whether `shown` equals `all`, except for left-out lines.
 fn is_shown(shown: &[String], all: &[String]) -> bool {
     match shown.iter().position(|line| line == LEFT_OUT) {
         None => shown == all,
@@ -53,7 +54,7 @@ fn is_shown(shown: &[String], all: &[String]) -> bool {
     }
 }
 
-/// Sweeps that take long, and the part of each that is run where time matters.
+/// Sweeps that take long, each with the part that runs in the short tests.
 const PARTS: [(&str, &str); 4] = [
     (
         "hosts.host.count=1,2,4,8 --sweep nodes.box.count=1,2,4,8",
@@ -64,7 +65,8 @@ const PARTS: [(&str, &str); 4] = [
     ("workload.numjobs=2,8", "workload.numjobs=2"),
 ];
 
-/// Whether each row that a part of a sweep prints is on the page; columns are wider there.
+/// Checks that the page has each row that a part of a sweep prints. Columns may be wider on the
+/// page.
 #[track_caller]
 fn rows_are_shown(name: &str, command: &str, shown: &[String]) {
     let words = |line: &String| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
@@ -76,7 +78,8 @@ fn rows_are_shown(name: &str, command: &str, shown: &[String]) {
     }
 }
 
-/// Runs the `most` simulations and analyses of a page, or `parts` of them; where their files are.
+/// Checks at most `most` simulations and analyses of a page, with `parts` in place of long sweeps.
+/// Returns the folder with their files.
 #[track_caller]
 fn check(name: &str, most: usize, parts: &[(&str, &str)]) -> tempfile::TempDir {
     let place = place();
@@ -93,7 +96,7 @@ fn check(name: &str, most: usize, parts: &[(&str, &str)]) -> tempfile::TempDir {
         }
         let all = printed(&place, command).join("\n");
         let lines = |text: &str| text.trim_end().lines().map(str::to_owned).collect::<Vec<_>>();
-        // Pages end where the output does.
+        // The output must not continue after the end of the transcript.
         let same = is_shown(&lines(&shown.join("\n")), &lines(&all));
         assert!(same, "{name} tells something else of '{command}':\n{all}");
     }
@@ -134,7 +137,7 @@ fn parts_of_many_nodes() {
     check("docs/experiments/many-nodes.md", 5, &PARTS);
 }
 
-/// Every paragraph that the command prints is on the page.
+/// Checks that the page contains every paragraph that the command prints.
 #[track_caller]
 fn paragraphs(command: &str, name: &str) {
     let page = std::fs::read_to_string(format!("{ROOT}/{name}")).unwrap();
@@ -151,7 +154,7 @@ fn parts_of_the_reproductions() {
     paragraphs("farlane reproduce tsn-ports", "docs/experiments/tsn-ports.md");
 }
 
-/// Transcripts that need minutes: `./test long`.
+/// Transcripts that take minutes run only in `./test long`.
 mod long {
     use super::{check, paragraphs};
 

@@ -1,18 +1,19 @@
-//! Memory in a file whose reads and writes hang.
+//! A client's memory is in a file whose reads and writes hang.
 
 use super::Nodes;
 use crate::hostile_client::fuse::{self, FileSystem};
 use crate::support::{Drive, WRITE, cannot, wait_until};
 
-/// Where the device finds the file.
+/// DMA address of the file.
 const ADDRESS: u64 = 0x10_0000_0000;
-/// Clients, one after the other: more than an endpoint may leave threads behind.
+/// Number of clients, one after the other: more than the number of hanging threads that an endpoint
+/// permits.
 const CLIENTS: usize = 20;
 
 #[test]
 fn hanging_memory_file_blocks_only_its_client() {
     let mut nodes = Nodes::start("hostile-files");
-    // Behind the nodes, so that it is dropped first: they cannot end before.
+    // Declared after the nodes, so that it is dropped first. The nodes cannot end before.
     let system = match FileSystem::new(CLIENTS) {
         Ok(system) => system,
         Err(error) => return cannot("a file that hangs", format!("mounting FUSE: {error}")),

@@ -1,4 +1,4 @@
-//! A file system of this process with one file: it answers, or it does not
+//! A file system in this process with one file. Its reads and writes can be made to hang
 //! (linux/fuse.h, version 7.31).
 
 use crate::support::huge::mount;
@@ -22,14 +22,14 @@ const READ: u32 = 15;
 const FLUSH: u32 = 25;
 const INIT: u32 = 26;
 
-/// The file's node number; that of the root is 1.
+/// Number of the file's node. The root has number 1.
 const FILE: u64 = 2;
 
-/// Bytes of the file.
+/// Size of the file in bytes.
 pub const SIZE: u64 = 1 << 20;
 
-/// A file system that is mounted nowhere: only this value reaches it. Whoever
-/// waits for it is released when it is dropped.
+/// A file system without a mount point: only this value can reach it. Drop ends all hanging reads
+/// and writes.
 pub struct FileSystem {
     files: Vec<File>,
     silent: Arc<AtomicBool>,
@@ -39,7 +39,7 @@ pub struct FileSystem {
 }
 
 impl FileSystem {
-    /// With its file opened so many times; needs the right to mount.
+    /// Creates the file system, and opens the file `times` times. Fails without the right to mount.
     pub fn new(times: usize) -> Result<Self, Errno> {
         let open = rustix::fs::open;
         let device =
@@ -63,17 +63,17 @@ impl FileSystem {
         Ok(system)
     }
 
-    /// The file, as it was opened for that time.
+    /// Returns descriptor `time` of the file, from 0.
     pub fn file(&self, time: usize) -> BorrowedFd<'_> {
         self.files[time].as_fd()
     }
 
-    /// How many reads have begun.
+    /// Returns the number of reads that have begun.
     pub fn reads(&self) -> usize {
         self.reads.load(Ordering::SeqCst)
     }
 
-    /// From now on no read and no write is answered.
+    /// Makes all later reads and writes hang.
     pub fn fall_silent(&self) {
         self.silent.store(true, Ordering::SeqCst);
     }
@@ -81,14 +81,14 @@ impl FileSystem {
 
 impl Drop for FileSystem {
     fn drop(&mut self) {
-        // First, for the files that are closed behind it.
+        // Ended before the files are closed, because a close would wait for an answer.
         drop(self.end.take());
         let _ = self.server.take().map(JoinHandle::join);
     }
 }
 
-/// Answers until the other end of `ended` is closed; then the device is closed,
-/// which ends every wait.
+/// Answers requests until the other end of `ended` is closed. Then the device is closed, which ends
+/// every wait.
 fn serve(mut device: File, ended: &UnixStream, silent: &AtomicBool, reads: &AtomicUsize) {
     let mut request = vec![0; 1 << 20];
     loop {
@@ -101,7 +101,7 @@ fn serve(mut device: File, ended: &UnixStream, silent: &AtomicBool, reads: &Atom
         let header = &request[..length.min(40)];
         let opcode = u32::from_le_bytes(header[4..8].try_into().unwrap());
         reads.fetch_add(usize::from(opcode == READ), Ordering::SeqCst);
-        // A close is always answered: a test that fails could not end itself.
+        // A close is always answered. Otherwise a test that fails could not end.
         if opcode == FORGET || (silent.load(Ordering::SeqCst) && opcode != FLUSH) {
             continue;
         }
@@ -111,12 +111,12 @@ fn serve(mut device: File, ended: &UnixStream, silent: &AtomicBool, reads: &Atom
         reply.extend((-error).to_le_bytes());
         reply.extend(&header[8..16]);
         reply.extend(body);
-        // A question that nobody waits for any more takes no answer.
+        // The write fails if nobody waits for the answer any more.
         let _ = device.write(&reply);
     }
 }
 
-/// An errno, and what follows the header.
+/// Returns an errno, and the bytes after the header.
 fn answer(opcode: u32, node: u64) -> (i32, Vec<u8>) {
     let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect();
     match opcode {
@@ -126,13 +126,13 @@ fn answer(opcode: u32, node: u64) -> (i32, Vec<u8>) {
             body.resize(64, 0);
             (0, body)
         }
-        // fuse_entry_out: node, generation, two times of validity, attributes.
+        // fuse_entry_out: node, generation, two validity times, attributes.
         LOOKUP => {
             let mut body: Vec<u8> = words(&[FILE as u32, 0, 0, 0, 3600, 0, 3600, 0, 0, 0]);
             body.extend(attributes(FILE));
             (0, body)
         }
-        // fuse_attr_out: time of validity, attributes.
+        // fuse_attr_out: validity time, attributes.
         GETATTR => {
             let mut body: Vec<u8> = words(&[3600, 0, 0, 0]);
             body.extend(attributes(node));
@@ -145,7 +145,7 @@ fn answer(opcode: u32, node: u64) -> (i32, Vec<u8>) {
     }
 }
 
-/// fuse_attr.
+/// Returns the structure fuse_attr.
 fn attributes(node: u64) -> Vec<u8> {
     let mode: u32 = if node == FILE { 0o100_666 } else { 0o40_755 };
     let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! Descriptors for interrupts that would make a writer wait.
+//! Descriptors of interrupts for which a write would block.
 
 use super::Nodes;
 use crate::support::Drive;
@@ -15,14 +15,14 @@ const NOTHING: u32 = 1;
 const EVENTFD: u32 = 1 << 2;
 const TRIGGER: u32 = 1 << 5;
 
-/// Sets vector 0.
+/// Sets the descriptor of vector 0, or triggers the vector. The error is the errno of the reply.
 fn vector(drive: &Drive, flags: u32, fds: &[BorrowedFd<'_>]) -> Result<(), u32> {
     let payload: Vec<u8> =
         [20, flags | TRIGGER, MSIX, 0, 1].into_iter().flat_map(u32::to_le_bytes).collect();
     drive.client.attempt(SET_IRQS, &payload, fds).map(|_| ())
 }
 
-/// Takes the flag away that a server may have set.
+/// Clears O_NONBLOCK, which a server may have set.
 fn make_blocking(fd: &OwnedFd) {
     let flags = rustix::fs::fcntl_getfl(fd).unwrap();
     rustix::fs::fcntl_setfl(fd, flags - OFlags::NONBLOCK).unwrap();
@@ -45,10 +45,11 @@ fn blocking_descriptors_block_only_their_client() {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap();
         rustix::io::write(&event, &(u64::MAX - 1).to_ne_bytes()).unwrap();
         assert_eq!(vector(&drive, EVENTFD, &[event.as_fd()]), Ok(()));
-        // Its counter is full, and its flag is cleared after it was handed over.
+        // The counter of the eventfd is full, and O_NONBLOCK is cleared after the server got the
+        // descriptor.
         make_blocking(&event);
-        // The controller signals vector 0 for each command of the admin queue,
-        // and the client may signal it itself.
+        // The controller signals vector 0 for each admin command. The client may trigger the vector
+        // too.
         for _ in 0..100 {
             assert_eq!(drive.identify_namespace(1), (16 << 20) / 512);
         }

@@ -1,13 +1,13 @@
-//! A client that never reads the messages of its device.
+//! A client does not read the messages of its device.
 
 use super::{Nodes, is_undisturbed};
 use crate::support::Drive;
 
-/// A range that is accessed by messages, which the client does not answer.
+/// Address of a range that the device accesses by messages. The client does not answer them.
 const ADDRESS: u64 = 0x10_0000_0000;
-/// Reads of 128 KiB, more than the controller carries out at the same time.
+/// Number of reads of 128 KiB: more than the controller executes at the same time.
 const READS: u16 = 512;
-/// Rounds of the working client meanwhile.
+/// Number of rounds of the working client in the meantime.
 const ROUNDS: u64 = 1000;
 
 #[test]

@@ -1,5 +1,5 @@
-//! A hostile vfio-user client beside a working one that notices nothing: both
-//! of one `farlane host`, each with a drive of its own.
+//! A hostile and a working vfio-user client of one `farlane host`, each with its own drive. The
+//! working client must not be disturbed.
 
 mod files;
 mod fuse;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 struct Nodes {
     devices: [Node; 2],
     host: HostNode,
-    /// What the working client has done.
+    /// Number of rounds of the working client.
     rounds: Arc<AtomicU64>,
 }
 
@@ -30,13 +30,14 @@ impl Nodes {
         Self { devices, host, rounds: Arc::default() }
     }
 
-    /// Where the hostile client connects.
+    /// Returns the socket for the hostile client.
     fn socket(&self) -> PathBuf {
         self.host.socket(1)
     }
 
-    /// Runs `hostile` while another client writes and reads the first drive without a pause, also
-    /// for some rounds after; then the node must not have lost a link, nor the working client.
+    /// Runs `hostile` while a working client writes and reads the first drive without a pause, and
+    /// for some rounds after `hostile`. Checks that the node lost neither a link nor the working
+    /// client.
     fn beside_a_working_client(&mut self, hostile: impl FnOnce(&mut HostNode)) {
         let (stop, socket) = (AtomicBool::new(false), self.host.socket(0));
         let (stop, host, done) = (&stop, &mut self.host, &self.rounds);
@@ -67,7 +68,7 @@ impl Nodes {
     }
 }
 
-/// The working client completes `more` further rounds.
+/// Waits until the working client has completed `more` further rounds.
 #[track_caller]
 fn is_undisturbed(rounds: &AtomicU64, more: u64) {
     let before = rounds.load(Ordering::Relaxed);

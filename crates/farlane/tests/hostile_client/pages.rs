@@ -1,4 +1,4 @@
-//! Huge pages: as SPDK uses them, and taken away under the device.
+//! Huge pages as SPDK uses them, and huge pages that the client removes while the device uses them.
 
 use super::Nodes;
 use crate::support::client::Memory;
@@ -12,7 +12,7 @@ fn attach(nodes: &Nodes, file: &File) -> Drive {
     Drive::attach_with(&nodes.socket(), memory)
 }
 
-/// Writes and reads through every page of a data buffer.
+/// Writes and reads 128 KiB through the data buffer.
 fn use_it(drive: &mut Drive) {
     let data: Vec<u8> = (0..256 * BLOCK).map(|at| (at / 7) as u8).collect();
     drive.write(100, &data);
@@ -23,7 +23,7 @@ fn use_it(drive: &mut Drive) {
 fn unsealed_huge_pages_work() {
     let Some((_pool, system)) = reserve("unsealed huge pages", 2) else { return };
     let nodes = Nodes::start("huge-pages");
-    // As SPDK has them: a file on hugetlbfs, or a memfd, sealed by nobody.
+    // As with SPDK: a file on hugetlbfs, or a memfd without seals.
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB;
     let memfd = File::from(rustix::fs::memfd_create("client", flags).unwrap());
     ftruncate(&memfd, PAGE).unwrap();
@@ -35,8 +35,8 @@ fn unsealed_huge_pages_work() {
     nodes.stop();
 }
 
-/// A client whose memory is a file of huge pages does `harm` to it; then the
-/// device is told to use it.
+/// Runs a client whose memory is a file of huge pages. `harm` damages the file, and then the device
+/// accesses the memory.
 fn harm(name: &str, harm: impl FnOnce(&FileSystem, &File)) {
     let Some((_pool, system)) = reserve(name, 2) else { return };
     let mut nodes = Nodes::start(name);
@@ -47,11 +47,11 @@ fn harm(name: &str, harm: impl FnOnce(&FileSystem, &File)) {
         let mut drive = Drive::attach_with(&socket, memory);
         use_it(&mut drive);
         harm(&system, &file);
-        // The controller fetches a command, where there is nothing any more.
+        // The controller fetches a command from memory that no longer exists.
         drive.ring();
         host.process.line("endpoint 1: VMM gone: the client removed memory");
         drop(drive);
-        // Whoever comes next is served.
+        // The endpoint serves the next client.
         let mut drive = Drive::attach(&socket);
         use_it(&mut drive);
         drive.detach();
@@ -67,7 +67,7 @@ fn truncated_huge_page_file_drops_only_its_client() {
 #[test]
 fn unfillable_hole_drops_only_its_client() {
     harm("hostile-hole", |system, file| {
-        // All pages of the file system go to another file.
+        // Another file takes all pages of the file system.
         let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         fallocate(file, punch, 0, PAGE).unwrap();
         fallocate(system.file("thief", 2), FallocateFlags::empty(), 0, 2 * PAGE).unwrap();

@@ -1,5 +1,5 @@
-//! Descriptors that the node closes without having wanted them: sockets that
-//! linger until a peer reads, which it never does.
+//! Descriptors that the node closes without using them: sockets whose close blocks until a peer
+//! reads. The peer never reads.
 
 use super::{Nodes, is_undisturbed};
 use crate::support::Drive;
@@ -16,16 +16,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 use testkit::vfio_user::send;
 
-/// How long the end of a socket takes; longer than the working client waits.
+/// Time that the close of such a socket takes: longer than the working client waits.
 const LINGER: Duration = Duration::from_secs(30);
-/// A message may come with one descriptor less.
+/// Number of descriptors in a message: one more than permitted.
 const TOO_MANY: usize = 17;
 const EMFILE: u32 = 24;
 const DMA_UNMAP: u16 = 3;
-/// Rounds of the working client beside it.
+/// Number of rounds of the working client in the meantime.
 const ROUNDS: u64 = 100;
 
-/// A socket whose end takes [`LINGER`] as long as the other is there.
+/// Returns a socket whose close takes [`LINGER`] as long as its peer exists, and the peer.
 fn lingering() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -35,9 +35,9 @@ fn lingering() -> (TcpStream, TcpStream) {
     (socket, listener.accept().unwrap().0)
 }
 
-/// Has `give` pass a lingering socket to the node, and closes ours before the
-/// node closes its own: only the last close lingers. Again with another socket
-/// if the node was faster. What `give` returned, and the peer.
+/// Makes `give` pass such a socket to the node, and closes the socket here before the node does,
+/// because only the last close blocks. Repeats this with another socket if the node was faster.
+/// Returns the result of `give`, and the peer.
 fn give_away<T: Send>(give: impl Fn(BorrowedFd<'_>) -> Option<T> + Sync) -> (T, TcpStream) {
     let deadline = Instant::now() + LIMIT;
     loop {
@@ -56,7 +56,7 @@ fn give_away<T: Send>(give: impl Fn(BorrowedFd<'_>) -> Option<T> + Sync) -> (T, 
             if closing.is_finished() {
                 return closing.join().unwrap().map(|given| (given, peer));
             }
-            // Ends our close.
+            // Ends the close in this process.
             drop(peer);
             closing.join().unwrap();
             None
@@ -67,17 +67,17 @@ fn give_away<T: Send>(give: impl Fn(BorrowedFd<'_>) -> Option<T> + Sync) -> (T, 
     }
 }
 
-/// Connects, says `first`, and leaves a lingering socket in a socket that the
-/// node closes unread. The peer.
+/// Connects to `path`, sends `first`, and sends a socket whose close blocks. The node closes the
+/// connection without reading it. Returns the peer of the socket.
 fn leave(path: &Path, first: &[u8]) -> TcpStream {
     let (mut socket, peer) = give_away(|fd| {
         let mut socket = UnixStream::connect(path).unwrap();
-        // The node may have closed it before the descriptor came.
+        // The node may have closed the connection before the descriptor came.
         socket.write_all(first).and_then(|()| Ok(send(&socket, &[0; 16], &[fd])?)).ok()?;
         Some(socket)
     });
     socket.set_read_timeout(Some(LIMIT)).unwrap();
-    // Its end, or a reset for what was not read.
+    // The end of the connection, or a reset because of unread bytes.
     assert!(matches!(socket.read(&mut [0]), Ok(0) | Err(_)));
     peer
 }
@@ -88,7 +88,7 @@ fn unread_descriptors_block_only_their_client() {
     let (path, rounds) = (nodes.socket(), nodes.rounds.clone());
     let mut peers = Vec::new();
     nodes.beside_a_working_client(|host| {
-        // The last of too many.
+        // The socket is the last of too many descriptors.
         let drive = Drive::attach(&path);
         let event = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
         let (client, sent) = (&drive.client, AtomicUsize::new(0));
@@ -103,12 +103,12 @@ fn unread_descriptors_block_only_their_client() {
         }
         peers.push(peer);
         is_undisturbed(&rounds, ROUNDS);
-        // Of a second client.
+        // The socket is in the connection of a second client.
         peers.push(leave(&path, &[]));
         is_undisturbed(&rounds, ROUNDS);
         drop(drive);
         host.process.line("endpoint 1: VMM gone");
-        // Behind what is no header.
+        // The socket follows an invalid header.
         peers.push(leave(&path, &[0xff; 16]));
         is_undisturbed(&rounds, ROUNDS);
     });

@@ -1,5 +1,5 @@
-//! The live runner over a script: its clock, what is ready, what reads return
-//! and how much writes take.
+//! The live runner with a scripted network: the test sets the clock, decides when a connection is
+//! readable, what reads return, and how many bytes writes accept.
 
 use super::network::Script;
 use super::{Run, Write, script};
@@ -74,10 +74,10 @@ struct SlowMedia {
     clock: Clock,
     media: RamMedia,
     asked: u64,
-    /// When the last read has ended.
+    /// Time at which the last read ends.
     free: Instant,
     pending: Pending,
-    /// Always readable: the node polls in every turn.
+    /// A descriptor that is always readable, so that the node polls the media in every turn.
     signal: OwnedFd,
 }
 
@@ -127,7 +127,7 @@ impl Media for SlowMedia {
     }
 }
 
-/// The drive, as the simulator makes its own.
+/// Returns a drive with the settings of the simulator's drive.
 pub fn subsystem(push: Mode) -> Subsystem {
     let namespace = NamespaceConfig { block_shift: 9, ..NamespaceConfig::new(script::SIZE >> 9) };
     let settings = DriveSettings {
@@ -146,9 +146,9 @@ fn path(folder: &Path, role: NodeRole) -> PathBuf {
     folder.join(if role == NodeRole::Host { "live" } else { "live.device0" })
 }
 
-/// Records one node.
+/// Creates the trace of a node.
 pub fn tracer(folder: &Path, role: NodeRole, clock: Clock) -> io::Result<Tracer> {
-    // As in simulations.
+    // The key is the same as in simulations.
     let key = PayloadKey::PUBLIC;
     let settings = Settings { path: path(folder, role), ring: None, snap: None, key };
     let follower = Box::new(PortFollower::recording());
@@ -157,7 +157,7 @@ pub fn tracer(folder: &Path, role: NodeRole, clock: Clock) -> io::Result<Tracer>
     Tracer::create(&settings, role, instance, clock, Some(follower), on_error)
 }
 
-/// The host node, recorded.
+/// Creates the host node with its trace.
 pub fn machine(
     folder: &Path,
     clock: Clock,
@@ -172,7 +172,7 @@ pub fn machine(
     Ok(HostIo::new(clock, Poller::new(Waiting::Block)?, root, switch)?.with_push(push))
 }
 
-/// What came of a run whose device node has closed its trace.
+/// Returns the result of a run. The device node must have closed its trace.
 pub fn run_of(folder: &Path, host: &HostIo<Switch>, sent: Vec<Write>, ram: &mut Ram) -> Run {
     host.attached().tracer().finish().expect("the trace is written");
     let counters = host.attached().upstream().tunnel(0).counters();
@@ -185,7 +185,7 @@ const ENDS: [End; 2] = [End::Host, End::Device];
 
 struct Nodes {
     clock: Clock,
-    /// What the clock shows at time 0 of the script.
+    /// Time of the nodes' clock at time 0 of the script.
     uptime: Instant,
     host: HostIo<Switch>,
     memory: SlowMemory,
@@ -235,7 +235,7 @@ impl Nodes {
         Ok(Self { clock, uptime, host, memory, device, pending, pipe, scripts, offered, sent })
     }
 
-    /// The time of the nodes' clock at a time of the script, and the reverse.
+    /// Converts a time of the script to the time of the nodes' clock.
     fn clock_time(&self, script: Instant) -> Instant {
         self.uptime + (script - Instant::ZERO)
     }
@@ -244,7 +244,7 @@ impl Nodes {
         Instant::ZERO + (clock - self.uptime)
     }
 
-    /// The state of the link at `now` in the script.
+    /// Updates the connections of both ends to the state of the link at `now` in the script.
     fn network(&mut self, now: Instant) {
         for (index, end) in ENDS.into_iter().enumerate() {
             let script = &self.scripts[index];
@@ -263,7 +263,7 @@ impl Nodes {
         }
     }
 
-    /// What the nodes have written; whether they have.
+    /// Sends the bytes that the nodes have written. Returns whether there were any.
     fn collect(&mut self, now: Instant) -> bool {
         let mut any = false;
         for (index, end) in ENDS.into_iter().enumerate() {
@@ -276,7 +276,7 @@ impl Nodes {
         any
     }
 
-    /// Everything that happens at `now`; yields when something happens next.
+    /// Runs everything that happens at `now`. Returns the time of the next event.
     fn step(&mut self, now: Instant, task: &mut Option<Task<()>>) -> io::Result<Instant> {
         let clock = self.clock_time(now);
         self.clock.set(clock);
@@ -309,7 +309,7 @@ impl Nodes {
             let timers = [first, second, media, memory].map(|at| at.map(|at| self.script_time(at)));
             let next = timers.into_iter().chain(ends).flatten().min();
             let next = next.expect("there is a next tick");
-            // Records are made in turns that have nothing else to do.
+            // Nodes write records only in turns without other work.
             if next > now {
                 return Ok(next);
             }
@@ -318,8 +318,8 @@ impl Nodes {
     }
 }
 
-/// Runs `software` over `link`, with trace files in `folder`, on nodes whose clocks show `uptime` at
-/// the start.
+/// Runs `software` over `link`, with trace files in `folder`. The clocks of the nodes show `uptime`
+/// at the start.
 pub fn run<T: Future<Output = ()> + 'static>(
     folder: &Path,
     link: (PipeConfig, Mode),

@@ -1,5 +1,5 @@
-//! One node, two runners: the same run through the live runner and through the
-//! simulator's gives the same TLPs, tunnel bytes and trace records.
+//! The same run in the live runner and in the simulator's runner gives the same TLPs, tunnel bytes
+//! and trace records.
 
 mod live;
 mod network;
@@ -22,14 +22,14 @@ use wire::{Duration, Instant};
 /// Time, end of the link, and written bytes.
 type Write = (Instant, &'static str, Vec<u8>);
 
-/// What came of a run.
+/// The result of a run.
 struct Run {
     sent: Vec<Write>,
-    /// Records by node, place and direction.
+    /// Records as text, in order, by node, place and direction.
     records: BTreeMap<String, Vec<String>>,
-    /// Host memory.
+    /// Contents of host memory.
     memory: Vec<u8>,
-    /// TLPs that went down and up the link.
+    /// Numbers of TLPs that the link carried down and up.
     tlps: [u64; 2],
 }
 
@@ -40,7 +40,7 @@ impl Run {
             read(node, path, &mut records);
         }
         let memory = ram.get(script::RAM.0, script::RAM.1).expect("all of it").to_vec();
-        // Of the same time, those of the device first.
+        // At equal times the device is first.
         sent.sort_by_key(|(at, end, _)| (*at, *end));
         Self { sent, records, memory, tlps }
     }
@@ -56,11 +56,11 @@ fn read(node: &str, path: &Path, records: &mut BTreeMap<String, Vec<String>>) {
                 format!("{node} {tap:?} frames up {up}")
             }
             Record::Link { tap, .. } => format!("{node} {tap:?} link"),
-            // Simulated drives tell no events.
+            // Simulated drives record no events.
             Record::Nvme { .. } | Record::NotPushed { .. } | Record::Unknown { .. } => return,
         };
         let text = match timed.record {
-            // Why a link is down, worlds say in their own words.
+            // The worlds have different texts for the reason why a link is down.
             Record::Link { state: LinkState::Down(_), .. } => "down".into(),
             Record::Tlp { bytes, hash, .. } => format!("{:?} {bytes:02x?} {hash:x?}", class(bytes)),
             record => format!("{record:02x?}"),
@@ -70,7 +70,7 @@ fn read(node: &str, path: &Path, records: &mut BTreeMap<String, Vec<String>>) {
     assert_eq!(bad.expect("a trace"), 0, "records that make no sense");
 }
 
-/// The class of a TLP by its first byte, Fmt and Type (PCIe Base 4.0, table 2-3).
+/// Returns the class of a TLP by its first byte, Fmt and Type (PCIe Base 4.0, table 2-3).
 fn class(bytes: &[u8]) -> Class {
     match bytes[0] {
         0x40 | 0x60 | 0x30..=0x37 | 0x70..=0x77 => Class::Posted,
@@ -79,7 +79,7 @@ fn class(bytes: &[u8]) -> Class {
     }
 }
 
-/// Says where two sequences part.
+/// Fails with the first difference of two sequences.
 fn assert_same<T: PartialEq + Debug>(sequence: &str, simulated: &[T], live: &[T]) {
     let parts = simulated.iter().zip(live).position(|(one, other)| one != other);
     let at = parts.unwrap_or(simulated.len().min(live.len()));
@@ -105,7 +105,8 @@ fn the_same_script_gives_the_same_run_in_both_shells() {
     }
 }
 
-/// 64 bits of picoseconds end while the run goes on; what begins later never saw their range.
+/// A counter of picoseconds with 64 bits ends during the first run. The second run begins at a time
+/// beyond this range.
 #[test]
 fn live_nodes_run_as_at_their_start_after_213_days_and_after_ten_years() {
     let days_213 = Instant::from_ps(u64::MAX) - Duration::from_ms(100);
@@ -134,13 +135,14 @@ fn same_run(push: Mode, uptime: Instant) {
     assert_eq!(messages(&live) > 100, push == Mode::All, "pushed messages");
 }
 
-/// Messages with data, routed by ID (PCIe Base 4.0, table 2-3), that left the host.
+/// Returns the number of messages with data, routed by ID (PCIe Base 4.0, table 2-3), that the host
+/// sent.
 fn messages(run: &Run) -> usize {
     let down = run.records.iter().filter(|(place, _)| *place == "host Tap(0) TLPs up false");
     down.flat_map(|(_, all)| all).filter(|record| record.starts_with("Posted [72,")).count()
 }
 
-/// Records of TLPs by place, direction and class.
+/// Returns the records of TLPs by place, direction and class.
 fn by_class(run: &Run) -> BTreeMap<String, Vec<&str>> {
     let mut classes: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for (place, records) in run.records.iter().filter(|(place, _)| place.contains("TLPs")) {
@@ -152,7 +154,7 @@ fn by_class(run: &Run) -> BTreeMap<String, Vec<&str>> {
     classes
 }
 
-/// Media are read back into host memory.
+/// The software reads the media back into host memory, so that the comparison covers the media.
 #[test]
 fn real_sockets_keep_tlp_order_per_class_and_memory() {
     let folder = folder::kept("parity-sockets");

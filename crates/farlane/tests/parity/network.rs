@@ -1,5 +1,5 @@
-//! A network of the test: it decides what is ready, what a read returns and how much a
-//! write accepts.
+//! A network under control of the test, which decides what is readable, what a read returns, and
+//! how many bytes a write accepts.
 
 use bytes::Bytes;
 use live::net::{Address, OtherAddress, OtherCarrier};
@@ -12,8 +12,8 @@ use wire::Instant;
 
 #[derive(Debug)]
 struct State {
-    /// Readable while the node has something to read. Each connection has its own, as each
-    /// socket has its own descriptor.
+    /// A descriptor that is readable while the node has bytes to read. Each connection has its own
+    /// descriptor, as each socket has.
     signal: Arc<OwnedFd>,
     offered: bool,
     closed: bool,
@@ -22,8 +22,8 @@ struct State {
     sent: Vec<Bytes>,
 }
 
-/// One node's end of a link, controlled by the test; a node takes it as an [`Address`] to
-/// connect to or to listen on. Clones are the same end.
+/// One node's end of a link, controlled by the test. The node uses it as an [`Address`] to connect
+/// to or to listen on. Clones are the same end.
 #[derive(Clone, Debug)]
 pub struct Script {
     listener: Arc<OwnedFd>,
@@ -39,17 +39,17 @@ fn raise(signal: &OwnedFd) {
 }
 
 fn lower(signal: &OwnedFd) {
-    // An error: the signal was not raised.
+    // The read fails if the signal was not raised.
     let _ = rustix::io::read(signal, &mut [0; 8]);
 }
 
 impl Script {
-    /// Its address.
+    /// Returns the address of the end.
     pub fn address(&self) -> Address {
         Address::Other(Arc::new(self.clone()))
     }
 
-    /// An end to which no connection can be made yet.
+    /// Creates an end without a connection.
     ///
     /// # Errors
     /// If no descriptor can be created.
@@ -69,13 +69,13 @@ impl Script {
         self.state.lock().expect("no holder panics")
     }
 
-    /// Allows a connection.
+    /// Permits one connection.
     pub fn offer(&self) {
         self.state().offered = true;
         raise(&self.listener);
     }
 
-    /// Drops the connection with all unread bytes, and allows no other.
+    /// Drops the connection with all unread bytes, and permits no other connection.
     pub fn lose(&self) {
         let mut state = self.state();
         (state.offered, state.closed, state.room) = (false, true, 0);
@@ -95,7 +95,7 @@ impl Script {
         self.state().room = bytes;
     }
 
-    /// The written bytes, by writes.
+    /// Returns the bytes of each write since the last call.
     pub fn take_sent(&self) -> Vec<Bytes> {
         std::mem::take(&mut self.state().sent)
     }
@@ -120,7 +120,7 @@ impl OtherAddress for Script {
     }
 }
 
-/// A node's connection by a [`Script`].
+/// A node's connection through a [`Script`].
 #[derive(Debug)]
 struct ScriptedConnection {
     script: Script,

@@ -1,4 +1,4 @@
-//! The host software of both worlds.
+//! The host software that runs in both worlds.
 
 use super::script;
 use node::slot::{OwnSlot, Settings};
@@ -14,27 +14,28 @@ use wire::nvme::StatusCode;
 use wire::nvme::register::CC;
 use wire::{Bdf, Duration, Instant};
 
-/// Bridge Control of a bridge, and Secondary Bus Reset there (PCI-to-PCI
-/// Bridge Architecture 1.2, section 3.2.5.18).
+/// Register Bridge Control of a bridge, and its bit Secondary Bus Reset (PCI-to-PCI Bridge
+/// Architecture 1.2, section 3.2.5.18).
 const BRIDGE_CONTROL: (u16, u32) = (0x3e, 1 << 6);
-/// The class code of NVMe I/O controllers.
+/// Class code of NVMe I/O controllers.
 const NVME: [u8; 3] = [0x01, 0x08, 0x02];
-/// Bytes of a command's data: in all, more than a trace keeps whole.
+/// Bytes of data of a command. All commands together have more data than a trace keeps whole.
 const DATA: usize = 8 << 10;
-/// Where the data of writes begin in a page: they end in the third, so that there is a PRP list. If
-/// reads had lists, those of two could come in one frame, and the reads end in one turn.
+/// Offset of the data of writes in a page. With this offset the data end in the third page, which
+/// needs a PRP list. Reads have no lists: two lists could arrive in one frame, and the reads would
+/// end in the same turn.
 const OFFSET: usize = 512;
-/// Commands of each round of I/O.
+/// Number of commands in each round of I/O.
 const COMMANDS: usize = 12;
 
-/// A host with one drive that is up.
+/// A host with a running drive.
 pub struct Host {
     bus: Bus,
     ram: Rc<RefCell<Ram>>,
     drive: Bdf,
-    /// The drive's registers.
+    /// Address of the drive's registers.
     registers: u64,
-    /// The port right above it.
+    /// The port above the drive.
     port: Bdf,
     slot: OwnSlot,
     driver: Driver,
@@ -42,7 +43,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Enumerates, and brings the drive up.
+    /// Enumerates the hierarchy and brings the drive up.
     pub async fn boot(bus: Bus, ram: Rc<RefCell<Ram>>, poll: Duration) -> Self {
         let enumeration = enumerate::Settings { max_payload: 256, ..Default::default() };
         let found = enumerate::enumerate(bus.clone(), enumeration.clone()).await;
@@ -51,7 +52,7 @@ impl Host {
         let drive = *nodes.iter().find(|node| node.class == NVME).expect("a drive is there");
         let above = |node: &&&Node| node.children().iter().any(|child| child.bdf == drive.bdf);
         let port = *nodes.iter().find(above).expect("below a port");
-        // Only a live drive has a label capability; the program does not read capabilities.
+        // Only a live drive has a label capability. The software does not read capabilities.
         let settings = Settings { enumeration, owner: 0 };
         let slot = OwnSlot::new(port.clone(), drive.clone(), bus.clone(), settings);
         let driver = attach(&bus, &ram, drive, poll).await;
@@ -62,7 +63,7 @@ impl Host {
         Self { bus, ram, drive, registers, port, slot, driver, buffers }
     }
 
-    /// The link was lost and is up again: the same drive is there.
+    /// Waits until the link is up again after a loss. The drive must be the same.
     async fn returns(&mut self, poll: Duration) {
         self.slot.link_down();
         self.slot.link_up();
@@ -70,7 +71,7 @@ impl Host {
         self.driver = attach(&self.bus, &self.ram, self.slot.node(), poll).await;
     }
 
-    /// Where the data of a command are.
+    /// Returns the address of a command's data.
     fn buffer(&self, op: Op, number: usize) -> u64 {
         self.buffers[number] + if op == Op::Write { OFFSET as u64 } else { 0 }
     }
@@ -81,7 +82,7 @@ impl Host {
         self.driver.submit(self.bus.now(), 0, io).expect("the queue has room");
     }
 
-    /// Commands, `depth` at a time, to their ends.
+    /// Runs commands to their ends, `depth` at a time.
     async fn run(&mut self, op: Op, commands: usize, depth: usize) {
         let (mut begun, mut ended) = (0, 0);
         while ended < commands {
@@ -97,7 +98,7 @@ impl Host {
         }
     }
 
-    /// Writes what no other `seed` writes, flushes, reads it back.
+    /// Writes data that depend on `seed`, flushes, and reads the data back.
     pub async fn check(&mut self, seed: u8, depth: usize) {
         for number in 0..COMMANDS {
             let at = self.buffer(Op::Write, number);
@@ -120,7 +121,7 @@ impl Host {
         }
     }
 
-    /// Resets the controller with `commands` under way.
+    /// Resets the controller while `commands` commands are in flight.
     async fn reset_controller(&mut self, commands: usize) {
         (0..commands).for_each(|number| self.submit(Op::Write, number));
         self.bus.sleep(Duration::from_us(200)).await;
@@ -130,7 +131,8 @@ impl Host {
 
     async fn reset_below(&self, bridge: Bdf) {
         let (register, reset) = BRIDGE_CONTROL;
-        // Ends what was pushed. A simulated port has a link, and drops what a reset finds there.
+        // This write invalidates pushed bytes before the reset. A simulated port has a PCIe link
+        // and would drop the TLPs on the link.
         self.bus.config_write(bridge, register, 2, 0).await;
         pause(&self.bus).await;
         self.bus.config_write(bridge, register, 2, reset).await;
@@ -140,7 +142,7 @@ impl Host {
     }
 }
 
-/// The data of a command that no other `seed` writes.
+/// Returns the data of a command, which differ for each `seed`.
 fn data(seed: u8, number: usize) -> Vec<u8> {
     (0..DATA).map(|at| (at / 7 + number * 31) as u8 ^ seed).collect()
 }
@@ -150,7 +152,7 @@ async fn ready(bus: &Bus, slot: &mut OwnSlot) -> Result<bool, String> {
     poll_fn(|_| slot.poll(bus.now()).map_or(Poll::Pending, Poll::Ready)).await
 }
 
-/// Brings the drive of a function up.
+/// Brings up the drive of a function.
 async fn attach(bus: &Bus, ram: &Rc<RefCell<Ram>>, drive: &Node, poll: Duration) -> Driver {
     enumerate::enable_bus_master(bus, drive.bdf, true).await;
     for vector in 0..=1 {
@@ -163,32 +165,32 @@ async fn attach(bus: &Bus, ram: &Rc<RefCell<Ram>>, drive: &Node, poll: Duration)
     driver.expect("the drive comes up")
 }
 
-/// Sleeps for 10 us at most, to 7 us behind a multiple of them: nothing that the
-/// script fixes happens then.
+/// Sleeps for at most 10 us, until 7 us after a multiple of 10 us. The script has no events at such
+/// times.
 async fn pause(bus: &Bus) {
     let from = bus.now() + Duration::from_us(3) + Duration::from_ps(1);
     let end = from.next_multiple_of(Duration::from_us(10));
     bus.sleep(end - from + Duration::from_ps(1)).await;
 }
 
-/// Sleeps until a time that is not over.
+/// Sleeps until `at`, which must be in the future.
 pub async fn sleep_until(bus: &Bus, at: Instant) {
     assert!(bus.now() < at, "{} is over", at);
     bus.sleep(at - bus.now()).await;
 }
 
-/// What gives the same TLPs of each class whatever the time: one command after the other.
+/// Runs one command at a time, so that the TLPs of each class do not depend on times.
 pub async fn one_by_one(bus: Bus, ram: Rc<RefCell<Ram>>) {
     let mut host = Host::boot(bus, ram, script::POLL).await;
     host.check(6, 1).await;
-    // Behind the last doorbell.
+    // This read follows the last doorbell.
     host.bus.config_read(host.drive, 0, 4).await;
 }
 
-/// Bring-up, I/O at both depths, a controller reset with commands under way, hot resets of the
-/// drive's port and of the root port, a link that is lost with commands under way and comes back:
-/// the slot has the same drive, and the drive its data.
-/// Times of the script count from `start`.
+/// Runs bring-up, I/O with both queue depths, a controller reset with commands in flight, hot
+/// resets of the drive's port and of the root port, and a link loss with commands in flight. After
+/// the loss the slot has the same drive, and the drive has its data. Times of the script count from
+/// `start`.
 pub async fn whole(bus: Bus, ram: Rc<RefCell<Ram>>, start: Instant) {
     let poll = script::POLL;
     let after = |at: Instant| start + (at - Instant::ZERO);
@@ -209,7 +211,7 @@ pub async fn whole(bus: Bus, ram: Rc<RefCell<Ram>>, start: Instant) {
     (0..4).for_each(|number| host.submit(Op::Write, number));
     sleep_until(&bus, after(script::REBOOT)).await;
     host.returns(poll).await;
-    // A lost command has written its blocks, or not.
+    // A lost command may or may not have written its blocks.
     host.read_back(4, 4, 4).await;
     host.check(5, 4).await;
 }

@@ -18,7 +18,7 @@ use std::path::Path;
 use std::rc::Rc;
 use wire::{Duration, Instant};
 
-/// As near to none as there is.
+/// A PCIe link with minimum latency.
 const PCIE: LinkConfig = LinkConfig {
     generation: Generation::Gen5,
     width: 16,
@@ -39,7 +39,7 @@ fn config(link: PipeConfig, push: Mode) -> Config {
     };
     let drive = DriveConfig {
         size: script::SIZE,
-        // Without records, as the live drive.
+        // The drive keeps no records, as the live drive.
         volatile: true,
         ..DriveConfig::new(script::SERIAL, timing).as_in_nvme_tsn(script::reads_in_flight(push))
     };
@@ -62,7 +62,7 @@ fn config(link: PipeConfig, push: Mode) -> Config {
     config
 }
 
-/// Takes note of what goes into the tunnel.
+/// Records the writes to the tunnel.
 #[derive(Default)]
 struct Sent(Vec<Write>);
 

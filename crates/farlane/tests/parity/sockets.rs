@@ -22,7 +22,7 @@ use wire::Duration;
 use wire::frame::Role;
 use wire::trace::NodeRole;
 
-/// Serves the drive until `stop` is set; the end of `wake` wakes the thread then.
+/// Serves the drive until `stop` is set. Closing the other end of `wake` wakes the thread then.
 fn device(
     folder: &Path,
     listener: Listener,
@@ -49,7 +49,7 @@ pub fn run<T: Future<Output = ()> + 'static>(
 ) -> io::Result<Run> {
     let listener = Listener::bind(([127, 0, 0, 1], 0).into(), LinkSettings::default())?;
     let links = Links::new(&[Address::from(listener.address()?)]);
-    // A busy machine may be slow.
+    // Longer than the default, because a busy machine may be slow.
     let patient = Duration::from_ms(60_000);
     let settings = root::Settings { completion_timeout: patient, ..script::ROOT };
     let mut host = machine(folder, Clock::start(), settings, Mode::default(), links)?;

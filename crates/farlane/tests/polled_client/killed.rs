@@ -1,9 +1,9 @@
-//! A device node that is killed while its file is being written, and one whose machine went down.
+//! A device node is killed, or its machine crashes, while its file is being written.
 
 use crate::support::{BLOCK, Drive, HostNode, Node, folder, pattern};
 use std::path::Path;
 
-/// The value of a key in the record of the file `disk`.
+/// Returns the value of a key in the record of the file `disk`.
 fn recorded(disk: &Path, key: &str) -> String {
     let text = std::fs::read_to_string(disk.with_extension("img.farlane")).unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix(&format!("{key} = ")));
@@ -40,7 +40,7 @@ fn a_killed_node_keeps_the_incarnation_and_a_crash_does_not() {
     device.stop();
     assert_eq!((state(), recorded(&disk, "incarnation")), ("clean".into(), incarnation.clone()));
 
-    // What a machine leaves that went down while the file was being written.
+    // A crash of the machine while the file was being written leaves this record.
     let record = disk.with_extension("img.farlane");
     let text = std::fs::read_to_string(&record).unwrap();
     let boot = recorded(&disk, "boot");

@@ -1,10 +1,9 @@
-//! A client like SPDK's initiator against `farlane host` and `farlane device`:
-//! no JSON, message number 0, doorbells stored in a shared page, its memory
-//! mapped by the host node at virtual addresses, no interrupts.
+//! A client like SPDK's initiator on `farlane host` and `farlane device`: no JSON, message number
+//! 0, doorbells in a shared page, memory that the host node maps at virtual addresses, no
+//! interrupts.
 //!
-//! What it does was taken from the behaviour of SPDK 24.09
-//! (`lib/vfio_user/host`, `lib/nvme/nvme_vfio_user.c`); the bytes are built here
-//! by hand, so that no codec of ours stands on both sides.
+//! The client behaves as SPDK 24.09 (`lib/vfio_user/host`, `lib/nvme/nvme_vfio_user.c`). It builds
+//! its bytes by hand, so that no codec of farlane is on both sides.
 
 mod killed;
 mod returns;
@@ -27,13 +26,13 @@ fn data_written_before_ctrl_c_are_in_the_file() {
     let mut drive = Drive::attach(&host.socket(0));
     let data = pattern(5, 256 * BLOCK);
     drive.write(1000, &data);
-    // Neither a flush nor a shutdown comes before the end.
+    // Neither a flush nor a shutdown precedes the end of the node.
     device.stop();
     let bytes = std::fs::read(&disk).unwrap();
     assert_eq!(bytes.len(), 16 << 20);
     assert!(bytes[1000 * BLOCK..][..data.len()] == data, "the file is not what was written");
     drop(drive);
-    // The same file again, under the same name, for the host that waits.
+    // A new node has the same file and the same name for the host that waits.
     let device = Node::device_at(address, &folder, "again", &[&namespace], &[]);
     host.process.line("endpoint 0: attached again");
     let mut drive = Drive::attach(&host.socket(0));
@@ -51,8 +50,8 @@ fn a_polled_client_reads_what_it_wrote() {
 
     let mut drive = Drive::attach(&host.socket(0));
     assert_eq!(drive.identify_namespace(1), (16 << 20) / BLOCK as u64);
-    // One block, one page across a page boundary, PRP lists, the largest
-    // transfer; often enough for every queue to wrap.
+    // One block; one page across a page boundary; PRP lists; the largest transfer. With four
+    // rounds, every queue wraps.
     let pieces = [(0, 1), (8, 8), (100, 9), (1000, 128), (2000, 256), (32_767, 1)];
     for round in 0..4 {
         for (at, blocks) in pieces {
@@ -63,7 +62,7 @@ fn a_polled_client_reads_what_it_wrote() {
             assert!(drive.read(at, blocks) == expected, "round {round}, block {at}");
         }
     }
-    // Gone without a word, and back at once.
+    // The client disconnects without a shutdown, and connects again at once.
     drop(drive);
     let mut drive = Drive::attach(&host.socket(0));
     for (at, blocks) in pieces {
@@ -74,7 +73,7 @@ fn a_polled_client_reads_what_it_wrote() {
     device.stop();
 }
 
-/// Runs `farlane move`.
+/// Moves a device to a group by `farlane move`.
 fn give(device: SocketAddr, group: &str) {
     succeeds(&["move", &device.to_string(), "--group", group]);
 }
@@ -93,10 +92,10 @@ fn moving_a_device_leaves_other_links_up() {
     drive.write(1000, &data);
 
     let (stop, stays_socket) = (AtomicBool::new(false), one.socket(0));
-    // Some rounds on a busy machine, too.
+    // At least ten rounds, also on a busy machine.
     let goes_on = |rounds| !stop.load(Ordering::Relaxed) || rounds <= 10;
     std::thread::scope(|threads| {
-        // The other drive of the first host works all the time.
+        // A client works on the other drive of the first host all the time.
         let busy = threads.spawn(|| work(&stays_socket, &goes_on));
         let stopping = SetOnDrop(&stop);
         give(goes.address(), "2");
@@ -109,7 +108,7 @@ fn moving_a_device_leaves_other_links_up() {
         busy.join().unwrap();
     });
     drop(drive);
-    // And back to the host that had it.
+    // The device moves back to the host that had it before.
     one.process.line("port 1: link down");
     give(goes.address(), "1");
     one.process.line("endpoint 1: attached again");

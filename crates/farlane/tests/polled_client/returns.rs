@@ -1,23 +1,23 @@
-//! Device nodes that are killed and started again under a client that stays.
+//! Device nodes that are killed and started again while a client stays connected.
 
 use std::path::Path;
 
 use super::give;
 use crate::support::{ANY, BLOCK, Drive, HostNode, Node, folder, pattern};
 
-/// Of drives whose contents come and go, and that stay the same drive.
+/// Serial number of a drive that stays the same drive when its contents change.
 const SERIAL: &str = "MORTAL";
 const RAM: &str = "ram=16M";
-/// Where the test data lie, in blocks.
+/// First block of the test data.
 const PLACE: u64 = 1000;
 
-/// Log lines of the host node.
+/// Lines in the log of the host node.
 const NEW: &str = "endpoint 0: new contents: the data written before is lost";
 const CHANGED: &str = "endpoint 0: has changed and stays detached";
 const BACK: &str = "endpoint 0: attached again";
 const BACK_NEW: &str = "endpoint 0: attached again with new contents";
 
-/// A device node that is killed again and again.
+/// A device node that a test kills and starts again.
 struct Mortal<'a> {
     node: Node,
     folder: &'a Path,
@@ -36,7 +36,8 @@ impl<'a> Mortal<'a> {
         self.node.process.kill();
     }
 
-    /// Is killed, and comes back when the client of `drive` has seen it.
+    /// Kills the node, waits until the client of `drive` has noticed the loss, and starts the node
+    /// again.
     fn restart(&mut self, drive: &Drive) {
         self.kill();
         drive.wait_until_gone();
@@ -84,7 +85,7 @@ fn returned_drive_gets_its_configuration_back() {
     // A reset that the client requested is not reverted.
     drive.reset_function();
     assert!(!drive.is_bus_master());
-    // And the next client begins without what this one had.
+    // The next client gets a function without this configuration.
     drop(drive);
     let drive = Drive::connect(&host.socket(0));
     assert!(!drive.is_bus_master());
@@ -104,7 +105,7 @@ fn new_contents_are_served_after_client_reset() {
         device.restart(&drive);
         host.process.line(NEW);
         assert_eq!(drive.id(), 0x0001_fa12, "the function is there");
-        // What Linux does in its automatic retry.
+        // Linux does the same in its automatic retry.
         drive.master_bus(false);
         drive.master_bus(true);
         assert!(drive.is_gone(), "its registers are not");
@@ -114,7 +115,7 @@ fn new_contents_are_served_after_client_reset() {
         drive.recover_from_reset();
         assert!(drive.read(PLACE, 64) == empty, "a new drive");
     }
-    // A reset during the outage counts: the client started again.
+    // A reset during the outage suffices, because the client has started again.
     drive.write(PLACE, &data);
     device.kill();
     drive.wait_until_gone();
@@ -123,14 +124,14 @@ fn new_contents_are_served_after_client_reset() {
     host.process.line(BACK_NEW);
     assert!(!drive.is_gone());
     drive.recover_from_reset();
-    // A new client has no state of the old one.
+    // A new client has no state from before.
     device.restart(&drive);
     host.process.line(NEW);
     drop(drive);
     host.process.line(BACK_NEW);
     let mut drive = Drive::attach(&host.socket(0));
     assert!(drive.read(PLACE, 64) == empty);
-    // Without a client nothing waits.
+    // Without a client, the new contents need no reset.
     drive.write(PLACE, &data);
     drive.detach();
     device.kill();
@@ -139,8 +140,8 @@ fn new_contents_are_served_after_client_reset() {
     assert!(Drive::attach(&host.socket(0)).read(PLACE, 64) == empty);
 }
 
-/// Behind a switch node, no link of the host goes down: it looks who is there
-/// when the client resets the function.
+/// Behind a switch node, no link of the host goes down. The host identifies the drive when the
+/// client resets the function.
 #[test]
 fn drive_behind_switch_is_identified_at_reset() {
     let folder = folder::kept("behind");
@@ -160,7 +161,7 @@ fn drive_behind_switch_is_identified_at_reset() {
     host.process.line(BACK_NEW);
     drive.recover_from_reset();
     assert!(drive.read(PLACE, 64) == vec![0; data.len()], "the new ones");
-    // Another drive in its place stays away from the driver of the first.
+    // Another drive at this address is not shown to the driver of the first drive.
     device.serial = "ANOTHER";
     device.restart(&drive);
     switch.process.line("link up");
@@ -168,7 +169,7 @@ fn drive_behind_switch_is_identified_at_reset() {
     host.process.line(CHANGED);
     (0..3).for_each(|_| drive.reset_device());
     assert!(drive.is_gone());
-    // The first one is back, with new contents again.
+    // The first drive is back, with new contents again.
     device.kill();
     device.serial = SERIAL;
     device.revive();
@@ -193,7 +194,7 @@ fn reset_completes_after_second_link_loss() {
     device.kill();
     drive.wait_until_gone();
     drive.reset_device();
-    // Another drive is in its place for a while.
+    // For a while, another drive has the address.
     device.serial = "ANOTHER";
     device.revive();
     host.process.line(CHANGED);
@@ -206,12 +207,12 @@ fn reset_completes_after_second_link_loss() {
     assert!(!drive.is_gone());
 }
 
-/// The contents of the drive are those of before to everybody but the host
-/// that had no hand in what another one wrote.
+/// After another host has used the drive, its contents are new for the client of the first host.
+/// All other hosts see the contents as unchanged.
 #[test]
 fn drive_used_by_another_host_is_new_to_old_client() {
     let folder = folder::kept("borrowed");
-    // Its incarnation outlives a restart, the mark of the other host does not.
+    // The incarnation of a file survives a restart, the number of the last host does not.
     let namespace = format!("file={},size=16M", folder.join("disk.img").display());
     let start =
         |address| Node::device_at(address, &folder, "device", &[&namespace], &["--group", "1"]);

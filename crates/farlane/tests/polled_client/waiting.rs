@@ -1,6 +1,7 @@
-//! Every way of waiting: a host node that sleeps, spins, polls the doorbell page, or both, on cores
-//! that are shared or not. Without a variable it only shows that all work; with it, it measures on
-//! a machine that does nothing else, prints a table and compares:
+//! All ways of waiting: a host node that sleeps, spins, polls the doorbell page, or does both, on
+//! shared cores or on cores of its own. Without the variable `FARLANE_WAITING_READS`, the test only
+//! checks that all ways work. With the variable, the test measures, prints a table and compares the
+//! ways. The machine must be idle:
 //!
 //! ```text
 //! FARLANE_WAITING_READS=20000 cargo test --release --package farlane \
@@ -12,7 +13,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// Options of the host node, and of the device node where it spins as well.
+/// Options of the host node, and of the device node, which spins in the same modes.
 const MODES: [(&[&str], &[&str]); 4] = [
     (&[], &[]),
     (&["--spin", "50"], &["--spin", "50"]),
@@ -20,8 +21,7 @@ const MODES: [(&[&str], &[&str]); 4] = [
     (&["--mmap-doorbells", "--spin", "50"], &["--spin", "50"]),
 ];
 
-/// Confines this thread, and the processes it starts from now on, to the first
-/// `cores` of those it may use.
+/// Confines this thread, and processes that it starts later, to the first `cores` cores of `all`.
 fn confine(all: &CpuSet, cores: usize) {
     let mut set = CpuSet::new();
     (0..CpuSet::MAX_CPU)
@@ -31,7 +31,7 @@ fn confine(all: &CpuSet, cores: usize) {
     sched_setaffinity(None, &set).unwrap();
 }
 
-/// Microseconds of single reads of a block, sorted.
+/// Reads one block `count` times; returns the times in microseconds, sorted.
 fn reads(host: &HostNode, mapped: bool, count: usize) -> Vec<f64> {
     let mut drive = Drive::attach_to(&host.socket(0), mapped);
     drive.write(0, &[7; 512]);

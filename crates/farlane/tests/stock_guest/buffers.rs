@@ -1,4 +1,4 @@
-//! A drive whose doorbells lie in the guest's memory.
+//! A drive with shadow doorbells in the guest's memory.
 
 use crate::cli::drive::create;
 use crate::stock_guest::guest::Guest;

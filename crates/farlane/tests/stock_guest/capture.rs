@@ -1,5 +1,5 @@
-//! What a relay recorded of the tunnel against what the guest's driver says it
-//! issued, and against the disk.
+//! Compares the connection that a relay recorded with the commands that the guest's driver issued,
+//! and with the disk.
 
 use std::fs;
 use std::path::Path;
@@ -12,11 +12,11 @@ use wire::nvme::opcode;
 
 use crate::support::Recording;
 
-/// Bytes of a block of the drives compared.
+/// Size of a block of the drives in bytes.
 const BLOCK: u32 = 512;
 
-/// Checks that every command which the driver `issued` passed in the tunnel, that every byte of its
-/// data did, and that these make up the `disk` from zeros. Panics if not.
+/// Checks that every command that the driver `issued` passed the tunnel with all its data, and that
+/// the written data make up `disk`, which began with zeros. Panics otherwise.
 pub fn check(recordings: &[Recording], issued: &[Issued], disk: &Path) {
     let mut replay = Replay::new(Initial::Zero);
     let mut captured = Vec::new();
@@ -32,8 +32,8 @@ pub fn check(recordings: &[Recording], issued: &[Issued], disk: &Path) {
     }
     let difference = compare(issued.iter().copied(), captured.iter().copied());
     assert!(difference.missing.is_empty(), "not in the capture: {:#?}", difference.missing);
-    // What else passed is the firmware's, before the driver; the driver's events,
-    // which its trace leaves out; and its good-bye, after the trace.
+    // Other commands are from the firmware before the driver, are Asynchronous Event Requests of
+    // the driver, which its trace leaves out, or belong to the shutdown after the trace.
     for extra in &difference.extra {
         let read = extra.queue == 1 && extra.opcode == opcode::nvm::READ;
         assert!(extra.queue == 0 || read, "nobody issued {extra:?}");
@@ -62,7 +62,7 @@ pub fn check(recordings: &[Recording], issued: &[Issued], disk: &Path) {
     assert_eq!((report.blocks_wrong, report.incomplete, report.lost), (0, 0, 0), "{report:#?}");
 }
 
-/// The commands of one connection.
+/// Returns the commands of one connection.
 fn decode(recording: &Recording) -> Vec<Command> {
     let mut link =
         LinkAnalyser::new(AnalyserSettings { collect_data: true, ..AnalyserSettings::default() });
@@ -73,7 +73,7 @@ fn decode(recording: &Recording) -> Vec<Command> {
     link.finish().unwrap_or_else(|error| panic!("the tunnel's stream: {error}"));
     events.extend(std::iter::from_fn(|| link.analyser.next_event()));
     let seen = *link.analyser.counters();
-    // All else would be something that nothing explains.
+    // All other counters must be 0: the analyser explains everything.
     let good = AnalyserCounters {
         down: seen.down,
         up: seen.up,
@@ -87,7 +87,7 @@ fn decode(recording: &Recording) -> Vec<Command> {
         idle_interrupts: seen.idle_interrupts,
         resets: seen.resets,
         lost_commands: seen.lost_commands,
-        // The host node may end while it looks at the function that the guest has just left.
+        // The host node may end before the answer to its last request for the function arrives.
         unanswered: seen.unanswered.min(1),
         ..AnalyserCounters::default()
     };

@@ -1,4 +1,4 @@
-//! A drive that lives in a folder: used, killed, used again, moved to another folder.
+//! A drive in a folder that is used, killed, used again, and moved to another folder.
 
 use crate::cli::drive::create;
 use crate::stock_guest::guest::Guest;
@@ -30,14 +30,14 @@ fn a_drive_is_killed_and_moved() {
         .start();
     guest.run(&look(1, 0, "first"));
 
-    // The page cache outlives the process: this is no loss of power.
+    // The page cache survives the process, so this is no loss of power.
     device.process.kill();
     host.process.line("link down");
     let device = Node::drive_at(address, &folder, "killed-device", &place);
     host.process.line("attached again");
     guest.run(&look(2, 1, "again"));
 
-    // In good order, but the guest's driver has not shut the controller down.
+    // The device node ends in order, but the guest's driver has not shut the controller down.
     device.stop();
     host.process.line("link down");
     std::fs::rename(&place, &moved).unwrap();
@@ -47,11 +47,11 @@ fn a_drive_is_killed_and_moved() {
     guest.power_off();
     host.stop();
     device.stop();
-    // Linux shuts a controller down when it ends.
+    // Linux shuts the controller down before the guest ends.
     let shown = json(&["drive", "show", moved.to_str().unwrap(), "--json"]);
     assert_eq!(shown["health"]["running"], false);
     assert_eq!(shown["health"]["unsafe_shutdowns"], 2);
-    // What the killed process counted last was not stored yet.
+    // The last counts of the killed process were not stored.
     assert!(shown["health"]["bytes_read"].as_u64().unwrap() >= 2 * 2 * 65536, "{shown}");
 }
 
@@ -68,7 +68,7 @@ fn nvme_cli_manages_a_drive() {
     guest.power_off();
     host.stop();
     device.stop();
-    // The contents of the namespace that was deleted are gone.
+    // The contents of the deleted namespace no longer exist.
     let shown = json(&["drive", "show", place.to_str().unwrap(), "--json"]);
     assert_eq!(shown["namespaces"].as_array().unwrap().len(), 1);
     assert_eq!(std::fs::read_dir(place.join("contents")).unwrap().count(), 1);

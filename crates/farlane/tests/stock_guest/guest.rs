@@ -1,8 +1,8 @@
 //! A stock Debian kernel in a stock QEMU, under software emulation.
 //!
-//! The guest runs what the test sends over a virtio serial port and streams its
-//! output back (`tests/guest/rootfs/init` has the protocol); its console is kept
-//! beside it, and QEMU itself is reached over QMP.
+//! The guest runs scripts that the test sends over a virtio serial port, and returns their output
+//! (`tests/guest/rootfs/init` has the protocol). A file keeps the console of the guest. The test
+//! controls QEMU by QMP.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -25,7 +25,7 @@ use crate::support::folder::{self, Sockets};
 use crate::support::tshark::fetched;
 use crate::support::{HostNode, Process, Transcript};
 
-/// A guest to be started.
+/// The options of a guest that has not started.
 pub struct Builder {
     name: String,
     lab: bool,
@@ -35,36 +35,36 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Adds an option `-device` with that value, in any of QEMU's notations.
+    /// Adds an option `-device` with this value, in any notation of QEMU.
     pub fn device(self, value: impl Into<String>) -> Self {
         self.option("-device", value)
     }
 
-    /// Adds endpoint N of a host node.
+    /// Adds endpoint `endpoint` of a host node.
     pub fn drive(self, host: &HostNode, endpoint: usize) -> Self {
         self.device(host.endpoint(endpoint, json!({})).to_string())
     }
 
-    /// Adds an option of QEMU.
+    /// Adds an option of QEMU with its value.
     pub fn option(mut self, name: &str, value: impl Into<String>) -> Self {
         self.qemu.extend([name.to_owned(), value.into()]);
         self
     }
 
-    /// Adds a root port that a drive can be plugged into (`bus=NAME`) and out of.
+    /// Adds a root port with hot-plug. `bus=NAME` puts a drive below it.
     pub fn root_port(self, name: &str) -> Self {
         let slot = 1 + self.qemu.len();
         self.device(format!("pcie-root-port,id={name},chassis={slot},slot={slot}"))
     }
 
-    /// Chooses QEMU's backend of the guest's memory, which a vfio-user server maps; without one it
-    /// reaches the memory by messages only. It is a memfd by default.
+    /// Sets QEMU's backend of the guest's memory, by default `memfd`. A vfio-user server maps this
+    /// memory. Without a backend, the server accesses the memory only by messages.
     pub fn memory(mut self, backend: Option<&str>) -> Self {
         self.memory = backend.map(str::to_owned);
         self
     }
 
-    /// Gives the guest what makes networks, the program under test, and twice the memory.
+    /// Adds the programs for networks and the program under test, and doubles the memory.
     pub fn lab(mut self) -> Self {
         self.lab = true;
         self
@@ -79,7 +79,7 @@ impl Builder {
     /// Starts QEMU and waits until the guest answers.
     pub fn start(self) -> Guest {
         let begun = Instant::now();
-        // Once for all guests that start at the same time.
+        // Fetched once for all guests that start at the same time.
         static FILES: OnceLock<PathBuf> = OnceLock::new();
         let files = FILES.get_or_init(|| fetched(&["guest/fetch", "guest/initramfs"]));
         let (initrd, size) = match self.lab {
@@ -95,7 +95,7 @@ impl Builder {
         command
             .args(["-nodefaults", "-no-user-config", "-display", "none"])
             .args(["-no-reboot", "-nic", "none", "-accel", "tcg", "-smp", "2"])
-            // Random numbers from the start: programs do not wait for them.
+            // With a source of random numbers, programs do not wait for them.
             .args(["-cpu", "qemu64,+rdrand"])
             .args(["-m", size, "-run-with", "exit-with-parent=on"]);
         match self.memory {
@@ -138,11 +138,12 @@ impl Builder {
     }
 }
 
-/// Every command of the NVMe driver is traced, from the first one.
+/// Parameters of the kernel. The kernel traces every command of the NVMe driver from the first one
+/// on.
 const KERNEL: [&str; 7] = [
     "console=ttyS0,115200",
     "panic=-1",
-    // Emulated timers are late on a busy machine, which Linux takes for broken.
+    // On a busy machine emulated timers are late, and Linux would disable them as broken.
     "no_timer_check",
     "quiet",
     "loglevel=6",
@@ -150,7 +151,7 @@ const KERNEL: [&str; 7] = [
     "trace_buf_size=8M",
 ];
 
-/// The connection that QEMU makes when it starts.
+/// Accepts the connection that QEMU makes at its start.
 fn accept(listener: &UnixListener, qemu: &Process, deadline: Instant) -> UnixStream {
     let left = deadline.saturating_duration_since(Instant::now());
     let end = qemu.end();
@@ -161,11 +162,11 @@ fn accept(listener: &UnixListener, qemu: &Process, deadline: Instant) -> UnixStr
     listener.accept().expect("connection from QEMU").0
 }
 
-/// A running guest; ends with its owner.
+/// A running guest, which ends when the value is dropped.
 pub struct Guest {
     control: UnixStream,
     qmp: Qmp,
-    /// What the kernel says.
+    /// Output of the kernel.
     pub console: Transcript,
     process: Process,
     scripts: u32,
@@ -173,20 +174,21 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// A guest with shared memory and no drive yet. `name` is the test's.
+    /// Creates the options of a guest with shared memory and without a drive. `name` is the name of
+    /// the test.
     pub fn builder(name: &str) -> Builder {
         let (memory, qemu) = (Some("memfd".to_owned()), Vec::new());
         Builder { name: name.to_owned(), lab: false, memory, kernel: KERNEL.to_vec(), qemu }
     }
 
-    /// Runs a script to its end, which must be a good one.
+    /// Runs a script to its end. Panics if the script fails.
     pub fn run(&mut self, script: &Script) -> Output {
         let output = self.try_run(script);
         assert!(output.status == 0, "{}: status {}\n{}", script.name, output.status, output.text);
         output
     }
 
-    /// Runs a script to its end.
+    /// Runs a script to its end. Panics if this takes longer than [`LIMIT`].
     pub fn try_run(&mut self, script: &Script) -> Output {
         self.scripts += 1;
         let id = format!("{:08x}{:04x}", std::process::id(), self.scripts);
@@ -201,7 +203,7 @@ impl Guest {
         output
     }
 
-    /// A script's output and status.
+    /// Receives the output and the status of a script.
     fn receive(&mut self, id: &str, deadline: Instant, name: &str) -> (String, i32) {
         let mark = format!("\n{id} ");
         let mut bytes = Vec::new();
@@ -232,13 +234,13 @@ impl Guest {
         }
     }
 
-    /// Runs a QMP command, which must succeed.
+    /// Runs a QMP command. Panics if the command fails.
     pub fn qmp(&mut self, command: &str, arguments: serde_json::Value) -> serde_json::Value {
         let done = self.qmp.execute(command, arguments);
         done.unwrap_or_else(|error| panic!("QMP {command}: {error}"))
     }
 
-    /// Ends the trace that began with the kernel: every command that the NVMe driver set up.
+    /// Ends the trace that the kernel began; returns every command that the NVMe driver issued.
     pub fn commands(&mut self) -> Vec<Issued> {
         let output = self.run(&workload::commands());
         let commands = trace::parse(output.between("commands").expect("list of commands"));
@@ -246,18 +248,18 @@ impl Guest {
         commands
     }
 
-    /// Resets the machine, as a guest that reboots does, and waits until the guest answers again.
+    /// Resets the machine as a reboot does, and waits until the guest answers again.
     pub fn reboot(&mut self) {
         self.qmp("set-action", json!({"reboot": "reset"}));
         self.qmp("system_reset", json!({}));
         self.run(&Script::new("reboot", "true"));
     }
 
-    /// Shuts the guest down in good order.
+    /// Shuts the guest down in order, and waits for the end of QEMU.
     pub fn power_off(mut self) {
         let begun = Instant::now();
-        // Busybox as the first process has nothing to stop but the drives, which
-        // the kernel does. The answer may get lost, so it is not waited for.
+        // The first process is Busybox, which has nothing to stop. The kernel shuts the drives
+        // down. The answer may get lost, so the test does not wait for it.
         let script = "sync; poweroff -f";
         write!(self.control, "off {}\n{script}", script.len()).expect("send poweroff");
         let status = self.process.wait();

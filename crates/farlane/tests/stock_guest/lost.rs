@@ -1,9 +1,8 @@
-//! Device nodes that die, hang, and come back while a guest runs.
+//! Device nodes that are killed, hang, and return while a guest runs.
 //!
-//! QMP `device_del` is not used: QEMU from 10.1 on aborts whenever a vfio-user
-//! device with MSI-X is unplugged, lost or not (`vfio_user_msix_teardown` in
-//! hw/vfio-user/pci.c takes the PBA out of a BAR that is already taken apart).
-//! What the guest does itself, remove and rescan, does not end the device.
+//! The tests do not use QMP `device_del`: QEMU 10.1 and later abort whenever a vfio-user device
+//! with MSI-X is unplugged, lost or not (`vfio_user_msix_teardown` in hw/vfio-user/pci.c removes
+//! the PBA from a BAR that no longer exists). Remove and rescan in the guest do not end the device.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -16,23 +15,23 @@ use crate::stock_guest::traced;
 use crate::stock_guest::workload;
 use crate::support::{ANY, HostNode, Node, folder};
 
-/// What the host node says when a device node is lost, when it is back, when its
-/// drive is, and when that is another one.
+/// Parts of the host node's log: the link is lost, or is back; the drive is attached again, or is
+/// another drive.
 const LINK_DOWN: &str = "link down";
 const LINK_UP: &str = "link up";
 const ATTACHED: &str = "attached again";
 const CHANGED: &str = "has changed";
-/// And when it is the same drive, but has lost what was written to it.
+/// Parts of the log about the same drive with lost contents.
 const NEW_CONTENTS: &str = "new contents: the data written before is lost";
 const NEW_ATTACHED: &str = "attached again with new contents";
 
-/// Where the drive is that gets lost; the other is nvme1.
+/// PCI address of the drive that gets lost. The other drive is nvme1.
 const FUNCTION: &str = "0000:01:00.0";
 const SIZE: u64 = 64 << 20;
 
-/// How long QEMU takes to read the status register at `address`, which nobody
-/// answers for. It reads as for a processor, but without the guest's shell,
-/// whose time depends on what else the machine does.
+/// Returns the time that QEMU needs to read the status register at `address`, which nobody answers.
+/// QEMU reads as a processor does, but without the guest's shell, whose time depends on the load of
+/// the machine.
 fn time_of_lost_read(guest: &mut Guest, address: &str) -> Duration {
     let begun = Instant::now();
     let line = format!("xp /1wx {address}");
@@ -61,7 +60,7 @@ fn remote_drive_returns_after_link_loss() {
     let place = Node::device(&folder, "place", &[&other]);
     let addresses = [device.address(), place.address()];
     place.stop();
-    // The second node comes when the guest runs already.
+    // The second device node starts only when the guest runs.
     let options = ["--trace", host_trace, "--hot-plug", "--wait", "500ms"];
     let mut host = HostNode::start(&folder, "host", &addresses, &options);
     let mut guest = Guest::builder("lost/guest")
@@ -77,20 +76,20 @@ fn remote_drive_returns_after_link_loss() {
     guest.qmp("device_add", host.endpoint(1, json!({"bus": "rp1", "id": "other"})));
     guest.run(&workload::attached(2));
 
-    // It dies.
+    // The device node of the first drive is killed.
     let register = workload::ready(&mut guest, FUNCTION);
     guest.run(&workload::load(0));
     device.process.kill();
     assert!(time_of_lost_read(&mut guest, &register) < Duration::from_millis(700));
     guest.run(&workload::status_register(FUNCTION, u32::MAX));
     host.process.line(LINK_DOWN);
-    // The other drive goes on meanwhile.
+    // The other drive works in the meantime.
     workload::briefly(&mut guest, 1);
     guest.run(&workload::lost(0, Duration::from_secs(40)));
     assert!(host.process.is_running());
     guest.run(&workload::remove(FUNCTION));
 
-    // Another one comes in its place.
+    // Another drive gets the address.
     let address = device.address();
     let larger = namespace(&larger, SIZE + (32 << 20));
     let device = Node::device_at(address, &folder, "larger", &[&larger], &[]);
@@ -100,7 +99,7 @@ fn remote_drive_returns_after_link_loss() {
     device.stop();
     host.process.line(LINK_DOWN);
 
-    // It comes back as it was.
+    // The first drive is back unchanged.
     let recording = ["--trace", again_trace];
     let device = Node::device_at(address, &folder, "again", &[&drive], &recording);
     host.process.line(LINK_UP);
@@ -109,7 +108,7 @@ fn remote_drive_returns_after_link_loss() {
     guest.run(&workload::attached(2));
     workload::briefly(&mut guest, 0);
 
-    // It hangs: what is on its way then takes the link-loss limit, 800 ms.
+    // The device node hangs. Requests in flight then take the loss limit of 800 ms.
     let register = workload::ready(&mut guest, FUNCTION);
     guest.run(&workload::load(0));
     device.process.signal(Signal::STOP);
@@ -132,9 +131,10 @@ fn remote_drive_returns_after_link_loss() {
     traced::losses_stand_out(&traces);
 }
 
-/// Both nodes are started again before the guest's driver misses them. It asks its commands again
-/// through its own controller reset: of a file drive they bring what was written, after a stall; of
-/// a drive that lost its data they fail, until the guest resets the function.
+/// Both device nodes restart before the guest's driver notices their absence. After a stall the
+/// driver resets the controller and repeats its commands. On a file drive the commands succeed with
+/// the written data. On a drive that lost its data the commands fail until the guest resets the
+/// function.
 #[test]
 fn remote_drives_restart_with_their_data_and_without() {
     let folder = folder::kept("restarted");

@@ -1,7 +1,7 @@
-//! Stock guests on a farlane drive, end to end: `./test guest`.
+//! Stock guests with farlane's drives, end to end: `./test guest`.
 //!
-//! QEMU, the guest's kernel and its programs come from `tests/guest/fetch`; what
-//! runs in the guest is in `tests/guest/scripts`.
+//! `tests/guest/fetch` gets QEMU, the guest's kernel and its programs. The scripts in
+//! `tests/guest/scripts` run in the guest.
 
 mod buffers;
 mod capture;

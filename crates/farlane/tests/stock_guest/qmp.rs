@@ -1,4 +1,4 @@
-//! QEMU's machine protocol, as far as tests need it.
+//! QEMU's machine protocol (QMP), as far as the tests need it.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// The longest that QEMU may take for an answer.
+/// Maximum time for an answer of QEMU.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// A connection that commands can be sent on.
+/// A connection after the greeting, ready for commands.
 pub struct Qmp {
     stream: BufReader<UnixStream>,
 }
 
 impl Qmp {
-    /// Greets QEMU.
+    /// Exchanges greetings with QEMU.
     pub fn greet(stream: UnixStream) -> Self {
         stream.set_read_timeout(Some(LIMIT)).unwrap();
         let mut qmp = Self { stream: BufReader::new(stream) };
@@ -25,7 +25,7 @@ impl Qmp {
         qmp
     }
 
-    /// Runs a command; the error is QEMU's description.
+    /// Runs a command; returns its result. The error is QEMU's description.
     pub fn execute(&mut self, command: &str, arguments: Value) -> Result<Value, String> {
         let request = json!({"execute": command, "arguments": arguments});
         writeln!(self.stream.get_mut(), "{request}").expect("QMP request");
@@ -37,7 +37,7 @@ impl Qmp {
             if let Some(error) = reply.get("error") {
                 return Err(error["desc"].as_str().unwrap_or("no description").into());
             }
-            // Else an event, which no test waits for.
+            // Other messages are events, which no test needs.
         }
     }
 

@@ -1,5 +1,4 @@
-//! The harness itself, on the NVMe drive that QEMU brings along: what fails here
-//! is not farlane's fault.
+//! The test harness with QEMU's own NVMe drive. A failure here is not a failure of farlane.
 
 use crate::stock_guest::guest::Guest;
 use crate::stock_guest::workload;
@@ -16,7 +15,7 @@ fn reference_nvme_answers() {
         .device("nvme,drive=disk,serial=reference,bus=rp")
         .start();
     guest.run(&workload::identify(0));
-    // Enabled and ready.
+    // CSTS is 1: the controller is ready.
     guest.run(&workload::status_register("0000:01:00.0", 1));
     guest.run(&workload::transfer(0, 1));
     guest.run(&workload::fio(1, &[0]));

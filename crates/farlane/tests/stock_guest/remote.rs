@@ -1,5 +1,5 @@
-//! A stock guest on drives behind farlane: device nodes and a host node in
-//! processes of their own, joined by TCP.
+//! Stock guests with drives of farlane: device nodes and a host node are separate processes,
+//! connected by TCP.
 
 use std::fs;
 use std::path::Path;
@@ -36,7 +36,7 @@ fn remote_drive_keeps_files() {
     device.stop();
     let recordings = relay.finish();
     capture::check(&recordings, &commands, &disk);
-    // The same run as Wireshark sees it, and as the nodes recorded it.
+    // Wireshark and the traces of the nodes must show the same run.
     let [recording] = &recordings[..] else { panic!("{} connections", recordings.len()) };
     check::recorded(&folder, recording, |expected| traces.check(expected));
 
@@ -63,7 +63,7 @@ fn remote_drives_from_two_nodes() {
         .start();
     workload::two_drives(&mut guest);
 
-    // A host node that ends takes its drives along, but not the guest.
+    // The end of a host node removes its drives. The guest continues.
     host.stop();
     guest.run(&workload::dead(&[0, 1], Duration::from_secs(40)));
     for device in devices {
@@ -77,7 +77,7 @@ fn remote_drive_without_shared_memory() {
     let folder = folder::kept("private");
     let namespace = namespace(&folder.join("disk.img"));
     let device = Node::device(&folder, "device", &[&namespace]);
-    // Behind a second switch, for the same boot.
+    // A second switch is in front of the drive in the same run of the guest.
     let switch = Node::switch(&folder, "switch", device.address());
     let host = HostNode::start(&folder, "host", &[switch.address()], &[]);
     let mut guest = Guest::builder("private/guest").memory(None).drive(&host, 0).start();
@@ -95,7 +95,7 @@ fn remote_drive_with_mapped_doorbells() {
     let device = Node::device(&folder, "device", &[&namespace]);
     let host = HostNode::start(&folder, "host", &[device.address()], &["--mmap-doorbells"]);
     let mut guest = Guest::builder("mapped/guest").drive(&host, 0).start();
-    // QEMU made the page the guest's memory: doorbells no longer reach QEMU.
+    // The page is memory of the guest, so writes of doorbells do not reach QEMU.
     let tree = guest.qmp("human-monitor-command", json!({"command-line": "info mtree"}));
     assert!(tree.as_str().unwrap().contains("BAR 0 mmaps[0]"), "{tree}");
     workload::briefly(&mut guest, 0);

@@ -1,4 +1,4 @@
-//! Nodes that restart or end while a guest with default time-outs reads.
+//! Nodes that restart or end while a guest with default timeouts reads.
 
 use std::time::Duration;
 
@@ -6,24 +6,25 @@ use crate::stock_guest::guest::{Builder, Guest};
 use crate::stock_guest::workload;
 use crate::support::{ANY, HostNode, Node, folder};
 
-/// The aim is 2 s, and an emulated guest takes 1.3 s on a busy machine. Far below the 30 s after
-/// which Linux aborts a command, and resets the controller after 30 s more.
+/// Maximum time until reads continue. The aim is 2 s, and an emulated guest takes 1.3 s on a busy
+/// machine. Linux aborts a command only after 30 s, and resets the controller after 30 s more.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
-/// The controller was reset behind the driver's back: an event says so.
+/// The controller was reset without the driver. An event informs the driver.
 #[test]
 fn a_guest_with_default_time_outs_goes_on_at_once_after_a_restart_of_its_device_node() {
     let stops = [("stopped", true), ("killed", false), ("stopped-again", true)];
     goes_on_at_once("at-once", |guest| guest, &stops);
 }
 
-/// The host node reads and writes the guest's memory by messages.
+/// The host node accesses the guest's memory by messages.
 #[test]
 fn a_guest_without_shared_memory_goes_on_at_once_after_a_restart_of_its_device_node() {
     goes_on_at_once("by-message", |guest| guest.memory(None), &[("stopped", true)]);
 }
 
-/// Restarts the device node of a guest that reads, in order or not.
+/// Restarts the device node of a guest that reads. `stops` has a name for each restart, and whether
+/// the node ends in order.
 fn goes_on_at_once(name: &str, with: impl FnOnce(Builder) -> Builder, stops: &[(&str, bool)]) {
     let folder = folder::kept(name);
     let namespace = format!("file={},size=64M", folder.join("disk.img").display());

@@ -1,21 +1,21 @@
-//! Shell scripts for the guest and what comes of them.
+//! Shell scripts for the guest, and their results.
 
 use std::fmt::Write;
 use std::time::Duration;
 
-/// How long a script may take, and the start of a guest beside other work.
+/// Maximum time of a script, and of the start of a guest on a busy machine.
 pub const LIMIT: Duration = Duration::from_secs(120);
 
 /// A shell script with its arguments.
 pub struct Script {
-    /// What to call it.
+    /// Name of the script in messages.
     pub name: &'static str,
     body: &'static str,
     arguments: Vec<String>,
 }
 
 impl Script {
-    /// A script and what to call it.
+    /// Creates a script without arguments.
     pub fn new(name: &'static str, body: &'static str) -> Self {
         Self { name, body, arguments: Vec::new() }
     }
@@ -26,12 +26,12 @@ impl Script {
         self
     }
 
-    /// Adds every word as an argument.
+    /// Adds every word of a text as an argument.
     pub fn arguments(self, words: &str) -> Self {
         words.split_whitespace().fold(self, Self::argument)
     }
 
-    /// The whole of it, as the guest's shell gets it.
+    /// Returns the whole text for the guest's shell.
     pub fn text(&self) -> String {
         let mut text = String::from(include_str!("../../../../tests/guest/scripts/steps.sh"));
         text.push_str("set --");
@@ -46,19 +46,19 @@ impl Script {
     }
 }
 
-/// What a script did.
+/// The result of a script.
 #[derive(Debug)]
 pub struct Output {
-    /// All that it printed.
+    /// Standard output and standard error.
     pub text: String,
-    /// Its exit status.
+    /// Exit status.
     pub status: i32,
-    /// How long it took, seen from outside.
+    /// Duration, measured outside of the guest.
     pub elapsed: Duration,
 }
 
 impl Output {
-    /// The lines that say how each step went and how long it took.
+    /// Returns the lines with the result and the duration of each step.
     pub fn steps(&self) -> impl Iterator<Item = &str> {
         self.text
             .lines()
@@ -66,14 +66,14 @@ impl Output {
             .filter(|line| line.starts_with("ok ") || line.starts_with("failed "))
     }
 
-    /// What it printed between the lines `@@ NAME` and `@@ end`.
+    /// Returns the lines between `@@ NAME` and `@@ end`; `None` if there are none.
     pub fn between(&self, name: &str) -> Option<&str> {
         let (_, rest) = self.text.split_once(&format!("@@ {name}\n"))?;
         Some(rest.split_once("@@ end\n")?.0)
     }
 }
 
-/// The script of that name in `tests/guest/scripts`.
+/// The script with this name in `tests/guest/scripts`.
 macro_rules! script {
     ($name:literal) => {
         $crate::stock_guest::script::Script::new(

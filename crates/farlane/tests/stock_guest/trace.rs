@@ -1,16 +1,16 @@
-//! The NVMe driver's own record of its commands (`nvme:nvme_setup_cmd`), to be
-//! compared with what a capture holds.
+//! The NVMe driver's own record of its commands (`nvme:nvme_setup_cmd`), for comparison with a
+//! capture.
 //!
-//! Not in it: Asynchronous Event Requests, which the driver sends another way,
-//! and what firmware sent before Linux. The driver's queues take commands from
-//! several processors, so the order within a queue is that of the record only
-//! almost always; queue and command identifier tell which is which.
+//! The record leaves out Asynchronous Event Requests, which the driver sends in another way, and
+//! commands of the firmware. Several processors add commands to a queue, so the order of the record
+//! is not always the order in the queue. Queue and command identifier identify a command.
 
 use analysis::commands::replay::Issued;
 use wire::nvme::opcode::nvm;
 
-/// The number of an operation that Linux issues to a PCIe drive by itself or through nvme-cli's
-/// everyday commands, in its set (admin or I/O); the driver has numbers for those without a name.
+/// Returns the opcode of an operation, in its set (admin or I/O): operations that Linux issues to a
+/// PCIe drive by itself or through common commands of nvme-cli. For operations without a name, the
+/// driver prints the number.
 fn opcode(operation: &str) -> Option<u8> {
     Some(match operation {
         "nvme_cmd_flush" => 0x00,
@@ -36,16 +36,16 @@ fn opcode(operation: &str) -> Option<u8> {
     })
 }
 
-/// Reads the lines of a trace.
+/// Parses the lines of a trace.
 pub fn parse(text: &str) -> Vec<Issued> {
     text.lines()
         .map(|line| parse_line(line).unwrap_or_else(|| panic!("not understood: {line}")))
         .collect()
 }
 
-/// Reads the part of a line after the event's name, for instance
-/// `nvme0: disk=nvme0n1, qid=1, cmdid=64, nsid=1, flags=0x0, meta=0x0,
-/// cmd=(nvme_cmd_read slba=0, len=7, ctrl=0x0, dsmgmt=0, reftag=0)`.
+/// Parses the part of a line after the event's name, for instance `nvme0: disk=nvme0n1, qid=1,
+/// cmdid=64, nsid=1, flags=0x0, meta=0x0, cmd=(nvme_cmd_read slba=0, len=7, ctrl=0x0, dsmgmt=0,
+/// reftag=0)`.
 fn parse_line(line: &str) -> Option<Issued> {
     let (_, event) = line.split_once("nvme_setup_cmd: nvme")?;
     let (entry, command) = event.split_once(", cmd=(")?;

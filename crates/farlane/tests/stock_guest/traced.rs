@@ -1,5 +1,5 @@
-//! What the nodes recorded of a run, and what `farlane trace` makes of it: a
-//! capture, a sequence diagram and a report, left beside the traces.
+//! Traces that the nodes recorded of a run, and the capture, sequence diagram and report that
+//! `farlane trace` makes of them. All files stay next to the traces.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,25 +11,26 @@ use wire::nvme::opcode;
 use crate::support::check::{self, Expected};
 use crate::support::program::{prints, text};
 
-/// The traces of a host and a device node in a folder.
+/// Traces of a host node and a device node in a folder.
 pub struct Traces {
     folder: PathBuf,
     files: [PathBuf; 2],
 }
 
 impl Traces {
-    /// Where `host` and `device` are to record, in `folder`.
+    /// Returns the traces of nodes that will record into `folder`.
     pub fn new(folder: &Path) -> Self {
         let files = ["host.trace", "device.trace"].map(|name| folder.join(name));
         Self { folder: folder.to_owned(), files }
     }
 
-    /// The options of the host node and of the device node.
+    /// Returns the options of the host node and of the device node.
     pub fn options(&self) -> [[&str; 2]; 2] {
         self.files.each_ref().map(|file| ["--trace", file.to_str().expect("a plain name")])
     }
 
-    /// Checks everything against what was captured between the nodes. Panics if something differs.
+    /// Compares the traces with the connection that was captured between the nodes. Panics if
+    /// anything differs.
     pub fn check(&self, expected: &Expected) {
         let run = Run::open(&self.files).unwrap_or_else(|error| panic!("{error}"));
         let (commands, statistics) = self.commands(&run);
@@ -49,7 +50,7 @@ impl Traces {
         );
     }
 
-    /// All commands; what their intervals and stages say adds up.
+    /// Returns all commands and their statistics. Checks that intervals and stages add up.
     fn commands(&self, run: &Run) -> (Vec<commands::Command>, Statistics) {
         for node in &run.nodes {
             let index = &node.index;
@@ -74,7 +75,7 @@ impl Traces {
         (commands, statistics)
     }
 
-    /// Asks for one file.
+    /// Writes one file by an option of `farlane trace`; returns the path.
     fn ask(&self, option: &str, name: &str, more: &[&str]) -> PathBuf {
         let out = self.folder.join(name);
         let [host, device, file] = [&self.files[0], &self.files[1], &out].map(|path| text(path));
@@ -82,7 +83,7 @@ impl Traces {
         out
     }
 
-    /// tshark finds the same commands in it.
+    /// Checks that tshark finds the same commands in a capture of the trace.
     fn capture(&self, expected: &Expected) {
         let capture = self.ask("--pcapng", "trace.pcapng", &["--limit", "0"]);
         check::commands(&capture, expected);
@@ -114,9 +115,9 @@ impl Traces {
     }
 }
 
-/// Checks what the host node recorded of a drive that died, came back larger, came back as it was,
-/// and then hung; and that the traces of the killed node and of the one that came back fit to it.
-/// Panics if something does not stand out.
+/// Checks what the host node recorded of a drive that was killed, was replaced by a larger one,
+/// returned unchanged, and hung; and that the traces of the killed node and of the returned node
+/// fit. Panics if the losses are not among the anomalies.
 pub fn losses_stand_out(files: &[PathBuf; 3]) {
     let run = Run::open(files).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(run.nodes.iter().filter(|node| node.parent.is_some()).count(), 2);
@@ -134,10 +135,10 @@ pub fn losses_stand_out(files: &[PathBuf; 3]) {
     anomalies.finish(&run);
     println!("trace: {}", anomalies.text());
     let count = |name: &str| anomalies.unexplained.get(name).map_or(0, |trouble| trouble.count);
-    // Killed, ended in good order as the larger one, hung.
+    // The node was killed, the larger one ended in order, and the last one hung.
     assert!(count("link down") >= 3, "{}", anomalies.text());
-    // fio keeps four commands on their way, twice: each was cut off before it was
-    // fetched, before its completion entry, or before the host took that.
+    // fio keeps four commands in flight, twice. The loss interrupted each command before its fetch,
+    // before its completion entry, or before the host took the completion entry.
     let lost = count("command without a completion entry")
         + count("submission entry rung for and never fetched (timeout)")
         + count("completion entry whose head doorbell was never rung");

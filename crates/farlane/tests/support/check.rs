@@ -1,5 +1,5 @@
-//! A recorded connection as capture files, and what tshark finds in them beside
-//! what the analyser finds in the recording.
+//! Writes a recorded connection as capture files, and compares the findings of tshark in these
+//! files with the findings of the analyser in the recording.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -13,24 +13,25 @@ use analysis::export::pcapng::{Connection, Tap, TcpFile, TlpFile};
 use crate::support::tshark::number;
 use crate::support::{Recording, Tshark};
 
-/// What there is in a recording.
+/// The analyser's findings in a recording.
 pub struct Expected {
     pub frames: usize,
-    /// Mnemonics, in the order of the capture.
+    /// Mnemonics of the TLPs, in the order of the capture.
     pub tlps: Vec<String>,
-    /// Answers, and those among them that say UR, as for functions that are not there.
+    /// Number of completions. `unsupported`: number of completions with status UR, as from absent
+    /// functions.
     pub completions: usize,
     pub unsupported: usize,
-    /// Queue, identifier, opcode, namespace and command dwords 10 to 12 (SLBA and
-    /// NLB of reads and writes) of submission entries, sorted.
+    /// Queue, identifier, opcode, namespace, and command dwords 10 to 12 (SLBA and NLB of reads and
+    /// writes) of the submission queue entries, sorted.
     pub commands: Vec<[u64; 7]>,
-    /// Queue, identifier and status of completion entries, sorted.
+    /// Queue, identifier and status of the completion queue entries, sorted.
     pub ends: Vec<[u64; 3]>,
     items: Vec<Item>,
 }
 
 impl Expected {
-    /// Asks the analyser.
+    /// Analyses a recording.
     pub fn new(recording: &Recording) -> Self {
         let mut decoder = Decoder::new();
         let mut items = Vec::new();
@@ -63,7 +64,7 @@ impl Expected {
         commands.sort();
         ends.sort();
 
-        // Items of a frame stand together, and begin at the same byte.
+        // Consecutive items of a frame have the same offset.
         let mut frames: Vec<_> =
             items.iter().map(|i| (i.direction == Direction::Up, i.offset)).collect();
         frames.sort();
@@ -79,7 +80,7 @@ impl Expected {
     }
 }
 
-/// Writes the recording as a capture of TCP, from a host to `device`.
+/// Writes the recording as a capture of a TCP connection from a host to `device`.
 pub fn write_tcp(path: &Path, device: &str, recording: &Recording) {
     let connection =
         Connection { host: "192.0.2.1:50000".parse().unwrap(), device: device.parse().unwrap() };
@@ -106,7 +107,7 @@ fn export(folder: &Path, recording: &Recording, expected: &Expected) -> [PathBuf
     [tunnel, tlps]
 }
 
-/// What is asked of tshark, in this order.
+/// Fields that tshark prints, in this order.
 const FIELDS: [&str; 20] = [
     "frame.number",
     "farlane.kind",
@@ -130,25 +131,25 @@ const FIELDS: [&str; 20] = [
     "pcie_tlp.cut",
 ];
 
-/// tshark's expert severity from which it shows in yellow or red.
+/// Severity of tshark's expert messages from which a packet is yellow or red.
 const WARNING: u64 = 0x0060_0000;
 
-/// Warnings that are expected.
+/// Expected warning about completions with status UR.
 const UNSUPPORTED: &str = "Unsupported Request";
 
-/// A capture as tshark sees it.
+/// The values of [`FIELDS`] in each packet of a capture.
 struct Decoded {
     packets: Vec<Vec<Vec<String>>>,
 }
 
 impl Decoded {
-    /// All values of a field.
+    /// Returns the values of a field in all packets.
     fn all(&self, field: &str) -> Vec<&str> {
         let index = FIELDS.iter().position(|known| *known == field).unwrap();
         self.packets.iter().flat_map(|packet| &packet[index]).map(String::as_str).collect()
     }
 
-    /// Fields that stand together, a row each time they do, sorted.
+    /// Returns the values of several fields of one structure, with one row per structure, sorted.
     fn rows<const N: usize>(&self, prefix: &str, fields: [&str; N]) -> Vec<[u64; N]> {
         let columns = fields.map(|field| self.all(&format!("nvme_pcie.{prefix}.{field}")));
         assert!(columns.iter().all(|column| column.len() == columns[0].len()), "{fields:?}");
@@ -158,7 +159,7 @@ impl Decoded {
         rows
     }
 
-    /// Compares the commands and their ends.
+    /// Compares commands and completion entries with the expected ones.
     fn commands(&self, name: &str, expected: &Expected) {
         assert!(self.all("_ws.malformed").is_empty(), "{name}: malformed packets");
         let fields = ["sqid", "cid", "opcode", "nsid", "cdw10", "cdw11", "cdw12"];
@@ -168,7 +169,7 @@ impl Decoded {
         assert_eq!(ends, expected.ends, "{name}: completion entries");
     }
 
-    /// What tshark warns of.
+    /// Returns the messages with severity warning or error.
     fn warnings(&self) -> Vec<&str> {
         let severities = self.all("_ws.expert.severity");
         let messages = severities.into_iter().zip(self.all("_ws.expert.message"));
@@ -176,7 +177,7 @@ impl Decoded {
     }
 }
 
-/// Compares the findings of tshark in a capture with the expected ones.
+/// Compares tshark's findings in a capture with the expected ones.
 fn compare(path: &Path, options: &[&str], expected: &Expected) -> Decoded {
     let packets = Tshark::ready().fields(path, options, "farlane || farlane_tap", &FIELDS);
     let decoded = Decoded { packets };
@@ -203,21 +204,21 @@ fn compare(path: &Path, options: &[&str], expected: &Expected) -> Decoded {
     decoded
 }
 
-/// Compares a capture of TCP.
+/// Compares a capture of TCP, including the number of frames.
 pub fn tunnel(path: &Path, options: &[&str], expected: &Expected) {
     let decoded = compare(path, options, expected);
     let frames = decoded.all("farlane.kind").len();
     assert_eq!(frames, expected.frames, "{}: frames", path.display());
 }
 
-/// Compares a capture of TLPs, one in a packet.
+/// Compares a capture with one TLP per packet, including the number of packets.
 pub fn tlps(path: &Path, options: &[&str], expected: &Expected) {
     let decoded = compare(path, options, expected);
     assert_eq!(decoded.packets.len(), expected.tlps.len(), "{}: packets", path.display());
 }
 
-/// Compares the NVMe commands in a capture of TLPs that passed another point: configuration
-/// requests are others there. Yields the bytes that each packet does not have.
+/// Compares the NVMe commands in a capture of TLPs at another point, where configuration requests
+/// differ. Returns the number of missing bytes of each cut packet.
 pub fn commands(path: &Path, expected: &Expected) -> Vec<u64> {
     let packets = Tshark::ready().fields(path, &[], "farlane_tap", &FIELDS);
     let decoded = Decoded { packets };
@@ -225,9 +226,9 @@ pub fn commands(path: &Path, expected: &Expected) -> Vec<u64> {
     decoded.all("pcie_tlp.cut").into_iter().map(number).collect()
 }
 
-/// Leaves a recorded connection in `folder` as two captures, of TCP and of TLPs,
-/// and compares what tshark finds in them with what the analyser finds; `also`
-/// does so with more, at the same time. What it finds, and the captures.
+/// Writes a recorded connection into `folder` as captures of TCP and of TLPs, and compares tshark's
+/// findings with the analyser's. Runs `also` at the same time. Returns the analyser's findings and
+/// the paths of the captures.
 pub fn recorded(
     folder: &Path,
     recording: &Recording,
@@ -237,7 +238,7 @@ pub fn recorded(
     let [as_tcp, as_tlps] = export(folder, recording, &expected);
     Tshark::ready();
     thread::scope(|scope| {
-        // tshark takes one core.
+        // One run of tshark uses one core.
         scope.spawn(|| tunnel(&as_tcp, &[], &expected));
         scope.spawn(|| tlps(&as_tlps, &[], &expected));
         also(&expected);
@@ -245,7 +246,7 @@ pub fn recorded(
     (expected, [as_tcp, as_tlps])
 }
 
-/// PCIe Base 4.0, table 2-3.
+/// Returns the mnemonic of Fmt and Type (PCIe Base 4.0, table 2-3).
 fn mnemonic(fmt_type: u64) -> &'static str {
     match fmt_type {
         0x00 => "MRd32",

@@ -15,9 +15,9 @@ use testkit::vfio_user::{HEADER, receive_header, send};
 use vfio_user::mapping::Mapping;
 use wire::nvme::register::{DOORBELLS, Doorbell};
 
-/// Time limit of a reply.
+/// Maximum time for a reply.
 const LIMIT: Duration = Duration::from_secs(10);
-/// SPDK's buffer for a reply.
+/// Size of SPDK's buffer for a reply, in bytes.
 const LARGEST_REPLY: usize = 4096;
 
 // VFIO_USER_* commands.
@@ -30,7 +30,7 @@ const REGION_READ: u16 = 9;
 const REGION_WRITE: u16 = 10;
 const DEVICE_RESET: u16 = 13;
 
-/// Region numbers of a PCI device.
+/// Numbers of the regions of a PCI device.
 pub const BAR0: u32 = 0;
 pub const CONFIG: u32 = 7;
 
@@ -42,12 +42,12 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
 }
 
-/// Memory of the client's process that the device reaches. Its file is read and written instead of
-/// mapped: the same pages, and no unsafe code. Huge pages have to be mapped.
+/// Memory of the client's process that the device accesses. The client reads and writes the file
+/// instead of mapping it: the pages are the same, without unsafe code. Only huge pages are mapped.
 pub struct Memory {
     file: File,
     mapping: Option<Mapping>,
-    /// Where the client would have it mapped: what the device knows it by.
+    /// Virtual address at which the client would map the memory. The device uses it as DMA address.
     pub address: u64,
     pub size: u64,
 }
@@ -60,13 +60,13 @@ impl Memory {
         Self { file, mapping: None, address, size }
     }
 
-    /// In a file of huge pages, from its beginning on.
+    /// Creates memory of `size` bytes at the start of a file of huge pages.
     pub fn huge(file: File, address: u64, size: u64) -> Self {
         let mapping = Mapping::new(file.as_fd(), 0, size, true, true).unwrap();
         Self { file, mapping: Some(mapping), address, size }
     }
 
-    /// Writes bytes from this offset on.
+    /// Writes bytes at offset `at`.
     pub fn store(&self, at: u64, bytes: &[u8]) {
         match &self.mapping {
             Some(mapping) => mapping.write(at as usize, bytes).expect("mapped"),
@@ -84,7 +84,7 @@ impl Memory {
     }
 }
 
-/// By the addresses that the device knows.
+/// Accesses by DMA addresses.
 impl testkit::nvme::Memory for Memory {
     fn read_at(&mut self, address: u64, bytes: &mut [u8]) {
         bytes.copy_from_slice(&self.load(address - self.address, bytes.len()));
@@ -95,14 +95,14 @@ impl testkit::nvme::Memory for Memory {
     }
 }
 
-/// Doorbells: in the page that is polled, or as registers.
+/// The client's way to write doorbells: in a page that the server polls, or as registers.
 pub enum Doorbells {
     Page(File, u64),
     Registers,
 }
 
 impl Doorbells {
-    /// A store to a doorbell, an aligned double word.
+    /// Writes a doorbell, an aligned double word.
     pub fn store(&self, client: &Client, doorbell: Doorbell, value: u16) {
         let register = doorbell.offset(0);
         match self {
@@ -115,16 +115,16 @@ impl Doorbells {
     }
 }
 
-/// Descriptors that go along with a message.
+/// Descriptors that accompany a message.
 type Fds<'a> = &'a [BorrowedFd<'a>];
-/// The payload of a reply, and the descriptors that came with it.
+/// Payload of a reply, and the descriptors that accompany it.
 type Reply = (Vec<u8>, Vec<OwnedFd>);
 
-/// A connection.
+/// A connection to a vfio-user server.
 pub struct Client(UnixStream);
 
-/// Its end reaches the server at once: a program that another test starts has a
-/// copy of the descriptor until it runs.
+/// Shuts the connection down, so that the server sees the end at once. A program that another test
+/// starts may still have a copy of the descriptor.
 impl Drop for Client {
     fn drop(&mut self) {
         let _ = self.0.shutdown(Shutdown::Both);
@@ -132,12 +132,12 @@ impl Drop for Client {
 }
 
 impl Client {
-    /// Connects and does what SPDK does before it looks at the device.
+    /// Connects, and negotiates as SPDK does before it uses the device.
     pub fn attach(socket: &Path) -> Self {
         let stream = UnixStream::connect(socket).unwrap();
         stream.set_read_timeout(Some(LIMIT)).unwrap();
         let client = Self(stream);
-        // Major 0, minor 1, nothing else.
+        // Version 0.1 without capabilities.
         client.send(VERSION, &[0, 0, 1, 0], &[]).expect("the server takes a client");
         let (version, _) = client.receive(VERSION).expect("version 0.1");
         assert_eq!(version[..2], [0, 0], "major version");
@@ -158,13 +158,13 @@ impl Client {
         answer.unwrap_or_else(|errno| panic!("command {command}: errno {errno}"))
     }
 
-    /// Sends a command; its answer, or the errno that it was refused with.
+    /// Sends a command; returns the reply, or the errno of an error reply.
     pub fn attempt(&self, command: u16, payload: &[u8], fds: Fds<'_>) -> Result<Reply, u32> {
         self.send(command, payload, fds).unwrap();
         self.receive(command)
     }
 
-    /// Sends a command; [`receive`](Self::receive) its answer next.
+    /// Sends a command. The caller must [`receive`](Self::receive) the reply next.
     pub fn send(&self, command: u16, payload: &[u8], fds: Fds<'_>) -> rustix::io::Result<()> {
         let mut message = vec![0; HEADER];
         message[2..4].copy_from_slice(&command.to_le_bytes());
@@ -175,8 +175,8 @@ impl Client {
         Ok(())
     }
 
-    /// The header in one read, the payload in another: a reply that was sent in
-    /// pieces would be cut.
+    /// Receives a reply, or the errno of an error reply. Reads the header and the payload with one
+    /// read each, so a reply in pieces is an error.
     pub fn receive(&self, command: u16) -> Result<Reply, u32> {
         let (header, fds) = receive_header(&self.0).unwrap().expect("a reply");
         assert_eq!(header[..2], [0, 0], "message number");
@@ -195,7 +195,7 @@ impl Client {
     }
 
     fn region(&self, index: u32) -> Reply {
-        // As large as the buffer for the reply.
+        // The request is as large as the buffer for the reply.
         let mut request = vec![0; LARGEST_REPLY - HEADER];
         let size = request.len() as u32;
         request[..4].copy_from_slice(&size.to_le_bytes());
@@ -205,10 +205,10 @@ impl Client {
         (info, fds)
     }
 
-    /// The doorbell page, which this client cannot do without.
+    /// Returns the doorbell page, which the server must offer.
     pub fn doorbells(&self) -> Doorbells {
         let (info, mut fds) = self.region(BAR0);
-        // Readable, writable, mappable, with capabilities.
+        // Flags: readable, writable, mappable, with capabilities.
         assert_eq!(u32_at(&info, 4) & 0xf, 0xf, "flags of BAR 0");
         let capability = u32_at(&info, 12) as usize;
         // VFIO_REGION_INFO_CAP_SPARSE_MMAP, version 1.
@@ -245,14 +245,14 @@ impl Client {
         self.exchange(REGION_WRITE, &request, &[]);
     }
 
-    /// VFIO_USER_DEVICE_RESET.
+    /// Sends VFIO_USER_DEVICE_RESET.
     pub fn reset_device(&self) {
         self.exchange(DEVICE_RESET, &[], &[]);
     }
 
-    /// Lets the device reach a range, of a file from its beginning on or else by messages.
+    /// Gives the device access to a DMA range: the start of a file, or by messages without a file.
     pub fn map(&self, file: Option<BorrowedFd<'_>>, address: u64, size: u64) {
-        // Readable and writable.
+        // Flags: readable and writable.
         self.dma(DMA_MAP, [32, 3], &[0, address, size], file.as_slice());
     }
 
@@ -262,17 +262,17 @@ impl Client {
         self.exchange(command, &payload, files);
     }
 
-    /// Lets the device reach memory.
+    /// Gives the device access to memory.
     pub fn map_memory(&self, memory: &Memory) {
         self.map(Some(memory.file.as_fd()), memory.address, memory.size);
     }
 
-    /// And no longer; its descriptor comes along here, too.
+    /// Ends the device's access to memory. As in SPDK, the message has the descriptor again.
     pub fn unmap(&self, memory: &Memory) {
         self.dma(DMA_UNMAP, [24, 0], &[memory.address, memory.size], &[memory.file.as_fd()]);
     }
 
-    /// The server has sent nothing that was not asked for.
+    /// Returns whether the server has sent nothing that the client has not received.
     pub fn is_quiet(&self) -> bool {
         let ready = recv(&self.0, &mut [0; 1][..], RecvFlags::DONTWAIT | RecvFlags::PEEK);
         ready.err() == Some(rustix::io::Errno::AGAIN)

@@ -11,14 +11,14 @@ use wire::nvme::opcode::admin;
 use wire::nvme::register::{ACQ, AQA, ASQ, CAP, CC, CSTS, Configuration, Doorbell, ShutdownNotice};
 use wire::nvme::{Command, Completion, cns, log_page};
 
-/// Bytes of a block.
+/// Size of a block in bytes.
 pub const BLOCK: usize = 512;
 const PAGE: usize = 4096;
 
-/// A virtual address as a process has them: far above 4 GiB.
+/// DMA address of the memory, like a virtual address of a process: far above 4 GiB.
 pub const ADDRESS: u64 = 0x7f5a_c400_0000;
 pub const SIZE: u64 = 1 << 20;
-// What lies where in the memory.
+// Offsets in the memory.
 const ADMIN: u64 = 0;
 const IO: u64 = 0x4000;
 const PRP_LIST: u64 = 0x8000;
@@ -26,29 +26,29 @@ const DATA: u64 = 0x1_0000;
 const DEEP_SQ: u64 = 0x8_0000;
 const DEEP_CQ: u64 = 0xa_0000;
 
-/// The Command register (PCIe Base 4.0, section 7.5.1.1.3).
+/// Offset of the Command register (PCIe Base 4.0, section 7.5.1.1.3).
 const COMMAND: u64 = 4;
 
 /// Opcodes of the NVM command set (NVMe 1.4, figure 346).
 pub use wire::nvme::opcode::nvm::{READ, WRITE};
 
-/// Entries of the queues.
+/// Number of entries of each queue.
 const ENTRIES: u16 = 8;
 
-/// An empty pair of queues at this offset in the memory.
+/// Returns an empty queue pair at offset `at` of the memory.
 fn pair(id: u16, at: u64) -> Pair {
     Pair::at(id, ENTRIES, ADDRESS + at, ADDRESS + at + 0x1000)
 }
 
 /// An attached drive.
 pub struct Drive {
-    /// The connection, for messages of another kind.
+    /// The connection, for further messages.
     pub client: Client,
     memory: Memory,
     doorbells: Doorbells,
     admin: Pair,
     io: Pair,
-    /// Commands submitted to the admin queue, and to the I/O queue.
+    /// Numbers of commands submitted to the admin queue and to the I/O queue.
     commands: [u16; 2],
 }
 
@@ -58,19 +58,19 @@ impl Drive {
         Self::attach_to(socket, true)
     }
 
-    /// The same, with doorbells in the page that is polled or as registers.
+    /// As [`attach`](Self::attach), with doorbells in the polled page (`mapped`) or as registers.
     pub fn attach_to(socket: &Path, mapped: bool) -> Self {
         Self::bring_up(Client::attach(socket), Memory::new(ADDRESS, SIZE), mapped)
     }
 
-    /// The same with memory of its own, [`SIZE`] bytes or more at [`ADDRESS`].
+    /// As [`attach`](Self::attach), with this memory: at least [`SIZE`] bytes at [`ADDRESS`].
     pub fn attach_with(socket: &Path, memory: Memory) -> Self {
         Self::bring_up(Client::attach(socket), memory, true)
     }
 
     fn bring_up(client: Client, memory: Memory, mapped: bool) -> Self {
         let mut drive = Self::connect_with(client, memory, mapped);
-        // Bus master and no INTx; memory space and the BARs are left alone.
+        // Sets Bus Master Enable and Interrupt Disable. Memory space and the BARs are not changed.
         let command = drive.client.read(CONFIG, COMMAND, 2);
         drive.client.write(CONFIG, COMMAND, 2, command | 0x404);
         drive.enable();
@@ -78,7 +78,7 @@ impl Drive {
         drive
     }
 
-    /// Connects and leaves the function as it is.
+    /// Connects without changing the function.
     pub fn connect(socket: &Path) -> Self {
         Self::connect_with(Client::attach(socket), Memory::new(ADDRESS, SIZE), true)
     }
@@ -108,8 +108,8 @@ impl Drive {
         wait_until(&format!("CSTS.RDY stays {}", !ready), is_so);
     }
 
-    /// Disables and enables the controller and makes the queues again, as the
-    /// driver of a process does after an error. Bus mastering is left alone.
+    /// Disables and enables the controller and creates the queues again, as a driver does after an
+    /// error. Bus mastering is not changed.
     pub fn recover(&mut self) {
         self.memory.store(ADMIN, &vec![0; DATA as usize]);
         (self.admin, self.io) = (pair(0, ADMIN), pair(1, IO));
@@ -117,50 +117,50 @@ impl Drive {
         self.create_queues();
     }
 
-    /// The controller reads all ones.
+    /// Returns whether registers of the controller read as all ones.
     pub fn is_gone(&self) -> bool {
         self.client.read(BAR0, CSTS, 4) == u64::from(u32::MAX)
     }
 
-    /// Waits until it does.
+    /// Waits until registers of the controller read as all ones.
     pub fn wait_until_gone(&self) {
         wait_until("the drive is still there", || self.is_gone());
     }
 
-    /// Vendor and device ID as the client sees them.
+    /// Reads vendor and device ID.
     pub fn id(&self) -> u64 {
         self.client.read(CONFIG, 0, 4)
     }
 
-    /// Whether Bus Master Enable is set.
+    /// Returns whether Bus Master Enable is set.
     pub fn is_bus_master(&self) -> bool {
         self.client.read(CONFIG, COMMAND, 2) & 4 != 0
     }
 
-    /// Sets Bus Master Enable, or clears it.
+    /// Sets or clears Bus Master Enable.
     pub fn master_bus(&self, enable: bool) {
         self.client.write(CONFIG, COMMAND, 2, if enable { 0x404 } else { 0x400 });
     }
 
-    /// What its driver does when it has been reset: as [`recover`](Self::recover),
-    /// and the bus is mastered.
+    /// Does what a driver does after a reset: enables bus mastering, then
+    /// [`recover`](Self::recover).
     pub fn recover_from_reset(&mut self) {
         self.master_bus(true);
         self.recover();
     }
 
-    /// Asks for VFIO_USER_DEVICE_RESET.
+    /// Sends VFIO_USER_DEVICE_RESET.
     pub fn reset_device(&self) {
         self.client.reset_device();
     }
 
-    /// Asks for a function-level reset (PCIe Base 4.0, section 7.5.3.4, bit 15).
+    /// Sets Initiate Function Level Reset (PCIe Base 4.0, section 7.5.3.4, bit 15).
     pub fn reset_function(&self) {
         let express = self.capability(0x10);
         self.client.write(CONFIG, express + 8, 2, 1 << 15);
     }
 
-    /// Where a capability is in configuration space.
+    /// Returns the offset of the capability with this ID.
     fn capability(&self, id: u64) -> u64 {
         let mut at = self.client.read(CONFIG, 0x34, 1);
         while at != 0 && self.client.read(CONFIG, at, 1) != id {
@@ -170,7 +170,7 @@ impl Drive {
         at
     }
 
-    /// Starts a command; yields its identifier.
+    /// Submits a command; returns its identifier.
     fn submit(&mut self, admin: bool, command: Command) -> u16 {
         let next = &mut self.commands[usize::from(!admin)];
         let cid = *next;
@@ -181,7 +181,7 @@ impl Drive {
         cid
     }
 
-    /// Carries a command out, which may fail.
+    /// Submits a command and waits for its completion, which may have an error status.
     fn run(&mut self, admin: bool, command: Command) -> Completion {
         let cid = self.submit(admin, command);
         let pair = if admin { &mut self.admin } else { &mut self.io };
@@ -216,7 +216,7 @@ impl Drive {
         create_polled(&self.io).into_iter().for_each(|command| self.administer(command));
     }
 
-    /// Blocks of a namespace, after a look at the controller.
+    /// Identifies the controller and a namespace; returns the number of blocks of the namespace.
     pub fn identify_namespace(&mut self, namespace: u32) -> u64 {
         self.administer(identify(cns::CONTROLLER, 0, ADDRESS + DATA));
         let model = self.memory.load(DATA + 24, 40);
@@ -225,7 +225,8 @@ impl Drive {
         u64::from_le_bytes(self.memory.load(DATA, 8).try_into().unwrap())
     }
 
-    /// The pointers to data of that size, with a list if it needs one.
+    /// Returns PRP entries 1 and 2 for this number of data bytes, and writes a PRP list if one is
+    /// needed.
     fn pointers(&self, bytes: usize) -> [u64; 2] {
         let data = ADDRESS + DATA;
         let more: Vec<u64> = (1..bytes.div_ceil(PAGE)).map(|n| data + (n * PAGE) as u64).collect();
@@ -249,47 +250,47 @@ impl Drive {
         u64::from(self.run(false, command).status.code) as u16
     }
 
-    /// Writes whole blocks.
+    /// Writes whole blocks from block `block` on.
     pub fn write(&mut self, block: u64, data: &[u8]) {
         assert_eq!(self.try_write(block, data), 0, "status of a write");
     }
 
-    /// Writes whole blocks; the status code and its type.
+    /// Writes whole blocks; returns status code type × 256 + status code.
     pub fn try_write(&mut self, block: u64, data: &[u8]) -> u16 {
         self.memory.store(DATA, data);
         self.try_transfer(WRITE, block, data.len())
     }
 
-    /// The critical warnings of the SMART log (NVMe 1.4, figure 196).
+    /// Returns the critical warnings of the SMART log (NVMe 1.4, figure 196).
     pub fn critical_warning(&mut self) -> u8 {
-        // Get Log Page 02h of 512 bytes.
+        // Get Log Page with 512 bytes of log 02h.
         let (prp1, cdw10) = (ADDRESS + DATA, 127 << 16 | u32::from(log_page::SMART));
         let (opcode, nsid) = (admin::GET_LOG_PAGE, u32::MAX);
         self.administer(Command { opcode, nsid, prp1, cdw10, ..Command::default() });
         self.memory.load(DATA, 1)[0]
     }
 
-    /// Reads whole blocks.
+    /// Reads whole blocks from block `block` on.
     pub fn read(&mut self, block: u64, blocks: usize) -> Vec<u8> {
-        // Old bytes must not look like read data.
+        // Overwrites old data, which must not look like the data read.
         self.memory.store(DATA, &vec![0xee; blocks * BLOCK]);
         self.transfer(READ, block, blocks * BLOCK);
         self.memory.load(DATA, blocks * BLOCK)
     }
 
-    /// Starts a read or write of one block whose data are at a DMA address of the caller's choice,
-    /// and waits for nothing.
+    /// Submits a read or write of one block with data at DMA address `address`. Does not wait for
+    /// the completion.
     pub fn begin(&mut self, opcode: u8, address: u64) {
         self.submit(false, io(opcode, 0, 1, [address, 0]));
     }
 
-    /// Whether the oldest command of the I/O queue is completed.
+    /// Returns whether the oldest command of the I/O queue has completed.
     pub fn has_completed(&mut self) -> bool {
         self.io.peek(&mut self.memory).is_some()
     }
 
-    /// Starts `count` reads of 128 KiB to DMA addresses from `address` on, in
-    /// queues of its own, and waits for nothing.
+    /// Submits `count` reads of 128 KiB to DMA addresses from `address` on, in additional queues.
+    /// Does not wait for completions.
     pub fn begin_reads_to(&mut self, address: u64, count: u16) {
         self.delete_queues();
         self.io = Pair::at(1, count + 1, ADDRESS + DEEP_SQ, ADDRESS + DEEP_CQ);
@@ -302,13 +303,13 @@ impl Drive {
         }
     }
 
-    /// Rings for an entry that was never written.
+    /// Rings the doorbell for an entry that was not written.
     pub fn ring(&mut self) {
         let tail = (self.io.tail + 1) % self.io.entries;
         self.doorbells.store(&self.client, Doorbell::SubmissionTail(self.io.id), tail);
     }
 
-    /// Goes in good order.
+    /// Deletes the queues, shuts the controller down, removes the memory and disconnects.
     pub fn detach(mut self) {
         self.delete_queues();
         let client = &self.client;
@@ -321,14 +322,14 @@ impl Drive {
     }
 }
 
-/// Bytes that differ from block to block and from `seed` to `seed`.
+/// Returns bytes that differ from block to block and from `seed` to `seed`.
 pub fn pattern(seed: u64, bytes: usize) -> Vec<u8> {
     let words = (0..bytes as u64 / 8).map(|word| (seed << 32 | word).wrapping_mul(0x9e37_79b9));
     words.flat_map(u64::to_le_bytes).collect()
 }
 
-/// Writes and reads the drive at `socket` without a pause for as long as `goes_on` says so of the
-/// rounds so far.
+/// Writes and reads the drive at `socket` without a pause. `goes_on` receives the number of
+/// finished rounds, and ends the work by `false`.
 pub fn work(socket: &Path, mut goes_on: impl FnMut(u64) -> bool) {
     let mut drive = Drive::attach(socket);
     let mut rounds = 0_u64;

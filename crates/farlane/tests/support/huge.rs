@@ -1,4 +1,4 @@
-//! Huge pages, reserved for as long as a test runs.
+//! Huge pages that are reserved while a test runs.
 
 use crate::support::cannot;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
@@ -7,20 +7,21 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 use std::fs::{self, File};
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// Bytes of a page: the size that every x86-64 machine has by default.
+/// Size of a huge page in bytes: the default size on x86-64.
 pub const PAGE: u64 = 2 << 20;
 
 const RESERVED: &str = "/proc/sys/vm/nr_hugepages";
 
-/// Pages of this test, on top of what the machine had; given back on drop.
+/// Huge pages of this test, in addition to the pages that were reserved before. Drop restores the
+/// previous number.
 pub struct Pool {
     before: u64,
-    /// Other tests that reserve pages wait.
+    /// A lock. Other tests that reserve pages wait for the lock.
     _turn: File,
 }
 
 impl Pool {
-    /// Reserves `pages`; the error names what the machine lacks.
+    /// Reserves `pages` huge pages. The error is the reason why the machine cannot.
     fn reserve(pages: u64) -> Result<Self, String> {
         let path = std::env::temp_dir().join("farlane-huge-pages");
         let turn = File::create(&path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -44,16 +45,16 @@ impl Drop for Pool {
     }
 }
 
-/// Pages that are reserved for `test`, and a file system with so many; `None`, and a word on it, on
-/// a machine that has none to give.
+/// Reserves huge pages for `test`, with a hugetlbfs of this size. Returns `None`, and prints the
+/// reason, if the machine cannot.
 pub fn reserve(test: &str, pages: u64) -> Option<(Pool, FileSystem)> {
     let mounted = || FileSystem::new(pages).map_err(|why| format!("mounting hugetlbfs: {why}"));
     let reserved = Pool::reserve(pages).and_then(|pool| Ok((pool, mounted()?)));
     reserved.map_err(|why| cannot(test, why)).ok()
 }
 
-/// Mounts a file system of this kind nowhere: only the descriptor reaches it. Needs the right to
-/// mount.
+/// Mounts a file system without a mount point: only the descriptor reaches it. Fails without the
+/// right to mount.
 pub fn mount(kind: &str, options: &[(&str, &str)]) -> Result<OwnedFd, Errno> {
     let system = rustix::mount::fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
     for (key, value) in options {
@@ -63,7 +64,7 @@ pub fn mount(kind: &str, options: &[(&str, &str)]) -> Result<OwnedFd, Errno> {
     rustix::mount::fsmount(&system, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
 }
 
-/// A hugetlbfs with that many pages, mounted nowhere.
+/// A hugetlbfs with a limited number of pages, without a mount point.
 pub struct FileSystem(OwnedFd);
 
 impl FileSystem {
@@ -72,12 +73,12 @@ impl FileSystem {
         mount("hugetlbfs", &[("pagesize", &page), ("size", &size)]).map(Self)
     }
 
-    /// A path for other processes, as long as this value lives.
+    /// Returns a path for other processes. The path is valid as long as this value exists.
     pub fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
     }
 
-    /// A file of `pages` pages.
+    /// Creates a file of `pages` pages.
     pub fn file(&self, name: &str, pages: u64) -> File {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&self.0, name, flags, Mode::RWXU).unwrap();

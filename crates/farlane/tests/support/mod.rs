@@ -1,4 +1,4 @@
-//! What several groups of tests share: processes, nodes, clients, captures.
+//! Code that several groups of tests share: processes, nodes, clients, captures.
 
 pub mod check;
 pub mod client;

@@ -1,4 +1,4 @@
-//! farlane's own processes: nodes.
+//! Nodes of farlane in separate processes.
 
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use crate::support::Process;
 use crate::support::folder::Sockets;
 use crate::support::program::farlane;
 
-/// Any free port of loopback.
+/// A free port of loopback.
 pub const ANY: &str = "127.0.0.1:0";
 
 /// Starts a node.
@@ -18,7 +18,7 @@ fn start(folder: &Path, name: &str, arguments: &[&str]) -> Process {
     Process::start(&mut farlane(arguments), name, folder)
 }
 
-/// A process that runs `farlane device` or `farlane switch`; ends with its owner.
+/// A process that runs `farlane device` or `farlane switch`, and ends when the value is dropped.
 pub struct Node {
     /// The process, for its log lines and its end.
     pub process: Process,
@@ -26,13 +26,13 @@ pub struct Node {
 }
 
 impl Node {
-    /// Starts a device node on any free port and waits until it listens. `name` tells its logs in
-    /// `folder` from those of others; each of `namespaces` is a value of `--namespace`.
+    /// Starts a device node on a free port, and waits until it listens. `name` is the name of its
+    /// logs in `folder`. `namespaces` are values of `--namespace`.
     pub fn device(folder: &Path, name: &str, namespaces: &[&str]) -> Self {
         Self::device_at(ANY, folder, name, namespaces, &[])
     }
 
-    /// Starts one on that address, for instance that of one which was killed, with
+    /// As [`device`](Self::device), at this address, such as the address of a killed node, and with
     /// further `options`.
     pub fn device_at(
         address: impl Display,
@@ -48,7 +48,7 @@ impl Node {
         Self::listening(start(folder, name, &arguments))
     }
 
-    /// Starts a device node with the drive in the folder `drive`.
+    /// As [`device_at`](Self::device_at), with the drive in the folder `drive`.
     pub fn drive_at(address: impl Display, folder: &Path, name: &str, drive: &Path) -> Self {
         let drive = drive.to_str().expect("a plain name");
         Self::device_at(address, folder, name, &[], &["--drive", drive])
@@ -65,19 +65,19 @@ impl Node {
         Self { process, address }
     }
 
-    /// Where it listens.
+    /// Returns the address at which the node listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Ends it in good order.
+    /// Ends the node in order.
     #[track_caller]
     pub fn stop(mut self) {
         assert!(self.process.interrupt().success());
     }
 }
 
-/// A process that runs `farlane host --vfio-user`; ends with its owner.
+/// A process that runs `farlane host --vfio-user`, and ends when the value is dropped.
 pub struct HostNode {
     /// The process, for its log lines and its end.
     pub process: Process,
@@ -85,8 +85,8 @@ pub struct HostNode {
 }
 
 impl HostNode {
-    /// Starts one that connects to these device nodes (or relays), with further
-    /// `options`, and waits until it offers their endpoints.
+    /// Starts a host node that connects to these device nodes (or relays), with further `options`.
+    /// Waits until it offers their endpoints.
     pub fn start(folder: &Path, name: &str, devices: &[SocketAddr], options: &[&str]) -> Self {
         let sockets = Sockets::new();
         let offered = sockets.folder().to_str().expect("a plain name");
@@ -99,13 +99,13 @@ impl HostNode {
         Self { process, sockets }
     }
 
-    /// The vfio-user socket of endpoint N.
+    /// Returns the vfio-user socket of an endpoint.
     pub fn socket(&self, endpoint: usize) -> PathBuf {
         self.sockets.path(&format!("{endpoint}/cntrl"))
     }
 
-    /// The value of QEMU's `-device`, or the arguments of QMP's `device_add`, for
-    /// endpoint N; `more` is an object of further properties, such as a bus.
+    /// Returns the value of QEMU's `-device`, or the arguments of QMP's `device_add`, for an
+    /// endpoint. `more` is an object with further properties, such as a bus.
     pub fn endpoint(&self, endpoint: usize, more: Value) -> Value {
         let mut value = json!({
             "driver": "vfio-user-pci",
@@ -116,7 +116,7 @@ impl HostNode {
         value
     }
 
-    /// Ends it in good order.
+    /// Ends the node in order.
     #[track_caller]
     pub fn stop(mut self) {
         assert!(self.process.interrupt().success());

@@ -1,11 +1,11 @@
-//! Files of Parquet as text.
+//! Parquet files as text.
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The rows of a Parquet file as CSV has them, and the keys and values of its metadata.
+/// Returns the rows of a Parquet file as in CSV, and the keys and values of its metadata.
 pub fn rows(path: &Path) -> (Vec<Vec<String>>, BTreeMap<String, String>) {
     let reader = SerializedFileReader::new(std::fs::File::open(path).unwrap()).unwrap();
     let cell = |field: &Field| match field {

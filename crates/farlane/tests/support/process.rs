@@ -1,5 +1,5 @@
-//! A child process of a test: never outlives it, not even if the test itself is
-//! killed, and is waited for with a deadline.
+//! A child process of a test. The child never lives longer than the test, even if the test is
+//! killed. Every wait for a child has a time limit.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -13,10 +13,11 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use crate::support::Transcript;
 
-/// Time limit for a line or the end of a child, on a busy machine.
+/// Time limit for a line or for the end of a child on a busy machine.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
-/// Waits until `done`, for nothing that takes long: without a pause.
+/// Waits for a condition without sleeping, because the condition holds soon. Panics after
+/// [`LIMIT`].
 #[track_caller]
 pub fn wait_until(condition: &str, mut done: impl FnMut() -> bool) {
     let deadline = Instant::now() + LIMIT;
@@ -26,19 +27,19 @@ pub fn wait_until(condition: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// A running child with its output in two transcripts.
+/// A running child process with its output in two transcripts.
 pub struct Process {
     name: String,
     child: Child,
     guard: Guard,
-    /// What it writes to its standard output.
+    /// Standard output of the child.
     pub stdout: Transcript,
-    /// What it writes to its standard error.
+    /// Standard error of the child.
     pub stderr: Transcript,
 }
 
 impl Process {
-    /// Starts `command`; its output also goes to `NAME.out` and `NAME.err` in `folder`.
+    /// Starts `command`. The output also goes to `NAME.out` and `NAME.err` in `folder`.
     pub fn start(command: &mut Command, name: &str, folder: &Path) -> Self {
         let mut child = command
             .stdin(Stdio::null())
@@ -52,7 +53,7 @@ impl Process {
         Self { name: name.to_owned(), guard: Guard::new(&child), child, stdout, stderr }
     }
 
-    /// A descriptor that becomes readable when the process has ended.
+    /// Returns a descriptor that becomes readable when the process ends.
     pub fn end(&self) -> rustix::fd::OwnedFd {
         pidfd_open(self.pid(), PidfdFlags::empty()).expect("pidfd of a child")
     }
@@ -63,7 +64,7 @@ impl Process {
         self.stderr.wait_for(part, LIMIT)
     }
 
-    /// The lines of stderr before the one that begins with `text`, and that one.
+    /// Returns the next lines of stderr before the line that begins with `text`, and that line.
     #[track_caller]
     pub fn lines_until(&self, text: &str) -> (Vec<String>, String) {
         let mut before = Vec::new();
@@ -76,19 +77,20 @@ impl Process {
         }
     }
 
-    /// The address that a node prints when it listens.
+    /// Waits until a node listens, and returns the printed address.
     #[track_caller]
     pub fn listens(&self) -> String {
         self.line("listening on ").replace("listening on ", "")
     }
 
-    /// Waits until it ends by itself.
+    /// Waits until the child ends by itself.
     pub fn wait(&mut self) -> ExitStatus {
         let end = self.end();
         let limit = Timespec::try_from(LIMIT).unwrap();
         let ready = poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&limit));
         assert_eq!(ready, Ok(1), "{} still runs after {LIMIT:?}", self.name);
-        // First the guard: afterwards the number may be another process's.
+        // The guard is dismissed first. After the wait, another process may have the child's
+        // number.
         self.guard.dismiss();
         let status = self.child.wait().unwrap();
         self.stdout.wait_for_end(LIMIT);
@@ -96,31 +98,31 @@ impl Process {
         status
     }
 
-    /// Whether it has not ended.
+    /// Returns whether the child has not ended.
     pub fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// Sends it a signal.
+    /// Sends a signal to the child.
     pub fn signal(&self, signal: Signal) {
         kill_process(self.pid(), signal).expect("it runs");
     }
 
-    /// Ctrl-C, and how it ends.
+    /// Sends SIGINT, as Ctrl-C does, and waits for the end of the child.
     pub fn interrupt(&mut self) -> ExitStatus {
         self.signal(Signal::INT);
         self.wait()
     }
 
-    /// Ends it without any notice, as a crash or a power failure would.
+    /// Kills the child without notice, as a crash or a power failure does.
     pub fn kill(&mut self) {
-        // It may have ended already.
+        // The child may have ended already.
         let _ = self.child.kill();
         self.guard.dismiss();
         let _ = self.child.wait();
     }
 
-    /// Its number.
+    /// Returns the child's process number.
     pub fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
     }
@@ -136,8 +138,8 @@ impl Drop for Process {
     }
 }
 
-/// A shell that kills a child as soon as a pipe from the test closes, which it
-/// also does when the test is killed.
+/// A shell that kills a child when its pipe from the test closes. The pipe also closes when the
+/// test is killed.
 struct Guard {
     shell: Child,
     pipe: Option<ChildStdin>,
@@ -155,10 +157,10 @@ impl Guard {
         Self { shell, pipe }
     }
 
-    /// Lets the child be.
+    /// Ends the guard without killing the child.
     fn dismiss(&mut self) {
         if let Some(mut pipe) = self.pipe.take() {
-            // A guard that was killed itself does no harm any more.
+            // The write fails if the guard was killed, which is no problem.
             let _ = pipe.write_all(b"dismissed\n");
             drop(pipe);
             let _ = self.shell.wait();
@@ -166,7 +168,7 @@ impl Guard {
     }
 }
 
-/// Sets a flag when it is dropped, also when the test fails.
+/// Sets a flag on drop, also when the test fails.
 pub struct SetOnDrop<'a>(pub &'a AtomicBool);
 
 impl Drop for SetOnDrop<'_> {
@@ -175,8 +177,8 @@ impl Drop for SetOnDrop<'_> {
     }
 }
 
-/// Says, also to those who do not look at the output of tests that pass, that this machine cannot
-/// do what `test` needs.
+/// Prints that this machine lacks what `test` needs. The line is also visible if the output of
+/// tests that pass is hidden.
 pub fn cannot(test: &str, why: impl Display) {
     let _ = writeln!(std::io::stderr(), "NOT TESTED: {test}: {why}");
 }

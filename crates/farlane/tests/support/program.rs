@@ -1,4 +1,4 @@
-//! Running the program, with every wait bounded.
+//! Runs the program with a time limit for every wait.
 
 use crate::cli::json_document::has_its_schema;
 use crate::support::{Process, folder};
@@ -15,14 +15,14 @@ pub fn farlane(arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs the command to its end; kills it after a time limit.
+/// Runs the command to its end, and kills it after a time limit.
 pub fn run(arguments: &[&str]) -> Output {
     let mut command = Command::new("timeout");
     let output = command.args(["--signal=KILL", "300", PROGRAM]).args(arguments).output();
     output.expect("timeout runs")
 }
 
-/// Standard output of a command that succeeds; stderr is ignored.
+/// Returns the standard output of a command that succeeds. Standard error is ignored.
 #[track_caller]
 pub fn succeeds(arguments: &[&str]) -> String {
     let output = run(arguments);
@@ -31,7 +31,7 @@ pub fn succeeds(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// What a command that succeeds prints, and nothing on stderr.
+/// Returns the standard output of a command that succeeds and prints nothing on stderr.
 #[track_caller]
 pub fn prints(arguments: &[&str]) -> String {
     let output = run(arguments);
@@ -40,19 +40,19 @@ pub fn prints(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// The document of a command that succeeds with an empty stderr.
+/// Returns the document of a command that succeeds and prints nothing on stderr.
 #[track_caller]
 pub fn json(arguments: &[&str]) -> Value {
     parsed(&prints(arguments))
 }
 
-/// The document of a command that succeeds.
+/// Returns the document of a command that succeeds.
 #[track_caller]
 pub fn document(arguments: &[&str]) -> Value {
     parsed(&succeeds(arguments))
 }
 
-/// One document, as its schema describes it.
+/// Parses a document, and checks it against its schema.
 #[track_caller]
 pub fn parsed(text: &str) -> Value {
     let document: Value = serde_json::from_str(text).expect("one JSON document");
@@ -60,7 +60,8 @@ pub fn parsed(text: &str) -> Value {
     document
 }
 
-/// A page that a command wrote: whole, and nothing leads out of it.
+/// Returns a page that a command wrote. Checks that the page is complete and refers to no other
+/// file.
 #[track_caller]
 pub fn page(path: impl AsRef<Path>) -> String {
     let page = std::fs::read_to_string(path).unwrap();
@@ -71,13 +72,14 @@ pub fn page(path: impl AsRef<Path>) -> String {
     page
 }
 
-/// The command fails with status 1, without output, and with one line on stderr that has every part.
+/// Checks that the command fails with status 1, without output, and with one line on stderr that
+/// has every part.
 #[track_caller]
 pub fn fails(arguments: &[&str], parts: &[&str]) {
     ends(1, arguments, parts);
 }
 
-/// [`fails`] with status 2: wrong usage that clap does not detect.
+/// As [`fails`], with status 2: wrong usage that clap does not detect.
 #[track_caller]
 pub fn is_refused(arguments: &[&str], parts: &[&str]) {
     ends(2, arguments, parts);
@@ -93,7 +95,7 @@ fn ends(status: i32, arguments: &[&str], parts: &[&str]) {
     assert!(output.stdout.is_empty());
 }
 
-/// Standard error of a command that fails with status 2.
+/// Returns the standard error of a command that fails with status 2.
 #[track_caller]
 pub fn is_wrong_usage(arguments: &[&str]) -> String {
     let output = run(arguments);
@@ -102,7 +104,7 @@ pub fn is_wrong_usage(arguments: &[&str]) -> String {
     String::from_utf8(output.stderr).expect("UTF-8")
 }
 
-/// The only line of stderr.
+/// Returns the only line of standard error.
 #[track_caller]
 pub fn one_line(output: &Output) -> String {
     let text = String::from_utf8(output.stderr.clone()).expect("UTF-8");
@@ -110,7 +112,7 @@ pub fn one_line(output: &Output) -> String {
     text.trim_end().to_owned()
 }
 
-/// An empty folder of that name.
+/// Creates an empty folder with this name.
 pub fn scratch(name: &str) -> PathBuf {
     folder::empty("cli", name)
 }
@@ -119,14 +121,14 @@ pub fn text(path: &Path) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// A node that runs until it is dropped.
+/// Starts a node that runs until the value is dropped.
 pub fn node(arguments: &[&str]) -> Process {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let name = format!("node-{}", COUNT.fetch_add(1, Ordering::Relaxed));
     Process::start(&mut farlane(arguments), &name, Path::new(env!("CARGO_TARGET_TMPDIR")))
 }
 
-/// A device node on any free port, with further `options`, and its address.
+/// Starts a device node on a free port, with further `options`. Returns the node and its address.
 pub fn device(namespace: &str, options: &[&str]) -> (Process, String) {
     let arguments = ["device", "--listen", "127.0.0.1:0", "--namespace", namespace];
     let node = node(&[&arguments[..], options].concat());
@@ -134,13 +136,13 @@ pub fn device(namespace: &str, options: &[&str]) -> (Process, String) {
     (node, address)
 }
 
-/// A device's address answers `farlane ping`, which measures `count` times.
+/// Runs `farlane ping` with `count` measurements, which must succeed. Returns the output.
 #[track_caller]
 pub fn ping(address: &str, count: &str) -> String {
     succeeds(&["ping", address, "--count", count])
 }
 
-/// The path of a plan that comes with the program.
+/// Returns the path of a plan in `plans`.
 pub fn plan_of(name: &str) -> String {
     format!("{}/../../plans/{name}.toml", env!("CARGO_MANIFEST_DIR"))
 }

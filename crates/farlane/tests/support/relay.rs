@@ -1,4 +1,4 @@
-//! A TCP relay that records what passes, byte for byte, in both directions.
+//! A TCP relay that records the bytes of both directions.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -10,19 +10,20 @@ use std::time::Instant;
 use analysis::commands::Direction;
 use analysis::commands::stream::StreamRange;
 
-/// All that passed on one connection.
+/// The bytes of one connection.
 #[derive(Debug, Default)]
 pub struct Recording {
-    /// What who connected to the relay sent.
+    /// Bytes from the client that connected to the relay.
     pub down: Vec<u8>,
-    /// What came back.
+    /// Bytes from the target.
     pub up: Vec<u8>,
-    /// What was read at once, of both, by the time since the relay started. It is
-    /// taken before the bytes are passed on, so what they cause is never earlier.
+    /// Ranges of both directions, each read at once, with the time since the relay started. The
+    /// time is taken before the relay forwards the bytes, so effects are never earlier than their
+    /// causes.
     pub ranges: Vec<StreamRange>,
 }
 
-/// A running relay; ends with its owner.
+/// A running relay, which ends when the value is dropped.
 pub struct Relay {
     address: SocketAddr,
     ended: Arc<AtomicBool>,
@@ -30,7 +31,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Listens on loopback and passes every connection on to `target`.
+    /// Listens on loopback, and forwards every connection to `target`.
     pub fn start(target: SocketAddr) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("listen on loopback");
         let address = listener.local_addr().unwrap();
@@ -42,8 +43,8 @@ impl Relay {
                 if own.load(Ordering::SeqCst) {
                     break;
                 }
-                // A target that is not there looks to the client as it would
-                // without a relay, only later: closed.
+                // Without a target, the client's connection closes. Without a relay it would fail
+                // earlier.
                 if let (Ok(client), Ok(target)) = (client, TcpStream::connect(target)) {
                     connections.push(Connection::start([client, target], started).expect("relay"));
                 }
@@ -53,19 +54,19 @@ impl Relay {
         Self { address, ended, acceptor: Some(acceptor) }
     }
 
-    /// Where to connect instead of to the target.
+    /// Returns the address to which clients connect.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Ends the relay. What passed, a recording for each connection.
+    /// Ends the relay, and returns a recording of each connection.
     pub fn finish(mut self) -> Vec<Recording> {
         self.end()
     }
 
     fn end(&mut self) -> Vec<Recording> {
         self.ended.store(true, Ordering::SeqCst);
-        // Wakes the acceptor, which then sees that it is over.
+        // Wakes the thread that accepts connections, which then ends.
         drop(TcpStream::connect(self.address));
         self.acceptor.take().map_or_else(Vec::new, |acceptor| acceptor.join().expect("a relay"))
     }
@@ -84,14 +85,14 @@ struct Connection {
 }
 
 impl Connection {
-    /// Passes on and records, both ways, until both sides have closed.
+    /// Forwards and records both directions until both sides have closed.
     fn start(streams: [TcpStream; 2], started: Instant) -> io::Result<Self> {
         let recording = Arc::new(Mutex::new(Recording::default()));
         let pump = |from: &TcpStream, to: &TcpStream, direction| -> io::Result<_> {
             from.set_nodelay(true)?;
             let (from, to, recording) = (from.try_clone()?, to.try_clone()?, recording.clone());
             Ok(thread::spawn(move || {
-                // If either side closes, the other connection is shut down.
+                // If one side closes, the relay closes the other connection in this direction.
                 let _ = pump(&from, &to, direction, started, &recording);
                 let _ = to.shutdown(Shutdown::Write);
                 let _ = from.shutdown(Shutdown::Read);
@@ -103,14 +104,14 @@ impl Connection {
     }
 
     fn finish(self) -> Recording {
-        // They may be closed already.
+        // The connections may be closed already.
         self.streams.iter().for_each(|stream| _ = stream.shutdown(Shutdown::Both));
         self.pumps.into_iter().for_each(|pump| pump.join().expect("a pump"));
         std::mem::take(&mut self.recording.lock().unwrap())
     }
 }
 
-/// One direction of a connection.
+/// Forwards one direction of a connection.
 fn pump(
     mut from: &TcpStream,
     mut to: &TcpStream,
@@ -124,7 +125,7 @@ fn pump(
         if read == 0 {
             return Ok(());
         }
-        // The time under the lock, so that the ranges are in its order.
+        // The time is taken while the lock is held, so that the ranges are in order of time.
         let mut recording = recording.lock().unwrap();
         let at = wire::Instant::from_ns(started.elapsed().as_nanos() as u64);
         let all =

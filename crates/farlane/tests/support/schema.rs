@@ -1,9 +1,9 @@
-//! Checks documents against schemas: the keywords of JSON Schema 2020-12 that `docs/schemas` has.
-//! Stricter than the standard, a key that the schema does not name is an error.
+//! Checks documents against schemas, with the keywords of JSON Schema 2020-12 that occur in
+//! `docs/schemas`. In addition to the standard, a key that the schema does not have is an error.
 
 use serde_json::{Map, Value};
 
-/// Keywords that are checked, and those that say nothing about a value.
+/// Keywords that are checked, and keywords that do not restrict values.
 const KEYWORDS: [&str; 22] = [
     "$defs",
     "$ref",
@@ -29,7 +29,7 @@ const KEYWORDS: [&str; 22] = [
     "type",
 ];
 
-/// What is wrong with a document, each with its place.
+/// Returns the mistakes of a document, each with its place.
 pub fn errors(schema: &Value, document: &Value) -> Vec<String> {
     let mut check = Check { root: schema, errors: Vec::new() };
     check.value(schema, document, "");
@@ -68,7 +68,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// The errors of the choice that fits best.
+    /// Adds the errors of the choice with the fewest errors.
     fn choice(&mut self, choices: &'a [Value], value: &Value, at: &str) {
         let errors = choices.iter().map(|choice| {
             let mut check = Check { root: self.root, errors: Vec::new() };
@@ -110,7 +110,7 @@ impl<'a> Check<'a> {
                 self.wrong(at, &format!("no {key}"));
             }
         }
-        // A choice or a reference names its keys itself.
+        // The keys are in the choices or in the referenced type.
         if !schema.contains_key("type") {
             return;
         }

@@ -1,4 +1,4 @@
-//! Text that another process writes, kept in a file and waited for with a deadline.
+//! Text from another process, which is stored in a file. Every wait for text has a time limit.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A growing text, filled by a thread until its source ends.
+/// A text that a thread extends until its source ends.
 pub struct Transcript {
     path: PathBuf,
     shared: Arc<Shared>,
@@ -20,7 +20,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// A failed wait leaves the text as good as it was.
+    /// Locks the text. A panic during a wait does not damage the text.
     fn lock(&self) -> MutexGuard<'_, Text> {
         self.text.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -29,7 +29,7 @@ impl Shared {
 #[derive(Default)]
 struct Text {
     so_far: String,
-    /// Length of the part that [`Transcript::wait_for`] has read.
+    /// Length of the text that [`Transcript::wait_for`] has read.
     seen: usize,
     ended: bool,
 }
@@ -57,13 +57,13 @@ impl Transcript {
         Self { path: path.to_owned(), shared }
     }
 
-    /// The text so far.
+    /// Returns the text so far.
     pub fn text(&self) -> String {
         self.shared.lock().so_far.clone()
     }
 
-    /// The next line that contains `part`, after the one that was waited for last.
-    /// Panics when it does not come within `limit`, or the source ends without it.
+    /// Waits for a line that contains `part`, after the line of the previous wait. Panics if no
+    /// such line comes within `limit`, or if the source ends before.
     #[track_caller]
     pub fn wait_for(&self, part: &str, limit: Duration) -> String {
         let deadline = Instant::now() + limit;
@@ -87,13 +87,13 @@ impl Transcript {
         }
     }
 
-    /// Waits until the source ended.
+    /// Waits until the source has ended, at most for `limit`.
     pub fn wait_for_end(&self, limit: Duration) {
         let text = self.shared.lock();
         drop(self.shared.grown.wait_timeout_while(text, limit, |text| !text.ended));
     }
 
-    /// Prints the last lines, for a test that failed.
+    /// Prints the last lines of the text, for a test that failed.
     pub fn print_tail(&self, lines: usize) {
         let text = self.text();
         let count = text.lines().count();

@@ -4,25 +4,25 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-/// tshark and what belongs to it.
+/// tshark, its companions dumpcap and sharkd, and their files.
 pub struct Tshark {
     folder: PathBuf,
 }
 
 impl Tshark {
-    /// The cache, filled first if it is not.
-    /// Panics when it cannot be filled: a test that cannot run has failed.
+    /// Returns tshark from the cache, which is filled first if necessary. Panics if the cache
+    /// cannot be filled, because a test that cannot run has failed.
     pub fn ready() -> &'static Self {
         static TSHARK: OnceLock<Tshark> = OnceLock::new();
         TSHARK.get_or_init(|| Self { folder: fetched(&["wireshark/fetch"]) })
     }
 
-    /// Its capture program.
+    /// Returns a command of dumpcap, which captures packets.
     pub fn dumpcap(&self) -> Command {
         Command::new(self.folder.join("dumpcap"))
     }
 
-    /// The same without a window or a terminal.
+    /// Returns a command of sharkd, Wireshark without a window.
     pub fn sharkd(&self) -> Command {
         let root = self.folder.join("wireshark/usr");
         let mut command = Command::new(root.join("lib64/ld-linux-x86-64.so.2"));
@@ -31,8 +31,8 @@ impl Tshark {
         command
     }
 
-    /// What it prints about a capture. Its preferences are the default ones,
-    /// not those of whoever runs the test.
+    /// Returns the output of tshark for a capture. tshark uses its default preferences, not the
+    /// preferences of the user.
     pub fn run(&self, capture: &Path, options: &[&str]) -> String {
         let script = repository().join("wireshark/farlane.lua");
         let output = Command::new(self.folder.join("tshark"))
@@ -46,7 +46,7 @@ impl Tshark {
             .args(options)
             .output();
         let text = output_of("tshark", output.as_ref().ok());
-        // tshark ignores a script that fails to load.
+        // tshark ignores a script that cannot be loaded.
         let errors = String::from_utf8_lossy(&output.unwrap().stderr).into_owned();
         let errors: Vec<&str> =
             errors.lines().filter(|line| !line.starts_with("Running as user")).collect();
@@ -54,8 +54,8 @@ impl Tshark {
         text
     }
 
-    /// The values of fields: a row for each packet that passes `filter`, in it
-    /// the values of each field in their order.
+    /// Returns the values of fields: one row per packet that passes `filter`, with the values of
+    /// each field in order.
     pub fn fields(
         &self,
         capture: &Path,
@@ -73,13 +73,13 @@ impl Tshark {
     }
 }
 
-/// The folder of the source tree.
+/// Returns the folder of the source tree.
 pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Where packages' files are, after these scripts in `tests` have fetched them.
-/// Panics when they cannot: a test that cannot run has failed.
+/// Runs these scripts in `tests`, which fetch packages, and returns the folder of the files. Panics
+/// if a script fails, because a test that cannot run has failed.
 pub fn fetched(scripts: &[&str]) -> PathBuf {
     for name in scripts {
         let script = repository().join("tests").join(name);
@@ -97,7 +97,7 @@ fn output_of(program: &str, output: Option<&Output>) -> String {
     text
 }
 
-/// A number as tshark prints it, decimal or hexadecimal.
+/// Parses a number of tshark's output, decimal or hexadecimal.
 pub fn number(text: &str) -> u64 {
     let parsed = match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16),

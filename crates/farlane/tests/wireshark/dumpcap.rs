@@ -1,4 +1,4 @@
-//! A capture on loopback as Wireshark makes it.
+//! A capture on loopback by dumpcap, the capture program of Wireshark.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,9 +17,9 @@ pub struct Dumpcap {
 }
 
 impl Dumpcap {
-    /// Starts one. The error is the reason why this machine does not allow it.
+    /// Starts a capture. The error is the reason why this machine does not permit it.
     pub fn start(folder: &Path, port: u16, file: &Path) -> Result<Self, String> {
-        // Whether it may: it would otherwise end with a message.
+        // Checks the permission first. Without permission, the capture would end with a message.
         let probe = Tshark::ready()
             .dumpcap()
             .args(["-i", "lo", "-a", "packets:1", "-a", "duration:1"])
@@ -36,8 +36,8 @@ impl Dumpcap {
         Ok(Self { process, file: file.to_owned() })
     }
 
-    /// Ends it when its file holds these last bytes: what it captured and has not
-    /// written yet would be lost.
+    /// Ends the capture when its file contains these last bytes. dumpcap would lose packets that it
+    /// has not written.
     pub fn stop(mut self, last: &[u8]) {
         let deadline = Instant::now() + LIMIT;
         let written = |file: &Path| {

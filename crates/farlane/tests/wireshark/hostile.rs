@@ -16,9 +16,8 @@ use wire::{Bdf, Instant, Tag};
 
 use crate::support::{Recording, Tshark, check, folder};
 
-/// A connection that is made up.
 impl Recording {
-    /// Greetings have passed.
+    /// Creates a connection after both greetings.
     fn greeted() -> Self {
         let mut streams = Self::default();
         for (direction, role) in [(Direction::Down, Role::Host), (Direction::Up, Role::Device)] {
@@ -31,7 +30,7 @@ impl Recording {
         streams
     }
 
-    /// A host's greeting with these entries.
+    /// Adds another greeting of the host, with these entries.
     fn greet_again(&mut self, entries: &[u8]) {
         let mut payload = self.down[HEADER..].to_vec();
         payload.extend(entries);
@@ -77,7 +76,7 @@ impl Recording {
     }
 }
 
-/// Expert messages of tshark. Fails for an error in the script.
+/// Returns the expert messages of tshark. Fails for an error in the script.
 fn complaints(capture: &Path, options: &[&str]) -> Vec<String> {
     let fields = ["_ws.expert.message", "_ws.lua.error"];
     let packets = Tshark::ready().fields(capture, options, "farlane", &fields);
@@ -181,7 +180,7 @@ fn malformed_frames_are_reported() {
     }
 }
 
-/// A push with this payload, and its body changed.
+/// Returns a push with this payload. `change` alters the body of its message header.
 fn push(payload: &[u8], change: impl FnOnce(&mut [u8; 8])) -> Tlp {
     let (root, function) = (Bdf::new(0, 1, 0), Bdf::new(3, 0, 0));
     let mut tlp = push::message(root, function, 256, false, payload.to_vec().into());
@@ -190,7 +189,8 @@ fn push(payload: &[u8], change: impl FnOnce(&mut [u8; 8])) -> Tlp {
     tlp
 }
 
-/// What `wire::push` refuses, Wireshark calls malformed; records have their fields.
+/// Wireshark marks the pushes as malformed that `wire::push` refuses, and shows the fields of their
+/// records.
 #[test]
 fn pushes_are_checked_as_the_codec_checks_them() {
     let folder = folder::kept("wireshark-push");
@@ -241,7 +241,7 @@ fn pushes_are_checked_as_the_codec_checks_them() {
             ),
             "an address of Bytes that is no double word below 2^64",
         ),
-        // Its last slot is 3.
+        // The head is 5, but the last slot is 3.
         (
             push(&[&[1, 0, 0, 2, 0, 3][..], &good[6..]].concat(), |_| {}),
             "the head is no slot of the queue",
@@ -253,7 +253,7 @@ fn pushes_are_checked_as_the_codec_checks_them() {
         assert!(matches!(Push::decode(tlp), Some(Err(_))), "{message}");
         streams.tlp(Direction::Down, sequence, tlp);
     }
-    // Of another vendor, or routed otherwise: it may have anything.
+    // Messages of another vendor, or with other routing, may have any payload.
     let others = [push(&[9; 8], |body| body[2] = 0), push(&[9; 8], |body| body[3] = 0)];
     for (sequence, tlp) in (1 + malformed.len() as u32..).zip(&others) {
         assert_eq!(Push::decode(tlp), None);
@@ -297,13 +297,13 @@ fn pushes_are_checked_as_the_codec_checks_them() {
     fs::remove_dir_all(&folder).unwrap();
 }
 
-/// Everything of the greeting, moves and resets has a name.
+/// All fields of greetings, moves and resets have names.
 #[test]
 fn greetings_moves_and_resets_are_shown() {
     use Direction::{Down, Up};
     let folder = folder::kept("wireshark-greetings");
     let mut streams = Recording::greeted();
-    // A later version's, which has bytes of its own behind the first 12.
+    // A Reject of a later version, with additional bytes after the first 12.
     let reject = *b"FARLANE\0\x00\x03\x05\x00\x12\x34";
     streams.frame(Up, Kind::Reject, 0, 0, &reject);
     streams.greet_again(&[0, 1, 0, 2, 0, 5, 0, 7, 0, 1, 0xaa, 0x80, 9, 0, 0]);
@@ -353,7 +353,7 @@ fn greetings_moves_and_resets_are_shown() {
     fs::remove_dir_all(&folder).unwrap();
 }
 
-/// Any bytes after the greetings, whole frames or not, do no harm.
+/// Any bytes after the greetings, in whole frames or not, must not cause an error of the script.
 #[test]
 fn hostile_bytes_do_not_crash_dissector() {
     let folder = folder::kept("wireshark-hostile");
@@ -363,7 +363,7 @@ fn hostile_bytes_do_not_crash_dissector() {
         let direction = if random.below(2) == 0 { Direction::Down } else { Direction::Up };
         let length = random.below(120) as usize;
         let mut payload = random.bytes(length);
-        // Often a TLP that looks like one.
+        // Most payloads begin like a TLP.
         if let Some(first) = payload.first_mut() {
             *first = [0x00, 0x20, 0x40, 0x60, 0x04, 0x44, 0x0a, 0x4a, 0x30, 0x72, *first]
                 [random.below(11) as usize];
@@ -374,7 +374,7 @@ fn hostile_bytes_do_not_crash_dissector() {
             payload[3] %= 8;
         }
         if length > 18 && payload[0] == 0x72 {
-            // Often a push, and often its records.
+            // Many of these are pushes, and many have valid records.
             payload[7] = 0x7f;
             payload[10..13].copy_from_slice(&[0xfa, 0x12, 1]);
             payload[13] = random.below(16) as u8;
@@ -383,13 +383,13 @@ fn hostile_bytes_do_not_crash_dissector() {
             payload[17] = 0;
         }
         let kind = Kind::from_byte(random.below(14) as u8).unwrap_or(Kind::Tlps);
-        // Mostly the number that is due.
+        // Most frames have the expected sequence number.
         let sequence = if random.below(9) == 0 { random.below(3000) as u32 } else { sequence };
         streams.frame(direction, kind, sequence, random.below(9) as u32, &payload);
     }
     let capture = streams.write(&folder, "hostile");
     assert!(complaints(&capture, &["-2"]).len() > 1000);
-    // A stream that begins in the middle: the port identifies the protocol.
+    // A stream that begins in the middle of a connection. The port identifies the protocol.
     let cut = Recording { down: streams.down.split_off(100_000), ..streams };
     let ranges =
         [StreamRange { at: Instant::ZERO, direction: Direction::Down, bytes: 0..cut.down.len() }];

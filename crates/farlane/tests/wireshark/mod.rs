@@ -1,6 +1,5 @@
-//! Captures of the tunnel, decoded by tshark with `wireshark/farlane.lua` and
-//! compared with what the analyser finds in the same bytes: `./test wireshark`.
-//! tshark comes from `tests/wireshark/fetch`.
+//! Captures of the tunnel that tshark decodes with `wireshark/farlane.lua`, compared with the
+//! analyser's findings in the same bytes: `./test wireshark`. `tests/wireshark/fetch` gets tshark.
 
 mod dumpcap;
 mod hostile;

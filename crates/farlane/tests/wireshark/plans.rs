@@ -1,5 +1,5 @@
-//! Captures of the plans in `plans/`, of every wire at once: whoever asks for
-//! packets, and in whatever order, no frame is called wrong that is right.
+//! Captures of all wires of the plans in `plans/`. In any order of packets, the dissector reports
+//! no error in a correct frame.
 
 use std::path::{Path, PathBuf};
 use std::{fs, thread};
@@ -9,7 +9,7 @@ use crate::support::tshark::repository;
 use crate::support::{Tshark, folder};
 use crate::wireshark::sharkd::Sharkd;
 
-/// Keys that make a plan short; those of other plans are run as they are.
+/// Keys that make a plan short. Plans that are not listed run unchanged.
 const SHORT: [(&str, &[&str]); 12] = [
     ("shapers", &["workload.size=64KiB"]),
     ("direct", &["workload.count=4"]),
@@ -28,14 +28,15 @@ const SHORT: [(&str, &[&str]); 12] = [
     ("reordered-tcp", &["workload.runtime=1ms"]),
 ];
 
-/// Raw Ethernet in addition to the plan; the frames of these plans have
-/// priorities, and so need tags.
+/// Keys for raw Ethernet. The frames of these plans have priorities, so they need tags.
 const RAW: [&str; 2] = ["transport=raw", "link.vlan=1"];
 
-/// Who asks: in one pass; in two, of which the first one has no fields; in two that have.
+/// Options of tshark: one pass; two passes, of which the first has no fields; two passes with
+/// fields.
 const PASSES: [&[&str]; 3] = [&[], &["-2"], &["-2", "-Y", "farlane"]];
 
-/// Runs a plan; its capture, and how many commands its hosts gave.
+/// Runs a plan. Returns the capture, and the number of commands that the hosts issued. `None` if
+/// the plan cannot be captured with this transport.
 fn simulate(folder: &Path, plan: &str, raw: bool) -> Option<(PathBuf, u64)> {
     let name = format!("{plan}-{}", if raw { "raw" } else { "as-it-is" });
     let capture = folder.join(format!("{name}.pcapng"));
@@ -49,7 +50,7 @@ fn simulate(folder: &Path, plan: &str, raw: bool) -> Option<(PathBuf, u64)> {
     keys.for_each(|key| arguments.extend(["--set", key]));
     let output = run(&arguments);
     let log = String::from_utf8_lossy(&output.stderr);
-    // Without hosts there are no commands, whatever the transport.
+    // Without hosts there are no commands, with any transport.
     let without = ["the plan has no Ethernet to capture", "the plan has no host", "requires hosts"];
     if without.iter().any(|said| log.contains(said)) {
         return None;
@@ -58,7 +59,7 @@ fn simulate(folder: &Path, plan: &str, raw: bool) -> Option<(PathBuf, u64)> {
     Some((capture, commands(&traces)))
 }
 
-/// Commands in the traces of all hosts, as the analyser finds them.
+/// Returns the number of commands in the traces of all hosts, by the analyser.
 fn commands(traces: &Path) -> u64 {
     let hosts = fs::read_dir(traces).unwrap().map(|entry| entry.unwrap().path());
     let hosts = hosts.filter(|path| !path.to_string_lossy().contains(".device"));
@@ -68,8 +69,8 @@ fn commands(traces: &Path) -> u64 {
     hosts.map(total).sum()
 }
 
-/// Lines of tshark's expert statistics under Errors and Warns that are not
-/// about TCP itself: a connection that is reset is.
+/// Returns the lines of tshark's expert statistics under Errors and Warns, except lines about TCP
+/// itself, such as connections that are reset.
 fn complaints(statistics: &str) -> Vec<&str> {
     let mut wrong = false;
     let mut found = Vec::new();
@@ -89,7 +90,7 @@ fn complaints(statistics: &str) -> Vec<&str> {
     found
 }
 
-/// The number that `io,stat` counted over the whole capture.
+/// Returns the number that `io,stat` counted in the whole capture.
 fn counted(statistics: &str) -> u64 {
     let row = statistics.lines().find(|line| line.contains("<>")).expect("a row of io,stat");
     let last = row.split('|').rev().map(str::trim).find(|cell| !cell.is_empty());
@@ -97,7 +98,7 @@ fn counted(statistics: &str) -> u64 {
 }
 
 fn check(capture: &Path, commands: u64) {
-    // A row for each entry that is seen for the first time.
+    // Counts each submission queue entry where it is seen first.
     let count = "io,stat,0,COUNT(nvme_pcie.sqe.cid)nvme_pcie.sqe.cid && !farlane.seen_in";
     for pass in PASSES {
         let mut options = pass.to_vec();
@@ -124,7 +125,7 @@ fn no_plan_has_errors_in_its_capture() {
         names.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
     names.sort();
     Tshark::ready();
-    // tshark takes one core.
+    // One run of tshark uses one core, so two run at the same time.
     let (odd, even): (Vec<_>, Vec<_>) = names.iter().enumerate().partition(|(at, _)| at % 2 == 1);
     let all = |plans: Vec<(usize, &String)>| -> usize {
         plans.into_iter().map(|(_, plan)| check_plan(&folder, plan)).sum()
@@ -133,11 +134,12 @@ fn no_plan_has_errors_in_its_capture() {
         let other = scope.spawn(|| all(odd));
         all(even) + other.join().unwrap()
     });
-    // Not the plan without a wire as it is, and not the two without hosts.
+    // Without a capture are the plan without a wire, unchanged, and the two plans without hosts,
+    // with both transports.
     assert_eq!(captures, 2 * names.len() - 5);
 }
 
-/// As a user clicks in Wireshark: once in order, then anywhere.
+/// Packets are decoded as in Wireshark: once in order, then in any order.
 #[test]
 fn packets_decode_in_any_order() {
     let folder = folder::kept("wireshark-clicks");
@@ -145,7 +147,7 @@ fn packets_decode_in_any_order() {
         let (capture, _) = simulate(&folder, "industrial-cell", raw).unwrap();
         let mut sharkd = Sharkd::start(&folder, &capture);
         let packets = sharkd.packets();
-        // Packets 0, k, 2k, … modulo a prime beyond the last one, twice.
+        // Packets 0, k, 2k, and so on, modulo a prime above the last packet, in both directions.
         let order = |step: u64| (0..200).map(move |i| 1 + i * step % 10_007 % packets);
         let mut decoded = 0;
         let first: Vec<_> = order(7919).map(|number| (number, sharkd.packet(number))).collect();

@@ -1,4 +1,4 @@
-//! Wires with frame preemption, decoded from mPackets down to TCP.
+//! Wires with frame preemption, decoded from mPackets to TCP.
 
 use crate::support::tshark::number;
 use crate::support::{Tshark, folder};
@@ -14,8 +14,8 @@ use tsn::preemption::FragmentSize;
 use tsn::preemption::verification::Config as Verify;
 use wire::{Duration, Instant};
 
-/// Host, drive and a third station at a bridge. The third one's stream interrupts the data on their
-/// way to the host, up to three times a frame.
+/// Returns a network with a host, a drive and a third station at a bridge. A stream of the third
+/// station interrupts the data frames towards the host, up to three times per frame.
 fn preempting() -> Config {
     let work = Workload::Dd { write: false, bs: 4096, count: READS };
     let mut config = Config::nvme_tsn_tsn(work, Rate::G1);
@@ -63,7 +63,7 @@ fn fragments_are_put_together() {
                  ip.checksum.status == 0 || tcp.checksum.status == 0";
     assert_eq!(fields(wrong, &["frame.number", "_ws.col.info"]), Vec::<Vec<Vec<String>>>::new());
 
-    // Each MAC asks and answers once: three cables.
+    // Both ends of three cables send one verify and one respond mPacket.
     for smd in ["0x07", "0x19"] {
         assert_eq!(fields(&format!("fpp.preamble.smd == {smd}"), &["frame.number"]).len(), 6);
     }
@@ -74,9 +74,9 @@ fn fragments_are_put_together() {
     assert!(fragments.iter().any(|count| *count > 2), "{fragments:?}");
     let inside = fields("fpp.fragment.count", &["vlan.etype", "tcp.checksum.status"]);
     assert!(inside.iter().all(|row| row[0] == ["0x0800"] && row[1] == ["1"]), "tagged TCP");
-    // The stream: EtherType of experiments, on two wires.
+    // The frames of the stream have the EtherType for experiments, and pass two wires.
     assert!(!fields("fpp && vlan.priority == 7", &["frame.number"]).is_empty());
-    // Everything passes two wires: the entries that the drive fetches begin on the host's.
+    // All frames pass two wires. The entries that the drive fetches begin on the host's wire.
     let from_host = "frame.interface_name == \"station 0 to bridge 0 port 0\"";
     let entries = format!("{from_host} && nvme_pcie.sqe.sqid == 1");
     assert_eq!(reads(&fields(&entries, &["nvme_pcie.sqe.opcode"])), READS);

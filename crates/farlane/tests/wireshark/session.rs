@@ -1,4 +1,4 @@
-//! Two processes and a client between them and the recorder.
+//! Two nodes and a client, with a recording relay between the nodes.
 
 use std::path::{Path, PathBuf};
 
@@ -7,17 +7,19 @@ use crate::support::{ANY, BLOCK, Drive, HostNode, Node, Recording, Relay, Tshark
 use crate::wireshark::dumpcap::Dumpcap;
 use wire::frame::HEADER;
 
-/// One block, one page, across pages, with a PRP list.
+/// First block and number of blocks of each transfer: one block, one page, several pages, PRP
+/// lists.
 const PIECES: [(u64, usize); 5] = [(0, 1), (8, 8), (100, 9), (1000, 128), (32_767, 1)];
 
-/// What passed, the capture of the same connection on loopback, and what host and device recorded.
+/// The recorded bytes, the capture of the same connection on loopback, and the traces of host and
+/// device.
 type Session = (Recording, Option<PathBuf>, [PathBuf; 2]);
 
-/// Writes and reads through the tunnel, of a host that pushes this.
+/// Writes and reads a drive through a tunnel whose host pushes `push`.
 fn session(folder: &Path, push: &str) -> Session {
     let traces = ["host.trace", "device.trace"].map(|name| folder.join(name));
     let [host_trace, device_trace] = traces.each_ref().map(|path| path.display().to_string());
-    // All of the host's TLPs, of the device's no data of users and 64 bytes of the rest.
+    // The host records whole TLPs. The device records no user data, and 64 bytes of other payloads.
     let (whole, short) = (format!("{host_trace},payload=all"), format!("{device_trace},snap=64"));
     let options = ["--trace", &short];
     let device = Node::device_at(ANY, folder, "device", &["ram=16M"], &options);
@@ -47,7 +49,7 @@ fn session(folder: &Path, push: &str) -> Session {
     let recording = recordings.remove(0);
     let real = dumpcap.map(|dumpcap| {
         let sent = &recording.down;
-        // The Goodbye.
+        // The last bytes are the Goodbye.
         dumpcap.stop(&sent[sent.len() - HEADER..]);
         capture
     });
@@ -72,11 +74,12 @@ fn session_is_decoded(folder: &Path, push: &str) {
     assert_eq!(reads.count(), PIECES.len());
     assert!(expected.frames > 50 && expected.tlps.len() > 1000);
 
-    // Two passes: in the second, every request refers to its completions.
+    // With two passes, requests refer to their completions in the second pass.
     check::tunnel(&tunnel, &["-2"], &expected);
     check::tlps(&tlps, &["-2"], &expected);
     if let Some(real) = real {
-        // Whatever else the port, which is any free one, is known for.
+        // The port is any free port, which may belong to another protocol. The heuristic comes
+        // first.
         check::tunnel(&real, &["-o", "tcp.try_heuristic_first:TRUE"], &expected);
     }
     info_column(&tlps, push);
@@ -85,19 +88,19 @@ fn session_is_decoded(folder: &Path, push: &str) {
     let whole = check::commands(&exported(&host), &expected);
     assert_eq!(whole.len(), 0, "nothing was cut");
     let cut = check::commands(&exported(&device), &expected);
-    // Data; of PRP lists 64 bytes are kept.
+    // Data of 512 bytes are cut. Of PRP lists the trace has 64 bytes.
     assert!(cut.len() > 20 && cut.contains(&512), "{} packets are cut", cut.len());
     comments(&exported(&host));
 }
 
-/// A trace as `farlane trace --pcapng` exports it.
+/// Returns a capture of a trace by `farlane trace --pcapng`.
 fn exported(trace: &Path) -> PathBuf {
     let out = trace.with_extension("pcapng");
     succeeds(&["trace", "--limit", "0", "--pcapng", &text(&out), &text(trace)]);
     out
 }
 
-/// farlane's comments and the dissector say the same of every TLP.
+/// Checks that farlane's comments and the dissector describe TLPs in the same way.
 fn comments(capture: &Path) {
     let fields = ["frame.comment", "_ws.col.info"];
     let filter = "frame.comment contains \"Read \"";
@@ -112,11 +115,11 @@ fn comments(capture: &Path) {
             compared += 1;
         }
     }
-    // One for each block, page or piece of 4096 bytes that was read.
+    // The reads have at least one data write per block, page or piece of 4096 bytes.
     assert!(compared > 20, "{compared}");
 }
 
-/// Every TLP of a command is found by its queue and identifier.
+/// Checks that the filter for queue and identifier finds every TLP of a command.
 fn one_command(capture: &Path, push: &str) {
     let filter = "nvme_pcie.qid == 1 && nvme_pcie.cid == 1";
     let names = Tshark::ready().fields(capture, &["-2"], filter, &["_ws.col.info"]);
@@ -137,7 +140,7 @@ fn one_command(capture: &Path, push: &str) {
     assert_eq!(names, [&begin[..], &rest].concat());
 }
 
-/// One line a TLP, readable.
+/// Checks the lines of the info column, one per TLP.
 fn info_column(capture: &Path, push: &str) {
     let lines = Tshark::ready().run(capture, &["-T", "fields", "-e", "_ws.col.info"]);
     let fetched = [

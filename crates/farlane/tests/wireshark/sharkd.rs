@@ -1,5 +1,5 @@
-//! Wireshark without its window: sharkd loads a capture and shows packets in any
-//! order. The dissector is one of its plugins.
+//! Wireshark without a window: sharkd loads a capture and shows packets in any order. The dissector
+//! is a plugin of sharkd.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use crate::support::Tshark;
 use crate::support::tshark::repository;
 
-/// A running one; it ends with its input.
+/// A running sharkd, which ends when its input closes.
 pub struct Sharkd {
     child: Child,
     requests: ChildStdin,
     replies: BufReader<ChildStdout>,
 }
 
-/// Copies what is there into `to`.
+/// Copies the files of `from` into `to`.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
@@ -32,7 +32,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 impl Sharkd {
-    /// Loads a capture and goes through it once, in order.
+    /// Loads a capture, and decodes it once in order.
     pub fn start(folder: &Path, capture: &Path) -> Self {
         let home = folder.join("home");
         copy(&repository().join("wireshark"), &home.join(".local/lib/wireshark/plugins"));
@@ -63,13 +63,13 @@ impl Sharkd {
         reply
     }
 
-    /// How many there are.
+    /// Returns the number of packets.
     pub fn packets(&mut self) -> u64 {
         let status: Value = serde_json::from_str(&self.ask("status", json!({}))).unwrap();
         status["result"]["frames"].as_u64().unwrap()
     }
 
-    /// What is shown of a packet, counted from 1.
+    /// Returns the decoded packet with this number, from 1.
     pub fn packet(&mut self, number: u64) -> String {
         self.ask("frame", json!({ "frame": number, "proto": true, "columns": true }))
     }

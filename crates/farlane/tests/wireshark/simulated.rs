@@ -1,4 +1,4 @@
-//! A simulated wire, decoded from Ethernet down to NVMe commands.
+//! A simulated wire, decoded from Ethernet to NVMe commands.
 
 use crate::support::{Tshark, folder};
 use plan::simulate::limits::Assumptions;
@@ -9,10 +9,10 @@ use sim::workload::Workload;
 use sim::{Config, World};
 use std::path::Path;
 
-/// 4 KiB blocks.
+/// Number of reads of 4 KiB.
 pub const READS: u64 = 20;
 
-/// Runs it and captures its wires.
+/// Runs a simulation and captures its wires.
 pub fn run(config: &Config, capture: &Path) {
     let files =
         OutputFiles { pcapng: Some(Target::File(capture.to_owned())), ..OutputFiles::default() };
@@ -24,12 +24,12 @@ pub fn run(config: &Config, capture: &Path) {
     outputs.close(config, world.now(), true).unwrap();
 }
 
-/// How many of these opcodes are reads.
+/// Returns the number of reads among these opcodes.
 pub fn reads(commands: &[Vec<Vec<String>>]) -> u64 {
     commands.iter().flat_map(|row| &row[0]).filter(|op| op.ends_with('2')).count() as u64
 }
 
-/// Segments in raw Ethernet, down to NVMe commands.
+/// Segments in raw Ethernet frames are decoded to NVMe commands.
 #[test]
 fn raw_frames_are_decoded() {
     let folder = folder::kept("simulated-raw");

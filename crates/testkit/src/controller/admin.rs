@@ -7,34 +7,34 @@ const SUCCESS: u16 = 0;
 const INVALID_OPCODE: u16 = 1;
 const INVALID_FIELD: u16 = 2;
 const OUT_OF_RANGE: u16 = 0x80;
-/// Pairs of I/O queues of a controller with a disk.
+/// Number of I/O queue pairs of a controller with a disk.
 const QUEUES: u32 = 7;
 
-/// Blocks that keep what is written. A controller without a disk returns random data and keeps
+/// Blocks that keep written data. A controller without a disk returns random data and keeps
 /// nothing.
 #[derive(Debug)]
 pub struct Disk {
     /// The blocks.
     pub bytes: Vec<u8>,
-    /// The number of the read, counted from 1, of whose data one bit is flipped.
+    /// Number, from 1, of the read in whose data one bit is flipped; `None` for no such read.
     pub damages: Option<u64>,
     reads: u64,
 }
 
 impl Disk {
-    /// Zeroes.
+    /// Creates a disk of `bytes` zero bytes.
     pub fn new(bytes: usize, damages: Option<u64>) -> Self {
         Self { bytes: vec![0; bytes], damages, reads: 0 }
     }
 
-    /// The byte range of a command's blocks.
+    /// Returns the byte range of a command's blocks; `None` if the range is not on the disk.
     fn range(&self, command: &Command, shift: u8) -> Option<std::ops::Range<usize>> {
         let start = (u64_at(&command.entry, 40) as usize).checked_shl(shift.into())?;
         let end = start.checked_add(command.data.len())?;
         (end <= self.bytes.len()).then_some(start..end)
     }
 
-    /// The status of an I/O command.
+    /// Returns the status code of an I/O command.
     pub(super) fn status(&self, command: &Command, shift: u8) -> u16 {
         match command.entry[0] {
             0 => SUCCESS,
@@ -62,7 +62,7 @@ impl Disk {
 }
 
 impl Controller {
-    /// Carries out an admin command. Returns its status and dword 0 of its completion entry.
+    /// Executes an admin command. Returns the status code and dword 0 of the completion entry.
     pub(super) fn admin(&mut self, entry: &[u8]) -> (u16, u32) {
         let (prp1, dw10, dw11) = (u64_at(entry, 24), u32_at(entry, 40), u32_at(entry, 44));
         let (id, last) = (dw10 as u16, (dw10 >> 16) as u16);
@@ -83,14 +83,15 @@ impl Controller {
                 self.create_completions(id, prp1, last + 1, vector);
             }
             0x06 => return (self.identify(dw10 as u8, prp1), 0),
-            // Number of Queues.
+            // Set Features, Number of Queues.
             0x09 if id & 0xff == 7 && self.disk.is_some() => {
                 return (SUCCESS, (QUEUES - 1) << 16 | (QUEUES - 1));
             }
             0x08 => {
                 let found = self.commands.iter().find(|(_, c)| (c.queue, c.cid) == (id, last));
                 let Some(number) = found.map(|(number, _)| *number) else { return (SUCCESS, 1) };
-                // No completion entry: the owner takes this answer instead.
+                // An aborted command has no completion entry here. The host uses the result of
+                // Abort instead.
                 self.commands.remove(&number);
             }
             0x7c => self.shadow = true,
@@ -112,7 +113,7 @@ impl Controller {
                 }
                 data[128 + 2] = self.manners.shift;
             }
-            // Controller: serial number, at most 64 KiB a command, entry sizes, one namespace.
+            // Controller: serial number, MDTS of 64 KiB, entry sizes, one namespace.
             1 => {
                 data[4..24].copy_from_slice(b"ANOTHER             ");
                 data[77] = 4;

@@ -1,44 +1,45 @@
-//! Commands as the controller model fetches them, and how it behaves.
+//! Commands that the controller model fetches, and settings of the model's behaviour.
 
 use super::PAGE;
 
-/// The 16-bit field of a structure at offset `at`.
+/// Returns the 16-bit field of a structure at offset `at`.
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// The 32-bit field of a structure at offset `at`.
+/// Returns the 32-bit field of a structure at offset `at`.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
 }
 
-/// The 64-bit field of a structure at offset `at`.
+/// Returns the 64-bit field of a structure at offset `at`.
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
 }
 
-/// How a controller behaves.
+/// Behaviour of a controller.
 #[derive(Clone, Copy, Debug)]
 pub struct Manners {
-    /// The most entries that one fetch reads.
+    /// Maximum number of entries that one fetch reads.
     pub batch: u16,
-    /// The controller also reads slots that were not rung for, and data that it has read before.
+    /// Whether the controller also reads entries without a doorbell, and data that it has read
+    /// before.
     pub speculates: bool,
-    /// The most bytes that one read of data requests.
+    /// Maximum number of bytes that one read of data requests.
     pub chunk: usize,
-    /// The percentage of commands that fail before the controller has their data.
+    /// Percentage of commands that fail before the controller has their data.
     pub fails: u64,
-    /// The reported SQ head pointer does not move.
+    /// Whether the reported SQ head pointer does not move.
     pub lags: bool,
-    /// Completion entries of I/O queues are written in two pieces.
+    /// Whether completion entries of I/O queues are written in two pieces.
     pub pieces: bool,
-    /// Doorbell stride: 4 bytes times 2 to the power of this.
+    /// Doorbell stride (CAP.DSTRD): doorbells are 4 × 2^`dstrd` bytes apart.
     pub dstrd: u8,
-    /// Binary logarithm of the block size.
+    /// Binary logarithm of the block size in bytes.
     pub shift: u8,
 }
 
-/// A controller with blocks of 512 bytes that does nothing unusual.
+/// Returns a controller with blocks of 512 bytes and without unusual behaviour.
 impl Default for Manners {
     fn default() -> Self {
         Self {
@@ -54,22 +55,22 @@ impl Default for Manners {
     }
 }
 
-/// A command that was fetched.
+/// A fetched command.
 #[derive(Debug)]
 pub struct Command {
-    /// The queue.
+    /// Submission queue; 0 is the admin queue.
     pub queue: u16,
-    /// Its identifier.
+    /// Command identifier.
     pub cid: u16,
     /// The submission queue entry.
     pub entry: Vec<u8>,
-    /// The data that came from the host.
+    /// Buffer of the command's data; filled with data from the host.
     pub data: Vec<u8>,
-    /// Data ranges known so far; complete if `list` is empty.
+    /// Known data ranges, each with address and length; all ranges are known if `list` is `None`.
     pub(super) ranges: Vec<(u64, usize)>,
-    /// A list to read: its address and the number of pages that it still describes.
+    /// A PRP list to read: address of the list, and number of pages that the list still describes.
     pub(super) list: Option<(u64, usize)>,
-    /// Bytes requested, and bytes received.
+    /// Number of requested bytes. `came`: number of received bytes.
     pub(super) asked: usize,
     pub(super) came: usize,
     pub(super) waits: bool,
@@ -104,7 +105,7 @@ impl Command {
         command
     }
 
-    /// Whether the command's data come from the host.
+    /// Returns whether the command transfers data from the host to the drive.
     pub(super) fn reads_host(&self) -> bool {
         self.queue != 0 && matches!(self.entry[0], 1 | 9)
     }
@@ -125,12 +126,12 @@ impl Command {
         }
     }
 
-    /// Whether the command is an Asynchronous Event Request.
+    /// Returns whether the command is an Asynchronous Event Request.
     pub(super) fn is_event_request(&self) -> bool {
         self.queue == 0 && self.entry[0] == 0x0c
     }
 
-    /// Whether all ranges are known and all data have come.
+    /// Returns whether all ranges are known and all data have arrived.
     pub(super) fn is_whole(&self) -> bool {
         self.list.is_none() && (!self.reads_host() || self.came == self.data.len())
     }

@@ -1,5 +1,6 @@
-//! A model of another vendor's NVMe controller. It shares no code with the crate `nvme`. It obeys
-//! the specification, but fetches in as unusual an order as that allows. The test moves its TLPs.
+//! A model of another vendor's NVMe controller, which shares no code with the crate `nvme`. The
+//! model obeys the specification, but reads in as unusual an order as the specification permits.
+//! The test moves the controller's TLPs.
 
 mod admin;
 mod command;
@@ -15,11 +16,11 @@ use std::collections::{BTreeMap, VecDeque};
 use wire::tlp::{Packet, Status, Tlp};
 use wire::{Bdf, Tag};
 
-/// The controller's address until a configuration request names another one.
+/// BDF of the controller until a configuration request has another BDF.
 pub const DRIVE: Bdf = Bdf::new(1, 0, 0);
-/// The address of its MSI-X messages.
+/// Address of the controller's MSI-X messages.
 pub const MSI: u64 = 0xfee0_0000;
-/// Bytes of a page.
+/// Size of a memory page in bytes.
 pub const PAGE: u64 = 4096;
 
 #[derive(Debug)]
@@ -50,7 +51,7 @@ enum Purpose {
     Nothing,
 }
 
-/// What the controller does with bytes that it has read.
+/// The use of bytes that the controller has read.
 #[derive(Debug)]
 pub enum Used {
     /// An entry of a submission queue.
@@ -60,54 +61,54 @@ pub enum Used {
         /// The entry.
         entry: Vec<u8>,
     },
-    /// The data of a command.
+    /// All data of a command from the host.
     Data {
         /// The queue.
         queue: u16,
-        /// The command.
+        /// Command identifier.
         cid: u16,
         /// The data.
         data: Vec<u8>,
     },
 }
 
-/// The controller.
+/// A model of an NVMe controller with one function.
 #[derive(Debug)]
 pub struct Controller {
-    /// How it behaves.
+    /// Behaviour of the controller.
     pub manners: Manners,
-    /// Taken from configuration requests (PCIe Base 4.0, section 2.2.6.2).
+    /// BDF of the controller, from configuration requests (PCIe Base 4.0, section 2.2.6.2).
     id: Bdf,
     bar: u64,
     sizing: bool,
-    /// Bus mastering is enabled.
+    /// Whether bus mastering is enabled.
     pub master: bool,
     registers: [u8; 0x38],
     queues: BTreeMap<u16, Submission>,
     completions: BTreeMap<u16, Completions>,
-    /// Commands that were fetched and not completed.
+    /// Fetched commands without a completion, by a number that counts fetched commands.
     pub commands: BTreeMap<u64, Command>,
     numbers: u64,
     reads: BTreeMap<u16, (Purpose, Vec<u8>, usize)>,
     next_tag: u16,
-    /// TLPs to send, oldest first.
+    /// TLPs that the test must deliver, oldest first.
     pub out: VecDeque<Tlp>,
-    /// What the controller did with the bytes that it read.
+    /// Uses of all bytes that the controller has read, oldest first.
     pub used: Vec<Used>,
-    /// Tails of I/O queues come from shadow doorbells.
+    /// Whether tails of I/O queues come from shadow doorbells.
     shadow: bool,
-    /// Reads continue with bus mastering off.
+    /// Whether reads continue while bus mastering is off.
     pub nasty: bool,
-    /// Each completion entry is followed by its queue's interrupt.
+    /// Whether an interrupt follows each completion entry.
     pub interrupts: bool,
-    /// I/O commands completed so far.
+    /// Number of completed I/O commands.
     pub completed: u64,
-    /// The blocks that the controller keeps.
+    /// Blocks of the namespace; `None` for random data.
     pub disk: Option<Disk>,
 }
 
 impl Controller {
-    /// A controller that nobody has configured.
+    /// Creates a controller after power-on.
     pub fn new(manners: Manners) -> Self {
         Self {
             manners,
@@ -132,14 +133,14 @@ impl Controller {
         }
     }
 
-    /// A hot reset: outstanding completions no longer come.
+    /// Performs a hot reset. Completions of outstanding reads will not arrive.
     pub fn hot_reset(&mut self) {
         let Self { numbers, next_tag, completed, .. } = *self;
         let disk = self.disk.take();
         *self = Self { numbers, next_tag, completed, disk, ..Self::new(self.manners) };
     }
 
-    /// A function level reset: completions of outstanding reads still come.
+    /// Performs a function level reset. Completions of outstanding reads still arrive.
     pub fn function_level_reset(&mut self) {
         self.disable();
         let reads = std::mem::take(&mut self.reads);
@@ -156,7 +157,7 @@ impl Controller {
         self.out.clear();
     }
 
-    /// Takes a TLP.
+    /// Handles a TLP for the controller.
     pub fn handle(&mut self, tlp: Tlp) {
         match tlp.packet {
             Packet::ConfigRead(c) => {
@@ -211,15 +212,15 @@ impl Controller {
         }
     }
 
-    /// Registers from offset `at`; zeroes where none are.
+    /// Returns registers from offset `at` of BAR 0; zeroes where there are no registers.
     pub fn register(&self, at: usize, length: usize) -> Vec<u8> {
         let mut bytes = self.registers.to_vec();
-        // MQES, CQR, TO, DSTRD, the NVM command set.
+        // CAP: MQES, CQR, TO, DSTRD, and the NVM command set.
         let stride = u64::from(self.manners.dstrd);
         bytes[..8]
             .copy_from_slice(&(0xff | 1 << 16 | 2 << 24 | stride << 32 | 1 << 37).to_le_bytes());
         bytes[8..12].copy_from_slice(&0x1_0400_u32.to_le_bytes());
-        // CSTS: ready; shutdown complete.
+        // CSTS: RDY, and SHST (shutdown complete).
         let configuration = u32_at(&bytes, 0x14);
         bytes[0x1c] =
             configuration as u8 & 1 | if configuration >> 14 & 3 != 0 { 2 << 2 } else { 0 };
@@ -253,7 +254,7 @@ impl Controller {
         }
     }
 
-    /// Sets a queue's tail, from a doorbell or a shadow doorbell.
+    /// Sets the tail of a submission queue, from a doorbell or a shadow doorbell.
     pub fn ring(&mut self, queue: u16, tail: u16) {
         self.queues.get_mut(&queue).into_iter().for_each(|queue| queue.tail = tail);
     }
@@ -268,14 +269,14 @@ impl Controller {
         self.completions.insert(id, Completions { base, entries, tail, head, phase, vector });
     }
 
-    /// Whether the controller has nothing to do.
+    /// Returns whether the controller has nothing to do. Asynchronous Event Requests may be open.
     pub fn is_idle(&self) -> bool {
         let waits = |command: &Command| command.is_event_request();
         let rung = self.queues.values().any(|queue| queue.next != queue.tail);
         self.reads.is_empty() && self.out.is_empty() && !rung && self.commands.values().all(waits)
     }
 
-    /// Takes one random step of those that are possible now.
+    /// Performs a random action. The action may have no effect.
     pub fn act(&mut self, random: &mut Random) {
         if !self.master && !self.nasty || self.reads.len() > 60 {
             return;
@@ -314,7 +315,7 @@ impl Controller {
         }
         let rung = if queue.tail > queue.next { queue.tail } else { queue.entries } - queue.next;
         let count = rung.min(self.manners.batch);
-        // Fetches up to the end of the ring, regardless of the tail.
+        // Fetches all entries up to the end of the ring, regardless of the tail.
         let all = self.manners.speculates && random.below(3) == 0;
         let asked = if all { queue.entries - queue.next } else { count }.min(16);
         let (count, address) = (count.min(asked), queue.base + u64::from(queue.next) * 64);
@@ -322,7 +323,7 @@ impl Controller {
         self.read(Purpose::Entries { queue: id, count }, address, usize::from(asked) * 64);
     }
 
-    /// Reads data that the controller does not need.
+    /// Reads data or a submission queue entry that the controller does not need.
     fn speculate(&mut self, random: &mut Random) {
         if let (0, Some(command)) = (random.below(3), Self::pick(random, self.commands.values())) {
             let range = command.ranges.first().filter(|(_, length)| *length > 0);
@@ -389,7 +390,7 @@ impl Controller {
         let Some(&number) = Self::pick(random, self.commands.keys()) else { return };
         let command = &self.commands[&number];
         let (id, cid) = (command.queue, command.cid);
-        // Asynchronous Event Requests wait.
+        // Asynchronous Event Requests stay open.
         if command.is_event_request() {
             return;
         }

@@ -1,26 +1,26 @@
-//! Commands made from bytes: mostly valid, sometimes faulty.
+//! Commands made from fuzz bytes: mostly valid, sometimes faulty.
 
 use super::DATA;
 use crate::Source;
 use wire::nvme::opcode::{admin, nvm};
 use wire::nvme::{Command, cns, feature, log_page};
 
-/// A CNS that no controller supports.
+/// A CNS value that no controller supports.
 const ABSENT: u8 = 0x44;
 
-/// The address of PRP lists with valid entries.
+/// Address of PRP lists with valid entries.
 pub(super) const LISTS: u64 = DATA + 0x20_0000;
 
-/// The address of a list that contains controller 1.
+/// Address of a controller list that contains CNTLID 1.
 pub(super) const CONTROLLER: u64 = LISTS + 0x1_0000;
-/// The address of the data of a namespace to create.
+/// Address of the data structure of a namespace to create.
 pub(super) const NAMESPACE: u64 = CONTROLLER + 0x1000;
-/// The addresses of the doorbell buffers.
+/// Addresses of the shadow doorbell and EventIdx buffers.
 pub(super) const BUFFERS: (u64, u64) = (NAMESPACE + 0x1000, NAMESPACE + 0x2000);
-/// The address of metadata.
+/// Address of metadata.
 pub(super) const METADATA: u64 = BUFFERS.1 + 0x1000;
 
-/// An I/O command on one of two namespaces.
+/// Returns an I/O command for one of two namespaces.
 pub(super) fn io(input: &mut Source) -> Command {
     const OPCODES: [u8; 12] = [
         nvm::READ,
@@ -66,7 +66,7 @@ pub(super) fn io(input: &mut Source) -> Command {
     }
 }
 
-/// A fused Compare and Write, most often of the same blocks.
+/// Returns a fused Compare and Write, most often for the same blocks.
 pub(super) fn pair(input: &mut Source) -> [Command; 2] {
     let compare = Command { opcode: nvm::COMPARE, fuse: 1, ..io(input) };
     let mut write = Command { opcode: nvm::WRITE, fuse: 2, prp1: prp1(input), ..compare };
@@ -102,7 +102,7 @@ fn prp2(input: &mut Source) -> u64 {
     }
 }
 
-/// An admin command that neither creates nor deletes queues.
+/// Returns an admin command that neither creates nor deletes queues.
 pub(super) fn admin(input: &mut Source) -> Command {
     let opcode = input.pick(&[
         admin::IDENTIFY,
@@ -142,7 +142,7 @@ pub(super) fn admin(input: &mut Source) -> Command {
                 0x44,
             ];
             let (page, length) = (input.pick(&PAGES), u32::from(input.u16() % 2048));
-            // In this page LSP is an action.
+            // In this log page, LSP selects an action.
             let action = if page == log_page::PERSISTENT_EVENT { input.byte() % 4 } else { 0 };
             u32::from(page) | u32::from(action) << 8 | length << 16
         }
@@ -183,8 +183,8 @@ fn feature_value(input: &mut Source) -> u32 {
     }
 }
 
-/// Whether one of these commands, sent to queue `queue`, transfers data beyond PRP entry 1 while
-/// PRP entry 2 is not valid.
+/// Returns whether a command for queue `queue` transfers data beyond PRP entry 1 although PRP entry
+/// 2 is not valid.
 pub(super) fn lacks_prp2(queue: u16, command: &Command) -> bool {
     let length = match (queue, command.opcode) {
         (0, admin::IDENTIFY) => 4096,
@@ -202,7 +202,7 @@ pub(super) fn lacks_prp2(queue: u16, command: &Command) -> bool {
         (0, admin::SECURITY_RECEIVE) => command.cdw11 as usize,
         (0, _) => 0,
         (_, nvm::READ | nvm::WRITE | nvm::COMPARE) => {
-            // Assumes the smallest blocks, because a host may have formatted the namespace.
+            // Assumes the smallest block size, because a host may have formatted the namespace.
             (command.blocks() as usize) << 9
         }
         (_, nvm::COPY) => ((command.cdw12 & 0xff) as usize + 1) * 32,
@@ -212,7 +212,7 @@ pub(super) fn lacks_prp2(queue: u16, command: &Command) -> bool {
     command.prp2 == 0 && (command.prp1 % 4096) as usize + length > 4096
 }
 
-/// Bytes of data of a feature.
+/// Returns the number of data bytes of a feature.
 fn feature_length(id: u8) -> usize {
     match id {
         feature::TIMESTAMP => feature::TIMESTAMP_LENGTH,
@@ -221,13 +221,13 @@ fn feature_length(id: u8) -> usize {
     }
 }
 
-/// Whether the command requests an Identify structure that does not exist. The controller refuses
-/// it without an entry in the error log.
+/// Returns whether the command requests an Identify structure that does not exist. The controller
+/// refuses the command without an entry in the error log.
 pub(super) fn is_probe(queue: u16, command: &Command) -> bool {
     queue == 0 && command.opcode == admin::IDENTIFY && command.cdw10 as u8 == ABSENT
 }
 
-/// A command of arbitrary bytes.
+/// Returns a command of arbitrary bytes.
 pub(super) fn anything(input: &mut Source) -> Command {
     let mut entry = [0; 64];
     entry.fill_with(|| input.byte());

@@ -13,28 +13,28 @@ use wire::nvme::{
     IdentifyNamespace, SmartLog, StatusCode, cns, log_page,
 };
 
-/// The address of Identify and log data: the last page of the data.
+/// Address of Identify and log data: the last page of the data.
 const ANSWERS: u64 = DATA + 0x3f_f000;
 
 /// A host that sends single commands. Queues have up to 512 entries.
 pub struct Host {
-    /// The machine.
+    /// The controller, and the machine around the controller.
     pub testbed: Testbed,
-    /// The queues, by identifier; 0 is the admin pair.
+    /// Queue pairs by identifier; 0 is the admin pair.
     pub pairs: Vec<Option<Pair>>,
-    /// Completions taken that the test has not read, oldest first.
+    /// Completions that the host took while it waited for another one, oldest first.
     pub done: VecDeque<Completion>,
-    /// The CC.AMS that enables the controller.
+    /// CC.AMS (arbitration) that [`enable`](Self::enable) sets.
     pub arbitration: u8,
-    /// The addresses of the shadow doorbell buffer and the EventIdx buffer, if they are used.
+    /// Addresses of the shadow doorbell buffer and the EventIdx buffer; `None` without buffers.
     pub shadow: Option<(u64, u64)>,
-    /// Doorbell registers written so far.
+    /// Number of writes of doorbell registers.
     pub rung: u64,
     next_cid: u16,
 }
 
 impl Host {
-    /// A host of an enumerated and enabled drive.
+    /// Creates a host with an enumerated and enabled drive.
     pub fn new(config: Config) -> Self {
         let mut host = Self::over(Testbed::enumerated(config, true));
         host.enable(32);
@@ -42,20 +42,20 @@ impl Host {
         host
     }
 
-    /// As [`new`](Self::new), with I/O queue pair 1 of 16 entries and vector 1.
+    /// Creates a host as [`new`](Self::new), with I/O queue pair 1 of 16 entries and vector 1.
     pub fn with_queue(config: Config) -> Self {
         let mut host = Self::new(config);
         host.create(1, 16);
         host
     }
 
-    /// A host that uses a testbed as it is.
+    /// Creates a host for a testbed, without changes to the testbed.
     pub fn over(testbed: Testbed) -> Self {
         let (pairs, done) = (vec![None; 65], VecDeque::new());
         Self { testbed, pairs, done, arbitration: 0, shadow: None, rung: 0, next_cid: 0 }
     }
 
-    /// A host that uses a testbed after power-on: enumerates the drive, and starts it.
+    /// Creates a host for a testbed after power-on: enumerates and starts the drive.
     pub fn started(mut testbed: Testbed) -> Self {
         testbed.enumerate(true);
         let mut host = Self::over(testbed);
@@ -67,7 +67,7 @@ impl Host {
     /// entries with vector 1.
     ///
     /// # Panics
-    /// If it does not become ready.
+    /// If the drive does not become ready.
     pub fn start(&mut self) {
         self.enable(32);
         self.testbed.settle();
@@ -75,7 +75,7 @@ impl Host {
         self.create(1, 16);
     }
 
-    /// Programs the admin queues and sets CC.EN.
+    /// Programs the admin queues with `entries` entries each, and sets CC.EN.
     pub fn enable(&mut self, entries: u16) {
         let pair = Pair::new(0, entries);
         self.testbed.write(AQA, 4, admin_sizes(entries));
@@ -89,18 +89,19 @@ impl Host {
         self.configure(Configuration { enable: true, arbitration, ..entry_sizes() });
     }
 
-    /// Writes CC.
+    /// Writes CC (controller configuration).
     pub fn configure(&mut self, configuration: Configuration) {
         self.testbed.write(CC, 4, configuration.bits().into());
         self.testbed.take_tlps(pcie::Ready::ALL);
     }
 
-    /// Reads CSTS.
+    /// Reads CSTS (controller status).
     pub fn status(&mut self) -> ControllerStatus {
         ControllerStatus::from_bits(self.testbed.read(CSTS, 4) as u32)
     }
 
-    /// Gives the controller zeroed doorbell buffers. No I/O queue may have been used.
+    /// Sends Doorbell Buffer Config with zeroed buffers. The host must not have used I/O queues
+    /// before.
     pub fn give_buffers(&mut self, shadow: u64, event_index: u64) -> Completion {
         for buffer in [shadow, event_index] {
             self.testbed.put(buffer, &[0; 4096]);
@@ -119,7 +120,7 @@ impl Host {
         }
     }
 
-    /// Creates a queue pair whose completion queue has its own number as vector.
+    /// Creates a queue pair. The identifier of the pair is also the interrupt vector.
     pub fn create(&mut self, id: u16, entries: u16) {
         let pair = Pair::new(id, entries);
         pair.clear(&mut self.testbed);
@@ -130,7 +131,8 @@ impl Host {
         self.pairs[usize::from(id)] = Some(pair);
     }
 
-    /// Puts a command in a queue under a new identifier and returns that; rings no doorbell.
+    /// Puts a command into a queue with a new identifier, without a doorbell. Returns the
+    /// identifier.
     pub fn put(&mut self, queue: u16, command: Command) -> u16 {
         self.next_cid = self.next_cid.wrapping_add(1);
         let cid = self.next_cid;
@@ -142,7 +144,7 @@ impl Host {
         self.pairs[usize::from(queue)].as_mut().expect("the queue exists")
     }
 
-    /// Puts a command in a queue as it is.
+    /// Puts a command into a queue without changes.
     pub fn put_as(&mut self, queue: u16, command: Command) {
         let pair = self.pairs[usize::from(queue)].as_mut().expect("the queue exists");
         pair.put(&mut self.testbed, command);
@@ -154,10 +156,11 @@ impl Host {
         self.doorbell(Doorbell::SubmissionTail(queue), tail.into());
     }
 
-    /// Rings the tail doorbell, and answers the read of entries, or refuses it.
+    /// Rings the tail doorbell, and answers the read of the entries; with `refuse`, answers with
+    /// Unsupported Request.
     ///
     /// # Panics
-    /// If nothing is fetched.
+    /// If the drive does not read entries.
     pub fn fetch(&mut self, queue: u16, refuse: bool) {
         self.ring(queue);
         self.testbed.take_tlps(pcie::Ready::ALL);
@@ -166,14 +169,14 @@ impl Host {
         self.testbed.take_tlps(pcie::Ready::ALL);
     }
 
-    /// Rings the tail doorbell, and lets everything happen that follows.
+    /// Rings the tail doorbell, and processes everything that needs no time.
     pub fn carry_out(&mut self, queue: u16) {
         self.ring(queue);
         self.testbed.settle();
     }
 
-    /// Writes a doorbell: with buffers the shadow doorbell, and the register if EventIdx requires
-    /// it.
+    /// Writes a doorbell. With doorbell buffers, writes the shadow doorbell, and the register only
+    /// if EventIdx requires a write.
     pub fn doorbell(&mut self, doorbell: Doorbell, value: u32) {
         if self.updates_shadow(doorbell, value) == Some(false) {
             return;
@@ -182,8 +185,9 @@ impl Host {
         self.testbed.write(doorbell.offset(0), 4, value.into());
     }
 
-    /// Writes a shadow doorbell, if there is one. Returns whether the register must be written too,
-    /// by the rule of Linux (`nvme_dbbuf_need_event`): the write passes the value of EventIdx.
+    /// Writes a shadow doorbell. Returns whether the register must be written too, by the rule of
+    /// Linux (`nvme_dbbuf_need_event`): the write passes the value of EventIdx. Returns `None`
+    /// without a shadow doorbell.
     pub fn updates_shadow(&mut self, doorbell: Doorbell, value: u32) -> Option<bool> {
         let (shadow, event_index) = self.shadow?;
         let at = doorbell.offset(0) - DOORBELLS;
@@ -211,16 +215,16 @@ impl Host {
         done
     }
 
-    /// Takes up to `most` completions without ringing the doorbell.
+    /// Takes at most `most` completions of a queue, without a head doorbell.
     pub fn peek(&mut self, queue: u16, most: usize) -> Vec<Completion> {
         let Some(pair) = self.pairs[usize::from(queue)].as_mut() else { return Vec::new() };
         std::iter::from_fn(|| pair.take(&mut self.testbed)).take(most).collect()
     }
 
-    /// Sends a command and waits for its completion; others are kept in `done`.
+    /// Sends a command and returns its completion. Other completions are stored in `done`.
     ///
     /// # Panics
-    /// If it does not come.
+    /// If the completion does not come.
     pub fn execute(&mut self, queue: u16, command: Command) -> Completion {
         let cid = self.put(queue, command);
         self.carry_out(queue);
@@ -236,31 +240,31 @@ impl Host {
         found.unwrap_or_else(|| panic!("no completion of {command:?}"))
     }
 
-    /// Sends an admin command.
+    /// Sends an admin command and returns the completion.
     pub fn admin(&mut self, command: Command) -> Completion {
         self.execute(0, command)
     }
 
-    /// Identify, with its data in a reserved page.
+    /// Sends Identify, and returns the data, which use a reserved page of host memory.
     ///
     /// # Panics
-    /// If it fails.
+    /// If the command fails.
     pub fn identify(&mut self, cns: u8, nsid: u32) -> [u8; IDENTIFY] {
         self.admin(identify(cns, nsid, ANSWERS)).expect_success();
         self.answer()
     }
 
-    /// The controller's Identify data.
+    /// Returns Identify Controller data.
     pub fn controller_data(&mut self) -> IdentifyController {
         IdentifyController::decode(&self.identify(cns::CONTROLLER, 0))
     }
 
-    /// A namespace's Identify data.
+    /// Returns Identify Namespace data.
     pub fn namespace_data(&mut self, nsid: u32) -> IdentifyNamespace {
         IdentifyNamespace::decode(&self.identify(cns::NAMESPACE, nsid))
     }
 
-    /// The first bytes of a log page.
+    /// Returns the first `N` bytes of a log page.
     ///
     /// # Panics
     /// If the command fails.
@@ -274,17 +278,17 @@ impl Host {
         data.try_into().expect("as long as asked for")
     }
 
-    /// The newest entry of the error log.
+    /// Returns the newest entry of the error log.
     pub fn last_error(&mut self) -> ErrorLogEntry {
         ErrorLogEntry::decode(&self.log(log_page::ERROR))
     }
 
-    /// The SMART log.
+    /// Returns the SMART / health log.
     pub fn smart(&mut self) -> SmartLog {
         SmartLog::decode(&self.log(log_page::SMART))
     }
 
-    /// The log of supported commands and their effects.
+    /// Returns the log of supported commands and their effects.
     pub fn effects(&mut self) -> CommandsSupported {
         CommandsSupported::decode(&self.log(log_page::EFFECTS))
     }
@@ -296,7 +300,7 @@ impl Host {
         cid
     }
 
-    /// Sends an I/O command to queue 1.
+    /// Sends an I/O command to queue 1 and returns the completion.
     pub fn io(&mut self, command: Command) -> Completion {
         self.execute(1, command)
     }
@@ -304,12 +308,16 @@ impl Host {
 
 /// Checks of a completion.
 pub trait Expect {
+    /// Returns dword 0 of the completion of a successful command.
+    ///
     /// # Panics
     /// If the command failed.
     fn expect_success(&self) -> u32;
+    /// Checks that a command failed with `code`, DNR and More.
+    ///
     /// # Panics
-    /// If the command did not fail with `code`, with DNR set for permanent failures and More set
-    /// for an entry in the error log.
+    /// If the status has another code, or lacks DNR (a permanent failure) or More (an entry in the
+    /// error log).
     fn expect_failure(&self, code: StatusCode);
 }
 

@@ -5,29 +5,29 @@ use ::nvme::block::{Completion, Error, Operation, Request};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
-/// The namespaces' bytes, and a log of requests.
+/// The bytes of all namespaces, and a log of requests.
 #[derive(Debug)]
 pub struct Media {
-    /// The bytes of each namespace, by NSID.
+    /// Bytes of each namespace, by NSID.
     pub namespaces: BTreeMap<u32, Vec<u8>>,
-    /// Fails every request with this error.
+    /// Error of every request; `None` if requests succeed.
     pub failure: Option<Error>,
-    /// Every operation so far, without data.
+    /// Executed operations, oldest first: NSID and name.
     pub log: Vec<(u32, &'static str)>,
 }
 
 impl Media {
-    /// Zeroes, with the sizes in `config`.
+    /// Creates media of zeroes, with the sizes in `config`.
     pub fn new(config: &Config) -> Self {
         let bytes = |ns: &::nvme::NamespaceConfig| vec![0; (ns.blocks << ns.block_shift) as usize];
         let namespaces = (1..).zip(config.namespaces.iter().map(bytes)).collect();
         Self { namespaces, failure: None, log: Vec::new() }
     }
 
-    /// Carries out a request.
+    /// Executes a request.
     ///
     /// # Panics
-    /// If it lies outside of its namespace.
+    /// If the request is outside of its namespace.
     pub fn execute(&mut self, request: Request) -> Completion {
         let bytes = self.namespaces.get_mut(&request.nsid).expect("a namespace");
         let range = |offset: u64, length: u64| offset as usize..(offset + length) as usize;

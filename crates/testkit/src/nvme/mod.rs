@@ -1,4 +1,4 @@
-//! A testbed for the controller: a host and media made of plain functions and plain bytes.
+//! A testbed for the controller: a host and media in plain memory, without I/O.
 
 mod commands;
 mod host;

@@ -1,4 +1,4 @@
-//! Random operations derived from bytes.
+//! Random operations on a controller, decoded from fuzz bytes.
 
 use super::commands::{self, LISTS};
 use super::tracker::Tracker;
@@ -13,16 +13,22 @@ use wire::nvme::register::{Configuration, Doorbell, ShutdownNotice};
 use wire::nvme::{IdentifyNamespace, StatusCode, controller_list};
 use wire::tlp::Class;
 
-/// The longest list that is carried out.
+/// Maximum number of operations.
 const MAX_OPERATIONS: usize = 2000;
 
-/// Carries out operations on a controller, decoded from `bytes`.
+/// Executes operations on a controller, decoded from `bytes`.
 ///
-/// The first byte chooses between a host that keeps the rules, whose commands
-/// must each end exactly once, and one that writes anything anywhere, which
-/// must only not break the controller's own bounds. It also says whether the drive keeps records,
-/// whether its namespaces have metadata then, how submission queues take turns, and whether
-/// doorbells lie in host memory.
+/// The first byte is a bit field:
+///
+/// - bit 0: the host writes anything anywhere, and only the controller's own bounds are checked;
+/// without this bit, the host follows the rules, and each of its commands must end exactly once
+/// - bit 1: no MSI-X
+/// - bit 2: the drive keeps records
+/// - bit 3: value of CC.AMS (arbitration)
+/// - bit 4: with bit 2, the namespaces have metadata
+/// - bit 5: the controller supports doorbell buffers
+///
+/// The second byte selects the limits of the drive.
 ///
 /// # Panics
 /// If the controller fails.
@@ -41,7 +47,7 @@ pub fn run_operations(bytes: &[u8]) {
     }
 }
 
-/// Small limits, so that they are reached.
+/// Returns a configuration with small limits, so that operations reach the limits.
 fn config(choice: u8) -> Config {
     let second = NamespaceConfig { block_shift: 12, ..NamespaceConfig::new(64) };
     let mut config = Config::new("FUZZ", vec![NamespaceConfig::new(2048), second]);
@@ -59,8 +65,8 @@ fn config(choice: u8) -> Config {
     config
 }
 
-/// The drive's records. With metadata, namespace 1 has protection information of type 1 in a
-/// separate buffer, and namespace 2 has other metadata at the end of each block.
+/// Returns the records of the drive. With `metadata`, namespace 1 has protection information of
+/// type 1 in a separate buffer, and namespace 2 has other metadata at the end of each block.
 fn records(config: &Config, metadata: bool) -> Records {
     let mut state = config.state();
     if metadata {
@@ -93,7 +99,7 @@ fn testbed(config: &Config, msix: bool, records: Option<Records>) -> Testbed {
     testbed
 }
 
-/// A random event that does not depend on the host.
+/// Performs a random event that does not depend on the host.
 fn random_event(testbed: &mut Testbed, operation: u8, input: &mut Source) {
     match operation {
         0 => testbed.take_tlps(Ready::ALL),
@@ -113,11 +119,11 @@ fn random_event(testbed: &mut Testbed, operation: u8, input: &mut Source) {
             let _ = testbed.serve_block() || testbed.serve_store();
         }
         7 => {
-            // Media answer in any order.
+            // Media complete requests in any order.
             if let Some(request) = testbed.blocks.pop_back() {
                 testbed.blocks.push_front(request);
             }
-            // Half of them fail.
+            // Half of the requests fail.
             use Error::{Internal, Media, NoSpace, NotReady, ReadOnly};
             let failures = [Media, ReadOnly, NoSpace, NotReady, Internal];
             let choice = usize::from(input.byte()) % (2 * failures.len());
@@ -159,7 +165,8 @@ impl ConformingHost {
     fn start(&mut self) {
         if self.config.settings.doorbell_buffer {
             let (shadow, event_index) = commands::BUFFERS;
-            // A sanitize operation refuses the command; the doorbell registers are used then.
+            // The drive refuses the command while it sanitizes. The host then uses the doorbell
+            // registers.
             let done = self.tracker.host.give_buffers(shadow, event_index);
             let sanitizes = [StatusCode::SANITIZE_IN_PROGRESS, StatusCode::SANITIZE_FAILED];
             assert!(done.status.is_success() || sanitizes.contains(&done.status.code));
@@ -187,7 +194,7 @@ impl ConformingHost {
         self.tracker.finish();
         let testbed = &mut self.tracker.host.testbed;
         testbed.subsystem.check_invariants();
-        // The longest time of interrupt coalescing (NVMe 1.4, section 5.21.1.8).
+        // The maximum time of interrupt coalescing (NVM Express 1.4, section 5.21.1.8).
         testbed.pass(Duration::from_us(25_500));
         let silent = &testbed.unsignalled;
         assert!(!self.msix || silent.is_empty(), "no interrupt for queues {silent:?}");
@@ -234,7 +241,7 @@ impl ConformingHost {
         }
     }
 
-    /// A reset of the given kind, then a new start.
+    /// Resets the controller in the way that `kind` selects, and starts the host again.
     fn reset(&mut self, kind: u8) {
         let host = &mut self.tracker.host;
         let records = !host.testbed.store.records.is_empty();

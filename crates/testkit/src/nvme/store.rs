@@ -5,21 +5,21 @@ use ::nvme::block::Error;
 use ::nvme::state::Records;
 use std::collections::VecDeque;
 
-/// Records, and changes that are not stored yet.
+/// Stored records of a drive, and changes that are not stored yet.
 #[derive(Debug, Default)]
 pub struct RecordStore {
-    /// What is stored.
+    /// Stored records.
     pub records: Records,
     /// Changes to store, oldest first.
     pub commits: VecDeque<Commit>,
-    /// Fails every change with this error.
+    /// Error of every change; `None` if changes succeed.
     pub failure: Option<Error>,
-    /// The keys of each change so far.
+    /// Keys of each change so far, oldest first.
     pub log: Vec<Vec<String>>,
 }
 
 impl RecordStore {
-    /// Stores a change, or fails it.
+    /// Stores a change, or returns `failure`.
     pub(super) fn store(&mut self, commit: Commit) -> Result<(), Error> {
         self.log.push(commit.changes.iter().map(|(key, _)| key.clone()).collect());
         if let Some(error) = self.failure {

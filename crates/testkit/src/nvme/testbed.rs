@@ -17,23 +17,23 @@ use wire::tlp::{
 };
 use wire::{Bdf, Duration, Instant, Tag};
 
-/// The address of data in host memory.
+/// Address of data in host memory.
 pub const DATA: u64 = 0x10_0000;
-/// The address of queues, unlike any value in random data.
+/// Address of queues, which random data do not contain.
 pub const QUEUES: u64 = 0x7a5c_31d0_0000_0000;
 
 const DRIVE: Bdf = Bdf::new(1, 0, 0);
 const ROOT: Bdf = Bdf::new(0, 0, 0);
-/// BAR 0.
+/// Address of BAR 0.
 pub(super) const BAR: u64 = 0xe000_0000;
-/// The address of MSI-X writes.
+/// Address of MSI-X messages.
 const MSI: u64 = 0xfee0_0000;
-/// Completions of host memory end at multiples of this (RCB).
+/// Read Completion Boundary in bytes: completions of host memory end at multiples of this number.
 const READ_BOUNDARY: usize = 64;
-/// The completion timeout of the drive.
+/// Completion timeout of the drive.
 const COMPLETION_TIMEOUT: Duration = Duration::from_ms(50);
-/// Reads of host memory that wait longer are lost, because a link that stalls for that long is
-/// closed.
+/// Time after which waiting reads of host memory are lost, because a link that stalls for so long
+/// is closed.
 const LOST_AFTER: Duration = Duration::from_ms(90);
 
 /// The machine around a controller.
@@ -42,34 +42,34 @@ pub struct Testbed {
     pub subsystem: Subsystem,
     /// CNTLID of the controller that the machine uses.
     pub cntlid: u16,
-    /// The drive's media.
+    /// Media of the drive.
     pub media: Media,
-    /// The drive's records, if it keeps any.
+    /// Records of the drive, if the drive keeps records.
     pub store: RecordStore,
-    /// Host memory: ranges that do not overlap.
+    /// Host memory in ranges that do not overlap.
     pub memory: Vec<Rc<RefCell<Ram>>>,
-    /// The time.
+    /// Virtual time.
     pub now: Instant,
-    /// MSI-X messages so far, by data (the vector).
+    /// Data of the MSI-X messages so far; the data are the vector.
     pub interrupts: Vec<u32>,
-    /// Vectors of queues with completion entries that no interrupt followed yet. Each queue has its
-    /// own number as vector.
+    /// Vectors of queues with completion entries that no interrupt has followed. The number of a
+    /// queue is also its vector.
     pub unsignalled: BTreeSet<u64>,
-    /// The level of INTA.
+    /// Level of INTA.
     pub intx: bool,
-    /// Block requests not carried out yet.
+    /// Block requests that the media have not executed, oldest first.
     pub blocks: VecDeque<Request>,
-    /// Reads of host memory not answered yet.
+    /// Reads of host memory without an answer, oldest first.
     pub reads: VecDeque<MemoryRequest>,
-    /// When the oldest of these reads was sent.
+    /// Time at which the first read of `reads` was sent.
     waiting_since: Instant,
-    /// DMA writes that hit no memory.
+    /// Number of DMA writes to addresses without memory.
     pub stray_writes: u64,
     answer: Option<(Status, Bytes)>,
 }
 
 impl Testbed {
-    /// A drive after power-on, not configured.
+    /// Creates a testbed with a drive after power-on that is not configured.
     pub fn new(config: Config) -> Self {
         let ram = |base, length| Rc::new(RefCell::new(Ram::new(base, length)));
         Self {
@@ -90,12 +90,12 @@ impl Testbed {
         }
     }
 
-    /// As [`new`](Self::new), with a drive that keeps records.
+    /// Creates a testbed as [`new`](Self::new), with a drive that keeps records.
     pub fn with_records(config: &Config) -> Self {
         Self::from_records(config, config.state().encode())
     }
 
-    /// A drive with these records and the settings of `config`.
+    /// Creates a testbed with a drive that has these records and the settings of `config`.
     ///
     /// # Panics
     /// If the records are not valid.
@@ -106,7 +106,7 @@ impl Testbed {
         testbed
     }
 
-    /// Cuts the drive's power and restores it: only changes that are already stored remain.
+    /// Turns the drive's power off and on. Only stored changes of records remain.
     ///
     /// # Panics
     /// If the records are not valid.
@@ -118,15 +118,15 @@ impl Testbed {
         self.forget();
     }
 
-    /// A second machine, at a controller that this creates in the drive. Only one of the two
-    /// machines holds the drive: this one until [`swap_drive`](Self::swap_drive).
+    /// Adds a controller to the drive, and returns a machine for that controller. Only one of the
+    /// two machines holds the drive: this one until [`swap_drive`](Self::swap_drive).
     pub fn beside(&mut self) -> Self {
         let cntlid = self.subsystem.add_controller(self.now);
         let nothing = Config::new("NONE", vec![::nvme::NamespaceConfig::new(1)]);
         Self { cntlid, ..Self::new(nothing) }
     }
 
-    /// Exchanges the drives of two machines, and their times.
+    /// Exchanges the drives of two machines. Both machines get the later of their times.
     pub fn swap_drive(&mut self, other: &mut Self) {
         std::mem::swap(&mut self.subsystem, &mut other.subsystem);
         std::mem::swap(&mut self.media, &mut other.media);
@@ -136,14 +136,15 @@ impl Testbed {
         (self.now, other.now) = (now, now);
     }
 
-    /// As [`new`](Self::new), then [`enumerate`](Self::enumerate).
+    /// Creates a testbed as [`new`](Self::new), and enumerates the drive as
+    /// [`enumerate`](Self::enumerate).
     pub fn enumerated(config: Config, msix: bool) -> Self {
         let mut testbed = Self::new(config);
         testbed.enumerate(msix);
         testbed
     }
 
-    /// Sets up BAR 0, memory space, bus master, and MSI-X if `msix`.
+    /// Sets BAR 0, memory space, bus mastering, and with `msix` MSI-X.
     pub fn enumerate(&mut self, msix: bool) {
         self.config_write(0x10, BAR as u32);
         self.config_write(0x14, (BAR >> 32) as u32);
@@ -167,17 +168,17 @@ impl Testbed {
         self.config_write(capability, control | 1 << 31);
     }
 
-    /// The function.
+    /// Returns the function with its port.
     pub fn port(&mut self) -> Port<'_> {
         self.subsystem.port(self.cntlid)
     }
 
-    /// The controller.
+    /// Returns the controller that the machine uses.
     pub fn controller(&self) -> &Controller {
         self.subsystem.controller(self.cntlid)
     }
 
-    /// Finds a capability by its ID.
+    /// Returns the offset of the capability with this ID, which must exist.
     pub fn capability(&mut self, id: u8) -> u16 {
         let mut at = self.config_read(0x34) as u16 & 0xfc;
         while at != 0 {
@@ -190,7 +191,7 @@ impl Testbed {
         panic!("no capability {id:#x}");
     }
 
-    /// Reads a double word of configuration space.
+    /// Reads the double word of configuration space at byte offset `register`.
     pub fn config_read(&mut self, register: u16) -> u32 {
         self.request(Tlp::new(Packet::ConfigRead(config_request(register)), Bytes::new()));
         self.take_answer() as u32
@@ -203,14 +204,14 @@ impl Testbed {
         self.answer = None;
     }
 
-    /// Reads a register of BAR 0.
+    /// Reads `size` bytes of BAR 0.
     pub fn read(&mut self, offset: u64, size: usize) -> u64 {
         let read = Tlp::read_bytes(ROOT, Tag::default(), BAR + offset, size);
         self.request(read.expect("a register access"));
         self.take_answer() >> (8 * (offset & 3)) & (u64::MAX >> (64 - 8 * size as u32))
     }
 
-    /// Writes a register of BAR 0.
+    /// Writes `size` bytes of BAR 0.
     pub fn write(&mut self, offset: u64, size: usize, value: u64) {
         let bytes = Bytes::copy_from_slice(&value.to_le_bytes()[..size]);
         let write = Tlp::write_bytes(ROOT, BAR + offset, &bytes);
@@ -254,7 +255,8 @@ impl Testbed {
         self.intx = false;
     }
 
-    /// Takes the TLPs that the drive sends now, and its block requests.
+    /// Takes the drive's TLPs, block requests and changes of records until the drive has none now.
+    /// `ready` limits the classes of TLPs.
     pub fn take_tlps(&mut self, ready: Ready) {
         let now = self.now;
         while let Output::Tlp(tlp) = self.port().poll(now, ready) {
@@ -308,7 +310,7 @@ impl Testbed {
         self.stray_writes += 1;
     }
 
-    /// Bytes of host memory; `None` if there are none.
+    /// Returns bytes of host memory; `None` if there is no memory at this address.
     pub fn load(&self, address: u64, length: usize) -> Option<Vec<u8>> {
         self.memory.iter().find_map(|ram| Some(ram.borrow_mut().get(address, length)?.to_vec()))
     }
@@ -331,8 +333,8 @@ impl Testbed {
         self.put(address, &bytes);
     }
 
-    /// Answers a read of host memory in pieces; with Unsupported Request if there is no memory or
-    /// `refuse` is set.
+    /// Answers a read of host memory in pieces. Answers Unsupported Request with `refuse`, or if
+    /// there is no memory.
     pub fn answer_read(&mut self, request: MemoryRequest, refuse: bool) {
         let (address, length) = (request.first_byte(), request.byte_count());
         let data = self.load(address, length).filter(|_| !refuse);
@@ -344,7 +346,7 @@ impl Testbed {
         let mut sent = 0;
         while sent < length {
             let at = address + sent as u64;
-            // Pieces of one or two boundaries, to test both.
+            // Pieces extend over one or two boundaries, to test both cases.
             let most = READ_BOUNDARY * (1 + request.tag.get() as usize % 2);
             let piece = (length - sent).min(most - at as usize % READ_BOUNDARY);
             let payload = whole_double_words(at, data.slice(sent..sent + piece));
@@ -359,7 +361,7 @@ impl Testbed {
         self.port().handle(now, Input::Tlp(tlp));
     }
 
-    /// Carries out the oldest block request; `false` if there is none.
+    /// Executes the oldest block request; returns `false` if there is none.
     pub fn serve_block(&mut self) -> bool {
         let Some(request) = self.blocks.pop_front() else { return false };
         let (id, result) = (request.id, self.media.execute(request));
@@ -367,7 +369,7 @@ impl Testbed {
         true
     }
 
-    /// Stores the oldest change of records; `false` if there is none.
+    /// Stores the oldest change of records; returns `false` if there is none.
     pub fn serve_store(&mut self) -> bool {
         let Some(commit) = self.store.commits.pop_front() else { return false };
         let (create, remove) = (commit.create.clone(), commit.remove.clone());
@@ -383,7 +385,7 @@ impl Testbed {
         true
     }
 
-    /// Removes a namespace's media and fails its outstanding requests.
+    /// Removes the media of a namespace, and fails its outstanding requests.
     fn remove_media(&mut self, nsid: u32) {
         self.media.namespaces.remove(&nsid);
         let lost = self.blocks.iter().filter(|request| request.nsid == nsid);
@@ -394,7 +396,8 @@ impl Testbed {
         }
     }
 
-    /// Lets everything happen that needs no time.
+    /// Processes TLPs, block requests and changes of records until there are none. Takes no virtual
+    /// time.
     pub fn settle(&mut self) {
         loop {
             self.take_tlps(Ready::ALL);
@@ -406,7 +409,7 @@ impl Testbed {
         }
     }
 
-    /// As [`settle`](Self::settle), and lets lost requests time out.
+    /// Processes everything as [`settle`](Self::settle), and lets lost requests time out.
     pub fn settle_lost(&mut self) {
         for _ in 0..3 {
             self.settle();
@@ -415,7 +418,7 @@ impl Testbed {
         self.settle();
     }
 
-    /// Lets time pass.
+    /// Advances virtual time by `span`.
     pub fn pass(&mut self, span: Duration) {
         self.now += span;
         if self.now - self.waiting_since > LOST_AFTER {
@@ -424,7 +427,7 @@ impl Testbed {
         self.take_tlps(Ready::ALL);
     }
 
-    /// Runs host software until it finishes.
+    /// Runs a task of host software until it finishes.
     pub fn run<T>(&mut self, bus: &Bus, mut task: Task<T>) -> T {
         loop {
             if let Some(value) = task.poll(self.now) {
@@ -435,7 +438,7 @@ impl Testbed {
         }
     }
 
-    /// Carries out the requests of host software.
+    /// Executes the requests of host software.
     pub fn carry(&mut self, bus: &Bus) {
         while let Some((id, request)) = bus.next_request() {
             match request {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use wire::nvme::opcode::admin;
 use wire::nvme::{Command, Completion, StatusCode};
 
-/// The state of an I/O queue pair, as the host sees it.
+/// State of an I/O queue pair, as the host knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Absent,
@@ -25,7 +25,7 @@ pub(super) struct Tracker {
 }
 
 impl Tracker {
-    /// A tracker of a host whose controller is ready.
+    /// Creates a tracker for a host whose controller is ready.
     pub fn new(host: Host) -> Self {
         Self {
             host,
@@ -35,14 +35,14 @@ impl Tracker {
         }
     }
 
-    /// Drops all state, as a reset does.
+    /// Forgets all commands and queues after a reset.
     pub fn forget(&mut self) {
         self.outstanding.clear();
         self.states = [State::Absent; 4];
         self.todo.clear();
     }
 
-    /// Sends a command if the queue exists and has room.
+    /// Sends a command. Returns `false` if the queue does not exist or has no room.
     pub fn send(&mut self, queue: u16, command: Command) -> bool {
         let Some(Some(pair)) = self.host.pairs.get(usize::from(queue)) else { return false };
         let used = self.outstanding.range((queue, 0)..=(queue, u16::MAX)).count();
@@ -56,7 +56,7 @@ impl Tracker {
         true
     }
 
-    /// Starts to create or to delete a queue pair.
+    /// Begins to create a queue pair, or to delete an existing pair.
     pub fn toggle(&mut self, id: u16, entries: u16) {
         let state = &mut self.states[usize::from(id)];
         match *state {
@@ -95,10 +95,10 @@ impl Tracker {
         done.len()
     }
 
-    /// Takes a completion.
+    /// Checks a completion entry, and removes its command.
     ///
     /// # Panics
-    /// If it belongs to no command.
+    /// If the completion entry belongs to no command.
     fn take(&mut self, done: &Completion) {
         let key = (done.sq_id, done.cid);
         let command = self.outstanding.remove(&key);
@@ -121,11 +121,11 @@ impl Tracker {
             (admin::CREATE_CQ, true) => {
                 let pair = Pair::new(id, (command.cdw10 >> 16) as u16 + 1);
                 let [_, sq] = create_commands(&pair);
-                // QPRIO: a different one for each queue, where arbitration uses it.
+                // QPRIO: each queue has another priority, which arbitration may use.
                 let cdw11 = sq.cdw11 | u32::from(id & 3) << 1;
                 self.todo.push_back(Command { cdw11, ..sq });
             }
-            // Fewer queues were allocated than this one needs.
+            // The controller allocated too few queues for this one.
             (admin::CREATE_CQ, false) => self.states[index] = State::Absent,
             (admin::CREATE_SQ, true) => {
                 self.host.pairs[index] = Some(Pair::new(id, (command.cdw10 >> 16) as u16 + 1));
@@ -135,7 +135,8 @@ impl Tracker {
             (admin::CREATE_SQ, false) => self.todo.push_back(delete(admin::DELETE_CQ, id)),
             (admin::DELETE_SQ, _) => {
                 assert!(success, "a queue could not be deleted");
-                // Fetched commands have their completion; the others will never have one.
+                // Fetched commands have completion entries. Other commands of the queue will have
+                // none.
                 for done in self.host.reap(id) {
                     self.take(&done);
                 }
@@ -151,11 +152,11 @@ impl Tracker {
         }
     }
 
-    /// Lets everything finish.
+    /// Processes everything until no completion entries come.
     ///
     /// # Panics
-    /// If a command has no completion, except Asynchronous Event Requests, and a first fused
-    /// command at the end of its queue without the second.
+    /// If a command has no completion. Exceptions are Asynchronous Event Requests, and the first
+    /// command of a fused operation at the end of a queue without the second command.
     pub fn finish(&mut self) {
         loop {
             self.host.testbed.settle_lost();

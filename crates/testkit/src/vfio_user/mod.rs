@@ -14,21 +14,21 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use wire::vfio_user::*;
 
-/// A reply.
+/// A reply of the server.
 #[derive(Debug)]
 pub struct Reply {
-    /// Its header.
+    /// Header of the reply.
     pub header: Header,
-    /// What follows the header.
+    /// Bytes after the header.
     pub payload: Vec<u8>,
-    /// Its descriptors.
+    /// Descriptors that came with the header.
     pub fds: Vec<OwnedFd>,
 }
 
-/// A blocking client of the protocol.
+/// A blocking client of vfio-user.
 pub struct Client(pub UnixStream);
 
-/// The bytes of a command.
+/// Returns the bytes of a command message.
 pub fn message(id: u16, command: u16, payload: &[u8], no_reply: bool) -> Vec<u8> {
     let header =
         Header { command, no_reply, ..Header::command(id, Command::Version, payload.len()) };
@@ -38,14 +38,14 @@ pub fn message(id: u16, command: u16, payload: &[u8], no_reply: bool) -> Vec<u8>
 }
 
 impl Client {
-    /// Connects; sends nothing.
+    /// Connects without sending anything. Reads time out after 5 s.
     pub fn connect(path: &Path) -> Self {
         let stream = UnixStream::connect(path).unwrap();
         stream.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
         Self(stream)
     }
 
-    /// A client that negotiates the version as QEMU does, in a message with this ID.
+    /// Connects, and sends VERSION as QEMU does, in a message with this ID.
     pub fn greeted(path: &Path, id: u16) -> Self {
         let client = Self::connect(path);
         let greeting = greeting(bench_capabilities());
@@ -53,7 +53,7 @@ impl Client {
         client
     }
 
-    /// Sends bytes with descriptors, in one call.
+    /// Sends bytes with descriptors in one call.
     pub fn send(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) {
         assert_eq!(send(&self.0, bytes, fds).unwrap(), bytes.len());
     }
@@ -70,20 +70,20 @@ impl Client {
         Reply { header, payload, fds }
     }
 
-    /// Whether nothing was received.
+    /// Returns whether no bytes have arrived.
     pub fn is_quiet(&self) -> bool {
         let quiet =
             rustix::net::recv(&self.0, &mut [0; 1][..], RecvFlags::DONTWAIT | RecvFlags::PEEK);
         quiet.err() == Some(rustix::io::Errno::AGAIN)
     }
 
-    /// Whether the server has closed the connection.
+    /// Returns whether the server has closed the connection.
     pub fn is_closed(&self) -> bool {
         matches!((&self.0).read(&mut [0; 1]), Ok(0) | Err(_))
     }
 }
 
-/// What QEMU 11.1 sends.
+/// Returns the capabilities that QEMU 11.1 sends; always `Some`.
 pub fn bench_capabilities() -> Option<Capabilities> {
     Some(Capabilities {
         max_msg_fds: Some(16),
@@ -96,32 +96,32 @@ pub fn bench_capabilities() -> Option<Capabilities> {
     })
 }
 
-/// The payload of a VERSION message.
+/// Returns the payload of a VERSION message.
 pub fn greeting(capabilities: Option<Capabilities>) -> Vec<u8> {
     encoded(|out| Version { major: 0, minor: 1, capabilities }.encode(out))
 }
 
-/// The bytes of a payload.
+/// Returns the bytes that `encode` appends.
 pub fn encoded(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut out = Vec::new();
     encode(&mut out);
     out
 }
 
-/// The payload of a region access.
+/// Returns the payload of a region access.
 pub fn access(region: u32, offset: u64, count: u32, data: &[u8]) -> Vec<u8> {
     let mut payload = encoded(|out| RegionAccess { offset, region, count }.encode(out));
     payload.extend_from_slice(data);
     payload
 }
 
-/// Whether `fd` becomes readable within `seconds`.
+/// Returns whether `fd` becomes readable within `seconds`.
 pub fn is_readable(fd: impl AsFd, seconds: i64) -> bool {
     let within = Timespec { tv_sec: seconds, tv_nsec: 0 };
     rustix::event::poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&within)) == Ok(1)
 }
 
-/// How often an eventfd was signalled since the last call.
+/// Returns the count of an eventfd since the last call.
 pub fn rung(fd: &OwnedFd) -> u64 {
     let mut count = [0; 8];
     match rustix::io::read(fd, &mut count) {
@@ -130,14 +130,14 @@ pub fn rung(fd: &OwnedFd) -> u64 {
     }
 }
 
-/// A new eventfd.
+/// Creates a non-blocking eventfd.
 pub fn eventfd() -> OwnedFd {
     use rustix::event::EventfdFlags;
     rustix::event::eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).unwrap()
 }
 
-/// A function with 16 KiB of BAR 0 (registers, doorbells at 0x1000, MSI-X
-/// table at 0x2000 and pending bits at 0x3000), four vectors, and the
+/// Returns the configuration space and the BARs of a function with 16 KiB of BAR 0 (registers,
+/// doorbells at 1000h, MSI-X table at 2000h, pending bits at 3000h), four vectors, and the
 /// capabilities MSI-X, Express with FLR, MSI, power management and SR-IOV.
 pub fn plain_function() -> (Box<[u8; 4096]>, [Option<Bar>; 6]) {
     let mut config = Box::new([0_u8; 4096]);

@@ -1,9 +1,10 @@
 //! A vfio-user server that shares no code with farlane: raw bytes of the protocol over a socket,
-//! and the testkit's [`Controller`] behind it. One client at a time; a RAM disk of 4 MiB.
+//! and the testkit's [`Controller`] behind the socket. The server has one client at a time and a
+//! RAM disk of 4 MiB.
 //!
-//! Its choices differ from our own server's: 256 bytes of configuration space, doorbells 8 bytes
-//! apart, one descriptor per message, and a doorbell page whose stores it finds by comparison with
-//! the previous contents.
+//! The server differs from farlane's own server: it has 256 bytes of configuration space, doorbells
+//! 8 bytes apart, and one descriptor per message. It finds stores into the doorbell page by
+//! comparison with the previous contents.
 
 use super::socket::{receive_header, send};
 use crate::controller::{Controller, Disk, MSI, Manners, u32_at, u64_at};
@@ -22,27 +23,27 @@ use std::thread::JoinHandle;
 use wire::Bdf;
 use wire::tlp::{Packet, Status, Tlp, whole_double_words};
 
-/// Bytes of the disk.
+/// Size of the disk in bytes.
 const DISK: usize = 4 << 20;
-/// Steps of the controller before the server checks its client's socket again.
+/// Number of actions of the controller between two checks of the client's socket.
 const STEPS: usize = 64;
-/// The offset of the doorbells in BAR 0 (NVMe 1.4, section 3.1).
+/// Offset of the doorbells in BAR 0 (NVM Express 1.4, section 3.1).
 const DOORBELLS: u64 = 0x1000;
-/// Bytes of BAR 0; the MSI-X table is at 2000h.
+/// Size of BAR 0 in bytes; the MSI-X table is at 2000h.
 const BAR0: u64 = 0x4000;
 
-/// The options of a server.
+/// Options of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
-    /// Its doorbells can be mapped as a page.
+    /// Whether clients can map the doorbells as a page.
     pub page: bool,
-    /// It accesses memory by messages, although the client passes a descriptor.
+    /// Whether the server accesses memory by messages although the client passes a descriptor.
     pub by_message: bool,
-    /// Its class code.
+    /// Class code of the function: programming interface, subclass, base class.
     pub class: [u8; 3],
-    /// It closes the connection after this many I/O commands.
+    /// Number of I/O commands after which the server closes the connection once; `None` for never.
     pub leaves_after: Option<u64>,
-    /// The number of the read of whose data one bit is flipped, counted from 1.
+    /// Number, from 1, of the read in whose data one bit is flipped; `None` for no such read.
     pub damages: Option<u64>,
 }
 
@@ -50,7 +51,7 @@ pub struct Kind {
 pub const NVME: Kind =
     Kind { page: false, by_message: false, class: [2, 8, 1], leaves_after: None, damages: None };
 
-/// The controller's thread, which runs until the server is dropped.
+/// A server in a thread that runs until the value is dropped.
 #[derive(Debug)]
 pub struct Server {
     socket: PathBuf,
@@ -62,14 +63,14 @@ impl Server {
     /// Listens on `socket`.
     ///
     /// # Panics
-    /// If it cannot listen.
+    /// If the socket cannot be created.
     pub fn start(socket: &Path, kind: Kind) -> Self {
         let _ = std::fs::remove_file(socket);
         let listener = UnixListener::bind(socket).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread = std::thread::spawn(move || {
-            // The disk's contents stay from client to client.
+            // The contents of the disk remain for the next client.
             let mut controller =
                 Controller::new(Manners { chunk: 4096, dstrd: 1, ..Manners::default() });
             controller.disk = Some(Disk::new(DISK, kind.damages));
@@ -88,7 +89,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // Wakes accept(2) in the thread.
+        // Wakes the thread, which waits in accept(2).
         let _ = UnixStream::connect(&self.socket);
         let _ = self.thread.take().unwrap().join();
         let _ = std::fs::remove_file(&self.socket);
@@ -101,11 +102,11 @@ struct Session {
     kind: Kind,
     config: [u8; 256],
     page: File,
-    /// The page's contents at the last check.
+    /// Contents of the doorbell page at the last check.
     seen: Vec<u8>,
     memory: Option<(u64, u64, File)>,
     vectors: Vec<Option<File>>,
-    /// The client's messages that arrived before a reply.
+    /// Messages of the client that arrived before the reply to the server's own message.
     crossed: Vec<Vec<u8>>,
     random: Random,
 }
@@ -116,7 +117,7 @@ impl Session {
         rustix::fs::ftruncate(&page, 0x2000).unwrap();
         let mut config = [0; 256];
         config[..4].copy_from_slice(&[0x34, 0x12, 0x78, 0x56]);
-        // Capabilities list; class code; BAR 0 with 64 bits.
+        // Status: capabilities list. Then the class code, and BAR 0 with 64 bits.
         config[6] = 0x10;
         config[9..12].copy_from_slice(&kind.class);
         config[0x10] = 4;
@@ -153,14 +154,14 @@ impl Session {
                     return;
                 }
             }
-            // Only once.
+            // Closes the connection only once.
             if left.take_if(|left| nvme.completed - before >= *left).is_some() {
                 return;
             }
         }
     }
 
-    /// Carries out the TLPs that the controller sends.
+    /// Executes the TLPs that the controller sends.
     fn carry_out(&mut self, nvme: &mut Controller) {
         while let Some(tlp) = nvme.out.pop_front() {
             match tlp.packet {
@@ -171,7 +172,8 @@ impl Session {
                     }
                 }
                 Packet::MemoryWrite(request) => {
-                    // Writes the last double word last, because it may contain the phase tag.
+                    // Writes the last double word last, because that double word may contain the
+                    // phase tag.
                     let (address, mut data) = (request.first_byte(), tlp.data.to_vec());
                     let front = data.len() - 4;
                     self.reach(true, address, &mut data[..front]);
@@ -190,7 +192,7 @@ impl Session {
         }
     }
 
-    /// Reads or writes memory. Every address must belong to the client.
+    /// Reads or writes memory of the client. Panics if the client has no memory at `address`.
     fn reach(&mut self, write: bool, address: u64, bytes: &mut [u8]) {
         let (first, size, file) = self.memory.as_ref().expect("mapped");
         let at = address.checked_sub(*first).expect("mapped");
@@ -208,7 +210,7 @@ impl Session {
         poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&within)).is_ok_and(|n| n > 0)
     }
 
-    /// Finds stores into the page. Returns whether there were any.
+    /// Passes stores into the doorbell page to the controller. Returns whether there were any.
     fn check_page(&mut self, nvme: &mut Controller) -> bool {
         let mut now = vec![0; 0x1000];
         self.page.read_exact_at(&mut now, DOORBELLS).unwrap();
@@ -304,7 +306,7 @@ impl Session {
         (Ok(out), None)
     }
 
-    /// Sets the eventfds of MSI-X, one per message, or removes them.
+    /// Sets the eventfds of MSI-X vectors, one per message, or removes them all.
     fn set_irqs(&mut self, asked: &[u8], mut fds: Vec<OwnedFd>) -> Result<Vec<u8>, ()> {
         let [flags, index, start, count] = [4, 8, 12, 16].map(|at| u32_at(asked, at));
         match (flags, index, count) {

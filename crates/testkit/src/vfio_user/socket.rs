@@ -9,10 +9,10 @@ use rustix::net::{
 use std::mem::MaybeUninit;
 use std::os::unix::net::UnixStream;
 
-/// Bytes of a header.
+/// Length of a message header in bytes.
 pub const HEADER: usize = 16;
 
-/// Sends bytes with descriptors in one call. Returns how many bytes were sent.
+/// Sends bytes with descriptors in one call. Returns the number of sent bytes.
 ///
 /// # Errors
 /// The error of sendmsg(2).

@@ -15,7 +15,8 @@ use wire::{Duration, Instant};
 const BATCH: usize = 16 << 10;
 /// Maximum age of a batch's first row when another row is added.
 const OLDEST: Duration = Duration::from_ms(100);
-/// Maximum number of batches that wait for the writer. Beyond it the measuring thread waits.
+/// Maximum number of batches that wait for the writer. With more batches the measuring thread
+/// waits.
 const WAITING: usize = 8;
 
 /// The requested files.
@@ -36,7 +37,7 @@ pub struct RowFiles {
     since: Instant,
     full: SyncSender<Batch>,
     empty: Receiver<Batch>,
-    /// Number of batches at the writer. `spare`: empty batches that the writer has returned.
+    /// Number of batches that the writer has. `spare`: empty batches that the writer has returned.
     away: usize,
     spare: Vec<Batch>,
     writer: JoinHandle<Vec<File>>,

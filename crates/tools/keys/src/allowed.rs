@@ -40,7 +40,7 @@ pub enum Allowed {
     Number(u64, u64),
     /// A whole number, or `"none"`.
     NumberOrNone(u64, u64),
-    /// A power of two in bytes. As usual in PCIe, it needs no unit.
+    /// A power of two in bytes. As usual in PCIe, the value needs no unit.
     Power(u64, u64),
     /// A time.
     Time(Span),
@@ -56,7 +56,7 @@ pub enum Allowed {
     Size(fn(u64) -> bool, &'static str),
     /// A text that a [`KeyValue`] can parse.
     Form(fn(&str) -> Parsed<()>),
-    /// An array of such values.
+    /// An array of values that the inner [`Allowed`] permits.
     List(&'static Allowed),
     /// A name.
     Text,

@@ -37,7 +37,7 @@ fn advice(value: &str, error: &Error) -> String {
     if !value.chars().all(of_number) {
         return format!("write \"{value}\" in quotes: texts and units need them");
     }
-    // A number with a single quote is a number without it.
+    // A valid number was probably written with a single quote, so the parser's message is better.
     if is_value(value) { message(error) } else { format!("invalid number '{value}'") }
 }
 

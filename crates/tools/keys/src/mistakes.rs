@@ -16,7 +16,7 @@ impl Mistakes {
         });
     }
 
-    /// Returns the value of a result, or adds its mistake.
+    /// Returns the value of a result. Adds the mistake of an error, and returns `None`.
     pub fn keep<T>(&mut self, result: Result<T, KeyError>) -> Option<T> {
         result.map_err(|error| self.note(error)).ok()
     }

@@ -22,7 +22,7 @@ impl Names {
     /// Returns the index of a name within the range `among`.
     ///
     /// # Errors
-    /// The names in the range.
+    /// If no name in the range equals `name`. The message lists the names in the range.
     pub fn find(&self, among: Range<usize>, kind: &str, name: &str) -> Result<usize, String> {
         let known = || self.all[among.clone()].iter().map(String::as_str).collect::<Vec<_>>();
         let found = self.numbers.get(name).copied().filter(|at| among.contains(at));

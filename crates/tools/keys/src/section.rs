@@ -96,7 +96,8 @@ impl<'a> Section<'a> {
         !self.layers.is_empty()
     }
 
-    /// Returns the value of a key in the table or its defaults.
+    /// Returns the entry of a key in the table or in the defaults of the table; `None` if the key
+    /// is not set.
     pub fn find(&self, key: &str) -> Option<&'a Entry> {
         self.layers.iter().find_map(|layer| layer.iter().find(|entry| entry.key == key))
     }
@@ -179,7 +180,8 @@ impl<'a> Section<'a> {
         self.text(key).ok_or_else(missing)
     }
 
-    /// Returns the path of a file. A relative path in a file is relative to that file.
+    /// Returns the path of a file; `None` if the key is not set. A relative path in a plan is
+    /// relative to the folder of the plan, a relative path in an option to the working directory.
     pub fn path(&self, key: &str) -> Option<PathBuf> {
         self.text(key).map(|name| self.place(key).path(name))
     }

@@ -9,13 +9,13 @@ pub type Parsed<T> = Result<T, &'static str>;
 /// Minimum and maximum of a time.
 pub type Span = (Duration, Duration);
 
-/// Range of times without a range of their own.
+/// Range of times that have no other range: 0 to 1 s.
 pub const SHORT: Span = (Duration::ZERO, Duration::from_ms(1_000));
-/// Range of intervals, which must not be 0.
+/// Range of intervals: 1 ns to 1 s.
 pub const INTERVAL: Span = (Duration::from_ns(1), Duration::from_ms(1_000));
-/// Range of durations and of points in time.
+/// Range of durations and of points in time: 0 to 10^6 s.
 pub const LONG: Span = (Duration::ZERO, LONGEST);
-/// Range of durations that must not be 0.
+/// Range of durations that must not be 0: 1 ns to 10^6 s.
 pub const SPAN: Span = (Duration::from_ns(1), LONGEST);
 const LONGEST: Duration = Duration::from_ms(1_000_000_000);
 

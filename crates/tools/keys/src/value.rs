@@ -48,7 +48,7 @@ pub struct KeyError {
     pub origin: Origin,
     /// The mistake, with the allowed values.
     pub message: String,
-    /// Mistakes that were found with this one, in other places.
+    /// Further mistakes in other places.
     others: BTreeMap<Origin, String>,
 }
 
@@ -56,8 +56,8 @@ pub struct KeyError {
 const SHOWN: usize = 20;
 
 impl KeyError {
-    /// Combines two mistakes, with the mistakes that were found with them. Each place has one
-    /// mistake, because many stations can read one table.
+    /// Combines two mistakes and their further mistakes. Each place has only one mistake, because
+    /// many stations can read one table.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         for (origin, message) in std::iter::once((other.origin, other.message)).chain(other.others)
@@ -195,7 +195,7 @@ impl<'a> Source<'a> {
 /// Parses TOML.
 ///
 /// # Errors
-/// The place where the text is not TOML.
+/// If the text is not TOML; the error has the place of the mistake.
 pub fn parse(file: &str, text: &str) -> Result<Value, KeyError> {
     let source = Source::new(file, text);
     let table = DeTable::parse(text).map_err(|error| {

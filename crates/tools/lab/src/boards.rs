@@ -120,7 +120,7 @@ fn lines(
 }
 
 /// Adds the NIC settings that XDP programs need. The kernel's bridge and other ports of Open
-/// vSwitch set the first one themselves (`dev_set_promiscuity` in Linux net/bridge/br_if.c,
+/// vSwitch enable promiscuous mode themselves (`dev_set_promiscuity` in Linux net/bridge/br_if.c,
 /// net/openvswitch/vport-netdev.c).
 fn whole_frames(text: &mut String, bridge: Bridge, nic: &str) -> std::fmt::Result {
     if bridge.is_in_driver() || bridge == Bridge::XdpGeneric {

@@ -18,7 +18,7 @@ pub enum Bridge {
     Macvtap,
     /// XDP programs that redirect each port's frames to the other one, in the driver
     Xdp,
-    /// The same without the driver's help
+    /// XDP programs that redirect each port's frames to the other one, in the kernel
     XdpGeneric,
     /// Open vSwitch, its kernel datapath
     Ovs,
@@ -26,7 +26,7 @@ pub enum Bridge {
     OvsUser,
     /// Open vSwitch in user space on AF_XDP sockets
     OvsAfxdp,
-    /// A NIC given to a guest whole, without a bridge
+    /// No bridge: the guest has a whole NIC
     Vfio,
 }
 
@@ -74,8 +74,8 @@ impl Bridge {
         }
     }
 
-    /// Returns whether one of the two ports is a device on the other port instead of being joined
-    /// to it.
+    /// Returns whether one of the two ports is a device on top of the other port, so that nothing
+    /// joins the ports.
     pub fn is_on_port(self) -> bool {
         self == Self::Macvtap
     }
@@ -143,7 +143,8 @@ impl Ports {
         let qemu = "qemu-system-x86_64 …";
         let device = format!("-device virtio-net-pci,netdev=n0,mac={mac}");
         match bridge {
-            // The device of a macvtap interface has its number (Linux drivers/net/macvtap.c).
+            // The number of the tap device is the index of the macvtap interface (Linux
+            // drivers/net/macvtap.c).
             Bridge::Macvtap => format!(
                 "{enter}sh -c 'exec {qemu} -netdev tap,id=n0,fd=3,vhost=on {device} \
                  3<>/dev/tap$(cat /sys/class/net/{far}/ifindex)'"
@@ -157,7 +158,8 @@ impl Ports {
     }
 }
 
-/// The kernel's device for tunnels, without which Open vSwitch has no interface of a bridge.
+/// Checks the kernel's TUN device. Without this device Open vSwitch cannot create the interface of
+/// a bridge.
 const TUN: &str = "modprobe -q tun || test -e /dev/net/tun";
 
 fn redirect(Ports { enter, near, far, .. }: &Ports, mode: &str, steps: &mut Steps) {

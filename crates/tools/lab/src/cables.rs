@@ -44,7 +44,7 @@ impl FromStr for Far {
     }
 }
 
-/// Checks the name of an interface for use in a shell line.
+/// Checks that the name of an interface has 1 to 15 characters that are safe in a shell line.
 pub fn interface_name(text: &str) -> Result<String, String> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:@".contains(&byte);
     // IFNAMSIZ of linux/if.h is 16, terminator included.

@@ -25,7 +25,8 @@ pub fn keepable(list: &GateControlList) -> Outcome {
         .map_err(|why| Failure(format!("--gate: {why}")))
 }
 
-/// Returns the reason why the lab cannot build this bridge on any machine.
+/// Returns the reason why the lab cannot build this bridge on any machine; `None` if a machine can
+/// have it.
 pub fn impossible(experiment: &Experiment, bridge: Bridge) -> Option<&'static str> {
     match (bridge, &experiment.far) {
         (Bridge::Vfio, _) => Some(
@@ -39,7 +40,7 @@ pub fn impossible(experiment: &Experiment, bridge: Bridge) -> Option<&'static st
     }
 }
 
-/// Fails if the bridge cannot be built here.
+/// Fails if the bridge cannot be built here: on no machine, or because a tool is missing.
 pub fn possible(experiment: &Experiment, bridge: Bridge) -> Outcome {
     if let Some(why) = impossible(experiment, bridge) {
         return Err(Failure(why.to_owned()));
@@ -150,7 +151,8 @@ fn xdp(experiment: &Experiment, mode: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that frames arrived with the tag with which they were sent.
+/// Checks that frames arrived with the tag with which they were sent. Returns `None` if the
+/// listener did not count frames.
 pub fn tags(experiment: &Experiment, run: &RunResult) -> Option<Setting> {
     let listen = run.listen.as_ref()?;
     let came = listen.counts?.received;

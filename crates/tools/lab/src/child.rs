@@ -197,7 +197,7 @@ fn ends(process: &OwnedFd, operator: Option<&dyn Operator>, time: Duration) -> b
     }
 }
 
-/// Kills a process that an earlier lab left, if the number still belongs to the same process.
+/// Kills a process that an earlier lab left, unless its number belongs to another process now.
 pub fn end_left(process: Process) {
     let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw);
     let Some(Ok(fd)) = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty())) else { return };
@@ -215,7 +215,7 @@ mod tests {
     use std::process::Command;
     use std::sync::Arc;
 
-    /// A shell at work on this, and the folder of its files.
+    /// Starts a shell that runs `line`. Also returns the folder with the files of its output.
     fn shell(line: &str) -> (Child, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let [output, errors] = ["output", "errors"].map(|name| folder.path().join(name));
@@ -246,8 +246,8 @@ mod tests {
         assert_eq!(ended.unwrap_err().0, "signal: 2 (SIGINT)");
     }
 
-    /// poll(2) is interrupted by every signal with a handler. The signal goes to this thread
-    /// first (linux/kernel/signal.c, `complete_signal`).
+    /// Every signal with a handler interrupts poll(2). The kernel prefers this thread for the
+    /// signal (linux/kernel/signal.c, `complete_signal`).
     #[test]
     fn signal_does_not_shorten_the_wait_for_a_program() {
         signal_hook::flag::register(SIGUSR1, Arc::default()).unwrap();

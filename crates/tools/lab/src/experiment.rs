@@ -24,7 +24,8 @@ pub struct Experiment {
     pub place: Place,
     /// The far side of the bridge.
     pub far: Far,
-    /// The gates.
+    /// Gates of the bridge's port to the listener, or with a guest of the talker's port; `None` for
+    /// no gates.
     pub gates: Option<Gates>,
     /// Whether gates are set before the bridge has its ports.
     pub gates_first: bool,
@@ -34,8 +35,8 @@ pub struct Experiment {
     pub priority: u8,
     /// Time from one frame to the next; by default the cycle of the gates, or 2 ms.
     pub interval: Option<Duration>,
-    /// Time from the start of a cycle to a frame; by default a fifth of the window after its start,
-    /// or 0.
+    /// Time from the start of a cycle to a frame; by default the start of the window plus a fifth
+    /// of its length, or 0 without gates.
     pub offset: Option<Duration>,
     /// Number of frames per run.
     pub count: u64,
@@ -122,7 +123,7 @@ impl Experiment {
         steps
     }
 
-    /// Returns the steps that follow when a guest runs, because they need its threads.
+    /// Returns the steps that follow when a guest runs. These steps need the guest's threads.
     pub fn late_steps(&self) -> Steps {
         let mut steps = Steps::default();
         if let Some(priority) = self.kernel_fifo {
@@ -250,13 +251,13 @@ impl Experiment {
         )
     }
 
-    /// Returns the interval in ns, the number of frames, and the option with their time in the
-    /// cycle.
+    /// Returns the interval in ns, the number of frames, and the option with the time of the frames
+    /// in the cycle.
     fn schedule(&self, run: &Run) -> (u64, u64, String) {
         match (&self.gates, run.looks_for_gates) {
             (Some(Gates { list, window, .. }), true) => {
-                // In the middle of the time without a window. A late frame is still outside, and a
-                // frame that a gate holds back arrives at the next opening.
+                // The middle of the time without a window. A late frame is still outside of the
+                // window, and a frame that a gate holds back arrives when the gate opens.
                 let cycle = list.cycle_time().as_ns();
                 let middle = (window.opens + window.length + (cycle - window.length) / 2) % cycle;
                 (cycle, PROBES, format!(" --outside --offset {middle}ns"))

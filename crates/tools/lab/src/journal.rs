@@ -1,5 +1,5 @@
 //! A journal of the actions to undo. Each action is written to disk before it happens. The next lab
-//! undoes what an earlier one left, however it ended.
+//! undoes the actions that an earlier lab left, even if the earlier lab was killed.
 
 use linux::proc_stat::behind_name;
 use report::Failure;

@@ -1,4 +1,4 @@
-//! Builds a bridge, runs everything in it, and takes it down.
+//! Builds a bridge, runs all measurements over the bridge, and removes the bridge.
 
 use super::bridge::Bridge;
 use super::cables::{Far, ports};
@@ -217,7 +217,8 @@ pub fn enter(place: &Place) -> String {
     format!("ip netns exec {} ", place.talker())
 }
 
-/// Returns the number of bytes that arrived at the listener's interface; 0 for a guest's.
+/// Returns the number of bytes that arrived at the listener's interface; 0 if the listener is a
+/// guest.
 fn received(experiment: &Experiment) -> Result<u64, Failure> {
     if experiment.far != Far::Namespace {
         return Ok(0);

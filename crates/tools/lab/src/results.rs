@@ -110,8 +110,8 @@ pub enum GateVerdict {
     Late,
     /// More than 2 of 100 frames arrived early: no gate held them back.
     NotGated,
-    /// Three of four frames arrived outside, and so did three of four frames that were due within a
-    /// window: the gate of another priority passed them.
+    /// Fewer than one of four frames arrived within a window, whether the frames were due outside
+    /// or within a window: the gate of another priority passed the frames.
     OtherGate,
 }
 
@@ -177,8 +177,8 @@ pub struct RunResult {
     pub talk: Document,
     /// The listener's document; null if the listener is a guest's.
     pub listen: Option<Document>,
-    /// Bits per second that came to the listener's interface, load included; null if the listener
-    /// is a guest's.
+    /// Bits per second that arrived at the listener's interface, load included; null if the
+    /// listener is a guest's.
     pub received_bits_per_second: Option<u64>,
     /// 4 KiB reads of a drive during the frames; null if there were none.
     pub reads: Option<ReadsResult>,
@@ -192,7 +192,7 @@ pub struct ReadsResult {
     pub priority: Option<u8>,
     /// Whether the nodes have a gate of their own.
     pub gated: bool,
-    /// Reads.
+    /// Number of reads.
     pub n: u64,
     /// Median of the latencies.
     pub p50_ns: u64,
@@ -238,7 +238,7 @@ mod tests {
             gate.verdict
         };
         assert_eq!(verdict(slots(49, 151), slots(49, 0)), OtherGate);
-        // Without a gate, those that were due within it came within it.
+        // Without a gate, frames that were due within a window arrive within the window.
         assert_eq!(verdict(slots(49, 151), slots(50, 0)), NotGated);
         assert_eq!(verdict(slots(200, 0), slots(0, 0)), Gated, "a slow machine");
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Maximum time for a program to become ready.
 const READY: Duration = Duration::from_secs(60);
 
-/// The things that the lab has created.
+/// Steps and programs of a lab, with the actions that undo them.
 pub struct Site<'a> {
     /// Folder of the lab's files.
     folder: PathBuf,
@@ -28,8 +28,8 @@ pub struct Site<'a> {
 }
 
 impl<'a> Site<'a> {
-    /// Begins a lab, after undoing what an earlier one has left. Returns the number of undone
-    /// actions too.
+    /// Begins a lab after undoing the actions that an earlier lab has left. Also returns the number
+    /// of undone actions.
     ///
     /// # Errors
     /// A lab with this name runs, a namespace with its name is not the lab's, or files cannot be
@@ -89,7 +89,7 @@ impl<'a> Site<'a> {
     /// Starts a program, with its standard output and standard error in files of this name.
     ///
     /// # Errors
-    /// As the shell's.
+    /// If the files or the shell cannot be started.
     pub fn start(&mut self, line: &str, name: &str) -> Result<Child, Failure> {
         let path = |ending: &str| self.folder.join(format!("{name}{ending}"));
         let (output, errors) = (path(".out"), path(""));
@@ -103,10 +103,10 @@ impl<'a> Site<'a> {
         Ok(Child::new(child, output, errors)?)
     }
 
-    /// Fails if the lab must stop, or if a program that it needs has ended.
+    /// Checks that the lab may continue.
     ///
     /// # Errors
-    /// The reason.
+    /// If the lab must stop, or if a program that the lab needs has ended.
     pub fn go_on(&mut self) -> Outcome {
         if self.operator.has_stopped() {
             return Err(Failure("interrupted".into()));
@@ -119,7 +119,7 @@ impl<'a> Site<'a> {
         Ok(())
     }
 
-    /// Who runs the lab.
+    /// Returns the operator, who can stop the lab.
     pub fn operator(&self) -> &'a dyn Operator {
         self.operator
     }
@@ -129,7 +129,7 @@ impl<'a> Site<'a> {
     /// # Errors
     /// The lines that failed, and their output.
     pub fn take_down(&mut self) -> Outcome {
-        // Their owner's end is theirs.
+        // Dropping a program ends it.
         self.kept.clear();
         let (mut failed, mut why) = (Vec::new(), Vec::new());
         while let Some(undo) = self.done.pop() {
@@ -143,7 +143,8 @@ impl<'a> Site<'a> {
         if self.done.is_empty() {
             return Ok(self.journal.clear()?);
         }
-        // The journal has them, and the rest can be taken back twice.
+        // The journal still has these actions. Other lines of the journal succeed if they run
+        // twice.
         Err(Failure(format!("not taken down: {}", why.join("; "))))
     }
 }
@@ -156,7 +157,7 @@ impl Drop for Site<'_> {
     }
 }
 
-/// A shell in a process group of its own: Ctrl-C is the lab's.
+/// Returns a shell for `line` in a process group of its own, so that Ctrl-C does not end the shell.
 fn shell(line: &str) -> Command {
     use std::os::unix::process::CommandExt;
     let mut command = Command::new("sh");
@@ -164,7 +165,7 @@ fn shell(line: &str) -> Command {
     command
 }
 
-/// Makes a folder that has this program alone, and a path of folders that begins with it.
+/// Creates a folder with a link to this program as `farlane`. Returns PATH with this folder first.
 fn own_program(folder: &Path) -> Result<OsString, Failure> {
     let own = folder.join("bin");
     fs::create_dir_all(&own)?;
@@ -176,7 +177,8 @@ fn own_program(folder: &Path) -> Result<OsString, Failure> {
     std::env::join_paths(paths).map_err(|error| Failure(format!("PATH: {error}")))
 }
 
-/// Runs a line to its end. Its output goes to a file: a daemon that it starts may keep it open.
+/// Runs a line to its end. The output goes to a file, because a daemon that the line starts may
+/// keep a pipe open.
 fn run(line: &str, folder: &Path) -> Outcome {
     let log = folder.join("step.log");
     let output = File::create(&log)?;
@@ -190,16 +192,16 @@ fn run(line: &str, folder: &Path) -> Outcome {
     }
 }
 
-/// What a line said at last, or else `otherwise`.
+/// Returns the last line of `log` that is not empty, or else `otherwise`.
 pub fn last_line(log: &str, otherwise: &str) -> String {
     let mut lines = log.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.next_back().unwrap_or(otherwise).to_owned()
 }
 
-/// What a line prints.
+/// Returns the standard output of a line.
 ///
 /// # Errors
-/// The line, and what it said.
+/// If the line fails: the line, and its last message.
 pub fn output(line: &str) -> Result<String, Failure> {
     let output = shell(line).output()?;
     match output.status.success() {

@@ -6,10 +6,10 @@ use std::fmt;
 /// A shell line, and the line that undoes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The line.
+    /// The shell line.
     pub line: String,
-    /// Line that undoes this one, unless the undo of another step does. It succeeds if there is
-    /// nothing to undo.
+    /// Line that undoes this step; `None` if the undo of another step suffices. The line succeeds
+    /// if there is nothing to undo.
     pub undo: Option<String>,
     /// The way in which the line ends.
     pub end: End,
@@ -18,14 +18,14 @@ pub struct Step {
 /// How a line ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// By itself.
+    /// The line ends by itself.
     Itself,
-    /// With the lab. Its standard error goes to this file of the lab's folder; the next line waits
-    /// until this text is in it.
+    /// The lab ends the line. The standard error of the program goes to the file `log` in the lab's
+    /// folder. The next line waits until the file contains the text `ready`.
     Lab {
-        /// The file.
+        /// Name of the file.
         log: &'static str,
-        /// The text.
+        /// Text of the program when it is ready.
         ready: &'static str,
     },
 }

@@ -32,10 +32,10 @@ pub fn isolate(cpu: usize, place: &Place, steps: &mut Steps) {
     ));
 }
 
-/// Returns the kernel threads that process the frames: softirq threads, and vhost threads that work
-/// for a process in the bridge's namespace, whose number is in their name (Linux
-/// drivers/vhost/vhost.c). Names become part of a shell line, and any process may choose such names
-/// for its threads.
+/// Returns the kernel threads that process the frames: softirq threads, and vhost threads of
+/// processes in the bridge's namespace. The name of a vhost thread contains the number of its
+/// process (Linux drivers/vhost/vhost.c). Names are checked because they become part of a shell
+/// line, and any process may choose such names for its threads.
 pub fn waited_for(place: &Place) -> Vec<Thread> {
     let namespace = identity(&format!("/run/netns/{}", place.bridge()));
     let is_ours = |pid: &str| {

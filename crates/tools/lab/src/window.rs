@@ -5,14 +5,14 @@ use std::path::Path;
 use tsn::GateControlList;
 use wire::Duration;
 
-/// Gates.
+/// The gate control list of the lab, and the window of the measured frames.
 #[derive(Clone, Debug)]
 pub struct Gates {
     /// Path of the list's file, for a shell line.
     pub file: String,
-    /// The list.
+    /// The gate control list.
     pub list: GateControlList,
-    /// The window of the frames.
+    /// The window of the measured frames.
     pub window: Window,
 }
 

@@ -144,7 +144,7 @@ impl<A: Attached> InitiatorHost<A> {
     /// Brings a drive up.
     ///
     /// # Errors
-    /// One line that names its function.
+    /// One line that names the drive's function.
     pub fn bring_up(
         &mut self,
         node: &Node,
@@ -174,7 +174,7 @@ impl<A: Attached> InitiatorHost<A> {
         Ok(())
     }
 
-    /// Returns the completed commands of the first queue of `drive`, if it has interrupted.
+    /// Returns the completed commands of the first queue of `drive`; none without an interrupt.
     pub fn reap(&mut self, drive: usize) -> Vec<CompletedCommand> {
         let target = &mut self.drives[drive];
         let before = self.memory.interrupts.len();

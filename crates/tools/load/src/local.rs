@@ -43,12 +43,12 @@ pub struct LocalLink {
 }
 
 impl LocalLink {
-    /// A link inside this process cannot be lost, but one end may wait long while another machine
-    /// is measured.
+    /// Returns settings with a long loss limit: a link inside this process cannot be lost, but one
+    /// end may wait long while another machine is measured.
     fn settings(self, role: Role) -> Settings {
         let Self { max_payload, aggregation, .. } = self;
         let loss_limit = Duration::from_ms(600_000);
-        // Keepalive frames are not needed either.
+        // A link that cannot be lost needs no keepalive frames.
         let keepalive = Duration::from_ms(60_000);
         let settings = Settings::new(role, random_number());
         Settings { max_payload, aggregation, loss_limit, keepalive, ..settings }
@@ -176,7 +176,7 @@ fn host_switch(link: LocalLink, devices: &[Address]) -> Result<Switch, Failure> 
     Ok(Switch::new(upstream, Links::new(devices).over(link.carriers()?)))
 }
 
-/// Starts a host node with a link to each of `devices`, all up. The node records what it sees.
+/// Starts a host node with a link to each of `devices`, all up. The node records a trace.
 ///
 /// # Errors
 /// If a link does not come up.

@@ -98,7 +98,7 @@ impl Floor {
     }
 }
 
-/// A machine with its drive, and the buffers of the commands that load it.
+/// A machine with its drive, and the buffers of the commands that load the drive.
 pub struct LoadGenerator<A> {
     mps: u16,
     /// The machine.
@@ -135,7 +135,7 @@ pub fn settings() -> Settings {
     Settings { entries: 256, ..Settings::default() }
 }
 
-/// Starts a machine with a drive in a node of its own. Both record into `trace`.
+/// Starts a machine with a drive in a separate node. Machine and node record into `trace`.
 ///
 /// # Errors
 /// If a node does not come up.
@@ -198,7 +198,7 @@ impl Testbed {
 }
 
 impl<A: Attached> LoadGenerator<A> {
-    /// Writes the whole drive, which has `size` bytes.
+    /// Creates a load generator, and writes the whole drive, which has `size` bytes.
     ///
     /// # Errors
     /// If a command fails or takes too long.

@@ -45,19 +45,20 @@ impl Default for TraceTarget {
 }
 
 impl TraceTarget {
-    /// Records into a file, if there is one. `warn` receives a line if the trace is incomplete.
+    /// Creates a target that records into `file`, or records nothing. `warn` receives a line if the
+    /// trace is incomplete.
     pub fn new(file: Option<TraceFile>, warn: fn(&str)) -> Self {
         Self { file, warn }
     }
 
-    /// Records into a ring of about `size` bytes.
+    /// Creates a target that records into a ring of about `size` bytes.
     pub fn ring(path: PathBuf, size: u64, warn: fn(&str)) -> Self {
         let mut file = TraceFile::new(path);
         file.settings.ring = Some(size);
         Self::new(Some(file), warn)
     }
 
-    /// Returns the file.
+    /// Returns the trace file; `None` if nothing is recorded.
     pub fn file(&self) -> Option<&TraceFile> {
         self.file.as_ref()
     }
@@ -77,7 +78,7 @@ impl TraceTarget {
             .map_err(|error| Failure(format!("{failed}: {error}")))
     }
 
-    /// Stops the trace or starts it again, if a signal requests it. Returns a message about it.
+    /// Stops or restarts the trace if a signal requests it. Returns a message about the change.
     pub fn switch(&self, tracer: &Tracer, stop: &Stop) -> Option<String> {
         if !stop.takes_trace_switch() {
             return None;

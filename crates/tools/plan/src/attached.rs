@@ -67,7 +67,7 @@ pub struct Pcie {
 }
 
 impl Pcie {
-    /// Reads the table; defaults are those of the NVMe/TSN paper.
+    /// Reads the table. Defaults are from the NVMe/TSN paper.
     pub fn read(section: &Section) -> Result<Self, KeyError> {
         use Generation::{Gen1, Gen2, Gen3, Gen4, Gen5};
         let (top, bottom) = nvme_tsn_links();

@@ -31,9 +31,9 @@ pub fn with_target(
 /// Number of largest frames that may wait in queues.
 const QUEUE: u64 = 4;
 
-/// Returns half of the time of the largest frame one way plus half of the time of a frame without
-/// payload, so that both ways together are one frame and one acknowledgement; and the time of the
-/// largest frame on the slowest line.
+/// Returns half of the sum of two times between `from` and `to`: of the largest frame and of a
+/// frame without payload. Both directions together are then one frame and one acknowledgement. Also
+/// returns the time of the largest frame on the slowest line.
 fn route(
     wiring: &Wiring<'_>,
     from: usize,

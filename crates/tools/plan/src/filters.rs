@@ -34,7 +34,7 @@ impl Filters {
     /// Returns the filter with this name for a bridge.
     ///
     /// # Errors
-    /// The names of all filters.
+    /// If no filter has this name. The message lists the names of all filters.
     pub fn at(&self, name: &str, bridge: &Section) -> Result<Config, String> {
         let names: Vec<&str> = self.0.iter().map(|(filter, _)| filter.as_str()).collect();
         let found = self.0.iter().find(|(filter, _)| filter == name);

@@ -38,7 +38,7 @@ impl HostBuilder<'_> {
     /// Builds all hosts.
     pub fn hosts(&self, known: &recording::Read) -> Result<BuiltHosts, KeyError> {
         let pcie = Pcie::read(&self.defaults.pcie)?;
-        // The first stations are those of the hosts that are not attached directly.
+        // The first stations belong to the hosts that are not attached directly.
         let mut counts = (0, 0);
         let hosts = self.owners.hosts.iter();
         let made = all(hosts.map(|host| self.host(host, &pcie, &mut counts, known)))?;

@@ -193,7 +193,7 @@ impl Layout {
             sections.push((own, host.transport == "tsn"));
         }
         let alone = owners.hosts.is_empty();
-        // Streams alone are between stations of TSN, whose frames have tags.
+        // A plan with only streams connects TSN stations, whose frames have tags.
         let tsn = alone || sections.iter().any(|(_, tsn)| *tsn);
         let nodes = root.named_or("nodes", "device", &defaults.link);
         if alone && root.named("nodes").is_empty() {
@@ -226,7 +226,7 @@ impl Layout {
         let stations = self.names.len() - bridges;
         let made = match (named.len(), stations, bridges) {
             (0, 2, 0) => Ok(vec![named_cable(&defaults.link, [0, 1])?]),
-            // A star.
+            // Without cables in the plan, one bridge and its stations are a star.
             (0, _, 1) => all((0..stations).map(|at| named_cable(&defaults.link, [at, stations]))),
             (0, ..) => {
                 let message = format!(
@@ -352,7 +352,7 @@ impl Layout {
             let message = format!("a station sends {MAX_STREAMS} streams at most");
             return section.fail("from", message);
         }
-        // Its seed is set with all others.
+        // The seed is set later together with all other seeds.
         traffic.push(TrafficConfig {
             burst: section.get("burst").unwrap_or(1),
             start,
@@ -434,7 +434,7 @@ fn named_cable(section: &Section, ends: [usize; 2]) -> Result<NamedCable, KeyErr
     Ok(NamedCable { ends, rate, config, origin: section.origin.clone() })
 }
 
-/// Reads a station. Defaults are those of a node of the NVMe/TSN paper.
+/// Reads a station. Defaults are from a node of the NVMe/TSN paper.
 fn station(
     section: &Section,
     tsn: bool,

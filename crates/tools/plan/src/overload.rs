@@ -104,8 +104,8 @@ impl Offered {
         found
     }
 
-    /// Checks whether the first of these classes can carry less than its streams offer after the
-    /// other classes. The class then takes no more time from the classes after it.
+    /// Checks whether the first of these classes can carry less than its streams offer, because of
+    /// the other classes. An overloaded class takes no more time from the classes after it.
     fn strict(&mut self, egress: &Egress<'_>, classes: &[usize]) -> Option<Overload> {
         let (queue, before) = (classes[0], &classes[1..]);
         let limit = self.limit(egress, &[queue]);

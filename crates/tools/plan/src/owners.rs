@@ -84,7 +84,7 @@ fn check_without_hosts(root: &Section) -> Result<(), KeyError> {
 }
 
 impl<'a> Owners<'a> {
-    /// Reads hosts and drives, and copies those with a count.
+    /// Reads hosts and drives, and copies hosts and drives that have a count.
     pub fn new(root: &Section<'a>, defaults: &Defaults<'a>) -> Result<Self, KeyError> {
         let owners = Self::read(root, defaults)?.multiplied();
         owners.check_count().map(|()| owners)

@@ -1,6 +1,6 @@
 //! Ports: the interface of a station, and each port of a bridge. A key of every port has a line in
-//! `PORT` in tables.rs and a line in [`config`] here. In a bridge's table it applies to all ports
-//! of the bridge, in `[bridges.NAME.ports.PEER]` to one.
+//! `PORT` in tables.rs and a line in [`config`] here. A key in a bridge's table applies to all
+//! ports of the bridge. A key in `[bridges.NAME.ports.PEER]` applies to one port.
 
 use super::schedule::{Schedules, clock};
 use super::shapers::Shapers;

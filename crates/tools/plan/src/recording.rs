@@ -70,7 +70,7 @@ struct RecordedCommand {
     length: u64,
     start: Instant,
     end: Option<Instant>,
-    /// TLP number of the entry's fetch. It orders commands with the same doorbell.
+    /// TLP number of the entry's fetch. The number orders commands with the same doorbell.
     fetched: u64,
 }
 

@@ -46,14 +46,16 @@ impl Remark {
 /// Periods that do not divide one another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Periods {
-    /// Two or more periods, the shortest first, each with the names of what has the period.
+    /// Two or more periods, the shortest first, each with the names of the hosts, streams and gates
+    /// that have the period.
     pub periods: Vec<(Duration, Vec<String>)>,
     /// Least common multiple of the periods; `None` above 2^64 - 1 ps.
     pub hyperperiod: Option<Duration>,
 }
 
 impl Periods {
-    /// Selects from these periods; `None` if each divides all longer ones.
+    /// Selects every period that neither divides nor is a multiple of some other period; `None` if
+    /// there is no such period.
     fn new(all: BTreeMap<Duration, Vec<String>>) -> Option<Self> {
         let divides = |a: Duration, b: Duration| {
             let (short, long) = (a.min(b), a.max(b));

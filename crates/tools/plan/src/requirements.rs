@@ -24,7 +24,7 @@ pub struct Requirement {
 pub enum Subject {
     /// Every command of this host.
     Host(usize),
-    /// Every command of this host to this one of its drives.
+    /// Every command of a host to one of its drives.
     Drive {
         /// The host.
         host: usize,

@@ -14,7 +14,7 @@ use wire::{Duration, Instant};
 
 /// Bits per byte, to convert rates.
 pub(super) const BITS: u64 = 8;
-/// Maximum number of byte times after a frame that cannot be cut: preamble and gap.
+/// Times of bytes that a frame occupies the line in addition to its own bytes: preamble and gap.
 const PREAMBLE_AND_GAP: usize = sim::ethernet::frame::PREAMBLE + sim::ethernet::frame::GAP;
 
 /// A class with its shaper: `"5 video"`.
@@ -79,7 +79,8 @@ impl Shapers {
         all(named.map(|(name, section)| Shaper::read(name, &section))).map(Self)
     }
 
-    /// Returns the gate cycle of the cyclic queues of a port: two cycles of the shaper.
+    /// Returns the gate cycle of the cyclic queues of a port: two cycles of the shaper, or the
+    /// longest with several shapers; `None` without cyclic queues.
     pub fn cycle(&self, section: &Section) -> Option<Duration> {
         let named = section.list::<ClassShaper>("shapers").into_iter();
         let found =
@@ -223,8 +224,8 @@ fn preemption(section: &Section, port: &Config) -> Result<Option<Preemption>, Ke
     }
     let fragment = FragmentSize::new(section.get("add_frag_size").unwrap_or(0));
     let fragment = fragment.expect("its range was checked");
-    // The hold lasts until no preemptable frame is on the line: the longest time that cannot be
-    // cut.
+    // A hold must begin before its window by the longest time that a preemptable frame occupies the
+    // line and cannot be cut.
     let longest = port.rate.duration(fragment.longest_unsplittable() + PREAMBLE_AND_GAP);
     let mut verify = verification::Config::default();
     verify.enabled = section.text("verify") != Some("off");
@@ -243,8 +244,8 @@ fn preemption(section: &Section, port: &Config) -> Result<Option<Preemption>, Ke
 /// A port and its class, and a stream with its committed rate and burst at the port.
 type CommittedAt = ((CableEnd, usize), (StreamId, Committed));
 
-/// Reads a stream's own committed rate and burst, for every port on its path that shapes its class
-/// asynchronously.
+/// Reads a stream's own committed rate and burst for every port on the stream's path that shapes
+/// the stream's class asynchronously.
 ///
 /// # Errors
 /// If the stream has only one of the two keys, or no such port is on its path.

@@ -389,7 +389,8 @@ fn the_page_names_the_defaults() {
     assert_eq!(switch.ports[0].drive.reads_in_flight, 2);
 }
 
-/// A few large packets fill a receiver. A receiver that takes one wakes the transmitter.
+/// A few large packets fill a receiver. The transmitter continues when the receiver has taken a
+/// packet.
 #[test]
 fn large_payloads_never_deadlock_on_credits() {
     for transport in ["direct", "tcp"] {

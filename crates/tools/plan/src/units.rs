@@ -17,21 +17,22 @@ use tsn::psfp::{GateEntry, MAX_INTERVAL};
 use wire::units::scaled;
 use wire::{Duration, Instant};
 
-/// Minimum and maximum of PCIe's completion timeout.
+/// Range of PCIe's completion timeout: 50 us to 64 s.
 pub const COMPLETION: Span = (Duration::from_us(50), Duration::from_ms(64_000));
-/// Time for which a port waits for an answer to a verify packet.
+/// Range of the time for which a port waits for an answer to a verify packet: 1 to 128 ms.
 pub const VERIFY: Span = (Duration::from_ms(1), Duration::from_ms(128));
-/// Time between two tests for latent errors: whole milliseconds in IEEE 802.1CB-2017, 10.4.1.12.
+/// Range of the time between two tests for latent errors, from 1 ms: whole milliseconds in IEEE
+/// 802.1CB-2017, 10.4.1.12.
 pub const TESTS: Span = (Duration::from_ms(1), LONG.1);
-/// Cycle of gates.
+/// Range of the cycle of gates.
 pub const CYCLE: Span = (Duration::from_ns(1), tsn::GateControlList::MAX_CYCLE);
-/// The idle and loss intervals of a tunnel.
+/// Range of the idle and loss intervals of a tunnel: 1 us to 1 hour.
 pub const SILENCE: Span = (Duration::from_us(1), Duration::from_ms(3_600_000));
 
 /// Maximum offset of a clock in picoseconds.
 const MOST_OFFSET: u64 = 1_000_000_000_000_000;
 
-/// A value whose type another crate defines.
+/// A parser for values of types that other crates define.
 pub trait Form: Sized {
     fn parse(text: &str) -> Parsed<Self>;
 
@@ -161,7 +162,7 @@ impl Form for Rate {
     }
 }
 
-/// Lines are slower than a terabit per second.
+/// Returns whether a rate is in the range of lines: 1 bit/s to 1 Tb/s.
 fn fits(rate: Rate) -> bool {
     (1..=1_000_000_000_000).contains(&rate.bits_per_second)
 }

@@ -16,7 +16,7 @@ pub struct Setting {
     pub value: String,
 }
 
-/// Sets what the variant `name` sets.
+/// Sets every key that the variant `name` contains.
 ///
 /// # Errors
 /// If the plan has no such variant, or as [`Plan::with`](super::Plan::with), at the place of the

@@ -15,14 +15,14 @@ const DEFAULT_ENTRIES: u16 = 255;
 /// A workload, and its recording if it is a replay.
 type ParsedWorkload = (Workload, Option<Arc<Recording>>);
 
-/// A workload for tables that are copied from the NVMe/TSN paper's configuration, which must have
-/// one.
+/// Returns an arbitrary workload for the NVMe/TSN paper's configurations, which require one. Only
+/// links or stations of these configurations are used.
 pub fn any() -> Workload {
     Workload::ConfigReads { count: 1, gap: Duration::ZERO }
 }
 
-/// Returns a host's workload table. It replaces the plan's table unless it has only keys that
-/// modify a workload.
+/// Returns a host's workload table. The host's table replaces the plan's table unless it has only
+/// keys that modify a workload.
 pub fn host_section<'a>(host: &Section<'a>, root: &Section<'a>) -> Section<'a> {
     let (own, shared) = (host.table("workload"), root.table("workload"));
     let whole = WORKLOADS.iter().any(|(key, _)| own.find(key).is_some());

@@ -99,7 +99,7 @@ impl Stack {
     }
 }
 
-/// Draws bars from 0 to 1, each with a name, the value as text, and the value.
+/// Draws bars of shares from 0 to 1. Each bar has a name, the share as text, and the share.
 pub fn shares(title: &str, bars: &[(String, String, f64)]) -> String {
     const BAR: f64 = 9.0;
     const ROW: f64 = 31.0;

@@ -2,7 +2,7 @@
 
 use super::{Axis, colour, escape, svg};
 
-/// Width of the picture, and the space for half a label of the axis at each side, in pixels.
+/// Width of the picture, and the space at each side for half of an axis label, in pixels.
 const WIDTH: f64 = 440.0;
 const SIDE: f64 = 24.0;
 /// Height of a row with its name, distance of the marks from the top of the row, and height of the

@@ -1,6 +1,6 @@
-//! Reports as one self-contained HTML page. It has no scripts, loads nothing from the network, and
-//! can be read on a telephone and on paper. A [`Page`] contains [`Table`], [`Plot`], [`Dots`] and
-//! [`Stack`] elements. Pictures are inline SVG.
+//! Reports as one self-contained HTML page. A page has no scripts, loads nothing from the network,
+//! and can be read on a telephone and on paper. A [`Page`] contains [`Table`], [`Plot`], [`Dots`]
+//! and [`Stack`] elements. Pictures are inline SVG.
 //!
 //! # Modules
 //!

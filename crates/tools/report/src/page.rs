@@ -58,9 +58,9 @@ tr,.key,.tile{break-inside:avoid}table{font-size:8pt}th,td{padding:.2rem .45rem}
 pub struct Tile {
     /// The number, with its unit.
     pub value: String,
-    /// Its name.
+    /// Name of the number.
     pub name: String,
-    /// Whether it is highlighted as a problem.
+    /// Whether the tile is highlighted as a problem.
     pub bad: bool,
 }
 
@@ -119,7 +119,7 @@ impl Page {
         self.out += &format!("<div class=\"scroll\">{}</div>\n", table.html());
     }
 
-    /// Adds a table that is folded under its summary; it is not printed.
+    /// Adds a table that is folded under `summary`. Printed pages leave out the table.
     pub fn more(&mut self, summary: &str, table: &Table) {
         let (summary, table) = (escape(summary), table.html());
         self.out += &format!(
@@ -156,7 +156,8 @@ impl Page {
         );
     }
 
-    /// Adds text that is folded under its summary, such as data for programs; it is not printed.
+    /// Adds text that is folded under `summary`, such as data for programs. Printed pages leave out
+    /// the text.
     pub fn details(&mut self, summary: &str, text: &str) {
         let (summary, text) = (escape(summary), escape(text));
         self.out += &format!("<details><summary>{summary}</summary><pre>{text}</pre></details>\n");

@@ -7,7 +7,7 @@ use crate::latency::Latency;
 const SIZE: (f64, f64) = (440.0, 250.0);
 /// Minimum space at the left in pixels; long labels need more.
 const LEFT: f64 = 58.0;
-/// Approximate width of a character of a label, and the space next to it, in pixels.
+/// Approximate width of a character of a label, and the space beside a label, in pixels.
 const CHARACTER: f64 = 6.2;
 const BESIDE: f64 = 24.0;
 const RIGHT: f64 = 14.0;
@@ -115,7 +115,8 @@ impl Axis {
         }
     }
 
-    /// Returns the values with these first digits, times powers of ten.
+    /// Returns the products of these first digits and powers of ten that are in the range of the
+    /// axis.
     fn decimal(&self, digits: &[f64]) -> Vec<f64> {
         let (low, high) = self.range;
         let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
@@ -123,7 +124,7 @@ impl Axis {
         all.filter(|value| (low..=high).contains(value)).collect()
     }
 
-    /// Returns at most about `parts` round values.
+    /// Returns about `parts` round values, or fewer.
     pub(super) fn ticks(&self, parts: f64) -> Vec<f64> {
         let (low, high) = self.range;
         let decades = (high / low).log10();
@@ -170,7 +171,8 @@ impl Plot {
         self.series.push(Series { name: name.to_owned(), points });
     }
 
-    /// Returns the position of the y axis. The longest of its labels fits to its left.
+    /// Returns the position of the y axis in pixels: the longest label of the axis fits to the left
+    /// of it.
     fn left(&self) -> f64 {
         let lengths = self.y.labels().into_iter().map(|(_, text)| text.chars().count());
         (lengths.max().unwrap_or(0) as f64 * CHARACTER + BESIDE).max(LEFT)

@@ -5,11 +5,11 @@ use super::escape;
 /// How the cells of a column are aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
+    /// To the left, for words.
     Left,
-    /// Numbers.
+    /// To the right, for numbers.
     Right,
-    /// Words that may take several lines.
+    /// To the left, for words that may take several lines.
     Wrap,
 }
 

@@ -116,7 +116,7 @@ pub struct BenchRun {
     pub push: &'static str,
     #[serde(flatten)]
     pub case: Case,
-    /// Rounds.
+    /// Number of rounds.
     pub rounds: usize,
     /// Commands per second.
     pub iops: f64,

@@ -52,7 +52,7 @@ pub struct Args {
     /// in microseconds
     #[arg(long, value_name = "TIME", default_value = "50us", value_parser = span::microseconds)]
     spin: Duration,
-    /// Print every TLP, not only the first and the last of equal ones
+    /// Print every TLP. By default, only the first and the last of a run of equal TLPs are printed
     #[arg(long)]
     unfold: bool,
     /// Device nodes and a switch node have files of their own: FILE.device0, …

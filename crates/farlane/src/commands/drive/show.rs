@@ -60,7 +60,8 @@ pub struct DriveDocument {
     serial: String,
     /// Model number.
     model: String,
-    /// Incarnation of the contents of all namespaces together, 16 hexadecimal digits.
+    /// Incarnation (docs/nvme.md) of the contents of all namespaces together: 16 hexadecimal
+    /// digits.
     incarnation: String,
     /// Capacity for all namespaces together.
     capacity_bytes: u64,

@@ -29,7 +29,7 @@ pub struct IoDocument {
     pub ended: &'static str,
     /// The error after which the run stopped; null if there was none.
     pub why: Option<String>,
-    /// One element per section that began and target, in the order of the job file; options are one
+    /// One element per started section and target, in the order of the job file; options are one
     /// section.
     pub sections: Vec<IoSection>,
 }
@@ -89,12 +89,12 @@ pub struct IoSection {
     pub workload: Option<IoWorkload>,
     /// Time from the first transfer to the end of the last one, without reading back.
     pub elapsed_ns: u64,
-    /// CPU time of this node while the section worked, spinning included, divided by the transfers
-    /// of its whole group that ended in that time; 0 for configuration reads.
+    /// CPU time of this node during the work of the section, spinning included, divided by the
+    /// number of transfers of the section's group that ended meanwhile; 0 for configuration reads.
     pub host_cpu_ns_per_io: f64,
-    /// CPU time of the process at the other end, in steps of 10 ms, divided by the transfers of the
-    /// whole group. Null if the process is not visible, or if a section of the group read back its
-    /// data (docs/io.md#cpu-time).
+    /// CPU time of the process at the other end, in steps of 10 ms, divided by the number of
+    /// transfers of the section's group. Null if the process is not visible, or if a section of the
+    /// group read back data (docs/io.md#cpu-time).
     pub peer_cpu_ns_per_io: Option<f64>,
     /// One element per job and kind of transfer that succeeded or was lost at least once.
     pub jobs: Vec<IoTransfers>,
@@ -126,7 +126,7 @@ pub struct IoWorkload {
     bs: usize,
     /// Transfers in flight per job.
     iodepth: usize,
-    /// Jobs.
+    /// Number of jobs.
     numjobs: usize,
     /// First byte of the first job's part.
     offset: u64,
@@ -184,7 +184,7 @@ pub struct IoTransfers {
     pub max_ns: u64,
 }
 
-/// Transfers that failed.
+/// Transfers that failed for one cause.
 #[derive(JsonSchema, Serialize)]
 pub struct IoCause {
     /// The NVMe status, `lost with its drive`, or `no answer`.
@@ -211,9 +211,9 @@ pub struct IoMismatch {
     pub job: usize,
     /// Block of the first wrong byte.
     pub lba: u64,
-    /// Place of the first wrong byte in its block.
+    /// Offset of the first wrong byte in the block.
     pub byte: u64,
-    /// Place of the first wrong byte in the namespace.
+    /// Offset of the first wrong byte in the namespace.
     pub offset: u64,
     /// The byte that was written.
     pub expected: u8,

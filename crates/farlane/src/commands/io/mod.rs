@@ -100,7 +100,7 @@ pub struct Args {
     node: NodeArgs,
     #[command(flatten)]
     trace: TraceArgs,
-    // Last: its heading in the help is that of all options behind.
+    // This field is last, because its heading in the help applies to all options after it.
     #[command(flatten)]
     work: WorkArgs,
 }
@@ -219,7 +219,7 @@ fn request(args: &Args) -> Result<Request, Failure> {
     }
 }
 
-/// Runs all groups of sections into the document. Fails as [`Runner::run`].
+/// Runs all groups of sections and adds their results to the document. Fails as [`Runner::run`].
 fn work(
     settings: &Settings,
     request: &Request,

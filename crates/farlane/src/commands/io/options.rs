@@ -1,5 +1,5 @@
-//! Workloads in fio's words, from the command line. Keys, ranges and messages are the same as in job
-//! files and in `[workload]` of plans.
+//! Workloads in fio's words, from the command line. Keys, ranges and messages are the same as in
+//! job files and in `[workload]` of plans.
 
 use keys::Origin;
 use load::io::{KEYS, Request, Setting, Verify, section};
@@ -32,7 +32,7 @@ pub struct WorkArgs {
     /// Bytes that a job transfers, instead of --size
     #[arg(long = "io_size", value_name = "BYTES")]
     io_size: Option<String>,
-    /// Most transfers per job; without it --size or --io_size ends the job
+    /// Maximum number of transfers per job; without it, --size or --io_size limits the job
     #[arg(long = "number_ios", value_name = "COUNT")]
     number_ios: Option<String>,
     /// Repetitions of the work of each job [default: 1]
@@ -113,7 +113,7 @@ impl WorkArgs {
         ]
     }
 
-    /// The name of the first option that is given.
+    /// Returns the name of the first given option; `None` if there is none.
     pub fn any(&self) -> Option<&'static str> {
         let given = KEYS.into_iter().zip(self.values()).find(|(_, value)| value.is_some());
         let flags = [

@@ -24,7 +24,7 @@ impl From<CompletionsOption> for Completions {
 }
 
 impl Args {
-    /// The targets: first those of `--connect`, then those of `--vfio-user`. Ends the process if
+    /// Returns the targets of `--connect`, then the targets of `--vfio-user`. Ends the process if
     /// `--trace` cannot record them. Fails as [`far_side`].
     pub fn targets(&self) -> Result<Vec<LoadTarget>, Failure> {
         match (self.connect.len(), self.vfio_user.len()) {

@@ -43,8 +43,8 @@ pub struct Args {
     /// Time from one frame to the next [default: the cycle of --gate, or 2ms]
     #[arg(long, value_name = "TIME", value_parser = positive)]
     interval: Option<Duration>,
-    /// Time from the start of a cycle to a frame [default: one fifth of the window after its start,
-    /// with --gate; else 0]
+    /// Time from the start of a cycle to a frame [default: 0; with --gate, the start of the window
+    /// plus a fifth of its length]
     #[arg(long, value_name = "TIME", value_parser = span::time)]
     offset: Option<Duration>,
     /// Frames per run
@@ -56,12 +56,12 @@ pub struct Args {
     /// Rate of each stream in bits per second
     #[arg(long, value_name = "RATE", default_value = "10M", requires = "stress")]
     stress_rate: Rate,
-    /// Read an NVMe drive behind the bridge during the run: without and with priority, and with
-    /// --gate also gated by the nodes
+    /// Read an NVMe drive behind the bridge during the run: once without and once with priority,
+    /// and with --gate once more with a gate of the nodes
     #[arg(long)]
     drive: bool,
-    /// Time that a frame of --drive must end before its window does. By default the node measures
-    /// it. A number alone is in microseconds
+    /// Minimum time from the end of a frame of --drive to the end of its window. By default the
+    /// node measures the time. A number alone is in microseconds
     #[arg(long, value_name = "TIME", requires = "drive", value_parser = span::microseconds)]
     gate_margin: Option<Duration>,
     /// Reserve this CPU for the talker, by a cpuset partition of a control group
@@ -80,7 +80,7 @@ pub struct Args {
     #[arg(long, value_name = "OPTIONS", default_value = "", allow_hyphen_values = true)]
     listen: String,
     /// Measure to a guest with this MAC address, behind INTERFACE or, with the word tap, behind a
-    /// new tap device. It runs `farlane latency listen`; gates are at the talker
+    /// new tap device. The guest runs `farlane latency listen`; gates are at the talker
     #[arg(long, value_name = "INTERFACE,MAC", conflicts_with = "drive")]
     guest: Option<Far>,
     /// Time to wait for the guest's first answer

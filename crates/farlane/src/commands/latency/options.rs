@@ -45,7 +45,8 @@ impl ResultArgs {
         assign_stdout(self.json, &documents);
     }
 
-    /// Creates the files. Their writer inherits the CPUs and the scheduling class of this thread.
+    /// Creates the requested files; `None` if there are none. The thread that writes them inherits
+    /// the CPUs and the scheduling class of this thread.
     pub fn files(&self) -> Result<Option<Files>, Failure> {
         Files::create(Targets { csv: self.csv.as_ref(), parquet: self.parquet.as_ref() })
     }
@@ -72,8 +73,8 @@ pub struct MachineArgs {
     /// Use hardware time stamps of this interface; its clock must be TAI, as with PTP
     #[arg(long, value_name = "INTERFACE")]
     pub hardware: Option<String>,
-    /// How this end knows the clock error; repeatable: unknown, shared, ptp4l[=SOCKET] (ptp4l here
-    /// follows the other end) or phc2sys=DEVICE (CLOCK_TAI here follows DEVICE)
+    /// Source of the clock error of this end; repeatable: unknown, shared, ptp4l[=SOCKET] (ptp4l
+    /// here follows the other end) or phc2sys=DEVICE (CLOCK_TAI here follows DEVICE)
     #[arg(long, value_name = "RELATION")]
     pub clock: Vec<Clock>,
     /// Domain number of ptp4l, 0 to 255
@@ -90,7 +91,8 @@ pub struct MachineArgs {
 }
 
 impl MachineArgs {
-    /// The settings of `latency_linux`. Ends the process if several `--clock` contradict each other.
+    /// Returns the settings of `latency_linux`. Ends the process if several `--clock` contradict
+    /// each other.
     pub fn machine(&self) -> MachineOptions {
         let machine = MachineOptions {
             fifo: self.fifo,
@@ -126,7 +128,7 @@ impl MarkArgs {
     }
 }
 
-/// Parses a time with a sign, in ns.
+/// Parses a time with an optional minus sign. Returns nanoseconds.
 fn signed(text: &str) -> Result<i64, String> {
     let (sign, rest) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),
@@ -135,7 +137,7 @@ fn signed(text: &str) -> Result<i64, String> {
     Ok(sign * span::time(rest)?.as_ns() as i64)
 }
 
-/// Parses FROM,TO.
+/// Parses FROM,TO: two times that may be negative, FROM not after TO.
 fn band(text: &str) -> Result<Band, String> {
     let (from, to) = text.split_once(',').ok_or("expected FROM,TO, such as 40us,100us")?;
     let (from_ns, to_ns) = (signed(from)?, signed(to)?);
@@ -150,19 +152,19 @@ fn hex(text: &str) -> Result<u64, String> {
         .map_err(|_| format!("invalid number '{text}': expected up to 16 hexadecimal digits"))
 }
 
-/// Parses START,LENGTH, in ns.
+/// Parses START,LENGTH: two times, such as `200us,100us`. Returns both in nanoseconds.
 pub fn window(text: &str) -> Result<(u64, u64), String> {
     let (start, length) =
         text.split_once(',').ok_or("expected START,LENGTH, such as 200us,100us")?;
     Ok((span::time(start)?.as_ns(), span::time(length)?.as_ns()))
 }
 
-/// Parses the payload of a frame, in bytes.
+/// Parses the payload of a frame in bytes. Payloads outside the range of `--size` are errors.
 pub fn payload(text: &str) -> Result<u16, String> {
     span::bytes_in(text, frame::LEAST as u16..=frame::MOST as u16)
 }
 
-/// Parses a time that is not 0.
+/// Parses a time. 0 is an error.
 pub fn positive(text: &str) -> Result<Duration, String> {
     match span::time(text)? {
         Duration::ZERO => Err("expected a time greater than 0".to_owned()),

@@ -103,8 +103,8 @@ pub fn run(args: &Args) -> Outcome {
     verdict(args, &run)
 }
 
-/// Fails if more frames are lost than `--allow-losses` allows. Without `--reflect` the talker counts
-/// only losses that the kernel or the network reports.
+/// Fails if more frames are lost than `--allow-losses` permits. Without `--reflect` the talker
+/// counts only losses that the kernel or the network reports.
 fn verdict(args: &Args, Run { document, sent, .. }: &Run) -> Outcome {
     let faults = &document.faults;
     let (lost, how, listener) = match &document.counts {

@@ -16,7 +16,7 @@ use serde::Serialize;
 pub enum Part {
     /// Published and simulated figures with the curves of the paper, and the parameters
     Table,
-    /// The policies per-tlp, wait=1us, hop and adaptive compared
+    /// Comparison of the policies per-tlp, wait=1us, hop and adaptive
     Ablation,
     /// Sensitivity to parameters that the paper omits
     Assumed,

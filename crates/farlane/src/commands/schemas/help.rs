@@ -1,13 +1,13 @@
-//! All help pages in one file, `docs/help.txt`, for readers of changes.
+//! All help pages in one file, `docs/help.txt`, so that reviews show changes of help texts.
 
 use super::keep;
 use crate::Cli;
 use clap::{Arg, Command, CommandFactory};
 use std::path::Path;
 
-/// Columns of a page.
+/// Columns of a help page.
 const WIDTH: usize = 100;
-/// Characters of a help text: two lines behind the indentation.
+/// Maximum number of characters of a help text: two lines without the indentation.
 const LONGEST: usize = 2 * (WIDTH - 10);
 
 /// Appends the page of a command and the pages of its subcommands.

@@ -1,6 +1,6 @@
-//! The JSON Schemas and the reference of the documents of `--json`, and the help pages: files in
-//! `docs/` that follow from the types. `FARLANE_WRITE_SCHEMAS=1 cargo test -p farlane schemas` writes
-//! them.
+//! Files in `docs/` that follow from the types: the JSON Schemas, the reference of the documents of
+//! `--json`, and the help pages. `FARLANE_WRITE_SCHEMAS=1 cargo test -p farlane schemas` writes the
+//! files.
 
 mod help;
 mod page;
@@ -42,7 +42,7 @@ fn noted<D: JsonSchema>(
     Documented { note, ..document::<D>(file, heading) }
 }
 
-/// Joins the lines of every description. Removes null from keys that may be missing.
+/// Joins the lines of every description. Removes the type null from keys that are not required.
 fn tidy(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
@@ -134,7 +134,8 @@ fn documents() -> Vec<Documented> {
     ]
 }
 
-/// Fails if a file has another text, or writes the text if `FARLANE_WRITE_SCHEMAS` is set.
+/// Fails if the file at `path` differs from `text`. With `FARLANE_WRITE_SCHEMAS`, writes `text` to
+/// the file instead.
 fn keep(path: &Path, text: &str) {
     if std::env::var_os("FARLANE_WRITE_SCHEMAS").is_some() {
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("writable");

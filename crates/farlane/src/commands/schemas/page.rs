@@ -11,7 +11,8 @@ pub const MARK: &str =
 
 type Object = Map<String, Value>;
 
-/// The sections of all documents. A shared type is in the section of the first document.
+/// Returns the sections of all documents. A type that several documents use is in the section of
+/// the first of these documents.
 pub fn reference(documents: &[Documented]) -> String {
     let mut page = String::new();
     let mut known: BTreeMap<String, Value> = BTreeMap::new();

@@ -43,7 +43,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", conflicts_with = "sweep")]
     pcapng: Option<Target>,
     /// Port to show first in the timelines: BRIDGE:PEER or STATION. Shows two gate cycles from
-    /// FROM, such as 1.5ms; without FROM, those around the longest wait
+    /// FROM, such as 1.5ms; without FROM, the two cycles around the longest wait
     #[arg(long, value_name = "PORT[@FROM]", conflicts_with = "sweep")]
     timeline: Option<String>,
     /// Completion timeout of drives, as a range of the PCIe register Device Control 2

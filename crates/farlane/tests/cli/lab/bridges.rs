@@ -15,8 +15,8 @@ fn segment<'a>(document: &'a Value, name: &str) -> &'a Value {
         .unwrap_or_else(|| panic!("no {name}: {document}"))
 }
 
-/// The bridges that need XDP are refused where this process may not load programs, as in a user
-/// namespace.
+/// Returns whether the lab refused a bridge because this process may not load XDP programs, as in a
+/// user namespace.
 fn may_not_redirect(bridge: &Value) -> bool {
     bridge["why"].as_str().is_some_and(|why| why.contains("CAP_BPF"))
 }
@@ -70,7 +70,7 @@ fn each_passes_every_frame_with_its_tag_there_and_back() {
     });
 }
 
-/// Not the bridge's latency, and not that of the network.
+/// The clock offset is neither part of the bridge's latency nor of the network's latency.
 #[test]
 fn clock_offset_of_one_end_is_reported_not_added() {
     alone("cli::lab::bridges::clock_offset_of_one_end_is_reported_not_added", || {
@@ -82,7 +82,7 @@ fn clock_offset_of_one_end_is_reported_not_added() {
         let [talk, listen] = ["talk", "listen"].map(|end| &document["bridges"][0]["runs"][0][end]);
         let kinds = talk["findings"].as_array().unwrap().iter().map(|finding| &finding["kind"]);
         assert!(kinds.into_iter().any(|kind| kind == "clock-offset"), "{}", talk["findings"]);
-        // Round trips are shorter than 700 ms.
+        // Round trips are shorter than the offset of 700 ms.
         assert!(talk["clock"]["proven_ns"].as_i64() > Some(0), "{}", talk["clock"]["proven_ns"]);
         let caution =
             |report: &Value, name| segment(report, name)["caution"].as_str().unwrap().to_owned();
@@ -110,7 +110,7 @@ fn gates_of_a_kernel_without_them_are_refused_with_its_reason() {
     });
 }
 
-/// A folder with a few programs for PATH.
+/// Returns a folder with only a few programs, as a value for PATH.
 fn few_programs() -> PathBuf {
     let folder = scratch("lab-programs");
     for program in ["sh", "ip", "cat"] {

@@ -1,4 +1,4 @@
-//! `--dry-run`: scripts that a shell accepts, with the commands of the lab.
+//! `--dry-run`: scripts with the commands of the lab, which a shell can parse.
 
 use super::{GATES, alone, gates, iperf3, sh};
 use crate::support::program::{parsed, prints, scratch, text};
@@ -13,7 +13,7 @@ fn script(options: &[&str]) -> String {
     prints(&[&["latency", "lab", "--dry-run"], options].concat())
 }
 
-/// Errors of a shell that parses a script without running it.
+/// Returns the errors of a shell that parses a script without running it.
 fn syntax(script: &str) -> String {
     let mut shell = Command::new("sh");
     shell.arg("-n").stdin(Stdio::piped()).stderr(Stdio::piped());
@@ -74,7 +74,7 @@ fn scripts_match_the_lab() {
     }
 }
 
-/// The lines of boards for one kind.
+/// Returns the scripts for two boards with one kind of bridge.
 fn boards(kind: &str) -> String {
     script(&[&["--bridge", kind, "--boards", "eth1,eth2"], &GUEST[..]].concat())
 }
@@ -87,7 +87,7 @@ fn xdp_gets_all_frames_of_a_nic_with_their_tags() {
         let lines = boards(kind);
         let is_xdp = ["xdp", "xdp-generic", "ovs-afxdp"].contains(&kind);
         assert_eq!(lines.contains(promiscuous), is_xdp, "{lines}");
-        // Without the driver's help a tag stays with its frame.
+        // Generic XDP receives frames whose tag the NIC has not removed.
         assert_eq!(lines.contains(tagged), is_xdp && kind != "xdp-generic", "{lines}");
     }
 }
@@ -108,7 +108,8 @@ fn bridges_that_no_lab_can_build_are_comments() {
     assert!(!macvtap.contains("ip netns"), "{macvtap}");
 }
 
-/// A folder with the script and this program, and the line that runs the script.
+/// Creates a folder with the script and this program. Returns the folder, and a line that runs the
+/// script.
 fn to_run(name: &str, options: &[&str]) -> (PathBuf, String) {
     let folder = scratch(name);
     symlink(env!("CARGO_BIN_EXE_farlane"), folder.join("farlane")).unwrap();
@@ -117,7 +118,7 @@ fn to_run(name: &str, options: &[&str]) -> (PathBuf, String) {
     (folder, format!("out={path} PATH=\"{path}:$PATH\" sh {path}/lab.sh"))
 }
 
-/// A script removes only what it has created.
+/// A script removes only namespaces that it has created.
 #[test]
 fn script_keeps_foreign_namespaces() {
     alone("cli::lab::dry_run::script_keeps_foreign_namespaces", || {

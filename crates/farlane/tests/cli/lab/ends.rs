@@ -1,4 +1,4 @@
-//! Everything is taken down, whatever ends the lab.
+//! The lab removes everything that it created, however it ends.
 
 use super::{FOLDER, alone, iperf3, journal, lab, nothing_is_left, programs, sh};
 use crate::support::Process;
@@ -10,7 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command};
 use std::time::Duration;
 
-/// A running lab: both programs run and are in the journal.
+/// Starts a lab, and waits until talker and listener run and are in the journal.
 fn at_work(options: &[&str]) -> Process {
     let lab = node(&[&["latency", "lab"], options].concat());
     wait_until("talker and listener", || {
@@ -48,7 +48,7 @@ fn an_interrupted_lab_prints_what_it_has_and_a_second_one_waits_for_its_name() {
 fn a_program_that_is_killed_is_named() {
     alone("cli::lab::ends::a_program_that_is_killed_is_named", || {
         for (word, says) in [("talk", "the talker"), ("listen", "the listener")] {
-            // Without its listener a talker talks to its end.
+            // Without a listener, the talker sends all its frames, so there are few.
             let mut lab = at_work(&["--count", if word == "talk" { "100000" } else { "500" }]);
             kill_process(programs(word)[0], Signal::KILL).unwrap();
             assert_eq!(lab.wait().code(), Some(1));
@@ -58,7 +58,7 @@ fn a_program_that_is_killed_is_named() {
     });
 }
 
-/// A process that does nothing, and when it began (proc_pid_stat(5), field 22).
+/// Starts a process that does nothing. Also returns its start time (proc_pid_stat(5), field 22).
 fn sleeper() -> (Child, u64) {
     let child = Command::new("sleep").arg("1000").spawn().unwrap();
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
@@ -75,10 +75,10 @@ fn next_lab_removes_rest_of_killed_lab() {
         let [(mut own, start), (mut other, later)] = [sleeper(), sleeper()];
         let path = format!("{FOLDER}/journal");
         let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
-        // Another process has the number that the lab's had.
+        // The second line has the number of a process that started at another time.
         writeln!(file, "kill {} {start}\nkill {} {}", own.id(), other.id(), later + 1).unwrap();
         let next = run(&["latency", "lab", "--count", "20"]);
-        // Three namespaces, talker, listener, and two processes.
+        // Seven actions: three namespaces, talker, listener, and two lines of this test.
         let errors = String::from_utf8_lossy(&next.stderr);
         assert!(next.status.success(), "{errors}");
         assert!(errors.contains("took down what an earlier lab left (7 things)"), "{errors}");

@@ -5,7 +5,8 @@ use crate::cli::latency::segment;
 use crate::support::program::{farlane, node, one_line, parsed, scratch};
 use linux::{Interface, Namespace};
 
-/// An interface of this namespace, the one behind it, and the MAC address of that.
+/// Creates the interface `g0`. Returns the namespace of the interface at its other end, and the MAC
+/// address of that interface.
 fn cable() -> (Namespace, String) {
     let (home, away) = (Namespace::current().unwrap(), Namespace::new().unwrap());
     home.cable("g0", &away, "g1").unwrap();
@@ -13,7 +14,7 @@ fn cable() -> (Namespace, String) {
     (away, mac.to_string())
 }
 
-/// Whether the interface is in this namespace under its own name, and up as it was.
+/// Returns whether the interface is back in this namespace, with its own name and up.
 fn is_home() -> bool {
     let link = sh("ip -o link show g0");
     link.contains(": g0@") && link.contains(",UP")
@@ -57,7 +58,7 @@ fn runs_lead_to_a_guest_whose_interface_comes_back() {
     });
 }
 
-/// The guest is the test's own.
+/// Checks that only the guest is left, which the test has started.
 fn nothing_is_left_but(guest: &mut crate::support::Process) {
     assert!(guest.is_running());
     guest.kill();

@@ -1,4 +1,4 @@
-//! Options that are refused before anything is made.
+//! Options that the lab refuses before it creates anything.
 
 use super::{GATES, alone, gates, nothing_is_left};
 use crate::support::program::{fails, is_wrong_usage};
@@ -25,7 +25,7 @@ fn gates_are_named_by_file_and_line_or_number() {
     fails(&lab(&["--gate", "/nonexistent/gates"]), &["--gate /nonexistent/gates: No such file"]);
 }
 
-/// Gates of 5 us hang a guest.
+/// Gates of 5 us would hang a guest.
 #[test]
 fn gates_that_are_too_short_for_software_are_refused() {
     alone("cli::lab::mistakes::gates_that_are_too_short_for_software_are_refused", || {

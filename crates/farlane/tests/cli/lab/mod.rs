@@ -1,5 +1,5 @@
-//! `farlane latency lab` on the kernel of this machine. Times depend on the machine: no test looks at
-//! how long anything took.
+//! `farlane latency lab` on the kernel of this machine. No test checks how long anything took,
+//! because times depend on the machine.
 
 mod bridges;
 mod dry_run;
@@ -16,14 +16,14 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 const INSIDE: &str = "FARLANE_TEST_ALONE";
-/// Where a lab without a name keeps its files.
+/// Folder with the files of a lab without a name.
 const FOLDER: &str = "/run/farlane-lab/farlane";
-/// Gate 3 is open for the second half of each 20 ms, and all others but gate 7 for the first one;
-/// gate 7 is always open, and gate 6 never.
+/// In a cycle of 20 ms, gate 3 is open in the second half and gate 7 always. Gate 6 is never open.
+/// The other gates are open in the first half.
 const GATES: &str = "base-time 0\nsched-entry S b7 10ms\nsched-entry S 88 10ms\n";
 
-/// Runs the body of the test `name` in namespaces of its own for networks, mounts and processes, with
-/// an empty /run. Whatever it leaves ends with them.
+/// Runs the body of the test `name` in its own namespaces for networks, mounts and processes, with
+/// an empty /run. Everything that the body leaves ends with the namespaces.
 fn alone(name: &str, body: impl FnOnce()) {
     if std::env::var_os(INSIDE).is_some() {
         return body();
@@ -34,7 +34,7 @@ fn alone(name: &str, body: impl FnOnce()) {
         command.args(["--mount-proc", "sh", "-c", "mount -t tmpfs none /run && exec \"$@\"", "sh"]);
         command
     };
-    // Whoever is not root may make the others in a user namespace.
+    // Users other than root can create these namespaces in a user namespace.
     let ways = [&[][..], &["--user", "--map-root-user"]];
     let works =
         |user: &&&[&str]| unshare(user).arg("true").output().is_ok_and(|o| o.status.success());
@@ -45,7 +45,7 @@ fn alone(name: &str, body: impl FnOnce()) {
     let said = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.contains("1 passed"), "{said}{errors}");
-    // Written around the harness, which hides the output of tests that pass.
+    // Printed directly, because the test harness hides the output of tests that pass.
     let missing = errors.lines().filter(|line| line.starts_with("NOT TESTED"));
     missing.for_each(|line| drop(writeln!(std::io::stderr(), "{line}")));
 }
@@ -54,14 +54,14 @@ fn lab(options: &[&str]) -> Output {
     run(&[&["latency", "lab"], options].concat())
 }
 
-/// A file of gates.
+/// Writes a gate control list to a file; returns the path.
 fn gates(name: &str, list: &str) -> String {
     let path = scratch(name).join("gates.txt");
     std::fs::write(&path, list).unwrap();
     text(&path)
 }
 
-/// What a line of a shell prints.
+/// Returns the standard output of a shell line.
 #[track_caller]
 fn sh(line: &str) -> String {
     let output = Command::new("timeout").args(["60", "sh", "-c", line]).output().unwrap();
@@ -69,8 +69,8 @@ fn sh(line: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A program in iperf3's place in a folder: its server listens, and this is what its client does. The
-/// path of programs that begins with the folder.
+/// Creates a program in `folder` that replaces iperf3: the server listens, and the client runs the
+/// shell line `client`. Returns PATH with the folder first.
 fn iperf3(folder: &Path, client: &str) -> String {
     let program = folder.join("iperf3");
     let server = "echo Server listening; exec sleep 5201";
@@ -80,7 +80,8 @@ fn iperf3(folder: &Path, client: &str) -> String {
     format!("{}:{}", text(folder), std::env::var("PATH").unwrap())
 }
 
-/// Running programs of the lab: `farlane latency` with this word, or the server of `iperf3`.
+/// Returns the running programs of the lab: `farlane latency` with this word, or the server of
+/// `iperf3`.
 fn programs(word: &str) -> Vec<Pid> {
     let is_one = |path: &Path| {
         let line = std::fs::read_to_string(path.join("cmdline")).unwrap_or_default();
@@ -96,13 +97,13 @@ fn programs(word: &str) -> Vec<Pid> {
     found.filter_map(|path| Pid::from_raw(path.file_name()?.to_str()?.parse().ok()?)).collect()
 }
 
-/// Every line of the lab's journal.
+/// Returns all lines of the lab's journal.
 fn journal() -> Vec<String> {
     let text = std::fs::read_to_string(format!("{FOLDER}/journal")).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
 
-/// No namespace, no process, no file but an empty journal.
+/// Checks that the lab has left no namespace, no process, and no file except an empty journal.
 #[track_caller]
 fn nothing_is_left() {
     assert_eq!(sh("ip netns list"), "");

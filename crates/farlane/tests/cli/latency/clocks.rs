@@ -7,7 +7,7 @@ use std::os::unix::net::UnixDatagram;
 
 #[test]
 fn an_offset_of_one_clock_is_not_taken_for_latency() {
-    // Both ways: latencies below zero, and latencies that look long.
+    // Negative latencies, and latencies that seem too long.
     for offset in ["-40ms", "40ms"] {
         let listener = Listener::udp(&["--reflect", "--stamp-offset", offset]);
         let near = talk(&listener.address, &["--count", "100", "--reflect"]);
@@ -21,7 +21,7 @@ fn an_offset_of_one_clock_is_not_taken_for_latency() {
         for name in ["round trip", "turn at the listener"] {
             assert_eq!(segment(&near, name)["caution"], "", "one clock measures it");
         }
-        // Nothing came back to the listener, which has another clock.
+        // The listener receives no answers, and it does not know the clock of the talker.
         assert_eq!(far["clock"]["source"], "unknown", "{far}");
         if offset == "40ms" {
             let caution = &segment(&far, "sent to kernel")["caution"];
@@ -34,8 +34,8 @@ fn an_offset_of_one_clock_is_not_taken_for_latency() {
     }
 }
 
-/// One of two ends knows the leap seconds: named with and without frames that come back, whichever
-/// end it is.
+/// One of two ends counts leap seconds (TAI), the other does not. The documents report the offset
+/// with and without `--reflect`, whichever end counts them.
 #[test]
 fn clocks_apart_by_leap_seconds_are_reported() {
     let leap = ["--stamp-offset", "37s"];
@@ -57,7 +57,8 @@ fn clocks_apart_by_leap_seconds_are_reported() {
     }
 }
 
-/// A program in ptp4l's place, which answers in the profile of gPTP alone: 25 us from its master.
+/// A program replaces ptp4l and answers only in the profile of gPTP. It reports an offset of 25 us
+/// from the master.
 #[test]
 fn clock_error_is_taken_from_ptp4l() {
     let path = scratch("latency-ptp").join("ptp4l");
@@ -69,7 +70,7 @@ fn clock_error_is_taken_from_ptp4l() {
                 continue;
             }
             let mut answer = buffer[..bytes].to_vec();
-            // A response, and TIME_STATUS_NP with gmPresent in domain 0 alone.
+            // A RESPONSE with TIME_STATUS_NP. gmPresent is set only in domain 0.
             answer[46] = 2;
             answer.extend(25_000i64.to_be_bytes());
             answer.extend([0; 42]);

@@ -88,8 +88,8 @@ fn every_frame_is_a_row_and_runs_stand_side_by_side() {
     fails(&wrong, &["loaded.json", "not a document of `farlane latency talk`"]);
 }
 
-/// Both ends are killed while they run: their rows so far are there, in order, and those that came
-/// with later frames too.
+/// Both ends are killed while they run. Their files have all rows until then, in order, including
+/// stamps that came with later frames.
 #[test]
 fn killed_programs_leave_their_rows() {
     let folder = scratch("latency-killed");

@@ -6,7 +6,7 @@ use latency_linux::Port;
 use linux::{Interface, Namespace};
 use serde_json::{Value, json};
 
-/// The documents of talker and listener.
+/// Measures between two namespaces; returns the documents of talker and listener.
 fn both_ends(away: &Namespace, listen: &[&str], talk: &[&str]) -> [Value; 2] {
     let listen = [&["latency", "listen", "raw:far", "--insecure", "--json"], listen].concat();
     let mut far = away.enter(|| node(&listen)).unwrap();
@@ -66,7 +66,7 @@ fn datagrams_come_back_with_the_code_point_of_the_listener() {
         }
         let [there, back] = octets;
         assert!(there.len() > 50 && there.iter().all(|octet| *octet == 0), "{there:?}");
-        // 46 in the upper six bits (RFC 2474, section 3).
+        // DSCP 46 is in the upper six bits (RFC 2474, section 3).
         assert!(back.len() >= 50 && back.iter().all(|octet| *octet == 46 << 2), "{back:?}");
     });
 }

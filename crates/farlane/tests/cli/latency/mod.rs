@@ -1,5 +1,5 @@
-//! Talker and listener of `farlane latency`. Times depend on the machine: no test looks at how
-//! long anything took.
+//! Talker and listener of `farlane latency`. No test checks how long anything took, because times
+//! depend on the machine.
 
 mod clocks;
 mod files;
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A listener, killed if a test forgets it.
+/// A listener, which is killed on drop.
 struct Listener {
     child: Child,
     errors: BufReader<std::process::ChildStderr>,
@@ -31,7 +31,7 @@ impl Listener {
         let mut child = farlane(&arguments).spawn().unwrap();
         let mut errors = BufReader::new(child.stderr.take().unwrap());
         let mut address = String::new();
-        // Refused settings are printed first.
+        // Lines about refused settings come before the address.
         while !address.starts_with("listening on ") {
             address.clear();
             assert!(errors.read_line(&mut address).unwrap() > 0, "the listener ended early");
@@ -44,7 +44,7 @@ impl Listener {
         Self::start("127.0.0.1:0", options)
     }
 
-    /// Its document, after its end.
+    /// Waits until the listener ends, and returns its document.
     fn report(mut self) -> Value {
         let (mut out, mut errors) = (String::new(), String::new());
         self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
@@ -53,7 +53,7 @@ impl Listener {
         parsed(&out)
     }
 
-    /// Standard error of a listener that fails.
+    /// Waits until the listener fails, and returns its standard error.
     fn fails(mut self) -> String {
         let mut errors = String::new();
         self.errors.read_to_string(&mut errors).unwrap();
@@ -79,7 +79,7 @@ fn talk(address: &str, options: &[&str]) -> Value {
     parsed(&succeeds(&[&arguments[..], options].concat()))
 }
 
-/// A part of the way in a document.
+/// Returns a segment of a document.
 pub fn segment<'a>(document: &'a Value, name: &str) -> &'a Value {
     let all = document["segments"].as_array().unwrap();
     all.iter()
@@ -92,7 +92,7 @@ fn kinds(document: &Value) -> Vec<&str> {
     all.iter().map(|finding| finding["kind"].as_str().unwrap()).collect()
 }
 
-/// Passes datagrams on to a listener.
+/// A relay of datagrams to a listener.
 struct Relay {
     address: SocketAddr,
     ended: Arc<AtomicBool>,
@@ -100,8 +100,9 @@ struct Relay {
 }
 
 impl Relay {
-    /// `pass` gets each datagram that came, by its number if it is a frame of data, and sends what
-    /// is to go on.
+    /// Starts a relay to `target`. `pass` receives each datagram, with a number from 1 if it is a
+    /// data frame, and the socket to the listener. `pass` sends the datagrams that the relay
+    /// forwards.
     fn start(
         target: &str,
         mut pass: impl FnMut(Option<u64>, &[u8], &UdpSocket) + Send + 'static,
@@ -116,7 +117,7 @@ impl Relay {
             let (mut buffer, mut number) = ([0; 2048], 0);
             while !own.load(Ordering::Relaxed) {
                 let Ok((bytes, _)) = near.recv_from(&mut buffer) else { continue };
-                // Kind 0 is data: the ends pass.
+                // Kind 0 is data. Only data frames are counted.
                 let is_data = buffer[5] == 0;
                 number += u64::from(is_data);
                 pass(is_data.then_some(number), &buffer[..bytes], &far);

@@ -1,4 +1,4 @@
-//! Mistakes, refusals and strangers.
+//! Mistakes, refused settings, and frames of strangers.
 
 use super::{Listener, talk};
 use crate::support::isolated::isolated;
@@ -24,7 +24,8 @@ fn a_listener_answers_its_own_run_alone_and_counts_strangers() {
     assert_eq!(near["counts"]["received"], 5);
     assert!(stranger.recv_from(&mut [0; 2048]).is_err(), "nobody answers a stranger");
     let far = listener.report();
-    // One datagram, and of another run five frames, and three ends or one for each follow-up.
+    // Strangers are one datagram, and five data frames of another run with three to five End
+    // frames.
     let strangers = far["faults"]["strangers"].as_u64().unwrap();
     assert!((9..=11).contains(&strangers), "{strangers}");
     let first = far["faults"]["first_stranger"].as_str().unwrap();
@@ -71,7 +72,7 @@ fn mistakes_are_named() {
     }
 }
 
-/// 20 frames. Without `--reflect` the talker counts losses by answers of ICMP.
+/// Twenty frames are lost. Without `--reflect` the talker counts losses by ICMP messages.
 #[test]
 fn a_talker_without_a_listener_fails_unless_the_losses_are_allowed() {
     let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
@@ -92,7 +93,8 @@ fn a_talker_without_a_listener_fails_unless_the_losses_are_allowed() {
     }
 }
 
-/// Sends every frame back whose number `answers`, until the run ends; where.
+/// Starts a listener that returns the frames whose number `answers` selects, until the run ends.
+/// Returns the address.
 fn reflector(answers: fn(u64) -> bool) -> String {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap().to_string();
@@ -135,8 +137,9 @@ fn a_talker_fails_when_all_frames_or_more_than_allowed_are_lost() {
     }
 }
 
-/// Root without capabilities and limits: everything that needs a permission is a row with what it
-/// needs, and the run goes on; without raw sockets there is none.
+/// The program runs as root without capabilities and limits. Each setting without permission is a
+/// row that names the missing permission, and the run continues. Without raw sockets there is no
+/// run.
 #[test]
 fn missing_capability_is_named_per_setting() {
     let name = "cli::latency::refusals::missing_capability_is_named_per_setting";
@@ -172,7 +175,8 @@ fn missing_capability_is_named_per_setting() {
     });
 }
 
-/// Runs the program without capabilities (setpriv(1)), and with no limits to use in their place.
+/// Runs the program without capabilities (setpriv(1)), and with limits of 0 (locked memory,
+/// real-time priority).
 fn without_permission(arguments: &[&str]) -> Output {
     let program = farlane(arguments);
     let shell = "ulimit -l 0; ulimit -r 0; exec setpriv --inh-caps=-all --bounding-set=-all \"$@\"";
@@ -181,8 +185,8 @@ fn without_permission(arguments: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// On a cable: frames without the fields, of another EtherType, and of the run from another
-/// station. Only the run's own frame is answered.
+/// The listener receives frames that are no frames of `farlane latency`, frames of another
+/// EtherType, and frames of its run from another station. It answers only the talker of its run.
 #[test]
 fn strangers_on_the_cable_are_counted() {
     isolated("cli::latency::refusals::strangers_on_the_cable_are_counted", |home| {
@@ -234,13 +238,13 @@ fn strangers_on_the_cable_are_counted() {
             let received = talker.receive(&mut buffer).unwrap()?;
             Some(Frame::decode(&buffer[talker.payload_at()..][..received.bytes]).unwrap())
         });
-        // An End frame with the time of the last frame is an answer too.
+        // The End frame gets an answer too. The answers to the data frame have sequence number 0.
         let answers: Vec<_> = answers.filter(|answer| answer.sequence == 0).collect();
         assert!(answers.len() == 1 && answers[0].kind == Kind::Reflected, "{answers:?}");
     });
 }
 
-/// Nothing but strangers came: the error counts them.
+/// If only frames of strangers arrive, the error has their number.
 #[test]
 fn listener_with_only_foreign_frames_reports_count() {
     let listener = Listener::udp(&["--wait", "4s", "--run", "abc"]);
@@ -250,7 +254,8 @@ fn listener_with_only_foreign_frames_reports_count() {
     assert!((8..=10).contains(&strangers.parse().unwrap()), "{errors}");
 }
 
-/// No machine has CPU 1000, `lo` has no hardware stamps, and launch times need etf.
+/// No machine has CPU 1000, `lo` has no hardware stamps, and launch times need the queueing
+/// discipline etf.
 #[test]
 fn refusals_are_reported_and_the_run_goes_on() {
     let listener = Listener::udp(&[]);

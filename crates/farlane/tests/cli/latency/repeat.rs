@@ -1,11 +1,11 @@
-//! One listener, run after run.
+//! One listener for several runs.
 
 use super::{Listener, segment, talk};
 use crate::support::isolated::isolated;
 use linux::{Interface, Namespace};
 use serde_json::{Deserializer, Value};
 
-/// The kernel counts the frames of a socket on over all runs.
+/// The numbers that the kernel gives to the frames of a socket continue from run to run.
 #[test]
 fn frames_that_go_back_are_stamped_in_every_run() {
     let mut listener = Listener::udp(&["--reflect", "--repeat"]);

@@ -1,4 +1,4 @@
-//! The way of frames: its parts, windows, losses, tags.
+//! Segments, windows, losses and tags of frames.
 
 use super::{Listener, Relay, segment, talk};
 use crate::support::isolated::isolated;
@@ -38,9 +38,10 @@ fn every_frame_comes_back_and_every_part_of_its_way_is_measured() {
                 "{name}: {whole}"
             );
         }
-        // The kernel begins to stamp a moment after it was asked.
+        // The kernel stamps received frames only some time after the socket has enabled stamps.
         assert!(segment(document, "wire to kernel")["whole"]["n"].as_u64() > Some(100));
-        // The driver's stamps of either end reach the other one in later frames, ends included.
+        // Later frames, including End frames, bring the driver's stamps of each end to the other
+        // end.
         for name in ["sent to queue", "queue to wire", "sent back to queue", "back, queue to wire"]
         {
             assert_eq!(segment(document, name)["whole"]["n"], 200, "{end}: {name}");
@@ -58,8 +59,8 @@ fn every_frame_comes_back_and_every_part_of_its_way_is_measured() {
     assert_eq!(departures(&near), departures(&far));
 }
 
-/// The window opens 1.5 s after the frames are due: at once they come outside it. Then a relay keeps
-/// them until it opens, as a gate does.
+/// The window opens 1.5 s after the frames are due. Without a relay the frames arrive outside of
+/// the window. Then a relay holds the frames until the window opens, as a gate does.
 #[test]
 fn frames_due_outside_their_windows_show_whether_something_held_them() {
     let base = linux::time::now() + 500_000_000;
@@ -103,13 +104,13 @@ fn losses_and_copies_are_counted() {
             count.fetch_add(1, Ordering::Relaxed);
         }
         number => {
-            // The first one comes twice.
+            // The first frame is sent twice.
             for _ in 0..if number == Some(1) { 2 } else { 1 } {
                 far.send(bytes).unwrap();
             }
         }
     });
-    // The last frame is lost too: only the talker's End frame counts it.
+    // The last data frame is lost too. The talker's End frame reveals the loss.
     talk(&relay.address.to_string(), &["--count", "300"]);
     let far = listener.report();
     let dropped = dropped.load(Ordering::Relaxed);
@@ -119,7 +120,7 @@ fn losses_and_copies_are_counted() {
     assert_eq!([&counts["duplicates"], &counts["longest_loss"], &counts["reordered"]], [1, 1, 0]);
 }
 
-/// Forty frames are held back until the last of them has come, and then sent at once.
+/// The relay holds forty frames until a later frame comes, and then sends them at once.
 #[test]
 fn delayed_frames_are_reported_as_stall() {
     let listener = Listener::udp(&[]);
@@ -168,8 +169,9 @@ fn tagged_frames_cross_a_cable_and_come_back() {
     });
 }
 
-/// A queue of one frame in front of 80 kbit/s: 142 bytes take it 14 ms, and most are dropped. The
-/// kernel counts them too, so the stamps of the others have to be told apart by that.
+/// The queue has room for one frame and a rate of 80 kbit/s. A frame of 142 bytes takes 14 ms, so
+/// most frames are dropped. The kernel numbers dropped frames too, and the talker must assign
+/// stamps to the other frames.
 #[test]
 fn dropped_frames_are_refused_without_wrong_stamps() {
     isolated("cli::latency::way::dropped_frames_are_refused_without_wrong_stamps", |home| {

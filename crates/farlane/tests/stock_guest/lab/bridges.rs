@@ -1,4 +1,5 @@
-//! `farlane latency lab` in a kernel that has everything: each kind of bridge, and what is left.
+//! `farlane latency lab` in a kernel with all features: each kind of bridge, and what the lab
+//! leaves.
 
 use serde_json::Value;
 
@@ -6,7 +7,7 @@ use crate::stock_guest::guest::Guest;
 use crate::stock_guest::lab::{ROUNDS, document};
 use crate::stock_guest::script::{Script, script};
 
-/// The lab with these options, and the first bridge of its document.
+/// Runs the lab with these options; returns the first bridge of its document.
 fn lab(guest: &mut Guest, options: &[&str]) -> Value {
     let output = guest.run(&options.iter().fold(script!("lab"), Script::argument));
     let bridge = document(&output, "lab")["bridges"][0].clone();
@@ -15,14 +16,15 @@ fn lab(guest: &mut Guest, options: &[&str]) -> Value {
     bridge
 }
 
-/// A run of a bridge.
+/// Returns a run of a bridge.
 fn run<'a>(bridge: &'a Value, name: &str) -> &'a Value {
     let runs = bridge["runs"].as_array().unwrap();
     runs.iter().find(|run| run["name"] == name).unwrap_or_else(|| panic!("no {name}: {runs:?}"))
 }
 
-/// A bridge of that kind, which passes frames; a host with other work stops the guest for
-/// milliseconds, which makes gates look leaky: then once more.
+/// Measures a bridge of this kind, which must pass all frames; returns the verdict about its gates.
+/// A busy machine stops the guest for milliseconds, which makes frames late. The measurement is
+/// then repeated.
 fn verdict(guest: &mut Guest, kind: &str) -> String {
     for _ in 0..ROUNDS {
         let bridge = lab(guest, &["--bridge", kind]);
@@ -45,7 +47,8 @@ fn measurement_identifies_gates_of_each_bridge() {
     for kind in ["xdp", "xdp-generic"] {
         assert_eq!(verdict(&mut guest, kind), "not-gated", "{kind}");
     }
-    // What these do is found out, whatever it is: Open vSwitch in user space wants a CPU for itself.
+    // The result of these kinds depends on the machine. Open vSwitch in user space needs a CPU for
+    // itself.
     for kind in ["ovs-user", "ovs-afxdp", "vfio"] {
         let bridge = lab(&mut guest, &["--bridge", kind]);
         let why = bridge["why"].as_str().unwrap();
@@ -63,13 +66,13 @@ fn measurement_identifies_gates_of_each_bridge() {
 #[test]
 fn a_lab_leaves_nothing_and_counts_what_is_injected() {
     let mut guest = Guest::builder("lab-left/guest").lab().start();
-    // Five losses of fifty, and a clock that is off.
+    // The lab drops one of five frames, and a clock has an offset.
     let options = ["--drop", "5", "--listen", "--stamp-offset 50ms"];
     let bridge = lab(&mut guest, &options);
     let idle = run(&bridge, "idle");
     let counts = &idle["listen"]["counts"];
     let count = |key: &str| counts[key].as_u64().unwrap();
-    // Every fifth frame that leaves, also those that are none of the probe's.
+    // Every fifth frame of the talker's interface is dropped, and other frames count too.
     assert!((7..=10).contains(&count("lost")), "{counts}");
     assert_eq!((count("sent"), count("received") + count("lost")), (50, 50), "{counts}");
     let clock = &idle["talk"]["clock"];
@@ -77,7 +80,7 @@ fn a_lab_leaves_nothing_and_counts_what_is_injected() {
     let kinds = idle["talk"]["findings"].as_array().unwrap().iter().map(|finding| &finding["kind"]);
     assert!(kinds.into_iter().any(|kind| kind == "clock-offset"), "{}", idle["talk"]["findings"]);
 
-    // By the real iperf3.
+    // The load comes from the real iperf3.
     let bridge = lab(&mut guest, &["--stress", "2", "--stress-rate", "1M"]);
     let bits = |name| run(&bridge, name)["received_bits_per_second"].as_u64().unwrap();
     assert!(bits("loaded") > bits("idle") + 500_000, "{} {}", bits("loaded"), bits("idle"));

@@ -1,4 +1,4 @@
-//! What the program exports for Linux, as the real programs take it, and whether it works.
+//! Commands and settings that the program prints for Linux work with the real programs.
 
 use serde_json::Value;
 use tsn::taprio;
@@ -7,14 +7,16 @@ use crate::stock_guest::guest::Guest;
 use crate::stock_guest::lab::{FAR, ROUNDS, command, document, json, probe};
 use crate::stock_guest::script::script;
 
-/// Priority 3 may go in the second half of a cycle, all others in the first.
+/// In a cycle of 20 ms, priority 3 may send in the second half, all other priorities in the first
+/// half.
 const GATES: &str = "sched-entry S f7 10ms sched-entry S 08 10ms";
-/// Frames of the probe; due at every ms of the cycle in turns, as 7 and 20 have no divisor.
+/// Number of frames of the probe. With an interval of 7 ms and a cycle of 20 ms, frames are due at
+/// each ms of the cycle in turn.
 const FRAMES: u64 = 200;
 const PROBE: &str = "--priority 3 --interval 7ms --count 200 --cycle 20ms --window 10ms,10ms \
      --outside";
 
-/// How the frames of a probe keep their windows when they arrive.
+/// Runs a probe; returns how its arrivals meet the windows.
 fn arrival(guest: &mut Guest) -> Value {
     let output = guest.run(&probe((FAR, PROBE), ("raw:far", "--clock shared")));
     let heard = document(&output, "listen");
@@ -26,7 +28,7 @@ fn arrival(guest: &mut Guest) -> Value {
     arrival.clone()
 }
 
-/// Whether a queueing discipline honours launch times.
+/// Returns whether the queueing discipline honours launch times.
 fn launches(guest: &mut Guest) -> bool {
     let talker = "--launch 10ms --interval 20ms --count 10 --allow-losses 10";
     let output = guest.run(&probe((FAR, talker), ("raw:far", "--clock shared")));
@@ -45,10 +47,11 @@ fn exported_lines_hold_in_a_stock_kernel() {
     let list = taprio::parse(GATES).unwrap();
     let line = |offload| taprio::command(&list, &taprio::Options { device: "near", offload });
 
-    // A veth has no clock of its own, so the kernel understands the line and has to refuse it.
+    // A veth has no clock of its own, so the kernel parses the line and refuses the offload.
     let refused = guest.try_run(&command(&line(true)));
     assert!(refused.text.contains("Device does not have a PTP clock"), "{}", refused.text);
-    // The kernel takes launch times everywhere. With etf the guest's stamps may be missing.
+    // The kernel accepts launch times with any queueing discipline. With etf some stamps may be
+    // missing.
     assert!(!launches(&mut guest), "without etf");
     guest.run(&command("tc qdisc replace dev near root etf clockid CLOCK_TAI delta 5000000"));
     assert!((0..ROUNDS).any(|_| launches(&mut guest)), "with etf");
@@ -67,8 +70,8 @@ fn exported_lines_hold_in_a_stock_kernel() {
     };
     let expected = |mask: &str| ("S".into(), mask.into(), 10_000_000.into());
     assert_eq!([entry(0), entry(1)], [expected("0xf7"), expected("0x8")], "{shown}");
-    // A host with other work stops the guest for milliseconds, which makes frames late, never
-    // early; 49 of 50 keep their windows when it does not.
+    // A busy machine stops the guest for milliseconds, which makes frames late, never early.
+    // Otherwise at least 49 of 50 frames arrive in their windows.
     let kept = (0..ROUNDS).any(|_| {
         let gated = arrival(&mut guest);
         assert_eq!(gated["early"], 0, "frames went round the gates");

@@ -1,4 +1,5 @@
-//! Two guests on a cable: an application in the second one receives, and its clock is another.
+//! Two guests on a cable. An application in the second guest receives frames, and its clock
+//! differs.
 
 use serde_json::Value;
 use tsn::taprio;
@@ -8,15 +9,16 @@ use crate::stock_guest::lab::{document, segment};
 use crate::stock_guest::script::script;
 use crate::support::folder::Sockets;
 
-/// Seconds that the second guest's clock is ahead. A guest reads its first time in whole seconds.
+/// Seconds by which the second guest's clock is ahead. A guest reads its first time in whole
+/// seconds.
 const AHEAD: i64 = 7;
-/// Frames.
+/// Number of frames.
 const FRAMES: u64 = 100;
 
-/// The second guest's MAC.
+/// MAC address of the second guest.
 const MAC: &str = "02:00:5e:00:53:22";
 
-/// A guest with a NIC at one end of a cable.
+/// Starts a guest with a NIC at one end of a cable.
 fn start(name: &str, cable: &Sockets, end: &str, mac: &str) -> Guest {
     let path = cable.path("cable");
     let path = path.display();
@@ -37,7 +39,7 @@ fn guest_application_receives_and_clock_offset_is_reported() {
     first.run(&script!("bridges").argument(gates));
     second.run(&script!("listen").argument(AHEAD));
 
-    // Due 9 ms before the gate opens.
+    // Frames are due 9 ms before the gate opens.
     let talk = format!(
         "raw:near,{MAC} --reflect --vlan 5 --priority 3 --interval 20ms --cycle 20ms \
          --window 10ms,10ms --outside --offset 1ms --count {FRAMES} --fifo 80 --lock-memory"
@@ -53,12 +55,12 @@ fn guest_application_receives_and_clock_offset_is_reported() {
         (&listen["tags"][0]["vlan"], &listen["tags"][0]["priority"]),
         (&5.into(), &3.into())
     );
-    // One clock is enough for the round trip: most of it is the wait at the gate.
+    // One clock measures the round trip. Most of the time is the wait at the gate.
     let trip = segment(&talk, "round trip");
     assert_eq!((&trip["whole"]["n"], &trip["caution"]), (&FRAMES.into(), &"".into()));
     let median = trip["whole"]["p50_ns"].as_i64().unwrap();
     assert!((5_000_000..1_000_000_000).contains(&median), "{median} ns");
-    // The talker finds the clocks apart, and marks what crosses them.
+    // The talker reports the clock offset, and marks the segments between the clocks.
     let ns = |key: &str| talk["clock"][key].as_i64().unwrap();
     let seconds = (AHEAD - 2) * 1_000_000_000..(AHEAD + 2) * 1_000_000_000;
     assert!(seconds.contains(&ns("offset_ns")), "{}", ns("offset_ns"));
@@ -72,7 +74,7 @@ fn guest_application_receives_and_clock_offset_is_reported() {
         !crossing.is_empty() && crossing.iter().all(|finding| finding["caution"] != ""),
         "{crossing:?}"
     );
-    // Without a way back the listener knows nothing of the other clock, and says so.
+    // Without answers, the listener reports that the other clock is unknown.
     assert_eq!(listen["clock"]["source"], "unknown");
     first.power_off();
     second.power_off();

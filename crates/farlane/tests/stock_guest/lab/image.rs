@@ -1,4 +1,4 @@
-//! What a guest with networks boots into: `initramfs.cpio` and `lab.cpio` of
+//! The archives of guests with networks: `initramfs.cpio` and `lab.cpio` of
 //! `tests/guest/initramfs`, and the program under test.
 
 use std::fs;
@@ -9,8 +9,8 @@ use std::sync::OnceLock;
 
 use crate::support::folder;
 
-/// The archives one after the other, as the kernel unpacks them; once for all guests. `files` is
-/// the cache folder.
+/// Returns a file with the archives one after the other, as the kernel unpacks them. All guests
+/// share the file. `files` is the cache folder.
 pub fn initrd(files: &Path) -> PathBuf {
     static INITRD: OnceLock<PathBuf> = OnceLock::new();
     let make = || {
@@ -27,8 +27,8 @@ pub fn initrd(files: &Path) -> PathBuf {
     INITRD.get_or_init(make).clone()
 }
 
-/// An archive with the program under test as `/usr/bin/farlane`, without debug information, which
-/// is most of it.
+/// Returns an archive with the program under test as `/usr/bin/farlane`, without debug information,
+/// which is most of the program.
 fn program(files: &Path, folder: &Path) -> Vec<u8> {
     let path = "usr/bin/farlane";
     let stripped = folder.join(path);

@@ -1,11 +1,11 @@
-//! Guests whose memory is huge pages.
+//! Guests with memory in huge pages.
 
 use crate::stock_guest::guest::Guest;
 use crate::stock_guest::workload;
 use crate::support::huge::{PAGE, reserve};
 use crate::support::{HostNode, Node, folder};
 
-/// Pages of one guest's memory.
+/// Number of huge pages of one guest's memory.
 const PAGES: u64 = (512 << 20) / PAGE;
 
 #[test]

@@ -1,4 +1,4 @@
-//! What takes long: `./test long`.
+//! Tests that take long: `./test long`.
 
 mod huge_pages;
 mod push;

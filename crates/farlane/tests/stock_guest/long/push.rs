@@ -1,7 +1,8 @@
-//! What push is worth to a guest: a drive with it, one without, QEMU's own, and one behind the
-//! kernel's NVMe/TCP target in the guest, in turns.
+//! The effect of push in a guest: a drive with push, a drive without push, QEMU's own drive, and a
+//! drive behind the kernel's NVMe/TCP target in the guest, in turns.
 //!
-//! Without a variable it shows that all of them can be measured; with it, it prints a table:
+//! Without the variable `FARLANE_GUEST_ROUNDS`, the test only checks that all drives can be
+//! measured. With the variable, the test prints a table:
 //!
 //! ```text
 //! FARLANE_GUEST_ROUNDS=5 cargo test --release --package farlane \
@@ -12,11 +13,12 @@ use crate::stock_guest::guest::Guest;
 use crate::stock_guest::workload;
 use crate::support::{HostNode, Node, folder};
 
-/// Serial numbers of the drives: two of ours by what is pushed, QEMU's own, the kernel's target.
+/// Serial numbers of the drives: two of farlane with their mode of push, QEMU's own, the kernel's
+/// target.
 const SERIALS: [&str; 4] = ["all", "off", "reference", "kernel"];
 const LOADS: [&str; 4] = ["randread", "randwrite", "dd-read", "dd-write"];
 
-/// Microseconds of a load on a drive, sorted, from the lines of the script.
+/// Returns the times of a load on a drive in microseconds, sorted, from the lines of the script.
 fn micros(text: &str, drive: &str, load: &str) -> Vec<f64> {
     let begin = format!("latency {drive} {load} ");
     let lines = text.lines().filter_map(|line| line.trim().strip_prefix(&begin));

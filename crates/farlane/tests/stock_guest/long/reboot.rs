@@ -20,7 +20,8 @@ fn a_guest_that_reboots_finds_its_drive_and_takes_new_contents() {
     guest.run(&workload::attached(1));
     workload::briefly(&mut guest, 0);
 
-    // Its data are lost under it: only the reboot makes them the guest's.
+    // The drive loses its data while the guest runs. Only after a reboot the guest gets the new
+    // contents.
     device.process.kill();
     let device = start(&address, "again");
     host.process.line("new contents");

@@ -8,7 +8,8 @@ const MOST_CLAIMS: usize = 1 << 18;
 /// Maximum number of claims that are compared with one TLP.
 const MOST_CHECKED: usize = 256;
 
-/// A claim does not cross a multiple of 4096 bytes, because no TLP does.
+/// Claims do not cross multiples of this number of bytes, because memory requests do not (PCIe Base
+/// 4.0, section 2.2.7).
 pub(super) const PAGE: u64 = 4096;
 
 /// The contents of claimed memory.
@@ -85,8 +86,9 @@ impl Claims {
         self.by_page.remove(&key);
     }
 
-    /// Finds the claim for a transfer of `length` bytes at `address`. The oldest command that has
-    /// not transferred these bytes comes first; if all have, the oldest command.
+    /// Finds the claim for a transfer of `length` bytes at `address`, and marks the bytes as
+    /// transferred. Among several claims, selects the claim of the oldest command that has not
+    /// transferred these bytes, otherwise of the oldest command. Returns `None` without a claim.
     pub fn find(&mut self, address: u64, length: u64, to_host: bool) -> Option<Match> {
         let page = address / PAGE;
         let range = (page, Uid::MIN, 0)..=(page, Uid::MAX, u32::MAX);
@@ -118,8 +120,8 @@ impl Claims {
         repeated
     }
 
-    /// Finds the claim of command `uid` for `length` pushed bytes at `address`. The claim may end
-    /// earlier.
+    /// Finds the claim of command `uid` for `length` pushed bytes at `address`; `None` if the
+    /// command has no claim there. The claim may end before the last of the pushed bytes.
     pub fn push(&mut self, uid: Uid, address: u64, length: u64) -> Option<Match> {
         let page = address / PAGE;
         let own = self.by_page.range_mut((page, uid, 0)..=(page, uid, u32::MAX));

@@ -157,7 +157,7 @@ pub struct Command {
     pub steps: Vec<Step>,
     /// Number of steps that are missing in `steps` because of the limit.
     pub steps_dropped: u64,
-    /// All TLPs of the command, also those beyond the limit of `steps`.
+    /// All TLPs of the command, including TLPs beyond the limit of `steps`.
     pub traffic: Traffic,
     /// Bytes of data that were transferred. A repeated byte counts once.
     pub moved: u64,
@@ -218,8 +218,8 @@ impl Command {
         format!(", {blocks} block{s} from LBA {slba}")
     }
 
-    /// Returns status code type and status code as one number, 0 for success; `None` if no
-    /// completion entry came.
+    /// Returns status code type × 256 + status code, 0 for success; `None` if no completion entry
+    /// came.
     pub fn status_number(&self) -> Option<u16> {
         let number =
             |status: Status| u16::from(status.code.kind()) << 8 | u16::from(status.code.code());
@@ -227,7 +227,7 @@ impl Command {
     }
 
     /// Returns the time from the start of the submission doorbell, or of the first push in front of
-    /// it, to the start of the head doorbell.
+    /// it, to the start of the head doorbell; `None` if there was no head doorbell.
     pub fn duration(&self) -> Option<Duration> {
         self.end.map(|end| end.since(self.start))
     }
@@ -250,15 +250,16 @@ impl Command {
         (end == self.transfer.bytes() && end > 0).then_some(prints)
     }
 
-    /// Returns the hash of all data, if the data were not recorded. Two commands with equal data
-    /// have the same hash if their data are split into TLPs in the same way.
+    /// Returns the hash of all data that the recording left out; `None` if no data were left out,
+    /// or if a TLP has no print. Two commands with equal data have the same hash if their data are
+    /// split into TLPs in the same way.
     pub fn data_hash(&self) -> Option<u64> {
         let prints = self.whole_prints().filter(|_| self.unrecorded > 0)?;
         Some(print_of(&prints))
     }
 
     /// Returns the TLP that brought the entry to the drive: the completion of the fetch, or the
-    /// doorbell after the push.
+    /// doorbell after the push; `None` if neither was seen.
     pub fn entry_arrival(&self) -> Option<&Step> {
         let first = |kind| self.steps.iter().find(|step| step.kind == kind);
         let doorbell = || first(StepKind::SqDoorbell).filter(|_| self.push.pushed.entry > 0);
@@ -302,7 +303,7 @@ impl Command {
 pub(crate) fn print_of(prints: &[Print]) -> u64 {
     let each = |print: &Print| [u64::from(print.bytes).to_be_bytes(), print.print.to_be_bytes()];
     let bytes: Vec<u8> = prints.iter().flat_map(each).flatten().collect();
-    // Prints that must resist guessing are keyed hashes already.
+    // A public key suffices, because prints that must resist guessing are already keyed hashes.
     PayloadKey::PUBLIC.hash(&bytes)
 }
 

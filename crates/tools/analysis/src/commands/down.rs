@@ -184,7 +184,7 @@ impl Analyser {
         let bytes = &data[..data.len().min(left)];
         let success = c.status == Status::Success;
         if success && (usize::from(c.byte_count) != left || bytes.is_empty()) {
-            // The completion does not continue this request: it belongs to another one.
+            // The completion does not continue this request: it belongs to another request.
             self.shared.counters.unexpected_completions += 1;
             self.pending.put_back(&c, self.shared.at, Waiting::Device(read));
             return;

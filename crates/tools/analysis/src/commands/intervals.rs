@@ -50,15 +50,16 @@ impl Segment {
     }
 }
 
-/// Returns the intervals of the command with the median duration. Their sum is its duration.
+/// Returns the intervals of the command with the median duration; empty without finished commands.
+/// The sum of the intervals is this duration.
 pub fn median(commands: &[Command]) -> Vec<Segment> {
     let mut order: Vec<&Command> = commands.iter().filter(|c| c.duration().is_some()).collect();
     order.sort_by_key(|command| command.duration());
     order.get(order.len() / 2).map_or_else(Vec::new, |command| split(command))
 }
 
-/// Divides a command into intervals. Their sum is the command's duration or, if the command has
-/// none, the time until the last mark that was seen.
+/// Divides a command into intervals. The sum of the intervals is the command's duration. If the
+/// command did not end, the sum is the time until its last TLP that ends an interval.
 pub fn split(command: &Command) -> Vec<Segment> {
     let first = |kind: StepKind| command.steps.iter().find(|step| step.kind == kind);
     let last = |kind: StepKind| command.steps.iter().rev().find(|step| step.kind == kind);
@@ -86,7 +87,7 @@ pub fn split(command: &Command) -> Vec<Segment> {
     let mut before = command.start;
     let mut intervals = Vec::new();
     for (name, step) in all {
-        // Times never decrease.
+        // Leaves out TLPs that are earlier than the previous one, so that no interval is negative.
         let Some(step) = step.filter(|step| step.at >= before) else { continue };
         intervals.push(Segment { name, ns: ns(step.at) - ns(before) });
         before = step.at;

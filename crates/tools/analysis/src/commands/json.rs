@@ -36,7 +36,7 @@ pub struct Step {
     pub direction: Direction,
     /// Type of the TLP, such as `MRd32`, `MRd64`, `MWr32`, `MWr64`, `CplD` or `Cpl`.
     pub tlp: &'static str,
-    /// Bus address of the first byte requested or carried. A completion carries no address; its
+    /// Bus address of the first byte requested or carried. A completion carries no address: the
     /// value is the address of the request plus the number of bytes returned before.
     #[serde(serialize_with = "address")]
     #[schemars(schema_with = "address_schema")]

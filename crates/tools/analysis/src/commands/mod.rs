@@ -203,8 +203,8 @@ impl Analyser {
         self.shared.protocol
     }
 
-    /// Returns the further parts of a push that are certainly no user data, in order. The bytes
-    /// between and after these parts are user data.
+    /// Returns the further parts of a push that are certainly no user data, in order; `None` if the
+    /// last TLP is not a push. The bytes between and after these parts are user data.
     pub fn protocol_parts(&self) -> Option<&[Range<usize>]> {
         self.shared.is_push.then_some(&self.shared.protocol_parts)
     }
@@ -214,7 +214,8 @@ impl Analyser {
         self.shared.seen += 1;
     }
 
-    /// Returns the next event, in the order in which the events ended.
+    /// Returns the next event, in the order in which the events ended; `None` if no event is
+    /// stored.
     pub fn next_event(&mut self) -> Option<Event> {
         self.shared.next_event()
     }

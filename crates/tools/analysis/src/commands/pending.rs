@@ -21,7 +21,7 @@ pub(super) struct Fetch {
     pub step: Step,
     /// How each entry was announced; `None` if there was no doorbell for the entry.
     pub entries: Vec<Option<Fetched>>,
-    /// Completions so far, each with the range of bytes it returned.
+    /// Completions so far, each with the range of bytes that the completion returned.
     pub answers: Vec<(Range<usize>, Step)>,
 }
 
@@ -93,7 +93,8 @@ impl Pending {
         (u64::from(self.insert(requester, tag, at, waiting)), dropped)
     }
 
-    /// Removes and returns the request for a completion that travels in `direction`.
+    /// Removes and returns the request for a completion that travels in `direction`; `None` if no
+    /// such request waits.
     pub fn take(&mut self, direction: Direction, c: &Completion) -> Option<Waiting> {
         let key = (direction.opposite(), c.requester, c.tag);
         self.entries.remove(&key).map(|(.., waiting)| waiting)

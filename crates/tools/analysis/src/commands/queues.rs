@@ -52,9 +52,9 @@ pub(super) enum Fetched {
 /// The commands of pushed entries at a doorbell.
 #[derive(Debug, Default)]
 pub(super) struct Rung {
-    /// Commands for which the doorbell rings.
+    /// Commands whose entries the doorbell announces.
     pub commands: Vec<Uid>,
-    /// Commands for which the doorbell does not ring.
+    /// Commands whose entries the doorbell does not announce.
     pub others: Vec<Uid>,
 }
 
@@ -86,7 +86,8 @@ impl SubmissionQueue {
     }
 
     /// Records that the host pushed the entry at `address`, which opened command `uid`. Returns the
-    /// command of an earlier push to this place that had no doorbell.
+    /// command of an earlier push to this place that had no doorbell; `None` if there was none, or
+    /// if `address` is not in the queue.
     pub fn push(&mut self, address: u64, uid: Uid) -> Option<Uid> {
         self.announced.insert(self.memory.index(address)?.into(), uid)
     }
@@ -275,7 +276,7 @@ impl CompletionQueue {
             return Vec::new();
         }
         if std::mem::take(&mut self.lost) {
-            // The host can take the entries seen since then.
+            // The host can take the entries that the drive wrote after the gap.
             self.head = self.waiting.front().map_or(value, |(index, _)| *index);
         }
         let taken = self.memory.distance(self.head, value);

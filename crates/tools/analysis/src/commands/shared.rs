@@ -47,9 +47,9 @@ pub(super) struct Shared {
     tlp: &'static str,
     /// The recorded parts of the current TLP's payload.
     pub payload: Payload,
-    /// Number of bytes at the start of its payload that are certainly no user data.
+    /// Number of bytes at the start of the current TLP's payload that are certainly no user data.
     pub protocol: usize,
-    /// Further ranges of its payload that are certainly no user data, in order.
+    /// Further ranges of the current TLP's payload that are certainly no user data, in order.
     pub protocol_parts: Vec<Range<usize>>,
     /// Whether the current TLP is a push.
     pub is_push: bool,
@@ -77,7 +77,7 @@ impl Shared {
         self.counters.poisoned += u64::from(tlp.poisoned);
     }
 
-    /// Returns the step that the current TLP is for a command.
+    /// Returns the current TLP as a step of a command.
     pub fn step(&self, kind: StepKind, address: u64, bytes: usize, tag: Option<Tag>) -> Step {
         Step {
             at: self.at,

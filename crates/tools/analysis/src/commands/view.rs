@@ -43,8 +43,8 @@ struct Entry<'a> {
 
 enum Row<'a> {
     Entry(&'a Entry<'a>),
-    /// Rows that are left out because they equal the ones above: the number of repetitions, the
-    /// TLPs in each, and the bytes of the first TLP of each.
+    /// Left-out repetitions of the rows above: number of repetitions, TLPs per repetition, and
+    /// bytes of the first TLP of each repetition.
     Repeated(usize, usize, u32),
 }
 
@@ -90,7 +90,7 @@ pub fn link(commands: &[&Command], options: Options) -> String {
     for row in fold(&entries.iter().map(|entry| vec![entry]).collect::<Vec<_>>(), options) {
         let line = match row {
             Row::Entry(Entry { step, owner }) => {
-                // Differences of the printed times have the printed sum.
+                // The printed differences add up to the printed times.
                 let since = ns(step.at, start) - ns(last, start);
                 last = step.at;
                 let (since, columns, kind) = (micros(since), columns(step, start), step.kind);

@@ -23,8 +23,8 @@ struct Label {
     selected: bool,
 }
 
-/// The commands of each TLP. The first pass over a run collects them, the second one writes the
-/// capture. Memory: 16 bytes per TLP and about 100 bytes per command.
+/// The commands of each TLP. The first pass over a run collects the commands, the second pass
+/// writes the capture. Memory: 16 bytes per TLP and about 100 bytes per command.
 #[derive(Clone, Debug, Default)]
 pub struct Capture {
     labels: Vec<Label>,
@@ -43,7 +43,7 @@ pub struct Written {
 
 impl Capture {
     /// Adds a command. The capture leaves out the TLPs of a command that is not `selected`, except
-    /// TLPs that also serve a selected one. TLPs that serve no I/O command are always written,
+    /// TLPs that also serve a selected command. TLPs that serve no I/O command are always written,
     /// because configuration, registers and admin commands are needed to decode the others.
     pub fn add(&mut self, number: u64, command: &Command, selected: bool) {
         let (kind, queue, cid) = (stats::kind(command), command.queue, command.entry.cid);

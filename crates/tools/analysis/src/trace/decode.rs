@@ -5,7 +5,7 @@ use bytes::Bytes;
 use wire::tlp::Tlp;
 use wire::trace::{Hole, Holes, PayloadKey};
 
-/// Decodes the TLP of a record. Returns the recorded parts of its payload too. Bytes that were not
+/// Decodes the TLP of a record. Also returns the recorded parts of the payload. Bytes that were not
 /// recorded read as zeroes. Returns `None` if the bytes are not a TLP.
 pub(super) fn tlp(
     length: u16,
@@ -49,7 +49,7 @@ pub(super) fn tlp(
     Some((tlp, Payload { known, parts, holes, print, from_push: false }))
 }
 
-/// Decodes the header of the TLP that begins with `bytes`, at least 12. Payload and ECRC are
+/// Decodes the header of the TLP that begins with `bytes`, at least 12 bytes. Payload and ECRC are
 /// dropped, and a memory write becomes a read.
 pub(super) fn header(bytes: &[u8]) -> Option<Tlp> {
     let length = if bytes[0] & 0x20 == 0 { 12 } else { 16 };
@@ -95,11 +95,11 @@ impl PayloadPrint {
     }
 }
 
-/// The header bytes that are equal at a port and on a link. Configuration requests become type 0
-/// between them.
+/// The 12 or 16 header bytes of a TLP. Configuration requests of type 1 count as type 0, so that a
+/// TLP has the same key at a port and on a link.
 pub(super) type Key = [u8; 16];
 
-/// Returns the key of the TLP that begins with `bytes`, at least 12.
+/// Returns the key of the TLP that begins with `bytes`, at least 12 bytes.
 pub(super) fn key(bytes: &[u8]) -> Key {
     let mut key = [0; 16];
     let length = if bytes[0] & 0x20 != 0 { 16 } else { 12 }.min(bytes.len());

@@ -122,8 +122,8 @@ impl Drive {
         &self.state_changes
     }
 
-    /// Returns the command that was fetched first between `from` and `to`, and its accesses to the
-    /// media.
+    /// Returns the command with this `id` that was fetched first between `from` and `to`, and the
+    /// accesses of the command to the media; `None` if there is no such command.
     pub fn find(&self, id: CommandId, from: u64, to: u64) -> Option<(Work, &[Access])> {
         let works = self.by_id.get(&id)?;
         let at = works.partition_point(|work| self.works[*work as usize].fetched < from);

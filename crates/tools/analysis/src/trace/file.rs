@@ -9,14 +9,14 @@ use wire::trace::{CHUNK_HEADER, ChunkHeader, Header, Records, SYNC, Timed};
 
 /// Bytes searched at a time for the next chunk.
 const WINDOW: usize = 64 << 10;
-/// Maximum number of chunks with a good header and bad records. The rest of the file is not
-/// searched then, because each such chunk costs a checksum.
+/// Maximum number of chunks with a good header and bad records. Beyond this number the rest of the
+/// file is not searched, because each such chunk costs a checksum.
 const MOST_BAD: u32 = 1000;
 /// Maximum length of a file's header in bytes.
 const MOST_HEADER: usize = 4096;
 
-/// Later times, beyond 146 years, are replaced by this one, so that differences of times and clocks
-/// cannot overflow.
+/// The latest time of a record in nanoseconds, 146 years. Later times are replaced by this time, so
+/// that differences of times and clocks cannot overflow.
 const LATEST: u64 = 1 << 62;
 
 /// An item of a file, in order of time.

@@ -47,7 +47,7 @@ pub struct Frame {
     pub bytes: u32,
     /// Number of TLPs in the frame.
     pub tlps: u32,
-    /// Index of the connection that carries it.
+    /// Index of the connection that carries the frame.
     pub(super) connection: u32,
     /// Slot of the frame's first TLP. `kept`: number of its TLPs that have a slot.
     pub(super) first: u32,
@@ -197,7 +197,7 @@ impl Waiting {
         number
     }
 
-    /// Removes a TLP that does not arrive.
+    /// Removes a TLP that will not arrive at the other side.
     fn remove(&mut self, up: bool, side: usize, key: Key, number: u32) {
         let name = (up, side == 1, key);
         let Some(queue) = self.by_key.get_mut(&name) else { return };

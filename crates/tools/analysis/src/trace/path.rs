@@ -1,8 +1,8 @@
 //! The path of a command through the stages, and the time in each.
 //!
-//! Of consecutive TLPs in one direction only the last is followed to the other side, because the
-//! sender waits for nothing between them. The legs of a path are adjacent, so their sum is the
-//! command's duration.
+//! The path follows only the last of consecutive TLPs in one direction to the other side, because
+//! the sender waits for nothing between these TLPs. The legs of a path are adjacent, so their sum
+//! is the command's duration.
 
 use super::drive_timing::MediaAccess;
 use super::locations::{Location, Point};

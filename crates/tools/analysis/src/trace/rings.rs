@@ -204,7 +204,7 @@ impl Rings {
         seen
     }
 
-    /// Ends the trace: the last depths last until now.
+    /// Ends the trace: the current depths count until the time of the last finding.
     fn finish(&mut self) {
         let at = self.now.max(self.window.0).min(self.window.1);
         for queue in self.queues.values_mut().chain([&mut self.all]) {

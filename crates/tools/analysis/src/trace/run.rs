@@ -20,7 +20,7 @@ pub struct Node {
     pub file: TraceFile,
     /// The index of the file.
     pub index: Index,
-    /// The node on the host's side of its link to the host.
+    /// The node above this node and the link to it; `None` for the root.
     pub parent: Option<Parent>,
 }
 
@@ -49,7 +49,7 @@ pub struct Run {
 /// An event in the analysis of a run.
 #[derive(Debug)]
 pub enum Finding<'a> {
-    /// A TLP passed the port: its number there, direction, TLP, and time.
+    /// A TLP passed the port: number of the TLP at the port, direction, TLP, and time.
     Tlp(u64, Direction, &'a Tlp, u64),
     /// The TLP with this number at the port had another payload at the port of this other node.
     Differs {
@@ -70,7 +70,7 @@ pub enum Finding<'a> {
     End {
         /// Whether the trace was cut off, for example because the node was killed.
         cut: bool,
-        /// Number of recent requests whose completions may have come after the end.
+        /// Number of recent requests whose completions may have come after the end of the trace.
         young: u64,
     },
 }
@@ -233,7 +233,7 @@ impl Pass<'_> {
             return;
         }
         let Some((tlp, mut payload)) = tlp else {
-            // The unreadable TLP has a number, so that numbers equal the index's numbers.
+            // The unreadable TLP is counted too, so that the numbers match the index.
             self.unreadable += 1;
             self.follower.analyser.skip();
             return;

@@ -101,9 +101,10 @@ pub struct Selection {
     pub cid: Option<u16>,
     /// Opcode.
     pub opcode: Option<Opcode>,
-    /// Logical blocks; a command matches if it addresses one of them.
+    /// Logical blocks; a command matches if it accesses at least one of these blocks.
     pub lba: Option<Span>,
-    /// Bus addresses; a command matches if one of its TLPs has one of them.
+    /// Bus addresses; a command matches if one of its TLPs accesses at least one of these
+    /// addresses.
     pub address: Option<Span>,
     /// Tag; a command matches if one of its TLPs has the tag.
     pub tag: Option<u16>,

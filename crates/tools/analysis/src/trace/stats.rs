@@ -74,9 +74,9 @@ pub struct CommandType {
     pub unacknowledged: u64,
     /// Use of push by the commands.
     pub from_push: FromPush,
-    /// TLPs per command that ended, in both directions together.
+    /// TLPs per ended command, in both directions together.
     pub tlps: Spread,
-    /// Bytes of these TLPs per command: header and payload.
+    /// Header and payload bytes of the TLPs per ended command.
     pub link_bytes: Spread,
     /// Median of each segment; medians do not add up.
     #[serde(rename = "segments_p50")]
@@ -171,7 +171,8 @@ impl Statistics {
         name
     }
 
-    /// Returns the latencies of the commands of a type, named as by [`kind`].
+    /// Returns the latencies of the commands of a type, named as by [`kind`]; `None` without such
+    /// commands.
     pub fn latency(&self, kind: &str) -> Option<&Latency> {
         self.groups.get(kind).map(|group| &group.latency)
     }

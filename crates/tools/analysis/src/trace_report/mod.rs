@@ -39,11 +39,11 @@ pub struct Request<'a> {
     pub sort: Key,
     /// Maximum number of shown commands.
     pub limit: usize,
-    /// File of Chrome trace events of the commands that fit.
+    /// Target for Chrome trace events of the commands that fit the filters.
     pub perfetto: Option<&'a Target>,
-    /// File with a capture of the TLPs of the commands that fit.
+    /// Target for a capture of the TLPs of the commands that fit the filters.
     pub pcapng: Option<&'a Target>,
-    /// Files with one row per command that fits.
+    /// Targets for files with one row per command that fits the filters.
     pub rows: Targets<'a>,
     /// Whether commands are ranked, which a page needs.
     pub ranked: bool,
@@ -114,8 +114,8 @@ impl Report {
         page::page(self, ranking)
     }
 
-    /// Draws the sequence diagram of the first shown command as SVG. The error is that no command
-    /// fits.
+    /// Draws the sequence diagram of the first shown command as SVG. Fails if no command fits the
+    /// filters.
     pub fn sequence(&self) -> Result<String, Failure> {
         let shown =
             self.shown.first().ok_or_else(|| Failure("no command matches the filters".into()))?;

@@ -48,7 +48,7 @@ impl Ranking {
         statistics.spans.push(Span { ns, number, start_ns });
     }
 
-    /// Returns the types: those on I/O queues first, then by the total time of their commands. The
+    /// Returns the types: types on I/O queues first, then by the total time of their commands. The
     /// first type dominates the run.
     pub fn ranked(self) -> Vec<(String, Type)> {
         let mut all: Vec<(String, Type)> = self.types.into_iter().collect();
@@ -59,7 +59,8 @@ impl Ranking {
 }
 
 impl Type {
-    /// Returns the command whose duration a share of `share` of all commands does not exceed.
+    /// Returns the command at the quantile `share` (0 to 1) of the durations; `None` without
+    /// commands.
     pub fn at(&self, share: f64) -> Option<Span> {
         let mut order: Vec<&Span> = self.spans.iter().collect();
         order.sort_by_key(|span| (span.ns, span.number));

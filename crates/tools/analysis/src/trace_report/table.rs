@@ -47,7 +47,7 @@ const fn column(measure: &Measure) -> Column {
     Column::optional(measure.column, unit)
 }
 
-/// Writer of the files with all commands that fit.
+/// Writer of the files with all commands that fit the filters.
 pub struct Table(RowFiles);
 
 impl Table {

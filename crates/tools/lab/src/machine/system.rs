@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_hypervisor_is_a_flag_and_no_part_of_one() {
-        // A virtual machine's, shortened.
+        // Shortened /proc/cpuinfo of a virtual machine.
         let guest =
             "processor\t: 0\nmodel name\t: QEMU TCG CPU\nflags\t\t: fpu hypervisor lahf_lm\n";
         assert!(has_hypervisor(guest));

@@ -14,20 +14,20 @@ const KINDS: [&str; 4] = ["ksoftirqd/", "vhost-", "napi/", "irq/"];
 pub struct Thread {
     /// Number of the thread.
     pub pid: u32,
-    /// Its name, such as `ksoftirqd/0`.
+    /// Name of the thread, such as `ksoftirqd/0`.
     pub name: String,
-    /// Its policy, such as `SCHED_FIFO` (sched(7)).
+    /// Scheduling policy, such as `SCHED_FIFO` (sched(7)).
     pub policy: &'static str,
     /// Real-time priority, 1 to 99; 0 for ordinary threads.
     pub priority: u32,
-    /// The CPUs on which it may run, such as `0-1,3`.
+    /// The CPUs on which the thread may run, such as `0-1,3`.
     pub cpus: String,
     /// Whether the thread belongs to the kernel.
     pub is_kernel: bool,
 }
 
-/// Returns all such threads, also threads of processes: since Linux 6.4 vhost threads belong to
-/// their VMM.
+/// Returns all threads with a name of [`KINDS`], in every process: since Linux 6.4 vhost threads
+/// belong to their VMM.
 pub fn threads() -> Vec<Thread> {
     let pids = names("/proc").into_iter().filter(|name| name.parse::<u32>().is_ok());
     let tasks = pids.flat_map(|pid| {
@@ -103,7 +103,7 @@ pub fn settings(threads: &[Thread]) -> Vec<Setting> {
 mod tests {
     use super::*;
 
-    /// Of Debian's Linux 6.12.117 in a guest with two CPUs.
+    /// Recorded with Debian's Linux 6.12.117 in a guest with two CPUs.
     const SOFTIRQ: &str = "27 (ksoftirqd/1) S 2 0 0 0 -1 69238848 0 0 0 0 0 3 0 0 20 0 1 0 122 0 0 \
         18446744073709551615 0 0 0 0 0 0 0 2147483647 0 1 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 0";
     const IRQ: &str = "45 (irq/9-acpi) S 2 0 0 0 -1 2129984 0 0 0 0 0 1 0 0 -51 0 1 0 208 0 0 \

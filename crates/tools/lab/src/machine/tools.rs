@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// The programs, and Debian's packages of them.
+/// Programs, each with its Debian package.
 const PACKAGES: [(&str, &str); 13] = [
     ("ip", "iproute2"),
     ("tc", "iproute2"),
@@ -22,7 +22,7 @@ const PACKAGES: [(&str, &str); 13] = [
 /// Looks a program up in PATH.
 ///
 /// # Errors
-/// A sentence that names it and, as far as it is known, its package.
+/// A sentence with the name of the program, and with its package if the package is known.
 pub fn find(name: &str) -> Result<PathBuf, String> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let mut paths = std::env::split_paths(&folders).map(|folder| folder.join(name));

@@ -88,7 +88,8 @@ mod tests {
     use super::*;
     use latency::Bar;
 
-    /// 1000 frames: 500 each of 10 and 20 us, of which the last ten are longer.
+    /// 1000 frames: one half takes 10 to 20 us, the other half 20 to 30 us, and the last ten take
+    /// longer.
     #[test]
     fn a_distribution_joins_bars_and_percentiles() {
         let bar = |from_ns, n| Bar { from_ns, to_ns: from_ns + 10_000, n };

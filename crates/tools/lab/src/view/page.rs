@@ -108,12 +108,12 @@ fn clock(document: &Document) -> Option<Figure> {
     Some(("Clock error along time".to_owned(), "Offset and its bounds.".to_owned(), plot.html()))
 }
 
-/// Returns a range that is not empty.
+/// Returns the range from `low` to `high`, or a range around `low` if that range is empty.
 pub fn room(low: i64, high: i64) -> (f64, f64) {
     if low < high { (low as f64, high as f64) } else { (low as f64 - 1.0, low as f64 + 1.0) }
 }
 
-/// Formats a time with any sign.
+/// Formats a time in nanoseconds that may be negative.
 pub fn signed(ns: f64) -> String {
     if ns < 0.0 { format!("-{}", time(-ns)) } else { time(ns) }
 }

@@ -53,7 +53,7 @@ impl fmt::Display for Link {
 
 /// Default payload size: the size in NEC's paper.
 pub const MPS: u16 = 128;
-/// Default rate. One core of a small machine can fill it with frames of one TLP.
+/// Default rate. One core of a small machine can fill the link with frames of one TLP.
 pub const RATE: Rate = Rate { bits_per_second: 100_000_000, burst: 1 };
 /// Number of pairs of rounds that compare latencies.
 const PAIRS: usize = 20;

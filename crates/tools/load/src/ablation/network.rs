@@ -27,7 +27,7 @@ const NEAR: &str = "near0";
 const FAR: &str = "far0";
 /// Addresses for documentation (RFC 5737). The namespaces have no other addresses.
 const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2)];
-/// Bytes that may pass without delay after a pause: less than in a scheduler's tick.
+/// Burst of the token bucket in bytes: less than the line carries in one tick of the scheduler.
 const BURST: u32 = 16 << 10;
 /// Maximum bytes in the queue. Senders stop earlier because of the socket's buffer and TCP's small
 /// queues.
@@ -105,8 +105,8 @@ impl TestNetwork {
     }
 }
 
-/// Sends frames of several sizes as fast as a limited cable accepts them. The measured rates must
-/// be equal, otherwise the bucket counts wrong.
+/// Sends frames of several sizes as fast as a limited cable accepts them. If the measured rates are
+/// not equal, the bucket counts wrong.
 ///
 /// # Errors
 /// If no cable can be created.

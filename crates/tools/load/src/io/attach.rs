@@ -28,8 +28,8 @@ impl Session {
         any
     }
 
-    /// Brings the drive up again after its link returned, and returns it to the group. Returns a
-    /// description of the drive, or the reason why it cannot be used.
+    /// Brings the drive up again after its link returned, and continues the group with the drive.
+    /// Returns a description of the drive, or the reason why the drive cannot be used.
     ///
     /// # Errors
     /// If the machine fails.

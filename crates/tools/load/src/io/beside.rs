@@ -5,11 +5,11 @@ use super::session::Session;
 use report::{Failure, Outcome};
 
 impl Session {
-    /// Checks that the sections of a group, each of which the drive supports, can run at the same
-    /// time.
+    /// Checks that the sections of a group can run at the same time. The drive must support each
+    /// section alone.
     ///
     /// # Errors
-    /// One line that names the place of the first section that cannot.
+    /// One line that names the place of the first section that cannot run with the others.
     pub fn check_group(&self, group: &[Section]) -> Outcome {
         let queues = self.driver().queues();
         let mut jobs = 0;

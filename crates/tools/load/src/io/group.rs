@@ -118,12 +118,13 @@ impl<'a> Group<'a> {
         self.tasks.iter().all(|task| task.phase == Phase::Over)
     }
 
-    /// Returns the time of the next action.
+    /// Returns the time of the next action; `None` if no section waits for a time.
     pub fn next(&self) -> Option<Instant> {
         self.tasks.iter().flat_map(|task| [task.jobs.next(), task.phase.until()]).flatten().min()
     }
 
-    /// Returns the first error of a section, as part of a sentence.
+    /// Returns an error of the first section with errors, as part of a sentence; `None` without
+    /// errors.
     pub fn first_error(&self) -> Option<String> {
         let first = self.tasks.iter().find_map(|task| task.recorder.errors.keys().next())?;
         Some(format!("a transfer failed: {first}"))
@@ -186,7 +187,8 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Ends unfinished jobs, stores the written ranges in the session, and returns the drive to it.
+    /// Ends unfinished jobs. Returns the written ranges to the session, and the drive if the host
+    /// still has it.
     pub fn close(mut self, now: Instant, session: &mut Session) {
         let transfers = self.transfers();
         for task in &mut self.tasks {

@@ -36,7 +36,7 @@ pub enum InitiatorMachine {
 
 /// A client of a vfio-user server, with its host software's bus and memory.
 pub struct Client {
-    /// The client.
+    /// The connection to the server.
     pub machine: vfio_client::VfioUserClient,
     bus: Bus,
     ram: Rc<RefCell<Ram>>,
@@ -127,7 +127,8 @@ impl Client {
         }
     }
 
-    /// Reconnects if server and drive answer. The function is then as after power-on.
+    /// Connects again if server and drive answer. Returns whether the drive answers again. The
+    /// function is then as after power-on.
     fn returns(&mut self) -> io::Result<bool> {
         if self.gone.is_some() && self.machine.lost().is_none() {
             if !self.answers()? {
@@ -248,7 +249,7 @@ impl InitiatorMachine {
         }
     }
 
-    /// Returns the next interrupt: its function and data.
+    /// Returns the next interrupt, as function and data; `None` if no interrupt waits.
     pub fn interrupt(&mut self) -> Option<(Bdf, u32)> {
         match self {
             Self::Network(host) => host.memory.interrupts.pop_front(),
@@ -301,7 +302,8 @@ impl InitiatorMachine {
         }
     }
 
-    /// Returns the reason why the server is lost.
+    /// Returns the reason why the vfio-user server is lost; `None` if it is not lost, and for a
+    /// host node.
     pub fn why_lost(&self) -> Option<String> {
         match self {
             Self::Network(_) => None,

@@ -52,17 +52,17 @@ pub struct Recorder {
     /// Name of the section.
     pub name: String,
     rows: Vec<Option<Box<Row>>>,
-    /// Number of transfers that succeeded. `bytes`: their bytes.
+    /// Number of transfers that succeeded. `bytes`: the bytes of these transfers.
     transfers: u64,
     bytes: u64,
     /// Duration of the workload, without reading back.
     pub worked: Duration,
     /// CPU time of this node during the workload.
     pub cpu: Duration,
-    /// Number of transfers that ended during the workload, including those of concurrent sections.
+    /// Number of transfers that ended during the workload, also of concurrent sections.
     pub beside: u64,
-    /// Number of all ended transfers: also failed ones, ones during a ramp, and ones that read
-    /// back.
+    /// Number of all ended transfers, including failed transfers, transfers during a ramp, and
+    /// transfers that read back.
     pub ended: u64,
     /// Duration of reading back.
     pub read_back: Duration,
@@ -134,7 +134,7 @@ impl Recorder {
         if op == KINDS[VERIFY] { self.read_back } else { self.worked }
     }
 
-    /// Returns the progress line. It takes constant time, because no command is processed
+    /// Returns the progress line. The function takes constant time, because no command is processed
     /// meanwhile.
     pub fn progress(&self, now: Instant) -> String {
         let per_second = 1e9 / now.since(self.start).as_ns().max(1) as f64;
@@ -248,7 +248,7 @@ pub struct Bin {
     pub transfers: u64,
     /// Bytes of the transfers.
     pub bytes: u64,
-    /// Sum of their latencies in nanoseconds.
+    /// Sum of the latencies of the transfers in nanoseconds.
     pub sum_ns: u64,
     /// The longest latency in nanoseconds.
     pub max_ns: u64,

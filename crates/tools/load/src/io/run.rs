@@ -107,8 +107,8 @@ impl<'a> Runner<'a> {
         Ok(End::Done)
     }
 
-    /// Runs the sections of a group at the same time, each with its recorder. Fails if they cannot
-    /// begin, or if the machine fails.
+    /// Runs the sections of a group at the same time, each with its recorder. Fails if a section
+    /// cannot begin, or if the machine fails.
     fn run_group(&mut self, group: &[Section], recorders: &mut [Recorder]) -> Result<End, Failure> {
         if let [Section { workload: JobSpec::ConfigReads { count, gap }, .. }] = group {
             return self.config_reads(*count, *gap, &mut recorders[0]);

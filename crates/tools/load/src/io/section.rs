@@ -14,7 +14,7 @@ pub enum Verify {
     No,
     /// Data that this run wrote.
     Written,
-    /// All data, as if an earlier run wrote them. Writes are left out.
+    /// All data, as an earlier run wrote them. Writes are left out.
     Only,
 }
 
@@ -33,7 +33,7 @@ pub struct Section {
     pub verify: Verify,
     /// Time before the measurement starts.
     pub ramp: Duration,
-    /// Number of its group: sections of one group run at the same time.
+    /// Number of the group. Sections of one group run at the same time.
     pub group: usize,
 }
 
@@ -125,8 +125,8 @@ pub fn section(
 }
 
 impl Section {
-    /// Returns the parameters of its jobs, in a namespace of `namespace` bytes; `None` for
-    /// configuration reads.
+    /// Returns the parameters of the section's jobs, in a namespace of `namespace` bytes; `None`
+    /// for configuration reads.
     pub fn fio(&self, namespace: u64) -> Option<Fio> {
         let mut fio = self.workload.fio()?;
         if !self.sized {

@@ -157,7 +157,7 @@ impl Session {
         closed.and(traced)
     }
 
-    /// Stops the trace or starts it again, if a signal requests it. Returns a message about it.
+    /// Stops or restarts the trace if a signal requests it. Returns a message about the change.
     pub fn switch_trace(&self, options: &Settings, stop: &Stop) -> Option<String> {
         options.trace.switch(&self.tracer, stop)
     }

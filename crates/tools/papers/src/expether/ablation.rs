@@ -54,6 +54,9 @@ fn behind(report: &Report, write: bool) -> f64 {
 }
 
 /// Runs the policies.
+///
+/// # Errors
+/// If a simulation fails.
 pub fn simulate() -> Result<Vec<Ablation>, Failure> {
     let mut runs = Runs::default();
     for (name, policy, interconnect) in CASES {

@@ -64,6 +64,9 @@ pub struct Assumed {
 }
 
 /// Runs each case.
+///
+/// # Errors
+/// If a simulation fails.
 pub fn simulate() -> Result<Vec<Assumed>, Failure> {
     let mut runs = Runs::default();
     for (name, change) in CASES {

@@ -21,7 +21,7 @@ pub const MPS: usize = 128;
 /// Bytes that ExpEther's encapsulation adds to a frame beyond the headers of farlane; calibrated by
 /// the two 64 MB reads.
 pub const FRAME_EXTRA: usize = 12;
-/// Bytes that the encapsulation adds to each TLP; calibrated by the same reads.
+/// Bytes that ExpEther's encapsulation adds to each TLP; calibrated by the two 64 MB reads.
 pub const TLP_EXTRA: usize = 10;
 /// Number of DMA reads of the storage controller in flight: all tags of the 5 bits that are enabled
 /// by default (PCIe Base 4.0, section 2.2.6.2).
@@ -49,8 +49,8 @@ pub enum Interconnect {
     Cable,
     /// A bridge whose ports apply the limit. The nodes' congestion control uses the same rate.
     Bridge,
-    /// The same bridge, which also merges the frames that wait at its ports. The nodes send at the
-    /// line's rate.
+    /// A bridge that also merges the frames that wait at its ports. The nodes send at the line's
+    /// rate.
     Hop,
 }
 
@@ -189,7 +189,8 @@ const SOFTWARE: SoftwareConfig = SoftwareConfig {
     max_read_request: 512,
 };
 
-/// Returns one sequential transfer of `bytes`, as with `fio --bs`. The block layer splits it.
+/// Returns one sequential transfer of `bytes`, as with `fio --bs`. The block layer splits the
+/// transfer.
 pub fn transfer(write: bool, bytes: usize) -> Workload {
     let rw = if write { Rw::Write } else { Rw::Read };
     Workload::Fio(Fio { size: bytes as u64, ..Fio::new(rw, bytes, 1) })

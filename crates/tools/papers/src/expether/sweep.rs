@@ -32,7 +32,7 @@ pub enum Sweep {
 pub struct CurvePoint {
     /// `read` or `write`.
     pub rw: &'static str,
-    /// SSDs in the RAID0.
+    /// Number of SSDs in the RAID 0.
     pub ssds: u16,
     /// Rate limit in Gb/s.
     pub limit_gbps: f64,
@@ -72,6 +72,9 @@ impl Sweep {
     }
 
     /// Simulates every point with and without aggregation.
+    ///
+    /// # Errors
+    /// If a simulation fails.
     pub fn simulate(self) -> Result<Vec<CurvePoint>, Failure> {
         let mut runs = Runs::default();
         let mut cases = Vec::new();

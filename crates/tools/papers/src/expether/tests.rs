@@ -45,7 +45,7 @@ fn the_published_figures_agree_with_each_other() {
     }
 }
 
-/// The two calibrated byte counts follow from arithmetic: only they determine the read.
+/// Only the two calibrated byte counts determine the read, so arithmetic confirms both counts.
 #[test]
 fn bytes_on_the_wire_explain_the_reads_and_the_difference_to_writes() {
     let published = published();
@@ -108,8 +108,8 @@ fn the_axis_of_ssds_counts_them() {
     assert_eq!(labels.collect::<Vec<_>>(), ["1", "2", "3", "4"]);
 }
 
-/// The tables in docs/experiments/expether.md are those of this run. Its time is virtual, so they
-/// are equal on any machine.
+/// docs/experiments/expether.md contains the tables of this run. The time of the run is virtual, so
+/// the tables are equal on any machine.
 #[test]
 fn the_policies_side_by_side_are_those_of_the_document() {
     let cases = ablation::simulate().expect("it runs");
@@ -188,7 +188,7 @@ fn every_published_figure_has_its_row() {
     assert!(text.contains("DOES NOT HOLD") && text.contains("-1.0 points"), "{text}");
 }
 
-/// The long parts are not run to check their keys.
+/// The parts that take long are not run. Only the keys of their documents are checked.
 #[test]
 fn keys_of_the_long_parts_are_described() {
     let (statement, assumed) = (Statement::default(), Assumed::default());

@@ -34,11 +34,11 @@ pub struct Depth {
     pub rate: String,
     /// Commands in flight.
     pub iodepth: usize,
-    /// Time of the run divided by its commands, directly attached.
+    /// Time of the run divided by the number of commands, directly attached.
     pub direct_ns_per_io: u64,
-    /// Time of the run divided by its commands, over TCP.
+    /// Time of the run divided by the number of commands, over TCP.
     pub tcp_ns_per_io: u64,
-    /// Time of the run divided by its commands, over TSN.
+    /// Time of the run divided by the number of commands, over TSN.
     pub tsn_ns_per_io: u64,
 }
 
@@ -60,6 +60,9 @@ fn per_io(report: &Report) -> u64 {
 }
 
 /// Simulates every depth.
+///
+/// # Errors
+/// If a simulation fails.
 pub fn simulate() -> Result<Vec<Depth>, Failure> {
     let mut runs = Runs::default();
     let mut cases = Vec::new();

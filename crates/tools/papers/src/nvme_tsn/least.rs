@@ -98,7 +98,7 @@ impl<'a> Way<'a> {
         // The first message leaves while others arrive, unless the line is faster than PCIe.
         let slow_line = above(&[first]) + self.line(all + doorbell);
         let fast_line = above(&messages) + self.line(doorbell);
-        // One range for the entry, one for its data.
+        // One range is pushed for the entry, and one for the data.
         let ranges = if data > 0 { 2 } else { 1 };
         self.pipelines
             + Duration::from_ps(self.host.root.memory_read.as_ps() * ranges)

@@ -1,7 +1,7 @@
 //! Missing Link Electronics, "Latency Analysis for NVMe/TSN", version 1.0 ("the NVMe/TSN paper"):
 //! three topologies and three experiments, at the paper's measuring points. Further parts simulate
 //! what the paper announces or claims: faster Ethernet, overlapping commands, and MRRS tuned for
-//! tunnels. One part examines possible causes of its read latency over TSN.
+//! tunnels. One part examines possible causes of the paper's read latency over TSN.
 
 pub mod depth;
 mod least;

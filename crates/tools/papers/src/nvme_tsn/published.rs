@@ -48,7 +48,7 @@ pub struct Samples {
 /// T_tunnel, the one-way time that the tunnel adds, in ns.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Tunnel {
-    /// Sections of the figures.
+    /// Sections of the paper with the figures.
     pub source: String,
     /// T_tunnel over TCP.
     pub tcp: u64,

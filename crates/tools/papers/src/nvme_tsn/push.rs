@@ -32,7 +32,7 @@ pub struct Goal {
     pub title: String,
     /// Author of the publication.
     pub author: String,
-    /// The organisation that published it.
+    /// The organisation that published the goal.
     pub publisher: String,
     /// Maximum time that remote storage may add to a local drive.
     pub goal_us: Figure,

@@ -85,6 +85,9 @@ fn tuned(workload: Workload, mps: usize, mrrs: usize, in_flight: usize) -> Confi
 }
 
 /// Simulates every setting.
+///
+/// # Errors
+/// If a simulation fails.
 pub fn simulate() -> Result<Requests, Failure> {
     let mut runs = Runs::default();
     let mut cases = Vec::new();

@@ -1,5 +1,5 @@
-//! The three experiments at the rates that the NVMe/TSN paper announces (in its conclusion and its
-//! title's sources: 1/10/25/50/100G).
+//! The three experiments at the rates that the NVMe/TSN paper announces: 1, 10, 25, 50 and 100
+//! Gb/s.
 
 use super::{Experiment, Topology, ns, us};
 use crate::{Runs, Section};
@@ -32,6 +32,9 @@ pub struct Speed {
 }
 
 /// Simulates the three experiments at every rate.
+///
+/// # Errors
+/// If a simulation fails.
 pub fn simulate() -> Result<Vec<Speed>, Failure> {
     let mut runs = Runs::default();
     let mut cases = vec![(Topology::Direct, Rate::G1)];

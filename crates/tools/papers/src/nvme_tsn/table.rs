@@ -15,7 +15,8 @@ pub struct Tables {
 
 const T_TUNNEL_NOTE: &str = "half of what the configuration read takes longer than direct";
 
-/// Returns whether the figure calibrated a parameter, and which one or what is unexplained.
+/// Returns whether the figure calibrated a parameter, and a remark: the calibrated parameter, or
+/// what is not explained.
 fn note(experiment: Experiment, topology: Topology) -> (bool, &'static str) {
     use Experiment::{ConfigRead, Read, Write};
     use Topology::{Direct, Tcp, Tsn};

@@ -153,7 +153,7 @@ fn the_recommendation_is_the_least_that_is_as_good_as_the_best() {
     assert_eq!(best.as_published_us, 137.0);
 }
 
-/// The long parts are not run to check their keys.
+/// The parts that take long are not run. Only the keys of their documents are checked.
 #[test]
 fn keys_of_the_sweeps_are_described() {
     let depth =

@@ -19,8 +19,8 @@ use wire::{Duration, Instant};
 
 /// The cycle of the gates: the cycle of the Qbv schedule in Linaro's article.
 const CYCLE: Duration = Duration::from_us(500);
-/// The number of commands, and the time from one to the next. In microseconds it is coprime to the
-/// cycle, so commands begin at all phases of the cycle.
+/// The number of commands, and the time from one command to the next (`PAUSE`). The pause in
+/// microseconds is coprime to the cycle, so commands begin at all phases of the cycle.
 const COMMANDS: u64 = 200;
 const PAUSE: Duration = Duration::from_us(1_013);
 /// Ethernet, IPv4 and TCP headers of a tagged frame, preamble, FCS and gap.
@@ -107,7 +107,7 @@ fn traffic(config: &mut Config, share: u64) {
     }
 }
 
-/// Both nodes send only while their gates are open.
+/// Gives both nodes a gate that is open for `share` per cent of the cycle.
 fn gate(config: &mut Config, share: u64) {
     let open = Duration::from_ps(CYCLE.as_ps() / 100 * share);
     let closed = Duration::from_ps(CYCLE.as_ps() - open.as_ps());
@@ -121,14 +121,15 @@ fn flash(change: impl Fn(&mut sim::drive::Timing) + 'static) -> Change {
     Box::new(move |config| change(&mut drive(config).timing))
 }
 
-/// One command at a time, at every phase of a cycle.
+/// Returns the workload of an experiment: one command at a time, which begin at every phase of the
+/// cycle.
 fn workload(experiment: Experiment) -> Workload {
     let rw = match experiment {
         Experiment::ConfigRead => return Workload::ConfigReads { count: COMMANDS, gap: PAUSE },
         Experiment::Read => Rw::Read,
         Experiment::Write => Rw::Write,
     };
-    // Over the first bits of every die, again and again.
+    // The commands access the first bits of every die repeatedly.
     let rate = 4096 * 1_000_000_000_000 / PAUSE.as_ps();
     let size = 4096 * COMMANDS / 2;
     let runtime = Some(Duration::from_ps(PAUSE.as_ps() * COMMANDS));
@@ -156,6 +157,9 @@ fn covers([_, least, most]: [f64; 3], published: f64, tolerance: f64) -> bool {
 }
 
 /// Runs the three experiments with every cause.
+///
+/// # Errors
+/// If a simulation fails.
 pub fn simulate(published: &Published) -> Result<TsnRead, Failure> {
     let causes = causes();
     let mut runs = Runs::default();

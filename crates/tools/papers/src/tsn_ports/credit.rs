@@ -34,7 +34,7 @@ pub(super) fn simulate() -> Result<Figures, Failure> {
     let [first, second] = example(20_000_000, true, &open, 80.0)?;
     // The second frame arrives while the first one, which was alone in its queue, is on the line.
     let [_, late] = example(20_000_000, true, &open, 150.0)?;
-    // 8.6.8.2 d: 19.8 Mb/s of 100 % of the time equal 20 Mb/s of 99 %.
+    // IEEE 802.1Q-2022, 8.6.8.2 d: 19.8 Mb/s of 100 % of the time equal 20 Mb/s of 99 %.
     let [_, risen] = example(19_800_000, true, &closed, 80.0)?;
     let [_, frozen] = example(19_800_000, false, &closed, 80.0)?;
     Ok(vec![

@@ -2,8 +2,9 @@
 //! and cases computed by hand. Each case is in a module of its own. `data/tsn-ports.json` has the
 //! figures with their sources, arithmetic and tolerances.
 //!
-//! In these cases stations add no time, and bridges only the time of the case. A frame starts at
-//! the earliest one gap after the previous frame. Its latency ends with the last bit of its FCS.
+//! In these cases stations add no time, and bridges add only the time that the case states. A frame
+//! starts at the earliest one gap after the previous frame. Its latency ends with the last bit of
+//! its FCS.
 
 mod credit;
 mod cut_through;
@@ -111,8 +112,8 @@ pub struct Case {
 /// If a case fails to run.
 ///
 /// # Panics
-/// If a case has no data, or its figures differ from those in the data. Both are part of the
-/// program.
+/// If a case has no data, or if the names of its figures differ from the names in the data. Cases
+/// and data are parts of the program.
 pub fn simulate(published: &Published, part: Part) -> Result<Vec<Case>, Failure> {
     let of_part = CASES.iter().filter(|(case_part, ..)| *case_part == part);
     let case = |(_, name, simulate): &(Part, &str, Simulate)| {

@@ -91,8 +91,8 @@ fn showcase_with(way: Way, high: usize, interval_us: u64) -> Result<(f64, [f64; 
     Ok((mean, range))
 }
 
-/// A run with a preemptable frame, and express frames that arrive at the port the given
-/// microseconds after its start, until all frames have arrived.
+/// A run with a preemptable frame and express frames, until all frames have arrived. Express frames
+/// arrive at the port at given times, in microseconds after the start of the preemptable frame.
 struct Interrupted {
     observed: Observed,
     long: StreamId,

@@ -75,7 +75,7 @@ pub enum Rule {
 }
 
 impl Basis {
-    /// Returns the rule as in tables.
+    /// Returns the name of the source in tables: `published` or `by hand`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Published => "published",

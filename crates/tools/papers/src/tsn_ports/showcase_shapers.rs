@@ -26,7 +26,7 @@ fn client(bytes: usize, patterns: [Pattern; 2], seed: u64) -> (Star, [StreamId; 
     (star, streams)
 }
 
-/// Returns the rate of frames in Mb/s between two times, for a given length per frame.
+/// Returns the rate of frames in Mb/s from `from` to `to` in ms, counting `bytes` per frame.
 fn rate(observed: &Observed, stream: StreamId, bytes: usize, from: u64, to: u64) -> f64 {
     let [from, to] = [from, to].map(|ms| Instant::from_ns(ms * 1_000_000));
     let within = |arrival: &&super::Arrival| (from..to).contains(&arrival.at);
@@ -34,7 +34,7 @@ fn rate(observed: &Observed, stream: StreamId, bytes: usize, from: u64, to: u64)
     (8 * bytes * frames) as f64 / (to.since(from).as_ps() as f64 / 1e6)
 }
 
-/// Frames of 1000 bytes on the line and their gap, at nearly the slopes' rates.
+/// Frames that take 1000 bytes on the line and a gap of 12, at nearly the rates of the slopes.
 pub(super) fn credit_based() -> Result<Figures, Failure> {
     let (mut best_effort, mut video) = (0.0, 0.0);
     for seed in 0..SEEDS {

@@ -55,7 +55,7 @@ pub fn missed_slot() -> Result<Simulated, Failure> {
 /// Simulates clocks that PTP controls.
 pub fn servo_swings() -> Result<Simulated, Failure> {
     let runtime = Duration::from_ms(300_000);
-    // INET's gPTP showcases.
+    // The values of INET's gPTP showcases.
     let walk =
         Walk { step_ppt: 1_000_000, every: Duration::from_ns(12_500_000), limit_ppt: 100_000_000 };
     let boards = || Boards::new(Duration::ZERO, true).drifting(20, Some(walk));

@@ -1,6 +1,6 @@
-//! Linaro's article on latencies of virtual machines behind gates: simulations of its clocks, its
-//! servo and its gates. `data/tsn-vm.json` has its statements with their sections, and the
-//! arithmetic for values that it does not print.
+//! Linaro's article on latencies of virtual machines behind gates: simulations of the article's
+//! clocks, servo and gates. `data/tsn-vm.json` has the article's statements with their sections,
+//! and the arithmetic for values that the article does not print.
 //!
 //! The overhead of hosts, hypervisors and bridges, which the article measures, is not simulated.
 
@@ -45,10 +45,10 @@ pub fn published() -> Published {
     serde_json::from_str(DATA).expect("data/tsn-vm.json is part of the program")
 }
 
-/// Simulates the cases of a group; yields them, and sections with their plots.
+/// Simulates the cases of a group. Returns each case with its section, which has the plots.
 ///
 /// # Errors
-/// If one of them does not run.
+/// If a case does not run.
 ///
 /// # Panics
 /// If a case has no data, or other figures than the data: both are part of the program.

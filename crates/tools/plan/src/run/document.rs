@@ -1,4 +1,4 @@
-//! The JSON document of `--json`. The tables of the text are printed from it too.
+//! The JSON document of `--json`. The tables of the text show parts of this document.
 
 use super::phases::Phases;
 pub use super::rows::{
@@ -157,8 +157,8 @@ pub struct FailedRun {
 }
 
 impl FailedRun {
-    /// Creates the document, with every limit that was observed, or else with those that follow
-    /// from the plan alone.
+    /// Creates the document with every limit that was observed. Without observed limits, the
+    /// document has the limits that follow from the plan alone.
     pub fn new(plan: &str, planned: &Planned, assumed: &Assumptions, failed: &Failed) -> Self {
         let known = limits::planned_rows(&planned.config, assumed);
         let rows = if failed.limits.is_empty() { &known } else { &failed.limits };
@@ -321,7 +321,7 @@ impl SimReport {
         trials.chain(own)
     }
 
-    /// Returns a short summary of all requirements.
+    /// Returns a short summary of all requirements; `None` without requirements.
     pub fn verdict(&self) -> Option<String> {
         requirements::verdict(self.required())
     }

@@ -33,6 +33,9 @@ pub struct Seeds {
 
 impl Seeds {
     /// Builds the simulation with the first seed.
+    ///
+    /// # Errors
+    /// The mistakes of the plan.
     pub fn built(&self, plan: &Plan) -> Result<Planned, KeyError> {
         let planned = plan.build()?;
         Ok(match self.first {
@@ -75,6 +78,9 @@ impl From<KeyError> for RunError {
 }
 
 /// Runs a plan with each seed. The document of the first run contains the other runs as rows.
+///
+/// # Errors
+/// If a run fails, with the document of the failed run.
 pub fn run(
     planned: &Planned,
     seeds: &Seeds,

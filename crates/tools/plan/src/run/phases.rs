@@ -107,6 +107,9 @@ impl Trials {
 /// Runs all trials. Returns the document of the plan as written, with the results of all trials.
 /// Writes the `requested` files unless the run is stopped before; the second value is whether they
 /// were written.
+///
+/// # Errors
+/// If a trial cannot be built, or a run fails.
 pub fn run(
     plan: &Plan,
     (seeds, shifts): (&Seeds, &Shifts),

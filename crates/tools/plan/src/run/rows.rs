@@ -46,7 +46,7 @@ pub struct Stream {
     /// had no power.
     pub lost: u64,
     /// Frames that missed `deadline`: they arrived later, were lost, or were still in flight after
-    /// it.
+    /// the deadline.
     pub late: u64,
     /// Copies of frames that the receiver's application had received before.
     pub duplicates: u64,
@@ -81,9 +81,9 @@ pub struct Port {
     pub name: String,
     /// Frames given to the port.
     pub offered: u64,
-    /// Frames that the port dropped: a queue was full, or the queue of a stream in its station; no
-    /// window was long enough; the frame was longer than `max_sdu`; or it waited longer than
-    /// `max_residence`.
+    /// Frames that the port dropped: the queue of a class, or of a stream at its station, was full;
+    /// no window was long enough; the frame was longer than `max_sdu`; or the frame waited longer
+    /// than `max_residence`.
     pub dropped: u64,
     /// Number of times that an express frame or a hold interrupted a preemptable frame.
     pub interrupted: u64,
@@ -248,9 +248,9 @@ impl From<&Recording> for Replayed {
 pub struct SimSegments {
     /// Mean over all commands.
     pub mean: Vec<SimSegment>,
-    /// Segments of one command whose time is the median, to 1 in 2000.
+    /// Segments of one command whose time is the median, within 0.05 %.
     pub median: Vec<SimSegment>,
-    /// Segments of one command whose time is the 99th percentile, to 1 in 2000.
+    /// Segments of one command whose time is the 99th percentile, within 0.05 %.
     pub p99: Vec<SimSegment>,
     /// The time of the whole command.
     pub total_ns: SegmentTotals,

@@ -45,7 +45,7 @@ fn simulate(
             Ok(false) if is_stopped() => return Ok((world.report(), false)),
             Ok(false) => pace.ns.store(until.as_ns(), Ordering::Relaxed),
             Err(error) => {
-                // The simulation ended at this time, so it is rounded up.
+                // The simulation ended at this time, so the time is rounded up.
                 let ns = world.now().as_ps().div_ceil(1_000);
                 pace.ns.store(ns, Ordering::Relaxed);
                 return Err(error.to_string());
@@ -74,7 +74,7 @@ impl DurationCounts {
         self.count += 1;
     }
 
-    /// Returns a command at this quantile, in parts of 1000.
+    /// Returns a command at this quantile, 0 to 1000 in parts of 1000; `None` without commands.
     pub fn example(&self, quantile: u64) -> Option<&CommandRecord> {
         let rank = (self.count * quantile).div_ceil(1000).max(1);
         let mut seen = 0;
@@ -90,7 +90,7 @@ impl DurationCounts {
 pub struct Commands {
     /// Durations of all commands.
     pub all: DurationCounts,
-    /// Sum of their times by stage, in picoseconds.
+    /// Sum of the times of all commands by stage, in picoseconds.
     pub sums: [u128; STAGES],
 }
 
@@ -125,7 +125,7 @@ pub fn in_ns(ps: [u128; STAGES], count: u64) -> [u64; STAGES] {
     })
 }
 
-/// Converts the breakdown of one command in the same way.
+/// Converts the breakdown of one command as [`in_ns`].
 pub fn breakdown_in_ns(breakdown: &Breakdown) -> [u64; STAGES] {
     in_ns(Stage::ALL.map(|stage| breakdown.get(stage).as_ps().into()), 1)
 }

@@ -65,6 +65,9 @@ impl Combinations {
     }
 
     /// Runs all combinations.
+    ///
+    /// # Errors
+    /// If a run fails: the reason, and the values of the combination.
     pub fn run(&self, name: &str, watch: &Watch<'_>) -> Result<SweepDocument, Failure> {
         let Self { sweeps, points, plans } = self;
         let each = plans.len() / points.len();

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use tsn::frer::rtag;
 use wire::{Duration, Instant};
 
-/// Maximum number of bins; beyond it neighbouring bins are merged.
+/// Maximum number of bins. With more bins, neighbouring bins are merged.
 const POINTS: usize = 120;
 
 /// Copies that arrived over one wire in one bin of time.

@@ -30,7 +30,7 @@ pub struct Elimination {
     pub rogue: u64,
     /// Frames that passed but did not have the number after the previous frame's.
     pub out_of_order: u64,
-    /// Numbers that left the history although no frame with them arrived.
+    /// Sequence numbers that left the history although no frame with the number arrived.
     pub lost: u64,
     /// Numbers in `lost` that precede the first frame after the start or a reset. The standard
     /// counts them although no frame may have been sent.
@@ -157,7 +157,7 @@ pub fn eliminations(rows: &[Elimination]) -> Table {
 }
 
 impl Elimination {
-    /// Formats a count of the recovery function; empty if there is none.
+    /// Formats a count of the recovery function; `–` without a recovery function.
     fn count(&self, count: u64) -> String {
         if self.eliminates { count.to_string() } else { "–".to_owned() }
     }

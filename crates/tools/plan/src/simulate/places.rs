@@ -36,7 +36,8 @@ pub struct Egress<'a> {
 }
 
 /// Returns the ports through which frames of priority `priority` leave on their way between two
-/// stations; empty if there is no way. Of several paths of a stream, the fastest one.
+/// stations; empty if there is no way. If a stream has several paths, returns the ports of the
+/// fastest path.
 pub fn route<'a>(wiring: &Wiring<'a>, from: usize, to: usize, priority: u8) -> Vec<Egress<'a>> {
     let ways = ways(wiring, from, to, priority);
     let fastest = ways.into_iter().min_by_key(|way| travel(wiring, way, MINIMUM));
@@ -125,8 +126,8 @@ pub fn between((from, to): (CableEnd, CableEnd)) -> String {
     format!("{} to {}", name(from), name(to))
 }
 
-/// Returns sender and receiver of a wire. Wire 2n leads from the first end of cable n to the
-/// second.
+/// Returns sender and receiver of a wire; `None` if there is no such wire. Wire 2n leads from the
+/// first end of cable n to the second, wire 2n + 1 back.
 pub fn wire(network: &NetworkConfig, wire: usize) -> Option<(CableEnd, CableEnd)> {
     let cable = network.cables.get(wire / 2)?;
     Some(if wire.is_multiple_of(2) { (cable.a, cable.b) } else { (cable.b, cable.a) })

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use tsn::{Gates, QUEUES};
 use wire::{Duration, Instant};
 
-/// Maximum number of bins; beyond it neighbouring bins are merged.
+/// Maximum number of bins. With more bins, neighbouring bins are merged.
 const POINTS: usize = 120;
 /// Number of parts of a gate cycle.
 pub const PARTS: usize = 220;
@@ -176,7 +176,7 @@ impl ReportData {
         Self { kinds: BTreeMap::new(), cycles: cycles.collect() }
     }
 
-    /// Returns the most frequent kind, with its key.
+    /// Returns the most frequent kind with its key; `None` without commands.
     pub fn main(&self) -> Option<((u16, Op), &Kind)> {
         let most = self.kinds.iter().max_by_key(|(_, kind)| kind.latency.count());
         most.map(|(name, kind)| (*name, kind))

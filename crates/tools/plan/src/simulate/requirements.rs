@@ -135,9 +135,9 @@ impl Row {
     }
 }
 
-/// Summarises all requirements of a run, with the one that is furthest beyond its limit or closest
-/// to it: `met by 417 us`, `missed by 27 us: stream t`, `missed: 3 lost: stream t and 1 more`.
-/// Returns `None` without requirements.
+/// Summarises all requirements of a run: `met by 417 us`, `missed by 27 us: stream t`, `missed: 3
+/// lost: stream t and 1 more`. The named requirement is the one furthest beyond its limit, or else
+/// closest to its limit. Returns `None` without requirements.
 pub fn verdict<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Option<String> {
     let rows: Vec<&Row> = rows.into_iter().collect();
     rows.first()?;

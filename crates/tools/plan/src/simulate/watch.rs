@@ -28,7 +28,7 @@ impl<T> Clone for Shared<T> {
 #[derive(Default)]
 pub struct Observers(pub Vec<Box<dyn Observer>>);
 
-/// Both forward all calls.
+/// Implements [`Observer`] for [`Shared`] and [`Observers`], which forward all calls.
 macro_rules! pass_on {
     ($($seen:ident($($name:ident: $kind:ty),*);)*) => {
         impl<T: Observer> Observer for Shared<T> {

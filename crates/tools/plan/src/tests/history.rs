@@ -34,10 +34,10 @@ fn arrived(cables: [&str; 4], stream: &str) -> u64 {
     report.streams[0].arrived
 }
 
-/// One of ten frames, sent every ms, is lost on the cable of all paths: one loss every 10 ms. The
-/// number of the next frame differs by two from the last one, which a history of 2 does not cover,
-/// so frames are rogue for the reset time of 2 s. About 10 ms of every 2 s arrive. A history of 8
-/// fails after 7 losses in a row, every 10^4 s.
+/// Frames are sent every millisecond, and the cable that all paths share loses one of ten: one loss
+/// every 10 ms. After a loss the next number differs by two from the previous one, which exceeds a
+/// history of 2, so frames are rogue for the reset time of 2 s. About 10 ms of every 2 s arrive. A
+/// history of 8 fails after 7 losses in a row, every 10^4 s.
 #[test]
 fn a_lost_frame_ends_a_stream_whose_history_is_two() {
     let lossy = ["loss = \"10%\"", "", "", ""];
@@ -54,7 +54,7 @@ fn a_lost_frame_ends_a_stream_whose_history_is_two() {
         stream_remarks(lossy, "history = 8")[0]
             .contains("lose 7 frames in a row together about every")
     );
-    // 10^9 s.
+    // A history of 13 numbers fails only every 10^9 s.
     assert_eq!(stream_remarks(lossy, "history = 13"), [""; 0]);
 }
 
@@ -78,7 +78,8 @@ fn a_cut_of_all_paths_ends_a_stream_whose_history_is_shorter() {
           3 numbers all that follows is rogue and discarded for 2s (802.1CB-2017, 7.4.3.4)"
         ]
     );
-    // Seven frames before, and those from 2 s after the last of them on, at 2006 ms.
+    // Seven frames arrive before the cut. Frames arrive again from 2006 ms on: 2 s after the last
+    // of the seven.
     assert_eq!(arrived(cut, "history = 3"), 7 + 20_000 - 2_006);
     assert_eq!(arrived(cut, "history = 4"), 20_000 - 2);
     assert_eq!(stream_remarks(cut, "history = 4"), [""; 0]);

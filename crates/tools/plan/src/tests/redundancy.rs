@@ -142,8 +142,8 @@ fn remarks_name_the_clause() {
             run(name, settings).0.remarks.iter().map(Remark::sentence).collect();
         assert!(sentences.iter().any(|text| text.contains(has)), "{has}: {sentences:?}");
     };
-    // Two cables, of which the lower pair is 1990 ns longer than 10 ns: 1 Gb/s, 64 bytes and
-    // preamble and gap are 672 ns: two frames.
+    // The lower path is 1990 ns longer: its last cable takes 2 us, each other cable 10 ns. A frame
+    // of 64 bytes with preamble and gap takes 672 ns at 1 Gb/s, so two frames fit into 1990 ns.
     remark(
         "redundant-drive",
         &[("streams.nvme.history", "2")],

@@ -173,8 +173,9 @@ fn preemption_reaches_the_port() {
     let verify =
         verification::Config { time: Duration::from_ms(20), ..verification::Config::default() };
     let fragment = FragmentSize::new(2).unwrap();
-    // The first part has 64 * 3 bytes with its mCRC of 4, the rest has 64: frames of less are not
-    // cut. With 8 of the preamble and 12 of the gap, 80 ns each.
+    // The longest part that cannot be cut is one byte shorter than the shortest frame that can be
+    // cut: a first fragment of 64 * 3 bytes with an mCRC of 4, and a rest of 64. Preamble (8) and
+    // gap (12) are added. A byte takes 80 ns.
     let hold = Duration::from_ns((64 * 3 - 4 + 63 + 8 + 12) * 80);
     let advance = HoldAdvance { hold, release: Duration::from_us(3) };
     let express = 0b1100_0000;
@@ -184,7 +185,8 @@ fn preemption_reaches_the_port() {
     assert_eq!(port(&more).preemption.unwrap().advance.hold, Duration::from_us(3));
 }
 
-/// Before the run: of 12304 bits a millisecond (1538 bytes with preamble and gap, and a tag of 4).
+/// The stream offers one frame of 1542 bytes per millisecond: 1538 bytes with preamble and gap, and
+/// a tag of 4 bytes.
 #[test]
 fn overloaded_shapers_are_named() {
     let named = |shaper: &str| {
@@ -202,7 +204,7 @@ fn overloaded_shapers_are_named() {
     }
 }
 
-/// A class is overloaded alone, and together with the class above.
+/// Streams overload a class alone, and together with the class of higher precedence.
 #[test]
 fn an_overloaded_class_is_named_once_for_each_port() {
     let more = "[bridges.s]\n[traffic.u]\nfrom = \"c\"\nto = \"b\"\ninterval = \"200us\"\n\
@@ -213,7 +215,7 @@ fn an_overloaded_class_is_named_once_for_each_port() {
     assert_eq!(at("class 5 is overloaded from a to s"), 1, "{sentences:?}");
 }
 
-/// Two streams of 12336 bits each 130 us: 94.9 Mb/s each, of 100 Mb/s.
+/// Two streams offer 12336 bits every 130 us: 94.9 Mb/s each, of 100 Mb/s.
 #[test]
 fn classes_with_weights_starve_by_their_share() {
     let named = |second: &str| {
@@ -234,13 +236,15 @@ fn classes_with_weights_starve_by_their_share() {
         named("130us"),
         [expected(5, "t", "94.9", "75.0"), expected(1, "u", "94.9", "25.0")]
     );
-    // 12336 bits a millisecond are less than a quarter: the other class has the rest, 87.7.
+    // 12336 bits per ms are less than a quarter of the line. The other class has the rest, 87.7
+    // Mb/s.
     assert_eq!(named("999us"), [expected(5, "t", "94.9", "87.7")]);
     assert_eq!(named("2500us"), [""; 0]);
 }
 
-/// An express class of 101.95 Mb/s (12336 bits each 121 us) starves one of a higher number that is
-/// preemptable; without a partner that takes fragments it is the other way round.
+/// An express class of 101.95 Mb/s (12336 bits every 121 us) starves a preemptable class with a
+/// higher number. If the link partner does not accept fragments, the class with the higher number
+/// has precedence.
 #[test]
 fn preemptable_classes_starve_behind_express_ones() {
     let more = "[bridges.s]\nexpress = [0]\n[traffic.u]\nfrom = \"c\"\nto = \"b\"\n\
@@ -253,15 +257,15 @@ fn preemptable_classes_starve_behind_express_ones() {
              let 100.0 Mb/s through"
         )
     };
-    // 12.336 Mb/s of class 5, behind all that the line takes.
+    // Class 5 offers 12.3 Mb/s, but the express class takes the whole line.
     let starves = at_b("5", "t and the classes before it offer 112.3");
     assert_eq!(sentences[1..], [at_b("0", "u offer 102.0"), starves], "{sentences:?}");
     let sentences = built(&plan(more)).overload_sentences();
     assert_eq!(sentences[1..], [at_b("0", "u offer 102.0")], "{sentences:?}");
 }
 
-/// Two classes with weights, of 94.9 Mb/s each. The express class gets all of its load, the other
-/// one the rest.
+/// Two classes have weights and offer 94.9 Mb/s each. The express class gets all of its load, the
+/// preemptable class the rest.
 #[test]
 fn weights_share_among_express_and_among_preemptable_classes() {
     let more = "[bridges.s]\nexpress = [1]\nshapers = [\"5 v\", \"1 w\"]\n[shapers.v]\n\
@@ -338,7 +342,7 @@ fn without_hosts_streams_run_for_the_runtime() {
     let max = Duration::from_ns(2 * (1518 + 4 + 8) * 80 + 2_000);
     assert_eq!((stream.sent, stream.arrived), (10, 10));
     assert_eq!(stream.latency.summary().max_ns, max.as_ns());
-    // With hosts it is the minimum time of a run.
+    // With hosts, `runtime` is the minimum time of a run.
     let reads = built("runtime = \"5ms\"\n[workload]\nconfigreads = 1\n").config;
     let report = sim::World::new(&reads).unwrap().run().unwrap();
     assert_eq!((report.time, report.hosts.len()), (Instant::from_ns(5_000_000), 1));

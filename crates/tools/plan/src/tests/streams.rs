@@ -5,7 +5,8 @@ use sim::ethernet::streams::Identification;
 use sim::network::{Place, mac};
 use tsn::frer::Algorithm;
 
-/// A host and a device, two bridges beside each other between two bridges. Lines 1 to 32.
+/// Returns a plan with a host, a device, and four bridges: `left`, `right`, and two parallel
+/// bridges between them. `streams` begin at line [`LINE`].
 fn plan(streams: &str) -> String {
     let cable =
         |name: &str, a: &str, b: &str| format!("[cables.{name}]\na = \"{a}\"\nb = \"{b}\"\n");

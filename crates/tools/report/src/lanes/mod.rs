@@ -87,11 +87,11 @@ pub struct Lane {
     pub boxes: Vec<Occupied>,
     /// A wait above the boxes: start, end and label.
     pub wait: Option<(f64, f64, String)>,
-    /// Values that are constant until the next one.
+    /// Step line: each value holds until the next point.
     pub steps: Option<Course>,
     /// Crosses on the steps: time and meaning.
     pub crosses: Vec<(f64, String)>,
-    /// Values that are linear between points.
+    /// Line: values are linear between points.
     pub line: Option<Course>,
 }
 

@@ -138,7 +138,8 @@ fn setup_runs(setup: &Setup, floor: &FloorEntry) -> Vec<AggregationRun> {
         .collect()
 }
 
-/// Returns the median throughput, in bytes per second, of the workload that fills the link.
+/// Returns the operation and the median throughput in bytes per second of the workload `rw`, which
+/// fills the link. `None` if the workload has no rounds.
 fn throughput(setup: &Setup, rw: &str) -> Option<(Op, f64)> {
     let series =
         setup.series.iter().find(|series| series.case.rw == rw && !series.rounds.is_empty())?;

@@ -63,7 +63,7 @@ pub(super) struct CongestionRun {
     back_us: Option<f64>,
     /// 99th percentile of the frames' waits in the bridge's queue, from the start on.
     wait_p99_us: f64,
-    /// The longest wait; with `fairness` in the second half.
+    /// The longest wait in the bridge's queue; with `fairness` only in the second half of the run.
     wait_max_us: f64,
     /// Frames dropped because the bridge's queue was full.
     dropped: u64,

@@ -17,7 +17,7 @@ use wire::{Duration, Instant};
 
 /// Rate of every line in bits per second.
 const LINE: u64 = 10_000_000_000;
-/// The common delay target: 8 us of propagation, the rest for queues.
+/// The delay target of several scenarios: 8 us of propagation; the remaining 17 us are for queues.
 const TARGET: &str = "swift=25us";
 
 /// A simulation.
@@ -29,13 +29,13 @@ pub struct Scenario {
 }
 
 enum Kind {
-    /// Rates of 10, 2 and 10 Gb/s, for 5 ms each.
+    /// The bottleneck has 10, 2 and 10 Gb/s, for 5 ms each.
     Step,
-    /// Time between the starts of two flows.
+    /// Flows start one after the other, separated by this time.
     Fair(Duration),
-    /// Parts per million lost on every cable.
+    /// Every cable loses this share of frames, in parts per million.
     Loss(u32),
-    /// A constant rate.
+    /// The bottleneck has a constant rate.
     Steady,
     /// Drives answer a host over a cable of this rate, in bits per second.
     Nvme(u64),
@@ -141,7 +141,7 @@ impl Scenario {
         let config = self.config()?;
         let report = flows::run(&config).map_err(|error| Failure(error.to_string()))?;
         let end = Instant::ZERO + config.time;
-        // The start is left out, except in scenarios that examine it.
+        // The figures leave out the start: 10 ms for `fairness` and `step`, otherwise 1 ms.
         let from = if matches!(self.kind, Kind::Fair(_)) { ms(10) } else { ms(1) };
         let from = if matches!(self.kind, Kind::Step) { ms(10) } else { from };
         let longest = match self.kind {

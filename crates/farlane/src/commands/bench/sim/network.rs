@@ -18,9 +18,9 @@ const BRIDGES: usize = 50;
 /// 6, 5 and 0) over 4, 6, 9 and 14 bridges.
 #[derive(JsonSchema, Serialize)]
 pub struct NetworkBench {
-    /// Bridges: 50.
+    /// Number of bridges: 50.
     pub bridges: usize,
-    /// Streams: 200.
+    /// Number of streams: 200.
     pub streams: usize,
     /// Simulated seconds.
     pub sim_s: f64,
@@ -28,7 +28,7 @@ pub struct NetworkBench {
     pub frames: u64,
     /// Frames that were dropped.
     pub lost: u64,
-    /// Events.
+    /// Number of simulated events.
     pub events: u64,
     /// Digest of everything that happened: 16 hexadecimal digits, equal on every machine.
     pub digest: String,

@@ -1,5 +1,5 @@
-//! The life of a command: its entry opens it, its pointers are followed, completion entry and head
-//! doorbell close it.
+//! The life of a command: the submission entry opens the command, the pointers are followed, and
+//! completion entry and head doorbell close the command.
 
 use super::{Controller, OpenCommand};
 use crate::commands::claims::{Match, PAGE, Use};
@@ -111,7 +111,7 @@ impl Controller {
     }
 
     /// Records that data of an open command were transferred at `offset` of its transfer, and
-    /// whether all of it was recorded. Returns whether the data are no user data.
+    /// whether all these data were recorded. Returns whether the data are no user data.
     pub(super) fn moved(
         &mut self,
         found: Match,
@@ -163,7 +163,8 @@ impl Controller {
     fn apply(&mut self, uid: Uid, shared: &mut Shared) {
         let Some(open) = self.open.get_mut(&uid) else { return };
         match Effect::from_command(&open.command.entry) {
-            // Without its completion queue, the end of the queue's commands is not seen.
+            // Without the completion queue, the ends of the submission queue's commands are not
+            // seen.
             Effect::CreateSubmission { id, ring: Some(ring), completion }
                 if self.queues.completion.contains_key(&completion) =>
             {
@@ -226,8 +227,8 @@ impl Controller {
         lost.into_iter().for_each(|uid| self.close(uid, None, shared));
     }
 
-    /// Ends a command. `doorbell` is the head doorbell by which the host took its entry, if there
-    /// was one.
+    /// Ends a command. `doorbell` is the head doorbell by which the host took the completion entry;
+    /// `None` if the host did not take the entry.
     pub(super) fn close(&mut self, uid: Uid, doorbell: Option<Step>, shared: &mut Shared) {
         let Some(mut open) = self.open.remove(&uid) else { return };
         let id = (open.command.queue, open.command.entry.cid);
@@ -252,8 +253,8 @@ impl Controller {
     }
 }
 
-/// Returns whether there is room for another queue. A queue that replaces one with the same `id`
-/// always has room.
+/// Returns whether there is room for another queue. A queue that replaces a queue with the same
+/// `id` always has room.
 fn has_room<Q>(queues: &BTreeMap<u16, Q>, id: u16, shared: &mut Shared) -> bool {
     let room = queues.contains_key(&id) || queues.len() < MOST_QUEUES;
     shared.counters.dropped += u64::from(!room);

@@ -68,7 +68,7 @@ pub(super) struct History {
 
 /// Number of blocks in a stretch.
 const STRETCH: u64 = 64;
-/// Number of stretches from which on a write is long.
+/// Minimum number of stretches of a long write.
 const LONG: u64 = 1024;
 
 impl History {
@@ -100,8 +100,8 @@ impl History {
         let short = self.by_stretch.get(&(block / STRETCH)).map_or(&[][..], Vec::as_slice);
         let touching = short.iter().chain(&self.long).map(|index| &self.writes[*index]);
         let touching = touching.filter(|write| write.covers(block));
-        // A write that ended before the read began is overwritten if another such write began after
-        // its end.
+        // A successful write that ended before the read began has overwritten all writes that ended
+        // before the successful write began.
         let over = touching.clone().filter(|write| write.certain && write.span.end < read.start);
         let since = over.map(|write| write.span.start).max();
         let visible = |write: &&Write| {

@@ -32,7 +32,7 @@ pub enum Initial {
     Unknown,
 }
 
-/// A block whose contents, as read, no order of the writes explains.
+/// A block that was read with contents that no order of the writes explains.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mismatch {
     /// Drive, queue and command of the read, and the number of its first packet; or a text for the
@@ -67,9 +67,9 @@ pub struct Report {
     pub incomplete: u64,
     /// Number of blocks read. A block that is read twice counts twice.
     pub blocks_checked: u64,
-    /// Number of these blocks that were never written, so that any contents are right.
+    /// Number of blocks read that were never written, so that any contents are right.
     pub blocks_unknown: u64,
-    /// Number of these blocks that no order of the writes explains.
+    /// Number of blocks read whose contents no order of the writes explains.
     pub blocks_wrong: u64,
     /// The first wrong block.
     pub first_mismatch: Option<Mismatch>,
@@ -129,7 +129,7 @@ impl Replay {
         }
         match command.entry.opcode {
             opcode::nvm::READ if success => self.read(command),
-            // The data that a failed write transferred may be on the media, other data cannot be.
+            // A failed write may have stored the data that it transferred, but no other data.
             opcode::nvm::WRITE | opcode::nvm::WRITE_ZEROES => self.write(command, success),
             opcode::nvm::DATASET_MANAGEMENT if whole => self.deallocate(&command, success),
             _ => {}
@@ -176,7 +176,8 @@ impl Replay {
         self.histories.entry(command.entry.nsid).or_default().add(write);
     }
 
-    /// Attribute AD, bit 2 of dword 11 (section 6.7.1).
+    /// Adds the ranges of Dataset Management with attribute Deallocate (AD, bit 2 of dword 11;
+    /// section 6.7.1) as writes of zeroes.
     fn deallocate(&mut self, command: &Command, certain: bool) {
         if command.entry.cdw11 & 4 == 0 {
             return;

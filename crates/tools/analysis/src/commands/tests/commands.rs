@@ -261,7 +261,7 @@ fn reset_ends_commands_in_flight() {
     testbed.bring_up(&mut drive, 1, 9);
     testbed.run(&mut drive, 1, io(0, 1, 0, 1, 0, 0));
     assert_eq!(testbed.commands.pop().unwrap().name(), "Flush");
-    // A function level reset takes the BAR along.
+    // A function level reset also clears the BAR.
     testbed.config_write(drive.bdf, 0x88, 1 << 15);
     assert_eq!(testbed.resets, 2);
     testbed.write(drive.bar + 0x1008, 1);

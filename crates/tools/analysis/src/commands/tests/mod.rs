@@ -1,4 +1,4 @@
-//! Commands are found in hand-made streams.
+//! Tests with hand-made streams of TLPs.
 
 mod commands;
 mod hostile;

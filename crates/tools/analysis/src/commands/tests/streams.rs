@@ -89,7 +89,7 @@ proptest! {
         prop_assert_eq!(whole, decode(&machine.down, &machine.up, &fine.collect::<Vec<_>>()));
     }
 
-    /// Broken streams end with an error or not, never with a panic.
+    /// Broken streams may end with an error, but never with a panic.
     #[test]
     fn broken_streams_do_not_panic(
         changes in prop::collection::vec((any::<bool>(), any::<prop::sample::Index>(), any::<u8>()), 1..20)

@@ -16,14 +16,15 @@ pub const DRIVE: Bdf = Bdf::new(3, 0, 0);
 /// Time between two TLPs.
 pub const GAP: Duration = Duration::from_ns(100);
 
-/// One drive's numbers.
+/// Addresses and queue positions of one drive.
 #[derive(Clone, Debug)]
 pub struct Drive {
     pub bdf: Bdf,
     pub bar: u64,
-    /// Host memory of its queues.
+    /// Address of the host memory for the drive's queues.
     pub memory: u64,
-    /// Next entry that the host submits, the drive posts and the host takes, by queue.
+    /// By queue: index of the next entry that the host submits (`tails`), that the drive posts
+    /// (`posted`), and that the host takes (`heads`).
     pub tails: [u16; 4],
     pub posted: [u16; 4],
     pub heads: [u16; 4],

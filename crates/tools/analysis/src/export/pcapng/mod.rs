@@ -7,7 +7,7 @@
 //! | offset | bytes | field | meaning |
 //! | --- | --- | --- | --- |
 //! | 0 | 1 | version | 1 |
-//! | 1 | 1 | tap | where it was seen, see [`Tap`] |
+//! | 1 | 1 | tap | where the TLP was seen, see [`Tap`] |
 //! | 2 | 1 | direction | 0 from the host, 1 from the device |
 //! | 3 | 1 | flags | reserved, 0 |
 //! | 4 | | TLP | in the bytes of PCIe Base 4.0, chapter 2: header, payload, ECRC |
@@ -16,8 +16,8 @@
 //! original length.
 //!
 //! [`TcpFile`]: a connection of the tunnel as TCP segments on Ethernet, made from the bytes that a
-//! relay recorded. The file looks like a capture on the wire. The segments are made up; their
-//! bytes, order and times are real.
+//! relay recorded. The file looks like a capture on the wire. The headers of the segments are
+//! invented; payload, order and times are real.
 //!
 //! [`WireFile`]: the frames of a simulated network as they were sent. If the sender of a wire
 //! supports frame preemption, the wire has mPackets (LINKTYPE_ETHERNET_MPACKET).

@@ -4,8 +4,8 @@
 //! that overlapped no other change of the blocks in time. The namespace must belong to one
 //! controller and have no metadata. A read is wrong if its doorbell came after the end of the
 //! write, no change of the blocks was in flight until the read ended, and its TLPs split the blocks
-//! as the TLPs of the write did. A command that ends after the read may still explain it, so reads
-//! are reported by [`finish`](Written::finish).
+//! as the TLPs of the write did. A command that ends after the read may still explain the
+//! difference, so [`finish`](Written::finish) reports the reads.
 
 use crate::commands::{Command, Print, print_of};
 use std::collections::BTreeMap;

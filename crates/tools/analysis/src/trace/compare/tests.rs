@@ -82,7 +82,7 @@ fn a_run_does_not_differ_from_itself() {
     assert_eq!(sentence(&compared), "Nothing differs significantly in 6 comparisons.");
 }
 
-/// In at most about one of twenty pairs of equal runs a difference is found.
+/// At most about one of twenty pairs of equal runs seems to differ.
 #[test]
 fn equal_runs_seldom_differ() {
     let pairs = 60;

@@ -46,11 +46,11 @@ fn depths_are_weighted_by_time() {
     let rings = rings(&Selection::default(), &STATES(), 1000);
     let queue_rings =
         |number: u16| rings.queues().find(|(_, queue, _)| *queue == number).unwrap().2;
-    // 100 ns with 4 and 400 ns with 1, of 900 ns.
+    // 4 commands for 100 ns and 1 command for 400 ns, of 900 ns.
     let one = queue_rings(1).depth();
     let (p50, p99, max) = (1, 4, 4);
     assert_eq!(one, QueueDepth { life_ns: 900, busy_ns: 500, p50, p99, max, mean: 1.6 });
-    // Queue 2 has one to the end.
+    // Queue 2 has one command outstanding until the end.
     assert_eq!((queue_rings(2).depth().busy_ns, queue_rings(2).depth().max), (750, 1));
     // In all: 4 for 50 ns, 5 for 50 ns, 2 for 400 ns, 1 for 300 ns: 1550 / 800.
     let all = rings.all().depth();
@@ -85,7 +85,7 @@ fn a_selection_has_its_window_and_its_queue() {
     let window = Selection { from_ns, to_ns, queue: Some(1), ..Selection::default() };
     let rings = rings(&window, &STATES(), 1000);
     assert_eq!(rings.queues().count(), 1);
-    // 4 until 300, 1 until the end of the window.
+    // 4 commands until 300 ns, then 1 until the end of the window at 400 ns.
     let depth = rings.all().depth();
     assert_eq!((depth.life_ns, depth.busy_ns, depth.mean), (120, 120, 1.5));
     let points = &rings.queues().next().unwrap().2.series.points;

@@ -94,7 +94,9 @@ fn every_tap_reports_answers_from_push() {
         assert_eq!(answered, [FIRST, SECOND, MISSED]);
         assert!(found.iter().all(|command| command.is_whole() && command.end.is_some()));
     }
-    // At the function: a fetch, a read of data in 3, a read of a list, 17 reads of data; then 4 of 8.
+    // The function sees these reads answered from push: of the first write a fetch and 3 reads of
+    // data; of the second a fetch, a read of the list and 17 reads of data; of the third 4 of 8
+    // reads.
     let (run, found, _) = here(&traces, false);
     let [first, second, missed] = last(found);
     let requests = |command: &Command| {
@@ -127,8 +129,9 @@ fn recording_omits_only_user_data_of_pushes() {
     assert!(second.data_hash().is_some() && second.data_hash() != first.data_hash());
     // Half of the data arrived twice.
     assert_eq!((missed.unrecorded, missed.data_hash()), (4096, None));
-    // The recording keeps of the first message 28 + 2 * 80 bytes, the header of data, then header
-    // and list; of the next one header, list and header; of the others one or two headers.
+    // The recording keeps 28 + 2 * 80 bytes of the first message, then the header of data, then
+    // header and list. Of the second it keeps header, list and header; of the others one or two
+    // headers.
     let mut kept = Vec::new();
     let read = run.root().file.read(|item| {
         let crate::trace::Item::Record(timed) = item else { panic!("a gap") };

@@ -104,8 +104,9 @@ fn same_point(runs: &[Traced; 2]) -> Outcome {
 }
 
 impl Comparison {
-    /// Compares the selected commands of the first run with those of the second, the base. The
-    /// error is a file that cannot be read, or runs whose times were measured at different points.
+    /// Compares the selected commands of the first run with the selected commands of the second
+    /// run, the base. The error is a file that cannot be read, or runs whose times were measured at
+    /// different points.
     pub fn new(files: [&[PathBuf]; 2], selection: &Selection) -> Result<Self, Failure> {
         let [a, b] = files.map(|files| trace(files, selection));
         let runs = [a?, b?];

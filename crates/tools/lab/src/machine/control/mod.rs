@@ -9,7 +9,7 @@ use tsn::{GateControlList, taprio};
 /// A queueing discipline.
 #[derive(Clone, Debug)]
 pub struct Qdisc {
-    /// Its kind, such as `taprio` or `noqueue`.
+    /// Kind of the discipline, such as `taprio` or `noqueue`.
     pub kind: String,
     /// Whether the discipline is the device's root, which every frame passes.
     pub is_root: bool,
@@ -207,7 +207,7 @@ pub fn shortest_entry() -> u64 {
     shortest_entry_of(oversleep(SHORTEST_ENTRY, 21), slack.trim().parse().unwrap_or(0))
 }
 
-/// Returns twice the wake-up delay without the slack.
+/// Returns twice the wake-up delay without the slack, at least [`SHORTEST_ENTRY`]; all in ns.
 fn shortest_entry_of(late: Overslept, slack: u64) -> u64 {
     SHORTEST_ENTRY.max(2 * late.least.saturating_sub(slack))
 }

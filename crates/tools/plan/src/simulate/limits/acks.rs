@@ -2,8 +2,9 @@
 //! arrival of the frame that acknowledges them. The waits include closed gates of the sender, as
 //! TCP's own measurement does.
 //!
-//! A connection ends with a RST, with its link, or when another one replaces it (RFC 9293, 3.10.7).
-//! Bytes that wait at the end are counted separately, because they are never acknowledged.
+//! A connection ends with a RST, with its link, or when a new connection of the link replaces it
+//! (RFC 9293, 3.10.7). Bytes that wait at the end are counted separately, because they are never
+//! acknowledged.
 
 use crate::simulate::places;
 use sim::Config;
@@ -115,7 +116,7 @@ impl Acks {
         }
     }
 
-    /// Records that the link went down at one of its ends. This end no longer waits.
+    /// Records that the link went down at one end. The bytes that this end sent no longer wait.
     pub fn lost(&mut self, at: Instant, point: Point, mut waited: impl FnMut(Wait)) {
         let Some((number, direction)) = end_of(point) else { return };
         if let Some(link) = &mut self.links[number] {
@@ -131,7 +132,7 @@ impl Acks {
         }
     }
 
-    /// Records that a frame starts on a wire. Calls `waited` for each wait that it ends.
+    /// Records that a frame starts on a wire. Calls `waited` for each wait that the frame ends.
     pub fn frame(&mut self, at: Instant, wire: usize, bytes: &[u8], mut waited: impl FnMut(Wait)) {
         let Some((from, to, rate, propagation)) = self.wires.get(wire).copied() else { return };
         let Some(segment) = segment(bytes) else { return self.raw(from, bytes) };
@@ -228,7 +229,8 @@ impl Link {
 }
 
 impl Flow {
-    /// Records that a segment leaves its station. Returns whether all of it left before.
+    /// Records that a segment leaves its station. Returns whether the whole segment had left
+    /// before.
     fn leaves(&mut self, segment: &Segment) -> bool {
         if segment.flags & SYN != 0 {
             self.first = Some(segment.sequence.wrapping_add(1));

@@ -175,7 +175,8 @@ fn frames(wiring: &Wiring<'_>, route: &[places::Egress<'_>]) -> Duration {
             CableEnd::Station(_) => (Duration::ZERO, MINIMUM),
             CableEnd::Bridge(bridge, _) => {
                 let bridge = &network.bridges[bridge];
-                // The delay of a bridge is random, but not this far from its mean.
+                // The random delay of a bridge is practically never six times the jitter below its
+                // mean.
                 let spread = Duration::from_ps(bridge.jitter.as_ps().saturating_mul(6));
                 let whole = bridge.mode == Mode::StoreAndForward;
                 (bridge.delay - spread, if whole { MINIMUM } else { HEADER })

@@ -40,8 +40,8 @@ pub struct CompletionTimeout {
 }
 
 impl CompletionTimeout {
-    /// The default range, 50 us to 50 ms. The limit for its requesters is 10 ms, the minimum that
-    /// the specification strongly recommends (2.8).
+    /// The default range, 50 us to 50 ms. The limit for requesters with this range is 10 ms, the
+    /// minimum that the specification strongly recommends (2.8).
     pub const DEFAULT: Self = Self::new(0b0000, "50us-50ms", 10_000, 50_000);
     /// All defined values.
     pub const ALL: [Self; 9] = [
@@ -97,11 +97,11 @@ impl Default for Assumptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitVerdict {
-    /// There is a margin.
+    /// No wait reaches the limit.
     Holds,
-    /// Some systems give up here.
+    /// A wait reaches the limit of some systems, but not of all.
     AtRisk,
-    /// Every system has given up here.
+    /// A wait reaches the limit of every system, or has no end.
     Breaks,
 }
 
@@ -174,13 +174,13 @@ impl Row {
     }
 
     /// Returns the limit less the longest wait, in picoseconds; negative if the wait exceeds the
-    /// limit.
+    /// limit, `None` if nothing waited.
     pub fn margin_ps(&self) -> Option<i128> {
         let worst = self.worst.as_ref()?;
         Some(i128::from(self.limit.as_ps()) - i128::from(worst.span.as_ps()))
     }
 
-    /// Returns the limit divided by the longest wait.
+    /// Returns the limit divided by the longest wait; `None` if nothing waited.
     pub fn factor(&self) -> Option<f64> {
         let worst = self.worst.as_ref()?;
         Some(self.limit.as_ps() as f64 / worst.span.as_ps().max(1) as f64)
@@ -235,7 +235,7 @@ pub struct Limit {
     limit: String,
     /// Some systems give up after this time.
     limit_ns: u64,
-    /// All systems have given up after this time; null if they never must.
+    /// All systems have given up after this time; null if a system may wait without end.
     latest_ns: Option<u64>,
     /// The longest wait; null if nothing waited.
     worst_ns: Option<u64>,
@@ -274,7 +274,7 @@ impl From<&Row> for Limit {
 }
 
 impl Event {
-    /// Formats the limit as text.
+    /// Formats the start of the wait, if it was measured, and the description of the request.
     pub fn words(&self) -> String {
         match self.at {
             Some(at) => format!("at {}: {}", report::time(at.as_ns() as f64), self.what),

@@ -23,7 +23,7 @@ const LOSS: &str = "the tunnel's loss_limit (docs/protocol.md)";
 struct Request {
     since: Instant,
     kind: &'static str,
-    /// Whether the request is one of the drive.
+    /// Whether the drive sent the request.
     up: bool,
 }
 

@@ -56,7 +56,8 @@ fn worst<'a>(
     sorted
 }
 
-/// Returns seconds and nanoseconds; of several samples the largest.
+/// Returns times in seconds and offsets in nanoseconds. A point for several samples has the largest
+/// of their offsets.
 fn points(clock: &ClockReport, from: Instant) -> Vec<(f64, f64)> {
     let samples: Vec<_> = clock.since(from).collect();
     let together = samples.len().div_ceil(POINTS).max(1);
@@ -108,7 +109,7 @@ fn round(ns: f64) -> String {
     if ns < 0.0 { format!("-{}", round_time(-ns)) } else { round_time(ns) }
 }
 
-/// Adds the error of each port's edges, and the bytes that it costs a window.
+/// Adds the error of each port's edges, and the bytes by which the error shortens a window.
 fn edges(page: &mut Page, subject: &Subject<'_>) {
     let edges = clocks::edges(subject.config, subject.report, subject.words.named);
     if edges.is_empty() {

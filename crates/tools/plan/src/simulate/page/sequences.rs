@@ -11,10 +11,11 @@ use sim::measure::CommandRecord;
 use std::path::PathBuf;
 use wire::Duration;
 
-/// The diagrams of these commands of one host, as far as its trace has them.
+/// Returns a sequence diagram for each of these commands of one host; `None` for a command that is
+/// not in the host's trace.
 ///
 /// # Errors
-/// What is wrong with the files.
+/// If the files are not traces of one run, or cannot be read.
 pub(super) fn diagrams(
     config: &Config,
     files: &[PathBuf],

@@ -136,8 +136,8 @@ fn planned_round_trip_is_a_lower_bound() {
     assert!(least.dma_read > least.config_read, "host memory is in it");
 }
 
-/// The second host is turned away, and connects again 200 ms later: that is no
-/// segment that waited so long.
+/// The node refuses the second host, which connects again 200 ms later. No segment waited during
+/// this time.
 #[test]
 fn new_connection_starts_without_unacknowledged_bytes() {
     let config = planned(include_str!("../../../../../../plans/handover.toml"));
@@ -148,14 +148,14 @@ fn new_connection_starts_without_unacknowledged_bytes() {
         assert_eq!(row.verdict(), LimitVerdict::Holds, "{}", text(&rows));
         assert!(row.worst.as_ref().unwrap().span < Duration::from_ms(1), "{}", text(&rows));
     }
-    // What the refused connection had said, until the refusal came.
+    // The bytes that the refused connection had sent until the refusal arrived.
     let dead = row(&rows, "TCP bytes never acknowledged");
     assert_eq!(dead.verdict(), LimitVerdict::Holds);
     assert!(dead.worst.as_ref().unwrap().span < Duration::from_ms(1), "{}", text(&rows));
 }
 
-/// A segment to a node without power gets no acknowledgement: its wait is
-/// no early retransmission.
+/// A segment to a node without power gets no acknowledgement. The wait does not count as an early
+/// retransmission.
 #[test]
 fn bytes_to_a_dead_peer_are_reported_separately() {
     let text_of = |until: u64| {

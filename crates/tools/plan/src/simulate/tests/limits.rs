@@ -69,7 +69,7 @@ fn gates_that_stay_closed_are_flagged_before_anything_runs() {
     assert_eq!(closed.first.as_ref().unwrap().what.split(" of ").next(), Some("queue 3"));
     assert!(closed.margin_ps().unwrap() < 0);
     assert!(text(&rows).contains("BREAKS"));
-    // Twice in each direction.
+    // Each direction has two such gates.
     let both = row(&rows, "closed gates on").worst.as_ref().unwrap().span;
     assert!(both > Duration::from_ms(240) && both < Duration::from_ms(241), "{both}");
 }

@@ -62,7 +62,7 @@ fn every_frame_arrives_or_is_lost() {
     }
 }
 
-/// A gate that is open 3 us of 500 us lets one frame of 1 kB through, which leaves each 500 us.
+/// A gate that is open for 3 us of every 500 us passes one frame of 1 kB per cycle.
 #[test]
 fn starved_stream_misses_its_deadline() {
     let stream = "interval = \"100us\"\nlength = \"300B\"\nstop = \"20ms\"\npriority = 7\n\

@@ -27,7 +27,8 @@ const LINE: &str = "transport = \"tsn\"\n[link]\nrate = \"100M\"\npriority = 3\n
     [traffic.logs]\nfrom = \"logger\"\nto = \"sink\"\nlength = \"1518B\"\ninterval = \"350us\"\n\
     pattern = \"poisson\"\npriority = 0\n";
 
-/// The port to the sink: 50 of 500 us only for class 7, with hold; class 5 has 50 Mb/s.
+/// Configures the port to the sink: a window of 50 us per 500 us for class 7 alone, with hold, and
+/// a shaper of 50 Mb/s for class 5.
 fn port(config: &Config) -> Config {
     let entry = |states, us, operation| Entry {
         operation,

@@ -10,7 +10,8 @@ use wire::{Duration, Instant};
 /// Maximum number of changes in a ring, and in a copy.
 pub(super) const MOST: usize = 2000;
 
-/// A change.
+/// A change of a class: a sent piece, the length of the queue, the credit in picobits, or the
+/// number of dropped frames.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
     Piece(Piece),
@@ -19,7 +20,7 @@ pub(super) enum Change {
     Dropped(u64),
 }
 
-/// A change of a class.
+/// A change with its class and time.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     pub class: usize,
@@ -129,7 +130,7 @@ impl Ring {
         self.trim(at);
     }
 
-    /// Returns the copied window at the end of virtual time.
+    /// Returns the copied window at the end of virtual time; `None` if no window was copied.
     pub fn finish(&mut self, now: Instant) -> Option<Timeline> {
         self.take(now);
         self.copy.clone()

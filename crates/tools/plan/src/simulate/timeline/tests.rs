@@ -12,7 +12,8 @@ fn transmission(id: u64, now: Instant) -> Transmission {
     Transmission { frame, start: now, end, rate: Rate::M100, preemptable: true, class: 0 }
 }
 
-/// A ring of 1 s. Every 10 us `count` frames start, and wait for a number of nanoseconds.
+/// Returns a ring for a window of 1 s after `count` frames, which start every 10 us. Frame `id`
+/// waits `waited(id)` nanoseconds.
 fn filled(count: u64, waited: impl Fn(u64) -> u64) -> (Ring, Instant) {
     let mut ring = Ring::new(Duration::from_ms(1_000), &Config::new(Rate::M100), None);
     for id in 0..count {
@@ -26,8 +27,8 @@ fn filled(count: u64, waited: impl Fn(u64) -> u64) -> (Ring, Instant) {
     (ring, Instant::from_ns(count * 10_000))
 }
 
-/// Either each frame waits longer than the previous one, so that each is selected, or only one
-/// does.
+/// Each frame waits longer than the previous one, up to frame `longest`: the last frame, or the
+/// frame in the middle.
 #[test]
 fn ring_is_bounded_and_reports_the_start_of_complete_data() {
     for count in [10, 5_000, 50_000] {

@@ -24,7 +24,7 @@ pub struct Piece {
     pub end: Instant,
     /// Wait of the frame at this port until it started.
     pub waited: Duration,
-    /// Whether express frames may interrupt it.
+    /// Whether express frames may interrupt the frame.
     pub preemptable: bool,
     /// Whether this is the first piece of the frame.
     pub first: bool,

@@ -63,7 +63,8 @@ impl Drawing {
     }
 }
 
-/// The end of a line: the position of its other end, the index of the line, and which end.
+/// One end of a line: the position of the line's other end, the index of the line, and 0 or 1 for
+/// the first or second end.
 type End = (f64, usize, usize);
 type Rows = BTreeMap<Node, (usize, usize)>;
 
@@ -147,7 +148,7 @@ fn straight(a: &Rect, b: &Rect) -> Vec<Point> {
     vec![(left.right(), left.middle.1), (right.left(), right.middle.1)]
 }
 
-/// Returns a line over the boxes between two boxes of a row.
+/// Returns a line between two boxes of a row that passes above the boxes between them.
 fn around(a: &Rect, b: &Rect, above: f64) -> Vec<Point> {
     let inwards = (b.middle.0 - a.middle.0).signum() * a.size.0 / 3.0;
     let (from, to) = (a.middle.0 + inwards, b.middle.0 - inwards);

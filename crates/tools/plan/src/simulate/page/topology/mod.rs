@@ -170,8 +170,7 @@ impl Picture {
         }
     }
 
-    /// Distinguishes things of different kinds with one name in the plan by adding the kind to the
-    /// name.
+    /// Adds the kind to every name that boxes of different kinds share in the plan.
     fn tell_apart(&mut self) {
         let mut times: BTreeMap<String, usize> = BTreeMap::new();
         let all = || self.levels.iter().flatten();
@@ -227,7 +226,7 @@ impl Edge {
     }
 }
 
-/// Returns the port at which the drive of a port was first.
+/// Returns the port at which a drive is at the start, if moves bring the drive to `port`.
 fn first_port(config: &Config, mut port: [usize; 2]) -> [usize; 2] {
     for _ in &config.moves {
         match config.moves.iter().find(|planned| planned.to == port) {
