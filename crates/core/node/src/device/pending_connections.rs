@@ -74,7 +74,8 @@ impl PendingConnections {
         Self { settings, all: Vec::new(), rejected: VecDeque::new(), without_hello: 0 }
     }
 
-    /// Adds a connection; returns the oldest one, to be closed, if there are too many.
+    /// Adds a connection. If there are too many, returns one to be closed: the oldest without a
+    /// Hello, or else the oldest.
     pub(super) fn accept(
         &mut self,
         now: Instant,
@@ -82,7 +83,8 @@ impl PendingConnections {
         signals_close: bool,
         rights: Rights,
     ) -> Option<PathId> {
-        let oldest = (self.all.len() >= MOST).then(|| self.all.remove(0));
+        let ungreeted = self.all.iter().position(|connection| connection.tunnel.is_none());
+        let oldest = (self.all.len() >= MOST).then(|| self.all.remove(ungreeted.unwrap_or(0)));
         let without_hello = oldest.as_ref().is_some_and(|oldest| oldest.tunnel.is_none());
         self.without_hello += u64::from(without_hello);
         self.all.push(PendingConnection {

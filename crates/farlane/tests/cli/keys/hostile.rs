@@ -3,6 +3,7 @@
 use super::Keys;
 use crate::support::Process;
 use crate::support::program::document;
+use bytes::{Buf, Bytes, BytesMut};
 use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 use std::io::{Read, Write};
@@ -10,6 +11,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use wire::frame::Role;
 
 /// A TLS record of a handshake that promises 512 bytes of ClientHello.
 const RECORD: [u8; 9] = [22, 3, 1, 2, 0, 1, 0, 1, 252];
@@ -140,10 +142,65 @@ fn attacked(name: &str, runtime: &str) -> [[u64; 2]; 2] {
 /// The counters of connections at the end of a node.
 fn text_of_end(device: &mut Process) -> String {
     assert!(device.interrupt().success());
-    device.line("connections: ")
+    device.line("connections: turned away")
 }
 
 #[test]
 fn strangers_get_a_bounded_share_of_the_processor_and_the_host_works() {
     attacked("keys-hostile", "2");
+}
+
+/// Sends echoes, and requests to move the device, as fast as the node takes them.
+fn flood_as_probe(address: &str, end: &AtomicBool) -> u64 {
+    use switch::tunnel::{Input, Output, Settings, Tunnel};
+    let mut stream = connect(address).unwrap();
+    stream.set_nonblocking(true).unwrap();
+    let (start, mut sent) = (Instant::now(), 0);
+    let mut tunnel = Tunnel::new(Settings::new(Role::Probe, 1));
+    let now = || wire::Instant::ZERO + wire::Duration::from_ns(start.elapsed().as_nanos() as u64);
+    tunnel.handle(now(), Input::Connected);
+    let (mut waiting, mut buffer) = (BytesMut::new(), [0; 65536]);
+    while !end.load(Ordering::Relaxed) {
+        if tunnel.is_up() && waiting.is_empty() {
+            (0..64).for_each(|number| tunnel.echo(number));
+            tunnel.move_to(9);
+            sent += 65;
+        }
+        tunnel.handle(now(), Input::CanTransmit { bytes: 1 << 16 });
+        while !matches!(tunnel.poll(now(), &mut waiting), Output::Timeout(_)) {}
+        if let Ok(written) = stream.write(&waiting) {
+            waiting.advance(written);
+        }
+        if let Ok(read) = stream.read(&mut buffer) {
+            assert!(read > 0, "the node closed the connection");
+            tunnel.handle(now(), Input::Received(Bytes::copy_from_slice(&buffer[..read])));
+        }
+    }
+    sent
+}
+
+#[test]
+fn probes_and_strangers_without_tls_get_a_bounded_share_of_the_processor() {
+    let (device, address) = crate::support::program::device("ram=16M", &["--group", "1"]);
+    let sockets = crate::support::program::scratch("hostile-plain");
+    let sockets = sockets.to_str().unwrap();
+    let host = ["host", "--connect", &address, "--group", "1", "--vfio-user", sockets];
+    let host = crate::support::program::node(&host);
+    host.line("ready");
+    let attack = Attack::default();
+    let (used, elapsed) = thread::scope(|scope| {
+        let (address, attack) = (&*address, &attack);
+        scope.spawn(move || flood_as_probe(address, &attack.end));
+        scope.spawn(move || attack.repeat(address, |_| ()));
+        thread::sleep(Duration::from_millis(200));
+        let (start, before) = (Instant::now(), processor_time(&device, "farlane"));
+        thread::sleep(Duration::from_secs(2));
+        let used = processor_time(&device, "farlane") - before;
+        attack.end.store(true, Ordering::Relaxed);
+        (used, start.elapsed())
+    });
+    let share = used.as_secs_f64() / elapsed.as_secs_f64();
+    eprintln!("a core for probes and strangers: {share:.3}");
+    assert!(share <= 0.25, "probes and strangers used {share:.2} of a core");
+    assert!(!host.stderr.text().contains("link down"), "the host keeps its link");
 }

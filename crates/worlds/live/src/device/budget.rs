@@ -1,18 +1,15 @@
-//! Limits the work that connections other than the host's cause: strangers and probes.
+//! Limits the time that connections other than the host's take: strangers and probes.
 
 use wire::{Duration, Instant};
 
-/// Bytes of work per millisecond. A frame of a probe has 24 bytes and costs up to 2 us, so that a
-/// flood takes at most a fifth of a core.
-const PER_MS: u64 = 2_000;
-/// Bytes of work that may be done at once.
-const BURST: u64 = 64 << 10;
-/// The least charge for a read, because a system call costs as much as several frames.
-const READ: u64 = 128;
-/// The charge for a new connection.
-const CONNECTION: u64 = 2_048;
+/// The share of the thread's time that such connections may take: 1 of this number.
+const SHARE: u64 = 5;
+/// Answers cost about twice as much as what is received, and are not measured.
+const FACTOR: u64 = 3;
+/// The most time that may be taken at once.
+const BURST: u64 = 5_000_000;
 
-/// A token bucket in bytes of work.
+/// A token bucket of processor time, in nanoseconds.
 #[derive(Debug)]
 pub(super) struct Budget {
     left: u64,
@@ -26,27 +23,19 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Whether work may be done at `now`.
+    /// Whether any time is left at `now`.
     pub(super) fn is_left(&mut self, now: Instant) -> bool {
-        let ms = (now - self.at).as_ns() / 1_000_000;
-        if ms > 0 {
-            self.left = BURST.min(self.left.saturating_add(ms.saturating_mul(PER_MS)));
-            self.at = now;
-        }
+        self.left = BURST.min(self.left.saturating_add((now - self.at).as_ns() / SHARE));
+        self.at = now;
         self.left > 0
     }
 
-    /// Charges a new connection.
-    pub(super) fn charge_connection(&mut self) {
-        self.left = self.left.saturating_sub(CONNECTION);
+    /// Charges work that took `time`.
+    pub(super) fn charge(&mut self, time: Duration) {
+        self.left = self.left.saturating_sub(time.as_ns().saturating_mul(FACTOR));
     }
 
-    /// Charges a read of `bytes`.
-    pub(super) fn charge_read(&mut self, bytes: usize) {
-        self.left = self.left.saturating_sub(READ.max(bytes as u64));
-    }
-
-    /// When work may be done again, after [`is_left`](Self::is_left) returned false.
+    /// When work may go on, after [`is_left`](Self::is_left) returned false.
     pub(super) fn resumes(&self) -> Instant {
         self.at + Duration::from_ms(1)
     }
@@ -57,18 +46,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sustained_work_is_limited_to_the_rate() {
-        let (mut budget, mut now, mut connections) = (Budget::default(), Instant::ZERO, 0);
-        let end = now + Duration::from_ms(10_000);
+    fn work_takes_its_share_and_no_more() {
+        let (mut budget, mut now, piece) = (Budget::default(), Instant::ZERO, 10_000);
+        let (mut worked, end) = (0, now + Duration::from_ms(10_000));
         while now < end {
-            while budget.is_left(now) {
-                budget.charge_connection();
-                connections += 1;
+            if budget.is_left(now) {
+                now += Duration::from_ns(piece);
+                budget.charge(Duration::from_ns(piece));
+                worked += piece * FACTOR;
+            } else {
+                now = budget.resumes();
             }
-            now = budget.resumes();
         }
-        let most = (10_000 * PER_MS + BURST) / CONNECTION;
-        assert!((most..=most + 10_000).contains(&connections), "{connections} {most}");
+        let share = 10_000_000_000 / SHARE;
+        assert!((share..share + 2 * BURST).contains(&worked), "{worked}");
         now += Duration::from_ms(100_000);
         assert!(budget.is_left(now));
         assert_eq!(budget.left, BURST);

@@ -283,8 +283,10 @@ impl<A: Attached> DeviceNode<A> {
     ) -> io::Result<(bool, Option<Instant>)> {
         self.resume(now)?;
         self.poller.refresh(now)?;
-        let mut moved = self.accept(now, emit)?;
+        let mut moved = false;
         let has_room = self.receive(now, &mut moved);
+        // New connections come last, so that a flood of them leaves time for the others.
+        moved |= self.accept(now, emit)?;
         self.pause(now);
         if let Some(Settled(until)) = &self.settled
             && !moved
@@ -315,11 +317,10 @@ impl<A: Attached> DeviceNode<A> {
         if !self.poller.take_ready(&self.listener) {
             return Ok(false);
         }
-        let mut moved = false;
+        let (mut moved, mut start) = (false, self.clock.now());
         while self.budget.is_left(now)
             && let Some(mut carrier) = self.listener.accept(now)
         {
-            self.budget.charge_connection();
             carrier.limit_reads(Some(STRANGER_READ));
             self.poller.add(&carrier, false)?;
             let id = PathId(self.accepted);
@@ -330,7 +331,9 @@ impl<A: Attached> DeviceNode<A> {
             }
             self.node.handle(now, id, Input::Accepted { signals_close, rights: carrier.rights() });
             self.paths.push(Path { id, carrier, fresh: true, room: 0, watched: false });
-            moved = true;
+            let end = self.clock.now();
+            self.budget.charge(end - start);
+            (moved, start) = (true, end);
         }
         while let Some((peer, why)) = self.listener.refusal() {
             emit(DeviceEvent::TurnedAway(peer.into(), Cause::Refused(why)));
@@ -347,15 +350,16 @@ impl<A: Attached> DeviceNode<A> {
             let is_link = node.link() == Some(*id);
             let may_read = is_link || budget.is_left(now);
             let ready = may_read && self.poller.take_ready(&*carrier) | std::mem::take(fresh);
+            let start = (ready && !is_link).then(|| self.clock.now());
             let mut gone = ready
                 && carrier.receive(now, |bytes| {
                     *moved = true;
-                    if !is_link {
-                        budget.charge_read(bytes.len());
-                    }
                     node.handle(now, *id, Input::Received(bytes));
                     tracer.frames(Tap::UPLINK, || node.poll_report());
                 });
+            if let Some(start) = start {
+                budget.charge(self.clock.now() - start);
+            }
             *moved |= carrier.take_room_changed();
             gone |= carrier.flush(now).is_err();
             let before = std::mem::replace(room, carrier.room(now));

@@ -152,16 +152,19 @@ fn connection_without_hello_is_closed_after_two_seconds() {
 }
 
 #[test]
-fn seventeenth_pending_connection_closes_the_oldest() {
+fn seventeenth_pending_connection_closes_the_oldest_without_hello() {
     let mut shell = Shell::new(|node| node);
     let host = shell.host(0);
     let first = shell.probe();
     let without_hello: Vec<PathId> = (0..15).map(|_| shell.stranger(b"")).collect();
     shell.act();
-    assert_eq!(shell.peer(first).closed, None);
-    let probe = shell.probe();
-    assert_eq!((shell.peer(first).closed, shell.node.without_hello()), (Some(false), 0));
+    for (closed, path) in without_hello.into_iter().enumerate() {
+        assert_eq!(shell.peer(path).closed, None);
+        shell.probe();
+        assert_eq!(shell.peer(path).closed, Some(false));
+        assert_eq!(shell.node.without_hello(), closed as u64 + 1);
+    }
+    assert_eq!([host, first].map(|path| shell.peer(path).closed), [None; 2]);
     shell.probe();
-    assert_eq!((shell.peer(without_hello[0]).closed, shell.node.without_hello()), (Some(false), 1));
-    assert_eq!([host, probe].map(|path| shell.peer(path).closed), [None; 2]);
+    assert_eq!(shell.peer(first).closed, Some(false), "all have greeted");
 }
