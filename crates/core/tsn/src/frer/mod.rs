@@ -11,7 +11,7 @@ pub mod rtag;
 pub use latent::{LatentTest, LatentTester};
 pub use recovery::{Algorithm, Config, ConfigError, Counters, Recovery};
 
-/// Sequence numbers have 16 bits (7.4.1.1, GenSeqSpace; 7.4.3.2.1, RecovSeqSpace).
+/// Number of sequence numbers: they have 16 bits (7.4.1.1, GenSeqSpace; 7.4.3.2.1, RecovSeqSpace).
 pub const SPACE: u32 = 1 << 16;
 
 /// Sequence generation (7.4.1): numbers from 0, incremented modulo [`SPACE`].
