@@ -45,8 +45,9 @@ impl FlowsReport {
 }
 
 /// Jain's index of fairness in thousandths: 1000 for equal shares, 1000/n if one of n shares has
-/// everything (R. Jain, D. Chiu, W. Hawe, "A Quantitative Measure of Fairness and Discrimination
-/// for Resource Allocation in Shared Computer Systems", DEC TR-301, 1984). 0 if all shares are zero.
+/// everything, 0 if all shares are zero (R. Jain, D. Chiu, W. Hawe, "A Quantitative Measure of
+/// Fairness and Discrimination for Resource Allocation in Shared Computer Systems", DEC TR-301,
+/// 1984).
 pub fn jain(shares: &[u64]) -> u64 {
     let sum: u128 = shares.iter().map(|share| u128::from(*share)).sum();
     let squares: u128 = shares.iter().map(|share| u128::from(*share).pow(2)).sum();

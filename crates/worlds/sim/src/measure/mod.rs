@@ -22,7 +22,7 @@ use wire::Duration;
 pub struct Load {
     /// Time during which the wire was busy.
     pub busy: Duration,
-    /// Packets or frames.
+    /// Number of packets or frames.
     pub packets: u64,
     /// Bytes on the wire, framing included.
     pub bytes: u64,
@@ -57,7 +57,7 @@ pub struct QueueStats {
     pub dropped: u64,
     /// Number of interruptions of frames by express frames.
     pub suspended: u64,
-    /// Frames that were still on the line when their gate closed, because of an interruption.
+    /// Fragments that were still on the line when their gate closed, after an interruption.
     pub overrun: u64,
     /// Statistics of each traffic class.
     pub classes: [ClassStats; tsn::QUEUES],

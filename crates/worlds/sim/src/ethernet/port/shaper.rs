@@ -7,9 +7,9 @@ use wire::{Duration, Instant};
 use super::config::Config;
 
 /// The shaper of one class at one port. Gates and higher classes apply in addition. The built-in
-/// implementation is the credit-based shaper; [`Algorithm::Own`](super::Algorithm::Own) adds another
-/// one. Asynchronous traffic shaping does not use this trait, because it determines the eligibility
-/// time of each frame at admission.
+/// implementation is the credit-based shaper; [`Algorithm::Own`](super::Algorithm::Own) adds
+/// another one. Asynchronous traffic shaping does not use this trait, because it determines the
+/// eligibility time of each frame at admission.
 ///
 /// The port reports events of the class in the order of time, and calls [`advance`](Self::advance)
 /// before each event. `head` is how long the next frame of the class occupies the line, from
