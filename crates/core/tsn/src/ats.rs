@@ -18,12 +18,12 @@ const SECOND: i128 = 1_000_000_000_000;
 #[error("the committed information rate is 0 bit/s; the minimum is 1")]
 pub struct NoRate;
 
-/// A scheduler: committed information rate, committed burst size, and the fill level of its bucket.
+/// A scheduler: the parameters and the fill level of a token bucket.
 #[derive(Clone, Debug)]
 pub struct Scheduler {
-    /// bit/s.
+    /// Committed information rate in bit/s.
     rate: i128,
-    /// bits.
+    /// Committed burst size in bits.
     burst: i128,
     /// BucketEmptyTime in picoseconds, multiplied by the rate to avoid rounding. Negative at the
     /// beginning, because the bucket starts full.

@@ -65,7 +65,7 @@ impl Drop for HardwareStamps {
     fn drop(&mut self) {
         let found = hardware_stamps(&self.socket, &self.interface).ok();
         if let Some(before) = to_restore(self.before, self.now, found) {
-            // The interface may be gone.
+            // The interface may have been removed.
             let _ = set_hardware_stamps(&self.socket, &self.interface, before);
         }
     }

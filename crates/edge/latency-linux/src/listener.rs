@@ -271,8 +271,8 @@ impl<'a> Receiver<'a> {
         self.rows.advance(frames.take_while(is_due));
     }
 
-    /// Reflects a frame with the stamps of this end. Returns when, if the kernel accepted the
-    /// frame.
+    /// Reflects a frame with the stamps of this end. Returns the time of sending, if the kernel
+    /// accepted the frame.
     fn reflect(&mut self, frame: &Frame, sample: &Sample, to: &Received) -> latency::Stamp {
         let returned = self.shift.stamp(now());
         let here = [sample.arrived_wire, sample.arrived, sample.received, returned];

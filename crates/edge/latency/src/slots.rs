@@ -6,7 +6,7 @@ use crate::schedule::{Place, place};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The largest number of late cycles that is counted separately. It includes all larger numbers.
+/// The largest number of late cycles with a counter. This counter includes all later frames.
 const LATE: i64 = 10;
 
 /// How many frames were within their windows, by one stamp.

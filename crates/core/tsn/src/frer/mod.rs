@@ -2,7 +2,7 @@
 //! numbers, the tag that carries them, and the recovery functions that discard copies.
 //!
 //! Each copy of a frame has the same number. A recovery function passes the first copy that it
-//! receives and discards the others. It does not depend on the paths.
+//! receives and discards the others, whichever path they took.
 
 mod latent;
 mod recovery;

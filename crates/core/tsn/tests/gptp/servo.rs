@@ -74,7 +74,8 @@ fn estimates_wait_and_begin_again() {
     assert!(matches!(servo.sample(0, 32_000 * MS), Correction::Frequency(_)));
 }
 
-/// With a step threshold, an offset beyond it begins a new estimate, at whose end the clock steps.
+/// An offset beyond the step threshold begins a new estimate. The clock steps at the end of the
+/// estimate.
 #[test]
 fn later_steps_need_a_threshold() {
     let config = ServoConfig::new(Stamping::Hardware, 0);

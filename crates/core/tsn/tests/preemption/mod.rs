@@ -15,7 +15,7 @@ fn a_fragment_is_a_multiple_of_64_bytes_with_its_mcrc() {
     // 64 * (1 + add) - 4 (802.3-2022, 99.4.4): the values of ethtool, 60, 124, 188 and 252.
     let sizes = [0, 1, 2, 3].map(|add| size(add).min_sent());
     assert_eq!(sizes, [60, 124, 188, 252]);
-    // After 60 bytes, 63 remain, one too few: 123. Each step adds 64.
+    // After 60 of 123 bytes, 63 remain, one byte too few for a cut. Each step of `add` adds 64.
     let longest = [0, 1, 2, 3].map(|add| size(add).longest_unsplittable());
     assert_eq!(longest, [123, 187, 251, 315]);
     assert_eq!(FragmentSize::new(4), None);

@@ -43,8 +43,8 @@ fn every_kind_of_command_is_issued_at_its_time() {
         let host = &report.hosts[0];
         assert_eq!((host.commands, host.latency.count()), (all.len() as u64, all.len() as u64));
         // Each round reads 16 blocks after its writes; two simultaneous writes changed one of them.
-        // At its end it reads as many, of which half are deallocated. In the last round these
-        // commands are still under way.
+        // At the end of a round it reads 16 further blocks, of which 8 are deallocated. In the last
+        // round these commands are still under way.
         assert!((8 * 15 + 7 * 7..=8 * 15 + 8 * 8).contains(&host.verified), "{}", host.verified);
         let mut records = recorded(&config).1.commands;
         records.sort_by_key(|record| (record.since, record.queue));

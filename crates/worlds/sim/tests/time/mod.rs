@@ -323,7 +323,7 @@ fn corrupt_messages_are_ignored() {
 }
 
 /// A bridge that is the grandmaster loses its power for 20 s. A station becomes grandmaster and the
-/// reference of offsets. After its return all nodes follow the bridge again.
+/// reference of offsets. When the bridge has power again, all nodes follow the bridge again.
 #[test]
 fn a_bridge_that_is_grandmaster_is_lost() {
     let mut net = Net::new();

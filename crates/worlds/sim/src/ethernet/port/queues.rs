@@ -19,7 +19,7 @@ pub(super) struct Queued {
     pub duration: Duration,
     /// When the gate alone would have permitted the frame to start.
     pub gate_until: Instant,
-    /// The time of the node's clock from which the frame may leave. Frames of a class wait in the
+    /// The time on the node's clock from which the frame may leave. Frames of a class wait in the
     /// order of this time.
     pub eligible: LocalTime,
     /// Whether the node itself has made the frame.
