@@ -13,20 +13,20 @@ use wire::{Duration, Instant};
 /// Picoseconds in a second.
 const SECOND: i128 = 1_000_000_000_000;
 
-/// A committed information rate of zero, which would hold frames for ever.
+/// A committed information rate of zero. Its scheduler would never release a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the committed information rate is 0 bit/s; the minimum is 1")]
 pub struct NoRate;
 
-/// A scheduler: committed information rate, committed burst size, and the fill level of its bucket.
+/// A scheduler: the parameters and the fill level of a token bucket.
 #[derive(Clone, Debug)]
 pub struct Scheduler {
-    /// bit/s.
+    /// Committed information rate in bit/s.
     rate: i128,
-    /// bits.
+    /// Committed burst size in bits.
     burst: i128,
-    /// BucketEmptyTime in picoseconds times the rate, which avoids rounding. The bucket is full at
-    /// the beginning, so this time is before it.
+    /// BucketEmptyTime in picoseconds, multiplied by the rate to avoid rounding. Negative at the
+    /// beginning, because the bucket starts full.
     empty: i128,
 }
 
@@ -37,8 +37,8 @@ pub struct Group {
 }
 
 impl Scheduler {
-    /// A scheduler with `rate` bit/s (CIR) and `burst` bits (CBS), which must be at least those of
-    /// the largest frame. Its bucket is full.
+    /// A scheduler with a rate of `rate` bit/s (CIR) and a full bucket of `burst` bits (CBS).
+    /// `burst` must be at least the bits of the largest frame.
     ///
     /// # Errors
     /// If the rate is zero.
@@ -50,11 +50,11 @@ impl Scheduler {
         Ok(Self { rate: rate.into(), burst, empty: -burst * SECOND })
     }
 
-    /// The eligibility time of a frame of `bits` that arrived at `arrival` (8.6.11, ProcessFrame),
-    /// rounded up to a picosecond. The caller decides which bits count.
+    /// The eligibility time of a frame of `bits` bits that arrived at `arrival` (8.6.11,
+    /// ProcessFrame), rounded up to a picosecond. The caller decides which bits count.
     ///
-    /// `None` if the frame would stay longer than `max_residence` (MaximumResidenceTime). The
-    /// caller drops and counts it; the state does not change.
+    /// `None` if the frame would wait longer than `max_residence` (MaximumResidenceTime). Then
+    /// the state does not change, and the caller drops and counts the frame.
     pub fn admit(
         &mut self,
         group: &mut Group,
@@ -62,7 +62,7 @@ impl Scheduler {
         bits: u64,
         max_residence: Option<Duration>,
     ) -> Option<Instant> {
-        // SchedulerEligibilityTime and BucketFullTime, both times the rate.
+        // SchedulerEligibilityTime and BucketFullTime, both multiplied by the rate.
         let own = self.empty + i128::from(bits) * SECOND;
         let full = self.empty + self.burst * SECOND;
         let eligible = arrival.max(group.eligible).max(self.instant(own));

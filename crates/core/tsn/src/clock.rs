@@ -1,8 +1,8 @@
 //! A node's clock: true time with an offset and a drift.
 //!
 //! local = floor(offset + (global - from) * rate), with the rate in parts per 10^12. Integer
-//! arithmetic makes both directions exact: [`Clock::global`] is the first picosecond at which the
-//! clock shows at least a local time, and never contradicts [`Clock::local`].
+//! arithmetic makes both directions exact: [`Clock::global`] is the first picosecond at which
+//! [`Clock::local`] returns the given local time or a later one.
 
 use wire::Instant;
 
@@ -56,8 +56,8 @@ impl Clock {
         Some(Self { from: 0, local, drift_ppt: drift_ppb as i64 * 1_000 })
     }
 
-    /// The same clock until `now`, which then gains `drift_ppt` picoseconds per second, limited to
-    /// [`Self::MAX_RATE_PPT`].
+    /// The same clock until `now`. From `now` on the clock gains `drift_ppt` picoseconds per
+    /// second, limited to ±[`Self::MAX_RATE_PPT`].
     #[must_use]
     pub fn with_rate(self, now: Instant, drift_ppt: i64) -> Self {
         let passed = i128::from(now.as_ps()) - i128::from(self.from);
@@ -79,7 +79,7 @@ impl Clock {
         self.drift_ppt
     }
 
-    /// The time that the clock shows at `global`. Without a step it never runs backwards. Saturates
+    /// The time that the clock shows at `global`. Only a step makes this time go back. Saturates
     /// at the ends of the range, about 106 days from zero.
     pub fn local(&self, global: Instant) -> LocalTime {
         let ps = if *self == Self::default() {
@@ -91,8 +91,8 @@ impl Clock {
         LocalTime(ps.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64)
     }
 
-    /// The first instant at which the clock shows `local` or more; zero for
-    /// times before the beginning.
+    /// The first instant at which the clock shows `local` or a later time. Zero if that instant
+    /// is before the beginning.
     pub fn global(&self, local: LocalTime) -> Instant {
         if *self == Self::default() {
             return Instant::from_ps(local.0.max(0) as u64);
@@ -103,14 +103,15 @@ impl Clock {
         Instant::from_ps(global.clamp(0, i128::from(u64::MAX)) as u64)
     }
 
-    /// The shortest true time that a span of `ps` local picoseconds takes, in picoseconds; it takes
-    /// at most one more.
+    /// The true time that a span of `ps` local picoseconds takes, in picoseconds, rounded down. By
+    /// rounding, some spans take one picosecond more.
     pub(crate) fn shortest(&self, ps: i64) -> u128 {
         (i128::from(ps) * TRILLION / self.rate()) as u128
     }
 
-    /// The sum of [`Self::global`] over `count` local times from `first`, every `step` picoseconds,
-    /// in picoseconds. All are within the clock's range and not before this piece of it.
+    /// The sum of [`Self::global`] in picoseconds over `count` local times: `first`, and then one
+    /// every `step` picoseconds. All times must be in the range and not before the last change of
+    /// the rate.
     pub(crate) fn sum_of_globals(&self, first: i64, step: i64, count: u64) -> u128 {
         let (ahead, rate) = (i128::from(first) * TRILLION - self.local, self.rate());
         let start = (ahead + rate - 1) as u128;
@@ -123,15 +124,15 @@ impl Clock {
     }
 }
 
-/// The sum of floor((start + k * step) / divisor) for k below `count`, in as many rounds as
-/// Euclid's algorithm needs for divisor and step.
+/// The sum of floor((start + k * step) / divisor) for k from 0 to `count` - 1. Takes as many rounds
+/// as Euclid's algorithm for `divisor` and `step`.
 fn sum_of_floors(mut count: u128, mut divisor: u128, mut step: u128, mut start: u128) -> u128 {
     let mut sum = 0;
     while count > 0 {
         sum += count * (count - 1) / 2 * (step / divisor) + count * (start / divisor);
         (step, start) = (step % divisor, start % divisor);
-        // The remaining floors count lattice points below a line; they are counted along the other
-        // axis.
+        // The remaining sum is the number of lattice points below a line. The next round counts
+        // them along the other axis.
         let top = start + step * count;
         (count, start) = (top / divisor, top % divisor);
         (divisor, step) = (step, divisor);

@@ -1,5 +1,5 @@
-//! Cyclic queuing and forwarding: two classes alternate: one is filled while the other is sent
-//! (IEEE 802.1Q-2022, annex T; formerly 802.1Qch).
+//! Cyclic queuing and forwarding: in each cycle a bridge fills the queue of one class and sends the
+//! queue of another class; then they swap (IEEE 802.1Q-2022, annex T; formerly 802.1Qch).
 
 use thiserror::Error;
 use wire::{Duration, Instant};
@@ -9,36 +9,36 @@ use crate::{Clock, Entry, GateControlList, GateStates, Gates, ListError, QUEUES}
 /// Two classes and their common cycle, the same at all bridges of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cqf {
-    /// The class that is filled during the cycle beginning at `base` and every second one, and the
-    /// class of the other cycles.
+    /// The class that is filled in the cycle from `base` and in every second cycle, and the class
+    /// that is filled in the other cycles.
     pub classes: [u8; 2],
-    /// How long a cycle lasts, T in annex T.
+    /// Length of a cycle, T in annex T.
     pub cycle: Duration,
     /// The start of a cycle, on the clocks of the bridges.
     pub base: Instant,
 }
 
-/// An error in these values.
+/// Why the values of a [`Cqf`] are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CqfError {
     /// The classes are equal.
     #[error("class {0} is given twice; cyclic queuing needs two different classes")]
     SameClass(u8),
-    /// There is no such class.
+    /// A class above 7.
     #[error("invalid class '{0}': expected 0 to {most}", most = QUEUES - 1)]
     NoClass(u8),
-    /// The times are not possible as a list, whose cycle is 2 T.
+    /// The cycle or the base time is invalid for a gate control list with a cycle of 2 T.
     #[error("invalid gates for cyclic queuing: {0}")]
     Times(#[from] ListError),
 }
 
 impl Cqf {
-    /// Checks that the values are possible. Call this first; the other functions panic on invalid
-    /// values.
+    /// Checks the values. Call this first; the other functions may panic on invalid values.
     ///
     /// # Errors
-    /// Equal or unknown classes; a cycle of zero, of a fraction of a nanosecond or above half of
-    /// [`GateControlList::MAX_CYCLE`]; a base time that is not a whole number of nanoseconds.
+    /// Equal classes; a class above 7; a cycle that is zero, not a whole number of nanoseconds or
+    /// above half of [`GateControlList::MAX_CYCLE`]; a base time that is not a whole number of
+    /// nanoseconds.
     pub fn check(&self) -> Result<(), CqfError> {
         let [first, second] = self.classes;
         if let Some(&class) = self.classes.iter().find(|class| usize::from(**class) >= QUEUES) {
@@ -59,8 +59,8 @@ impl Cqf {
         self.classes[cycle.rem_euclid(2) as usize]
     }
 
-    /// Adds the gates of the two classes at an egress port to `gates`: in each cycle the class that
-    /// is not being filled is open (T.3.2).
+    /// Adds the gates of the two classes at an egress port to `gates`. In each cycle the gate of
+    /// the class that is not filled is open (T.3.2).
     ///
     /// # Panics
     /// If [`Self::check`] finds an error.

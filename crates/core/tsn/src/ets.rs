@@ -1,18 +1,19 @@
 //! Enhanced transmission selection: classes share the line by weights (IEEE 802.1Q-2022, 8.6.8.3
 //! and clause 37).
 //!
-//! The standard leaves the algorithm open. This one is deficit round robin (Shreedhar, Varghese,
-//! "Efficient fair queueing using deficit round robin", SIGCOMM 1995): each class in turn gets a
-//! quantum in proportion to its weight, and sends frames while its deficit counter covers the next
-//! one. Classes with strict priority or a credit-based shaper precede and have no weight.
+//! The standard leaves the algorithm open. This module uses deficit round robin (Shreedhar,
+//! Varghese, "Efficient fair queueing using deficit round robin", SIGCOMM 1995): each class in turn
+//! gets a quantum in proportion to its weight, and sends frames while its deficit counter covers
+//! the next frame. Classes with strict priority or a credit-based shaper have no weight and send
+//! first.
 
 use crate::QUEUES;
 use thiserror::Error;
 
-/// An error in weights.
+/// Why weights are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum EtsError {
-    /// A class that would never send.
+    /// The weight of a class is zero. The class would never send.
     #[error("the weight of class {0} is 0 %; the minimum is 1 %")]
     Zero(usize),
     /// The sum of the weights is not 100 % (clause 37).
@@ -23,9 +24,9 @@ pub enum EtsError {
 /// A class with a weight.
 #[derive(Clone, Copy, Debug)]
 struct Share {
-    /// Quantum per round.
+    /// Quantum per round, in bytes times `Ets::cost`.
     quantum: u64,
-    /// Deficit counter: granted but unused bytes.
+    /// Deficit counter: the unused part of earlier quanta, in the same unit.
     deficit: u64,
 }
 
@@ -33,7 +34,7 @@ struct Share {
 #[derive(Clone, Debug)]
 pub struct Ets {
     classes: [Option<Share>; QUEUES],
-    /// The cost of a byte, chosen so that all quanta are integers: the least weight.
+    /// The cost of a byte: the least weight, with which all quanta are integers.
     cost: u64,
     turn: usize,
     /// Whether the current class has got its quantum.
@@ -41,9 +42,9 @@ pub struct Ets {
 }
 
 impl Ets {
-    /// A selection of classes with `weights` in percent; `None` means without a weight. Each round,
-    /// the class with the least weight may send one frame of `largest` bytes, including line
-    /// overhead.
+    /// A selection of classes with `weights` in percent. `None`: the class has no weight. In each
+    /// round the class with the least weight may send one frame of `largest` bytes, which include
+    /// line overhead.
     ///
     /// # Errors
     /// If a weight is zero, or their sum is not 100.
@@ -62,11 +63,11 @@ impl Ets {
         Ok(Self { classes, cost: least, turn: 0, is_paid: false })
     }
 
-    /// The class that sends next, among those with a frame that may leave now. `waiting` has the
-    /// bytes of each class's head frame, including line overhead. Classes without such a frame lose
-    /// their deficit.
+    /// The class that sends next; `None` if no class with a weight has a frame. `waiting` has, for
+    /// each class with a frame that may leave now, the bytes of the first frame, including line
+    /// overhead. Classes without such a frame lose their deficit.
     ///
-    /// With the same frames, repeated calls return the same class until [`Self::sent`].
+    /// Repeated calls with the same frames return the same class until [`Self::sent`].
     pub fn select(&mut self, waiting: [Option<usize>; QUEUES]) -> Option<usize> {
         let mut any = false;
         for (share, frame) in self.classes.iter_mut().zip(waiting) {

@@ -1,9 +1,8 @@
-//! Time-Sensitive Networking: when a frame may leave.
+//! Time-Sensitive Networking (TSN): algorithms that decide when a frame may leave.
 //!
-//! - [`gates`]: gate control lists (IEEE 802.1Q-2022, 8.6.8.4 and 8.6.9,
-//!   formerly 802.1Qbv): open or closed at a time, the earliest start of a
-//!   frame, the longest time a queue stays closed, open time, holds of
-//!   preemptable frames, changes from one list to the next, lists of classes.
+//! - [`gates`]: gate control lists (IEEE 802.1Q-2022, 8.6.8.4 and 8.6.9; formerly 802.1Qbv): the
+//!   state of a gate, the earliest start of a frame, the longest closed time of a queue, open time,
+//!   holds of preemptable frames, changes from one list to the next, lists of classes.
 //! - [`cqf`]: cyclic queuing and forwarding (annex T, formerly 802.1Qch): two alternating classes.
 //! - [`clock`]: a node's clock, with offset and drift against true time.
 //! - [`credit`]: the credit-based shaper (IEEE 802.1Q-2022, 8.6.8.2, annex L; formerly 802.1Qav).
@@ -14,14 +13,14 @@
 //! - [`preemption`]: where a frame may be cut, mPackets, verification (IEEE 802.1Q-2022, 6.7.2;
 //!   IEEE 802.3-2022, clause 99).
 //! - [`gptp`]: oscillators, the messages of IEEE 802.1AS, best master, the servo of linuxptp.
-//! - [`taprio`]: a list as a command for Linux, and the reverse.
+//! - [`taprio`]: writes a list as a command for Linux, and parses such a command.
 //!
-//! Everything is arithmetic and state machines without I/O: time is an argument.
+//! The crate has only arithmetic and state machines. It does no I/O; callers pass the time.
 //!
 //! # Example
 //!
-//! A port of 1 Gb/s opens queue 7 for the first 100 us of each millisecond, and the other queues for
-//! the rest. A frame leaves only if it ends before its gate closes.
+//! A port of 1 Gb/s opens queue 7 for the first 100 us of each millisecond, and the other queues
+//! for the remaining 900 us. A frame leaves only if it ends before its gate closes.
 //!
 //! ```
 //! # use wire as farlane_wire;
@@ -64,6 +63,6 @@ pub use gates::{
     Operation, StepPolicy, hyperperiod,
 };
 
-/// Queues of a port; also the number of priorities and the most traffic classes (IEEE 802.1Q-2022,
-/// 8.6.6).
+/// The number of queues of a port, of priorities, and the maximum of traffic classes (IEEE
+/// 802.1Q-2022, 8.6.6).
 pub const QUEUES: usize = 8;

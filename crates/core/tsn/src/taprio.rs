@@ -1,5 +1,5 @@
-//! A list as a command for Linux, `tc qdisc replace … taprio` (iproute2, tc-taprio(8)), and the
-//! reverse.
+//! Writes a gate control list as a command for Linux, `tc qdisc replace … taprio` (iproute2,
+//! tc-taprio(8)), and parses such a command.
 
 use std::fmt::Write;
 use thiserror::Error;
@@ -18,9 +18,11 @@ pub struct Options<'a> {
     pub offload: bool,
 }
 
-/// The command that sets `list` on an interface with eight queues, one for each priority (the
-/// kernel's priorities 8 to 15 use the first); one line. The base time is not changed. On a real
-/// machine it counts from 1970 (TAI), and the kernel advances a past base time by whole cycles.
+/// The command, in one line, that sets `list` on an interface with eight queues. Each priority from
+/// 0 to 7 has its own queue; the kernel's priorities 8 to 15 use queue 0.
+///
+/// The command has the base time of `list`. Linux counts base times from 1970 (TAI), and advances a
+/// past one by whole cycles.
 pub fn command(list: &GateControlList, options: &Options<'_>) -> String {
     format!(
         "tc qdisc replace dev {} parent root handle 100 taprio num_tc 8 \
@@ -43,18 +45,18 @@ pub fn words(list: &GateControlList) -> String {
     words
 }
 
-/// A text that is not a list.
+/// Why a text is not a list.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}: {message}")]
 pub struct ParseError {
     /// Line number, from 1.
     pub line: usize,
-    /// The fault, and the allowed values.
+    /// The invalid part and the allowed values.
     pub message: String,
 }
 
 /// Parses the words of an entry, such as `S 01 300us`: operation, open gates in hexadecimal, and
-/// interval, which `time` parses. `None` if they are invalid.
+/// interval. The function `time` parses the interval. `None` if a word is invalid.
 pub fn entry(words: &[&str], time: impl FnOnce(&str) -> Option<Duration>) -> Option<Entry> {
     let [operation, states, interval] = words else { return None };
     let operations =
@@ -67,11 +69,11 @@ pub fn entry(words: &[&str], time: impl FnOnce(&str) -> Option<Duration>) -> Opt
 }
 
 /// Parses a list: the `base-time`, `sched-entry` and `cycle-time` of tc-taprio(8), on any lines. As
-/// in tc, a number without a unit is nanoseconds. Other words before and after are ignored, so a
-/// whole [`command`] is accepted. `#` begins a comment.
+/// in tc, a number without a unit is nanoseconds. All other words are ignored, so `text` may be a
+/// whole [`command`]. `#` begins a comment.
 ///
 /// # Errors
-/// The line, the fault and the allowed values.
+/// The line, the invalid part and the allowed values.
 pub fn parse(text: &str) -> Result<GateControlList, ParseError> {
     let (mut base, mut cycle, mut entries) = (0, None, Vec::new());
     let mut last = 1;
@@ -109,7 +111,7 @@ pub fn parse(text: &str) -> Result<GateControlList, ParseError> {
             }
         }
     }
-    // Beyond the range of Instant only the position within a cycle matters.
+    // A base time beyond the range of Instant keeps only its position within a cycle.
     let sum = || entries.iter().fold(Duration::ZERO, |sum, entry| sum + entry.interval);
     let cycle_ns = cycle.unwrap_or_else(sum).as_ns().max(1);
     let fits = base <= u64::MAX / 1_000;

@@ -1,4 +1,4 @@
-//! The clock error of a run from other programs and clocks, once per second.
+//! The clock error of a run, read from ptp4l and hardware clocks once per second.
 
 use crate::options::{Clock, MachineOptions};
 use crate::phc::HardwareClock;
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// The interval between two readings.
 const PERIOD: Duration = Duration::from_secs(1);
-/// The most points kept: eleven days.
+/// The most points of a series: eleven days.
 const MOST: usize = 1_000_000;
 
 /// The sources of the clock error during a run.
@@ -27,7 +27,7 @@ pub(crate) struct Clocks {
 }
 
 impl Clocks {
-    /// Starts the sources that the options name. Fails if one of them does not answer.
+    /// Starts the sources that the options name. Fails if a source does not answer.
     pub(crate) fn start(machine: &MachineOptions) -> io::Result<Self> {
         let mut clocks = Self::default();
         for clock in &machine.clocks {
@@ -43,9 +43,9 @@ impl Clocks {
         Ok(clocks)
     }
 
-    /// The collected series, as the listener's clock minus the talker's: `sign` is 1 at the
-    /// listener, -1 at the talker. Without sources, the clock error that the far side's `address`
-    /// implies.
+    /// The collected series: the listener's clock minus the talker's. `sign` is 1 at the listener,
+    /// -1 at the talker. Without sources the series is empty, and the clocks count as shared if
+    /// `address` is a loopback address.
     pub(crate) fn finish(
         self,
         sign: i64,
@@ -60,7 +60,7 @@ impl Clocks {
             (None, None) => {
                 let is_loopback = address.is_some_and(|address| address.ip().is_loopback());
                 let is_shared = match machine.clocks.first() {
-                    // This end's stamps are shifted against its clock.
+                    // The stamps of this end are shifted, so they do not show its clock.
                     _ if machine.stamp_offset != 0 => false,
                     None => is_loopback,
                     Some(clock) => *clock == Clock::Shared,
@@ -72,7 +72,7 @@ impl Clocks {
     }
 }
 
-/// Follows a hardware clock.
+/// Starts a thread that compares the system clock with a hardware clock.
 fn follow(device: &Path) -> io::Result<Follower> {
     let refused =
         |why: String| io::Error::other(format!("--clock phc2sys={}: {why}", device.display()));

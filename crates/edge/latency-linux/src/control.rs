@@ -8,8 +8,8 @@ const HEADER: usize = 16;
 /// Control messages begin at multiples of this.
 const ALIGNMENT: usize = 8;
 
-/// `SCM_TIMESTAMPING_OLD` and `_NEW` of asm-generic/socket.h: three `timespec` of 16 bytes,
-/// software, an unused one, hardware.
+/// `SCM_TIMESTAMPING_OLD` and `_NEW` of asm-generic/socket.h. The data are three `timespec` of 16
+/// bytes: software, unused, hardware.
 const TIMESTAMPING: [i32; 2] = [37, 65];
 /// `SCM_TXTIME` of asm-generic/socket.h.
 const TXTIME: i32 = 61;
@@ -25,12 +25,12 @@ const ORIGIN_ICMP6: u8 = 3;
 const ORIGIN_TIMESTAMPING: u8 = 4;
 const ORIGIN_TXTIME: u8 = 6;
 
-/// The kind of a stamp of a sent frame (`SCM_TSTAMP_SND` and `_SCHED` of linux/errqueue.h).
+/// The point at which a sent frame got a stamp (`SCM_TSTAMP_SND` and `_SCHED` of linux/errqueue.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Handed to the driver, or on the wire if it is a hardware stamp.
+    /// The driver has the frame; for a hardware stamp, the frame is on the wire.
     Sent,
-    /// Queued by the queueing discipline.
+    /// The frame enters the queueing discipline.
     Queued,
 }
 
@@ -39,30 +39,32 @@ pub enum Step {
 pub enum Launch {
     /// The queueing discipline does not accept this launch time.
     Invalid,
-    /// The launch time was over.
+    /// The launch time had passed.
     Missed,
 }
 
 /// The control data of one message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Control {
-    /// The kernel's stamp in ns of CLOCK_REALTIME; 0 without.
+    /// The kernel's stamp, 0 if there is none: in ns of CLOCK_REALTIME as parsed, in ns of TAI from
+    /// [`sent`](crate::Port::sent).
     pub software: u64,
-    /// The hardware's stamp in ns of its clock; 0 without.
+    /// The hardware stamp in ns of the hardware clock; 0 if there is none.
     pub hardware: u64,
     /// For a message from the error queue: the kind of the stamp, and the number of the frame among
     /// the socket's sent frames (`SOF_TIMESTAMPING_OPT_ID`).
     pub step: Option<(Step, u32)>,
     /// For a message from the error queue: why the kernel dropped a frame with a launch time.
     pub dropped: Option<Launch>,
-    /// For a message from the error queue: whether it is an ICMP answer, so the frame did not reach
-    /// its port.
+    /// For a message from the error queue: whether it is an ICMP answer, because a frame did not
+    /// reach its port.
     pub unreachable: bool,
-    /// The VLAN tag that the kernel removed: priority, drop eligibility, VLAN (802.1Q-2022, 9.6).
+    /// Control information of the VLAN tag that the kernel removed: priority, drop eligibility,
+    /// VLAN (802.1Q-2022, 9.6).
     pub tag: Option<u16>,
 }
 
-/// Parses control messages. Skips unknown and truncated ones.
+/// Parses control messages. Ignores unknown and truncated messages.
 pub(crate) fn parse(mut bytes: &[u8]) -> Control {
     let mut found = Control::default();
     while let Some((header, _)) = bytes.split_first_chunk::<HEADER>() {
@@ -138,7 +140,7 @@ mod tests {
         digits.chunks(2).map(byte).collect()
     }
 
-    /// Laid out by hand from cmsg(3): 1 s and 2 ns by software, 3 s and 4 ns by hardware.
+    /// Written by hand from cmsg(3): software stamp 1 s and 2 ns, hardware stamp 3 s and 4 ns.
     const STAMPS: &str = "4000000000000000 01000000 25000000
         0100000000000000 0200000000000000 0000000000000000 0000000000000000
         0300000000000000 0400000000000000";
@@ -155,8 +157,8 @@ mod tests {
         assert_eq!(received.step, None);
     }
 
-    /// Recorded on loopback with Linux 6.18: the stamps of a received datagram, and the queue's
-    /// stamp of the third sent one.
+    /// Messages recorded on loopback with Linux 6.18: the stamps of a received datagram, and the
+    /// queue stamp of the third sent datagram.
     #[test]
     fn recorded_messages() {
         let zeroes = "00".repeat(32);

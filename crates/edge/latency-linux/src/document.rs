@@ -1,4 +1,4 @@
-//! The results of a run: the document of `--json`, which is also the source of text and HTML page.
+//! The results of a run: the document of `--json`. Text output and HTML page use it, too.
 
 use crate::Tag;
 use latency::{Analysis, Band, Counts};
@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What one end of `farlane latency` measured; both ends print the same keys. docs/latency.md
-/// explains each figure. `farlane latency compare` reads these documents. Times of stamps are in ns
-/// of TAI.
+/// The results that one end of `farlane latency` measured. Both ends print the same keys.
+/// docs/latency.md explains each figure. `farlane latency compare` reads these documents. Times of
+/// stamps are in ns of TAI.
 #[derive(Clone, Debug, JsonSchema, Serialize, Deserialize)]
 #[schemars(rename = "LatencyDocument")]
 pub struct Document {
@@ -19,33 +19,34 @@ pub struct Document {
     pub end: String,
     /// The text of `--label`.
     pub label: String,
-    /// Of the talker: the far end. Of the listener: the address at which it listened.
+    /// At the talker, the address of the listener. At the listener, the address at which it
+    /// listened.
     pub address: String,
     /// The run's number, 16 hexadecimal digits.
     pub run: String,
-    /// `done`, `interrupted` (by a signal) or `silent` (nothing came from the talker for `--idle`).
+    /// `done`, `interrupted` (by a signal) or `silent` (no frame of the talker for `--idle`).
     pub ended: String,
-    /// From one frame to the next; 0 if no frame came.
+    /// Time from one frame to the next; 0 if no frame arrived.
     pub interval_ns: u64,
-    /// From the opening of one window to the next; 0 without windows.
+    /// Time from the opening of one window to the next; 0 without windows.
     pub cycle_ns: u64,
-    /// How long a window is open; 0 without windows.
+    /// Length of a window; 0 without windows.
     pub window_ns: u64,
     /// Size of a payload.
     pub size_bytes: u64,
-    /// Settings that were asked of the machine.
+    /// Requested settings of the machine, and properties found.
     pub settings: Vec<Setting>,
-    /// What became of the frames that came to the listener, or came back to the talker; null for a
+    /// Counts of the frames that reached the listener, or that returned to the talker; null for a
     /// talker without `--reflect`.
     pub counts: Option<Counts>,
-    /// Counts of what went wrong.
+    /// Counts of faults.
     pub faults: Faults,
-    /// VLAN tags of the frames that came to the listener, or came back to the talker, by priority
-    /// and VLAN.
+    /// VLAN tags of the frames that reached the listener, or that returned to the talker, by
+    /// priority and VLAN.
     pub tags: Vec<TagCount>,
-    /// The band of `--band`; null without.
+    /// The band of `--band`; null without this option.
     pub band: Option<Band>,
-    /// What follows from the stamps.
+    /// The results of the stamps.
     #[serde(flatten)]
     pub analysis: Analysis,
 }
@@ -55,7 +56,7 @@ pub struct Document {
 pub struct Setting {
     /// Name of the setting.
     pub name: String,
-    /// What was asked for, or found.
+    /// The requested value, or the value found.
     pub value: String,
     /// Whether the setting is in force.
     pub in_force: bool,
@@ -64,7 +65,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// A requested setting, with the result.
+    /// A requested setting. `granted` is the result of the request.
     pub fn asked(name: &str, value: String, granted: Result<(), String>) -> Self {
         let in_force = granted.is_ok();
         let note = granted.err().unwrap_or_default();
@@ -72,29 +73,29 @@ impl Setting {
     }
 }
 
-/// Counts of what went wrong at one end.
+/// Counts of faults at one end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Faults {
     /// Frames that do not belong to this run.
     pub strangers: u64,
-    /// What the first such frame was; empty if there was none.
+    /// A description of the first frame in `strangers`; empty if there was none.
     pub first_stranger: String,
-    /// Frames that the kernel did not take.
+    /// Frames that the kernel did not accept for sending.
     pub refused: u64,
-    /// Why the kernel did not take the last refused frame; empty if it refused none.
+    /// Why the kernel did not accept the last frame in `refused`; empty if there was none.
     pub refusal: String,
-    /// Frames of UDP to which ICMP answered that nobody listens at their port; ICMP answers only
-    /// some.
+    /// ICMP answers that no program listens at the UDP port. Not every such frame gets an answer.
     #[serde(default)]
     pub unreachable: u64,
-    /// Frames that a queueing discipline dropped for their launch time.
+    /// Frames that a queueing discipline dropped because of their launch time.
     pub launch_dropped: u64,
-    /// Frames for which the talker woke after the next one was due.
+    /// Frames for which the talker woke only when the next frame was due, or later.
     pub overslept: u64,
-    /// Sent frames without the driver's stamp, or received ones without the kernel's.
+    /// At the talker, sent frames without a stamp of driver or hardware. At the listener, received
+    /// frames without a stamp of the kernel.
     pub without_stamp: u64,
-    /// Stamps that are in no row of `--csv` and `--parquet`, because the row was written before
-    /// they came; figures have them.
+    /// Stamps that arrived after the row of their frame in `--csv` and `--parquet` was written. The
+    /// figures include them.
     pub late_stamps: u64,
 }
 
@@ -108,7 +109,7 @@ impl Faults {
     }
 }
 
-/// Counts frames by the tags that they came with.
+/// Counts frames by their VLAN tags.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tags(BTreeMap<(u8, u16), u64>);
 

@@ -13,14 +13,14 @@ const TX_OFF: i32 = 0;
 const TX_ON: i32 = 1;
 const FILTER_ALL: i32 = 1;
 
-/// A NIC with hardware stamps enabled. On drop, the former setting is restored, unless another
-/// program has changed the setting meanwhile.
+/// A NIC with hardware stamps enabled. Drop restores the previous setting, unless another program
+/// has changed the setting since.
 #[derive(Debug)]
 pub(crate) struct HardwareStamps {
     /// A socket in the interface's network namespace.
     socket: OwnedFd,
     interface: String,
-    /// The former setting, if the driver reports it.
+    /// The previous setting, if the driver reports it.
     before: Option<StampConfig>,
     /// The present setting.
     now: StampConfig,
@@ -31,7 +31,7 @@ impl HardwareStamps {
     /// all received frames.
     ///
     /// # Errors
-    /// A sentence, most likely that the interface has no such stamps.
+    /// A sentence, for example that the interface has no hardware stamps.
     pub(crate) fn on(port: &Port, interface: &str) -> Result<Self, String> {
         let socket = port.as_fd().try_clone_to_owned().map_err(|error| error.to_string())?;
         let before = hardware_stamps(&socket, interface).ok();
@@ -46,7 +46,7 @@ impl HardwareStamps {
         Ok(Self { socket, interface: interface.to_owned(), before, now })
     }
 
-    /// Remarks about the setting.
+    /// A remark about the setting, for the document.
     pub(crate) fn note(&self) -> String {
         let received = match self.now[2] {
             FILTER_ALL => "",
@@ -65,15 +65,15 @@ impl Drop for HardwareStamps {
     fn drop(&mut self) {
         let found = hardware_stamps(&self.socket, &self.interface).ok();
         if let Some(before) = to_restore(self.before, self.now, found) {
-            // The interface may be gone.
+            // The interface may have been removed.
             let _ = set_hardware_stamps(&self.socket, &self.interface, before);
         }
     }
 }
 
-/// Enables time stamps; returns the configuration that the driver chose. Keeps a transmit mode that
-/// stamps, since ptp4l may need its one-step mode. Keeps the receive filter if the NIC cannot stamp
-/// all received frames.
+/// Enables time stamps. Returns the configuration that the driver chose. Keeps a transmit mode
+/// other than off, because ptp4l may need its one-step mode. Keeps the receive filter if the NIC
+/// cannot stamp all received frames.
 fn switch_on(
     before: Option<StampConfig>,
     mut set: impl FnMut(StampConfig) -> io::Result<StampConfig>,
@@ -92,8 +92,8 @@ fn switch_on(
     }
 }
 
-/// The setting to restore: the former one, if the present one is still the one that this program
-/// `set`.
+/// The setting to restore: the previous one, if the present setting (`found`) is the one that this
+/// program has set (`set`). `None`: restore nothing.
 fn to_restore(
     before: Option<StampConfig>,
     set: StampConfig,

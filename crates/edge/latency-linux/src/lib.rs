@@ -13,16 +13,16 @@
 //! - `outbox`: assigns the kernel's stamps to sent frames
 //! - `options`: the parameters of a run
 //! - `settings`: the requested settings, and the settings that the machine granted
-//! - `rows`: rows of frames during the run
+//! - `rows`: writes rows of frames during the run
 //! - `document`: the document of `--json`
-//! - `operator`: the interface by which a run reports to its user and is stopped
+//! - `operator`: how a run reports to its user, and how the user stops it
 //! - `port`: sockets with time stamps
 //! - `control`: control messages of stamped frames
 //! - `hardware`: stamps of a NIC
 //! - `netdev`: properties of an interface over generic netlink
 //! - `phc`: hardware clocks
 //! - `ptp`: the offset that ptp4l reports
-//! - `clocks`: the clock error of a run, once a second
+//! - `clocks`: the clock error of a run, once per second
 //! - `realtime`: real-time threads
 //! - [`redirect`]: XDP programs that forward frames
 //! - `kernel`: system calls without a safe wrapper, and the unsafe code of this crate

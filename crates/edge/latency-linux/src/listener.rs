@@ -16,21 +16,21 @@ use std::io;
 use std::time;
 use wire::Duration;
 
-/// The most answers to an End; each reports when a frame left.
+/// The most answers to an End frame. Each answer has the departure stamps of one reflected frame.
 const MOST_TOLD: usize = 64;
-/// How long a frame may still arrive after the talker's End, in ns.
+/// How long frames may still arrive after an End frame, in ns.
 const LINGER: u64 = 200_000_000;
 
-/// A listener on a socket, which receives one run after the other.
+/// A listener on a socket. It receives one run after another.
 pub struct Listener<'a> {
     listen: &'a Listen,
     port: Port,
     operator: &'a dyn Operator,
     /// The clock sources of the first run.
     clocks: Option<Clocks>,
-    /// The granted settings, requested by the first run.
+    /// The settings and their results. The first run requests them.
     settings: Option<Settings<'a>>,
-    /// Stays enabled until the end of all runs, also after SIGINT.
+    /// Keeps hardware stamps enabled until the end of all runs, also after SIGINT.
     hardware: Option<HardwareStamps>,
     previous: Option<u64>,
     outbox: Outbox,
@@ -40,17 +40,18 @@ impl<'a> Listener<'a> {
     /// A listener on this socket.
     ///
     /// # Errors
-    /// A sentence: no source for the clock error is available.
+    /// A sentence: a source of the clock error is not available.
     pub fn open(listen: &'a Listen, port: Port, operator: &'a dyn Operator) -> io::Result<Self> {
-        // Started before this thread is pinned, so that the sources' threads can use any CPU.
+        // The threads of the sources start before this thread is pinned, so that they can use any
+        // CPU.
         let clocks = Some(Clocks::start(&listen.machine)?);
         let outbox = Outbox::new(Shift(listen.machine.stamp_offset));
         let (settings, hardware, previous) = (None, None, None);
         Ok(Self { listen, port, operator, clocks, settings, hardware, previous, outbox })
     }
 
-    /// Receives a run, and writes the rows of complete frames. `None` if no other run arrived
-    /// within [`Listen::wait`].
+    /// Receives a run, and writes the rows of complete frames. `None` if, after a first run, no
+    /// further run arrived within [`Listen::wait`].
     ///
     /// # Errors
     /// A sentence: no run arrived at all, or the socket failed.
@@ -73,7 +74,7 @@ impl<'a> Listener<'a> {
         Ok(Some(receiver.finish(clock, ended)))
     }
 
-    /// Requests all settings of the machine, once.
+    /// Requests all settings of the machine at the first call.
     fn prepare(&mut self) -> io::Result<Settings<'a>> {
         if let Some(settings) = &self.settings {
             return Ok(settings.clone());
@@ -141,7 +142,7 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    /// Receives frames until the run ends; returns how it ended.
+    /// Receives frames until the run ends. Returns [`Document::ended`].
     fn listen(&mut self, operator: &dyn Operator) -> io::Result<&'static str> {
         let (mut buffer, began) = ([0; 2048], now());
         let [wait, idle] = [self.options.wait, self.options.idle].map(Duration::as_ns);
@@ -204,7 +205,7 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    /// Whether the frame belongs to the run; the first frame begins the run.
+    /// Whether the frame belongs to the run. The first accepted frame begins the run.
     fn is_own(&mut self, frame: &Frame, received: &Received) -> bool {
         let own = (frame.run, received.from);
         if let Some(run) = self.run {
@@ -219,8 +220,8 @@ impl<'a> Receiver<'a> {
         wanted
     }
 
-    /// Gives frames on the way back the priority of the run's tag, or none, because an earlier run
-    /// of `--repeat` may have set one.
+    /// Sets the socket's priority for reflected frames to the priority of the received tag, or to 0
+    /// without a tag, because an earlier run of `--repeat` may have set another one.
     fn mark_run(&mut self, received: &Received) {
         let is_raw = matches!(received.from, Remote::Ethernet(_));
         if !is_raw || !self.options.reflect || self.options.marks.priority.is_some() {
@@ -270,7 +271,8 @@ impl<'a> Receiver<'a> {
         self.rows.advance(frames.take_while(is_due));
     }
 
-    /// Reflects a frame with this end's stamps; returns when, if the kernel accepted it.
+    /// Reflects a frame with the stamps of this end. Returns the time of sending, if the kernel
+    /// accepted the frame.
     fn reflect(&mut self, frame: &Frame, sample: &Sample, to: &Received) -> latency::Stamp {
         let returned = self.shift.stamp(now());
         let here = [sample.arrived_wire, sample.arrived, sample.received, returned];
@@ -279,7 +281,7 @@ impl<'a> Receiver<'a> {
         self.transmit(&back, to, Some(frame.sequence)).then_some(returned)?
     }
 
-    /// Handles the talker's End, and sends the departure times of the last reflected frames.
+    /// Handles an End frame, and sends the departure stamps of the last reflected frames.
     fn end(&mut self, frame: &Frame, to: &Received) {
         self.sequence.end(frame.sequence);
         let untold = if self.options.reflect { self.outbox.untold().min(MOST_TOLD) } else { 0 };
@@ -294,8 +296,8 @@ impl<'a> Receiver<'a> {
         Some(FollowUp { sequence, departure: self.samples.get(&sequence)?.back_departure })
     }
 
-    /// Sends a frame to the sender of another, with its tag; returns whether the kernel accepted
-    /// it.
+    /// Sends a frame to the sender of `to`, with the tag of `to`. Returns whether the kernel
+    /// accepted the frame.
     fn transmit(&mut self, frame: &Frame, to: &Received, number: Option<u64>) -> bool {
         let mut bytes = Vec::new();
         frame.encode(&mut bytes);

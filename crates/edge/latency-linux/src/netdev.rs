@@ -26,8 +26,8 @@ const ATTRIBUTE: usize = 4;
 /// Bytes of the buffer for an answer.
 const ANSWER: usize = 8192;
 
-/// Whether an interface of this network namespace transmits frames that XDP redirects to it in the
-/// driver; `None` if the kernel does not report this.
+/// Whether an interface of this network namespace transmits frames that native XDP redirects to it.
+/// `None` if the kernel does not report this.
 pub(crate) fn transmits_redirected(interface: u32) -> io::Result<Option<bool>> {
     let flags = SocketFlags::CLOEXEC;
     let protocol = Some(netlink::GENERIC);
@@ -44,7 +44,8 @@ pub(crate) fn transmits_redirected(interface: u32) -> io::Result<Option<bool>> {
     Ok(features.map(|bits| bits & NDO_XMIT != 0))
 }
 
-/// Sends a command with one attribute; returns the wanted attribute of the answer, if present.
+/// Sends a command with one attribute. Returns the value of the attribute `wanted` in the answer,
+/// if present.
 fn ask(
     socket: &OwnedFd,
     (kind, command, attribute): (u16, u8, u16),
@@ -74,7 +75,8 @@ fn request(kind: u16, command: u8, attribute: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The wanted attribute of an answer of this message type. Errors have another message type.
+/// The value of the attribute `wanted` in an answer. `None` if the answer has another message type
+/// than `kind`, as errors have.
 fn found(answer: &[u8], kind: u16, wanted: u16) -> Option<Vec<u8>> {
     let short = |at: usize| Some(u16::from_ne_bytes(answer.get(at..at + 2)?.try_into().ok()?));
     let mut at = HEADERS;
@@ -93,7 +95,7 @@ fn found(answer: &[u8], kind: u16, wanted: u16) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// Laid out by hand from linux/netlink.h and linux/genetlink.h.
+    /// Written by hand from linux/netlink.h and linux/genetlink.h.
     const ASKED: [u8; 32] = [
         32, 0, 0, 0, 0x10, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 1, 0, 0, 11, 0, 2, 0, b'n', b'e',
         b't', b'd', b'e', b'v', 0, 0,

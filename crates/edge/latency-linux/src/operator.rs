@@ -1,11 +1,11 @@
-//! The user of a measurement.
+//! The interface between a measurement and its user.
 
-/// Receives messages, and may end the measurement.
+/// The user of a measurement, who receives messages and can stop the measurement.
 pub trait Operator {
-    /// Whether the measurement is to end.
+    /// Whether the user has stopped the measurement.
     fn has_stopped(&self) -> bool;
     /// Reports a setting or a fault that may affect the results.
     fn warn(&self, text: &str);
-    /// Reports that the measurement is ready or waits.
+    /// Reports the state of the measurement, such as that it is ready.
     fn inform(&self, text: &str);
 }

@@ -13,19 +13,20 @@ use wire::Duration;
 pub struct Talk {
     /// When frames are due.
     pub schedule: Schedule,
-    /// Frames to send.
+    /// Number of frames to send.
     pub count: u64,
-    /// Bytes of a payload.
+    /// Bytes of a payload, [`latency::frame::LEAST`] to [`latency::frame::MOST`].
     pub size: u16,
     /// Whether the listener returns every frame.
     pub reflect: bool,
-    /// VLAN of the tag of Ethernet frames.
+    /// VLAN of the tag of Ethernet frames. `None`: no tag.
     pub vlan: Option<u16>,
     /// How long before a due time the talker wakes and polls the clock.
     pub spin: Duration,
-    /// How long before a due time the talker sends a frame, with a launch time (SO_TXTIME).
+    /// How long before its due time the talker sends a frame with a launch time (SO_TXTIME).
+    /// `None`: without launch times.
     pub launch: Option<Duration>,
-    /// Marks of the frames.
+    /// Priority and DSCP of the frames.
     pub marks: Marks,
     /// Settings of the machine.
     pub machine: MachineOptions,
@@ -40,9 +41,9 @@ pub struct Listen {
     pub reflect: bool,
     /// How long to wait for the first frame.
     pub wait: Duration,
-    /// Ends the run when no frame arrives for this long.
+    /// The run ends if no frame arrives for this time.
     pub idle: Duration,
-    /// Marks of the returned frames.
+    /// Priority and DSCP of the returned frames.
     pub marks: Marks,
     /// Settings of the machine.
     pub machine: MachineOptions,
@@ -55,13 +56,13 @@ pub struct Listen {
 pub struct Heading {
     /// The name of the run.
     pub label: String,
-    /// The address of the far side, or of the listener.
+    /// The address of the listener.
     pub address: String,
     /// The band whose frames are counted.
     pub band: Option<Band>,
 }
 
-/// Marks of frames.
+/// Priority and DSCP of frames. `None` keeps the kernel's default.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Marks {
     /// SO_PRIORITY and PCP of the VLAN tag, 0 to 7.
@@ -73,19 +74,19 @@ pub struct Marks {
 /// Settings of the machine, for both ends.
 #[derive(Clone, Debug, Default)]
 pub struct MachineOptions {
-    /// Run as SCHED_FIFO of this priority, 1 to 99.
+    /// Run the threads as SCHED_FIFO with this priority, 1 to 99.
     pub fifo: Option<u8>,
-    /// Run on this CPU.
+    /// Run the measuring thread on this CPU.
     pub cpu: Option<usize>,
     /// Keep all memory of the process in RAM.
     pub lock_memory: bool,
-    /// The interface whose hardware stamps frames.
+    /// The interface whose hardware stamps are enabled.
     pub hardware: Option<String>,
     /// The sources of the clock error.
     pub clocks: Vec<Clock>,
     /// The domain of ptp4l.
     pub ptp_domain: u8,
-    /// Shift of every stamp of this end, in ns.
+    /// Added to every stamp of this end, in ns; for tests.
     pub stamp_offset: i64,
     /// The number of the run. Without one, a talker chooses a random number, and a listener accepts
     /// any run.
@@ -99,9 +100,9 @@ pub enum Clock {
     Unknown,
     /// Both ends share one clock.
     Shared,
-    /// ptp4l, at this socket or at its default sockets.
+    /// The offset of ptp4l, at this socket or at the default sockets.
     Ptp4l(Option<PathBuf>),
-    /// The system clock minus a hardware clock, given by device or interface.
+    /// The system clock minus a hardware clock, which is given as a device or an interface.
     Phc2sys(PathBuf),
 }
 
@@ -122,10 +123,10 @@ impl FromStr for Clock {
 }
 
 impl MachineOptions {
-    /// Whether the sources can be combined.
+    /// Checks that the sources of the clock error can be combined.
     ///
     /// # Errors
-    /// Two sources contradict each other.
+    /// Several sources other than one ptp4l and one phc2sys.
     pub fn check(&self) -> Result<(), &'static str> {
         let is_part = |clock: &Clock| matches!(clock, Clock::Ptp4l(_) | Clock::Phc2sys(_));
         let twice = |(at, clock): (usize, &Clock)| {
@@ -148,7 +149,8 @@ pub struct Run {
     pub document: Document,
     /// Frames that have no row yet.
     pub unwritten: Vec<Sample>,
-    /// Frames that this end sent as a talker, including frames that the kernel did not accept.
+    /// Number of frames that this end sent as a talker, including frames that the kernel did not
+    /// accept. 0 at a listener.
     pub sent: u64,
 }
 

@@ -1,5 +1,5 @@
-//! Sent frames: the kernel's stamps of each, and the frames whose departure is still to be reported
-//! to the far side.
+//! Sent frames: assigns the kernel's stamps to them, and keeps the frames whose departure stamps
+//! must be sent to the other end.
 
 use crate::control::{Control, Step};
 use crate::settings::Shift;
@@ -8,7 +8,7 @@ use latency::Departure;
 use std::collections::VecDeque;
 use std::io;
 
-/// Marks a frame that does not belong to the run. Numbers of frames are below
+/// The number of a frame that does not belong to the run. Other numbers are below
 /// [`latency::MOST_FRAMES`].
 const NONE: u32 = u32::MAX;
 
@@ -16,11 +16,11 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub(crate) struct Outbox {
     shift: Shift,
-    /// The kernel's count of the socket's frames (`SOF_TIMESTAMPING_OPT_ID`) before the first one.
+    /// The kernel's count (`SOF_TIMESTAMPING_OPT_ID`) of the first frame of this run.
     first: u32,
     /// Frame numbers by the kernel's count minus `first`.
     numbers: Vec<u32>,
-    /// Frames whose departure was not yet reported to the far side.
+    /// Frames whose departure stamps were not sent to the other end yet.
     untold: VecDeque<u64>,
 }
 
@@ -30,14 +30,15 @@ impl Outbox {
         Self { shift, first: 0, numbers: Vec::new(), untold: VecDeque::new() }
     }
 
-    /// The outbox for another run over the same socket. The kernel's count continues; it is a `u32`
-    /// that wraps (`sk_tskey`, linux/net/sock.h).
+    /// The outbox for another run over the same socket. The kernel's count continues. It has 32
+    /// bits and wraps (`sk_tskey`, linux/net/sock.h).
     pub(crate) fn next_run(&self) -> Self {
         let first = self.first.wrapping_add(self.numbers.len() as u32);
         Self { first, ..Self::new(self.shift) }
     }
 
-    /// Sends a frame, with its number if it belongs to the run. Fails as [`Port::send`].
+    /// Sends a frame. `number` is its sequence number, if the frame belongs to the run. Fails as
+    /// [`Port::send`].
     pub(crate) fn send(
         &mut self,
         port: &Port,
@@ -52,10 +53,11 @@ impl Outbox {
         sent
     }
 
-    /// The number of the frame of these stamps, if it belongs to the run, and the stamps.
+    /// The number of the frame to which the stamps belong, and the stamps. `None` if the frame does
+    /// not belong to the run.
     pub(crate) fn departure(&self, control: &Control) -> Option<(u64, Departure)> {
         let (step, id) = control.step?;
-        // The indices of an earlier run are far beyond the end.
+        // The counts of an earlier run wrap to indices far beyond the end.
         let at = id.wrapping_sub(self.first) as usize;
         let number = self.numbers.get(at).filter(|number| **number != NONE)?;
         let software = self.shift.stamp(control.software);
@@ -70,17 +72,17 @@ impl Outbox {
         Some((u64::from(*number), departure))
     }
 
-    /// Notes that the departure of this frame is to be reported to the far side.
+    /// Records that the departure stamps of a frame must be sent to the other end.
     pub(crate) fn tell(&mut self, number: u64) {
         self.untold.push_back(number);
     }
 
-    /// The next frame whose departure is to be reported.
+    /// Removes and returns the next frame whose departure stamps must be sent.
     pub(crate) fn next_untold(&mut self) -> Option<u64> {
         self.untold.pop_front()
     }
 
-    /// Number of frames whose departure is to be reported.
+    /// Number of frames whose departure stamps must be sent.
     pub(crate) fn untold(&self) -> usize {
         self.untold.len()
     }

@@ -1,4 +1,4 @@
-//! Hardware clocks: of a NIC, or the host's clock in a virtual machine (ptp_kvm).
+//! Hardware clocks of NICs, and the host's clock in a virtual machine (ptp_kvm).
 
 use linux::time::WallClock;
 use rustix::time::{DynamicClockId, clock_gettime_dynamic};
@@ -15,7 +15,7 @@ impl HardwareClock {
     /// Opens the clock of a device such as `/dev/ptp0`, or of a network interface.
     ///
     /// # Errors
-    /// A sentence: there is no clock, or this process may not open it.
+    /// A sentence: there is no clock, or this process may not open the clock.
     pub(crate) fn open(name: &str) -> Result<Self, String> {
         let path = if name.starts_with('/') { PathBuf::from(name) } else { of_interface(name)? };
         let named = |error: io::Error| format!("{}: {error}", path.display());
@@ -49,8 +49,7 @@ impl HardwareClock {
     }
 }
 
-/// The path of the clock of an interface, if its device has one (Linux
-/// Documentation/ABI/testing/sysfs-ptp).
+/// The path of the hardware clock of an interface (Linux Documentation/ABI/testing/sysfs-ptp).
 fn of_interface(name: &str) -> Result<PathBuf, String> {
     let none = || format!("{name} has no hardware clock; give a device such as /dev/ptp0");
     let clocks = std::fs::read_dir(format!("/sys/class/net/{name}/device/ptp"));

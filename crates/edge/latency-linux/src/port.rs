@@ -18,13 +18,13 @@ use std::time::Duration;
 /// A VLAN tag (802.1Q-2022, 9.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag {
-    /// The VLAN, 0 to 4094; 0 is a priority tag.
+    /// The VLAN identifier, 0 to 4094; 0 is a priority tag.
     pub vlan: u16,
     /// The priority (PCP), 0 to 7.
     pub priority: u8,
 }
 
-/// The far side.
+/// The address of the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remote {
     /// A UDP port.
@@ -45,13 +45,13 @@ impl fmt::Display for Remote {
 /// A received payload.
 #[derive(Clone, Copy, Debug)]
 pub struct Received {
-    /// Bytes of the payload, which begins at [`Port::payload_at`] of the buffer.
+    /// Bytes of the payload, which begins at [`Port::payload_at`] in the buffer.
     pub bytes: usize,
     /// The sender.
     pub from: Remote,
     /// The kernel's stamp, in ns of TAI.
     pub kernel: Option<NonZeroU64>,
-    /// The hardware's stamp, in ns of its clock, which is TAI under PTP.
+    /// The hardware stamp, in ns of the hardware clock. With PTP this clock has TAI.
     pub wire: Option<NonZeroU64>,
     /// The VLAN tag of the received frame.
     pub tag: Option<Tag>,
@@ -59,9 +59,9 @@ pub struct Received {
 
 /// `ETH_P_8021Q` of linux/if_ether.h.
 const VLAN: u16 = 0x8100;
-/// `SOF_TIMESTAMPING_*` of linux/net_tstamp.h: transmit stamps of hardware, of software and of the
-/// queue; receive stamps of hardware and software; report both; count frames; without their
-/// contents.
+/// `SOF_TIMESTAMPING_*` of linux/net_tstamp.h: transmit stamps of hardware, software and queue;
+/// receive stamps of hardware and software; reports of software and of hardware stamps; a count of
+/// sent frames; reports without the contents of frames.
 const TX_HARDWARE: i32 = 1 << 0;
 const TX_SOFTWARE: i32 = 1 << 1;
 const RX_HARDWARE: i32 = 1 << 2;
@@ -71,19 +71,19 @@ const RAW_HARDWARE: i32 = 1 << 6;
 const OPT_ID: i32 = 1 << 7;
 const TX_SCHED: i32 = 1 << 8;
 const OPT_TSONLY: i32 = 1 << 11;
-/// `SOL_PACKET` of linux/socket.h; options of linux/if_packet.h: report tags, and do not receive
-/// what this machine sends.
+/// `SOL_PACKET` of linux/socket.h, and options of linux/if_packet.h: report tags, and do not
+/// receive the frames that this machine sends.
 const SOL_PACKET: i32 = 263;
 const PACKET_AUXDATA: i32 = 8;
 const PACKET_IGNORE_OUTGOING: i32 = 23;
 /// `ETH_P_ALL` of linux/if_ether.h.
 const EVERY_ETHERTYPE: u16 = 3;
-/// Room for the control messages of one message.
+/// Bytes for the control messages of one message.
 const CONTROL: usize = 512;
-/// Bytes of frames that may wait in the kernel.
+/// Bytes of received frames that may wait in the kernel.
 const WAITING: usize = 4 << 20;
 
-/// A socket with time stamps. Every method takes `&self`, so that one thread can send while another
+/// A socket with time stamps. All methods take `&self`, so that one thread can send while another
 /// receives.
 #[derive(Debug)]
 pub struct Port {
@@ -110,7 +110,7 @@ impl Port {
         Ok(Self { socket: Carrier::Udp(socket), tai_offset: tai_offset_s() * 1_000_000_000 })
     }
 
-    /// A UDP socket on any port that sends to an address of this family.
+    /// A UDP socket on any port, for sending to an address of the family of `to`.
     ///
     /// # Errors
     /// As `socket(2)` and `bind(2)`.
@@ -139,8 +139,8 @@ impl Port {
     /// # Errors
     /// As [`PacketSocket::open`].
     pub fn ethernet(interface: &Interface, ethertype: u16) -> io::Result<Self> {
-        // Only sockets of all EtherTypes receive tags: the kernel drops the tag of a frame before
-        // it looks for sockets of its EtherType (linux/net/core/dev.c, `__netif_receive_skb_core`).
+        // Only a socket of all EtherTypes receives tags. The kernel drops the tag of a frame before
+        // it searches sockets of one EtherType (linux/net/core/dev.c, `__netif_receive_skb_core`).
         let filter = Filter::fields(&[(ETHERNET as u32 - 2, 2, 0xffff, ethertype.into())]);
         let socket = PacketSocket::open(interface, EVERY_ETHERTYPE, &filter)?;
         set_option(&socket, SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)?;
@@ -150,7 +150,7 @@ impl Port {
         Ok(Self { socket, tai_offset: tai_offset_s() * 1_000_000_000 })
     }
 
-    /// The address of a UDP socket.
+    /// The local address of a UDP socket; `None` for Ethernet.
     ///
     /// # Errors
     /// As `getsockname(2)`.
@@ -161,7 +161,7 @@ impl Port {
         }
     }
 
-    /// Offset of payloads in the buffer of [`receive`](Self::receive).
+    /// Offset of the payload in the buffer of [`receive`](Self::receive), in bytes.
     pub fn payload_at(&self) -> usize {
         match &self.socket {
             Carrier::Udp(_) => 0,
@@ -169,8 +169,8 @@ impl Port {
         }
     }
 
-    /// Enables the kernel's stamps, and hardware stamps if `hardware` is set. Sent frames are
-    /// counted from 0 from here on.
+    /// Enables the kernel's stamps, and hardware stamps if `hardware` is true. From now on the
+    /// kernel counts sent frames from 0.
     ///
     /// # Errors
     /// As `setsockopt(2)`.
@@ -180,8 +180,8 @@ impl Port {
         set_option(self, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, software | more)
     }
 
-    /// Sets the type of service of IPv4 to this DSCP (RFC 2474), 0 to 63. Call it before
-    /// [`set_priority`](Self::set_priority): the DSCP also changes the priority (ip(7)).
+    /// Sets the DSCP of IPv4 packets (RFC 2474), 0 to 63. Call this before
+    /// [`set_priority`](Self::set_priority), because a DSCP also changes the priority (ip(7)).
     ///
     /// # Errors
     /// As `setsockopt(2)`.
@@ -190,10 +190,10 @@ impl Port {
         marking.mark(SockRef::from(self), Some(Domain::IPV4))
     }
 
-    /// Sets the priority that queueing disciplines see (SO_PRIORITY, socket(7)).
+    /// Sets the priority for queueing disciplines (SO_PRIORITY, socket(7)), 0 to 7.
     ///
     /// # Errors
-    /// A sentence; above 6 CAP_NET_ADMIN is needed.
+    /// A sentence, for example that a priority above 6 needs CAP_NET_ADMIN.
     pub fn set_priority(&self, priority: u8) -> io::Result<()> {
         let marking = Marking { priority: Some(priority), dscp: None };
         marking.mark(SockRef::from(self), None)
@@ -204,8 +204,8 @@ impl Port {
     /// # Errors
     /// As `setsockopt(2)`.
     pub fn allow_launch_times(&self) -> io::Result<()> {
-        // Bit 1 of the flags: report dropped frames on the error queue (`SOF_TXTIME_REPORT_ERRORS`
-        // of linux/net_tstamp.h).
+        // Bit 1 of the flags reports dropped frames on the error queue
+        // (`SOF_TXTIME_REPORT_ERRORS` of linux/net_tstamp.h).
         let settings = libc::sock_txtime { clockid: libc::CLOCK_TAI, flags: 1 << 1 };
         Ok(nix::sys::socket::setsockopt(self, TxTime, &settings)?)
     }
@@ -248,13 +248,13 @@ impl Port {
     }
 
     /// Whether the kernel has counted a frame (`SOF_TIMESTAMPING_OPT_ID`), given the result of
-    /// [`send`](Self::send). The kernel counts before it passes the frame to the queueing
-    /// discipline, which may drop it (linux/net/packet/af_packet.c, `packet_snd`).
+    /// [`send`](Self::send). The kernel also counts frames that the queueing discipline drops
+    /// (linux/net/packet/af_packet.c, `packet_snd`).
     pub fn is_counted(sent: &io::Result<()>) -> bool {
         sent.as_ref().err().is_none_or(|error| error.raw_os_error() == Some(DROPPED))
     }
 
-    /// Receives the next payload with its header into `buffer`; `None` if none waits.
+    /// Receives the next payload with its header into `buffer`. `None` if no payload waits.
     ///
     /// # Errors
     /// As `recvmsg(2)`.
@@ -285,8 +285,8 @@ impl Port {
         }))
     }
 
-    /// Takes the next message off the error queue, with stamps in ns of TAI; `None` if there is
-    /// none.
+    /// Removes and returns the next message of the error queue. Its software stamp is in ns of TAI.
+    /// `None` if there is no message.
     ///
     /// # Errors
     /// As `recvmsg(2)`.
@@ -332,8 +332,8 @@ impl AsFd for Port {
     }
 }
 
-/// Whether an error may be an ICMP answer to an earlier frame. The kernel reports such an error
-/// once, at the next call (udp(7)).
+/// Whether an error may be due to an ICMP answer to an earlier frame. The kernel reports such an
+/// error once, at the next call (udp(7)).
 fn is_of_earlier(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
     matches!(error.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable)

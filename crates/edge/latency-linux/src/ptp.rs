@@ -1,4 +1,4 @@
-//! Requests the offset of ptp4l's clock from its master.
+//! Requests from ptp4l the offset of its clock from the master.
 
 use latency::{ClockPoint, ptp};
 use linux::time::now;
@@ -8,9 +8,9 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Sockets of ptp4l (ptp4l(8), `uds_address` and `uds_ro_address`); the first is for root only.
+/// Sockets of ptp4l (ptp4l(8), `uds_address` and `uds_ro_address`). Only root can use the first.
 const PATHS: [&str; 2] = ["/var/run/ptp4l", "/var/run/ptp4lro"];
-/// Time limit of an answer.
+/// Time limit for an answer.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// A connection to ptp4l.
@@ -21,7 +21,7 @@ pub(crate) struct Ptp4l {
 }
 
 impl Ptp4l {
-    /// Connects to ptp4l. Fails if it does not answer, or if it has no master.
+    /// Connects to ptp4l. Fails if ptp4l does not answer or has no master.
     pub(crate) fn find(path: Option<&Path>, domain: u8) -> io::Result<Self> {
         let paths = path.map_or(PATHS.map(PathBuf::from).to_vec(), |path| vec![path.into()]);
         let mut why = String::new();
@@ -49,8 +49,8 @@ impl Ptp4l {
         Err(io::Error::other(format!("ptp4l does not answer{why}")))
     }
 
-    /// ptp4l's clock minus its master's, while there is a master. The servo's last measured offset
-    /// is also its own error bound.
+    /// The clock of ptp4l minus the clock of its master. `None` without an answer or a master. The
+    /// offset that the servo measured last also serves as the error bound.
     pub(crate) fn ask(&mut self) -> Option<ClockPoint> {
         let status = self.status().filter(|status| status.has_master)?;
         let offset_ns = status.master_offset_ns;
@@ -59,7 +59,7 @@ impl Ptp4l {
 
     fn status(&mut self) -> Option<ptp::Status> {
         self.asked = self.asked.wrapping_add(1);
-        // 0 of the default profile, 1 of gPTP (802.1AS-2020, 10.6.2.2.1).
+        // 0 for the default profile, 1 for gPTP (802.1AS-2020, 10.6.2.2.1).
         for transport_specific in [0, 1] {
             self.socket.send(&ptp::request(self.asked, self.domain, transport_specific)).ok()?;
         }

@@ -5,10 +5,10 @@ use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::io;
 
-/// Makes this thread `SCHED_FIFO` of this priority, 1 to 99 (sched(7)).
+/// Sets this thread to `SCHED_FIFO` with this priority, 1 to 99 (sched(7)).
 ///
 /// # Errors
-/// A sentence, most likely that CAP_SYS_NICE is missing.
+/// A sentence, for example that CAP_SYS_NICE is missing.
 pub(crate) fn prioritise(priority: u8) -> Result<(), String> {
     kernel::set_fifo(priority).map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => {
@@ -38,7 +38,7 @@ pub(crate) fn pin(cpu: usize) -> Result<(), String> {
 /// Keeps all memory of the process in RAM (mlockall(2)).
 ///
 /// # Errors
-/// A sentence, most likely that CAP_IPC_LOCK is missing.
+/// A sentence, for example that CAP_IPC_LOCK is missing.
 pub(crate) fn lock_memory() -> Result<(), String> {
     mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE).map_err(|error| match error {
         rustix::io::Errno::PERM | rustix::io::Errno::NOMEM => {

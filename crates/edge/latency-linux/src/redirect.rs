@@ -1,4 +1,4 @@
-//! XDP programs on interfaces of this network namespace: they forward frames below the queueing
+//! XDP programs on interfaces of this network namespace. They forward frames without queueing
 //! disciplines (Linux Documentation/bpf/redirect.rst).
 
 use crate::kernel::{Instruction, attach_xdp, load_xdp};
@@ -49,27 +49,28 @@ impl FromStr for Mode {
     }
 }
 
-/// A program on an interface. The kernel removes it on drop or when the process ends.
+/// An XDP program on an interface. The kernel removes the program on drop or when the process ends.
 #[derive(Debug)]
 pub struct Attached {
     _link: OwnedFd,
 }
 
 impl Attached {
-    /// Passes every frame that the interface `from` receives to the transmitter of `to`, unchanged.
+    /// Attaches a program that sends every frame that the interface `from` receives out of `to`,
+    /// unchanged.
     ///
     /// # Errors
-    /// A sentence that names the interface and what is missing.
+    /// A sentence that names the interface and the cause.
     fn redirect(from: &str, to: &str, mode: Mode) -> Result<Self, String> {
         let to = Interface::find(to).map_err(|error| error.to_string())?;
         Self::attach(&redirecting(to.index()), from, mode)
     }
 
-    /// Attaches a program that passes every frame on, for the peer of a veth that is a redirection
-    /// target.
+    /// Attaches a program that passes every frame to the kernel. The peer of a veth that is a
+    /// redirection target needs a program.
     ///
     /// # Errors
-    /// A sentence that names the interface and what is missing.
+    /// A sentence that names the interface and the cause.
     pub fn pass(on: &str, mode: Mode) -> Result<Self, String> {
         Self::attach(&[set(0, XDP_PASS), EXIT], on, mode)
     }
@@ -83,22 +84,22 @@ impl Attached {
     }
 }
 
-/// Joins two interfaces: each sends the frames that the other receives.
+/// Joins two interfaces: each interface sends the frames that the other one receives.
 ///
 /// # Errors
-/// A sentence that names the interface and what is missing.
+/// A sentence that names the interface and the cause.
 pub fn join(a: &str, b: &str, mode: Mode) -> Result<[Attached; 2], String> {
     let both = [Attached::redirect(a, b, mode)?, Attached::redirect(b, a, mode)?];
-    // Some drivers transmit redirected frames only while they have a program themselves.
+    // Some drivers transmit redirected frames only while a program is on their interface.
     if mode == Mode::Native {
         check_targets(&[a, b])?;
     }
     Ok(both)
 }
 
-/// Fails if the driver of one of these interfaces drops redirected frames. The veth driver does so
-/// while its peer has neither a program nor GRO (Linux drivers/net/veth.c, `veth_xdp_xmit`). Linux
-/// before 6.3 does not report this.
+/// Fails if the driver of one of these interfaces drops redirected frames. The veth driver drops
+/// them while the peer has neither a program nor GRO (Linux drivers/net/veth.c, `veth_xdp_xmit`).
+/// Linux before 6.3 does not report this property.
 ///
 /// # Errors
 /// A sentence that names the interfaces and what to do.
@@ -124,12 +125,12 @@ fn check_targets(names: &[&str]) -> Result<(), String> {
 
 /// `XDP_PASS` of `enum xdp_action`, linux/bpf.h.
 const XDP_PASS: i32 = 2;
-/// `BPF_FUNC_redirect` of linux/bpf.h: with the number of an interface and flags, which must be 0.
-/// XDP programs return what it returns.
+/// `BPF_FUNC_redirect` of linux/bpf.h. Its arguments are the index of an interface, and flags that
+/// must be 0. An XDP program returns the result of this function.
 const REDIRECT: i32 = 23;
-/// Linux Documentation/bpf/standardization/instruction-set.rst: register = constant (class ALU64,
-/// operation MOV), a call of a helper function, and the end (class JMP, operations CALL and EXIT).
-/// Arguments are in registers 1 to 5, results in 0.
+/// Operation codes (Linux Documentation/bpf/standardization/instruction-set.rst): register =
+/// constant (class ALU64, MOV), the call of a helper function (class JMP, CALL) and the end of the
+/// program (class JMP, EXIT). Arguments are in registers 1 to 5, results in register 0.
 const MOV: u8 = 0xb7;
 const CALL: Instruction = Instruction { code: 0x85, registers: 0, offset: 0, immediate: REDIRECT };
 const EXIT: Instruction = Instruction { code: 0x95, registers: 0, offset: 0, immediate: 0 };
@@ -153,8 +154,8 @@ fn not_loaded(error: &io::Error) -> String {
     }
 }
 
-/// Translates the kernel's error (Linux net/core/dev.c, `dev_xdp_attach`; drivers/net/veth.c,
-/// `veth_xdp_set`).
+/// The message for an error of the kernel (Linux net/core/dev.c, `dev_xdp_attach`;
+/// drivers/net/veth.c, `veth_xdp_set`).
 fn not_attached(name: &str, mode: Mode, error: &io::Error) -> String {
     let why = match Errno::from_io_error(error) {
         Some(Errno::PERM) => "CAP_NET_ADMIN is missing".to_owned(),

@@ -10,13 +10,13 @@ pub trait Rows {
     fn push(&mut self, sample: &Sample);
 }
 
-/// When the row of a frame is written: after this time in ns, and after this many later frames,
-/// which carry stamps of earlier ones.
+/// The row of a frame is written when `AGE` ns have passed and `LATER` later frames are known,
+/// because later frames have stamps of earlier ones.
 const AGE: u64 = 2_000_000_000;
 const LATER: u64 = 8;
 
-/// Whether a frame is complete: it has this number and arrived, or was due, at `at`; `last` is the
-/// last known frame.
+/// Whether no more stamps are expected for the frame `sequence`, which arrived or was due at `at`.
+/// `last` is the number of the last known frame. Times are in ns.
 pub(crate) fn is_old(now: u64, at: u64, sequence: u64, last: u64) -> bool {
     at + AGE <= now && sequence + LATER <= last
 }
@@ -24,7 +24,7 @@ pub(crate) fn is_old(now: u64, at: u64, sequence: u64, last: u64) -> bool {
 /// The row writer of a run.
 pub(crate) struct RowWriter<'a> {
     rows: Option<&'a mut dyn Rows>,
-    /// The rows of all lower frames are written.
+    /// The number of the first frame without a row.
     next: u64,
 }
 
@@ -34,18 +34,18 @@ impl<'a> RowWriter<'a> {
         Self { rows, next: 0 }
     }
 
-    /// The first frame without a row.
+    /// The number of the first frame without a row.
     pub(crate) fn next(&self) -> u64 {
         self.next
     }
 
-    /// Whether the row of this frame is written, so that a stamp is too late.
+    /// Whether the row of the frame `sequence` is written, so that a further stamp is too late.
     pub(crate) fn is_past(&self, sequence: u64) -> bool {
         self.rows.is_some() && sequence < self.next
     }
 
-    /// Writes the rows of these frames, ordered by number and from [`next`](Self::next) on, until
-    /// the disk is busy.
+    /// Writes the rows of `frames` until the disk is busy. `frames` must be ordered by number and
+    /// begin at [`next`](Self::next).
     pub(crate) fn advance<'s>(&mut self, frames: impl Iterator<Item = &'s Sample>) {
         let Some(rows) = &mut self.rows else { return };
         for sample in frames {
@@ -62,7 +62,7 @@ impl<'a> RowWriter<'a> {
 mod tests {
     use super::*;
 
-    /// Frames every 4 s wait for later ones, frames every microsecond for the time.
+    /// With 4 s between frames, a row waits for later frames; with 1 us, for the time.
     #[test]
     fn a_row_is_written_when_nothing_more_is_expected() {
         assert!(!is_old(1_999_999_999, 0, 5, 1000) && is_old(2_000_000_000, 0, 5, 1000));

@@ -1,4 +1,4 @@
-//! The requested settings of the machine, and the results.
+//! The requested settings of the machine, and their results.
 
 use crate::hardware::HardwareStamps;
 use crate::realtime::{lock_memory, pin, prioritise};
@@ -8,7 +8,7 @@ use linux::time::tai_offset_s;
 /// Settings with their results.
 #[derive(Clone)]
 pub(crate) struct Settings<'a> {
-    /// In the order of the requests.
+    /// The settings, in the order of the requests.
     pub all: Vec<Setting>,
     operator: &'a dyn Operator,
 }
@@ -18,7 +18,7 @@ impl<'a> Settings<'a> {
         Self { all: Vec::new(), operator }
     }
 
-    /// Adds a requested setting. A refusal is reported to the operator at once.
+    /// Adds a requested setting with its result. Reports a refusal to the operator at once.
     pub(crate) fn add(&mut self, name: &str, wanted: String, granted: Result<(), String>) {
         if let Err(why) = &granted {
             self.operator.warn(&format!("{name} {wanted} refused: {why}"));
@@ -32,7 +32,7 @@ impl<'a> Settings<'a> {
         self.all.push(Setting { name, value, in_force: true, note });
     }
 
-    /// Requests all settings of this thread and the process.
+    /// Requests all settings of this thread and of the process.
     pub(crate) fn machine(&mut self, machine: &MachineOptions) {
         if machine.lock_memory {
             self.add("locked memory", "all".to_owned(), lock_memory());
@@ -51,7 +51,8 @@ impl<'a> Settings<'a> {
         self.note("TAI offset", format!("{seconds} s"), note);
     }
 
-    /// Sets the marks of a socket: DSCP first, because it also changes the priority.
+    /// Sets DSCP and priority of a socket. The DSCP comes first, because it also changes the
+    /// priority.
     pub(crate) fn marks(&mut self, marks: &Marks, port: &Port) {
         if let Some(dscp) = marks.dscp {
             let set = port.set_dscp(dscp).map_err(|error| error.to_string());
@@ -63,7 +64,7 @@ impl<'a> Settings<'a> {
         }
     }
 
-    /// Enables time stamps. Hardware stamps end when the returned value is dropped.
+    /// Enables time stamps. Hardware stamps are disabled when the returned value is dropped.
     pub(crate) fn stamps(
         &mut self,
         machine: &MachineOptions,
@@ -97,7 +98,7 @@ impl Shift {
         at.saturating_add_signed(self.0)
     }
 
-    /// Shifts a stamp in ns; 0 is unknown.
+    /// Shifts a stamp in ns; 0 means unknown.
     pub(crate) fn stamp(self, at: u64) -> latency::Stamp {
         latency::stamp(at).and_then(|at| latency::stamp(self.apply(at.get())))
     }

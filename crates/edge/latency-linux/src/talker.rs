@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use wire::Duration;
 
-/// The most events that wait for the talker.
+/// The most events of the receiving thread that wait for the talker.
 const EVENTS: usize = 1 << 16;
 /// Number of wake-ups measured before a run.
 const WAKE_UPS: u64 = 21;
@@ -28,15 +28,16 @@ const LEAD: u64 = 100_000_000;
 const NAP: u64 = 100_000_000;
 /// How long stamps and frames may still arrive after the last frame, in ns.
 const LINGER: u64 = 200_000_000;
-/// Number of End frames, so that one arrives; more if stamps are left to send.
+/// Number of End frames, in case some are lost. Up to `MOST_ENDS` if stamps remain to be sent.
 const ENDS: usize = 3;
 const MOST_ENDS: usize = 1024;
-/// The launch time of the probe after its sending, in ns. With taprio, it would have to be in a
+/// Time from sending a probe to its launch time, in ns. The launch time may be outside of a taprio
 /// window.
 const PROBE: u64 = 20_000_000;
-/// The most probes. The kernel starts to stamp only shortly after the request.
+/// The most probes. The first ones may lack stamps, because the kernel starts to stamp only some
+/// time after the request.
 const PROBES: u32 = 5;
-/// A probe that left earlier than this after its sending, in ns, ignored its launch time.
+/// A probe that leaves within this time after sending, in ns, shows that launch times are ignored.
 const EARLY: u64 = PROBE / 4;
 
 /// A talker before its run.
@@ -45,17 +46,17 @@ pub struct Talker<'a> {
     port: Port,
     to: Remote,
     settings: Settings<'a>,
-    /// Stays enabled until the end of the run, also after SIGINT.
+    /// Keeps hardware stamps enabled until the end of the run, also after SIGINT.
     _hardware: Option<HardwareStamps>,
     clocks: Clocks,
     operator: &'a dyn Operator,
 }
 
 impl<'a> Talker<'a> {
-    /// A talker over this socket.
+    /// A talker that sends over `port`.
     ///
     /// # Errors
-    /// A sentence: the socket gives no stamps, or no source for the clock error is available.
+    /// A sentence: the socket has no stamps, or a source of the clock error is not available.
     pub fn open(
         talk: &'a Talk,
         port: Port,
@@ -72,7 +73,7 @@ impl<'a> Talker<'a> {
     /// Sends all frames, and writes the rows of complete frames.
     ///
     /// # Errors
-    /// A sentence: this machine cannot wake as often as asked, or the socket failed.
+    /// A sentence: this machine cannot wake at this interval, or the socket failed.
     pub fn run(mut self, rows: Option<&mut dyn Rows>) -> io::Result<Run> {
         let Self { talk, port, to, operator, .. } = self;
         let done = AtomicBool::new(false);
@@ -82,8 +83,8 @@ impl<'a> Talker<'a> {
         let (sender, ended) = std::thread::scope(|scope| {
             let done = &done;
             scope.spawn(move || receive::run(talk.machine.fifo, port, done, &tell));
-            // Set here, because a new thread inherits CPUs and scheduling class: the receiving
-            // thread must not wait for this thread's CPU.
+            // The settings come after the spawn, because a new thread inherits CPUs and scheduling
+            // class, and the receiving thread must not wait for the CPU of this thread.
             settings.machine(&talk.machine);
             let mut sender = Sender::new(talk, port, to, events, rows, operator);
             let ended = sender.run(settings);
@@ -109,9 +110,9 @@ struct Sender<'a> {
     /// The run's number.
     number: u64,
     shift: Shift,
-    /// How long before their due times frames with a launch time are sent.
+    /// How long before their due times frames are sent; `None` without launch times.
     launch: Option<Duration>,
-    /// By sequence number.
+    /// The frames, by sequence number.
     samples: Vec<Sample>,
     outbox: Outbox,
     back: Sequence,
@@ -120,7 +121,7 @@ struct Sender<'a> {
     faults: Faults,
     buffer: Vec<u8>,
     rows: RowWriter<'a>,
-    /// The number of the last probe, and the driver's stamp, in ns.
+    /// The number of the last probe, and its stamp by the driver in ns, if any.
     probed: (u32, Option<u64>),
 }
 
@@ -155,15 +156,15 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Checks the machine, and sends all frames; returns how the run ended.
+    /// Checks the machine, and sends all frames. Returns [`Document::ended`].
     fn run(&mut self, settings: &mut Settings) -> io::Result<&'static str> {
         refuse_too_short(self.talk)?;
         self.probe(settings)?;
         self.talk()
     }
 
-    /// Checks whether launch times, if requested, are honoured on the way out of this machine. If
-    /// not, frames are sent when they are due.
+    /// If launch times are requested, checks that this machine honours them. If it does not, frames
+    /// are sent when they are due.
     fn probe(&mut self, settings: &mut Settings) -> io::Result<()> {
         let Some(lead) = self.launch else { return Ok(()) };
         let allowed = self.port.allow_launch_times().map_err(|error| error.to_string());
@@ -184,7 +185,7 @@ impl<'a> Sender<'a> {
             self.take_events()?;
             let took = self.probed.1.map(|left| left.saturating_sub(at));
             least = least.into_iter().chain(took).min();
-            // A busy machine is late, never early, so one probe that left at once decides.
+            // Frames of a busy machine are late, never early. Therefore one early probe suffices.
             if !sent || self.faults.launch_dropped > 0 || least.is_some_and(|took| took < EARLY) {
                 break;
             }
@@ -209,7 +210,7 @@ impl<'a> Sender<'a> {
         Ok(())
     }
 
-    /// Sends all frames; returns how the run ended.
+    /// Sends all frames. Returns [`Document::ended`].
     fn talk(&mut self) -> io::Result<&'static str> {
         let schedule = &self.talk.schedule;
         let first = schedule.next(now() + LEAD);
@@ -239,7 +240,7 @@ impl<'a> Sender<'a> {
         Ok(ended)
     }
 
-    /// Receives remaining frames and stamps.
+    /// Receives remaining frames and stamps for [`LINGER`], or until `is_enough`.
     fn linger(&mut self, is_enough: impl Fn(&Self) -> bool) -> io::Result<()> {
         let until = now() + LINGER;
         while now() < until && !is_enough(self) {
@@ -302,8 +303,8 @@ impl<'a> Sender<'a> {
         Some(FollowUp { sequence, departure: self.samples[sequence as usize].departure })
     }
 
-    /// Sends a frame; returns whether the kernel accepted it. End frames have no number and are not
-    /// counted.
+    /// Sends a frame. Returns whether the kernel accepted the frame. Probes and End frames have no
+    /// `number`; their refusals are not counted.
     fn transmit(&mut self, frame: &Frame, number: Option<u64>, launch: Option<u64>) -> bool {
         frame.encode(&mut self.buffer);
         let priority = self.talk.marks.priority.unwrap_or(0);
@@ -318,7 +319,7 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Sends the End frames, with the remaining stamps.
+    /// Sends the End frames, which have the remaining stamps.
     fn end(&mut self) {
         let count = self.samples.len() as u64;
         let ends = self.outbox.untold().clamp(ENDS, MOST_ENDS);
@@ -449,7 +450,8 @@ impl<'a> Sender<'a> {
     }
 }
 
-/// Sleeps until `at` and checks for signals; returns whether the time has come.
+/// Sleeps until `at`, and checks for signals meanwhile. Returns false if the user has stopped the
+/// run.
 fn nap_until(at: u64, operator: &dyn Operator) -> bool {
     loop {
         if operator.has_stopped() {
@@ -463,7 +465,7 @@ fn nap_until(at: u64, operator: &dyn Operator) -> bool {
     }
 }
 
-/// Fails if this machine cannot wake at this interval.
+/// Fails if this machine cannot wake at the interval of the schedule.
 fn refuse_too_short(talk: &Talk) -> io::Result<()> {
     let (interval, spin) = (talk.schedule.interval, talk.spin.as_ns());
     if spin >= interval {

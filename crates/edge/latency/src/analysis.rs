@@ -1,4 +1,4 @@
-//! All results that follow from the samples of a run.
+//! Calculates all results of a run from its samples.
 
 use crate::clock::{ClockError, Source};
 use crate::findings::{self, Context, Finding, Kind, Point};
@@ -10,7 +10,7 @@ use crate::{frame, statistics};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The most points of a course along time.
+/// The most pieces of [`SegmentReport::course`].
 const BINS: usize = 200;
 const BARS: usize = 48;
 
@@ -32,7 +32,7 @@ pub struct Input<'a> {
 /// The results of a run.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Analysis {
-    /// Segments that have stamps, in the order of the way.
+    /// The segments that have stamps, in the order of the path.
     pub segments: Vec<SegmentReport>,
     /// The stable range of the run.
     pub stable: Range,
@@ -40,40 +40,40 @@ pub struct Analysis {
     pub stable_by: String,
     /// How many frames were within their windows; empty if the schedule has no windows.
     pub slots: Vec<Slots>,
-    /// Faults that were found.
+    /// The faults of the run.
     pub findings: Vec<Finding>,
     /// The clock error.
     pub clock: Clocks,
 }
 
-/// A segment of the way.
+/// The latencies on a segment of the path.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[schemars(rename = "LatencySegment")]
 pub struct SegmentReport {
     /// Name of the segment.
     pub segment: String,
-    /// Whether the segment starts and ends by the clocks of different ends.
+    /// Whether different clocks measure the start and the end of the segment.
     pub crosses_clocks: bool,
     /// Figures of all frames.
     pub whole: Figures,
     /// Figures of the stable range.
     pub stable: Figures,
-    /// Frames whose time is below the possible clock error; null if the clock error is unknown, or
-    /// if one clock measures this segment.
+    /// Frames whose latency is below the greatest possible clock error; null if the clock error is
+    /// unknown, or if one clock measures the segment.
     pub within_clock_error: Option<u64>,
     /// A warning about the figures; empty if there is none.
     pub caution: String,
-    /// The run along time, in up to 200 pieces.
+    /// Latency over time, in up to 200 pieces of the run.
     pub course: Vec<Bin>,
-    /// 48 bars from the least to the 99th percentile.
+    /// 48 bars from the shortest latency to the 99th percentile.
     pub histogram: Vec<Bar>,
 }
 
-/// A part of a run.
+/// The latencies in a piece of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[schemars(rename = "CourseBin")]
 pub struct Bin {
-    /// Schedule of the piece's first frame, since the schedule of the run's first frame.
+    /// Due time of the first frame of the piece, relative to the first frame of the run.
     pub at_ns: u64,
     /// The shortest latency.
     pub min_ns: i64,
@@ -83,13 +83,13 @@ pub struct Bin {
     pub max_ns: i64,
 }
 
-/// A bar of a histogram; the last bar also counts all longer latencies.
+/// A bar of a histogram. The last bar also counts all longer latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[schemars(rename = "HistogramBar")]
 pub struct Bar {
     /// The least latency.
     pub from_ns: i64,
-    /// The end (exclusive).
+    /// The end of the bar, exclusive.
     pub to_ns: i64,
     /// Frames.
     pub n: u64,
@@ -144,7 +144,8 @@ fn context<'a>(input: &'a Input, segment: Segment) -> Context<'a> {
     Context { interval: input.interval, cycle, clock: &input.clock, segment }
 }
 
-/// The segment that is searched for faults: the longest one between kernels that has stamps.
+/// The segment that is searched for faults, and its frames: the first segment of the list for which
+/// at least two frames, or the only frame, have stamps.
 fn primary(samples: &[Sample]) -> (Segment, Vec<Point>) {
     let all = [Segment::SentToKernel, Segment::EndToEnd, Segment::RoundTrip, Segment::ToWire];
     let some = all.into_iter().map(|segment| (segment, points(segment, samples)));
@@ -152,8 +153,8 @@ fn primary(samples: &[Sample]) -> (Segment, Vec<Point>) {
     some.into_iter().find(most).unwrap_or((Segment::ToWire, Vec::new()))
 }
 
-/// The frames of a segment. Segments that end at the application begin where the frame was sent,
-/// because a late wake-up of the talker is not a fault of the way.
+/// The frames of a segment. [`Segment::EndToEnd`] is measured from the sending of a frame, because
+/// a late wake-up of the talker is not a fault of the path.
 fn points(segment: Segment, samples: &[Sample]) -> Vec<Point> {
     let point = |sample: &Sample| {
         let sequence = sample.sequence;
@@ -169,7 +170,7 @@ fn points(segment: Segment, samples: &[Sample]) -> Vec<Point> {
     samples.iter().filter_map(point).collect()
 }
 
-/// Stalls of the application only: the kernel received the frames in time.
+/// Stalls of the application in which the kernel received the frames in time.
 fn application_stalls(input: &Input, known: &[Finding]) -> Vec<Finding> {
     let points = points(Segment::EndToEnd, input.samples);
     let found = findings::find(&points, &context(input, Segment::EndToEnd));
@@ -236,7 +237,7 @@ fn course(samples: &[(Sample, i64)]) -> Vec<Bin> {
     samples.chunks(samples.len().div_ceil(BINS)).map(bin).collect()
 }
 
-/// Equal bars from the least to the 99th percentile.
+/// Bars of equal width from the shortest latency to the 99th percentile.
 fn histogram(samples: &[i64]) -> Vec<Bar> {
     let mut sorted = samples.to_vec();
     sorted.sort_unstable();

@@ -14,13 +14,14 @@ pub enum Source {
     Unknown,
     /// Both ends are on one machine.
     Shared,
-    /// From the frames that the listener sent back.
+    /// From the frames that the listener returned.
     Exchange,
     /// From ptp4l's offset from its master.
     Ptp4l,
     /// From the difference between the system clock and a hardware clock, which phc2sys steers.
     Phc2sys,
-    /// From the sum of both: system clock to hardware clock, hardware clock to master.
+    /// From the sum of `phc2sys` and `ptp4l`: system clock to hardware clock, and hardware clock to
+    /// master.
     #[serde(rename = "ptp4l+phc2sys")]
     Both,
 }
@@ -70,29 +71,29 @@ impl ClockPoint {
 pub struct ClockError {
     /// The source of the clock error.
     pub source: Source,
-    /// The clock error along time.
+    /// The clock error over time.
     pub series: Vec<ClockPoint>,
     /// The series whose sum is `series`; empty if `series` is not a sum.
     pub parts: Vec<Part>,
 }
 
-/// A part of a clock error.
+/// One series of a clock error that is a sum.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[schemars(rename = "ClockPart")]
 pub struct Part {
     /// The source of this part.
     pub source: Source,
-    /// The part along time.
+    /// The series.
     pub series: Vec<ClockPoint>,
 }
 
-/// Number of frames per point of the series. The frame with the shortest way counts, as in NTP's
-/// clock filter (RFC 5905, section 10).
+/// Number of frames per point of the series. The frame with the least error bound counts, as in
+/// NTP's clock filter (RFC 5905, section 10).
 const FILTER: usize = 16;
 
-/// The clock error from the returned frames. With t1 to t4 as in RFC 5905, section 8, the offset is
-/// ((t2 - t1) + (t3 - t4)) / 2, and half of (t4 - t1) - (t3 - t2) bounds its error even if the two
-/// ways differ.
+/// The clock error, calculated from returned frames. With t1 to t4 as in RFC 5905, section 8, the
+/// offset is ((t2 - t1) + (t3 - t4)) / 2. Half of (t4 - t1) - (t3 - t2) bounds the error of the
+/// offset, even if the delays of the two directions differ.
 pub fn exchange(samples: &[Sample]) -> Vec<ClockPoint> {
     let point = |sample: &Sample| {
         let t1 = sample.departed();
@@ -123,8 +124,8 @@ impl ClockError {
         Self::from_series(Source::Unknown, Vec::new())
     }
 
-    /// The sum of two series: system clock minus hardware clock, and hardware clock minus its
-    /// master, at the times of the first series. Unknown if one series is empty.
+    /// The sum of two series: system clock minus hardware clock, and hardware clock minus master,
+    /// at the times of the first series. Empty if one series is empty.
     pub fn sum(system: Vec<ClockPoint>, master: Vec<ClockPoint>) -> Self {
         let hardware = Self::from_series(Source::Ptp4l, master);
         let add = |point: &ClockPoint| {
@@ -143,12 +144,12 @@ impl ClockError {
         Self { source: Source::Both, series, parts }
     }
 
-    /// The difference that the series proves; 0 if the clocks may be equal.
+    /// The least difference that the series proves, in ns; 0 if the clocks may be equal.
     pub fn proven_ns(&self) -> u64 {
         self.series.iter().map(ClockPoint::proven).max().unwrap_or(0)
     }
 
-    /// The greatest possible difference; `None` if unknown.
+    /// The greatest possible difference, in ns; `None` if unknown.
     pub fn possible_ns(&self) -> Option<u64> {
         if self.proven_ns() == 0 && self.source == Source::Shared {
             return Some(0);
@@ -156,18 +157,19 @@ impl ClockError {
         self.series.iter().map(ClockPoint::possible).max()
     }
 
-    /// The median offset of the series.
+    /// The median offset of the series, in ns; `None` if the series is empty.
     pub fn offset_ns(&self) -> Option<i64> {
         let offsets = self.series.iter().map(|point| point.offset_ns);
         (!self.series.is_empty()).then(|| median(offsets))
     }
 
-    /// The offset at a time, interpolated between the points around it.
+    /// The offset at a time, in ns, interpolated between the points before and after it. `None` if
+    /// the series is empty.
     pub fn offset_at(&self, at: u64) -> Option<i64> {
         self.around(at).map(|(offset, _)| offset)
     }
 
-    /// The interpolated offset, and the greater bound of the points around it.
+    /// The interpolated offset, and the greater bound of the points before and after `at`.
     fn around(&self, at: u64) -> Option<(i64, u64)> {
         let after = self.series.partition_point(|point| point.at_ns < at);
         let (Some(right), Some(left)) =
@@ -230,14 +232,15 @@ mod tests {
         assert_eq!(ClockError::unknown().offset_at(5), None);
     }
 
-    /// The system is 100 ns ahead of the hardware clock, which swings around its master.
+    /// The system clock is 100 ns ahead of the hardware clock, whose offset from its master changes
+    /// sign.
     #[test]
     fn a_sum_has_the_offsets_and_bounds_of_its_parts() {
         let point = |at_ns, offset_ns, bound_ns| ClockPoint { at_ns, offset_ns, bound_ns };
         let system = vec![point(150, 100, 7), point(300, 100, 8)];
         let master = vec![point(100, 10, 10), point(200, -30, 30)];
         let sum = ClockError::sum(system.clone(), master.clone());
-        // Half-way between 10 and -30; then the last one.
+        // The middle of 10 and -30, then the last point.
         assert_eq!(sum.series, [point(150, 90, 37), point(300, 70, 38)]);
         assert_eq!((sum.source, sum.possible_ns()), (Source::Both, Some(127)));
         let [first, second] = &sum.parts[..] else { panic!("{:?}", sum.parts) };

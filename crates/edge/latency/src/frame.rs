@@ -1,4 +1,4 @@
-//! The payload of a frame: of a UDP datagram, or after the EtherType of an Ethernet frame.
+//! The payload of a frame, which is in a UDP datagram or after the EtherType of an Ethernet frame.
 //!
 //! | bytes | field |
 //! | --- | --- |
@@ -16,19 +16,19 @@
 //! | 96-99 | length of the window |
 //! | 100-103 | 0 |
 //!
-//! Numbers have their most significant byte first; times are nanoseconds, 0 if unknown. An End is
-//! reflected too if the listener still has stamps to send; the answer has the number of the End.
+//! Numbers have their most significant byte first. Times are in nanoseconds of TAI, 0 if unknown.
+//! The listener also reflects an End frame if it has stamps to send; the answer has the number of
+//! the End frame.
 
 use crate::sample::{Departure, Stamp, stamp};
 use thiserror::Error;
 
-/// EtherType of raw frames: Local Experimental EtherType 2 (IEEE 802-2014, table 4). The tunnel
-/// has number 1.
+/// EtherType of raw frames: Local Experimental EtherType 2 (IEEE 802-2014, table 4). Tunnels over
+/// raw Ethernet use number 1.
 pub const ETHERTYPE: u16 = 0x88b6;
-/// Bytes of the fields: the least payload.
+/// Bytes of the fields, and of the smallest payload.
 pub const LEAST: usize = 104;
-/// The largest payload: the payload of an Ethernet frame minus the headers of IPv6 (40 bytes) and
-/// UDP (8 bytes).
+/// Bytes of the largest payload: 1500 bytes minus the headers of IPv6 (40 bytes) and UDP (8 bytes).
 pub const MOST: usize = 1500 - 48;
 
 const MAGIC: [u8; 4] = *b"FLLT";
@@ -39,9 +39,9 @@ const VERSION: u8 = 2;
 pub enum Kind {
     /// A frame from the talker to the listener.
     Data,
-    /// A frame that the listener's application sent back.
+    /// A frame that the listener's application returned.
     Reflected,
-    /// The end of the run; only copies of this frame follow.
+    /// The end of the run. Only further End frames follow.
     End,
     /// A probe before the run; not counted.
     Probe,
@@ -60,8 +60,8 @@ pub struct Window {
     pub length: u32,
 }
 
-/// The fields of a payload. In a reflected frame, later stamps of another frame replace the three
-/// times and the window's opening ([`reflected`](Frame::reflected)).
+/// The fields of a payload. In a reflected frame, stamps of an earlier reflected frame replace the
+/// three times and the opening of the window ([`reflected`](Frame::reflected)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// The purpose of the frame.
@@ -86,7 +86,7 @@ pub struct Frame {
     pub interval: u32,
 }
 
-/// Stamps of an earlier frame that were not known when it left.
+/// Stamps of an earlier frame, which were not known when the frame left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FollowUp {
     /// The number of the earlier frame.
@@ -98,7 +98,7 @@ pub struct FollowUp {
 /// Why bytes are not a frame.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum Stranger {
-    /// The bytes are fewer than the fields.
+    /// Fewer bytes than [`LEAST`].
     #[error("{0} bytes are too short for a frame: the minimum is {LEAST}")]
     Short(usize),
     /// The payload does not begin with `FLLT`.
@@ -110,7 +110,7 @@ pub enum Stranger {
     /// The kind is unknown.
     #[error("unknown kind {0}: expected 0 to 3")]
     Kind(u8),
-    /// The length of the payload differs from its size field.
+    /// The length of the payload differs from its size field, or is above [`MOST`].
     #[error("the payload has {found} bytes, but its length field is {said}")]
     Size {
         /// Length of the payload.
@@ -121,7 +121,7 @@ pub enum Stranger {
 }
 
 impl Frame {
-    /// Writes the payload, padding included, into `buffer` and replaces its contents.
+    /// Replaces the contents of `buffer` by the payload, padding included.
     ///
     /// # Panics
     /// If the size is not [`LEAST`] to [`MOST`].
@@ -179,7 +179,7 @@ impl Frame {
         })
     }
 
-    /// The stamps of an earlier frame that this frame carries.
+    /// The stamps of an earlier frame in this frame, if any.
     pub fn follow_up(&self) -> Option<FollowUp> {
         let [number, queued, driver, wire] = match self.kind {
             Kind::Data | Kind::End => self.more,
@@ -196,8 +196,9 @@ impl Frame {
         self.more = earlier.numbers();
     }
 
-    /// The reflected frame, with the times at which the frame reached wire, kernel and application
-    /// and was returned, and the stamps of an earlier reflected frame.
+    /// The reflected frame. `here` has the times at which the frame reached wire, kernel and
+    /// application, and at which it was returned. `earlier` has the stamps of an earlier reflected
+    /// frame.
     pub fn reflected(&self, here: [Stamp; 4], earlier: Option<&FollowUp>) -> Self {
         let [opens, scheduled, woken, sent] = earlier.map_or([0; 4], FollowUp::numbers);
         let window = Window { opens, ..self.window };

@@ -1,9 +1,9 @@
 //! Latency of time-sensitive frames, without I/O: the contents of [`frame`]s, their due times
 //! ([`schedule`]), the stamps of each frame ([`Sample`]), and the results of a run ([`Analysis`]).
 //!
-//! All times are nanoseconds of TAI since 1970-01-01 (CLOCK_TAI of clock_gettime(2)), like the
-//! kernel's stamps; a [`Stamp`] may be missing. `wire::Instant` is not used, because its
-//! picoseconds overflow after 213 days. Differences are signed, because two clocks may disagree.
+//! All times are nanoseconds of TAI since 1970-01-01 (CLOCK_TAI of clock_gettime(2)), as 64-bit
+//! numbers. The picoseconds of `wire::Instant` would overflow after 213 days. A [`Stamp`] may be
+//! missing. Differences are signed, because two clocks may differ.
 //!
 //! # Modules
 //!
@@ -13,7 +13,7 @@
 //! - `sequence`: losses, duplicates and order
 //! - `slots`: how many frames were within their windows
 //! - `clock`: the offset between the clocks of the two ends
-//! - [`phc`]: comparison of the system's clock with a hardware clock
+//! - [`phc`]: comparison of the system clock with a hardware clock
 //! - [`ptp`]: ptp4l's management message TIME_STATUS_NP
 //! - `statistics`: figures of signed latencies
 //! - `stable`: the stable range of a run

@@ -1,6 +1,6 @@
-//! The offset between the system clock and a hardware clock (PTP hardware clock; Linux
-//! Documentation/driver-api/ptp.rst), from readings of the hardware clock between two readings of
-//! the system clock, as phc2sys compares them (linuxptp, clockadj.c, `clockadj_compare`).
+//! The offset between the system clock and a PTP hardware clock (Linux
+//! Documentation/driver-api/ptp.rst). The hardware clock is read between two readings of the system
+//! clock, as in phc2sys (linuxptp, clockadj.c, `clockadj_compare`).
 
 use crate::clock::ClockPoint;
 
@@ -15,12 +15,12 @@ pub struct Reading {
     pub after: u64,
 }
 
-/// CLOCK_TAI minus the hardware clock, from the reading that took the shortest time; half of that
+/// CLOCK_TAI minus the hardware clock, from the reading that took the shortest time. Half of this
 /// time bounds the error. `None` without readings.
 ///
-/// Hardware clocks of NICs have TAI under PTP, hardware clocks of virtual machines (ptp_kvm) have
-/// the host's UTC. Therefore the nearer one counts: TAI, or UTC, which is `tai_offset` ns behind
-/// CLOCK_TAI.
+/// With PTP, hardware clocks of NICs have TAI; hardware clocks of virtual machines (ptp_kvm) have
+/// the host's UTC, which is `tai_offset` ns behind. The function assumes the one of the two that
+/// gives the smaller offset.
 pub fn point(readings: &[Reading], tai_offset: u64) -> Option<ClockPoint> {
     let took = |reading: &Reading| reading.after.saturating_sub(reading.before);
     let best = readings.iter().min_by_key(|reading| took(reading))?;
@@ -46,7 +46,7 @@ mod tests {
             hardware: START + hardware,
             after: START + after,
         };
-        // The second one: 100.4 us less 80 us; the first one was interrupted.
+        // The second reading counts: 100.4 us minus 80 us. The first reading was interrupted.
         let readings = [reading(0, 1_000, 50_000), reading(100_000, 80_000, 100_800)];
         let found = ClockPoint { at_ns: START + 100_400, offset_ns: 20_400, bound_ns: 400 };
         assert_eq!(point(&readings, LEAP), Some(found));

@@ -1,8 +1,8 @@
-//! The state of ptp4l's clock: the management message TIME_STATUS_NP, a linuxptp extension, which
-//! `pmc` also requests over a Unix socket.
+//! The state of ptp4l's clock, from the management message TIME_STATUS_NP. This extension of
+//! linuxptp is available over a Unix socket; `pmc` uses it, too.
 //!
-//! Layouts: header IEEE 1588-2019, table 35; management fields table 56; fields of TIME_STATUS_NP
-//! `struct time_status_np` in linuxptp's tlv.h.
+//! Layouts: the header is in IEEE 1588-2019, table 35, the management fields in table 56. For
+//! TIME_STATUS_NP see `struct time_status_np` in linuxptp's tlv.h.
 
 /// Bytes of a request: header, management fields, an empty TLV.
 pub const REQUEST: usize = HEADER + MANAGEMENT + TLV;
@@ -30,14 +30,15 @@ const GM_PRESENT: usize = 38;
 /// The state that ptp4l reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// ptp4l's clock minus its master's in ns, as last measured; 0 on a master.
+    /// The last measured offset of ptp4l's clock from the clock of its master, in ns; 0 on a
+    /// master.
     pub master_offset_ns: i64,
     /// Whether ptp4l has a grandmaster, which may be itself.
     pub has_master: bool,
 }
 
-/// A request. ptp4l answers if domain and transport specific field (majorSdoId, 0 to 15; 1 for
-/// gPTP) match its own.
+/// A request with the sequence number `number`. ptp4l answers if its domain and its transport
+/// specific field (majorSdoId, 0 to 15; 1 for gPTP) are equal.
 pub fn request(number: u16, domain: u8, transport_specific: u8) -> [u8; REQUEST] {
     let mut bytes = [0; REQUEST];
     bytes[0] = transport_specific << 4 | MANAGEMENT_MESSAGE;
@@ -57,7 +58,7 @@ pub fn request(number: u16, domain: u8, transport_specific: u8) -> [u8; REQUEST]
     bytes
 }
 
-/// The answer to a request; `None` if the bytes are not an answer.
+/// The state in an answer. `None` if `bytes` is not an answer with TIME_STATUS_NP.
 pub fn answer(bytes: &[u8]) -> Option<Status> {
     let (fields, data) = bytes.split_first_chunk::<REQUEST>()?;
     let short = |at: usize| u16::from_be_bytes([fields[at], fields[at + 1]]);

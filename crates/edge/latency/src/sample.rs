@@ -5,12 +5,12 @@ use std::num::NonZeroU64;
 /// Nanoseconds of TAI since 1970, or unknown.
 pub type Stamp = Option<NonZeroU64>;
 
-/// Nanoseconds as a stamp; 0 is unknown.
+/// Nanoseconds as a stamp; 0 means unknown.
 pub fn stamp(ns: u64) -> Stamp {
     NonZeroU64::new(ns)
 }
 
-/// When a frame left a machine, as the kernel reports afterwards.
+/// When a frame left a machine. The kernel reports these stamps later.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Departure {
     /// When the frame entered the queueing discipline (`SCM_TSTAMP_SCHED`, Linux
@@ -23,12 +23,12 @@ pub struct Departure {
 }
 
 impl Departure {
-    /// The stamp nearest to the wire: from the hardware, otherwise from the driver.
+    /// The stamp nearest to the wire: of the hardware, otherwise of the driver.
     pub fn last(&self) -> Stamp {
         self.wire.or(self.driver)
     }
 
-    /// Fills in missing stamps from `more`; returns whether there were any.
+    /// Fills in missing stamps from `more`. Returns whether this added a stamp.
     pub fn fill(&mut self, more: &Self) -> bool {
         let before = *self;
         self.queued = self.queued.or(more.queued);
@@ -38,14 +38,14 @@ impl Departure {
     }
 }
 
-/// The stamps of one frame, in the order of the way.
+/// The stamps of one frame, in the order of the path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
     /// Sequence number, from 0.
     pub sequence: u64,
     /// When the frame was due.
     pub scheduled: u64,
-    /// When the talker woke.
+    /// When the talker woke for the frame.
     pub woken: u64,
     /// When the talker's application sent the frame; 0 if the kernel did not accept it.
     pub sent: u64,
@@ -72,7 +72,8 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// When the frame left the talker, by the stamp nearest to the wire.
+    /// When the frame left the talker, by the stamp nearest to the wire; without a stamp, when the
+    /// application sent the frame.
     pub fn departed(&self) -> u64 {
         self.departure.last().map_or(self.sent, u64::from)
     }
@@ -93,49 +94,49 @@ impl Sample {
     }
 }
 
-/// A part of a frame's way.
+/// A part of the path of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Segment {
-    /// Scheduled to woken.
+    /// From the due time to the wake-up of the talker.
     Wake,
-    /// Scheduled to the talker's last stamp: wire, or driver where there is none.
+    /// From the due time to the talker's last stamp: wire, otherwise driver.
     ToWire,
-    /// Sent by the application to the queueing discipline.
+    /// From the talker's application to the queueing discipline.
     ToQueue,
     /// From the queueing discipline to the talker's last stamp. Gates hold frames back here.
     InQueue,
-    /// From the talker's hardware to the listener's.
+    /// From the talker's hardware to the listener's hardware.
     WireToWire,
-    /// From the talker's application to the listener's kernel: the latency of Linaro's article.
+    /// From the talker's application to the listener's kernel, as in Linaro's article.
     SentToKernel,
     /// From the talker's last stamp to the listener's kernel.
     WireToKernel,
     /// From the listener's kernel to its application.
     KernelToApplication,
-    /// Scheduled to the listener's application.
+    /// From the due time to the listener's application.
     EndToEnd,
-    /// From reception to return by the listener's application.
+    /// From receiving to returning a frame, both by the listener's application.
     Turn,
-    /// Returned by the application to the listener's queueing discipline.
+    /// From the listener's application to its queueing discipline.
     BackToQueue,
     /// From the listener's queueing discipline to the listener's last stamp.
     BackInQueue,
-    /// From the listener's hardware to the talker's.
+    /// From the listener's hardware to the talker's hardware.
     BackWireToWire,
-    /// Returned to the talker's kernel.
+    /// From the listener's application to the talker's kernel.
     BackToKernel,
     /// From the listener's last stamp to the talker's kernel.
     BackWireToKernel,
     /// From the talker's kernel to its application.
     BackKernelToApplication,
-    /// Returned to the talker's application.
+    /// From the listener's application to the talker's application.
     BackEndToEnd,
     /// From sending to receiving, both by the talker's application.
     RoundTrip,
 }
 
 impl Segment {
-    /// All segments, along the way.
+    /// All segments, in the order of the path.
     pub const ALL: [Self; 18] = [
         Self::Wake,
         Self::ToQueue,
@@ -181,27 +182,27 @@ impl Segment {
         }
     }
 
-    /// Whether the clocks of two machines stamp the ends.
+    /// Whether the clocks of two machines measure the start and the end.
     pub fn crosses_clocks(self) -> bool {
         use Segment::{EndToEnd, SentToKernel, WireToKernel, WireToWire};
         let there = matches!(self, WireToWire | SentToKernel | WireToKernel | EndToEnd);
         there || self.is_back()
     }
 
-    /// Whether a time below zero proves a clock error. Frames with a launch time may leave before
-    /// they are due.
+    /// Whether a latency below zero proves a clock error. False for [`Self::EndToEnd`], because
+    /// frames with a launch time may leave before they are due.
     pub fn proves(self) -> bool {
         self.crosses_clocks() && self != Self::EndToEnd
     }
 
-    /// Whether the segment leads from the listener to the talker, so that a clock error has the
-    /// opposite sign.
+    /// Whether the segment starts by the listener's clock and ends by the talker's clock, so that a
+    /// clock error has the opposite sign.
     pub fn is_back(self) -> bool {
         use Segment::{BackEndToEnd, BackToKernel, BackWireToKernel, BackWireToWire};
         matches!(self, BackWireToWire | BackToKernel | BackWireToKernel | BackEndToEnd)
     }
 
-    /// How long a frame took, in ns; `None` if a stamp is missing.
+    /// The latency of a frame on the segment, in ns. `None` if a stamp is missing.
     pub fn latency(self, sample: &Sample) -> Option<i64> {
         let Sample { departure, back_departure, arrived, received, returned, .. } = *sample;
         let Sample { back_arrived, back_received, .. } = *sample;

@@ -3,8 +3,8 @@
 use crate::frame::Window;
 use thiserror::Error;
 
-/// The longest interval and cycle, in ns: the largest number of whole seconds in the 32-bit field
-/// of a frame.
+/// The longest interval and the longest cycle, in ns: the largest number of whole seconds in the
+/// 32-bit fields of a frame.
 pub const LONGEST: u64 = 4_000_000_000;
 
 /// The due times of frames. All times are in ns.
@@ -31,10 +31,10 @@ pub struct Slot {
     pub length: u64,
 }
 
-/// A fault of a schedule.
+/// Why a schedule is invalid.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Wrong {
-    /// A time that is not in its range.
+    /// A time is not in its range.
     #[error("{name} is {found} ns; allowed are {least} to {most} ns")]
     Range {
         /// Name of the time.
@@ -46,7 +46,7 @@ pub enum Wrong {
         /// The greatest.
         most: u64,
     },
-    /// Frames would be due outside their windows.
+    /// A frame is due outside its window.
     #[error(
         "frame {number} is due {at} ns into its cycle, outside the window of {from} to {to} ns"
     )]
@@ -66,7 +66,7 @@ impl Schedule {
     /// Checks the ranges.
     ///
     /// # Errors
-    /// The first fault, with what is allowed.
+    /// The first time that is not in its range.
     pub fn check(&self) -> Result<(), Wrong> {
         in_range("the interval", self.interval, 1, LONGEST)?;
         in_range("the offset", self.offset, 0, LONGEST)?;
@@ -76,7 +76,8 @@ impl Schedule {
         in_range("the window's opening", opens, 0, cycle - length)
     }
 
-    /// Checks that every frame of a [checked](Self::check) schedule is due within a window.
+    /// Checks that every frame of a [checked](Self::check) schedule is due within a window. Checks
+    /// at most 2^20 frames.
     ///
     /// # Errors
     /// The first frame that is due outside its window.
@@ -100,13 +101,13 @@ impl Schedule {
         self.base + self.offset + number * self.interval
     }
 
-    /// The first frame that is due at `now` or later.
+    /// The number of the first frame that is due at `now` or later.
     pub fn next(&self, now: u64) -> u64 {
         now.saturating_sub(self.base + self.offset).div_ceil(self.interval)
     }
 
-    /// The window of a frame due at `due`: the window that contains the due time, otherwise the
-    /// next one, for which a gate would hold the frame.
+    /// The window of a frame that is due at `due`, not before `base`: the window that contains the
+    /// due time, otherwise the next window. A gate would hold the frame until then.
     pub fn window(&self, due: u64) -> Window {
         let Some(Slot { cycle, opens, length }) = self.slot else { return Window::default() };
         let into = (due - self.base) % cycle;
@@ -133,13 +134,14 @@ fn divisor(a: u64, b: u64) -> u64 {
 /// The position of a frame relative to its window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// How many cycles after its own window the frame was; negative if before.
+    /// Number of whole cycles from the opening of the frame's window to the frame; negative if the
+    /// frame was before the opening.
     pub cycles: i64,
     /// Whether the frame was within the window of that cycle.
     pub inside: bool,
 }
 
-/// The position of a frame with the stamp `at` relative to `window`; `None` without windows.
+/// The position of a frame with the stamp `at` relative to its window. `None` without windows.
 pub fn place(window: &Window, at: u64) -> Option<Place> {
     let cycle = i64::from(window.cycle);
     if cycle == 0 {
@@ -155,7 +157,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The article's schedule: one frame per millisecond, a cycle of 500 us, a slot of 20 %.
+    /// The schedule of Linaro's article: one frame per millisecond, a cycle of 500 us, a slot of 20
+    /// %.
     const ARTICLE: Schedule = Schedule {
         base: 1_000_000_000,
         interval: 1_000_000,

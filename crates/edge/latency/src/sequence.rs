@@ -10,8 +10,8 @@ pub const MOST: u64 = 10_000_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[schemars(rename = "FrameCounts")]
 pub struct Counts {
-    /// Frames sent, as the talker reports at its end; without a report, one more than the highest
-    /// number seen.
+    /// Frames sent, as the talker reports at the end. Without a report, one more than the highest
+    /// received number.
     pub sent: u64,
     /// Different frames received.
     pub received: u64,
@@ -19,7 +19,7 @@ pub struct Counts {
     pub lost: u64,
     /// Repeated receptions of a frame.
     pub duplicates: u64,
-    /// Frames received after a later one (RFC 4737, section 3.3).
+    /// Frames received after a later frame (RFC 4737, section 3.3).
     pub reordered: u64,
     /// The longest run of consecutive losses.
     pub longest_loss: u64,
@@ -30,7 +30,7 @@ pub struct Counts {
 pub struct Sequence {
     /// One bit per number.
     seen: Vec<u64>,
-    /// The highest number plus 1.
+    /// The highest received number plus 1.
     next: u64,
     /// Number of frames that the talker reported.
     sent: Option<u64>,
@@ -40,7 +40,7 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    /// Takes a number. Returns whether it is new and below [`MOST`].
+    /// Records a received number. Returns whether the number is new and below [`MOST`].
     pub fn take(&mut self, number: u64) -> bool {
         if number >= MOST {
             return false;
@@ -62,7 +62,7 @@ impl Sequence {
         true
     }
 
-    /// Takes the talker's report of the number of frames sent.
+    /// Records the number of sent frames, as the talker reports it.
     pub fn end(&mut self, sent: u64) {
         self.sent = Some(sent.min(MOST));
     }

@@ -6,13 +6,13 @@ use crate::schedule::{Place, place};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The largest number of late cycles counted separately; it stands for all larger ones.
+/// The largest number of late cycles with a counter. This counter includes all later frames.
 const LATE: i64 = 10;
 
 /// How many frames were within their windows, by one stamp.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Slots {
-    /// The stamp: `departure` is the talker's last one, `arrival` the listener's first one.
+    /// The stamp: `departure` is the talker's last stamp, `arrival` the listener's first stamp.
     pub stamp: String,
     /// Frames with this stamp.
     pub n: u64,
@@ -20,22 +20,22 @@ pub struct Slots {
     pub in_slot: u64,
     /// Frames within any window.
     pub in_window: u64,
-    /// Number of frames for each number of whole cycles that they were late: `[cycles, frames]`. 10
-    /// cycles also stand for more.
+    /// Late frames by the number of whole cycles: `[cycles, frames]`. 10 cycles include all larger
+    /// numbers.
     pub late: Vec<(i64, u64)>,
     /// Frames before the opening of their window.
     pub early: u64,
-    /// Frames with a due time outside any window (`--outside`), which a gate must hold.
+    /// Frames that were due outside of all windows (`--outside`), so that a gate must hold them.
     pub outside_due: u64,
-    /// Frames of `outside_due` whose stamp is also outside any window: no gate before the stamp
-    /// held them.
+    /// Frames in `outside_due` whose stamp is also outside of all windows, because no gate held
+    /// them before the stamp.
     pub outside_arrived: u64,
 }
 
-/// A stamp of a frame.
+/// A function that returns a stamp of a frame.
 type At = fn(&Sample) -> Option<u64>;
 
-/// The results for each available stamp; empty if there are no windows. `window` has cycle and
+/// The results for each available stamp. Empty if there are no windows. `window` has cycle and
 /// length; each sample has the opening of its own window.
 pub(crate) fn by_stamp(samples: &[Sample], window: &Window) -> Vec<Slots> {
     let stamps: [(&str, At); 2] = [
@@ -53,7 +53,7 @@ pub(crate) fn by_stamp(samples: &[Sample], window: &Window) -> Vec<Slots> {
     all.into_iter().filter(|slots| slots.n > 0).collect()
 }
 
-/// The results from the positions of due time and stamp.
+/// The results for one stamp. `places` has the positions of due time and stamp of each frame.
 fn by(stamp: &str, places: &[(Place, Place)]) -> Slots {
     let count = |which: &dyn Fn(Place, Place) -> bool| {
         places.iter().filter(|(due, at)| which(*due, *at)).count() as u64
@@ -79,7 +79,7 @@ mod tests {
     /// Windows of 100 us every 500 us; this window opens at 10 ms.
     const WINDOW: Window = Window { opens: 10_000_000, cycle: 500_000, length: 100_000 };
 
-    /// A frame with times of due, sent and arrived, relative to its window's opening.
+    /// A frame whose due time, sending and arrival are given relative to the opening of its window.
     fn frame(due: i64, sent: i64, arrived: i64) -> Sample {
         let at = |ns: i64| WINDOW.opens.saturating_add_signed(ns);
         Sample {
@@ -96,7 +96,7 @@ mod tests {
         let samples = [
             frame(20_000, 20_000, 30_000),
             frame(20_000, 90_000, 110_000),
-            // Held by a gate until the next window, and elsewhere for twelve cycles.
+            // A gate held this frame until the next window, and the last one for twelve cycles.
             frame(20_000, 20_000, 500_000),
             frame(20_000, 20_000, 6_000_000),
         ];
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(by_stamp(&samples, &Window::default()), []);
     }
 
-    /// All are due 200 us before their windows open.
+    /// All frames are due 200 us before their windows open.
     #[test]
     fn frames_due_outside_say_whether_something_held_them() {
         let gated = [frame(-200_000, -190_000, 5_000), frame(-200_000, -190_000, 500_000)];

@@ -1,4 +1,4 @@
-//! The stable range of a run. The article chose the range by hand; here a rule chooses it.
+//! The stable range of a run, selected by a rule. Linaro's article selected it by hand.
 
 use crate::findings::{Finding, Kind, Point, blocks};
 use crate::statistics::median;
@@ -19,8 +19,8 @@ pub struct Range {
     pub reason: String,
 }
 
-/// A stable part's median differs from the usual median by at most this many deviations (medians of
-/// absolute deviations).
+/// The median of a stable part differs from the usual median by at most this number of deviations
+/// (median absolute deviations).
 const DEVIATIONS: i64 = 5;
 
 /// The longest run of parts without stalls whose medians are near the usual median.

@@ -1,4 +1,4 @@
-//! Figures of signed latencies. No sample is dropped. Percentiles are samples.
+//! Figures of signed latencies. All samples count. Percentiles are samples.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,14 +38,15 @@ pub struct Figures {
     pub p99_99_ns: i64,
     /// The longest latency.
     pub max_ns: i64,
-    /// Mean difference between consecutive frames (RFC 3393, without RFC 3550's smoothing).
+    /// Mean absolute difference between consecutive frames (RFC 3393, without the smoothing of RFC
+    /// 3550).
     pub jitter_ns: u64,
     /// Frames within the band of `--band`; null without this option.
     pub in_band: Option<u64>,
 }
 
 impl Figures {
-    /// The figures of samples in the order of sending.
+    /// The figures of samples, which must be in the order of sending.
     pub fn from_samples(samples: &[i64], band: Option<Band>) -> Self {
         let n = samples.len();
         let in_band = band.map(|Band { from_ns, to_ns }| {
@@ -104,7 +105,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// 1 to 1000: mean 500.5; variance (1000^2 - 1) / 12 = 83333.25, whose root is 288.67.
+    /// The numbers 1 to 1000 have the mean 500.5 and the variance (1000^2 - 1) / 12 = 83333.25,
+    /// whose root is 288.67.
     #[test]
     fn figures_of_a_thousand_numbers() {
         let samples: Vec<i64> = (1..=1000).collect();
@@ -128,7 +130,8 @@ mod tests {
         assert_eq!(Figures::from_samples(&[], None), Figures::default());
     }
 
-    /// Mean -20 / 3 = -6.67; variance (100 + 2500 + 900) / 3 - 6.67^2 = 1122.2, root 33.5.
+    /// The mean is -20 / 3 = -6.67. With 30 instead of 20, the variance is (100 + 2500 + 900) / 3 -
+    /// 3.33^2 = 1155.6, whose root is 33.99.
     #[test]
     fn figures_of_negative_numbers() {
         let figures = Figures::from_samples(&[10, -50, 20], None);

@@ -1,4 +1,4 @@
-//! Network interfaces by their name.
+//! Network interfaces by name.
 
 use crate::kernel;
 use nix::ifaddrs::getifaddrs;
@@ -45,11 +45,11 @@ impl FromStr for Mac {
 pub struct Interface {
     /// The address that a packet socket binds to.
     pub(crate) link: LinkAddr,
-    /// Ethernet address; all zero on `lo`.
+    /// Ethernet address; all bytes are zero on `lo`.
     pub mac: Mac,
     /// The largest payload of a frame, in bytes.
     pub mtu: usize,
-    /// Whether it is the loopback interface: every frame sent comes back.
+    /// Whether this is the loopback interface, which returns every sent frame.
     pub is_loopback: bool,
 }
 
@@ -59,10 +59,10 @@ impl Interface {
         self.link.ifindex() as u32
     }
 
-    /// Looks `name` up.
+    /// The interface `name` in the network namespace of this thread.
     ///
     /// # Errors
-    /// A sentence that names the interface and what is wrong with it.
+    /// A sentence: there is no such interface, it is down, or it is not an Ethernet interface.
     pub fn find(name: &str) -> io::Result<Self> {
         let all: Vec<_> = getifaddrs()?
             .filter_map(|found| Some((found.address?.as_link_addr().copied()?, found)))
@@ -83,7 +83,7 @@ impl Interface {
             return Err(refuse("is not an Ethernet interface"));
         };
         let is_loopback = found.flags.contains(InterfaceFlags::IFF_LOOPBACK);
-        // In the network namespace of this thread; `/sys` shows the namespace of its mount.
+        // A socket, because `/sys` shows the network namespace of its mount, not of this thread.
         let any = socket(AddressFamily::UNIX, SocketType::DGRAM, None)?;
         Ok(Self { link: *link, mac: Mac(mac), mtu: kernel::mtu(any, name)?, is_loopback })
     }

@@ -1,5 +1,4 @@
-//! Linux interfaces that several crates use: shared clocks and sleeping until a time ([`time`]),
-//! network interfaces, packet sockets, marks of packets, network namespaces.
+//! Functions of Linux that several crates use.
 //!
 //! # Modules
 //!
@@ -31,12 +30,12 @@ use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 
-/// A random number, unique in practice.
+/// A random number of 64 bits, unique in practice.
 pub fn random_number() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// Adds the context to the error's text.
+/// An error of the same kind, with `context` in front of its text.
 pub fn about(context: impl fmt::Display, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{context}: {error}"))
 }

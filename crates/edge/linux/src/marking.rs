@@ -4,28 +4,33 @@ use crate::about;
 use socket2::{Domain, SockRef, Socket, Type};
 use std::io;
 
-/// The marks of all packets that a node sends over links. The default keeps the kernel's defaults.
+/// DSCP and priority of all packets that a node sends over links. `None` keeps the kernel's
+/// default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marking {
-    /// `SO_PRIORITY`, 0 to 7: the queue or class of a queueing discipline; a VLAN interface maps it
-    /// to the PCP of its tag (`egress-qos-map`, ip-link(8)).
+    /// `SO_PRIORITY`, 0 to 7, which selects the queue or class of a queueing discipline. A VLAN
+    /// interface maps it to the PCP of its tag (`egress-qos-map`, ip-link(8)).
     pub priority: Option<u8>,
     /// The Differentiated Services code point of IP packets, 0 to 63 (RFC 2474, section 3).
     pub dscp: Option<u8>,
 }
 
 impl Marking {
-    /// Tries the marks on a socket that sends nothing.
+    /// Checks that this process may set the marks, on a socket that sends nothing.
     ///
     /// # Errors
-    /// A sentence: a priority above 6 needs CAP_NET_ADMIN (socket(7)).
+    /// A sentence, for example that a priority above 6 needs CAP_NET_ADMIN (socket(7)).
     pub fn check(self) -> io::Result<()> {
         let socket = Socket::new(Domain::IPV4, Type::DGRAM, None)?;
         self.mark(SockRef::from(&socket), Some(Domain::IPV4))
     }
 
-    /// Marks a socket of this IP version, or of none. The kernel derives a priority from IP_TOS
-    /// (`rt_tos2priority` in Linux), so SO_PRIORITY is set last.
+    /// Marks a socket. `ip` is its IP version; `None` for a socket without IP, where the DSCP is
+    /// ignored. SO_PRIORITY is set last, because the kernel derives a priority from IP_TOS
+    /// (`rt_tos2priority` in Linux).
+    ///
+    /// # Errors
+    /// A sentence, as [`check`](Self::check).
     pub fn mark(self, socket: SockRef<'_>, ip: Option<Domain>) -> io::Result<()> {
         if let (Some(dscp), Some(ip)) = (self.dscp, ip) {
             // The two low bits are ECN (RFC 3168, section 5).

@@ -1,5 +1,5 @@
-//! Network namespaces (network_namespaces(7)) for tests and measurements. A namespace ends with
-//! its last user.
+//! Network namespaces (network_namespaces(7)) for tests and measurements. The kernel removes a
+//! namespace when nothing uses it.
 
 use crate::about;
 use nix::sched::{CloneFlags, setns, unshare};
@@ -13,10 +13,10 @@ use std::process::Command;
 pub struct Namespace(File);
 
 impl Namespace {
-    /// A new namespace, which has only a loopback interface that is down.
+    /// A new namespace. It has only a loopback interface, which is down.
     ///
     /// # Errors
-    /// A sentence, most likely that CAP_SYS_ADMIN is missing.
+    /// A sentence, for example that CAP_SYS_ADMIN is missing.
     pub fn new() -> io::Result<Self> {
         let own = Self::current()?;
         let context = "cannot make a network namespace (needs CAP_SYS_ADMIN)";
@@ -38,14 +38,14 @@ impl Namespace {
         Ok(setns(&self.0, CloneFlags::CLONE_NEWNET)?)
     }
 
-    /// Runs `work` in this namespace. Sockets, threads and processes made there stay in the
-    /// namespace.
+    /// Runs `work` in this namespace. Sockets, threads and processes that `work` creates stay in
+    /// the namespace.
     ///
     /// # Errors
     /// If this thread may not enter the namespace.
     ///
     /// # Panics
-    /// If this thread may not return.
+    /// If this thread may not return to its namespace.
     pub fn enter<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
         /// Returns to the old namespace, also when `work` panics.
         struct Back(Namespace);
@@ -61,10 +61,11 @@ impl Namespace {
         Ok(result)
     }
 
-    /// Runs a command line, such as `ip link set lo up`, and waits for its end.
+    /// Runs a command line, such as `ip link set lo up`, in this namespace, and waits for its end.
+    /// Returns the standard output. Words are separated at white space, without quoting.
     ///
     /// # Errors
-    /// A sentence with the command line and its error output.
+    /// A sentence with the command line and the cause, such as its error output.
     pub fn run(&self, line: &str) -> io::Result<String> {
         let failed = |why: String| io::Error::other(format!("`{line}`: {why}"));
         let mut words = line.split_whitespace();
@@ -78,13 +79,13 @@ impl Namespace {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Creates a veth pair, both ends up: `near` here and `far` in another namespace. Segmentation
-    /// offload is off, so frames are as on a wire.
+    /// Creates a veth pair, `near` in this namespace and `far` in `other`, and sets both ends up.
+    /// Segmentation offload is off, so that frames are as on a wire.
     ///
     /// # Errors
     /// As [`run`](Self::run).
     pub fn cable(&self, near: &str, other: &Self, far: &str) -> io::Result<()> {
-        // `ip` opens this process's descriptor by its path.
+        // `ip` opens the descriptor of this process by its path.
         let target = format!("/proc/{}/fd/{}", std::process::id(), other.0.as_raw_fd());
         self.run(&format!(
             "ip link add {near} gso_max_segs 1 type veth peer name {far} gso_max_segs 1 netns {target}"

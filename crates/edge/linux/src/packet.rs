@@ -9,10 +9,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 /// Bytes of an Ethernet header: destination, source, EtherType.
 pub const ETHERNET: usize = 14;
-/// The send buffer in bytes, with the kernel's overhead per frame; the kernel doubles it
-/// (socket(7)). Small, so that TLPs wait in the tunnel, where they can still be aggregated.
+/// The send buffer in bytes, including the kernel's overhead per frame; the kernel doubles this
+/// value (socket(7)). The buffer is small, so that TLPs wait in the tunnel, where they can still be
+/// aggregated.
 const SEND: usize = 16 << 10;
-/// The receive buffer in bytes. The kernel drops further frames, which the sender retransmits.
+/// The receive buffer in bytes. The kernel drops frames beyond it, and the sender retransmits them.
 const RECEIVE: usize = 4 << 20;
 
 /// A filter of a socket: a program for the kernel (socket(7), `SO_ATTACH_FILTER`).
@@ -20,7 +21,7 @@ const RECEIVE: usize = 4 << 20;
 pub struct Filter(Vec<SockFilter>);
 
 impl Filter {
-    /// Every frame.
+    /// A filter that accepts every frame.
     pub fn everything() -> Self {
         Self(vec![SockFilter::new(RETURN, 0, 0, u32::MAX)])
     }
@@ -29,8 +30,9 @@ impl Filter {
         Self(vec![SockFilter::new(RETURN, 0, 0, 0)])
     }
 
-    /// Frames that have all of these fields: offset from the frame's start,
-    /// bytes (1, 2 or 4, most significant first), mask, value.
+    /// A filter that accepts frames in which all fields have their values. A field has an offset
+    /// from the start of the frame, a width in bytes (1, 2 or 4, most significant first), a mask
+    /// and a value.
     pub fn fields(fields: &[(u32, u8, u32, u32)]) -> Self {
         let mut program = Vec::new();
         for (index, (offset, width, mask, value)) in fields.iter().enumerate() {
@@ -39,7 +41,7 @@ impl Filter {
                 2 => LOAD_16,
                 _ => LOAD_32,
             };
-            // The distance to the last return.
+            // The number of instructions up to the last return.
             let refuse = 3 * (fields.len() - index - 1) + 1;
             program.push(SockFilter::new(load, 0, 0, *offset));
             program.push(SockFilter::new(AND, 0, 0, *mask));
@@ -51,9 +53,9 @@ impl Filter {
     }
 }
 
-/// Classic BPF (S. McCanne, V. Jacobson, "The BSD Packet Filter", USENIX 1993, section 3; the
-/// encoding is linux/bpf_common.h's): a byte, half-word or word at a fixed place, a mask, a
-/// comparison, how much of the frame is accepted.
+/// Operation codes of classic BPF (S. McCanne, V. Jacobson, "The BSD Packet Filter", USENIX 1993,
+/// section 3; encoding of linux/bpf_common.h): load a byte, half-word or word at a fixed offset,
+/// mask, compare, return the number of accepted bytes.
 const LOAD_8: u16 = 0x30;
 const LOAD_16: u16 = 0x28;
 const LOAD_32: u16 = 0x20;
@@ -69,7 +71,7 @@ impl PacketSocket {
     /// Opens a socket on `interface` for frames of `ethertype` that `filter` accepts.
     ///
     /// # Errors
-    /// A sentence, most likely that CAP_NET_RAW is missing.
+    /// A sentence, for example that CAP_NET_RAW is missing.
     pub fn open(interface: &Interface, ethertype: u16, filter: &Filter) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let protocol = NonZeroU32::new(ethertype.to_be().into()).map(Protocol::from_raw);
@@ -91,8 +93,8 @@ impl PacketSocket {
         Ok(Self(socket))
     }
 
-    /// Sends one frame with its header; `false` if the interface accepts none now. A frame dropped
-    /// by the interface's queue counts as sent.
+    /// Sends one frame with its header. Returns `false` if the interface accepts no frame now. A
+    /// frame that the interface's queue drops counts as sent.
     ///
     /// # Errors
     /// As `send(2)`.
@@ -105,8 +107,8 @@ impl PacketSocket {
         }
     }
 
-    /// Receives the next frame with its header into `buffer`; returns its length, or `None` if
-    /// none waits.
+    /// Receives the next frame with its header into `buffer`. Returns the length of the frame, or
+    /// `None` if no frame waits.
     ///
     /// # Errors
     /// As `recv(2)`.

@@ -29,25 +29,25 @@ impl WallClock {
 }
 
 /// Seconds by which CLOCK_TAI is ahead of CLOCK_REALTIME: 37 since 2017 (IERS Bulletin C 52) if a
-/// program such as ptp4l or chrony has set the offset, else 0.
+/// program such as ptp4l or chrony has set the offset, otherwise 0.
 pub fn tai_offset_s() -> u64 {
     let realtime = WallClock::Realtime.now();
     (WallClock::Tai.now().saturating_sub(realtime) + SECOND / 2) / SECOND
 }
 
-/// CLOCK_TAI in ns.
+/// CLOCK_TAI, in ns since 1970.
 pub fn now() -> u64 {
     WallClock::Tai.now()
 }
 
-/// Sleeps until CLOCK_TAI is `at`, or a signal arrives; returns whether the time has come.
+/// Sleeps until CLOCK_TAI is `at`, in ns, or until a signal arrives. Returns false after a signal.
 pub fn sleep_until(at: u64) -> bool {
     let time = TimeSpec::new((at / SECOND) as i64, (at % SECOND) as i64);
     // EINTR is the only possible error: the time is valid and the clock exists.
     clock_nanosleep(SleepClock::CLOCK_TAI, ClockNanosleepFlags::TIMER_ABSTIME, &time).is_ok()
 }
 
-/// Polls CLOCK_TAI until it is `at`.
+/// Polls CLOCK_TAI until it is `at`, in ns.
 pub fn spin_until(at: u64) {
     while now() < at {
         std::hint::spin_loop();
@@ -57,14 +57,14 @@ pub fn spin_until(at: u64) {
 /// How much longer than requested this thread sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overslept {
-    /// The least, in ns: the overhead of an idle machine.
+    /// The shortest overrun, in ns: the overhead of an idle machine.
     pub least: u64,
-    /// The most, in ns.
+    /// The longest overrun, in ns.
     pub most: u64,
 }
 
-/// Sleeps `times` times for `span` ns and measures the overrun. Shortens `span` so that all sleeps
-/// together take at most about a tenth of a second.
+/// Sleeps `times` times for `span` ns, and measures the overrun. Shortens `span` if all sleeps
+/// together would take more than about a tenth of a second.
 pub fn oversleep(span: u64, times: u64) -> Overslept {
     let span = span.min(SECOND / 10 / times.max(1));
     let once = |_| {

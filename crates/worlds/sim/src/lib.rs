@@ -1,11 +1,11 @@
-//! The deterministic simulator: the unchanged root complex, switch and NVMe
-//! controller over modelled links, networks and drives, in virtual time.
+//! The deterministic simulator. It runs the real root complex, switch and NVMe controller over
+//! models of links, networks and drives, in virtual time.
 //!
 //! # Modules
 //!
 //! - [`kernel`]: the event kernel
 //! - [`world`]: builds and runs all components
-//! - [`node`]: the nodes with the models around them
+//! - [`node`]: nodes, and the models around them
 //! - [`pcie`]: PCIe links
 //! - [`drive`]: timing and contents of media
 //! - [`network`]: stations, bridges, cables between nodes
@@ -14,13 +14,13 @@
 //! - [`transport`]: transports of a link's byte stream
 //! - [`workload`]: host software and its workloads
 //! - [`measure`]: latencies, their stages, observers
-//! - [`flows`]: greedy senders for the study of congestion control
+//! - [`flows`]: senders that always have data, for the study of congestion control
 //! - `memory`: memory for frames and blocks
 //!
 //! # Example
 //!
-//! Ten reads of 4 KiB from a drive behind a tunnel over TCP and gigabit Ethernet. Equal configurations
-//! and seeds give equal simulations.
+//! Ten reads of 4 KiB from a drive behind a tunnel over TCP and gigabit Ethernet. Equal
+//! configurations and seeds give equal simulations.
 //!
 //! ```
 //! use farlane_sim::ethernet::Rate;

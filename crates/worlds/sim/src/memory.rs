@@ -5,7 +5,7 @@ use bytes::BytesMut;
 /// Bytes taken from the allocator at once.
 const CHUNK: usize = 64 << 10;
 
-/// Takes `length` zeroes off `memory`. A chunk without references is reused.
+/// Splits `length` zero bytes off `memory`. Chunks that are no longer referenced are reused.
 pub(crate) fn take_memory(memory: &mut BytesMut, length: usize) -> BytesMut {
     if memory.capacity() < length {
         memory.reserve(length.max(CHUNK));

@@ -1,4 +1,4 @@
-//! The simulator, from outside: whole simulations and the network alone.
+//! Tests of the simulator's public interface: whole simulations, and the network alone.
 
 extern crate farlane_sim as sim;
 
@@ -11,7 +11,7 @@ mod tsn;
 use ::tsn::{Clock, Entry, GateControlList, GateStates, Gates};
 use wire::{Duration, Instant};
 
-/// Gates that open these queues, as bits, for these times; the list begins at time zero.
+/// Gates with a list from time zero. Each entry has the open queues as bits, and the interval.
 fn gates_of(entries: &[(u8, Duration)]) -> Gates {
     let entry = |(states, interval): &(u8, Duration)| Entry::set(GateStates(*states), *interval);
     let entries: Vec<_> = entries.iter().map(entry).collect();

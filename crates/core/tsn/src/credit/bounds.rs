@@ -13,24 +13,26 @@ pub struct Higher {
 
 /// The highest credit of a class, in bits, rounded up (hiCredit).
 ///
-/// `interference` is the largest frame, in bits, of all lower classes, and `higher` are the higher
-/// classes, all with credit-based shapers. Sizes count the same bytes of a frame as the owner's
-/// [`super::Credit::spend`].
+/// `interference` is the largest frame of all lower classes, in bits. `higher` has all higher
+/// classes; each one has a credit-based shaper. Sizes count the same bytes of a frame as the times
+/// for [`super::Credit::spend`].
 ///
 /// - Class A, without higher classes: `interference * idleSlope / rate` (equations L-3, L-10 and
 ///   L-12).
 /// - Class B below class A: `idleSlope * (interference / (rate - idleSlope_A) + frame_A / rate)`
 ///   (L-3 with L-16).
-/// - Others in general: `idleSlope / (rate - Σ idleSlope_j) * (interference - Σ loCredit_j)`, which
-///   is the same below one class (Zhao, Pop, Zheng, Daigmorte, Boyer, "Latency Analysis of Multiple
-///   Classes of AVB Traffic in TSN with Standard Credit Behavior Using Network Calculus").
+/// - In general: `idleSlope / (rate - Σ idleSlope_j) * (interference - Σ loCredit_j)` over the
+///   higher classes j (Zhao, Pop, Zheng, Daigmorte, Boyer, "Latency Analysis of Multiple Classes of
+///   AVB Traffic in TSN with Standard Credit Behavior Using Network Calculus").
 ///
-/// `None` if the higher classes may use the whole rate, so that the credit is unbounded.
+/// `None` if the higher classes may use the whole rate, so that the credit is unbounded, or if the
+/// result is above 2^64 - 1.
 pub fn hi_credit(slopes: Slopes, interference: u64, higher: &[Higher]) -> Option<u64> {
     let rate = u128::from(slopes.rate);
     let reserved: u128 = higher.iter().map(|class| u128::from(class.idle)).sum();
     let left = rate.checked_sub(reserved).filter(|&left| left > 0)?;
-    // Times `rate` above and below: -loCredit_j * rate = frame_j * (rate - idleSlope_j).
+    // Numerator and denominator are multiplied by `rate`:
+    // -loCredit_j * rate = frame_j * (rate - idleSlope_j).
     let mut size = u128::from(interference).checked_mul(rate)?;
     for class in higher {
         let debt = u128::from(class.max_frame).checked_mul(rate - u128::from(class.idle))?;
@@ -41,7 +43,7 @@ pub fn hi_credit(slopes: Slopes, interference: u64, higher: &[Higher]) -> Option
 }
 
 /// The lowest credit of a class, in bits, rounded down (loCredit): `max_frame * sendSlope / rate`
-/// with its largest frame in bits (equation L-2).
+/// (equation L-2). `max_frame` is the largest frame of the class, in bits.
 pub fn lo_credit(slopes: Slopes, max_frame: u64) -> i64 {
     let spent = u128::from(max_frame) * u128::from(slopes.rate - slopes.idle);
     let bits = spent.div_ceil(slopes.rate.into());

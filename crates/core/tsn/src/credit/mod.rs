@@ -6,8 +6,8 @@
 //!
 //! | state | call |
 //! | --- | --- |
-//! | bits of a frame of the class are on the line (*transmit* is true) | [`Credit::spend`] |
-//! | they are not: other classes, gaps, interrupted frames, overhead of cuts | [`Credit::gain`] |
+//! | the line carries bits of a frame of the class (*transmit* is true) | [`Credit::spend`] |
+//! | the line carries anything else: other classes, gaps, overhead of cuts | [`Credit::gain`] |
 //! | the gate of the class is closed | none: the credit stays |
 //!
 //! The owner decides whether preamble and gap count as bits of a frame, and must choose the slopes
@@ -30,13 +30,13 @@ pub const CLASS_B_INTERVAL: Duration = Duration::from_us(250);
 /// 802.1Q-2022, 34.4): preamble 8, addresses and EtherType 14, tag 4, FCS 4, gap 12.
 pub const FRAME_OVERHEAD: usize = 8 + 14 + 4 + 4 + 12;
 
-/// Picobits in a bit: a rate of 1 bit/s makes one in a picosecond.
+/// Picobits in a bit. 1 bit/s is 1 picobit per picosecond.
 const PICO: i128 = 1_000_000_000_000;
 
 /// idleSlope in bit/s for a stream that sends up to `frames` frames (MaxIntervalFrames) of
 /// `frame_bytes_on_wire` bytes ([`FRAME_OVERHEAD`] included) in each class measurement interval,
-/// rounded up (IEEE 802.1Q-2022, 34.4). Saturates, also for an interval of zero; [`Slopes::new`]
-/// rejects excessive values.
+/// rounded up (IEEE 802.1Q-2022, 34.4). `u64::MAX` for an interval of zero and for larger results;
+/// [`Slopes::new`] rejects a slope above the port's rate.
 pub fn idle_slope(frame_bytes_on_wire: usize, frames: u32, interval: Duration) -> u64 {
     if interval == Duration::ZERO {
         return u64::MAX;
@@ -45,13 +45,13 @@ pub fn idle_slope(frame_bytes_on_wire: usize, frames: u32, interval: Duration) -
     u64::try_from(picobits.div_ceil(interval.as_ps().into())).unwrap_or(u64::MAX)
 }
 
-/// An error in slopes.
+/// Why slopes are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SlopesError {
-    /// A class that never gains credit could not send again.
+    /// idleSlope is zero. The class would never regain credit.
     #[error("idleSlope is 0 bit/s; the minimum is 1")]
     Zero,
-    /// More than the port can send.
+    /// idleSlope is above the port's rate.
     #[error("idleSlope of {idle} bit/s is above the port's {rate} bit/s")]
     AboveRate {
         /// idleSlope, bit/s.
@@ -91,12 +91,12 @@ impl Slopes {
         }
     }
 
-    /// The slopes that give the same share of the port although the gate is open only for `open`
-    /// in each `cycle`: idleSlope = operIdleSlope * OperCycleTime / GateOpenTime, rounded down
+    /// The slopes that keep the bandwidth of the class if its gate is open for `open` in each
+    /// `cycle`: idleSlope = operIdleSlope * OperCycleTime / GateOpenTime, rounded down
     /// (8.6.8.2, d).
     ///
     /// # Errors
-    /// If the class needs more than the port can send while the gate is open.
+    /// If `open` is zero or above `cycle`, or if the new idleSlope is above the rate.
     pub fn scaled(self, open: Duration, cycle: Duration) -> Result<Self, SlopesError> {
         if open == Duration::ZERO || open > cycle {
             return Err(SlopesError::Open { open, cycle });
@@ -116,7 +116,7 @@ impl Slopes {
     }
 }
 
-/// The credit of a class, exactly, in picobits (10^-12 bit). It starts at zero.
+/// The credit of a class, exact in picobits (10^-12 bit). The credit starts at zero.
 #[derive(Clone, Debug)]
 pub struct Credit {
     slopes: Slopes,
@@ -126,7 +126,7 @@ pub struct Credit {
 }
 
 impl Credit {
-    /// The credit zero of a class with `slopes`.
+    /// A credit of zero for a class with `slopes`.
     ///
     /// # Panics
     /// If idleSlope is zero or above the rate.
@@ -145,14 +145,14 @@ impl Credit {
         self.slopes = slopes;
     }
 
-    /// Accounts transmission of the class for `took`.
+    /// Accounts a transmission of the class that lasted `took`.
     pub fn spend(&mut self, took: Duration) {
         self.set(self.picobits.saturating_sub(self.slopes.spent(took)));
     }
 
-    /// Accounts `took` without transmission and with an open gate. With `waiting` frames, credit
-    /// rises. Without, positive credit is lost at once, and negative credit rises to at most zero
-    /// (8.6.8.2, *credit*).
+    /// Accounts the time `took`, in which the class did not send and its gate was open. If frames
+    /// were `waiting`, credit rises. Otherwise positive credit is lost at once, and negative
+    /// credit rises to at most zero (8.6.8.2, *credit*).
     pub fn gain(&mut self, took: Duration, waiting: bool) {
         let credit = self.picobits.saturating_add(self.slopes.gained(took));
         self.set(if waiting { credit } else { credit.min(0) });

@@ -1,6 +1,6 @@
-//! Latent error detection (IEEE 802.1CB-2017, 7.4.4): while all paths work, a recovery function
-//! discards one copy for each path except the first. Otherwise a path is broken, although no frame
-//! is lost yet.
+//! Latent error detection (IEEE 802.1CB-2017, 7.4.4). While all paths work, a recovery function
+//! discards `paths - 1` copies of each frame. If it discards fewer, a path is broken, although no
+//! frame is lost yet.
 
 use wire::{Duration, Instant};
 
@@ -11,8 +11,8 @@ use super::Counters;
 pub struct LatentTest {
     /// frerSeqRcvyLatentErrorPaths: expected copies of each frame, 2 or more.
     pub paths: u32,
-    /// frerSeqRcvyLatentErrorDifference: allowed difference in the number of copies between two
-    /// resets of the test. The user chooses it.
+    /// frerSeqRcvyLatentErrorDifference: allowed difference between expected and discarded copies
+    /// since the last reset of the counts.
     pub difference: u64,
     /// frerSeqRcvyLatentErrorPeriod: time between two tests.
     pub period: Duration,
@@ -45,9 +45,9 @@ impl LatentTester {
         Self { test, next_test, next_reset, base: (0, 0), errors: 0 }
     }
 
-    /// Performs all tests due by `now`, with the counters since the last call. Call this before the
-    /// function receives a frame, and before reading the result. Returns how many tests signalled
-    /// an error.
+    /// Performs all tests that are due by `now`, and returns how many of them signalled an error.
+    /// `counters` are the counters of the recovery function. Call this before the function
+    /// receives a frame and before [`Self::errors`].
     pub fn advance(&mut self, now: Instant, counters: Counters) -> u64 {
         let mut found = 0;
         while self.next_test.min(self.next_reset) <= now {
@@ -64,7 +64,7 @@ impl LatentTester {
         found
     }
 
-    /// Tests that signalled an error (SIGNAL_LATENT_ERROR).
+    /// Number of tests that signalled an error (SIGNAL_LATENT_ERROR).
     pub fn errors(&self) -> u64 {
         self.errors
     }

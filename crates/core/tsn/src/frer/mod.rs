@@ -2,7 +2,7 @@
 //! numbers, the tag that carries them, and the recovery functions that discard copies.
 //!
 //! Each copy of a frame has the same number. A recovery function passes the first copy that it
-//! receives and discards the others. It does not depend on the paths.
+//! receives and discards the others, whichever path they took.
 
 mod latent;
 mod recovery;
@@ -11,7 +11,7 @@ pub mod rtag;
 pub use latent::{LatentTest, LatentTester};
 pub use recovery::{Algorithm, Config, ConfigError, Counters, Recovery};
 
-/// Sequence numbers have 16 bits (7.4.1.1, GenSeqSpace; 7.4.3.2.1, RecovSeqSpace).
+/// Number of sequence numbers: they have 16 bits (7.4.1.1, GenSeqSpace; 7.4.3.2.1, RecovSeqSpace).
 pub const SPACE: u32 = 1 << 16;
 
 /// Sequence generation (7.4.1): numbers from 0, incremented modulo [`SPACE`].

@@ -10,8 +10,8 @@ use super::SPACE;
 pub enum Algorithm {
     /// By a history of the last numbers (7.4.3.4, VectorRecoveryAlgorithm).
     Vector {
-        /// frerSeqRcvyHistoryLength: numbers from the highest one downwards,
-        /// [`Config::SHORTEST`] to [`Config::LONGEST`].
+        /// frerSeqRcvyHistoryLength: how many numbers, counted down from the highest one, the
+        /// history holds; [`Config::SHORTEST`] to [`Config::LONGEST`].
         history: u16,
     },
     /// A frame with the number of the previous frame is a copy (7.4.3.5, MatchRecoveryAlgorithm).
@@ -25,11 +25,11 @@ pub struct Config {
     pub algorithm: Algorithm,
     /// frerSeqRcvyResetMSec: after this time without a passed frame, any number passes.
     pub reset: Duration,
-    /// frerSeqRcvyTakeNoSequence: whether frames without a number pass (vector recovery; match
-    /// recovery always passes them, 7.4.3.5).
+    /// frerSeqRcvyTakeNoSequence: whether vector recovery passes frames without a number. Match
+    /// recovery always passes them (7.4.3.5).
     pub take_no_sequence: bool,
-    /// frerSeqRcvyIndividualRecovery: recovery of one member stream. Discarded frames restart the
-    /// timer too.
+    /// frerSeqRcvyIndividualRecovery: recovery of one member stream. Discarded frames also restart
+    /// the reset timer.
     pub individual: bool,
 }
 
@@ -81,17 +81,18 @@ pub struct Counters {
     pub passed: u64,
     /// frerCpsSeqRcvyDiscardedPackets; includes rogue packets.
     pub discarded: u64,
-    /// frerCpsSeqRcvyRoguePackets: numbers outside of the history and of the same range above.
+    /// frerCpsSeqRcvyRoguePackets: packets whose number differs from the highest one by the
+    /// history's length or more.
     pub rogue: u64,
-    /// frerCpsSeqRcvyOutOfOrderPackets: passed packets whose number does not follow the previous
-    /// one.
+    /// frerCpsSeqRcvyOutOfOrderPackets: passed packets whose number is not one above the highest
+    /// number (vector recovery) or the previous number (match recovery).
     pub out_of_order: u64,
     /// frerCpsSeqRcvyLostPackets: numbers that left the history without being seen.
     pub lost: u64,
-    /// Part of `lost` that is older than the first frame after the beginning or a reset. The
-    /// standard counts these numbers, although they may never have been sent.
+    /// The part of `lost` with numbers before the first frame after the start or a reset. The
+    /// standard counts these numbers as lost, although they may never have been sent.
     pub lost_before_first: u64,
-    /// frerCpsSeqRcvyTaglessPackets.
+    /// frerCpsSeqRcvyTaglessPackets: packets without a sequence number.
     pub tagless: u64,
     /// frerCpsSeqRcvyResets: expiries of the timer.
     pub resets: u64,
@@ -106,9 +107,9 @@ pub struct Recovery {
     take_any: bool,
     /// RecovSeqNum.
     highest: u16,
-    /// SequenceHistory, by number.
+    /// SequenceHistory: one bit per number.
     seen: Box<[u64; SPACE as usize / 64]>,
-    /// Count of numbers since the first one, at most the history's length.
+    /// How many numbers from the first one to the highest one, at most the history's length.
     known: u32,
     /// When the timer expires, if it runs.
     expires: Option<Instant>,
@@ -132,12 +133,12 @@ impl Recovery {
         })
     }
 
-    /// The counters until the last frame.
+    /// The counters up to the last call of [`Self::passes`] or [`Self::advance`].
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Handles an expired timer (7.4.3.3, SequenceRecoveryReset).
+    /// Resets the function if its timer has expired by `now` (7.4.3.3, SequenceRecoveryReset).
     pub fn advance(&mut self, now: Instant) {
         if self.expires.is_some_and(|at| at <= now) {
             self.counters.resets += 1;
@@ -151,7 +152,7 @@ impl Recovery {
         self.seen.fill(0);
     }
 
-    /// Whether a frame with this number passes; `None`: without a tag.
+    /// Whether a frame with the number `sequence` passes. `None`: the frame has no tag.
     pub fn passes(&mut self, now: Instant, sequence: Option<u16>) -> bool {
         self.advance(now);
         let (passes, restarts) = match (sequence, self.config.algorithm) {

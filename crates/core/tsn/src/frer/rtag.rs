@@ -19,7 +19,7 @@ pub enum RTagError {
     EtherType(u16),
 }
 
-/// The tag with this number. The reserved bits are 0.
+/// The tag with the number `sequence`. The reserved bits are 0.
 pub const fn encode(sequence: u16) -> [u8; LENGTH] {
     let ([a, b], [c, d]) = (ETHER_TYPE.to_be_bytes(), sequence.to_be_bytes());
     [a, b, 0, 0, c, d]

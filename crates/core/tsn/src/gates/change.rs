@@ -7,14 +7,14 @@ use super::{Entry, GateControlList, GateStates, Gates};
 use crate::LocalTime;
 
 impl Gates {
-    /// Adds a list that replaces the previous one at its base time: ConfigChangeTime of IEEE
-    /// 802.1Q-2022, 8.6.9.3.1. If the previous list starts then or later, the change is at the
-    /// first cycle start of the added list after that.
+    /// Adds `list`, which replaces the previous list at the base time of `list` (ConfigChangeTime
+    /// of IEEE 802.1Q-2022, 8.6.9.3.1). If the previous list starts at that time or later, the
+    /// change is at the first cycle start of `list` after the start of the previous list.
     ///
-    /// The cycles of the previous list repeat until the change. The first cycle after whose end at
-    /// most `extension` (OperCycleTimeExtension of the previous list) remains is the last one: its
-    /// last entry is extended until the change. A cycle that the change interrupts is cut
-    /// (SetCycleStartTime, 8.6.9.1.1), even the first one after the previous list's base time.
+    /// The cycles of the previous list repeat until the change. If a cycle ends at most
+    /// `extension` (OperCycleTimeExtension of the previous list) before the change, its last entry
+    /// is extended until the change. A cycle during which the change comes is cut
+    /// (SetCycleStartTime, 8.6.9.1.1), even the first cycle of the previous list.
     pub fn then(mut self, list: GateControlList, extension: Duration) -> Self {
         let (since, before) = match self.later.last() {
             Some(phase) => (phase.from.as_ps(), &phase.list),
@@ -27,7 +27,7 @@ impl Gates {
             ..0 => base,
             _ => base.saturating_add((late / cycle + 1) * cycle),
         };
-        // The first cycle after whose end at most the extension remains.
+        // The last cycle: the first one that ends at most `extension` before the change.
         let before_cycle = before.cycle_time().as_ps() as i64;
         let extension = i64::try_from(extension.as_ps()).unwrap_or(i64::MAX);
         let whole = at.saturating_sub(since).saturating_sub(before_cycle);
@@ -42,15 +42,15 @@ impl Gates {
         self
     }
 
-    /// Replaces the port's lists by `list` for the queues `classes`, permanently. If several lists
-    /// are added for a queue, the last one applies. Preemption operations in `list` are ignored,
-    /// because they belong to the port.
+    /// Replaces the port's lists by `list` for the queues `classes`, permanently. If several calls
+    /// name a queue, the last one applies. Preemption operations in `list` are ignored, because
+    /// they concern the whole port.
     pub fn with_class_list(mut self, classes: GateStates, list: GateControlList) -> Self {
         self.classes.push((classes, list));
         self
     }
 
-    /// When the next list of the port starts, later than `now`.
+    /// When the next list of the port starts, later than `now`. `None` after the last change.
     pub fn next_list(&self, now: Instant) -> Option<Instant> {
         let now = self.clock.local(now);
         let next = self.later.iter().find(|phase| !phase.extends && phase.from > now)?;
@@ -67,9 +67,9 @@ impl Gates {
         self.later.iter().rev().find(started).map_or(&self.list, |phase| &phase.list)
     }
 
-    /// How long the gate of `queue` is open in a cycle (GateOpenTime) of the list that governs it
-    /// at `now`, and the length of the cycle (OperCycleTime), on the node's clock. A credit-based
-    /// shaper multiplies its slope by cycle / open (IEEE 802.1Q-2022, 8.6.8.2 d).
+    /// The time that the gate of `queue` is open in each cycle (GateOpenTime), and the length of
+    /// the cycle (OperCycleTime), both of the list at `now` and on the node's clock. A
+    /// credit-based shaper multiplies its slope by cycle / open (IEEE 802.1Q-2022, 8.6.8.2 d).
     pub fn open_share_of(&self, queue: usize, now: Instant) -> (Duration, Duration) {
         let list = self.list_at(queue, now);
         (Duration::from_ps(list.windows(queue).lengths().sum()), list.cycle_time())

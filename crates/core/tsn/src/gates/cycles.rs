@@ -2,15 +2,15 @@
 
 use wire::Duration;
 
-/// Whether one of two cycles is a whole multiple of the other, so that they align in the same way
-/// in every longer cycle. False if one is zero.
+/// Whether one of two cycles is a whole multiple of the other, so that every longer cycle has the
+/// same relation to the shorter ones. False if a cycle is zero.
 pub fn cycles_divide(a: Duration, b: Duration) -> bool {
     let (short, long) = (a.min(b).as_ps(), a.max(b).as_ps());
     short != 0 && long.is_multiple_of(short)
 }
 
-/// The time after which all `cycles` align again: their least common multiple. `None` without a
-/// cycle, with a zero cycle, and above 2^64 - 1 ps.
+/// The time after which all `cycles` align again: their least common multiple. `None` if there is
+/// no cycle, if a cycle is zero, or if the result is above 2^64 - 1 ps.
 pub fn hyperperiod(mut cycles: impl Iterator<Item = Duration>) -> Option<Duration> {
     let first = cycles.next()?.as_ps();
     let next = |all: u64, cycle: Duration| {

@@ -7,7 +7,7 @@ use super::{GateControlList, ListError};
 /// Limits of a port's hardware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hardware {
-    /// The grain: base time, cycle time and intervals are multiples of this. Above zero
+    /// Base time, cycle time and intervals must be multiples of this time, which is above zero
     /// (TickGranularity of IEEE 802.1Q-2022, table 12-29).
     pub grain: Duration,
     /// The most entries (SupportedListMax, 12.29.1.5).
@@ -18,7 +18,7 @@ impl GateControlList {
     /// Whether `hardware` can execute the list exactly.
     ///
     /// # Errors
-    /// [`ListError::TooManyEntries`]; or [`ListError::Grain`] for the first time that is not a
+    /// [`ListError::TooManyEntries`], or [`ListError::Grain`] with the first time that is not a
     /// multiple of the grain.
     pub fn fits(&self, hardware: &Hardware) -> Result<(), ListError> {
         let count = self.entries().len();

@@ -6,15 +6,15 @@ use super::Gates;
 use super::track::{END, Row, Track};
 use crate::LocalTime;
 
-/// How long before the gate operation the MAC receives the request, on the node's clock (IEEE
+/// How long before an entry the MAC receives the hold or release request, on the node's clock (IEEE
 /// 802.1Q-2022, 12.30.1.2 and 12.30.1.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HoldAdvance {
-    /// For an entry that holds: the time that the MAC needs to clear the line of preemptable frames
-    /// (holdAdvance).
+    /// Before an entry that holds (holdAdvance): the time in which the MAC ends or preempts a
+    /// preemptable frame.
     pub hold: Duration,
-    /// For an entry that releases (releaseAdvance). A hold that would be released before it begins
-    /// does not take place.
+    /// Before an entry that releases (releaseAdvance). A hold that would end before it begins does
+    /// not take place.
     pub release: Duration,
 }
 
@@ -23,18 +23,18 @@ pub struct HoldAdvance {
 pub enum Hold {
     /// Preemptable frames may be sent.
     Released {
-        /// The next hold.
+        /// Start of the next hold.
         until: Option<Instant>,
     },
     /// Preemptable frames may not be sent, and one in transmission is preempted.
     Held {
-        /// The next release.
+        /// Time of the next release.
         until: Option<Instant>,
     },
 }
 
 impl Hold {
-    /// When it changes next.
+    /// When the state changes next. `None`: never.
     pub const fn until(self) -> Option<Instant> {
         let (Self::Released { until } | Self::Held { until }) = self;
         until
@@ -45,9 +45,9 @@ impl Gates {
     /// Whether preemptable frames are held back at `now`: MM_CTL.request of IEEE 802.3br-2016,
     /// 99.2.3. A hold begins `advance.hold` before an entry with
     /// [`SetAndHoldMac`](super::Operation::SetAndHoldMac) and ends `advance.release` before the
-    /// next one with [`SetAndReleaseMac`](super::Operation::SetAndReleaseMac), even after the end
-    /// of a cycle. A new list begins like one of its later cycles; without these operations it
-    /// never holds.
+    /// next entry with [`SetAndReleaseMac`](super::Operation::SetAndReleaseMac), even in a later
+    /// cycle. The first cycle of a new list begins in the same state as its later cycles. A list
+    /// without these operations never holds.
     pub fn hold_until(&self, now: Instant, advance: &HoldAdvance) -> Hold {
         let row = Row::Hold;
         let track = Track { first: self.list.hold(), later: &self.later, row, detour: None };
@@ -81,11 +81,12 @@ impl<'a> Spans<'a> {
 
     /// The span, including spans that follow without a pause.
     fn next(mut self) -> Option<(i64, i64)> {
-        // Holds of entries that end earlier are over; the first found one begins early enough.
+        // The holds of all entries that end before `first` are over.
         let first = self.from.as_ps().saturating_add(self.hold.min(self.release));
         let first = LocalTime::from_ps(first);
         let mut at = first;
-        // One cycle in which holds end, and one that represents all later cycles.
+        // The windows of two cycles: in one cycle holds may end, and the next one represents all
+        // later cycles.
         let mut left = 2 * self.track.last_windows() + 2;
         while let Some((opens, closes)) = self.track.next(at) {
             if !self.add(opens, closes) || closes == END {
@@ -109,7 +110,7 @@ impl<'a> Spans<'a> {
         self.found
     }
 
-    /// Adds the hold of entries from `opens` to `closes`. Returns whether a later one may extend
+    /// Adds the hold of entries from `opens` to `closes`. Returns whether a later hold may extend
     /// the result.
     fn add(&mut self, opens: LocalTime, closes: LocalTime) -> bool {
         let start = opens.as_ps().saturating_sub(self.hold);

@@ -20,7 +20,7 @@ impl GateStates {
     }
 }
 
-/// The operation of an entry besides setting the gates (IEEE 802.1Q-2022, table 8-7).
+/// What an entry does in addition to setting the gates (IEEE 802.1Q-2022, table 8-7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// No further operation.
@@ -33,7 +33,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Its letter in the commands of Linux (tc-taprio(8)).
+    /// The letter of the operation in tc-taprio(8).
     pub const fn letter(self) -> char {
         match self {
             Self::SetGateStates => 'S',
@@ -50,7 +50,7 @@ pub struct Entry {
     pub operation: Operation,
     /// The gates during the interval.
     pub states: GateStates,
-    /// Length: a whole number of nanoseconds, as TimeInterval (12.29.1.2.3).
+    /// Length, above zero and a whole number of nanoseconds, as TimeInterval (12.29.1.2.3).
     pub interval: Duration,
 }
 
@@ -61,13 +61,13 @@ impl Entry {
     }
 }
 
-/// An error in a list. Entries are counted from 1.
+/// Why a list is invalid. Entries are counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ListError {
     /// The list has no entries.
     #[error("a gate control list needs at least one entry")]
     NoEntries,
-    /// More than [`GateControlList::MAX_ENTRIES`] entries, or than the hardware supports.
+    /// More entries than [`GateControlList::MAX_ENTRIES`] or than the hardware supports.
     #[error("the list has {entries} entries; the maximum is {max}")]
     TooManyEntries {
         /// Number of entries.
@@ -150,7 +150,7 @@ impl GateControlList {
     /// The longest cycle, as in Linux's `taprio` (INT_MAX nanoseconds).
     pub const MAX_CYCLE: Duration = Duration::from_ns(i32::MAX as u64);
 
-    /// A list with a cycle start at `base` on the node's clock, repeated every `cycle`.
+    /// A list that repeats every `cycle`, with a cycle start at `base` on the node's clock.
     ///
     /// # Errors
     /// The invalid entry or time, with the reason.
@@ -199,13 +199,13 @@ impl GateControlList {
         self.base
     }
 
-    /// How long a cycle lasts.
+    /// Length of a cycle.
     pub fn cycle_time(&self) -> Duration {
         self.cycle
     }
 
-    /// The share of time in which any of `queues` may send, and the share that whole frames fill.
-    /// Each frame takes `frame` from preamble to FCS and is followed by `gap`.
+    /// The share of a cycle in which any of `queues` may send, and the share that whole frames can
+    /// fill. A frame takes `frame` from preamble to FCS; a `gap` follows.
     ///
     /// # Panics
     /// If a frame and its gap take no time.
@@ -218,12 +218,12 @@ impl GateControlList {
         }
         let time: u64 = windows.lengths().sum();
         let each = (frame + gap).as_ps();
-        // The gap after the last frame may be outside.
+        // The gap after the last frame may be outside of the window.
         let frames: u64 = windows.lengths().map(|open| (open + gap.as_ps()) / each).sum();
         OpenShare { time: time as f64 / cycle, whole_frames: (frames * each) as f64 / cycle }
     }
 
-    /// The same entries, with a cycle start at a local time.
+    /// The same entries, with a cycle start at the local time `at`.
     pub(super) fn beginning_at(mut self, at: LocalTime) -> Self {
         self.windows.iter_mut().chain([&mut self.hold]).for_each(|windows| windows.begin_at(at));
         self
@@ -244,8 +244,8 @@ impl GateControlList {
     }
 }
 
-/// Whether preemptable frames are held during each entry. The first entries continue the last
-/// operation of the previous cycle.
+/// Whether preemptable frames are held during each entry. Entries before the first preemption
+/// operation continue the last operation of the previous cycle.
 fn holds(entries: &[Entry]) -> Vec<bool> {
     let mut operation = last_operation(entries);
     let next = |entry: &Entry| {

@@ -1,12 +1,12 @@
 //! Gate control lists: which of a port's eight queues may send, and when
 //! (IEEE 802.1Q-2022, 8.6.8.4 and 8.6.9; formerly 802.1Qbv).
 //!
-//! A list repeats forever, also before its base time, which is the start of one cycle. If its
-//! entries end before the cycle's end, the last one is extended to it (8.6.9.2). Entries beyond the
-//! cycle are an error; the standard truncates them silently.
+//! A list repeats forever, also before its base time. The base time is the start of one cycle. If
+//! the entries end before the cycle, the last entry lasts to the end of the cycle (8.6.9.2).
+//! Entries beyond the cycle are an error; the standard truncates them silently.
 //!
-//! Further lists of the port can replace each other ([`Gates::then`]), and classes can have their
-//! own list ([`Gates::with_class_list`]).
+//! A port can change from one list to the next ([`Gates::then`]), and a class can have its own list
+//! ([`Gates::with_class_list`]).
 
 mod change;
 mod cycles;
@@ -42,13 +42,13 @@ pub struct Gates {
 }
 
 impl Gates {
-    /// A list and the clock it runs by.
+    /// The gates of a port with one list on `clock`.
     pub fn new(list: GateControlList, clock: Clock) -> Self {
         Self { list, clock, later: Vec::new(), classes: Vec::new(), detour: None }
     }
 
-    /// The gates of a port without a list: all are open. Their cycle of 1 ns divides every other
-    /// cycle.
+    /// The gates of a port without a list: all are open. The cycle is 1 ns, which divides every
+    /// other cycle.
     pub fn always_open(clock: Clock) -> Self {
         let entry = Entry::set(GateStates::ALL, Duration::from_ns(1));
         let list = GateControlList::of_entries(Instant::ZERO, &[entry]);
@@ -71,7 +71,7 @@ impl Gates {
         self.track(queue).next(now).is_some_and(|(opens, _)| opens <= now)
     }
 
-    /// When the gate of `queue` opens or closes next, later than `now`.
+    /// When the gate of `queue` opens or closes next, later than `now`. `None` if it never does.
     pub fn next_change(&self, queue: usize, now: Instant) -> Option<Instant> {
         let now = self.clock.local(now);
         let (opens, closes) = self.track(queue).next(now)?;
@@ -80,9 +80,11 @@ impl Gates {
     }
 
     /// The first instant, not before `now`, at which a transmission of `duration` may start so that
-    /// it ends before the gate of `queue` closes (8.6.8.4: a frame is not available if there is
-    /// "insufficient time"; its own length counts); ending exactly at that instant is allowed.
-    /// `None`: it never fits. For a guard band of the largest frame, pass that frame's duration.
+    /// it ends before the gate of `queue` closes or exactly when the gate closes. `None`: the
+    /// transmission never fits.
+    ///
+    /// In 8.6.8.4 a frame is not available if there is "insufficient time" for its own length. For
+    /// a guard band of the largest frame, pass the duration of the largest frame.
     pub fn earliest_start(
         &self,
         queue: usize,
@@ -94,7 +96,7 @@ impl Gates {
             return Some(now);
         }
         let mut local = self.clock.local(now);
-        // One window more than in a cycle, because the first may be partly over.
+        // One window more than a cycle has, because the first window may be partly over.
         for _ in 0..track.windows_at(local).len() + 1 {
             let (opens, closes) = track.next(local)?;
             let start = now.max(self.clock.global(opens));
@@ -103,8 +105,9 @@ impl Gates {
             }
             local = closes;
         }
-        // The transmission may fit a window of another list, or a window that a drifting clock
-        // makes a picosecond longer: the first with an open picosecond before a margin of the rest.
+        // The transmission may fit into a window of another list, or into a window that a drifting
+        // clock makes a picosecond longer. A window fits if, with a margin of `duration - ps`, one
+        // picosecond of it remains.
         let ps = Duration::from_ps(1);
         let after = self.after_open_time(queue, now, ps, duration - ps)?;
         Some(Instant::from_ps(after.as_ps() - 1))
@@ -116,8 +119,8 @@ impl Gates {
     }
 
     /// The longest time, on the node's clock, that a transmission of `duration` has to wait for the
-    /// gate of `queue`, through all lists and changes; see [`GateControlList::longest_wait`].
-    /// `None`: it does not fit into any window of the last list.
+    /// gate of `queue`, over all lists and changes; see [`GateControlList::longest_wait`].
+    /// `None`: the transmission does not fit into any window of the last list.
     pub fn longest_wait(&self, queue: usize, duration: Duration) -> Option<Duration> {
         let track = self.track(queue);
         match track.only() {
@@ -138,15 +141,15 @@ impl GateControlList {
         self.windows(queue).next_change(after)
     }
 
-    /// The longest time that `queue` stays closed: zero if it never closes, `None` if it never
-    /// opens. Compare it with timeouts.
+    /// The longest time that the gate of `queue` stays closed. Zero if it never closes; `None` if
+    /// it never opens.
     pub fn longest_closed(&self, queue: usize) -> Option<Duration> {
         self.windows(queue).longest_closed()
     }
 
-    /// The longest wait of a transmission of `duration` for the gate of `queue`: the longest closed
-    /// span plus the end of the window before it, which is too short for the transmission. `None`:
-    /// it never fits.
+    /// The longest time that a transmission of `duration` waits for the gate of `queue`: a closed
+    /// span, and the end of the window before this span that is too short for the transmission.
+    /// `None`: the transmission never fits.
     pub fn longest_wait(&self, queue: usize, duration: Duration) -> Option<Duration> {
         self.windows(queue).longest_wait(duration)
     }

@@ -7,8 +7,8 @@ use super::track::{END, Track};
 use crate::{Clock, LocalTime};
 
 impl Gates {
-    /// The time within [`from`, `to`) that the gate of `queue` is open. The last `margin` of each
-    /// window does not count (guard band).
+    /// The time from `from` to `to` in which the gate of `queue` is open. The last `margin` of
+    /// each window does not count (guard band).
     pub fn open_time(
         &self,
         queue: usize,
@@ -31,8 +31,8 @@ impl Gates {
         Duration::from_ps(open)
     }
 
-    /// The first instant by which the gate of `queue` has been open for `needed` since `from`, as
-    /// [`Self::open_time`] counts. `None`: never, or only beyond the range of the clock (106 days).
+    /// The first instant at which [`Self::open_time`] since `from` is `needed`. `None` if there is
+    /// none within the range of the clock (106 days).
     pub fn after_open_time(
         &self,
         queue: usize,
@@ -82,7 +82,7 @@ impl<'a> Spans<'a> {
         Self { track, clock, margin, from, at: clock.local(from), walked: 0 }
     }
 
-    /// The next span; empty if the margin is longer.
+    /// The next span. It is empty if the margin is longer than the window.
     fn next(&mut self) -> Option<(Instant, Instant)> {
         if self.at == END {
             return None;
@@ -101,7 +101,8 @@ impl<'a> Spans<'a> {
         self.at != END && self.walked > self.track.windows_at(self.at).len()
     }
 
-    /// How many cycles repeat from here without a change of the list, and end before `before`.
+    /// How many cycles repeat from the last window without a change of the list and end before
+    /// `before`.
     fn cycles(&self, before: LocalTime) -> u64 {
         self.track.cycles(self.at, before)
     }
@@ -124,7 +125,7 @@ impl<'a> Spans<'a> {
         let margin = u128::from(self.margin.as_ps());
         let open = |(opens, closes)| {
             // Rounding makes a window a picosecond longer in some cycles. If the margin equals the
-            // others, this picosecond is open.
+            // length in the other cycles, only this picosecond is open.
             let shortest = self.clock.shortest(closes - opens);
             if margin > shortest {
                 return 0;

@@ -5,28 +5,28 @@ use super::{Entry, GateControlList, GateStates, Gates};
 use crate::{Clock, LocalTime, QUEUES};
 use wire::{Duration, Instant};
 
-/// The reaction of gates to a step of their clock. The standard defines only list and CurrentTime
-/// (IEEE 802.1Q-2022, 8.6.9.1), not the state of hardware. The variants other than
-/// [`Self::Rederived`] follow `advance_sched` of Linux's software taprio, whose timer is set for
-/// the end of each entry.
+/// What gates do when their clock steps. The standard defines the gates by list and CurrentTime
+/// (IEEE 802.1Q-2022, 8.6.9.1), and does not define how hardware follows a step. The variants other
+/// than [`Self::Rederived`] follow `advance_sched` of Linux's software taprio, whose timer is set
+/// for the end of each entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StepPolicy {
     /// The gates change at once to the state of the list at the new time.
     #[default]
     Rederived,
     /// After a step back, the gates keep their state until the clock shows the time before the step
-    /// again. A step forward is as [`Self::Rederived`].
+    /// again. After a step forward, they change at once.
     Frozen,
-    /// A step back is as [`Self::Frozen`]. After a step forward, the skipped entries are executed
-    /// one after the other, each for [`BURST_ENTRY`]; at most the last
-    /// [`GateControlList::MAX_ENTRIES`].
+    /// After a step back, the gates behave as with [`Self::Frozen`]. After a step forward, the
+    /// gates execute the skipped entries in order, each for [`BURST_ENTRY`]; at most the last
+    /// [`GateControlList::MAX_ENTRIES`] entries.
     Burst,
 }
 
-/// Length of each skipped entry: an assumption for a timer's callback.
+/// Length of each skipped entry after a step forward: an assumed duration of a timer callback.
 pub const BURST_ENTRY: Duration = Duration::from_us(1);
 
-/// A temporary list instead of all others.
+/// A temporary list that replaces all others until a local time.
 #[derive(Clone, Debug)]
 pub(super) struct Detour {
     pub list: GateControlList,
@@ -34,12 +34,12 @@ pub(super) struct Detour {
 }
 
 impl Gates {
-    /// Sets another clock that shows the same time now.
+    /// Replaces the clock by one that shows the same time now, for example after a change of rate.
     pub fn set_clock(&mut self, clock: Clock) {
         self.clock = clock;
     }
 
-    /// Steps the clock at `now`; it is `clock` from then on.
+    /// Replaces the clock by `clock` at `now`; the gates follow the step by `policy`.
     pub fn step_clock(&mut self, now: Instant, clock: Clock, policy: StepPolicy) {
         let before = self.clock.local(now);
         let after = clock.local(now);
@@ -54,7 +54,7 @@ impl Gates {
         };
         self.detour = detour.and_then(|(entries, until)| {
             let list = GateControlList::of_entries(Instant::ZERO, &entries).ok()?;
-            // A list repeats from time zero on: this one begins now.
+            // The first entry must begin now, not at a multiple of the cycle.
             Some(Detour { list: list.beginning_at(after), until })
         });
     }
@@ -66,11 +66,11 @@ impl Gates {
         GateStates((0..QUEUES).filter(open).fold(0, |states, queue| states | 1 << queue))
     }
 
-    /// The states between two times, and when all of them are over.
+    /// The gate states between two local times, and the end of their execution.
     fn burst(&self, before: LocalTime, after: LocalTime) -> Option<(Vec<Entry>, LocalTime)> {
         let mut entries = Vec::new();
         let mut at = before;
-        // Cycle by cycle until the last ones, because the states repeat.
+        // The next change after `at`, if it is before the end of the step.
         let changes = |at: LocalTime| {
             let change = |queue| {
                 let (opens, closes) = self.track(queue).next(at)?;
@@ -78,6 +78,7 @@ impl Gates {
             };
             (0..QUEUES).filter_map(change).min().filter(|change| *change < after)
         };
+        // Every cycle has an entry, so earlier entries would be dropped below.
         let span = self.list.cycle_time().as_ps() as i64 * GateControlList::MAX_ENTRIES as i64;
         at = at.max(LocalTime::from_ps(after.as_ps().saturating_sub(span)));
         while let Some(change) = changes(at) {

@@ -7,19 +7,19 @@ use super::step::Detour;
 use super::windows::Windows;
 use crate::LocalTime;
 
-/// Latest end of a window: the range of a node's clock.
+/// The latest end of a window: the end of the range of a node's clock.
 pub(super) const END: LocalTime = LocalTime::from_ps(i64::MAX);
 
-/// A list that starts at a time, after another one.
+/// A list that starts at a local time and replaces the previous one.
 #[derive(Clone, Debug)]
 pub(super) struct Phase {
     pub from: LocalTime,
     pub list: GateControlList,
-    /// Whether it is only the extended last entry of the previous list.
+    /// Whether the list is only the extended last entry of the previous list.
     pub extends: bool,
 }
 
-/// The owner of windows.
+/// What windows belong to: the gate of a queue, or the holds of preemptable frames.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Row {
     Queue(usize),
@@ -57,7 +57,7 @@ impl<'a> Track<'a> {
     }
 
     /// The window that contains `at`, otherwise the next one. A window that continues in the next
-    /// list is one window; its start is not before the start of the list in which it was found.
+    /// list is one window. With several lists the returned start is not before `at`.
     pub(super) fn next(&self, at: LocalTime) -> Option<(LocalTime, LocalTime)> {
         match self.detour_at(at) {
             Some(detour) => detour.next(self.row, at, |at| self.next_listed(at)),
@@ -86,8 +86,7 @@ impl<'a> Track<'a> {
         }
     }
 
-    /// When a window of phase `index` closes that would close at `closes` without a change of
-    /// lists.
+    /// When a window of phase `index` closes. Without a change of lists it would close at `closes`.
     fn close(&self, mut index: usize, mut closes: LocalTime) -> LocalTime {
         while index < self.later.len() && closes >= self.end(index) {
             let end = self.end(index);
@@ -110,8 +109,9 @@ impl<'a> Track<'a> {
         self.detour_at(at).is_none() && self.index(at) == self.later.len()
     }
 
-    /// If a walk from `from` to `at`, where a window closed, has seen all windows and pauses of the
-    /// list in effect: its cycle, and the length of the cycles that repeat before the next list.
+    /// The cycle of the list in effect, and the total length of the cycles that repeat before the
+    /// next list. `None` until a walk from `from` to the end of a window at `at` has seen all
+    /// windows and pauses of this list.
     pub(super) fn repeated(&self, at: LocalTime, from: LocalTime) -> Option<(i64, i64)> {
         if self.detour_at(from).is_some() {
             return None;
@@ -124,8 +124,8 @@ impl<'a> Track<'a> {
         (seen >= 3 * cycle).then(|| (cycle, self.cycles(at, END) as i64 * cycle))
     }
 
-    /// How many whole cycles of the list in effect at `at`, where a gate is closed, end before
-    /// `before` and before the next list.
+    /// How many whole cycles of the list in effect, counted from `at`, end before `before` and
+    /// before the next list. The gate must be closed at `at`.
     pub(super) fn cycles(&self, at: LocalTime, before: LocalTime) -> u64 {
         if self.detour_at(at).is_some() {
             return 0;
@@ -144,12 +144,13 @@ impl<'a> Track<'a> {
         let needed = i64::try_from(needed.as_ps()).ok()?;
         let forever = self.windows(self.later.len()).longest_wait(Duration::from_ps(needed as u64));
         let (mut at, mut longest) = (from.as_ps(), 0);
-        // When the last sufficient window closed, and the windows of the last list still to check.
+        // The end of the last window that is long enough, and the number of windows of the last
+        // list that remain to be checked.
         let (mut closed, mut left) = (None, self.last_windows() + 2);
         loop {
             let (opens, closes) = self.next(LocalTime::from_ps(at))?;
             if closes.as_ps().saturating_sub(opens.as_ps()) >= needed {
-                // The last instant at which it could start.
+                // The last instant at which the transmission could have started.
                 let since = closed.map_or(from.as_ps(), |closed: i64| closed - needed);
                 longest = longest.max(opens.as_ps() - since);
                 closed = Some(closes.as_ps());

@@ -6,7 +6,7 @@ use super::Entry;
 use crate::LocalTime;
 
 /// Open spans, in order, within a cycle that begins at `base`. Adjacent open entries are one
-/// window. A window across the end of the cycle is also one; its end is after the cycle.
+/// window. A window across the end of the cycle is also one window; its end is after the cycle.
 #[derive(Clone, Debug)]
 pub(super) struct Windows {
     base: i64,
@@ -16,7 +16,8 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    /// The windows of the entries for which `is_open(number)` is true, counted from zero.
+    /// The windows of the entries for which `is_open` is true. `is_open` receives the index of an
+    /// entry and the entry.
     pub(super) fn new(
         base: Instant,
         cycle: Duration,
@@ -24,7 +25,7 @@ impl Windows {
         is_open: impl Fn(usize, &Entry) -> bool,
     ) -> Self {
         let cycle = cycle.as_ps() as i64;
-        // Only its offset within a cycle matters.
+        // Only the offset of the base within a cycle matters.
         let base = (base.as_ps() % cycle as u64) as i64;
         let mut open: Vec<(i64, i64)> = Vec::new();
         let mut start = 0;
@@ -63,7 +64,7 @@ impl Windows {
         self.open.iter().map(|(start, end)| (end - start) as u64)
     }
 
-    /// The windows of the cycle that begins at `at`, where the gate is closed, in picoseconds.
+    /// The windows within one cycle from `at`, in picoseconds. The gate must be closed at `at`.
     pub(super) fn within_cycle(&self, at: LocalTime) -> impl Iterator<Item = (i64, i64)> {
         let at = at.as_ps();
         self.open.iter().map(move |&(start, end)| {
@@ -118,8 +119,8 @@ impl Windows {
         self.longest_wait(Duration::ZERO)
     }
 
-    /// The longest wait of a transmission: across windows that are too short, and from the last
-    /// instant at which it would fit.
+    /// The longest wait of a transmission: from the last instant at which it fits into a window to
+    /// the start of the next window that is long enough.
     pub(super) fn longest_wait(&self, duration: Duration) -> Option<Duration> {
         if self.always_open() {
             return Some(Duration::ZERO);

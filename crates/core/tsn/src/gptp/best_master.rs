@@ -30,7 +30,7 @@ impl PortIdentity {
 /// of comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SystemIdentity {
-    /// priority1; 255: cannot be grandmaster (8.6.2.1).
+    /// priority1; with 255 the system cannot be grandmaster (8.6.2.1).
     pub priority1: u8,
     /// clockClass.
     pub class: u8,
@@ -80,20 +80,23 @@ pub struct PriorityVector {
 /// The role of a port (10.3.12, with the names of IEEE 1588).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
-    /// Its partner does not answer, or is too far away (asCapable is false).
+    /// The neighbour does not answer, or the link delay is above the threshold (asCapable is
+    /// false).
     #[default]
     Disabled,
     /// The port sends time.
     Master,
     /// The port receives time.
     Slave,
-    /// Neither, because another way to the grandmaster is better.
+    /// The port neither sends nor receives time, because another path to the grandmaster is better
+    /// or because there is no grandmaster.
     Passive,
 }
 
-/// The roles of all ports. `heard` has the announcement that each port received, if any; `able`
-/// states whether its partner answers. The grandmaster is the best of all announcements and `own`,
-/// or `None`.
+/// The grandmaster and the roles of all ports. `heard` has the announcement that each port
+/// received, if any. `able` has asCapable of each port. The grandmaster is the best of `own` and
+/// the announcements of capable ports; `None` if there is no such announcement and `own` cannot be
+/// grandmaster.
 pub fn roles(
     own: SystemIdentity,
     heard: &[Option<PriorityVector>],

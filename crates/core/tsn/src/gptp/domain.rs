@@ -1,5 +1,7 @@
-//! A domain of a time-aware system: announcements, port roles, and the transfer of time from the
-//! grandmaster (IEEE 802.1AS-2020, 10.2, 10.3, 11.2.13 to 11.2.15).
+//! A domain of a time-aware system: announcements, port roles, and time from the grandmaster
+//! (IEEE 802.1AS-2020, 10.2, 10.3, 11.2.13 to 11.2.15).
+//!
+//! All `now` are picoseconds of the free-running oscillator.
 
 use wire::Duration;
 
@@ -9,22 +11,23 @@ use super::message::{Body, Message, corrected, correction, split};
 use super::oscillator::Stamp;
 use super::ratio::RateRatio;
 
-/// Messages of a domain, and their timeouts.
+/// Message intervals and timeouts of a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DomainConfig {
     /// domainNumber.
     pub number: u8,
-    /// The system as grandmaster of this domain; priority1 of 255: it cannot be.
+    /// The system's quality as grandmaster of this domain. With priority1 of 255 the system cannot
+    /// be grandmaster.
     pub own: SystemIdentity,
     /// log2 of the seconds between two Syncs: -3 by default (initialLogSyncInterval, 11.5.2.3).
     pub log_sync: i8,
     /// log2 of the seconds between two Announces: 0 by default (10.7.2.2).
     pub log_announce: i8,
-    /// Missing Syncs in a row after which the master's time is lost: 3 (syncReceiptTimeout,
-    /// 10.7.3.1).
+    /// Sync intervals without a Sync after which the master's time is lost: 3 by default
+    /// (syncReceiptTimeout, 10.7.3.1).
     pub sync_timeout: u8,
-    /// Missing Announces in a row after which the master is lost: 3 (announceReceiptTimeout,
-    /// 10.7.3.2).
+    /// Announce intervals without an Announce after which the master is lost: 3 by default
+    /// (announceReceiptTimeout, 10.7.3.2).
     pub announce_timeout: u8,
 }
 
@@ -36,7 +39,7 @@ impl DomainConfig {
     }
 }
 
-/// 2^`log` seconds.
+/// 2^`log` seconds; `log` is limited to -20 to 20.
 pub fn interval(log: i8) -> Duration {
     const SECOND: u64 = 1_000_000_000_000;
     let log = log.clamp(-20, 20);
@@ -54,21 +57,21 @@ struct Heard {
 /// The grandmaster's time from a Sync and its Follow_Up.
 #[derive(Clone, Copy, Debug)]
 struct Received {
-    /// Reception of the Sync, by the oscillator.
+    /// Reception of the Sync, in picoseconds of the oscillator.
     at: i64,
-    /// The grandmaster's time at that moment: origin and correction.
+    /// The grandmaster's time at `at` is `origin + correction`, in picoseconds.
     origin: i64,
     correction: i64,
     /// The rate of the grandmaster relative to the own oscillator.
     rate: RateRatio,
 }
 
-/// The offset of the clock from the grandmaster's.
+/// A measured offset between the own clock and the grandmaster's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// How far the clock is ahead, in picoseconds.
+    /// How far the own clock is ahead, in picoseconds.
     pub offset: i64,
-    /// Time of the own clock at that moment.
+    /// Time of the own clock at the measurement, in picoseconds.
     pub at: i64,
 }
 
@@ -84,7 +87,7 @@ pub struct Domain {
     /// The Sync without its Follow_Up: its sequence number and stamp.
     sync: Option<(u16, Stamp)>,
     received: Option<Received>,
-    /// When the master's time is lost.
+    /// When the master's time is lost, in picoseconds of the oscillator.
     synced_until: i64,
     next_sync: i64,
     next_announce: i64,
@@ -93,7 +96,7 @@ pub struct Domain {
 }
 
 impl Domain {
-    /// A domain of a system with `ports` ports, at `now` by its oscillator.
+    /// A domain of a system with `ports` ports that starts at `now`.
     pub fn new(config: DomainConfig, ports: usize, now: i64) -> Self {
         Self {
             config,
@@ -126,22 +129,22 @@ impl Domain {
         self.grandmaster() == Some(self.config.own.clock)
     }
 
-    /// Whether time comes from the grandmaster, or the own clock is the grandmaster.
+    /// Whether the grandmaster's time arrives, or this system is the grandmaster.
     pub fn is_synced(&self, now: i64) -> bool {
         self.is_grandmaster() || now < self.synced_until
     }
 
-    /// Sets whether the own clock may be grandmaster; initially it may.
+    /// Sets whether the own clock may be grandmaster. Initially true.
     pub fn set_ready(&mut self, ready: bool) {
         self.ready = ready;
     }
 
-    /// The clock was stepped, so its earlier stamps are invalid.
+    /// Drops earlier time stamps, which are invalid after a step of the clock.
     pub fn forget_stamps(&mut self) {
         self.sync = None;
     }
 
-    /// Selects grandmaster and roles again; returns whether the grandmaster has changed.
+    /// Selects the grandmaster and the roles again. Returns whether the grandmaster has changed.
     pub fn select(&mut self, links: &[LinkDelay], now: i64) -> bool {
         for heard in &mut self.heard {
             heard.take_if(|heard| heard.until <= now);
@@ -169,7 +172,8 @@ impl Domain {
         self.roles.iter().position(|role| *role == Role::Slave)
     }
 
-    /// Handles a message received at a port; returns a sample for the servo.
+    /// Handles a message received at a port. Appends messages to send to `out`. Returns a sample
+    /// for the servo after a Sync and its Follow_Up.
     pub fn handle(
         &mut self,
         (port, link): (usize, &LinkDelay),
@@ -218,7 +222,7 @@ impl Domain {
         now: i64,
     ) {
         let own = self.config.own.clock;
-        // The own announcement has returned (10.3.11.2.1, qualifyAnnounce).
+        // Announcements that have passed this system are ignored (10.3.11.2.1, qualifyAnnounce).
         if message.source.clock == own || steps >= 255 || path.contains(&own) {
             return;
         }
@@ -227,7 +231,7 @@ impl Domain {
         self.heard[port] = Some(Heard { vector, path: path.to_vec(), until });
     }
 
-    /// Appends due messages; returns the next due time.
+    /// Appends the messages that are due at `now` to `out`. Returns the next due time.
     pub fn due(&mut self, now: i64, out: &mut Vec<(usize, Message)>) -> i64 {
         if self.next_announce <= now {
             self.next_announce = after(now, self.config.log_announce, 1);
@@ -282,8 +286,8 @@ impl Domain {
         PortIdentity { clock: self.config.own.clock, port: port as u16 + 1 }
     }
 
-    /// Makes the Follow_Up for a Sync that left at `stamp`. `adjustment` is the clock's correction
-    /// against its oscillator.
+    /// Makes the Follow_Up for a Sync that left at `stamp`. `adjustment` is the rate of the clock
+    /// relative to its oscillator. `None` for an older Sync, or without the grandmaster's time.
     pub fn sent(
         &self,
         port: usize,
@@ -300,7 +304,7 @@ impl Domain {
                 (origin, rest, adjustment)
             }
             Some(Received { at, origin, correction: since, rate }) => {
-                // Residence in the grandmaster's time (11.2.15.2.3).
+                // The residence time, converted to the grandmaster's rate (11.2.15.2.3).
                 let residence = rate.convert(stamp.free.saturating_sub(at));
                 (origin, correction(since.saturating_add(residence)), rate)
             }
@@ -311,7 +315,7 @@ impl Domain {
     }
 }
 
-/// The time of `count` intervals after `from`.
+/// The time `count` intervals of 2^`log` seconds after `from`, in picoseconds.
 fn after(from: i64, log: i8, count: u8) -> i64 {
     from.saturating_add((interval(log).as_ps() * u64::from(count)) as i64)
 }

@@ -1,5 +1,5 @@
-//! The delay of a link and the rate of the clock at its other end, by Pdelay messages
-//! (IEEE 802.1AS-2020, 11.2.19).
+//! The delay of a link, and the rate of the partner's clock, measured with Pdelay messages
+//! (IEEE 802.1AS-2020, 11.2.19). The partner is the system at the other end of the link.
 
 use std::collections::VecDeque;
 
@@ -9,17 +9,17 @@ use super::best_master::PortIdentity;
 use super::message::{Body, Message, corrected, split};
 use super::ratio::RateRatio;
 
-/// Missing answers allowed in a row (allowedLostResponses, 11.5.3).
+/// How many answers in a row may be lost (allowedLostResponses, 11.5.3).
 const ALLOWED_LOST: u8 = 9;
 
-/// With more unanswered requests than this, all except the last, which is under way, are lost.
+/// The most unanswered requests of a working link: the lost ones, and the one under way.
 const MOST_UNANSWERED: u8 = ALLOWED_LOST + 1;
 
-/// The rate ratio is calculated between the first and the last of this many exchanges (11.2.19.3.3
-/// leaves the scheme open).
+/// The rate ratio is calculated from the first and the last of this number of exchanges
+/// (11.2.19.3.3 leaves the scheme open).
 const RATIO_EXCHANGES: usize = 5;
 
-/// The delay is the median of this many values (linuxptp: `delay_filter moving_median`,
+/// The delay is the median of this number of values (linuxptp: `delay_filter moving_median`,
 /// `delay_filter_length 10`).
 const MEDIAN_OF: usize = 10;
 
@@ -28,7 +28,7 @@ const MEDIAN_OF: usize = 10;
 struct Exchange {
     sequence: u16,
     sent: Option<i64>,
-    /// Times of reception: of the request by the partner, of the response by this node.
+    /// When the partner received the request, and when this node received the response.
     received: Option<(i64, i64)>,
 }
 
@@ -36,21 +36,21 @@ struct Exchange {
 #[derive(Clone, Debug)]
 pub struct LinkDelay {
     own: PortIdentity,
-    /// The longest delay at which the port participates (meanLinkDelayThresh, 11.2.2).
+    /// The longest delay at which the port is asCapable (meanLinkDelayThresh, 11.2.2).
     most: Duration,
     exchange: Exchange,
     /// Requests since the last answer, including the one under way.
     unanswered: u8,
-    /// The partner's sending time, and the own reception time.
+    /// Of each exchange: when the partner sent the response, and when this node received it.
     stamps: VecDeque<(i64, i64)>,
     delays: VecDeque<i64>,
     ratio: Option<RateRatio>,
-    /// A request of the partner whose response is being sent, with its reception time.
+    /// A request of the partner whose response is being sent: sequence number and sender.
     asked: Option<(u16, PortIdentity)>,
 }
 
 impl LinkDelay {
-    /// An end without knowledge of its partner.
+    /// An end that has not measured yet. `most` is meanLinkDelayThresh.
     pub fn new(own: PortIdentity, most: Duration) -> Self {
         Self {
             own,
@@ -64,14 +64,16 @@ impl LinkDelay {
         }
     }
 
-    /// Whether the partner supports 802.1AS and is near enough (asCapable, 11.2.2).
+    /// Whether the partner supports 802.1AS and the delay is at most the threshold (asCapable,
+    /// 11.2.2).
     pub fn is_able(&self) -> bool {
         self.unanswered <= MOST_UNANSWERED
             && self.ratio.is_some()
             && self.delay().is_some_and(|delay| delay <= self.most.as_ps() as i64)
     }
 
-    /// meanLinkDelay, picoseconds of the partner's clock; stamps may make it negative.
+    /// meanLinkDelay in picoseconds of the partner's clock. `None` before the first exchange.
+    /// Coarse time stamps may make the value negative.
     pub fn delay(&self) -> Option<i64> {
         let mut sorted: Vec<i64> = self.delays.iter().copied().collect();
         sorted.sort_unstable();
@@ -83,7 +85,8 @@ impl LinkDelay {
         }
     }
 
-    /// The rate of the partner's oscillator relative to the own one (neighborRateRatio).
+    /// The rate of the partner's oscillator relative to the own one (neighborRateRatio); 1 until
+    /// measured.
     pub fn ratio(&self) -> RateRatio {
         self.ratio.unwrap_or_default()
     }
@@ -97,8 +100,8 @@ impl LinkDelay {
         Message { domain, correction, source, sequence, log_interval, body: Body::DelayRequest }
     }
 
-    /// A message of this end was sent at `at`, by the oscillator; returns the message that must
-    /// follow.
+    /// Records that a message of this end was sent at `at`, in picoseconds of the oscillator.
+    /// Returns the follow-up message, if one is due.
     pub fn sent(&mut self, message: &Message, at: i64) -> Option<Message> {
         match message.body {
             Body::DelayRequest if message.sequence == self.exchange.sequence => {
@@ -116,7 +119,8 @@ impl LinkDelay {
         }
     }
 
-    /// A message of the partner was received at `at`, by the oscillator; returns the answer.
+    /// Handles a message of the partner, received at `at`, in picoseconds of the oscillator.
+    /// Returns the answer, if any.
     pub fn handle(&mut self, message: &Message, at: i64) -> Option<Message> {
         match message.body {
             Body::DelayRequest => {
@@ -124,7 +128,7 @@ impl LinkDelay {
                 let (received, correction) = split(at);
                 let requester = message.source;
                 let body = Body::DelayResponse { received, requester };
-                // The fraction of the stamp is subtracted in the answer (11.2.20.3.1).
+                // The answer's correction subtracts the fraction of the stamp (11.2.20.3.1).
                 Some(self.answer(message.sequence, -correction, body))
             }
             Body::DelayResponse { received, requester } if self.is_mine(message, requester) => {

@@ -1,7 +1,7 @@
 //! The messages of 802.1AS, byte by byte (IEEE 802.1AS-2020, 10.6 and 11.4; IEEE 1588-2019, 13.3).
 //!
-//! In Announce and Follow_Up, fields that no state machine here uses are written as zero and
-//! ignored: information about leap seconds, and about phase changes of the grandmaster.
+//! Fields of Announce and Follow_Up about leap seconds and about phase changes of the grandmaster
+//! are written as zero and ignored, because no state machine of this crate uses them.
 
 use thiserror::Error;
 
@@ -10,7 +10,7 @@ use super::best_master::{ClockIdentity, PortIdentity, SystemIdentity};
 /// The EtherType of PTP (IEEE 802.1AS-2020, 11.3.4).
 pub const ETHER_TYPE: u16 = 0x88f7;
 
-/// The group address of all its messages, which bridges do not forward (11.3.4, table 11-3).
+/// The destination address of all messages; bridges do not forward it (11.3.4, table 11-3).
 pub const ADDRESS: [u8; 6] = [0x01, 0x80, 0xc2, 0x00, 0x00, 0x0e];
 
 /// The header of each message, bytes (10.6.2, table 10-7).
@@ -23,19 +23,19 @@ const FOLLOW_UP_TLV: usize = 32;
 const ANNOUNCE: usize = 30;
 /// Type of the path trace TLV (10.6.3.3.8).
 const PATH_TRACE: u16 = 0x0008;
-/// Type of organisation extension TLVs, and organisation and subtype of the Follow_Up information
-/// (11.4.4.3.2 to .5).
+/// The first bytes of the Follow_Up information TLV: type, length, organisation and subtype
+/// (11.4.4.3.2 to 11.4.4.3.5).
 const ORGANISATION: [u8; 10] = [0x00, 0x03, 0x00, 0x1c, 0x00, 0x80, 0xc2, 0x00, 0x00, 0x01];
 
-/// The most clocks in a path trace, so that a message fits a frame (10.3.11.2.1).
+/// The most clocks in a path trace; a message with more does not fit a frame (10.3.11.2.1).
 const MOST_PATH: usize = 179;
 
-/// Time stamps are seconds of an epoch. Times here begin within its range, so that clocks with
-/// negative times have a stamp.
+/// The time stamp of local time zero, in seconds. It is above zero, so that negative local times
+/// have a time stamp.
 const EPOCH_SECONDS: i128 = 1 << 30;
 const SECOND: i128 = 1_000_000_000_000;
 
-/// A fault of a received message.
+/// Why a received message is malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Malformed {
     /// Too few bytes.
@@ -44,10 +44,10 @@ pub enum Malformed {
     /// Another version of PTP, or another profile.
     #[error("the message is not PTP version 2 with majorSdoId 1")]
     Version,
-    /// A message type that 802.1AS does not have, or that is not used here.
+    /// A message type that 802.1AS does not define or that this crate does not use.
     #[error("unknown message type {0:#x}")]
     Kind(u8),
-    /// A time stamp outside the range of clocks here.
+    /// A time stamp outside of the range of local times.
     #[error("a time stamp is out of range")]
     Time,
     /// A mandatory TLV is missing or wrong, or a TLV is longer than the message.
@@ -55,21 +55,22 @@ pub enum Malformed {
     Tlv,
 }
 
-/// The body of a message. Times are picoseconds of the clock that took them.
+/// The body of a message. Times are in picoseconds of the clock that made the time stamp.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// An event message; the Follow_Up has its sending time.
+    /// An event message; its Follow_Up has the sending time.
     Sync,
-    /// When the Sync was sent.
+    /// The sending time of a Sync.
     FollowUp {
-        /// By the grandmaster's clock (preciseOriginTimestamp), without the correction.
+        /// The time of the grandmaster's clock, without the correction (preciseOriginTimestamp).
         origin: i64,
-        /// The rate of the grandmaster relative to the sender (11.4.4.3.6).
+        /// The rate of the grandmaster relative to the sender: (ratio - 1) * 2^41
+        /// (cumulativeScaledRateOffset, 11.4.4.3.6).
         rate: i32,
     },
-    /// An event message that requests the delay.
+    /// An event message that requests a delay measurement.
     DelayRequest,
-    /// An event message: the answer.
+    /// An event message that answers a request.
     DelayResponse {
         /// Reception time of the request.
         received: i64,
@@ -83,13 +84,13 @@ pub enum Body {
         /// The sender of the request.
         requester: PortIdentity,
     },
-    /// The best grandmaster from the sender's view.
+    /// The best grandmaster that the sender has selected.
     Announce {
         /// The grandmaster.
         root: SystemIdentity,
         /// Number of links between the sender and the grandmaster.
         steps: u16,
-        /// The clocks on the way, the grandmaster first.
+        /// The clocks from the grandmaster to the sender.
         path: Vec<ClockIdentity>,
     },
 }
@@ -112,8 +113,7 @@ pub struct Message {
 }
 
 impl Body {
-    /// messageType (10.6.2.2.2, 11.4.2.2), and whether the message is an event, whose transmission
-    /// and reception are stamped.
+    /// messageType (10.6.2.2.2, 11.4.2.2), and whether the message is an event message.
     const fn kind(&self) -> (u8, bool) {
         match self {
             Self::Sync => (0x0, true),
@@ -127,7 +127,7 @@ impl Body {
 }
 
 impl Message {
-    /// Whether its transmission and reception are stamped.
+    /// Whether transmission and reception of the message get a time stamp.
     pub const fn is_event(&self) -> bool {
         self.body.kind().1
     }
@@ -136,7 +136,7 @@ impl Message {
     pub fn encode(&self) -> Vec<u8> {
         let (kind, _) = self.body.kind();
         let mut out = vec![0x10 | kind, 0x12, 0, 0, self.domain, 0];
-        // twoStepFlag of Sync and Pdelay_Resp (10.6.2.2.8), ptpTimescale of all.
+        // twoStepFlag in Sync and Pdelay_Resp (10.6.2.2.8), ptpTimescale in all messages.
         let two_step = matches!(self.body, Body::Sync | Body::DelayResponse { .. });
         out.extend([if two_step { 0x02 } else { 0 }, 0x08]);
         out.extend(self.correction.to_be_bytes());
@@ -181,10 +181,10 @@ impl Message {
         out
     }
 
-    /// The message that `bytes` begin with; padding may follow.
+    /// Decodes the message at the beginning of `bytes`. Padding may follow.
     ///
     /// # Errors
-    /// The fault.
+    /// Why the message is malformed.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let short = Malformed::Short(bytes.len());
         let header: &[u8; HEADER] = bytes.first_chunk().ok_or(short)?;
@@ -251,7 +251,7 @@ fn field<const N: usize>(bytes: &[u8], at: usize) -> Result<&[u8; N], Malformed>
     found.ok_or(Malformed::Short(bytes.len()))
 }
 
-/// Appends a stamp in whole nanoseconds; senders put the rest into the correction.
+/// Appends a time stamp in whole nanoseconds. The correction carries the rest.
 fn timestamp(ps: i64, out: &mut Vec<u8>) {
     let ps = i128::from(ps) + EPOCH_SECONDS * SECOND;
     let seconds = ps.div_euclid(SECOND) as u64;
@@ -269,18 +269,18 @@ fn time(bytes: [u8; TIMESTAMP]) -> Result<i64, Malformed> {
     i64::try_from(ps).ok().filter(|ps| (-RANGE..RANGE).contains(ps)).ok_or(Malformed::Time)
 }
 
-/// Splits a time into whole nanoseconds, and the rest as a correction (10.6.2.2.9).
+/// Splits a time into picoseconds of whole nanoseconds, and the rest as a correction (10.6.2.2.9).
 pub(super) fn split(ps: i64) -> (i64, i64) {
     let rest = ps.rem_euclid(1_000);
     (ps - rest, correction(rest))
 }
 
-/// Picoseconds as a correction.
+/// Converts picoseconds to a correction, in 2^-16 ns.
 pub(super) fn correction(ps: i64) -> i64 {
     (i128::from(ps) * 65_536 / 1_000) as i64
 }
 
-/// A correction in picoseconds, limited to the range of clocks.
+/// Converts a correction to picoseconds, limited to the range of time stamps.
 pub(super) fn corrected(correction: i64) -> i64 {
     (i128::from(correction) * 1_000 / 65_536).clamp((i64::MIN / 4).into(), (i64::MAX / 4).into())
         as i64

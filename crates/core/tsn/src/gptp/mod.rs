@@ -8,8 +8,9 @@
 //! - [`domain`]: announcements, and the transfer of time from the grandmaster through relays;
 //! - [`node`]: a time-aware system, with hot standby (IEEE 802.1ASdm) and holdover.
 //!
-//! A relay measures with its free-running oscillator and passes on the rate of the grandmaster
-//! against it; only the clock of gates is steered (IEEE 802.1AS-2020, 10.1.2, 11.1.3).
+//! A relay measures with its free-running oscillator, and passes on the rate of the grandmaster
+//! relative to this oscillator. The servo steers a second clock, which the gates use (IEEE
+//! 802.1AS-2020, 10.1.2, 11.1.3).
 
 pub mod best_master;
 pub mod domain;

@@ -24,14 +24,14 @@ pub struct NodeConfig {
     pub log_delay: i8,
     /// meanLinkDelayThresh: 800 ns over copper (11.2.2, table 11-1).
     pub most_delay: Duration,
-    /// The servo of its clock.
+    /// The servo of the steered clock.
     pub servo: ServoConfig,
 }
 
-/// An action for the owner of a system.
+/// An action that the owner of a [`Node`] carries out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Send a message at a port, counted from 0. If it is an event message, report it to
+    /// Send a message at a port, counted from 0. Report the sending time of an event message with
     /// [`Node::sent`].
     Send {
         /// The port.
@@ -39,11 +39,11 @@ pub enum Output {
         /// The message.
         message: Message,
     },
-    /// Steer the clock: its frequency against the oscillator, parts per 10^12.
+    /// Set the frequency of the clock relative to the oscillator, in parts per 10^12.
     Frequency(i64),
     /// Step the clock by this many picoseconds.
     Step(i64),
-    /// Nothing before this time of the oscillator.
+    /// Do nothing until this time of the oscillator or until an input.
     Timeout(LocalTime),
 }
 
@@ -56,7 +56,7 @@ pub struct Node {
     /// Index of the domain that the clock follows.
     using: usize,
     servo: Servo,
-    /// Whether the clock has ever followed the first domain.
+    /// Whether the clock has followed the first domain at least once.
     followed: bool,
     adjustment: RateRatio,
     next_request: i64,
@@ -91,40 +91,40 @@ impl Node {
         &self.domains[self.using]
     }
 
-    /// Index of this domain in the configuration.
+    /// Index of the domain that the clock follows, in the configuration.
     pub fn using(&self) -> usize {
         self.using
     }
 
-    /// The role of a port in this domain.
+    /// The role of a port in the domain that the clock follows.
     pub fn role(&self, port: usize) -> Role {
         self.domain().roles()[port]
     }
 
-    /// A port's link.
+    /// The link delay measurement at a port, counted from 0.
     pub fn link(&self, port: usize) -> &LinkDelay {
         &self.links[port]
     }
 
-    /// Whether its clock follows a grandmaster, or is the grandmaster's. Otherwise it holds over at
-    /// the last frequency.
+    /// Whether the clock follows a grandmaster or belongs to the grandmaster. Otherwise the clock
+    /// keeps its last frequency (holdover).
     pub fn is_synced(&self, now: LocalTime) -> bool {
         let domain = self.domain();
         domain.is_grandmaster() || domain.is_synced(now.as_ps()) && self.servo.is_locked()
     }
 
-    /// Whether the clock is the grandmaster's, or the servo has settled since the grandmaster was
+    /// Whether this system is the grandmaster, or the servo has settled since the grandmaster was
     /// selected.
     pub fn is_settled(&self) -> bool {
         self.domain().is_grandmaster() || self.servo.is_settled()
     }
 
-    /// The clock was set externally, so earlier stamps are invalid.
+    /// Drops earlier time stamps, which are invalid after the owner has set the clock.
     pub fn clock_was_set(&mut self) {
         self.domains.iter_mut().for_each(Domain::forget_stamps);
     }
 
-    /// A message was received at a port; `stamp` is the reception time of an event message.
+    /// Handles a message received at a port. `stamp` is the reception time.
     pub fn handle(&mut self, port: usize, message: &Message, stamp: Stamp) {
         let link = &mut self.links[port];
         let answer = link.handle(message, stamp.free);
@@ -140,7 +140,7 @@ impl Node {
         }
     }
 
-    /// An event message has left a port.
+    /// Records that an event message left a port at `stamp`.
     pub fn sent(&mut self, port: usize, message: &Message, stamp: Stamp) {
         let follows = match message.body {
             Body::Sync => self.number_of(message).and_then(|number| {
@@ -151,7 +151,7 @@ impl Node {
         self.out.extend(follows.map(|message| Output::Send { port, message }));
     }
 
-    /// The next action, or the time of the next one.
+    /// The next action. Call this until it returns [`Output::Timeout`].
     pub fn poll(&mut self, now: LocalTime) -> Output {
         if let Some(output) = self.out.pop_front() {
             return output;
@@ -181,12 +181,12 @@ impl Node {
         self.out.extend(messages.into_iter().map(send));
     }
 
-    /// Selects grandmasters again, and the domain to follow: the primary while it has time, then
-    /// the secondary (hot standby, IEEE 802.1ASdm, clause 17).
+    /// Selects the grandmasters again, and the domain to follow: the primary while it is synced,
+    /// otherwise the secondary (hot standby, IEEE 802.1ASdm, clause 17).
     fn select(&mut self, now: i64) {
         let before = (self.using, self.domain().grandmaster());
-        // The secondary grandmaster starts when it has the primary's time, so that both domains
-        // have the same time.
+        // A secondary grandmaster starts only after its clock has followed the primary domain, so
+        // that both domains have the same time.
         self.followed |= self.servo.is_locked() && self.domains[0].is_synced(now);
         self.domains[1..].iter_mut().for_each(|domain| domain.set_ready(self.followed));
         for domain in &mut self.domains {
@@ -232,7 +232,7 @@ pub fn frame(source: [u8; 6], message: &Message) -> Vec<u8> {
     frame
 }
 
-/// The message in a frame, if it is one of 802.1AS.
+/// The message in a frame. `None` if the frame has no valid message of 802.1AS.
 pub fn message_of(frame: &[u8]) -> Option<Message> {
     let (header, message) = frame.split_first_chunk::<FRAME_HEADER>()?;
     let ours = header[..6] == super::message::ADDRESS

@@ -5,14 +5,14 @@ use wire::{Duration, Instant};
 
 use crate::{Clock, LocalTime};
 
-/// The random walk of an oscillator's frequency: bounded, as in INET's `RandomDriftOscillator`.
+/// A bounded random walk of an oscillator's frequency, as in INET's `RandomDriftOscillator`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Walk {
     /// The largest single change, in parts per 10^12; changes are uniformly distributed.
     pub step_ppt: i64,
     /// Time between two changes, above 0.
     pub every: Duration,
-    /// Limit of the frequency error, in parts per 10^12.
+    /// Limit of the frequency error in both directions, in parts per 10^12.
     pub limit_ppt: i64,
 }
 
@@ -21,19 +21,19 @@ pub struct Walk {
 pub struct ClockConfig {
     /// Offset of both clocks from true time at the beginning, in picoseconds.
     pub offset_ps: i64,
-    /// The oscillator's frequency error at the beginning, parts per 10^12.
+    /// The oscillator's frequency error at the beginning, in parts per 10^12.
     pub drift_ppt: i64,
     /// The random walk, if any.
     pub walk: Option<Walk>,
-    /// Time stamps are whole multiples of this, above 0 (timestamp granularity, IEEE
-    /// 802.1AS-2020, B.1.2: 40 ns at most).
+    /// Time stamps are multiples of this time, which is above 0 (timestamp granularity; IEEE
+    /// 802.1AS-2020, B.1.2, allows 40 ns at most).
     pub grain: Duration,
     /// Seed of the walk.
     pub seed: u64,
 }
 
 impl Default for ClockConfig {
-    /// A perfect clock with stamps of 8 ns, a period of 125 MHz.
+    /// A perfect clock with time stamps in steps of 8 ns, the period of 125 MHz.
     fn default() -> Self {
         let grain = Duration::from_ns(8);
         Self { offset_ps: 0, drift_ppt: 0, walk: None, grain, seed: 0 }
@@ -49,7 +49,7 @@ pub struct Stamp {
     pub steered: i64,
 }
 
-/// The clocks of a node. Queries are exact from the last change on.
+/// The clocks of a node. Queries are valid for instants after the last change.
 #[derive(Clone, Debug)]
 pub struct NodeClock {
     config: ClockConfig,
@@ -86,7 +86,8 @@ impl NodeClock {
         &self.steered
     }
 
-    /// Applies the random walk up to `now`; returns whether the frequency has changed.
+    /// Takes the step of the random walk that is due at `now`, if any. Returns whether the
+    /// frequency may have changed.
     pub fn run(&mut self, now: Instant) -> bool {
         let (Some(walk), Some(due)) = (self.config.walk, self.next_walk) else { return false };
         if due > now {
@@ -100,18 +101,19 @@ impl NodeClock {
         true
     }
 
-    /// When the frequency changes next.
+    /// When the random walk takes its next step. `None` without a walk.
     pub fn next_walk(&self) -> Option<Instant> {
         self.next_walk
     }
 
-    /// From now on the steered clock gains `ppt` picoseconds per second against the oscillator.
+    /// Sets the frequency of the steered clock from `now` on: it gains `ppt` picoseconds per second
+    /// relative to the oscillator.
     pub fn adjust(&mut self, now: Instant, ppt: i64) {
         self.adjustment_ppt = ppt;
         self.follow(now);
     }
 
-    /// The steered clock steps by `ps` picoseconds now.
+    /// Steps the steered clock by `ps` picoseconds at `now`.
     pub fn step(&mut self, now: Instant, ps: i64) {
         self.steered = self.steered.with_rate(now, self.steered.drift_ppt()).stepped(ps);
     }
@@ -121,7 +123,7 @@ impl NodeClock {
         self.adjustment_ppt
     }
 
-    /// The hardware time stamp of an event at `at`.
+    /// The hardware time stamp of an event at `at`, rounded down to the grain.
     pub fn stamp(&self, at: Instant) -> Stamp {
         let grain = self.config.grain.as_ps() as i64;
         let floor = |time: LocalTime| time.as_ps().div_euclid(grain) * grain;

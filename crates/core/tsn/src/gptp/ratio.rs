@@ -8,7 +8,7 @@ pub struct RateRatio(i64);
 const SHIFT: u32 = 41;
 
 impl RateRatio {
-    /// From the value in a message.
+    /// The ratio with `scaled` as its value in a message.
     pub const fn from_scaled(scaled: i32) -> Self {
         Self(scaled as i64)
     }
@@ -23,8 +23,8 @@ impl RateRatio {
         Self((((ppt as i128) << SHIFT) / 1_000_000_000_000) as i64)
     }
 
-    /// The ratio of two spans between the same events; `None` if `own` is not above zero or they
-    /// differ by more than a tenth.
+    /// The ratio of two spans between the same two events, measured by two clocks. `None` if `own`
+    /// is not above zero, or if the spans differ by more than a tenth of `own`.
     pub fn of_spans(other: i64, own: i64) -> Option<Self> {
         if own <= 0 || other.abs_diff(own) > own.unsigned_abs() / 10 {
             return None;
@@ -38,7 +38,7 @@ impl RateRatio {
         Self(self.0 + other.0 + ((self.0 as i128 * other.0 as i128) >> SHIFT) as i64)
     }
 
-    /// Converts a span of one clock to the other.
+    /// Converts a span of the reference clock to a span of the other clock, in picoseconds.
     pub const fn convert(self, ps: i64) -> i64 {
         ps + ((ps as i128 * self.0 as i128) >> SHIFT) as i64
     }

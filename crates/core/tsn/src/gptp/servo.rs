@@ -1,11 +1,11 @@
 //! The PI servo of linuxptp (`pi.c`, and `servo.c` for the first update), in integers.
 //!
-//! Offsets are picoseconds, frequencies parts per 10^12: with these units, a gain in 1/s has the
-//! same value as in linuxptp with nanoseconds and parts per 10^9.
+//! Offsets are in picoseconds, frequencies in parts per 10^12. In these units a gain, in 1/s, has
+//! the same value as in linuxptp, which uses nanoseconds and parts per 10^9.
 
 use wire::Duration;
 
-/// Gains are whole multiples of 10^-12.
+/// A gain of 1; gains are multiples of 10^-12.
 const ONE: i128 = 1_000_000_000_000;
 
 /// 2^(k/10) for k from 0 to 9, times 10^12, rounded.
@@ -22,7 +22,7 @@ const ROOTS: [i128; 10] = [
     1_866_065_983_074,
 ];
 
-/// Where time stamps are taken; linuxptp has different gains for each.
+/// Where time stamps are taken. linuxptp uses other gains for software time stamps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stamping {
     /// At the MAC.
@@ -33,7 +33,8 @@ pub enum Stamping {
 }
 
 impl Stamping {
-    /// `HWTS_KP_SCALE` and `HWTS_KI_SCALE` of `pi.c`, or the values for software, times 10^12.
+    /// `HWTS_KP_SCALE` and `HWTS_KI_SCALE` of `pi.c`, or `SWTS_KP_SCALE` and `SWTS_KI_SCALE`,
+    /// times 10^12.
     const fn scales(self) -> (i128, i128) {
         match self {
             Self::Hardware => (7 * ONE / 10, 3 * ONE / 10),
@@ -42,7 +43,7 @@ impl Stamping {
     }
 }
 
-/// The gains of a servo, in 10^-12.
+/// The gains of a servo, in 10^-12 per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gains {
     /// Gain of the offset.
@@ -77,17 +78,18 @@ fn shifted(value: i128, by: i32) -> i128 {
 /// The parameters of a servo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServoConfig {
-    /// Its gains.
+    /// The gains.
     pub gains: Gains,
-    /// The largest correction of the frequency, parts per 10^12 (`max_adj` of the clock).
+    /// The largest correction of the frequency, in parts per 10^12 (`max_adj` of the clock).
     pub max_ppt: i64,
-    /// At the first update, larger offsets are corrected by a step; zero: never. Default of
-    /// linuxptp: 20 us (`first_step_threshold`).
+    /// The first update corrects a larger offset by a step. Zero: the first update never steps.
+    /// Default of linuxptp: 20 us (`first_step_threshold`).
     pub first_step: Duration,
-    /// The same for later updates; zero, the default of linuxptp: never (`step_threshold`).
+    /// Any update corrects a larger offset by a step. Zero, the default of linuxptp: no update
+    /// steps for this reason (`step_threshold`).
     pub step: Duration,
-    /// The servo has settled when ten offsets in a row are within this (`servo_offset_threshold`);
-    /// zero, the default of linuxptp: when it starts to steer.
+    /// The servo has settled when ten offsets in a row are within this time
+    /// (`servo_offset_threshold`). Zero, the default of linuxptp: when the servo starts to steer.
     pub settled: Duration,
 }
 
@@ -96,8 +98,8 @@ const SETTLED_OFFSETS: u8 = 10;
 
 impl ServoConfig {
     /// The defaults of linuxptp for a sync interval of 2^`log_interval` seconds, on a clock like
-    /// that of igb and igc (`max_adj` 62 499 999 ppb). With hardware stamps, settled means within
-    /// the microsecond of IEEE 802.1AS-2020, B.3; for software stamps the threshold is unknown.
+    /// the clocks of igb and igc (`max_adj` 62 499 999 ppb). With hardware time stamps, `settled`
+    /// is 1 us (IEEE 802.1AS-2020, B.3); with software time stamps, zero.
     pub fn new(stamping: Stamping, log_interval: i8) -> Self {
         Self {
             gains: Gains::new(stamping, log_interval),
@@ -111,8 +113,8 @@ impl ServoConfig {
         }
     }
 
-    /// Duration of the first frequency estimate: 0.016 s^2 / ki, at most 1000 s
-    /// (`freq_est_interval` of `pi.c`).
+    /// Duration of the first frequency estimate: 0.016 / ki, at most 1000 s (`freq_est_interval` of
+    /// `pi.c`).
     pub fn estimate(&self) -> Duration {
         let ps = 16 * ONE / 1000 * ONE / i128::from(self.gains.integral.max(1));
         Duration::from_ps(ps.min(1_000 * ONE) as u64)
@@ -124,9 +126,10 @@ impl ServoConfig {
 pub enum Correction {
     /// No correction: the servo is still estimating (`SERVO_UNLOCKED`).
     None,
-    /// Set the frequency, parts per 10^12 against the oscillator (`SERVO_LOCKED`).
+    /// Set the frequency relative to the oscillator, in parts per 10^12 (`SERVO_LOCKED`).
     Frequency(i64),
-    /// Set the frequency and step by this many picoseconds (`SERVO_JUMP`).
+    /// Set the frequency, in parts per 10^12, and step by the second value, in picoseconds
+    /// (`SERVO_JUMP`).
     Step(i64, i64),
 }
 
@@ -151,7 +154,7 @@ impl Servo {
         Self { config, drift: 0, first: None, locked: false, updated: false, unsettled }
     }
 
-    /// Its parameters.
+    /// The parameters of the servo.
     pub fn config(&self) -> &ServoConfig {
         &self.config
     }
@@ -166,12 +169,13 @@ impl Servo {
         self.locked
     }
 
-    /// Whether it has settled since it was reset (`SERVO_LOCKED_STABLE`).
+    /// Whether the servo has settled since its last reset (`SERVO_LOCKED_STABLE`).
     pub fn is_settled(&self) -> bool {
         self.locked && (self.unsettled == 0 || self.config.settled == Duration::ZERO)
     }
 
-    /// The clock was `offset_ps` ahead of its master when it showed `local_ps`.
+    /// Processes a measurement: the clock was `offset_ps` ahead of its master when the clock showed
+    /// `local_ps`. Returns the correction of the clock.
     pub fn sample(&mut self, offset_ps: i64, local_ps: i64) -> Correction {
         let beyond =
             |most: Duration| most > Duration::ZERO && offset_ps.unsigned_abs() > most.as_ps();

@@ -2,13 +2,13 @@
 //!
 //! | packet | before the data | data | after the data |
 //! | --- | --- | --- | --- |
-//! | express frame, or any without preemption | 7 x 55, D5 (SMD-E) | the frame | FCS |
+//! | express frame, or any frame without preemption | 7 x 55, D5 (SMD-E) | the frame | FCS |
 //! | preemptable frame, or its first fragment | 7 x 55, SMD-S | its bytes | FCS or mCRC |
-//! | continuation | 6 x 55, SMD-C, frag_count | its bytes | mCRC, or FCS in the last one |
+//! | continuation | 6 x 55, SMD-C, frag_count | its bytes | mCRC; in the last one the FCS |
 //! | verify, respond | 7 x 55, 07 or 19 | 60 zeros | mCRC |
 //!
-//! The SMD has the frame count modulo 4; frag_count counts the continuations of a frame modulo 4,
-//! from 0.
+//! SMD-S and SMD-C encode the frame count modulo 4. frag_count counts the continuations of a frame
+//! modulo 4, from 0.
 
 use super::{CONTINUATION_PREAMBLE, MCRC};
 use thiserror::Error;
@@ -17,7 +17,7 @@ use thiserror::Error;
 const FCS: usize = 4;
 /// A byte of the preamble (802.3-2022, 3.2.1).
 const PREAMBLE: u8 = 0x55;
-/// SMD-E, which is the SFD (802.3-2022, table 99-1, as all SMDs below).
+/// SMD-E, which equals the SFD (802.3-2022, table 99-1, which also has the SMDs below).
 const SMD_E: u8 = 0xD5;
 /// SMD-S by frame count. frag_count has the same codes (table 99-2).
 const SMD_S: [u8; 4] = [0xE6, 0x4C, 0x7F, 0xB3];
@@ -30,16 +30,16 @@ const SMD_R: u8 = 0x19;
 /// The data of verify and respond packets (99.4.3).
 const QUESTION: [u8; 60] = [0; 60];
 
-/// The frame check sequence of the bytes of a frame, in line order (802.3-2022, 3.2.9).
+/// The frame check sequence of `bytes`, in the order of the line (802.3-2022, 3.2.9).
 pub fn fcs(bytes: &[u8]) -> [u8; 4] {
     crc32fast::hash(bytes).to_le_bytes()
 }
 
-/// The mCRC after `bytes`: all bytes of the frame so far, including earlier fragments (802.3-2022,
-/// 99.3.6).
+/// The mCRC after `bytes`, in the order of the line. `bytes` are all bytes of the frame so far,
+/// including earlier fragments (802.3-2022, 99.3.6).
 ///
-/// The standard inverts x^15 to x^0 of the remainder, where the FCS inverts all 32. So the mCRC is
-/// the FCS with the first two bytes on the line inverted.
+/// For the mCRC the standard inverts x^15 to x^0 of the remainder, for the FCS all 32 bits.
+/// Therefore the mCRC is the FCS with its first two bytes on the line inverted.
 pub fn mcrc(bytes: &[u8]) -> [u8; 4] {
     (crc32fast::hash(bytes) ^ 0x0000_FFFF).to_le_bytes()
 }
@@ -61,13 +61,13 @@ pub enum Kind {
         /// Number of the continuation, 0 to 3.
         fragment: u8,
     },
-    /// The request for an answer if the neighbour supports fragments.
+    /// The request of verification: a neighbour that supports fragments responds.
     Verify,
     /// The answer.
     Respond,
 }
 
-/// An error in the first bytes of an mPacket.
+/// Why bytes are not an mPacket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum DecodeError {
     /// The mPacket ends before its CRC.
@@ -133,10 +133,11 @@ impl<'a> Mpacket<'a> {
         out.extend(self.crc);
     }
 
-    /// Decodes the packet in `bytes`, whose preamble may be shortened.
+    /// Decodes the mPacket in `bytes`. The preamble may be shorter than 7 bytes. The CRC is not
+    /// checked.
     ///
     /// # Errors
-    /// The fault of its first bytes; the CRC is not checked.
+    /// An unknown SMD or frag_count, or an mPacket that ends before its CRC.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let start = bytes.iter().position(|&byte| byte != PREAMBLE);
         let bytes = &bytes[start.ok_or(DecodeError::Truncated)?..];
@@ -172,7 +173,7 @@ fn number(codes: [u8; 4], byte: u8) -> Option<u8> {
     (0..4).find(|&count| codes[usize::from(count)] == byte)
 }
 
-/// Cuts a preemptable frame into mPackets. [`super::split`] says where it may be cut.
+/// Cuts a preemptable frame into mPackets. [`super::split`] returns where a frame may be cut.
 #[derive(Clone, Debug)]
 pub struct Fragmenter<B> {
     /// The frame with its FCS.
@@ -183,8 +184,8 @@ pub struct Fragmenter<B> {
 }
 
 impl<B: AsRef<[u8]>> Fragmenter<B> {
-    /// A fragmenter for the `number`-th preemptable frame of the port (counted modulo 4 since its
-    /// start); `frame` ends with its FCS.
+    /// A fragmenter of `frame`, which ends with its FCS. `number` is the frame count: the number of
+    /// earlier preemptable frames of the port, of which only the remainder modulo 4 matters.
     ///
     /// # Panics
     /// If `frame` is no longer than an FCS.
@@ -194,8 +195,8 @@ impl<B: AsRef<[u8]>> Fragmenter<B> {
         Self { frame, number, sent: 0, next: Kind::Start { frame: number } }
     }
 
-    /// The mPacket of the next `bytes` bytes, or of the whole rest if that is not longer; `None`
-    /// after the end of the frame.
+    /// The mPacket with the next `bytes` bytes of the frame, or with all remaining bytes if there
+    /// are fewer. FCS and mCRC do not count. `None` after the end of the frame.
     pub fn next(&mut self, bytes: usize) -> Option<Mpacket<'_>> {
         let (frame, fcs) = self.frame.as_ref().split_last_chunk::<FCS>()?;
         let left = &frame[self.sent..];

@@ -1,4 +1,4 @@
-//! The receiver: frames out of mPackets (IEEE 802.3-2022, 99.4.5, figures 99-6 and 99-7).
+//! The receiver makes frames from mPackets (IEEE 802.3-2022, 99.4.5, figures 99-6 and 99-7).
 
 use super::mpacket::{DecodeError, Kind, Mpacket, fcs, mcrc};
 use thiserror::Error;
@@ -8,31 +8,31 @@ use thiserror::Error;
 pub enum Received {
     /// A whole frame, without its FCS.
     Frame {
-        /// From the destination address to the last byte before the FCS.
+        /// The bytes from the destination address to the last one before the FCS.
         bytes: Vec<u8>,
         /// Whether it was received as an express frame.
         is_express: bool,
     },
-    /// A fragment of a frame; others will follow.
+    /// A fragment of a frame; more fragments will follow.
     Fragment,
-    /// A verify packet: [`super::Verification::handle_verify`].
+    /// A verify packet; call [`super::Verification::handle_verify`].
     Verify,
-    /// A respond packet: [`super::Verification::handle_respond`].
+    /// A respond packet; call [`super::Verification::handle_respond`].
     Respond,
 }
 
 /// Why an mPacket and its frame were dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Error {
-    /// It is not an mPacket. The frame under way is kept (aMACMergeFrameSmdErrorCount, 30.14.1.9)
-    /// unless the fragment count is wrong.
+    /// The bytes are not an mPacket (aMACMergeFrameSmdErrorCount, 30.14.1.9). An incomplete frame
+    /// is kept, unless the frag_count is invalid.
     #[error("malformed mPacket: {0}")]
     Decode(#[from] DecodeError),
-    /// A continuation of a frame that has not begun (also aMACMergeFrameSmdErrorCount).
+    /// A continuation without a first fragment (also aMACMergeFrameSmdErrorCount).
     #[error("a continuation fragment without a first fragment")]
     NoStart,
-    /// A first fragment before the last frame is complete; both are dropped
-    /// (aMACMergeFrameAssErrorCount, 30.14.1.8, as the next two).
+    /// A first fragment although the previous frame is incomplete. Both are dropped. This error and
+    /// the next two belong to aMACMergeFrameAssErrorCount (30.14.1.8).
     #[error("a new frame begins before the preempted frame is complete")]
     Incomplete,
     /// A continuation of another frame.
@@ -75,7 +75,7 @@ pub struct Reassembler {
 }
 
 impl Reassembler {
-    /// A receiver of frames of up to `longest` bytes, FCS not counted.
+    /// A receiver of frames with up to `longest` bytes, without the FCS.
     pub fn new(longest: usize) -> Self {
         Self { longest, pending: None }
     }
@@ -85,11 +85,11 @@ impl Reassembler {
         self.pending.is_some()
     }
 
-    /// Takes the bytes of an mPacket, preamble to CRC. Express, verify and respond packets do not
-    /// affect a frame under way.
+    /// Handles the bytes of an mPacket, from preamble to CRC. Express, verify and respond packets
+    /// do not affect an incomplete frame.
     ///
     /// # Errors
-    /// Why it was dropped.
+    /// Why the mPacket was dropped.
     pub fn receive(&mut self, bytes: &[u8]) -> Result<Received, Error> {
         let packet = Mpacket::decode(bytes).inspect_err(|why| {
             if matches!(why, DecodeError::FragmentCount(_)) {
@@ -101,7 +101,7 @@ impl Reassembler {
             Kind::Verify => question(packet, Received::Verify),
             Kind::Respond => question(packet, Received::Respond),
             Kind::Start { frame } => {
-                // The standard allows keeping this packet (keepSafterD) or dropping it as well.
+                // The standard allows to keep this packet (keepSafterD) or to drop it.
                 if self.pending.take().is_some() {
                     return Err(Error::Incomplete);
                 }
@@ -133,7 +133,7 @@ impl Reassembler {
         Ok(Received::Frame { bytes: packet.data.to_vec(), is_express: true })
     }
 
-    /// Appends the fragment's bytes to those of the frame; an mCRC means that others follow.
+    /// Appends the fragment to its frame. A fragment with an mCRC is not the last one.
     fn append(&mut self, mut pending: Pending, packet: Mpacket<'_>) -> Result<Received, Error> {
         if pending.bytes.len() + packet.data.len() > self.longest {
             return Err(Error::TooLong(self.longest));

@@ -1,7 +1,7 @@
 //! Verification that the neighbour supports fragments (IEEE 802.3-2022, 99.4.3, figure 99-8).
 //!
-//! The port sends a verify packet and waits for a respond packet, up to `attempts` times. Until
-//! then it preempts nothing.
+//! The port sends a verify packet and waits for a respond packet, up to `attempts` times. The port
+//! preempts no frame before it has received a respond packet.
 
 use std::ops::RangeInclusive;
 use wire::{Duration, Instant};
@@ -9,10 +9,10 @@ use wire::{Duration, Instant};
 /// How a port verifies that its neighbour supports fragments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Whether the port verifies at all (not disableVerify, 99.4.7.3). If not, it preempts without
-    /// verification.
+    /// Whether the port verifies (the inverse of disableVerify, 99.4.7.3). If false, the port
+    /// preempts without verification.
     pub enabled: bool,
-    /// How long it waits for a respond packet: one of [`Config::TIMES`] (30.14.1.6,
+    /// How long the port waits for each respond packet, within [`Config::TIMES`] (30.14.1.6,
     /// aMACMergeVerifyTime).
     pub time: Duration,
     /// The most verify packets sent; at least 1 (verifyLimit, 99.4.7.3).
@@ -20,7 +20,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Times that a port can wait: 1 to 128 ms (30.14.1.6).
+    /// The range of [`Config::time`]: 1 to 128 ms (30.14.1.6).
     pub const TIMES: RangeInclusive<Duration> = Duration::from_ms(1)..=Duration::from_ms(128);
 }
 
@@ -36,11 +36,11 @@ impl Default for Config {
 pub enum Status {
     /// Nothing was sent yet.
     Initial,
-    /// It waits for the answer, or is about to send again.
+    /// The port waits for the respond packet, or will send another verify packet.
     Verifying,
     /// The neighbour has answered.
     Succeeded,
-    /// The neighbour has not answered; only a link down and up starts again.
+    /// The neighbour has not answered. Verification starts again only after the link was down.
     Failed,
     /// The port does not verify.
     Disabled,
@@ -53,16 +53,17 @@ pub enum Output {
     SendVerify,
     /// Send a respond packet now.
     SendRespond,
-    /// Nothing until this time, or until an input.
+    /// Do nothing until this time or until an input. `None`: only an input matters.
     Timeout(Option<Instant>),
 }
 
-/// The verification of a port at which preemption is enabled (pEnable). A port that reassembles but
-/// never cuts frames still answers: it has a machine with [`Config::enabled`] off, and ignores
-/// [`Verification::is_active`].
+/// The verification of a port at which preemption is enabled (pEnable). A port that reassembles
+/// frames but never cuts them also needs a `Verification`, to answer. It sets [`Config::enabled`]
+/// to false and ignores [`Verification::is_active`].
 ///
-/// Verify and respond packets go after express frames and before preemptable ones. The port polls
-/// when it can send one: the waiting time starts with the packet (figure 99-8, WAIT_FOR_RESPONSE).
+/// Verify and respond packets leave after express frames and before preemptable frames. Call
+/// [`Verification::poll`] when the port can send one, because the waiting time starts with the
+/// packet (figure 99-8, WAIT_FOR_RESPONSE).
 #[derive(Clone, Debug)]
 pub struct Verification {
     config: Config,
@@ -76,7 +77,7 @@ pub struct Verification {
 }
 
 impl Verification {
-    /// The machine of a port whose link is up.
+    /// The verification of a port whose link is up.
     ///
     /// # Panics
     /// If the time is not in [`Config::TIMES`] or there are no attempts.
@@ -105,23 +106,24 @@ impl Verification {
         self.is_up
     }
 
-    /// The link is down: the result for the neighbour no longer holds.
+    /// Records that the link is down. This deletes the result of verification.
     pub fn link_down(&mut self) {
         self.is_up = false;
         self.reset();
     }
 
-    /// The link is up: verification starts.
+    /// Records that the link is up. Verification starts.
     pub fn link_up(&mut self) {
         self.is_up = true;
     }
 
-    /// A verify packet was received: the port owes one respond packet, even after several requests.
+    /// Records a received verify packet. After several verify packets the port still owes only one
+    /// respond packet. Ignored while the link is down.
     pub fn handle_verify(&mut self) {
         self.owes_respond = self.is_up;
     }
 
-    /// A respond packet was received. It counts while the machine waits for one.
+    /// Records a received respond packet. Ignored unless the port waits for one.
     pub fn handle_respond(&mut self) {
         if self.status == Status::Verifying {
             self.status = Status::Succeeded;
@@ -129,7 +131,7 @@ impl Verification {
         }
     }
 
-    /// Whether it will send packets, now or later, if the neighbour does not answer.
+    /// Whether the port will send packets, now or later, if the neighbour does not answer.
     pub fn is_pending(&self) -> bool {
         let asks = matches!(self.status, Status::Initial | Status::Verifying);
         self.is_up && (self.owes_respond || asks)
@@ -142,7 +144,7 @@ impl Verification {
         self.is_pending() && (self.owes_respond || !waits)
     }
 
-    /// The action at `now`; an answer precedes a request (figure 99-5).
+    /// The action at `now`. A respond packet precedes a verify packet (figure 99-5).
     pub fn poll(&mut self, now: Instant) -> Output {
         if !self.is_up {
             return Output::Timeout(None);

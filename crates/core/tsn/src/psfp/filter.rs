@@ -10,13 +10,15 @@ use super::{Color, GateConfig, GateError, Meter, MeterConfig, MeterError, Stream
 /// The configuration of a stream's filter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// The longest SDU, bytes; longer frames are discarded (8.6.5.3.1).
+    /// The longest SDU, in bytes; frames with a longer one are discarded (8.6.5.3.1). `None`: no
+    /// limit.
     pub max_sdu: Option<u64>,
-    /// StreamBlockedDueToOversizeFrameEnable: such a frame blocks the stream for good.
+    /// StreamBlockedDueToOversizeFrameEnable: a frame above `max_sdu` blocks the stream
+    /// permanently.
     pub block_on_oversize: bool,
-    /// Its stream gate.
+    /// The stream gate.
     pub gate: Option<GateConfig>,
-    /// Its flow meter.
+    /// The flow meter.
     pub meter: Option<MeterConfig>,
 }
 
@@ -31,14 +33,14 @@ pub enum FilterError {
     Meter(#[from] MeterError),
 }
 
-/// The properties of a frame for a filter.
+/// The properties of a frame that a filter uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Bytes after the EtherType.
+    /// Bytes between the EtherType and the FCS.
     pub sdu: u64,
     /// Bytes that the meter counts: from the destination address to the FCS (MEF 10.3, 12.2).
     pub length: u64,
-    /// The drop eligible bit of its tag.
+    /// The drop eligible bit of the VLAN tag.
     pub drop_eligible: bool,
 }
 
@@ -47,7 +49,8 @@ pub struct Frame {
 pub enum Verdict {
     /// The frame passes.
     Pass {
-        /// The priority that selects the queue, if not the frame's own.
+        /// The internal priority value, which selects the queue. `None`: the frame's own priority
+        /// selects it.
         ipv: Option<u8>,
         /// Whether the frame is drop eligible from here on.
         drop_eligible: bool,
@@ -59,13 +62,13 @@ pub enum Verdict {
 /// Why a frame is discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// The stream is blocked for good after an earlier violation.
+    /// An earlier violation has blocked the stream permanently.
     Blocked,
-    /// The frame is longer than the longest SDU.
+    /// The SDU is longer than [`Config::max_sdu`].
     Oversize,
     /// The stream gate is closed.
     GateClosed,
-    /// The octets of the gate's interval are used up.
+    /// The frame exceeds the octets that may still pass in the gate's interval.
     Octets,
     /// The frame is yellow, and the meter drops yellow frames.
     Yellow,
@@ -80,11 +83,11 @@ pub struct Counters {
     pub matching: u64,
     /// PassingSDUCount.
     pub passing_sdu: u64,
-    /// NotPassingSDUCount; includes all frames of a blocked stream.
+    /// NotPassingSDUCount; includes all frames after an oversize frame has blocked the stream.
     pub not_passing_sdu: u64,
-    /// PassingFramesCount: through the gate.
+    /// PassingFramesCount: frames that passed the gate.
     pub passing: u64,
-    /// NotPassingFramesCount: held back by the gate.
+    /// NotPassingFramesCount: frames that the gate discarded.
     pub not_passing: u64,
     /// Frames that the meter marked yellow.
     pub yellow: u64,
@@ -92,7 +95,7 @@ pub struct Counters {
     pub red: u64,
     /// Frames discarded for any reason.
     pub dropped: u64,
-    /// The first violation that blocked the stream for good, and when.
+    /// The first violation that blocked the stream permanently, and its time.
     pub blocked: Option<(Reason, Instant)>,
 }
 
@@ -130,20 +133,19 @@ impl Filter {
         self.counters
     }
 
-    /// Reopens everything that a violation has blocked and fills the buckets, as after a power
-    /// loss. The counters stay.
+    /// Ends all permanent blocks and fills the buckets, as after a power loss. The counters stay.
     pub fn restart(&mut self) {
         self.oversize = false;
         self.gate.iter_mut().for_each(StreamGate::restart);
         self.meter.iter_mut().for_each(|(meter, _)| meter.restart());
     }
 
-    /// From now on the bridge's clock is `clock`.
+    /// Sets the clock of the stream gate.
     pub fn set_clock(&mut self, clock: Clock) {
         self.gate.iter_mut().for_each(|gate| gate.set_clock(clock));
     }
 
-    /// The result for a frame received at `now`.
+    /// Decides about a frame received at `now`, and counts it.
     pub fn take(&mut self, now: Instant, frame: Frame) -> Verdict {
         self.counters.matching += 1;
         let found = self.judge(now, frame);
@@ -156,7 +158,7 @@ impl Filter {
         found
     }
 
-    /// Whether the stream is blocked for good.
+    /// Whether a violation has blocked the stream permanently.
     pub fn is_blocked(&self) -> bool {
         self.oversize
             || self.gate.as_ref().is_some_and(StreamGate::is_blocked)

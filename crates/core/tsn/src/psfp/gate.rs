@@ -14,20 +14,22 @@ pub const MAX_INTERVAL: Duration = Duration::from_ns(u32::MAX as u64);
 pub struct GateEntry {
     /// Whether frames pass.
     pub open: bool,
-    /// Internal priority value: the queue of passing frames, 0 to 7; `None`: the frame's own queue.
+    /// Internal priority value, 0 to 7, which selects the queue of passing frames. `None`: the
+    /// frame's own priority selects it.
     pub ipv: Option<u8>,
-    /// Length of the entry, above zero.
+    /// Length of the entry, above zero and at most [`MAX_INTERVAL`].
     pub interval: Duration,
-    /// IntervalOctetMax: bytes of SDU that may pass in the entry.
+    /// IntervalOctetMax: the bytes of SDUs that may pass in the entry. `None`: no limit.
     pub octets: Option<u64>,
 }
 
 /// Parameters of a stream gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GateConfig {
-    /// Start of a cycle, on the clock of the bridge.
+    /// The start of one cycle, on the clock of the bridge.
     pub base: Instant,
-    /// Length of a cycle: at least the sum of the entries. The last entry extends to its end.
+    /// Length of a cycle, at least the sum of the entries. The last entry lasts to the end of the
+    /// cycle.
     pub cycle: Duration,
     /// The entries, at least one.
     pub entries: Vec<GateEntry>,
@@ -47,10 +49,10 @@ pub enum GateError {
     /// No entry.
     #[error("a stream gate needs at least one entry")]
     Empty,
-    /// An entry, from 1, whose interval is zero or too long.
+    /// The interval of this entry, counted from 1, is zero or above [`MAX_INTERVAL`].
     #[error("entry {0}: the interval is not 1 ps to {max} ns", max = MAX_INTERVAL.as_ns())]
     Interval(usize),
-    /// An entry, from 1, with an internal priority above 7.
+    /// The internal priority of this entry, counted from 1, is above 7.
     #[error("entry {0}: invalid internal priority: expected 0 to 7")]
     Priority(usize),
     /// The entries last longer than the cycle.
@@ -96,7 +98,7 @@ pub(super) enum Held {
     Blocked,
     /// The gate is closed now.
     Closed,
-    /// The octets of the interval are used up.
+    /// The frame exceeds the octets that may still pass in the interval.
     Octets,
 }
 
@@ -104,7 +106,7 @@ pub(super) enum Held {
 #[derive(Clone, Debug)]
 pub struct StreamGate {
     config: GateConfig,
-    /// Cycle and entry of the last passed frame, and the octets passed in this entry.
+    /// Cycle and entry of the last frame that met an open gate, and the octets passed in them.
     used: ((i64, usize), u64),
     closed: bool,
 }
@@ -124,7 +126,7 @@ impl StreamGate {
         (self.used, self.closed) = (((i64::MIN, 0), 0), false);
     }
 
-    /// From now on the bridge's clock is `clock`; the list follows it, even after a step.
+    /// Sets the clock that the list follows, even after a step.
     pub(super) fn set_clock(&mut self, clock: Clock) {
         self.config.clock = clock;
     }
@@ -134,8 +136,8 @@ impl StreamGate {
         self.closed
     }
 
-    /// Passes or discards a frame with `sdu` bytes received at `now`; returns its internal
-    /// priority.
+    /// Passes or discards a frame with an SDU of `sdu` bytes, received at `now`. Returns the
+    /// internal priority of a passing frame, if its entry has one.
     pub(super) fn pass(&mut self, now: Instant, sdu: u64) -> Result<Option<u8>, Held> {
         if self.closed {
             return Err(Held::Blocked);
@@ -157,7 +159,7 @@ impl StreamGate {
         Ok(entry.ipv)
     }
 
-    /// The cycle and the entry at a time.
+    /// The cycle and the entry at a local time.
     fn place(&self, at: LocalTime) -> (i64, usize) {
         let GateConfig { base, cycle, entries, .. } = &self.config;
         let cycle_ps = cycle.as_ps().cast_signed();

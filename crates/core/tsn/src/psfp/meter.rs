@@ -6,13 +6,13 @@ use wire::Instant;
 /// Parameters of a meter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeterConfig {
-    /// Committed information rate, bits per second; 0: no frame is green once the bucket is empty.
+    /// Committed information rate, in bits per second. 0: the committed bucket is never refilled.
     pub cir: u64,
-    /// Committed burst size, bytes: above zero if `cir` is.
+    /// Committed burst size, in bytes; above zero if `cir` is above zero.
     pub cbs: u64,
-    /// Excess information rate, bits per second.
+    /// Excess information rate, in bits per second.
     pub eir: u64,
-    /// Excess burst size, bytes: above zero if `eir` is.
+    /// Excess burst size, in bytes; above zero if `eir` is above zero.
     pub ebs: u64,
     /// CF: tokens that overflow the committed bucket go to the excess bucket.
     pub coupling: bool,
@@ -20,7 +20,7 @@ pub struct MeterConfig {
     pub color_aware: bool,
     /// DropOnYellow: yellow frames are discarded; otherwise they become drop eligible.
     pub drop_on_yellow: bool,
-    /// MarkAllFramesRedEnable: after a red frame all later ones are red.
+    /// MarkAllFramesRedEnable: all frames after a red frame are red.
     pub mark_all_red: bool,
 }
 
@@ -36,11 +36,11 @@ pub enum Color {
     Green,
     /// Within the excess rate and burst.
     Yellow,
-    /// Beyond both rates: discarded.
+    /// Beyond both rates and bursts. The frame is discarded.
     Red,
 }
 
-/// Tokens are 10^-12 bits: bits per second times picoseconds.
+/// Tokens per bit. A token is 10^-12 bit; 1 bit/s adds one token per picosecond.
 const BIT: u128 = 1_000_000_000_000;
 
 /// A meter.
@@ -49,14 +49,14 @@ pub struct Meter {
     config: MeterConfig,
     committed: u128,
     excess: u128,
-    /// Time of the token counts.
+    /// When the tokens were last updated.
     at: Instant,
     /// MarkAllFramesRed.
     all_red: bool,
 }
 
 impl MeterConfig {
-    /// Checks that rates above zero have buckets.
+    /// Checks that a rate above zero has a burst above zero.
     ///
     /// # Errors
     /// A burst of zero with a rate above zero.
@@ -95,12 +95,13 @@ impl Meter {
         self.all_red
     }
 
-    /// Tokens in bytes, rounded down, of the committed and of the excess bucket at the last frame.
+    /// The tokens of the committed and of the excess bucket after the last frame, in bytes, rounded
+    /// down.
     pub fn tokens(&self) -> [u64; 2] {
         [self.committed, self.excess].map(|tokens| (tokens / bytes(1)) as u64)
     }
 
-    /// The color of a frame of `length` bytes received at `now`.
+    /// Returns the color of a frame of `length` bytes received at `now`, and removes its tokens.
     pub fn color(&mut self, now: Instant, length: u64, drop_eligible: bool) -> Color {
         self.fill(now);
         if self.all_red {

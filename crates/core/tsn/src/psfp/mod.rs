@@ -1,8 +1,9 @@
-//! Per-stream filtering and policing (IEEE 802.1Q-2022, 8.6.5.2 to 8.6.5.5; formerly 802.1Qci): the
-//! handling of a stream's frames at reception in a bridge.
+//! Per-stream filtering and policing (IEEE 802.1Q-2022, 8.6.5.2 to 8.6.5.5; formerly 802.1Qci):
+//! checks of the frames that a bridge receives.
 //!
-//! A frame is checked by the longest SDU, then the stream gate, then the flow meter. Each of them
-//! may block the stream permanently after a violation, until a manager reopens it.
+//! A bridge checks the SDU length of a frame, then the stream gate, then the flow meter. Each check
+//! can block the stream permanently after a violation. In the standard only management ends the
+//! block.
 
 mod filter;
 mod gate;

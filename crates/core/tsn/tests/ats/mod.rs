@@ -12,8 +12,9 @@ fn us(us: u64) -> Instant {
 
 #[test]
 fn a_sequence_by_hand() {
-    // 8 Mb/s, 16000 bits: a frame of 8000 bits takes 1 ms, the bucket fills in 2 ms and begins
-    // full: empty at -2 ms. Each line: arrival; own = empty + 1, full = empty + 2, eligible.
+    // With 8 Mb/s and 16000 bits, a frame of 8000 bits takes 1 ms, and an empty bucket fills in
+    // 2 ms. It starts full: empty at -2 ms. Each line has arrival and eligibility time in us; the
+    // comments have own = empty + 1, full = empty + 2 and the new `empty`, all in ms.
     let mut scheduler = Scheduler::new(8_000_000, 16_000).unwrap();
     let mut group = Group::default();
     let steps = [
@@ -49,7 +50,7 @@ fn frames_of_a_group_keep_their_order() {
     let (mut one, mut two, mut group) = (slow(), slow(), Group::default());
     assert_eq!(one.admit(&mut group, us(0), 8_000, None), Some(us(0)));
     assert_eq!(one.admit(&mut group, us(1), 8_000, None), Some(us(8_000)));
-    // The other scheduler has a full bucket, but the frame before it leaves at 8 ms.
+    // The other scheduler has a full bucket, but the previous frame of the group leaves at 8 ms.
     assert_eq!(two.admit(&mut group, us(2), 8_000, None), Some(us(8_000)));
     let mut other = Group::default();
     assert_eq!(slow().admit(&mut other, us(2), 8_000, None), Some(us(2)));
@@ -57,8 +58,8 @@ fn frames_of_a_group_keep_their_order() {
 
 #[test]
 fn fractions_of_a_picosecond_do_not_add_up() {
-    // 3 bit/s, bursts of three bits: a bit takes 333333333333.3 ps, and the sixth one is eligible
-    // after exactly a second.
+    // At 3 bit/s a bit takes 333333333333.3 ps. With a burst of 3 bits, the sixth bit is eligible
+    // after exactly one second.
     let mut scheduler = Scheduler::new(3, 3).unwrap();
     let mut group = Group::default();
     let mut admit = || scheduler.admit(&mut group, us(0), 1, None).unwrap().as_ps();
@@ -89,8 +90,8 @@ impl Bucket {
         Self { rate: rate.into(), most, tokens: most, at: 0 }
     }
 
-    /// The first picosecond, not before `from`, at which the bucket has a frame's tokens. Takes
-    /// them.
+    /// The first picosecond, not before `from`, at which the bucket has the tokens of a frame.
+    /// Removes these tokens.
     fn take(&mut self, from: u64, bits: u64) -> u64 {
         let fill =
             |at: u64, own: &Self| (own.tokens + own.rate * u128::from(at - own.at)).min(own.most);

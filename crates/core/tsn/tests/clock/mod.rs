@@ -11,7 +11,7 @@ fn golden_values() {
     let clock = Clock::new(-500, 0).unwrap();
     assert_eq!(clock.local(Instant::from_ps(200)), LocalTime::from_ps(-300));
     assert_eq!(clock.global(LocalTime::from_ps(-300)), Instant::from_ps(200));
-    // 100 ppm fast: 100 us after a second.
+    // A clock that is 100 ppm fast gains 100 us in a second.
     let clock = Clock::new(7, 100_000).unwrap();
     let second = 1_000_000_000_000;
     assert_eq!(clock.local(Instant::from_ps(second)).as_ps(), 1_000_100_000_007);

@@ -16,8 +16,9 @@ fn ns(ns: u64) -> Duration {
     Duration::from_ns(ns)
 }
 
-/// 100 Mb/s, idleSlope 20 Mb/s, sendSlope -80 Mb/s; a frame of another class of 1542 bytes begins
-/// at 0, two frames of 1000 bytes arrive at once, and the first one ends at 203.36 us.
+/// The credit at 203.36 us of a class with idleSlope 20 Mb/s and sendSlope -80 Mb/s at 100 Mb/s. A
+/// frame of another class, 1542 bytes, is sent from 0 to 123.36 us. Two frames of 1000 bytes arrive
+/// at 0; the first one is sent until 203.36 us.
 fn after_the_first_frame() -> Credit {
     let mut credit = Credit::new(slopes(20_000_000, 100_000_000));
     credit.gain(ns(123_360), true);
@@ -30,13 +31,13 @@ fn after_the_first_frame() -> Credit {
 #[test]
 fn two_frames_behind_another_class() {
     let mut credit = after_the_first_frame();
-    // 3932.8 bits / 20 Mb/s = 196.64 us: the second begins at 400 us.
+    // 3932.8 bits / 20 Mb/s = 196.64 us: the second frame begins at 400 us.
     assert_eq!(credit.until_ready(), ns(196_640));
     credit.gain(ns(196_640), true);
     assert_eq!((credit.bits(), credit.until_ready()), (0.0, Duration::ZERO));
     credit.spend(ns(80_000));
     assert_eq!(credit.bits(), -6400.0, "80 Mb/s * 80 us");
-    // Back at zero at 800 us, and not above it.
+    // The credit is zero at 800 us and stays zero, because no frame waits.
     assert_eq!(credit.until_ready(), ns(320_000));
     credit.gain(ns(1_000_000), false);
     assert_eq!(credit.picobits(), 0);
@@ -47,10 +48,11 @@ fn two_frames_behind_another_class() {
 #[test]
 fn a_closed_gate_freezes_the_credit() {
     let mut credit = after_the_first_frame();
-    // Open until 220 us: 16.64 us * 20 Mb/s = 332.8 bits.
+    // The gate is open until 220 us: 16.64 us * 20 Mb/s = 332.8 bits.
     credit.gain(ns(16_640), true);
     assert_eq!(credit.bits(), -3600.0);
-    // Closed from 220 to 320 us: no call. Then 3600 bits / 20 Mb/s = 180 us: it begins at 500 us.
+    // The gate is closed from 220 to 320 us: no call. Then the class needs 3600 bits / 20 Mb/s =
+    // 180 us, so the frame begins at 500 us.
     assert_eq!(credit.until_ready(), ns(180_000));
 }
 
@@ -84,7 +86,8 @@ fn slopes_have_a_range() {
 
 #[test]
 fn a_gate_raises_the_slope() {
-    // INET's showcase cbsandtas: 42.64 Mb/s, open for two thirds of the cycle: 63.96 Mb/s.
+    // INET's showcase cbsandtas: idleSlope of 42.64 Mb/s with a gate that is open for two thirds
+    // of the cycle gives 63.96 Mb/s.
     let idle = slopes(42_640_000, 100_000_000);
     assert_eq!(idle.scaled(ns(2_000), ns(3_000)), Ok(slopes(63_960_000, 100_000_000)));
     let third = idle.scaled(ns(1_000), ns(3_000));
@@ -96,12 +99,13 @@ fn a_gate_raises_the_slope() {
 
 #[test]
 fn streams_need_a_slope() {
-    // Avnu's example: class A 1470 bytes of CVF with 30 of header, one in 125 us; class B 48 bytes
-    // of AAF with 24 of header, one in 250 us; each with 42 bytes on the line beside its payload.
+    // Avnu's example: class A sends 1470 bytes of CVF with a header of 30 bytes every 125 us, class
+    // B 48 bytes of AAF with a header of 24 bytes every 250 us. Each frame has 42 more bytes on the
+    // line.
     assert_eq!(FRAME_OVERHEAD, 42);
     assert_eq!(idle_slope(1470 + 30 + 42, 1, CLASS_A_INTERVAL), 98_688_000);
     assert_eq!(idle_slope(48 + 24 + 42, 1, CLASS_B_INTERVAL), 3_648_000);
-    // CoRE4INET's network: 322 bytes with tag and FCS, preamble and gap 20, and one byte to spare.
+    // CoRE4INET's network: 322 bytes with tag and FCS, 20 of preamble and gap, and 1 spare byte.
     assert_eq!(idle_slope(322 + 20 + 1, 1, CLASS_A_INTERVAL), 21_952_000);
     assert_eq!(idle_slope(322 + 20 + 1, 1, CLASS_B_INTERVAL), 10_976_000);
     assert_eq!(idle_slope(100, 3, Duration::from_us(7)), 342_857_143, "2400 bit / 7 us, up");

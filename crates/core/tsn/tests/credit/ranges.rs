@@ -1,10 +1,10 @@
-//! hiCredit and loCredit: Avnu's values, and a port that stays within them.
+//! hiCredit and loCredit: Avnu's values, and a port whose credits stay within the bounds.
 
 use proptest::prelude::*;
 use tsn::credit::{Credit, Higher, Slopes, hi_credit, lo_credit};
 use wire::Duration;
 
-/// The rate of the port below: 1 Gb/s, so that a bit takes 1000 ps.
+/// The rate of the port: 1 Gb/s, so that a bit takes 1000 ps.
 const RATE: u64 = 1_000_000_000;
 
 fn slopes(idle: u64) -> Slopes {
@@ -13,8 +13,8 @@ fn slopes(idle: u64) -> Slopes {
 
 #[test]
 fn avnus_example() {
-    // calc-cbs-params.py of Avnu's tsn-doc, in bytes: A hi 153, lo -1389; B hi 12, lo -113. It
-    // rounds up; bits divided by 8 and rounded up are the same.
+    // calc-cbs-params.py of Avnu's tsn-doc returns bytes, rounded up: A hi 153, lo -1389; B hi 12,
+    // lo -113. Bits divided by 8 and rounded up are equal.
     let (a, b) = (slopes(98_688_000), slopes(3_648_000));
     let (frame_a, frame_b, other) = (1542 * 8, 114 * 8, 1542 * 8);
     // 12336 * 0.098688 = 1217.4; 12336 * 0.901312 = 11118.6.
@@ -41,13 +41,13 @@ fn nothing_limits_the_credit_below_classes_that_take_everything() {
     assert_eq!(hi_credit(slopes(1), 100, &higher), None);
 }
 
-/// One decision of a port with a free line: frames of each class that arrive at once, the sizes of
-/// the next frames, and other traffic.
+/// One decision of a port with a free line: how many frames of each class arrive, the size of the
+/// next frame of each class in bits, and other traffic.
 #[derive(Clone, Debug)]
 struct Step {
     arrivals: [u8; CLASSES],
     sizes: [u64; CLASSES],
-    /// Bits of a frame without a class, or of idle time if there is none.
+    /// Bits of a frame without a class, or bit times of an idle line.
     other: u64,
     is_frame: bool,
 }
@@ -80,7 +80,7 @@ fn run(credits: &mut [Credit; CLASSES], steps: &[Step]) {
     for step in steps {
         let ready = |class: &usize| waiting[*class] > 0 && credits[*class].picobits() >= 0;
         let sender = (0..CLASSES).find(ready);
-        // Arrivals just after the decision are the worst case.
+        // Frames arrive just after the decision, which is the worst case.
         for (queue, arrivals) in waiting.iter_mut().zip(step.arrivals) {
             *queue += u32::from(arrivals);
         }
@@ -91,7 +91,7 @@ fn run(credits: &mut [Credit; CLASSES], steps: &[Step]) {
         };
         let mut took = Duration::from_ps(bits * 1_000);
         if bits == 0 {
-            // Idle at most until a class with frames may send.
+            // The line is idle at most until a class with frames may send.
             let ready = (0..CLASSES).filter(|&class| waiting[class] > 0);
             let soonest = ready.map(|class| credits[class].until_ready()).min();
             took = soonest.unwrap_or(Duration::from_ps(step.other * 1_000));

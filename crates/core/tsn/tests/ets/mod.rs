@@ -6,7 +6,7 @@ use tsn::ets::{Ets, EtsError};
 
 const LARGEST: usize = 1542;
 
-/// Weights of classes from 0 up.
+/// Weights of the classes 0 to `N` - 1.
 fn weights<const N: usize>(first: [u8; N]) -> [Option<u8>; QUEUES] {
     std::array::from_fn(|class| first.get(class).copied())
 }
@@ -39,10 +39,9 @@ fn weights_are_100_together() {
 
 #[test]
 fn a_round_by_hand() {
-    // Least weight 25: quanta of 1000 and 3000 bytes. Class 0 sends one frame of 900 (100 stay),
-    // class 1 two of 1400 (200 stay); then 1100 and 3200; 200 and 400; 1200 and 3400; 300 and 600;
-    // 1300 and 3600; 400 and 800; 1400 and 3800; 500 and 1000; 1500 and 4000; 600 and 1200;
-    // 1600 and 4200: three frames of 1400 at last.
+    // The quanta are 1000 and 3000 bytes. In each round class 0 sends one frame of 900 bytes and
+    // keeps 100; class 1 sends two frames of 1400 bytes and keeps 200. In the seventh round class 1
+    // has 3000 + 6 * 200 = 4200 bytes, enough for three frames.
     let mut ets = Ets::new(weights([25, 75]), 1000).unwrap();
     let sent = run(&mut ets, heads([Some(900), Some(1400)]), 22);
     let round = [0, 1, 1];
@@ -67,7 +66,7 @@ fn a_closed_gate_saves_nothing_up() {
     for _ in 0..1000 {
         run(&mut ets, heads([None, Some(LARGEST)]), 1);
     }
-    // With its gate open again, class 0 has one quantum: 1542 / 64 = 24 frames.
+    // When its gate opens again, class 0 has one quantum: 1542 / 64 = 24 frames.
     let sent = run(&mut ets, both, 1000);
     let longest = sent.chunk_by(|a, b| a == b).map(<[_]>::len).max();
     assert_eq!(longest, Some(25), "1542 and what was left of it");
@@ -96,7 +95,7 @@ proptest! {
         smallest in proptest::collection::vec(64usize..=LARGEST, QUEUES),
         seed: u64,
     ) {
-        // Frames between the smallest of the class and the largest of all, in random order.
+        // Frame sizes are random, from the smallest of the class to LARGEST.
         let weights = std::array::from_fn(|class| chosen.get(class).copied());
         let mut ets = Ets::new(weights, LARGEST).unwrap();
         let mut random = seed | 1;
@@ -106,7 +105,7 @@ proptest! {
         };
         let mut waiting = std::array::from_fn(|class| Some(frame(class)));
         let mut sent = [0usize; QUEUES];
-        // 20 rounds of the class with the least weight, each a largest frame.
+        // 20 rounds, in each of which the class with the least weight may send LARGEST bytes.
         let least = usize::from(*chosen.iter().min().unwrap());
         while sent.iter().sum::<usize>() < 20 * LARGEST * 100 / least {
             let class = ets.select(waiting).unwrap();

@@ -22,7 +22,7 @@ fn second(tenths: u64) -> Instant {
 fn a_broken_path_is_found_beyond_the_difference() {
     let mut tester = tester();
     assert_eq!(tester.advance(second(19), counters(100, 0)), 0, "not yet");
-    // |100 * 2 - 195| = 5: not above.
+    // |100 * 2 - 195| = 5 is not above the allowed difference.
     assert_eq!(tester.advance(second(20), counters(100, 195)), 0);
     assert_eq!(tester.advance(second(40), counters(200, 394)), 1, "6 are missing");
     assert_eq!(tester.errors(), 1);
@@ -34,7 +34,7 @@ fn a_broken_path_is_found_beyond_the_difference() {
 #[test]
 fn latent_error_counts_restart_after_reset_period() {
     let mut tester = tester();
-    // The test at 2 s and 4 s, the reset at 5 s.
+    // Tests at 2 s and 4 s, the reset at 5 s.
     assert_eq!(tester.advance(second(50), counters(100, 100)), 2);
     assert_eq!(tester.advance(second(60), counters(110, 120)), 0, "10 * 2 - 20 = 0 since then");
     assert_eq!(tester.advance(second(80), counters(120, 120)), 1, "20 * 2 - 20 = 20");

@@ -1,5 +1,5 @@
-//! Elimination: worked examples, limits of history and sequence numbers, and a comparison with a
-//! slow model.
+//! Elimination of duplicates: worked examples, limits of history and sequence numbers, and a
+//! comparison with a slow model.
 
 mod latent;
 
@@ -17,14 +17,14 @@ fn ms(ms: u64) -> Instant {
     Instant::from_ns(ms * 1_000_000)
 }
 
-/// Which of these numbers pass, without time in between.
+/// Which of the numbers pass, and the counters. All frames arrive at time zero.
 fn passed(config: Config, numbers: &[u16]) -> (Vec<bool>, Counters) {
     let mut recovery = Recovery::new(config).unwrap();
     let pass = |number: &u16| recovery.passes(Instant::ZERO, Some(*number));
     (numbers.iter().map(pass).collect(), recovery.counters())
 }
 
-/// Each line: a number, and whether it passes.
+/// Checks `steps`: each one has a number and whether it passes.
 fn check(config: Config, steps: &[(u16, bool)]) -> Counters {
     let (numbers, expected): (Vec<u16>, Vec<bool>) = steps.iter().copied().unzip();
     let (found, counters) = passed(config, &numbers);
@@ -41,7 +41,7 @@ fn numbers_are_generated_from_0_and_wrap() {
     assert_eq!(generator.number(), 0);
 }
 
-/// An implementation with 0x100 for "no number" loses 256.
+/// An implementation that uses 0x100 for "no number" would lose 256.
 #[test]
 fn two_copies_of_255_to_257_and_over_the_wrap_pass_once() {
     for numbers in [[255, 256, 257], [65_534, 65_535, 0]] {
@@ -61,7 +61,7 @@ fn two_copies_of_255_to_257_and_over_the_wrap_pass_once() {
 fn numbers_at_edges_of_history_pass_once() {
     for first in [100, 2, 65_533] {
         let number = |delta: i32| (i32::from(first) + delta) as u16;
-        // History 4: 97 to 100 are in it, 101 to 103 move it.
+        // History 4, first number 100: 97 to 100 are in the history, 101 to 103 move it.
         let counters = check(
             vector(4),
             &[
@@ -76,7 +76,7 @@ fn numbers_at_edges_of_history_pass_once() {
         let counters = check(vector(4), &[(first, true), (number(3), true), (number(0), false)]);
         assert_eq!((counters.rogue, counters.out_of_order), (0, 1));
     }
-    // The longest: -32768 is rogue, -32767 is not.
+    // The longest history: a difference of -32768 is rogue, of -32767 is not.
     let counters = check(
         vector(Config::LONGEST),
         &[(40_000, true), (40_000 - 32_768, false), (40_000 - 32_767, true), (7_231 + 1, false)],
@@ -84,13 +84,14 @@ fn numbers_at_edges_of_history_pass_once() {
     assert_eq!(counters.rogue, 2, "twice 7232");
 }
 
-/// History 3. 10 is the first number, so 9 and 8 count as lost when they leave the history, as the
-/// standard defines it.
+/// With history 3 and first number 10, the numbers 8 and 9 count as lost when they leave the
+/// history, as the standard defines.
 #[test]
 fn numbers_that_leave_the_history_unseen_are_lost() {
     let (found, counters) = passed(vector(3), &[10, 12, 11, 14, 15, 16, 18]);
     assert_eq!(found, [true; 7]);
-    // 12: 8 and 9 leave. 14: 10 and 11 leave. 15: 12 leaves. 16: 13 leaves unseen. 18: 14 and 15.
+    // The number 12 removes 8 and 9 from the history, both unseen; 14 removes 10 and 11; 15 removes
+    // 12; 16 removes 13, unseen; 18 removes 14 and 15.
     assert_eq!((counters.lost, counters.lost_before_first), (3, 2));
     assert_eq!(counters.out_of_order, 4, "12, 11, 14 and 18");
     assert_eq!((counters.passed, counters.discarded), (7, 0));
@@ -98,7 +99,7 @@ fn numbers_that_leave_the_history_unseen_are_lost() {
 
 #[test]
 fn the_default_history_of_2_loses_frames_under_skew() {
-    // One path is 2 frames behind, and the other one loses 3; the copy of 3 is rogue (7.4.3.4).
+    // One path is 2 frames behind; the other path loses frame 3, whose copy is rogue (7.4.3.4).
     let (found, counters) = passed(vector(2), &[1, 2, 1, 4, 2, 5, 3, 6, 4]);
     assert!(!found[3], "4 is 2 ahead of 2");
     assert!(counters.rogue > 0);
@@ -107,8 +108,7 @@ fn the_default_history_of_2_loses_frames_under_skew() {
     assert_eq!(counters.rogue, 0);
 }
 
-/// The timer restarts with every frame that passes; that of a member stream also with discarded
-/// frames.
+/// Every passed frame restarts the timer. For a member stream, discarded frames also restart it.
 #[test]
 fn after_silence_any_number_passes() {
     let step = |recovery: &mut Recovery, at: u64, number| recovery.passes(ms(at), Some(number));
@@ -201,7 +201,7 @@ proptest! {
         prop_assert_eq!(rtag::decode(&bytes).is_ok(), is_one);
     }
 
-    /// Compares with a list, from any sequence number and across the wrap.
+    /// Compares with [`Slow`], from any sequence number and across the wrap.
     #[test]
     fn vector_recovery_matches_list_of_seen_numbers(
         start in any::<u16>(),
@@ -218,16 +218,15 @@ proptest! {
         let mut at = first;
         for step in steps {
             at = (at + step).max(0);
-            // Far from the window the numbers are ambiguous, so stay within half of the number
-            // space.
+            // Numbers half of the number space away from the highest one are ambiguous.
             let number = at.clamp(slow.highest - 30_000, slow.highest + 30_000);
             prop_assert_eq!(recovery.passes(Instant::ZERO, Some(wire(number))), slow.passes(number));
         }
         prop_assert_eq!(recovery.counters().passed, slow.seen.len() as u64);
     }
 
-    /// With two paths whose skew is below the history, one of which loses frames, each number
-    /// passes once.
+    /// Each number passes once with two paths, one of which loses frames, if their skew is below
+    /// the history.
     #[test]
     fn nothing_is_lost_while_one_path_works(
         skew in 0_usize..15,

@@ -21,7 +21,7 @@ fn list(base: u64, entries: &[(u8, u64)]) -> GateControlList {
     GateControlList::of_entries(at(base), &entries).expect("valid")
 }
 
-/// Queue 0 has 30 of 100 us, then, from 1020 us on, the last 30 of 50 us.
+/// Queue 0 is open for the first 30 of 100 us and, from 1020 us on, for the last 30 of 50 us.
 fn changed(extension: u64) -> Gates {
     Gates::new(list(0, &[(1, 30), (2, 70)]), Clock::default())
         .then(list(1_020, &[(2, 20), (1, 30)]), us(extension))
@@ -34,13 +34,14 @@ fn a_short_last_cycle_is_cut_or_the_one_before_extended() {
     assert_eq!(cut.next_change(0, at(1_000)), Some(at(1_020)), "the change closes the gate");
     assert_eq!(cut.earliest_start(0, at(1_000), us(20)), Some(at(1_000)));
     assert_eq!(cut.earliest_start(0, at(1_000), us(21)), Some(at(1_040)));
-    // 20 us are left, no more than the extension: the entry of queue 1 lasts from 930 to 1020 us.
+    // The cycle ends 20 us before the change, which is within the extension: the entry of queue 1
+    // lasts from 930 to 1020 us.
     let extended = changed(20);
     assert!(!extended.is_open(0, at(1_000)));
-    // Queue 1 is the first of the list that takes over: one window to 1040 us.
+    // The new list opens queue 1 first, so there is one window to 1040 us.
     assert_eq!(extended.earliest_start(1, at(0), us(110)), Some(at(930)));
     assert_eq!(extended.earliest_start(1, at(0), us(111)), None);
-    // Closed from 930, behind the last window of the first list, to 1040 us.
+    // Queue 0 is closed from 930 us, the end of its last window in the first list, to 1040 us.
     assert_eq!(extended.longest_closed(0), Some(us(110)));
     assert_eq!(cut.longest_closed(0), Some(us(70)));
     for gates in [&cut, &extended] {
@@ -52,7 +53,8 @@ fn a_short_last_cycle_is_cut_or_the_one_before_extended() {
     }
 }
 
-/// The second list's base time is past when the first list begins: it takes over at 20 + 2 * 50 us.
+/// The base time of the second list, 20 us, is before the start of the first list at 100 us. The
+/// second list takes over at 20 + 2 * 50 us.
 #[test]
 fn a_past_base_waits_for_a_cycle() {
     let gates = Gates::new(list(100, &[(1, 40), (0, 60)]), Clock::default())
@@ -75,18 +77,18 @@ fn open_time_of_hours() {
     assert_eq!(gates.after_open_time(0, at(0), us(1), us(30)), None, "all is guard band");
     assert_eq!(gates.after_open_time(2, at(0), us(1), us(0)), None);
     assert_eq!(gates.after_open_time(2, at(7), Duration::ZERO, us(0)), Some(at(7)));
-    // A clock that is 100 ppm fast: the same local time, in 1 / 1.0001 of the true time.
+    // A clock that is 100 ppm fast shows one hour after 1 / 1.0001 of the true time.
     let fast = Gates::new(gates.list().clone(), Clock::new(0, 100_000).expect("in range"));
     let end = Instant::from_ps(3_599_640_035_996_401);
     assert_eq!(fast.clock().local(end).as_ps(), 3_600_000_000_000_000);
     let open = fast.open_time(0, Instant::ZERO, end, Duration::ZERO).as_ps();
-    // 0.3 of it; rounding adds 9999 parts of 10001 of a picosecond to a third of the windows.
+    // The gate is open for 0.3 of the time. Rounding adds 9999/10001 ps to a third of the windows.
     let third = end.as_ps() * 3 / 10;
     assert!(open.abs_diff(third) < 18_000_000, "{open} {third}");
 }
 
-/// In a clock that is 1000 ppm slow, a window of 10 ns lasts 10010 or 10011 ps: a frame of 10011 ps
-/// waits for a longer one, however far away it is.
+/// By a clock that is 1000 ppm slow, a window of 10 ns lasts 10010 or 10011 ps. A frame of 10011 ps
+/// waits for a window of 10011 ps, however late that window is.
 #[test]
 fn a_window_that_is_a_picosecond_longer() {
     let entries = [(1, 10), (0, 90)]

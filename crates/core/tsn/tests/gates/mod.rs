@@ -81,7 +81,7 @@ fn the_last_entry_fills_the_cycle() {
     assert!(list.is_open(0, local(999)) && !list.is_open(0, local(1_000)));
 }
 
-/// Two windows of 100 us and 50 us in 400 us; slots of 12 us frames with a gap of 1 us.
+/// Queue 0 has windows of 100 us and 50 us in a cycle of 400 us. Frames take 12 us and gaps 1 us.
 #[test]
 fn open_shares_count_whole_frames() {
     let entries = [entry(0x01, 100_000), entry(0x02, 100_000), entry(0x03, 50_000)];
@@ -95,11 +95,11 @@ fn open_shares_count_whole_frames() {
     };
     // floor(101 / 13) + floor(51 / 13) frames.
     assert_eq!(share(1, 12_000), (0.375, 10.0 * 13.0 / 400.0));
-    // Queue 1's windows are neighbours: one of 150 us.
+    // The windows of queue 1 are adjacent: they are one window of 150 us.
     assert_eq!(share(2, 12_000), (0.375, 11.0 * 13.0 / 400.0));
     assert_eq!(share(3, 12_000).0, 0.625);
     assert_eq!(share(4, 12_000), (0.0, 0.0));
-    // A frame fits exactly, and one that is a nanosecond longer does not.
+    // A frame as long as the window fits; a frame that is a nanosecond longer does not.
     assert_eq!(share(1, 100_000).1, 101.0 / 400.0);
     assert_eq!(share(1, 100_001).1, 0.0);
     let open = GateControlList::new(Instant::ZERO, cycle, &[entry(0xff, 400_000)]).unwrap();
@@ -129,7 +129,7 @@ fn taprio_commands() {
     assert!(command.contains("sched-entry H 80 100 sched-entry R 80 100 "), "{command}");
 }
 
-/// A cycle of up to some 60 ns, of which the last entry may fill a part.
+/// A list with a cycle of up to 64 ns, which may be longer than the sum of the entries.
 fn lists() -> impl Strategy<Value = GateControlList> {
     let entries = prop::collection::vec((any::<u8>(), 1u64..12), 1..6);
     (entries, 0u64..200, 0u64..10).prop_map(|(entries, base, rest)| {
@@ -140,7 +140,7 @@ fn lists() -> impl Strategy<Value = GateControlList> {
     })
 }
 
-/// The gate states at a local nanosecond, from the entries.
+/// The gate states at a local time in nanoseconds, calculated from the entries.
 fn states(list: &GateControlList, at_ns: i64) -> GateStates {
     let cycle = list.cycle_time().as_ns() as i64;
     let mut phase = (at_ns - list.base_time().as_ns() as i64).rem_euclid(cycle);
@@ -153,7 +153,7 @@ fn states(list: &GateControlList, at_ns: i64) -> GateStates {
     list.entries()[list.entries().len() - 1].states
 }
 
-/// Steps from `now` until the gate is open for `duration` consecutive nanoseconds.
+/// The first nanosecond from `now` on at which the gate is open for `duration` nanoseconds.
 fn stepped(list: &GateControlList, queue: usize, now: i64, duration: i64) -> Option<i64> {
     let cycle = list.cycle_time().as_ns() as i64;
     // A frame of zero length still needs an open gate.
@@ -193,8 +193,8 @@ proptest! {
             .collect::<Option<Vec<_>>>()
             .map(|waits| waits.into_iter().max().expect("a cycle"));
         let found = list.longest_wait(queue, Duration::from_ns(duration as u64));
-        // The reference sees whole nanoseconds: the worst one lies just after
-        // the last moment at which the transmission fitted.
+        // The reference tries whole nanoseconds. The longest wait begins just after the last
+        // instant at which the transmission fits.
         match (found, wait) {
             (None, None) => {}
             (Some(found), Some(wait)) => {
@@ -206,7 +206,8 @@ proptest! {
         }
     }
 
-    /// With a clock: the result lies in an open window in true time, and no earlier instant does.
+    /// With a drifting clock, the transmission lies in an open window in true time, and no earlier
+    /// start does.
     #[test]
     fn earliest_start_through_clock_is_open_and_earliest(
         list in lists(),

@@ -1,4 +1,4 @@
-//! The reference: the state machines of 8.6.9, nanosecond by nanosecond.
+//! The reference implements the state machines of 8.6.9 nanosecond by nanosecond.
 
 use std::fmt;
 use std::ops::Range;
@@ -20,7 +20,7 @@ pub struct Port {
     pub clock: Clock,
 }
 
-/// A short form, without values that lists compute.
+/// Prints a short form without the windows that lists compute.
 impl fmt::Debug for Port {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |list: &GateControlList| {
@@ -50,7 +50,7 @@ impl Port {
         }
     }
 
-    /// When each list from the second one takes over.
+    /// When the second list and each later list take over, in nanoseconds.
     pub fn takeovers(&self) -> Vec<i64> {
         let mut last = ns(self.first.base_time().as_ns());
         let next = |(list, _): &(GateControlList, Duration)| {
@@ -112,7 +112,7 @@ impl Port {
         self.entries().iter().map(held).collect()
     }
 
-    /// The open windows of `queue` in true time. The last one is cut by the range.
+    /// The open windows of `queue` in true time. The last window may end with the range.
     pub fn windows(&self, queue: usize) -> Vec<(Instant, Instant)> {
         let global = |at: i64| self.clock.global(LocalTime::from_ps(at * 1_000));
         runs(&self.open(queue)).into_iter().map(|(from, to)| (global(from), global(to))).collect()
@@ -154,7 +154,7 @@ fn entry_at(list: &GateControlList, at: i64) -> usize {
 
 /// A list with a base of up to `base` ns.
 pub fn lists(base: u64) -> impl Strategy<Value = GateControlList> {
-    // Few queues change, so that some gates stay open or closed for a long time.
+    // Most states change few queues, so that some gates stay open or closed for a long time.
     let states = prop_oneof![any::<u8>(), Just(0xff), Just(0), Just(1)];
     let operation = prop_oneof![
         4 => Just(Operation::SetGateStates),

@@ -1,4 +1,4 @@
-//! Every query against the reference, over random lists, changes and clocks.
+//! Compares every query with the reference, for random lists, changes and clocks.
 
 use proptest::prelude::*;
 use tsn::{Hold, HoldAdvance, LocalTime};
@@ -10,7 +10,7 @@ fn ps(ps: u64) -> Duration {
     Duration::from_ps(ps)
 }
 
-/// The open time by the windows.
+/// The open time, calculated from the windows.
 fn open_time(windows: &[(Instant, Instant)], from: Instant, to: Instant, margin: u64) -> Duration {
     let open = |&(start, end): &(Instant, Instant)| {
         let end = Instant::from_ps(end.as_ps().saturating_sub(margin));
@@ -23,15 +23,16 @@ fn open_time(windows: &[(Instant, Instant)], from: Instant, to: Instant, margin:
 fn held(port: &Port, hold: i64, release: i64) -> Vec<bool> {
     let spans = runs(&port.held());
     let shifted = |&(from, to): &(i64, i64)| {
-        // What lasts to the end of the range lasts for ever.
+        // A hold until the end of the range never ends.
         (from - hold, if to == RANGE.end { to } else { to - release })
     };
     let spans: Vec<_> = spans.iter().map(shifted).collect();
     RANGE.map(|at| spans.iter().any(|&(from, to)| (from..to).contains(&at))).collect()
 }
 
-/// The longest wait for `needed` ns, of transmissions that come at whole nanoseconds from `first`
-/// to `last`. If one just before would still have fitted, the wait began right behind it.
+/// The longest wait of transmissions of `needed` ns that come at whole nanoseconds from `first` to
+/// `last`. If a transmission one nanosecond earlier would not wait, the longest wait begins just
+/// after that transmission and is one nanosecond longer.
 fn longest_wait(open: &[bool], first: i64, last: i64, needed: i64) -> Option<i64> {
     let fits = |at: i64| {
         (at..at + needed.max(1)).all(|at| open.get((at - RANGE.start) as usize) == Some(&true))
@@ -94,7 +95,7 @@ proptest! {
     ) {
         let (gates, from) = (port.gates(), Instant::from_ps(from));
         let windows = port.windows(queue);
-        // A window that the range cuts has no known margin.
+        // The end of a window that the range cuts is not known, and neither is its margin.
         let known = windows.iter().rev().find(|(_, end)| *end < port.end()).map_or(from, |w| w.1);
         let to = (from + ps(span)).min(known.max(from));
         let expected = open_time(&windows, from, to, margin);
@@ -122,7 +123,7 @@ proptest! {
         let held = held(&port, hold, release);
         let global = |at: i64| port.clock.global(LocalTime::from_ps(at * 1_000));
         let is_held = |at: i64| held[(at - RANGE.start) as usize];
-        // What the advance may change at the end of the range is not known.
+        // Near the end of the range, an advance may depend on entries after the range.
         let end = RANGE.end - 100;
         let start = global(now);
         // Before the beginning there is no instant.
@@ -144,7 +145,7 @@ proptest! {
     #[test]
     fn longest_waits(port in ports(), queue in 0usize..3, needed in 0i64..40) {
         let mut port = port;
-        // The reference sees whole nanoseconds.
+        // The reference calculates in whole nanoseconds.
         let first = port.clock.local(Instant::ZERO).as_ps().div_euclid(1_000);
         port.clock = tsn::Clock::new(first * 1_000, 0).expect("no drift");
         let open = port.open(queue);

@@ -1,4 +1,4 @@
-//! Gates whose clock is set.
+//! Gates whose clock steps.
 
 use proptest::prelude::*;
 use tsn::gates::BURST_ENTRY;
@@ -30,14 +30,14 @@ fn a_step_back() {
     let gates = stepped(at(50), -200 * US, StepPolicy::Rederived);
     assert!(!gates.is_open(0, at(50)) && gates.is_open(1, at(50)));
     assert_eq!(gates.next_change(1, at(50)), Some(at(200)));
-    // Frozen, class 0 stays open for the 200 us of the step and the 50 us that were left.
+    // Frozen, class 0 stays open for the 200 us of the step and its remaining 50 us.
     for policy in [StepPolicy::Frozen, StepPolicy::Burst] {
         let gates = stepped(at(50), -200 * US, policy);
         assert!(gates.is_open(0, at(50)) && !gates.is_open(1, at(50)));
         assert_eq!(gates.next_change(0, at(50)), Some(at(300)));
         assert_eq!(gates.next_change(1, at(50)), Some(at(300)));
         let open = gates.open_time(0, at(50), at(1_000), Duration::ZERO);
-        // And from 700 us to 800 us.
+        // Class 0 is open again from 700 us to 800 us.
         assert_eq!(open, Duration::from_us(250 + 100));
         let start = gates.earliest_start(1, at(60), Duration::from_us(300));
         assert_eq!(start, Some(at(300)));
@@ -45,8 +45,8 @@ fn a_step_back() {
     }
 }
 
-/// The clock goes from 50 us to 1,150 us: it jumps over four edges, at 100, 500, 600 and 1,000 us
-/// of its time, and at 1,100 us.
+/// The clock goes from 50 us to 1,150 us and skips five edges: at 100, 500, 600, 1,000 and 1,100 us
+/// of its time.
 #[test]
 fn a_step_forward() {
     for policy in [StepPolicy::Rederived, StepPolicy::Frozen] {
@@ -63,7 +63,7 @@ fn a_step_forward() {
 }
 
 proptest! {
-    /// Whatever the step: afterwards the gates follow the list by the clock.
+    /// After any step, the gates follow the list and the clock again.
     #[test]
     fn gates_follow_clock_again_after_a_step(
         now in 0u64..5_000, step in -3_000i64..3_000, later in 0u64..3_000, which in 0usize..3,
@@ -73,7 +73,8 @@ proptest! {
         let gates = stepped(at(now), step * US, policy);
         let mut plain = super::steps::gates();
         plain.set_clock(clock);
-        // A step back lasts as long as it is; at most 12 edges are jumped over, of 1 us each.
+        // The reaction to a step back lasts as long as the step. A step forward skips at most 12
+        // edges, each of which takes 1 us.
         let over = now + (-step).max(13) as u64 + later;
         for queue in 0..2 {
             prop_assert_eq!(gates.is_open(queue, at(over)), plain.is_open(queue, at(over)));

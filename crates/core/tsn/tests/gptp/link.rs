@@ -1,4 +1,4 @@
-//! Pdelay: when a link takes part.
+//! Pdelay: when a link is asCapable.
 
 use tsn::gptp::ClockIdentity;
 use tsn::gptp::best_master::PortIdentity;

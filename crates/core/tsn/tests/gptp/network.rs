@@ -28,8 +28,9 @@ fn clock(number: usize, offset_ps: i64, drift_ppm: i64) -> ClockConfig {
     ClockConfig {
         offset_ps,
         drift_ppt: drift_ppm * 1_000_000,
-        // 0.2 ppm/s at most. The servo follows a ramp R behind by R * s / ki (s: sync interval): two
-        // clocks apart at 400 ppb/s, 400 * 0.125 / 0.1305 = 383 ns.
+        // The frequency changes by at most 0.2 ppm/s. The servo follows a ramp R with an error of
+        // R * s / ki (s: sync interval). Two clocks that diverge at 400 ppb/s: 400 * 0.125 / 0.1305
+        // = 383 ns.
         walk: Some(Walk {
             step_ppt: 20_000,
             every: Duration::from_ms(100),
@@ -76,8 +77,8 @@ fn a_microsecond_over_seven_hops() {
     assert!(delay.abs_diff(500_000) <= 8_000, "a stamp's grain at most: {delay} ps");
 }
 
-/// Without its master a clock keeps the last frequency: the error grows with the walk of its
-/// oscillator alone. Then the next best takes over.
+/// Without its master a clock keeps the last frequency, and only the walk of its oscillator adds to
+/// the error. Then the next best system becomes grandmaster.
 #[test]
 fn the_next_best_takes_over() {
     let mut world = chain(&[50, -30, 80], |number| vec![[100, 255, 200][number]]);
@@ -92,14 +93,14 @@ fn the_next_best_takes_over() {
     assert!(world.systems[2].node.domain().is_grandmaster());
     assert_eq!(world.systems[1].node.domain().grandmaster(), Some(ClockIdentity(3)));
     assert!(world.offset(1, 2).abs() < 200_000, "{} ps", world.offset(1, 2));
-    // It comes back as grandmaster.
+    // After its return the best system is grandmaster again.
     world.down.clear();
     world.run_until(seconds(60));
     assert_eq!(world.systems[2].node.domain().grandmaster(), Some(ClockIdentity(1)));
     assert!(world.offset(2, 0).abs() < 400_000, "{} ps", world.offset(2, 0));
 }
 
-/// Hot standby: the second domain has the same time, so nobody notices.
+/// With hot standby the second domain has the same time, so its takeover changes no clock.
 #[test]
 fn hot_standby_takes_over_within_its_timeout() {
     let priorities = [vec![100, 255], vec![255, 255], vec![255, 100], vec![255, 255]];
@@ -129,8 +130,8 @@ fn a_link_that_is_too_long_is_not_used() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Random trees: the best is grandmaster everywhere, and offsets stay below what the walk (383 ns)
-    /// and stamps of 8 ns over six hops explain.
+    /// In random trees all systems select the best grandmaster. Offsets stay below the sum of the
+    /// walk's error (383 ns) and of time stamps of 8 ns over six hops.
     #[test]
     fn random_trees_agree(
         shape in prop::collection::vec((any::<u16>(), -100i64..100, -1_000_000_000i64..1_000_000_000, 1u64..700), 1..7),

@@ -1,4 +1,4 @@
-//! The servo, against the published constants of linuxptp and by hand.
+//! Compares the servo with the constants of linuxptp and with values calculated by hand.
 
 use tsn::gptp::servo::Correction;
 use tsn::gptp::{Gains, Servo, ServoConfig, Stamping};
@@ -6,8 +6,8 @@ use wire::Duration;
 
 const MS: i64 = 1_000_000_000;
 
-/// 0.7 * 0.125^-0.3 = 1.306246, 0.3 * 0.125^0.4 = 0.130583; with software stamps 0.1 and 0.001 in
-/// the place of 0.7 and 0.3. At 1 s both are the scales themselves.
+/// At 0.125 s: 0.7 * 0.125^-0.3 = 1.306246 and 0.3 * 0.125^0.4 = 0.130583. Software time stamps use
+/// 0.1 and 0.001 instead of 0.7 and 0.3. At 1 s the gains equal these factors.
 #[test]
 fn gains_are_those_of_linuxptp() {
     let gains_of = |stamping, log| {
@@ -18,12 +18,13 @@ fn gains_are_those_of_linuxptp() {
     assert_eq!(gains_of(Stamping::Software, 0), [1_000, 10]);
     assert_eq!(gains_of(Stamping::Hardware, -3), [13_062, 1_305]);
     assert_eq!(gains_of(Stamping::Software, -3), [1_866, 4]);
-    // Longer intervals: 0.7 / s and 0.3 / s bound both. At 4 s 0.7 * 4^-0.3 = 0.4618 > 0.175, and
-    // 0.3 * 4^0.4 = 0.5223 > 0.075.
+    // At longer intervals s, 0.7 / s and 0.3 / s limit the gains. At 4 s, 0.7 * 4^-0.3 = 0.4618 >
+    // 0.175 and 0.3 * 4^0.4 = 0.5223 > 0.075.
     assert_eq!(gains_of(Stamping::Hardware, 2), [1_750, 750]);
 }
 
-/// 0.016 s^2 / ki: 0.053 s and 16 s at 1 s; 0.123 s and 36.8 s at 0.125 s.
+/// The estimate takes 0.016 / ki. With a sync interval of 1 s: 0.053 s with hardware and 16 s with
+/// software time stamps. With 0.125 s: 0.123 s and 36.8 s.
 #[test]
 fn the_first_estimate_takes_as_long_as_in_linuxptp() {
     let ms = |stamping, log| ServoConfig::new(stamping, log).estimate().as_ps() / 1_000_000_000;
@@ -33,9 +34,10 @@ fn the_first_estimate_takes_as_long_as_in_linuxptp() {
     assert_eq!(ms(Stamping::Software, -3), 36_758);
 }
 
-/// A clock 50 ppm fast and 1 ms ahead, at 1 s: the offset grows by 50 us in the first second, which
-/// is drift 50 000 ppb; 1.05 ms is beyond 20 us: it steps. Then kp * 1 us + drift + ki * 1 us =
-/// 700 + 50 000 + 300 ppb; the integral keeps 50 300.
+/// A clock is 50 ppm fast and 1 ms ahead; the sync interval is 1 s. In the first second the offset
+/// grows by 50 us, a drift of 50 000 ppb. The offset of 1.05 ms is above 20 us, so the servo steps.
+/// Then an offset of 1 us gives kp * 1 us + drift + ki * 1 us = 700 + 50 000 + 300 ppb, and the
+/// integral is 50 300 ppb.
 #[test]
 fn steps_by_hand() {
     let mut servo = Servo::new(ServoConfig::new(Stamping::Hardware, 0));
@@ -60,19 +62,20 @@ fn the_frequency_is_limited_and_the_integral_does_not_wind_up() {
     assert_eq!(servo.sample(0, 100_000 * MS), Correction::Frequency(0));
 }
 
-/// An estimate waits until it has lasted long enough, and begins again if time goes back.
+/// The first estimate needs its full duration, and begins again if time goes back.
 #[test]
 fn estimates_wait_and_begin_again() {
     let mut servo = Servo::new(ServoConfig::new(Stamping::Software, 0));
     assert_eq!(servo.sample(0, 0), Correction::None);
-    // 0.001 of margin: 15.985 s are enough.
+    // With the margin of 0.001, 15.985 s are enough.
     assert_eq!(servo.sample(1_000_000, 15_980 * MS), Correction::None);
     assert_eq!(servo.sample(1_000_000, -MS), Correction::None);
     assert_eq!(servo.sample(1_000_000, 16_000 * MS), Correction::None);
     assert!(matches!(servo.sample(0, 32_000 * MS), Correction::Frequency(_)));
 }
 
-/// With a step threshold, an offset beyond it begins a new estimate, at whose end the clock steps.
+/// An offset beyond the step threshold begins a new estimate. The clock steps at the end of the
+/// estimate.
 #[test]
 fn later_steps_need_a_threshold() {
     let config = ServoConfig::new(Stamping::Hardware, 0);

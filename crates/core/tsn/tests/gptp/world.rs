@@ -5,14 +5,14 @@ use tsn::gptp::message::Message;
 use tsn::gptp::{ClockConfig, Node, NodeClock, NodeConfig, Output};
 use wire::{Duration, Instant};
 
-/// How long a system takes from a message to its answer: a hundredth of the longest residence time
-/// (IEEE 802.1AS-2020, B.2.2).
+/// The time from the reception of a message to its answer: a hundredth of the longest residence
+/// time (IEEE 802.1AS-2020, B.2.2).
 const PROCESSING: Duration = Duration::from_us(100);
 
 pub struct System {
     pub node: Node,
     pub clock: NodeClock,
-    /// By port: the other system, its port, and the delay to it.
+    /// For each port: the system at the other end, the port there, and the delay.
     links: Vec<(usize, usize, Duration)>,
 }
 
@@ -20,14 +20,14 @@ pub struct System {
 pub struct World {
     pub systems: Vec<System>,
     now: Instant,
-    /// In the order of time, then of sending.
+    /// Messages by time of arrival, then by order of sending.
     on_the_way: BTreeMap<(Instant, u64), (usize, usize, Message, Instant)>,
     sent: u64,
     pub down: BTreeSet<usize>,
 }
 
 impl World {
-    /// Systems by configuration of clock and node, and links between them with their delay.
+    /// A tree of `systems` and `links`. A link has the indices of its two systems and its delay.
     pub fn new(
         systems: Vec<(ClockConfig, NodeConfig)>,
         links: &[(usize, usize, Duration)],
@@ -46,7 +46,7 @@ impl World {
         Self { systems: made.collect(), ..Self::default() }
     }
 
-    /// How far the steered clock of a system is ahead of another's, in picoseconds.
+    /// How far the steered clock of `system` is ahead of the clock of `against`, in picoseconds.
     pub fn offset(&self, system: usize, against: usize) -> i64 {
         let local = |at: usize| self.systems[at].clock.steered().local(self.now).as_ps();
         local(system) - local(against)
@@ -79,7 +79,7 @@ impl World {
         }
     }
 
-    /// Lets a system do what is due; yields when there is more.
+    /// Executes all due actions of a system. Returns when its next action is due.
     fn turn(&mut self, at: usize) -> Instant {
         let now = self.now;
         let System { node, clock, links } = &mut self.systems[at];

@@ -12,10 +12,10 @@ fn size(add: u8) -> FragmentSize {
 
 #[test]
 fn a_fragment_is_a_multiple_of_64_bytes_with_its_mcrc() {
-    // 64 * (1 + add) - 4 (802.3-2022, 99.4.4), as ethtool names them: 60, 124, 188, 252.
+    // 64 * (1 + add) - 4 (802.3-2022, 99.4.4): the values of ethtool, 60, 124, 188 and 252.
     let sizes = [0, 1, 2, 3].map(|add| size(add).min_sent());
     assert_eq!(sizes, [60, 124, 188, 252]);
-    // 60 + 63 left, one byte too few: 123; and 64 more a step.
+    // After 60 of 123 bytes, 63 remain, one byte too few for a cut. Each step of `add` adds 64.
     let longest = [0, 1, 2, 3].map(|add| size(add).longest_unsplittable());
     assert_eq!(longest, [123, 187, 251, 315]);
     assert_eq!(FragmentSize::new(4), None);
@@ -35,10 +35,10 @@ fn a_frame_is_cut_where_both_parts_are_long_enough() {
     assert_eq!(split(least, 1522, 0, 700), Some(700));
     assert_eq!(split(least, 1522, 0, 1458), Some(1458), "64 are left");
     assert_eq!(split(least, 1522, 0, 1459), None);
-    // 1522 - 1400 = 122 are left: a continuation of 60 would leave 62.
+    // 1522 - 1400 = 122 bytes remain: a continuation of 60 bytes would leave 62.
     assert_eq!(split(least, 1522, 1400, 10), None);
     assert_eq!(split(least, 1522, 1300, 10), Some(60));
-    // The minimum holds for continuations too.
+    // The minimum also applies to continuations.
     assert_eq!(split(size(2), 1522, 1000, 10), Some(188));
     assert_eq!(split(least, 1522, 1600, 0), None);
 }

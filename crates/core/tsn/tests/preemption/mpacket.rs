@@ -1,4 +1,4 @@
-//! The bytes of mPackets, and frames out of them.
+//! The bytes of mPackets, and the frames that a receiver makes from them.
 
 use proptest::prelude::*;
 use tsn::preemption::mpacket::{DecodeError, Fragmenter, Kind, Mpacket, fcs};
@@ -11,7 +11,7 @@ fn bytes(packet: Mpacket<'_>) -> Vec<u8> {
     out
 }
 
-/// A frame of `length` bytes that count up, with FCS.
+/// A frame of `length` bytes, FCS included, whose data are 0, 1, 2 and so on.
 fn frame(length: usize) -> Vec<u8> {
     let data: Vec<u8> = (0..length - 4).map(|at| at as u8).collect();
     [&data[..], &fcs(&data)].concat()
@@ -25,7 +25,7 @@ fn whole(frame: &[u8]) -> Result<Received, Error> {
     Ok(Received::Frame { bytes: frame[..frame.len() - 4].to_vec(), is_express: false })
 }
 
-/// Fragments of 60 bytes, and the rest.
+/// The mPackets of a frame: fragments of 60 bytes, and one with the remaining bytes.
 fn fragments(number: u8, frame: &[u8]) -> Vec<Vec<u8>> {
     let mut cutter = Fragmenter::new(number, frame);
     let mut left = frame.len();
@@ -41,7 +41,7 @@ fn fragments(number: u8, frame: &[u8]) -> Vec<Vec<u8>> {
 
 #[test]
 fn verify_and_respond() {
-    // F7 76 12 04 is what the Cadence GEM's receiver compares with (its mmsl_rx: f7761204).
+    // The receiver of the Cadence GEM compares the mCRC with f7761204 (mmsl_rx).
     let head = [0x55; 7];
     let tail = [vec![0; 60], vec![0xf7, 0x76, 0x12, 0x04]].concat();
     assert_eq!(bytes(Mpacket::verify()), [&head[..], &[0x07], &tail].concat());
@@ -53,8 +53,8 @@ fn verify_and_respond() {
 
 #[test]
 fn a_frame_of_three_fragments() {
-    // CRCs by an independent implementation: bit by bit, x^31 first, xor FFFFFFFF for the FCS and
-    // 0000FFFF for the mCRC. The data are 00, 01, ... b7.
+    // An independent implementation calculated the CRCs: bit by bit, x^31 first, xor FFFFFFFF for
+    // the FCS and 0000FFFF for the mCRC. The data are 00, 01, ... b7.
     let frame = frame(188);
     assert_eq!(frame[184..], [0xb6, 0x22, 0xfd, 0x32]);
     let packets = fragments(1, &frame);
@@ -102,14 +102,14 @@ fn an_express_frame_goes_between_fragments() {
     assert!(!receiver.is_pending());
 }
 
-/// A receiver that has the first of `packets`.
+/// A receiver that has received the first of `packets`.
 fn begun(packets: &[Vec<u8>]) -> Reassembler {
     let mut receiver = receiver();
     assert_eq!(receiver.receive(&packets[0]), Ok(Received::Fragment));
     receiver
 }
 
-/// `packet` with another byte at `at`.
+/// `packet` with the byte at index `at` replaced by `byte`.
 fn with(packet: &[u8], at: usize, byte: u8) -> Vec<u8> {
     let mut packet = packet.to_vec();
     packet[at] = byte;

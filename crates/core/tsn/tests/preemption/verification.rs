@@ -1,4 +1,4 @@
-//! Verification against the state diagrams of 802.3-2022, figure 99-8.
+//! Compares verification with the state diagrams of 802.3-2022, figure 99-8.
 
 use tsn::preemption::verification::{Config, Output, Status, Verification};
 use wire::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Stream gates: edges of intervals, internal priority, octets, latches, clocks.
+//! Stream gates: edges of intervals, internal priority, octets, permanent closing, clocks.
 
 use super::{PASS, entry, frame, gate, us};
 use proptest::prelude::*;
@@ -63,14 +63,14 @@ fn violations_close_the_gate_for_good() {
 
 #[test]
 fn stream_gate_follows_clock_of_bridge() {
-    // 5 us ahead: its 10 us are 5 us of true time.
+    // The clock is 5 us ahead: it shows 10 us at 5 us of true time.
     let clock = Clock::new(5_000_000, 0).unwrap();
     let list = gate(20, vec![entry(true, 10), entry(false, 10)]);
     let mut filter = filter(GateConfig { clock, ..list });
     assert_eq!(filter.take(us(4), frame(46)), PASS);
     assert_eq!(filter.take(us(5), frame(46)), Verdict::Drop(Reason::GateClosed));
     assert_eq!(filter.take(us(15), frame(46)), PASS);
-    // Set back by 5 us, it is right.
+    // The new clock shows true time.
     filter.set_clock(Clock::default());
     assert_eq!(filter.take(us(29), frame(46)), PASS);
     assert_eq!(filter.take(us(30), frame(46)), Verdict::Drop(Reason::GateClosed));
@@ -88,7 +88,7 @@ fn invalid_gate_lists_are_refused() {
 }
 
 proptest! {
-    /// Against a walk through all intervals from the base on.
+    /// Compares the gate with a walk through all intervals from the base on.
     #[test]
     fn stream_gate_matches_walk_through_intervals(
         spans in prop::collection::vec((any::<bool>(), 1_u64..20, 0_u64..200), 1..6),
@@ -113,7 +113,7 @@ proptest! {
             ..gate(1, entries.clone())
         };
         let mut filter = filter(config);
-        // The beginning of a cycle at or before 0.
+        // The walk begins with a cycle start at or before 0.
         let (mut opens, mut index) = (i128::from(base % cycle) - i128::from(cycle), 0);
         let mut used = 0;
         let last = entries.len() - 1;

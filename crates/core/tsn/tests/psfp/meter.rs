@@ -1,4 +1,4 @@
-//! Flow meters: tokens by hand, colors, coupling, and a bound on what passes.
+//! Flow meters: tokens by hand, colors, coupling, and a bound on passing bytes.
 
 use super::us;
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use wire::Instant;
 
 use Color::{Green, Red, Yellow};
 
-/// 8 Mb/s are a byte a microsecond.
+/// 8 Mb/s, which is one byte per microsecond.
 const MBYTE: u64 = 8_000_000;
 
 fn check(config: MeterConfig, steps: &[(u64, u64, Color)]) -> Meter {
@@ -20,18 +20,19 @@ fn check(config: MeterConfig, steps: &[(u64, u64, Color)]) -> Meter {
 
 #[test]
 fn tokens_by_hand() {
-    // 1 byte a microsecond up to 1000, and 0.5 up to 400.
+    // The buckets gain 1 byte per microsecond up to 1000, and 0.5 up to 400. The comments have
+    // both buckets after the frame, in bytes.
     let config =
         MeterConfig { cir: MBYTE, cbs: 1_000, eir: MBYTE / 2, ebs: 400, ..MeterConfig::default() };
     let meter = check(
         config,
         &[
-            (0, 1_000, Green),  // 0 and 400 are left
+            (0, 1_000, Green),  // 0 and 400
             (0, 400, Yellow),   // 0 and 0
             (99, 100, Red),     // 99 and 49
             (100, 100, Green),  // 0 and 50
             (150, 60, Yellow),  // 50 < 60; 75 - 60 = 15
-            (150, 50, Green),   // exactly what is there
+            (150, 50, Green),   // 0 and 15
             (10_150, 1, Green), // full again: 999 and 400
             (10_150, 1_000, Red),
         ],
@@ -45,7 +46,7 @@ fn coupling_passes_on_what_the_committed_bucket_has_no_room_for() {
         let config =
             MeterConfig { cir: MBYTE, cbs: 500, ebs: 300, coupling, ..MeterConfig::default() };
         let mut meter = check(config, &[(0, 500, Green), (0, 300, Yellow)]);
-        // 500 us fill the first bucket, the next 300 overflow.
+        // 500 us fill the first bucket; the bytes of the next 300 us overflow.
         meter.color(us(800), 0, false);
         assert_eq!(meter.tokens(), [500, left], "coupling {coupling}");
     }
@@ -69,13 +70,13 @@ fn after_a_red_frame_all_may_be_red() {
     assert!(meter.is_blocked());
 }
 
-/// 3 bit/s: a byte takes 2.66 s. Nothing is rounded away.
+/// At 3 bit/s a byte takes 8/3 s. Rounding loses no tokens.
 #[test]
 fn fractions_of_a_bit_do_not_get_lost() {
     let config = MeterConfig { cir: 3, cbs: 1, ..MeterConfig::default() };
     let mut meter = Meter::new(config).unwrap();
     assert_eq!(meter.color(Instant::ZERO, 1, false), Green);
-    // 8/3 s in three steps, asked in between.
+    // Frames after each third of 8/3 s: each call updates the tokens.
     let third = Instant::from_ps(888_888_888_889);
     let two = Instant::from_ps(1_777_777_777_778);
     for at in [third, two, Instant::from_ps(2_666_666_666_666)] {
@@ -85,8 +86,8 @@ fn fractions_of_a_bit_do_not_get_lost() {
 }
 
 proptest! {
-    /// In any span, green bytes are at most the burst and the rate times the span (MEF 10.3, 12.2),
-    /// and a frame is red only if it exceeds what is left.
+    /// In any span, green bytes are at most burst plus rate times span (MEF 10.3, 12.2). A frame is
+    /// red only if it exceeds the remaining tokens.
     #[test]
     fn green_frames_conform(
         cir in 1_u64..100_000_000,
@@ -111,7 +112,7 @@ proptest! {
         }
     }
 
-    /// Against a bucket that gains one picobit each picosecond and bit a second, one by one.
+    /// Compares the meter with buckets that are filled step by step, every 10 ms.
     #[test]
     fn meter_matches_stepwise_bucket(
         cir in 1_u64..50,

@@ -1,4 +1,4 @@
-//! Filters: what passes, what blocks a stream, what is counted.
+//! Filters: verdicts, permanent blocks of a stream, counters.
 
 mod gate;
 mod meter;
@@ -52,8 +52,8 @@ fn long_frames_are_dropped_and_may_block_the_stream() {
     }
 }
 
-/// The longest SDU comes first, then the gate, then the meter: what one holds back does not use up
-/// the next.
+/// The filter checks the longest SDU first, then the gate, then the meter. A frame that one check
+/// discards does not use octets or tokens of the next.
 #[test]
 fn max_sdu_gate_and_meter_are_checked_in_order() {
     let meter = MeterConfig { cir: 8_000_000, cbs: 118, ..MeterConfig::default() };
@@ -69,7 +69,7 @@ fn max_sdu_gate_and_meter_are_checked_in_order() {
         (0, 121, Verdict::Drop(Reason::Oversize)),
         (0, 100, PASS), // 118 bytes: the bucket is empty, 100 octets are used.
         (1, 51, Verdict::Drop(Reason::Octets)),
-        // 50 octets are left; 1 byte a microsecond came in.
+        // 50 octets remain. The bucket has gained 1 byte in 1 us, too few for the frame.
         (1, 50, Verdict::Drop(Reason::Red)),
         (150, 50, Verdict::Drop(Reason::GateClosed)),
         (200, 100, PASS),

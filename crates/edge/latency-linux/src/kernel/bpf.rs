@@ -1,4 +1,4 @@
-//! bpf(2), as far as XDP programs need it.
+//! The commands of bpf(2) that XDP programs need.
 
 use nix::libc;
 use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -10,7 +10,7 @@ use std::io;
 pub(crate) struct Instruction {
     /// The operation code.
     pub code: u8,
-    /// Bits 3:0 the destination, bits 7:4 the source.
+    /// Bits 3:0 are the destination register, bits 7:4 the source register.
     pub registers: u8,
     /// The offset of a jump or a memory access.
     pub offset: i16,
@@ -24,8 +24,8 @@ const BPF_LINK_CREATE: libc::c_long = 28;
 const BPF_PROG_TYPE_XDP: u32 = 6;
 const BPF_XDP: u32 = 37;
 
-/// The first fields of `union bpf_attr` of linux/bpf.h for `BPF_PROG_LOAD`; the kernel takes all
-/// others as zero (bpf(2)).
+/// The first fields of `union bpf_attr` of linux/bpf.h for `BPF_PROG_LOAD`. In the kernel all
+/// further fields are zero (bpf(2)).
 #[repr(C)]
 struct ProgLoad {
     prog_type: u32,
@@ -34,7 +34,7 @@ struct ProgLoad {
     license: u64,
 }
 
-/// The same for `BPF_LINK_CREATE`.
+/// The first fields of `union bpf_attr` for `BPF_LINK_CREATE`.
 #[repr(C)]
 struct LinkCreate {
     prog_fd: u32,
@@ -45,7 +45,7 @@ struct LinkCreate {
 
 /// Loads an XDP program. Error: as bpf(2).
 pub(crate) fn load_xdp(program: &[Instruction]) -> io::Result<OwnedFd> {
-    // No helper function that requires the GPL is used.
+    // The program uses no helper function that requires the GPL.
     let license = c"MIT OR Apache-2.0";
     let attributes = ProgLoad {
         prog_type: BPF_PROG_TYPE_XDP,
@@ -58,8 +58,9 @@ pub(crate) fn load_xdp(program: &[Instruction]) -> io::Result<OwnedFd> {
     unsafe { bpf(BPF_PROG_LOAD, &attributes) }
 }
 
-/// Attaches an XDP program to an interface of this thread's network namespace until the descriptor
-/// is closed; `flags` are `XDP_FLAGS_*` of linux/if_link.h. Error: as bpf(2).
+/// Attaches an XDP program to an interface of this thread's network namespace. The program stays
+/// until the returned descriptor is closed. `flags` are `XDP_FLAGS_*` of linux/if_link.h. Error: as
+/// bpf(2).
 pub(crate) fn attach_xdp(
     program: BorrowedFd<'_>,
     interface: u32,
@@ -71,7 +72,7 @@ pub(crate) fn attach_xdp(
     unsafe { bpf(BPF_LINK_CREATE, &attributes) }
 }
 
-/// A command that returns a descriptor.
+/// Executes a command that returns a descriptor.
 ///
 /// # Safety
 /// `attributes` must match the command, and the addresses in them must be valid until it returns.

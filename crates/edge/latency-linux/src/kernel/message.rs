@@ -1,4 +1,4 @@
-//! Messages with their control data, and socket options that are whole numbers.
+//! Messages with control data, and socket options of type int.
 
 use nix::libc;
 use rustix::fd::{AsFd, AsRawFd};
@@ -7,7 +7,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::net::{Ipv6Addr, SocketAddr};
 
-/// What `recvmsg(2)` received.
+/// A message that `recvmsg(2)` received.
 #[derive(Debug)]
 pub(crate) struct Message {
     /// Bytes of the payload.

@@ -1,10 +1,10 @@
-//! The scheduling class of this thread, and stamps of a network interface.
+//! The scheduling class of this thread, and the hardware stamps of a network interface.
 
 use nix::libc;
 use rustix::fd::{AsFd, AsRawFd};
 use std::io;
 
-/// Makes this thread `SCHED_FIFO` of this priority, 1 to 99 (sched(7)). Error: as
+/// Sets this thread to `SCHED_FIFO` with this priority, 1 to 99 (sched(7)). Error: as
 /// `sched_setscheduler(2)`.
 pub(crate) fn set_fifo(priority: u8) -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: priority.into() };
@@ -18,15 +18,15 @@ pub(crate) fn set_fifo(priority: u8) -> io::Result<()> {
 /// `struct hwtstamp_config` of linux/net_tstamp.h: flags, `tx_type`, `rx_filter`.
 pub(crate) type StampConfig = [libc::c_int; 3];
 
-/// Reads how the hardware of an interface stamps (`SIOCGHWTSTAMP`, Linux
+/// Reads the hardware stamping of an interface (`SIOCGHWTSTAMP`, Linux
 /// Documentation/networking/timestamping.rst, section 3). Error: as `ioctl(2)`; old drivers support
-/// only the other request.
+/// only `SIOCSHWTSTAMP`.
 pub(crate) fn hardware_stamps(socket: impl AsFd, interface: &str) -> io::Result<StampConfig> {
     request(socket, libc::SIOCGHWTSTAMP, interface, [0; 3])
 }
 
-/// Sets how the hardware of an interface stamps (`SIOCSHWTSTAMP`, as above); returns the setting
-/// that the driver chose. Error: as `ioctl(2)`; `ERANGE` if it cannot.
+/// Sets the hardware stamping of an interface (`SIOCSHWTSTAMP`). Returns the setting that the
+/// driver chose. Error: as `ioctl(2)`; `ERANGE` if the hardware does not support `config`.
 pub(crate) fn set_hardware_stamps(
     socket: impl AsFd,
     interface: &str,

@@ -1,4 +1,4 @@
-//! Equal parts of a run and their medians, which single late frames do not change.
+//! Equal parts of a run, and the median of each part, which single late frames do not change.
 
 use super::Point;
 use crate::statistics::quantile;
@@ -21,7 +21,7 @@ pub struct Block {
     pub spread: i64,
 }
 
-/// The parts of a run; none if it is shorter than 40 parts of 16 frames.
+/// The 40 parts of a run. Empty if the run has fewer than 640 frames.
 pub fn blocks(points: &[Point]) -> Vec<Block> {
     let size = points.len() / PARTS;
     if size < LEAST {

@@ -21,16 +21,16 @@ use serde::{Deserialize, Serialize};
 #[schemars(rename = "FindingKind")]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// Frames sent one after the other arrived all at once; each latency is shorter than the one
-    /// before.
+    /// Frames that were sent one after the other arrived at once. Each latency is shorter than the
+    /// previous one.
     Stall,
     /// Spikes with equal times between them.
     PeriodicSpikes,
-    /// Frames that are late by whole cycles: they missed their slots.
+    /// Frames that are late by whole cycles, because they missed their slots.
     Slips,
-    /// Latencies that rise and fall slowly because a clock does.
+    /// Latencies that rise and fall slowly because a clock drifts.
     ClockSwing,
-    /// Latencies that rise and fall slowly, without a proof that a clock does.
+    /// Latencies that rise and fall slowly, without a proof that a clock is the cause.
     Swing,
     /// The clocks differ.
     ClockOffset,
@@ -63,10 +63,10 @@ pub struct Finding {
     pub last: u64,
     /// Frames or spikes that show the finding.
     pub n: u64,
-    /// Size in ns: the highest latency above the median, the swing, or the difference between the
-    /// clocks.
+    /// Size in ns: the excess of the highest latency over the median, the swing, or the difference
+    /// between the clocks.
     pub size_ns: u64,
-    /// The time between spikes, or the cycle; null if there is none.
+    /// The time between spikes, or the cycle that slips are multiples of; null for other kinds.
     pub period_ns: Option<u64>,
     /// The evidence in one sentence.
     pub evidence: String,
@@ -84,7 +84,7 @@ pub struct Point {
 }
 
 impl Point {
-    /// End of the segment.
+    /// End of the segment, in ns of TAI.
     fn to(&self) -> i128 {
         i128::from(self.from) + i128::from(self.latency)
     }
@@ -99,29 +99,29 @@ pub struct Context<'a> {
     pub cycle: u64,
     /// The clock error.
     pub clock: &'a ClockError,
-    /// The segment.
+    /// The searched segment.
     pub segment: Segment,
 }
 
 impl Context<'_> {
-    /// Whether the segment leads from the talker's clock to the listener's.
+    /// Whether the segment starts by the talker's clock and ends by the listener's clock.
     fn crosses(&self) -> bool {
         self.segment.crosses_clocks() && !self.segment.is_back()
     }
 
-    /// A finding about these frames.
+    /// A finding about the frames from `first` to `last`.
     fn finding(&self, kind: Kind, (first, last): (u64, u64), evidence: String) -> Finding {
         let segment = self.segment.name().to_owned();
         Finding { kind, segment, first, last, n: 0, size_ns: 0, period_ns: None, evidence }
     }
 }
 
-/// All findings, in the order of time.
+/// All findings, in the order of their first frames.
 pub fn find(points: &[Point], context: &Context) -> Vec<Finding> {
     let stalls = stalls::find(points, context);
     let free: Vec<Point> = points.iter().filter(|point| !in_any(&stalls, point)).copied().collect();
     let slips = slips::find(&free, context);
-    // The cause of a slip is known, so slips are not searched for spikes.
+    // With slips, the cause of high latencies is known, so spikes are not searched.
     let spikes = if slips.is_some() { None } else { spikes::find(points, context) };
     let swing = swings::find(&free, context);
     let offset = apart(points, context);
@@ -138,12 +138,12 @@ fn in_any(findings: &[Finding], point: &Point) -> bool {
 /// By how much TAI is ahead of UTC, in ns: 37 s since 2017 (IERS Bulletin C 52). If the kernel's
 /// TAI offset is not set, CLOCK_TAI is behind by this time.
 const LEAP_SECONDS: u64 = 37_000_000_000;
-/// The largest difference from the leap seconds that still counts as them. Clocks under NTP or PTP
-/// are nearer.
+/// An offset counts as the leap seconds if it differs from them by less than this time, in ns. The
+/// errors of clocks under NTP or PTP are smaller.
 const NEAR: u64 = 500_000_000;
 
-/// Clocks that provably differ: by the series, by latencies below zero, or by the leap seconds,
-/// which are longer than any latency.
+/// The finding that the clocks differ, if this is proven: by the series, by latencies below zero,
+/// or by a median near the leap seconds, which are longer than any latency.
 fn apart(points: &[Point], context: &Context) -> Option<Finding> {
     if !context.crosses() {
         return None;

@@ -1,13 +1,13 @@
-//! Slips by whole cycles: a frame that misses its slot leaves one or more cycles later, so its
-//! latency is the usual latency plus a multiple of the cycle.
+//! Slips by whole cycles. A frame that misses its slot leaves one or more cycles later. Its latency
+//! is the usual latency plus a multiple of the cycle.
 
 use super::{Context, Finding, Kind, Point};
 use crate::statistics::median;
 
 /// The least number of slips.
 const LEAST: usize = 3;
-/// How many of 10 late frames must be late by whole cycles, to an eighth of a cycle. By chance one
-/// in four is.
+/// How many of 10 late frames must be late by whole cycles, within an eighth of a cycle. By chance
+/// this is true for one in four frames.
 const AGREE: usize = 6;
 
 /// The slips of a run, as one finding.

@@ -3,14 +3,15 @@
 use super::{Context, Finding, Kind, Point};
 use crate::statistics::median;
 
-/// The least number of spikes: with fewer, equal distances are chance.
+/// The least number of spikes. Fewer spikes may have equal distances by chance.
 const LEAST: usize = 5;
 /// A spike is at least this many deviations (medians of absolute deviations) above the median. For
 /// normal noise, whose sigma is 1.48 deviations, this is one sample in 10^8.
 const DEVIATIONS: i64 = 8;
 /// The most frames between two samples of one spike.
 const NEAR: usize = 3;
-/// How many of 10 distances must agree with the period, to a tenth of it.
+/// How many of 10 distances must agree with the period or its multiples, within a tenth of the
+/// period.
 const AGREE: usize = 8;
 
 /// A spike: its first frame, its highest latency and the frame with that latency.
@@ -20,7 +21,7 @@ struct Spike {
     highest: i64,
 }
 
-/// Periodic spikes, if there are any.
+/// The periodic spikes of a run, as one finding.
 pub(super) fn find(points: &[Point], context: &Context) -> Option<Finding> {
     let usual = median(points.iter().map(|point| point.latency));
     let deviation = median(points.iter().map(|point| (point.latency - usual).abs()));
@@ -54,7 +55,7 @@ pub(super) fn find(points: &[Point], context: &Context) -> Option<Finding> {
     Some(Finding { n, size_ns, period_ns: Some(period), ..finding })
 }
 
-/// The spikes: samples above the level. Adjacent samples are one spike.
+/// The spikes: samples with a latency above `above`. Samples near each other are one spike.
 fn spikes(points: &[Point], above: i64) -> Vec<Spike> {
     let mut found: Vec<Spike> = Vec::new();
     let mut last = None;

@@ -1,21 +1,22 @@
-//! Stalls: frames sent at equal distances arrived at once, so that each took one interval less than
-//! the frame before (Linaro's article, annex 1: "all the packets were suddenly received almost at
-//! once").
+//! Stalls: frames that were sent at equal distances arrived at once, so that each latency is one
+//! interval shorter than the previous one (Linaro's article, annex 1: "all the packets were
+//! suddenly received almost at once").
 
 use super::{Context, Finding, Kind, Point};
 use crate::sample::Segment;
 use crate::statistics::median;
 
-/// The least number of frames in a stall: two may be close by chance.
+/// The least number of frames in a stall. Two frames may arrive together by chance.
 const LEAST: usize = 3;
-/// The most findings of this kind; the last one includes all further stalls.
+/// The most findings of this kind. The last one includes all further stalls.
 const MOST: usize = 100;
 
 /// The stalls, in the order of time.
 pub(super) fn find(points: &[Point], context: &Context) -> Vec<Finding> {
     let usual = median(points.iter().map(|point| point.latency));
     let interval = i128::from(context.interval);
-    // Sent more than half an interval apart, arrived less than a quarter apart.
+    // The frames were sent more than half an interval apart, and arrived less than a quarter of an
+    // interval apart.
     let together = |pair: &[Point]| {
         let sent = i128::from(pair[1].from) - i128::from(pair[0].from);
         sent * 2 > interval && (pair[1].to() - pair[0].to()).abs() * 4 < interval

@@ -1,21 +1,22 @@
-//! Swings: the medians of the parts of a run rise and fall slowly. A servo that follows a drifting
-//! clock causes swings (Linaro's article, annex 1), and a machine that becomes busier. The series
-//! of the clock error distinguishes the two.
+//! Swings: the medians of the parts of a run rise and fall slowly. The cause is a servo that
+//! follows a drifting clock (Linaro's article, annex 1), or a machine whose load changes. The
+//! series of the clock error distinguishes the two causes.
 
 use super::{Context, Finding, Kind, Point, blocks};
 use crate::statistics::median;
 
-/// A swing is at least this many times the usual spread within a part of the run.
+/// A swing must exceed the usual spread within a part of the run by this factor.
 const SPREADS: i64 = 2;
 
-/// The swing of a run, if it has one.
+/// The swing of a run, if any.
 pub(super) fn find(points: &[Point], context: &Context) -> Option<Finding> {
     let parts = blocks(points);
     let (least, most) = ends(parts.iter().map(|part| part.median))?;
     let spread = median(parts.iter().map(|part| part.spread));
     let swing = most - least;
     let medians: Vec<i64> = parts.iter().map(|part| part.median).collect();
-    // A single deviating part is an event, not a swing.
+    // Ignores the two lowest and the two highest medians, because single deviating parts are no
+    // swing.
     let without_one = {
         let mut sorted = medians.clone();
         sorted.sort_unstable();

@@ -3,7 +3,7 @@ use crate::clock::{ClockPoint, Source};
 use crate::stable;
 use proptest::prelude::*;
 
-/// A frame a millisecond, as in the article.
+/// One frame per millisecond, as in Linaro's article.
 const INTERVAL: u64 = 1_000_000;
 const START: u64 = 1_000_000_000_000;
 
@@ -40,7 +40,7 @@ fn a_quiet_run_has_no_findings_and_is_stable_as_a_whole() {
     assert!(range.is_whole && (range.first, range.last) == (0, 3999), "{range:?}");
 }
 
-/// Frames 1000 to 1005 wait for frame 1006's time: 6 ms, then 5, and so on.
+/// Frames 1000 to 1005 wait until the time of frame 1006: 6 ms, then 5 ms, and so on.
 #[test]
 fn a_sawtooth_is_a_stall_and_is_left_out_of_the_stable_range() {
     let tooth =
@@ -48,18 +48,18 @@ fn a_sawtooth_is_a_stall_and_is_left_out_of_the_stable_range() {
     let points = series(4000, tooth);
     let found = found(&points, &unknown());
     assert_eq!(kinds(&found), [Kind::Stall]);
-    // The last frame waits for nothing and comes with the others.
+    // The last frame does not wait, and arrives together with the others.
     assert_eq!((found[0].first, found[0].last, found[0].n), (1000, 1006, 7));
     assert!(found[0].size_ns.abs_diff(6_000_000) < 4_000, "{found:?}");
     let range = stable::choose(&points, &found);
-    // Parts of 100 frames: the 11th has the stall.
+    // A part has 100 frames; part 11 has the stall.
     assert!(!range.is_whole && (range.first, range.last) == (1100, 3999), "{range:?}");
     assert!(range.reason.contains("1 have a stall"), "{}", range.reason);
 }
 
 #[test]
 fn spikes_by_a_timer_are_told_from_spikes_by_chance() {
-    // Every 250 ms; one did not show.
+    // Spikes every 250 ms, one of which is missing.
     let timer = |at: u64| if at % 250 == 17 && at != 517 { 150_000 } else { 0 };
     let found_ = found(&series(4000, timer), &unknown());
     assert_eq!(kinds(&found_), [Kind::PeriodicSpikes]);
@@ -79,12 +79,12 @@ fn frames_that_miss_their_slots_are_late_by_whole_cycles() {
     let found_ = found(&series(4000, slip), &unknown());
     assert_eq!(kinds(&found_), [Kind::Slips]);
     assert_eq!((found_[0].n, found_[0].size_ns), (5, 1_000_000));
-    // Late by other times: no slips.
+    // Frames that are late by other times are not slips.
     let late = |at: u64| if at % 400 == 3 && at != 403 { 200_000 + at as i64 * 97 } else { 0 };
     assert!(!kinds(&found(&series(4000, late), &unknown())).contains(&Kind::Slips));
 }
 
-/// 60 us up and down again: a servo.
+/// The offset of a clock under a servo: 60 us up and down again.
 fn ramp(at: u64) -> i64 {
     30 * (if at < 2000 { at as i64 } else { 4000 - at as i64 })
 }
@@ -107,7 +107,7 @@ fn a_swing_is_the_clock_only_with_a_proof() {
     let point = ClockPoint { at_ns: START, offset_ns: 3, bound_ns: 70_000 };
     let steady = ClockError::from_series(Source::Exchange, vec![point]);
     assert_eq!(kinds(&found(&points, &steady)), [Kind::Swing]);
-    // Below zero it can only be the clock.
+    // Only a clock can cause latencies below zero.
     let below = series(4000, |at| ramp(at) - 100_000);
     assert_eq!(kinds(&found(&below, &unknown())), [Kind::ClockSwing, Kind::ClockOffset]);
 }
@@ -121,8 +121,8 @@ fn clocks_that_are_apart_are_named() {
     assert_eq!(found_[0].size_ns, 39_940_000);
 }
 
-/// An offset of 37 s in either direction means that one end applies leap seconds; also without a
-/// proof by returned frames, and if both ends were set to have one clock.
+/// An offset of 37 s in either direction means that only one end applies the TAI offset. This is
+/// found without returned frames, too, and with `--clock shared`.
 #[test]
 fn an_offset_of_the_leap_seconds_is_named() {
     const LEAP: i64 = 37_000_000_000;
@@ -142,7 +142,7 @@ fn an_offset_of_the_leap_seconds_is_named() {
         let evidence = evidence(offset, clock);
         assert!(evidence.ends_with(says), "{evidence}");
     }
-    // Two seconds of latency are nothing of the kind, nor are clocks 36 s apart.
+    // A latency of 2 s and an offset of 36 s are not the leap seconds.
     assert_eq!(kinds(&found(&series(1000, |_| 2_000_000_000), &shared)), []);
     let other = found(&series(1000, |_| -36_000_000_000), &unknown());
     assert!(!other[0].evidence.contains("TAI"), "{}", other[0].evidence);
@@ -157,7 +157,7 @@ fn a_warm_up_is_left_out_of_the_stable_range() {
 }
 
 proptest! {
-    /// Whatever the latencies are, nothing panics, and the range is one of the run.
+    /// For any latencies the analysis does not panic, and the stable range is within the run.
     #[test]
     fn analysis_of_any_series_does_not_panic(latencies in prop::collection::vec(any::<i32>(), 0..2000)) {
         let all = latencies.iter().enumerate();

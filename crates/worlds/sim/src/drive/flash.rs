@@ -14,20 +14,21 @@ pub(crate) struct Flash {
     /// The time at which each die becomes free.
     dies: Vec<Instant>,
     channels: Vec<Instant>,
-    /// Bytes in the write buffer. `leaving` holds when programmed pages leave the buffer.
+    /// Bytes in the write buffer. `leaving` has the time at which each page leaves the buffer, and
+    /// the bytes of the page.
     buffered: u64,
     leaving: VecDeque<(Instant, u64)>,
-    /// Bytes not being programmed yet.
+    /// Bytes in the buffer whose programming has not started.
     gathered: u64,
     next_die: usize,
 }
 
 impl Flash {
-    /// Idle media.
+    /// Idle media with an empty write buffer.
     ///
     /// # Panics
-    /// If the table has no channel or die, or a page size that is not a power of two from 4096
-    /// bytes.
+    /// If `timing` has no channel or no die, a page size that is not a power of two of at least
+    /// 4096 bytes, or a write buffer smaller than a page.
     pub(super) fn new(timing: Timing, rng: Random) -> Self {
         assert!(timing.channels > 0 && timing.luns > 0, "a drive has dies");
         assert!(timing.page.is_power_of_two() && timing.page >= 4096, "pages of 4 KiB or more");
@@ -66,7 +67,7 @@ impl Flash {
         done
     }
 
-    /// Reserves room for `bytes` in the buffer; returns when it is free.
+    /// Reserves room for `bytes` in the write buffer. Returns when the room is free.
     fn make_room(&mut self, now: Instant, bytes: u64) -> Instant {
         if self.timing.write_buffer == 0 {
             return now;
@@ -79,7 +80,7 @@ impl Flash {
             if self.buffered + bytes <= self.timing.write_buffer {
                 break;
             }
-            // A transfer larger than the buffer passes through it.
+            // A transfer larger than the buffer starts when the buffer is empty.
             let Some((leaves, _)) = self.leaving.front() else { break };
             at = *leaves;
         }
@@ -107,7 +108,7 @@ impl Flash {
 }
 
 impl Media for Flash {
-    // Reads; every page on its die at once, then over its channel.
+    // All dies sense their pages in parallel; then the channels transfer the pages.
     fn read(&mut self, now: Instant, offset: u64, length: usize) -> Access {
         let firmware = match length {
             0..=4096 => self.timing.firmware_read,
@@ -127,7 +128,7 @@ impl Media for Flash {
         Access { firmware, media: done - start }
     }
 
-    // Writes into the buffer, from which whole pages are programmed.
+    // A write ends when its data are in the buffer. Whole pages are programmed from there.
     fn write(&mut self, now: Instant, length: usize) -> Access {
         let blocks = (length as u64).div_ceil(4096);
         let cost = Duration::from_ps(self.timing.write_4k.as_ps() * blocks);
@@ -138,8 +139,8 @@ impl Media for Flash {
         Access { firmware, media: (begun - now) + cost }
     }
 
-    // Flush, Write Zeroes, Discard: firmware time only. A flush does not wait for programming: the
-    // buffer of such drives counts as durable or is not modelled.
+    // Firmware time only. A flush does not wait for programming, because the model assumes a
+    // buffer that keeps its data without power.
     fn other(&mut self, _: Instant) -> Access {
         Access { firmware: self.timing.write_base, media: Duration::ZERO }
     }

@@ -15,71 +15,71 @@ use stats::random::Random;
 use std::fmt::Debug;
 use wire::{Duration, Instant};
 
-/// The time of an access.
+/// How long an access takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// Time of the firmware, which comes first.
+    /// Time of the firmware, before the media.
     pub firmware: Duration,
-    /// Time of dies, channels and the write buffer, waiting included.
+    /// Time of dies, channels and the write buffer, including waiting for them.
     pub media: Duration,
 }
 
-/// The model of a drive's media: when its accesses complete. [`DriveConfig::media`] makes one; the
-/// model of flash with the parameters of [`Timing`] is the default.
+/// The model of a drive's media: how long accesses take. [`DriveConfig::media`] makes the model.
+/// The default is a model of flash with the parameters of [`Timing`].
 ///
-/// The simulator calls the model in the order of the accesses, with non-decreasing times, so a
-/// model may store the time until which a resource is busy. The model draws only from its own
-/// random numbers, so runs with the same seed are identical.
+/// The simulator calls the model in the order of the accesses, with non-decreasing times.
+/// Therefore a model may store the time until which a resource is busy. A model must use only its
+/// own random numbers, so that runs with the same seed are identical.
 pub trait Media: Debug {
-    /// A read of `length` bytes at byte `offset` of the media starts.
+    /// How long a read of `length` bytes at byte `offset` of the media takes, if it starts now.
     fn read(&mut self, now: Instant, offset: u64, length: usize) -> Access;
-    /// A write of `length` bytes starts.
+    /// How long a write of `length` bytes takes, if it starts now.
     fn write(&mut self, now: Instant, length: usize) -> Access;
-    /// A command without data starts: Flush, Write Zeroes or Dataset Management.
+    /// How long a command without data takes: Flush, Write Zeroes or Dataset Management.
     fn other(&mut self, now: Instant) -> Access;
 }
 
-/// Makes the media of a drive, with their own random numbers.
+/// A function that makes the media of a drive from the timing and the random numbers for it.
 pub type NewMedia = fn(&Timing, Random) -> Box<dyn Media>;
 
-/// The timing of a drive's media.
+/// The parameters of the flash model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// Firmware, for a read of up to 4 KiB.
+    /// Firmware time of a read of up to 4 KiB.
     pub firmware_read: Duration,
-    /// Firmware, for a longer read.
+    /// Firmware time of a longer read.
     pub firmware_read_large: Duration,
-    /// Time to write to the write buffer, for each write.
+    /// Firmware time of each write and of each command without data.
     pub write_base: Duration,
-    /// Time to write to the write buffer, for each 4 KiB begun.
+    /// Time to write 4 KiB to the write buffer; a part of 4 KiB takes the same time.
     pub write_4k: Duration,
-    /// Flash channels.
+    /// Number of flash channels.
     pub channels: u16,
     /// Dies per channel.
     pub luns: u16,
     /// Bytes per second of a channel; 0 for no transfer time.
     pub channel_rate: u64,
-    /// Sensing a page whose bits are the first of their cells.
+    /// Time to sense a page with the first bits of its cells (LSB page).
     pub read_lsb: Duration,
-    /// Sensing a page whose bits are the last of their cells.
+    /// Time to sense a page with the last bits of its cells (MSB page).
     pub read_msb: Duration,
-    /// Programming a page.
+    /// Time to program a page.
     pub program: Duration,
-    /// Bytes of a page: consecutive pages are on different dies, and a page is programmed at once.
+    /// Bytes of a page, a power of two of at least 4096. Consecutive pages are on different dies. A
+    /// page is sensed and programmed as a whole.
     pub page: usize,
-    /// Bytes of the write buffer; 0 for no limit, and no programming.
+    /// Bytes of the write buffer, at least a page; 0 for no limit and no programming.
     pub write_buffer: u64,
-    /// The most time that is added to each sensing: uniform from zero to this, from the drive's
-    /// seeded random numbers.
+    /// Each sensing takes longer by a random time, uniform from zero to below this limit.
     pub variation: Duration,
-    /// Largest bytes per second between media and PCIe, in each direction; 0 for no limit. Memory
-    /// writes and memory reads of data leave one TLP at a time at this rate.
+    /// The most bytes per second between media and PCIe, in each direction; 0 for no limit. Memory
+    /// writes and memory reads of data leave TLP by TLP at this rate.
     pub stream_rate: u64,
 }
 
 impl Timing {
-    /// The timing of `drives` such drives behind one striping controller: multiplies the channels
-    /// and the stream rate.
+    /// The timing of `drives` equal drives behind one striping controller: channels and stream
+    /// rate are multiplied by `drives`.
     #[must_use]
     pub const fn raid0(self, drives: u16) -> Self {
         Self {
@@ -96,31 +96,31 @@ fn time_at(rate: u64, bytes: u64) -> Duration {
     if rate == 0 { Duration::ZERO } else { Duration::from_ps(ps.div_ceil(rate.into()) as u64) }
 }
 
-/// MDTS of a drive as a power of two of 4 KiB.
+/// MDTS of a drive: 2^5 units of 4 KiB.
 pub(crate) const MAX_TRANSFER_SHIFT: u8 = 5;
-/// The largest transfer of one command in bytes: a host splits larger ones.
+/// The most bytes that one command transfers; a host splits larger requests.
 pub const MAX_TRANSFER: usize = 4096 << MAX_TRANSFER_SHIFT;
 
-/// A drive.
+/// The configuration of a simulated drive.
 #[derive(Clone, Debug)]
 pub struct DriveConfig {
     /// Serial number, unique among the drives of the host; up to 20 ASCII characters.
     pub serial: String,
     /// Bytes of namespace 1: a multiple of 4096.
     pub size: u64,
-    /// Bytes of namespaces 2, 3, …, which follow on the media.
+    /// Bytes of namespaces 2, 3, …, each a multiple of 4096. On the media they follow namespace 1.
     pub more: Vec<u64>,
     /// The parameters of the media.
     pub timing: Timing,
     /// The model of the media.
     pub media: NewMedia,
-    /// Whether the media lose their contents without power, as RAM does; the drive then has a new
-    /// incarnation.
+    /// Whether the media lose their contents without power, as RAM does. After such a loss the
+    /// drive has a new incarnation.
     pub volatile: bool,
-    /// The drive's own limit for one read request in bytes, below MRRS: a
-    /// power of two, 128 to 4096.
+    /// The most bytes of a read request of the drive: a power of two, 128 to 4096. MRRS also
+    /// limits requests.
     pub read_request: usize,
-    /// DMA reads in flight, 1 to 1024.
+    /// The most DMA reads in flight, 1 to 1024.
     pub reads_in_flight: usize,
     /// Max_Payload_Size supported in bytes: 128 to 4096.
     pub max_payload: usize,
@@ -132,7 +132,7 @@ impl DriveConfig {
         std::iter::once(self.size).chain(self.more.iter().copied())
     }
 
-    /// A drive of 64 MiB with media of this timing.
+    /// A drive of 64 MiB with flash media of the given timing.
     pub fn new(serial: impl Into<String>, timing: Timing) -> Self {
         Self {
             serial: serial.into(),
@@ -147,8 +147,8 @@ impl DriveConfig {
         }
     }
 
-    /// Sets MPS 256 and read requests as in the NVMe/TSN paper's Samsung 970 Pro: 256 bytes per
-    /// request (MLE, "Latency Analysis for NVMe/TSN", section 2.2), `reads_in_flight` at once.
+    /// Sets MPS and read requests to 256 bytes, as with the Samsung 970 Pro of the NVMe/TSN paper
+    /// (MLE, "Latency Analysis for NVMe/TSN", section 2.2), and the most reads in flight.
     #[must_use]
     pub fn as_in_nvme_tsn(self, reads_in_flight: usize) -> Self {
         Self { read_request: 256, reads_in_flight, max_payload: 256, ..self }

@@ -19,7 +19,7 @@ impl Pace {
         Self { rate, writes: Instant::ZERO, reads: Instant::ZERO }
     }
 
-    /// The classes of `ready` that may leave now.
+    /// The TLP classes of `ready` that may leave at `now`.
     pub(crate) fn ready(&self, now: Instant, ready: Ready) -> Ready {
         let allowed = |ready: Ready, class, since: Instant| {
             ready.with(class, ready.has(class) && since <= now)
@@ -38,7 +38,7 @@ impl Pace {
         *since = now + time_at(self.rate, bytes as u64);
     }
 
-    /// When further classes may leave after `now`.
+    /// When another class of TLPs may leave, later than `now`.
     pub(crate) fn next(&self, now: Instant) -> Option<Instant> {
         [self.writes, self.reads].into_iter().filter(|at| *at > now).min()
     }

@@ -22,9 +22,9 @@ impl Timing {
         stream_rate: 0,
     };
 
-    /// A drive with byte-addressable media, such as Intel's Optane: no pages to sense, below 10 us
-    /// for a read and for a write (Intel Optane SSD DC P4800X product brief: "less than 10 us").
-    /// The division into firmware and media is an assumption.
+    /// A drive with byte-addressable media, such as Intel's Optane. Reads and writes take less than
+    /// 10 us (Intel Optane SSD DC P4800X product brief: "less than 10 us"). How this time is
+    /// divided between firmware and media is an assumption.
     pub const OPTANE: Self = Self {
         firmware_read: Duration::from_ns(2_000),
         firmware_read_large: Duration::from_ns(2_000),
@@ -56,12 +56,12 @@ impl Timing {
         stream_rate: 0,
     };
 
-    /// A SATA SSD of 2014 behind a streaming controller, which transfers TLP by TLP (J. Suzuki et
-    /// al., "End-to-End Adaptive Packet Aggregation for High-Throughput I/O Bus Network Using
+    /// A SATA SSD of 2014 behind a controller that transfers data TLP by TLP (J. Suzuki et al.,
+    /// "End-to-End Adaptive Packet Aggregation for High-Throughput I/O Bus Network Using
     /// Ethernet", Hot Interconnects 2014). The paper names no drive. The rate is calibrated to the
-    /// paper's onset of aggregation: at 5 Gb/s and below with one SSD, at 10 Gb/s with two or more.
-    /// The time of a command is calibrated to 4 KB reads and writes without aggregation, and
-    /// includes file system and scheduler. See docs/experiments/expether.md.
+    /// points where aggregation starts in the paper: at 5 Gb/s and below with one SSD, at 10 Gb/s
+    /// with two or more. The time of a command is calibrated to 4 KB reads and writes without
+    /// aggregation, and includes file system and scheduler. See docs/experiments/expether.md.
     pub const SATA_SSD: Self = Self {
         firmware_read: Duration::from_ns(45_510),
         firmware_read_large: Duration::from_ns(45_510),
@@ -74,7 +74,7 @@ impl Timing {
     /// The names of all presets.
     pub const PRESETS: [&'static str; 4] = ["970-pro", "optane", "sata-ssd", "null"];
 
-    /// A preset by its name.
+    /// The preset with this name, one of [`Self::PRESETS`].
     pub fn preset(name: &str) -> Option<Self> {
         match name {
             "970-pro" => Some(Self::SAMSUNG_970_PRO),

@@ -1,4 +1,4 @@
-//! The bytes of a drive, sparse: unwritten bytes are computed.
+//! The contents of a drive. Only written pages use memory; other bytes are computed.
 
 use crate::memory::take_memory;
 use bytes::{Bytes, BytesMut};
@@ -8,14 +8,15 @@ use workload::pattern::fill;
 /// Bytes of a stored page.
 const PAGE: usize = 4096;
 
-/// The contents of a drive. Memory grows with the distinct pages written, not with time.
+/// The contents of a drive. Memory grows with the number of different pages that were written.
 #[derive(Debug)]
 pub(crate) struct Store {
     seed: u64,
     pub(super) pages: BTreeMap<u64, Box<[u8; PAGE]>>,
-    /// Pages that read as zeroes: the end of each range by its first page.
+    /// Ranges of pages that read as zeroes: from the first page of a range to the page after its
+    /// last one.
     zeroed: BTreeMap<u64, u64>,
-    /// Memory for the next reads.
+    /// A buffer from which reads take their memory.
     memory: BytesMut,
 }
 
@@ -58,7 +59,8 @@ impl Store {
         }
     }
 
-    /// Zeroes a range, in memory independent of its length; offset and length are multiples of 8.
+    /// Zeroes a range; the memory does not depend on `length`. Offset and length are multiples
+    /// of 8.
     pub(crate) fn zero(&mut self, offset: u64, length: u64) {
         let page = PAGE as u64;
         let end = offset + length;
@@ -88,12 +90,12 @@ impl Store {
     }
 }
 
-/// Whether one of the ranges has the page.
+/// Whether one of the ranges contains the page.
 fn is_zeroed(ranges: &BTreeMap<u64, u64>, page: u64) -> bool {
     ranges.range(..=page).next_back().is_some_and(|(_, end)| page < *end)
 }
 
-/// (page, offset in it, range of the transfer).
+/// Splits a transfer at page borders: page, offset in the page, range of the transfer.
 fn pieces(
     offset: u64,
     length: usize,

@@ -37,7 +37,7 @@ fn writes_go_to_the_buffer_until_it_is_full() {
     let mut pro = media(PRO);
     let write = pro.write(Instant::ZERO, 4096);
     assert_eq!((write.firmware + write.media).as_ns(), 4_460);
-    // Without pause: 1 MiB fits, then the dies have to program.
+    // 1 MiB fits into the buffer; then writes wait for the dies to program pages.
     let mut now = Instant::ZERO;
     let mut slow = 0;
     for _ in 0..1024 {
@@ -64,7 +64,7 @@ fn null_takes_no_time_and_presets_have_names() {
 fn a_store_keeps_ranges_of_zeroes_without_memory() {
     let mut store = Store::new(5);
     store.write(8192, &[7; 8192]);
-    // A part of a page, whole pages of which two are stored, a part.
+    // A part of a page, whole pages, of which two are stored, and another part of a page.
     store.zero(4096 + 512, (1 << 40) - 4096 - 1024);
     assert_eq!(store.pages.len(), 2, "the parts");
     assert!(matches(5, 4096, 0, &store.read(4096, 512)));
@@ -75,7 +75,7 @@ fn a_store_keeps_ranges_of_zeroes_without_memory() {
     // Written data lie between zeroes.
     store.write(1 << 20, &[9; 512]);
     assert_eq!(store.read(1 << 20, 1024)[..], [[9; 512], [0; 512]].concat());
-    // Neighbours and ranges within others.
+    // Adjacent ranges, and ranges within others.
     let mut store = Store::new(5);
     for (page, pages) in [(4, 2), (8, 1), (6, 2), (5, 1), (3, 9)] {
         store.zero(page * 4096, pages * 4096);

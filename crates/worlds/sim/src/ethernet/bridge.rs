@@ -1,10 +1,11 @@
-//! A bridge: n ports, store-and-forward or cut-through.
+//! A bridge with any number of ports, store-and-forward or cut-through.
 //!
 //! Store-and-forward: a frame with a correct FCS enters its output queue after its last bit plus
-//! the bridge's delay. Cut-through: after its header plus the delay, before the FCS is known, so
-//! that corrupt frames pass. A frame to a busy output, or to a closed gate, queues there. Frames to
-//! a faster output are stored, because the line would run empty; preemptable frames too, because
-//! they may be interrupted.
+//! the bridge's delay. Cut-through: a frame enters its output queue after its header plus the
+//! delay, before the FCS is known, so that corrupt frames pass. A frame waits in the queue while
+//! the output is busy or its gate is closed. A cut-through bridge also stores frames to a faster
+//! output, whose line would otherwise run empty, and preemptable frames, because they may be
+//! interrupted.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -35,10 +36,10 @@ pub struct Config {
     pub ports: Vec<port::Config>,
     /// When a frame is forwarded.
     pub mode: Mode,
-    /// Time from the moment given by `mode` to the output queue.
+    /// Time to the output queue, from the last bit or from the header as `mode` defines.
     pub delay: Duration,
-    /// Standard deviation of `delay`. A frame is never early by more than the delay itself, and
-    /// frames from one port to another stay in order.
+    /// Standard deviation of `delay`, which is never below zero. Frames from one port to another
+    /// stay in order.
     pub jitter: Duration,
     /// Seed of the jitter.
     pub seed: u64,
@@ -47,12 +48,12 @@ pub struct Config {
     /// Whether source addresses are learned (IEEE 802.1Q-2022, 8.7). Entries
     /// do not age.
     pub learns: bool,
-    /// By port: whether frames pass that belong to no stream with its own paths. In a network with
-    /// loops the ports where they pass form a tree, as with the spanning tree protocol (IEEE
-    /// 802.1Q-2022, 8.4, forwarding and discarding). Empty: frames pass at all ports.
+    /// For each port, whether it forwards frames without their own path. In a network with loops
+    /// the forwarding ports form a tree, as with the spanning tree protocol (IEEE 802.1Q-2022,
+    /// 8.4). Empty: all ports forward.
     pub forwards: Vec<bool>,
-    /// The handling of streams. Filters and elimination need [`Mode::StoreAndForward`], because
-    /// they need a checked FCS.
+    /// The handling of streams. Filters and elimination need [`Mode::StoreAndForward`], which
+    /// checks the FCS first.
     pub streams: Vec<Handling>,
 }
 
@@ -62,7 +63,7 @@ pub const MAX_ADDRESSES: usize = 8192;
 /// Input of a bridge.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A frame at a port: whole, or its header, see [`Mode`].
+    /// A port has received a whole frame, or its header; see [`Mode`].
     Frame {
         /// The port.
         port: usize,
@@ -74,7 +75,7 @@ pub enum Input {
 /// Output of a bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// A line event at a port, now.
+    /// A line event happens at a port now.
     Line {
         /// The port.
         port: usize,
@@ -94,13 +95,13 @@ pub struct Counters {
     pub fcs_errors: u64,
     /// Frames whose destination is behind the port that received them.
     pub filtered: u64,
-    /// Frames given to output ports; a flooded one counts for each.
+    /// Frames given to output ports; a flooded frame counts once for each port.
     pub forwarded: u64,
-    /// Frames sent to all ports, because their destination is unknown or a group.
+    /// Frames sent to all other ports, because their destination is unknown or a group.
     pub flooded: u64,
     /// Frames passed to an output port before they were received whole.
     pub cut_through: u64,
-    /// Frames of streams that a filter or a recovery function discarded.
+    /// Frames that a stream's filter or recovery function discarded.
     pub eliminated: u64,
 }
 
@@ -125,16 +126,16 @@ struct Ready {
 pub struct Bridge {
     config: Config,
     outputs: Vec<Egress>,
-    /// Configured addresses, sorted; a large network has many of them at each bridge.
+    /// Configured addresses, sorted, because a large network has many at each bridge.
     known: Vec<(Mac, u32)>,
     learned: BTreeMap<Mac, usize>,
     random: Random,
     groups: SchedulerGroups,
     streams: StreamTable,
-    /// Frames on their way to output queues, in the order of their times, then of arrival.
+    /// Frames on their way to output queues, in the order of time, then of arrival.
     pipeline: VecDeque<Ready>,
-    /// The time at which the last frame was ready, for each pair of ports; without jitter frames
-    /// stay in order.
+    /// For each pair of ports, when the last frame left the pipeline. Used only with jitter, to
+    /// keep frames in order.
     last: BTreeMap<(usize, usize), Instant>,
     counters: Counters,
     dropped: Dropped,
@@ -223,7 +224,7 @@ impl Bridge {
         }
     }
 
-    /// Counts a corrupt frame for the bridge itself.
+    /// Counts a corrupt frame whose destination is the bridge itself.
     pub fn refuse_corrupt(&mut self) {
         self.counters.received += 1;
         self.counters.fcs_errors += 1;
@@ -293,7 +294,7 @@ impl Bridge {
         self.streams.restart(now);
     }
 
-    /// Sets the bridge's clock from now on; see [`Port::set_clock`].
+    /// Replaces the bridge's clock at `now`; see [`Port::set_clock`].
     pub fn set_clock(&mut self, now: Instant, clock: Clock, stepped: Option<StepPolicy>) {
         self.streams.set_clock(clock);
         for output in &mut self.outputs {
@@ -302,8 +303,8 @@ impl Bridge {
         }
     }
 
-    /// Queues a frame of the bridge itself in the queue of `class` of a port, regardless of the
-    /// queue's room.
+    /// Adds a frame that the bridge itself made to the queue of `class` at a port. Such frames do
+    /// not use the room of the queue.
     pub fn send(&mut self, now: Instant, port: usize, frame: Frame, class: usize) {
         let output = &mut self.outputs[port];
         output.port.handle(now, port::Input::Frame(frame, Admission::own(class)));

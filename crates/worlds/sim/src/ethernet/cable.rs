@@ -9,8 +9,8 @@ use super::port::{Resume, Suspend};
 use super::{Dropped, FrameStage, LineEvent};
 use stats::random::{Probability, Random};
 
-/// Faults of a cable, drawn from the cable's own seed, so that they do not
-/// depend on the traffic of other cables.
+/// Random faults of a cable. Each cable has its own seed, so that its faults do not depend on the
+/// traffic of other cables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     /// Seed of all faults.
@@ -22,10 +22,11 @@ pub struct Faults {
     pub corruption: Probability,
     /// Probability that a frame is delayed.
     pub delay: Probability,
-    /// The longest such delay, uniformly distributed from zero. Frames stay in order.
+    /// The longest delay of a delayed frame; delays are uniformly distributed from zero. Frames
+    /// stay in order.
     pub delay_up_to: Duration,
-    /// Times at which the cable is cut and repaired. Frames that are on the cable in between, even
-    /// in part, are lost.
+    /// Pairs of times at which the cable is cut and repaired. A frame is lost if any part of it is
+    /// on the cable in between.
     pub cuts: Vec<(Instant, Instant)>,
 }
 
@@ -54,7 +55,7 @@ pub struct Config {
 /// Output of a cable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// A frame for the receiver; `start` and `end` are times at its end.
+    /// A frame for the receiver; `start` and `end` are times at the receiver.
     Deliver(Transmission),
     /// No output before this time.
     Timeout(Option<Instant>),
@@ -72,9 +73,9 @@ pub struct Counters {
     pub lost: u64,
     /// Frames whose bits were flipped.
     pub corrupted: u64,
-    /// Frames that took longer.
+    /// Frames that took longer than the propagation.
     pub delayed: u64,
-    /// Frames that were on the cable when it was cut, or sent into it.
+    /// Frames lost because the cable was cut.
     pub cut: u64,
     /// Interrupted frames whose rest was never sent.
     pub unfinished: u64,
@@ -94,21 +95,20 @@ enum Preemptable {
     /// There is no such frame, or the frame was lost.
     #[default]
     None,
-    /// The last frame on the way.
+    /// The frame is the last one in `on_the_way`.
     OnTheWay,
     /// The frame is interrupted.
     Suspended(Box<OnTheWay>),
 }
 
-/// One direction of a cable. Its frames are bounded by what the line carries
-/// within the largest delay.
+/// One direction of a cable. The line rate and the longest delay limit the number of its frames.
 #[derive(Clone, Debug)]
 pub struct Cable {
     config: Config,
     random: Random,
     on_the_way: VecDeque<OnTheWay>,
     preemptable: Preemptable,
-    /// When the last bit of the last frame arrives: frames stay in order.
+    /// When the last bit of the last frame arrives. Later frames arrive later.
     last_end: Instant,
     counters: Counters,
     dropped: Dropped,
@@ -157,7 +157,7 @@ impl Cable {
         self.on_the_way.front().map(|front| front.due)
     }
 
-    /// Takes a line event at its time.
+    /// Handles a line event that happens at `now`.
     pub fn handle(&mut self, now: Instant, event: LineEvent) {
         match event {
             LineEvent::Transmit(transmission) => self.transmit(now, transmission),
@@ -172,7 +172,7 @@ impl Cable {
         if transmission.preemptable {
             self.give_up();
         }
-        // All random numbers are drawn for every frame, so that one fault does not change the
+        // Every frame draws all random numbers, so that one kind of fault does not change the
         // others.
         let faults = &self.config.faults;
         let lost = self.random.happens(faults.loss);
@@ -208,8 +208,7 @@ impl Cable {
         self.on_the_way.push_back(OnTheWay { due, takes, transmission });
     }
 
-    /// The sender begins another preemptable frame, so the rest of the interrupted one will not
-    /// come.
+    /// Drops an interrupted frame, because the sender has started another preemptable frame.
     fn give_up(&mut self) {
         if let Preemptable::Suspended(frame) = std::mem::take(&mut self.preemptable) {
             self.counters.unfinished += 1;

@@ -20,7 +20,7 @@ pub const FCS: usize = 4;
 pub const GAP: usize = 12;
 /// The shortest frame, header to FCS, bytes (minFrameSize of 512 bits, 4.4.2).
 pub const MINIMUM: usize = 64;
-/// The usual largest payload, bytes (maxBasicDataSize, 4.2.7.1).
+/// The largest payload of a basic frame, bytes (maxBasicDataSize, 4.2.7.1).
 pub const MTU: usize = 1500;
 
 /// The EtherType of an 802.1Q tag: the TPID of a customer VLAN (IEEE
@@ -52,12 +52,12 @@ impl fmt::Display for Mac {
     }
 }
 
-/// An 802.1Q tag; the drop-eligible bit is 0.
+/// An 802.1Q tag with a drop-eligible bit of 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tag {
     /// Priority code point, 0 to 7.
     pub pcp: u8,
-    /// VLAN, 0 (priority only) to 4094.
+    /// VLAN identifier, 0 (priority tag) to 4094.
     pub vid: u16,
 }
 
@@ -67,7 +67,7 @@ impl Tag {
         (self.pcp as u16) << 13 | self.vid
     }
 
-    /// The tag with this control information; its drop-eligible bit is ignored.
+    /// The tag with this control information. The drop-eligible bit is ignored.
     pub const fn of_control(control: u16) -> Self {
         Self { pcp: (control >> 13) as u8, vid: control & 0xfff }
     }
@@ -76,29 +76,30 @@ impl Tag {
 /// Packets between the MACs at both ends of a line (IEEE 802.3-2022, 99.4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// Requests an answer if the other end supports fragments.
+    /// A request, which a MAC that supports fragments answers.
     Verify,
-    /// The answer to Verify.
+    /// The answer to [`Self::Verify`].
     Respond,
 }
 
-/// A frame: real bytes, and the simulator's data about them.
+/// A frame: its bytes, and data of the simulator about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// A unique number of the frame, the same on every hop.
     pub id: u64,
-    /// Destination to end of payload, without tag, padding and FCS.
+    /// The bytes from the destination address to the end of the payload, without tags, padding and
+    /// FCS.
     pub bytes: Bytes,
-    /// The tag, kept separately so that no hop copies bytes.
+    /// The 802.1Q tag, separate from `bytes`, so that no hop copies the bytes.
     pub tag: Option<Tag>,
-    /// The sequence number of its R-TAG (IEEE 802.1CB-2017, 7.8), also kept separately.
+    /// The sequence number of the R-TAG (IEEE 802.1CB-2017, 7.8), also separate from `bytes`.
     pub sequence: Option<u16>,
     /// The sender's priority, 0 to 7 (Linux: `SO_PRIORITY`); the network
     /// interface derives the tag from it.
     pub priority: u8,
-    /// A packet between two MACs instead of a frame.
+    /// The packet between two MACs, if this is not a frame.
     pub control: Option<Control>,
-    /// Whether bits were flipped: the frame check sequence does not match.
+    /// Whether the FCS does not match, because bits were flipped.
     pub corrupt: bool,
     /// The latency of the frame by stage.
     pub latency: FrameLatency,
@@ -108,7 +109,7 @@ impl Frame {
     /// A frame created at `now`.
     ///
     /// # Panics
-    /// If `bytes` are shorter than a header.
+    /// If `bytes` is shorter than [`HEADER`].
     pub fn new(id: u64, bytes: Bytes, priority: u8, now: Instant) -> Self {
         assert!(bytes.len() >= HEADER, "a frame of {} bytes", bytes.len());
         let latency = FrameLatency::new(now);
@@ -132,13 +133,13 @@ impl Frame {
         Mac(self.bytes[6..12].try_into().expect("six bytes"))
     }
 
-    /// Header to FCS with tags and padding, in bytes.
+    /// Bytes from header to FCS, with tags and padding.
     pub fn length(&self) -> usize {
         let redundancy = if self.sequence.is_some() { rtag::LENGTH } else { 0 };
         length(self.bytes.len() + redundancy, self.tag.is_some())
     }
 
-    /// Preamble to FCS, in bytes: the occupied line without the gap.
+    /// Bytes from preamble to FCS, without the gap.
     pub fn line_length(&self) -> usize {
         PREAMBLE + self.length()
     }
@@ -165,19 +166,19 @@ impl Frame {
     }
 }
 
-/// Length from header to FCS of a frame whose bytes without tag and FCS are `untagged`.
+/// Bytes from header to FCS of a frame with `untagged` bytes without tag and FCS.
 pub(super) fn length(untagged: usize, tagged: bool) -> usize {
     (untagged + if tagged { TAG } else { 0 } + FCS).max(MINIMUM)
 }
 
-/// A frame on a line: from its first bit to its last.
+/// The transmission of a frame on a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmission {
     /// The frame.
     pub frame: Frame,
-    /// When the preamble's first bit passes.
+    /// When the first bit of the preamble passes.
     pub start: Instant,
-    /// When the FCS's last bit has passed, if nothing interrupts the frame.
+    /// When the last bit of the FCS has passed, unless the frame is interrupted.
     pub end: Instant,
     /// The line rate.
     pub rate: Rate,

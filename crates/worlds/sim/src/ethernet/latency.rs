@@ -15,8 +15,7 @@ pub enum FrameStage {
     Shaper,
     /// Interrupted by express frames, until the rest of the frame begins.
     Preempted,
-    /// Serialisation on a line, without the part that a cut-through bridge does
-    /// not wait for.
+    /// Serialisation on a line. At a cut-through bridge only the time of preamble and header.
     Serialisation,
     /// In cables, including delays by faults.
     Propagation,
@@ -55,8 +54,8 @@ impl FrameStage {
     }
 }
 
-/// The latency of a frame over all hops. Each picosecond since its creation belongs to one stage.
-/// The sum of the stages is always the time from [`Self::created`] to [`Self::until`].
+/// The latency of a frame over all hops. Each picosecond since the creation of the frame belongs to
+/// one stage. The sum of all stages is the time from [`Self::created`] to [`Self::until`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameLatency {
     created: Instant,
@@ -70,10 +69,10 @@ impl FrameLatency {
         Self { created, until: created, spent: [Duration::ZERO; FrameStage::COUNT] }
     }
 
-    /// Adds the time since the last call to `stage`.
+    /// Adds the time from [`Self::until`] to `until` to `stage`.
     ///
     /// # Panics
-    /// If `until` is earlier than in the last call.
+    /// If `until` is earlier than [`Self::until`].
     pub fn book(&mut self, stage: FrameStage, until: Instant) {
         assert!(until >= self.until, "{stage:?} until {until}, already at {}", self.until);
         let spent = &mut self.spent[stage as usize];

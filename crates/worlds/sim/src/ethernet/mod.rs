@@ -5,19 +5,19 @@
 //! host -> Nic (pipeline, tag, Port) -> Cable -> Bridge (Port) -> Cable -> Nic -> host
 //! ```
 //!
-//! Each part is a state machine with the same contract: `handle(now, Input)`, then `poll(now)`
-//! until it yields `Timeout`. A frame needs few events: it leaves a [`Port`] when its transmission
-//! starts and leaves a [`Cable`] when it is delivered to the receiver. Its end is known when it
-//! starts, unless frame preemption interrupts it ([`LineEvent`]).
+//! All parts are state machines with the same interface: call `handle(now, Input)`, then
+//! `poll(now)` until it returns `Timeout`. A frame needs few events: it leaves a [`Port`] when its
+//! transmission starts, and leaves a [`Cable`] when it is delivered to the receiver. The end of a
+//! transmission is known when the transmission starts, unless frame preemption interrupts it
+//! ([`LineEvent`]).
 //!
-//! Every part notes which frames of streams it dropped ([`Dropped`]).
+//! Every part records which frames of streams it dropped ([`Dropped`]).
 //!
-//! Every frame carries its [`FrameLatency`]: picoseconds by stage, which sum
-//! exactly to the time since the frame was made.
+//! Every frame has a [`FrameLatency`]: the picoseconds of each stage. Their sum is exactly the time
+//! since the frame was made.
 //!
-//! Not modelled: flow control by pause frames, half duplex, the
-//! forward error correction of the fast rates (its latency is a parameter of
-//! the network interface), link training.
+//! Not modelled: pause frames, half duplex, link training, and forward error correction of the fast
+//! rates. Add the latency of forward error correction to the delays of the network interface.
 
 pub mod bridge;
 pub mod cable;
@@ -42,7 +42,7 @@ pub use rate::Rate;
 /// An event on a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LineEvent {
-    /// A frame begins, or its first fragment.
+    /// A frame or its first fragment begins.
     Transmit(Transmission),
     /// The preemptable frame on the line is interrupted.
     Suspend(port::Suspend),

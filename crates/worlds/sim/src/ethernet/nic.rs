@@ -1,9 +1,9 @@
 //! A network interface: pipelines with a fixed delay in both directions, the
 //! 802.1Q tag, and a bounded transmit ring for each queue.
 //!
-//! The rings exert back pressure: [`Nic::room_for`] is the number of frames of a priority that the
-//! host may send now. Further data wait in the host, where they can still be aggregated. A ring
-//! that waits for its gate does not block the others.
+//! The rings limit the host: [`Nic::room_for`] is the number of frames of a priority that the host
+//! may send now. Further data wait in the host, where they can still be aggregated. A ring that
+//! waits for its gate does not block the other rings.
 
 use std::collections::VecDeque;
 
@@ -18,7 +18,7 @@ use super::{Dropped, FrameStage, LineEvent, Port, port};
 /// The tags of sent frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tagging {
-    /// VLAN of all frames; 0: a priority tag only.
+    /// VLAN identifier of all frames; 0 for a priority tag.
     pub vid: u16,
     /// The priority code point of each priority of the host (Linux:
     /// `egress-qos-map`).
@@ -26,7 +26,7 @@ pub struct Tagging {
 }
 
 impl Tagging {
-    /// Each PCP equals the priority, in the VLAN `vid`.
+    /// Tags with the VLAN `vid` and the priority as PCP.
     pub const fn vlan(vid: u16) -> Self {
         Self { vid, pcp_of_priority: [0, 1, 2, 3, 4, 5, 6, 7] }
     }
@@ -35,15 +35,15 @@ impl Tagging {
 /// An interface's parameters.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The address; frames for other addresses are dropped.
+    /// The address. Frames for other unicast addresses are dropped.
     pub mac: Mac,
-    /// The port. The queues' limits are not used, because the ring bounds them.
+    /// The port. The limits of its queues are not used, because the rings limit them.
     pub port: port::Config,
     /// Delay from the host to the port.
     pub tx_delay: Duration,
     /// Delay from the last bit received to the host.
     pub rx_delay: Duration,
-    /// Frames per transmit ring, including those in the pipeline. One ring per queue.
+    /// The most frames in a transmit ring, including frames in the pipeline. Each queue has a ring.
     pub tx_ring: usize,
     /// Tags of sent frames. The tag of a received frame is always removed.
     pub tagging: Option<Tagging>,
@@ -55,9 +55,9 @@ pub struct Config {
 /// Input of an interface.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A frame of the host; [`Nic::room_for`] bounds the number per priority.
+    /// A frame of the host; [`Nic::room_for`] limits the number per priority.
     FromHost(Frame),
-    /// A frame that waited after [`Nic::admit`], when [`Nic::takes`] allows it.
+    /// A frame that [`Nic::admit`] has admitted and for which [`Nic::takes`] returns true.
     Admitted(Frame, Admission),
     /// A whole frame from the line.
     FromLine(Transmission),
@@ -66,7 +66,7 @@ pub enum Input {
 /// Output of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// A line event, now. After the start of a frame there is room for one more frame.
+    /// A line event happens now. After the start of a frame, one more frame has room.
     Line(LineEvent),
     /// A frame for the host, without tag.
     ToHost(Frame),
@@ -81,11 +81,11 @@ pub struct Counters {
     pub received: u64,
     /// Frames dropped by the FCS check.
     pub fcs_errors: u64,
-    /// Frames dropped because of another destination address.
+    /// Frames dropped because they are for another unicast address.
     pub not_for_us: u64,
     /// Frames for the host.
     pub to_host: u64,
-    /// Frames of streams from the line that a filter or a recovery function discarded.
+    /// Received frames that a stream's filter or recovery function discarded.
     pub eliminated: u64,
 }
 
@@ -110,7 +110,7 @@ impl Nic {
     /// # Panics
     /// If a stream's handling is invalid.
     pub fn new(config: Config) -> Self {
-        // Frames of tunnels that are not yet eligible take no room from eligible ones.
+        // Twice the ring, so that frames that are not yet eligible use no room of eligible frames.
         let port = config.port.clone().with_depth(2 * config.tx_ring, usize::MAX);
         let streams = StreamTable::new(&config.streams).expect("checked before");
         Self {
@@ -144,13 +144,13 @@ impl Nic {
         &mut self.dropped
     }
 
-    /// Sets the node's clock from now on; see [`Port::set_clock`].
+    /// Replaces the node's clock at `now`; see [`Port::set_clock`].
     pub fn set_clock(&mut self, now: Instant, clock: Clock, stepped: Option<StepPolicy>) {
         self.port.set_clock(now, clock, stepped);
     }
 
-    /// Queues an untagged frame of the node itself in the queue of `class`, regardless of the
-    /// ring's room.
+    /// Adds an untagged frame that the node itself made to the queue of `class`. Such frames do not
+    /// use the room of the ring.
     pub fn send_untagged(&mut self, now: Instant, frame: Frame, class: usize) {
         self.push(now, frame, Admission::own(class));
     }
@@ -161,7 +161,7 @@ impl Nic {
         rooms.min().expect("there are queues")
     }
 
-    /// Number of frames of a priority (of the host, 0 to 7) that the host may send now.
+    /// Number of frames with the host's priority `priority`, 0 to 7, that the host may send now.
     pub fn room_for(&self, priority: u8) -> usize {
         let queues = self.port.queues_of(self.tag(priority));
         queues.into_iter().map(|queue| self.room_in(queue)).min().expect("there is one")
@@ -177,9 +177,9 @@ impl Nic {
         self.config.tx_ring.saturating_sub(taken)
     }
 
-    /// Tags and numbers a frame that waits in the host for a ring, and passes it through the
-    /// shaper, which precedes the rings. Returns the time from which the frame may leave; `None` if
-    /// the frame is dropped.
+    /// Tags and numbers a frame that waits in the host for a ring, and schedules it with the
+    /// asynchronous shaper, which comes before the rings. Returns the class of the frame and the
+    /// time from which the frame may leave; `None` if the frame is dropped.
     pub fn admit(&mut self, now: Instant, frame: &mut Frame) -> Option<Admission> {
         frame.tag = self.tag(frame.priority);
         self.streams.send(frame);
@@ -187,14 +187,14 @@ impl Nic {
         self.port.admit(&mut self.groups, reception, (frame, None))
     }
 
-    /// The time from which the shaper allows the host to send an admitted frame: the frame is
-    /// eligible after the pipeline.
+    /// When the host may send an admitted frame, so that the frame is eligible at the end of the
+    /// pipeline.
     pub fn hand_over_at(&self, admission: Admission) -> Instant {
         let eligible = self.port.config().clock.global(admission.eligible);
         eligible - self.config.tx_delay
     }
 
-    /// Whether the ring of an admitted frame has room now.
+    /// Whether the ring for an admitted frame has room now.
     pub fn takes(&self, now: Instant, admission: Admission) -> bool {
         let until = now + self.config.tx_delay;
         let taken = self.port.eligible_frames_in(admission.class, until);
@@ -233,10 +233,10 @@ impl Nic {
         &self.port
     }
 
-    /// Takes a frame.
+    /// Handles a frame.
     ///
     /// # Panics
-    /// If the host sends a frame without room.
+    /// If the host sends a frame although its ring is full.
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {
             Input::FromHost(mut frame) => {

@@ -48,12 +48,12 @@ impl Rate {
         8 * 1_000_000_000_000 / self.ps_per_byte()
     }
 
-    /// How long `bytes` take.
+    /// How long `bytes` bytes take on the line.
     pub const fn duration(self, bytes: usize) -> Duration {
         Duration::from_ps(bytes as u64 * self.ps_per_byte())
     }
 
-    /// Text form: `100M`, `1G`, `2.5G`, `10G`, `25G`, `50G`, `100G`.
+    /// The name: `100M`, `1G`, `2.5G`, `10G`, `25G`, `50G` or `100G`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::M100 => "100M",

@@ -28,7 +28,8 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    /// The mean time between two bursts; for [`Self::Normal`] before values are drawn again.
+    /// The mean time between two bursts. For [`Self::Normal`] this is the mean of the distribution,
+    /// although values at or below zero are drawn again.
     pub fn interval(self) -> Duration {
         match self {
             Self::Periodic(interval) | Self::Poisson(interval) => interval,
@@ -37,7 +38,7 @@ impl Pattern {
     }
 }
 
-/// Identifies a stream: the source with this number at this station.
+/// Identifies a stream by its sending station and the number of the source there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId {
     /// The sending station.
@@ -46,16 +47,16 @@ pub struct StreamId {
     pub number: u8,
 }
 
-/// Set in the ids of all frames of streams.
+/// This bit is set in the IDs of all frames of streams.
 const OF_A_STREAM: u64 = 1 << 63;
 
 impl StreamId {
-    /// The id of the stream's first frame; the next ones follow.
+    /// The ID of the stream's first frame. Later frames have the next IDs.
     pub const fn first_frame(self) -> u64 {
         OF_A_STREAM | (self.station as u64) << 48 | (self.number as u64) << 40
     }
 
-    /// The stream of the frame with this id, if it belongs to one.
+    /// The stream of the frame with the ID `id`, if the frame belongs to a stream.
     pub const fn of_frame(id: u64) -> Option<Self> {
         if id & OF_A_STREAM == 0 {
             return None;
@@ -77,15 +78,16 @@ pub struct Config {
     pub priority: u8,
     /// When frames are created.
     pub pattern: Pattern,
-    /// Frames created at once, at least one.
+    /// Frames per burst, created at once; at least one.
     pub burst: u32,
-    /// Time of the first burst; for a Poisson process its beginning.
+    /// Time of the first periodic burst. With a random pattern, the first burst follows one
+    /// interval later.
     pub start: Instant,
-    /// No frame at this time or after it.
+    /// End of the source: no frame is created at this time or later.
     pub stop: Option<Instant>,
     /// Whether `start`, `stop` and intervals are times of the sender's clock.
     pub own_clock: bool,
-    /// Seed of a Poisson process.
+    /// Seed of random intervals.
     pub seed: u64,
     /// ID of the first frame.
     pub first_id: u64,
@@ -94,7 +96,7 @@ pub struct Config {
 /// Output of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// A frame to send now; a station without room drops and counts the frame.
+    /// A frame to send now. A station without room drops and counts it.
     Frame(Frame),
     /// No frame before this time.
     Timeout(Option<Instant>),
@@ -115,10 +117,10 @@ pub struct Source {
 }
 
 impl Source {
-    /// A source.
+    /// A source before its first frame.
     ///
     /// # Panics
-    /// If the length is below the shortest frame with a tag, or the interval or the burst is zero.
+    /// If the length is below 60 bytes (64 with a tag), or if the interval or the burst is zero.
     pub fn new(config: Config) -> Self {
         assert!(config.length >= MINIMUM - TAG, "a frame of {} bytes", config.length);
         assert!(config.pattern.interval() > Duration::ZERO, "no interval");
@@ -150,9 +152,9 @@ impl Source {
         self.made
     }
 
-    /// The next frame, or when to poll again. The sender's clock, if given, determines due times:
-    /// after a step forward all skipped frames are due at once, after a step back none for that
-    /// time.
+    /// The next frame, or when to poll again. `clock` is the sender's clock, which determines due
+    /// times if [`Config::own_clock`] is true. After a step forward all skipped frames are due at
+    /// once. After a step back no frame is due until the clock shows the earlier time again.
     pub fn poll(&mut self, now: Instant, clock: Option<&Clock>) -> Output {
         let clock = clock.filter(|_| self.config.own_clock);
         if let (Some(clock), false) = (clock, self.begun) {
@@ -179,7 +181,7 @@ impl Source {
         }
     }
 
-    /// Skips the frames before the first reading of a clock that is ahead.
+    /// Skips the frames that were due before `local`, the first reading of the clock.
     fn skip(&mut self, local: LocalTime) {
         let now = Instant::from_ps(local.as_ps().max(0) as u64);
         let Some(next) = self.next.filter(|next| *next < now) else { return };

@@ -19,7 +19,7 @@ impl FlowsReport {
         (bits * 1_000_000_000_000 / u128::from((to - from).as_ps().max(1))) as u64
     }
 
-    /// Bytes that each flow delivered.
+    /// Bytes that each flow delivered between `from` and `to`.
     pub fn delivered(&self, from: Instant, to: Instant) -> Vec<u64> {
         let mut sums = vec![0; self.senders.len()];
         for sample in self.between(from, to) {
@@ -28,13 +28,13 @@ impl FlowsReport {
         sums
     }
 
-    /// The longest wait at the watched port.
+    /// The longest wait at the watched port between `from` and `to`.
     pub fn longest_wait(&self, from: Instant, to: Instant) -> Duration {
         self.between(from, to).map(|sample| sample.longest_wait).max().unwrap_or_default()
     }
 
     /// Time from `since` to the end of the first interval in which a direction of a cable carries
-    /// at least `rate`.
+    /// at least `rate` bits per second. `None`: no interval does.
     pub fn time_to_rate(&self, direction: usize, rate: u64, since: Instant) -> Option<Duration> {
         let mut before = since;
         self.samples.iter().filter(|sample| sample.at > since).find_map(|sample| {
@@ -44,9 +44,10 @@ impl FlowsReport {
     }
 }
 
-/// Jain's index of fairness in thousandths: 1000 for equal shares, 1000/n if one share has
-/// everything (R. Jain, D. Chiu, W. Hawe, "A Quantitative Measure of Fairness and Discrimination
-/// for Resource Allocation in Shared Computer Systems", DEC TR-301, 1984).
+/// Jain's index of fairness in thousandths: 1000 for equal shares, 1000/n if one of n shares has
+/// everything, 0 if all shares are zero (R. Jain, D. Chiu, W. Hawe, "A Quantitative Measure of
+/// Fairness and Discrimination for Resource Allocation in Shared Computer Systems", DEC TR-301,
+/// 1984).
 pub fn jain(shares: &[u64]) -> u64 {
     let sum: u128 = shares.iter().map(|share| u128::from(*share)).sum();
     let squares: u128 = shares.iter().map(|share| u128::from(*share).pow(2)).sum();

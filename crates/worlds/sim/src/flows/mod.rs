@@ -1,5 +1,5 @@
-//! Greedy senders over raw Ethernet and the network between them, without hosts
-//! and drives, to examine congestion control.
+//! Simulation of congestion control: senders over raw Ethernet that always have data, and the
+//! network between them, without hosts and drives.
 
 mod figures;
 mod star;
@@ -20,7 +20,7 @@ use wire::{Duration, Instant};
 /// A sender that always has data for one receiver.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowConfig {
-    /// Stations (sender, receiver), priority and settings.
+    /// The sending and the receiving station, the priority, and the settings of raw Ethernet.
     pub raw: RawConfig,
     /// Start of sending.
     pub start: Instant,
@@ -33,13 +33,13 @@ pub struct FlowConfig {
 /// The configuration of a simulation of flows.
 #[derive(Clone, Debug)]
 pub struct FlowsConfig {
-    /// Seed of all random numbers except the random numbers of faults.
+    /// Seed of all random numbers except those of faults, which have their own seeds.
     pub seed: u64,
     /// Stations, bridges, cables.
     pub network: NetworkConfig,
     /// The flows.
     pub flows: Vec<FlowConfig>,
-    /// Bridge and port whose queues are watched.
+    /// The watched port: index of the bridge, and index of its port.
     pub watch: (usize, usize),
     /// Simulated time.
     pub time: Duration,
@@ -54,7 +54,8 @@ pub struct Sample {
     pub at: Instant,
     /// Bytes delivered, by flow.
     pub delivered: Vec<u64>,
-    /// The load of each direction of each cable: 2n from a to b.
+    /// The load of each direction of each cable. Index 2n is cable n from end a to end b, 2n + 1
+    /// the other direction.
     pub loads: Vec<Load>,
     /// The longest wait at the watched port.
     pub longest_wait: Duration,
@@ -109,10 +110,10 @@ struct Flows {
     tracker: Tracker,
 }
 
-/// Runs flows for their time.
+/// Simulates flows for [`FlowsConfig::time`].
 ///
 /// # Errors
-/// If the configuration contradicts itself, or an endless loop is stopped.
+/// If the configuration is invalid, or a limit of the simulation is reached.
 pub fn run(config: &FlowsConfig) -> Result<FlowsReport, FlowsError> {
     let mut flows = Flows::new(config)?;
     let mut samples = Vec::new();

@@ -9,16 +9,15 @@ use switch::congestion::Config;
 use switch::raw::Settings;
 use wire::{Duration, Instant};
 
-/// The bottleneck: the direction of cable 0 towards the receiver.
+/// The bottleneck: the index in [`super::Sample::loads`] of cable 0 towards the receiver.
 pub const BOTTLENECK: usize = 0;
 
 /// Bridge and port of the bottleneck.
 pub const BOTTLENECK_PORT: (usize, usize) = (0, 0);
 
-/// Stations 1 to `senders` send to station 0 through a store-and-forward
-/// bridge, all at `rate`: pipelines of 500 ns in the stations and 1500 ns in
-/// the bridge, cables of 10 m, four frames ahead of the wire. `steps` limit the
-/// rate of the cable to station 0.
+/// A network in which stations 1 to `senders` can send to station 0 through a store-and-forward
+/// bridge, all at `rate`. Delays are 500 ns in stations, 1500 ns in the bridge and 50 ns (10 m) in
+/// cables; transmit rings have four frames. `steps` limit the rate of the cable to station 0.
 pub fn star(senders: usize, rate: Rate, steps: Vec<RateStep>) -> NetworkConfig {
     let station = StationConfig::new(rate, Duration::from_ns(500), 4);
     let cable = |station| {
@@ -41,8 +40,8 @@ pub fn star(senders: usize, rate: Rate, steps: Vec<RateStep>) -> NetworkConfig {
     }
 }
 
-/// A flow from each sender of a star at 10 Gb/s. Each flow begins `apart` after the flow before;
-/// samples are 50 us apart.
+/// Flows from each sender of a star at 10 Gb/s. Each flow begins `apart` after the previous flow.
+/// The interval between samples is 50 us.
 pub fn incast(senders: usize, congestion: Config, apart: Duration, time: Duration) -> FlowsConfig {
     let flow = |sender: usize| FlowConfig {
         raw: RawConfig {

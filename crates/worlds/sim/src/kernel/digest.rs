@@ -1,8 +1,8 @@
-//! A running digest of all events: not cryptographic, but dependent on every
-//! bit and equal on every machine.
+//! A running digest of all events. The digest is not cryptographic. It depends on every bit and is
+//! equal on every machine.
 
-/// 64 bits folded from a stream of words by widening multiplication, as wyhash
-/// does (Wang Yi, "wyhash", final version 4: the multiplicands are its).
+/// 64 bits, folded from a stream of words by widening multiplication, with the constants of wyhash
+/// (Wang Yi, "wyhash", final version 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Digest(u64);
 
@@ -22,14 +22,14 @@ const fn fold(a: u64, b: u64) -> u64 {
 
 impl Digest {
     pub(crate) const fn word(&mut self, word: u64) {
-        // The state is added too: a word that makes a factor zero must not erase what came before.
+        // The state is also added, because a word that makes a factor zero must not erase it.
         self.0 = fold(self.0 ^ word ^ P1, P0 ^ word.rotate_left(32)).wrapping_add(self.0 ^ word);
     }
 
     /// Mixes in bytes and their number.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.word(bytes.len() as u64);
-        // Two accumulators: their multiplications run in parallel.
+        // The multiplications of two accumulators run in parallel.
         let (blocks, rest) = bytes.as_chunks::<32>();
         let mut lanes = [self.0, self.0 ^ P0];
         for block in blocks {
@@ -88,6 +88,7 @@ mod tests {
         assert_eq!(digest_of(&long), GOLDEN[1]);
     }
 
-    /// Computed once. A change would make digests of old reports incomparable.
+    /// Results of the first implementation. With other values, digests of old reports would not be
+    /// comparable.
     const GOLDEN: [u64; 2] = [13_517_433_365_675_013_481, 871_196_929_793_732_692];
 }

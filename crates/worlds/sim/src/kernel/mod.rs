@@ -1,9 +1,9 @@
 //! The event kernel: determines which component runs next, and when.
 //!
-//! Every component has at most one armed wake-up; re-arming moves it, so cancelled timers leave
-//! nothing behind and memory does not grow with time. Wake-ups come in the total order of (time,
-//! sequence of arming). All events are mixed into a running `Digest`: the same plan and seed give
-//! the same digest on every machine.
+//! Every component has at most one armed wake-up. Arming again moves the wake-up, so memory does
+//! not grow with time. Wake-ups come in the order of time, and at the same time in the order of
+//! arming. The kernel mixes all events into a running `Digest`: the same plan and seed give the
+//! same digest on every machine.
 
 mod digest;
 mod wakes;
@@ -32,8 +32,8 @@ impl Component {
     }
 }
 
-/// The most wake-ups of a simulation. Components arm at most 2^40 times (`wakes::COMPONENT`), less
-/// than eight times per wake-up.
+/// The most wake-ups of a simulation. Keys of wake-ups have 40 bits for the sequence of arming
+/// (`wakes::COMPONENT`), and components arm less than eight times per wake-up.
 pub const MOST_EVENTS: u64 = 1 << 37;
 
 /// Limits of a simulation.
@@ -41,12 +41,12 @@ pub const MOST_EVENTS: u64 = 1 << 37;
 pub struct Limits {
     /// The most wake-ups.
     pub events: u64,
-    /// No wake-up later than this.
+    /// The latest virtual time of a wake-up.
     pub time: Instant,
 }
 
 impl Default for Limits {
-    /// Ten thousand million wake-ups, one virtual hour.
+    /// 10^10 wake-ups and one hour of virtual time.
     fn default() -> Self {
         Self { events: 10_000_000_000, time: Instant::from_ns(3_600_000_000_000) }
     }
@@ -73,8 +73,8 @@ pub enum LimitReached {
     },
 }
 
-/// The most wake-ups per component at one instant, averaged over at least `FEW` components. More
-/// means that components wake each other without progress.
+/// The most wake-ups per component at one instant, averaged over at least `FEW` components. With
+/// more wake-ups, components wake each other in an endless loop.
 const MOST_AT_ONCE: u64 = 10_000;
 const FEW: u64 = 100;
 
@@ -107,12 +107,13 @@ impl Kernel {
     }
 
     /// Random numbers for the component `name`. They depend only on the seed and the name, so that
-    /// a new component does not change others.
+    /// a new component does not change the random numbers of others.
     pub(crate) fn rng(&self, name: &str) -> Random {
         Random::for_component(self.seed, name)
     }
 
-    /// Arms the wake-up of a component at `at`, or now if that is past; replaces the previous one.
+    /// Arms the wake-up of a component at `at`, or now if `at` is past. Replaces the previous
+    /// wake-up of the component.
     pub(crate) fn arm(&mut self, component: Component, at: Instant) {
         let at = at.max(self.now).as_ps();
         if self.running == Some(component.0) {
@@ -123,7 +124,7 @@ impl Kernel {
         }
     }
 
-    /// Arms the wake-up of a component at `at` unless it is armed for earlier.
+    /// Arms the wake-up of a component at `at`, unless an earlier one is armed.
     pub(crate) fn arm_by(&mut self, component: Component, at: Instant) {
         let armed = self.wakes.armed(component.0).filter(|_| self.running != Some(component.0));
         if armed.is_none_or(|armed| armed > at.max(self.now).as_ps()) {
@@ -138,7 +139,7 @@ impl Kernel {
         }
     }
 
-    /// Arms the wake-up at `at`, or disarms it.
+    /// Arms the wake-up at `at`, or disarms it if `at` is `None`.
     pub(crate) fn arm_or_disarm(&mut self, component: Component, at: Option<Instant>) {
         match at {
             Some(at) => self.arm(component, at),
@@ -163,7 +164,7 @@ impl Kernel {
             return Err(LimitReached::Time { limit: self.limits.time, events: self.events });
         }
         assert!(at >= self.now.as_ps(), "time goes forward");
-        // The entry is kept, because most components arm themselves again.
+        // The wake-up stays in `wakes`, because most components arm themselves again.
         self.running = Some(component);
         if at > self.now.as_ps() {
             self.events_before = self.events;

@@ -1,19 +1,19 @@
-//! The armed wake-ups of all components, one each, in a tournament tree: each component is a leaf,
-//! each inner node is the earlier of its two children.
+//! The armed wake-ups of all components in a tournament tree. Each component is a leaf with at most
+//! one wake-up; each inner node is the earlier of its two children.
 
 /// The key of a component without a wake-up; it is after every other key.
 const NEVER: u128 = u128::MAX;
 
-/// Bits of a key that number the component; 40 are left for the sequence.
+/// Bits of a key for the number of the component. 40 bits remain for the sequence of arming.
 const COMPONENT: u32 = 24;
 
 /// The armed wake-ups of all components.
 #[derive(Debug, Default)]
 pub(super) struct Wakes {
     components: u32,
-    /// A binary tree of keys: the root, which is the earliest, has index 1, the children of n have
-    /// indices 2n and 2n + 1, and the components are in the second half. A key combines time,
-    /// sequence of arming and component.
+    /// A binary tree of keys. The root is the earliest key and has index 1. The children of n have
+    /// the indices 2n and 2n + 1. The leaves, one per component, are the second half. A key
+    /// combines time, sequence of arming and component.
     keys: Vec<u128>,
     sequence: u64,
 }
@@ -66,7 +66,7 @@ impl Wakes {
         }
     }
 
-    /// Arms or moves a wake-up, after all others of that time.
+    /// Arms or moves a wake-up, so that it comes after all others at the same time.
     pub(super) fn move_to(&mut self, component: u32, at: u64) {
         self.sequence += 1;
         debug_assert!(self.sequence >> (64 - COMPONENT) == 0, "more wake-ups than a key numbers");
@@ -100,7 +100,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     proptest! {
-        /// Compares with a sorted map: the order is the same for any sequence of steps.
+        /// Compares the order of wake-ups with a sorted map, for random steps.
         #[test]
         fn wakes_match_sorted_map(steps in prop::collection::vec((0u32..8, 0u64..20, 0u8..4), 1..200)) {
             let mut wakes = Wakes::default();

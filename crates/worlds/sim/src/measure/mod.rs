@@ -1,4 +1,4 @@
-//! Measurement: latencies and their stages, the load of links, and the hook for observers.
+//! Measurement: latencies and their stages, the load of links, and the trait of observers.
 
 mod observer;
 mod port;
@@ -22,7 +22,7 @@ use wire::Duration;
 pub struct Load {
     /// Time during which the wire was busy.
     pub busy: Duration,
-    /// Packets or frames.
+    /// Number of packets or frames.
     pub packets: u64,
     /// Bytes on the wire, framing included.
     pub bytes: u64,
@@ -46,18 +46,18 @@ impl std::ops::Sub for Load {
 pub struct QueueStats {
     /// Frames given to the port.
     pub offered: u64,
-    /// Total waiting time of all frames, in picoseconds; frames that still wait count until the
-    /// end.
+    /// Sum of the waiting times of all frames, in picoseconds. Frames that still wait count until
+    /// the end.
     pub frame_ps: u128,
     /// Frames still waiting at the end.
     pub left: u64,
-    /// Frames dropped for one of these reasons: their queue was full, a stream's queue in its
-    /// station was full, no window of their gate is long enough, or their class does not accept
-    /// them.
+    /// Dropped frames: the queue at the port or in the station was full, no window of the gate was
+    /// long enough, the frame was too long for its class, or asynchronous shaping would have
+    /// delayed it too long.
     pub dropped: u64,
     /// Number of interruptions of frames by express frames.
     pub suspended: u64,
-    /// Frames that were still on the line when their gate closed, because of an interruption.
+    /// Fragments that were still on the line when their gate closed, after an interruption.
     pub overrun: u64,
     /// Statistics of each traffic class.
     pub classes: [ClassStats; tsn::QUEUES],
@@ -72,7 +72,8 @@ pub struct ClassStats {
     pub most_bytes: usize,
     /// Frames dropped because the queue was full.
     pub full: u64,
-    /// The lowest and the highest credit, 10^-12 bit; none without a credit-based shaper.
+    /// The lowest and the highest credit, in picobits (10^-12 bit); `None` without a credit-based
+    /// shaper.
     pub credit: Option<[i128; 2]>,
 }
 

@@ -1,4 +1,4 @@
-//! The hook for traces and captures.
+//! The trait through which traces and captures receive events.
 
 use super::{Breakdown, PortSample};
 use crate::ethernet::{Frame, LineEvent};
@@ -18,7 +18,7 @@ pub enum Point {
     TunnelHost(u16),
     /// The device node's end of this tunnel link.
     TunnelDevice(u16),
-    /// This network wire.
+    /// This wire of the network, one direction of a cable.
     Wire(u16),
 }
 
@@ -27,7 +27,7 @@ pub enum Point {
 pub struct CommandRecord {
     /// Number of the host.
     pub host: u16,
-    /// Drive of that host.
+    /// Number of the drive at the host.
     pub drive: u16,
     /// Submission queue.
     pub queue: u16,
@@ -37,28 +37,28 @@ pub struct CommandRecord {
     pub op: Op,
     /// First byte on the drive.
     pub offset: u64,
-    /// Bytes.
+    /// Bytes of the command.
     pub length: u64,
-    /// The time at which the application submitted the command.
+    /// When the application submitted the command.
     pub since: Instant,
-    /// The time at which the application had the result.
+    /// When the application had the result.
     pub until: Instant,
-    /// The time in between, by stage.
+    /// The time from `since` to `until`, by stage.
     pub breakdown: Breakdown,
 }
 
 /// Observes a simulation without changing it.
 #[expect(unused_variables, reason = "nobody has to look")]
 pub trait Observer {
-    /// The first byte of a TLP passes `point`; `up` means towards the root
-    /// complex. Times of one point and direction never decrease.
+    /// The first byte of a TLP passes `point`, towards the root complex if `up`. Times at one point
+    /// and in one direction never decrease.
     fn tlp(&mut self, at: Instant, point: Point, up: bool, tlp: &Tlp) {}
 
-    /// Bytes of whole tunnel frames leave (`sent`), or bytes of the stream
-    /// arrive, at an end of a link.
+    /// Bytes leave an end of a link (`sent`) or arrive there. Sent bytes are whole tunnel frames;
+    /// received bytes may be any part of the stream.
     fn stream(&mut self, at: Instant, point: Point, sent: bool, bytes: &[u8]) {}
 
-    /// A tunnel frame leaves an end of a link, or has arrived completely.
+    /// A tunnel frame leaves an end of a link, or has arrived there completely.
     fn tunnel_frame(&mut self, at: Instant, point: Point, frame: &FrameReport) {}
 
     /// A tunnel link came up or went down.
@@ -89,6 +89,6 @@ pub trait Observer {
         false
     }
 
-    /// A change at the port that sends onto a wire. Times never decrease.
+    /// The port that sends onto a wire has changed. Times never decrease.
     fn port(&mut self, at: Instant, wire: Point, sample: &PortSample<'_>) {}
 }

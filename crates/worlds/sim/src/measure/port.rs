@@ -15,24 +15,24 @@ pub struct PortSample<'a> {
     pub frames: usize,
     /// Bytes in the queue of the class, header to FCS.
     pub bytes: usize,
-    /// The credit of the class in picobits since the last sample: at each change of the credit's
-    /// slope, before and after this change. The credit is linear in between. Empty if the class has
-    /// no credit-based shaper.
+    /// The credit of the class in picobits since the last sample. There is a point at each change
+    /// of the slope; a jump has a point before and one after it. The credit is linear in between.
+    /// Empty if the class has no credit-based shaper.
     pub credit: &'a [(Instant, i128)],
 }
 
 /// A change at a class of a port.
 #[derive(Clone, Copy, Debug)]
 pub enum PortChange<'a> {
-    /// Frames were added to the queue, or removed without transmission.
+    /// Frames were added to the queue, or dropped from it.
     Queue,
     /// This number of frames was dropped because the queue was full.
     Dropped(u64),
     /// A frame, or its first fragment, starts. Packets between MACs are not shown.
     Started {
-        /// The frame, with its end if it is not interrupted.
+        /// The frame; `end` applies unless the frame is interrupted.
         sent: &'a Transmission,
-        /// Time for which the frame waited at this port, gates included.
+        /// Time for which the frame waited at this port, including for its gate.
         waited: Duration,
     },
     /// The preemptable frame on the line is interrupted.

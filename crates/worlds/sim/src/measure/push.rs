@@ -9,19 +9,19 @@ pub struct Pushed {
     pub messages: u64,
     /// Submission queue entries in the messages.
     pub entries: u64,
-    /// Submission queue entries rung without a push.
+    /// Submission queue entries whose doorbell was rung without a push.
     pub unpushed: u64,
     /// Bytes of entries, lists and data in the messages.
     pub bytes: u64,
-    /// Reads of drives that device nodes answered.
+    /// Reads by drives that device nodes answered with pushed bytes.
     pub hits: u64,
-    /// Bytes of these reads.
+    /// Bytes of the reads in `hits`.
     pub hit_bytes: u64,
-    /// Reads of drives that went to the host, without reads of length zero.
+    /// Reads by drives that went to the host, except reads of length zero.
     pub misses: u64,
     /// Bytes invalidated or evicted before a drive read them.
     pub unused_bytes: u64,
-    /// Commands that were not pushed, or only in part, by reason.
+    /// Commands that were pushed in part or not at all, by reason.
     pub not_pushed: node::push::NotPushed,
 }
 
@@ -52,7 +52,7 @@ impl Add for Pushed {
 impl Sub for Pushed {
     type Output = Self;
 
-    /// The difference since `before`; saturates at zero for values that now belong to another host.
+    /// The difference since `before`, at least zero: a device node may now serve another host.
     fn sub(self, before: Self) -> Self {
         self.with(before, u64::saturating_sub)
     }

@@ -1,5 +1,5 @@
-//! The latency of a command by stage. The sum of the stages is exact, because each step advances
-//! one journey.
+//! The latency of a command by stage. The stages sum to exactly the latency, because each step
+//! advances one journey.
 
 use wire::tlp::TraceId;
 use wire::{Duration, Instant};
@@ -35,14 +35,14 @@ wire::named! {
         Propagation "propagation",
         /// Bridges: forwarding.
         Bridge "bridge",
-        /// The controller: from received to sent TLPs, including waits for a free DMA read or for
-        /// its link.
+        /// The controller, from a received TLP to the next sent TLP, including waits for a free DMA
+        /// read or for the link.
         Controller "controller",
         /// The drive's firmware.
         Firmware "firmware",
-        /// Flash or write buffer: dies and channels.
+        /// Flash dies, channels and the write buffer.
         Media "media",
-        /// From the completion entry in host memory to the interrupt after it.
+        /// From the completion entry in host memory to its interrupt.
         Interrupt "interrupt",
     }
 }
@@ -60,7 +60,7 @@ impl Breakdown {
         Duration::from_ps(self.0[stage as usize])
     }
 
-    /// The time of all stages.
+    /// The sum of all stages.
     pub fn total(&self) -> Duration {
         Duration::from_ps(self.0.iter().sum())
     }
@@ -97,8 +97,9 @@ impl Journey {
         }
     }
 
-    /// Appends `journey`, and the time before its start as stage `before`. If `journey` started
-    /// before the last step, all its time counts as `before`.
+    /// Adds the time until the start of `journey` to the stage `before`, and then appends
+    /// `journey`. If `journey` started before the last step, its remaining time also counts as
+    /// `before`.
     pub(crate) fn follow(&mut self, journey: &Self, before: Stage) {
         self.advance(journey.start, before);
         if journey.start == self.last {
@@ -113,7 +114,7 @@ impl Journey {
 /// The journeys of all TLPs in flight, by trace ID. An unknown trace ID changes nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Journeys {
-    /// Journeys with the use count of their slot, which is part of the trace ID.
+    /// Slots: the use count of the slot, which is part of the trace ID, and a journey.
     journeys: Vec<(u32, Journey)>,
     free: Vec<u32>,
 }
@@ -178,7 +179,7 @@ mod tests {
         journey.follow(&other, Stage::Controller);
         assert_eq!(journey.breakdown.get(Stage::Controller), Duration::from_ns(10));
         assert_eq!(journey.breakdown.get(Stage::Nic), Duration::from_ns(5));
-        // A journey that started before the last step: only its end counts.
+        // Of a journey that started before the last step, only the end counts.
         let mut early = Journey::new(at(31));
         early.advance(at(40), Stage::Bridge);
         journey.follow(&early, Stage::Interrupt);

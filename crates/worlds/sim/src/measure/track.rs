@@ -16,7 +16,7 @@ pub(crate) struct Command {
     journey: Journey,
     /// Number of the command among the submissions of its host.
     number: u64,
-    /// Start of the submission doorbell at the root port.
+    /// When the first bit of the submission doorbell left the root port.
     doorbell: Instant,
     /// Whether the completion entry is in host memory.
     completed: bool,
@@ -36,7 +36,7 @@ struct Queue {
     before_head_doorbell: Vec<Instant>,
 }
 
-/// The two ends of a doorbell's way: indices of `Queue::rung`.
+/// Where doorbells are observed: indices of `Queue::rung`.
 const ROOT: usize = 0;
 const DRIVE: usize = 1;
 
@@ -67,12 +67,13 @@ pub(crate) struct Tracker {
     drives: Vec<Drive>,
     /// Memory of queues, by drive and queue.
     places: Places<(u16, follow::Queue)>,
-    /// Data of commands by their first address: the address after the last byte, and the command.
+    /// Data buffers of commands by first address: the address after the last byte, and the command.
     buffers: BTreeMap<u64, (u64, CommandKey)>,
-    /// Commands before their access to the media, by drive, first byte and number of submission.
+    /// Commands that have not accessed the media yet, by drive, first byte and submission number.
     offsets: BTreeMap<(u16, u64, u64), CommandKey>,
     submissions: u64,
-    /// Submission doorbell to acknowledged head doorbell, at the root port.
+    /// The latency at the root port, from the submission doorbell to the acknowledged completion
+    /// head doorbell.
     pub root_port: Latency,
     /// Sum of the breakdowns of all commands.
     pub breakdown: Breakdown,
@@ -162,8 +163,8 @@ impl Tracker {
         })
     }
 
-    /// Handles a TLP that leaves the root port: ready at `now`, first bit on the wire at `start`
-    /// (without TLPs in front of it), acknowledged at `end`.
+    /// Handles a TLP that leaves the root port. The TLP is ready at `now`, and acknowledged at
+    /// `end`. Its first bit is on the wire at `start`, not counting TLPs in front of it.
     pub(crate) fn leaves_root(&mut self, [now, start, end]: [Instant; 3], tlp: &Tlp) -> Journey {
         match tlp.packet {
             Packet::MemoryWrite(request) => match self.doorbell(request.address) {
@@ -190,8 +191,8 @@ impl Tracker {
         Journey::new(now)
     }
 
-    /// Handles a submission doorbell that passes an end of its way; `each` receives the commands
-    /// that the doorbell submits.
+    /// Handles a submission doorbell that passes [`ROOT`] or [`DRIVE`]. Calls `each` for every
+    /// command that the doorbell submits.
     fn rung(
         &mut self,
         end: usize,
@@ -208,8 +209,8 @@ impl Tracker {
         self.for_entries(drive, number, first, count, each);
     }
 
-    /// Finishes the commands that a head doorbell acknowledges; the doorbell itself is acknowledged
-    /// at `end`.
+    /// Records the root port latency of the commands that a completion head doorbell acknowledges.
+    /// The doorbell itself is acknowledged at `end`.
     fn head_leaves(&mut self, end: Instant, drive: u16, queue: u16) {
         let Some(queue) = self.queue(drive, queue) else { return };
         let done = std::mem::take(&mut queue.before_head_doorbell);
@@ -346,7 +347,7 @@ impl Tracker {
         Journey::new(now)
     }
 
-    /// Notes that the controller has started an access of its media.
+    /// Records that the controller starts a media access at byte `offset`. Returns the command.
     pub(crate) fn media_started(
         &mut self,
         now: Instant,
@@ -360,7 +361,7 @@ impl Tracker {
         Some(key)
     }
 
-    /// Notes that the media have finished an access.
+    /// Records that the media have finished the access of a command.
     pub(crate) fn media_done(&mut self, now: Instant, key: CommandKey, firmware: Duration) {
         if let Some(command) = self.command(key) {
             let first = (command.journey.last + firmware).min(now);
@@ -388,8 +389,7 @@ impl Observer for Tracker {
         }
     }
 
-    /// Notes that the host has read the completion entry. The head doorbell follows; the
-    /// application has its result at `now`.
+    /// Records that the application has its result at `now`. The completion head doorbell follows.
     fn finish(&mut self, now: Instant, key: CommandKey) {
         let Some(mut command) = self.remove(key) else { return };
         command.journey.advance(now, Stage::HostSoftware);

@@ -24,13 +24,13 @@ pub struct NetworkConfig {
     pub stations: Vec<StationConfig>,
     /// Bridges.
     pub bridges: Vec<BridgeConfig>,
-    /// Cables. Frames of streams without paths use a tree of them; see [`Wiring::spanning`].
+    /// Cables. Frames without their own path use a tree of these cables; see [`Wiring::spanning`].
     pub cables: Vec<CableConfig>,
     /// Streams with handling in nodes.
     pub streams: Vec<StreamConfig>,
     /// Bridges without power.
     pub bridge_outages: Vec<BridgeOutage>,
-    /// Drifting clocks and 802.1AS; `None`: gates use the clocks of their ports.
+    /// Drifting clocks and 802.1AS. `None`: gates use the clocks of their configuration.
     pub time: Option<TimeConfig>,
 }
 
@@ -50,18 +50,19 @@ impl NetworkConfig {
 /// A TCP host with one network interface.
 #[derive(Clone, Debug)]
 pub struct StationConfig {
-    /// The port of the station's interface. `tx_ring` is the depth of the port's queues.
+    /// The port of the station's interface. The depths of its queues are not used; `tx_ring`
+    /// limits them.
     pub port: port::Config,
-    /// Delay from the TCP host to the port: pipelines of encapsulation, TCP engine and MAC.
+    /// Delay from the TCP host to the port, for encapsulation, TCP engine and MAC.
     pub tx_delay: Duration,
     /// Delay from the last bit received to the TCP host.
     pub rx_delay: Duration,
-    /// Frames that the interface queues ahead of the wire. TLPs that wait before the interface can
-    /// still be aggregated.
+    /// Frames per transmit ring of the interface. TLPs that wait for room in a ring can still be
+    /// aggregated.
     pub tx_ring: usize,
     /// 802.1Q tags of sent frames.
     pub tagging: Option<Tagging>,
-    /// How long an acknowledgement is delayed to be sent with data; `None`: no delay.
+    /// How long TCP delays an acknowledgement to send it with data; `None`: no delay.
     pub ack_delay: Option<Duration>,
     /// Background traffic that the station sends.
     pub traffic: Vec<TrafficConfig>,
@@ -78,22 +79,24 @@ pub struct TrafficConfig {
     pub priority: u8,
     /// When frames are sent.
     pub pattern: Pattern,
-    /// Frames sent at once, at least one.
+    /// Frames per burst, sent at once; at least one.
     pub burst: u32,
-    /// Time of the first burst, or beginning of a Poisson process.
+    /// Time of the first periodic burst. With a random pattern, the first burst follows one
+    /// interval later.
     pub start: Instant,
-    /// No frame at this time or after it.
+    /// End of the stream: no frame is sent at this time or later.
     pub stop: Option<Instant>,
-    /// Whether the station's own clock, if it has one, determines the times; otherwise true time.
+    /// Whether times are by the station's own clock, if the station has one. Otherwise they are in
+    /// true time.
     pub own_clock: bool,
-    /// Deadline; frames that arrive later, or are lost, count as late.
+    /// Deadline of each frame. Frames that arrive later or are lost count as late.
     pub deadline: Option<Duration>,
-    /// Seed of a Poisson process.
+    /// Seed of random intervals.
     pub seed: u64,
 }
 
 impl TrafficConfig {
-    /// A stream without start, end, bursts or deadline.
+    /// A stream of single frames from time zero on, without end and deadline.
     pub fn new(to: usize, length: usize, priority: u8, pattern: Pattern) -> Self {
         let (burst, start, stop, deadline, seed) = (1, Instant::ZERO, None, None, 0);
         let own_clock = true;
@@ -102,24 +105,24 @@ impl TrafficConfig {
 }
 
 impl NetworkConfig {
-    /// The cable end that sends in this direction: 2n is from `a` to `b` of cable n, 2n + 1 the
-    /// reverse.
+    /// The cable end that sends in a direction. Direction 2n is from `a` to `b` of cable n, 2n + 1
+    /// from `b` to `a`.
     pub fn sender(&self, direction: usize) -> CableEnd {
         let cable = &self.cables[direction / 2];
         if direction.is_multiple_of(2) { cable.a } else { cable.b }
     }
 }
 
-/// The most stations, because frame IDs have 15 bits for them.
+/// The most stations: frame IDs have 15 bits for the number of the station.
 pub const MAX_STATIONS: usize = 1 << 15;
 
-/// The most cables, because observers have 16 bits for the directions of all cables.
+/// The most cables: [`Point::Wire`](crate::measure::Point::Wire) has 16 bits for their directions.
 pub const MAX_CABLES: usize = 1 << 15;
 
-/// The most streams of a station, because frame IDs have 8 bits for them.
+/// The most streams of a station: frame IDs have 8 bits for the number of the stream.
 pub const MAX_STREAMS: usize = 256;
 
-/// A bridge without power: its links are down, and its waiting frames are lost.
+/// A time without power at a bridge. Its links are down, and its waiting frames are lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BridgeOutage {
     /// The bridge.
@@ -137,7 +140,7 @@ pub struct BridgeConfig {
     pub ports: Vec<port::Config>,
     /// When a frame is forwarded.
     pub mode: bridge::Mode,
-    /// Time from the moment given by `mode` to the output queue.
+    /// Time to the output queue, from the last bit or from the header as `mode` defines.
     pub delay: Duration,
     /// Standard deviation of `delay`.
     pub jitter: Duration,
@@ -161,7 +164,7 @@ pub struct CableConfig {
     pub b: CableEnd,
     /// Propagation delay.
     pub propagation: Duration,
-    /// Faults from `a` to `b`, and back.
+    /// Faults from `a` to `b`, and from `b` to `a`.
     pub faults: [Faults; 2],
     /// Rate limits of the ports at both ends, in the order of time.
     pub rate_steps: Vec<port::RateStep>,
@@ -199,8 +202,8 @@ impl StationConfig {
     }
 
     pub(super) fn tcp(&self, number: usize) -> tcp::Config {
-        // One unsent byte fills a socket, so that TLPs wait in the tunnel, where they are
-        // aggregated.
+        // A socket is full with one unsent byte, so that TLPs wait in the tunnel, which can
+        // aggregate them.
         let config = tcp::Config::new(mac(number), ip(number));
         tcp::Config { ack_delay: self.ack_delay, low_water: 1, ..config }
     }
@@ -261,7 +264,7 @@ impl BridgeConfig {
             let here = wiring.across(CableEnd::Bridge(number, port));
             here.is_some_and(|(cable, _)| wiring.spanning()[cable])
         };
-        // The filtering database, as configured by a manager, over the cables of the tree.
+        // A complete filtering database, as if management had configured it.
         let addresses = ports.clone().flat_map(|port| {
             wiring.beyond(number, port).into_iter().map(move |station| (mac(station), port))
         });
@@ -279,7 +282,7 @@ impl BridgeConfig {
     }
 }
 
-/// Rate steps of the cable at a place.
+/// The rate steps of the cable at a cable end.
 pub(super) fn steps(wiring: &Wiring<'_>, place: CableEnd) -> Vec<port::RateStep> {
     let cable = wiring.across(place).map(|(cable, _)| &wiring.network.cables[cable]);
     cable.map(|cable| cable.rate_steps.clone()).unwrap_or_default()
@@ -305,7 +308,7 @@ pub(super) fn directions(
     let lag = |from, to| match to {
         _ if config.port(from).preemption.is_some() => Duration::ZERO,
         CableEnd::Station(station) => config.stations[station].rx_delay,
-        // Jitter may reduce the delay to zero.
+        // With jitter the delay may be zero.
         CableEnd::Bridge(bridge, _) if config.bridges[bridge].jitter > Duration::ZERO => {
             Duration::ZERO
         }

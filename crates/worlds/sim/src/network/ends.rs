@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddrV4;
 use wire::Instant;
 
-/// Panic text: the first socket of a station creates its TCP host.
+/// Message of a panic. The first socket of a station creates its TCP host.
 const HAS_HOST: &str = "a station with a socket has a TCP host";
 
 /// Identifies an end of a connection.
@@ -26,7 +26,7 @@ pub(super) struct ConnectionEnd {
     /// The component that uses this end.
     pub owner: Component,
     pub connected: bool,
-    /// Whether the connection was closed by either side, or refused, and is not reopened.
+    /// Whether either side has closed or refused the connection since the last [`Station::reopen`].
     pub closed: bool,
     pub inbox: VecDeque<Arrived>,
     pub protocol: Protocol,
@@ -76,7 +76,7 @@ impl Station {
 }
 
 impl Network {
-    /// Opens a connection between two stations; its ends belong to `owners`.
+    /// Opens a TCP connection between two stations. The components `owners` use its ends.
     pub(crate) fn open(
         &mut self,
         config: &TcpConfig,
@@ -107,7 +107,7 @@ impl Network {
         host
     }
 
-    /// As [`open`](Self::open), over raw frames. `connection` is a unique number below 65 536.
+    /// Opens a connection over raw Ethernet. `connection` is a unique number below 65 536.
     pub(crate) fn open_raw(
         &mut self,
         raw: &RawConfig,
@@ -150,7 +150,7 @@ impl Network {
         self.end(end).closed
     }
 
-    /// Bytes that an end may send now. If zero, its owner is woken when there is room.
+    /// Bytes that an end may send now. If zero, the owner of the end is woken when there is room.
     pub(crate) fn room(&mut self, now: Instant, end: EndId) -> usize {
         let Station { host, nic, ends, .. } = &mut self.stations[end.station];
         if let Protocol::Tcp(Socket { id, config, .. }) = &ends[end.number].protocol {
@@ -162,7 +162,7 @@ impl Network {
         raw.encapsulation.room(room)
     }
 
-    /// As [`room`](Self::room), without a later wake-up.
+    /// Bytes that an end may send now. Does not wake the owner later.
     pub(crate) fn peek_room(&self, now: Instant, end: EndId) -> usize {
         let Station { host, nic, ends, .. } = &self.stations[end.station];
         match &ends[end.number].protocol {
@@ -173,7 +173,7 @@ impl Network {
         }
     }
 
-    /// Sends bytes with `tlps` TLPs in them; returns the station, to be run next.
+    /// Sends bytes that contain `tlps` TLPs. Returns the station, which must run next.
     pub(crate) fn send(&mut self, now: Instant, end: EndId, data: Bytes, tlps: usize) -> Component {
         let Station { host, ends, scheduler, .. } = &mut self.stations[end.station];
         let count = ends.len();
@@ -200,7 +200,8 @@ impl Network {
         Some(arrived)
     }
 
-    /// Resets a connection and discards its received bytes; returns the station, to be run next.
+    /// Resets a connection and discards its received bytes. Returns the station, which must run
+    /// next.
     pub(crate) fn close(&mut self, now: Instant, end: EndId) -> Component {
         let Station { host, ends, .. } = &mut self.stations[end.station];
         let connection = &mut ends[end.number];
@@ -215,13 +216,13 @@ impl Network {
         self.station_components[end.station]
     }
 
-    /// Connects or listens again; returns the station, to be run next.
+    /// Connects or listens again. Returns the station, which must run next.
     pub(crate) fn reopen(&mut self, now: Instant, end: EndId) -> Component {
         self.stations[end.station].reopen(now, end.number);
         self.station_components[end.station]
     }
 
-    /// The counters of an end over raw frames.
+    /// The counters of an end over raw Ethernet; `None` for TCP.
     pub(crate) fn raw_counters(&self, end: EndId) -> Option<switch::raw::Counters> {
         match &self.end(end).protocol {
             Protocol::Tcp(_) => None,

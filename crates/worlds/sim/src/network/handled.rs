@@ -17,7 +17,7 @@ pub struct Handled {
 }
 
 impl Network {
-    /// The handling of streams until `now`, by stream, stations first.
+    /// The handling of streams until `now`, in the order of streams, then stations, then bridges.
     pub(crate) fn handled(&self, now: Instant) -> Vec<Handled> {
         let handled_at = move |place: Place| {
             move |(stream, counters): (usize, Counters)| Handled { stream, place, counters }

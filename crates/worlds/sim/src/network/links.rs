@@ -1,13 +1,13 @@
-//! Whether Ethernet links are up: a link is down at both ends while a direction of its cable is cut
-//! or a station at one end has no power. Only ports with preemption react: they verify the link
-//! again.
+//! Whether Ethernet links are up. A link is down at both ends while a direction of its cable is cut
+//! or a station at one end has no power. Only ports with preemption react: they verify their
+//! neighbour again.
 
 use super::CableDirection;
 use wire::Instant;
 use wire::earliest;
 
-/// Whether the link with these cables from and to a port is up, and when this may change; `None` if
-/// the port does not react.
+/// Whether the link of a port is up, and when this may change. `None` if the port does not react.
+/// `from` and `to` are the cable directions from and to the link.
 pub(super) fn state(
     directions: &[CableDirection],
     (from, to): (usize, usize),

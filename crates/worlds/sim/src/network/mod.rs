@@ -1,5 +1,5 @@
-//! The network between nodes: stations (a TCP host with its interface),
-//! bridges, cables, background traffic.
+//! The network between nodes: stations, bridges, cables and background traffic. A station is a TCP
+//! host with a network interface.
 
 mod check;
 mod config;
@@ -56,48 +56,47 @@ use wire::earliest;
 use wire::{Duration, Instant};
 pub use wiring::{Groups, Wiring};
 
-/// Frames of a stream that wait for room in their interface; more are dropped. The usual
-/// `txqueuelen` of an Ethernet interface in Linux.
+/// The most frames of a stream that wait for room in their interface. Further frames are dropped.
+/// Equals the usual `txqueuelen` of an Ethernet interface in Linux.
 const STREAM_QUEUE: usize = 1000;
 
 struct Station {
-    /// The TCP host, if the station has TCP connections; `tcp` are its parameters.
+    /// The TCP host, if the station has TCP connections. `tcp` has its parameters.
     host: Option<Box<Host>>,
     tcp: tcp::Config,
     nic: Nic,
     rx_delay: Duration,
     sources: Vec<Source>,
-    /// By source: frames that wait for the shaper, or for room in the interface.
+    /// For each source, frames that wait for the shaper or for room in the interface.
     waiting: Vec<VecDeque<(Frame, Admission)>>,
     /// Frames dropped because a queue in `waiting` was full.
     overflowed: u64,
-    /// Whether streams go before tunnels in the next turn; the two alternate.
+    /// Whether streams send before tunnels in the next turn. Streams and tunnels alternate.
     streams_first: bool,
     ends: Vec<ConnectionEnd>,
     scheduler: raw::RawScheduler,
-    /// Priorities of the station's frames: the priorities of its sockets, and 0 for answers without
-    /// a socket.
+    /// The priorities of the station's sockets, and 0 for answers without a socket.
     priorities: Vec<u8>,
-    /// Cables from and to the station, if it is connected.
+    /// The directions of the station's cable, if it has one: received and sent.
     cables: Option<(usize, usize)>,
-    /// Whether the station has no power: it receives and sends nothing.
+    /// Whether the station has no power. Such a station receives and sends nothing.
     powered_off: bool,
 }
 
-/// One direction of a cable, and the component at its end.
+/// One direction of a cable, and the component that receives from it.
 struct CableDirection {
     cable: Cable,
     to: Component,
     name: String,
     load: Load,
-    /// Time for which an arrived frame has no effect, because it passes the receiver's pipeline.
+    /// Time for which an arrived frame has no effect, because it is in the receiver's pipeline.
     lag: Duration,
     /// Whether the sender supports preemption.
     preempts: bool,
     /// Whether the sender is without power.
     is_dark: bool,
     recorder: Recorder,
-    /// Messages of 802.1AS that started in this run of their node.
+    /// Messages of 802.1AS whose transmission started in the present run of the sender.
     left: Vec<Left>,
     /// The sending port's state, if an observer follows the port.
     followed: Option<Box<Followed>>,
@@ -105,12 +104,12 @@ struct CableDirection {
 
 struct BridgeNode {
     bridge: Bridge,
-    /// By port: cables from and to it.
+    /// For each port, the directions of its cable, if it has one: received and sent.
     cables: Vec<Option<(usize, usize)>>,
-    /// Times at which the bridge loses its power (`false`) or gets it back (`true`), in reverse
-    /// order.
+    /// When the bridge loses its power (`false`) or gets it back (`true`), in reverse order of
+    /// time.
     outages: Vec<(Instant, bool)>,
-    /// Delay from a frame's end to the bridge's own software.
+    /// Delay from the last bit of a frame to the bridge's own software.
     delay: Duration,
 }
 
@@ -127,7 +126,7 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// Builds the network; components come from `add`, stations first.
+    /// Builds the network. `stations` and `bridges` are the components that run its nodes.
     pub(crate) fn new(
         config: &NetworkConfig,
         seed: u64,
@@ -209,7 +208,7 @@ impl Network {
         self.directions.iter().map(|way| (way.name.clone(), way.load))
     }
 
-    /// Data segments and raw data frames sent again so far.
+    /// TCP data segments and raw data frames retransmitted so far.
     pub(crate) fn retransmitted(&self) -> u64 {
         let resent = |Station { host, ends, .. }: &Station| {
             host.as_ref().map_or(0, |host| host.counters().retransmitted) + raw::retransmitted(ends)
@@ -285,7 +284,7 @@ impl Network {
             };
             let arrival = self.directions[from].arrival(from, context);
             let (due, transmission) = arrival.expect("it is due");
-            // Mixed into the digest at its arrival.
+            // The digest includes the frame at its arrival.
             let digest = context.kernel.digest_mut();
             digest.word(0x5000 + number as u64);
             digest.word(transmission.frame.id);
@@ -325,8 +324,8 @@ impl Network {
     }
 }
 
-/// The port and the cable of the first frame that has arrived at a bridge by `now`, and when the
-/// bridge has to run for frames on its cables.
+/// The port and the cable direction of the first frame that has arrived at a bridge by `now`, and
+/// when the bridge must run next for frames on its cables.
 fn next_arrival(
     directions: &[CableDirection],
     cables: &[Option<(usize, usize)>],
@@ -346,7 +345,7 @@ fn next_arrival(
 }
 
 impl CableDirection {
-    /// The next arrived frame, with its time.
+    /// The next arrived frame, with its time of arrival.
     fn arrival(&mut self, number: usize, context: &mut Context) -> Option<(Instant, Transmission)> {
         let due = self.cable.next().filter(|due| *due <= context.now)?;
         let cable::Output::Deliver(sent) = self.cable.poll(context.now) else { return None };
@@ -356,7 +355,7 @@ impl CableDirection {
         Some((due, sent))
     }
 
-    /// When the receiver has to run for frames on the way.
+    /// When the receiver must run next for frames on the way.
     fn wake(&self) -> Option<Instant> {
         self.cable.next().map(|due| due + self.lag)
     }
@@ -381,7 +380,7 @@ impl CableDirection {
         context.kernel.arm_by_next(self.to, self.wake());
     }
 
-    /// Adds the line time of `event` to the load, or subtracts it.
+    /// Updates the load for a line event.
     fn occupy(&mut self, event: &LineEvent) {
         match event {
             LineEvent::Transmit(sent) => {
@@ -400,7 +399,7 @@ impl CableDirection {
 }
 
 impl Station {
-    /// Takes due frames from the sources; returns when the next one is due.
+    /// Queues the frames of streams that are due. Returns when the next frame is due.
     fn send_streams(
         &mut self,
         now: Instant,
@@ -433,7 +432,7 @@ impl Station {
     }
 
     /// Passes up to `most` waiting frames of streams to the interface while there is room, in the
-    /// order of eligibility; returns their number.
+    /// order of eligibility. Returns the number of frames.
     fn hand_over_streams(&mut self, now: Instant, most: usize) -> usize {
         let nic = &mut self.nic;
         let mut count = 0;
@@ -455,14 +454,15 @@ impl Station {
         count
     }
 
-    /// When the shaper admits the next waiting frame of a stream.
+    /// When the shaper next permits the host to send a waiting frame of a stream.
     fn shaper_wake(&self, now: Instant) -> Option<Instant> {
         let heads = self.waiting.iter().filter_map(VecDeque::front);
         let kept = heads.map(|(_, admission)| self.nic.hand_over_at(*admission));
         kept.filter(|at| *at > now).min()
     }
 
-    /// Runs interface and TCP host once each; returns whether any frame moved between them.
+    /// Runs the interface and the TCP host once. Returns whether the interface got a frame, and
+    /// when to run again.
     fn turn(
         &mut self,
         now: Instant,

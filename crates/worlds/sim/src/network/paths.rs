@@ -1,5 +1,4 @@
-//! Streams with their own handling (IEEE 802.1CB-2017; IEEE 802.1Q-2022, 8.6.5) in each node on
-//! their paths.
+//! Streams that nodes on their paths handle specially (IEEE 802.1CB-2017; IEEE 802.1Q-2022, 8.6.5).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,31 +12,31 @@ use crate::ensure;
 use crate::ethernet::bridge::Mode;
 use crate::ethernet::streams::{Handling, Identification, Recover, StreamTable};
 
-/// A stream.
+/// A stream with its own paths, filters or elimination.
 #[derive(Clone, Debug)]
 pub struct StreamConfig {
-    /// The frames of the stream.
+    /// How nodes identify frames of the stream.
     pub identification: Identification,
     /// The sending station.
     pub from: usize,
-    /// The destination station; `None`: any, without paths.
+    /// The destination station. `None`, only without paths: any station.
     pub to: Option<usize>,
-    /// For each path, the bridges from sender to destination in order. Where paths part, frames are
-    /// replicated. Empty: frames are forwarded by address.
+    /// For each path, the bridges from sender to destination in order. A bridge where paths
+    /// separate replicates frames. Empty: frames are forwarded by address.
     pub paths: Vec<Vec<usize>>,
     /// Where copies are discarded: bridges, or the destination station.
     pub eliminate: Vec<(Place, Recover)>,
-    /// The node that numbers the frames, if copies are discarded: the sending station, or a bridge
-    /// on all paths.
+    /// The node that numbers the frames: the sending station, or a bridge on all paths. Not used if
+    /// `eliminate` is empty.
     pub numbers: Place,
-    /// Bridges that filter and police.
+    /// Bridges that filter and police frames of the stream, with their configuration.
     pub filters: Vec<(usize, psfp::Config)>,
 }
 
 /// The handling of a stream in a node.
 #[derive(Clone, Debug)]
 struct Part {
-    /// Ports to send to, by reception port.
+    /// The output ports for each reception port.
     routes: BTreeMap<usize, BTreeSet<usize>>,
 }
 
@@ -76,7 +75,8 @@ impl StreamConfig {
     /// Checks a stream against its network.
     ///
     /// # Errors
-    /// The fault: a missing cable or bridge, a loop without an end, a value out of range.
+    /// The fault: a missing cable or bridge, a loop in which copies would circulate for ever, or a
+    /// value out of range.
     pub fn check(&self, wiring: &Wiring<'_>) -> Result<(), String> {
         self.handlings(wiring, 0).map(drop)
     }
@@ -88,10 +88,10 @@ impl StreamConfig {
         ends[0].into_iter().chain(bridges).chain(ends[1]).collect()
     }
 
-    /// The output ports of frames on a path, in order.
+    /// The cables of a path in order: for each cable the sending and the receiving end.
     ///
     /// # Errors
-    /// Two neighbours without a cable between them.
+    /// Two successive nodes without a cable between them.
     pub fn hops(&self, wiring: &Wiring<'_>, path: &[usize]) -> Result<Vec<[CableEnd; 2]>, String> {
         let pair = |pair: &[Place]| {
             let found = wiring.between(pair[0], pair[1]).map(|(_, ends)| ends);
@@ -100,7 +100,7 @@ impl StreamConfig {
         self.nodes(path).windows(2).map(pair).collect()
     }
 
-    /// Bytes that the R-TAG adds to each frame; 0 without one.
+    /// Bytes that the R-TAG adds to each frame; 0 without elimination.
     pub fn tag_length(&self) -> usize {
         if self.eliminate.is_empty() { 0 } else { rtag::LENGTH }
     }
@@ -214,7 +214,7 @@ impl StreamConfig {
         self.check_ends(wiring, parts)
     }
 
-    /// Checks that no copy circulates for ever: each loop has a bridge that recognises a number.
+    /// Checks that no copy circulates for ever: each loop needs a bridge with vector recovery.
     fn check_ends(&self, wiring: &Wiring<'_>, parts: &BTreeMap<usize, Part>) -> Result<(), String> {
         let ends = |at: usize| {
             let recover = self.recover(Place::Bridge(at));
@@ -236,7 +236,7 @@ impl StreamConfig {
         for (at, part) in parts {
             open.extend(part.routes.keys().map(|port| (*at, *port)));
         }
-        // Removes nodes that lead only to removed nodes.
+        // Removes bridges that end copies, then repeatedly those that lead only to removed ones.
         open.retain(|(at, _)| !ends(*at));
         loop {
             let leads: Vec<_> =
@@ -252,7 +252,7 @@ impl StreamConfig {
 }
 
 impl Part {
-    /// The routes of a bridge. If the bridge eliminates copies, it sends the first copy to every
+    /// The routes of a bridge. A bridge that eliminates copies sends the first copy to every output
     /// port of the stream.
     fn routes(&self, eliminates: bool) -> Vec<(usize, Vec<usize>)> {
         let all: BTreeSet<usize> = self.routes.values().flatten().copied().collect();
@@ -263,7 +263,7 @@ impl Part {
         self.routes.iter().map(route).collect()
     }
 
-    /// Whether all ports of the part lead to a place.
+    /// Whether the cables at all output ports lead to the node `to`.
     fn leads_to(&self, wiring: &Wiring<'_>, from: Place, to: Option<Place>) -> bool {
         let Place::Bridge(at) = from else { return false };
         let mut sent = self.routes.values().flatten();

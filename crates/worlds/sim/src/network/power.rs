@@ -8,7 +8,8 @@ use std::iter;
 use wire::Instant;
 
 impl Network {
-    /// Powers a station off: it loses all its state. Returns the neighbour whose link goes down.
+    /// Powers a station off. The station loses all state except its clock. Returns the neighbour
+    /// whose link goes down, if the neighbour reacts.
     pub(crate) fn power_off(&mut self, now: Instant, number: usize) -> Option<Component> {
         self.power_clock(now, Place::Station(number), false);
         let station = &mut self.stations[number];
@@ -22,8 +23,8 @@ impl Network {
         self.neighbour(number)
     }
 
-    /// Powers a station on: it listens and connects again. Returns the station, and the neighbour
-    /// whose link comes up.
+    /// Powers a station on. The station listens and connects again. Returns the station, and the
+    /// neighbour whose link comes up, if the neighbour reacts.
     pub(crate) fn power_on(
         &mut self,
         now: Instant,
@@ -49,7 +50,7 @@ impl Network {
         iter::once(self.station_components[number]).chain(self.neighbour(number))
     }
 
-    /// Powers a bridge off or on, if this is due at `now`. A bridge that is powered off loses its
+    /// Powers a bridge off or on (`on`), if this is due at `now`. A bridge without power loses its
     /// waiting frames and its state of 802.1AS.
     pub(super) fn power_bridge(&mut self, now: Instant, number: usize, on: bool) {
         let place = Place::Bridge(number);
@@ -65,7 +66,7 @@ impl Network {
         }
     }
 
-    /// Switches a clock on or off. Counts the gates' edges up to now with the previous clocks.
+    /// Powers the clock of a node off or on, after counting all edges of gates up to `now`.
     fn power_clock(&mut self, now: Instant, place: Place, on: bool) {
         self.settle_edges(now, None);
         self.time.iter_mut().for_each(|time| time.power(now, place, on));

@@ -6,7 +6,7 @@ use crate::measure::{ClassStats, QueueStats};
 use wire::Instant;
 
 impl Network {
-    /// By direction, the statistics of its sender's queues until `now`.
+    /// For each direction of a cable, the statistics of the sender's queues until `now`.
     pub(crate) fn queues(&self, now: Instant) -> Vec<QueueStats> {
         let mut all = vec![QueueStats::default(); self.directions.len()];
         for station in &self.stations {

@@ -1,5 +1,4 @@
-//! Raw Ethernet at a station: the unchanged `switch::raw` endpoints between
-//! their owners and the interface.
+//! Raw Ethernet at a station: `switch::raw` endpoints between their owners and the interface.
 
 use super::config;
 use super::ends::{ConnectionEnd, Protocol};
@@ -15,7 +14,7 @@ use wire::Instant;
 use wire::earliest;
 use wire::raw::{Body, ETHERTYPE, Frame as Header, Sequence};
 
-/// Bytes of a frame on the wire besides its payload, without and with a tag.
+/// Bytes on the wire that a frame has in addition to its payload, without and with a tag.
 const OVERHEAD: [usize; 2] = [38, 42];
 
 /// The state of an end over raw Ethernet.
@@ -33,11 +32,11 @@ pub(super) struct Raw {
     latencies: BTreeMap<u32, FrameLatency>,
     /// The sequence number to deliver next.
     next: Sequence,
-    /// Whether the owner was notified of the present room.
+    /// Whether the owner has been notified that there is room.
     pub owner_notified: bool,
 }
 
-/// Sends and receives the raw frames of a station, alternating between its ends.
+/// Sends and receives the raw frames of a station. The ends of connections send in turn.
 #[derive(Debug)]
 pub(super) struct RawScheduler {
     mac: Mac,
@@ -47,8 +46,8 @@ pub(super) struct RawScheduler {
     frames_made: u64,
 }
 
-/// How much the connection number grows each time an end reopens. The lower 16 bits identify the
-/// end. Frames of the old connection have another number, so the new one rejects them.
+/// By how much the connection number grows each time an end reopens. The lower 16 bits stay and
+/// identify the end. The new connection rejects frames with the old number.
 const INCARNATION: u32 = 1 << 16;
 
 /// Whether a frame is one of farlane's raw frames.
@@ -83,7 +82,7 @@ impl Raw {
         end
     }
 
-    /// Reopens the end, with the next number.
+    /// Opens the end with the present connection number, and prepares the next number.
     pub(super) fn open(&mut self, now: Instant) {
         self.endpoint = Endpoint::new(self.settings);
         self.settings.connection += INCARNATION;
@@ -109,7 +108,7 @@ pub(super) fn retransmitted(ends: &[ConnectionEnd]) -> u64 {
     ends.iter().filter_map(raw).map(|raw| raw.endpoint.counters().retransmitted).sum()
 }
 
-/// Bytes that an end may send; zero unless the interface has room for another frame of its
+/// Bytes that an end may send. Zero if the interface has no room for another frame of the end's
 /// priority.
 pub(super) fn room(now: Instant, ends: &[ConnectionEnd], number: usize, nic: &Nic) -> usize {
     let Some(Raw { endpoint, priority, .. }) = raw(&ends[number]) else { return 0 };
@@ -123,7 +122,7 @@ impl RawScheduler {
         Self { mac, station, first: 0, frames_made: 0 }
     }
 
-    /// Handles a frame from the line; a bridge may have merged several into one.
+    /// Handles a frame from the line, into which a bridge may have merged several frames.
     pub(super) fn receive(now: Instant, ends: &mut [ConnectionEnd], frame: Frame) {
         let mut rest = frame.bytes.slice(HEADER..);
         while let Some(length) = Header::wire_length(&rest) {
@@ -135,7 +134,7 @@ impl RawScheduler {
     fn receive_one(now: Instant, ends: &mut [ConnectionEnd], frame: &Frame, bytes: Bytes) {
         let Ok(header) = Header::decode(&bytes) else { return };
         let source = frame.source();
-        // The opening end counts incarnations in the high bits.
+        // The upper 16 bits change each time an end reopens.
         let number = header.connection % INCARNATION;
         let found = ends.iter_mut().find_map(|end| match &mut end.protocol {
             Protocol::Raw(raw) if raw.peer == source && raw.connection == number => Some(raw),
@@ -150,7 +149,7 @@ impl RawScheduler {
         end.endpoint.handle(now, Input::Received(bytes));
     }
 
-    /// Polls all ends once; returns whether any frame moved to the interface.
+    /// Polls all ends once. Returns whether the interface got a frame, and when to run again.
     pub(super) fn turn(
         &mut self,
         now: Instant,

@@ -1,5 +1,5 @@
-//! Reports the frames of a wire to observers, and the mPackets of a sender that supports preemption
-//! (IEEE 802.3-2022, 99.3). Observers see frames as sent, even if the cable loses or corrupts them.
+//! Reports the frames of a wire to observers, and the mPackets of senders with preemption (IEEE
+//! 802.3-2022, 99.3). Observers receive frames as sent, even if the cable loses or corrupts them.
 
 #[cfg(test)]
 mod tests;
@@ -19,7 +19,7 @@ pub(super) struct Recorder {
 
 #[derive(Default)]
 struct Mpackets {
-    /// Number of preemptable frames that have begun.
+    /// Number of preemptable frames that have begun, modulo 4.
     count: u8,
     /// The last preemptable frame, until it is complete.
     frame: Option<Preemptable>,
@@ -29,12 +29,12 @@ struct Mpackets {
 struct Preemptable {
     id: u64,
     fragmenter: Fragmenter<Vec<u8>>,
-    /// The first bit of the fragment on the line; `None` while the frame is interrupted.
+    /// When the fragment on the line began; `None` while the frame is interrupted.
     since: Option<Instant>,
 }
 
 impl Recorder {
-    /// A recorder for a wire whose sender supports preemption, or does not.
+    /// A recorder for a wire. `preempts`: whether the sender supports preemption.
     pub(super) fn new(preempts: bool) -> Self {
         Self { mpackets: preempts.then(Mpackets::default), bytes: Vec::new() }
     }
@@ -83,7 +83,7 @@ impl Mpackets {
         }
     }
 
-    /// A fragment of `bytes`, or the rest of the frame, is complete, if one is on the line.
+    /// Reports the fragment on the line, if any, which ends after `bytes` bytes or with the frame.
     fn fragment(&mut self, bytes: usize, at: Point, observer: &mut dyn Observer) {
         if let Some(frame) = &mut self.frame
             && let Some(since) = frame.since.take()
@@ -121,7 +121,7 @@ fn report(
     observer.mpacket(since, at, bytes);
 }
 
-/// The frame as sent. A cut-through bridge sends a corrupt frame with a wrong FCS.
+/// The frame as sent, with its FCS. A corrupt frame, from a cut-through bridge, has a wrong FCS.
 fn with_fcs(frame: &Frame) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(frame.length());
     frame.capture(&mut bytes);

@@ -1,4 +1,4 @@
-//! The results for the frames of each stream.
+//! Results of each stream.
 
 use super::{MeasuredSample, Network, NetworkConfig};
 use crate::ethernet::traffic::StreamId;
@@ -7,7 +7,7 @@ use crate::measure::Latency;
 use std::collections::BTreeMap;
 use wire::{Duration, Instant};
 
-/// The results for a stream, since the start of the simulation.
+/// The results of a stream since the start of the simulation.
 #[derive(Clone, Debug)]
 pub struct StreamReport {
     /// The stream.
@@ -16,21 +16,22 @@ pub struct StreamReport {
     pub sent: u64,
     /// Frames that arrived at the application of the other station.
     pub arrived: u64,
-    /// Frames of which every copy was dropped. Frames neither arrived nor lost are still on the
-    /// way.
+    /// Frames of which every copy was dropped. Frames that neither arrived nor are lost are still
+    /// on the way.
     pub lost: u64,
-    /// Frames that missed the deadline: arrived late, lost, or on the way for longer.
+    /// Frames that missed the deadline: they arrived later, are lost, or have been on the way for
+    /// longer. 0 without a deadline.
     pub late: u64,
-    /// Copies that arrived after the first one.
+    /// Copies that arrived after the first copy.
     pub duplicates: u64,
-    /// Arrived frames that were overtaken: sent before a frame that had already arrived.
+    /// Frames that arrived after a frame that was sent later.
     pub overtaken: u64,
-    /// Latency from application to application, of arrived frames.
+    /// Latency of arrived frames, from application to application.
     pub latency: Latency,
-    /// The latency over time, measured by the clocks of both stations; empty if clocks are not
-    /// simulated.
+    /// The latency over time, in true time and by the clocks of both stations. Empty if clocks are
+    /// not simulated.
     pub measured: Vec<MeasuredSample>,
-    /// The most bytes (header to FCS, without tag) on the way at once.
+    /// The most bytes (header to FCS, without tag) on the way at once, not counting copies.
     pub backlog_bytes: u64,
 }
 
@@ -92,7 +93,8 @@ impl Streams {
         self.0.get_mut(&StreamId::of_frame(id)?)
     }
 
-    /// Handles a frame that the application sends; the sender's clock shows `local` picoseconds.
+    /// Handles a frame that the application sends when the sender's clock shows `local`
+    /// picoseconds.
     pub(super) fn send(&mut self, frame: &Frame, local: i64) {
         let Some(stream) = self.of_frame(frame.id) else { return };
         stream.report.sent += 1;
@@ -103,8 +105,8 @@ impl Streams {
         stream.report.backlog_bytes = stream.report.backlog_bytes.max(bytes);
     }
 
-    /// Handles a frame that has arrived at `now`. With simulated clocks, `clock` has the receiver's
-    /// clock in picoseconds and the length of the measurement intervals.
+    /// Handles a frame that has arrived at `now`. With simulated clocks, `clock` has the time of
+    /// the receiver's clock in picoseconds and the length of the measurement intervals.
     pub(super) fn receive(&mut self, now: Instant, frame: &Frame, clock: Option<(i64, Duration)>) {
         let Some(stream) = self.of_frame(frame.id) else { return };
         let Some(on_the_way) = stream.on_the_way.get_mut(&frame.id) else { return };
@@ -141,7 +143,7 @@ impl Streams {
         self.lose(dropped.take());
     }
 
-    /// Handles dropped copies of frames. A frame is lost with its last copy, unless another copy
+    /// Handles dropped copies of frames. A frame is lost if its last copy is dropped and no copy
     /// has arrived.
     pub(super) fn lose(&mut self, ids: impl Iterator<Item = u64>) {
         for id in ids {
@@ -160,7 +162,7 @@ impl Streams {
 }
 
 impl Network {
-    /// The results for each stream until `now`, by station and number.
+    /// The results of each stream until `now`, in the order of station and number.
     pub(crate) fn streams(&self, now: Instant) -> Vec<StreamReport> {
         let report = |stream: &Stream| {
             let late = |frame: &&OnTheWay| {

@@ -1,7 +1,7 @@
 //! Reports changes at the followed ports to observers.
 //!
-//! Line events are reported at once; queues are compared after each turn of their station or
-//! bridge. Other ports cost nothing. Following changes no result.
+//! Line events are reported at once. Queues are compared with their last reported state after each
+//! run of their station or bridge. Following a port changes no result of the simulation.
 
 use super::{CableDirection, Network};
 use crate::ethernet::LineEvent;
@@ -20,7 +20,7 @@ struct Shown {
     full: u64,
     /// The time until which the credit of the class was reported.
     until: Instant,
-    /// The further course of the class's credit, if no event occurs.
+    /// The credit of the class from `until` on, if no event occurs.
     course: Option<CreditCourse>,
 }
 
@@ -107,14 +107,14 @@ impl CableDirection {
 }
 
 impl Followed {
-    /// Reports changes after the port's turn.
+    /// Reports changes of queues after a run of the port's node.
     fn after(&mut self, wire: usize, port: &Port, context: &mut Context) {
         let now = context.now;
         let Some(mut sink) = Sink::for_wire(now, wire, context) else { return };
         let full = port.counters().full;
         for (class, full) in full.into_iter().enumerate() {
             let shown = &mut self.classes[class];
-            // After a power loss, a station counts from zero again.
+            // The counters of a station start from zero after a power loss.
             let dropped = full.saturating_sub(shown.full);
             shown.full = full;
             if dropped > 0 {

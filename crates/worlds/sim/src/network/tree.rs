@@ -9,8 +9,8 @@ use crate::ethernet::{Rate, bridge, port};
 use std::fmt;
 use wire::Duration;
 
-/// Room in frames of each transmit ring of a [`Tree`]'s station: more than the waiting frames of a
-/// stream, so that no frame waits before the interface.
+/// Frames per transmit ring of the stations of a [`Tree`]: so many that no frame of a stream waits
+/// in the host.
 const TX_RING: usize = 4096;
 
 /// A node of a network.
@@ -41,7 +41,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// An empty network with this rate, and this propagation delay of each cable.
+    /// An empty network. All links have `rate`, all cables `propagation`.
     pub fn new(rate: Rate, propagation: Duration) -> Self {
         Self { rate, propagation, network: NetworkConfig::default() }
     }
@@ -61,8 +61,8 @@ impl Tree {
         Place::Bridge(self.network.bridges.len() - 1)
     }
 
-    /// Adds a cable; returns the number of its direction from `a` to `b`. The reverse direction is
-    /// the next number.
+    /// Adds a cable. Returns the number of its direction from `a` to `b`; the direction from `b` to
+    /// `a` has the next number.
     pub fn link(&mut self, a: Place, b: Place) -> usize {
         let [a, b] = [a, b].map(|place| match place {
             Place::Station(station) => CableEnd::Station(station),
@@ -84,7 +84,7 @@ impl Tree {
         }
     }
 
-    /// Adds a stream from a station.
+    /// Adds a stream that the station `from` sends.
     ///
     /// # Panics
     /// If `from` is not a station.

@@ -1,4 +1,4 @@
-//! An index of the cables of a network: the other end of each cable, and the way between two
+//! An index of the cables of a network: the other end of each cable, and the path between two
 //! stations.
 
 use super::config::{CableEnd, NetworkConfig, ip, mac};
@@ -12,23 +12,22 @@ use std::collections::VecDeque;
 /// A cable at one of its ends: its number, and the other end.
 type Across = Option<(usize, CableEnd)>;
 
-/// A network with an index of its cables and streams. The time of a query does not depend on the
-/// size of the network.
+/// A network with an index of its cables and streams, so that queries do not search all cables.
 #[derive(Clone, Debug)]
 pub struct Wiring<'a> {
     /// The network.
     pub network: &'a NetworkConfig,
     stations: Vec<Across>,
-    /// The cables by bridge and port.
+    /// The cable at each port of each bridge.
     bridges: Vec<Vec<Across>>,
     /// The first cable between two nodes, and its ends.
     between: BTreeMap<(Place, Place), (usize, [CableEnd; 2])>,
     /// Whether each cable is part of the tree.
     spanning: Vec<bool>,
-    /// For each node, stations first: the distance from the root of its tree, and the cable towards
-    /// the root, with the node's own end first.
+    /// For each node, stations first: the distance from the root of its tree in cables, and the
+    /// cable towards the root, with the node's own end first.
     up: Vec<(usize, Option<[CableEnd; 2]>)>,
-    /// The streams of each station that have their own handling.
+    /// For each station, the indices of its streams in [`NetworkConfig::streams`].
     streams: Vec<Vec<usize>>,
 }
 
@@ -43,7 +42,10 @@ impl CableEnd {
 }
 
 impl NetworkConfig {
-    /// The index of this network. Every cable end must exist.
+    /// Builds the index of the network.
+    ///
+    /// # Panics
+    /// If the station, bridge or port of a cable end does not exist.
     pub fn wiring(&self) -> Wiring<'_> {
         let mut wiring = Wiring {
             network: self,
@@ -66,7 +68,7 @@ impl NetworkConfig {
             }
         }
         for (number, stream) in self.streams.iter().enumerate() {
-            // A stream of a missing station fails its own check.
+            // `StreamConfig::check` reports a station that does not exist.
             wiring.streams.get_mut(stream.from).into_iter().for_each(|all| all.push(number));
         }
         wiring.span();
@@ -92,7 +94,7 @@ impl<'a> Wiring<'a> {
             let joins = groups.join(a, b);
             self.spanning.push(joins);
             if joins {
-                // From the view of the node that is farther from the root.
+                // The end at the node that is farther from the root comes first.
                 ways[a].push([cable.b, cable.a]);
                 ways[b].push([cable.a, cable.b]);
             }
@@ -116,14 +118,14 @@ impl<'a> Wiring<'a> {
         }
     }
 
-    /// By cable: whether it is part of the tree for frames without their own path. The tree
-    /// corresponds to the spanning tree protocol (IEEE 802.1Q-2022, 13) and is fixed from the
-    /// beginning. A cable that closes a loop with earlier cables is not part of the tree.
+    /// For each cable, whether it is part of the tree for frames without their own path. The tree
+    /// never changes. It replaces the spanning tree protocol (IEEE 802.1Q-2022, 13). A cable that
+    /// closes a loop with earlier cables is not part of the tree.
     pub fn spanning(&self) -> &[bool] {
         &self.spanning
     }
 
-    /// The cable at a place, and its other end.
+    /// The number of the cable at `place`, and the other end of the cable. `None` without a cable.
     pub fn across(&self, place: CableEnd) -> Option<(usize, CableEnd)> {
         match place {
             CableEnd::Station(station) => self.stations[station],
@@ -131,13 +133,14 @@ impl<'a> Wiring<'a> {
         }
     }
 
-    /// The first cable between two nodes, with its ends at the first and at the second node.
+    /// The number of the first cable between two nodes, with its ends at `from` and at `to`. `None`
+    /// without a cable.
     pub fn between(&self, from: Place, to: Place) -> Option<(usize, [CableEnd; 2])> {
         self.between.get(&(from, to)).copied()
     }
 
-    /// The output ports of frames on the tree from one station to another, in order; empty if no
-    /// way exists.
+    /// The output ports, in order, of frames on the tree from one station to another. Empty if
+    /// there is no path.
     pub fn way(&self, from: usize, to: usize) -> Vec<CableEnd> {
         let (mut here, mut there) = (from, to);
         let (mut way, mut back) = (Vec::new(), Vec::new());
@@ -174,9 +177,9 @@ impl<'a> Wiring<'a> {
         stations
     }
 
-    /// The stream with its own paths whose frames go from one station to another with a priority of
-    /// the sender. Does not check whether the frames carry TCP, the only simulated protocol with IP
-    /// addresses.
+    /// The first stream that matches frames from one station to another with the sender's
+    /// `priority`. `None` if no stream matches, or if the stream has no paths. Treats all frames as
+    /// TCP, the only simulated protocol with IP addresses.
     pub fn stream_of(&self, from: usize, to: usize, priority: u8) -> Option<&'a StreamConfig> {
         let tag = self.network.stations[from].tagging.map(|tagging| Tag {
             pcp: tagging.pcp_of_priority[usize::from(priority)],
@@ -190,7 +193,8 @@ impl<'a> Wiring<'a> {
     }
 }
 
-/// Groups of connected nodes: each node points to another of its group, finally to the first.
+/// Groups of connected nodes. Each node points to another node of its group; the pointers end at
+/// the representative.
 pub struct Groups(Vec<usize>);
 
 impl Groups {
@@ -208,7 +212,7 @@ impl Groups {
         node
     }
 
-    /// Joins the groups of two nodes; returns whether they were separate.
+    /// Joins the groups of two nodes. Returns whether the groups were separate.
     pub fn join(&mut self, a: usize, b: usize) -> bool {
         let (a, b) = (self.representative(a), self.representative(b));
         self.0[b] = a;

@@ -1,4 +1,4 @@
-//! The state of the world that all components share.
+//! The state of the world that each component may use while it runs.
 
 use crate::kernel::Kernel;
 use crate::measure::{CommandRecord, Journey, Journeys, Observer, Point, Stage, Tracker};
@@ -7,7 +7,7 @@ use switch::tunnel::Report;
 use wire::Instant;
 use wire::tlp::{Packet, Tlp, TraceId};
 
-/// Borrowed from the world for one dispatch.
+/// Parts of the world, borrowed for one run of a component.
 pub(crate) struct Context<'a> {
     pub now: Instant,
     pub kernel: &'a mut Kernel,
@@ -28,8 +28,8 @@ impl Context<'_> {
         }
     }
 
-    /// Mixes the number of delivered stream bytes into the digest; their contents
-    /// are in the digests of frames or TLPs.
+    /// Mixes the number of delivered stream bytes into the digest. Frames and TLPs add their
+    /// contents.
     pub(crate) fn arrived(&mut self, kind: u64, bytes: usize) {
         self.kernel.digest_mut().word(kind << 32 | bytes as u64);
     }
@@ -78,7 +78,7 @@ impl Context<'_> {
         }
     }
 
-    /// Accounts the activity of a link end, which sends on `out`; returns the number of TLPs sent.
+    /// Accounts the reports of a link end that sends on `out`. Returns the number of TLPs sent.
     pub(crate) fn account(
         &mut self,
         point: Point,

@@ -1,5 +1,5 @@
-//! A device node: the unchanged state machine between the paths of its hosts
-//! and a PCIe link to its drive.
+//! A device node: the state machine of live device nodes between the paths of its hosts and a PCIe
+//! link to its drive.
 
 use super::Context;
 use super::port::{self, Port};
@@ -19,7 +19,7 @@ use switch::tunnel::{Settings, Tunnel};
 use wire::Instant;
 use wire::earliest;
 
-/// Difference of a node's instance numbers before and after a power cycle.
+/// By how much the instance number of a node grows at each power cycle.
 const INSTANCES: u64 = 1 << 40;
 
 /// A tunnel link that leads to the node.
@@ -28,11 +28,11 @@ struct Path {
     link: usize,
     /// The switch at the other end.
     far: Component,
-    /// The connection, if there is one.
+    /// The connection, if any.
     id: Option<PathId>,
     gone: bool,
     room: usize,
-    /// Bytes received before the node has decided that this path carries the link.
+    /// Bytes received before the node selects this path for the link; reported to observers then.
     unobserved: Vec<Bytes>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct DeviceNode {
     node: node::DeviceNode<Port>,
     settings: Settings,
     limit: Option<Rate>,
-    /// The group of the node's host, if the node ever moves.
+    /// The group of the node's host, if the plan moves the node.
     group: Option<u16>,
     paths: Vec<Path>,
     /// Number of connections so far.
@@ -55,7 +55,7 @@ pub(crate) struct DeviceNode {
     pub reset: bool,
 }
 
-/// Parts of the world for a device node; transports and streams are indexed by tunnel link.
+/// Parts of the world that a device node uses. Transports and streams are indexed by tunnel link.
 pub(crate) struct Env<'a> {
     pub transports: &'a mut [Transport],
     pub network: &'a mut Network,
@@ -95,7 +95,8 @@ impl DeviceNode {
         self.paths.push(Path { link, far, id: None, gone: false, room: 0, unobserved: Vec::new() });
     }
 
-    /// Replaces this node's state by `node`; the next added link is its first one.
+    /// Replaces the state of this node by `node`. The link that is added next becomes the current
+    /// one.
     pub(crate) fn begin_as(&mut self, node: Self) {
         let paths = std::mem::take(&mut self.paths);
         *self = Self { current: paths.len(), paths, ..node };
@@ -111,7 +112,7 @@ impl DeviceNode {
         self.paths[self.current].link
     }
 
-    /// Counters of pushed bytes.
+    /// Counters of pushed bytes, including those before a power cycle.
     pub(crate) fn kept(&self) -> Pushed {
         self.kept_before + self.node.store().counters().into()
     }
@@ -126,7 +127,7 @@ impl DeviceNode {
         sends.then(|| self.node.tunnel())
     }
 
-    /// Cycles the power of the node: only the group survives.
+    /// Cycles the power of the node. Only the group and counters survive.
     pub(crate) fn power_cycle(&mut self, env: Env, context: &mut Context) {
         let now = context.now;
         for path in self.paths.iter_mut() {
@@ -159,7 +160,7 @@ impl DeviceNode {
         (output, tlps)
     }
 
-    /// Accounts the activity of the node's link end; returns the number of TLPs sent.
+    /// Accounts the activity of the node's link end. Returns the number of TLPs sent.
     fn account(&mut self, streams: &mut [[Stream; 2]], context: &mut Context) -> usize {
         let link = self.node.link();
         let carries = |path: &Path| link.is_some() && path.id == link;
@@ -169,7 +170,7 @@ impl DeviceNode {
         context.account(point, up, || node.poll_report())
     }
 
-    /// Moves the node to the hosts of this group.
+    /// Moves the node to the hosts of `group`.
     pub(crate) fn move_to(&mut self, now: Instant, group: u16) {
         self.group = Some(group);
         self.node.move_to(now, group);
@@ -227,7 +228,7 @@ impl DeviceNode {
         }
     }
 
-    /// Runs until no work is left now; returns the next wake-up.
+    /// Runs until no work is left now. Returns the next wake-up.
     pub(crate) fn run(&mut self, mut env: Env, context: &mut Context) -> Option<Instant> {
         let now = context.now;
         self.catch_up(&mut env, context);
@@ -253,7 +254,7 @@ impl DeviceNode {
         earliest([timer, network, link.up.next_arrival(), wire])
     }
 
-    /// Executes the node's actions; returns its timeout.
+    /// Executes the node's actions. Returns the timeout of the node.
     fn act(&mut self, env: &mut Env, context: &mut Context) -> Option<Instant> {
         let now = context.now;
         loop {
@@ -299,7 +300,7 @@ impl DeviceNode {
         let Some(id) = path.id else { return };
         let transport = &env.transports[path.link];
         let (now, network) = (context.now, &mut *env.network);
-        // Room does not wake a node that the rate limit blocks.
+        // While the rate limit blocks the node, new room must not wake it.
         path.room = match self.node.rate_limited_until(now) {
             Some(_) => transport.peek_room(now, End::Device, network),
             None => transport.room(now, End::Device, network),
@@ -331,7 +332,7 @@ impl DeviceNode {
         }
     }
 
-    /// Passes the TLPs that were deferred since the last run to the tunnel.
+    /// Passes the TLPs that the link has deferred since the last run to the tunnel.
     fn catch_up(&mut self, env: &mut Env, context: &mut Context) {
         env.link.take_deferred_up(context.now);
         let mut any = false;
@@ -352,8 +353,9 @@ impl DeviceNode {
         self.node.function_mut().up.push(received.tlp);
     }
 
-    /// The deferral of TLPs from below. TLPs are deferred while they would only wait in the queue:
-    /// the network accepts nothing and will signal room, and no pushed bytes answer reads.
+    /// The deferral of TLPs from below. TLPs are deferred while they would only wait in the
+    /// tunnel's queue: the network accepts nothing and will signal room, and no pushed bytes can
+    /// answer reads.
     fn deferral(&self, now: Instant, transport: &Transport) -> Deferral {
         let tunnel = self.node.tunnel();
         let full =
@@ -369,7 +371,7 @@ impl DeviceNode {
         if waits { Deferral::All } else { Deferral::Nothing }
     }
 
-    /// Passes TLPs of the tunnel to the drive; returns whether there was any.
+    /// Passes TLPs of the tunnel to the drive. Returns whether there was any.
     fn send_below(&mut self, link: &mut Link, context: &mut Context) -> bool {
         let now = context.now;
         let mut moved = false;

@@ -1,4 +1,4 @@
-//! A simulated drive: timed media, and records that are stored at once.
+//! A simulated drive with timed media. Records are stored without delay.
 
 use super::Context;
 use crate::drive::{DriveConfig, MAX_TRANSFER_SHIFT, Media, Pace, Store};
@@ -16,7 +16,7 @@ use wire::earliest;
 use wire::{Duration, Instant};
 use workload::CommandKey;
 
-/// Block size as a power of two: 512 bytes.
+/// Block size: 2^9 = 512 bytes.
 const BLOCK_SHIFT: u8 = 9;
 /// The contents of a namespace, and their offset on the media.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ pub(crate) struct DriveNode {
     end: u64,
     /// Whether the media lose their contents without power.
     pub volatile: bool,
-    /// Requests under way, by their completion time at the media.
+    /// Requests under way, by completion time at the media and by sequence of their start.
     pending: BTreeMap<(Instant, u64), Pending>,
     sequence: u64,
 }
@@ -111,7 +111,7 @@ impl DriveNode {
         }
     }
 
-    /// A number that identifies the contents; it changes when the drive loses the contents.
+    /// A number that identifies the contents. The number changes when the drive loses them.
     pub(crate) fn incarnation(&self) -> u64 {
         self.config.incarnation
     }
@@ -158,8 +158,8 @@ impl DriveNode {
         self.config.settings.io_queues
     }
 
-    /// Moves the drive to another host as drive `number`, in the state after power-on with the
-    /// number of queues that this host uses.
+    /// Moves the drive to another host as drive `number`. The drive is in the state after power-on
+    /// and has `queues` I/O queues.
     pub(crate) fn taken_by(&mut self, now: Instant, number: u16, queues: u16) {
         self.number = number;
         self.config.settings.io_queues = queues;
@@ -176,7 +176,7 @@ impl DriveNode {
         self.node.subsystem().state().health
     }
 
-    /// Runs until no work is left now; returns the next wake-up.
+    /// Runs until no work is left now. Returns the next wake-up.
     pub(crate) fn run(
         &mut self,
         link: &mut Link,
@@ -198,13 +198,13 @@ impl DriveNode {
         let next = earliest([link.up.next_arrival(), link.down.next_credits()]);
         context.kernel.arm_by_next(above, next);
         let media = self.next_media();
-        // A free wire matters only if a TLP waits for it.
+        // The time at which the wire is free matters only if a TLP waits for it.
         let wire = link.up.next_ready(now).filter(|_| wait.receiver);
         earliest([wait.until, media, link.down.next_arrival(), wire, self.pace.next(now)])
     }
 
-    /// Sends TLPs, including TLPs of later times that no event can change; returns what the
-    /// controller waits for.
+    /// Sends TLPs, also ahead of time if no event can change them. Returns what the controller
+    /// waits for.
     fn send(&mut self, link: &mut Link, context: &mut Context) -> Wait {
         let (mut at, max_payload) = (context.now, self.config.settings.max_payload);
         loop {
@@ -240,7 +240,7 @@ impl DriveNode {
         self.pending.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Executes the drive's actions; returns whether a change was stored.
+    /// Executes the drive's actions. Returns whether a change was stored.
     fn carry_out(&mut self, now: Instant, context: &mut Context) -> bool {
         let mut stored = false;
         while let Some(output) = self.node.poll_drive() {
@@ -258,7 +258,7 @@ impl DriveNode {
         stored
     }
 
-    /// Stores a change, at once.
+    /// Stores a change of records without delay.
     fn store(&mut self, now: Instant, commit: Commit) {
         let records = self.records.as_mut().expect("a volatile drive stores nothing");
         for (key, bytes) in commit.changes {

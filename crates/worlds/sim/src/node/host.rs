@@ -1,4 +1,4 @@
-//! A host: the unchanged host node, its memory and its software, above a PCIe link.
+//! A host: the state machine of live host nodes, memory and software, above a PCIe link.
 
 use super::Context;
 use super::port::{Port, PushRooms};
@@ -26,9 +26,9 @@ use wire::{Bdf, Duration, Instant};
 /// Root complex and memory of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RootConfig {
-    /// Largest payload supported in bytes.
+    /// Max_Payload_Size supported, in bytes.
     pub max_payload: usize,
-    /// Largest payload of a completion in bytes (RCB or a multiple).
+    /// Largest payload of a completion in bytes: a power of two, 64 to 4096.
     pub completion_size: usize,
     /// How long a request of the host waits for its completion.
     pub completion_timeout: Duration,
@@ -37,20 +37,22 @@ pub struct RootConfig {
     /// The kinds of bytes that are pushed in front of submission doorbells to functions behind a
     /// switch.
     pub push: Mode,
-    /// Delay from a CPU's access to the root port's transaction layer, and from an answer there to
-    /// the CPU.
+    /// Delay from an access of a CPU to the root port's transaction layer, and the same delay from
+    /// an answer there to the CPU.
     pub mmio: Duration,
-    /// Delay from a read request in the root port's transaction layer to its data there; also the
-    /// time of each memory range read for a push, one after the other.
+    /// Delay from a read request in the root port's transaction layer to the data there. Reading
+    /// memory for a push takes this time for each range of addresses.
     pub memory_read: Duration,
-    /// Bytes of memory for queues and buffers.
+    /// Bytes of memory for queues and buffers, 1 MiB to 3 GiB.
     pub memory: usize,
-    /// Bus address of the memory. Requests have headers of 3 double words below 4 GiB, of 4 above.
+    /// Bus address of the memory. Headers of requests have 3 double words for addresses below
+    /// 4 GiB, and 4 for others.
     pub memory_at: u64,
 }
 
 impl RootConfig {
-    /// Writes to host memory are deferred, because the following interrupt wakes the host.
+    /// Defers writes to host memory, because the following interrupt wakes the host. Defers nothing
+    /// if the memory overlaps the MSI window.
     pub(crate) fn deferral(&self) -> Deferral {
         let until = self.memory_at + self.memory as u64;
         match self.memory_at < root::MSI_WINDOW.end && until > root::MSI_WINDOW.start {
@@ -59,16 +61,16 @@ impl RootConfig {
         }
     }
 
-    /// Memory below 4 GiB.
+    /// A value of [`Self::memory_at`] for memory below 4 GiB.
     pub const LOW_MEMORY: u64 = 0x10_0000;
-    /// Memory above 4 GiB, like most memory of a large host.
+    /// A value of [`Self::memory_at`] for memory above 4 GiB, like most memory of a large host.
     pub const HIGH_MEMORY: u64 = 4 << 30;
 }
 
 /// Host memory for push.
 struct Memory<'a> {
     ram: &'a RefCell<Ram>,
-    /// Number of ranges read, and the end of the last one.
+    /// Number of separate ranges read, and the end of the last range.
     reads: u64,
     end: u64,
 }
@@ -78,18 +80,18 @@ impl HostMemory for Memory<'_> {
         let mut ram = self.ram.borrow_mut();
         let Some(bytes) = ram.get(address, length) else { return false };
         out.extend_from_slice(bytes);
-        // Adjacent pieces of several messages are one read.
+        // Adjacent ranges are one read, even for several messages.
         self.reads += u64::from(address != self.end);
         self.end = address + length as u64;
         true
     }
 }
 
-/// A posted request of the host that waits for the messages in front of it.
+/// A request of the host that waits in front of the link, for example behind push messages.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     since: Instant,
-    /// When its first bit would have been on the wire without messages in front of it.
+    /// When the first bit would have been on the wire without the messages in front of the request.
     start: Instant,
 }
 
@@ -109,23 +111,23 @@ pub(crate) struct HostNode {
     answers: VecDeque<(Instant, RequestId, Option<u64>)>,
     /// Reads of host memory under way.
     reads: VecDeque<(Instant, ReadToken, u64, usize)>,
-    /// The time at which host memory has delivered the bytes in front of the next posted request.
+    /// When host memory has delivered the bytes of all push messages so far.
     pushed_at: Instant,
     /// The request of the host that waits in front of the link.
     waiting: Option<Waiting>,
-    /// Configuration reads at the root port: start of the request by tag.
+    /// For each tag of a configuration read, the start of the request at the root port.
     config_read_starts: BTreeMap<u16, Instant>,
     /// Whether software has new work.
     interrupted: bool,
     /// Whether the component below must be notified of a reset.
     pub reset: bool,
-    /// Configuration reads at the root port: from the start of the request to the start of the
-    /// completion.
+    /// Latency of configuration reads at the root port, from the start of the request to the start
+    /// of the completion.
     pub config_reads: Latency,
 }
 
 impl HostNode {
-    /// A host whose drives have these patterns.
+    /// A host. `patterns` are the seeds of the drives' initial contents.
     pub(crate) fn new(
         number: u16,
         config: RootConfig,
@@ -209,8 +211,8 @@ impl HostNode {
         self.programs.push(Task::new(&bus, work(bus.clone())));
     }
 
-    /// Handles a change of a link with these drives behind it. Functions behind it then need Bus
-    /// Master Enable again.
+    /// Handles a change of a link with `drives` behind it. After a lost link, the functions on
+    /// `buses` need Bus Master Enable again.
     pub(crate) fn link_changed(
         &mut self,
         now: Instant,
@@ -226,7 +228,7 @@ impl HostNode {
         }
     }
 
-    /// Runs until no work is left now; returns the next wake-up.
+    /// Runs until no work is left now. Returns the next wake-up.
     pub(crate) fn run(
         &mut self,
         link: &mut Link,
@@ -273,7 +275,7 @@ impl HostNode {
         self.take_up(link, context);
     }
 
-    /// Takes arrived TLPs while there is room; returns whether there was any.
+    /// Takes arrived TLPs while there is room. Returns whether there was any.
     fn take_up(&mut self, link: &mut Link, context: &mut Context) -> bool {
         let mut any = false;
         let now = context.now;
@@ -284,8 +286,8 @@ impl HostNode {
         any
     }
 
-    /// Handles the TLPs that were deferred since the last run, so that memory
-    /// has their data before software reads it.
+    /// Handles the TLPs that the link has deferred since the last run, so that memory has their
+    /// data before software reads it.
     pub(crate) fn catch_up(&mut self, link: &mut Link, context: &mut Context) {
         link.take_deferred_up(context.now);
         self.node.below_mut().link = Ready::NONE;
@@ -316,7 +318,7 @@ impl HostNode {
         self.node.below_mut().up.push(tlp);
     }
 
-    /// Writes to memory; ignores bytes outside of it.
+    /// Writes to memory. Ignores a write that is not completely within the memory.
     fn write(&self, address: u64, data: &[u8]) {
         if let Some(place) = self.ram.borrow_mut().get_mut(address, data.len()) {
             place.copy_from_slice(data);
@@ -349,7 +351,7 @@ impl HostNode {
         }
     }
 
-    /// The node's next output. Pushed bytes leave when host memory has delivered them.
+    /// The node's next output. Push messages leave only when host memory has delivered their bytes.
     fn poll(&mut self, now: Instant, ready: Ready, link: &Link) -> Output {
         let mut memory = Memory { ram: &self.ram, reads: 0, end: 0 };
         self.node.below_mut().link = ready;
@@ -365,7 +367,7 @@ impl HostNode {
         output
     }
 
-    /// Executes the node's actions; returns what it waits for.
+    /// Executes the node's actions. Returns what the node waits for.
     fn serve(&mut self, link: &mut Link, context: &mut Context) -> Wait {
         let now = context.now;
         loop {
@@ -416,7 +418,7 @@ impl HostNode {
             self.config_read_starts.insert(read.tag.get(), start);
         }
         context.observe(start, Point::RootPort(self.number), false, &tlp);
-        // Messages belong to the following request.
+        // Push messages have no journey: their time belongs to the request behind them.
         if !matches!(tlp.packet, Packet::Message(_)) {
             let waiting = self.waiting.unwrap_or(Waiting { since: now, start });
             let acknowledged =

@@ -1,4 +1,4 @@
-//! Nodes: the unchanged state machines with the models around them.
+//! Nodes: the state machines of live nodes, and the models around them.
 
 mod context;
 pub(crate) mod device;

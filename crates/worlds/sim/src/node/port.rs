@@ -1,5 +1,5 @@
-//! The upper end of a modelled PCIe link, as the function below a root complex
-//! or a downstream port.
+//! The upper end of a modelled PCIe link. For the root complex or the downstream port above, it is
+//! the function below.
 
 use crate::measure::Journeys;
 use crate::pcie::Link;
@@ -7,11 +7,11 @@ use pcie::{Function, Input, OrderedQueue, Output, Ports, PushRoom, Ready, Target
 use wire::tlp::{Class, TraceId};
 use wire::{Bdf, Instant};
 
-/// TLPs of each class that wait here on their way up. Further TLPs stay in the link's receiver,
-/// which returns no credits for them.
+/// The most TLPs of each class that wait in a [`Port`] on their way up. Further TLPs stay in the
+/// link's receiver, which returns no credits for them.
 pub(super) const DEPTH: usize = 8;
 
-/// The rooms for pushed bytes of the functions directly below a switch's ports, by bus.
+/// The room for pushed bytes of each function directly below a port of a switch, by bus.
 #[derive(Debug, Default)]
 pub(crate) struct PushRooms(pub Vec<(u8, PushRoom)>);
 
@@ -28,14 +28,14 @@ pub(super) struct Port {
     /// Trace IDs of discarded TLPs.
     discarded: Vec<TraceId>,
     push_rooms: PushRooms,
-    /// Posted TLPs and their data credits that the switch had not received when it reported its
-    /// rooms.
+    /// Header and data credits of the posted TLPs that the switch had not received when it reported
+    /// its rooms.
     unseen: [u32; 2],
 }
 
 impl Port {
-    /// A port in which up to `depth` TLPs of each class wait on their way down, plus one that the
-    /// link accepts at once.
+    /// A port in which up to `depth` TLPs of each class wait on their way down, and one more TLP if
+    /// the link accepts it at once.
     pub(super) fn new(depth: usize) -> Self {
         let (down, up) = Default::default();
         Self {
@@ -50,8 +50,8 @@ impl Port {
         }
     }
 
-    /// Sets the rooms for pushed bytes of the switch below, with the posted TLPs and data credits
-    /// on their way to it.
+    /// Sets the rooms for pushed bytes of the switch below. `[headers, data]` are the credits of
+    /// the posted TLPs on the link to the switch.
     pub(super) fn set_push_rooms(&mut self, rooms: PushRooms, [headers, data]: [u32; 2]) {
         let waiting = self.down.len(Class::Posted);
         // Each TLP needs at most one data credit more than its share of the payload.
@@ -65,7 +65,7 @@ impl Port {
         Ready::from_fn(|class| self.up.len(class) < DEPTH)
     }
 
-    /// Resets the link below after a hot reset from above; returns whether there was one.
+    /// Resets the link below after a hot reset from above. Returns whether there was a hot reset.
     pub(super) fn pass_reset(
         &mut self,
         now: Instant,
@@ -124,8 +124,8 @@ impl Ports for Port {
         self.ready()
     }
 
-    /// The room of the switch below. TLPs that wait here for the link's credits have reserved room
-    /// in the switch.
+    /// The room that the switch below has reported, minus the credits of posted TLPs that it had
+    /// not received then.
     fn push_room(&self, target: Bdf) -> Option<PushRoom> {
         let (_, room) = self.push_rooms.0.iter().find(|(bus, _)| *bus == target.bus())?;
         let [headers, data] = self.unseen;

@@ -1,5 +1,5 @@
-//! A switch node: the unchanged state machine below a PCIe link, with
-//! transports as the paths of its links.
+//! A switch node: the state machine of live switch nodes below a PCIe link. Transports are the
+//! paths of its tunnel links.
 
 use super::Context;
 use super::port::PushRooms;
@@ -27,15 +27,15 @@ pub(crate) struct SwitchNode {
     /// Index of this switch's first link among all links.
     pub first: usize,
     paths: Vec<Path>,
-    /// Link changes not yet reported: port, whether it is up, and the buses below.
+    /// Link changes that the host has not handled: port, whether the link is up, buses below.
     pub changes: VecDeque<(usize, bool, RangeInclusive<u8>)>,
     /// Number of links that are up.
     pub up: usize,
-    /// When the node must be polled for its links.
+    /// When the node must be polled next for its links.
     timer: Option<Instant>,
     /// Room of each path as last reported to the node.
     rooms: Vec<usize>,
-    /// Whether the node got input since the last poll for its links.
+    /// Whether the node has received input since the last poll for its links.
     touched: bool,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct Env<'a> {
 }
 
 impl SwitchNode {
-    /// A switch; `limit` applies to all its links together.
+    /// A switch. `limit` applies to all its links together.
     pub(crate) fn new(
         settings: switch::upstream::Settings,
         first: usize,
@@ -82,7 +82,7 @@ impl SwitchNode {
         }
     }
 
-    /// The indices of its links.
+    /// The indices of the switch's tunnel links.
     pub(crate) fn links(&self) -> std::ops::Range<usize> {
         self.first..self.first + self.paths.len()
     }
@@ -113,7 +113,7 @@ impl SwitchNode {
         PushRooms((0..self.paths.len()).filter_map(room).collect())
     }
 
-    /// Runs until no work is left now; returns the next wake-up.
+    /// Runs until no work is left now. Returns the next wake-up.
     pub(crate) fn run(&mut self, env: &mut Env, context: &mut Context) -> Option<Instant> {
         let now = context.now;
         env.link.take_deferred_up(now);
@@ -127,7 +127,7 @@ impl SwitchNode {
         // After a poll without work, only new input creates work.
         while work {
             self.timer = self.serve_links(env, context);
-            // A link change may cause TLPs upwards.
+            // A link change may cause TLPs for the root complex.
             (work, wait) = self.send_above(env, context);
         }
         self.touched = false;
@@ -173,7 +173,7 @@ impl SwitchNode {
         Point::TunnelHost((self.first + port) as u16)
     }
 
-    /// Accounts the activity of a link end; returns the number of TLPs sent.
+    /// Accounts the activity of a link end. Returns the number of TLPs sent.
     fn account(
         &mut self,
         port: usize,
@@ -215,7 +215,7 @@ impl SwitchNode {
         }
     }
 
-    /// Reports changed room of the open paths to the node; returns whether there was a change.
+    /// Reports changed room of the open paths to the node. Returns whether there was a change.
     fn update_room(&mut self, env: &mut Env, now: Instant) -> bool {
         let mut any = false;
         for port in (0..self.paths.len()).filter(|port| self.paths[*port] == Path::Open) {
@@ -228,7 +228,7 @@ impl SwitchNode {
         any
     }
 
-    /// Executes the node's actions for its links; returns its timeout.
+    /// Executes the node's actions for its links. Returns the timeout of the node.
     fn serve_links(&mut self, env: &mut Env, context: &mut Context) -> Option<Instant> {
         let now = context.now;
         self.update_room(env, now);
@@ -272,7 +272,7 @@ impl SwitchNode {
         self.changes.push_back((link, up, buses));
     }
 
-    /// Sends TLPs while the link above accepts them; returns whether there was any, and what the
+    /// Sends TLPs while the link above accepts them. Returns whether there was any, and what the
     /// node waits for.
     fn send_above(&mut self, env: &mut Env, context: &mut Context) -> (bool, Wait) {
         let now = context.now;
@@ -289,8 +289,9 @@ impl SwitchNode {
         }
     }
 
-    /// Sends TLPs of later times that no event can change: they leave in the order of arrival, and
-    /// no link waits for their room. `waits`: whether TLPs wait. Returns whether further TLPs wait.
+    /// Sends TLPs ahead of time if no event can change them: TLPs leave in the order of arrival,
+    /// and no tunnel link waits for their room. `waits`: whether TLPs wait. Returns whether further
+    /// TLPs wait.
     fn send_ahead(&mut self, env: &mut Env, context: &mut Context, mut waits: bool) -> bool {
         if !waits || self.has_received() {
             return waits;

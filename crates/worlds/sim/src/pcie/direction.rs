@@ -18,10 +18,10 @@ pub(crate) struct Received {
 
 #[derive(Debug)]
 struct InFlight {
-    /// When the TLP is in the receiver's transaction layer.
+    /// When the TLP reaches the receiver's transaction layer.
     arrives: Instant,
     started: Instant,
-    /// When the sender chose the TLP; after now if it was sent ahead.
+    /// When the sender chooses the TLP. Later than now if the TLP was sent ahead of time.
     chosen: Instant,
     /// Whether `Deferral::Writes` accepts the TLP.
     plain: bool,
@@ -49,12 +49,12 @@ pub(crate) struct Direction {
     lacks_credits: bool,
     in_flight: VecDeque<InFlight>,
     received: OrderedQueue,
-    /// When the TLPs in `received` reached the end of the wire, by class.
+    /// For each class, when the first bits of the TLPs in `received` reached the end of the wire.
     started: [VecDeque<Instant>; 3],
     left: [Credits; 3],
-    /// All credits.
+    /// The credits of an empty receive buffer.
     full: [Credits; 3],
-    /// Credits that are being returned: time of the return, class, data credits.
+    /// Credits on their way back: when the transmitter has them, class, data credits.
     returns: VecDeque<(Instant, Class, u32)>,
     load: Load,
     deferral: Deferral,
@@ -77,7 +77,7 @@ impl Direction {
         Self { rate, transmit, propagation, receive, left: full, full, ..Self::default() }
     }
 
-    /// The load until `now`; time and bytes include DLLPs.
+    /// The load until `now`. Busy time and bytes include DLLPs, `packets` does not.
     pub(crate) fn load(&self, now: Instant) -> Load {
         self.ahead(now).fold(self.load, |all, next| {
             let bytes = Self::wire_bytes(&next.tlp);
@@ -85,12 +85,12 @@ impl Direction {
         })
     }
 
-    /// TLPs that were sent ahead and are chosen only after `now`, in reverse order.
+    /// TLPs that were sent ahead of time and belong to times after `now`, last one first.
     fn ahead(&self, now: Instant) -> impl Iterator<Item = &InFlight> {
         self.in_flight.iter().rev().take_while(move |next| next.chosen > now)
     }
 
-    /// The part of [`Link::reset`](super::Link::reset) for this direction.
+    /// Resets this direction; see [`Link::reset`](super::Link::reset).
     pub(super) fn reset(&mut self, now: Instant, mut dropped: impl FnMut(TraceId)) {
         self.load = self.load(now);
         if let Some(first) = self.ahead(now).last() {
@@ -114,8 +114,8 @@ impl Direction {
         tlp.wire_length() + FRAMING
     }
 
-    /// The classes that the transmitter accepts now: none while it sends, otherwise classes with
-    /// credits for a TLP of `max_payload` bytes.
+    /// The classes of TLPs that the transmitter accepts now: none while it sends a TLP, otherwise
+    /// the classes with credits for a payload of `max_payload` bytes.
     pub(crate) fn ready(&mut self, now: Instant, max_payload: usize) -> Ready {
         while let Some((_, class, data)) = pop_if(&mut self.returns, |(at, ..)| *at <= now) {
             let left = &mut self.left[class.index()];
@@ -135,9 +135,9 @@ impl Direction {
         ready
     }
 
-    /// When the sender may choose the next TLP ahead of time, because no event can change the
-    /// choice: it has credits for all classes, and its view of the receiver is complete up to
-    /// `until`.
+    /// When the transmitter is free, if the sender may choose the TLP for that time now. No event
+    /// can change the choice, because there are credits for all classes and no event occurs before
+    /// `until`. `None`: the sender must wait.
     pub(crate) fn takes_ahead(
         &mut self,
         now: Instant,
@@ -149,7 +149,7 @@ impl Direction {
             return None;
         }
         let all = self.ready(at, max_payload) == Ready::ALL;
-        // Determined at the TLP's time.
+        // `ready` sets this again at the time of the TLP.
         self.lacks_credits = false;
         all.then_some(at)
     }
@@ -177,16 +177,15 @@ impl Direction {
         start
     }
 
-    /// Number and data credits of the posted TLPs whose credits have not returned: all TLPs that
-    /// the receiver's component has not taken, and possibly some that it has taken.
+    /// Header and data credits of the posted TLPs whose credits have not returned: all TLPs that
+    /// the receiving component has not taken, and possibly some that it has taken.
     pub(crate) fn posted_on_the_way(&self) -> [u32; 2] {
         let class = Class::Posted.index();
         let (full, left) = (self.full[class], self.left[class]);
         [full.headers - left.headers, full.data - left.data]
     }
 
-    /// Sends a DLLP as soon as the transmitter is free, before the next TLP. Returns when it is
-    /// sent.
+    /// Sends a DLLP as soon as the wire is free, before the next TLP. Returns the end of the DLLP.
     pub(super) fn send_dllp(&mut self, now: Instant) -> Instant {
         let span = self.rate.duration(DLLP);
         self.wire_free = self.wire_free.max(now) + span;
@@ -195,7 +194,7 @@ impl Direction {
         self.wire_free
     }
 
-    /// Receives the TLPs that have arrived, and acknowledges each by a DLLP in the other direction,
+    /// Receives the TLPs that have arrived. Acknowledges each one by a DLLP in the other direction,
     /// `back`.
     pub(crate) fn arrive(&mut self, now: Instant, back: &mut Self) {
         while self.in_flight.front().is_some_and(|next| next.arrives <= now) {
@@ -222,8 +221,8 @@ impl Direction {
         write.address >= from && write.address + write.length() as u64 <= until
     }
 
-    /// Defers the next TLP that arrived by `now`, if allowed; returns its arrival, class and data
-    /// credits.
+    /// Defers the next TLP that arrived by `now`, if the deferral allows it. Returns the time of
+    /// arrival, the class and the data credits of the TLP.
     pub(super) fn take_deferred(&mut self, now: Instant) -> Option<(Instant, Class, u32)> {
         let next = self.in_flight.front().filter(|next| next.arrives <= now)?;
         let alone = match self.deferral {
@@ -245,19 +244,22 @@ impl Direction {
         self.deferred.pop_front()
     }
 
-    /// Sets the deferral from now on. No TLP is deferred while TLPs wait in the receiver's buffer.
+    /// Sets the deferral from now on; [`Deferral::Nothing`] if TLPs wait in the receiver's buffer.
+    ///
+    /// # Panics
+    /// If TLPs are in flight and the deferral is [`Deferral::Writes`].
     pub(crate) fn set_deferred(&mut self, deferral: Deferral) {
         let plain = matches!(deferral, Deferral::Writes { .. });
         assert!(!plain || self.in_flight.is_empty(), "what flies was looked at when it was sent");
         self.deferral = if self.received.is_empty() { deferral } else { Deferral::Nothing };
     }
 
-    /// Takes the next received TLP of a class in `ready`, and returns its credits by a DLLP in the
-    /// other direction, `back`.
+    /// Removes and returns the next received TLP of a class in `ready`. A DLLP in the other
+    /// direction, `back`, returns its credits.
     pub(crate) fn take(&mut self, now: Instant, ready: Ready, back: &mut Self) -> Option<Received> {
         let tlp = self.received.pop(ready)?;
         let started = self.started[tlp.class().index()].pop_front().expect("pushed together");
-        // UpdateFC: the transmitter has the credits when the DLLP has arrived.
+        // The transmitter has the credits when this DLLP (UpdateFC) has arrived.
         let sent = back.send_dllp(now);
         self.return_credits(sent + back.latency(), tlp.class(), tlp.data_credits());
         Some(Received { tlp, started })
@@ -273,7 +275,7 @@ impl Direction {
         self.transmit + self.propagation + self.receive
     }
 
-    /// When the next TLP arrives that wakes the receiver's component.
+    /// When the next TLP arrives that must wake the receiving component.
     pub(crate) fn next_arrival(&self) -> Option<Instant> {
         let place = match self.deferral {
             Deferral::Nothing => 0,
@@ -283,7 +285,8 @@ impl Direction {
         self.in_flight.get(place).map(|next| next.arrives)
     }
 
-    /// When the transmitter may accept more than at `now`: it becomes free, or credits return.
+    /// When the transmitter may accept more TLPs than at `now`: when it is free, or when credits
+    /// return. `None` if neither is expected.
     pub(crate) fn next_ready(&self, now: Instant) -> Option<Instant> {
         if self.free > now {
             return Some(self.free);
@@ -291,7 +294,7 @@ impl Direction {
         if !self.lacks_credits {
             return None;
         }
-        // No other event wakes it for the credits of deferred TLPs.
+        // No other event wakes the transmitter for the credits of TLPs that will be deferred.
         let alone = || match self.deferral {
             Deferral::Nothing => None,
             _ => self.in_flight.front().map(|next| next.arrives).filter(|at| *at > now),
@@ -299,13 +302,13 @@ impl Direction {
         self.returns.front().map(|(at, ..)| *at).or_else(alone)
     }
 
-    /// When credits return to a transmitter that waits for them. The component that took a TLP
-    /// wakes the transmitter's component, which may be idle.
+    /// When credits return, if the transmitter waits for them. The component that has taken a TLP
+    /// wakes the transmitter's component at this time.
     pub(crate) fn next_credits(&self) -> Option<Instant> {
         self.returns.front().filter(|_| self.lacks_credits).map(|(at, ..)| *at)
     }
 
-    /// How long a DLLP takes from its first bit sent to its last received.
+    /// How long a DLLP takes from its first bit sent to its last bit received.
     pub(crate) fn dllp_time(&self) -> Duration {
         self.rate.duration(DLLP) + self.propagation
     }

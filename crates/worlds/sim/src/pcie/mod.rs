@@ -41,8 +41,8 @@ pub struct Buffer {
 }
 
 impl Default for Buffer {
-    /// 64 TLPs and 16 KiB of payload each for posted and completions, 64
-    /// non-posted: enough not to throttle short links.
+    /// 64 header credits per class, 16 KiB for the data of posted requests and of completions, and
+    /// 1 KiB for non-posted requests. Short links never wait for these credits.
     fn default() -> Self {
         Self { headers: [64; 3], data: [1024, 64, 1024] }
     }
@@ -53,9 +53,9 @@ impl Default for Buffer {
 pub struct LinkConfig {
     /// Signalling rate and encoding.
     pub generation: Generation,
-    /// Lanes: 1, 2, 4, 8 or 16.
+    /// Number of lanes: 1, 2, 4, 8 or 16.
     pub width: u8,
-    /// Propagation delay one way, connector to connector.
+    /// Propagation delay in one direction.
     pub propagation: Duration,
     /// Pipelines of the downstream port, which is nearer to the root complex.
     pub downstream_port: PortLatency,
@@ -66,20 +66,20 @@ pub struct LinkConfig {
 }
 
 /// Which TLPs a receiver accepts on arrival without waking its component. The component handles
-/// them when it runs next, with their time of arrival. This saves events without changing results:
-/// no component could observe these TLPs earlier, and all times on the link (including DLLPs and
-/// credits) are equal.
+/// the TLPs when it runs next, with their times of arrival. This saves events and does not change
+/// results: no component could observe these TLPs earlier, and all times on the link, including
+/// those of DLLPs and credits, are the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Deferral {
     /// No TLPs.
     #[default]
     Nothing,
-    /// Memory writes to this range of addresses: host memory, which always has
-    /// room and is not read before another TLP arrives.
+    /// Memory writes to this range of addresses. The range is host memory, which always has room
+    /// and is not read before another TLP arrives.
     Writes {
         /// The first address.
         from: u64,
-        /// The address after the last.
+        /// The address after the last one.
         until: u64,
     },
     /// Up to [`Deferral::MOST`] TLPs, for a queue that cannot send now.
@@ -113,22 +113,22 @@ impl Link {
     }
 
     /// Resets the link: restores all credits and drops the TLPs in flight. Calls `dropped` with the
-    /// trace ID of each.
+    /// trace ID of each dropped TLP.
     pub(crate) fn reset(&mut self, now: Instant, mut dropped: impl FnMut(TraceId)) {
         self.down.reset(now, &mut dropped);
         self.up.reset(now, dropped);
     }
 
-    /// The time until which no TLP arrives at the upstream port or endpoint, if no event occurs
-    /// elsewhere before `first`.
+    /// A time before which no TLP arrives at the upstream port or endpoint, if no other component
+    /// has an event before `first`. `None`: no TLP arrives.
     pub(crate) fn known_below(&self, first: Option<Instant>) -> Option<Instant> {
         let elsewhere = earliest([first, self.up.next_arrival()]);
         let later = elsewhere.map(|at| at + self.down.latency());
         earliest([later, self.down.next_arrival()])
     }
 
-    /// Accepts the deferred TLPs that arrived upwards by `now`. Call it before any
-    /// other use of the link.
+    /// Accepts the TLPs that arrived upwards by `now` and that the deferral allows. Call this
+    /// before any other use of the link.
     pub(crate) fn take_deferred_up(&mut self, now: Instant) {
         while let Some((at, class, data)) = self.up.take_deferred(now) {
             // The same DLLPs as in `Direction::arrive` and `Direction::take`.

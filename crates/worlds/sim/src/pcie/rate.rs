@@ -18,7 +18,7 @@ pub enum Generation {
 }
 
 impl Generation {
-    /// Megatransfers per second and lane (PCIe Base 5.0, section 1.1).
+    /// Megatransfers per second on each lane (PCIe Base 5.0, section 1.1).
     pub const fn transfers(self) -> u64 {
         match self {
             Self::Gen1 => 2_500,
@@ -29,7 +29,8 @@ impl Generation {
         }
     }
 
-    /// Encoded bits and data bits of a block (PCIe Base 5.0, sections 4.2.1 and 4.2.2).
+    /// The number of encoded bits and of data bits in a block (PCIe Base 5.0, sections 4.2.1 and
+    /// 4.2.2).
     pub const fn encoding(self) -> (u64, u64) {
         match self {
             Self::Gen1 | Self::Gen2 => (10, 8),
@@ -38,7 +39,7 @@ impl Generation {
     }
 }
 
-/// Picoseconds per byte as a fraction; the time of a packet is rounded up.
+/// Picoseconds per byte, as a fraction. The time of a packet is rounded up to a picosecond.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rate {
     numerator: u64,
@@ -53,14 +54,14 @@ impl Rate {
     pub fn new(generation: Generation, width: u8) -> Self {
         assert!(matches!(width, 1 | 2 | 4 | 8 | 16), "a link has 1, 2, 4, 8 or 16 lanes");
         let (encoded, data) = generation.encoding();
-        // 8 bits; a transfer lasts 10^6 / megatransfers picoseconds.
+        // A byte has 8 bits, and a transfer takes 10^6 / `transfers` picoseconds.
         let numerator = 8 * encoded * 1_000_000;
         let denominator = data * generation.transfers() * u64::from(width);
         let divisor = gcd(numerator, denominator);
         Self { numerator: numerator / divisor, denominator: denominator / divisor }
     }
 
-    /// How long `bytes` take.
+    /// How long `bytes` bytes take, rounded up to a picosecond.
     pub const fn duration(self, bytes: usize) -> Duration {
         let ps = bytes as u64 * self.numerator;
         // The division is the most expensive operation.

@@ -34,7 +34,7 @@ fn rates_are_those_of_the_specification() {
 
 #[test]
 fn framing_is_that_of_pcie_bench() {
-    // MWr with a 3 DW header: 20 bytes; 4 DW: 24.
+    // Framing and a header of 3 double words are 20 bytes, of 4 double words 24.
     assert_eq!(Direction::wire_bytes(&write(4)), 20 + 4);
     let request = MemoryRequest::for_bytes(Bdf::default(), Tag::default(), 1 << 40, 4).unwrap();
     assert_eq!(Direction::wire_bytes(&Tlp::memory_read(request)), 24);
@@ -46,12 +46,12 @@ fn a_tlp_takes_pipeline_wire_and_pipeline() {
     let now = Instant::from_ns(100);
     let start = link.down.send(now, write(100));
     assert_eq!(start, Instant::from_ns(110));
-    // 120 bytes of 0.5 ns.
+    // 120 bytes take 0.5 ns each.
     assert_eq!(link.down.next_ready(now), Some(Instant::from_ns(160)));
     let arrives = Instant::from_ns(100 + 10 + 1 + 60 + 40);
     assert_eq!(link.down.next_arrival(), Some(arrives));
     link.down.arrive(arrives, &mut link.up);
-    // The ACK takes 8 bytes of the way back.
+    // The ACK takes 8 bytes in the other direction.
     assert_eq!(link.up.load(Instant::from_ps(u64::MAX)).bytes, 8);
     let got = link.down.take(arrives, ::pcie::Ready::ALL, &mut link.up).unwrap();
     assert_eq!(got.started, Instant::from_ns(111));
@@ -78,13 +78,14 @@ fn credits_hold_back_and_return() {
     link.down.arrive(arrives, &mut link.up);
     assert!(link.down.take(arrives, ::pcie::Ready::ALL, &mut link.up).is_some());
     let back = link.down.next_ready(arrives).unwrap();
-    // ACK and UpdateFC of 4 ns each, then the way up: 30 + 1000 + 20.
+    // ACK and UpdateFC take 4 ns each, then the path upwards takes 30 + 1000 + 20 ns.
     assert_eq!(back, arrives + Duration::from_ns(8 + 1050));
     assert!(!link.down.ready(arrives, 256).has(Class::Posted));
     assert!(link.down.ready(back, 256).has(Class::Posted));
 }
 
-/// Sends writes of these lengths up, each when the transmitter is free, until `end`.
+/// Sends writes with these payloads upwards until `end`, each one when the transmitter is free.
+/// Returns the times at which the transmitter was free.
 fn step_by_step(link: &mut Link, lengths: &[usize], end: Instant) -> Vec<Instant> {
     let mut times = vec![Instant::ZERO];
     for bytes in lengths {
@@ -105,13 +106,13 @@ fn tlps_sent_ahead_leave_at_the_same_times() {
     let new = || Link::new(&LinkConfig { buffer, ..GEN2_X4 });
     let lengths = [256, 4, 100, 256, 256];
     let times = step_by_step(&mut new(), &lengths, Instant::from_ns(1000));
-    // 276, 24, 120 and 276 bytes of 0.5 ns.
+    // 276, 24, 120 and 276 bytes take 0.5 ns each.
     assert_eq!(times[..5], [0, 138, 150, 210, 348].map(Instant::from_ns));
     let sent_ahead = || {
         let mut link = new();
         assert_eq!(link.up.ready(Instant::ZERO, 256), ::pcie::Ready::ALL);
         link.up.send(Instant::ZERO, write(lengths[0]));
-        // The first TLP arrives at 30 + 1 + 138 + 20 ns, and an answer 10 + 1 + 40 ns later.
+        // The first TLP arrives after 30 + 1 + 138 + 20 ns; an answer needs 10 + 1 + 40 ns more.
         let known = link.known_below(Some(Instant::from_ns(400)));
         assert_eq!(known, Some(Instant::from_ns(240)));
         let mut now = Instant::ZERO;
@@ -123,7 +124,7 @@ fn tlps_sent_ahead_leave_at_the_same_times() {
         assert_eq!(link.up.takes_ahead(now, known, 256), None, "an answer may come first");
         link
     };
-    // At any time, counters and what a reset leaves are as if nothing had been sent ahead.
+    // At any time, the load and the state after a reset are as if nothing had been sent ahead.
     for ns in [0, 137, 138, 149, 150, 200, 210, 347] {
         let (now, later) = (Instant::from_ns(ns), Instant::from_ns(500));
         let (mut ahead, mut other) = (sent_ahead(), new());

@@ -1,8 +1,8 @@
 //! The TCP stack's clock.
 //!
-//! smoltcp counts microseconds, measures round trips in whole milliseconds, and its timers suit the
-//! Internet. In a machine room this is too coarse, so the stack gets a clock that runs [`SCALE`]
-//! times as fast as true time. A microsecond of the stack is a nanosecond.
+//! smoltcp counts microseconds, measures round trips in whole milliseconds, and has timers for the
+//! Internet. This is too coarse for a machine room. Therefore the clock of the stack runs [`SCALE`]
+//! times as fast as true time: a microsecond of the stack is a nanosecond.
 //!
 //! | timer | smoltcp's | in simulated time | Linux |
 //! | --- | --- | --- | --- |
@@ -13,10 +13,10 @@
 //! | zero window probe, first | the retransmission timeout | 1 ms | 200 ms |
 //! | challenge acknowledgements, at most one in | 1 s | 1 ms | – |
 //!
-//! Consequences: a loss that only a timer repairs costs 1 ms, compared with 200 ms in an untuned
-//! Linux. A round trip above 1 ms (such as a long closed gate) counts as a loss until the first
-//! round trip has been measured. Delayed acknowledgement and user timeout are parameters, given in
-//! simulated time.
+//! A loss that only a timer repairs costs 1 ms, compared with 200 ms in Linux with default
+//! settings. Until the first round trip has been measured, a round trip above 1 ms (such as behind
+//! a gate that is closed for long) counts as a loss. Delayed acknowledgement and user timeout are
+//! parameters in simulated time.
 
 use smoltcp::time;
 use wire::{Duration, Instant};

@@ -20,7 +20,8 @@ enum Phase {
     Closed,
 }
 
-/// Each socket has its own set, so that the host chooses the socket to poll and skips idle ones.
+/// A connection of the host. Each socket has its own set, so that the host can choose the socket to
+/// poll and skip idle sockets.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub id: SocketId,
@@ -81,9 +82,10 @@ impl Connection {
         self.set.get_mut(self.handle)
     }
 
-    /// Bytes of the tunnel leave at once, as with TCP_NODELAY in live nodes. But while a full
-    /// segment is ready, the stack must not shorten it to the rest of the congestion window (RFC
-    /// 9293, 3.8.6.2.1: the sender's silly window syndrome). Nagle's algorithm achieves this.
+    /// Enables Nagle's algorithm while a full segment is ready, so that the stack does not shorten
+    /// the segment to the rest of the congestion window (RFC 9293, 3.8.6.2.1: the sender's silly
+    /// window syndrome). Otherwise bytes of the tunnel leave at once, as with TCP_NODELAY in live
+    /// nodes.
     pub(super) fn avoid_silly_segments(&mut self, mss: usize) {
         let full = self.unsent() >= mss as u64;
         self.socket_mut().set_nagle_enabled(full);
@@ -106,9 +108,9 @@ impl Connection {
         self.socket().is_listening() && self.socket().listen_endpoint().port == port
     }
 
-    /// Whether the connection is finished.
+    /// Whether the connection has ended and has nothing more to send.
     pub(super) fn is_finished(&self) -> bool {
-        // An aborted socket forgets its peer only after its RST.
+        // An aborted socket has a peer until it has sent its RST.
         self.phase == Phase::Closed
             && self.socket().state() == tcp::State::Closed
             && self.socket().remote_endpoint().is_none()
@@ -119,14 +121,14 @@ impl Connection {
         self.written - self.sent
     }
 
-    /// Room for the owner's bytes; if zero, reports `Writable` later.
+    /// Room for bytes of the owner. If zero, `Writable` follows when there is room.
     pub(super) fn free_to_send(&mut self, low_water: usize) -> usize {
         let free = self.free(low_water);
         self.starved = free == 0;
         free
     }
 
-    /// Room for the owner's bytes.
+    /// Room for bytes of the owner, without a later `Writable`.
     pub(super) fn free(&self, low_water: usize) -> usize {
         let socket = self.socket();
         if self.phase != Phase::Open || !socket.may_send() || self.unsent() >= low_water as u64 {
@@ -137,7 +139,7 @@ impl Connection {
 
     pub(super) fn send(&mut self, data: &[u8]) {
         if self.phase != Phase::Open || !self.socket().may_send() {
-            // The peer closed it while the owner wrote.
+            // The peer has closed the connection while the owner wrote.
             return;
         }
         let taken = self.socket_mut().send_slice(data).expect("it may send");
@@ -146,7 +148,7 @@ impl Connection {
         self.dirty = true;
     }
 
-    /// Records a sent segment; returns whether it had new data.
+    /// Records a sent segment. Returns whether it had new data, or its first SYN or FIN.
     pub(super) fn record_sent(&mut self, segment: &Segment) -> bool {
         if segment.syn {
             self.first = segment.sequence.wrapping_add(1);
@@ -168,7 +170,7 @@ impl Connection {
         self.first.wrapping_add(self.sent as u32).wrapping_add(u32::from(self.finished))
     }
 
-    /// The next event; `latency` is the latency of a frame just received.
+    /// The next event. `latency` is the latency of the frame that was just received, if any.
     pub(super) fn event(
         &mut self,
         low_water: usize,
@@ -194,7 +196,7 @@ impl Connection {
             return Some(Output::Received { socket: self.id, data, latency });
         }
         if self.phase != Phase::Closed && matches!(state, CloseWait | Closed | TimeWait) {
-            // Completes the close of the peer: owners do not send on a half-closed connection.
+            // Also closes this side, because owners do not send on a half-closed connection.
             self.phase = Phase::Closed;
             self.socket_mut().close();
             self.dirty = true;

@@ -1,5 +1,5 @@
-//! The network device of the TCP stack: it adds and removes the Ethernet header, so that the stack
-//! needs neither ARP nor its neighbour table, which is bounded and searched linearly.
+//! The network device of the TCP stack. The device adds and removes the Ethernet header. Therefore
+//! the stack needs no ARP and no neighbour table, which would be bounded and searched linearly.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -19,8 +19,8 @@ const IPV4: [u8; 2] = [8, 0];
 /// The destination in an IPv4 header (RFC 791, 3.1).
 const DESTINATION: std::ops::Range<usize> = 16..20;
 
-/// The most answers (resets) that may wait while the network accepts nothing; further ones are
-/// dropped.
+/// The most frames that may wait for the network when the stack adds an answer (a reset). Further
+/// answers are dropped.
 const ANSWERS: usize = 64;
 
 /// A device with one received frame and at most one sent frame at a time.
@@ -28,13 +28,13 @@ const ANSWERS: usize = 64;
 pub(super) struct Device {
     mtu: usize,
     mac: Mac,
-    /// The Ethernet addresses of peers: packets for others are dropped.
+    /// The Ethernet addresses of peers. Packets for other addresses are dropped.
     pub neighbours: BTreeMap<Ipv4Addr, Mac>,
     /// The next frame for the stack.
     pub received: Option<Bytes>,
     /// The frame that the stack sent.
     pub frame: Option<BytesMut>,
-    /// Memory for the next frames.
+    /// A buffer from which frames take their memory.
     memory: BytesMut,
     /// Frames that wait for the network.
     pub waiting: usize,
@@ -72,8 +72,8 @@ impl phy::Device for Device {
         let mut capabilities = DeviceCapabilities::default();
         capabilities.medium = Medium::Ip;
         capabilities.max_transmission_unit = self.mtu;
-        // Captures must show correct checksums. Received frames have passed the FCS check, so their
-        // checksums are not verified.
+        // Sent frames need correct checksums for captures. Received frames have passed the FCS
+        // check, so the stack does not verify their checksums.
         let mut checksum = ChecksumCapabilities::default();
         checksum.ipv4 = Checksum::Tx;
         checksum.tcp = Checksum::Tx;

@@ -30,7 +30,7 @@ impl Host {
         }
     }
 
-    /// Polls the connections in turn for one frame; returns whether there may be more.
+    /// Polls the connections in turn for one frame. Returns whether there may be more work.
     pub(super) fn run(&mut self, now: Instant) -> bool {
         if self.connections.is_empty() {
             return false;
@@ -58,7 +58,8 @@ impl Host {
         false
     }
 
-    /// Polls one connection for a frame. If there is none, sets its timer.
+    /// Polls one connection for a frame. Returns whether there was one; if not, sets the timer of
+    /// the connection.
     fn poll_connection(&mut self, now: Instant, index: usize) -> bool {
         let time = clock::to_stack(now);
         let connection = &mut self.connections[index];
@@ -87,7 +88,7 @@ impl Host {
         }
     }
 
-    /// Ends a connection for its owner.
+    /// Closes or aborts a connection, as `how` does.
     pub(super) fn end(&mut self, socket: SocketId, how: impl FnOnce(&mut Connection)) {
         let found = self.connections.iter().position(|connection| connection.id == socket);
         if let Some(index) = found {
@@ -112,12 +113,12 @@ impl Host {
         self.frames.push_back(Frame::new(id, bytes.freeze(), priority, now));
     }
 
-    /// Records a sent segment, and corrects its sequence number.
+    /// Records a sent segment, and corrects the sequence number of an acknowledgement.
     ///
     /// After a timeout smoltcp resets its send position, and acknowledges with the sequence number
-    /// of the retransmission. A peer that already has the data drops the acknowledgement as old
-    /// (RFC 9293, 3.10.7.4); two such sides never recover. Therefore acknowledgements carry the
-    /// number after all sent bytes, as in other stacks.
+    /// of the retransmission. A peer that already has the data drops such an acknowledgement as old
+    /// (RFC 9293, 3.10.7.4). Two peers that both do so never recover. Therefore acknowledgements
+    /// carry the number after all sent bytes, as in other stacks.
     fn record_sent(&mut self, index: usize, mut segment: Segment, bytes: &mut [u8]) {
         let connection = &mut self.connections[index];
         if segment.is_pure_ack() {

@@ -1,13 +1,13 @@
 //! A TCP/IP host in virtual time, by smoltcp: real segments in real frames, Reno (RFC 5681),
-//! retransmission, window scaling. The stack's clock runs faster than true time, see [`clock`].
+//! retransmission, window scaling. The stack's clock runs faster than true time; see [`clock`].
 //!
-//! The host makes a frame only if the network interface has room ([`Input::CanTransmit`]); until
+//! The host makes a frame only if the network interface has room ([`Input::CanTransmit`]). Until
 //! then data wait in the socket. A socket accepts data only while few of its bytes are unsent
-//! ([`Host::free_to_send`]); until then data wait in the tunnel, where they can still be
+//! ([`Host::free_to_send`]). Until then data wait in the tunnel, where they can still be
 //! aggregated.
 //!
-//! Limits of smoltcp: selective acknowledgements affect only the duplicate count and fill no gaps;
-//! there are no time stamps; the initial window is 2048 bytes (Linux: ten segments), so a
+//! smoltcp has these limits: selective acknowledgements affect only the duplicate count and fill no
+//! gaps; there are no TCP time stamps; the initial window is 2048 bytes (Linux: ten segments), so a
 //! connection needs some round trips to reach full speed.
 
 pub mod clock;
@@ -30,7 +30,7 @@ use self::connection::Connection;
 use self::device::Device;
 use crate::ethernet::{Frame, FrameLatency, Mac, frame};
 
-/// Length of the network's prefix. All peers are in this network.
+/// Prefix length of the IP network, which contains all peers.
 const PREFIX: u8 = 8;
 
 /// The first ephemeral port (RFC 6335, section 6).
@@ -45,17 +45,17 @@ pub struct Config {
     pub ip: Ipv4Addr,
     /// The largest IP packet, in bytes.
     pub mtu: usize,
-    /// How long an acknowledgement may wait to be sent with data; `None`: every segment is
+    /// How long an acknowledgement may wait to be sent with data. `None`: every segment is
     /// acknowledged at once. More than one full segment is always acknowledged at once.
     pub ack_delay: Option<Duration>,
-    /// Bytes that a socket buffers for its owner; also the offered window.
+    /// Bytes that a socket buffers for its owner, and the offered window.
     pub receive_buffer: usize,
     /// Bytes that a socket buffers until they are acknowledged.
     pub send_buffer: usize,
-    /// Unsent bytes at which a socket accepts no more (Linux: `TCP_NOTSENT_LOWAT`).
+    /// Number of unsent bytes from which on a socket accepts no more (Linux: `TCP_NOTSENT_LOWAT`).
     pub low_water: usize,
-    /// How long sent data may stay without acknowledgement before the
-    /// connection is given up; `None`: for ever.
+    /// How long sent data may remain unacknowledged before the connection is closed. `None`:
+    /// without limit.
     pub user_timeout: Option<Duration>,
     /// Seed of initial sequence numbers.
     pub seed: u64,
@@ -64,9 +64,9 @@ pub struct Config {
 }
 
 impl Config {
-    /// A host with address `ip` in a /8 network, MTU 1500, immediate
-    /// acknowledgements, buffers of 256 KiB, and 16 KiB of unsent data as in
-    /// the live world. Frame ids begin at the IP address times 2^32.
+    /// A host with address `ip` in a /8 network, an MTU of 1500 bytes, immediate acknowledgements,
+    /// buffers of 256 KiB, and 16 KiB of unsent data as in the live world. IDs of frames begin at
+    /// the IP address times 2^32.
     pub fn new(mac: Mac, ip: Ipv4Addr) -> Self {
         Self {
             mac,
@@ -83,7 +83,7 @@ impl Config {
     }
 }
 
-/// Identifies a socket of a host; never reused.
+/// Identifies a socket of a host. IDs are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SocketId(pub u32);
 
@@ -97,7 +97,8 @@ pub enum Input {
         /// The number of frames; it replaces the previous number.
         frames: usize,
     },
-    /// Bytes to send, at most [`Host::free_to_send`]. Lost if the peer has closed the connection.
+    /// Send bytes, at most [`Host::free_to_send`]. The bytes are lost if the peer has closed the
+    /// connection.
     Send {
         /// On this connection.
         socket: SocketId,
@@ -115,7 +116,7 @@ pub enum Input {
 pub enum Output {
     /// A frame for the network interface, without tag.
     Transmit(Frame),
-    /// A connection was established, by either side.
+    /// A connection is established.
     Connected(SocketId),
     /// Bytes of the peer, in order.
     Received {
@@ -123,14 +124,14 @@ pub enum Output {
         socket: SocketId,
         /// The bytes.
         data: Bytes,
-        /// The latency, by stage, of the frame with these bytes; if the frame filled a gap, of the
-        /// last frame.
+        /// The latency of the frame with these bytes, by stage. If a frame filled a gap in front of
+        /// received bytes, the latency of this frame.
         latency: FrameLatency,
     },
     /// A connection that had no room has room again.
     Writable(SocketId),
-    /// A connection was closed by either side, reset or timed out. Reported once; then the ID is
-    /// invalid.
+    /// A connection was closed by either side, was reset or timed out. Reported once; afterwards
+    /// the ID is invalid.
     Closed(SocketId),
     /// No output before this time.
     Timeout(Option<Instant>),
@@ -143,7 +144,7 @@ pub struct Counters {
     pub received: u64,
     /// Frames made.
     pub sent: u64,
-    /// Retransmitted segments: segments whose data, SYN or FIN were all sent before.
+    /// Retransmitted segments: segments without new data and without a first SYN or FIN.
     pub retransmitted: u64,
 }
 
@@ -153,15 +154,15 @@ pub struct Host {
     interface: Interface,
     device: Device,
     connections: Vec<Connection>,
-    /// Empty set for frames without a socket.
+    /// The empty set of sockets for frames that belong to no socket.
     no_socket: SocketSet<'static>,
     /// Index of the connection to poll first.
     next_turn: usize,
-    /// Frames that the network interface has not accepted: at most one per socket, and answers.
+    /// Frames that wait for the network interface: at most one per socket, and answers.
     frames: VecDeque<Frame>,
-    /// Frames that the network interface accepts now.
+    /// Number of frames that the network interface accepts now.
     room: usize,
-    /// No connection has work before this time, unless there is input.
+    /// If set: no connection has work before this time (`None`: never) without input.
     rests: Option<Option<Instant>>,
     /// Events not reported yet.
     events: VecDeque<Output>,
@@ -201,7 +202,8 @@ impl Host {
         }
     }
 
-    /// This host after a power cycle: no socket, new sequence numbers, continued frame IDs.
+    /// This host after a power cycle: no sockets, new initial sequence numbers. The IDs of frames
+    /// and sockets continue.
     #[must_use]
     pub fn restarted(&self) -> Self {
         let (seed, first_frame) = (
@@ -216,13 +218,16 @@ impl Host {
         host
     }
 
-    /// Adds the address of a peer: there is no ARP, and packets for other addresses are dropped.
+    /// Adds the address of a peer. There is no ARP: packets for other addresses are dropped.
     pub fn add_neighbour(&mut self, mac: Mac, ip: Ipv4Addr) {
         self.device.neighbours.insert(ip, mac);
     }
 
-    /// Waits for one connection to `port`. Its frames have `priority`, 0 to 7.
-    /// For several connections call it several times.
+    /// Waits for one connection to `port`. Its frames have `priority`, 0 to 7. Call this once for
+    /// each expected connection.
+    ///
+    /// # Panics
+    /// If the priority is above 7.
     pub fn listen(&mut self, port: u16, priority: u8) -> SocketId {
         self.add_connection(priority, |socket, _| {
             socket.listen(port).expect("a new socket, a port");
@@ -230,6 +235,9 @@ impl Host {
     }
 
     /// Connects to a peer. Frames have `priority`, 0 to 7.
+    ///
+    /// # Panics
+    /// If the priority is above 7.
     pub fn connect(&mut self, remote: SocketAddrV4, priority: u8) -> SocketId {
         let port = self.next_port;
         self.next_port = port.checked_add(1).unwrap_or(EPHEMERAL);
@@ -253,14 +261,16 @@ impl Host {
         id
     }
 
-    /// Number of bytes that a socket accepts now: 0 at or above the low-water mark of unsent bytes,
-    /// otherwise the free part of its buffer. After 0, [`Output::Writable`] follows.
+    /// Number of bytes that a socket accepts now: 0 if [`Config::low_water`] or more bytes are
+    /// unsent, otherwise the free bytes of the send buffer. After 0, [`Output::Writable`] follows.
+    /// 0 for an unknown socket.
     pub fn free_to_send(&mut self, socket: SocketId) -> usize {
         let low_water = self.config.low_water;
         self.find_mut(socket).map_or(0, |connection| connection.free_to_send(low_water))
     }
 
-    /// As [`free_to_send`](Self::free_to_send), without a later [`Output::Writable`].
+    /// Number of bytes that a socket accepts now, as [`free_to_send`](Self::free_to_send). Does not
+    /// cause a later [`Output::Writable`].
     pub fn room(&self, socket: SocketId) -> usize {
         self.find(socket).map_or(0, |connection| connection.free(self.config.low_water))
     }
@@ -275,7 +285,7 @@ impl Host {
         self.counters
     }
 
-    /// Takes an input.
+    /// Handles an input.
     pub fn handle(&mut self, now: Instant, input: Input) {
         if let Input::CanTransmit { frames } = input {
             self.room = frames;

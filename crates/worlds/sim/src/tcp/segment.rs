@@ -1,5 +1,5 @@
-//! The header fields of a frame that the host itself needs: to find the socket of a frame, and to
-//! count sent data.
+//! The header fields that the host itself needs to find the socket of a frame and to count sent
+//! data.
 
 use std::net::Ipv4Addr;
 
@@ -23,7 +23,7 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// Parses a frame; `None` if it is not TCP over IPv4, or is truncated.
+    /// Parses a frame. `None` if the frame is not TCP over IPv4, or is truncated.
     pub(crate) fn parse(frame: &[u8]) -> Option<Self> {
         let ip = frame.get(HEADER..)?;
         // EtherType, version and protocol (RFC 791, 3.1).
@@ -52,7 +52,7 @@ impl Segment {
         })
     }
 
-    /// Whether the segment only acknowledges.
+    /// Whether the segment has no data and no SYN, FIN or RST.
     pub(crate) fn is_pure_ack(&self) -> bool {
         !(self.syn || self.fin || self.rst) && self.length == 0
     }

@@ -1,9 +1,10 @@
-//! Additional header bytes of another encapsulation, which count on every wire, in every queue and
-//! for every rate limit.
+//! Additional bytes of frames, to model another encapsulation. The bytes count on every wire, in
+//! every queue and for every rate limit.
 
 use bytes::Bytes;
 
-/// Additional bytes of a frame. They follow the payload; the last two are their number.
+/// The number of additional bytes. They follow the payload of a frame; the last two bytes have the
+/// number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Encapsulation {
     /// Additional bytes of each frame: 0, or at least 2.
@@ -13,12 +14,12 @@ pub struct Encapsulation {
 }
 
 impl Encapsulation {
-    /// The room of a frame minus the bytes of `frame`. The tunnel counts the bytes of `tlp`.
+    /// `room` minus the additional bytes of a frame. The tunnel counts the bytes of `tlp`.
     pub(crate) fn room(self, room: usize) -> usize {
         room.saturating_sub(self.frame)
     }
 
-    /// Adds the bytes to a payload with `tlps` TLPs.
+    /// Appends the additional bytes to a payload with `tlps` TLPs.
     pub(crate) fn wrap(self, mut segment: Vec<u8>, tlps: usize) -> Vec<u8> {
         if self.frame >= 2 {
             let more = self.frame + self.tlp * tlps;
@@ -28,7 +29,7 @@ impl Encapsulation {
         segment
     }
 
-    /// Removes the bytes from a received payload.
+    /// Removes the additional bytes from a received payload.
     pub(crate) fn unwrap(self, bytes: &mut Bytes) {
         if self.frame >= 2
             && let Some(more) = bytes.last_chunk::<2>()

@@ -49,7 +49,7 @@ impl TransportConfig {
         }
     }
 
-    /// The most bytes of the tunnel in one call.
+    /// The most bytes of the tunnel that the transport accepts at once.
     pub fn max_send(&self) -> usize {
         match self {
             Self::Pipe(pipe) => pipe.script.map_or(pipe.max_packet, |script| script.room),
@@ -66,9 +66,9 @@ pub struct TcpConfig {
     pub stations: [usize; 2],
     /// Priority of its frames, 0 to 7.
     pub priority: u8,
-    /// Bytes of the tunnel that are accepted when the socket has no unsent bytes: at least the
-    /// largest TLP and 12 bytes. With a segment's payload (1460) each frame of TLPs is one frame on
-    /// the wire.
+    /// The most bytes of the tunnel that the socket accepts when it has no unsent bytes: at least
+    /// the largest TLP and 12 bytes. With the payload of a segment (1460 bytes), each tunnel frame
+    /// is one frame on the wire.
     pub burst: usize,
 }
 
@@ -81,10 +81,10 @@ pub enum End {
     Device = 1,
 }
 
-/// Largest number of stages of a transport.
+/// Number of stages in [`Arrived`].
 const STEPS: usize = 1 + FrameStage::COUNT;
 
-/// Received bytes, with the stages of the last byte and the end of each stage.
+/// Received bytes. `stages` has each stage of the last byte and the end of the stage.
 #[derive(Debug)]
 pub(crate) struct Arrived {
     pub bytes: Bytes,
@@ -99,8 +99,9 @@ impl Arrived {
         Self { bytes, stages }
     }
 
-    /// Bytes received in a frame with this latency; `before` is the stage until it was created. The
-    /// lengths of the stages are exact; with TCP, their order is not.
+    /// Bytes received in a frame with this latency. `before` is the stage until the frame was
+    /// created. The lengths of the stages are exact. Their order is fixed, and may differ from the
+    /// order on the path.
     pub(crate) fn in_frame(bytes: Bytes, latency: &FrameLatency, before: Stage) -> Self {
         let mut at = latency.created();
         let mut stages = [(at, before); STEPS];
@@ -152,7 +153,7 @@ impl Transport {
         }
     }
 
-    /// Whether a connection, or an attempt to connect, has ended.
+    /// Whether the connection of `end`, or its attempt to connect, has ended.
     pub(crate) fn is_closed(&self, now: Instant, end: End, network: &Network) -> bool {
         match self {
             Self::Pipe(pipe) => pipe.is_closed(now, end),
@@ -183,7 +184,8 @@ impl Transport {
         }
     }
 
-    /// Connects the host's end, if its first connection, which opens by itself, has ended.
+    /// Connects the host's end again if its connection has ended. The first connection opens by
+    /// itself.
     pub(crate) fn connect(&self, now: Instant, network: &mut Network, kernel: &mut Kernel) {
         if self.is_closed(now, End::Host, network) {
             self.reopen(now, End::Host, network, kernel);
@@ -211,7 +213,7 @@ impl Transport {
         }
     }
 
-    /// As [`room`](Self::room), without a later wake-up.
+    /// Bytes that `end` may send now. Does not wake the owner of the end later.
     pub(crate) fn peek_room(&self, now: Instant, end: End, network: &Network) -> usize {
         match self {
             Self::Pipe(pipe) => pipe.room(now, end),
@@ -219,7 +221,7 @@ impl Transport {
         }
     }
 
-    /// Sends bytes for which there is room, with `tlps` TLPs in them.
+    /// Sends bytes that contain `tlps` TLPs. There must be room for them.
     pub(crate) fn send(
         &mut self,
         now: Instant,
@@ -250,7 +252,7 @@ impl Transport {
         }
     }
 
-    /// When `end` must be woken; `None` with a network, which itself wakes the end.
+    /// When `end` must be woken. `None` with a network, which wakes the end itself.
     pub(crate) fn next(&self, now: Instant, end: End) -> Option<Instant> {
         self.pipe()?.next(now, end)
     }
@@ -260,7 +262,7 @@ impl Transport {
         self.pipe()?.next_arrival(end)
     }
 
-    /// The load of the dedicated wire from `end`.
+    /// The load of the dedicated wire from `end`; `None` with a network.
     pub(crate) fn load(&self, end: End) -> Option<Load> {
         self.pipe().map(|pipe| pipe.load(end))
     }

@@ -13,7 +13,7 @@ use wire::{Duration, Instant};
 pub struct PipeConfig {
     /// Picoseconds per byte: 8000 at 1 Gb/s.
     pub byte: Duration,
-    /// Time from the last bit sent to its reception.
+    /// Time from sending to receiving the last bit of a packet.
     pub latency: Duration,
     /// The most bytes of the stream in one packet: at least the largest TLP and 12 bytes.
     pub max_packet: usize,
@@ -23,8 +23,8 @@ pub struct PipeConfig {
     pub script: Option<Script>,
 }
 
-/// A fixed schedule: the times and numbers of bytes that a pipe accepts, and the time at which its
-/// connection is lost. Tests compare live nodes with such a pipe.
+/// A fixed schedule of a pipe: when it accepts how many bytes, and when its connection is lost.
+/// Tests compare live nodes with such a pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Script {
     /// The pipe accepts bytes only at multiples of this time.
@@ -57,7 +57,7 @@ struct Direction {
 pub struct Pipe {
     config: PipeConfig,
     directions: [Direction; 2],
-    /// The time since which each end connects or listens.
+    /// When each end last started to connect or listen.
     since: [Cell<Instant>; 2],
 }
 
@@ -84,8 +84,8 @@ impl Pipe {
         self.since[end as usize].set(now);
     }
 
-    /// Bytes accepted now: one packet while the wire is idle, else none. Waiting TLPs are
-    /// aggregated by the sender.
+    /// Bytes that the pipe accepts now: one packet if the wire is idle, otherwise none. With a
+    /// script, the script defines the number.
     pub fn room(&self, now: Instant, end: End) -> usize {
         let direction = &self.directions[end as usize];
         match self.config.script {
@@ -141,7 +141,7 @@ impl Pipe {
         self.directions[1 - end as usize].in_flight.front().map(|packet| packet.arrives)
     }
 
-    /// When `end` must be woken.
+    /// When `end` must be woken: the wire is free, a packet arrives, or the script has a change.
     pub fn next(&self, now: Instant, end: End) -> Option<Instant> {
         let free = self.directions[end as usize].free;
         let free = (free > now).then_some(free);

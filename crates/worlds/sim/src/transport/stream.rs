@@ -10,10 +10,10 @@ use wire::tlp::TraceId;
 /// One direction of a link's byte stream.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
-    /// TLPs in flight, and the stream offsets of their ends.
+    /// TLPs in flight, each with the offset of its end in the stream.
     sent: VecDeque<(TraceId, u64)>,
     received: u64,
-    /// Frames that carried TLPs, and the TLPs.
+    /// Number of frames that carried TLPs, and number of these TLPs.
     pub frames: u64,
     pub tlps: u64,
 }
@@ -39,8 +39,8 @@ impl Stream {
         self.received += bytes as u64;
     }
 
-    /// The trace ID of the next completely received TLP; `stages` are the stages of its last bytes
-    /// until `now`.
+    /// The trace ID of the next TLP that has been received completely. `stages` are the stages of
+    /// the bytes that completed the TLP, until `now`.
     pub(crate) fn arrived(
         &mut self,
         now: Instant,

@@ -1,5 +1,5 @@
-//! The expected contents of a drive while commands overlap. Blocks with
-//! undefined contents are not compared.
+//! The expected contents of a drive when commands overlap. Blocks with undefined contents are not
+//! compared.
 
 use super::LBA_SIZE;
 use ::workload::pattern::{fill, matches};
@@ -19,7 +19,7 @@ pub(super) enum Content {
 #[derive(Clone, Copy, Debug)]
 struct Block {
     content: Content,
-    /// Number of writes under way, and number of all writes so far.
+    /// Number of writes under way, and number of writes begun so far.
     writers: u32,
     changes: u32,
     /// Whether writes under way overlap.
@@ -28,7 +28,8 @@ struct Block {
 
 const INITIAL: Block = Block { content: Content::Version(0), writers: 0, changes: 0, clash: false };
 
-/// The expected contents of a drive. Memory is proportional to the distinct blocks written.
+/// The expected contents of a drive. Memory is proportional to the number of different blocks
+/// written.
 #[derive(Debug)]
 pub(super) struct Contents {
     seed: u64,
@@ -36,8 +37,8 @@ pub(super) struct Contents {
     version: u32,
 }
 
-/// The known contents of a read's blocks at its start, with their numbers of writes, which detect
-/// changes to equal contents.
+/// For each block of a read, the content at the start of the read, and the number of writes so far.
+/// `None` if the content is not known. The number detects writes of the same content.
 pub(super) type Known = Vec<Option<(Content, u32)>>;
 
 /// Blocks of a transfer.
@@ -51,20 +52,20 @@ impl Contents {
         Self { seed, blocks: BTreeMap::new(), version: 0 }
     }
 
-    /// Fills in data for a write, different from the data of all other writes.
+    /// Fills `bytes` with data for a write that differ from the data of all other writes.
     pub(super) fn fresh(&mut self, offset: u64, bytes: &mut [u8]) -> Content {
         self.version += 1;
         fill(self.seed, offset, self.version, bytes);
         Content::Version(self.version)
     }
 
-    /// Handles the loss of the drive's contents; writes under way leave unknown contents.
+    /// Handles the loss of the drive's contents. Blocks with writes under way will be unknown.
     pub(super) fn forget(&mut self) {
         self.blocks.retain(|_, block| block.writers > 0);
         self.blocks.values_mut().for_each(|block| block.clash = true);
     }
 
-    /// Notes that a write of these blocks begins.
+    /// Records the start of a write of these blocks.
     pub(super) fn begin(&mut self, offset: u64, length: u64) {
         for at in blocks(offset, length) {
             let block = self.blocks.entry(at).or_insert(INITIAL);
@@ -74,7 +75,7 @@ impl Contents {
         }
     }
 
-    /// Notes that a write has ended with this content.
+    /// Records the end of a write that left `content`.
     pub(super) fn end(&mut self, offset: u64, length: u64, content: Content) {
         for at in blocks(offset, length) {
             let block = self.blocks.get_mut(&at).expect("its change began");
@@ -90,13 +91,13 @@ impl Contents {
             .then_some((block.content, block.changes))
     }
 
-    /// The contents of these blocks, where certain.
+    /// The contents of these blocks, `None` for blocks that are not known.
     pub(super) fn known(&self, offset: u64, length: u64) -> Known {
         blocks(offset, length).map(|at| self.now(at)).collect()
     }
 
-    /// Compares the bytes of a read with `known` from its start, except in blocks written since.
-    /// Returns the numbers of compared and of wrong blocks.
+    /// Compares the bytes of a read with `known`, from the start of the read. Skips blocks that
+    /// were written since or are not known. Returns the number of compared and of wrong blocks.
     pub(super) fn compare(&self, offset: u64, bytes: &[u8], known: &Known) -> (u64, u64) {
         let (mut compared, mut wrong) = (0, 0);
         let pieces = bytes.chunks(LBA_SIZE as usize);
@@ -148,7 +149,7 @@ mod tests {
         assert_eq!(read(&contents, &bytes, &known), (2, 0));
         bytes[600] ^= 1;
         assert_eq!(read(&contents, &bytes, &known), (2, 1));
-        // A write of the second block begins: only the first is certain.
+        // During a write of the second block only the first block is known.
         let mut data = [0; 512];
         contents.begin(1024, 512);
         let content = contents.fresh(1024, &mut data);

@@ -1,4 +1,4 @@
-//! Workloads of hosts: workloads of fio and dd, configuration reads, and recorded commands.
+//! Workloads of hosts: fio, dd, configuration reads, and recorded commands.
 
 mod contents;
 mod replay;
@@ -16,7 +16,7 @@ use wire::Duration;
 /// Bytes of a logical block of the simulated drives.
 const LBA_SIZE: u64 = 512;
 
-/// The work of a host once its drives are up.
+/// What a host does after its drives have started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Workload {
     /// Reads or writes blocks as fio does.
@@ -27,20 +27,21 @@ pub enum Workload {
         write: bool,
         /// Bytes per block: a multiple of 512.
         bs: usize,
-        /// Blocks.
+        /// Number of blocks.
         count: u64,
     },
     /// Reads the vendor ID of the first drive, as lspci does (MLE, "Latency
     /// Analysis for NVMe/TSN", section 4.1).
     ConfigReads {
-        /// Reads.
+        /// Number of reads.
         count: u64,
         /// Pause between an answer and the next read.
         gap: Duration,
     },
     /// Recorded commands.
     Replay(Replay),
-    /// No work, without end: only programs run ([`World::run_program`](crate::World::run_program)).
+    /// No workload, which never ends. Only programs run
+    /// ([`World::run_program`](crate::World::run_program)).
     Idle,
 }
 
@@ -53,16 +54,16 @@ pub struct SoftwareConfig {
     pub submit: Duration,
     /// How completions are signalled.
     pub completions: CompletionMode,
-    /// CPU time from taking a completion entry to the application.
+    /// CPU time from reading a completion entry to the result in the application.
     pub complete: Duration,
-    /// MPS limit of enumeration in bytes.
+    /// The largest Max_Payload_Size that enumeration sets, in bytes.
     pub max_payload: usize,
     /// Max_Read_Request_Size in bytes.
     pub max_read_request: usize,
 }
 
 impl SoftwareConfig {
-    /// CPU time of a command.
+    /// The CPU times of a command.
     pub(crate) fn costs(&self) -> Costs {
         let Self { submit, completions, complete, .. } = *self;
         Costs { submit, completions, complete }
@@ -103,7 +104,7 @@ impl Workload {
         queues.clamp(1, 64) as u16
     }
 
-    /// Entries per queue: one more than commands in flight.
+    /// Entries per queue: one more than the most commands in flight.
     pub(crate) fn entries(&self) -> u16 {
         let depth = match self {
             Self::Replay(replay) => replay.depth(),

@@ -1,4 +1,4 @@
-//! Replays recorded operations, at their times or as fast as their queues allow.
+//! Replays recorded commands at their recorded times, or as fast as their queues allow.
 
 mod buffers;
 
@@ -38,7 +38,7 @@ pub struct Operation {
 /// When commands are issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IssueTiming {
-    /// Commands are issued at their times; later if their queue is full.
+    /// Commands are issued at their recorded times, or later if their queue is full.
     Recorded,
     /// Commands are issued in order, as soon as their queue has room.
     Asap,
@@ -56,7 +56,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Queues of a drive.
+    /// The largest number of queues of a drive.
     pub(super) fn queues(&self) -> usize {
         self.depths.iter().map(Vec::len).max().unwrap_or(0).max(1)
     }
@@ -114,11 +114,11 @@ fn room(drive: &NvmeDrive) -> u64 {
 enum Action {
     /// The next operations are due.
     Due,
-    /// The CPU has prepared a command.
+    /// The CPU has prepared the command with this number.
     Submit(u64),
-    /// The handler of a queue starts.
+    /// The completion handler of a queue starts.
     Reap { drive: usize, queue: usize },
-    /// The application has its result.
+    /// The application has the result of the command with this number.
     Complete(u64),
 }
 
@@ -128,7 +128,7 @@ struct Running {
     operation: Operation,
     since: Instant,
     buffer: u64,
-    /// Contents after a write, or expected by a read.
+    /// The content after a write, and the contents that a read expects.
     content: Content,
     known: Known,
     /// Whether the command was submitted.
@@ -145,9 +145,9 @@ struct ReplayedQueue {
     in_flight: usize,
     /// Due operations, with their due times.
     waiting: VecDeque<(Instant, usize)>,
-    /// Whether completions were signalled and are not yet handled.
+    /// Whether completions were signalled and the handler has not run.
     signalled: bool,
-    /// Whether the link of the queue's drive is down; `parked` commands wait for it.
+    /// Whether the link of the queue's drive is down. The commands in `parked` wait for the link.
     missing: bool,
     parked: Vec<u64>,
     /// Commands by their identifier.
@@ -166,8 +166,7 @@ pub(super) struct Replayer {
     buffers: Buffers,
     /// The queues by drive and queue number.
     queues: Vec<Vec<ReplayedQueue>>,
-    /// The time at which the CPU of each queue number is free: one CPU serves all queues with the
-    /// same number.
+    /// When each CPU is free. One CPU serves all queues with the same number.
     cpus: Vec<Instant>,
     /// The operation that is due next.
     next: usize,
@@ -181,7 +180,7 @@ pub(super) struct Replayer {
 }
 
 impl Replayer {
-    /// A replay that begins at `start`; `None` if `ram` is too small.
+    /// A replay that begins at `start`. `None` if `ram` is too small for the longest transfer.
     pub(super) fn new(
         start: Instant,
         replay: Replay,
@@ -245,7 +244,7 @@ impl Replayer {
             };
             replayed.waiting.pop_front();
             replayed.in_flight += 1;
-            // `Asap` is a closed loop, so latency starts at the issue.
+            // With `Asap`, latency starts when the command is issued.
             let since = if self.replay.timing == IssueTiming::Asap { now } else { waits };
             let (content, known) = (Content::Unknown, Known::new());
             let (submitted, ok, lost) = (false, true, false);
@@ -298,7 +297,7 @@ impl Replayer {
         }
         let replayed = &mut self.queues[drive][queue];
         if !std::mem::take(&mut replayed.signalled) || replayed.missing {
-            // The drive was lost meanwhile.
+            // The drive was lost in the meantime.
             return;
         }
         for done in self.drives[drive].driver.reap(queue) {

@@ -15,7 +15,7 @@ use wire::earliest;
 use wire::{Bdf, Duration, Instant};
 
 enum Stage {
-    /// Links are not yet up.
+    /// Some links are not up yet.
     Waiting,
     Booting(Task<Result<Vec<NvmeDrive>, BootError>>),
     ReadingConfig {
@@ -44,26 +44,26 @@ pub(crate) struct Software {
     stage: Stage,
     /// The slots of the drives.
     slots: Vec<OwnSlot>,
-    /// The times at which the workload began and ended.
+    /// When the workload began, and when it ended.
     pub began: Option<Instant>,
     pub ended: Option<Instant>,
-    /// Configuration reads: round trips at the software; reads of all ones count as failed.
+    /// Results of configuration reads: latency at the software, and reads of all ones as failures.
     config_reads: Tally,
     finished: Option<Box<dyn Work>>,
-    /// Drives whose link is down, with the time since which it is down.
+    /// Drives whose link is down, and since when.
     missing: BTreeMap<usize, Instant>,
-    /// Drives under reinitialisation, and whether each has new contents.
+    /// Drives that are initialised again, and whether each one has new contents.
     attaching: Vec<(usize, bool, Attaching)>,
-    /// Writes of other hosts to drives that moved here.
+    /// Writes of other hosts to drives that moved to this host.
     known_writes: Vec<(usize, KnownWrites)>,
     /// The INTx wires, and when software polls again for them.
     wires: [bool; 4],
     next_intx_poll: Instant,
 }
 
-/// Writes of another host to a drive before it moved here.
+/// Writes of another host to a drive before the drive moved to this host.
 pub(crate) struct KnownWrites {
-    /// The drive's incarnation at the move; another one means that the contents are lost.
+    /// The drive's incarnation at the move. With another incarnation the contents are lost.
     pub incarnation: u64,
     pub written: Vec<Written>,
 }
@@ -102,7 +102,7 @@ impl Software {
         }
     }
 
-    /// Reads the identity of the drives' contents, where drives can lose them.
+    /// Makes enumeration read the identity of the drives' contents, because a drive can lose them.
     pub(crate) fn identify_contents(&mut self) {
         self.bring_up.enumeration.contents = true;
     }
@@ -115,9 +115,8 @@ impl Software {
         self.stage = Stage::Booting(Task::new(&self.bring_up.bus, self.bring_up.clone().boot()));
     }
 
-    /// Handles a change of the link of a drive, which the slot of its port reports (PCIe Base 4.0,
-    /// section 7.5.3.11, Data Link Layer State Changed). The commands of a missing drive fail; a
-    /// returned drive is initialised again.
+    /// Handles a change of the link of a drive (PCIe Base 4.0, section 7.5.3.11, Data Link Layer
+    /// State Changed). The commands of a missing drive fail. A returned drive is initialised again.
     pub(crate) fn link_changed(
         &mut self,
         now: Instant,
@@ -136,12 +135,12 @@ impl Software {
         }
     }
 
-    /// Sets the seed of the initial contents of `drive`, which moves here later.
+    /// Sets the seed of the initial contents of `drive`, which moves to this host later.
     pub(crate) fn set_pattern(&mut self, drive: usize, pattern: u64) {
         self.patterns[drive] = pattern;
     }
 
-    /// Releases a drive; returns whether no command of it is under way.
+    /// Starts no more commands on a drive. Returns whether no command of the drive is under way.
     pub(crate) fn release(&mut self, drive: usize) -> bool {
         match &mut self.stage {
             Stage::Working(work) => work.release(drive),
@@ -149,15 +148,15 @@ impl Software {
         }
     }
 
-    /// Whether the drive still has the contents of this host's writes. A drive without identified
-    /// contents cannot lose them.
+    /// Whether the drive still has the contents that this host wrote. A drive whose contents have
+    /// no identity cannot lose them.
     fn has_contents(&self, drive: usize, incarnation: u64) -> bool {
         let identity = self.slots.get(drive).and_then(|slot| slot.node().identity());
         let contents = identity.and_then(|identity| identity.contents);
         contents.is_none_or(|contents| contents.incarnation == incarnation)
     }
 
-    /// The writes to a drive that are still valid with this incarnation.
+    /// The writes to a drive that are valid if the drive has this incarnation.
     pub(crate) fn written(&self, drive: usize, incarnation: u64) -> Vec<Written> {
         if !self.has_contents(drive, incarnation) {
             return Vec::new();
@@ -168,12 +167,12 @@ impl Software {
         }
     }
 
-    /// Adds the writes of another host to a drive that moves here.
+    /// Adds the writes of another host to a drive that moves to this host.
     pub(crate) fn add_known_writes(&mut self, drive: usize, known_writes: KnownWrites) {
         self.known_writes.push((drive, known_writes));
     }
 
-    /// A drive whose link is down, with the time since which it is down.
+    /// The first drive whose link is down, and since when.
     pub(crate) fn missing(&self) -> Option<(usize, Instant)> {
         self.missing.first_key_value().map(|(drive, since)| (*drive, *since))
     }
@@ -225,7 +224,7 @@ impl Software {
         }
     }
 
-    /// Handles an interrupt of a drive with vector `vector`.
+    /// Handles an interrupt of the function `from` with vector `vector`.
     pub(crate) fn interrupt(
         &mut self,
         now: Instant,
@@ -266,7 +265,7 @@ impl Software {
         Some(self.next_intx_poll)
     }
 
-    /// Runs until no work is left now; returns the next wake-up.
+    /// Runs until no work is left now. Returns the next wake-up.
     pub(crate) fn run(&mut self, now: Instant, tracker: &mut Tracker) -> Option<Instant> {
         let poll = self.poll_intx(now, tracker);
         earliest([poll, self.advance(now, tracker)])
@@ -335,7 +334,7 @@ impl Software {
     fn begin(&mut self, now: Instant, drives: Vec<NvmeDrive>, tracker: &mut Tracker) {
         self.began = Some(now + self.config.start_delay);
         let slot = |drive: &NvmeDrive| {
-            // The plan defines whose writes a drive has, so no host writes an owner.
+            // Moves in the plan define which host uses a drive, so no host writes an owner.
             let settings =
                 slot::Settings { enumeration: self.bring_up.enumeration.clone(), owner: 0 };
             let (port, node) = (drive.port.clone(), drive.node.clone());
@@ -392,5 +391,5 @@ impl Software {
     }
 }
 
-/// Interval of interrupts while a wire is asserted.
+/// Interval between polls of all queues while an INTx wire is asserted.
 const INTX_POLL: Duration = Duration::from_us(1);

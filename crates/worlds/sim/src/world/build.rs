@@ -17,13 +17,13 @@ use switch::tunnel;
 use wire::frame::Role;
 use wire::{Duration, Instant};
 
-/// TCP port of the first link; the others follow.
+/// TCP port of the first link. Later links have the next ports.
 pub const FIRST_PORT: u16 = 4420;
 
 /// The most links of device nodes, because each has its own TCP port.
 pub const MAX_LINKS: usize = (u16::MAX - FIRST_PORT) as usize;
 
-/// The most hosts, because observers and groups of moving drives have 16 bits for them.
+/// The most hosts, because observers and the groups of moving drives have 16 bits for a host.
 pub const MAX_HOSTS: usize = u16::MAX as usize;
 
 pub(super) fn build(config: &Config) -> Result<World, Error> {
@@ -137,7 +137,7 @@ fn check_move(config: &Config, planned: &Move) -> Result<(), &'static str> {
     ensure(config.moves.iter().filter(again).count() == 1, "a port has more than one move")
 }
 
-/// Bytes that the largest TLP needs in the stream, with its frame's header.
+/// Bytes of a tunnel frame with one TLP of the largest size.
 fn largest_frame(max_payload: usize) -> usize {
     wire::frame::HEADER + 16 + max_payload + 4
 }
@@ -168,8 +168,8 @@ fn check_transport(
     ensure(fits, "the transport's send limit is too small for the largest TLP")
 }
 
-/// The tunnel settings of one end. Each end has its own instance number, as in live nodes; traces
-/// are matched by this number.
+/// The tunnel settings of one end of a link. Each end has its own instance number, as in live
+/// nodes. Tools match the traces of both ends by these numbers.
 fn settings(config: &SwitchConfig, role: Role, instance: u64) -> tunnel::Settings {
     tunnel::Settings {
         max_payload: config.max_payload as u16,
@@ -240,9 +240,9 @@ impl World {
         component
     }
 
-    /// A switch below a root port, or below the device node of the link `above`, with everything
-    /// below it. Drives get the given number of queues. Device nodes of a host's own switch keep
-    /// the given number of pushed bytes.
+    /// Adds a switch and everything below it. `above` is the tunnel link of the device node above
+    /// the switch; `None`: the root port is above. Drives get `queues` I/O queues. Device nodes
+    /// keep up to `keeps` pushed bytes.
     fn add_switch(
         &mut self,
         host: usize,
@@ -287,8 +287,8 @@ impl World {
         component
     }
 
-    /// Adds a tunnel link of switch `index` and the device node at its end, without
-    /// the component below.
+    /// Adds a tunnel link of switch `index`, and the device node at its end without the component
+    /// below.
     fn add_link(
         &mut self,
         (place, index, switch): ([usize; 2], usize, Component),
@@ -313,8 +313,8 @@ impl World {
         link
     }
 
-    /// The device node at port `place`: `node`, or an existing node of several ports, with the
-    /// settings of its first host.
+    /// The component of the device node at port `place`. If the node moves between ports, all these
+    /// ports share one device node, with the settings of its first host. Otherwise adds `node`.
     fn add_device(&mut self, place: [usize; 2], node: DeviceNode, moves: &[Move]) -> Component {
         let (link, first) = (self.device_numbers.len(), origin(moves, place));
         let shared = first_group(moves, place).is_some();

@@ -11,33 +11,33 @@ use switch::aggregate::Policy;
 use switch::congestion::Rate;
 use wire::{Duration, Instant};
 
-/// The configuration of a simulation. The same value gives the same run, bit for bit.
+/// The configuration of a simulation. Equal configurations give identical runs.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    /// Seed of all randomness.
+    /// Seed of all random numbers, except those that have their own seeds.
     pub seed: u64,
     /// Limits of events and virtual time.
     pub limits: Limits,
-    /// The hosts; a network with streams needs none.
+    /// The hosts. A network with streams needs no host.
     pub hosts: Vec<HostConfig>,
-    /// The network between hosts and device nodes; empty if no transport needs it.
+    /// The network between hosts and device nodes. Empty if no transport needs a network.
     pub network: NetworkConfig,
     /// Power losses of device nodes.
     pub outages: Vec<Outage>,
     /// Device nodes that move from one host to another.
     pub moves: Vec<Move>,
-    /// The minimum run time; events exactly at its end are not included. Required without hosts,
-    /// above zero. With hosts, all workloads must be complete as well.
+    /// The minimum run time, above zero. Required without hosts. With hosts, the simulation also
+    /// runs until all workloads are complete. Events exactly at the end are not included.
     pub runtime: Option<Duration>,
 }
 
-/// The move of a device node from one host to another, with its drive. Both hosts need a port with
-/// this drive, over transports to the same station. The device node rejects the second host before
+/// The move of a device node and its drive from one host to another. Both hosts need a port for
+/// this drive, with transports to the same station. The device node rejects the second host before
 /// the move, and the first host after the move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// The time at which the first host starts the release: the host starts no more commands, and
-    /// the node moves when the commands under way have ended.
+    /// From this time on the first host starts no more commands. The node moves when the commands
+    /// under way have ended.
     pub at: Instant,
     /// The first host (index) and its port.
     pub from: [usize; 2],
@@ -45,7 +45,7 @@ pub struct Move {
     pub to: [usize; 2],
 }
 
-/// A power loss of a device node, which only the media of its drives survive.
+/// A power loss of a device node and its drives. Only media that are not volatile keep their data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
     /// The device node's station.
@@ -61,7 +61,7 @@ pub struct Outage {
 pub struct HostConfig {
     /// Root complex and memory.
     pub root: RootConfig,
-    /// The software's costs.
+    /// CPU times and limits of the software.
     pub software: SoftwareConfig,
     /// The workload of the host.
     pub workload: Workload,
@@ -101,20 +101,20 @@ pub enum Attached {
 /// The distributed switch.
 #[derive(Clone, Debug)]
 pub struct SwitchConfig {
-    /// Largest payload supported in bytes.
+    /// Max_Payload_Size supported, in bytes.
     pub max_payload: usize,
-    /// Keepalive of idle links.
+    /// Interval between keepalives on idle links.
     pub keepalive: Duration,
-    /// A link that received nothing for this time is lost.
+    /// A link that has received nothing for this time is lost.
     pub loss_limit: Duration,
     /// The most bytes of TLPs in a tunnel frame.
     pub max_frame: usize,
     /// Aggregation policy of both ends.
     pub aggregation: Policy,
-    /// Additional bytes in the frames of raw Ethernet.
+    /// Additional bytes in frames of raw Ethernet.
     pub encapsulation: Encapsulation,
-    /// Rate limit in bits of tunnel frames per second, without transport headers: of the host's end
-    /// for all links together, and of each device node.
+    /// Limit of the bits of tunnel frames per second, without transport headers. Applies to all
+    /// links of the host's end together, and to each device node.
     pub rate_limit: Option<Rate>,
     /// The downstream ports with drives.
     pub ports: Vec<PortConfig>,
@@ -146,7 +146,7 @@ impl SwitchConfig {
 /// A downstream port on a switch node, and the switch of this node.
 #[derive(Clone, Debug)]
 pub struct LowerConfig {
-    /// The transport between port and switch node.
+    /// The transport between the upper switch and the node of this port.
     pub transport: TransportConfig,
     /// The link between the port and the switch.
     pub link: LinkConfig,

@@ -83,7 +83,7 @@ impl World {
                 self.drives[drive].run(link, above, &mut context)
             }
         };
-        // Other components may have armed it while it ran.
+        // Replaces wake-ups that other components have armed during the run.
         self.kernel.arm_or_disarm(component, next);
         Ok(())
     }
@@ -145,7 +145,7 @@ impl World {
         until
     }
 
-    /// Moves a device node to another host, once the first has released it.
+    /// Moves a device node to another host when the first host has released it.
     fn run_move(&mut self, number: usize) -> Option<Instant> {
         let now = self.kernel.now();
         let Move { at, from: [host, port], to: [other, _] } = self.moves[number];
@@ -164,8 +164,8 @@ impl World {
         None
     }
 
-    /// The drives, by their numbers at the host, behind a port whose link came up
-    /// or went down. Hosts do not bring up a cascaded switch again.
+    /// The drives behind a port whose link came up or went down, by their numbers at the host.
+    /// Empty for a cascaded switch that came up, because hosts do not bring it up again.
     fn drives_changed(&self, switch: usize, port: usize, up: bool) -> Vec<usize> {
         let below = self.device_below[self.switches[switch].first + port];
         match self.kinds[below.index()] {

@@ -1,5 +1,5 @@
-//! A line of bridges with gates at every port and streams over several hops: the load of a TSN
-//! network without drives.
+//! A line of bridges with gates at every port and streams over several hops: a TSN network without
+//! drives.
 
 use super::Config;
 use crate::ethernet::nic::Tagging;
@@ -11,25 +11,26 @@ use crate::network::{
 use tsn::{Clock, Entry, GateControlList, GateStates, Gates};
 use wire::{Duration, Instant};
 
-/// Pipelines of a station and of a bridge.
+/// Delays of the pipelines in a station and in a bridge.
 const STATION: Duration = Duration::from_ns(500);
 const BRIDGE: Duration = Duration::from_ns(1_500);
-/// Propagation delay of ten metres.
+/// Propagation delay of a cable of ten metres.
 const CABLE: Duration = Duration::from_ns(50);
-/// The gates' cycle, and the windows of its queues: 7 alone, then 6 and 5, then the others.
+/// The entries of the gates: open queues and interval in microseconds. First queue 7, then queues 6
+/// and 5, then the others.
 const WINDOWS: [(u8, u64); 3] = [(0x80, 100), (0x60, 150), (0x1f, 250)];
-/// Each station's streams: priority, bytes per frame (header to FCS, without tag), interval in
-/// microseconds, number of cables from its bridge to the receiver's bridge.
+/// The streams of each station: priority, bytes per frame (header to FCS, without tag), interval in
+/// microseconds, number of cables between the sender's and the receiver's bridge.
 const STREAMS: [(u8, usize, u64, usize); 4] =
     [(7, 128, 500, 3), (6, 256, 1_000, 5), (5, 512, 2_000, 8), (0, 1_518, 4_000, 13)];
 
 impl Config {
-    /// A line of `bridges`, 26 to 64 of them, at 1 Gb/s, each with a station that sends four
-    /// streams of priorities 7, 6, 5 (periodic) and 0 (Poisson) over 4, 6, 9 and 14 bridges. Every
-    /// port has gates. The world ends after `runtime`.
+    /// A line of `bridges` bridges at 1 Gb/s, with gates at every port. At each bridge a station
+    /// sends four streams: priorities 7, 6 and 5 (periodic) and 0 (Poisson), over 4, 6, 9 and 14
+    /// bridges. The simulation ends after `runtime`.
     ///
     /// # Panics
-    /// With another number of bridges.
+    /// If `bridges` is not 26 to 64.
     pub fn tsn_line(bridges: usize, runtime: Duration) -> Self {
         assert!((26..=64).contains(&bridges), "26 to 64 bridges");
         let station = |number| StationConfig {
@@ -57,8 +58,8 @@ impl Config {
     }
 }
 
-/// A stream of station `number`: to the right, or to the left if the line ends before. Stations
-/// begin 7 us apart.
+/// A stream of station `number` to a station with a higher number, or to one with a lower number if
+/// the line is too short. The streams of station n begin at n times 7 us.
 fn traffic(
     number: usize,
     bridges: usize,
@@ -98,11 +99,11 @@ mod tests {
             let (priority, length, us, hops) = STREAMS[number % STREAMS.len()];
             assert!(stream.lost == 0 && stream.sent - stream.arrived <= 8, "{stream:?}");
             if priority != 0 {
-                // One additional frame at time 0 of the first station.
+                // The first station sends one additional frame at time 0.
                 assert!(stream.sent.abs_diff(50_000 / us) <= 1, "{stream:?}");
             }
-            // The lower bound of the latency: wires (12 bytes of preamble and tag), cables and
-            // pipelines.
+            // The lower bound of the latency is the sum of serialisation (12 bytes of preamble and
+            // tag), cables and pipelines.
             let (wire, hops) = (Rate::G1.duration(length + 12), hops as u64);
             let least = (wire + CABLE).as_ps() * (hops + 2)
                 + BRIDGE.as_ps() * (hops + 1)

@@ -1,4 +1,4 @@
-//! A world: nodes, links and networks, run to the end of their workloads.
+//! A world: nodes, links and networks, which run until all workloads are done.
 
 mod build;
 mod config;
@@ -62,7 +62,7 @@ pub enum Error {
         host: usize,
         /// Number of the drive.
         drive: usize,
-        /// When its link went down.
+        /// When the link of the drive went down.
         since: Instant,
     },
     /// The configuration contradicts itself.
@@ -79,9 +79,9 @@ enum Kind {
     Drive(usize),
     Station(usize),
     Bridge(usize),
-    /// The outage with this number: switches the power of a device node off and on.
+    /// Switches the power of a device node off and on, for the outage with this number.
     Power(usize),
-    /// A device node that moves to another host.
+    /// Moves a device node to another host, for the move with this number.
     Move(usize),
     /// The end of the runtime.
     End,
@@ -95,7 +95,7 @@ struct HostComponents {
     below: Component,
 }
 
-/// The counters at the start of the workloads, which reports subtract.
+/// The counters at the start of the first workload. Reports subtract them.
 #[derive(Clone, Debug, Default)]
 struct Baseline {
     at: Instant,
@@ -120,15 +120,15 @@ pub struct World {
     root_links: Vec<Link>,
     switches: Vec<SwitchNode>,
     switch_hosts: Vec<usize>,
-    /// The tunnel link above a switch of a cascade.
+    /// For each switch, the tunnel link above it; `None` below a root port.
     switch_above: Vec<Option<usize>>,
-    /// By tunnel link: transport, both streams, the device node, and the component below if the
-    /// device node has only this link.
+    /// For each tunnel link: its transport.
     transports: Vec<Transport>,
     streams: Vec<[Stream; 2]>,
     network: Network,
     devices: Vec<DeviceNode>,
-    /// By device node: its first tunnel link, which identifies its drive.
+    /// For each device node: its first tunnel link, which identifies its drive. The next vectors
+    /// are indexed by tunnel link.
     device_homes: Vec<usize>,
     device_numbers: Vec<usize>,
     device_components: Vec<Component>,
@@ -157,7 +157,7 @@ impl World {
         build::build(config)
     }
 
-    /// Sets the observer.
+    /// Sets the observer, which replaces a previous one.
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
         self.network.follow(&*observer);
         self.observer = Some(observer);
@@ -168,8 +168,8 @@ impl World {
         self.hosts[host].ram.clone()
     }
 
-    /// Runs a program on a host in addition to its workload, with its own bus.
-    /// The simulation does not wait for its end.
+    /// Runs a program on a host in addition to the workload. The program gets its own bus. The
+    /// simulation does not wait for the end of the program.
     pub fn run_program<T: Future<Output = ()> + 'static>(
         &mut self,
         host: usize,
@@ -190,7 +190,8 @@ impl World {
         Ok(self.report())
     }
 
-    /// Runs until every workload is done or `until` is reached; returns whether all are done.
+    /// Runs until every workload is done and the runtime is over, or until `until`. Returns whether
+    /// the simulation is done.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -203,7 +204,7 @@ impl World {
         }
         Ok(true)
     }
-    /// Runs all events of the next instant; returns whether every workload is done.
+    /// Runs all events of the next instant. Returns whether the simulation is done.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -212,8 +213,9 @@ impl World {
         self.run_until(at)
     }
 
-    /// A TLP that waits at a link end although it has credits and the network has room: the end,
-    /// and its bytes. `None` between two instants, unless the aggregation policy waits.
+    /// A TLP that waits at a link end although it has credits and the network has room: the link
+    /// end, and the bytes of the TLP. After all events of an instant the result is `None`, unless
+    /// the aggregation policy waits.
     pub fn held_back(&self) -> Option<(Point, usize)> {
         let now = self.kernel.now();
         let waits = |link: usize, end, sender: Option<&Tunnel>| {
@@ -246,7 +248,7 @@ impl World {
         self.dispatch(component)
     }
 
-    /// The error for a limit, with the cause if it is known.
+    /// The error for a limit. Names a drive whose link is down, if there is one.
     fn limit_error(&self, limit: LimitReached) -> Error {
         let missing =
             |(host, node): (usize, &HostNode)| node.software.missing().map(|drive| (host, drive));
@@ -256,17 +258,17 @@ impl World {
         }
     }
 
-    /// Virtual time.
+    /// The present virtual time.
     pub fn now(&self) -> Instant {
         self.kernel.now()
     }
 
-    /// Wake-ups so far.
+    /// The number of wake-ups so far.
     pub fn events(&self) -> u64 {
         self.kernel.events()
     }
 
-    /// Every error counted in a root complex, switch or drive.
+    /// The error counters of all root complexes, then switches, then drives.
     pub fn errors(&self) -> Vec<pcie::Errors> {
         let roots = self.hosts.iter().map(|host| *host.errors());
         let switches = self.switches.iter().flat_map(SwitchNode::errors);
@@ -274,33 +276,34 @@ impl World {
         roots.chain(switches).chain(drives).collect()
     }
 
-    /// The lifetime counters of a drive, by the order of the drives in the plan: since its first
-    /// power-on, for a volatile drive since the last.
+    /// The lifetime counters of a drive, by its index in [`Config::drives`]. They count since the
+    /// first power-on, or since the last one for a volatile drive.
     pub fn drive_counters(&self, drive: usize) -> nvme::state::History {
         self.drives[drive].counters()
     }
 
-    /// TLPs on links and in tunnels now.
+    /// The number of TLPs on links and in tunnels now.
     pub fn tlps_in_flight(&self) -> usize {
         self.journeys.in_use()
     }
 
-    /// TCP segments with data, and raw Ethernet data frames, that were retransmitted.
+    /// The number of retransmitted TCP segments with data and raw Ethernet data frames.
     pub fn retransmitted(&self) -> u64 {
         self.network.retransmitted()
     }
 
-    /// Records the waits of frames at a port of a bridge from now on.
+    /// Watches a port of a bridge: records the waits of its frames from now on.
     pub fn watch(&mut self, bridge: usize, port: usize) {
         self.network.watch(bridge, port);
     }
 
-    /// Waits at the watched port, and frames dropped there because a queue was full.
+    /// Waits at the watched port, and the number of frames dropped there because a queue was full.
+    /// `None` if no port is watched.
     pub fn waits(&self) -> Option<(Latency, u64)> {
         self.network.watched()
     }
 
-    /// Accepts the deferred TLPs of all links.
+    /// Accepts the TLPs that all links may defer until now.
     fn take_deferred(&mut self) {
         let now = self.kernel.now();
         let links = self.root_links.iter_mut().chain(&mut self.device_links);

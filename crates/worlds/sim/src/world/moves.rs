@@ -9,7 +9,7 @@ pub(super) fn group_of(host: usize) -> u16 {
     host as u16 + 1
 }
 
-/// The port that leads to `place`'s device node at the start.
+/// The port that has the device node of port `place` at the start of the simulation.
 pub(super) fn origin(moves: &[Move], mut place: [usize; 2]) -> [usize; 2] {
     let mut before = None;
     let earlier = |at, before: Option<Instant>| before.is_none_or(|before| at < before);
@@ -38,7 +38,7 @@ impl World {
         [self.switch_hosts[switch], link - self.switches[switch].first]
     }
 
-    /// Gives the second host the pattern of the drive's contents.
+    /// Sets the seed of the drive's contents at the second host.
     pub(super) fn prepare_move(&mut self, planned: &Move, nsid: u32) {
         let drive = &self.drives[self.drive_behind(planned.from)];
         let [host, port] = planned.to;
@@ -54,7 +54,7 @@ impl World {
         self.device_drives[self.device_homes[device]].expect("it was checked")
     }
 
-    /// Moves the drive to the second host, which the first has released.
+    /// Moves a drive to the second host after the first host has released it.
     pub(super) fn hand_over(&mut self, number: usize) {
         let Move { from: [host, port], to, .. } = self.moves[number];
         let drive = self.drive_behind([host, port]);

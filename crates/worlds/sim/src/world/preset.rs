@@ -1,6 +1,5 @@
-//! The parameters of the NVMe/TSN paper (MLE, "Latency Analysis for NVMe/TSN", section 3) in one
-//! table. The topologies differ only in the transport. `docs/model.md` has the source of each
-//! number.
+//! The parameters of the NVMe/TSN paper (MLE, "Latency Analysis for NVMe/TSN", section 3). The
+//! topologies differ only in the transport. `docs/model.md` has the source of each number.
 
 use super::config::{Attached, Config, HostConfig, PortConfig, SwitchConfig};
 use crate::drive::{DriveConfig, Timing};
@@ -15,33 +14,35 @@ use node::push::Mode;
 use switch::aggregate::Policy;
 use wire::Duration;
 
-/// DMA reads in flight of the NVMe/TSN paper's drive: its only free parameter.
+/// DMA reads in flight of the drive in the NVMe/TSN paper. This is the only free parameter of the
+/// drive.
 pub const READS_IN_FLIGHT: usize = 2;
 
-/// The root port's pipelines.
+/// Delays of the root port's pipelines.
 const ROOT_PORT: PortLatency =
     PortLatency { transmit: Duration::from_ns(50), receive: Duration::from_ns(50) };
-/// The drive's pipelines: the remainder of the 280 ns of a configuration read.
+/// Delays of the drive's pipelines, calibrated to a configuration read of 280 ns.
 const ENDPOINT: PortLatency =
     PortLatency { transmit: Duration::from_ns(130), receive: Duration::from_ns(130) };
-/// The switch's ports: PCIe block and encapsulation in the FPGA.
+/// Delays of the switch's ports: PCIe block and encapsulation in the FPGA.
 const SWITCH_PORT: PortLatency =
     PortLatency { transmit: Duration::from_ns(134), receive: Duration::from_ns(134) };
-/// A link's TCP connection; a tunnel frame is at most a TCP segment.
+/// The TCP connection of a link. A tunnel frame has at most the bytes of a TCP segment.
 const TCP: TcpConfig = TcpConfig { stations: [0, 1], priority: 0, burst: 1460 };
 /// Bytes of the longest Ethernet frame on the wire, preamble to gap.
 const LONGEST_FRAME: usize = 1538;
-/// Two metres.
+/// Propagation delay of a cable of two metres.
 const CABLE: Duration = Duration::from_ns(10);
 
-/// An FPGA with a TCP engine: the remainder of the 6020 ns of a configuration read over TCP,
-/// divided evenly among the pipelines.
+/// Delay of each pipeline of an FPGA with a TCP engine, calibrated to a configuration read over TCP
+/// of 6020 ns.
 const TCP_PIPELINE: Duration = Duration::from_ns(894);
-/// An FPGA with a TCP engine and the buffers of a TSN core: the remainder of the 7091 ns over TSN.
+/// Delay of each pipeline of an FPGA with a TCP engine and a TSN core, calibrated to a
+/// configuration read over TSN of 7091 ns.
 const TSN_PIPELINE: Duration = Duration::from_ns(1_146);
 
-/// A node of the NVMe/TSN paper. Its ring has room for two frames and the frames in its pipeline,
-/// which keeps the wire busy; TLPs behind them are aggregated.
+/// A node of the NVMe/TSN paper. The transmit ring has room for the frames in the pipeline and two
+/// more, which keeps the wire busy. Further TLPs wait and are aggregated.
 fn station(rate: Rate, pipeline: Duration, tagging: Option<Tagging>) -> StationConfig {
     let frame = rate.duration(LONGEST_FRAME).as_ps();
     let tx_ring = 2 + (pipeline.as_ps() / frame) as usize;
@@ -59,7 +60,7 @@ fn point_to_point(station: StationConfig) -> NetworkConfig {
     }
 }
 
-/// Ten centimetres of trace and connector.
+/// Propagation delay of ten centimetres of trace and connector.
 const PROPAGATION: Duration = Duration::from_ns(1);
 
 impl RootConfig {
@@ -69,7 +70,7 @@ impl RootConfig {
         completion_size: 128,
         completion_timeout: Duration::from_ms(50),
         ecrc: false,
-        // The paper's switch carries plain TLPs.
+        // The switch of the paper does not push.
         push: Mode::Off,
         mmio: Duration::from_ns(100),
         memory_read: Duration::from_ns(200),
@@ -103,12 +104,12 @@ const fn gen2(downstream_port: PortLatency, upstream_port: PortLatency) -> LinkC
 }
 
 impl Config {
-    /// The NVMe/TSN paper's drive directly attached.
+    /// The drive of the NVMe/TSN paper, directly attached.
     pub fn nvme_tsn_direct(workload: Workload) -> Self {
         Self::nvme_tsn(workload, gen2(ROOT_PORT, ENDPOINT), Attached::Direct(drive("970PRO-0")))
     }
 
-    /// The NVMe/TSN paper's drive behind a tunnel over `transport`.
+    /// The drive of the NVMe/TSN paper behind a tunnel over `transport`.
     pub fn nvme_tsn_tunnel(workload: Workload, transport: TransportConfig) -> Self {
         let port =
             PortConfig { transport, link: gen2(SWITCH_PORT, ENDPOINT), drive: drive("970PRO-0") };
@@ -116,13 +117,13 @@ impl Config {
         Self::nvme_tsn(workload, gen2(ROOT_PORT, SWITCH_PORT), Attached::Switch(switch))
     }
 
-    /// The NVMe/TSN paper's drive behind a tunnel over TCP, over one cable.
+    /// The drive of the NVMe/TSN paper behind a tunnel over TCP and one cable.
     pub fn nvme_tsn_tcp(workload: Workload, rate: Rate) -> Self {
         Self::nvme_tsn_between(workload, station(rate, TCP_PIPELINE, None))
     }
 
-    /// The NVMe/TSN paper's drive behind a tunnel over TSN, as in the paper: TSN cores in both
-    /// nodes, tags, one cable, no gate that closes.
+    /// The drive of the NVMe/TSN paper behind a tunnel over TSN: TSN cores in both nodes, VLAN
+    /// tags, one cable, and gates that never close.
     pub fn nvme_tsn_tsn(workload: Workload, rate: Rate) -> Self {
         Self::nvme_tsn_between(workload, station(rate, TSN_PIPELINE, Some(Tagging::vlan(1))))
     }

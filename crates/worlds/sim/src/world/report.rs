@@ -16,17 +16,17 @@ pub struct Report {
     pub time: Instant,
     /// The results of each host.
     pub hosts: Vec<HostReport>,
-    /// Every direction of every link and wire.
+    /// The load of each direction of every link and wire.
     pub links: Vec<LinkReport>,
-    /// Every tunnel link and direction.
+    /// The load of each direction of every tunnel link.
     pub tunnels: Vec<TunnelReport>,
-    /// Results for each stream, by station and number.
+    /// The results of each stream, in the order of station and number.
     pub streams: Vec<StreamReport>,
-    /// Handling of streams, by stream and node.
+    /// Counters of the handling of streams, in the order of stream and node.
     pub handled: Vec<Handled>,
-    /// TCP segments with data, and raw data frames, that stations retransmitted.
+    /// Number of TCP segments with data and raw data frames that stations retransmitted.
     pub retransmitted: u64,
-    /// Statistics of the queues of each wire's sending port.
+    /// For each direction of a cable, statistics of the queues of the sending port.
     pub queues: Vec<QueueStats>,
     /// Results for the clocks, if clocks are simulated.
     pub time_of_nodes: Option<TimeReport>,
@@ -35,28 +35,28 @@ pub struct Report {
 /// The results for a host.
 #[derive(Clone, Debug)]
 pub struct HostReport {
-    /// The application's transfers, from call to answer.
+    /// Latency of the application's transfers, from call to result.
     pub latency: Latency,
-    /// Commands at the root port: from the start of the submission doorbell to
-    /// the acknowledgement of the completion head doorbell, as in the NVMe/TSN paper
-    /// (MLE, "Latency Analysis for NVMe/TSN", section 4.2.1).
+    /// Latency of commands at the root port, from the start of the submission doorbell to the
+    /// acknowledgement of the completion head doorbell, as in the NVMe/TSN paper (MLE, "Latency
+    /// Analysis for NVMe/TSN", section 4.2.1).
     pub root_port: Latency,
-    /// Configuration reads at the root port: from the start of the request to
-    /// the start of its completion (section 4.1.1).
+    /// Latency of configuration reads at the root port, from the start of the request to the start
+    /// of its completion (section 4.1.1 of the paper).
     pub config_reads: Latency,
     /// Sum of the latencies of all NVMe commands, by stage.
     pub breakdown: Breakdown,
-    /// NVMe commands.
+    /// Number of NVMe commands.
     pub commands: u64,
-    /// Sum of the commands' times: equal to the total of `breakdown`.
+    /// Sum of the latencies of all NVMe commands, equal to the sum of `breakdown`.
     pub total: Duration,
     /// Bytes moved by the application.
     pub bytes: u64,
     /// Bytes moved by the application, by drive.
     pub drive_bytes: Vec<u64>,
-    /// Blocks that were compared.
+    /// Number of blocks that were compared with their expected contents.
     pub verified: u64,
-    /// Transfers that read wrong data.
+    /// Number of transfers or blocks with unexpected contents.
     pub mismatches: u64,
     /// Commands with an error status, or lost with their drive's link, and
     /// configuration reads that returned all ones.
@@ -70,7 +70,7 @@ pub struct HostReport {
 }
 
 impl HostReport {
-    /// Bytes per second.
+    /// Bytes per second that the application moved.
     pub fn throughput(&self) -> u64 {
         per_second(self.bytes, self.span)
     }
@@ -83,7 +83,7 @@ impl Report {
         found.ok().map(|at| &self.streams[at])
     }
 
-    /// From the beginning of the first workload to the end of the last one.
+    /// The time from the start of the first workload to the end of the last one.
     pub fn span(&self) -> Duration {
         let began = self.hosts.iter().map(|host| host.began).min();
         let ended = self.hosts.iter().map(|host| host.began + host.span).max();
@@ -95,7 +95,7 @@ impl Report {
         per_second(self.hosts.iter().map(|host| host.bytes).sum(), self.span())
     }
 
-    /// The application's transfers per second, over [`span`](Self::span).
+    /// Transfers per second of all applications together, over [`span`](Self::span).
     pub fn transfers_per_second(&self) -> u64 {
         per_second(self.hosts.iter().map(|host| host.latency.count()).sum(), self.span())
     }
@@ -110,7 +110,7 @@ fn per_second(count: u64, span: Duration) -> u64 {
 pub struct LinkReport {
     /// Name of the direction.
     pub name: String,
-    /// Time, packets, bytes.
+    /// Busy time, packets and bytes.
     pub load: Load,
     /// Share of the time during which the link was busy, in parts per million.
     pub utilisation_ppm: u64,

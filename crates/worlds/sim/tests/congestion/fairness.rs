@@ -1,9 +1,9 @@
-//! Equal flows get equal shares, and together all there is.
+//! Equal flows get equal shares and use the whole line.
 
 use crate::congestion::network::*;
 
-/// `senders` flows for 20 ms: Jain's index in thousandths, the rate and the longest
-/// wait of the second half.
+/// Runs `senders` flows for 20 ms. Returns Jain's index in thousandths, the rate in bits per second
+/// and the longest wait, all of the second half.
 fn share(senders: usize, congestion: &str, apart: Duration) -> (u64, u64, Duration) {
     let report = simulate(&flows(senders, congestion, apart, Duration::from_ms(20)));
     assert_eq!(report.dropped, 0, "the queue is bounded by the control, not by the bridge");
@@ -24,8 +24,8 @@ fn flows_with_one_target_are_fair_whenever_they_begin() {
     }
 }
 
-/// Documented limit of targets above the measured minimum: flows that start behind a standing queue
-/// measure the queue as part of the minimum round trip.
+/// With targets above the measured minimum, flows that start behind a standing queue measure the
+/// queue as part of the minimum round trip. This is a documented limit.
 #[test]
 fn measured_target_favours_later_flows() {
     let (together, ..) = share(2, "swift", Duration::ZERO);
@@ -35,7 +35,7 @@ fn measured_target_favours_later_flows() {
     assert!(rate >= 9_800_000_000, "{rate}");
 }
 
-/// Without control the bridge's queue is as long as it can be, and overflows.
+/// Without congestion control the queue of the bridge is full and overflows.
 #[test]
 fn without_control_the_queue_overflows() {
     let report = simulate(&flows(4, "none", Duration::ZERO, Duration::from_ms(20)));

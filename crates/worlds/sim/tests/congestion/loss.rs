@@ -1,4 +1,4 @@
-//! Random loss: of the wire, not of a queue.
+//! Random loss on the wire, not in a queue.
 
 use crate::congestion::network::*;
 use stats::random::Probability;
@@ -23,7 +23,8 @@ fn a_thousandth_lost_costs_less_than_a_tenth() {
     }
 }
 
-/// Frames overtaken by three later ones are sent again long before a timeout, and hardly any twice.
+/// Frames that three later frames overtake are retransmitted long before a timeout, and rarely more
+/// than once.
 #[test]
 fn loss_is_seen_without_timeouts() {
     let report = with_loss("swift=25us", 10_000);

@@ -8,7 +8,7 @@ pub const fn ms(ms: u64) -> Instant {
     Instant::from_ns(ms * 1_000_000)
 }
 
-/// `senders` flows that begin `apart` from each other.
+/// `senders` flows, each of which begins `apart` after the previous one.
 pub fn flows(senders: usize, congestion: &str, apart: Duration, time: Duration) -> FlowsConfig {
     incast(senders, congestion.parse().expect("a control"), apart, time)
 }
@@ -19,7 +19,7 @@ pub fn simulate(config: &FlowsConfig) -> FlowsReport {
     report
 }
 
-/// Bits a second on the line to the receiver.
+/// Bits per second on the line to the receiver.
 pub fn line_rate(report: &FlowsReport, from: Instant, to: Instant) -> u64 {
     report.line_rate(BOTTLENECK, from, to)
 }

@@ -22,7 +22,7 @@ fn the_rate_is_back_soon_and_the_queue_is_bounded() {
         let took = report.time_to_rate(BOTTLENECK, 9_000_000_000, ms(10)).expect("it comes back");
         assert!(took <= Duration::from_us(200), "{senders} flows: {took}");
         assert!(rate(ms(10) + took, ms(15)) >= 9_800_000_000, "and stays");
-        // The bytes in transit at 10 Gb/s leave at 2 Gb/s; then the target holds again.
+        // First the bytes in transit at 10 Gb/s leave at 2 Gb/s. Then the flows meet the target.
         let longest = report.longest_wait(ms(5), ms(10));
         assert!(longest <= Duration::from_us(most), "{senders} flows: {longest}");
         let settled = report.longest_wait(ms(7), ms(10));

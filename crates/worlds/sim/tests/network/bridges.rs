@@ -1,4 +1,4 @@
-//! Bridges: latency, learning, order; background traffic through them.
+//! Bridges: latency, learning, order, and background traffic.
 
 use super::*;
 use proptest::prelude::*;
@@ -30,7 +30,7 @@ fn frame(id: u64, from: u32, to: u32, pcp: u8, length: usize) -> Frame {
     frame
 }
 
-/// A frame that begins to arrive at a port at `start`, as a cable hands it over.
+/// The input for a frame that begins to arrive at a port at `start`, as a cable delivers it.
 fn arriving(
     port: usize,
     mut frame: Frame,
@@ -54,7 +54,7 @@ fn arriving(
     )
 }
 
-/// Passes frames to the bridge at their times and returns the frames sent.
+/// Passes frames to the bridge at their times. Returns the sent frames with their ports.
 fn run(bridge: &mut Bridge, arriving: Vec<(Instant, Input)>) -> Vec<(usize, Transmission)> {
     super::run(bridge, arriving, Bridge::handle, |bridge, now| match bridge.poll(now) {
         Output::Line { port, event } => Ok((port, transmitted(event))),
@@ -79,7 +79,7 @@ fn latency_of_both_modes() {
         let header = Rate::G1.duration(8 + 18);
         assert_eq!(one(StoreAndForward, [Rate::G1; 2], length).start, start + whole + DELAY);
         assert_eq!(one(CutThrough, [Rate::G1; 2], length).start, start + header + DELAY);
-        // Nothing is cut through to a faster line, all to a slower one.
+        // A cut-through bridge stores frames to a faster line, and cuts through to a slower line.
         let faster = one(CutThrough, [Rate::G1, Rate::G10], length);
         assert_eq!(faster.start, start + whole + DELAY);
         assert_eq!(faster.frame.latency.spent(FrameStage::Serialisation), whole);
@@ -104,8 +104,8 @@ fn busy_output_queues_cut_through_frames() {
 }
 
 proptest! {
-    /// Frames that are handed over late, but with the times of their reception and before they
-    /// are through the bridge, leave as if they had been handed over at once.
+    /// Frames may be handed over later than they are received, while the bridge's delay lasts.
+    /// They leave at the same times as frames that are handed over at once.
     #[test]
     fn bridge_uses_time_of_reception_not_of_hand_over(
         frames in prop::collection::vec((0usize..3, 1u32..3, 64usize..400, 0u64..3_000), 1..40),
@@ -125,7 +125,7 @@ proptest! {
         inputs.sort_by_key(|(at, _)| *at);
         let config = bridge(mode, &[Rate::G1; 3]);
         let expected = run(&mut Bridge::new(config.clone()), inputs.clone());
-        // Whatever is handed over, all that came before it is.
+        // No frame is handed over before earlier frames.
         let mut latest = Instant::from_ns(u64::MAX / 1_000);
         let mut late: Vec<_> = inputs.into_iter().zip(lags).rev().map(|((at, input), lag)| {
             latest = latest.min(at + Duration::from_ps(lag));
@@ -143,7 +143,7 @@ proptest! {
     }
 }
 
-/// Wrong frames are dropped where their FCS is seen, and pass where not.
+/// A store-and-forward bridge drops corrupt frames, and a cut-through bridge forwards them.
 #[test]
 fn corrupt_frames() {
     for (mode, passed) in [(Mode::StoreAndForward, 0), (Mode::CutThrough, 1)] {
@@ -178,7 +178,7 @@ fn addresses_are_learned() {
     assert_eq!(bridge.counters().forwarded, 4);
 }
 
-/// Jitter has the spread it is given and keeps the order of a flow.
+/// Jitter has the configured standard deviation and keeps the order of a flow.
 #[test]
 fn jitter() {
     const COUNT: u64 = 2_000;
@@ -200,7 +200,7 @@ fn jitter() {
     let mean = delays.iter().sum::<i64>() / COUNT as i64;
     let variance = delays.iter().map(|delay| delay * delay).sum::<i64>() / COUNT as i64;
     assert!(mean.abs() < 2_000, "{mean} ps");
-    // Sigma within 8 %: 24.5 ns squared, in square picoseconds.
+    // The variance in square picoseconds: the standard deviation of 24.5 ns, within 8 %.
     assert!((510_000_000..700_000_000).contains(&variance), "{variance}");
 }
 
@@ -220,7 +220,7 @@ fn source(port: u32, pattern: Pattern, length: usize) -> Source {
     })
 }
 
-/// A source's frames as they arrive at a bridge, with the priority's tag.
+/// The frames of a source as they arrive at a bridge, tagged with their priority.
 fn arrivals(source: &mut Source, port: usize) -> Vec<(Instant, Input)> {
     let mut now = Instant::ZERO;
     let mut frames = Vec::new();
@@ -237,8 +237,8 @@ fn arrivals(source: &mut Source, port: usize) -> Vec<(Instant, Input)> {
     }
 }
 
-/// Overload by the lower priority: the higher waits for one frame at most, the
-/// lower fills its queue, and every frame is accounted for.
+/// Frames of a lower priority overload a port. Frames of the higher priority wait for at most one
+/// frame of the lower one, whose queue is full. Every frame is counted.
 #[test]
 fn strict_priority_under_overload() {
     let full = Rate::G1.duration(8 + 1522 + 12);
@@ -268,7 +268,7 @@ fn strict_priority_under_overload() {
     assert_eq!(frames[0] + counters.full[0], low.made());
     assert_eq!(frames[1], high.made());
     assert_eq!(bytes as u64, frames[0] * 1522);
-    // One frame in the way, frames of its own kind that came together, itself.
+    // A frame waits for one frame on the line, and for frames of its own priority.
     let waited: Vec<_> = left
         .iter()
         .filter(|(_, sent)| sent.frame.priority == 1)

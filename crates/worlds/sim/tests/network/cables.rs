@@ -16,7 +16,7 @@ fn transmission(id: u64, at_ns: u64) -> Transmission {
     Transmission { frame, start, end, rate: Rate::G1, preemptable: false, class: 0 }
 }
 
-/// Sends frames a microsecond apart. Returns the arrivals with their times.
+/// Sends `count` frames, one each microsecond. Returns the arrivals with their times.
 fn carry(config: Config, count: u64) -> (Vec<(Instant, Transmission)>, Counters) {
     let mut cable = Cable::new(config);
     let mut arrived = Vec::new();
@@ -117,7 +117,7 @@ fn an_interface_delays_and_tags() {
     assert_eq!(nic.room(), 2);
 }
 
-/// A ring that waits for its gate blocks no other.
+/// A ring that waits for its gate does not block the other rings.
 #[test]
 fn rings_are_by_queue() {
     let open = Duration::from_us(100);

@@ -1,4 +1,4 @@
-//! The credit of a class as a course of points, against the credit of the port.
+//! Compares the points of a class's credit over time with the credit of the port.
 
 use super::*;
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use sim::ethernet::port::{Algorithm, Config, Counted, CreditBased, Output};
 
 const CLASS: usize = 5;
 
-/// Class 5 has credit; its gate is open for 60 of every 100 us.
+/// Class 5 has a credit-based shaper. With `gated` its gate is open for 60 of every 100 us.
 fn shaped(gated: bool, counted: Counted, rises_in_guard_band: bool) -> Config {
     let mut config = Config::new(Rate::M100);
     let shaper = CreditBased { idle_slope: 30_000_000, counted, rises_in_guard_band };
@@ -16,7 +16,7 @@ fn shaped(gated: bool, counted: Counted, rises_in_guard_band: bool) -> Config {
     config
 }
 
-/// The points between which the credit is linear, with one on both sides of each change.
+/// The credit at `at`, by linear interpolation between the points.
 fn at(points: &[(Instant, i128)], at: Instant) -> i128 {
     let behind = points.partition_point(|point| point.0 <= at);
     let before = points[behind - 1];
@@ -25,7 +25,7 @@ fn at(points: &[(Instant, i128)], at: Instant) -> i128 {
     before.1 + (next.1 - before.1) * i128::from(part.as_ps()) / i128::from(span.as_ps())
 }
 
-/// Frames of these priorities and lengths, when they come.
+/// Frames in the order of their times. Each offer has a time in ns, a priority and a length.
 fn frames(offers: &[(u64, u8, usize)]) -> Vec<(Instant, Frame)> {
     let mut offers = offers.to_vec();
     offers.sort_unstable();
@@ -36,8 +36,8 @@ fn frames(offers: &[(u64, u8, usize)]) -> Vec<(Instant, Frame)> {
     (0..).zip(offers).map(frame).collect()
 }
 
-/// Runs a port to `end`, and compares its credit at the `probes`, in the order of time, with the
-/// courses from each of its changes to the next one.
+/// Runs a port to `end`. At each of the `probes`, in the order of time, compares its credit with
+/// the points since the last change.
 fn compare(config: Config, frames: Vec<(Instant, Frame)>, probes: &[Instant], end: Instant) {
     let mut port = Port::new(config);
     let gates = port.config().gates.clone();
@@ -60,7 +60,7 @@ fn compare(config: Config, frames: Vec<(Instant, Frame)>, probes: &[Instant], en
         for probe in probes.iter().filter(|probe| (now..=next).contains(probe)) {
             let expected = port.credit(CLASS, *probe).expect("it has credit") * 1e12;
             let found = at(&points, *probe) as f64;
-            // A picosecond of the line, where a bend is no whole one.
+            // Allows for one picosecond, because a change of slope may be between two picoseconds.
             assert!((expected - found).abs() <= 1e8, "{found} at {probe}, not {expected}");
         }
         now = next;
@@ -70,8 +70,8 @@ fn compare(config: Config, frames: Vec<(Instant, Frame)>, probes: &[Instant], en
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Between two changes the course has every bend: its line is the credit of the port at any
-    /// time.
+    /// The points between two changes include every change of slope, so that interpolation gives
+    /// the credit of the port at any time.
     #[test]
     fn credit_course_matches_credit_of_port(
         gated in any::<bool>(),

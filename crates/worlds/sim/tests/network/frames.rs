@@ -1,4 +1,4 @@
-//! Frames: their bytes, their time on the line.
+//! The bytes of frames, and their time on the line.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn picoseconds_a_byte() {
     );
 }
 
-/// Preamble to FCS of the shortest and of a full frame, in picoseconds.
+/// Durations of the shortest and of the longest frame, preamble to FCS, in picoseconds.
 #[test]
 fn serialisation_times() {
     let (short, full) = (frame_of(54), frame_of(14 + 1500));
@@ -43,7 +43,7 @@ fn serialisation_times() {
     let mut tagged = frame_of(14 + 42);
     tagged.tag = Some(Tag { pcp: 6, vid: 1 });
     assert_eq!(tagged.length(), frame::MINIMUM);
-    // 1460 useful bytes of 1538.
+    // 1460 of 1538 bytes are useful.
     assert_eq!(port::goodput(Rate::G1, 1500, 1460), 118_660_598);
 }
 

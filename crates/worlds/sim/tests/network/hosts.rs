@@ -1,4 +1,4 @@
-//! Hosts alone: the bytes of their frames, neighbours, several sockets.
+//! TCP hosts alone: the bytes of their frames, neighbours, several sockets.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -7,7 +7,7 @@ use sim::tcp::{Config, Host, Input, Output, SocketId};
 
 use crate::network::world::{PORT, ip, mac};
 
-/// Two hosts on a line without length; `seen` gets every frame.
+/// Two hosts on a line without delay. `seen` has every frame.
 struct Pair {
     hosts: [Host; 2],
     now: Instant,
@@ -36,7 +36,7 @@ impl Pair {
         self.hosts[0].connect(SocketAddrV4::new(ip(1), PORT), 3)
     }
 
-    /// Runs until nothing can be sent now. Returns the next wake-up.
+    /// Runs until neither host has output now. Returns the next wake-up.
     fn settle(&mut self) -> Option<Instant> {
         loop {
             if let [Some(one), Some(two)] = [self.step(0), self.step(1)] {
@@ -45,7 +45,7 @@ impl Pair {
         }
     }
 
-    /// One output; `Some` when there is none.
+    /// Handles one output of a host. `Some` with the next wake-up if there is no output.
     fn step(&mut self, node: usize) -> Option<Option<Instant>> {
         self.hosts[node].handle(self.now, Input::CanTransmit { frames: 1 });
         match self.hosts[node].poll(self.now) {
@@ -61,7 +61,7 @@ impl Pair {
         None
     }
 
-    /// Goes on to the next timer.
+    /// Advances to the next timer.
     fn wait(&mut self) {
         let at = self.settle().expect("a timer");
         assert!(at > self.now);
@@ -78,7 +78,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The sum of RFC 1071: 0xffff over anything that contains its own checksum.
+/// The sum of RFC 1071: 0xffff if the parts include a correct checksum.
 fn sum(parts: &[&[u8]]) -> u16 {
     let bytes: Vec<u8> = parts.concat();
     let mut sum = 0u32;
@@ -144,7 +144,7 @@ fn packets_to_unknown_addresses_are_dropped() {
     assert!(pair.seen.is_empty() && pair.connected.is_empty());
 }
 
-/// More than the stack's own table of neighbours and any table of sockets would hold.
+/// A host has more neighbours and sockets than a fixed table of the stack holds.
 #[test]
 fn a_host_has_as_many_neighbours_and_sockets_as_it_is_given() {
     let mut host = Host::new(Config::new(mac(0), ip(0)));
@@ -224,7 +224,8 @@ fn socket_takes_data_below_low_water_mark() {
     assert_eq!(pair.hosts[0].unsent(socket), 16_384 - 1_460);
 }
 
-/// Without an answer, SYNs back off from 1 ms, until the user timeout.
+/// Without an answer, a host retransmits its SYN after 1 ms, then with exponential backoff, until
+/// the user timeout.
 #[test]
 fn a_dead_peer() {
     let mut config = Config::new(mac(0), ip(0));

@@ -1,4 +1,4 @@
-//! The network part of the simulator, machine by machine and put together.
+//! The network of the simulator: each state machine alone, and all together.
 
 mod bridges;
 mod cables;
@@ -25,14 +25,14 @@ use tsn::gates::Operation;
 use tsn::{Clock, Entry, GateControlList, GateStates, Gates};
 use wire::{Duration, Instant};
 
-/// The transmission of a port that interrupts none.
+/// The transmission of a port without preemption.
 fn transmitted(event: LineEvent) -> Transmission {
     let LineEvent::Transmit(transmission) = event else { panic!("interrupted: {event:?}") };
     transmission
 }
 
-/// Passes `inputs` to a machine at their times, until it is idle. Returns its outputs. `poll`
-/// yields an output, or when to poll again.
+/// Passes `inputs` to a machine at their times, and runs the machine until it is idle. Returns its
+/// outputs. `poll` returns an output, or when to poll again.
 fn run<M, I, O>(
     machine: &mut M,
     mut inputs: Vec<(Instant, I)>,
@@ -68,7 +68,7 @@ fn tagged(id: u64, pcp: u8, length: usize, now: Instant) -> Frame {
     frame
 }
 
-/// Admits a frame to a port and hands it over at once.
+/// Admits a frame to a port and queues it at once.
 fn offer(port: &mut Port, now: Instant, frame: Frame) {
     let groups = &mut SchedulerGroups::default();
     let reception = Reception { from: None, at: now };

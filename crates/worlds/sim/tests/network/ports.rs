@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 use sim::ethernet::port::{Config, Guard, Output};
 
-/// Offers frames at their times and returns what was sent.
+/// Offers frames at their times. Returns the transmissions.
 fn run(port: &mut Port, offers: Vec<(Instant, Frame)>) -> Vec<Transmission> {
     super::run(port, offers, offer, |port, now| match port.poll(now) {
         Output::Line(event) => Ok(transmitted(event)),
@@ -18,7 +18,7 @@ fn back_to_back_frames_pay_the_gap() {
     let offers = (0..3).map(|id| (Instant::ZERO, tagged(id, 0, 64, Instant::ZERO))).collect();
     let sent = run(&mut port, offers);
     let times: Vec<_> = sent.iter().map(|sent| (sent.start.as_ns(), sent.end.as_ns())).collect();
-    // 8 + 64 bytes of 8 ns, then 12 of silence.
+    // 8 + 64 bytes of 8 ns, then a gap of 12 bytes.
     assert_eq!(times, [(0, 576), (672, 1_248), (1_344, 1_920)]);
     assert_eq!(sent[2].frame.latency.spent(FrameStage::Queue), Duration::from_ns(1_344));
     assert_eq!(port.counters().busy, Duration::from_ns(3 * 576));
@@ -35,7 +35,7 @@ fn higher_queues_first() {
     assert_eq!(ids, [1, 4, 3, 0, 5, 2]);
 }
 
-/// A frame that is being sent is not interrupted.
+/// Without preemption no frame on the line is interrupted.
 #[test]
 fn a_lower_frame_on_the_line_is_finished_first() {
     let mut port = Port::new(Config::new(Rate::G1));
@@ -58,14 +58,14 @@ fn full_queues_drop_and_count() {
 }
 
 fn gated(guard: Guard) -> Config {
-    // Queue 7 for 20 of 100 us, the rest for the others.
+    // Queue 7 is open for 20 of 100 us, the other queues for 80 us.
     let gates = gates_of(&[(0x80, Duration::from_us(20)), (0x7f, Duration::from_us(80))]);
     Config { gates: Some(gates), guard, ..Config::new(Rate::G1) }
 }
 
 #[test]
 fn guard_by_length_or_by_the_largest_frame() {
-    // At 99 us, 576 ns fit before the gate closes, a full frame would not.
+    // At 99 us, a frame of 576 ns fits before the gate closes, and the longest frame does not.
     let at = Instant::from_ns(99_000);
     for (guard, start) in [(Guard::FrameLength, 99_000), (Guard::MaximumFrame(1500), 120_000)] {
         let sent = run(&mut Port::new(gated(guard)), vec![(at, tagged(0, 1, 64, at))]);
@@ -73,7 +73,7 @@ fn guard_by_length_or_by_the_largest_frame() {
         let gate = sent[0].frame.latency.spent(FrameStage::Gate);
         assert_eq!(gate, Duration::from_ns(start - 99_000));
     }
-    // To the last picosecond: 12.240 us before the gate closes.
+    // A frame of 12.240 us may start exactly 12.240 us before the gate closes, not later.
     for (ps, start) in [(87_760_000, 87_760_000), (87_760_001, 120_000_000)] {
         let at = Instant::from_ps(ps);
         let mut port = Port::new(gated(Guard::FrameLength));
@@ -107,8 +107,7 @@ fn any_gates() -> impl Strategy<Value = Gates> {
     })
 }
 
-/// Whether the gate is open from `start` to `end`, asked at both ends and at
-/// every change between them.
+/// Whether the gate is open from `start` to `end`: at both ends, and at every change in between.
 fn open_throughout(gates: &Gates, queue: usize, start: Instant, end: Instant) -> bool {
     let last = Instant::from_ps(end.as_ps() - 1);
     gates.is_open(queue, start)
@@ -119,8 +118,8 @@ fn open_throughout(gates: &Gates, queue: usize, start: Instant, end: Instant) ->
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// No frame is on the line outside its window, frames do not overlap, each queue keeps its
-    /// order, nothing is lost without being counted, and every picosecond is booked.
+    /// No frame is on the line outside its window; frames do not overlap; each queue keeps its
+    /// order; every lost frame is counted; the stages of a frame sum to its latency.
     #[test]
     fn no_frame_leaves_outside_its_window(
         gates in any_gates(),
@@ -152,8 +151,8 @@ proptest! {
             let waited = latency.spent(FrameStage::Gate) + latency.spent(FrameStage::Queue);
             prop_assert_eq!(waited, latency.total());
         }
-        // Little's law: what the port integrated is what the frames waited. (A frame dropped from
-        // the head of its queue would differ; there is none unless a window changes its length.)
+        // Little's law: the integral of the port equals the sum of the frames' waits. No frame is
+        // dropped from the head of its queue here, because no window changes its length.
         let waited = sent.iter().map(|sent| u128::from(sent.frame.latency.total().as_ps()));
         prop_assert_eq!(port.occupancy(), waited.sum::<u128>());
         for pair in sent.windows(2) {
@@ -170,7 +169,7 @@ proptest! {
     }
 }
 
-/// A frame of farlane's raw transport to station `to`, with this number of bytes after its header.
+/// A frame of raw Ethernet to station `to`, with `payload` bytes after the Ethernet header.
 fn raw(id: u64, to: u8, payload: usize) -> Frame {
     let mut bytes = vec![to; 6];
     bytes.extend_from_slice(&[2; 6]);

@@ -6,7 +6,7 @@ use sim::ethernet::port::{Config, Preemption};
 use tsn::gates::HoldAdvance;
 use tsn::preemption::{FragmentSize, verification};
 
-/// Of one byte at 100 Mb/s.
+/// Duration of one byte at 100 Mb/s.
 const BYTE: Duration = Duration::from_ns(80);
 
 fn bytes(count: u64) -> Duration {
@@ -27,7 +27,7 @@ fn preempting(add: u8) -> Config {
     Config { preemption: Some(preemption(add)), ..Config::new(Rate::M100) }
 }
 
-/// Start and end on the line of each frame and each fragment, in nanoseconds, with the frame's id.
+/// The ID, the start and the end on the line, in nanoseconds, of each frame or fragment.
 fn pieces(events: &[(Instant, LineEvent)]) -> Vec<(u64, u64, u64)> {
     let mut pieces: Vec<(u64, u64, u64)> = Vec::new();
     let mut preemptable = 0;
@@ -53,15 +53,15 @@ fn an_express_frame_interrupts_a_preemptable_one() {
     let offers = [(Instant::ZERO, 0, 1522), (Instant::from_ns(20_000), 7, 64)];
     let pieces = pieces(&line_of(&mut port, &offers));
     let expected = [
-        // Four bytes of mCRC behind the cut.
+        // 4 bytes of mCRC follow the cut.
         (0, 0, 20_320),
-        // Then the gap of 12 bytes; 8 + 64 bytes of express frame.
+        // After a gap of 12 bytes, 8 + 64 bytes of the express frame.
         (1, 21_280, 27_040),
-        // A gap, 8 bytes of preamble, and the 1280 bytes that are left.
+        // After a gap, 8 bytes of preamble and the remaining 1280 bytes.
         (0, 28_000, 28_000 + 1_288 * 80),
     ];
     assert_eq!(pieces, expected);
-    // Whole, one behind the other, they would end at 122.4 us + 84 bytes: 24 bytes more.
+    // Without the interruption both frames would end after 1530 + 84 bytes; it costs 24 bytes.
     assert_eq!(pieces[2].2, (1_530 + 84 + 24) * 80);
     let counters = port.counters();
     assert_eq!((counters.sent, counters.suspended), (2, 1));
@@ -69,7 +69,7 @@ fn an_express_frame_interrupts_a_preemptable_one() {
     assert_eq!(counters.busy, bytes(1_530 + 72 + 4 + 8));
 }
 
-/// 802.3 keeps 60 bytes and an mCRC before a cut and 64 with the FCS behind it.
+/// 802.3 requires 60 bytes and an mCRC before a cut, and 64 bytes with the FCS after it.
 #[test]
 fn the_shortest_fragments() {
     for (add, shortest) in [(0u8, 124usize), (1, 188), (2, 252), (3, 316)] {
@@ -85,8 +85,8 @@ fn the_shortest_fragments() {
     }
 }
 
-/// An express frame waits for 143 bytes of line at most: the longest frame that cannot be cut, its
-/// preamble and its gap.
+/// An express frame waits for at most 143 bytes on the line: the longest frame that cannot be cut,
+/// its preamble and its gap.
 #[test]
 fn the_longest_wait_of_an_express_frame() {
     let longest = |length: usize| {
@@ -100,9 +100,10 @@ fn the_longest_wait_of_an_express_frame() {
         };
         (1..8 * 80 + length as u64 * 80).step_by(40).map(wait).max().unwrap()
     };
-    // Asked one nanosecond after the preemptable frame began.
+    // The express frame comes one nanosecond after the start of the preemptable frame.
     assert_eq!(longest(123), 143 * 80 - 1);
-    // In a long frame: preamble, 60 bytes, mCRC and gap. Behind the last possible cut 64 are left.
+    // In a long frame: preamble, 60 bytes, mCRC and gap. After the last possible cut 64 bytes
+    // remain.
     assert_eq!(longest(1522), (8 + 60 + 4 + 12) * 80 - 1);
 }
 
@@ -119,9 +120,9 @@ fn every_interruption_costs_24_bytes() {
     }
 }
 
-/// Preemption does not nest: class 6 does not interrupt class 0 if both are preemptable, and no
-/// preemptable frame goes before the rest of one that is interrupted, whatever its priority. Class
-/// 0 interrupts class 6 if only 0 is express.
+/// Preemption does not nest. Class 6 does not interrupt class 0 if both are preemptable. No
+/// preemptable frame of any priority leaves before the rest of an interrupted frame. Class 0
+/// interrupts class 6 if only class 0 is express.
 #[test]
 fn preemption_does_not_nest_whatever_the_priority() {
     let mut port = Port::new(preempting(0));
@@ -136,8 +137,8 @@ fn preemption_does_not_nest_whatever_the_priority() {
     assert_eq!(order, [0, 1, 0, 2]);
 }
 
-/// An express frame of a low class and a preemptable one of a high class wait while the line is
-/// busy: the express one goes first, behind a gap, and the other one whole.
+/// An express frame of a low class and a preemptable frame of a high class wait for the line. The
+/// express frame leaves first, after a gap. Then the other frame leaves without interruption.
 #[test]
 fn a_waiting_express_frame_goes_before_a_preemptable_one_of_a_higher_class() {
     let express = Preemption { express: 0b110, ..preemption(0) };
@@ -148,7 +149,7 @@ fn a_waiting_express_frame_goes_before_a_preemptable_one_of_a_higher_class() {
     // 8 + 500 and 8 + 1000 bytes of 80 ns, gaps of 12.
     let expected = [(0, 0, 40_640), (2, 41_600, 82_240), (1, 83_200, 163_840)];
     assert_eq!(pieces, expected);
-    // A partner that does not answer: no preemption, the highest class first.
+    // If the partner does not answer, there is no preemption, and the highest class leaves first.
     let verify = verification::Config::default();
     let express = Preemption { express: 0b110, verify, ..preemption(0) };
     let mut port = Port::new(Config { preemption: Some(express), ..preempting(0) });
@@ -162,7 +163,8 @@ fn a_waiting_express_frame_goes_before_a_preemptable_one_of_a_higher_class() {
     assert_eq!(frames.collect::<Vec<_>>(), [0, 1, 2]);
 }
 
-/// Class 7 may send from 100 to 200 of every 500 us, the others always; with hold, if `held`.
+/// Class 7 may send from 100 to 200 of every 500 us, the others always. If `held`, the window of
+/// class 7 holds preemptable frames.
 fn windows(held: bool) -> Gates {
     let (hold, release) = match held {
         true => (Operation::SetAndHoldMac, Operation::SetAndReleaseMac),
@@ -182,8 +184,8 @@ fn windows(held: bool) -> Gates {
     Gates::new(list, Clock::default())
 }
 
-/// A frame that waits for its window starts at the window's edge if the port holds preemptable
-/// frames, and 16 bytes of mCRC and gap later without (its first byte behind the preamble 24).
+/// A frame that waits for its window starts at the start of the window if the port holds
+/// preemptable frames. Without hold it starts 16 bytes later, after mCRC and gap.
 #[test]
 fn hold_keeps_the_edge_of_the_window() {
     for (held, starts) in [(true, 100_000), (false, 100_000 + 16 * 80)] {
@@ -199,7 +201,7 @@ fn hold_keeps_the_edge_of_the_window() {
         let pieces = pieces(&line_of(&mut port, &offers));
         let express = pieces.iter().find(|piece| piece.0 == 0).unwrap();
         assert_eq!(express.1, starts, "hold: {held}");
-        // The rest goes behind the express frame, or when hold is released.
+        // The rest follows the express frame, or the end of the hold.
         let rest = pieces.last().unwrap();
         assert_eq!(rest.1, if held { 200_000 } else { express.2 + 960 });
     }
@@ -208,9 +210,9 @@ fn hold_keeps_the_edge_of_the_window() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Whatever is offered: pieces do not overlap and keep their gaps, every frame gets through in
-    /// full over the cable, each class in order, no piece is shorter than a fragment may be, each
-    /// picosecond of each frame's latency is booked, and each interruption costs 24 bytes.
+    /// For random frames: pieces do not overlap and have gaps between them; every frame arrives
+    /// complete, each class in order; no fragment is too short; the stages of each frame sum to its
+    /// latency; each interruption costs 24 bytes.
     #[test]
     fn frames_get_through_in_one_piece(
         add in 0u8..4,

@@ -1,4 +1,4 @@
-//! Shapers at a port: credit, eligibility times, weights, cyclic queues, together with gates.
+//! Shapers at a port: credit, eligibility times, weights and cyclic queues, also with gates.
 
 use super::*;
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ use tsn::gates::HoldAdvance;
 use tsn::preemption::{FragmentSize, verification};
 use tsn::{Cqf, Gates};
 
-/// The times at which frames start, by id.
+/// The IDs of frames, and the times at which they start, in nanoseconds.
 fn starts(port: &mut Port, offers: &[(Instant, u8, usize)]) -> Vec<(u64, u64)> {
     let start = |(at, event): (Instant, LineEvent)| match event {
         LineEvent::Transmit(sent) => Some((sent.frame.id, at.as_ns())),
@@ -30,11 +30,14 @@ fn credit(idle_slope: u64) -> Algorithm {
     Algorithm::CreditBased(CreditBased { idle_slope, counted, rises_in_guard_band: true })
 }
 
-/// 100 Mb/s, an idle slope of 20 Mb/s. A frame of 1542 bytes of line (preamble and gap counted)
-/// starts at 0, two of class 5 with 1000 bytes of line come 1 ns later. The first of these starts
-/// behind it at 123.36 us with a credit of 20 * 123.359 = 2467.18 bit and ends 80 us later with
-/// 2467.18 - 80 * 80 = -3932.82. That takes 196.641 us to come back to zero: the second starts at
-/// 400.001 us. With the gate of class 5 closed from 220 to 320 us it starts 100 us later.
+/// The port has 100 Mb/s, class 5 an idle slope of 20 Mb/s. A frame of another class starts at 0
+/// and takes 1542 bytes, with preamble and gap. At 1 ns two frames of class 5 come, 1000 bytes
+/// each.
+///
+/// The first one starts at 123.36 us with a credit of 20 * 123.359 = 2467.18 bits. After 80 us the
+/// credit is 2467.18 - 80 * 80 = -3932.82 bits. The credit needs 196.641 us to return to zero, so
+/// the second frame starts at 400.001 us. If the gate of class 5 is closed from 220 to 320 us, the
+/// second frame starts 100 us later.
 #[test]
 fn credit_by_hand() {
     let at = Instant::from_ns;
@@ -48,14 +51,14 @@ fn credit_by_hand() {
 
     let us = Duration::from_us;
     let gates = gates_of(&[(0xff, us(220)), (0xdf, us(100)), (0xff, us(99_680))]);
-    // The gate is open for 99.9 of 100 ms: operIdleSlope is as much lower.
+    // The gate is open for 99.9 of 100 ms. An operIdleSlope of 19.98 Mb/s gives the same slope.
     let mut config = with(5, credit(19_980_000));
     config.gates = Some(gates);
     let mut port = Port::new(config);
     assert_eq!(starts(&mut port, &offers), [(0, 0), (1, 123_360), (2, 500_001)]);
 }
 
-/// A custom shaper: 200 us from the start of a frame to the start of the next frame.
+/// A custom shaper with 200 us from the start of a frame to the start of the next frame.
 #[derive(Debug, Default)]
 struct Paced {
     next: Instant,
@@ -75,7 +78,7 @@ impl Shaper for Paced {
     fn stops(&mut self, _: Instant) {}
 }
 
-/// The class waits for its shaper, then for its gate; others pass meanwhile.
+/// A class waits for its shaper and then for its gate, while other classes send.
 #[test]
 fn custom_shaper_decides_when_its_class_sends() {
     let at = Instant::from_ns;
@@ -89,10 +92,10 @@ fn custom_shaper_decides_when_its_class_sends() {
     assert_eq!(starts(&mut port, &offers), [(0, 0), (3, 80_000), (1, 300_000), (2, 500_000)]);
 }
 
-/// A frame that leaves its queue empty keeps the credit that it has while it is sent: *transmit* is
-/// true (IEEE 802.1Q-2022, 8.6.8.2), also in its preamble where that does not count. Class 5 waits
-/// 122.36 us behind 1522 bytes and gains 6118 bits at 50 Mb/s; its first frame costs less than
-/// 3000. So the second one follows at once.
+/// A class keeps its credit while its last frame is sent, because *transmit* is true (IEEE
+/// 802.1Q-2022, 8.6.8.2). This includes a preamble that does not count. Class 5 waits 122.36 us and
+/// gains 6118 bits at 50 Mb/s. Its first frame costs less than 3000 bits, so the second frame
+/// follows at once.
 #[test]
 fn the_last_frame_of_a_queue_keeps_its_credit() {
     for counted in [Counted::WithGap, Counted::FrameOnly] {
@@ -105,7 +108,7 @@ fn the_last_frame_of_a_queue_keeps_its_credit() {
     }
 }
 
-/// Credit falls while the frame's own bits pass, not during the overhead of an interruption.
+/// Credit falls while the bits of a frame pass, but not during the overhead of an interruption.
 #[test]
 fn an_interruption_costs_no_credit() {
     let spent = |express: bool| {
@@ -126,8 +129,8 @@ fn an_interruption_costs_no_credit() {
         (port.counters().suspended, port.credit_extremes(5).unwrap()[0])
     };
     assert_eq!(spent(false), (0, -6_400_000_000_000_000));
-    // Interrupted at 20 us with -1600 bit. The rest begins 24 + 84 bytes later behind the
-    // continuation's preamble, and credit rises meanwhile: 108 * 0.08 us * 20 = 172.8 bit.
+    // The frame is interrupted at 20 us with -1600 bits. The rest begins 24 + 84 bytes later, after
+    // the preamble of the continuation. Until then credit rises: 108 * 0.08 us * 20 = 172.8 bits.
     assert_eq!(spent(true), (1, -6_227_200_000_000_000));
 }
 
@@ -136,15 +139,16 @@ fn ats(rate: u64, burst: u64, max_residence: Option<Duration>) -> Algorithm {
     Algorithm::Ats(Ats { committed, streams: Vec::new(), max_residence, counted })
 }
 
-/// 1 Mb/s, a bucket of two frames of 1000 bits: two go at once, the others each 1 ms later.
+/// With 1 Mb/s and a bucket of two frames of 1000 bits, two frames leave at once, and the others
+/// after 1 ms each.
 #[test]
 fn frames_leave_at_their_eligibility_times() {
     let four = [(Instant::ZERO, 6, 125); 4];
     let mut port = Port::new(with(6, ats(1_000_000, 2_000, None)));
     let starts_at = starts(&mut port, &four);
-    // 8 + 125 + 12 bytes of line.
+    // A frame takes 8 + 125 + 12 bytes on the line.
     assert_eq!(starts_at, [(0, 0), (1, 145 * 80), (2, 1_000_000), (3, 2_000_000)]);
-    // The fourth would stay for 2 ms.
+    // The fourth frame would wait for 2 ms.
     let most = Some(Duration::from_us(1_500));
     let mut port = Port::new(with(6, ats(1_000_000, 2_000, most)));
     assert_eq!(starts(&mut port, &four).len(), 3);
@@ -152,7 +156,8 @@ fn frames_leave_at_their_eligibility_times() {
     assert_eq!((counters.late_eligible, counters.offered, counters.sent), (1, 4, 3));
 }
 
-/// Classes 1 and 2 share the rest of class 7 by weight, with frames of very different sizes.
+/// Classes 1 and 2 share the bandwidth that class 7 leaves by weight, with frames of very different
+/// sizes.
 #[test]
 fn weights_share_what_strict_priority_leaves() {
     let mut config = with(1, Algorithm::Ets { weight: 25 });
@@ -170,12 +175,12 @@ fn weights_share_what_strict_priority_leaves() {
     let (low, high) = (bytes(0, 400, 1522), bytes(400, 2_400, 200));
     let share = high as f64 / (low + high) as f64;
     assert!((0.72..0.78).contains(&share), "{share}");
-    // Class 7 waits for one frame at most.
+    // Class 7 waits for at most one frame.
     let late = |(id, at): &&(u64, u64)| *id >= 2_400 && at - (id - 2_400) * 400_000 > 1542 * 80;
     assert_eq!(starts.iter().find(late), None);
 }
 
-/// With cyclic queues a frame that came in one cycle leaves in the next one.
+/// With cyclic queues a frame that is received in one cycle leaves in the next cycle.
 #[test]
 fn cyclic_queues_take_turns() {
     let pair = Cqf { classes: [2, 3], cycle: Duration::from_us(100), base: Instant::ZERO };
@@ -195,7 +200,8 @@ fn a_class_has_a_longest_frame() {
     let mut config = Config::new(Rate::M100);
     config.classes[4].max_sdu = Some(500);
     let mut port = Port::new(config);
-    // 500 bytes of payload with header, tag and FCS; one more is dropped; other classes are free.
+    // A frame with a payload of 500 bytes leaves; a frame with one byte more is dropped. Another
+    // class has no limit.
     let offers = [(Instant::ZERO, 4, 522), (Instant::ZERO, 4, 523), (Instant::ZERO, 5, 1522)];
     assert_eq!(starts(&mut port, &offers).len(), 2);
     assert_eq!(port.counters().oversize, 1);
@@ -204,9 +210,9 @@ fn a_class_has_a_longest_frame() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Any shapers, gates and preemption on one port: every frame is sent, dropped with a cause or
-    /// waits for a window that never comes; a class with credit never starts below zero and never
-    /// falls below its lowest credit; no frame leaves before it is eligible.
+    /// One port has random shapers, gates and preemption. Every frame is sent, or dropped and
+    /// counted. A class with credit never starts below zero and never falls below its lowest
+    /// credit. No frame leaves before it is eligible.
     #[test]
     fn random_shapers_gates_and_preemption_keep_all_laws(
         algorithms in prop::array::uniform8(0u8..4),
@@ -224,7 +230,7 @@ proptest! {
             };
         }
         config.gates = gates.map(|entries| {
-            // Everything is open for a while, so that nothing waits for ever.
+            // All gates are open for some time, so that no frame waits for ever.
             let entry = |&(states, us): &(u8, u64)| (states, Duration::from_us(us));
             let mut entries: Vec<_> = entries.iter().map(entry).collect();
             entries.push((0xff, Duration::from_us(2_000)));
@@ -246,15 +252,15 @@ proptest! {
         for class in 0..8 {
             port.credit(class, Instant::from_ns(1_000_000_000));
             if let Some([lowest, _]) = port.credit_extremes(class) {
-                // The longest frame at the steepest slope; credit is zero or more when it starts.
+                // The longest frame at the steepest slope starts with a credit of at least zero.
                 let longest = i128::from((1522 + 20) * 8 * 1_000_000_000_000u64);
                 prop_assert!(lowest >= -longest, "class {class}: {lowest}");
             }
         }
     }
 
-    /// Without gates and preemption, and with credit-based shapers only at the top, annex L bounds
-    /// the credit of every class.
+    /// Annex L bounds the credit of every class if there are no gates and no preemption, and if
+    /// only the highest classes have credit-based shapers.
     #[test]
     fn credit_stays_within_annex_l(
         slopes in (5_000_000u64..50_000_000, 5_000_000u64..25_000_000),
@@ -264,16 +270,16 @@ proptest! {
     }
 }
 
-/// A frame behind another one of its class starts a fraction of a picosecond after the credit has
-/// come back to zero, with a little credit.
+/// The second frame of a class starts a fraction of a picosecond after the credit has returned to
+/// zero, and therefore with a credit slightly above zero.
 #[test]
 fn credit_of_a_class_alone_stays_within_annex_l() {
     within_annex_l((5_000_001, 5_000_000), &[(0, 7, 103), (195_767, 7, 532)]);
 }
 
-/// Credit-based shapers with these slopes (bit/s) in classes 7 and 6 of a port of 100 Mb/s: the
-/// credit stays within its bounds (IEEE 802.1Q-2022, L-2 and L-3), but for what a class gains in a
-/// picosecond, because frames start at whole ones.
+/// Checks the credits of classes 7 and 6 with these slopes (bit/s) at a port of 100 Mb/s. They stay
+/// within their bounds (IEEE 802.1Q-2022, L-2 and L-3), except for the credit of one picosecond,
+/// because frames start at whole picoseconds.
 #[track_caller]
 fn within_annex_l(slopes: (u64, u64), offers: &[(u64, u8, usize)]) {
     let mut config = with(7, credit(slopes.0));

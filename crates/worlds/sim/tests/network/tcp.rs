@@ -11,7 +11,7 @@ fn data(length: usize) -> Bytes {
     (0..length).map(|_| random.bits() as u8).collect()
 }
 
-/// Bytes a second of a transfer from node 0.
+/// Bytes per second of a transfer from node 0.
 fn throughput(world: &World) -> u64 {
     let bytes = world.to_send[0].len() as u128;
     (bytes * 1_000_000_000_000 / u128::from(world.log.last.as_ps())) as u64
@@ -22,7 +22,7 @@ fn transfer(plan: &Plan, length: usize, limit_ms: u64) -> World {
     exchange(plan, [length, 0], limit_ms)
 }
 
-/// Runs transfers in both directions at once, and checks the received bytes.
+/// Runs simultaneous transfers in both directions, and checks the received bytes.
 fn exchange(plan: &Plan, lengths: [usize; 2], limit_ms: u64) -> World {
     let mut world = World::new(plan, lengths.map(data));
     world.run(Instant::from_ns(limit_ms * 1_000_000));
@@ -48,7 +48,7 @@ fn throughput_is_near_the_limit_and_never_above() {
     }
 }
 
-/// Frames in = frames out + counted drops, on every machine of the way.
+/// Checks every machine on the path: frames in = frames out + counted drops.
 fn nothing_vanishes(world: &World) {
     for node in 0..2 {
         let cable = world.cables[node].counters();
@@ -134,8 +134,8 @@ fn two_runs_are_equal() {
     assert!(transfer(&other, 300_000, 60_000).log != one, "another seed changes nothing");
 }
 
-/// No frame of a connection is on the line while the gate is closed, and all
-/// of them have the priority's tag.
+/// No frame of a connection is on the line while the gate is closed. All frames have a tag with the
+/// priority.
 #[test]
 fn a_connection_through_gates() {
     let exact = gates_of(&[(8, Duration::from_us(40)), (0x7f ^ 8, Duration::from_us(160))]);
@@ -153,7 +153,7 @@ fn a_connection_through_gates() {
     assert!(world.log.last > Instant::from_ns(5 * 1_600_000), "faster than its share");
 }
 
-/// Delayed acknowledgements: fewer frames back, the same bytes.
+/// Delayed acknowledgements need fewer frames and deliver the same bytes.
 #[test]
 fn acknowledgements_at_once_or_later() {
     let at_once = transfer(&Plan::new(Rate::G1), 1 << 20, 1_000);
@@ -166,8 +166,7 @@ fn acknowledgements_at_once_or_later() {
     assert!(acknowledgements(&later) < segments * 6 / 10, "{}", acknowledgements(&later));
 }
 
-/// The transmit ring limits TCP: it never holds more frames than its size, and the rest waits in
-/// the socket.
+/// The transmit ring never has more frames than its size. Further data wait in the socket.
 #[test]
 fn a_short_ring_costs_nothing() {
     let mut plan = Plan::new(Rate::G1);
@@ -185,7 +184,7 @@ fn closing_is_reported_once_on_both_sides() {
     world.settle(Instant::from_ns(10_000_000_000));
     assert_eq!(world.log.closed, 2);
     assert_eq!(world.hosts[0].free_to_send(socket), 0);
-    // A reset is one as well.
+    // A reset also closes both ends.
     let mut world = transfer(&Plan::new(Rate::G1), 10_000, 1_000);
     world.hosts[1].handle(world.now, sim::tcp::Input::Abort(world.sockets[1]));
     world.settle(Instant::from_ns(10_000_000_000));
@@ -222,8 +221,8 @@ fn any_plan() -> impl Strategy<Value = Plan> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Whatever the line does, however small buffers and rings are: both
-    /// streams arrive whole, and every frame is accounted for.
+    /// With random faults, buffers and rings, both streams arrive complete, and every frame is
+    /// counted.
     #[test]
     fn both_ways_over_any_line(
         plan in any_plan(),
@@ -235,9 +234,9 @@ proptest! {
     }
 }
 
-/// Both sides have all data, but not their acknowledgements, and time out. Each
-/// takes the other's acknowledgement for an old one, unless it carries the
-/// sequence number after everything that was sent. Found by the test above.
+/// Both sides have received all data, but lack acknowledgements, and time out. Each side would drop
+/// the other's acknowledgement as old, unless it has the sequence number after all sent bytes. A
+/// random case found this.
 #[test]
 fn two_timeouts_at_once() {
     let mut plan = Plan::new(Rate::G50);

@@ -9,7 +9,7 @@ use tsn::preemption::{FragmentSize, verification};
 
 const RATE: Rate = Rate::G1;
 const PROPAGATION: Duration = Duration::from_ns(50);
-/// A packet of 72 bytes and the way: 72 * 8 + 50 ns.
+/// Nanoseconds from the start of a packet to its arrival: 72 * 8 + 50.
 const WAY: u64 = 626;
 
 /// Class 7 is express.
@@ -30,11 +30,11 @@ fn ns(ns: u64) -> Instant {
 /// Two interfaces and the frames that they sent.
 struct Pair {
     nics: [Nic; 2],
-    /// From each of them.
+    /// The cable from each interface.
     cables: [Cable; 2],
-    /// Sender and time of the packets between the MACs.
+    /// Sender, time in ns and kind of the packets between the MACs.
     said: Vec<(usize, u64, Control)>,
-    /// Starts of frames, and whether they could be interrupted.
+    /// Start of each frame in ns, and whether it was preemptable.
     frames: Vec<(u64, bool)>,
     arrived: usize,
 }
@@ -60,7 +60,7 @@ impl Pair {
         Self { nics, cables, said: Vec::new(), frames: Vec::new(), arrived: 0 }
     }
 
-    /// The first one sends frames at these times, until nothing happens any more.
+    /// Runs until no event is left. The first interface sends the frames in `offers`.
     fn run(&mut self, mut offers: Vec<(u64, u8, usize)>) {
         offers.sort_unstable();
         let mut offers = offers.into_iter().peekable();
@@ -110,7 +110,7 @@ impl Pair {
         self.nics[0].port().counters().suspended
     }
 
-    /// Times at which this side sent this packet.
+    /// Times at which `side` sent `control`, in ns.
     fn times(&self, side: usize, control: Control) -> Vec<u64> {
         let said = self.said.iter().filter(|said| (said.0, said.2) == (side, control));
         said.map(|said| said.1).collect()
@@ -121,13 +121,14 @@ fn fine() -> [Faults; 2] {
     [Faults::default(), Faults::default()]
 }
 
-/// Nothing gets through in the first microsecond of these many attempts.
+/// Faults that lose all packets in the first microsecond of each of the first `attempts` attempts.
 fn losing(attempts: u64) -> Faults {
     let cuts = (0..attempts).map(|n| n * 10_000_000).map(|at| (ns(at), ns(at + 1_000)));
     Faults { cuts: cuts.collect(), ..Faults::default() }
 }
 
-/// A long frame of class 0 every 50 us, and a short one of class 7 behind its first bytes.
+/// `count` pairs of frames, one pair every 50 us: a long frame of class 0, and 2 us later a short
+/// frame of class 7.
 fn offers(from: u64, count: u64) -> Vec<(u64, u8, usize)> {
     let pairs = (0..count).map(|n| from + n * 50_000);
     pairs.flat_map(|at| [(at, 0, 1522), (at + 2_000, 7, 64)]).collect()
@@ -137,13 +138,13 @@ fn offers(from: u64, count: u64) -> Vec<(u64, u8, usize)> {
 fn both_sides_verify_and_respond() {
     let mut pair = Pair::new([port(true, true), port(true, true)], fine());
     pair.run(vec![]);
-    // The question is there at 626 ns; the line is free at (72 + 12) * 8 = 672 ns.
+    // The verify packet arrives at 626 ns. The line is free at (72 + 12) * 8 = 672 ns.
     let both = [(0, 0, Control::Verify), (1, 0, Control::Verify)];
     assert_eq!(pair.said[..2], both);
     assert_eq!(pair.said[2..], [(0, 672, Control::Respond), (1, 672, Control::Respond)]);
 }
 
-/// Only the first port sends Verify; the answer arrives after both ways.
+/// Only the first port sends a verify packet. The answer arrives after twice the delay.
 #[test]
 fn preemption_begins_with_the_answer() {
     for (at, preemptable) in [(2 * WAY - 1, false), (2 * WAY, true)] {
@@ -172,7 +173,7 @@ fn a_partner_without_preemption_never_answers() {
     assert_eq!(pair.arrived, 30);
 }
 
-/// Questions or answers that a cut swallows.
+/// A cut loses verify or respond packets.
 #[test]
 fn lost_verification_messages_are_sent_again() {
     for lost in 0..=3u64 {
@@ -180,7 +181,7 @@ fn lost_verification_messages_are_sent_again() {
             let mut faults = fine();
             faults[side] = losing(lost);
             let mut pair = Pair::new([port(true, true), port(true, false)], faults);
-            // Preemptable frames 5 us behind each answer.
+            // Preemptable frames come 5 us after each attempt.
             pair.run((0..4).flat_map(|n| offers(n * 10_000_000 + 5_000, 2)).collect());
             let asked: Vec<_> = (0..=lost.min(2)).map(|n| n * 10_000_000).collect();
             assert_eq!(pair.times(0, Control::Verify), asked, "{lost} lost from {side}");
@@ -207,7 +208,7 @@ fn a_corrupt_answer_does_not_count() {
     assert_eq!((pair.suspended(), pair.arrived), (0, 10));
 }
 
-/// A link that comes back is verified again, with all attempts; answers from before do not count.
+/// A link that comes back is verified again, with all attempts. Earlier answers do not count.
 #[test]
 fn a_link_that_comes_back_is_verified_again() {
     let mut port = Port::new(port(true, true));

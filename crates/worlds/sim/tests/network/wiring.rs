@@ -1,11 +1,11 @@
-//! The index of a network: ways over its tree, as a search from end to end finds them.
+//! Compares paths over the tree of a network with an exhaustive search.
 
 use super::*;
 use proptest::prelude::*;
 use sim::ethernet::bridge;
 use sim::network::{CableEnd, NetworkConfig, Place, Tree};
 
-/// Nodes joined at random, each to one before it, and some cables more.
+/// Nodes that are connected at random, each one to an earlier node, and additional cables.
 fn any_network() -> impl Strategy<Value = NetworkConfig> {
     let bridges = prop::collection::vec(any::<prop::sample::Index>(), 1..8);
     let stations = prop::collection::vec(any::<prop::sample::Index>(), 2..8);
@@ -30,7 +30,7 @@ fn any_network() -> impl Strategy<Value = NetworkConfig> {
     })
 }
 
-/// The way from `at` on by trying every port.
+/// The output ports from `at` to station `to`, found by trying every port.
 fn search(network: &NetworkConfig, at: CableEnd, to: usize) -> Option<Vec<CableEnd>> {
     let number = network.cables.iter().position(|cable| [cable.a, cable.b].contains(&at))?;
     let cable = &network.cables[number];
@@ -57,7 +57,7 @@ proptest! {
                 prop_assert_eq!(Some(wiring.way(from, to)), found, "{} to {}", from, to);
             }
         }
-        // Each cable that is no part of the tree closes a loop.
+        // Each cable that is not part of the tree closes a loop.
         let nodes = network.stations.len() + network.bridges.len();
         let part = wiring.spanning().iter().filter(|part| **part).count();
         prop_assert_eq!(part, nodes - 1);

@@ -1,4 +1,4 @@
-//! A small world: two hosts, their interfaces, and the network between. The machine with the
+//! A small world: two hosts, their interfaces, and the network between them. The machine with the
 //! earliest wake-up always runs next.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -13,7 +13,7 @@ pub const PRIORITY: u8 = 3;
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub rate: Rate,
-    /// The cables out of the nodes. With a bridge, two faultless ones lead from it to them.
+    /// The cables from the nodes. With a bridge, two cables without faults lead back to the nodes.
     pub cables: [cable::Config; 2],
     pub bridge: Option<bridge::Config>,
     pub nic_delay: Duration,
@@ -72,14 +72,14 @@ pub fn ip(node: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, node as u8 + 1)
 }
 
-/// Byte streams between node 0 and node 1, as they went.
+/// A record of the byte streams between node 0 and node 1.
 #[derive(Default, Debug, Clone, PartialEq, Eq)]
 pub struct Log {
     /// Every transmission at a node: node, start, end, frame id, length.
     pub line: Vec<(usize, u64, u64, u64, usize)>,
     /// The bytes that each node received.
     pub received: [Vec<u8>; 2],
-    /// When a node got the last byte.
+    /// When a node received the last byte.
     pub last: Instant,
     pub connected: usize,
     pub closed: usize,
@@ -90,7 +90,7 @@ pub struct World {
     pub now: Instant,
     pub hosts: [Host; 2],
     pub nics: [Nic; 2],
-    /// From node 0 and node 1; with a bridge also from it to node 0 and node 1.
+    /// The cables from node 0 and node 1, and with a bridge the cables back to node 0 and node 1.
     pub cables: Vec<Cable>,
     pub bridge: Option<Bridge>,
     pub sockets: [SocketId; 2],
@@ -144,7 +144,7 @@ impl World {
         }
     }
 
-    /// Runs until everything has arrived, or until `limit`.
+    /// Runs until all bytes have arrived, or until `limit`.
     pub fn run(&mut self, limit: Instant) {
         while !self.is_done() && self.step(limit) {}
     }
@@ -153,13 +153,13 @@ impl World {
         (0..2).all(|node| self.log.received[1 - node].len() >= self.to_send[node].len())
     }
 
-    /// Runs until nothing happens any more, or until `limit`.
+    /// Runs until no event is left, or until `limit`.
     pub fn settle(&mut self, limit: Instant) {
         while self.step(limit) {}
     }
 
     fn step(&mut self, limit: Instant) -> bool {
-        // Machines hand things to each other at once: until nothing moves.
+        // Polls all machines until none passes anything to another one.
         let wake = loop {
             let before = self.moved;
             assert!(before < 100_000_000, "no progress at {}", self.now);
@@ -268,7 +268,7 @@ impl World {
         }
     }
 
-    /// A node writes whatever its socket takes.
+    /// A node writes as many bytes as its socket accepts.
     fn write(&mut self, node: usize) {
         let left = self.to_send[node].len() - self.sent[node];
         if left == 0 {

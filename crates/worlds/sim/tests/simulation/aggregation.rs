@@ -1,13 +1,13 @@
-//! Policies of aggregation, the rate limit, and turns, in whole simulations.
+//! Aggregation policies, rate limits and turns of links, in whole simulations.
 
 use crate::simulation::worlds::*;
 use wire::frame::FrameReport;
 
 #[derive(Default)]
 struct Counted {
-    /// Tunnel frames of either end.
+    /// Tunnel frames of both ends.
     frames: u64,
-    /// TCP segments with data, on the two wires that each of them passes.
+    /// TCP segments with data, counted on both wires of their path.
     segments: u64,
 }
 
@@ -28,7 +28,7 @@ impl Observer for Segments {
     }
 }
 
-/// Two drives behind one bridge, with much to carry.
+/// Two busy drives behind one bridge.
 fn busy(change: impl Fn(&mut SwitchConfig)) -> Config {
     let network = bridged(vec![station(Rate::G1); 3], 1, bridge::Mode::StoreAndForward, None);
     let ports = (0..2).map(|n| (tcp([0, n + 1]), drive(n, Timing::NULL))).collect();
@@ -38,7 +38,7 @@ fn busy(change: impl Fn(&mut SwitchConfig)) -> Config {
     config
 }
 
-/// Runs `config`. Returns when a TLP was first seen to wait without a reason.
+/// Runs `config`. Also returns when a TLP first waited without a reason.
 fn watched(config: &Config) -> (Report, Option<Instant>) {
     let mut world = World::new(config).unwrap();
     let mut held = None;
@@ -57,7 +57,7 @@ fn no_tlp_waits_while_network_has_room() {
         check(&report);
         assert_eq!(held, None, "{policy}");
     }
-    // The same test detects TLPs that wait on purpose.
+    // The check detects TLPs that wait because of a policy.
     let wait = Policy::Wait(Duration::from_us(1));
     let (report, held) = watched(&busy(|switch| switch.aggregation = wait));
     check(&report);
@@ -93,7 +93,7 @@ fn a_tlp_alone_is_a_segment_alone() {
     assert_eq!(world.retransmitted(), 0);
     let counted = segments.0.borrow();
     assert!(counted.frames > 1_000, "{}", counted.frames);
-    // The last may not have passed its second wire.
+    // The last segment may not have passed its second wire.
     assert_eq!(
         counted.segments.div_ceil(2),
         counted.frames,
@@ -108,13 +108,13 @@ fn a_rate_limit_is_kept_and_shared() {
     let report = run(&busy(|switch| switch.rate_limit = Some(limit)));
     check(&report);
     let host = &report.hosts[0];
-    // Half of the commands write: their data leave the host's side.
+    // Half of the commands are writes, whose data the host's end sends.
     let bits = host.bytes as u128 / 2 * 8 * 1_000_000_000_000 / u128::from(host.span.as_ps());
     assert!(bits < 200_000_000, "{bits} b/s");
     assert!(host.span > free.hosts[0].span);
 }
 
-/// Bytes that the host sends on one link before another has its turn.
+/// The bytes that the host sends on one link before it changes to another link.
 #[derive(Clone, Default)]
 struct Turns(Rc<RefCell<Vec<(Point, usize)>>>);
 
@@ -144,7 +144,7 @@ fn behind_a_rate_limit_links_take_turns_as_those_of_live_nodes() {
     check(&world.run().unwrap());
     let turns = turns.0.take();
     let middle = &turns[turns.len() / 4..turns.len() / 2];
-    // A turn ends within a frame of where it should, and so did the one before.
+    // The start and the end of a turn may differ by one frame each.
     let turn = node::link_state::FRAME;
     let long = middle.iter().filter(|(_, bytes)| bytes.abs_diff(turn) <= 2 * 1_460).count();
     assert!(long > middle.len() / 2, "{middle:?}");

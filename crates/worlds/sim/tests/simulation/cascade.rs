@@ -3,7 +3,7 @@
 use crate::simulation::worlds::*;
 use sim::world::LowerConfig;
 
-/// A drive at the first switch, and two at a second one.
+/// One drive at the first switch, and two drives at a second switch behind it.
 fn cascade(workload: Workload) -> Config {
     let upper = host(workload.clone(), vec![(pipe(), drive(0, Timing::NULL))]);
     let ports = (1..3).map(|number| (pipe(), drive(number, Timing::NULL))).collect();
@@ -34,9 +34,9 @@ fn a_host_reads_and_writes_through_two_switches() {
 #[test]
 fn a_hot_reset_of_the_upper_port_resets_what_is_below_the_lower() {
     const COMMAND: u16 = 0x04;
-    // First switch at bus 1, its ports at bus 2: below one a drive (3), below the
-    // other the second switch (8), whose ports (9) have drives (10, 15). The
-    // rest is kept for what may be plugged in.
+    // The first switch is on bus 1, its ports on bus 2. Below one port is a drive (bus 3), below
+    // the other the second switch (bus 8). The ports of the second switch (bus 9) have drives
+    // (buses 10 and 15). Other buses are reserved for hot-plug.
     const UPPER: Bdf = Bdf::new(2, 1, 0);
     const BUSES: [(Bdf, u32); 3] = [
         (Bdf::new(8, 0, 0), 0x13_09_08),
@@ -79,7 +79,7 @@ fn switches_of_a_cascade_have_ports() {
     assert_eq!(error, "host 0: a switch needs 1 to 32 ports");
 }
 
-/// The host's own links stand all the while, as in live.
+/// The host's own links stay up, as in live nodes.
 #[test]
 fn a_lower_link_that_is_lost_comes_back_by_itself() {
     const BEHIND: Bdf = Bdf::new(10, 0, 0);

@@ -1,9 +1,9 @@
-//! Aggregation in the bridge before the bottleneck.
+//! Aggregation in the bridge in front of the bottleneck.
 
 use crate::simulation::worlds::*;
 use sim::ethernet::port::RateStep;
 
-/// Two stations, a bridge that lets 1 Gb/s through, a frame a TLP.
+/// Two stations, a bridge with a rate limit of 1 Gb/s, and one frame per TLP.
 fn plan(rw: Rw, merge: usize) -> Config {
     let stations = vec![station(Rate::G10); 2];
     let port = (raw([0, 1], "none"), drive(0, Timing::NULL));
@@ -36,7 +36,7 @@ fn tlps_waiting_before_bottleneck_are_merged() {
     assert!(merged_span < plain_span, "{merged_span:?} and {plain_span:?}");
 }
 
-/// A merged frame that is lost is several frames sent again.
+/// If a merged frame is lost, several frames are retransmitted.
 #[test]
 fn merged_frames_that_are_lost_are_sent_again() {
     let mut plan = plan(Rw::RandRw, 1500);

@@ -1,5 +1,5 @@
-//! Host software in addition to the workload: hot resets reach the components below, interrupt
-//! wires reach software. Packets with an ECRC.
+//! Programs on a host: hot resets reach the components below, and interrupt wires reach software.
+//! Also packets with an ECRC.
 
 use crate::simulation::worlds::*;
 use pcie::Bus;
@@ -12,7 +12,7 @@ const BUS_NUMBERS: u16 = 0x18;
 const BRIDGE_CONTROL: u16 = 0x3e;
 const SECONDARY_BUS_RESET: u32 = 1 << 6;
 
-/// A host that reads configuration space for a second, in its workload.
+/// A host whose workload reads configuration space for a second.
 fn slow(like: fn(Workload) -> Config) -> World {
     let gap = Duration::from_ms(100);
     let mut world = World::new(&like(Workload::ConfigReads { count: 10, gap })).expect("valid");
@@ -20,8 +20,8 @@ fn slow(like: fn(Workload) -> Config) -> World {
     world
 }
 
-/// Resets the root port's bus, gives bridges their `buses` again, and reads the
-/// drive's command register before and after.
+/// Resets the bus of the root port and writes the bus numbers of bridges (`buses`) again. Returns
+/// the drive's command register before and after the reset.
 fn around_a_reset(mut world: World, drive: Bdf, buses: &'static [(Bdf, u32)]) -> [u32; 2] {
     let program = move |bus: Bus| async move {
         let before = bus.config_read(drive, COMMAND, 2).await;
@@ -48,7 +48,7 @@ fn a_hot_reset_reaches_the_drive_below_the_root_port_and_behind_the_network() {
     }
 }
 
-/// A drive without MSI-X signals INTA: the workload goes on.
+/// A drive without MSI-X signals INTA, and the workload continues.
 #[test]
 fn interrupt_wires_reach_software() {
     let drive = Bdf::new(1, 0, 0);
@@ -58,7 +58,7 @@ fn interrupt_wires_reach_software() {
         let mut world = World::new(&plan).expect("a valid plan");
         run_to(&mut world, |host| host.commands > 0);
         let ((), report) = run_program(&mut world, move |bus| async move {
-            // Capabilities: MSI-X is number 0x11.
+            // The capability ID of MSI-X is 0x11.
             let mut at = bus.config_read(drive, 0x34, 1).await as u16;
             while bus.config_read(drive, at, 1).await != 0x11 {
                 at = bus.config_read(drive, at + 1, 1).await as u16;
@@ -73,7 +73,7 @@ fn interrupt_wires_reach_software() {
     }
 }
 
-/// Packets at the root port: without an ECRC, and with one.
+/// The number of packets at the root port without an ECRC, and with an ECRC.
 #[derive(Clone, Default)]
 struct Guarded(Rc<Cell<[u64; 2]>>);
 

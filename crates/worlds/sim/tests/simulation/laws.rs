@@ -10,8 +10,8 @@ fn configuration_read_takes_time_of_its_way() {
     for rate in [Rate::M100, Rate::G1, Rate::G10, Rate::G100] {
         let report = run(&Config::nvme_tsn_tcp(reads.clone(), rate));
         let least = report.hosts[0].config_reads.summary().min_ns;
-        // Request and completion: 12 bytes of frame and TLP each, 4 of data,
-        // 40 of IP and TCP, 18 of Ethernet, preamble.
+        // The bytes of request and completion: preamble, 18 of Ethernet, 40 of IP and TCP, 12 of
+        // the tunnel frame, 12 of the TLP, and 4 of data in the completion.
         let line = rate.duration(8 + 18 + 40 + 12 + 12) + rate.duration(8 + 18 + 40 + 12 + 16);
         let ways = Duration::from_ns(2 * 10 + 4);
         assert!(least >= (line + ways).as_ns(), "{rate:?}: {least} ns");
@@ -38,19 +38,20 @@ fn busy_wire_is_utilised_up_to_its_rate() {
     let wire = report.links.iter().find(|link| link.name == "station 1 to station 0");
     let wire = wire.expect("the way of the data");
     assert!((950_000..=1_000_000).contains(&wire.utilisation_ppm), "{wire:?}");
-    // The application gets less than the wire carries.
+    // The application's throughput is lower than the rate of the wire.
     let bytes = report.hosts[0].throughput();
     assert!(bytes < 125_000_000 * 1460 / 1538 && bytes > 100_000_000, "{bytes} bytes/s");
 }
 
-/// As of fio: `runtime` shortens, `time_based` and `io_size` may lengthen, and the part stays.
+/// As in fio, `runtime` shortens a job, and `time_based` and `io_size` may lengthen it. The range
+/// of the job does not change.
 #[test]
 fn jobs_end_by_their_size_or_their_time() {
     let transfers = |work: Fio| {
         let report = run(&Config::nvme_tsn_tcp(Workload::Fio(work), Rate::G10));
         (report.hosts[0].latency.summary().n, report.hosts[0].span)
     };
-    // 64 blocks of 4 KiB; 20 us or more each at a depth of 1.
+    // 64 blocks of 4 KiB at a depth of 1, each of which takes at least 20 us.
     let whole = fio(Rw::RandRead, 4096, 1);
     let (count, span) = transfers(whole.clone());
     assert_eq!(count, 64);
@@ -66,7 +67,7 @@ fn jobs_end_by_their_size_or_their_time() {
     assert_eq!(transfers(Fio { number_ios: Some(5), ..whole }).0, 5);
 }
 
-/// L = λW for the commands in flight: a closed loop keeps `iodepth` there.
+/// Little's law, L = λW: a closed loop has `iodepth` commands in flight.
 #[test]
 fn commands_in_flight_follow_littles_law() {
     for iodepth in [1, 4, 16] {
@@ -94,7 +95,7 @@ fn depth_hides_latency_until_the_wire_is_full() {
         run(&Config::nvme_tsn_tcp(Workload::Fio(work), Rate::G1)).hosts[0].throughput()
     };
     let (one, four, sixteen) = (throughput(1), throughput(4), throughput(16));
-    // Reads in order meet on one die: four at a time are not four times one.
+    // Sequential reads wait for the same die, so four at once are not four times as fast.
     assert!(four > 2 * one && sixteen > four, "{one} {four} {sixteen}");
 }
 
@@ -121,11 +122,11 @@ fn null_timing_removes_media_latency() {
         drive.timing = Timing::NULL;
     }
     let null = run(&config).hosts[0].root_port.summary().mean_ns;
-    // The write buffer's 4.0 us and 0.46 us; what meets on the wire differs by a DLLP.
+    // The write buffer takes 4.0 us and 0.46 us. The times on the wire may differ by a DLLP.
     assert!((brief - null).abs_diff(4_460) <= 10, "{brief} {null}");
 }
 
-/// A custom medium: every access takes 7 us.
+/// A custom medium in which every access takes 7 us.
 #[derive(Debug)]
 struct Steady;
 
@@ -178,7 +179,7 @@ fn a_drive_has_its_namespaces_apart() {
     assert!(error.contains("host 0") && error.contains("namespace"), "{error}");
 }
 
-/// A world's memory depends on data in transit, not on its running time.
+/// The memory of a world depends on data in transit, not on the run time.
 #[test]
 fn memory_in_use_does_not_grow_with_time() {
     let modes = [Mode::Off, Mode::All];

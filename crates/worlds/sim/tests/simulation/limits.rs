@@ -1,4 +1,4 @@
-//! Limits and contradictions are errors that say which.
+//! Limits and contradictions cause errors that name them.
 
 use crate::simulation::worlds::*;
 use sim::kernel::{LimitReached, Limits};
@@ -53,7 +53,7 @@ fn workloads_that_do_not_fit() {
 fn buffers_that_do_not_fit() {
     let work = Fio { numjobs: 8, ..fio(Rw::Read, 4096, 32) };
     let mut plan = Config::nvme_tsn_direct(Workload::Fio(work));
-    // 8 x 32 x 4 KiB are all of it, and the queues want some too.
+    // Buffers of 8 x 32 x 4 KiB use all memory, and queues need more.
     plan.hosts[0].root.memory = 1 << 20;
     assert_eq!(error(&plan), Error::Boot { host: 0, error: BootError::Memory });
 }
@@ -82,9 +82,9 @@ fn a_cut_cable_ends_in_an_error_and_not_in_silence() {
     assert!(matches!(error(&plan), Error::Limit(LimitReached::Time { .. })));
 }
 
-/// A cut in the middle of the work that outlasts the tunnel's loss limit: both
-/// ends say so, commands fail, nothing panics; what has still to be done runs
-/// into the limit, which names the drive.
+/// A cut in the middle of the workload lasts longer than the loss limit. Both ends report the loss,
+/// commands fail, nothing panics. The workload cannot finish, so the limit of time ends the
+/// simulation with an error that names the drive.
 #[test]
 fn a_link_lost_for_good_is_reported() {
     let plan = |runtime: u64| {

@@ -1,4 +1,4 @@
-//! Whole simulations: requirements for every plan.
+//! Whole simulations, and requirements that every simulation meets.
 
 mod aggregation;
 mod cascade;

@@ -1,10 +1,10 @@
-//! Device nodes that go from one host to another while they run.
+//! Device nodes that move from one host to another during a simulation.
 
 use crate::simulation::worlds::*;
 use sim::world::Move;
 
-/// Two hosts and two drives. The first host works on both, until one of them
-/// goes to the second host.
+/// Two hosts and two drives. The first host uses both drives, until one of them moves to the second
+/// host.
 pub fn plan(first: Rw, second: Rw) -> Config {
     let network = bridged(vec![station(Rate::G1); 4], 1, bridge::Mode::StoreAndForward, None);
     let runtime = Some(Duration::from_ms(12));
@@ -38,7 +38,7 @@ fn moved_drive_keeps_its_data() {
         assert_eq!((one.mismatches, two.mismatches), (0, 0));
         assert_eq!(two.latency.count(), 32, "all of the second host's transfers");
         assert!(two.verified > 0, "what the first host wrote was read and compared");
-        // The first host lost this link alone, and went on with the other drive.
+        // The first host lost only this link, and continued with the other drive.
         let down =
             |(_, point, up): &&(_, _, bool)| matches!(point, Point::TunnelHost(0 | 1)) && !up;
         let downs: Vec<_> = happened.links.iter().filter(down).collect();
@@ -50,8 +50,8 @@ fn moved_drive_keeps_its_data() {
     }
 }
 
-/// The first host's data are lost: before the second host has the drive, or after that but before
-/// it enumerates.
+/// The data of the first host are lost before the drive moves, or after the move but before the
+/// second host enumerates.
 #[test]
 fn data_lost_by_volatile_drive_is_unknown_after_move() {
     for (runtime, moved, off) in [(12, 6, 7), (3, 12, 6)] {

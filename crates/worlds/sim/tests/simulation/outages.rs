@@ -1,5 +1,5 @@
-//! Device nodes that die and come back, cables that are cut and mended:
-//! everything recovers, or is reported.
+//! Device nodes that lose their power and return, and cables that are cut and repaired. The
+//! simulation recovers, or reports an error.
 
 use crate::simulation::worlds::*;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ fn outage(from: u64, until: Option<u64>) -> Outage {
     Outage { station: 1, from: ms(from), until: until.map(ms) }
 }
 
-/// 4000 transfers a second, up to `iodepth` at once.
+/// 4000 transfers per second, up to `iodepth` at once.
 fn paced(runtime: u64, iodepth: usize) -> Fio {
     let (runtime, rate) = (Some(Duration::from_ms(runtime)), Some(4_000 * 4096));
     Fio { runtime, time_based: true, rate, ..fio(Rw::RandRw, 4096, iodepth) }
@@ -34,7 +34,7 @@ fn checked(config: &Config) -> (Report, Happened) {
     (report, happened)
 }
 
-/// When the host's end of link 0 went up (or down).
+/// When the host's end of link 0 came up, or went down, in milliseconds.
 fn turns(happened: &Happened, up: bool) -> Vec<u64> {
     let host = Point::TunnelHost(0);
     let turns = happened.links.iter().filter(|turn| (turn.1, turn.2) == (host, up));
@@ -45,8 +45,8 @@ fn after(happened: &Happened, at: u64) -> usize {
     happened.commands.iter().filter(|record| record.since > ms(at)).count()
 }
 
-/// The node is back before its peer's timeout: its new TCP stack has no such connection and resets
-/// it.
+/// The node returns before the timeout of its peer. Its new TCP stack does not have the old
+/// connection and resets it.
 #[test]
 fn a_node_that_restarts_is_found_again() {
     let (report, happened) = checked(&with(lasting(280), vec![outage(10, Some(40))]));
@@ -60,8 +60,7 @@ fn a_node_that_restarts_is_found_again() {
     assert!(after(&happened, ups[1]) > 60, "and work goes on");
 }
 
-/// The drive has its data in memory that loses them: what was written before
-/// is gone, and nobody takes what is there for it.
+/// A configuration with a volatile drive, which loses its data without power.
 fn volatile(workload: Workload, outages: Vec<Outage>) -> Config {
     let mut config = with(workload, outages);
     switch(&mut config).ports[0].drive.volatile = true;
@@ -73,14 +72,14 @@ fn a_drive_that_lost_its_data_is_a_new_one() {
     let work = Fio { rwmixread: 50, ..paced(500, 8) };
     let (report, happened) = checked(&volatile(Workload::Fio(work), vec![outage(100, Some(130))]));
     let host = &report.hosts[0];
-    // The commands in flight, and the commands that waited for the former drive.
+    // The commands in flight fail, and so do the commands that waited for the drive.
     assert!((9..=16).contains(&host.failures), "{}", host.failures);
     let ups = turns(&happened, true);
     assert!(ups.len() == 2 && after(&happened, ups[1]) > 60, "reset, it is used again: {ups:?}");
     assert!(host.verified > 0);
 }
 
-/// The drive keeps its counters, unless it keeps nothing.
+/// A drive keeps its counters without power, unless it is volatile.
 #[test]
 fn a_drive_that_loses_its_power_in_use_counts_an_unsafe_shutdown() {
     let outages = vec![outage(10, Some(40)), outage(350, Some(380))];
@@ -94,7 +93,7 @@ fn a_drive_that_loses_its_power_in_use_counts_an_unsafe_shutdown() {
     assert_eq!(counters(&volatile(lasting(600), outages)), (1, 0));
 }
 
-/// Silence longer than the loss limit, and attempts that fail meanwhile.
+/// The outage is longer than the loss limit, and attempts to connect fail until the node returns.
 #[test]
 fn a_node_that_was_away_is_found_again() {
     let (report, happened) = checked(&with(lasting(4_200), vec![outage(10, Some(3_500))]));
@@ -113,7 +112,7 @@ fn repeated_outages_are_survived() {
     assert_eq!(turns(&happened, true).len(), 3);
 }
 
-/// The cable is mended: the drive had its power all the time, and is reset.
+/// The cable is repaired after the loss limit. The drive kept its power and is reset.
 #[test]
 fn a_cut_that_outlasts_the_loss_limit_is_mended() {
     let mut config = with(lasting(1_100), Vec::new());
@@ -133,7 +132,7 @@ fn a_node_that_never_comes_back_is_named() {
     config.limits.time = ms(4_000);
     let error = World::new(&config).and_then(|mut world| world.run()).expect_err("it is gone");
     assert!(matches!(error, Error::DriveLost { host: 0, drive: 0, .. }), "{error}");
-    // Who has nothing more to do ends all the same.
+    // A workload that ends by its time finishes without the drive.
     let report = run(&with(lasting(100), vec![outage(10, None)]));
     assert_eq!(report.hosts[0].failures, 8);
 }
@@ -145,7 +144,7 @@ fn host_waits_for_node_that_starts_late() {
     assert!(turns(&happened, true)[0] >= 30 && after(&happened, 30) > 40);
 }
 
-/// Two nodes with a drive each: one goes, the other's commands never notice.
+/// Two nodes have one drive each. The outage of one node does not affect commands of the other.
 #[test]
 fn outage_of_one_node_leaves_others_unaffected() {
     let network = bridged(vec![station(Rate::G1); 3], 1, bridge::Mode::StoreAndForward, None);
@@ -220,7 +219,7 @@ fn outage_of_other_than_device_node_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 6, ..ProptestConfig::default() })]
 
-    /// Whenever it goes and comes, and whatever the host does.
+    /// For random times of the outage and random workloads.
     #[test]
     fn random_outage_keeps_all_laws(
         from_us in 2_000..40_000u64,

@@ -1,10 +1,10 @@
-//! Every kind of topology: the same digest twice, right data, exact segments.
+//! All kinds of topologies: equal digests of two runs, correct data, exact stages.
 
 use crate::simulation::worlds::*;
 use sim::ethernet::traffic::Pattern;
 use sim::network::TrafficConfig;
 
-/// Runs it twice, and once with another seed.
+/// Runs a configuration twice with its seed, and once with another seed.
 fn three_times(config: &Config) -> Report {
     let (report, _) = twice(config);
     let other = Config { seed: config.seed + 1, ..config.clone() };
@@ -90,12 +90,12 @@ fn loss_is_repaired() {
     assert!(twice(&plan).1.retransmitted() > 0, "nothing was lost");
 }
 
-/// Others on the same bridge: they cost the more, the higher their priority.
+/// Background traffic on the same bridge increases latency more with a higher priority.
 #[test]
 fn background_traffic_costs_by_priority() {
     let mean = |priority: Option<u8>| {
         let mut stations = vec![station(Rate::G1); 3];
-        // 700 Mb/s of large frames towards the host, where the data go.
+        // 700 Mb/s of large frames to the host, in the direction of the data.
         stations[2].traffic.extend(priority.map(|priority| TrafficConfig {
             seed: 3,
             ..TrafficConfig::new(0, 1518, priority, Pattern::Poisson(Duration::from_us(17)))

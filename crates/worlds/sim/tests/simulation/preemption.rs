@@ -1,4 +1,4 @@
-//! Verification of preemption in whole simulations, when a node or a cable fails and comes back.
+//! Verification of preemption in whole simulations in which a node or a cable fails and returns.
 
 use crate::simulation::worlds::*;
 use sim::ethernet::port::Preemption;
@@ -24,8 +24,8 @@ impl Observer for Watch {
     }
 }
 
-/// A host and a drive's node at a bridge, every port with preemption; no class that the tunnel uses
-/// is express. Wires: 0 and 1 from and to the host, 2 and 3 to and from the node.
+/// A host and a device node at a bridge. Every port has preemption, and all classes of the tunnel
+/// are preemptable. Wires 0 and 1 are from and to the host, wires 2 and 3 to and from the node.
 fn preempting() -> Config {
     let work = Fio {
         runtime: Some(Duration::from_ms(60)),
@@ -56,24 +56,24 @@ fn seen(config: &Config) -> Seen {
     watch.0.take()
 }
 
-/// When packets with this SMD began on a wire.
+/// When packets with the SMD `smd` began on a wire.
 fn times(seen: &Seen, wire: u16, smd: u8) -> Vec<Instant> {
     let these = seen.iter().filter(|packet| (packet.0, packet.2) == (wire, smd));
     these.map(|packet| packet.1).collect()
 }
 
-/// The links of the host and of the node are verified at these times.
+/// Checks that the links of the host and of the node were verified at these times.
 fn verified_at(seen: &Seen, host: &[Instant], node: &[Instant]) {
     for (wire, expected) in [(0, host), (1, host), (2, node), (3, node)] {
         assert_eq!(times(seen, wire, VERIFY), expected, "wire {wire}");
-        // The line is free after 72 bytes and the gap: (72 + 12) * 8 ns. The question is there by
-        // then.
+        // The line is free after 72 bytes and the gap: (72 + 12) * 8 ns. The verify packet of the
+        // other end has arrived before.
         let answers: Vec<_> = expected.iter().map(|at| *at + Duration::from_ns(672)).collect();
         assert_eq!(times(seen, wire, RESPOND), answers, "wire {wire}");
     }
 }
 
-/// Whether frames on a wire are preemptable between these times; there are some.
+/// Whether the frames on a wire between two times are preemptable. There must be at least one.
 fn preempts(seen: &Seen, wire: u16, [from, until]: [Instant; 2]) -> bool {
     let frames = seen.iter().filter(|packet| {
         packet.0 == wire
@@ -95,7 +95,7 @@ fn links_are_verified_once() {
     assert!((0..4).all(|wire| preempts(&seen, wire, [Instant::from_ns(1_298), ms(60)])));
 }
 
-/// The node's partner does not believe that what comes back is what went.
+/// The partner of a node that returns verifies again, because it may be another node.
 #[test]
 fn a_node_that_comes_back_is_verified_again() {
     let outages = vec![Outage { station: 1, from: ms(10), until: Some(ms(40)) }];

@@ -1,4 +1,4 @@
-//! Hosts that push: one round trip a command, right data, and the same digest twice.
+//! Hosts that push: one round trip per command, correct data, and equal digests of two runs.
 
 use crate::simulation::moves;
 use crate::simulation::worlds::*;
@@ -17,7 +17,7 @@ fn dd(write: bool) -> Workload {
     Workload::Dd { write, bs: 4096, count: 20 }
 }
 
-/// TLPs at the root port since the first submission doorbell of the work.
+/// TLPs at the root port since the first submission doorbell of the workload.
 #[derive(Default)]
 struct Watch {
     reads: u64,
@@ -67,7 +67,7 @@ fn neither_reads_nor_writes_read_the_host() {
         assert_eq!(pushed.unused_bytes, 0);
         let bytes = 20 * if write { 64 + 4096 } else { 64 };
         assert_eq!((pushed.bytes, pushed.hit_bytes), (bytes, bytes));
-        // Entries alone leave a write its 16 reads of 256 bytes.
+        // If only entries are pushed, a write needs 16 reads of 256 bytes.
         let (report, seen) = watched_root(&plan(Mode::Entries));
         let left = if write { 20 * 16 } else { 0 };
         assert_eq!((seen.reads, report.hosts[0].pushed.misses), (left, left));
@@ -75,7 +75,7 @@ fn neither_reads_nor_writes_read_the_host() {
     }
 }
 
-/// Of a tunnel that does nothing but delay, what a command adds says how often it was crossed.
+/// In a tunnel that only delays, the added latency shows how often a command crosses the tunnel.
 #[test]
 fn a_command_takes_one_round_trip() {
     const WAY: Duration = Duration::from_us(50);
@@ -88,7 +88,7 @@ fn a_command_takes_one_round_trip() {
             run(&config).hosts[0].root_port.summary().mean_ns
         };
         let (near, far) = (mean(Duration::from_us(1)), mean(WAY + Duration::from_us(1)));
-        // To the nearest number of ways.
+        // Rounded to a whole number of crossings.
         (far - near + WAY.as_ns() / 2) / WAY.as_ns()
     };
     assert_eq!(crossed(false, Mode::All), 2, "there and back");
@@ -110,8 +110,8 @@ fn run_with_push_off_equals_run_without_push() {
     assert_eq!(run(&with(config.clone(), Mode::All)).digest, run(&config).digest);
 }
 
-/// Reading memory takes its time, and messages take theirs on the link: a doorbell behind them
-/// counts from when it would have left alone.
+/// Pushing takes time for reads of host memory and for messages on the link. The latency of the
+/// command starts when its doorbell would have left without push.
 #[test]
 fn push_takes_memory_and_link_time() {
     let config = |memory_read| {
@@ -121,21 +121,21 @@ fn push_takes_memory_and_link_time() {
     };
     let mean = |memory_read| run(&config(memory_read)).hosts[0].root_port.summary().mean_ns;
     let (fast, slow) = (mean(Duration::ZERO), mean(Duration::from_us(3)));
-    // The entry, then the data.
+    // Two reads of 3 us: the entry, then the data.
     assert!((slow - fast).abs_diff(6_000) < 100, "{fast} {slow}");
     let (_, seen) = watched_root(&config(Duration::ZERO));
     let at = seen.requests.iter().rposition(|(_, tlp)| matches!(tlp.packet, Packet::Message(_)));
     let at = at.expect("a message");
-    // 17 messages of 16 + 256 bytes and one of 16 + 112, with 8 of framing, at 0.5 ns a byte, in
-    // front of the doorbell.
+    // In front of the doorbell are 17 messages of 16 + 256 bytes and one of 16 + 112 bytes, each
+    // with 8 bytes of framing. A byte takes 0.5 ns.
     let (first, doorbell) = (seen.requests[at - 17].0, seen.requests[at + 1].0);
     let least = Duration::from_ns((17 * (16 + 256 + 8) + 16 + 112 + 8) / 2);
     assert!(doorbell - first >= least, "{} for {least}", doorbell - first);
     assert!(matches!(seen.requests[at + 1].1.packet, Packet::MemoryWrite(_)));
 }
 
-/// Deep queues, several drives and jobs, large transfers with lists, every transport: right data,
-/// and every entry counted.
+/// Data are correct and every entry is counted, with deep queues, several drives and jobs, large
+/// transfers with PRP lists, and every transport.
 #[test]
 fn data_are_right_whatever_is_pushed() {
     let network = bridged(vec![station(Rate::G10); 3], 1, bridge::Mode::StoreAndForward, None);
@@ -159,8 +159,7 @@ fn data_are_right_whatever_is_pushed() {
     }
 }
 
-/// A drive that goes to another host takes nothing along that was pushed, and one that was without
-/// power comes back empty.
+/// A drive that moves to another host, or that was without power, has no pushed bytes.
 #[test]
 fn lost_links_and_moves_leave_nothing_behind() {
     let network = bridged(vec![station(Rate::G1); 2], 1, bridge::Mode::StoreAndForward, None);
@@ -176,7 +175,7 @@ fn lost_links_and_moves_leave_nothing_behind() {
     let report = world.run().expect("it ends");
     assert_eq!(report.hosts[0].mismatches, 0);
     assert!(report.hosts[0].failures > 0 && report.hosts[0].pushed.entries > 100);
-    // Only TLPs in flight at the end: at most four commands.
+    // At the end only TLPs of at most four commands are in flight.
     assert!(world.tlps_in_flight() < 200, "{}", world.tlps_in_flight());
     let (report, _) = twice(&with(moves::plan(Rw::RandRw, Rw::RandRw), Mode::All));
     assert!(report.hosts.iter().all(|host| host.pushed.entries > 10), "{report:?}");

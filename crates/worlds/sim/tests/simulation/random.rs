@@ -59,7 +59,7 @@ prop_compose! {
             true => bridge::Mode::CutThrough,
             false => bridge::Mode::StoreAndForward,
         };
-        // A window has to hold a frame: 1542 bytes are 123 us at 100 Mb/s.
+        // A frame must fit into a window: 1542 bytes take 123 us at 100 Mb/s.
         let gates = gated
             .filter(|_| rate != Rate::M100)
             .map(|(open, cycle)| gates(Duration::from_us(open), Duration::from_us(cycle)));
@@ -67,8 +67,8 @@ prop_compose! {
             let mut drive = drive(number, timing);
             drive.reads_in_flight = reads;
             let stations = [0, number + 1];
-            // A target has to exceed the round trip of a largest frame through empty queues: 0.4 ms
-            // by three lines of 100 Mb/s and back, and four such frames may wait.
+            // The target must exceed the round trip of the largest frame through empty queues,
+            // which is 0.4 ms over three lines of 100 Mb/s and back. Four such frames may wait.
             let transport = match transport {
                 "swift=100us" if rate == Rate::M100 => "swift=1ms",
                 given => given,

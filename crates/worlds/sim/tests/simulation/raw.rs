@@ -30,7 +30,7 @@ fn configuration_read_takes_time_of_its_way() {
     plan.hosts[0].workload = reads;
     let report = run(&plan);
     let least = report.hosts[0].config_reads.summary().min_ns;
-    // Each way two lines: preamble, Ethernet with tag, carrier, frame, TLP.
+    // Two lines in each direction: preamble, Ethernet with tag, raw header, tunnel frame, TLP.
     let bytes = [12, 16].map(|tlp| (8 + 22 + 12 + 12 + tlp).max(72));
     let line: u64 = bytes.iter().map(|bytes| 2 * Rate::G1.duration(*bytes).as_ns()).sum();
     let models = 4 * 300 + 2 * 1_500 + 4 * 50;
@@ -38,7 +38,7 @@ fn configuration_read_takes_time_of_its_way() {
     assert!((line + models..line + models + 2 * pcie).contains(&least), "{least} {line}");
 }
 
-/// Loss, corruption and a cut shorter than the loss limit are mended.
+/// Raw Ethernet recovers from loss, corruption and a cut shorter than the loss limit.
 #[test]
 fn lost_raw_frames_are_sent_again() {
     for congestion in ["none", "swift=60us", "rate=2G"] {
@@ -60,9 +60,9 @@ fn lost_raw_frames_are_sent_again() {
     }
 }
 
-/// On a slow line, doorbells have a far shorter round trip than data, which must not time out
-/// again and again for it, nor bring Swift's window down by that: drives would wait for their
-/// reads until these time out.
+/// On a slow line, doorbells have a much shorter round trip than data. Data must not time out
+/// because of this, and the timeouts must not reduce Swift's window. Otherwise reads of drives
+/// would time out.
 #[test]
 fn data_after_doorbells_on_a_slow_line_is_sent_once() {
     let mut station = station(Rate::M100);
@@ -92,7 +92,7 @@ fn links_of_one_station_are_told_apart() {
     assert_eq!(carried, 6, "{:?}", report.tunnels);
 }
 
-/// Frames of the tunnel behind gates, with traffic of others around.
+/// Frames of the tunnel leave only in their window, also with background traffic.
 #[test]
 fn gates_hold_for_raw_frames() {
     let mut plan = plan(Rw::Read, Rate::G1, "none");
@@ -107,7 +107,7 @@ fn gates_hold_for_raw_frames() {
     assert!(gated.hosts[0].breakdown.get(Stage::GateWait) > Duration::ZERO);
 }
 
-/// A rate limit at the nodes is what the wire carries, headers and gaps counted.
+/// A rate limit of raw Ethernet includes headers and gaps on the wire.
 #[test]
 fn a_rate_limit_holds_on_the_wire() {
     let mut plan = plan(Rw::Read, Rate::G10, "rate=2G");
@@ -121,7 +121,7 @@ fn a_rate_limit_holds_on_the_wire() {
     assert!((1.8e9..=2.02e9).contains(&rate), "{rate}");
 }
 
-/// A node loses its power and comes back: the connection gets another number, and the work
+/// A node loses its power and returns. The connection gets another number, and the workload
 /// continues.
 #[test]
 fn a_node_that_was_away_comes_back() {
@@ -137,9 +137,9 @@ fn a_node_that_was_away_comes_back() {
     assert_eq!(run(&plan).digest, report.digest);
 }
 
-/// A tunnel that has far more to send than its rate of 20 Mb/s, and a stream of the same priority
-/// at less than its own: it waits for a frame of the tunnel at the interface and at the bridge,
-/// each 1542 bytes with preamble and gap, and for no eligibility, whatever the ring.
+/// A tunnel has much more data than its rate of 20 Mb/s. A stream of the same priority stays below
+/// its own rate. At the interface and at the bridge the stream waits for at most one tunnel frame
+/// of 1542 bytes with preamble and gap. The stream never waits for eligibility, with any ring.
 #[test]
 fn a_shaped_tunnel_does_not_hold_a_stream_of_its_priority() {
     let committed = Committed { rate: 20_000_000, burst: 8 * 1_542 };
@@ -154,7 +154,7 @@ fn a_shaped_tunnel_does_not_hold_a_stream_of_its_priority() {
         host.traffic.push(TrafficConfig::new(1, 200, PRIORITY, each));
         let report = run(&plan);
         let longest = report.streams[0].latency.longest();
-        // Two lines of 212 bytes, two cables, interfaces and the bridge.
+        // Two lines of 212 bytes, two cables, the interfaces, and the bridge.
         let plain = Duration::from_ns(2 * 212 * 80 + 2 * 50 + 3 * 300 + 1_500);
         let most = plain + Duration::from_ns(2 * 1_542 * 80);
         assert!(longest <= most, "ring {tx_ring}: {longest} > {most}");

@@ -1,4 +1,4 @@
-//! Recorded commands, issued again.
+//! Replay of recorded commands.
 
 use crate::simulation::worlds::*;
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ fn replay(operations: &[Operation], timing: IssueTiming, depths: &[u16]) -> Work
     Workload::Replay(Replay { operations: operations.into(), timing, depths })
 }
 
-/// Every kind, on two queues, some at one place.
+/// Commands of every kind on two queues; some access the same blocks.
 fn mixture() -> Vec<Operation> {
     let mut all = Vec::new();
     for round in 0..8 {
@@ -42,8 +42,9 @@ fn every_kind_of_command_is_issued_at_its_time() {
         let (report, _) = twice(&config);
         let host = &report.hosts[0];
         assert_eq!((host.commands, host.latency.count()), (all.len() as u64, all.len() as u64));
-        // Of 16 blocks that are read each round after its writes one was written twice at once; of
-        // as many at the end half are deallocated. The last round's are under way then.
+        // Each round reads 16 blocks after its writes; two simultaneous writes changed one of them.
+        // At the end of a round it reads 16 further blocks, of which 8 are deallocated. In the last
+        // round these commands are still under way.
         assert!((8 * 15 + 7 * 7..=8 * 15 + 8 * 8).contains(&host.verified), "{}", host.verified);
         let mut records = recorded(&config).1.commands;
         records.sort_by_key(|record| (record.since, record.queue));
@@ -55,7 +56,7 @@ fn every_kind_of_command_is_issued_at_its_time() {
     }
 }
 
-/// One slot a queue: who finds it taken waits, and his time counts from when he came.
+/// With one slot per queue, a command waits for the slot, and its latency includes this wait.
 #[test]
 fn a_full_queue_is_waited_for() {
     let all: Vec<_> = (0..10).map(|n| operation(n, 0, Op::Read, n * 4096, 4096)).collect();
@@ -98,7 +99,7 @@ fn replayed_read_of_block_changed_twice_is_not_compared() {
     check(&run(&Config::nvme_tsn_direct(replay(&all, IssueTiming::Recorded, &[7; 3]))));
 }
 
-/// Memory for one transfer at a time: the others wait for it.
+/// The memory suffices for one transfer at a time. Other transfers wait for it.
 #[test]
 fn buffers_are_waited_for() {
     let all: Vec<_> = (0..20)
@@ -151,7 +152,7 @@ prop_compose! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// However commands overlap: all of them end, and no block is wrong.
+    /// All commands end and no block is wrong, for random overlaps.
     #[test]
     fn random_replays_end_without_mismatch(
         mut all in prop::collection::vec(any_operation(), 1..60),

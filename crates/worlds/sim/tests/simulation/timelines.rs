@@ -1,4 +1,4 @@
-//! The observer's record of the ports that it follows.
+//! The samples that an observer receives from the ports that it follows.
 
 use super::worlds::*;
 use sim::ethernet::port::{Algorithm, CreditBased, Preemption};
@@ -24,7 +24,7 @@ struct Seen {
     frames: BTreeMap<u64, Sent>,
     /// Preemptable frames that started, the last one at the end.
     preemptable: Vec<u64>,
-    /// By class: frames in the queue, and the time since which this number is valid.
+    /// For each class, the frames in the queue, and the time of the last change.
     queues: [(usize, Instant); 8],
     /// Frames integrated over time, in picoseconds.
     frame_ps: u128,
@@ -100,8 +100,8 @@ impl Seen {
 const SHAPED: usize = 5;
 const IDLE_SLOPE: u64 = 200_000_000;
 
-/// The port to the device node: a window for class 7 with hold, credit in class 5, the tunnel
-/// preemptable.
+/// A world whose port to the device node has a window with hold for class 7, a credit-based shaper
+/// for class 5, and preemptable tunnel frames.
 fn shaped() -> sim::Config {
     let gigabit = || station(Rate::G1);
     let mut network =
@@ -147,8 +147,8 @@ fn followed(config: &sim::Config) -> (Report, BTreeMap<usize, Seen>) {
     (report, follower.0.take())
 }
 
-/// Every frame is seen to start once and to go in pieces that are all of it; queues are integrated
-/// to the picosecond as the port itself does; credit has the slopes of its class.
+/// In the samples every frame starts once, and its pieces contain all its bytes. Queues integrated
+/// over time equal the port's value to the picosecond. Credit has the slopes of its class.
 #[test]
 fn timeline_of_port_matches_its_counters() {
     let (report, seen) = followed(&shaped());
@@ -171,36 +171,37 @@ fn timeline_of_port_matches_its_counters() {
         assert!(pieces.windows(2).all(|pair| pair[1].1 - pair[0].2 >= Duration::from_ns(96)));
         for sent in seen.frames.values() {
             let bytes: usize = sent.pieces.iter().map(|piece| piece.0).sum();
-            // Preamble and, behind a cut, mCRC; 8 ns a byte.
+            // The preamble, and for each cut an mCRC and a preamble; a byte takes 8 ns.
             let line: u64 = sent.pieces.iter().map(|piece| (piece.2 - piece.1).as_ns()).sum();
             let extra = 8 + 12 * (sent.pieces.len() - 1);
-            // The last one may still be interrupted.
+            // The last frame may still be interrupted.
             assert!(bytes == sent.length || queue.left > 0, "{sent:?}");
             assert!(line == (bytes + extra) as u64 * 8 || bytes < sent.length, "{sent:?}");
         }
     }
     let shaped = &seen[&wire];
     assert!(shaped.holds > 20 && shaped.credit.len() > 100, "{} holds", shaped.holds);
-    // Between two points that are not a jump it rises, falls or stays all the time.
+    // Between two points, except at a jump, credit rises, falls or is constant.
     let idle = i128::from(IDLE_SLOPE * 10 / 9);
     for pair in shaped.credit.windows(2) {
         let ((at, credit), (next, after)) = (pair[0], pair[1]);
         assert!(at <= next);
         let (span, change) = (i128::from((next - at).as_ps()), after - credit);
-        // It rises to zero and not beyond, within a picosecond.
+        // Credit may stop at zero, within a picosecond.
         let rises = (0..idle).contains(&(idle * span - change));
         let falls = change == (idle - 1_000_000_000) * span;
         assert!(span <= 1 || change == 0 || rises || falls, "{pair:?}");
     }
     let lowest = shaped.credit.iter().map(|point| point.1).min().unwrap();
-    // One frame of 1004 bytes with preamble and gap at sendSlope; the gate leaves 90 of 100 us.
+    // The lowest credit is one frame of 1004 bytes, with preamble and gap, at sendSlope. The gate
+    // is open for 90 of 100 us.
     assert_eq!(lowest, (idle - 1_000_000_000) * (1004 + 20) * 8_000);
     let classes: BTreeSet<usize> =
         (0..8).filter(|class| shaped.queues[*class].1 > Instant::ZERO).collect();
     assert_eq!(classes, BTreeSet::from([0, 3, 5, 7]));
 }
 
-/// Following a port changes nothing.
+/// Following a port does not change the simulation.
 #[test]
 fn an_observer_changes_nothing() {
     let alone = run(&shaped());

@@ -1,4 +1,4 @@
-//! No TLP is lost, doubled or reordered against the rules of PCIe.
+//! No TLP is lost, duplicated, or reordered against the rules of PCIe.
 
 use crate::simulation::worlds::*;
 use wire::tlp::{Class, Packet, Tlp};
@@ -19,8 +19,7 @@ struct Watch(Rc<RefCell<Seen>>);
 
 impl Observer for Watch {
     fn tlp(&mut self, at: Instant, point: Point, up: bool, tlp: &Tlp) {
-        // Only packets between software and drive: packets between the root complex and the switch
-        // itself pass one point only.
+        // Ignores configuration requests, because those to the switch itself pass only one point.
         if matches!(tlp.packet, Packet::ConfigRead(_) | Packet::ConfigWrite(_)) {
             return;
         }
@@ -33,7 +32,7 @@ impl Observer for Watch {
         let last = &mut seen.last[place][usize::from(up)];
         assert!(*last <= at, "time of a point goes forward");
         *last = at;
-        // Answers to configuration requests bear no address: left out.
+        // Ignores upward completions, because those of configuration requests cannot be identified.
         let answer = matches!(tlp.packet, Packet::Completion(_)) && up;
         if !answer {
             let class = tlp.class().index();

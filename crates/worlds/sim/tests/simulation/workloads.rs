@@ -1,10 +1,10 @@
-//! When hosts begin and pause: startdelay and thinktime, as fio.
+//! When hosts begin and pause: startdelay and thinktime, as in fio.
 
 use crate::simulation::worlds::*;
 
 const DELAY: Duration = Duration::from_us(300);
 
-/// Keeps when each command began and ended.
+/// Records when each command began and ended.
 #[derive(Clone, Default)]
 struct Times(Rc<RefCell<Vec<(Instant, Instant)>>>);
 
@@ -37,7 +37,7 @@ fn pauses(config: &Config) -> Vec<Duration> {
     pauses
 }
 
-/// Nothing else depends on time with a drive that is attached directly.
+/// With a directly attached drive, a start delay changes nothing except the start.
 #[test]
 fn every_workload_begins_later_by_its_start_delay() {
     let dd = Workload::Dd { write: false, bs: 4096, count: 5 };
@@ -54,7 +54,8 @@ fn every_workload_begins_later_by_its_start_delay() {
     }
 }
 
-/// One at a time, ten transfers have a pause after each but the last, or after every fourth.
+/// With one transfer at a time, a job of ten transfers pauses after each one except the last, or
+/// after every fourth.
 #[test]
 fn a_job_pauses_after_so_many_transfers() {
     let work = |thinktime, thinktime_blocks| {
@@ -68,7 +69,7 @@ fn a_job_pauses_after_so_many_transfers() {
     assert_eq!(pauses(&work(DELAY, 10)), [], "after the last one there is nothing to wait for");
 }
 
-/// With several in flight the job first waits until all have ended.
+/// With several transfers in flight, a job waits for all of them before it pauses.
 #[test]
 fn transfers_in_flight_end_before_the_pause() {
     let work = |thinktime_blocks, numjobs| {
@@ -76,15 +77,15 @@ fn transfers_in_flight_end_before_the_pause() {
         let work = Fio { thinktime: DELAY, thinktime_blocks, ..base };
         Config::nvme_tsn_direct(Workload::Fio(work))
     };
-    // 64 transfers: rounds of 4, of which the first ends the issuing.
+    // 64 transfers in rounds of 4: the first end in a round starts the pause.
     assert_eq!(pauses(&work(1, 1)), [DELAY; 15]);
-    // 5 end until no more are issued, when 3 others are still in flight: rounds of 8.
+    // After 5 ends the job issues no more, and 3 others are in flight: rounds of 8.
     assert_eq!(pauses(&work(5, 1)), [DELAY; 7]);
     let (report, _) = twice(&work(5, 2));
     assert_eq!(report.hosts[0].latency.count(), 128, "nothing is left out");
 }
 
-/// The rate counts from the pause's end, where that is later.
+/// After a long pause, the rate counts from the end of the pause.
 #[test]
 fn a_pause_and_a_rate_go_together() {
     let work = |thinktime, rate| {
@@ -95,7 +96,7 @@ fn a_pause_and_a_rate_go_together() {
     let starts = |times: Vec<(Instant, Instant)>| {
         times.windows(2).map(|pair| pair[1].0 - pair[0].0).collect::<Vec<_>>()
     };
-    // 4096 bytes at 4.096 MB/s are 1 ms, which is longer than a read and the pause.
+    // 4096 bytes at 4.096 MB/s take 1 ms, which is longer than a read and the pause.
     assert_eq!(starts(work(DELAY, Some(4_096_000))), [Duration::from_ms(1); 3]);
     let pauses = work(Duration::from_ms(2), Some(4_096_000));
     let waits: Vec<_> = pauses.windows(2).map(|pair| pair[1].0 - pair[0].1).collect();

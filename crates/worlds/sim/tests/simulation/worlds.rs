@@ -23,7 +23,7 @@ use sim::transport::{PipeConfig, RawConfig, TcpConfig, TransportConfig};
 use sim::world::{HostConfig, HostReport, PortConfig};
 use tsn::Gates;
 
-/// The priority of tunnel traffic where it has one.
+/// The priority of tunnel traffic, if it has a priority.
 pub const PRIORITY: u8 = 3;
 
 pub fn fio(rw: Rw, bs: usize, iodepth: usize) -> Fio {
@@ -62,7 +62,7 @@ pub fn drive(number: usize, timing: Timing) -> DriveConfig {
     }
 }
 
-/// A host like the NVMe/TSN paper's with these ports.
+/// A host as in the NVMe/TSN paper, behind a switch with these ports.
 pub fn host(workload: Workload, ports: Vec<(TransportConfig, DriveConfig)>) -> HostConfig {
     let mut like = Config::nvme_tsn_tunnel(workload, pipe());
     let link = switch(&mut like).ports[0].link;
@@ -75,13 +75,14 @@ pub fn config(hosts: Vec<HostConfig>, network: NetworkConfig) -> Config {
     Config { seed: 1, hosts, network, ..Config::default() }
 }
 
-/// Gates that give the tunnel `open` of every `cycle`, and the rest to others.
+/// Gates that open the tunnel's queue for `open` in every `cycle`, and the other queues for the
+/// remaining time.
 pub fn gates(open: Duration, cycle: Duration) -> Gates {
     let ours = 1 << PRIORITY;
     gates_of(&[(ours, open), (!ours, cycle - open)])
 }
 
-/// Stations in a row of bridges: the first on bridge 0, the others on the last one.
+/// A row of bridges. The first station is at bridge 0, all others are at the last bridge.
 pub fn bridged(
     stations: Vec<StationConfig>,
     bridges: usize,
@@ -113,7 +114,7 @@ pub fn bridged(
     NetworkConfig { stations, bridges: made, cables, ..NetworkConfig::default() }
 }
 
-/// The same faults on every cable, each way with a seed of its own.
+/// Sets the same faults on every cable, with another seed for each direction.
 pub fn spoil(network: &mut NetworkConfig, faults: Faults) {
     for (seed, cable) in (1..).zip(&mut network.cables) {
         cable.faults = [0, 1].map(|way| Faults { seed: seed * 2 + way, ..faults.clone() });
@@ -149,7 +150,7 @@ pub fn run(config: &Config) -> Report {
     World::new(config).expect("a valid plan").run().expect("it ends")
 }
 
-/// Runs it twice with the same result, which must pass [`check`].
+/// Runs `config` twice. The results must be equal and pass [`check`].
 pub fn twice(config: &Config) -> (Report, World) {
     let mut world = World::new(config).expect("a valid plan");
     let report = world.run().expect("it ends");
@@ -158,14 +159,15 @@ pub fn twice(config: &Config) -> (Report, World) {
     (report, world)
 }
 
-/// Runs a world until this holds of its first host.
+/// Runs a world until `holds` is true for its first host.
 pub fn run_to(world: &mut World, holds: fn(&HostReport) -> bool) {
     while !holds(&world.report().hosts[0]) {
         assert!(!world.run_instant().expect("it boots"));
     }
 }
 
-/// Runs a program on the first host, and the world until its end. Returns the program's result.
+/// Runs a program on the first host, and the world until its end. Returns the result of the program
+/// and the report.
 pub fn run_program<T: 'static, F: Future<Output = T> + 'static>(
     world: &mut World,
     program: impl FnOnce(Bus) -> F + 'static,
@@ -202,7 +204,7 @@ impl Observer for Recorder {
     }
 }
 
-/// A world that is watched.
+/// A world with a recorder as observer.
 pub fn watched(config: &Config) -> (World, Recorder) {
     let mut world = World::new(config).expect("a valid plan");
     let recorder = Recorder::default();
@@ -210,13 +212,13 @@ pub fn watched(config: &Config) -> (World, Recorder) {
     (world, recorder)
 }
 
-/// Runs it until its end, with a record of events.
+/// Runs `config` to its end. Returns the report and the recorded events.
 pub fn recorded(config: &Config) -> (Report, Happened) {
     let (mut world, recorder) = watched(config);
     (world.run().expect("it ends"), recorder.0.take())
 }
 
-/// Checks the requirements for every plan.
+/// Checks the requirements that every simulation meets.
 pub fn check(report: &Report) {
     for host in &report.hosts {
         assert_eq!(host.mismatches, 0, "blocks that hold something else");
@@ -225,7 +227,7 @@ pub fn check(report: &Report) {
         assert_eq!(host.root_port.count(), host.commands, "one head doorbell a command");
     }
     for link in &report.links {
-        // A frame counts as a whole when it begins, and the last may end after the time does.
+        // A frame counts completely when it begins, and the last frame may end after the time.
         let beyond = link.utilisation_ppm.saturating_sub(1_000_000);
         assert!(link.load.bytes * beyond <= LARGEST * link.utilisation_ppm, "{link:?}");
     }

@@ -1,4 +1,4 @@
-//! Clocks and 802.1AS in frames of the simulated network.
+//! Clocks, and 802.1AS messages in the simulated network.
 
 mod random;
 mod steps;
@@ -30,11 +30,11 @@ struct Net {
     nodes: Vec<(Place, ClockNode)>,
 }
 
-/// A node whose oscillator is `ppm` fast and that has this priority1 in each domain.
+/// A node whose oscillator is `ppm` fast. `priorities` has its priority1 in each domain.
 fn clock(ppm: i64, priorities: &[u8]) -> ClockNode {
     let clock = ClockConfig { drift_ppt: ppm * 1_000_000, ..ClockConfig::default() };
     let domain = |(number, priority): (usize, &u8)| {
-        // Its name comes with its place.
+        // `Net` sets the identity.
         let own = SystemIdentity::new(*priority, TimeConfig::identity(0));
         DomainConfig::new(number as u8, own)
     };
@@ -48,7 +48,7 @@ fn clock(ppm: i64, priorities: &[u8]) -> ClockNode {
     ClockNode { node: Some(node), ..ClockNode::new(clock) }
 }
 
-/// As [`clock`], with a random walk of 0.02 ppm each 100 ms.
+/// A [`clock`] with a random walk of 0.02 ppm every 100 ms.
 fn wandering(ppm: i64, priorities: &[u8]) -> ClockNode {
     let mut node = clock(ppm, priorities);
     let every = Duration::from_ms(100);
@@ -114,8 +114,8 @@ fn worst(time: &TimeReport, clock: usize, from: Duration) -> u64 {
     after.map(|sample| sample.offset_ps.unsigned_abs()).max().expect("samples")
 }
 
-/// A grandmaster, `bridges` in a row, and an end station; gates of 100 us and 400 us everywhere,
-/// both open for messages of 802.1AS.
+/// A grandmaster, a row of `bridges` bridges, and an end station. All ports have gates with windows
+/// of 100 us and 400 us, both open for messages of 802.1AS.
 fn chain(bridges: usize) -> (Net, Place, Place) {
     let mut net = Net::new();
     let master = net.station(wandering(50, &[100]));
@@ -135,15 +135,15 @@ fn chain(bridges: usize) -> (Net, Place, Place) {
     (net, master, end)
 }
 
-/// A microsecond over seven hops (IEEE 802.1AS-2020, B.3), with messages that wait in queues, and
-/// edges of gates within the same microsecond.
+/// Over seven hops clocks and gate edges stay within a microsecond (IEEE 802.1AS-2020, B.3),
+/// although messages wait in queues.
 #[test]
 fn seven_hops() {
     let report = chain(6).0.run(seconds(40), Vec::new());
     let time = report.time_of_nodes.unwrap();
     for (number, clock) in time.clocks.iter().enumerate() {
         assert_eq!(clock.grandmaster, Some(TimeConfig::identity(0)), "{number}");
-        // At first everyone is its own grandmaster, or slews off another one: that is no lock.
+        // At first each node is its own grandmaster, or slews after another one, and is not locked.
         let from = clock.synced_from().expect("it locks");
         assert!(from < Instant::ZERO + seconds(20), "{number}: {from}");
         assert!(number == 0 || from >= Instant::ZERO + seconds(1), "{number}: {from}");
@@ -152,8 +152,8 @@ fn seven_hops() {
     }
     let first = Instant::ZERO + Duration::from_ms(125);
     assert_eq!(time.clocks[0].synced_from(), Some(first), "the grandmaster");
-    // 40 s of two edges each 500 us, at each of 14 ports. Who followed another master at first is
-    // slewed for some seconds, since the servo steps once.
+    // 14 ports have two edges every 500 us for 40 s. The servo steps only once, so a clock that
+    // first followed another master is slewed for some seconds.
     assert_eq!(time.edges.len(), 14);
     for edges in time.edges.values() {
         let count = edges.before + edges.errors.count();
@@ -164,9 +164,9 @@ fn seven_hops() {
     assert!(time.edges[&13].worst() > Duration::from_ns(8));
 }
 
-/// Behind two bridges a clock first follows itself or another one, some 100 ppm apart. Once it is
-/// locked it errs by stamps of 8 ns at each hop and by what oscillators wander, not by the 455 us
-/// that it has been slewed by.
+/// Behind two bridges a clock first follows itself or another clock, which differs by 100 ppm. A
+/// locked clock has only the errors of time stamps of 8 ns at each hop and of the random walk, not
+/// the 455 us by which it was slewed before.
 #[test]
 fn a_clock_that_is_slewed_is_not_locked() {
     let time = chain(2).0.run(seconds(30), Vec::new()).time_of_nodes.unwrap();
@@ -178,9 +178,9 @@ fn a_clock_that_is_slewed_is_not_locked() {
     assert!(slewed.max().unwrap() > 100_000_000);
 }
 
-/// Whatever the intervals of Sync and Announce, whether the grandmaster is a station, whose Pdelay
-/// request, Announce and Sync come at once and find room for two frames in the interface's ring, or
-/// a bridge.
+/// Clocks lock with different intervals of Sync and Announce. The grandmaster is a bridge, or a
+/// station that sends a Pdelay request, Announce and Sync at once with a transmit ring of two
+/// frames.
 #[test]
 fn intervals_of_sync_and_announce_are_independent() {
     for (log_sync, log_announce) in [(0, 0), (1, 0), (-3, -3), (0, -3), (-3, 1)] {
@@ -210,7 +210,8 @@ fn intervals_of_sync_and_announce_are_independent() {
     }
 }
 
-/// Pdelay, Announce and Sync come at once and find room for one frame in the queue of their class.
+/// A bridge sends Pdelay, Announce and Sync at once, and the queue of their class has room for one
+/// frame.
 #[test]
 fn a_short_queue_of_a_bridge_loses_no_message() {
     let (mut net, ..) = chain(2);
@@ -233,8 +234,8 @@ fn same_plan_gives_same_run() {
     );
 }
 
-/// A grandmaster without power: with hot standby the others stay within a microsecond of each
-/// other, without it they hold over and drift away.
+/// After the grandmaster has lost its power, clocks with hot standby stay within a microsecond of
+/// each other. Clocks without hot standby are in holdover and drift apart.
 #[test]
 fn a_grandmaster_is_lost() {
     let run = |standby: bool| {
@@ -262,14 +263,14 @@ fn a_grandmaster_is_lost() {
     assert!(apart(&with, 1, 2) < 1_000_000 && apart(&with, 1, 3) < 1_000_000);
     let without = run(false);
     assert!(!without.clocks[2].offsets.last().unwrap().synced);
-    // A walk of 40 s: more than a microsecond, no more than 0.4 ppm/s * (40 s)^2 / 2.
+    // After a walk of 40 s the error is above 1 us and at most 0.4 ppm/s * (40 s)^2 / 2.
     let lost = worst(&without, 2, seconds(20));
     assert!((1_000_000..320_000_000).contains(&lost), "{lost}");
 }
 
-/// Messages in a class whose gate is closed for 400 us of 500 us wait for it, up to the servo's
-/// grief: the delay of the link is measured with waits in it, unless hardware stamps behind the
-/// queue. Software stamps above it are off by milliseconds of nothing but gates.
+/// Messages wait for a gate that is closed for 400 of 500 us. Software time stamps include the
+/// wait, so that the measured link delay and the clock are wrong. Hardware time stamps are taken
+/// behind the queue and do not include the wait.
 #[test]
 fn a_closed_gate_hurts_software_stamps_alone() {
     let run = |stamping: Stamping| {
@@ -296,8 +297,8 @@ fn a_closed_gate_hurts_software_stamps_alone() {
     assert!(run(Stamping::Software) > 1_000_000);
 }
 
-/// A frame with a wrong FCS tells nothing: over cables that corrupt every frame nobody hears of
-/// another grandmaster, at a station or a bridge that cuts through.
+/// Nodes ignore messages with a wrong FCS. If cables corrupt every frame, no station and no
+/// cut-through bridge selects another grandmaster.
 #[test]
 fn corrupt_messages_are_ignored() {
     let run = |corruption: Probability| {
@@ -315,14 +316,14 @@ fn corrupt_messages_are_ignored() {
         let time = net.run(seconds(10), Vec::new()).time_of_nodes.unwrap();
         time.clocks.iter().map(|clock| clock.grandmaster).collect::<Vec<_>>()
     };
-    // By station, then by bridge.
+    // Stations first, then bridges.
     let grandmaster = |place| Some(TimeConfig::identity(place));
     assert_eq!(run(Probability::NEVER), [grandmaster(0), grandmaster(0), grandmaster(0)]);
     assert_eq!(run(Probability::ALWAYS), [grandmaster(0), grandmaster(1), grandmaster(2)]);
 }
 
-/// A bridge that is the grandmaster loses its power for 20 s: a station takes over, offsets are
-/// against that one, and all follow the bridge again when it is back.
+/// A bridge that is the grandmaster loses its power for 20 s. A station becomes grandmaster and the
+/// reference of offsets. When the bridge has power again, all nodes follow the bridge again.
 #[test]
 fn a_bridge_that_is_grandmaster_is_lost() {
     let mut net = Net::new();
@@ -340,11 +341,11 @@ fn a_bridge_that_is_grandmaster_is_lost() {
     assert!(within(2, 10, 20).all(|at| at.synced && at.offset_ps == 0), "the grandmaster");
     assert!(within(0, 15, 20).all(|at| at.synced && at.offset_ps != 0));
     assert!(within(2, 21, 40).all(|at| !at.synced), "without power");
-    // Announcements age for 3 s.
+    // Announcements are valid for 3 s.
     assert!(within(0, 30, 40).all(|at| at.synced && at.offset_ps == 0), "the next one");
     assert!(within(2, 30, 40).all(|at| at.offset_ps != 0));
     assert!(within(2, 45, 70).all(|at| at.synced && at.offset_ps == 0));
-    // Syncs age for 375 ms, announcements for 3 s; samples are 125 ms apart.
+    // Syncs are valid for 375 ms, announcements for 3 s. Samples are 125 ms apart.
     let unlocked = |clock: usize| time.clocks[clock].unlocked();
     let [(lost, again)] = unlocked(2)[..] else { panic!("{:?}", unlocked(2)) };
     let sample = Duration::from_ms(125);
@@ -357,7 +358,7 @@ fn a_bridge_that_is_grandmaster_is_lost() {
     }
 }
 
-/// Gates of a station without power have no edges: two each 500 us, for 20 s of 30 s.
+/// Gates have two edges every 500 us, but none while their station has no power, 10 of 30 s.
 #[test]
 fn no_edges_without_power() {
     let [from, until] = [10, 20].map(|at| Instant::ZERO + seconds(at));
@@ -371,7 +372,7 @@ fn no_edges_without_power() {
     }
 }
 
-/// Without a grandmaster offsets are against true time: 1 us, and 10 us more each second.
+/// Without a grandmaster, offsets are relative to true time: 1 us, and 10 us more every second.
 #[test]
 fn free_clocks_are_compared_with_true_time() {
     let mut net = Net::new();

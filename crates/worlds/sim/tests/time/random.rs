@@ -1,4 +1,5 @@
-//! Random trees: clocks agree, and nothing leaves outside its window by more than the clocks err.
+//! In random trees clocks synchronise, and frames are outside their window by at most the error of
+//! the clocks.
 
 use super::*;
 use proptest::prelude::*;
@@ -10,7 +11,8 @@ use std::rc::Rc;
 const OPEN: u64 = 100_000_000;
 const CYCLE: u64 = 500_000_000;
 
-/// Frames of class 0, by wire: how far out of the window of true time, in picoseconds.
+/// Frames of class 0: time, wire, and how far the frame is outside its window in true time, in
+/// picoseconds.
 #[derive(Clone, Default)]
 struct Outside(Rc<RefCell<Vec<(Instant, u16, u64)>>>);
 
@@ -30,8 +32,8 @@ impl Observer for Outside {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(10))]
 
-    /// Bridges hang below each other at random, each with a station; the grandmaster has no drift,
-    /// so that its time is true time. Streams of class 0 go from each station to the next.
+    /// The bridges form a random tree, and each has a station. The grandmaster has no drift, so
+    /// that its time is true time. Each station sends a stream of class 0 to the next station.
     #[test]
     fn clocks_of_random_trees_synchronise(shape in prop::collection::vec((any::<u8>(), -100i64..100), 1..4), seed in 0u64..100) {
         let mut net = Net::new();
@@ -72,7 +74,8 @@ proptest! {
             bound = bound.max(worst);
         }
         for (at, wire, outside) in outside.0.borrow().iter() {
-            // Between two samples of 125 ms clocks move by their frequencies' difference.
+            // Between two samples, 125 ms apart, clocks drift by the difference of their
+            // frequencies.
             let most = bound + 500_000;
             prop_assert!(
                 *at < Instant::ZERO + converged || *outside <= most,

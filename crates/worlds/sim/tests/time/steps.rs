@@ -1,10 +1,11 @@
-//! Clocks that are set to another time, and the effects on gates and talkers.
+//! Steps of clocks, and their effects on gates and talkers.
 
 use super::*;
 use tsn::StepPolicy;
 
-/// A talker on true time, each ms at the beginning of its window of 100 us in 500 us; its
-/// interface's clock goes back by 5.2 ms at 50 ms.
+/// A talker sends every millisecond, at the start of its window of 100 us in a cycle of 500 us. Its
+/// times are true time unless `own_clock` is set. At 50 ms the clock of its interface steps back by
+/// 5.2 ms.
 fn stepped(policy: StepPolicy, own_clock: bool) -> Report {
     let mut net = Net::new();
     let mut sender = ClockNode::new(ClockConfig::default());
@@ -21,12 +22,13 @@ fn stepped(policy: StepPolicy, own_clock: bool) -> Report {
     net.run(Duration::from_ms(100), Vec::new())
 }
 
-/// 68 bytes with the tag, 76 with preamble, at 1 Gb/s and 50 ns of cable.
+/// The latency without waiting: 68 bytes with the tag and 8 of preamble at 1 Gb/s, and 50 ns of
+/// cable.
 const DIRECT: Duration = Duration::from_ns(76 * 8 + 50);
 
-/// At 50.2 ms the gate is closed. Frozen, it stays closed until the clock shows the end of that
-/// window again, at 50.5 ms + 5.2 ms; the frames of 51 to 55 ms leave together then, so that their
-/// latencies decline by the interval: 4.7 ms, 3.7 ms and so on.
+/// A frozen gate that is closed at 50.2 ms stays closed until the clock shows the end of the closed
+/// span again, at 50.5 ms + 5.2 ms. Then the frames of 51 to 55 ms leave together, with latencies
+/// of 4.7 ms, 3.7 ms and so on.
 #[test]
 fn a_frozen_gate_stalls_its_stream() {
     let report = stepped(StepPolicy::Frozen, false);
@@ -39,9 +41,8 @@ fn a_frozen_gate_stalls_its_stream() {
     assert_eq!(stalled, Some(late.as_ps() as i64));
 }
 
-/// With the list derived again, the window is where the clock says: 200 us earlier in the cycle of
-/// 500 us, so frames of true time miss it and leave one window later, 300 us - 200 us... of a cycle
-/// of the clock that is 5.2 ms behind: at 300 us behind each millisecond less 100 us.
+/// Rederived gates follow the clock after the step. Frames at times of true time miss their window
+/// and wait for the next one.
 #[test]
 fn rederived_gates_follow_the_clock() {
     let report = stepped(StepPolicy::Rederived, false);
@@ -50,7 +51,8 @@ fn rederived_gates_follow_the_clock() {
     assert_eq!(report.streams[0].latency.longest(), late);
 }
 
-/// A talker that follows the same clock is silent for as long as the step, and meets its window.
+/// A talker that follows the same clock sends nothing for the length of the step, and then sends in
+/// its window.
 #[test]
 fn a_talker_of_the_same_clock_waits() {
     let report = stepped(StepPolicy::Rederived, true);
@@ -62,7 +64,7 @@ fn a_talker_of_the_same_clock_waits() {
     assert_eq!(report.time_of_nodes.unwrap().clocks[0].steps.len(), 1);
 }
 
-/// A clock that is a second ahead at the beginning: its talker has missed nothing.
+/// A talker whose clock is one second ahead at the beginning has no missed frames to send.
 #[test]
 fn a_clock_ahead_begins_where_it_is() {
     let mut net = Net::new();

@@ -1,4 +1,4 @@
-//! Asynchronous traffic shaping in talkers and bridges, with numbers by hand.
+//! Asynchronous traffic shaping in talkers and bridges, with times calculated by hand.
 
 use super::*;
 use sim::ethernet::FrameStage;
@@ -7,12 +7,12 @@ use sim::ethernet::streams::Identification;
 use sim::network::{BridgeOutage, StreamConfig, mac};
 use tsn::psfp::{self, GateConfig, GateEntry};
 
-/// Bytes header to FCS without tag, and what such a frame takes from a line of 100 Mb/s: 8 + 204 +
-/// 12 bytes of 80 ns.
+/// Bytes of a frame from header to FCS without tag. On a line of 100 Mb/s it takes 8 + 204 + 12
+/// bytes of 80 ns.
 const LENGTH: usize = 200;
 const SLOT_NS: u64 = 224 * 80;
 
-/// One frame each `interval_us`, with preamble and gap.
+/// The rate of one frame every `interval_us`, with preamble and gap.
 fn one_frame_each(interval_us: u64) -> Algorithm {
     let rate = 224 * 8 * 1_000_000 / interval_us;
     Algorithm::Ats(Ats {
@@ -23,8 +23,8 @@ fn one_frame_each(interval_us: u64) -> Algorithm {
     })
 }
 
-/// Ten streams of class 6, of which the first sends `burst` frames at once, beside best effort of
-/// more than the line, on one cable.
+/// Ten streams of class 6 on one cable, together with best-effort traffic above the line rate. The
+/// first stream sends `burst` frames at once.
 fn talker(tx_ring: usize, burst: u32) -> Config {
     let mut tree = Tree::new(Rate::M100, Duration::from_ns(50));
     let (from, to) = (tree.station(), tree.station());
@@ -50,8 +50,8 @@ fn arrivals(seen: &Seen) -> Vec<(u64, Instant)> {
     express.map(|(at, frame)| (frame.id, *at)).collect()
 }
 
-/// A frame waits for one of best effort (1524 bytes with preamble and gap), which has just begun,
-/// and for nine of its own class, whatever the ring behind the shaper holds.
+/// A frame waits for at most one best-effort frame (1524 bytes with preamble and gap) and nine
+/// frames of its own class, with any size of the transmit ring.
 #[test]
 fn conforming_streams_of_a_talker_wait_for_strict_priority_alone_whatever_the_ring() {
     let most = Duration::from_ns(1_524 * 80 + 10 * SLOT_NS - 12 * 80 + 50);
@@ -68,8 +68,8 @@ fn conforming_streams_of_a_talker_wait_for_strict_priority_alone_whatever_the_ri
     }
 }
 
-/// The first stream offers twice its rate: its second frame is eligible 512 us after the first, the
-/// next pair another 1024 us later, and what the ring holds changes nothing.
+/// The first stream sends twice its rate. Its second frame is eligible 512 us after the first, the
+/// next pair 1024 us later, with any size of the transmit ring.
 #[test]
 fn a_stream_above_its_rate_is_shaped_alike_whatever_the_ring() {
     let (_, unbounded) = observed(&talker(4_096, 2));
@@ -83,7 +83,7 @@ fn a_stream_above_its_rate_is_shaped_alike_whatever_the_ring() {
     }
 }
 
-/// The first stream sends eight times its rate and waits; the others, at theirs, do not.
+/// The first stream sends eight times its rate and waits. The other streams do not wait for it.
 #[test]
 fn a_burst_of_a_source_delays_no_other_source_of_the_talker() {
     for ring in [1, 4, 64] {
@@ -99,9 +99,9 @@ fn a_burst_of_a_source_delays_no_other_source_of_the_talker() {
     }
 }
 
-/// A bridge whose ports to stations 1 and 2 shape classes 5 and 6. Station 0 sends two frames to
-/// station 1 at once, the second of which is eligible 1 ms after the first, and then one to station
-/// 2: it is of the same group, though of another port.
+/// The ports of a bridge to stations 1 and 2 shape classes 5 and 6. Station 0 sends two frames to
+/// station 1 at once; the second one is eligible 1 ms after the first. Then station 0 sends a frame
+/// to station 2, which belongs to the same group although it leaves by another port.
 #[test]
 fn frames_of_a_reception_port_and_class_keep_their_order_whatever_port_they_leave_by() {
     let mut tree = Tree::new(Rate::M100, Duration::from_ns(50));
@@ -130,17 +130,17 @@ fn frames_of_a_reception_port_and_class_keep_their_order_whatever_port_they_leav
         let frames = seen.arrived.iter().map(|(_, frame)| frame).filter(own);
         frames.map(|frame| frame.latency.total().as_ns()).collect()
     };
-    // One line: 8 + 204 bytes and the cable. Arrival at the bridge, its delay, the second line.
+    // A line takes 8 + 204 bytes and the cable. A frame passes two lines and the bridge.
     let line = 212 * 80 + 50;
     assert_eq!(latencies(other_class), [2 * line + 2_000]);
     assert_eq!(latencies(other_port), [2 * line + 2_000]);
-    // Eligible 1 ms after the arrival of the first frame.
+    // The second frame is eligible 1 ms after the arrival of the first frame.
     assert_eq!(latencies(pair), [2 * line + 2_000, line + 1_000_000 + line]);
     assert_eq!(latencies(same_group), [line + 1_000_000 + line - 100_000]);
 }
 
-/// Eight frames at once, each eligible 5 ms after the last one; the bridge has no power from 1 to
-/// 2 ms. The next frame, at 10 ms, waits for none of them.
+/// Eight frames come at once, each eligible 5 ms after the previous one. The bridge has no power
+/// from 1 to 2 ms. The next frame, at 10 ms, does not wait for the schedule of the eight frames.
 #[test]
 fn schedulers_of_a_bridge_forget_what_they_admitted_without_power() {
     let mut tree = Tree::new(Rate::M100, Duration::from_ns(50));
@@ -161,10 +161,10 @@ fn schedulers_of_a_bridge_forget_what_they_admitted_without_power() {
     assert_eq!(ninth.latency.total(), Duration::from_ns(2 * (212 * 80 + 50) + 2_000));
 }
 
-/// A stream gate at the first of two bridges gives frames of priority 6 the internal priority 5, so
-/// that they leave the bridge in class 5, like frames of priority 5. At the second bridge both
-/// belong to one group. There the second frame of priority 6 is eligible 1 ms after the first, and
-/// the frame of priority 5, which arrives 100 us later, is not eligible before it.
+/// A stream gate at the first of two bridges sets the internal priority 5 for frames of priority 6.
+/// Therefore they leave the bridge in class 5, like frames of priority 5, and both belong to one
+/// group at the second bridge. There the second frame of priority 6 is eligible 1 ms after the
+/// first. A frame of priority 5 that arrives 100 us later is not eligible earlier.
 #[test]
 fn groups_go_by_the_class_that_an_internal_priority_gave() {
     let entry =
@@ -205,10 +205,11 @@ fn groups_go_by_the_class_that_an_internal_priority_gave() {
         filters: vec![(0, psfp::Config { gate: Some(gate), ..psfp::Config::default() })],
     }];
     let (report, _) = observed(&config(&mut tree, Duration::from_ms(10)));
-    // Line and cable; two of them to the second bridge, one behind it.
+    // A line takes the frame and the cable. There are two to the second bridge, and one after it.
     let line = 212 * 80 + 50;
     let first_there = 2 * line + 2_000;
-    // Both are eligible 1 ms after the first one came. That of class 6 goes first, then a gap.
+    // Both frames are eligible 1 ms after the first frame arrived. The frame of class 6 leaves
+    // first; the other one follows after a gap.
     let last = first_there + 1_000_000 + line;
     assert_eq!(report.streams[0].latency.summary().max_ns, last);
     assert_eq!(report.streams[1].latency.summary().max_ns, last + SLOT_NS - 100_000);

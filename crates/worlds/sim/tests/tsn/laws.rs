@@ -1,4 +1,4 @@
-//! Properties of every network of streams, checked with the events of an observer.
+//! Checks of any network of streams, from the events of an observer.
 
 use super::ports::{Passed, PortLog};
 use super::*;
@@ -8,14 +8,14 @@ use sim::ethernet::{FrameStage, Mac};
 use sim::network::CableEnd;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A world, and the places that its cables join.
+/// A world, and the two nodes of each cable.
 #[derive(Clone, Debug)]
 pub struct Run {
     pub config: Config,
     pub links: Vec<(Place, Place)>,
 }
 
-/// Each frame of a stream arrived once, or was lost, or is on its way.
+/// Checks that each frame of a stream arrived once, was lost, or is on the way.
 pub fn counted(report: &Report, seen: &Seen) -> Result<(), TestCaseError> {
     let mut arrived = BTreeMap::<StreamId, u64>::new();
     let mut ids = BTreeSet::new();
@@ -27,7 +27,7 @@ pub fn counted(report: &Report, seen: &Seen) -> Result<(), TestCaseError> {
         prop_assert!(stream.arrived + stream.lost <= stream.sent, "{stream:?}");
         prop_assert_eq!(arrived.get(&stream.stream).copied().unwrap_or(0), stream.arrived);
     }
-    // Nothing but full queues and windows that are too short loses frames here.
+    // Here only full queues and too short windows lose frames.
     let lost: u64 = report.streams.iter().map(|stream| stream.lost).sum();
     let dropped: u64 = report.queues.iter().map(|queue| queue.dropped).sum();
     prop_assert_eq!(lost, dropped);
@@ -50,7 +50,8 @@ pub fn in_order(run: &Run, seen: &Seen) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Where a place sends to for a station: the direction of a cable.
+/// The direction of a cable in which the node `from` sends to station `to`. `came` is the direction
+/// from which the frame came.
 fn way(run: &Run, from: Place, to: usize, came: Option<usize>) -> Option<usize> {
     (0..2 * run.links.len()).filter(|way| Some(*way) != came.map(|came| came ^ 1)).find(|way| {
         let (a, b) = ends(run, *way);
@@ -62,7 +63,7 @@ fn way_on(run: &Run, at: Place, to: usize, came: usize) -> bool {
     matches!(at, Place::Bridge(_)) && way(run, at, to, Some(came)).is_some()
 }
 
-/// From and to of a direction.
+/// The sending and the receiving node of a direction.
 fn ends(run: &Run, way: usize) -> (Place, Place) {
     let (a, b) = run.links[way / 2];
     if way.is_multiple_of(2) { (a, b) } else { (b, a) }
@@ -73,11 +74,11 @@ fn station_of(mac: Mac) -> usize {
     usize::from(u16::from_be_bytes([a, b])) - 1
 }
 
-/// When a frame that was sent to a bridge is received and enters the queue of its next port.
+/// When a bridge receives a frame, and when the frame enters the queue of the next port.
 fn enters(run: &Run, sent: &Transmission, bridge: usize) -> [Instant; 2] {
     let bridge = &run.config.network.bridges[bridge];
     let known = match bridge.mode {
-        // Preamble, header and tag have passed; what may be interrupted is stored.
+        // Preamble, header and tag have passed. Preemptable frames are stored.
         bridge::Mode::CutThrough if !sent.preemptable => {
             sent.start + sent.rate.duration(PREAMBLE + HEADER + TAG)
         }
@@ -87,10 +88,10 @@ fn enters(run: &Run, sent: &Transmission, bridge: usize) -> [Instant; 2] {
     [received, received + bridge.delay]
 }
 
-/// By direction of the cables: what each port was given and sent.
+/// For each direction of a cable, the frames that its port received and sent.
 ///
 /// # Errors
-/// If a frame went another way than the tree's, or a port lost one without counting it.
+/// If a frame left the path over the tree, or a port lost a frame without counting it.
 pub fn ports(run: &Run, report: &Report, seen: &Seen) -> Result<Vec<PortLog>, TestCaseError> {
     let network = &run.config.network;
     let mut logs: Vec<PortLog> = (0..2 * run.links.len())
@@ -103,8 +104,8 @@ pub fn ports(run: &Run, report: &Report, seen: &Seen) -> Result<Vec<PortLog>, Te
     for (wire, from, until, carried) in &seen.busy {
         logs[*wire].busy.push((*from, *until, *carried));
     }
-    // The place at which each frame is expected next: the direction, the time of reception, and the
-    // time since which the frame is in the queue.
+    // For each frame, where it is expected next: the direction, when the node received the frame,
+    // and when the frame entered the queue.
     let mut expected = BTreeMap::<u64, (usize, [Instant; 2])>::new();
     for Sent { wire, frame: sent, fragments } in &seen.sent {
         let frame = &sent.frame;
@@ -122,7 +123,7 @@ pub fn ports(run: &Run, report: &Report, seen: &Seen) -> Result<Vec<PortLog>, Te
         let fragments = fragments.clone();
         logs[*wire].frames.push(Passed { received, entered, sent: sent.clone(), fragments });
     }
-    // What entered a bridge's port and was not sent waits there or was dropped there.
+    // Frames that entered the port of a bridge and were not sent wait there or were dropped there.
     for (way, queue) in report.queues.iter().enumerate() {
         if matches!(network.sender(way), CableEnd::Station(_)) {
             continue;
@@ -137,7 +138,8 @@ pub fn ports(run: &Run, report: &Report, seen: &Seen) -> Result<Vec<PortLog>, Te
     Ok(logs)
 }
 
-/// The stages of each frame that arrived sum to its latency, and each is what its hops took.
+/// Checks that the stages of each arrived frame sum to its latency, and that each stage equals the
+/// time on its hops.
 pub fn stages(run: &Run, seen: &Seen) -> Result<(), TestCaseError> {
     let network = &run.config.network;
     let mut hops = BTreeMap::<u64, Vec<(usize, &Transmission)>>::new();

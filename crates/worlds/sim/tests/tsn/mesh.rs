@@ -1,4 +1,4 @@
-//! Random networks with loops, random paths, faults and outages: what holds with elimination.
+//! Elimination in random networks with loops, random paths, faults and outages.
 
 use super::redundancy::{ms, stream, vector};
 use super::*;
@@ -7,10 +7,10 @@ use sim::network::BridgeOutage;
 use stats::random::Probability;
 use std::collections::BTreeSet;
 
-/// Bridges.
+/// Number of bridges.
 const BRIDGES: usize = 6;
 
-/// A network, the paths of a stream and what goes wrong.
+/// A network, the paths of a stream, and faults.
 #[derive(Clone, Debug)]
 struct AnyMesh {
     /// Cables between bridges in addition to the cables of a line, by their ends.
@@ -19,7 +19,7 @@ struct AnyMesh {
     turns: Vec<Vec<usize>>,
     /// Bridges that eliminate.
     eliminate: Vec<bool>,
-    /// Outages of bridges: bridge, start and length in 100 us.
+    /// Outages of bridges: bridge, start and length in units of 100 us.
     outages: Vec<(usize, u64, u64)>,
     interval_us: u64,
     length: usize,
@@ -35,7 +35,7 @@ prop_compose! {
         eliminate in prop::collection::vec(any::<bool>(), BRIDGES),
         outages in prop::collection::vec((1..BRIDGES - 1, 0_u64..90, 1_u64..50), 0..3),
         interval_us in 110_u64..400,
-        // Three copies of a frame on one line take less than an interval.
+        // Three copies of a frame take less than an interval on one line.
         length in 64_usize..400,
         seed in any::<u64>(),
         loss_ppm in 0_u32..200_000,
@@ -51,7 +51,8 @@ impl AnyMesh {
         line.chain(more.filter(|(a, b)| a != b)).collect()
     }
 
-    /// Walks from the first bridge to the last that never come back; always at least the line.
+    /// Paths from the first bridge to the last one that pass no bridge twice, and always the line
+    /// of all bridges.
     fn paths(&self) -> Vec<Vec<usize>> {
         let cables = self.cables();
         let walk = |turns: &Vec<usize>| {
@@ -75,7 +76,8 @@ impl AnyMesh {
         }
     }
 
-    /// With elimination at the chosen bridges on the paths, and at the listener.
+    /// A configuration with elimination at the listener and at the selected bridges on the paths,
+    /// or at all bridges if `all`.
     fn config(&self, all: bool) -> (Config, StreamId) {
         let mut tree = Tree::new(Rate::M100, Duration::from_ns(50));
         let (from, to) = (tree.station(), tree.station());
@@ -111,7 +113,7 @@ impl AnyMesh {
     }
 }
 
-/// Frames are sent for 10 ms and have 4 ms to arrive.
+/// Stops the stream after 10 ms, so that the last frames have 4 ms to arrive.
 fn stop(config: &mut Config) {
     config.network.stations[0].traffic[0].stop = Some(ms(10));
 }
@@ -119,8 +121,8 @@ fn stop(config: &mut Config) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// No copy passes twice, and each frame arrives or is lost: none circles. Where all bridges
-    /// eliminate, every circle ends.
+    /// Each frame arrives at most once. Each frame arrives or is lost, so no copy circulates. If
+    /// all bridges eliminate, every loop is allowed.
     #[test]
     fn every_frame_arrives_once_at_most(mesh in any_mesh(), all in any::<bool>()) {
         let (mut config, id) = mesh.config(all);
@@ -137,8 +139,8 @@ proptest! {
         }
     }
 
-    /// While every cable and bridge of one of the paths works, nothing is lost, whatever happens to
-    /// the others.
+    /// No frame is lost while all cables and bridges of one path work, with any faults on the other
+    /// paths.
     #[test]
     fn nothing_is_lost_beyond_all_paths(mesh in any_mesh()) {
         let (mut config, id) = mesh.config(true);

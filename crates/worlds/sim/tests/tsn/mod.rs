@@ -1,4 +1,4 @@
-//! Worlds of streams alone: bridges and stations, no host.
+//! Worlds without hosts: streams between stations, over bridges.
 
 mod eligibility;
 mod laws;
@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use wire::{Duration, Instant};
 
-/// A world of these streams that runs for `runtime`.
+/// A world with the network of `tree` that runs for `runtime`.
 fn config(tree: &mut Tree, runtime: Duration) -> Config {
     Config { network: tree.network().clone(), runtime: Some(runtime), ..Config::default() }
 }
@@ -31,7 +31,7 @@ fn config(tree: &mut Tree, runtime: Duration) -> Config {
 struct Seen {
     /// Frames on wires.
     sent: Vec<Sent>,
-    /// When wires were busy, and with what. An interrupted frame has several of these times.
+    /// Wire, start, end and kind of each transmission. An interrupted frame has several entries.
     busy: Vec<(usize, Instant, Instant, Carried)>,
     /// Frames that arrived at their stations.
     arrived: Vec<(Instant, Frame)>,
@@ -51,18 +51,18 @@ enum Carried {
 struct Sent {
     /// Number of the direction.
     wire: usize,
-    /// From its beginning to its end, after all interruptions; [`UNFINISHED`] without the end.
+    /// The frame. Its end is after all interruptions; [`UNFINISHED`] if the end did not come.
     frame: Transmission,
-    /// Bytes of its fragments, destination address onwards, but the last one.
+    /// Bytes of each fragment except the last one, without preamble and mCRC.
     fragments: Vec<usize>,
 }
 
-/// The end of a frame whose rest did not come.
+/// The end of a frame that was interrupted and did not continue.
 const UNFINISHED: Instant = Instant::from_ps(u64::MAX / 2);
 
 struct Watch {
     seen: Rc<RefCell<Seen>>,
-    /// By wire: the last preemptable frame, and the last time when it was busy.
+    /// For each wire, the indices of its last preemptable frame in `sent` and `busy`.
     last: BTreeMap<usize, [usize; 2]>,
 }
 
@@ -106,7 +106,7 @@ impl Observer for Watch {
     }
 }
 
-/// Runs a world; its report and everything that an observer saw.
+/// Runs a world. Returns its report and all events of an observer.
 fn observed(config: &Config) -> (Report, Seen) {
     let seen = Rc::new(RefCell::new(Seen::default()));
     let mut world = World::new(config).expect("the configuration is right");

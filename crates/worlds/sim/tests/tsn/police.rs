@@ -8,8 +8,8 @@ use sim::network::{StreamConfig, mac};
 use tsn::Clock;
 use tsn::psfp::{self, Counters, GateConfig, GateEntry, MeterConfig, Reason};
 
-/// Two talkers and a listener at one bridge of 100 Mb/s: a good stream of 200-byte frames each
-/// 1 ms, and one of 1500-byte frames each `babble`, both with priority 5.
+/// Two talkers and a listener at one bridge of 100 Mb/s. The good stream sends 200 bytes every
+/// 1 ms, the bad stream 1500 bytes every `babble`, both with priority 5.
 fn star(babble: Duration) -> (Tree, [StreamId; 2]) {
     let mut tree = Tree::new(Rate::M100, Duration::from_ns(50));
     let stations: Vec<Place> = (0..3).map(|_| tree.station()).collect();
@@ -24,7 +24,7 @@ fn star(babble: Duration) -> (Tree, [StreamId; 2]) {
     (tree, ids)
 }
 
-/// All that station 1 sends, filtered at the bridge.
+/// All frames that station 1 sends, with a filter at the bridge.
 fn filtered(filter: psfp::Config) -> StreamConfig {
     StreamConfig {
         identification: Identification::Source { source: mac(1), vlan: Some(1) },
@@ -46,12 +46,12 @@ fn run(babble_us: u64, streams: Vec<StreamConfig>) -> (Report, [u64; 2], Option<
     (report, arrived, counters)
 }
 
-/// The good stream's longest latency, us.
+/// The longest latency of the good stream, in microseconds.
 fn worst(report: &Report) -> u64 {
     report.streams[0].latency.summary().max_ns / 1_000
 }
 
-/// 1500 bytes each 122 us are 98 Mb/s; the meter lets 20 Mb/s through.
+/// 1500 bytes every 122 us are 98 Mb/s. The meter passes 20 Mb/s.
 #[test]
 fn a_meter_cuts_a_babbling_talker_to_its_rate() {
     let (report, _, none) = run(122, vec![]);
@@ -60,7 +60,8 @@ fn a_meter_cuts_a_babbling_talker_to_its_rate() {
     let meter = MeterConfig { cir: 20_000_000, cbs: 1_504, ..MeterConfig::default() };
     let (report, [good, bad], counters) =
         run(122, vec![filtered(psfp::Config { meter: Some(meter), ..Default::default() })]);
-    // 1504 bytes with the tag: 12 032 bits each 601.6 us; a frame each 122 us, so each fifth.
+    // A frame of 1504 bytes with the tag needs 601.6 us at 20 Mb/s. With a frame every 122 us,
+    // every fifth one passes.
     assert_eq!((good, bad), (100, 164));
     let counters = counters.expect("it filters");
     assert_eq!(counters.matching, 820 - 1, "one is on the way");
@@ -69,14 +70,14 @@ fn a_meter_cuts_a_babbling_talker_to_its_rate() {
     assert!(worst(&report) < unpoliced, "{} of {unpoliced} us", worst(&report));
 }
 
-/// The first frame beyond the burst blocks the stream for good.
+/// The first frame beyond the burst blocks the stream permanently.
 #[test]
 fn meter_with_mark_all_red_blocks_stream_for_good() {
     let meter =
         MeterConfig { cir: 20_000_000, cbs: 3_008, mark_all_red: true, ..MeterConfig::default() };
     let (_, [good, bad], counters) =
         run(122, vec![filtered(psfp::Config { meter: Some(meter), ..Default::default() })]);
-    // 3008 bytes are two frames; 122 us bring 305 bytes.
+    // The burst of 3008 bytes is two frames. In 122 us the bucket gains 305 bytes.
     assert_eq!((good, bad), (100, 2));
     let blocked = counters.expect("it filters").blocked.expect("it is blocked");
     assert_eq!(blocked.0, Reason::Red);
@@ -89,13 +90,13 @@ fn long_frames_do_not_pass() {
         run(500, vec![filtered(psfp::Config { max_sdu: Some(1_481), ..Default::default() })]);
     assert_eq!((good, bad), (100, 0));
     assert_eq!(counters.expect("it filters").not_passing_sdu, 200);
-    // 1500 - 14 - 4 bytes of SDU.
+    // The SDU has 1500 - 14 - 4 bytes.
     let (_, [_, bad], _) =
         run(500, vec![filtered(psfp::Config { max_sdu: Some(1_482), ..Default::default() })]);
     assert_eq!(bad, 200);
 }
 
-/// An internal priority sends frames to another queue, and only there.
+/// An internal priority selects another queue and does not change the tag.
 #[test]
 fn a_stream_gate_gives_another_priority() {
     let entry =
@@ -112,14 +113,15 @@ fn a_stream_gate_gives_another_priority() {
     tree.network().streams =
         vec![filtered(psfp::Config { gate: Some(gate), ..Default::default() })];
     let (report, seen) = observed(&config(&mut tree, Duration::from_ms(100)));
-    // At most one frame of 1504 bytes with preamble and gap is before a good one: 121.92 us.
+    // A good frame waits for at most one frame of 1504 bytes with preamble and gap: 121.92 us.
     let plain = 2 * (200 + 4 + 8) * 80 + 2 * 50 + 2_000;
     assert!(report.streams[0].latency.summary().max_ns <= plain + 121_920);
     let tags = seen.sent.iter().filter_map(|sent| sent.frame.frame.tag);
     assert!(tags.clone().count() > 100 && tags.into_iter().all(|Tag { pcp, .. }| pcp == 5));
 }
 
-/// A gate that is closed half of the time, and a talker that keeps to it or does not.
+/// A stream gate is closed half of the time. One talker sends only while it is open, another does
+/// not.
 #[test]
 fn a_stream_gate_is_closed_outside_of_its_window() {
     let entry =
@@ -135,7 +137,8 @@ fn a_stream_gate_is_closed_outside_of_its_window() {
     let filter = |gate| vec![filtered(psfp::Config { gate: Some(gate), ..Default::default() })];
     let (_, [_, bad], counters) = run(1_000, filter(gate.clone()));
     assert_eq!((bad, counters.expect("it filters").blocked), (100, None));
-    // 400 us: at 0.12 and 0.52 ms; the second one closes the gate for good.
+    // With an interval of 400 us frames come at 0.12 and 0.52 ms. The second frame closes the gate
+    // permanently.
     let (_, [_, bad], counters) = run(400, filter(gate));
     let blocked = counters.expect("it filters").blocked.map(|(reason, _)| reason);
     assert_eq!((bad, blocked), (1, Some(Reason::GateClosed)));

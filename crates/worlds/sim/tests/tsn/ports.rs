@@ -1,4 +1,4 @@
-//! Properties of each port in every network of streams.
+//! Checks of each port in any network of streams.
 
 use super::shapers::{CreditModel, EligibilityModel};
 use super::*;
@@ -9,8 +9,8 @@ use sim::ethernet::port::Algorithm;
 use tsn::gates::Hold;
 use tsn::preemption::{CONTINUATION_PREAMBLE, MCRC};
 
-/// A frame at a port: when it was received by the node and entered its queue, and what became of
-/// it.
+/// A frame at a port: when the node received the frame, when it entered its queue, and its
+/// transmission.
 #[derive(Clone, Debug)]
 pub struct Passed {
     pub received: Instant,
@@ -19,17 +19,17 @@ pub struct Passed {
     pub fragments: Vec<usize>,
 }
 
-/// The frames that a port sent, in their order.
+/// The frames that a port sent, in order.
 #[derive(Debug)]
 pub struct PortLog {
     pub config: port::Config,
     pub frames: Vec<Passed>,
-    /// When the line was busy, and with what.
+    /// Start, end and kind of each transmission on the line.
     pub busy: Vec<(Instant, Instant, Carried)>,
 }
 
 impl PortLog {
-    /// The class of a frame at this port: of a pair of cyclic queues, the class that was filled.
+    /// The class of a frame at this port. In a pair of cyclic queues, the class that was filled.
     fn class(&self, passed: &Passed) -> usize {
         let tag = passed.sent.frame.tag.expect("stations tag");
         let class = usize::from(self.config.queue_of_priority[usize::from(tag.pcp)]);
@@ -42,8 +42,8 @@ impl PortLog {
         &self.config.classes[class].algorithm
     }
 
-    /// Frames and fragments follow each other with a gap, none before its frame has entered; each
-    /// frame takes its own length, and what its interruptions cost.
+    /// Checks that frames and fragments have a gap between them, that none starts before its frame
+    /// entered the queue, and that each takes the time of its bytes and interruptions.
     pub fn one_at_a_time(&self) -> Result<(), TestCaseError> {
         let rate = self.config.rate;
         for pair in self.busy.windows(2) {
@@ -59,7 +59,7 @@ impl PortLog {
             if fragments.is_empty() {
                 prop_assert_eq!(sent.end, sent.start + sent.frame.duration(rate));
             }
-            // 60 bytes and an mCRC, and 64 with the FCS are left (802.3-2022, 99.4.4).
+            // 60 bytes and an mCRC before a cut, 64 with the FCS after it (802.3-2022, 99.4.4).
             prop_assert!(fragments.iter().all(|bytes| *bytes >= 60), "{fragments:?}");
             let rest = sent.frame.length() - fragments.iter().sum::<usize>();
             prop_assert!(rest >= 64, "{rest} bytes are left after {fragments:?}");
@@ -70,8 +70,8 @@ impl PortLog {
         Ok(())
     }
 
-    /// No frame that is not interrupted is on the line outside its window, which its node's clock
-    /// measures.
+    /// Checks that frames without interruption are on the line only in their window by the node's
+    /// clock.
     pub fn windows(&self) -> Result<(), TestCaseError> {
         let Some(gates) = &self.config.gates else { return Ok(()) };
         for passed in self.frames.iter().filter(|passed| passed.fragments.is_empty()) {
@@ -84,9 +84,8 @@ impl PortLog {
         Ok(())
     }
 
-    /// The port sends the first frame of a class as soon as line, gate, shaper and higher classes
-    /// permit: nobody waits while the line is free, and nobody overtakes a higher class. Classes
-    /// with weights are below all others.
+    /// Checks that the port sends the first frame of a class as soon as line, gate, shaper and
+    /// higher classes permit it, and not earlier. Classes with weights are below all others.
     pub fn selection(&self) -> Result<(), TestCaseError> {
         let gap = self.config.rate.duration(GAP);
         let mut queues: [Vec<&Passed>; 8] = Default::default();
@@ -106,7 +105,7 @@ impl PortLog {
                     prop_assert_eq!(start, earliest, "class {} late or too early", class);
                 } else {
                     prop_assert!(earliest >= start, "class {other} could send at {earliest}");
-                    // What enters at the very instant of the decision may miss it.
+                    // A frame that enters at the instant of the decision may be too late for it.
                     let missed = self.below(other, class) || head.entered == start;
                     prop_assert!(missed || earliest > start, "{class} before {other} at {start}");
                 }
@@ -124,14 +123,14 @@ impl PortLog {
         Ok(())
     }
 
-    /// Whether `class` need not be sent before `than`.
+    /// Whether `class` may be sent after `than`.
     fn below(&self, class: usize, than: usize) -> bool {
         let [weights, of_other] =
             [class, than].map(|class| matches!(self.algorithm(class), Algorithm::Ets { .. }));
         if weights == of_other { weights || class < than } else { weights }
     }
 
-    /// When the first frame of a class could start behind `free`; `None`: never, or unknown.
+    /// When the first frame of a class could start after `free`. `None`: never, or unknown.
     fn earliest(
         &self,
         class: usize,
@@ -151,7 +150,7 @@ impl PortLog {
         }
     }
 
-    /// No frame is sent before the scheduler of its stream alone would let it go.
+    /// Checks that no frame is sent before the scheduler of its stream alone would permit it.
     pub fn eligibility(&self) -> Result<(), TestCaseError> {
         let mut schedulers = BTreeMap::<_, EligibilityModel>::new();
         let mut frames: Vec<_> = self.frames.iter().collect();
@@ -168,7 +167,8 @@ impl PortLog {
         Ok(())
     }
 
-    /// With preemption, the first express frame of the highest class waits for 143 bytes at most.
+    /// Checks that with preemption the first frame of the highest class, which is express, waits
+    /// for at most 143 bytes.
     pub fn express(&self) -> Result<(), TestCaseError> {
         let highest = |passed: &&Passed| self.class(passed) == 7;
         let mut free = Instant::ZERO;
@@ -180,8 +180,8 @@ impl PortLog {
         Ok(())
     }
 
-    /// Held, the port begins no preemptable frame and no rest of one, and what is on the line when
-    /// hold begins is off it within 143 bytes, the gap included. The world ended at `end`.
+    /// Checks holds: the port begins or continues no preemptable frame, and a frame that is on the
+    /// line when a hold begins ends within 143 bytes, gap included. The world ended at `end`.
     pub fn hold(&self, end: Instant) -> Result<(), TestCaseError> {
         let (Some(preemption), Some(gates)) = (&self.config.preemption, &self.config.gates) else {
             return Ok(());
@@ -208,7 +208,8 @@ impl PortLog {
         Ok(())
     }
 
-    /// Without gates and shapers, the line is idle only if no frame, and no rest of one, waits.
+    /// Checks that without gates and shapers the line is idle only if no frame waits and no frame
+    /// is interrupted.
     pub fn idle_line(&self) -> Result<(), TestCaseError> {
         let shaped = |class: &port::Class| {
             matches!(class.algorithm, Algorithm::CreditBased(_) | Algorithm::Ats(_))

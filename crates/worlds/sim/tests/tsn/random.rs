@@ -1,4 +1,4 @@
-//! Random trees of bridges with random streams and ports: laws that hold in every one.
+//! Laws that hold in random trees of bridges with random streams and ports.
 
 use super::laws::{self, Run};
 use super::*;
@@ -8,7 +8,7 @@ use tsn::gates::HoldAdvance;
 use tsn::preemption::{FragmentSize, verification};
 use tsn::{Clock, Cqf, Entry, GateControlList, GateStates, Gates, Operation};
 
-/// A stream, its ends as numbers of stations modulo their count.
+/// A stream. Its ends are numbers, taken modulo the number of stations.
 #[derive(Clone, Debug)]
 struct AnyStream {
     ends: (usize, usize),
@@ -20,25 +20,25 @@ struct AnyStream {
     start_ns: u64,
 }
 
-/// A port: how its classes are selected, class 7 always by strict priority.
+/// The selection at a port. Class 7 always has strict priority.
 #[derive(Clone, Debug)]
 struct AnyPort {
     queue_frames: usize,
     gates: Option<AnyGates>,
-    /// Of classes 6 and 5: share of the rate, per cent.
+    /// Credit-based shapers of classes 6 and 5: shares of the rate in percent.
     credit: Option<(u64, u64)>,
-    /// Of class 4: share of the rate in thousandths, frames of the burst.
+    /// Asynchronous shaping of class 4: share of the rate in thousandths, frames per burst.
     eligibility: Option<(u64, u64)>,
-    /// Of classes 3 and 2: microseconds.
+    /// Cyclic queues in classes 3 and 2: the cycle in microseconds.
     cycle: Option<u64>,
-    /// Of class 1; class 0 has the rest: per cent.
+    /// The weight of class 1 in percent. Class 0 has the remaining weight.
     weight: Option<u8>,
 }
 
 #[derive(Clone, Debug)]
 struct AnyGates {
     list: AnyList,
-    /// The list that takes over, and the extension of the first one's last cycle, nanoseconds.
+    /// The next list, and the extension of the last cycle of the first list in nanoseconds.
     next: Option<(AnyList, u64)>,
     offset_ps: i64,
     drift_ppb: i32,
@@ -119,7 +119,7 @@ impl AnyList {
 }
 
 impl AnyGates {
-    /// `changes`: with the next list.
+    /// The gates; with the next list if `changes`.
     fn gates(&self, changes: bool) -> Gates {
         let clock = Clock::new(self.offset_ps, self.drift_ppb).expect("a small drift");
         let gates = Gates::new(self.list.list(), clock);
@@ -135,7 +135,7 @@ impl AnyGates {
 impl AnyPort {
     fn configure(&self, port: &mut port::Config) {
         port.classes.iter_mut().for_each(|class| class.queue_frames = self.queue_frames);
-        // Idle slopes are made for one list.
+        // The idle slopes below suit only one list.
         let changes = self.credit.is_none();
         port.gates = self.gates.as_ref().map(|gates| gates.gates(changes));
         if let Some(us) = self.cycle {
@@ -146,7 +146,8 @@ impl AnyPort {
         for (class, share) in
             [6, 5].into_iter().zip(self.credit.map(<[u64; 2]>::from).into_iter().flatten())
         {
-            // In the time that its gate leaves it; none for a class that is always closed.
+            // The share of the time in which the gate is open. A class whose gate never opens has
+            // none.
             let (open, cycle) = match &port.gates {
                 None => (1, 1),
                 Some(gates) => {
@@ -180,7 +181,7 @@ impl AnyPort {
     }
 }
 
-/// Both ends of a cable take fragments; class 7 is express.
+/// Enables preemption at both ends of a cable. Class 7 is express.
 fn preempting(tree: &mut Tree, cable: usize, hold_ns: u64, enabled: bool) {
     for way in [2 * cable, 2 * cable + 1] {
         tree.port(way).preemption = Some(Preemption {
@@ -235,7 +236,7 @@ prop_compose! {
         let mut bridge = || tree.bridge(mode, Duration::from_ns(delay_ns));
         let bridges: Vec<_> = (0..=above.len()).map(|_| bridge()).collect();
         let stations: Vec<_> = homes.iter().map(|_| tree.station()).collect();
-        // Each bridge hangs below an earlier one.
+        // Each bridge is connected to an earlier one.
         let below = (1..bridges.len()).map(|n| (bridges[n], bridges[above[n - 1] % n]));
         let at = stations.iter().zip(&homes).map(|(s, home)| (*s, bridges[home % bridges.len()]));
         let links: Vec<_> = below.chain(at).collect();
@@ -272,7 +273,7 @@ proptest! {
             port.idle_line()?;
             match (&port.config.preemption, &port.config.gates) {
                 (None, _) => port.selection()?,
-                // Whose preemption is active from the beginning.
+                // Preemption must be active from the beginning, without verification.
                 (Some(preemption), _) if preemption.verify.enabled => {}
                 (Some(_), None) => port.express()?,
                 (Some(_), Some(_)) => port.hold(report.time)?,

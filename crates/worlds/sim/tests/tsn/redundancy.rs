@@ -1,4 +1,4 @@
-//! Replication and elimination over two paths, by hand.
+//! Replication and elimination over two paths, with counts calculated by hand.
 
 use super::*;
 use sim::ethernet::streams::{Identification, Recover};
@@ -19,7 +19,8 @@ pub fn vector(history: u16) -> Recover {
     Recover { recovery, latent: None }
 }
 
-/// Everything from one station to another, by destination, with these paths and ends of them.
+/// A stream of all frames from station 0 to station 1, identified by destination, with these paths
+/// and eliminating nodes.
 pub fn stream(paths: Vec<Vec<usize>>, eliminate: Vec<(Place, Recover)>) -> StreamConfig {
     StreamConfig {
         identification: Identification::Null { destination: mac(1), vlan: VLAN },
@@ -32,8 +33,9 @@ pub fn stream(paths: Vec<Vec<usize>>, eliminate: Vec<(Place, Recover)>) -> Strea
     }
 }
 
-/// Station 0, bridge 0, bridges 1 and 2 beside each other, bridge 3, station 1, at 100 Mb/s; a
-/// stream of 1000-byte frames each millisecond. Returns its directions from bridge 0 to 1 and 2.
+/// Station 0, bridge 0, bridges 1 and 2 in parallel, bridge 3 and station 1, at 100 Mb/s, with a
+/// stream of 1000 bytes every millisecond. Also returns the directions from bridge 0 to bridges 1
+/// and 2.
 pub fn diamond() -> (Tree, StreamId, [usize; 2]) {
     let mut tree = Tree::new(Rate::M100, Duration::from_ns(50));
     let (from, to) = (tree.station(), tree.station());
@@ -68,7 +70,8 @@ fn counts(report: &Report, id: StreamId) -> [u64; 4] {
     [stream.sent, stream.arrived, stream.lost, stream.duplicates]
 }
 
-/// INET's showcase framereplication: a bridge is down from 20 to 80 ms of 100, and nothing is lost.
+/// As in INET's showcase framereplication, a bridge is down from 20 to 80 of 100 ms, and no frame
+/// is lost.
 #[test]
 fn a_bridge_dies_and_nothing_is_lost() {
     for eliminator in [Place::Bridge(3), Place::Station(1)] {
@@ -78,14 +81,14 @@ fn a_bridge_dies_and_nothing_is_lost() {
         let report = run(&mut tree, vec![stream(both(), vec![(eliminator, vector(8))])]);
         assert_eq!(counts(&report, id), [100, 100, 0, 0], "{eliminator}");
         let recovery = at(&report, eliminator).counters.recovery.expect("it eliminates");
-        // Of frames 20 to 79 there is one copy: each of the others arrives twice.
+        // Frames 20 to 79 arrive once, all others twice.
         assert_eq!((recovery.passed, recovery.discarded), (100, 40));
         assert_eq!((recovery.rogue, recovery.out_of_order, recovery.resets), (0, 0, 0));
         assert_eq!(at(&report, Place::Station(0)).counters.numbered, 100);
         let split = at(&report, Place::Bridge(0)).counters;
         assert_eq!((split.copies, split.recovery), (100, None));
     }
-    // One path: all that come while it is down are lost.
+    // With one path, all frames during the outage are lost.
     let (mut tree, id, _) = diamond();
     tree.network().bridge_outages =
         vec![BridgeOutage { bridge: 1, from: ms(20), until: Some(ms(80)) }];
@@ -93,10 +96,11 @@ fn a_bridge_dies_and_nothing_is_lost() {
     assert_eq!(counts(&report, id), [100, 40, 60, 0], "the tree leads over bridge 1");
 }
 
-/// The tag has 6 bytes on every line but the last, where the bridge has removed it.
+/// The R-TAG has 6 bytes on every line except the last one, because the bridge removes the R-TAG.
 #[test]
 fn the_tag_takes_its_bytes_from_the_line() {
-    // Preamble 8, frame 1000, VLAN tag 4: 1012 bytes at 80 ns on four lines; cables, three bridges.
+    // Four lines with 1012 bytes at 80 ns (preamble 8, frame 1000, VLAN tag 4), four cables, three
+    // bridges.
     let plain = 4 * 1_012 * 80 + 4 * 50 + 3 * 2_000;
     for (eliminator, lines) in [(Place::Bridge(3), 3), (Place::Station(1), 4)] {
         let (mut tree, id, _) = diamond();
@@ -118,8 +122,8 @@ fn without_elimination_every_frame_arrives_twice() {
     assert!(!report.handled.iter().any(numbers), "nobody needs numbers");
 }
 
-/// Bridge 0 numbers instead of the station. Its restart begins at 0 again, which the eliminating
-/// bridge takes for old numbers until its timer has expired.
+/// Bridge 0 numbers the frames instead of the station. After a restart the bridge begins at 0
+/// again. The eliminating bridge discards these numbers as old until its reset timer expires.
 #[test]
 fn restart_of_sequence_generator_costs_the_reset_time() {
     let (mut tree, id, _) = diamond();
@@ -131,14 +135,14 @@ fn restart_of_sequence_generator_costs_the_reset_time() {
     let stream = StreamConfig { numbers, ..stream(both(), vec![(Place::Bridge(3), recover)]) };
     let report = run(&mut tree, vec![stream]);
     let recovery = at(&report, Place::Bridge(3)).counters.recovery.expect("it eliminates");
-    // Frame 39 has the number 39, and 40 is lost in the outage. 41 to 48 have the numbers 0 to 7:
-    // rogue twice each. 49 comes 10 ms after 39, as the timer expires.
+    // Frame 39 has the number 39, and frame 40 is lost in the outage. Frames 41 to 48 have the
+    // numbers 0 to 7; each is rogue twice. Frame 49 comes 10 ms after 39, when the timer expires.
     assert_eq!((recovery.resets, recovery.rogue), (1, 2 * 8));
     let [sent, arrived, lost, _] = counts(&report, id);
     assert_eq!((sent, arrived, lost), (100, 91, 9));
 }
 
-/// A broken path that costs nothing yet is found by counting.
+/// Latent error detection finds a broken path although no frame is lost.
 #[test]
 fn latent_errors_are_found() {
     for (broken, errors) in [(false, 0), (true, 4)] {
@@ -148,7 +152,8 @@ fn latent_errors_are_found() {
         }
         let mut recover = vector(4);
         let (period, reset_period) = (Duration::from_ms(10), Duration::from_ms(1_000));
-        // 50.2 to 60 ms: 10 copies are missing, not above 10; at 70, 80, 90 and 100 ms they are.
+        // At 60 ms 10 copies are missing, which is not above 10. At 70, 80, 90 and 100 ms more are
+        // missing.
         recover.latent = Some(LatentTest { paths: 2, difference: 10, period, reset_period });
         let report = run(&mut tree, vec![stream(both(), vec![(Place::Bridge(3), recover)])]);
         assert_eq!(at(&report, Place::Bridge(3)).counters.latent_errors, errors);
@@ -156,30 +161,32 @@ fn latent_errors_are_found() {
     }
 }
 
-/// The shorter path loses a frame: its copy comes late, behind a later frame.
+/// The shorter path loses a frame, whose copy arrives after a later frame.
 #[test]
 fn a_lost_copy_on_the_faster_path_reorders() {
     let (mut tree, id, [one, two]) = diamond();
-    // 2.5 frames of delay on the second path.
+    // The second path is longer by 2.5 intervals.
     tree.network().cables[two / 2].propagation = Duration::from_us(2_500);
     tree.network().cables[one / 2].faults[0].cuts = vec![(ms(30), ms(31))];
     let report = run(&mut tree, vec![stream(both(), vec![(Place::Bridge(3), vector(8))])]);
     let recovery = at(&report, Place::Bridge(3)).counters.recovery.expect("it eliminates");
-    // Frame 31 is one too far, and frame 30 comes late.
+    // Frame 31 comes before frame 30, so both are out of order.
     assert_eq!(recovery.out_of_order, 2);
     let counts = report.stream(id).expect("it is there");
     assert_eq!((counts.lost, counts.overtaken), (0, 1));
-    // With the default history of 2 frame 31 is rogue, and all others of the faster path after it:
-    // from there on the stream lives on the slower path alone.
+    // With the default history of 2, frame 31 and all later frames of the faster path are rogue.
+    // From then on all frames come from the slower path.
     let report = run(&mut tree, vec![stream(both(), vec![(Place::Bridge(3), vector(2))])]);
     let recovery = at(&report, Place::Bridge(3)).counters.recovery.expect("it eliminates");
-    // Late copies of 0 to 27 are rogue as well: two numbers old. That of 28 is old by one.
+    // The late copies of 0 to 27 are also rogue, because they are two numbers old. The copy of 28
+    // is only one number old.
     assert_eq!((recovery.rogue, recovery.out_of_order), (28 + 69, 0));
     let latency = report.stream(id).expect("it is there").latency.summary();
     assert!(latency.max_ns > latency.min_ns + 2_400_000);
 }
 
-/// Other frames keep to the tree, also to nobody's address: nothing circles.
+/// Frames that belong to no stream use the tree, even with an unknown destination, and do not
+/// circulate.
 #[test]
 fn frames_of_no_stream_use_the_tree() {
     let (mut tree, _, [one, two]) = diamond();
@@ -212,7 +219,7 @@ fn streams_that_cannot_be_are_refused() {
     assert_eq!(error(plain(vec![vec![0, 1, 0, 2, 3]], vec![])), "a path passes a bridge twice");
 }
 
-/// Three paths whose parts make a circle: 1 to 2, 2 to 4, 4 to 1.
+/// Three paths form a loop: 1 to 2, 2 to 4, 4 to 1.
 #[test]
 fn a_circle_needs_a_bridge_that_ends_it() {
     let mut tree = Tree::new(Rate::M100, Duration::from_ns(50));
@@ -226,7 +233,7 @@ fn a_circle_needs_a_bridge_that_ends_it() {
     tree.link(bridges[5], to);
     let periodic = Pattern::Periodic(Duration::from_ms(1));
     let id = tree.stream(from, TrafficConfig::new(1, 100, 5, periodic));
-    // 3 is on no path.
+    // Bridge 3 is on no path.
     tree.link(bridges[3], bridges[5]);
     let paths = vec![vec![0, 1, 2, 4, 5], vec![0, 2, 4, 1, 5], vec![0, 4, 1, 2, 5]];
     let listener = (Place::Station(1), vector(8));
@@ -241,7 +248,7 @@ fn a_circle_needs_a_bridge_that_ends_it() {
     assert_eq!(counts(&report, id), [100, 100, 0, 0]);
 }
 
-/// 70 000 frames and their copies, 1 us behind: the numbers wrap once, and nothing is taken for
+/// The numbers of 70 000 frames wrap once. Their copies come 1 us later, and no number counts as
 /// old.
 #[test]
 fn numbers_wrap_in_a_long_run() {

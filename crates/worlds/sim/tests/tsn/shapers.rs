@@ -1,10 +1,10 @@
-//! Shapers as the standard says, followed from what a port sent, to compare with.
+//! Models of the standard's shapers, which calculate from the frames that a port sent.
 
 use super::*;
 use sim::ethernet::frame::{GAP, PREAMBLE};
 use sim::ethernet::port::{Ats, Counted, CreditBased};
 
-/// The credit of a class without gates, which counts gaps, in 10^-12 bit (802.1Q-2022, 8.6.8.2).
+/// The credit of a class without gates in picobits. Gaps count (802.1Q-2022, 8.6.8.2).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CreditModel {
     credit: i128,
@@ -12,8 +12,9 @@ pub struct CreditModel {
 }
 
 impl CreditModel {
-    /// When the head of the queue, which entered at `entered`, may start by credit. Until then the
-    /// queue was empty, be it for no time: no credit above zero stays, none below rises above it.
+    /// When the credit permits the first frame of the queue, which entered at `entered`, to start.
+    /// Before `entered` the queue was empty: positive credit is lost, and negative credit rises to
+    /// at most zero.
     pub fn ready(&mut self, shaper: &CreditBased, entered: Instant) -> Instant {
         if entered >= self.at {
             let risen = self.credit + self.gain(shaper, entered);
@@ -28,7 +29,7 @@ impl CreditModel {
         i128::from(until.since(self.at).as_ps()) * i128::from(shaper.idle_slope)
     }
 
-    /// The head is sent; [`Self::ready`] was asked for it.
+    /// Records that the first frame is sent. Call [`Self::ready`] for the frame before.
     pub fn spend(&mut self, shaper: &CreditBased, sent: &Transmission) {
         self.credit += self.gain(shaper, sent.start);
         let took = (sent.end - sent.start) + sent.rate.duration(GAP);
@@ -38,8 +39,8 @@ impl CreditModel {
     }
 }
 
-/// The scheduler of a stream alone, in picoseconds rounded down: what its frames wait for at least
-/// (8.6.11.3).
+/// The scheduler of a stream without its group: a lower bound of eligibility times, in picoseconds
+/// rounded down (8.6.11.3).
 #[derive(Clone, Copy, Debug)]
 pub struct EligibilityModel {
     bucket_empty: i128,
@@ -54,7 +55,7 @@ impl EligibilityModel {
         i128::from(bits) * 1_000_000_000_000 / i128::from(shaper.committed.rate)
     }
 
-    /// When a frame that was received at `received` is eligible at the earliest.
+    /// The earliest eligibility time of a frame received at `received`, in picoseconds.
     pub fn admit(&mut self, shaper: &Ats, received: Instant, frame: &Frame) -> i128 {
         let bytes = match shaper.counted {
             Counted::FrameOnly => frame.length(),

@@ -1,8 +1,8 @@
-//! The world without hosts: how long it runs, what it counts.
+//! The run time and the counters of a world without hosts.
 
 use super::*;
 
-/// Two stations and a bridge between them at 100 Mb/s, and a stream of 64-byte frames each 1 ms.
+/// Two stations with a bridge between them at 100 Mb/s, and a stream of 64 bytes every 1 ms.
 fn line(start: Instant) -> (Tree, StreamId) {
     let mut tree = Tree::new(Rate::M100, Duration::from_ns(50));
     let (from, to) = (tree.station(), tree.station());
@@ -26,19 +26,19 @@ fn run_ends_after_runtime_and_counts_frames_under_way() {
     assert_eq!((counts.sent, counts.arrived, counts.lost), (3, 3, 0));
     assert_eq!(seen.sent.len(), 6);
     assert_eq!(seen.arrived.len(), 3);
-    // Two lines of 8 + 64 bytes and the tag's 4, two cables, the bridge.
+    // Two lines of 8 + 64 bytes and 4 of the tag, two cables, and the bridge.
     let expected = Duration::from_ns(2 * 76 * 80 + 2 * 50 + 2_000);
     assert!(seen.arrived.iter().all(|(_, frame)| frame.latency.total() == expected));
     assert!(report.hosts.is_empty() && report.throughput() == 0);
     // The line was busy for 76 bytes each millisecond: 6.08 us.
     assert_eq!(report.links[0].utilisation_ppm, 6_080);
-    // 1 ns after the last frame left.
+    // This run ends 1 ns after the start of the last frame.
     let (cut, _) = observed(&config(&mut tree, Duration::from_ns(2_000_001)));
     let counts = cut.stream(stream).expect("it is there");
     assert_eq!((counts.sent, counts.arrived, counts.lost), (3, 2, 0));
 }
 
-/// A thousand frames of a stream wait in its station; the port counts the others.
+/// Up to 1000 frames of a stream wait in the station. The port counts further frames.
 #[test]
 fn frames_without_room_in_their_station_are_counted_at_its_port() {
     let (mut tree, stream) = line(Instant::ZERO);

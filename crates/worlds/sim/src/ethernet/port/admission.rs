@@ -1,4 +1,4 @@
-//! Admission at reception: the queue of a frame, and the time from which the frame may leave.
+//! Admission of a received frame: its queue, and the time from which the frame may leave.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,10 @@ use super::counters::Counters;
 pub struct Admission {
     /// The traffic class of the frame.
     pub class: usize,
-    /// The frame may be selected from this time of the node's clock on. Frames of its class with an
-    /// earlier time go first.
+    /// The time of the node's clock from which the frame may leave. Frames of the class leave in
+    /// the order of this time.
     pub eligible: LocalTime,
-    /// Whether the node itself has made the frame: the queue has room for such frames beyond its
-    /// depth.
+    /// Whether the node itself made the frame. The queue accepts such frames beyond its depth.
     pub is_own: bool,
 }
 
@@ -29,54 +28,56 @@ pub struct Reception {
     /// The port that received the frame, and the frame's class at the upstream port; `None` if the
     /// node is the talker.
     pub from: Option<(usize, usize)>,
-    /// The time at which the frame was received, or made.
+    /// When the frame was received or made.
     pub at: Instant,
 }
 
-/// The flow of a scheduler.
+/// The frames that share a scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Flow {
     Stream(StreamId),
     Addresses(Mac, Mac),
 }
 
-/// The schedulers of the classes with asynchronous traffic shaping.
+/// The schedulers of all classes with asynchronous traffic shaping.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Admissions {
     /// The schedulers by reception port, class and flow.
     schedulers: BTreeMap<(Option<usize>, usize, Flow), ats::Scheduler>,
 }
 
-/// The key of a scheduler group, which keeps the order of its frames.
+/// The key of a scheduler group. Frames of a group stay in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum GroupKey {
     /// A reception port and an upstream class.
     Received(usize, usize),
-    /// A source of a talker, and its class.
+    /// The class and the flow of frames that the node made.
     Made(usize, Flow),
 }
 
-/// The scheduler groups of a node: one for each reception port and upstream traffic class, for all
-/// output ports (IEEE 802.1Q-2022, 8.6.5.6), and one for each source of a talker.
+/// The scheduler groups of a node, common to all output ports: one for each reception port and
+/// upstream traffic class (IEEE 802.1Q-2022, 8.6.5.6), and one for each class and flow of frames
+/// that the node made.
 #[derive(Clone, Debug, Default)]
 pub struct SchedulerGroups(BTreeMap<GroupKey, ats::Group>);
 
-/// The class of frames with this tag.
+/// The class of frames with `tag`. A frame without a tag has priority 0.
 pub(super) fn class_of(config: &Config, tag: Option<Tag>) -> usize {
     let priority = tag.map_or(0, |tag| tag.pcp);
     usize::from(config.queue_of_priority[usize::from(priority)])
 }
 
 impl Admission {
-    /// An admission of a frame of the node itself, in arrival order in the queue of `class`.
+    /// The admission of a frame that the node itself made, to the queue of `class`, in arrival
+    /// order.
     pub const fn own(class: usize) -> Self {
         Self { class, eligible: LocalTime::from_ps(i64::MIN), is_own: true }
     }
 }
 
 impl Admissions {
-    /// Admits a frame that reached the node by `reception`; `None` if it is dropped. An internal
-    /// priority `ipv` selects the queue, if given (8.6.5.4).
+    /// Admits a frame that reached the node by `reception`. `None`: the frame is dropped. If given,
+    /// the internal priority `ipv` selects the queue (8.6.5.4).
     pub(super) fn admit(
         &mut self,
         config: &Config,
@@ -133,7 +134,7 @@ impl Admissions {
             Counted::WithGap => PREAMBLE + frame.length() + GAP,
             Counted::FrameOnly => frame.length(),
         };
-        // Schedulers count from zero; clocks may show earlier times.
+        // Times of schedulers start at zero, and times of clocks may be negative.
         let arrival = Instant::from_ps(arrival.as_ps().wrapping_sub(i64::MIN) as u64);
         let eligible = scheduler.admit(group, arrival, bytes as u64 * 8, shaper.max_residence)?;
         Some(LocalTime::from_ps((eligible.as_ps() as i64).wrapping_add(i64::MIN)))
@@ -149,8 +150,8 @@ fn scheduler(committed: Committed) -> ats::Scheduler {
     ats::Scheduler::new(committed.rate, committed.burst).expect("checked before")
 }
 
-/// The class that receives frames at `received`, if `class` belongs to a pair with cyclic queuing
-/// and forwarding.
+/// The class whose queue receives a frame at `received`. Differs from `class` only in a pair with
+/// cyclic queuing and forwarding.
 fn filled(config: &Config, class: usize, received: Instant) -> usize {
     let pair = config.cqf.iter().find(|pair| pair.classes.contains(&(class as u8)));
     pair.map_or(class, |pair| {

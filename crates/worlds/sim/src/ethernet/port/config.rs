@@ -11,22 +11,24 @@ use super::super::frame::{FCS, GAP, HEADER, PREAMBLE, TAG};
 use super::super::traffic::StreamId;
 use super::shaper::NewShaper;
 
-/// Bytes on the line of the longest frame with a payload of 1500 bytes (IEEE 802.3-2022, 3.2.7).
+/// Bytes on the line of a tagged frame with a payload of 1500 bytes, gap included (IEEE
+/// 802.3-2022, 3.2.7).
 const LARGEST: usize = PREAMBLE + HEADER + TAG + 1500 + FCS + GAP;
 
-/// How a port decides whether a frame still fits into an open window.
+/// Which length a port uses to decide whether a frame fits into the rest of an open window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Guard {
-    /// By the frame's own length (IEEE 802.1Q-2022, 8.6.8.4).
+    /// The frame's own length (IEEE 802.1Q-2022, 8.6.8.4).
     #[default]
     FrameLength,
-    /// As if each frame had this payload (bytes) and a tag, like equipment that uses only the MTU.
+    /// The length of a tagged frame with this payload in bytes, as in equipment that uses the MTU.
+    /// A longer frame uses its own length.
     MaximumFrame(usize),
 }
 
-/// From `at` on, a port sends at most `bits_per_second`, including preamble and
-/// gap: it sends each frame at the line's rate and delays the next one (a
-/// shaper with a burst of one frame).
+/// A rate limit of a port from a time on, until the next step. The limit includes preamble and gap.
+/// The port sends each frame at the line's rate and delays the next frame (a shaper with a burst of
+/// one frame).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateStep {
     /// Start time.
@@ -38,18 +40,18 @@ pub struct RateStep {
 /// The bits of a frame that a shaper counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Counted {
-    /// Preamble to FCS and the following gap: everything that occupies the line.
+    /// From the preamble to the end of the gap after the FCS.
     #[default]
     WithGap,
-    /// Destination address to FCS.
+    /// From the destination address to the FCS.
     FrameOnly,
 }
 
 /// The credit-based shaper of a class (IEEE 802.1Q-2022, 8.6.8.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CreditBased {
-    /// operIdleSlope, bits per second, above 0 and at most the port's rate. If gates close the
-    /// class, credit rises faster in the open time (8.6.8.2 d).
+    /// operIdleSlope in bits per second, above 0 and at most the port's rate. If a gate closes the
+    /// class for a part of the cycle, credit rises faster while the gate is open (8.6.8.2 d).
     pub idle_slope: u64,
     /// The bits that reduce the credit.
     pub counted: Counted,
@@ -60,24 +62,24 @@ pub struct CreditBased {
 /// A committed rate and burst (IEEE 802.1Q-2022, 8.6.5.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Committed {
-    /// CommittedInformationRate, bits per second, above 0.
+    /// CommittedInformationRate in bits per second, above 0.
     pub rate: u64,
-    /// CommittedBurstSize, bits: at least the longest frame.
+    /// CommittedBurstSize in bits, at least the longest frame.
     pub burst: u64,
 }
 
-/// Asynchronous traffic shaping of a class (IEEE 802.1Q-2022, 8.6.8.5 and 8.6.11). Each stream, and
-/// each address pair of other frames, has its own scheduler; see [`super::SchedulerGroups`] for
-/// their groups.
+/// Asynchronous traffic shaping of a class (IEEE 802.1Q-2022, 8.6.8.5 and 8.6.11). Each stream has
+/// its own scheduler, and so has each address pair of other frames. For groups of schedulers, see
+/// [`super::SchedulerGroups`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ats {
     /// Rate and burst of every scheduler except the schedulers of `streams`.
     pub committed: Committed,
-    /// Rate and burst of the schedulers of these streams.
+    /// Streams with their own rate and burst.
     pub streams: Vec<(StreamId, Committed)>,
-    /// The longest wait; frames that would have to wait longer are dropped.
+    /// The longest wait. Frames that would wait longer are dropped. `None`: no limit.
     pub max_residence: Option<Duration>,
-    /// The bits that count for the rate.
+    /// The bits that count for rate and burst.
     pub counted: Counted,
 }
 
@@ -91,12 +93,12 @@ pub enum Algorithm {
     CreditBased(CreditBased),
     /// A frame may leave from its eligibility time on.
     Ats(Ats),
-    /// The classes of this kind take turns when no class of another kind may send.
+    /// The classes with this algorithm share the bandwidth that all other classes leave.
     Ets {
-        /// The share of the remaining bandwidth of these classes, in percent.
+        /// The share of the class, in percent. The sum over all classes is 100.
         weight: u8,
     },
-    /// Frames may leave when a custom shaper permits. Not available in plans.
+    /// Frames may leave when a custom shaper permits it. Not available in plans.
     Own(NewShaper),
 }
 
@@ -109,8 +111,8 @@ pub struct Class {
     pub queue_frames: usize,
     /// The most bytes (header to FCS) in the queue.
     pub queue_bytes: usize,
-    /// The longest payload in bytes after the EtherType; longer frames are dropped: queueMaxSDU
-    /// (IEEE 802.1Q-2022, 8.6.8.4).
+    /// The longest payload in bytes after the EtherType: queueMaxSDU (IEEE 802.1Q-2022, 8.6.8.4).
+    /// Frames with a longer one are dropped. `None`: no limit.
     pub max_sdu: Option<usize>,
 }
 
@@ -127,9 +129,9 @@ impl Default for Class {
 pub struct Preemption {
     /// Bit n: frames of class n are express. All others are preemptable.
     pub express: u8,
-    /// The shortest fragments that the port sends.
+    /// addFragSize, which determines the shortest fragments that the port sends.
     pub fragment: FragmentSize,
-    /// How long before its gate operation the port requests hold or release of its MAC.
+    /// How long before a gate operation the port requests hold or release from its MAC.
     pub advance: HoldAdvance,
     /// How the port verifies that its partner supports fragments.
     pub verify: verification::Config,
@@ -140,15 +142,15 @@ pub struct Preemption {
 pub struct Config {
     /// The line's rate.
     pub rate: Rate,
-    /// The gates, which open each queue at times; `None`: queues are always open.
+    /// The gates of the queues; `None`: all gates are always open.
     pub gates: Option<Gates>,
-    /// The clock of asynchronous traffic shaping; gates have their own.
+    /// The clock of asynchronous traffic shaping. `gates` contains its own clock.
     pub clock: Clock,
-    /// The check whether a frame fits before its gate closes.
+    /// Which length decides whether a frame fits before its gate closes.
     pub guard: Guard,
     /// The traffic classes of the port.
     pub classes: [Class; QUEUES],
-    /// The queue of each priority code point; a frame without tag has 0.
+    /// The queue of each priority code point. A frame without a tag has priority 0.
     pub queue_of_priority: [u8; QUEUES],
     /// Pairs of classes with cyclic queuing and forwarding; see [`Self::with_cqf`].
     pub cqf: Vec<Cqf>,
@@ -156,8 +158,8 @@ pub struct Config {
     pub preemption: Option<Preemption>,
     /// Rate limits below the line's rate, in the order of time.
     pub rate_steps: Vec<RateStep>,
-    /// Merges waiting raw frames of one link up to this payload (bytes); 0:
-    /// never. Only without gates.
+    /// Merges waiting frames of raw Ethernet between the same addresses, up to this payload in
+    /// bytes; 0: never. Ignored by a port with gates.
     pub merge: usize,
 }
 

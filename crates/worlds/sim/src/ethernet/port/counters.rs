@@ -3,16 +3,16 @@
 use tsn::QUEUES;
 use wire::Duration;
 
-/// Counters of a port. `offered` = `sent` + `merged` + all drops + the frames still queued.
+/// Counters of a port. `offered` = `sent` + `merged` + all drops + the frames that still wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames given to the port.
     pub offered: u64,
     /// Transmissions begun.
     pub sent: u64,
-    /// Bytes of these transmissions from preamble to FCS, including the overhead of interruptions.
+    /// Bytes sent from preamble to FCS, including the overhead of interruptions.
     pub sent_bytes: u64,
-    /// Frames dropped because their queue was full.
+    /// Frames dropped because their queue was full, by queue.
     pub full: [u64; QUEUES],
     /// Frames dropped because no window of their queue is long enough.
     pub never_fits: u64,
@@ -20,16 +20,16 @@ pub struct Counters {
     pub oversize: u64,
     /// Frames dropped because asynchronous traffic shaping would have delayed them too long.
     pub late_eligible: u64,
-    /// Time during which the line was busy with preamble to FCS.
+    /// Time during which the line was busy, without gaps.
     pub busy: Duration,
-    /// Frames merged into the frame before them; not in `sent`.
+    /// Frames merged into the previous frame; not in `sent`.
     pub merged: u64,
     /// Verify and respond packets sent; not in `sent`.
     pub control: u64,
     /// Number of interruptions of frames.
     pub suspended: u64,
-    /// Frames that were still on the line when their gate closed (TransmissionOverrun, IEEE
-    /// 802.1Q-2022, 12.29.1.1.2), because they were interrupted.
+    /// Fragments that were still on the line when their gate closed, after an interruption
+    /// (TransmissionOverrun, IEEE 802.1Q-2022, 12.29.1.1.2).
     pub overrun: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The credit of a class over time, as the port's line and gates change it.
+//! The credit of a class over time.
 
 use tsn::credit::{Credit, Slopes};
 use tsn::{Gates, QUEUES};
@@ -45,7 +45,7 @@ impl ClassCredit {
         })
     }
 
-    /// Sets the slopes for the present list.
+    /// Sets the slopes for the gate control list that applies at `self.at`.
     fn take_list(&mut self, gates: Option<&Gates>) {
         let Some(gates) = gates else { return };
         let (open, cycle) = gates.open_share_of(self.class, self.at);
@@ -55,7 +55,7 @@ impl ClassCredit {
 
     fn advance_within_list(&mut self, now: Instant, head: Option<Duration>, gates: Option<&Gates>) {
         let (from, until) = self.spends;
-        // The preamble, if it does not count: *transmit* is true, so no credit is lost.
+        // A preamble that does not count. *transmit* is true, so credit above zero is kept.
         if self.at < from {
             self.gain(now.min(from), head, true, gates);
         }
@@ -78,7 +78,7 @@ impl ClassCredit {
         self.at = to;
     }
 
-    /// Length of the final part of a window in which credit does not rise.
+    /// Length of the last part of a window, in which credit does not rise.
     fn guard_band(&self, head: Option<Duration>) -> Duration {
         match self.config.rises_in_guard_band {
             true => Duration::ZERO,
@@ -115,7 +115,7 @@ impl ClassCredit {
         all.into_iter().flatten().filter(|bend| *bend > self.at).min()
     }
 
-    /// Credit in bits when it was last up to date.
+    /// Credit in bits at the last update.
     pub(super) fn bits(&self) -> f64 {
         self.credit.bits()
     }
@@ -162,7 +162,7 @@ impl Shaper for ClassCredit {
     }
 }
 
-/// The credit of a class from a time on, until the next event at its port.
+/// The credit of a class from a time on, until the next event of the class.
 #[derive(Clone, Debug)]
 pub struct CreditCourse {
     credit: ClassCredit,
@@ -170,7 +170,7 @@ pub struct CreditCourse {
     head: Option<Duration>,
 }
 
-/// The most points of a course; if there are more, the last ones are kept.
+/// The most points of a course. If there are more, the earlier half is removed.
 const POINTS: usize = 1024;
 
 impl CreditCourse {

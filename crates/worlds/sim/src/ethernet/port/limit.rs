@@ -4,8 +4,8 @@ use wire::{Duration, Instant};
 
 use super::config::RateStep;
 
-/// When the rate step at `now` admits the next frame, after `bytes` (gap included) that start at
-/// `now`.
+/// When the rate step at `now` permits the next frame, after a frame that starts at `now` and has
+/// `bytes` bytes, gap included.
 pub(super) fn next_start(steps: &[RateStep], now: Instant, bytes: usize) -> Instant {
     let step = steps.iter().rfind(|step| step.at <= now);
     step.map_or(now, |step| {

@@ -15,8 +15,8 @@ struct OnLine {
     length: usize,
     /// Bytes in earlier fragments.
     sent: usize,
-    /// Times of the first bit of this fragment's preamble, and of the last bit of its FCS if it is
-    /// not interrupted.
+    /// When the first bit of this fragment's preamble passes, and when the last bit of the FCS has
+    /// passed, unless the frame is interrupted.
     start: Instant,
     end: Instant,
 }
@@ -29,23 +29,23 @@ pub(super) struct Suspended {
     sent: usize,
 }
 
-/// The line stops within a preemptable frame.
+/// The interruption of a preemptable frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Suspend {
-    /// The last bit of the fragment's mCRC has passed.
+    /// When the last bit of the fragment's mCRC has passed.
     pub end: Instant,
-    /// Bytes of the frame, from the destination address, in this fragment.
+    /// Bytes of the frame in this fragment, without preamble and mCRC.
     pub bytes: usize,
-    /// When the frame would have ended.
+    /// When the frame would have ended without the interruption.
     pub planned: Instant,
 }
 
-/// The line continues with the interrupted frame.
+/// The continuation of an interrupted frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resume {
-    /// The first bit of the fragment's preamble.
+    /// When the first bit of the fragment's preamble passes.
     pub start: Instant,
-    /// The last bit of the FCS, if nothing interrupts the frame again.
+    /// When the last bit of the FCS has passed, unless the frame is interrupted again.
     pub end: Instant,
 }
 
@@ -63,7 +63,7 @@ impl Line {
         Self { rate, free_at: Instant::ZERO, on_line: None, suspended: None }
     }
 
-    /// When the next frame or fragment may start, unless the present one is interrupted.
+    /// When the next frame or fragment may start, unless the frame on the line is interrupted.
     pub(super) fn free_at(&self) -> Instant {
         self.free_at
     }
@@ -78,7 +78,8 @@ impl Line {
         self.suspended
     }
 
-    /// Starts a frame of `length` bytes from destination address to FCS; returns its end.
+    /// Starts a frame of `length` bytes, from destination address to FCS. Returns the end of the
+    /// FCS.
     pub(super) fn begin(
         &mut self,
         now: Instant,
@@ -102,7 +103,7 @@ impl Line {
         Some(on_line.start + self.rate.duration(PREAMBLE + bytes))
     }
 
-    /// When an express frame can start after a cut.
+    /// When an express frame can start after a cut at `cut`.
     pub(super) fn free_after_cut(&self, cut: Instant) -> Instant {
         cut + self.rate.duration(MCRC + GAP)
     }
@@ -138,7 +139,7 @@ impl Line {
         (self.on_line, self.suspended) = (None, None);
     }
 
-    /// How long the line is busy with `bytes`.
+    /// How long `bytes` bytes occupy the line.
     pub(super) fn duration(&self, bytes: usize) -> Duration {
         self.rate.duration(bytes)
     }

@@ -1,5 +1,5 @@
-//! Merging of waiting frames: aggregation in the bridge before the bottleneck (J. Suzuki et al.,
-//! Hot Interconnects 2014, related work, method 2).
+//! Merging of waiting frames: aggregation in the bridge in front of the bottleneck (J. Suzuki et
+//! al., Hot Interconnects 2014, related work, method 2).
 
 use bytes::BytesMut;
 use wire::Instant;
@@ -7,9 +7,9 @@ use wire::Instant;
 use super::super::frame::{Frame, HEADER};
 use super::queues::Queues;
 
-/// Merges waiting frames with the same source and destination into `frame`, up to a payload of
-/// `most` bytes; returns their number. The bridge does not interpret the payloads: it concatenates
-/// them, each with its own header, which has its length.
+/// Merges waiting frames of raw Ethernet with the same addresses and tag into `frame`, up to a
+/// payload of `most` bytes. Returns the number of merged frames. The bridge concatenates the
+/// payloads without interpreting them; each payload begins with a raw header that has its length.
 pub(super) fn merge(
     queues: &mut Queues,
     class: usize,

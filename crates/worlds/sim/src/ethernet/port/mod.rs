@@ -13,10 +13,11 @@
 //! free one gap after the last bit of the previous frame. A gate must stay open from preamble to
 //! FCS, not during the gap.
 //!
-//! With active preemption, express frames that may start precede all preemptable frames of any
-//! class (IEEE 802.3-2022, 99.4.7). Such a frame, or a hold request, interrupts a preemptable frame
-//! as soon as the fragments on both sides are long enough. The rest follows when no express frame
-//! may start and hold is released; its gate is not checked again.
+//! With active preemption, express frames that may start leave before preemptable frames of any
+//! class (IEEE 802.3-2022, 99.4.7). An express frame that may start, or a hold request, interrupts
+//! a preemptable frame as soon as both parts of the frame are long enough. The second part follows
+//! when no express frame may start and no hold applies. The port does not check the gate of the
+//! second part.
 
 mod admission;
 mod check;
@@ -63,7 +64,7 @@ pub enum Input {
 /// Output of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// A line event, now.
+    /// A line event happens now.
     Line(LineEvent),
     /// No output before this time.
     Timeout(Option<Instant>),
@@ -82,7 +83,7 @@ pub struct Port {
     counters: Counters,
     /// How long the frame that started last had waited at this port.
     waited: Duration,
-    /// The class of that frame.
+    /// The class of the frame that started last.
     started: usize,
     dropped: Dropped,
 }
@@ -138,21 +139,22 @@ impl Port {
         self.queues.eligible_of(queue, self.config.clock.local(at))
     }
 
-    /// The queues of frames with this tag: one, or two that alternate.
+    /// The queues of frames with this tag: twice the same queue, or the two queues of a pair with
+    /// cyclic queuing and forwarding.
     pub fn queues_of(&self, tag: Option<Tag>) -> [usize; 2] {
         let class = admission::class_of(&self.config, tag);
         let pair = self.config.cqf.iter().find(|pair| pair.classes.contains(&(class as u8)));
         pair.map_or([class; 2], |pair| pair.classes.map(usize::from))
     }
 
-    /// Frames queued, integrated over time until the last change, in frame picoseconds. Divided by
-    /// the time, this is the mean length of the queues; by Little's law it is also the frames' rate
-    /// times their mean wait.
+    /// Frames queued, integrated over time until the last change, in frame picoseconds. This value
+    /// divided by the time is the mean number of queued frames, and divided by the number of frames
+    /// is their mean wait (Little's law).
     pub fn occupancy(&self) -> u128 {
         self.queues.occupancy_so_far()
     }
 
-    /// As [`occupancy`](Self::occupancy), until `now`.
+    /// Frames queued, integrated over time until `now`; see [`occupancy`](Self::occupancy).
     pub fn occupancy_at(&self, now: Instant) -> u128 {
         self.queues.occupancy(now)
     }
@@ -167,7 +169,7 @@ impl Port {
         self.queues.most_of(queue)
     }
 
-    /// How long the frame that started last had waited at this port, gates included.
+    /// How long the frame that started last had waited at this port, including for its gate.
     pub fn last_wait(&self) -> Duration {
         self.waited
     }
@@ -182,24 +184,26 @@ impl Port {
         &mut self.dropped
     }
 
-    /// The lowest and the highest credit of a class so far, in picobits; `None` without credit.
+    /// The lowest and the highest credit of a class so far, in picobits; `None` without a
+    /// credit-based shaper.
     pub fn credit_extremes(&self, class: usize) -> Option<[i128; 2]> {
         self.selection.credit_extremes(class)
     }
 
-    /// The credit of a class, bits; `None` without credit.
+    /// The credit of a class at `now`, in bits; `None` without a credit-based shaper.
     pub fn credit(&mut self, class: usize, now: Instant) -> Option<f64> {
         self.selection.advance(&self.config, &self.queues, class, now);
         self.selection.credit(class)
     }
 
-    /// The credit of a class from its last change on, until a frame of the class arrives, starts or
-    /// stops; `None` without credit.
+    /// The credit of a class over time, from its last update until a frame of the class arrives,
+    /// starts or stops. `None` without a credit-based shaper.
     pub fn credit_course(&self, class: usize) -> Option<CreditCourse> {
         self.selection.credit_course(&self.queues, class)
     }
 
-    /// Sets the node's clock from now on; `stepped` determines the gates' reaction to a step.
+    /// Replaces the node's clock at `now`. `stepped` is the reaction of the gates to a step; `None`
+    /// if only the rate of the clock changes.
     pub fn set_clock(&mut self, now: Instant, clock: Clock, stepped: Option<StepPolicy>) {
         for class in 0..QUEUES {
             self.selection.advance(&self.config, &self.queues, class, now);
@@ -226,8 +230,8 @@ impl Port {
     }
 
     /// Determines the queue of a frame that reached the node by `reception`, and the time from
-    /// which the frame may leave; `None` if the frame is dropped. The frame may have an internal
-    /// priority (IEEE 802.1Q-2022, 8.6.5.4).
+    /// which the frame may leave. `None`: the frame is dropped. If given, the internal priority
+    /// `ipv` selects the queue (IEEE 802.1Q-2022, 8.6.5.4).
     pub fn admit(
         &mut self,
         groups: &mut SchedulerGroups,
@@ -243,9 +247,9 @@ impl Port {
         admission
     }
 
-    /// Sets whether the link is up; returns whether this is a change for a port with preemption. A
-    /// link that comes up again is verified again (IEEE 802.3-2022, figure 99-8, link_fail). Frames
-    /// are sent even if the link is down, and are lost.
+    /// Sets whether the link is up. Returns whether this is a change, always false for a port
+    /// without preemption. After a link was down, the port verifies again (IEEE 802.3-2022, figure
+    /// 99-8, link_fail). The port sends frames even if the link is down; they are lost.
     pub fn set_link(&mut self, is_up: bool) -> bool {
         let Some(verification) = &mut self.verification else { return false };
         if verification.is_link_up() == is_up {
@@ -260,7 +264,7 @@ impl Port {
         true
     }
 
-    /// Takes a frame.
+    /// Handles a frame to send, or a packet of the partner's MAC.
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {
             Input::Frame(frame, admission) => self.enqueue(now, frame, admission),
@@ -305,7 +309,7 @@ impl Port {
         self.poll_free(now)
     }
 
-    /// While a frame or its gap occupies the line: checks for an interruption.
+    /// Checks for an interruption while a frame or its gap occupies the line.
     fn poll_busy(&mut self, now: Instant) -> Output {
         let free_at = self.line.free_at();
         let waits = self.queues.waiting() != 0
@@ -331,8 +335,8 @@ impl Port {
         Output::Timeout(wake)
     }
 
-    /// Whether an express frame may start now and, after the interruption, still at `start`.
-    /// Otherwise `wake` becomes the time of the next check.
+    /// Whether an express frame may start now and also at `start`, after the interruption. If not,
+    /// `wake` is lowered to the time of the next check.
     fn express_may_start(
         &mut self,
         now: Instant,
@@ -381,13 +385,13 @@ impl Port {
         if suspended.is_some() && !held {
             return Output::Line(LineEvent::Resume(self.resume(now)));
         }
-        // After release, preemptable frames may start.
+        // When the hold ends, preemptable frames may start.
         let released = if held { hold.until() } else { None };
         Output::Timeout([wake, released].into_iter().flatten().min())
     }
 
-    /// The class in `mask` whose first frame may start now. Otherwise `wake` becomes the time of
-    /// the next check.
+    /// The class in `mask` whose first frame starts now. If there is none, `wake` is lowered to the
+    /// time of the next check.
     fn select(&mut self, mask: u8, now: Instant, wake: &mut Option<Instant>) -> Option<usize> {
         let mut turns = self.selection.takes_turns().then_some([None; QUEUES]);
         for class in classes(mask) {
@@ -427,9 +431,9 @@ impl Port {
         }))
     }
 
-    /// When the first frame of a class may start. Windows of a drifting clock, or of another list,
-    /// may be shorter than at admission. A frame that no longer fits is dropped, because it would
-    /// block the queue.
+    /// When the first frame of a class may start. Frames that no longer fit any window are dropped,
+    /// because they would block the queue: windows can become shorter by a drifting clock or by
+    /// another gate control list.
     fn head_start(&mut self, class: usize, now: Instant) -> Option<Instant> {
         loop {
             self.queues.head(class)?;
@@ -507,8 +511,8 @@ fn classes(mask: u8) -> impl Iterator<Item = usize> {
     (0..QUEUES).rev().filter(move |class| mask >> class & 1 != 0)
 }
 
-/// The largest rate, in bytes per second, of `useful` bytes per frame with a payload (IP packet) of
-/// `payload` bytes: without headers, FCS, preamble and gap.
+/// The largest rate of useful bytes, in bytes per second, on a line that carries only frames with a
+/// payload (IP packet) of `payload` bytes, of which `useful` bytes count.
 pub fn goodput(rate: Rate, payload: usize, useful: usize) -> u64 {
     let line = PREAMBLE + (HEADER + payload + FCS).max(MINIMUM) + GAP;
     (u128::from(rate.bits_per_second()) / 8 * useful as u128 / line as u128) as u64

@@ -8,7 +8,7 @@ use wire::{Duration, Instant};
 use super::super::Frame;
 use super::config::Class;
 
-/// Frames of the node itself that a queue accepts beyond its depth.
+/// The most frames made by the node itself that a queue accepts, in addition to its depth.
 const OWN_FRAMES: usize = 64;
 
 /// A frame that waits.
@@ -17,9 +17,10 @@ pub(super) struct Queued {
     pub frame: Frame,
     /// Time from preamble to FCS.
     pub duration: Duration,
-    /// When the frame could have started if only its gate mattered.
+    /// When the gate alone would have permitted the frame to start.
     pub gate_until: Instant,
-    /// Earliest time by the node's clock; frames of a class wait in this order.
+    /// The time on the node's clock from which the frame may leave. Frames of a class wait in the
+    /// order of this time.
     pub eligible: LocalTime,
     /// Whether the node itself has made the frame.
     pub is_own: bool,
@@ -29,13 +30,13 @@ pub(super) struct Queued {
 struct Queue {
     frames: VecDeque<Queued>,
     bytes: usize,
-    /// Number and bytes of frames of the node itself.
+    /// Number and bytes of frames that the node itself made.
     own: (usize, usize),
     /// The most frames and bytes at once.
     most: (usize, usize),
 }
 
-/// The sum of the queueing times of all frames.
+/// The number of queued frames, integrated over time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Occupancy {
     frames: u64,
@@ -97,13 +98,13 @@ impl Queues {
         occupancy.frame_ps
     }
 
-    /// As [`occupancy`](Self::occupancy), until the last change.
+    /// Frames integrated over time until the last change, in frame picoseconds.
     pub(super) fn occupancy_so_far(&self) -> u128 {
         self.occupancy.frame_ps
     }
 
-    /// Whether a queue of `limits` has room for one more frame of `length`. Frames of the node
-    /// itself use separate room.
+    /// Whether the queue of `class` with `limits` has room for one more frame of `length` bytes.
+    /// Frames that the node itself made use separate room.
     pub(super) fn has_room(
         &self,
         class: usize,

@@ -14,19 +14,19 @@ use super::shaper::{Shaper, Transmits};
 /// The state of all classes for the selection.
 #[derive(Debug)]
 pub(super) struct Selection {
-    /// Whether any class has a shaper or eligibility times.
+    /// Whether a class has a shaper or eligibility times.
     shapes: bool,
     credits: [Option<ClassCredit>; QUEUES],
-    /// Shapers by class, except credit-based shapers.
+    /// Custom shapers ([`Algorithm::Own`]) by class.
     own: [Option<Box<dyn Shaper>>; QUEUES],
     ets: Option<Ets>,
-    /// Start and end of the time for which the shaper of each class delayed the first frame.
+    /// For each class, start and end of the time for which the shaper delayed the first frame.
     shaped: [Option<(Instant, Instant)>; QUEUES],
     /// Whether the partner supports fragments.
     pub preempts: bool,
 }
 
-/// When the gate of `class` permits a transmission.
+/// When the gate of `class` permits a transmission of `duration`, from `now` on. `None`: never.
 pub(super) fn gate_permits(
     config: &Config,
     class: usize,
@@ -76,7 +76,7 @@ impl Selection {
         self.express(config) >> class & 1 != 0
     }
 
-    /// Whether preemptable frames must stay off the line at `now`.
+    /// Whether preemptable frames are held at `now`, and until when.
     pub(super) fn hold(&self, config: &Config, now: Instant) -> Hold {
         match (self.active_preemption(config), &config.gates) {
             (Some(preemption), Some(gates)) => gates.hold_until(now, &preemption.advance),
@@ -132,12 +132,12 @@ impl Selection {
         gate_permits(config, class, ready, duration)
     }
 
-    /// Whether classes share the remaining bandwidth by weights.
+    /// Whether some classes share bandwidth by weights.
     pub(super) fn takes_turns(&self) -> bool {
         self.ets.is_some()
     }
 
-    /// The next class by weights.
+    /// The class with a weight that sends next; see [`Ets::select`].
     pub(super) fn turn(&mut self, heads: [Option<usize>; QUEUES]) -> Option<usize> {
         self.ets.as_mut()?.select(heads)
     }

@@ -14,7 +14,8 @@ pub struct Header {
     pub source: Mac,
     /// The VLAN tag, if there is one.
     pub tag: Option<Tag>,
-    /// Source and destination of IPv4 with TCP. The simulator has no other IP protocol.
+    /// Source and destination address of an IPv4 packet with TCP, the only IP traffic of the
+    /// simulator.
     pub ip: Option<[Ipv4Addr; 2]>,
 }
 
@@ -26,7 +27,7 @@ impl Header {
     }
 }
 
-/// How frames of a stream are identified. The VLAN is from the tag; `None` means without tag.
+/// How frames of a stream are identified. A VLAN of `None` matches only frames without a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Identification {
     /// By destination and VLAN: null stream identification (6.4).
@@ -83,7 +84,7 @@ impl Identification {
         }
     }
 
-    /// Whether identification needs bytes after the Ethernet header.
+    /// Whether identification needs bytes behind the Ethernet header.
     pub const fn looks_inside(&self) -> bool {
         matches!(self, Self::Ip { .. })
     }

@@ -16,15 +16,16 @@ pub struct Recover {
     pub latent: Option<LatentTest>,
 }
 
-/// The handling of a stream at a node, in this order.
+/// How a node handles a stream. The node applies the fields in this order.
 #[derive(Clone, Debug)]
 pub struct Handling {
     /// The number of the stream in the network.
     pub stream: usize,
-    /// The frames of the stream.
+    /// How the node identifies frames of the stream.
     pub identification: Identification,
-    /// Reception ports, each with the ports to send to. Frames from other ports do not belong to
-    /// the stream. Empty: frames from all ports, which are forwarded by address.
+    /// Reception ports, each with the output ports for its frames. Frames from other ports do not
+    /// belong to the stream. Empty: frames from all ports belong to the stream and are forwarded by
+    /// address.
     pub routes: Vec<(usize, Vec<usize>)>,
     /// Filtering and policing.
     pub filter: Option<psfp::Config>,
@@ -41,11 +42,11 @@ pub struct Handling {
 pub struct Counters {
     /// Frames that the node numbered.
     pub numbered: u64,
-    /// Copies that the node made: number of ports minus 1 for each frame.
+    /// Copies that the node made: for each frame, the number of output ports minus 1.
     pub copies: u64,
     /// Counters of the recovery function.
     pub recovery: Option<frer::Counters>,
-    /// Tests that signalled a latent error.
+    /// Number of tests that signalled a latent error.
     pub latent_errors: u64,
     /// Counters of the filter.
     pub filter: Option<psfp::Counters>,
@@ -56,11 +57,11 @@ pub struct Counters {
 pub enum Verdict {
     /// The frame belongs to no stream.
     None,
-    /// The frame belongs to the stream with this number in the table, and is forwarded.
+    /// The frame belongs to a stream and is forwarded.
     Pass {
-        /// Index in the table.
+        /// Index of the stream in the table.
         at: usize,
-        /// The priority that selects the queue; `None` for the frame's own priority.
+        /// The internal priority, which selects the queue; `None`: the frame's own priority.
         ipv: Option<u8>,
     },
     /// The frame is discarded.
@@ -109,8 +110,8 @@ impl StreamTable {
         Ok(Self { streams, looks_inside })
     }
 
-    /// The result for a frame that the port `from` received at `now`. Adds or removes the frame's
-    /// number.
+    /// Handles a frame that the port `from` received at `now`. Adds or removes the sequence number
+    /// of the frame as configured.
     pub fn take(&mut self, now: Instant, from: usize, frame: &mut Frame) -> Verdict {
         let Some(at) = self.find(Some(from), frame) else { return Verdict::None };
         let state = &mut self.streams[at];
@@ -144,14 +145,15 @@ impl StreamTable {
         }
     }
 
-    /// The output ports of a stream's frames from `from`; `None`: forwarded by address.
+    /// The output ports for frames of the stream `at` that the port `from` received. `None`: the
+    /// frames are forwarded by address.
     pub fn ports(&self, at: usize, from: usize) -> Option<&[usize]> {
         let routes = &self.streams[at].handling.routes;
         let found = routes.iter().find(|(port, _)| *port == from);
         found.map(|(_, to)| to.as_slice())
     }
 
-    /// Notes that a frame of a stream was sent to `ports` ports.
+    /// Counts the copies of a frame of the stream `at` that was sent to `ports` ports.
     pub fn copied(&mut self, at: usize, ports: usize) {
         self.streams[at].counters.copies += ports.saturating_sub(1) as u64;
     }
@@ -170,13 +172,13 @@ impl StreamTable {
         }
     }
 
-    /// Sets the node's clock, which stream gates use, from now on.
+    /// Replaces the node's clock, which stream gates use.
     pub fn set_clock(&mut self, clock: Clock) {
         let filters = self.streams.iter_mut().filter_map(|state| state.filter.as_mut());
         filters.for_each(|filter| filter.set_clock(clock));
     }
 
-    /// The number in the network and the counters until `now` of each stream.
+    /// For each stream, its number in the network and its counters until `now`.
     pub fn counters(&self, now: Instant) -> impl Iterator<Item = (usize, Counters)> {
         self.streams.iter().map(move |state| {
             let mut counters = state.counters;
@@ -195,7 +197,8 @@ impl StreamTable {
         })
     }
 
-    /// The first stream that matches; `from` is the port that received the frame, if any.
+    /// The first stream that matches. `from` is the port that received the frame; `None` for a
+    /// frame that the node sends.
     fn find(&self, from: Option<usize>, frame: &Frame) -> Option<usize> {
         if self.streams.is_empty() {
             return None;
@@ -227,7 +230,7 @@ impl State {
     }
 }
 
-/// The lengths of a frame for a filter: payload after the EtherType, and header to FCS.
+/// The properties of a frame that a filter uses.
 fn measured(frame: &Frame) -> psfp::Frame {
     psfp::Frame {
         sdu: (frame.bytes.len() - HEADER) as u64,

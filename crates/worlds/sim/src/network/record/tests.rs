@@ -50,7 +50,7 @@ impl Line {
         }
     }
 
-    /// Until nothing happens any more.
+    /// Runs the line until no event is left.
     fn run(&mut self, mut inputs: Vec<(Instant, Offer)>) {
         inputs.sort_by_key(|(at, _)| *at);
         let mut inputs = inputs.into_iter().peekable();
@@ -101,7 +101,7 @@ impl Line {
 #[derive(Clone, Debug)]
 enum Offer {
     Control(Control),
-    /// `length` from the destination address to the FCS.
+    /// A frame of `length` bytes, from the destination address to the FCS.
     Frame {
         id: usize,
         pcp: u8,
@@ -123,7 +123,8 @@ fn ns(ns: u64) -> Instant {
     Instant::from_ns(ns)
 }
 
-/// SMD and, of a continuation, fragment count (IEEE 802.3-2022, tables 99-1 and 99-2).
+/// Time in ns, length, and the last two bytes of the preamble of each mPacket. The two bytes are
+/// 55 and SMD, or SMD and fragment count (IEEE 802.3-2022, tables 99-1 and 99-2).
 fn delimiters(seen: &Seen) -> Vec<(u64, usize, [u8; 2])> {
     seen.mpackets
         .iter()
@@ -135,8 +136,8 @@ fn delimiters(seen: &Seen) -> Vec<(u64, usize, [u8; 2])> {
 fn the_packets_of_an_interrupted_frame() {
     let mut line = Line::new(preempting(0, 0x80, false), cable::Config::default());
     let frame = |id, pcp, length| Offer::Frame { id, pcp, length };
-    // 250 bytes have passed at 20 us: preamble and 242 of the frame. The second cut is as early as
-    // it may be: 60 bytes behind the preamble of the continuation.
+    // At 20 us 250 bytes have passed: the preamble and 242 bytes of the frame. The second cut is as
+    // early as possible: 60 bytes after the preamble of the continuation.
     line.run(vec![
         (ns(0), frame(0, 0, 1522)),
         (ns(20_000), frame(1, 7, 64)),
@@ -147,7 +148,7 @@ fn the_packets_of_an_interrupted_frame() {
         (0, 8 + 242 + 4, [0x55, 0xe6]),
         // (254 + 12) * 80 ns.
         (21_280, 72, [0x55, 0xd5]),
-        // 84 bytes later.
+        // 72 bytes and the gap later.
         (28_000, 8 + 60 + 4, [0x61, 0xe6]),
         (34_720, 72, [0x55, 0xd5]),
         (41_440, 8 + 1522 - 302, [0x61, 0x4c]),
@@ -167,11 +168,11 @@ fn verification_and_whole_frames_before_it() {
         (ns(40_000), Offer::Control(Control::Respond)),
         (ns(50_000), frame(1)),
     ]);
-    // Verify 07, respond 19, whole frames D5, preemptable ones E6.
+    // Verify has 07, respond 19, express frames D5, preemptable frames E6.
     let smd =
         delimiters(&line.seen).iter().map(|(at, _, [_, smd])| (*at, *smd)).collect::<Vec<_>>();
     assert_eq!(smd, [(0, 0x19), (6_720, 0x07), (20_000, 0xd5), (50_000, 0xe6)]);
-    // Frames are none of those.
+    // Verify and respond are not reported as frames.
     assert_eq!(line.seen.frames.len(), 2);
     assert!(line.seen.frames.iter().all(|frame| frame.len() == 60));
 }
@@ -186,7 +187,7 @@ fn a_wire_without_preemption_has_frames_alone() {
     assert_eq!((line.seen.frames.len(), line.seen.mpackets.len()), (1, 0));
 }
 
-/// The rest of an interrupted frame never comes: the next one begins, with the next frame count.
+/// The rest of an interrupted frame never comes. The next frame begins with the next frame count.
 #[test]
 fn a_frame_given_up_leaves_a_fragment() {
     let mut recorder = Recorder::new(true);
@@ -206,7 +207,7 @@ fn a_frame_given_up_leaves_a_fragment() {
     events.iter().for_each(|event| recorder.handle(WIRE, event, &mut seen));
     assert_eq!(delimiters(&seen), [(0, 112, [0x55, 0xe6])], "the other one is on the line");
     recorder.delivered(WIRE, &first, &mut seen);
-    // A packet between the MACs may have any id.
+    // Packets between MACs may have any ID.
     recorder.delivered(WIRE, &Transmission { preemptable: false, ..second.clone() }, &mut seen);
     assert_eq!(seen.mpackets.len(), 1, "the second one has not arrived");
     recorder.delivered(WIRE, &second, &mut seen);
@@ -214,7 +215,7 @@ fn a_frame_given_up_leaves_a_fragment() {
     assert_eq!(delimiters(&seen)[1..], [(20_000, 208, [0x55, 0x4c])]);
 }
 
-/// A cut-through bridge passes on what it has received with a wrong FCS.
+/// A cut-through bridge forwards a corrupt frame with a wrong FCS.
 #[test]
 fn a_corrupt_frame_has_a_wrong_fcs() {
     for preemptable in [false, true] {
@@ -226,12 +227,12 @@ fn a_corrupt_frame_has_a_wrong_fcs() {
         recorder.handle(WIRE, &LineEvent::Transmit(sent.clone()), &mut seen);
         recorder.delivered(WIRE, &sent, &mut seen);
         let [(_, bytes)] = &seen.mpackets[..] else { panic!("{:?}", seen.mpackets) };
-        // Nor is it the mCRC of a fragment.
+        // The CRC is also not the mCRC of a fragment.
         assert_eq!(Reassembler::new(2_000).receive(bytes), Err(Error::Crc));
     }
 }
 
-/// Gates with a window of 60 us for all express frames except the frames of class 0.
+/// Gates that alternate between 60 us with a hold, in which class 0 is closed, and `us` without.
 fn windows(us: u64) -> Gates {
     let entry = |states, us, operation| Entry {
         states: GateStates(states),
@@ -246,8 +247,8 @@ fn windows(us: u64) -> Gates {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// A receiver that puts the recorded mPackets together gets the frames that the wire delivers,
-    /// in their order; the packets keep their gaps and are all that the port has sent.
+    /// A receiver of the recorded mPackets gets the frames that the wire delivers, in the same
+    /// order. Gaps between mPackets are long enough, and their bytes equal the port's counters.
     #[test]
     fn mpackets_are_the_frames_that_arrive(
         add in 0u8..4,

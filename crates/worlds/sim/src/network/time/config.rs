@@ -15,18 +15,18 @@ pub struct TimeConfig {
     pub stations: Vec<ClockNode>,
     /// The clocks of each bridge.
     pub bridges: Vec<ClockNode>,
-    /// Interval of recorded offsets, above 0.
+    /// Interval between recorded offsets, and length of measurement intervals; above 0.
     pub sample: Duration,
 }
 
 /// The clocks of a node, and its participation in 802.1AS.
 #[derive(Clone, Debug)]
 pub struct ClockNode {
-    /// The clocks.
+    /// The parameters of oscillator and clock.
     pub clock: ClockConfig,
-    /// Messages and servo; `None`: the node does not participate, and its clock runs freely.
+    /// The parameters of 802.1AS. `None`: the node does not participate, and its clock runs freely.
     pub node: Option<NodeConfig>,
-    /// The class of the node's messages at its ports, 0 to 7.
+    /// The traffic class of the node's messages of 802.1AS, 0 to 7.
     pub class: u8,
     /// The place where time stamps are taken.
     pub stamping: Stamping,
@@ -34,7 +34,7 @@ pub struct ClockNode {
     pub noise: Duration,
     /// The reaction of gates to a step of the clock.
     pub on_step: StepPolicy,
-    /// Times at which the clock is set, each with the step in picoseconds; in the order of time.
+    /// Times at which the clock is set, in order, each with the step in picoseconds.
     pub steps: Vec<(Instant, i64)>,
 }
 
@@ -54,8 +54,8 @@ impl ClockNode {
 }
 
 impl TimeConfig {
-    /// The clock identity of a station, or of bridge `number` after all stations: an EUI-64 made
-    /// from its address (IEEE 802.1AS-2020, 8.5.2.2).
+    /// The clock identity of a node: an EUI-64 made from a MAC address (IEEE 802.1AS-2020,
+    /// 8.5.2.2). `place` counts all stations, then all bridges.
     pub fn identity(place: usize) -> ClockIdentity {
         let [a, b, c, d, e, f] = mac(place).0;
         ClockIdentity(u64::from_be_bytes([a, b, c, 0xff, 0xfe, d, e, f]))

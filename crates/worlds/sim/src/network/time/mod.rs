@@ -1,9 +1,10 @@
-//! Clocks of the nodes of a network, and 802.1AS between them, in frames of the network itself.
+//! Clocks of the nodes of a network, and 802.1AS messages between them.
 //!
-//! Each node has an oscillator and a steered clock ([`tsn::gptp`]). Its messages wait in the queues
-//! of its ports like other frames, and for the gates of their class. Hardware stamps them when
-//! their first bit passes the port; software stamps them when it sends and when it receives them.
-//! Messages are not forwarded: each node answers them or passes on the time itself.
+//! Each node has an oscillator and a steered clock ([`tsn::gptp`]). Messages are frames of the
+//! network: they wait in the queues of ports, and for the gates of their class. A hardware time
+//! stamp is the time at which the first bit of a message passes the port, a software time stamp the
+//! time at which software sends or receives the message. Nodes do not forward messages. Each node
+//! answers them or sends its own.
 
 mod config;
 mod node;
@@ -32,7 +33,7 @@ pub struct TimeReport {
     pub edges: BTreeMap<usize, EdgeReport>,
 }
 
-/// An event message whose transmission has begun.
+/// A message of 802.1AS whose transmission has begun.
 #[derive(Clone, Debug)]
 pub(super) struct Left {
     start: Instant,
@@ -42,7 +43,7 @@ pub(super) struct Left {
 }
 
 impl Left {
-    /// The message of a line event, if it starts one.
+    /// The message that starts with a line event, if any.
     pub(super) fn from_event(event: &LineEvent) -> Option<Self> {
         let LineEvent::Transmit(Transmission { frame, start, end, .. }) = event else {
             return None;
@@ -53,7 +54,7 @@ impl Left {
     }
 }
 
-/// Whether a frame is a message of 802.1AS with a right FCS.
+/// Whether a frame is a message of 802.1AS with a correct FCS.
 pub(super) fn is_intact_ptp(frame: &Frame) -> bool {
     is_ptp(frame.id) && !frame.corrupt
 }
@@ -63,14 +64,14 @@ pub(super) struct Time {
     stations: usize,
     nodes: Vec<TimeNode>,
     sample: Duration,
-    /// The time at which the offset of each node is recorded next.
+    /// When the offset of each node is recorded next.
     next_sample: Vec<Instant>,
     offsets: Vec<Vec<OffsetSample>>,
     edges: BTreeMap<usize, Edges>,
-    /// Whether the clock of each node was locked at some time, or never can be.
+    /// For each node, whether its clock was locked before or does not use 802.1AS.
     synced: Vec<bool>,
-    /// The best grandmaster with power, or the last one; `None` before the first: then true time is
-    /// the reference.
+    /// The node whose clock is the reference: the best grandmaster with power, or the last one.
+    /// `None` before the first grandmaster: true time is the reference.
     reference: Option<usize>,
     acts: Vec<Act>,
 }
@@ -102,7 +103,7 @@ impl Time {
         }
     }
 
-    /// Handles a message of 802.1AS that has arrived; its last bit passed at `end`.
+    /// Handles an arrived message of 802.1AS. Software receives it `delay` after its last bit.
     pub(super) fn receive(
         &mut self,
         place: Place,
@@ -135,7 +136,7 @@ impl Time {
         (self.nodes[station].clock().local(now).as_ps(), self.sample)
     }
 
-    /// The best grandmaster with power, whose clock is the reference; without one, the last
+    /// The node that becomes the reference: the best grandmaster with power, otherwise the last
     /// grandmaster.
     fn best_reference(&self) -> Option<usize> {
         let best = self.nodes.iter().enumerate().filter_map(|(number, node)| {
@@ -146,8 +147,9 @@ impl Time {
         best.min().map(|(_, number)| number).or(self.reference)
     }
 
-    /// Whether a node follows the reference and is no longer slewed, or is the reference. A node
-    /// that has not received a better clock's messages is its own grandmaster, and not locked.
+    /// Whether a node is the reference, or follows the reference with a settled servo. A node that
+    /// has not received messages of a better clock is its own grandmaster, and therefore not
+    /// locked.
     fn is_locked(&self, number: usize, now: Instant) -> bool {
         let node = &self.nodes[number];
         let grandmaster = node.node().and_then(|node| node.domain().grandmaster());
@@ -159,7 +161,7 @@ impl Time {
         self.reference.map_or_else(Clock::default, |number| *self.nodes[number].clock())
     }
 
-    /// Records the offset of a node, if due; returns when the next one is due.
+    /// Records the offset of a node, if this is due. Returns when the next record is due.
     fn note(&mut self, number: usize, now: Instant) -> Instant {
         if self.next_sample[number] <= now {
             let node = &self.nodes[number];
@@ -184,7 +186,7 @@ impl Time {
 }
 
 impl Network {
-    /// Runs the clock of a station or bridge at a due time; returns the next due time.
+    /// Runs the clock of a station or bridge. Returns when the clock must run next.
     pub(super) fn run_clock(&mut self, place: Place, now: Instant) -> Option<Instant> {
         let time = self.time.as_mut()?;
         let number = time.number(place);
@@ -192,13 +194,13 @@ impl Network {
         let is_due = time.next_sample[number] <= now;
         let reference = if is_due { time.best_reference() } else { time.reference };
         if time.reference != reference {
-            // Edges up to now count against the former reference.
+            // The errors of edges up to now are relative to the previous reference.
             self.settle_edges(now, None);
         }
         let time = self.time.as_mut()?;
         time.reference = reference;
         let due = time.note(number, now);
-        // Edges up to now follow the former clocks.
+        // Edges up to now follow the clocks before this run.
         if time.nodes[number].next(now, None).is_some_and(|at| at <= now) {
             let only = Some(place).filter(|_| time.reference != Some(number));
             self.settle_edges(now, only);
@@ -243,7 +245,8 @@ impl Network {
         }
     }
 
-    /// The time at which a node's clock must run, if it is earlier than the last run determined.
+    /// When a node's clock must run for new inputs, which may be earlier than the time that the
+    /// last run returned.
     pub(super) fn clock_wake(&self, place: Place, now: Instant) -> Option<Instant> {
         let time = self.time.as_ref()?;
         time.nodes[time.number(place)].next(now, None)
@@ -287,7 +290,7 @@ impl Network {
         }
     }
 
-    /// The results for the clocks until `now`, if clocks are simulated.
+    /// The results for the clocks until `now`. `None` if clocks are not simulated.
     pub(crate) fn time_report(&mut self, now: Instant) -> Option<TimeReport> {
         self.settle_edges(now, None);
         let time = self.time.as_ref()?;

@@ -13,10 +13,11 @@ use super::config::ClockNode;
 use crate::ethernet::Frame;
 use wire::earliest;
 
-/// IDs of frames of 802.1AS. Bits 63 and 62 mark frames of streams and raw frames.
+/// This bit is set in the IDs of frames of 802.1AS. Bits 63 and 62 mark frames of streams and raw
+/// frames.
 const OF_PTP: u64 = 1 << 61;
 
-/// Whether the frame with this id belongs to 802.1AS.
+/// Whether the frame with the ID `id` is a message of 802.1AS.
 pub const fn is_ptp(id: u64) -> bool {
     id >> 61 == 1
 }
@@ -45,7 +46,7 @@ pub(super) struct TimeNode {
     clock: NodeClock,
     node: Option<Node>,
     noise: Random,
-    /// Events to handle, in the order of time, then of arrival.
+    /// Events to handle, by time and then by order of [`Self::push`], each with its port.
     inbox: BTreeMap<(Instant, u64), (usize, Event)>,
     events: u64,
     steps: usize,
@@ -56,7 +57,7 @@ pub(super) struct TimeNode {
 }
 
 impl TimeNode {
-    /// The node `place`; bridges follow all stations.
+    /// The node `place`. `place` counts all stations, then all bridges.
     pub(super) fn new(place: usize, ports: usize, config: ClockNode) -> Self {
         let mut this = Self {
             place,
@@ -105,15 +106,14 @@ impl TimeNode {
         !self.powered_off
     }
 
-    /// Whether the node's clock follows a grandmaster with a settled servo, or is the clock of the
-    /// grandmaster.
+    /// Whether the node is the grandmaster, or follows a grandmaster with a settled servo.
     pub(super) fn is_synced(&self, now: Instant) -> bool {
         let local = self.clock.free().local(now);
         self.node().is_some_and(|node| node.is_synced(local) && node.is_settled())
     }
 
-    /// Switches the power off or on. Only the oscillator and the clock's time, which a battery
-    /// keeps, survive.
+    /// Switches the power off or on. A node without power keeps only the time of its clocks, as if
+    /// from a battery.
     pub(super) fn power(&mut self, now: Instant, on: bool) {
         self.powered_off = !on;
         self.inbox.clear();
@@ -123,16 +123,16 @@ impl TimeNode {
         }
     }
 
-    /// Adds a frame that has arrived; its first bit passed at `start`, and software receives it at
-    /// `ready`.
+    /// Adds an arrived message. Its first bit passed at `start`, and software receives the message
+    /// at `ready`.
     pub(super) fn received(&mut self, port: usize, bytes: &[u8], start: Instant, ready: Instant) {
         let Some(message) = message_of(bytes).filter(|_| !self.powered_off) else { return };
         let stamp = self.stamp(start, ready);
         self.push(ready, port, Event::Received(message, stamp));
     }
 
-    /// Adds a frame that is sent: its first bit passed at `start`, its last bit passes at `end`,
-    /// and software sent it at `handed`.
+    /// Adds a message whose transmission has begun. Its first bit passed at `start`, its last bit
+    /// passes at `end`, and software sent the message at `handed`.
     pub(super) fn sent(
         &mut self,
         port: usize,
@@ -160,7 +160,7 @@ impl TimeNode {
         self.inbox.insert((due, self.events), (port, event));
     }
 
-    /// When the node must run next.
+    /// When the node must run next. `node` is the due time of 802.1AS, if known.
     pub(super) fn next(&self, now: Instant, node: Option<Instant>) -> Option<Instant> {
         let step = self.config.steps.get(self.steps).map(|(at, _)| *at);
         let inbox = self.inbox.first_key_value().map(|((due, _), _)| *due);
@@ -168,7 +168,7 @@ impl TimeNode {
         earliest([step, inbox, walk, node]).map(|at| at.max(now))
     }
 
-    /// Runs due actions; returns the next due time.
+    /// Executes due actions, and adds actions for the network to `acts`. Returns the next due time.
     pub(super) fn run(&mut self, now: Instant, acts: &mut Vec<Act>) -> Option<Instant> {
         if self.clock.run(now) {
             acts.push(Act::Clock { stepped: false });

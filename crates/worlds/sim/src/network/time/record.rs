@@ -5,41 +5,41 @@ use tsn::gptp::ClockIdentity;
 use tsn::{Clock, Gates, QUEUES};
 use wire::{Duration, Instant};
 
-/// An offset at a time.
+/// The offset of a clock from the reference at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OffsetSample {
-    /// The time.
+    /// Time of the measurement.
     pub at: Instant,
     /// The clock minus the reference, in picoseconds.
     pub offset_ps: i64,
-    /// Whether the clock follows the reference with a settled servo, or is the reference. Otherwise
-    /// it runs freely, holds over, is slewed or follows another grandmaster.
+    /// Whether the clock is the reference, or follows the reference with a settled servo. If false,
+    /// the clock runs freely, is in holdover, is still slewed, or follows another grandmaster.
     pub synced: bool,
 }
 
-/// A node's clock, from the beginning of the simulation. Offsets are relative to the reference: the
-/// clock of the best grandmaster with power, or of the last grandmaster; true time if there never
-/// was one.
+/// The results of a node's clock since the start of the simulation. Offsets are relative to the
+/// reference: the clock of the best grandmaster with power, otherwise of the last grandmaster. The
+/// reference is true time before the first grandmaster.
 #[derive(Clone, Debug, Default)]
 pub struct ClockReport {
     /// Samples, in the order of time.
     pub offsets: Vec<OffsetSample>,
     /// Times at which the clock was set, with the steps in picoseconds.
     pub steps: Vec<(Instant, i64)>,
-    /// The grandmaster of the node at the end.
+    /// The grandmaster that the node follows or is at the end, if any.
     pub grandmaster: Option<ClockIdentity>,
     /// The oscillator's frequency error at the end, in parts per 10^12.
     pub drift_ppt: i64,
 }
 
 impl ClockReport {
-    /// The first time at which the clock was locked to the reference, or was the reference.
+    /// The time of the first sample with [`OffsetSample::synced`].
     pub fn synced_from(&self) -> Option<Instant> {
         self.offsets.iter().find(|sample| sample.synced).map(|sample| sample.at)
     }
 
-    /// Spans in which the clock was not locked, after the first lock; `None` as end if the clock is
-    /// unlocked at the end.
+    /// Start and end of each span without [`OffsetSample::synced`] after the first sample with it.
+    /// The end is `None` if the span lasts until the end of the simulation.
     pub fn unlocked(&self) -> Vec<(Instant, Option<Instant>)> {
         let (mut found, mut synced) = (Vec::new(), false);
         for sample in &self.offsets {
@@ -64,17 +64,17 @@ impl ClockReport {
     }
 }
 
-/// The errors of the edges of a port's gates against the reference clock, since the node's clock
-/// was first locked; for a clock without 802.1AS from the beginning.
+/// The errors of a port's gate edges, relative to the reference clock. Only edges after the first
+/// lock of the node's clock count. For a clock without 802.1AS all edges count.
 #[derive(Clone, Debug, Default)]
 pub struct EdgeReport {
     /// Number of edges before the clock was first locked.
     pub before: u64,
-    /// Errors of the edges, early or late.
+    /// Absolute errors of the edges.
     pub errors: Latency,
-    /// The earliest edge relative to its time, in picoseconds.
+    /// Error of the earliest edge, in picoseconds; at most 0.
     pub earliest_ps: i64,
-    /// The latest edge relative to its time, in picoseconds.
+    /// Error of the latest edge, in picoseconds; at least 0.
     pub latest_ps: i64,
 }
 
@@ -106,7 +106,7 @@ pub fn lost_bytes(ps: u64, bits_per_second: u64) -> u64 {
 pub struct MeasuredSample {
     /// Start of the interval.
     pub from: Instant,
-    /// Frames.
+    /// Number of frames.
     pub frames: u64,
     /// The shortest and the longest latency in true time, in picoseconds.
     pub truly: [i64; 2],
@@ -133,13 +133,13 @@ impl Edges {
         self.until = self.until.max(now);
     }
 
-    /// Counts the edges up to `now`, with gates whose clock has not changed since the last call.
-    /// Without `synced`, edges are only counted.
+    /// Handles the edges up to `now`. The clock of `gates` must not have changed since the last
+    /// call. If `synced` is false, edges are counted without an error.
     pub(super) fn settle(&mut self, gates: &Gates, reference: &Clock, now: Instant, synced: bool) {
         loop {
             let next = (0..QUEUES).filter_map(|queue| gates.next_change(queue, self.until)).min();
             let Some(edge) = next.filter(|edge| *edge <= now) else { break };
-            // The reference shows the same reading earlier by the clock's offset.
+            // An edge of a clock that is ahead comes too early: its error is the negative offset.
             let (own, other) = (gates.clock().local(edge), reference.local(edge));
             match synced {
                 true => self.report.record(other.as_ps().saturating_sub(own.as_ps())),

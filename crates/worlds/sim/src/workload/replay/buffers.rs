@@ -4,7 +4,7 @@ use pcie::Ram;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// Sizes are powers of two from one page.
+/// The smallest buffer. Sizes are powers of two.
 const PAGE: u64 = 4096;
 
 /// Free and used buffers.
@@ -22,7 +22,7 @@ fn class(length: u64) -> u64 {
 
 impl Buffers {
     /// Buffers with room for at least one transfer of `longest` bytes, so that a buffer is always
-    /// available when nothing is in flight; `None` if `ram` is too small.
+    /// available when no command is in flight. `None` if `ram` is too small.
     pub(super) fn new(ram: &RefCell<Ram>, longest: u64) -> Option<Self> {
         let mut buffers = Self::default();
         if longest > 0 {
@@ -32,7 +32,8 @@ impl Buffers {
         Some(buffers)
     }
 
-    /// A buffer, 0 if the transfer has no data; `None` until a buffer is returned.
+    /// The address of a buffer for `length` bytes; 0 for a transfer without data. `None` if no
+    /// buffer is free.
     pub(super) fn take(&mut self, ram: &RefCell<Ram>, length: u64) -> Option<u64> {
         if length == 0 {
             return Some(0);
