@@ -3,6 +3,7 @@
 use super::Outcome;
 use crate::commands::device::print_event;
 use crate::node::{NodeArgs, check_links, instance, listening, print_report};
+use crate::sandbox_args::{SandboxArgs, needs_of, ports};
 use crate::signals::stop_on_signals;
 use crate::trace_args::TraceArgs;
 use live::net::{CarrierListener, Peer};
@@ -38,6 +39,8 @@ pub struct Args {
     node: NodeArgs,
     #[command(flatten)]
     trace: TraceArgs,
+    #[command(flatten)]
+    sandbox: SandboxArgs,
 }
 
 /// Runs the command.
@@ -45,10 +48,14 @@ pub fn run(args: &Args) -> Outcome {
     let address = listening(&args.listen, args.node.insecure)?;
     let peers = args.node.peers(&args.connect)?;
     check_links(&peers);
-    let options =
-        args.node.settings_for(peers.iter().flat_map(Peer::addresses).chain([&address]))?;
+    let addresses = || peers.iter().flat_map(Peer::addresses).chain([&address]);
+    let options = args.node.settings_for(addresses())?;
     let stop = stop_on_signals()?;
     let listener = CarrierListener::bind(&address, options.links()?)?;
+    let mut needs = needs_of(&args.node, &args.trace, addresses());
+    needs.connect = ports(&peers);
+    // Before the trace starts threads.
+    args.sandbox.enter(&needs)?;
     let switch = options.switch(&peers, args.group, args.p2p)?;
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Switch, instance(), clock)?;

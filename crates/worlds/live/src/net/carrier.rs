@@ -8,6 +8,7 @@ use super::raw::{RawConnection, RawListener};
 use super::settings::LinkSettings;
 use bytes::Bytes;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use wire::Instant;
@@ -235,6 +236,43 @@ impl CarrierListener {
             Self::Tcp(listener) => listener.accept().map(Carrier::Tcp),
             Self::Raw(listener) => listener.accept(now).map(|made| Carrier::Raw(made.into())),
             Self::Other(address) => address.accept().map(Carrier::Other),
+        }
+    }
+}
+
+/// An address on which a node will listen: a TCP port that this process has bound and that refuses
+/// connections. Other addresses are only checked by [`listen`](Self::listen).
+#[derive(Debug)]
+pub struct ReservedAddress(Reserved);
+
+#[derive(Debug)]
+enum Reserved {
+    Tcp(SocketAddr, Listener),
+    Other(Address, LinkSettings),
+}
+
+impl ReservedAddress {
+    /// Binds the port, which may need a capability that [`listen`](Self::listen) does not need
+    /// (CAP_NET_BIND_SERVICE).
+    ///
+    /// # Errors
+    /// As [`CarrierListener::bind`].
+    pub fn new(address: &Address, settings: impl Into<LinkSettings>) -> io::Result<Self> {
+        let settings = settings.into();
+        Ok(Self(match address {
+            Address::Tcp(address) => Reserved::Tcp(*address, Listener::reserve(*address, settings)?),
+            Address::Raw(_) | Address::Other(_) => Reserved::Other(address.clone(), settings),
+        }))
+    }
+
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// As [`CarrierListener::bind`].
+    pub fn listen(self) -> io::Result<CarrierListener> {
+        match self.0 {
+            Reserved::Tcp(address, bound) => Ok(CarrierListener::Tcp(bound.listen(address)?)),
+            Reserved::Other(address, settings) => CarrierListener::bind(&address, settings),
         }
     }
 }

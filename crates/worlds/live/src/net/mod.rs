@@ -9,7 +9,7 @@ mod raw;
 mod settings;
 
 pub use address::{Address, DEFAULT_PORT, Peer, Station};
-pub use carrier::{Carrier, CarrierListener};
+pub use carrier::{Carrier, CarrierListener, ReservedAddress};
 pub use connection::{Connection, Listener};
 pub use gate::LineGate;
 pub use linux::{ETHERNET, Filter, Interface, Mac, Marking, Namespace, PacketSocket};

@@ -1,0 +1,102 @@
+//! `--sandbox`: what a node gives up when it starts.
+
+use crate::node::NodeArgs;
+use crate::output::warning;
+use crate::trace_args::TraceArgs;
+use clap::Args;
+use live::net::{Address, Peer};
+use report::Outcome;
+use sandbox::{Access, Layers, Needs};
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+use storage::media::{Aio, Backing};
+
+/// The option of device, host and switch nodes.
+#[derive(Args, Clone, Debug)]
+pub struct SandboxArgs {
+    /// Restrictions of the running node: on, off, or a list of capabilities, landlock and seccomp.
+    /// docs/security.md describes them
+    #[arg(long, value_name = "LAYERS", default_value_t = Layers::ON)]
+    sandbox: Layers,
+}
+
+impl SandboxArgs {
+    /// Restricts this process for good and prints what is in force on stderr. Call it before other
+    /// threads start: they are not restricted. Fails as [`sandbox::restrict`].
+    pub fn enter(&self, needs: &Needs) -> Outcome {
+        if self.sandbox == Layers::OFF {
+            eprintln!("sandbox: off");
+            return Ok(());
+        }
+        if let Ok(threads @ 2..) = sandbox::threads() {
+            warning(format_args!("{} threads started before the sandbox", threads - 1));
+        }
+        let state = sandbox::restrict(self.sandbox, needs)
+            .map_err(|error| format!("cannot enter the sandbox: {error}"))?;
+        eprintln!("sandbox: {state}");
+        Ok(())
+    }
+}
+
+/// The needs that all nodes share: links with `addresses`, and the file of a trace.
+pub fn needs_of<'a>(
+    node: &NodeArgs,
+    trace: &TraceArgs,
+    addresses: impl IntoIterator<Item = &'a Address>,
+) -> Needs {
+    let mut needs = Needs {
+        packet_sockets: addresses.into_iter().any(|address| matches!(address, Address::Raw(_))),
+        high_priority: node.priority == Some(7),
+        ..Needs::default()
+    };
+    if let Some(file) = trace.target().file() {
+        needs.file(&file.settings.path, Access::Write);
+    }
+    needs
+}
+
+/// The TCP ports of the peers.
+pub fn ports(peers: &[Peer]) -> Vec<u16> {
+    let port = |address: &Address| match address {
+        Address::Tcp(address) => Some(address.port()),
+        Address::Raw(_) | Address::Other(_) => None,
+    };
+    peers.iter().flat_map(Peer::addresses).filter_map(port).collect()
+}
+
+/// Adds what a namespace needs: its file, and the record next to it.
+pub fn add_backing(needs: &mut Needs, backing: &Backing) {
+    let Backing::File { path, options } = backing else { return };
+    needs.io_uring |= options.aio != Aio::Threads;
+    add_proc(needs);
+    let access = if options.read_only { Access::Read } else { Access::Write };
+    needs.file(path, access);
+    if !path.metadata().is_ok_and(|found| found.file_type().is_block_device()) {
+        return;
+    }
+    // The device's state and users, through links from `/sys/dev/block`.
+    needs.path("/sys", Access::Read);
+    let Ok(device) = path.canonicalize() else { return };
+    if options.read_only {
+        let mut record = device.into_os_string();
+        record.push(".farlane");
+        needs.path(record, Access::Read);
+    } else {
+        // The record is replaced by rename. This opens the other devices of the folder too; a
+        // device node in a folder of its own prevents it.
+        needs.path(device.parent().unwrap_or(Path::new("/")), Access::Write);
+    }
+}
+
+/// Adds what a drive in a folder needs.
+pub fn add_drive(needs: &mut Needs, folder: &Path) {
+    needs.io_uring = true;
+    add_proc(needs);
+    needs.path(folder, Access::Write);
+}
+
+/// Adds `/proc`: the ID of the boot, and descriptors of this process. Landlock denies what belongs
+/// to other processes and needs ptrace(2), such as their memory.
+pub fn add_proc(needs: &mut Needs) {
+    needs.path("/proc", Access::Read);
+}
