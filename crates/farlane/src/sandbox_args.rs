@@ -5,8 +5,8 @@ use crate::output::warning;
 use crate::trace_args::TraceArgs;
 use clap::Args;
 use live::net::{Address, Peer};
-use report::Outcome;
-use sandbox::{Access, Layers, Needs};
+use report::Failure;
+use sandbox::{Access, InForce, Layers, Needs};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use storage::media::{Aio, Backing};
@@ -21,20 +21,16 @@ pub struct SandboxArgs {
 }
 
 impl SandboxArgs {
-    /// Restricts this process for good and prints what is in force on stderr. Call it before other
-    /// threads start: they are not restricted. Fails as [`sandbox::restrict`].
-    pub fn enter(&self, needs: &Needs) -> Outcome {
-        if self.sandbox == Layers::OFF {
-            eprintln!("sandbox: off");
-            return Ok(());
-        }
-        if let Ok(threads @ 2..) = sandbox::threads() {
+    /// Restricts this process for good; print the result once the node has started. Call it before
+    /// other threads start: they are not restricted. Fails as [`sandbox::restrict`].
+    pub fn enter(&self, needs: &Needs) -> Result<InForce, Failure> {
+        if self.sandbox != Layers::OFF
+            && let Ok(threads @ 2..) = sandbox::threads()
+        {
             warning(format_args!("{} threads started before the sandbox", threads - 1));
         }
-        let state = sandbox::restrict(self.sandbox, needs)
-            .map_err(|error| format!("cannot enter the sandbox: {error}"))?;
-        eprintln!("sandbox: {state}");
-        Ok(())
+        let entered = sandbox::restrict(self.sandbox, needs);
+        entered.map_err(|error| Failure(format!("cannot enter the sandbox: {error}")))
     }
 }
 

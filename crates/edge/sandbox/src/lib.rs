@@ -47,6 +47,9 @@ pub struct Ruleset {
 
 impl fmt::Display for InForce {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if (&self.capabilities, &self.landlock, &self.seccomp) == (&None, &None, &None) {
+            return f.write_str("off");
+        }
         match &self.capabilities {
             None => f.write_str("capabilities unchanged; ")?,
             Some(left) if left.is_empty() => f.write_str("capabilities none; ")?,
@@ -103,8 +106,9 @@ mod tests {
     #[test]
     fn the_line_states_each_layer() {
         let mut state = InForce { capabilities: None, landlock: None, seccomp: None };
-        assert_eq!(state.to_string(), "capabilities unchanged; Landlock off; seccomp off");
+        assert_eq!(state.to_string(), "off");
         state.capabilities = Some(vec![]);
+        assert_eq!(state.to_string(), "capabilities none; Landlock off; seccomp off");
         state.landlock = Some(Ok(Ruleset { abi: 7, folders: 3, files: 0 }));
         state.seccomp = Some(Ok(90));
         assert_eq!(
@@ -118,6 +122,13 @@ mod tests {
             state.to_string(),
             "capabilities CAP_NET_RAW, CAP_NET_ADMIN; Landlock ABI 4: 1 folder and 1 file; seccomp \
              not available: kernel without it"
+        );
+        state.capabilities = None;
+        state.landlock = Some(Err("kernel without it".into()));
+        state.seccomp = None;
+        assert_eq!(
+            state.to_string(),
+            "capabilities unchanged; Landlock not available: kernel without it; seccomp off"
         );
     }
 }

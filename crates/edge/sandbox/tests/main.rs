@@ -16,11 +16,7 @@ const SECCOMP: Layers = Layers { seccomp: true, ..Layers::OFF };
 const CAPABILITIES: Layers = Layers { capabilities: true, ..Layers::OFF };
 
 /// Runs `work` in a thread with these restrictions.
-fn restricted<T: Send>(
-    layers: Layers,
-    needs: &Needs,
-    work: impl FnOnce(InForce) -> T + Send,
-) -> T {
+fn restricted<T: Send>(layers: Layers, needs: &Needs, work: impl FnOnce(InForce) -> T + Send) -> T {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| work(restrict(layers, needs).unwrap()));
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

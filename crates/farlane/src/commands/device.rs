@@ -102,7 +102,7 @@ pub fn run(args: &Args) -> Outcome {
     namespaces.iter().for_each(|one| add_backing(&mut needs, one));
     args.drive.iter().for_each(|folder| add_drive(&mut needs, folder));
     // Before the drive and the trace start threads.
-    args.sandbox.enter(&needs)?;
+    let restrictions = args.sandbox.enter(&needs)?;
     let drive = match &args.drive {
         Some(folder) => NvmeDrive::open(folder, settings, |text| warning(text))?,
         None => {
@@ -116,6 +116,7 @@ pub fn run(args: &Args) -> Outcome {
     let drive = drive.traced(tracer.clone());
     let mut node = DeviceNode::new(clock, options.poller()?, listener, tunnel, drive)?
         .with(|node| node.in_group(args.group).with_rate_limit(options.limit()));
+    eprintln!("sandbox: {restrictions}");
     eprintln!("listening on {}", node.address()?);
     let control = || {
         args.trace.switch(&tracer, &stop);

@@ -90,7 +90,7 @@ pub fn run(args: &Args) -> Outcome {
     // Where the kernel has no Linux AIO, the node looks at descriptors of clients there.
     add_proc(&mut needs);
     // Before the trace and the workers of clients start threads.
-    args.sandbox.enter(&needs)?;
+    let restrictions = args.sandbox.enter(&needs)?;
     let mps = usize::from(options.max_payload);
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Host, instance(), clock)?;
@@ -127,6 +127,7 @@ pub fn run(args: &Args) -> Outcome {
     for (number, summary) in node.summaries().iter().enumerate() {
         eprintln!("endpoint {number}: {summary}");
     }
+    eprintln!("sandbox: {restrictions}");
     eprintln!("ready");
     let control = || {
         args.trace.switch(&tracer, &stop);

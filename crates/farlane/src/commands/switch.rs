@@ -55,7 +55,7 @@ pub fn run(args: &Args) -> Outcome {
     let mut needs = needs_of(&args.node, &args.trace, addresses());
     needs.connect = ports(&peers);
     // Before the trace starts threads.
-    args.sandbox.enter(&needs)?;
+    let restrictions = args.sandbox.enter(&needs)?;
     let switch = options.switch(&peers, args.group, args.p2p)?;
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Switch, instance(), clock)?;
@@ -64,6 +64,7 @@ pub fn run(args: &Args) -> Outcome {
     let mut node = DeviceNode::new(clock, options.poller()?, listener, settings, switch)?
         .with(|node| node.for_switch().with_rate_limit(options.limit()));
     wait_for_links(&mut node, &stop)?;
+    eprintln!("sandbox: {restrictions}");
     eprintln!("listening on {}", node.address()?);
     let control = || {
         args.trace.switch(&tracer, &stop);

@@ -260,7 +260,9 @@ impl ReservedAddress {
     pub fn new(address: &Address, settings: impl Into<LinkSettings>) -> io::Result<Self> {
         let settings = settings.into();
         Ok(Self(match address {
-            Address::Tcp(address) => Reserved::Tcp(*address, Listener::reserve(*address, settings)?),
+            Address::Tcp(address) => {
+                Reserved::Tcp(*address, Listener::reserve(*address, settings)?)
+            }
             Address::Raw(_) | Address::Other(_) => Reserved::Other(address.clone(), settings),
         }))
     }
