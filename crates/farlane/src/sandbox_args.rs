@@ -60,11 +60,14 @@ pub fn ports(peers: &[Peer]) -> Vec<u16> {
     peers.iter().flat_map(Peer::addresses).filter_map(port).collect()
 }
 
-/// Adds what a namespace needs: its file, and the record next to it.
+/// Adds what a namespace needs: its file, and the record next to it; for RAM, the limit of the
+/// control group.
 pub fn add_backing(needs: &mut Needs, backing: &Backing) {
-    let Backing::File { path, options } = backing else { return };
-    needs.io_uring |= options.aio != Aio::Threads;
     add_proc(needs);
+    let Backing::File { path, options } = backing else {
+        return needs.path("/sys/fs/cgroup", Access::Read);
+    };
+    needs.io_uring |= options.aio != Aio::Threads;
     let access = if options.read_only { Access::Read } else { Access::Write };
     needs.file(path, access);
     if !path.metadata().is_ok_and(|found| found.file_type().is_block_device()) {
@@ -91,8 +94,8 @@ pub fn add_drive(needs: &mut Needs, folder: &Path) {
     needs.path(folder, Access::Write);
 }
 
-/// Adds `/proc`: the ID of the boot, and descriptors of this process. Landlock denies what belongs
-/// to other processes and needs ptrace(2), such as their memory.
+/// Adds `/proc`: the ID of the boot, free memory, and descriptors of this process. Landlock denies
+/// what belongs to other processes and needs the rights of ptrace(2), such as their memory.
 pub fn add_proc(needs: &mut Needs) {
     needs.path("/proc", Access::Read);
 }

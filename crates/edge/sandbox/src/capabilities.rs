@@ -3,18 +3,21 @@
 use crate::needs::{Access, Needs};
 use rustix::fs::{self, AtFlags, CWD};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set,
     remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
 };
 use std::io;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 /// Drops all capabilities that `needs` does not name, from all five sets of this thread, and
 /// returns the names of those left. No program that the thread executes gets any back
 /// (`PR_SET_NO_NEW_PRIVS`). The bounding set stays as it is without CAP_SETPCAP.
 pub(crate) fn restrict(needs: &Needs) -> io::Result<Vec<String>> {
-    let usable: Vec<_> = needs.paths.iter().filter(|need| is_usable(need)).collect();
+    let others = needs.paths.iter().filter(|(path, _)| is_of_another_user(path));
+    let usable: Vec<_> = others.filter(|need| is_usable(need)).collect();
     let mut keep = CapabilitySet::empty();
     keep.set(CapabilitySet::NET_RAW, needs.packet_sockets);
     keep.set(CapabilitySet::NET_ADMIN, needs.high_priority);
@@ -45,9 +48,12 @@ pub(crate) fn restrict(needs: &Needs) -> io::Result<Vec<String>> {
     Ok(left.iter_names().map(|(name, _)| format!("CAP_{name}")).collect())
 }
 
+fn is_of_another_user(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| found.uid() != geteuid().as_raw())
+}
+
 /// Whether owner and mode of the path allow the access.
-fn is_usable((path, access): &&(impl AsRef<Path>, Access)) -> bool {
-    let path = path.as_ref();
+fn is_usable((path, access): &&(PathBuf, Access)) -> bool {
     let mut wanted = match access {
         Access::Read => fs::Access::READ_OK,
         Access::Write => fs::Access::READ_OK | fs::Access::WRITE_OK,

@@ -62,7 +62,7 @@ fn rights(access: needs::Access, path: &Path, is_folder: bool) -> BitFlags<Acces
         }
         needs::Access::Sockets => make_bitflags!(AccessFs::{MakeSock | MakeDir | RemoveFile}),
     };
-    if access == needs::Access::Write && needs::is_device(path) {
+    if needs::is_device(path) {
         rights |= AccessFs::IoctlDev;
     }
     if is_folder { rights } else { rights & AccessFs::from_file(NEWEST) }

@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 /// What a node does with a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Reads files, lists folders.
+    /// Reads files, lists folders. If the path names a device, also controls it (ioctl(2)).
     Read,
-    /// Also creates, writes, renames and removes files. The control calls of a device (ioctl(2))
-    /// are only allowed for a path that names the device itself.
+    /// Also creates, writes, renames and removes files.
     Write,
     /// Creates folders and sockets, removes sockets.
     Sockets,

@@ -104,8 +104,10 @@ fn a_restricted_switch_connects_again_to_a_device_that_returns() {
     is_restricted(&switch.process, 0);
     let host = HostNode::start(&folder, "host", &[switch.address()], &[]);
     device.stop();
+    switch.process.line("port 0: link down");
     let _device = Node::device_at(address, &folder, "again", &["ram=1M"], &[]);
-    host.process.line("attached again");
+    switch.process.line("port 0: link up");
+    host.stop();
 }
 
 #[test]
