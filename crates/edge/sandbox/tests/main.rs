@@ -5,7 +5,7 @@ use nix::libc;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -23,15 +23,14 @@ fn restricted<T: Send>(layers: Layers, needs: &Needs, work: impl FnOnce(InForce)
     })
 }
 
-/// Fails on a kernel without the version of Landlock that the test needs.
-#[track_caller]
-fn has_landlock(state: &InForce, version: i32) {
+/// Whether the kernel has this version of Landlock; if not, prints a line, also without --nocapture.
+fn has_landlock(test: &str, state: &InForce, version: i32) -> bool {
     let found = state.landlock.as_ref().unwrap();
-    let abi = found.as_ref().map(|rules| rules.abi);
-    assert!(
-        abi.as_ref().is_ok_and(|abi| *abi >= version),
-        "this test needs a kernel with Landlock ABI {version}: {found:?}"
-    );
+    let has = found.as_ref().is_ok_and(|rules| rules.abi >= version);
+    if !has {
+        let _ = writeln!(io::stderr(), "NOT TESTED: {test}: Landlock ABI {version}: {found:?}");
+    }
+    has
 }
 
 fn is_denied<T>(result: io::Result<T>, kind: ErrorKind) {
@@ -53,7 +52,9 @@ fn files_outside_the_folders_are_denied() {
     needs.path(path("missing"), Access::Write);
     let mut open_before = File::open(path("other").join("file")).unwrap();
     restricted(LANDLOCK, &needs, |state| {
-        has_landlock(&state, 3);
+        if !has_landlock("files outside the folders", &state, 3) {
+            return;
+        }
         let rules = state.landlock.unwrap().unwrap();
         assert_eq!((rules.folders, rules.files), (3, 0));
         // A file that is replaced, as records are.
@@ -89,7 +90,9 @@ fn only_named_ports_are_connected_and_none_is_bound() {
     let address = |listener: &TcpListener| listener.local_addr().unwrap();
     let needs = Needs { connect: vec![address(&listed).port()], ..Needs::default() };
     restricted(LANDLOCK, &needs, |state| {
-        has_landlock(&state, 4);
+        if !has_landlock("ports", &state, 4) {
+            return;
+        }
         TcpStream::connect(address(&listed)).unwrap();
         listed.accept().unwrap();
         is_denied(TcpStream::connect(address(&other)), ErrorKind::PermissionDenied);
