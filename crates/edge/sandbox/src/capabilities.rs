@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// (`PR_SET_NO_NEW_PRIVS`). The bounding set stays as it is without CAP_SETPCAP.
 pub(crate) fn restrict(needs: &Needs) -> io::Result<Vec<String>> {
     let others = needs.paths.iter().filter(|(path, _)| is_of_another_user(path));
-    let usable: Vec<_> = others.filter(|need| is_usable(need)).collect();
+    let usable: Vec<_> = others.filter(is_usable).collect();
     let mut keep = CapabilitySet::empty();
     keep.set(CapabilitySet::NET_RAW, needs.packet_sockets);
     keep.set(CapabilitySet::NET_ADMIN, needs.high_priority);
