@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 /// returns the names of those left. No program that the thread executes gets any back
 /// (`PR_SET_NO_NEW_PRIVS`). The bounding set stays as it is without CAP_SETPCAP.
 pub(crate) fn restrict(needs: &Needs) -> io::Result<Vec<String>> {
-    let others = needs.paths.iter().filter(|(path, _)| is_of_another_user(path));
+    let all = needs.files.iter().chain(&needs.paths);
+    let others = all.filter(|(path, _)| is_of_another_user(path));
     let usable: Vec<_> = others.filter(is_usable).collect();
     let mut keep = CapabilitySet::empty();
     keep.set(CapabilitySet::NET_RAW, needs.packet_sockets);
@@ -39,8 +40,8 @@ pub(crate) fn restrict(needs: &Needs) -> io::Result<Vec<String>> {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
             format!(
-                "{}: its owner is another user, and the node drops CAP_DAC_OVERRIDE; start the \
-                 node as this user, or keep the capabilities with --sandbox landlock,seccomp",
+                "{} belongs to another user, and the node drops CAP_DAC_OVERRIDE; start the node as \
+                 this user, or keep capabilities with --sandbox landlock,seccomp",
                 path.display()
             ),
         ));

@@ -28,6 +28,9 @@ pub struct Needs {
     pub connect: Vec<u16>,
     /// The paths that it uses after its start; [`path`](Self::path) and [`file`](Self::file) add some.
     pub paths: Vec<(PathBuf, Access)>,
+    /// The files in these folders that it uses; [`file`](Self::file) adds some. Their owner and mode
+    /// are checked without capabilities.
+    pub files: Vec<(PathBuf, Access)>,
 }
 
 impl Needs {
@@ -44,15 +47,15 @@ impl Needs {
     /// by a rule for the folder. Symbolic links are followed. Of a device, a pipe or a removed
     /// file, adds only the file itself.
     pub fn file(&mut self, path: &Path, access: Access) {
-        let regular = |path: &PathBuf| path.is_file();
         let folder = match path.canonicalize() {
-            Ok(found) if regular(&found) => found.parent().map(Path::to_owned),
+            Ok(found) if found.is_file() => found.parent().map(Path::to_owned),
             Ok(_) => None,
             // A file to create.
             Err(_) if path.symlink_metadata().is_err() => folder_of(path).canonicalize().ok(),
             Err(_) => None,
         };
         self.path(folder.unwrap_or_else(|| path.to_owned()), access);
+        self.files.push((path.to_owned(), access));
     }
 }
 

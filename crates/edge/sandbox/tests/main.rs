@@ -178,19 +178,23 @@ fn all_capabilities_but_the_kept_ones_are_dropped() {
 }
 
 #[test]
-fn a_folder_of_another_user_is_named() {
+fn files_of_another_user_are_named() {
     let folder = tempfile::tempdir().unwrap();
-    let other_user = std::os::unix::fs::chown(folder.path(), Some(65534), None);
-    let mut needs = Needs::default();
-    needs.path(folder.path(), Access::Write);
-    let result = std::thread::scope(|scope| {
-        scope.spawn(|| restrict(CAPABILITIES, &needs).map(drop)).join().unwrap()
-    });
-    // A user without CAP_CHOWN has no CAP_DAC_OVERRIDE that could be missed.
-    if other_user.is_err() {
-        return result.unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    let [mut of_folder, mut of_file] = [Needs::default(), Needs::default()];
+    of_folder.path(folder.path(), Access::Write);
+    of_file.file(&file, Access::Write);
+    for (path, needs) in [(&*file, of_file), (folder.path(), of_folder)] {
+        let begin = || restrict(CAPABILITIES, &needs).map(drop);
+        let result = || std::thread::scope(|scope| scope.spawn(begin).join().unwrap());
+        result().unwrap();
+        // A user without CAP_CHOWN has no CAP_DAC_OVERRIDE that could be missed.
+        if std::os::unix::fs::chown(path, Some(65534), None).is_err() {
+            return;
+        }
+        let text = result().unwrap_err().to_string();
+        assert!(text.starts_with(&format!("{} belongs to another", path.display())), "{text}");
+        assert!(text.contains("--sandbox landlock,seccomp"), "{text}");
     }
-    let text = result.unwrap_err().to_string();
-    assert!(text.starts_with(&folder.path().display().to_string()), "{text}");
-    assert!(text.contains("--sandbox landlock,seccomp"), "{text}");
 }
