@@ -6,6 +6,7 @@ use live::Clock;
 use live::net::{Address, Carrier};
 use report::{Failure, Outcome};
 use std::io;
+use std::sync::Arc;
 use switch::tunnel::{Cause, Input, Output, Settings, Tunnel};
 use wire::earliest;
 use wire::frame::{Moved, Reject, Role};
@@ -33,13 +34,13 @@ impl LinkEnd {
     /// Connects to the node at `address`, `HOST[:PORT]` or raw Ethernet, and exchanges Hellos. The
     /// error names the node.
     pub fn connect(address: &str, args: &NodeArgs, role: Role) -> Result<Self, Failure> {
-        let peer = far_side(address, args.insecure)?;
+        let peer = far_side(address, args.keys.protection())?;
         let clock = Clock::start();
         let mut poller = args.ungated().poller()?;
         let mut attempt = 0;
         let connection = loop {
             let address = peer.address(attempt);
-            match connect(address, args, clock, &mut poller) {
+            match connect(address, peer.key_name(), args, clock, &mut poller) {
                 Ok(connection) => break connection,
                 Err(_) if attempt + 1 < peer.addresses().len() => attempt += 1,
                 Err(error) => return Err(Failure(format!("{}: {error}", peer.named(attempt)))),
@@ -72,6 +73,9 @@ impl LinkEnd {
             moved = true;
             tunnel.handle(now, Input::Received(bytes));
         });
+        if closed && let Some(why) = self.connection.take_failure() {
+            return Err(failed(&self.name, why));
+        }
         if closed && !self.tunnel.is_up() {
             self.tunnel.handle(now, Input::Disconnected);
         }
@@ -149,6 +153,7 @@ impl LinkEnd {
 /// An established connection to `address`.
 fn connect(
     address: &Address,
+    key_name: Option<&Arc<str>>,
     args: &NodeArgs,
     clock: Clock,
     poller: &mut live::Poller,
@@ -156,7 +161,7 @@ fn connect(
     let start = clock.now();
     let settings = args.settings().map_err(|failure| io::Error::other(failure.to_string()))?;
     let settings = settings.links()?;
-    let mut connection = Carrier::connect(start, address, &settings)?;
+    let mut connection = Carrier::connect(start, address, key_name, &settings)?;
     poller.add(&connection, connection.connects_when_writable())?;
     while !connection.established(clock.now())? {
         if clock.now() > start + TIMEOUT {

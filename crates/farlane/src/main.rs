@@ -3,8 +3,8 @@
 //! # Modules
 //!
 //! - `commands`: the subcommands, one file or folder each
-//! - `node`, `namespace`, `gate_args`, `push_args`, `sandbox_args`, `trace_args`: options that
-//!   several commands share
+//! - `node`, `namespace`, `gate_args`, `key_args`, `push_args`, `sandbox_args`, `trace_args`: options
+//!   that several commands share
 //! - `link_end`: a link end without a device, for `ping` and `move`
 //! - `output`: standard output and standard error, which may be closed or full
 //! - `progress`: the progress on one line of a terminal
@@ -16,6 +16,7 @@ mod output;
 
 mod commands;
 mod gate_args;
+mod key_args;
 mod link_end;
 mod namespace;
 mod node;
@@ -28,8 +29,8 @@ mod trace_args;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Parser, Subcommand};
 use commands::{
-    Ended, bench, demo, device, drive, host, io, latency, move_to, ping, reproduce, sim, switch,
-    trace,
+    Ended, bench, demo, device, drive, host, io, key, latency, move_to, ping, reproduce, sim,
+    switch, trace,
 };
 use std::process::ExitCode;
 
@@ -61,6 +62,7 @@ enum Command {
     Drive(drive::Args),
     Host(host::Args),
     Io(Box<io::Args>),
+    Key(key::Args),
     Latency(latency::Args),
     Switch(switch::Args),
     Move(move_to::Args),
@@ -100,6 +102,7 @@ fn main() -> ExitCode {
         Command::Drive(args) => drive::run(&args),
         Command::Host(args) => host::run(&args),
         Command::Io(args) => io::run(&args),
+        Command::Key(args) => key::run(&args),
         Command::Latency(args) => latency::run(&args),
         Command::Switch(args) => switch::run(&args),
         Command::Move(args) => move_to::run(&args),

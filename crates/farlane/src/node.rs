@@ -1,9 +1,10 @@
 //! Options and functions that device, switch and host nodes share.
 
 use crate::gate_args::GateArgs;
+use crate::key_args::KeyArgs;
 use crate::output::{note, wrong_usage};
 use clap::Args;
-use live::net::{Address, Marking, Peer};
+use live::net::{Address, Marking, Peer, Protection};
 pub use live::random_number as instance;
 use live::{NodeSettings, Report, Waiting};
 use report::Failure;
@@ -16,9 +17,9 @@ use wire::Duration;
 /// Options of every node.
 #[derive(Args, Clone, Debug)]
 pub struct NodeArgs {
-    /// Allow addresses other than loopback: links are neither authenticated nor encrypted
-    #[arg(long)]
-    pub insecure: bool,
+    /// Keys of this node and its peers.
+    #[command(flatten)]
+    pub keys: KeyArgs,
     /// Poll for input this long before sleeping: lower latency, higher CPU load. A number alone is
     /// in microseconds
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = span::microseconds)]
@@ -52,7 +53,7 @@ pub struct NodeArgs {
 impl NodeArgs {
     /// The addresses of the peers. Fails as [`far_side`].
     pub fn peers(&self, texts: &[String]) -> Result<Vec<Peer>, Failure> {
-        texts.iter().map(|text| far_side(text, self.insecure)).collect()
+        texts.iter().map(|text| far_side(text, self.keys.protection())).collect()
     }
 
     /// The settings without a gate in front of the line.
@@ -65,15 +66,17 @@ impl NodeArgs {
             rate_limit: self.rate_limit,
             marking: Marking { priority: self.priority, dscp: self.dscp },
             gate: None,
+            credentials: None,
         }
     }
 
-    /// The settings. Fails if the process may not use this priority, or as [`GateArgs::gate`].
+    /// The settings; reads the key and the peers. Fails if the process may not use this priority, or as [`GateArgs::gate`] and
+    /// [`KeyArgs::credentials`].
     pub fn settings(&self) -> Result<NodeSettings, Failure> {
         let settings = self.ungated();
         settings.marking.check()?;
         let gate = self.gate.gate(self.priority.unwrap_or(0))?;
-        Ok(NodeSettings { gate, ..settings })
+        Ok(NodeSettings { gate, credentials: self.keys.credentials()?, ..settings })
     }
 
     /// The settings with the largest payload that fits the frames of all `addresses`; prints a note if
@@ -100,16 +103,16 @@ pub fn check_links(peers: &[Peer]) {
 }
 
 /// Resolves the address of a peer: [`Peer::find`].
-pub fn far_side(text: &str, insecure: bool) -> Result<Peer, Failure> {
-    Peer::find(text, insecure).map_err(no_address)
+pub fn far_side(text: &str, protection: Protection) -> Result<Peer, Failure> {
+    Peer::find(text, protection).map_err(no_address)
 }
 
 /// Resolves an address to listen on: [`Address::to_listen`].
-pub fn listening(text: &str, insecure: bool) -> Result<Address, Failure> {
-    Address::to_listen(text, insecure).map_err(no_address)
+pub fn listening(text: &str, protection: Protection) -> Result<Address, Failure> {
+    Address::to_listen(text, protection).map_err(no_address)
 }
 
-/// Ends the process if the address is invalid or needs `--insecure`.
+/// Ends the process if the address is invalid or needs `--key` or `--insecure`.
 fn no_address(error: io::Error) -> Failure {
     match error.kind() {
         ErrorKind::InvalidInput | ErrorKind::PermissionDenied => wrong_usage(error),

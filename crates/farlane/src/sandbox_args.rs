@@ -1,9 +1,9 @@
 //! `--sandbox`: what a node gives up when it starts.
 
-use crate::node::NodeArgs;
 use crate::output::warning;
 use crate::trace_args::TraceArgs;
 use clap::Args;
+use live::NodeSettings;
 use live::net::{Address, Peer};
 use report::Failure;
 use sandbox::{Access, InForce, Layers, Needs};
@@ -34,20 +34,23 @@ impl SandboxArgs {
     }
 }
 
-/// The needs that all nodes share: links with `addresses`, and the file of a trace.
+/// The needs that all nodes share: links with `addresses`, the file of a trace, the file of peers.
 pub fn needs_of<'a>(
-    node: &NodeArgs,
+    node: &NodeSettings,
     trace: &TraceArgs,
     addresses: impl IntoIterator<Item = &'a Address>,
 ) -> Needs {
     let mut needs = Needs {
         packet_sockets: addresses.into_iter().any(|address| matches!(address, Address::Raw(_))),
-        high_priority: node.priority == Some(7),
+        high_priority: node.marking.priority == Some(7),
         ..Needs::default()
     };
     if let Some(file) = trace.target().file() {
         needs.file(&file.settings.path, Access::Write);
     }
+    // The key is in memory.
+    let peers = node.credentials.iter().flat_map(|credentials| credentials.files());
+    peers.for_each(|file| needs.file(&file, Access::Read));
     needs
 }
 

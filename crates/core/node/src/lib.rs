@@ -18,6 +18,7 @@
 //! - [`device`]: the device node: the link to one host, moves, pending connections and probes
 //! - [`drive`]: a subsystem, the contents of its namespaces, and its changes to store
 //! - [`path`]: the inputs of a path, which is one connection of a link
+//! - [`rights`]: what a peer may do at a device node
 //! - [`push`]: the sender of pushed bytes: follows NVMe controllers, sends bytes in front of
 //!   doorbells
 
@@ -27,6 +28,7 @@ pub mod host;
 pub mod link_state;
 pub mod path;
 pub mod push;
+pub mod rights;
 pub mod slot;
 pub mod switch;
 
@@ -35,5 +37,6 @@ pub use drive::DriveNode;
 pub use host::HostNode;
 pub use link_state::LinkEvent;
 pub use path::PathId;
+pub use rights::{Groups, Rights};
 pub use slot::Slot;
 pub use switch::SwitchNode;

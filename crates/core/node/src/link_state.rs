@@ -69,6 +69,8 @@ pub(crate) struct Link {
     pub up: bool,
     /// Why the last attempt failed, if the next attempts will fail for the same reason.
     pub refusal: Option<Cause>,
+    /// Why the present path failed.
+    pub failure: Option<String>,
     /// When the tunnel must be polled.
     pub timer: Option<Instant>,
 }
@@ -77,7 +79,7 @@ impl Link {
     /// A link whose first attempt starts at once.
     pub(crate) fn new() -> Self {
         let path = Path::Waiting(Instant::ZERO);
-        Self { path, failed: 0, up: false, refusal: None, timer: None }
+        Self { path, failed: 0, up: false, refusal: None, failure: None, timer: None }
     }
 
     /// When the link must be polled.

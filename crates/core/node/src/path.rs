@@ -1,6 +1,7 @@
 //! A path: one connection that carries, or may carry, a link. The owner of the node opens, reads
 //! and writes it.
 
+use crate::Rights;
 use bytes::Bytes;
 use wire::tlp::TraceId;
 
@@ -16,10 +17,12 @@ pub enum Input {
         /// Whether the path closes at once when the peer's process is
         /// killed. TCP does, raw Ethernet does not.
         signals_close: bool,
+        /// What the peer may do.
+        rights: Rights,
     },
     /// An attempt to connect has succeeded.
     Connected,
-    /// An attempt to connect has failed, with the reason.
+    /// An attempt to connect, or a connected path, has failed, with the reason.
     Failed(String),
     /// The trace ID of the next received TLP without one.
     TraceId(TraceId),

@@ -1,6 +1,7 @@
 //! `farlane device`: serves a drive.
 
 use super::{Failure, Outcome};
+use crate::key_args::follow;
 use crate::namespace::Namespace;
 use crate::node::{NodeArgs, group_name, instance, listening, print_report};
 use crate::output::warning;
@@ -87,7 +88,7 @@ pub(crate) fn parse_serial(text: &str) -> Result<String, String> {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
-    let address = listening(&args.listen, args.node.insecure)?;
+    let address = listening(&args.listen, args.node.keys.protection())?;
     let options = args.node.settings_for([&address])?;
     let stop = stop_on_signals()?;
     let mps = usize::from(options.max_payload);
@@ -98,11 +99,12 @@ pub fn run(args: &Args) -> Outcome {
     let backing = |one: &Namespace| one.backing(args.use_existing_data);
     let namespaces: Vec<_> = args.namespaces.iter().map(backing).collect();
     let reserved = ReservedAddress::new(&address, options.links()?)?;
-    let mut needs = needs_of(&args.node, &args.trace, [&address]);
+    let mut needs = needs_of(&options, &args.trace, [&address]);
     namespaces.iter().for_each(|one| add_backing(&mut needs, one));
     args.drive.iter().for_each(|folder| add_drive(&mut needs, folder));
-    // Before the drive and the trace start threads.
+    // Before anything starts threads.
     let restrictions = args.sandbox.enter(&needs)?;
+    let _watch = follow(options.credentials.as_ref(), &stop);
     let drive = match &args.drive {
         Some(folder) => NvmeDrive::open(folder, settings, |text| warning(text))?,
         None => {
@@ -141,6 +143,7 @@ pub(crate) fn print_event(event: DeviceEvent) {
 /// Formats one line per event; empty for reports.
 fn line(event: &DeviceEvent) -> String {
     match event {
+        DeviceEvent::Authenticated(peer) => format!("accepted {peer}"),
         DeviceEvent::HostUp(peer) => format!("host {peer} attached"),
         DeviceEvent::HostDown(peer, cause) => format!("host {peer} detached: {cause}"),
         DeviceEvent::TurnedAway(peer, cause) => format!("rejected {peer}: {cause}"),
@@ -163,6 +166,7 @@ fn moved(by: &str, group: u16, answer: &Moved) -> String {
     let why = match answer.status {
         MoveStatus::Done => return format!("{by} moved this device from {from} to {to}"),
         MoveStatus::Switch => "a switch node cannot be moved",
+        MoveStatus::Unauthorized => "its key lacks the right move",
         _ => "the node was started without --group",
     };
     format!("rejected the move to {to} by {by}: {why}")

@@ -1,6 +1,7 @@
 //! `farlane host`: offers remote endpoints to VMMs.
 
 use super::Outcome;
+use crate::key_args::follow;
 use crate::node::{
     NodeArgs, check_links, instance, parse_mps, print_report, raise_descriptor_limit,
 };
@@ -82,15 +83,16 @@ pub fn run(args: &Args) -> Outcome {
     let switch = options.switch(&peers, args.group, args.p2p)?;
     raise_descriptor_limit();
     let stop = stop_on_signals()?;
-    let mut needs = needs_of(&args.node, &args.trace, addresses());
+    let mut needs = needs_of(&options, &args.trace, addresses());
     needs.connect = ports(&peers);
     // Only an existing folder can be allowed. If this fails, the first socket names the reason.
     let _ = std::fs::create_dir_all(&args.vfio_user);
     needs.path(&args.vfio_user, Access::Sockets);
     // Where the kernel has no Linux AIO, the node looks at descriptors of clients there.
     add_proc(&mut needs);
-    // Before the trace and the workers of clients start threads.
+    // Before anything starts threads.
     let restrictions = args.sandbox.enter(&needs)?;
+    let _watch = follow(options.credentials.as_ref(), &stop);
     let mps = usize::from(options.max_payload);
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Host, instance(), clock)?;

@@ -6,6 +6,7 @@ pub mod device;
 pub mod drive;
 pub mod host;
 pub mod io;
+pub mod key;
 pub mod latency;
 pub mod move_to;
 pub mod ping;

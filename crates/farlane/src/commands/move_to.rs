@@ -38,6 +38,9 @@ pub fn run(args: &Args) -> Outcome {
         MoveStatus::Done => {}
         MoveStatus::Fixed => return refused("the node was started without --group"),
         MoveStatus::Switch => return refused("a switch node cannot be moved"),
+        MoveStatus::Unauthorized => {
+            return refused("the key of this node lacks the right move there");
+        }
         MoveStatus::Other(reason) => {
             return refused(&format!("unknown reason {reason}"));
         }

@@ -2,11 +2,12 @@
 
 use super::Outcome;
 use crate::commands::device::print_event;
+use crate::key_args::follow;
 use crate::node::{NodeArgs, check_links, instance, listening, print_report};
 use crate::sandbox_args::{SandboxArgs, needs_of, ports};
 use crate::signals::stop_on_signals;
 use crate::trace_args::TraceArgs;
-use live::net::{CarrierListener, Peer};
+use live::net::{Peer, ReservedAddress};
 use live::{Clock, DeviceNode, wait_for_links};
 use wire::frame::Role;
 use wire::trace::NodeRole;
@@ -45,17 +46,19 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
-    let address = listening(&args.listen, args.node.insecure)?;
+    let address = listening(&args.listen, args.node.keys.protection())?;
     let peers = args.node.peers(&args.connect)?;
     check_links(&peers);
     let addresses = || peers.iter().flat_map(Peer::addresses).chain([&address]);
     let options = args.node.settings_for(addresses())?;
     let stop = stop_on_signals()?;
-    let listener = CarrierListener::bind(&address, options.links()?)?;
-    let mut needs = needs_of(&args.node, &args.trace, addresses());
+    let reserved = ReservedAddress::new(&address, options.links()?)?;
+    let mut needs = needs_of(&options, &args.trace, addresses());
     needs.connect = ports(&peers);
-    // Before the trace starts threads.
+    // Before anything starts threads.
     let restrictions = args.sandbox.enter(&needs)?;
+    let _watch = follow(options.credentials.as_ref(), &stop);
+    let listener = reserved.listen()?;
     let switch = options.switch(&peers, args.group, args.p2p)?;
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Switch, instance(), clock)?;

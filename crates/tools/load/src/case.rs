@@ -1,16 +1,35 @@
 //! The cases of a bench.
 
+use credentials::Cipher;
 use nvme::initiator::Op;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 wire::named! {
-    /// The path to the drive: with or without the tunnel.
+    /// The path to the drive: with or without the tunnel, and the tunnel's encryption.
     pub enum Path {
         /// The controller is directly below the root port.
         Direct "direct",
         /// Through switch, tunnel and TCP on loopback.
         Tunnelled "tunnelled",
+        /// As `Tunnelled`, under TLS with AES-GCM and 128-bit keys.
+        Aes128 "tls-aes-128-gcm",
+        /// As `Tunnelled`, under TLS with AES-GCM and 256-bit keys.
+        Aes256 "tls-aes-256-gcm",
+        /// As `Tunnelled`, under TLS with ChaCha20-Poly1305.
+        ChaCha20 "tls-chacha20-poly1305",
+    }
+}
+
+impl Path {
+    /// The encryption of the link.
+    pub fn cipher(self) -> Option<Cipher> {
+        match self {
+            Self::Direct | Self::Tunnelled => None,
+            Self::Aes128 => Some(Cipher::Aes128Gcm),
+            Self::Aes256 => Some(Cipher::Aes256Gcm),
+            Self::ChaCha20 => Some(Cipher::ChaCha20Poly1305),
+        }
     }
 }
 

@@ -3,9 +3,10 @@
 
 use crate::TraceTarget;
 use crate::initiator_host::{Hardware, InitiatorHost};
+use credentials::{Cipher, Credentials, NodeKey, Peers};
 use live::attached::{Attached, QUEUES, Switch, drive_settings};
 use live::links::Links;
-use live::net::{Address, CarrierListener, RawSettings};
+use live::net::{Address, CarrierListener, LinkSettings, RawSettings};
 use live::trace::Tracer;
 use live::{
     Clock, DeviceNode, LinkWait, NvmeDrive, PATIENCE, Poller, Stop, Waiting, random_number,
@@ -15,8 +16,8 @@ use node::push;
 use nvme::initiator;
 use report::{Failure, Outcome};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::sync::mpsc::channel;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use switch::aggregate::Policy;
 use switch::tunnel::Settings;
@@ -37,6 +38,8 @@ pub struct LocalLink {
     pub aggregation: Policy,
     /// Settings of push.
     pub push: push::Settings,
+    /// The encryption of the link under TLS; `None`: plain TCP.
+    pub cipher: Option<Cipher>,
 }
 
 impl LocalLink {
@@ -51,9 +54,20 @@ impl LocalLink {
         Settings { max_payload, aggregation, loss_limit, keepalive, ..settings }
     }
 
-    fn raw(self) -> RawSettings {
-        RawSettings { give_up: Duration::from_ms(600_000), ..RawSettings::default() }
+    fn carriers(self) -> Result<LinkSettings, Failure> {
+        let raw = RawSettings { give_up: Duration::from_ms(600_000), ..RawSettings::default() };
+        let credentials = self.cipher.map(own_credentials).transpose()?;
+        Ok(LinkSettings { raw, credentials, ..LinkSettings::default() })
     }
+}
+
+/// Credentials with which both ends of a link inside this process trust each other.
+fn own_credentials(cipher: Cipher) -> Result<Arc<Credentials>, Failure> {
+    static KEY: OnceLock<NodeKey> = OnceLock::new();
+    let made = NodeKey::generate().map_err(|error| Failure(error.to_string()))?;
+    let key = KEY.get_or_init(|| made);
+    let peers = Peers::only("self", key.fingerprint());
+    Ok(Credentials::new(key.clone(), peers, Some(cipher)).into())
 }
 
 /// A node in a thread, which ends when the value is dropped.
@@ -97,7 +111,7 @@ impl Node {
     ) -> Result<Self, Failure> {
         let make = move || {
             let tracer = trace.open(NodeRole::Switch, random_number(), link.clock);
-            Ok(host_switch(link, &devices).traced(tracer?))
+            Ok(host_switch(link, &devices)?.traced(tracer?))
         };
         Self::start(&loopback(), link, 0, make, |node, stop| Ok(wait_for_links(node, stop)?))
     }
@@ -116,7 +130,7 @@ impl Node {
         let serve = move || {
             let attached = make()?;
             let tracer = attached.tracer();
-            let listener = CarrierListener::bind(&at, link.raw())?;
+            let listener = CarrierListener::bind(&at, link.carriers()?)?;
             let settings = Settings { push, ..link.settings(Role::Device) };
             let poller = Poller::new(link.waiting)?;
             let mut node = DeviceNode::new(link.clock, poller, listener, settings, attached)?;
@@ -152,14 +166,14 @@ pub fn loopback() -> Address {
 }
 
 /// Creates the switch of a host node, with a link to each of `devices`.
-fn host_switch(link: LocalLink, devices: &[Address]) -> Switch {
+fn host_switch(link: LocalLink, devices: &[Address]) -> Result<Switch, Failure> {
     let upstream = switch::upstream::Settings {
         ports: devices.len() as u8,
         max_payload: usize::from(link.max_payload),
         p2p: false,
         tunnel: link.settings(Role::Host),
     };
-    Switch::new(upstream, Links::new(devices).over(link.raw()))
+    Ok(Switch::new(upstream, Links::new(devices).over(link.carriers()?)))
 }
 
 /// Starts a host node with a link to each of `devices`, all up. The node records what it sees.
@@ -173,7 +187,7 @@ pub fn host(
     tracer: Tracer,
 ) -> Result<InitiatorHost<Switch>, Failure> {
     let mut links = LinkWait::new(link.clock.now(), PATIENCE);
-    let switch = host_switch(link, devices).traced(tracer);
+    let switch = host_switch(link, devices)?.traced(tracer);
     let ready = |switch: &mut Switch| Ok(links.check(link.clock.now(), switch)?);
     let hardware = Hardware { push: link.push, ..Hardware::default() };
     InitiatorHost::start(link.clock, Poller::new(link.waiting)?, hardware, driver, switch, ready)

@@ -42,7 +42,7 @@ pub fn measure(
     let trace = TraceTarget::ring(folder.path().join("run.trace"), 64 << 20, warn);
     let (clock, max_payload, aggregation) = (Clock::start(), mps, Policy::Adaptive);
     let push = push::Settings::default();
-    let link = LocalLink { clock, waiting, max_payload, aggregation, push };
+    let link = LocalLink { clock, waiting, max_payload, aggregation, push, cipher: None };
     let plain = TraceTarget::default();
     let mut machines = Vec::new();
     for trace in [&plain, &trace, &plain] {

@@ -118,9 +118,16 @@ pub struct Testbed {
 }
 
 struct Tunnelled {
+    path: Path,
     push: Mode,
     load: LoadGenerator<Switch>,
     _far: Node,
+}
+
+impl Tunnelled {
+    fn serves(&self, path: Path, mps: u16, push: Mode) -> bool {
+        (self.path, self.load.mps, self.push) == (path, mps, push)
+    }
 }
 
 /// Returns settings with queues deep enough for every workload.
@@ -143,23 +150,26 @@ pub fn tunnelled(
 }
 
 impl Testbed {
-    /// Starts machines for every payload size, without a tunnel, and with a tunnel for each of
-    /// `pushes`.
+    /// Starts the machines that the rounds of `all` need.
     ///
     /// # Errors
     /// If a machine does not come up.
-    pub fn new(waiting: Waiting, sizes: &[u16], pushes: &[Mode]) -> Result<Self, Failure> {
+    pub fn new(waiting: Waiting, all: &[Series]) -> Result<Self, Failure> {
         let clock = Clock::start();
         let mut bed = Self { clock, direct: Vec::new(), tunnelled: Vec::new() };
-        for max_payload in sizes.iter().copied() {
-            let (aggregation, push) = (Policy::Adaptive, push::Settings::default());
-            let link = LocalLink { clock, waiting, max_payload, aggregation, push };
-            let host = local::direct(link, settings(), "FARLANE-BENCH", DRIVE)?;
-            bed.direct.push(LoadGenerator::new(max_payload, host, DRIVE)?);
-            for mode in pushes.iter().copied() {
-                let link = LocalLink { push: push::Settings { mode, ..push }, ..link };
+        for Series { path, mps, push: mode, .. } in all {
+            let (max_payload, aggregation, path) = (*mps, Policy::Adaptive, *path);
+            let push = push::Settings { mode: *mode, ..push::Settings::default() };
+            let cipher = path.cipher();
+            let link = LocalLink { clock, waiting, max_payload, aggregation, push, cipher };
+            if path == Path::Direct && bed.direct.iter().all(|load| load.mps != *mps) {
+                let host = local::direct(link, settings(), "FARLANE-BENCH", DRIVE)?;
+                bed.direct.push(LoadGenerator::new(max_payload, host, DRIVE)?);
+            }
+            let serves = |one: &Tunnelled| one.serves(path, *mps, *mode);
+            if path != Path::Direct && !bed.tunnelled.iter().any(serves) {
                 let (load, _far) = tunnelled(link, &TraceTarget::default())?;
-                bed.tunnelled.push(Tunnelled { push: mode, load, _far });
+                bed.tunnelled.push(Tunnelled { path, push: *mode, load, _far });
             }
         }
         Ok(bed)
@@ -174,12 +184,12 @@ impl Testbed {
         let done = match series.path {
             Path::Direct => {
                 let load = self.direct.iter_mut().find(|load| load.mps == mps);
-                load.expect("made for every size").round(case, span, latency)?
+                load.expect("made for every series").round(case, span, latency)?
             }
-            Path::Tunnelled => {
-                let wanted = |one: &&mut Tunnelled| one.load.mps == mps && one.push == series.push;
+            path => {
+                let wanted = |one: &&mut Tunnelled| one.serves(path, mps, series.push);
                 let found = self.tunnelled.iter_mut().find(wanted);
-                found.expect("made for every size and push").load.round(case, span, latency)?
+                found.expect("made for every series").load.round(case, span, latency)?
             }
         };
         series.rounds.push(done);

@@ -88,6 +88,7 @@ fn measure(mps: u16, depth: usize, op: Op) -> (f64, f64, f64) {
         max_payload: mps,
         aggregation: Policy::Adaptive,
         push,
+        cipher: None,
     };
     let (announce, announced) = channel();
     let counts = Arc::new(Counts::default());

@@ -11,6 +11,7 @@ use node::path::Input;
 use node::switch::Output;
 use std::collections::VecDeque;
 use std::io;
+use std::sync::Arc;
 use switch::congestion::Rate;
 use wire::Instant;
 use wire::earliest;
@@ -21,6 +22,8 @@ struct Link {
     peer: Peer,
     /// Number of the latest attempt to connect; each attempt uses the next address of the peer.
     attempt: usize,
+    /// The name of the first peer that proved its identity; the link belongs to this peer.
+    name: Option<Arc<str>>,
     carrier: Option<Carrier>,
     /// Whether the carrier is established.
     open: bool,
@@ -64,12 +67,10 @@ impl Links {
     where
         &'a P: Into<Peer>,
     {
-        let link = |peer: &'a P| Link {
-            peer: peer.into(),
-            attempt: 0,
-            carrier: None,
-            open: false,
-            watched: false,
+        let link = |peer: &'a P| {
+            let peer: Peer = peer.into();
+            let (name, carrier) = (peer.key_name().cloned(), None);
+            Link { peer, attempt: 0, name, carrier, open: false, watched: false }
         };
         Self {
             links: peers.iter().map(link).collect(),
@@ -182,6 +183,7 @@ impl Links {
             if node.upstream().tunnel(index).sends_records() {
                 carrier.send_as_records();
             }
+            link.name = carrier.identity().map(|identity| identity.name.clone());
             poller.modify(&*carrier, false)?;
             (link.open, link.watched) = (true, false);
             tracer.connected(tap);
@@ -200,7 +202,8 @@ impl Links {
         });
         received |= carrier.take_room_changed();
         if gone {
-            node.handle_link(now, index, Input::Closed);
+            let failed = carrier.take_failure().map(Input::Failed);
+            node.handle_link(now, index, failed.unwrap_or(Input::Closed));
         }
         Ok(received || gone)
     }
@@ -252,7 +255,8 @@ impl Links {
     ) -> io::Result<()> {
         let link = &mut self.links[index];
         link.attempt = attempt;
-        match Carrier::connect(now, link.peer.address(attempt), &self.settings) {
+        let (address, name) = (link.peer.address(attempt), link.name.as_ref());
+        match Carrier::connect(now, address, name, &self.settings) {
             Ok(carrier) => {
                 poller.add(&carrier, carrier.connects_when_writable())?;
                 (link.carrier, link.open) = (Some(carrier), false);

@@ -6,8 +6,10 @@ use crate::net::{
     Address, LineGate, LinkSettings, Marking, Peer, RawSettings, Station, largest_payload, mtu,
 };
 use crate::{Poller, Waiting, random_number};
+use credentials::Credentials;
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 use switch::aggregate::Policy;
 use switch::congestion::{Config, Rate};
 use switch::tunnel::Settings;
@@ -30,6 +32,8 @@ pub struct NodeSettings {
     pub marking: Marking,
     /// The gate in front of the line.
     pub gate: Option<LineGate>,
+    /// The key of this node and its peers; `None`: links without authentication and encryption.
+    pub credentials: Option<Arc<Credentials>>,
 }
 
 /// A payload that was lowered to fit the frames of an interface.
@@ -78,7 +82,12 @@ impl NodeSettings {
     pub fn links(&self) -> io::Result<LinkSettings> {
         self.marking.check()?;
         let raw = RawSettings { congestion: self.congestion, ..RawSettings::default() };
-        Ok(LinkSettings { raw, marking: self.marking, gate: self.gate.clone() })
+        Ok(LinkSettings {
+            raw,
+            marking: self.marking,
+            gate: self.gate.clone(),
+            credentials: self.credentials.clone(),
+        })
     }
 
     /// A poller that waits according to the settings.

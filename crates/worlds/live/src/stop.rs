@@ -18,6 +18,8 @@ pub struct Stop {
     pub report: Arc<AtomicBool>,
     /// Set to stop the trace or to start it again.
     pub trace: Arc<AtomicBool>,
+    /// Set to read the file of peers again.
+    pub reload: Arc<AtomicBool>,
     wake: UnixStream,
     waker: UnixStream,
 }
@@ -31,8 +33,8 @@ impl Stop {
         let (wake, waker) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
         waker.set_nonblocking(true)?;
-        let [flag, report, trace] = Default::default();
-        Ok(Self { flag, report, trace, wake, waker })
+        let [flag, report, trace, reload] = Default::default();
+        Ok(Self { flag, report, trace, reload, wake, waker })
     }
 
     /// A stream that wakes the node when a byte is written to it.

@@ -211,8 +211,8 @@ impl<F: Function> DeviceNode<F> {
 
     /// Takes an event of a path.
     pub fn handle(&mut self, now: Instant, path: PathId, input: path::Input) {
-        if let path::Input::Accepted { signals_close } = input {
-            let gone = self.pending.accept(now, path, signals_close);
+        if let path::Input::Accepted { signals_close, rights } = input {
+            let gone = self.pending.accept(now, path, signals_close, rights);
             self.outputs.extend(gone.map(|path| Output::Close { path, linger: false }));
             return;
         }
@@ -326,12 +326,23 @@ impl<F: Function> DeviceNode<F> {
             self.host = Some(Host { path, group: chosen.group, room: chosen.room, end: None });
             self.outputs.push_back(Output::Linked(path));
         }
-        if let Some((group, by)) = self.pending.requested_move() {
-            let answer = self.move_to(now, group);
+        if let Some((group, by, allowed)) = self.pending.requested_move() {
+            let answer = match allowed {
+                true => self.move_to(now, group),
+                false => self.refuse_move(now),
+            };
             self.pending.answer_move(answer);
             self.outputs.push_back(Output::Event(Event::Moved { by, group, answer }));
         }
         self.pending.timer()
+    }
+
+    /// The answer to a probe that may not move the device.
+    fn refuse_move(&self, now: Instant) -> Moved {
+        let (from, to) = (self.group, self.group);
+        let host = if self.host.is_some() { HostAfter::Stays } else { HostAfter::None };
+        let awaited = self.pending.awaits(now, to);
+        Moved { status: MoveStatus::Unauthorized, host, awaited, from, to }
     }
 
     /// Moves the device to another group at the request of a probe. Disconnects a host of another

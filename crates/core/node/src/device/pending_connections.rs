@@ -2,6 +2,7 @@
 //! another connection.
 
 use super::{Event, Output};
+use crate::Rights;
 use crate::path::{self, PathId};
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
@@ -25,6 +26,7 @@ const TAKEOVER: Duration = Duration::from_ms(1_000);
 struct PendingConnection {
     path: PathId,
     signals_close: bool,
+    rights: Rights,
     room: usize,
     /// Bytes received before the role was known.
     greeting: BytesMut,
@@ -78,6 +80,7 @@ impl PendingConnections {
         now: Instant,
         path: PathId,
         signals_close: bool,
+        rights: Rights,
     ) -> Option<PathId> {
         let oldest = (self.all.len() >= MOST).then(|| self.all.remove(0));
         let without_hello = oldest.as_ref().is_some_and(|oldest| oldest.tunnel.is_none());
@@ -85,6 +88,7 @@ impl PendingConnections {
         self.all.push(PendingConnection {
             path,
             signals_close,
+            rights,
             room: 0,
             greeting: BytesMut::new(),
             tunnel: None,
@@ -106,9 +110,13 @@ impl PendingConnections {
         self.without_hello
     }
 
-    /// The group that a probe requests to move the device to, and the probe's path.
-    pub(super) fn requested_move(&self) -> Option<(u16, PathId)> {
-        self.all.iter().find_map(|connection| Some((connection.requested_move?, connection.path)))
+    /// The group that a probe requests to move the device to, the probe's path, and whether the
+    /// probe may do so.
+    pub(super) fn requested_move(&self) -> Option<(u16, PathId, bool)> {
+        let requested = |connection: &PendingConnection| {
+            Some((connection.requested_move?, connection.path, connection.rights.move_device))
+        };
+        self.all.iter().find_map(requested)
     }
 
     /// Answers [`requested_move`](Self::requested_move).
@@ -155,8 +163,10 @@ impl PendingConnections {
                 Decision::Wait => {}
                 Decision::Host(theirs) => chosen = Some((index, theirs)),
                 Decision::Reject(reason, theirs) => {
-                    self.rejected.truncate(MOST_REJECTED - 1);
-                    self.rejected.push_front((now, theirs));
+                    if reason != Reject::Unauthorized {
+                        self.rejected.truncate(MOST_REJECTED - 1);
+                        self.rejected.push_front((now, theirs));
+                    }
                     connection.serve(now, self.settings, Some(reason));
                 }
                 Decision::Serve => connection.serve(now, self.settings, None),
@@ -190,6 +200,12 @@ impl PendingConnection {
                 self.gone = now >= self.since + GREETING_TIMEOUT;
                 self.timer = Some(self.since + GREETING_TIMEOUT);
                 Decision::Wait
+            }
+            Some(Some((Role::Host, theirs))) if !self.rights.attach.contain(theirs) => {
+                Decision::Reject(Reject::Unauthorized, theirs)
+            }
+            Some(Some((Role::Probe, theirs))) if !self.rights.may_probe() => {
+                Decision::Reject(Reject::Unauthorized, theirs)
             }
             Some(Some((Role::Host, theirs))) if !belongs(theirs, group) => {
                 Decision::Reject(Reject::Group(Some((group, theirs))), theirs)

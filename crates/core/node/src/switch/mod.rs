@@ -113,6 +113,10 @@ impl SwitchNode {
                 upstream.handle_link(now, link, tunnel::Input::TraceId(trace_id));
             }
             (Path::Open(room), path::Input::Room(bytes)) => *room = bytes,
+            (Path::Open(_), path::Input::Failed(why)) => {
+                self.links[link].failure = Some(why);
+                self.handle_link(now, link, path::Input::Closed);
+            }
             (path @ Path::Open(_), path::Input::Closed) => {
                 *path = Path::Closed;
                 upstream.handle_link(now, link, tunnel::Input::Disconnected);
@@ -246,6 +250,7 @@ impl SwitchNode {
 
     /// Closes the path of a link that went down; another attempt follows.
     fn link_down(&mut self, now: Instant, link: usize, cause: Cause) {
+        let cause = self.links[link].failure.take().map_or(cause, Cause::Refused);
         self.flush(now, link);
         self.outputs.push_back(Output::Close { link, cause: Some(cause.clone()) });
         self.upstream.handle_link(now, link, tunnel::Input::Disconnected);

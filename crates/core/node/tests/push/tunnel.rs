@@ -136,7 +136,10 @@ impl TunnelSetup {
                         self.device.handle(
                             NOW,
                             path,
-                            path::Input::Accepted { signals_close: true },
+                            path::Input::Accepted {
+                                signals_close: true,
+                                rights: node::Rights::ALL,
+                            },
                         );
                         self.host.below_mut().handle_link(NOW, link, path::Input::Connected);
                         self.host.below_mut().handle_link(NOW, 0, path::Input::Room(1 << 20));

@@ -52,8 +52,11 @@ pub enum Cause {
     /// The roles of the ends do not match.
     #[error("the roles do not fit: the far side is a {0:?}; connect a host to a device")]
     Role(Role),
+    /// An end refuses the key of the other. Has the reason.
+    #[error("{0}")]
+    Refused(String),
     /// The far side uses another protocol. Has the first bytes received, at most `FIRST_BYTES`.
-    #[error("the far side does not use farlane's protocol: it sent '{}…'", .0.escape_ascii())]
+    #[error("{}", unknown_protocol(.0))]
     UnknownProtocol(Vec<u8>),
     /// The far side sent a malformed frame.
     #[error("malformed frame: {0}")]
@@ -68,6 +71,21 @@ pub enum Cause {
 
 /// The most bytes of another protocol that a message shows.
 pub(super) const FIRST_BYTES: usize = 12;
+
+/// The start of a TLS alert or handshake record of TLS 1.0 to 1.3 (RFC 8446, 5.1).
+const TLS_RECORD: [[u8; 2]; 2] = [[21, 3], [22, 3]];
+
+fn unknown_protocol(first: &[u8]) -> String {
+    match TLS_RECORD.iter().any(|record| first.starts_with(record)) {
+        true => "the far side uses TLS: start this node with --key and --peers".to_owned(),
+        false => {
+            format!(
+                "the far side does not use farlane's protocol: it sent '{}…'",
+                first.escape_ascii()
+            )
+        }
+    }
+}
 
 fn far(own: Role) -> &'static str {
     if own == Role::Device { "host" } else { "device" }

@@ -13,6 +13,8 @@ numbers! {
         Fixed = 1,
         /// Refused: a switch node cannot be moved.
         Switch = 2,
+        /// Refused: the key of the peer does not give this right.
+        Unauthorized = 3,
     } else {
         /// Refused for a reason that this version does not define.
         Other

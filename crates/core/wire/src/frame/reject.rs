@@ -32,6 +32,9 @@ pub enum Reject {
          upgrade this node"
     )]
     MissingEntry(u16),
+    /// The key of the peer does not give the right that its role or group needs.
+    #[error("the device node does not give this node's key the right for this role and group")]
+    Unauthorized,
     /// A reason that this version does not define.
     #[error("unknown reason {0}")]
     Other(u8),
@@ -60,6 +63,7 @@ impl Reject {
             Self::Group(_) => (4, None),
             Self::UnknownEntry(number) => (5, Some(number)),
             Self::MissingEntry(number) => (6, Some(number)),
+            Self::Unauthorized => (7, None),
             Self::Other(reason) => (reason, None),
         }
     }
@@ -100,6 +104,7 @@ impl Reject {
             4 => Self::Group(None),
             5 if version == VERSION => Self::UnknownEntry(number()?),
             6 if version == VERSION => Self::MissingEntry(number()?),
+            7 => Self::Unauthorized,
             other => Self::Other(other),
         };
         Ok((reason, version))

@@ -18,7 +18,7 @@ use load::Console;
 use load::case::{CASES, Case, Path};
 use load::recording;
 use load::testbed::{Floor, Series, Testbed};
-use options::{PathOption, TransportOption, parse_depth};
+use options::{TransportOption, parse_depth};
 use report::span;
 use report::target::Target;
 use switch::aggregate::Policy;
@@ -73,9 +73,11 @@ pub struct Args {
     #[arg(long, value_name = "MODE", value_delimiter = ',', default_values_t = [Mode::Off, Mode::All],
           value_parser = one_of(Mode::ALL, Mode::name))]
     push: Vec<Mode>,
-    /// Run only workloads on this path to the drive
-    #[arg(long, value_name = "PATH")]
-    path: Option<PathOption>,
+    /// Paths to the drive, comma-separated. direct: the controller below the root port; tunnelled:
+    /// behind switch, tunnel and TCP on loopback; tls-...: the same under TLS with this cipher
+    #[arg(long, value_name = "PATH", value_delimiter = ',',
+          default_values_t = [Path::Direct, Path::Tunnelled], value_parser = one_of(Path::ALL, Path::name))]
+    path: Vec<Path>,
     /// Compare these aggregation policies, comma-separated, instead of the workloads: over loopback
     /// and, as root, over a link of --line-rate between network namespaces
     #[arg(long, value_name = "POLICY", value_delimiter = ',',
@@ -98,7 +100,7 @@ enum Other {
 
 impl Args {
     fn selects(&self, path: Path, case: &Case) -> bool {
-        self.path.is_none_or(|only| Path::from(only) == path)
+        self.path.contains(&path)
             && (self.rw.is_empty() || self.rw.iter().any(|rw| rw == case.rw))
             && (self.iodepth.is_empty() || self.iodepth.contains(&case.iodepth))
     }
@@ -140,7 +142,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
     if results.series.is_empty() {
         wrong_usage("no workload matches --rw, --iodepth and --path together")
     }
-    let mut bench = Testbed::new(waiting, sizes, &args.push)?;
+    let mut bench = Testbed::new(waiting, &results.series)?;
     'rounds: for round in 1..=rounds {
         progress.show(&format!("round {round} of {rounds}: raw TCP"));
         results.floor.measure(bench.clock, waiting, span)?;
@@ -175,8 +177,10 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
 fn series(args: &Args, sizes: &[u16]) -> Vec<Series> {
     let mut all = Vec::new();
     for (mps, case) in sizes.iter().flat_map(|mps| CASES.map(|case| (*mps, case))) {
-        let direct = [(Path::Direct, Mode::Off)].into_iter();
-        let paths = direct.chain(args.push.iter().map(|push| (Path::Tunnelled, *push)));
+        let modes = |path| if path == Path::Direct { &[Mode::Off][..] } else { &args.push };
+        let paths = Path::ALL
+            .into_iter()
+            .flat_map(|path| modes(path).iter().map(move |push| (path, *push)));
         for (path, push) in paths.filter(|(path, _)| args.selects(*path, &case)) {
             all.push(Series::new(path, mps, push, case));
         }

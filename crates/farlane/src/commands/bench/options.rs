@@ -1,25 +1,7 @@
 //! The values of options of `farlane bench`.
 
 use load::ablation::Transport;
-use load::case::{CASES, Path};
-
-/// The value of `--path`.
-#[derive(clap::ValueEnum, Clone, Copy, Debug)]
-pub enum PathOption {
-    /// The controller directly below the root port
-    Direct,
-    /// The controller behind switch, tunnel and TCP on loopback
-    Tunnelled,
-}
-
-impl From<PathOption> for Path {
-    fn from(option: PathOption) -> Self {
-        match option {
-            PathOption::Direct => Self::Direct,
-            PathOption::Tunnelled => Self::Tunnelled,
-        }
-    }
-}
+use load::case::CASES;
 
 /// The value of `--transport`.
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]

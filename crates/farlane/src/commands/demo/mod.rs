@@ -88,7 +88,7 @@ pub fn run(args: &Args) -> Outcome {
     let mut floor = floor::measure(clock, waiting, n / 3 + 1)?;
     let (max_payload, aggregation) = (args.mps, args.aggregation);
     let push = args.push.settings();
-    let link = LocalLink { clock, waiting, max_payload, aggregation, push };
+    let link = LocalLink { clock, waiting, max_payload, aggregation, push, cipher: None };
     // The setup without switch and tunnel.
     let mut initiator = local::direct(link, Settings::default(), "FARLANE-DEMO-DIRECT", DRIVE)?;
     let direct = latencies::measure(&mut initiator, n, |activity| {

@@ -37,7 +37,7 @@ impl Args {
             _ => wrong_usage("--trace applies only to a single --connect"),
         }
         let node = |name: &String| {
-            let peer = far_side(name, self.node.insecure)?;
+            let peer = far_side(name, self.node.keys.protection())?;
             Ok(LoadTarget::Node { name: name.clone(), peer })
         };
         let nodes = self.connect.iter().map(node);

@@ -6,7 +6,7 @@ use crate::node::listening;
 use latency::frame::ETHERTYPE;
 use latency_linux::{Listen, Listener, Port, Rows};
 use linux::Interface;
-use live::net::Address;
+use live::net::{Address, Protection};
 use report::{Failure, Outcome, span};
 use std::io::Write;
 use wire::Duration;
@@ -73,8 +73,11 @@ pub fn run(args: &Args) -> Outcome {
 impl Args {
     fn port(&self) -> Result<Port, Failure> {
         // Without --reflect nothing is sent, so no permission is needed.
-        let allowed = self.insecure || !self.reflect;
-        Ok(match listening(&self.address, allowed)? {
+        let protection = match self.insecure || !self.reflect {
+            true => Protection::Insecure,
+            false => Protection::Loopback,
+        };
+        Ok(match listening(&self.address, protection)? {
             Address::Tcp(address) => Port::udp(address)?,
             Address::Raw(station) => {
                 Port::ethernet(&Interface::find(&station.interface)?, ETHERTYPE)?

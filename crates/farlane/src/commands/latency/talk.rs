@@ -9,7 +9,7 @@ use latency::schedule::{Schedule, Slot, Wrong};
 use latency_linux::{Port, Remote, Rows, Run, Talk, Talker};
 use linux::Interface;
 use linux::time::now;
-use live::net::Address;
+use live::net::{Address, Protection};
 use report::{Failure, Outcome, span};
 use wire::Duration;
 
@@ -158,7 +158,7 @@ impl Args {
     }
 
     fn port(&self) -> Result<(Port, Remote), Failure> {
-        let peer = far_side(&self.address, true)?;
+        let peer = far_side(&self.address, Protection::Insecure)?;
         Ok(match peer.address(0) {
             Address::Tcp(to) => {
                 if self.vlan.is_some() {

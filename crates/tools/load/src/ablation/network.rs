@@ -4,7 +4,9 @@
 use super::wire_cost::{MTU, WIRE, wire};
 use super::{LinkCheck, Transport};
 use live::Clock;
-use live::net::{Address, ETHERNET, Filter, Interface, Namespace, PacketSocket, Station};
+use live::net::{
+    Address, ETHERNET, Filter, Interface, Namespace, PacketSocket, Protection, Station,
+};
 use report::Failure;
 use std::net::{Ipv4Addr, SocketAddr};
 use switch::congestion::Rate;
@@ -46,7 +48,8 @@ impl TestNetwork {
             Transport::Raw => {
                 let alone = Namespace::new()?;
                 alone.run("ip link set lo up")?;
-                let address = alone.enter(|| Address::to_listen("raw:lo", false))??;
+                let address =
+                    alone.enter(|| Address::to_listen("raw:lo", Protection::Loopback))??;
                 (alone.enter(Namespace::current)??, alone, address)
             }
         };
@@ -68,7 +71,9 @@ impl TestNetwork {
                 }
                 SocketAddr::from((ADDRESSES[1], 0)).into()
             }
-            Transport::Raw => far.enter(|| Address::to_listen(&format!("raw:{FAR}"), true))??,
+            Transport::Raw => {
+                far.enter(|| Address::to_listen(&format!("raw:{FAR}"), Protection::Insecure))??
+            }
         };
         Ok(Self { near, far, far_address, near_interface: NEAR })
     }

@@ -68,7 +68,8 @@ impl Setup {
             Link::Veth(_) => TestNetwork::cable(transport)?,
         };
         let push = push::Settings::default();
-        let local = LocalLink { clock, waiting, max_payload: mps, aggregation: policy, push };
+        let local =
+            LocalLink { clock, waiting, max_payload: mps, aggregation: policy, push, cipher: None };
         let start = || Node::device(&place.far_address, local, 0, DRIVE, TraceTarget::default());
         let node = place.far.enter(start)??;
         let peer = place.peer(&node.address);

@@ -21,6 +21,7 @@ pub(super) enum Kind {
     /// A repeated rejection of the same peer: a waiting host tries five times per second.
     RejectedAgain,
     Move,
+    Authenticated,
     Host,
     Attached,
 }
@@ -55,7 +56,7 @@ impl EventLimits {
         let limit = match &event {
             DeviceEvent::TurnedAway(peer, cause) => {
                 self.turned_away += 1;
-                match self.is_known(format!("{} {cause}", peer.machine())) {
+                match self.is_known(format!("{} {cause}", peer.address.machine())) {
                     true => Some((Kind::RejectedAgain, 0)),
                     false => Some((Kind::Rejected, REJECTIONS)),
                 }
@@ -64,6 +65,7 @@ impl EventLimits {
                 self.moves[usize::from(answer.status != MoveStatus::Done)] += 1;
                 Some((Kind::Move, REJECTIONS))
             }
+            DeviceEvent::Authenticated(_) => Some((Kind::Authenticated, CHANGES)),
             DeviceEvent::HostUp(_) | DeviceEvent::HostDown(..) => {
                 self.known.clear();
                 Some((Kind::Host, CHANGES))
@@ -101,13 +103,13 @@ impl EventLimits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::Address;
+    use crate::net::{Address, Remote};
     use switch::tunnel::Cause;
     use wire::Duration;
     use wire::frame::Reject;
 
-    fn peer(host: u8) -> Address {
-        std::net::SocketAddr::from(([192, 0, 2, host], 5000)).into()
+    fn peer(host: u8) -> Remote {
+        Address::from(std::net::SocketAddr::from(([192, 0, 2, host], 5000))).into()
     }
 
     fn away(host: u8, cause: Cause) -> DeviceEvent {

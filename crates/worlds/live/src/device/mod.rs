@@ -1,6 +1,7 @@
 //! The I/O around [`node::DeviceNode`]: a listener, its connections, and the I/O of the
 //! attached function.
 
+mod budget;
 mod event_limits;
 
 use crate::Control;
@@ -8,9 +9,10 @@ use crate::attached::{Attached, Report};
 use crate::clock::Clock;
 use crate::limiter::Suppressed;
 use crate::links::room_after;
-use crate::net::{Address, Carrier, CarrierListener};
+use crate::net::{Address, Carrier, CarrierListener, Remote};
 use crate::poller::Poller;
 use crate::trace::{Tapped, Tracer};
+use budget::Budget;
 use bytes::Bytes;
 use event_limits::EventLimits;
 use node::PathId;
@@ -26,16 +28,18 @@ use wire::{Duration, Instant};
 /// An event that a device node reports to its user.
 #[derive(Clone, Debug)]
 pub enum DeviceEvent {
+    /// A peer has proved its identity.
+    Authenticated(Remote),
     /// A host uses the device.
-    HostUp(Address),
+    HostUp(Remote),
     /// The host is gone; the device has been reset.
-    HostDown(Address, Cause),
+    HostDown(Remote, Cause),
     /// A peer was rejected, or did not use the protocol.
-    TurnedAway(Address, Cause),
+    TurnedAway(Remote, Cause),
     /// A peer requested to move the device to another group.
     Moved {
         /// The peer.
-        by: Address,
+        by: Remote,
         /// The group; 0 admits any host.
         group: u16,
         /// The answer.
@@ -49,6 +53,9 @@ pub enum DeviceEvent {
     Report(Report),
 }
 
+/// Bytes of a read from a connection other than the host's: a turn that serves strangers stays
+/// short.
+const STRANGER_READ: usize = 2 << 10;
 /// The longest time for which commands continue after a stop.
 const DRAIN: Duration = Duration::from_ms(1_000);
 
@@ -56,6 +63,8 @@ const DRAIN: Duration = Duration::from_ms(1_000);
 struct Path {
     id: PathId,
     carrier: Carrier,
+    /// Whether nothing was read; TLS may have decrypted bytes before.
+    fresh: bool,
     /// Room at the last check.
     room: usize,
     /// Whether the connection is also watched for output.
@@ -75,6 +84,10 @@ pub struct DeviceNode<A> {
     accepted: u64,
     node: Inner<A>,
     limits: EventLimits,
+    /// The work that connections other than the host's may cause.
+    budget: Budget,
+    /// Until then neither the listener nor connections other than the host's are watched.
+    paused: Option<Instant>,
     tracer: Tracer,
     /// The time until which no work is due unless a descriptor is ready; `None` after an event that
     /// may lead to more work.
@@ -112,6 +125,8 @@ impl<A: Attached> DeviceNode<A> {
             accepted: 0,
             node,
             limits: EventLimits::default(),
+            budget: Budget::default(),
+            paused: None,
             tracer,
             settled: None,
         })
@@ -266,9 +281,11 @@ impl<A: Attached> DeviceNode<A> {
         now: Instant,
         emit: &mut impl FnMut(DeviceEvent),
     ) -> io::Result<(bool, Option<Instant>)> {
+        self.resume(now)?;
         self.poller.refresh(now)?;
-        let mut moved = self.accept(now)?;
+        let mut moved = self.accept(now, emit)?;
         let has_room = self.receive(now, &mut moved);
+        self.pause(now);
         if let Some(Settled(until)) = &self.settled
             && !moved
             && !has_room
@@ -276,7 +293,8 @@ impl<A: Attached> DeviceNode<A> {
             && until.is_none_or(|at| at > now)
         {
             self.poller.end_turn();
-            return Ok((false, wire::earliest([*until, self.tracer.tick(now, true)])));
+            let until = wire::earliest([*until, self.paused]);
+            return Ok((false, wire::earliest([until, self.tracer.tick(now, true)])));
         }
         let (acted, mut timer) = self.perform(now, emit);
         let active = self.node.function_mut().inner.service(now, &self.poller)?;
@@ -288,23 +306,34 @@ impl<A: Attached> DeviceNode<A> {
         self.forward_notices(emit);
         self.watch_for_room()?;
         let carriers = self.paths.iter().map(|path| path.carrier.timer());
-        let until = wire::earliest(carriers.chain([active.timer, timer]));
+        let until = wire::earliest(carriers.chain([active.timer, timer, self.paused]));
         self.settled = (!active.moved).then_some(Settled(until));
         Ok((moved, wire::earliest([until, self.tracer.tick(now, !moved)])))
     }
 
-    fn accept(&mut self, now: Instant) -> io::Result<bool> {
+    fn accept(&mut self, now: Instant, emit: &mut impl FnMut(DeviceEvent)) -> io::Result<bool> {
         if !self.poller.take_ready(&self.listener) {
             return Ok(false);
         }
         let mut moved = false;
-        while let Some(carrier) = self.listener.accept(now) {
+        while self.budget.is_left(now)
+            && let Some(mut carrier) = self.listener.accept(now)
+        {
+            self.budget.charge_connection();
+            carrier.limit_reads(Some(STRANGER_READ));
             self.poller.add(&carrier, false)?;
             let id = PathId(self.accepted);
             self.accepted += 1;
-            self.node.handle(now, id, Input::Accepted { signals_close: carrier.signals_close() });
-            self.paths.push(Path { id, carrier, room: 0, watched: false });
+            let signals_close = carrier.signals_close();
+            if carrier.identity().is_some() {
+                emit(DeviceEvent::Authenticated(carrier.remote()));
+            }
+            self.node.handle(now, id, Input::Accepted { signals_close, rights: carrier.rights() });
+            self.paths.push(Path { id, carrier, fresh: true, room: 0, watched: false });
             moved = true;
+        }
+        while let Some((peer, why)) = self.listener.refusal() {
+            emit(DeviceEvent::TurnedAway(peer.into(), Cause::Refused(why)));
         }
         Ok(moved)
     }
@@ -312,13 +341,18 @@ impl<A: Attached> DeviceNode<A> {
     /// Reads from the ready connections; sets `moved` if there was input. Returns whether the room
     /// of a connection changed.
     fn receive(&mut self, now: Instant, moved: &mut bool) -> bool {
-        let (node, tracer) = (&mut self.node, &self.tracer);
+        let (node, tracer, budget) = (&mut self.node, &self.tracer, &mut self.budget);
         let mut other_room = false;
-        for Path { id, carrier, room, .. } in &mut self.paths {
-            let ready = self.poller.take_ready(&*carrier);
+        for Path { id, carrier, fresh, room, .. } in &mut self.paths {
+            let is_link = node.link() == Some(*id);
+            let may_read = is_link || budget.is_left(now);
+            let ready = may_read && self.poller.take_ready(&*carrier) | std::mem::take(fresh);
             let mut gone = ready
                 && carrier.receive(now, |bytes| {
                     *moved = true;
+                    if !is_link {
+                        budget.charge_read(bytes.len());
+                    }
                     node.handle(now, *id, Input::Received(bytes));
                     tracer.frames(Tap::UPLINK, || node.poll_report());
                 });
@@ -354,12 +388,21 @@ impl<A: Attached> DeviceNode<A> {
                 Output::Linked(path) => {
                     self.tracer.connected(Tap::UPLINK);
                     self.tracer.frames(Tap::UPLINK, || self.node.poll_report());
+                    let index = self.index(path);
+                    let carrier = &mut self.paths[index].carrier;
+                    carrier.limit_reads(None);
+                    if self.paused.is_some() {
+                        // If this fails, the link is lost and the host connects again.
+                        let _ = self.poller.add(&*carrier, false);
+                    }
                     if self.node.tunnel().sends_records() {
-                        let index = self.index(path);
-                        self.paths[index].carrier.send_as_records();
+                        carrier.send_as_records();
                     }
                 }
-                Output::Event(event) => emit(self.named(event)),
+                Output::Event(event) => {
+                    let event = self.named(event);
+                    emit(event);
+                }
                 Output::Timeout(at) => return (acted, at),
             }
             acted = true;
@@ -381,18 +424,24 @@ impl<A: Attached> DeviceNode<A> {
     }
 
     /// The event with the peer's address.
-    fn named(&self, event: Event) -> DeviceEvent {
-        let peer = |path| self.paths[self.index(path)].carrier.peer();
+    fn named(&mut self, event: Event) -> DeviceEvent {
+        let path = match event {
+            Event::HostUp(path) | Event::HostDown(path, _) | Event::Rejected(path, _) => path,
+            Event::Moved { by, .. } => by,
+        };
+        let index = self.index(path);
+        let carrier = &mut self.paths[index].carrier;
+        let (peer, failure) = (carrier.remote(), carrier.take_failure());
+        let why = |cause| failure.map_or(cause, Cause::Refused);
         match event {
-            Event::HostUp(path) => DeviceEvent::HostUp(peer(path)),
-            Event::HostDown(path, cause) => {
+            Event::HostUp(_) => DeviceEvent::HostUp(peer),
+            Event::HostDown(_, cause) => {
+                let cause = why(cause);
                 self.tracer.down(Tap::UPLINK, &cause);
-                DeviceEvent::HostDown(peer(path), cause)
+                DeviceEvent::HostDown(peer, cause)
             }
-            Event::Rejected(path, cause) => DeviceEvent::TurnedAway(peer(path), cause),
-            Event::Moved { by, group, answer } => {
-                DeviceEvent::Moved { by: peer(by), group, answer }
-            }
+            Event::Rejected(_, cause) => DeviceEvent::TurnedAway(peer, why(cause)),
+            Event::Moved { group, answer, .. } => DeviceEvent::Moved { by: peer, group, answer },
         }
     }
 
@@ -402,10 +451,39 @@ impl<A: Attached> DeviceNode<A> {
         index.expect("the node names open paths only")
     }
 
+    /// Stops watching the listener and connections other than the host's once their budget is used
+    /// up: epoll would report them again at once.
+    fn pause(&mut self, now: Instant) {
+        if self.paused.is_some() || self.budget.is_left(now) {
+            return;
+        }
+        self.paused = Some(self.budget.resumes());
+        self.settled = None;
+        self.poller.remove(&self.listener);
+        for path in self.paths.iter().filter(|path| self.node.link() != Some(path.id)) {
+            self.poller.remove(&path.carrier);
+        }
+    }
+
+    /// Watches all connections again after a pause.
+    fn resume(&mut self, now: Instant) -> io::Result<()> {
+        if self.paused.is_none_or(|until| now < until) {
+            return Ok(());
+        }
+        self.paused = None;
+        self.poller.add_without_spin(&self.listener)?;
+        for path in self.paths.iter_mut().filter(|path| self.node.link() != Some(path.id)) {
+            path.watched = false;
+            self.poller.add(&path.carrier, false)?;
+        }
+        Ok(())
+    }
+
     /// Watches full connections for output.
     fn watch_for_room(&mut self) -> io::Result<()> {
         for path in &mut self.paths {
-            if path.watched != path.carrier.is_full() {
+            let is_watched = self.paused.is_none() || self.node.link() == Some(path.id);
+            if is_watched && path.watched != path.carrier.is_full() {
                 path.watched = !path.watched;
                 self.poller.modify(&path.carrier, path.watched)?;
             }

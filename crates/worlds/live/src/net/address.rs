@@ -1,4 +1,4 @@
-//! Addresses and names of far sides. Only loopback is allowed without `--insecure`.
+//! Addresses and names of far sides. Without keys or `--insecure`, only loopback is allowed.
 
 use super::other::OtherAddress;
 use linux::{Interface, Mac};
@@ -84,14 +84,25 @@ impl Address {
     ///
     /// # Errors
     /// As [`Peer::find`].
-    pub fn to_listen(text: &str, insecure: bool) -> io::Result<Self> {
+    pub fn to_listen(text: &str, protection: Protection) -> io::Result<Self> {
         let Some(name) = text.strip_prefix(RAW) else {
-            return Ok(tcp(text, insecure)?.swap_remove(0));
+            return Ok(tcp(text, protection)?.swap_remove(0));
         };
         let interface = Interface::find(name)?;
-        allow(text, interface.is_loopback || insecure)?;
+        allow_raw(text, interface.is_loopback, protection)?;
         Ok(Self::Raw(Station { interface: name.into(), mac: interface.mac }))
     }
+}
+
+/// How the links of a node are protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protection {
+    /// Not at all, on loopback only.
+    Loopback,
+    /// Not at all, on any network (`--insecure`).
+    Insecure,
+    /// By TLS, with keys.
+    Keys,
 }
 
 /// A far side: the name that the user wrote, and its addresses.
@@ -101,35 +112,50 @@ pub struct Peer {
     name: String,
     /// The addresses, at least one, best first.
     addresses: Vec<Address>,
+    /// The only name in the file of peers that the far side may have.
+    key_name: Option<Arc<str>>,
 }
 
 impl Peer {
-    /// A far side from `HOST[:PORT]` or `raw:INTERFACE,MAC`. HOST is an IPv4 address, an IPv6
-    /// address (in brackets if a port follows) or a name, which is resolved once, here: this
-    /// may block for seconds. Links are neither authenticated nor encrypted, so only loopback
-    /// is allowed unless `insecure` is set.
+    /// A far side from `HOST[:PORT][,peer=NAME]` or `raw:INTERFACE,MAC`. HOST is an IPv4 address,
+    /// an IPv6 address (in brackets if a port follows) or a name, which is resolved once, here: this
+    /// may block for seconds. NAME is the only name in the file of peers that the far side may have.
+    /// Loopback is allowed with any `protection`, raw Ethernet never with keys.
     ///
     /// # Errors
     /// A sentence that names the address and the fault.
-    pub fn find(text: &str, insecure: bool) -> io::Result<Self> {
-        let name = text.to_owned();
-        let Some(rest) = text.strip_prefix(RAW) else {
-            return Ok(Self { name, addresses: tcp(text, insecure)? });
-        };
+    pub fn find(text: &str, protection: Protection) -> io::Result<Self> {
         let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
+        let Some(rest) = text.strip_prefix(RAW) else {
+            let (address, key_name) = match text.split_once(",peer=") {
+                Some((address, name)) => (address, Some(Arc::from(name))),
+                None => (text, None),
+            };
+            if key_name.is_some() && protection != Protection::Keys {
+                return Err(invalid(format!("'{text}': peer= needs --key and --peers")));
+            }
+            let addresses = tcp(address, protection)?;
+            return Ok(Self { name: address.into(), addresses, key_name });
+        };
+        let name = text.to_owned();
         let (interface, mac) = rest.split_once(',').ok_or_else(|| {
             invalid(format!("invalid address '{text}': expected raw:INTERFACE,MAC"))
         })?;
         let mac = mac.parse().map_err(|why| invalid(format!("'{text}': {why}")))?;
         let found = Interface::find(interface)?;
-        allow(text, found.is_loopback || insecure)?;
+        allow_raw(text, found.is_loopback, protection)?;
         let station = Station { interface: interface.into(), mac };
-        Ok(Self { name, addresses: vec![Address::Raw(station)] })
+        Ok(Self { name, addresses: vec![Address::Raw(station)], key_name: None })
     }
 
     /// The addresses of the far side, at least one, in the order in which to try them.
     pub fn addresses(&self) -> &[Address] {
         &self.addresses
+    }
+
+    /// The only name in the file of peers that the far side may have, if the user gave one.
+    pub fn key_name(&self) -> Option<&Arc<str>> {
+        self.key_name.as_ref()
     }
 
     /// The address for attempt number `attempt`: the attempts cycle through all addresses.
@@ -146,7 +172,7 @@ impl Peer {
 
 impl From<Address> for Peer {
     fn from(address: Address) -> Self {
-        Self { name: address.to_string(), addresses: vec![address] }
+        Self { name: address.to_string(), addresses: vec![address], key_name: None }
     }
 }
 
@@ -180,7 +206,7 @@ fn host_and_port(text: &str) -> Option<(&str, u16)> {
 }
 
 /// The addresses of `HOST` or `HOST:PORT`, at least one, each once.
-fn tcp(text: &str, insecure: bool) -> io::Result<Vec<Address>> {
+fn tcp(text: &str, protection: Protection) -> io::Result<Vec<Address>> {
     let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
     let parts = host_and_port(text).ok_or_else(|| {
         invalid(format!("invalid address '{text}': expected HOST[:PORT] or [IPV6][:PORT]"))
@@ -194,7 +220,8 @@ fn tcp(text: &str, insecure: bool) -> io::Result<Vec<Address>> {
         } else {
             format!("{text} ({address})")
         };
-        allow(named, address.ip().is_loopback() || insecure)?;
+        let allowed = address.ip().is_loopback() || protection != Protection::Loopback;
+        allow(named, allowed)?;
         if !addresses.contains(&address.into()) {
             addresses.push(address.into());
         }
@@ -213,9 +240,28 @@ fn allow(address: impl fmt::Display, allowed: bool) -> io::Result<()> {
         io::ErrorKind::PermissionDenied,
         format!(
             "{address} is not loopback, and links are neither authenticated nor encrypted: \
-             add --insecure if the network between the nodes is trusted"
+             add --insecure if the network between the nodes is trusted, or use keys (docs/security.md)"
         ),
     ))
+}
+
+/// TLS needs TCP, so raw Ethernet is never protected by keys.
+fn allow_raw(address: &str, is_loopback: bool, protection: Protection) -> io::Result<()> {
+    if protection == Protection::Keys {
+        let why = format!(
+            "{address}: --key does not protect raw Ethernet; use MACsec (docs/security.md) with \
+             --insecure"
+        );
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    }
+    if is_loopback || protection == Protection::Insecure {
+        return Ok(());
+    }
+    let why = format!(
+        "{address} is not loopback, and links are neither authenticated nor encrypted: add --insecure \
+         if the network between the nodes is trusted"
+    );
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
 }
 
 #[cfg(test)]
@@ -237,32 +283,52 @@ mod tests {
         }
         for bad in ["", ":99", "host:", "host:65536", "host:x", "a:b:99", "[::1", "[::1]99"] {
             assert_eq!(host_and_port(bad), None, "{bad}");
-            let error = Peer::find(bad, true).unwrap_err().to_string();
+            let error = Peer::find(bad, Protection::Insecure).unwrap_err().to_string();
             assert!(error.starts_with(&format!("invalid address '{bad}'")), "{error}");
         }
     }
 
     #[test]
     fn names_are_resolved() {
-        let peer = Peer::find("localhost:99", false).unwrap();
+        let peer = Peer::find("localhost:99", Protection::Loopback).unwrap();
         for (attempt, address) in peer.addresses().iter().enumerate() {
             let Address::Tcp(address) = address else { panic!("{address} is no TCP address") };
             assert!(address.ip().is_loopback() && address.port() == 99, "{address}");
             assert_eq!(peer.named(attempt), format!("localhost:99 ({address})"));
         }
         assert_eq!(peer.address(0), peer.address(peer.addresses().len()), "all have their turn");
-        assert_eq!(Peer::find("127.0.0.1:99", false).unwrap().named(0), "127.0.0.1:99");
+        assert_eq!(
+            Peer::find("127.0.0.1:99", Protection::Loopback).unwrap().named(0),
+            "127.0.0.1:99"
+        );
         // An empty label fails without a name server.
-        let error = Peer::find("a..b", false).unwrap_err().to_string();
+        let error = Peer::find("a..b", Protection::Loopback).unwrap_err().to_string();
         assert!(error.starts_with("'a..b': "), "{error}");
     }
 
     #[test]
     fn other_machines_are_refused() {
         for text in ["192.0.2.7", "192.0.2.7:99", "2001:db8::1", "[2001:db8::1]:99"] {
-            let error = Peer::find(text, false).unwrap_err().to_string();
+            let error = Peer::find(text, Protection::Loopback).unwrap_err().to_string();
             assert!(error.contains(text) && error.contains("--insecure"), "{error}");
-            assert!(Peer::find(text, true).is_ok(), "{text}");
+            for protection in [Protection::Insecure, Protection::Keys] {
+                assert!(Peer::find(text, protection).is_ok(), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn keys_allow_a_name_and_exclude_raw_ethernet() {
+        let peer = Peer::find("192.0.2.7:99,peer=store", Protection::Keys).unwrap();
+        assert_eq!(peer.key_name().map(|name| &**name), Some("store"));
+        assert_eq!(peer.named(0), "192.0.2.7:99");
+        let error = Peer::find("127.0.0.1,peer=store", Protection::Insecure).unwrap_err();
+        assert!(error.to_string().contains("needs --key"), "{error}");
+        for error in [
+            Peer::find("raw:lo,02:00:00:00:00:01", Protection::Keys).unwrap_err(),
+            Address::to_listen("raw:lo", Protection::Keys).unwrap_err(),
+        ] {
+            assert!(error.to_string().contains("MACsec"), "{error}");
         }
     }
 }

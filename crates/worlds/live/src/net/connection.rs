@@ -4,7 +4,7 @@ use super::gate::{FRAME, LineGate};
 use super::settings::LinkSettings;
 use crate::about;
 use crate::receive::receive;
-use bytes::{Buf, Bytes};
+use bytes::{Buf, Bytes, BytesMut};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
@@ -25,6 +25,8 @@ const MOST_UNCHECKED: usize = 1 << 20;
 const READ: usize = 128 << 10;
 /// Connections that may wait to be accepted (listen(2)), as in the standard library.
 const BACKLOG: i32 = 128;
+/// A read of fewer bytes has emptied the socket, so a further read is not needed.
+pub(super) const SHORT_READ: usize = 32 << 10;
 /// Bytes offered to the tunnel at once.
 const OFFER: usize = 64 << 10;
 
@@ -39,6 +41,8 @@ pub struct Connection {
     stream: TcpStream,
     pub(super) peer: SocketAddr,
     input: Arena,
+    /// Bytes of the largest read, if limited.
+    read_limit: Option<usize>,
     output: Bytes,
     /// Bytes sent since the last query of the kernel's room.
     unchecked: usize,
@@ -78,6 +82,7 @@ impl Connection {
             stream,
             peer,
             input: Arena::new(READ),
+            read_limit: None,
             output: Bytes::new(),
             unchecked: 0,
             interval: UNSENT as usize,
@@ -94,6 +99,11 @@ impl Connection {
     /// may still merge.
     pub fn send_as_records(&mut self) {
         self.flags |= SendFlags::EOR;
+    }
+
+    /// Limits the bytes of a read.
+    pub fn limit_reads(&mut self, bytes: Option<usize>) {
+        self.read_limit = bytes;
     }
 
     /// Whether the connection is established.
@@ -116,9 +126,18 @@ impl Connection {
     /// # Errors
     /// As `recv(2)`.
     pub fn receive(&mut self) -> io::Result<Option<Bytes>> {
-        let block = self.input.block(READ / 4);
-        // Reuse the memory if earlier bytes were dropped: it is in the cache.
-        let _ = block.try_reclaim(READ);
+        let mut small;
+        let block = match self.read_limit {
+            Some(limit) => {
+                small = BytesMut::with_capacity(limit);
+                &mut small
+            }
+            None => self.input.block(READ / 4),
+        };
+        if self.read_limit.is_none() {
+            // Reuse the memory if earlier bytes were dropped: it is in the cache.
+            let _ = block.try_reclaim(READ);
+        }
         match receive(&self.stream, block) {
             Ok(_) => Ok(Some(block.split().freeze())),
             Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(None),

@@ -2,7 +2,9 @@
 
 use super::gate::LineGate;
 use super::raw::RawSettings;
+use credentials::Credentials;
 use linux::Marking;
+use std::sync::Arc;
 
 /// Local settings of the connections of a node.
 #[derive(Clone, Debug, Default)]
@@ -14,6 +16,8 @@ pub struct LinkSettings {
     /// The gate in front of the line. Over TCP only the hand-over to the kernel waits for the gate;
     /// the kernel decides when segments, acknowledgements and retransmissions leave.
     pub gate: Option<LineGate>,
+    /// The key of this node and its peers, for TCP under TLS. Raw Ethernet ignores them.
+    pub credentials: Option<Arc<Credentials>>,
 }
 
 impl From<RawSettings> for LinkSettings {
@@ -40,7 +44,7 @@ mod tests {
         let at = Address::Tcp(at.parse().unwrap());
         let mut listener = CarrierListener::bind(&at, settings.clone()).unwrap();
         let to = listener.address().unwrap();
-        let near = Carrier::connect(Instant::ZERO, &to, &settings).unwrap();
+        let near = Carrier::connect(Instant::ZERO, &to, None, &settings).unwrap();
         let far = loop {
             if let Some(far) = listener.accept(Instant::ZERO) {
                 break far;

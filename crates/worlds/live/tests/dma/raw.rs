@@ -4,8 +4,8 @@ use crate::isolated::isolated;
 use crate::nodes::{Far, Link, Near, RAM, pattern};
 use crate::relay::{FAULTS, Relay};
 use live::net::{
-    Address, Filter, Interface, LineGate, LinkSettings, Namespace, PacketSocket, Peer, RawSettings,
-    largest_payload,
+    Address, Filter, Interface, LineGate, LinkSettings, Namespace, PacketSocket, Peer, Protection,
+    RawSettings, largest_payload,
 };
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 use std::os::fd::{AsFd, AsRawFd};
@@ -15,14 +15,14 @@ use switch::congestion::Config;
 use wire::Duration;
 
 fn listen(interface: &str) -> Address {
-    Address::to_listen(&format!("raw:{interface}"), true).unwrap()
+    Address::to_listen(&format!("raw:{interface}"), Protection::Insecure).unwrap()
 }
 
 /// The address of `far` through `interface`.
 fn through(interface: &str, far: &Far) -> Address {
     let text = far.address.to_string();
     let (_, mac) = text.split_once(',').unwrap();
-    Peer::find(&format!("raw:{interface},{mac}"), true).unwrap().address(0).clone()
+    Peer::find(&format!("raw:{interface},{mac}"), Protection::Insecure).unwrap().address(0).clone()
 }
 
 /// Copies of many lengths and addresses, compared byte by byte.
@@ -238,7 +238,7 @@ fn payloads_fit_the_frames_of_the_interface() {
         let Address::Raw(station) = listen("near0") else { panic!("no station") };
         assert!(largest_payload(&station).unwrap_err().to_string().contains("150"));
         home.run("ip link set near0 down").unwrap();
-        let error = Address::to_listen("raw:near0", true).unwrap_err().to_string();
+        let error = Address::to_listen("raw:near0", Protection::Insecure).unwrap_err().to_string();
         assert_eq!(error, "interface near0 is down; set it up with `ip link set dev NAME up`");
     });
 }

@@ -194,7 +194,7 @@ impl DeviceNode {
             self.accepted += 1;
             (path.id, path.gone) = (Some(id), false);
             let signals_close = !transport.is_raw();
-            self.node.handle(now, id, Input::Accepted { signals_close });
+            self.node.handle(now, id, Input::Accepted { signals_close, rights: node::Rights::ALL });
         } else if transport.is_closed(now, End::Device, network) {
             match path.id {
                 Some(id) => {

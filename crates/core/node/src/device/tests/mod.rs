@@ -5,6 +5,7 @@ mod pending_connections;
 mod random;
 
 use super::*;
+use crate::Rights;
 use pcie::{Input as Packet, Output as Next, Ports, Ready, Wait};
 use std::collections::BTreeMap;
 use switch::aggregate::Policy;
@@ -92,6 +93,11 @@ impl Shell {
 
     /// A peer connects; its bytes pass with the next `settle`.
     fn connect(&mut self, settings: Settings, signals_close: bool) -> PathId {
+        self.connect_with(Rights::ALL, settings, signals_close)
+    }
+
+    /// As [`connect`](Self::connect), with these rights.
+    fn connect_with(&mut self, rights: Rights, settings: Settings, signals_close: bool) -> PathId {
         let path = PathId(self.peers.len() as u64);
         let mut tunnel = Tunnel::new(settings);
         tunnel.handle(self.now, tunnel::Input::Connected);
@@ -105,7 +111,7 @@ impl Shell {
             gone: false,
         };
         self.peers.insert(path, peer);
-        self.node.handle(self.now, path, path::Input::Accepted { signals_close });
+        self.node.handle(self.now, path, path::Input::Accepted { signals_close, rights });
         path
     }
 

@@ -1,6 +1,7 @@
 //! Further connections while a host is served.
 
 use super::*;
+use crate::Groups;
 
 fn moved(shell: &mut Shell, probe: PathId, group: u16) -> Moved {
     shell.peer(probe).tunnel.move_to(group);
@@ -69,6 +70,43 @@ fn move_is_refused_by_node_without_group() {
         assert_eq!(shell.events()[1..], [Event::Moved { by, group: 7, answer }]);
         assert_eq!(shell.node.link(), Some(host));
     }
+}
+
+#[test]
+fn host_attaches_only_as_the_groups_of_its_key() {
+    let mut shell = Shell::new(|node| node.in_group(Some(0)));
+    let rights = Rights { attach: Groups::Listed(vec![2, 3]), ..Rights::default() };
+    for (group, allowed) in [(1, false), (0, false), (3, true)] {
+        let settings = Settings { group, ..Settings::new(Role::Host, 2) };
+        let host = shell.connect_with(rights.clone(), settings, true);
+        shell.settle();
+        match allowed {
+            true => assert_eq!(shell.node.link(), Some(host)),
+            false => shell.rejected(host, Reject::Unauthorized),
+        }
+    }
+}
+
+#[test]
+fn probe_needs_the_right_to_probe_and_to_move() {
+    let mut shell = Shell::new(|node| node.in_group(Some(0)));
+    let host = shell.host(1);
+    let only = |move_device, probe| Rights { move_device, probe, ..Rights::default() };
+    let probe = Settings::new(Role::Probe, 3);
+    let none =
+        shell.connect_with(Rights { attach: Groups::Any, ..only(false, false) }, probe, true);
+    shell.settle();
+    shell.rejected(none, Reject::Unauthorized);
+    let prober = shell.connect_with(only(false, true), probe, true);
+    let mover = shell.connect_with(only(true, false), probe, true);
+    shell.settle();
+    shell.events();
+    let (status, stays) = (MoveStatus::Unauthorized, HostAfter::Stays);
+    let refused = Moved { status, host: stays, awaited: false, from: 0, to: 0 };
+    assert_eq!(moved(&mut shell, prober, 2), refused);
+    assert_eq!(shell.events(), [Event::Moved { by: prober, group: 2, answer: refused }]);
+    assert_eq!(shell.node.link(), Some(host));
+    assert_eq!(moved(&mut shell, mover, 1).status, MoveStatus::Done);
 }
 
 #[test]

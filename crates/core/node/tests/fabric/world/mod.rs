@@ -136,7 +136,7 @@ impl Fabric {
         self.paths += 1;
         self.nodes[index].move_to(self.now, group);
         self.upper(index, Input::Connected);
-        self.lower(index, Input::Accepted { signals_close: true });
+        self.lower(index, Input::Accepted { signals_close: true, rights: node::Rights::ALL });
         true
     }
 

@@ -1,0 +1,82 @@
+//! `--key`, `--peers` and `--cipher`: the key of a node and the keys that it accepts.
+
+use crate::output::{note, warning};
+use clap::{Args, ValueEnum};
+use credentials::{Cipher, Credentials, NodeKey, Watch};
+use live::Stop;
+use live::net::Protection;
+use report::Failure;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Options of authentication and encryption.
+#[derive(Args, Clone, Debug)]
+pub struct KeyArgs {
+    /// Private key of this node, made by `farlane key new`: links use TLS 1.3. docs/security.md
+    /// describes keys
+    #[arg(long, value_name = "FILE", requires = "peers")]
+    key: Option<PathBuf>,
+    /// Keys that this node accepts, one per line: NAME KEY RIGHTS [OPTION=VALUE ...]
+    #[arg(long, value_name = "FILE", requires = "key")]
+    peers: Option<PathBuf>,
+    /// Encryption of the links that this node opens. By default AES-GCM with 128-bit keys
+    #[arg(long, value_name = "CIPHER", requires = "key")]
+    cipher: Option<CipherOption>,
+    /// Allow addresses other than loopback: links are neither authenticated nor encrypted
+    #[arg(long, conflicts_with = "key")]
+    pub insecure: bool,
+}
+
+/// The value of `--cipher`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum CipherOption {
+    /// AES-GCM with 128-bit keys
+    Aes128Gcm,
+    /// AES-GCM with 256-bit keys
+    Aes256Gcm,
+    /// For processors without instructions for AES
+    Chacha20Poly1305,
+}
+
+impl From<CipherOption> for Cipher {
+    fn from(option: CipherOption) -> Self {
+        match option {
+            CipherOption::Aes128Gcm => Self::Aes128Gcm,
+            CipherOption::Aes256Gcm => Self::Aes256Gcm,
+            CipherOption::Chacha20Poly1305 => Self::ChaCha20Poly1305,
+        }
+    }
+}
+
+impl KeyArgs {
+    /// How the links are protected.
+    pub fn protection(&self) -> Protection {
+        match (&self.key, self.insecure) {
+            (Some(_), _) => Protection::Keys,
+            (None, true) => Protection::Insecure,
+            (None, false) => Protection::Loopback,
+        }
+    }
+
+    /// The key and the peers; `None` without `--key`. Fails as [`NodeKey::load`] and
+    /// [`Credentials::load`].
+    pub fn credentials(&self) -> Result<Option<Arc<Credentials>>, Failure> {
+        let (Some(key), Some(peers)) = (&self.key, &self.peers) else { return Ok(None) };
+        let key = NodeKey::load(key).map_err(|error| Failure(error.to_string()))?;
+        let credentials = Credentials::load(key, peers, self.cipher.map(Cipher::from));
+        Ok(Some(credentials.map_err(|error| Failure(error.to_string()))?.into()))
+    }
+}
+
+/// Prints the fingerprint of the node's key, and follows changes of the file of peers and SIGHUP
+/// until the returned value is dropped.
+pub fn follow(credentials: Option<&Arc<Credentials>>, stop: &Stop) -> Option<Watch> {
+    let credentials = credentials?;
+    let count = credentials.peers().len();
+    eprintln!("key of this node: {}; keys of peers: {count}", credentials.key().fingerprint());
+    let report = |read: Result<usize, _>| match read {
+        Ok(count) => note(format_args!("read the file of peers again; keys: {count}")),
+        Err(error) => warning(format_args!("{error}; the earlier keys stay valid")),
+    };
+    Some(Watch::start(credentials.clone(), stop.reload.clone(), report))
+}

@@ -1,0 +1,262 @@
+//! TCP connections under TLS 1.3.
+
+use super::connection::Connection;
+use super::settings::LinkSettings;
+use bytes::{Bytes, BytesMut};
+use credentials::{Credentials, Handshake, Identity};
+use rustls::{AlertDescription, Error};
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use wire::Instant;
+
+/// Plaintext bytes of the largest record (RFC 8446, 5.1).
+const RECORD: usize = 16 << 10;
+/// The first byte of alert and handshake records (RFC 8446, 5.1). Anything else at the start of a
+/// connection is no TLS.
+const FIRST_BYTES: [u8; 2] = [21, 22];
+/// A fatal alert, `handshake_failure` (RFC 8446, 6). It shows a far side without TLS that this end
+/// uses TLS.
+const ALERT: [u8; 7] = [21, 3, 3, 0, 2, 2, 40];
+
+/// A TCP connection under TLS, before or after its handshake.
+#[derive(Debug)]
+pub struct TlsConnection {
+    pub(super) tcp: Connection,
+    handshake: Handshake,
+    credentials: Arc<Credentials>,
+    /// [`Credentials::checks`] at the last confirmation of the far side's rights.
+    checks: u64,
+    /// Whether nothing was received so far.
+    first: bool,
+    /// Why the connection ended.
+    failure: Option<String>,
+    plain: BytesMut,
+    cipher: Vec<u8>,
+}
+
+impl TlsConnection {
+    /// Begins to connect; [`established`](Self::established) returns the outcome. With `peer`, only
+    /// to the peer of this name.
+    ///
+    /// # Errors
+    /// As [`Connection::connect`].
+    pub fn connect(
+        address: SocketAddr,
+        peer: Option<Arc<str>>,
+        settings: &LinkSettings,
+        credentials: &Arc<Credentials>,
+    ) -> io::Result<Self> {
+        let handshake = Handshake::connect(credentials, peer).map_err(io::Error::other)?;
+        Ok(Self::new(Connection::connect(address, settings)?, handshake, credentials))
+    }
+
+    /// The listening end of the accepted connection `tcp`.
+    pub(super) fn accept(tcp: Connection, credentials: &Arc<Credentials>) -> Result<Self, Error> {
+        Ok(Self::new(tcp, Handshake::accept(credentials)?, credentials))
+    }
+
+    fn new(tcp: Connection, handshake: Handshake, credentials: &Arc<Credentials>) -> Self {
+        Self {
+            tcp,
+            handshake,
+            credentials: credentials.clone(),
+            checks: credentials.checks(),
+            first: true,
+            failure: None,
+            plain: BytesMut::new(),
+            cipher: Vec::new(),
+        }
+    }
+
+    /// Whether both ends have proved their identity.
+    ///
+    /// # Errors
+    /// Why the connection failed.
+    pub fn established(&mut self, now: Instant) -> io::Result<bool> {
+        if !self.tcp.established()? {
+            return Ok(false);
+        }
+        let advanced = self.advance(now);
+        let sent = self.transmit(now);
+        advanced.and(sent)?;
+        Ok(!self.handshake.tls.is_handshaking() && self.identity().is_some())
+    }
+
+    /// The far side, once it has proved its identity.
+    pub fn identity(&self) -> Option<&Arc<Identity>> {
+        self.handshake.peer()?.as_ref().ok()
+    }
+
+    /// Why the connection ended; returned once.
+    pub fn take_failure(&mut self) -> Option<String> {
+        self.failure.take()
+    }
+
+    /// Handles what was received, until the end of the handshake.
+    fn advance(&mut self, now: Instant) -> io::Result<()> {
+        while self.handshake.tls.is_handshaking() {
+            match self.tcp.receive()? {
+                None => return Ok(()),
+                Some(bytes) if bytes.is_empty() => return Err(self.closed()),
+                Some(bytes) => self.decrypt(now, &bytes)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn closed(&self) -> io::Error {
+        io::Error::other(match self.first {
+            true => "the far side closed the connection before its first byte",
+            false => "the far side closed the connection during the TLS handshake",
+        })
+    }
+
+    /// Decrypts `bytes`; the plaintext goes to `plain`.
+    fn decrypt(&mut self, now: Instant, mut bytes: &[u8]) -> io::Result<()> {
+        if std::mem::take(&mut self.first) && !FIRST_BYTES.contains(&bytes[0]) {
+            let _ = self.tcp.send_at(now, Bytes::from_static(&ALERT));
+            return Err(io::Error::other(
+                "the far side sent plain text instead of TLS: start it with --key and --peers",
+            ));
+        }
+        let tls = &mut self.handshake.tls;
+        while !bytes.is_empty() {
+            tls.read_tls(&mut bytes)?;
+            let state = match tls.process_new_packets() {
+                Ok(state) => state,
+                Err(error) => return Err(io::Error::other(self.describe(&error))),
+            };
+            let mut rest = state.plaintext_bytes_to_read();
+            while rest > 0 {
+                let start = self.plain.len();
+                self.plain.resize(start + rest, 0);
+                let read = tls.reader().read(&mut self.plain[start..])?;
+                self.plain.truncate(start + read);
+                rest -= read;
+            }
+        }
+        Ok(())
+    }
+
+    /// A sentence about `error`, which ended the connection.
+    fn describe(&self, error: &Error) -> String {
+        if let Some(Err(refusal)) = self.handshake.peer() {
+            return refusal.to_string();
+        }
+        match error {
+            Error::AlertReceived(AlertDescription::CertificateExpired) => {
+                "the far side refuses the key of this node: the key is expired or not yet valid"
+                    .into()
+            }
+            Error::AlertReceived(AlertDescription::AccessDenied) => {
+                "the far side refuses the key of this node: the key is unknown there or lacks the \
+                 right"
+                    .into()
+            }
+            Error::AlertReceived(AlertDescription::HandshakeFailure)
+            | Error::PeerIncompatible(_)
+            | Error::AlertReceived(AlertDescription::UnsupportedCertificate) => format!(
+                "no common way to authenticate: {error}; both key files need certificates, or none"
+            ),
+            _ => format!("TLS: {error}"),
+        }
+    }
+
+    /// Encrypts what waits, and sends what the kernel accepts.
+    fn transmit(&mut self, now: Instant) -> io::Result<()> {
+        let tls = &mut self.handshake.tls;
+        while tls.wants_write() {
+            tls.write_tls(&mut self.cipher)?;
+        }
+        if self.cipher.is_empty() {
+            return Ok(());
+        }
+        let bytes = std::mem::take(&mut self.cipher).into();
+        self.tcp.send_at(now, bytes)
+    }
+
+    /// Passes received bytes to `take`, at most `reads` reads of the socket; returns whether the
+    /// connection has ended.
+    pub(super) fn receive(
+        &mut self,
+        now: Instant,
+        reads: usize,
+        mut take: impl FnMut(Bytes),
+    ) -> bool {
+        let received = self.confirm().and_then(|()| self.read(now, reads, &mut take));
+        // Answers to requests for new traffic keys.
+        let sent = self.transmit(now);
+        let ended = received.and_then(|ended| sent.map(|()| ended));
+        ended.unwrap_or_else(|error| {
+            self.failure.get_or_insert(error.to_string());
+            true
+        })
+    }
+
+    /// Fails if the file of peers no longer gives the far side its rights.
+    fn confirm(&mut self) -> io::Result<()> {
+        let checks = self.credentials.checks();
+        if let Some(identity) = self.identity()
+            && checks != self.checks
+        {
+            let confirmed = self.credentials.confirm(identity);
+            confirmed.map_err(|why| io::Error::other(format!("no longer accepted: {why}")))?;
+            self.checks = checks;
+        }
+        Ok(())
+    }
+
+    fn read(
+        &mut self,
+        now: Instant,
+        reads: usize,
+        take: &mut impl FnMut(Bytes),
+    ) -> io::Result<bool> {
+        for _ in 0..reads {
+            let received = match self.tcp.receive() {
+                Ok(Some(bytes)) => bytes,
+                Ok(None) => break,
+                // The far side's end of the connection, as without TLS.
+                Err(_) => return Ok(true),
+            };
+            if received.is_empty() {
+                self.deliver(take);
+                return Ok(true);
+            }
+            let decrypted = self.decrypt(now, &received);
+            self.deliver(take);
+            decrypted?;
+            if received.len() < super::connection::SHORT_READ {
+                break;
+            }
+        }
+        self.deliver(take);
+        Ok(false)
+    }
+
+    /// Passes on the plaintext, also what arrived with the end of the handshake.
+    fn deliver(&mut self, take: &mut impl FnMut(Bytes)) {
+        if !self.plain.is_empty() {
+            take(self.plain.split().freeze());
+        }
+    }
+
+    /// Encrypts and sends bytes.
+    ///
+    /// # Errors
+    /// As `send(2)`.
+    pub(super) fn send_at(&mut self, now: Instant, bytes: &[u8]) -> io::Result<()> {
+        for record in bytes.chunks(RECORD) {
+            self.handshake.tls.writer().write_all(record)?;
+        }
+        self.transmit(now)
+    }
+}
+
+impl AsFd for TlsConnection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.tcp.as_fd()
+    }
+}
