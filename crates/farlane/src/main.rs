@@ -3,8 +3,8 @@
 //! # Modules
 //!
 //! - `commands`: the subcommands, one file or folder each
-//! - `node`, `namespace`, `gate_args`, `key_args`, `push_args`, `trace_args`: options that several commands
-//!   share
+//! - `node`, `namespace`, `gate_args`, `key_args`, `push_args`, `sandbox_args`, `trace_args`: options
+//!   that several commands share
 //! - `link_end`: a link end without a device, for `ping` and `move`
 //! - `output`: standard output and standard error, which may be closed or full
 //! - `progress`: the progress on one line of a terminal
@@ -22,6 +22,7 @@ mod namespace;
 mod node;
 mod progress;
 mod push_args;
+mod sandbox_args;
 mod signals;
 mod trace_args;
 

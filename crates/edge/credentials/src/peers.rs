@@ -158,6 +158,14 @@ impl Peers {
         self.lines.is_empty()
     }
 
+    /// The files of the authorities that lines name with `ca=`.
+    pub(crate) fn authorities(&self) -> impl Iterator<Item = &Path> {
+        self.lines.iter().filter_map(|line| match &line.key {
+            Key::Certificate { authority, .. } => Some(&**authority),
+            Key::Fingerprint(_) => None,
+        })
+    }
+
     /// Whether a line requires a certificate.
     pub(crate) fn need_certificates(&self) -> bool {
         self.lines.iter().any(|line| matches!(line.key, Key::Certificate { .. }))

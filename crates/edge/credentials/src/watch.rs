@@ -88,6 +88,13 @@ impl Credentials {
         Ok(())
     }
 
+    /// The files that [`reload`](Self::reload) reads: the file of peers, and those of authorities
+    /// that it names at present.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let peers = self.peers();
+        self.path.iter().cloned().chain(peers.authorities().map(Path::to_owned)).collect()
+    }
+
     /// Device, inode, size and change time of the file; `None` without a file.
     fn version(&self) -> Option<(u64, u64, u64, i64, i64)> {
         let status = std::fs::metadata(self.path.as_ref()?).ok()?;

@@ -21,7 +21,8 @@ impl Marking {
     /// # Errors
     /// A sentence, for example that a priority above 6 needs CAP_NET_ADMIN (socket(7)).
     pub fn check(self) -> io::Result<()> {
-        let socket = Socket::new(Domain::IPV4, Type::DGRAM, None)?;
+        // A stream, as links have: a sandbox may deny datagrams.
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
         self.mark(SockRef::from(&socket), Some(Domain::IPV4))
     }
 

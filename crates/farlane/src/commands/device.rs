@@ -5,12 +5,13 @@ use crate::key_args::follow;
 use crate::namespace::Namespace;
 use crate::node::{NodeArgs, group_name, instance, listening, print_report};
 use crate::output::warning;
+use crate::sandbox_args::{SandboxArgs, add_backing, add_drive, needs_of};
 use crate::signals::stop_on_signals;
 use crate::trace_args::TraceArgs;
 use clap::{ArgGroup, value_parser};
 use live::attached::{QUEUES, drive_settings};
 use live::device::DeviceEvent;
-use live::net::CarrierListener;
+use live::net::ReservedAddress;
 use live::{Clock, DeviceNode, NvmeDrive};
 use nvme::MAX_QUEUES;
 use std::path::PathBuf;
@@ -72,6 +73,8 @@ pub struct Args {
     node: NodeArgs,
     #[command(flatten)]
     trace: TraceArgs,
+    #[command(flatten)]
+    sandbox: SandboxArgs,
 }
 
 pub(crate) fn parse_serial(text: &str) -> Result<String, String> {
@@ -88,27 +91,34 @@ pub fn run(args: &Args) -> Outcome {
     let address = listening(&args.listen, args.node.keys.protection())?;
     let options = args.node.settings_for([&address])?;
     let stop = stop_on_signals()?;
-    let _watch = follow(options.credentials.as_ref(), &stop);
     let mps = usize::from(options.max_payload);
     let settings = nvme::Settings {
         doorbell_buffer: args.doorbell_buffer,
         ..drive_settings(mps, args.queues)
     };
+    let backing = |one: &Namespace| one.backing(args.use_existing_data);
+    let namespaces: Vec<_> = args.namespaces.iter().map(backing).collect();
+    let reserved = ReservedAddress::new(&address, options.links()?)?;
+    let mut needs = needs_of(&options, &args.trace, [&address]);
+    namespaces.iter().for_each(|one| add_backing(&mut needs, one));
+    args.drive.iter().for_each(|folder| add_drive(&mut needs, folder));
+    // Before anything starts threads.
+    let restrictions = args.sandbox.enter(&needs)?;
+    let _watch = follow(options.credentials.as_ref(), &stop);
     let drive = match &args.drive {
         Some(folder) => NvmeDrive::open(folder, settings, |text| warning(text))?,
         None => {
-            let backing = |one: &Namespace| one.backing(args.use_existing_data);
-            let namespaces: Vec<_> = args.namespaces.iter().map(backing).collect();
             NvmeDrive::over(&namespaces, args.serial.as_deref(), &address.to_string(), settings)?
         }
     };
-    let listener = CarrierListener::bind(&address, options.links()?)?;
+    let listener = reserved.listen()?;
     let tunnel = Settings { push: CAPACITY, ..options.tunnel(Role::Device) };
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Device, instance(), clock)?;
     let drive = drive.traced(tracer.clone());
     let mut node = DeviceNode::new(clock, options.poller()?, listener, tunnel, drive)?
         .with(|node| node.in_group(args.group).with_rate_limit(options.limit()));
+    eprintln!("sandbox: {restrictions}");
     eprintln!("listening on {}", node.address()?);
     let control = || {
         args.trace.switch(&tracer, &stop);

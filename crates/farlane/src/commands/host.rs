@@ -7,6 +7,7 @@ use crate::node::{
 };
 use crate::output::{note, warning};
 use crate::push_args::PushArgs;
+use crate::sandbox_args::{SandboxArgs, add_proc, needs_of, ports};
 use crate::signals::stop_on_signals;
 use crate::trace_args::TraceArgs;
 use live::host::{HostEvent, HostNode, MachineSettings};
@@ -14,6 +15,7 @@ use live::net::Peer;
 use live::{Clock, LinkWait};
 use pcie::{enumerate, root};
 use report::span;
+use sandbox::Access;
 use std::io;
 use std::path::{Path, PathBuf};
 use wire::Duration;
@@ -68,16 +70,28 @@ pub struct Args {
     node: NodeArgs,
     #[command(flatten)]
     trace: TraceArgs,
+    #[command(flatten)]
+    sandbox: SandboxArgs,
 }
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     let peers = args.node.peers(&args.connect)?;
     check_links(&peers);
-    let options = args.node.settings_for(peers.iter().flat_map(Peer::addresses))?;
+    let addresses = || peers.iter().flat_map(Peer::addresses);
+    let options = args.node.settings_for(addresses())?;
     let switch = options.switch(&peers, args.group, args.p2p)?;
     raise_descriptor_limit();
     let stop = stop_on_signals()?;
+    let mut needs = needs_of(&options, &args.trace, addresses());
+    needs.connect = ports(&peers);
+    // Only an existing folder can be allowed. If this fails, the first socket names the reason.
+    let _ = std::fs::create_dir_all(&args.vfio_user);
+    needs.path(&args.vfio_user, Access::Sockets);
+    // Where the kernel has no Linux AIO, the node looks at descriptors of clients there.
+    add_proc(&mut needs);
+    // Before anything starts threads.
+    let restrictions = args.sandbox.enter(&needs)?;
     let _watch = follow(options.credentials.as_ref(), &stop);
     let mps = usize::from(options.max_payload);
     let clock = Clock::start();
@@ -115,6 +129,7 @@ pub fn run(args: &Args) -> Outcome {
     for (number, summary) in node.summaries().iter().enumerate() {
         eprintln!("endpoint {number}: {summary}");
     }
+    eprintln!("sandbox: {restrictions}");
     eprintln!("ready");
     let control = || {
         args.trace.switch(&tracer, &stop);

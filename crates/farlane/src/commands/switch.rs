@@ -4,9 +4,10 @@ use super::Outcome;
 use crate::commands::device::print_event;
 use crate::key_args::follow;
 use crate::node::{NodeArgs, check_links, instance, listening, print_report};
+use crate::sandbox_args::{SandboxArgs, needs_of, ports};
 use crate::signals::stop_on_signals;
 use crate::trace_args::TraceArgs;
-use live::net::{CarrierListener, Peer};
+use live::net::{Peer, ReservedAddress};
 use live::{Clock, DeviceNode, wait_for_links};
 use wire::frame::Role;
 use wire::trace::NodeRole;
@@ -39,6 +40,8 @@ pub struct Args {
     node: NodeArgs,
     #[command(flatten)]
     trace: TraceArgs,
+    #[command(flatten)]
+    sandbox: SandboxArgs,
 }
 
 /// Runs the command.
@@ -46,11 +49,16 @@ pub fn run(args: &Args) -> Outcome {
     let address = listening(&args.listen, args.node.keys.protection())?;
     let peers = args.node.peers(&args.connect)?;
     check_links(&peers);
-    let options =
-        args.node.settings_for(peers.iter().flat_map(Peer::addresses).chain([&address]))?;
+    let addresses = || peers.iter().flat_map(Peer::addresses).chain([&address]);
+    let options = args.node.settings_for(addresses())?;
     let stop = stop_on_signals()?;
+    let reserved = ReservedAddress::new(&address, options.links()?)?;
+    let mut needs = needs_of(&options, &args.trace, addresses());
+    needs.connect = ports(&peers);
+    // Before anything starts threads.
+    let restrictions = args.sandbox.enter(&needs)?;
     let _watch = follow(options.credentials.as_ref(), &stop);
-    let listener = CarrierListener::bind(&address, options.links()?)?;
+    let listener = reserved.listen()?;
     let switch = options.switch(&peers, args.group, args.p2p)?;
     let clock = Clock::start();
     let tracer = args.trace.open(NodeRole::Switch, instance(), clock)?;
@@ -59,6 +67,7 @@ pub fn run(args: &Args) -> Outcome {
     let mut node = DeviceNode::new(clock, options.poller()?, listener, settings, switch)?
         .with(|node| node.for_switch().with_rate_limit(options.limit()));
     wait_for_links(&mut node, &stop)?;
+    eprintln!("sandbox: {restrictions}");
     eprintln!("listening on {}", node.address()?);
     let control = || {
         args.trace.switch(&tracer, &stop);

@@ -26,6 +26,7 @@ mod redirect;
 mod replay;
 mod reproduce;
 mod requirements;
+mod sandbox;
 mod sim;
 mod streams;
 mod trace;

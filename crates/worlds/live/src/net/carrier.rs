@@ -1,6 +1,6 @@
 //! The carrier of a link: a TCP connection with or without TLS, raw Ethernet, or another carrier.
 
-use super::address::Address;
+use super::address::{Address, Station};
 use super::admission::Admission;
 use super::connection::{Connection, Listener, SHORT_READ};
 use super::gate::LineGate;
@@ -9,10 +9,11 @@ use super::raw::{RawConnection, RawListener};
 use super::settings::LinkSettings;
 use super::tls::TlsConnection;
 use bytes::Bytes;
-use credentials::Identity;
+use credentials::{Credentials, Identity};
 use node::Rights;
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use wire::Instant;
@@ -292,18 +293,7 @@ impl CarrierListener {
     /// # Errors
     /// A sentence that names the address, the interface or the capability.
     pub fn bind(address: &Address, settings: impl Into<LinkSettings>) -> io::Result<Self> {
-        let settings = settings.into();
-        Ok(match address {
-            Address::Tcp(address) => match settings.credentials.clone() {
-                None => Self::Tcp(Listener::bind(*address, settings)?),
-                Some(credentials) => {
-                    let listener = Listener::bind(*address, settings)?;
-                    Self::Tls(Admission::start(listener, credentials)?)
-                }
-            },
-            Address::Raw(station) => Self::Raw(RawListener::bind(station, settings)?),
-            Address::Other(address) => Self::Other(address.clone()),
-        })
+        ReservedAddress::new(address, settings)?.listen()
     }
 
     /// The address on which the listener listens.
@@ -344,6 +334,54 @@ impl CarrierListener {
     pub fn refusal(&mut self) -> Option<(Address, String)> {
         let Self::Tls(admission) = self else { return None };
         admission.refusal().map(|(peer, why)| (peer.into(), why))
+    }
+}
+
+/// An address on which a node will listen. A TCP port is bound, and refuses connections; other
+/// addresses are free until [`listen`](Self::listen).
+#[derive(Debug)]
+pub struct ReservedAddress(Reserved);
+
+#[derive(Debug)]
+enum Reserved {
+    Tcp(SocketAddr, Listener, Option<Arc<Credentials>>),
+    Raw(Station, LinkSettings),
+    Other(Arc<dyn OtherAddress>),
+}
+
+impl ReservedAddress {
+    /// Binds the port, which may need a capability that [`listen`](Self::listen) does not need
+    /// (CAP_NET_BIND_SERVICE).
+    ///
+    /// # Errors
+    /// As [`CarrierListener::bind`].
+    pub fn new(address: &Address, settings: impl Into<LinkSettings>) -> io::Result<Self> {
+        let settings = settings.into();
+        Ok(Self(match address {
+            Address::Tcp(address) => {
+                let credentials = settings.credentials.clone();
+                Reserved::Tcp(*address, Listener::reserve(*address, settings)?, credentials)
+            }
+            Address::Raw(station) => Reserved::Raw(station.clone(), settings),
+            Address::Other(address) => Reserved::Other(address.clone()),
+        }))
+    }
+
+    /// Begins to listen. Under TLS, starts a thread.
+    ///
+    /// # Errors
+    /// As [`CarrierListener::bind`].
+    pub fn listen(self) -> io::Result<CarrierListener> {
+        Ok(match self.0 {
+            Reserved::Tcp(address, bound, None) => CarrierListener::Tcp(bound.listen(address)?),
+            Reserved::Tcp(address, bound, Some(credentials)) => {
+                CarrierListener::Tls(Admission::start(bound.listen(address)?, credentials)?)
+            }
+            Reserved::Raw(station, settings) => {
+                CarrierListener::Raw(RawListener::bind(&station, settings)?)
+            }
+            Reserved::Other(address) => CarrierListener::Other(address),
+        })
     }
 }
 

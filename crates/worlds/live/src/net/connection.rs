@@ -261,16 +261,30 @@ impl Listener {
     /// # Errors
     /// A sentence that names the address.
     pub fn bind(address: SocketAddr, settings: LinkSettings) -> io::Result<Self> {
+        Self::reserve(address, settings)?.listen(address)
+    }
+
+    /// Binds the port, and refuses connections until [`listen`](Self::listen). Error: as
+    /// [`bind`](Self::bind).
+    pub(super) fn reserve(address: SocketAddr, settings: LinkSettings) -> io::Result<Self> {
         let ip = Domain::for_address(address);
         let socket = Socket::new(ip, Type::STREAM, None)?;
         // Set before the first connection, because the kernel uses the marks of this socket for its
         // answer.
         settings.marking.mark(SockRef::from(&socket), Some(ip))?;
         socket.set_reuse_address(true)?;
-        let bind = || socket.bind(&address.into()).and_then(|()| socket.listen(BACKLOG));
-        bind().map_err(|error| about(format!("cannot listen on {address}"), error))?;
+        let bound = socket.bind(&address.into());
+        bound.map_err(|error| about(format!("cannot listen on {address}"), error))?;
         socket.set_nonblocking(true)?;
         Ok(Self { listener: socket.into(), settings })
+    }
+
+    /// Accepts connections from now on; `address` is for messages. Error: as
+    /// [`bind`](Self::bind); another socket may have begun to listen on the port.
+    pub(super) fn listen(self, address: SocketAddr) -> io::Result<Self> {
+        let listening = SockRef::from(&self.listener).listen(BACKLOG);
+        listening.map_err(|error| about(format!("cannot listen on {address}"), error))?;
+        Ok(self)
     }
 
     /// The gate of the accepted connections.

@@ -13,7 +13,7 @@ mod tls;
 
 pub use address::{Address, DEFAULT_PORT, Peer, Protection, Station};
 pub use admission::Admission;
-pub use carrier::{Carrier, CarrierListener, Remote};
+pub use carrier::{Carrier, CarrierListener, Remote, ReservedAddress};
 pub use connection::{Connection, Listener};
 pub use gate::LineGate;
 pub use linux::{ETHERNET, Filter, Interface, Mac, Marking, Namespace, PacketSocket};
