@@ -22,7 +22,8 @@ pub struct Queue {
     pub completion_base: u64,
 }
 
-/// A record of a push message. The variants begin with the number of their kind.
+/// A record of a push message. The text of each variant begins with the number of the record's
+/// kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
     /// 1: starts to follow this queue. A queue with the same number is first invalidated, as by
@@ -192,8 +193,9 @@ pub struct Records {
 }
 
 impl Records {
-    /// Checks the records of a message; returns those before the first malformed record, and its
-    /// fault. A run with a malformed record has no records.
+    /// Checks the records of a message. Returns the records before the first malformed record, and
+    /// the fault of the malformed one. For a run, a malformed record in any message leaves no
+    /// records.
     pub(super) fn check(tlp: &Tlp) -> (Self, Result<(), Malformed>) {
         let mut bytes = tlp.data.clone();
         let mut valid = Ok(());

@@ -22,7 +22,7 @@ numbers! {
         Host = 1 "host",
         /// A device node: downstream port and drive.
         Device = 2 "device",
-        /// A switch node: a device to its host, a host to its devices.
+        /// A switch node: a device node for its host, and a host node for its devices.
         Switch = 3 "switch",
     }
 }

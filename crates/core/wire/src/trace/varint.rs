@@ -1,6 +1,6 @@
 //! Variable-length integers: LEB128, low seven bits first.
 
-/// Bytes of the longest number.
+/// Bytes of the longest encoding.
 pub(super) const MAX_LENGTH: usize = 10;
 
 /// Bytes that `value` takes.
@@ -12,7 +12,8 @@ pub(super) const fn length(value: u64) -> usize {
 /// Numbers below this take at most two bytes.
 pub(super) const SHORT: u64 = 1 << 14;
 
-/// A number below `SHORT`, with its first byte in the lowest bits, and its number of bytes.
+/// The encoding of a number below `SHORT`, with the first byte in the lowest bits; and its number
+/// of bytes.
 pub(super) const fn short(value: u64) -> (u64, usize) {
     if value < 0x80 { (value, 1) } else { (value & 0x7f | 0x80 | (value >> 7 & 0x7f) << 8, 2) }
 }

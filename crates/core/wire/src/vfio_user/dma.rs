@@ -60,7 +60,7 @@ layout! {
         flags: u32 = 4,
         /// First DMA address of a range that was mapped.
         address: u64 = 8,
-        /// Bytes of that range.
+        /// Size of the range in bytes.
         size: u64 = 16,
     }
 }

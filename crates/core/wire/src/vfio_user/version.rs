@@ -95,8 +95,8 @@ fn boolean(object: &Map<String, Value>, name: &str) -> Result<Option<bool>, Malf
 }
 
 impl Version {
-    /// Reads the payload of either direction. Version data ends at its NUL;
-    /// a missing NUL is tolerated.
+    /// Decodes the payload of a request or of a reply. Version data ends at the first NUL, or
+    /// without a NUL at the end of the payload.
     ///
     /// # Errors
     /// [`Malformed::Short`] below 4 bytes, [`Malformed::Json`] for version
