@@ -18,7 +18,8 @@ pub struct Registers {
     pub stride: Option<u8>,
 }
 
-/// Whether a write of `bytes` at `offset` overlaps the `length` bytes of registers at `at`.
+/// Whether a write of `bytes` at `offset` overlaps `length` bytes at `at`. Offsets are bytes in BAR
+/// 0.
 pub fn touches(offset: u64, bytes: &[u8], at: u64, length: u64) -> bool {
     offset < at + length && at < offset.saturating_add(bytes.len() as u64)
 }
@@ -52,7 +53,7 @@ impl Registers {
         Configuration::from_bits(self.u32(CC))
     }
 
-    /// Bytes of a memory page.
+    /// Size of a memory page in bytes: 2^(12 + CC.MPS).
     pub fn page(&self) -> usize {
         1 << (12 + self.configuration().page)
     }
@@ -66,7 +67,7 @@ impl Registers {
         submission.possible().zip(completion.possible())
     }
 
-    /// A controller reset sets CC to 0.
+    /// Sets CC to 0, as a controller reset does.
     pub fn reset(&mut self) {
         self.write(CC, &[0; 4]);
     }

@@ -42,8 +42,8 @@ impl Label {
         config.set(at + CAPACITY, &self.capacity.to_le_bytes());
     }
 
-    /// Finds the label in the configuration space of a function, if its Vendor ID
-    /// is `vendor` (VSEC IDs are per vendor). `None` without one. Replaces
+    /// Finds the label in the configuration space of a function. `None` if the Vendor ID of the
+    /// function is not `vendor` (VSEC IDs are per vendor), or if there is no label. Replaces
     /// characters that are not printable with `?`.
     pub fn find(config: &[u8; 4096], vendor: u16) -> Option<Self> {
         let word = |at: u16| {
@@ -53,7 +53,7 @@ impl Label {
         if word(0)? as u16 != vendor {
             return None;
         }
-        // A loop in the list ends after 64.
+        // The search ends after 64 capabilities, because the list may be circular.
         let mut at = 0x100;
         for _ in 0..64 {
             let header = word(at)?;
