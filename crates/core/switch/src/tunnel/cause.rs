@@ -18,10 +18,10 @@ pub enum Cause {
     /// The connection was closed or reset before the far side's Hello.
     #[error("the far side closed the connection before its greeting: no farlane node, or it exits")]
     ClosedUngreeted,
-    /// The far side's Hello did not come within the loss limit.
+    /// No Hello of the far side arrived within the loss limit.
     #[error("connected, but no greeting arrived: the far side is no farlane node, or it hangs")]
     Ungreeted,
-    /// Nothing was received for the loss limit.
+    /// No bytes were received for the loss limit.
     #[error("nothing was received from the far side within the loss limit")]
     Lost,
     /// The far side sends, but has accepted no posted request or completion for the loss limit.
@@ -52,7 +52,7 @@ pub enum Cause {
     /// The roles of the ends do not match.
     #[error("the roles do not fit: the far side is a {0:?}; connect a host to a device")]
     Role(Role),
-    /// The far side uses another protocol. Has the first bytes received, at most `FIRST_BYTES`.
+    /// The far side uses another protocol. Has the first received bytes, at most 12.
     #[error("the far side does not use farlane's protocol: it sent '{}…'", .0.escape_ascii())]
     UnknownProtocol(Vec<u8>),
     /// The far side sent a malformed frame.
@@ -61,7 +61,7 @@ pub enum Cause {
     /// The far side sent a malformed TLP.
     #[error("malformed TLP: {0}")]
     Tlp(tlp::Malformed),
-    /// The far side broke a rule of sequence, credit or size.
+    /// The far side violated a rule about sequence numbers, credits or sizes.
     #[error("protocol violation: {0}")]
     Violation(&'static str),
 }
