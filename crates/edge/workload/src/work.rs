@@ -10,9 +10,9 @@ use wire::Instant;
 pub struct Tally {
     /// Latencies of transfers, as the application sees them. Lost transfers are not included.
     pub latency: Latency,
-    /// Number of bytes of successful transfers.
+    /// Number of bytes transferred. Lost transfers are not included.
     pub bytes: u64,
-    /// Number of bytes of successful transfers, for each drive.
+    /// Number of bytes transferred on each drive. Lost transfers are not included.
     pub drive_bytes: Vec<u64>,
     /// Number of commands that failed or were lost.
     pub failures: u64,
