@@ -5,7 +5,7 @@ use wire::nvme::register::{
     ACQ, AQA, ASQ, AdminQueueAttributes, CAP, CC, Capabilities, Configuration,
 };
 
-/// Bytes of the registers that are stored: up to the end of ACQ.
+/// Size in bytes of the registers that are stored: up to the end of ACQ.
 const BYTES: u64 = ACQ + 8;
 /// The byte of CAP whose lower half is DSTRD (NVM Express 1.4, section 3.1.1, figure 69).
 const STRIDE: u64 = CAP + 4;

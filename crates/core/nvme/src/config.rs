@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The default model number of drives.
 pub const MODEL: &str = "farlane NVMe drive";
-/// The most I/O queue pairs of a controller: the most vectors of MSI-X (PCIe Base 4.0, section
-/// 7.7.2.2).
+/// The maximum number of I/O queue pairs of a controller: the maximum number of vectors of MSI-X
+/// (PCIe Base 4.0, section 7.7.2.2).
 pub const MAX_QUEUES: u16 = 2048;
-/// The most entries of a queue (NVMe 1.4, section 4.1.3).
+/// The maximum number of entries of a queue (NVMe 1.4, section 4.1.3).
 pub const MAX_ENTRIES: u32 = 65536;
-/// The most I/O commands of a controller. Each has up to two block requests, which 16 bits
-/// identify.
+/// The maximum number of I/O commands of a controller. Each has up to two block requests, which 16
+/// bits identify.
 const MAX_COMMANDS: usize = 0x4000;
 
 /// One namespace of a drive without records.
@@ -64,24 +64,24 @@ pub struct Settings {
     pub max_transfer_shift: u8,
     /// Whether the media have a volatile write cache.
     pub volatile_write_cache: bool,
-    /// The most I/O commands that a controller executes at the same time, 1 to 16384. Each has up
-    /// to two block requests outstanding.
+    /// The maximum number of I/O commands that a controller executes at the same time, 1 to 16384.
+    /// Each has up to two block requests outstanding.
     pub commands: usize,
-    /// The most bytes of data that the commands of a controller hold at the same time; at least one
-    /// largest transfer.
+    /// The maximum number of bytes of data that the commands of a controller hold at the same time;
+    /// at least one largest transfer.
     pub buffer: usize,
     /// While more than this number of bytes of posted writes wait for the link, the controller
     /// sends no further read data.
     pub posted_backlog: usize,
-    /// The most submission queue entries that one DMA read fetches, 1 to 64.
+    /// The maximum number of submission queue entries that one DMA read fetches, 1 to 64.
     pub fetch_batch: u16,
-    /// The most fetches of one submission queue in flight, at least 1.
+    /// The maximum number of fetches of one submission queue in flight, at least 1.
     pub fetches: usize,
     /// PCIe: the largest supported payload in bytes.
     pub max_payload: usize,
     /// PCIe: the largest read request in bytes, in addition to the limit by MRRS.
     pub read_request: usize,
-    /// PCIe: the most read requests in flight.
+    /// PCIe: the maximum number of read requests in flight.
     pub reads_in_flight: usize,
     /// Composite temperature in kelvin.
     pub temperature: u16,

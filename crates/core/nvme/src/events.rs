@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use wire::nvme::AsyncEvent;
 
-/// The most outstanding Asynchronous Event Requests: AERL + 1.
+/// The maximum number of outstanding Asynchronous Event Requests: AERL + 1.
 pub(crate) const EVENT_REQUESTS: usize = 4;
 
 /// Outstanding Asynchronous Event Requests, and pending events.

@@ -191,7 +191,7 @@ impl Features {
         self.keep_alive = steps.saturating_mul(KEEP_ALIVE_STEP);
     }
 
-    /// The most commands that are fetched from one queue in one turn.
+    /// The maximum number of commands that are fetched from one queue in one turn.
     pub(crate) fn burst(&self) -> u16 {
         match self.arbitration & 7 {
             NO_LIMIT => u16::MAX,
@@ -199,7 +199,8 @@ impl Features {
         }
     }
 
-    /// The most commands of high, medium and low priority per round: HPW, MPW and LPW plus 1.
+    /// The maximum number of commands of high, medium and low priority per round: HPW, MPW and LPW
+    /// plus 1.
     pub(crate) fn weights(&self) -> [u16; 3] {
         let [_, low, medium, high] = self.arbitration.to_le_bytes();
         [high, medium, low].map(|weight| u16::from(weight) + 1)

@@ -17,7 +17,8 @@ use wire::nvme::{
     Command, ProtectionControl, ProtectionInformation, ProtectionTags, ProtectionType, StatusCode,
 };
 
-/// Bytes of metadata per block, in formats with metadata: the length of protection information.
+/// Size of metadata per block in bytes, in formats with metadata: the length of protection
+/// information.
 pub(crate) const METADATA: usize = ProtectionInformation::LENGTH;
 
 /// How metadata are transferred from or to the host.
@@ -39,7 +40,7 @@ pub(crate) struct Metadata {
     nsid: u32,
     slba: u64,
     blocks: u64,
-    /// Bytes of data per block.
+    /// Size of data per block in bytes.
     block: usize,
     /// Byte offset of the first metadata on the media.
     offset: u64,
@@ -126,12 +127,12 @@ impl Metadata {
         (0..self.blocks).step_by(most as usize).map(piece)
     }
 
-    /// Bytes of metadata between the data, which count for MDTS (figure 247).
+    /// Number of bytes of metadata between the data. They count for MDTS (figure 247).
     pub(crate) fn extends(&self) -> u64 {
         if self.travel == Travel::Extended { self.length() as u64 } else { 0 }
     }
 
-    /// Bytes of metadata at MPTR.
+    /// Number of bytes of metadata at MPTR.
     pub(crate) fn separate(&self) -> usize {
         if self.travel == Travel::Separate { self.length() } else { 0 }
     }

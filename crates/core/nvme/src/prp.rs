@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use smallvec::SmallVec;
 use wire::nvme::StatusCode;
 
-/// Bytes of a PRP entry.
+/// Size of a PRP entry in bytes.
 const ENTRY: usize = 8;
 
 /// A contiguous range of host memory.

@@ -8,11 +8,11 @@ use wire::nvme::{SglDescriptor, SglKind, StatusCode};
 /// ranges begin at multiples of 4.
 pub(crate) const NOWHERE: u64 = u64::MAX;
 
-/// Bytes of a descriptor.
+/// Size of a descriptor in bytes.
 const ENTRY: usize = SglDescriptor::LENGTH;
-/// The most descriptors per read of host memory.
+/// The maximum number of descriptors per read of host memory.
 const BATCH: usize = 256;
-/// The most descriptors of a command.
+/// The maximum number of descriptors of a command.
 const MOST: usize = 4096;
 
 /// The descriptors of a segment that were not read yet.

@@ -34,7 +34,7 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// A wait for the time `until`, if any, and for no receiver.
+    /// A wait for the time `until`, and for no receiver. With `None` no time is waited for.
     pub const fn until(until: Option<Instant>) -> Self {
         Self { until, receiver: false }
     }
@@ -104,7 +104,7 @@ pub struct PushRoom {
     pub headers: u32,
     /// Data credits for these TLPs: 16 bytes each.
     pub data: u32,
-    /// The most pushed bytes that the far end keeps, for all its functions together.
+    /// The maximum number of pushed bytes that the far end keeps, for all its functions together.
     pub capacity: usize,
 }
 

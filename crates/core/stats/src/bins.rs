@@ -29,7 +29,7 @@ const fn shift(value: u64) -> u32 {
     (EXACT - 1).leading_zeros() - (value | (EXACT - 1)).leading_zeros()
 }
 
-/// The least and the largest value of a bin.
+/// The lowest and the largest value of a bin.
 const fn values(bin: u64) -> (u64, u64) {
     let shift = (bin / HALF).saturating_sub(1);
     let least = (bin - shift * HALF) << shift;
@@ -95,7 +95,7 @@ impl Bins {
         found.map_or(0, |(least, largest, _)| if quantile == 0.0 { least } else { largest })
     }
 
-    /// The least value of the bin of `value`.
+    /// The lowest value of the bin of `value`.
     pub fn least_of_bin(value: u64) -> u64 {
         values(bin(value)).0
     }

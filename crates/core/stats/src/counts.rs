@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// The most different values that are kept. A further value counts as the next greater kept value,
-/// or as the greatest kept value if none is greater.
+/// The maximum number of different values that are kept. A further value counts as the next greater
+/// kept value, or as the greatest kept value if none is greater.
 const MOST_VALUES: usize = 1 << 16;
 
 /// A distribution of whole numbers, each with a weight such as a count or a duration. Exact for up
@@ -51,7 +51,7 @@ impl Counts {
         if self.total == 0 { 0.0 } else { self.sum as f64 / self.total as f64 }
     }
 
-    /// The least value `v` for which values up to `v` have at least the share `quantile` (0 to 1)
+    /// The lowest value `v` for which values up to `v` have at least the share `quantile` (0 to 1)
     /// of the weight; 0 without values.
     pub fn quantile(&self, quantile: f64) -> u64 {
         let least = ((quantile * self.total as f64).ceil() as u64).max(1);

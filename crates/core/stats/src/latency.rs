@@ -35,8 +35,8 @@ pub struct Summary {
     pub p99_9_ns: u64,
     /// The longest sample.
     pub max_ns: u64,
-    /// Mean difference between consecutive samples (packet delay variation as in
-    /// RFC 3393, without the smoothing of RFC 3550).
+    /// Mean absolute difference between consecutive samples (packet delay variation as in RFC 3393,
+    /// without the smoothing of RFC 3550).
     pub jitter_ns: u64,
 }
 

@@ -50,7 +50,7 @@ pub struct Comparison {
     pub p: f64,
 }
 
-/// One series, sorted, with its tau.
+/// One sorted series, and the tau of the series (see the module's documentation).
 struct Series {
     sorted: Vec<u64>,
     tau: f64,

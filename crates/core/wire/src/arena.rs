@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 
-/// The most blocks kept for reuse.
+/// The maximum number of blocks kept for reuse.
 const BLOCKS: usize = 8;
 
 /// Memory for short-lived bytes. The arena splits blocks into pieces, and reuses a block once all

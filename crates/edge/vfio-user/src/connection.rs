@@ -66,7 +66,7 @@ pub enum Closed {
     /// The client closed the connection.
     #[error("the client closed the connection")]
     Eof,
-    /// The client sent an invalid header, so that the begin of the next message is unknown.
+    /// The client sent an invalid header, so that the start of the next message is unknown.
     #[error("the client sent an invalid vfio-user header")]
     Malformed,
     /// The client keeps sending descriptors with a message that already has too many.

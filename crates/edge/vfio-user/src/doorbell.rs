@@ -35,7 +35,7 @@ const LEAST: u16 = 65;
 #[derive(Debug)]
 pub(crate) struct Doorbells {
     page: Shared,
-    /// Number of polled bytes, from the begin of the page.
+    /// Number of polled bytes, from the start of the page.
     polled: usize,
 }
 

@@ -70,7 +70,7 @@ pub(crate) struct Job {
     pub next_issue: Instant,
     /// Number of transfers that ended since the last pause.
     pub since_pause: u64,
-    /// Slots that wait for the begin of the next pause.
+    /// Slots that wait until the next pause begins.
     pub resting: Vec<usize>,
     pub versions: Versions,
     /// The blocks to read back; `None` before [`Jobs::read_back`](crate::Jobs::read_back).

@@ -5,8 +5,8 @@ use crate::slots::Key;
 use std::collections::VecDeque;
 use wire::trace::{CommandId, ControllerState, NvmeEvent};
 
-/// The most queued events; further events are lost. With a poll after every call, only a few events
-/// are queued.
+/// The maximum number of queued events; further events are lost. With a poll after every call, only
+/// a few events are queued.
 const MAX_EVENTS: usize = 4096;
 /// The initial capacity. A ring buffer with the capacity `MAX_EVENTS` would use all of its memory
 /// in turns.

@@ -21,7 +21,7 @@ pub(super) struct Execution {
     pub command: Command,
     pub transfer: Transfer,
     steps: Steps,
-    /// Bytes of the buffer that the command occupies.
+    /// Number of bytes of the buffer that the command occupies.
     pub buffer: usize,
     /// Number of DMA reads in flight.
     pub reads: usize,

@@ -54,7 +54,7 @@ const MAX_PAGE: u8 = 4;
 /// CAP.AMS and CC.AMS: weighted round robin with urgent priority class (NVMe 1.4, figures 69 and
 /// 73). Round robin, 0 in CC.AMS, needs no bit.
 const WEIGHTED: u8 = 1;
-/// The most admin commands under way; Asynchronous Event Requests do not count.
+/// The maximum number of admin commands under way; Asynchronous Event Requests do not count.
 pub(crate) const ADMIN_COMMANDS: usize = 16;
 
 pub(crate) use fused::overlap;
@@ -128,7 +128,7 @@ pub struct Controller {
     busy: bool,
     /// Commands that wait for room in the buffer, in order.
     waiting: VecDeque<Key>,
-    /// Bytes of the buffer in use.
+    /// Number of bytes of the buffer that are in use.
     buffered: usize,
     /// Commands whose data wait for the posted backlog, in order.
     waiting_to_send: VecDeque<Key>,
@@ -247,7 +247,7 @@ impl Controller {
         self.endpoint.errors()
     }
 
-    /// Bytes of posted writes that wait for the link.
+    /// Number of bytes of posted writes that wait for the link.
     pub fn posted_backlog(&self) -> usize {
         self.endpoint.posted_backlog()
     }
@@ -341,7 +341,7 @@ impl Controller {
 
     pub(crate) fn poll(&mut self, shared: &mut Shared, now: Instant, ready: Ready) -> Output {
         self.now = now;
-        // All other work is done in the call with its input.
+        // All other work is done at once, when the input that causes it arrives.
         if !self.waiting_to_send.is_empty() || self.deadline().is_some_and(|at| at <= now) {
             self.advance(shared);
         }

@@ -19,7 +19,7 @@ pub struct NamespaceInfo {
     pub nsid: u32,
     /// Size in blocks.
     pub blocks: u64,
-    /// Block size as a power of two.
+    /// Logarithm to base 2 of the block size in bytes.
     pub block_shift: u8,
     /// Whether the namespace is write protected.
     pub read_only: bool,
@@ -41,7 +41,7 @@ pub struct QueueMemory {
 pub(super) struct IoQueue {
     pub pair: QueuePair,
     pub lists: u64,
-    /// Bytes of one list.
+    /// Size of one list in bytes.
     pub list: u64,
 }
 
@@ -149,7 +149,7 @@ impl Driver {
         self.queues.iter().map(|queue| queue.pair.spurious()).sum()
     }
 
-    /// Bytes of a block of a namespace, as a power of two.
+    /// Logarithm to base 2 of the block size of a namespace in bytes.
     fn block_shift(&self, nsid: u32) -> u8 {
         let namespace = self.namespaces.iter().find(|namespace| namespace.nsid == nsid);
         namespace.expect("a namespace of this drive").block_shift

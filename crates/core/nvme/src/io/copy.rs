@@ -13,18 +13,18 @@ use crate::plan::{Plan, Step, Steps, Then};
 use crate::subsystem::Shared;
 use wire::nvme::{Command, CopyRange, StatusCode};
 
-/// The most source ranges of a Copy: MSRC + 1.
+/// The maximum number of source ranges of a Copy: MSRC + 1.
 const RANGES: u32 = 128;
 /// MCL divided by MSSRL.
 const LENGTH_IN_RANGES: u32 = 16;
 
 /// The limits of Copy in Identify Namespace (NVM Command Set 1.0, figure 97).
 pub(crate) struct CopyLimits {
-    /// MSSRL: the most blocks of a range, which is read in one piece.
+    /// MSSRL: the maximum number of blocks of a range, which is read in one piece.
     pub range: u16,
-    /// MCL: the most blocks of all ranges together.
+    /// MCL: the maximum number of blocks of all ranges together.
     pub length: u32,
-    /// MSRC: the most ranges, 0's based.
+    /// MSRC: the maximum number of ranges, 0's based.
     pub ranges: u8,
 }
 

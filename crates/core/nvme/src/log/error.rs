@@ -11,7 +11,7 @@ pub(crate) struct ErrorLog {
 }
 
 impl ErrorLog {
-    /// The most entries of the log.
+    /// The maximum number of entries of the log.
     pub(crate) const ENTRIES: usize = 64;
 
     /// Adds an error; `count` is the number of the error in the drive's lifetime.

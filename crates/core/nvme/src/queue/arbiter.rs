@@ -57,7 +57,7 @@ impl Group {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Turn {
     pub queue: u16,
-    /// The most commands to fetch, at least 1.
+    /// The maximum number of commands to fetch, at least 1.
     pub limit: u16,
     priority: Priority,
     /// Whether the turn begins a round of the weights.

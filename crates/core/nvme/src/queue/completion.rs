@@ -44,7 +44,7 @@ impl CompletionQueue {
         (self.size - 1 - self.occupied()).saturating_sub(self.reserved)
     }
 
-    /// The most entries that can be in use at the same time.
+    /// The maximum number of entries that can be in use at the same time.
     pub(crate) fn capacity(&self) -> u32 {
         self.size - 1
     }

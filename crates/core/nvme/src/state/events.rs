@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use wire::nvme::{PersistentEventHeader, PersistentEventLog, PersistentEventType};
 
-/// The most bytes of the log page, its header included.
+/// The maximum number of bytes of the log page, its header included.
 pub(crate) const MAX_LOG: usize = 32 << 10;
 /// CNTLID of events without a controller.
 pub(crate) const NO_CONTROLLER: u16 = 0xffff;

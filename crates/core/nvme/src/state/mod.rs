@@ -33,7 +33,7 @@ pub use uncorrectable::{MAX_UNCORRECTABLE, Marks, Uncorrectable};
 use check::{Check, Problem, decode, encode};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The most namespaces of a drive, and the largest NSID.
+/// The maximum number of namespaces of a drive, and the largest NSID.
 pub const MAX_NAMESPACES: u32 = 1024;
 /// The largest CNTLID; higher CNTLIDs are reserved (NVMe 2.0, section 4.6.1).
 pub const MAX_CONTROLLER: u16 = 0xffef;

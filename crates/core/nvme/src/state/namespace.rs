@@ -13,7 +13,7 @@ const METADATA_ALIGNMENT: u128 = 4096;
 pub struct Format {
     /// Block size as a power of two, without metadata: 9 to 16.
     pub block_shift: u8,
-    /// Bytes of metadata per block: 0 or 8.
+    /// Size of metadata per block in bytes: 0 or 8.
     pub metadata: u8,
     /// Whether metadata are transferred at the end of each block's data (FLBAS bit 4); otherwise in
     /// a separate buffer.
@@ -33,7 +33,7 @@ impl Format {
         }
     }
 
-    /// The most blocks that this number of bytes of contents has room for.
+    /// The maximum number of blocks that this number of bytes of contents has room for.
     pub(crate) fn blocks_in(&self, bytes: u64) -> u64 {
         let mut blocks = bytes / ((1 << self.block_shift) + u64::from(self.metadata));
         while self.bytes(blocks) > bytes.into() {
@@ -68,7 +68,7 @@ pub struct Namespace {
     /// Whether the namespace can be attached to only one controller at a time (NMIC).
     #[serde(default)]
     pub private: bool,
-    /// Bytes of metadata per block: 0 or 8.
+    /// Size of metadata per block in bytes: 0 or 8.
     #[serde(default, skip_serializing_if = "is_default")]
     pub metadata: u8,
     /// As [`Format::extended`].

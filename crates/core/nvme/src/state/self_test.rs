@@ -4,7 +4,7 @@ use super::MAX_CONTROLLER;
 use super::check::{self, Check, Problem};
 use serde::{Deserialize, Serialize};
 
-/// The most results in the log page (NVMe 1.4, section 5.14.1.6).
+/// The maximum number of results in the log page (NVMe 1.4, section 5.14.1.6).
 pub(crate) const MAX_RESULTS: usize = 20;
 
 /// Results of device self-tests, and an extended test that continues after a power-on.

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The most marked blocks of a drive. This limits the size of the record, even if every second
-/// block is marked.
+/// The maximum number of marked blocks of a drive. This limits the size of the record, even if
+/// every second block is marked.
 pub const MAX_UNCORRECTABLE: u64 = 65_536;
 
 /// Marked blocks by NSID. Namespaces that do not exist have no entry.
@@ -72,7 +72,7 @@ impl Check for Uncorrectable {
     fn check(&self) -> Result<(), Problem> {
         let mut left = MAX_UNCORRECTABLE;
         for (nsid, marks) in self {
-            // The least start of the next range.
+            // The lowest start of the next range.
             let mut least = 0;
             for (first, blocks) in &marks.0 {
                 check::range("blocks", *blocks, 1, left)?;

@@ -11,9 +11,9 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use wire::nvme::{NO_ESTIMATE, SanitizeStatus, sanitize_status};
 
-/// The most bytes that one request zeroes or deallocates.
+/// The maximum number of bytes that one request zeroes or deallocates.
 const RANGE: u64 = 16 << 20;
-/// The most bytes that one request overwrites: a multiple of every block size.
+/// The maximum number of bytes that one request overwrites: a multiple of every block size.
 const WRITE: u64 = 128 << 10;
 
 /// The work on a whole namespace.

@@ -1,4 +1,4 @@
-//! Many queues, and large queues.
+//! Tests with many queues and with large queues.
 
 use super::*;
 use pcie::Ram;

@@ -16,7 +16,7 @@ use wire::{Duration, Instant};
 const READ: u32 = 0;
 const ESTABLISH: u32 = 1;
 const RELEASE: u32 = 2;
-/// The most bytes of the log page.
+/// The maximum number of bytes of the log page.
 const MOST: u32 = 32 << 10;
 
 fn host() -> Host {

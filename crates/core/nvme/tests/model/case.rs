@@ -9,7 +9,7 @@ use proptest::prelude::*;
 pub struct Case {
     /// Whether the drive keeps records.
     pub records: bool,
-    /// The most I/O commands of the controller, and the size of its buffer in KiB.
+    /// The maximum number of I/O commands of the controller, and the size of its buffer in KiB.
     pub limits: (usize, usize),
     pub steps: Vec<Step>,
     /// Latencies in microseconds of requests to media, memory and records, used in turns.

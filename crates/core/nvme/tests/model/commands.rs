@@ -11,7 +11,7 @@ use wire::nvme::{
 
 /// Number of buffers for the data of commands.
 pub const SLOTS: usize = 40;
-/// Bytes of a slot: the longest transfer from any offset in the first page.
+/// Size of a slot in bytes: the longest transfer from any offset in the first page.
 const SLOT: u64 = 0x9000;
 /// Address of PRP lists and SGL segments, one page per slot.
 const LISTS: u64 = DATA + 0x30_0000;

@@ -12,7 +12,7 @@ use testkit::nvme::Testbed;
 use wire::Duration;
 use wire::nvme::StatusCode;
 
-/// The most outstanding commands of a queue. The queue also has room for a pair.
+/// The maximum number of outstanding commands of a queue. The queue also has room for a pair.
 const OUTSTANDING: usize = 6;
 pub const SUCCESS: StatusCode = StatusCode::SUCCESS;
 

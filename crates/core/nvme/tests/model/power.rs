@@ -13,7 +13,7 @@ use wire::nvme::{Command, Completion, StatusCode};
 
 /// Entries of the I/O queues: few, so that the queues wrap.
 const ENTRIES: u16 = 8;
-/// Bytes of one read of `verify`: a multiple of every block size.
+/// Size of one read of `verify` in bytes: a multiple of every block size.
 const CHUNK: u64 = 4096;
 
 impl Driver {

@@ -13,7 +13,7 @@
 
 use super::{ConfigSpace, capability};
 
-/// Bytes of a serial number.
+/// Size of a serial number in bytes.
 const SERIAL: usize = 20;
 /// Byte offsets of the vendor-specific header, the serial number and the capacity.
 const HEADER: u16 = 0x04;
@@ -27,7 +27,7 @@ const HEADER_VALUE: u32 = (LENGTH as u32) << 20 | 1 << 16 | 0x0002;
 pub struct Label {
     /// The serial number: up to 20 printable ASCII characters.
     pub serial: String,
-    /// Bytes of all namespaces together.
+    /// Size of all namespaces together in bytes.
     pub capacity: u64,
 }
 

@@ -43,7 +43,7 @@ pub const VENDOR: u16 = crate::bridge::VENDOR;
 pub const DEVICE: u16 = 0x0d3a;
 /// Size of BAR 0 in bytes.
 pub const BAR0_SIZE: u64 = 0x8000;
-/// Bytes of `RAM`.
+/// Size of `RAM` in bytes.
 pub const RAM_SIZE: usize = 0x3000;
 /// The longest job in bytes.
 pub const MAX_LENGTH: u32 = 1 << 20;

@@ -57,7 +57,7 @@ pub(super) struct Engine {
 /// upper end of the default range.
 const QUARANTINE: Duration = Duration::from_ms(50);
 
-/// Bytes of a block of memory for reads.
+/// Size of a block of memory for reads in bytes.
 const BLOCK: usize = 256 << 10;
 
 /// Limits that software may change between requests.
@@ -66,7 +66,7 @@ pub(super) struct Limits {
     pub requester: Bdf,
     /// Largest request in bytes: a power of two.
     pub request: usize,
-    /// The most requests in flight.
+    /// The maximum number of requests in flight.
     pub in_flight: usize,
     /// Number of tags that may be used.
     pub tags: usize,

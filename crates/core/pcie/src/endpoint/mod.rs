@@ -50,7 +50,7 @@ pub struct EndpointConfig {
     /// The device's own limit of one read request in bytes, a power of two up to 4096, in addition
     /// to MRRS: some drives request at most 256 bytes.
     pub read_request: usize,
-    /// The most read requests that the DMA engine keeps in flight, 1 to 1024.
+    /// The maximum number of read requests that the DMA engine keeps in flight, 1 to 1024.
     pub reads_in_flight: usize,
 }
 
@@ -135,7 +135,7 @@ pub enum DmaError {
     BusMasterDisabled,
 }
 
-/// The most register reads without an answer and completions in the queue, together.
+/// The maximum number of register reads without an answer and completions in the queue, together.
 const MAX_REGISTER_READS: usize = 64;
 
 /// The PCIe part of a type 0 function.

@@ -23,7 +23,7 @@ pub enum Error {
     Window {
         /// Bytes that the BARs need.
         need: u64,
-        /// Bytes available.
+        /// Number of bytes available.
         have: u64,
     },
 }

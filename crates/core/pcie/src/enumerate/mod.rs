@@ -35,7 +35,8 @@ pub struct Settings {
     /// Whether to read the contents capability of endpoints, for a host that attaches endpoints
     /// again when their link comes back.
     pub contents: bool,
-    /// Bytes of window reserved below each empty slot for hot-plugged devices.
+    /// Size in bytes of the memory window that is reserved below each empty slot for hot-plugged
+    /// devices.
     pub hotplug_window: u64,
     /// Bus numbers reserved below each empty slot.
     pub hotplug_buses: u8,

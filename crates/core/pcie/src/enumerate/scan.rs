@@ -175,7 +175,7 @@ pub(super) async fn layout(bus: &Bus, bdf: Bdf, msix: Option<u16>) -> Layout {
     (bars(bus, bdf).await, msix)
 }
 
-/// Determines the sizes of the memory BARs. Memory decoding is off meanwhile.
+/// Determines the sizes of the memory BARs. While they are written, memory decoding is off.
 async fn bars(bus: &Bus, bdf: Bdf) -> Vec<Bar> {
     let before = bus.config_read(bdf, register::COMMAND, 2).await;
     let off = before & !u32::from(command::MEMORY_SPACE);

@@ -29,8 +29,8 @@ pub const ROOT_PORT: Bdf = Bdf::new(0, 1, 0);
 pub struct Settings {
     /// Largest payload that the root port supports, in bytes: 128 to 4096.
     pub max_payload: usize,
-    /// The most bytes in a completion of a host memory read: a power of two from the RCB (64) to
-    /// the MPS. Completions end at multiples of this number.
+    /// The maximum number of bytes in a completion of a host memory read: a power of two from the
+    /// RCB (64) to the MPS. Completions end at multiples of this number.
     pub completion_size: usize,
     /// How long a host request waits for its completion.
     pub completion_timeout: Duration,
@@ -88,7 +88,7 @@ pub enum HostOutput {
         requester: Bdf,
         /// Bus address of the first byte.
         address: u64,
-        /// Bytes.
+        /// Number of bytes.
         length: usize,
     },
     /// A device writes host memory.
@@ -135,12 +135,12 @@ struct Pending {
     queue: usize,
 }
 
-/// The most non-posted requests of the host in flight.
+/// The maximum number of non-posted requests of the host in flight.
 const TAGS: usize = 256;
-/// The most posted packets queued for one port.
+/// The maximum number of posted packets queued for one port.
 const MAX_POSTED: usize = 1024;
-/// The most unfinished host memory reads, including those with queued completions. A switch admits
-/// 128 reads for each of its 32 ports.
+/// The maximum number of unfinished host memory reads, including those with queued completions. A
+/// switch admits 128 reads for each of its 32 ports.
 const MAX_READS: usize = 4096;
 
 /// The root complex with one root port.

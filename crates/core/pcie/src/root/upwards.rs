@@ -116,8 +116,8 @@ impl RootComplex {
         }
     }
 
-    /// The most bytes in a completion of a host memory read. Completions end at multiples of this
-    /// number.
+    /// The maximum number of bytes in a completion of a host memory read. Completions end at
+    /// multiples of this number.
     pub fn completion_size(&self) -> usize {
         self.settings.completion_size.min(self.port.max_payload())
     }

@@ -16,9 +16,9 @@ use wire::Instant;
 use wire::frame::Grant;
 use wire::tlp::{Class, Tlp, TraceId, data_credits};
 
-/// The most TLPs queued in one class.
+/// The maximum number of TLPs queued in one class.
 const MAX_PACKETS: usize = 4096;
-/// The most payload bytes queued in one class.
+/// The maximum number of payload bytes queued in one class.
 const MAX_PAYLOAD: usize = 4 << 20;
 
 /// The queue of TLPs that wait for the network or for credits.

@@ -26,7 +26,7 @@ pub enum Departure {
 pub struct Queued {
     /// Number of queued TLPs by class.
     pub packets: [usize; 3],
-    /// Bytes of the queued TLPs by class, with the encapsulation of the transport.
+    /// Number of bytes of queued TLPs in each class, including the encapsulation of the transport.
     pub bytes: [usize; 3],
     /// The classes whose first TLP has credits.
     pub sendable: Ready,
@@ -59,7 +59,7 @@ pub trait Aggregation: fmt::Debug + Send {
     /// Called when the first `packets` TLPs of `class` have left or were dropped.
     fn removed(&mut self, _class: Class, _packets: usize) {}
 
-    /// The most TLPs in a frame. With 1, every TLP also gets its own TCP segments.
+    /// The maximum number of TLPs in a frame. With 1, every TLP also gets its own TCP segments.
     fn max_packets(&self) -> usize {
         usize::MAX
     }

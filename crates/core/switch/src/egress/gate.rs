@@ -9,8 +9,8 @@ use crate::congestion::Rate;
 use std::fmt;
 use wire::{Duration, Instant};
 
-/// Bytes of a frame on the line in addition to header and payload: preamble and start delimiter 8,
-/// FCS 4, gap 12 (IEEE 802.3-2022, 3.1.1 and 4.4.2).
+/// Number of bytes that a frame occupies on the line in addition to header and payload: preamble
+/// and start delimiter 8, FCS 4, gap 12 (IEEE 802.3-2022, 3.1.1 and 4.4.2).
 const AROUND: u64 = 24;
 /// The smallest frame in bytes, without FCS (IEEE 802.3-2022, 4.4.2).
 const LEAST: u64 = 60;

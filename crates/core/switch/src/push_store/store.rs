@@ -10,12 +10,12 @@ use wire::Bdf;
 use wire::push::{Push, Record};
 use wire::tlp::{Class, MAX_PAYLOAD, MemoryRequest, Packet, Tlp, TraceId};
 
-/// The most functions behind a port for which bytes are kept: the most functions of one device
-/// (PCIe Base 4.0, section 6.13, ARI).
+/// The maximum number of functions behind a port for which bytes are kept. It is the maximum number
+/// of functions of one device (PCIe Base 4.0, section 6.13, ARI).
 const MOST_FUNCTIONS: usize = 256;
-/// The most followed queues, for all functions together.
+/// The maximum number of followed queues, for all functions together.
 const MOST_QUEUES: usize = 4096;
-/// The most kept pieces, for all functions together.
+/// The maximum number of kept pieces, for all functions together.
 const MOST_PIECES: usize = 8192;
 /// While at least this number of completions waits for the function, no further reads are accepted.
 const MOST_REPLIES: usize = 256;

@@ -38,8 +38,8 @@ pub struct Settings {
     /// The largest segment in bytes: the MTU minus 12 bytes of header. A connection uses the
     /// smaller value of both ends.
     pub segment: usize,
-    /// The most data frames that are unacknowledged or buffered out of order: 1 to 1024. A
-    /// connection uses the smaller value of both ends.
+    /// The maximum number of data frames that are unacknowledged or buffered out of order: 1 to
+    /// 1024. A connection uses the smaller value of both ends.
     pub window: usize,
     /// Identifier of the first connection that this end opens, 24 bits; the next connections have
     /// the next numbers. Use another identifier at each start of the process, so that the peer
@@ -289,8 +289,8 @@ impl Endpoint {
         self.state == State::Up
     }
 
-    /// The most bytes of the next segment now. 0 while a window is full, congestion control delays
-    /// frames, lost frames wait for retransmission, or the network takes no frame.
+    /// The maximum number of bytes of the next segment now. 0 while a window is full, congestion
+    /// control delays frames, lost frames wait for retransmission, or the network takes no frame.
     pub fn room(&self, now: Instant) -> usize {
         let takes = self.network > self.frames.len();
         if self.is_up() && takes { self.sender.room(now) } else { 0 }

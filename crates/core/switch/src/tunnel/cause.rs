@@ -66,7 +66,7 @@ pub enum Cause {
     Violation(&'static str),
 }
 
-/// The most bytes of another protocol that a message shows.
+/// The maximum number of bytes of another protocol that a message shows.
 pub(super) const FIRST_BYTES: usize = 12;
 
 fn far(own: Role) -> &'static str {

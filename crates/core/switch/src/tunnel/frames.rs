@@ -6,7 +6,7 @@ use bytes::BytesMut;
 use std::collections::VecDeque;
 use wire::frame::{self, Control, FrameReport, Header, Kind};
 
-/// The most bytes of TLPs in a frame if the path takes `room` bytes; at most `max`.
+/// The maximum number of bytes of TLPs in a frame if the path takes `room` bytes; at most `max`.
 pub(super) fn tlp_room(room: usize, max: usize) -> usize {
     room.saturating_sub(frame::HEADER).min(max).min(frame::MAX_PAYLOAD)
 }
@@ -39,7 +39,7 @@ impl<'a> Frames<'a> {
         self.out.len() - self.start
     }
 
-    /// The most bytes of TLPs in the next frame.
+    /// The maximum number of bytes of TLPs in the next frame.
     pub(super) fn tlp_room(&self, max: usize) -> usize {
         tlp_room(self.room.saturating_sub(self.length()), max)
     }

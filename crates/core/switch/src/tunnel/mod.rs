@@ -37,8 +37,8 @@ use wire::Instant;
 use wire::frame::{Control, FrameReport, Header, Kind, Moved, Reject};
 use wire::tlp::{Class, Tlp, TraceId};
 
-/// The most queued control frames, and the most unanswered requests of the far side. A far side
-/// that exceeds this number violates the protocol.
+/// The maximum number of queued control frames, and the maximum number of unanswered requests of
+/// the far side. A far side that exceeds this number violates the protocol.
 const MAX_PENDING: usize = 64;
 
 /// One end of a link.

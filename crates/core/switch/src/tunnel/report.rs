@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use wire::frame::{FrameReport, Header};
 use wire::tlp::TraceId;
 
-/// The most queued reports: more than one input from the network causes.
+/// The maximum number of queued reports. One input from the network causes fewer.
 const MAX_REPORTS: usize = 1 << 16;
 
 /// A report of a tunnel.

@@ -29,8 +29,8 @@ pub struct Settings {
     pub tlp_overhead: usize,
     /// The group of a host; 0 for no group. Devices can be moved between groups.
     pub group: u16,
-    /// The most pushed bytes that a device keeps ([`crate::push_store::Store`]); with 0, the device
-    /// accepts no push messages.
+    /// The maximum number of pushed bytes that a device keeps ([`crate::push_store::Store`]); with
+    /// 0, the device accepts no push messages.
     pub push: u32,
 }
 

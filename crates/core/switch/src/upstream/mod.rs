@@ -33,10 +33,12 @@ pub struct Settings {
 /// the host should enumerate below the port.
 pub use crate::tunnel::Output as LinkOutput;
 
-/// The most TLPs of one class that are queued for the root complex. Further TLPs wait in the links.
+/// The maximum number of TLPs of one class that are queued for the root complex. Further TLPs wait
+/// in the links.
 const MAX_UPSTREAM: usize = 256;
 
-/// The most unanswered reads from below a port. Further reads wait in the link of the port.
+/// The maximum number of unanswered reads from below a port. Further reads wait in the link of the
+/// port.
 const MAX_READS: usize = 128;
 
 /// The upstream port with the mirrors of all downstream ports.

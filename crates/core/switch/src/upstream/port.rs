@@ -18,7 +18,8 @@ pub(super) struct Port {
     pub held: bool,
     /// Number of unanswered reads that were sent upstream.
     pub reads: usize,
-    /// The most pushed bytes that the far end keeps; 0 if the far end accepts no push messages.
+    /// The maximum number of pushed bytes that the far end keeps; 0 if the far end accepts no push
+    /// messages.
     pub push_capacity: usize,
     /// The largest payload that the far end accepts, in bytes.
     pub takes: usize,

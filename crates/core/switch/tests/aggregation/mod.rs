@@ -10,7 +10,7 @@ use wire::frame::{Control, Grant, HEADER, Header, Kind, Role};
 use wire::tlp::{Class, MemoryRequest, Packet, Status, Tlp};
 use wire::{Bdf, Duration, Instant, Tag};
 
-/// Bytes of the longest control frame after the greeting: credits.
+/// Size in bytes of the longest control frame after the greeting, a frame of credits.
 const LONGEST_CONTROL: usize = HEADER + 24;
 
 /// A custom policy: at most three TLPs per frame.

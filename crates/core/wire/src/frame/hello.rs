@@ -31,20 +31,20 @@ pub struct Hello {
     /// A number that differs with each start of the sending process, so that the peer detects a
     /// restart.
     pub instance: u64,
-    /// The most pushed bytes that a device keeps ([`crate::push`]); 0 if the device accepts no push
-    /// messages, and from hosts.
+    /// The maximum number of pushed bytes that a device keeps ([`crate::push`]); 0 if the device
+    /// accepts no push messages, and from hosts.
     pub push: u32,
     /// Initial credit limits for posted, non-posted and completion TLPs.
     pub credits: [Grant; 3],
 }
 
-/// Bytes of magic and version, which every version has.
+/// Size in bytes of magic and version, with which the greeting of every version begins.
 const VERSIONED: usize = 10;
 /// Bytes of the fixed part. A greeting of version 1 has only the fixed part.
 pub const FIXED_HELLO: usize = 48;
-/// The most bytes of a greeting, fixed part and entries.
+/// The maximum number of bytes of a greeting, fixed part and entries.
 pub const MAX_HELLO: usize = 1024;
-/// The most entries of a greeting.
+/// The maximum number of entries of a greeting.
 pub const MAX_ENTRIES: usize = 64;
 /// Flag of an entry type: a receiver that does not support the entry rejects the Hello.
 pub const REQUIRED: u16 = 1 << 15;

@@ -20,7 +20,7 @@ pub use report::FrameReport;
 
 use thiserror::Error;
 
-/// Bytes of a frame header.
+/// Size of a frame header in bytes.
 pub const HEADER: usize = 12;
 
 /// The largest payload of a frame in bytes.

@@ -4,8 +4,8 @@ use super::{HEADER, Header, Kind};
 use crate::tlp::TraceId;
 use crate::trace::{HEAD, MAX_HEADS};
 
-/// The most payload bytes of a control frame in a report: the whole payload of every known frame,
-/// except the later entries of a greeting.
+/// The maximum number of payload bytes of a control frame in a report: the whole payload of every
+/// known frame, except the later entries of a greeting.
 const MAX_CONTROL: usize = 64;
 
 /// Initial capacity for TLPs of a frame.

@@ -30,7 +30,7 @@ numbers! {
 }
 
 impl PersistentEventType {
-    /// Bytes of the data of an event of this type.
+    /// Size of the data of an event of this type in bytes.
     pub const fn length(self) -> usize {
         match self {
             Self::Smart => super::SmartLog::LENGTH,

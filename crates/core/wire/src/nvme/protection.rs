@@ -41,7 +41,7 @@ pub struct ProtectionInformation {
 }
 
 impl ProtectionInformation {
-    /// Bytes of the protection information.
+    /// Size of the protection information in bytes.
     pub const LENGTH: usize = 8;
 
     /// Decodes the protection information.

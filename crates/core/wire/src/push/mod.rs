@@ -36,9 +36,9 @@ pub enum Malformed {
     /// The message ends within a record.
     #[error("truncated record: {have} bytes are left, it needs {need}")]
     Short {
-        /// Bytes needed.
+        /// Number of bytes needed.
         need: usize,
-        /// Bytes available.
+        /// Number of bytes available.
         have: usize,
     },
     /// A record of an undefined kind.
@@ -63,7 +63,8 @@ pub struct Push {
     pub completer: Bdf,
     /// The function that the records concern.
     pub target: Bdf,
-    /// The most payload bytes in one completion of a read by the target: a power of two, 64 to
+    /// The maximum number of payload bytes in one completion of a read by the target: a power of
+    /// two, 64 to
     /// 4096. Completions end at multiples of this number.
     pub completion_size: usize,
     /// Whether completions have an ECRC, as the message does.

@@ -64,12 +64,12 @@ pub enum Record {
 pub const BYTES_HEADER: usize = 16;
 
 impl Record {
-    /// The most bytes of data in a [`Record::Bytes`] of `length` bytes.
+    /// The maximum number of bytes of data in a [`Record::Bytes`] of `length` bytes.
     pub const fn most_bytes(length: usize) -> usize {
         length.saturating_sub(BYTES_HEADER) & !3
     }
 
-    /// Bytes of the record: whole double words.
+    /// Size of the record in bytes: whole double words.
     pub fn length(&self) -> usize {
         match self {
             Self::Queue(_) => 28,
@@ -187,7 +187,7 @@ impl Record {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Records {
     bytes: Bytes,
-    /// Bytes left in this message.
+    /// Number of bytes left in this message.
     left: usize,
     run: Option<Run>,
 }

@@ -26,8 +26,8 @@ pub const VERSION: u8 = 1;
 /// shorter payloads are padded.
 pub const MIN_PAYLOAD: usize = 46;
 
-/// The most bytes of a bitmap of a selective acknowledgement. An acknowledgement with the longest
-/// bitmap still fits the smallest Ethernet frame.
+/// The maximum number of bytes of a bitmap of a selective acknowledgement. An acknowledgement with
+/// the longest bitmap still fits the smallest Ethernet frame.
 pub const MAX_BITMAP: usize = MIN_PAYLOAD - HEADER - 2;
 
 /// The bits of a connection identifier: 24.
@@ -54,7 +54,8 @@ numbers! {
 pub struct Offer {
     /// The largest segment in bytes.
     pub segment: u16,
-    /// The most unacknowledged data frames. This end can buffer this number of frames out of order.
+    /// The maximum number of unacknowledged data frames. This end can buffer this number of frames
+    /// out of order.
     pub window: u16,
 }
 

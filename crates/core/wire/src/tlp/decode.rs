@@ -15,9 +15,9 @@ pub enum Malformed {
     /// Fewer bytes than the header announces.
     #[error("truncated TLP: {have} bytes, but its header gives {need}")]
     Short {
-        /// Bytes needed.
+        /// Number of bytes needed.
         need: usize,
-        /// Bytes available.
+        /// Number of bytes available.
         have: usize,
     },
     /// A Fmt and Type that farlane does not support (prefixes, I/O, locked, atomics), or a reserved

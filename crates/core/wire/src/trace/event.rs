@@ -82,7 +82,7 @@ pub enum NvmeEvent {
     },
     /// A media request began.
     MediaBegun {
-        /// The command, if any.
+        /// The command; `None` if the request belongs to no command.
         id: Option<CommandId>,
         /// The operation.
         operation: MediaOperation,
@@ -95,7 +95,7 @@ pub enum NvmeEvent {
     },
     /// A media request ended.
     MediaEnded {
-        /// The command, if any.
+        /// The command; `None` if the request belongs to no command.
         id: Option<CommandId>,
         /// The namespace.
         nsid: u32,
@@ -120,7 +120,7 @@ const COMPLETED: u8 = 4;
 const STATE: u8 = 5;
 
 impl NvmeEvent {
-    /// The most bytes of an event.
+    /// The maximum number of bytes of an event.
     pub(super) const MAX_LENGTH: usize = 1 + 3 + 3 + 1 + 5 + 2 * varint::MAX_LENGTH;
 
     pub(super) fn put(&self, out: &mut Writer<'_>) {

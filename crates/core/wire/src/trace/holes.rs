@@ -3,7 +3,7 @@
 use super::varint;
 use std::ops::Range;
 
-/// Bytes of a hash.
+/// Size of a hash in bytes.
 pub(super) const HASH: usize = 8;
 
 /// The omitted parts of a TLP, called holes, in ascending order.

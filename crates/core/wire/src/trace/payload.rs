@@ -17,7 +17,7 @@ const CHECK: &[u8] = b"farlane trace payload key";
 pub struct PayloadKey([u64; 4]);
 
 impl PayloadKey {
-    /// Bytes of a key.
+    /// Size of a key in bytes.
     pub const LENGTH: usize = 32;
 
     /// The key of zeroes, which is not secret. For data without need of protection: simulated data,
@@ -83,7 +83,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// The most bytes of the record of `tlp`.
+    /// The maximum number of bytes of the record of `tlp`.
     pub fn max_record_length(&self, tlp: &Tlp) -> usize {
         // For each omitted part the hash and two lengths of at most two bytes; and the number of
         // parts.
@@ -100,7 +100,7 @@ pub struct Payloads {
     /// Selects the bytes without user data; `None` to keep user data too.
     follower: Option<Box<dyn Follower>>,
     key: PayloadKey,
-    /// The most bytes kept of a payload.
+    /// The maximum number of bytes kept of a payload.
     most: usize,
 }
 

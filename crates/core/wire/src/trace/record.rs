@@ -10,7 +10,7 @@ use std::fmt;
 
 /// Bytes kept of a TLP in a frame: its header of 16 bytes, or of 12 bytes padded with zeroes.
 pub const HEAD: usize = 16;
-/// The most TLPs of a frame whose headers are kept.
+/// The maximum number of TLPs of a frame whose headers are kept.
 pub const MAX_HEADS: usize = 1024;
 
 /// The place where a record was taken.
@@ -97,7 +97,7 @@ pub enum Record<'a> {
         up: bool,
         /// Sequence number of the frame.
         sequence: u32,
-        /// Bytes of the frame, header included.
+        /// Size of the frame in bytes, including the header.
         bytes: u32,
         /// Number of TLPs in the frame.
         tlps: u32,
@@ -156,10 +156,10 @@ const HOLED_TLP: u8 = 7;
 const NOT_PUSHED: u8 = 8;
 const UP: u8 = 0x80;
 
-/// The most bytes of contents of an event record.
+/// The maximum number of bytes of contents of an event record.
 const MAX_NVME: usize = NvmeEvent::MAX_LENGTH;
 
-/// The most bytes of a record with `bytes` of contents.
+/// The maximum number of bytes of a record with `bytes` of contents.
 pub const fn max_record_length(bytes: usize) -> usize {
     // The terms: kind, length, time, tap, and up to three numbers. An event consists only of
     // numbers.
@@ -184,7 +184,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The most bytes that the record takes.
+    /// The maximum number of bytes that the record takes.
     pub fn max_length(&self) -> usize {
         max_record_length(match self {
             // The number of holes takes at most two bytes.
@@ -344,7 +344,7 @@ pub fn encode_tlp(tap: Tap, up: bool, tlp: &Tlp, kept: &Kept, delta_ns: u64, out
     out.truncate(start + at + kept_bytes);
 }
 
-/// Bytes of the record of a short TLP: numbers, hash, header and payload.
+/// Size in bytes of the record of a short TLP: numbers, hash, header and payload.
 const FRONT: usize = 8 + HASH + 16 + 16;
 
 /// As [`encode_tlp`], for any payload length and any time.

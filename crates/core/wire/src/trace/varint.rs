@@ -1,9 +1,9 @@
 //! Variable-length integers: LEB128, low seven bits first.
 
-/// Bytes of the longest encoding.
+/// Size of the longest encoding in bytes.
 pub(super) const MAX_LENGTH: usize = 10;
 
-/// Bytes that `value` takes.
+/// Number of bytes that `value` takes.
 pub(super) const fn length(value: u64) -> usize {
     let bits = 64 - (value | 1).leading_zeros() as usize;
     bits.div_ceil(7)

@@ -12,7 +12,7 @@ layout! {
         offset: u64 = 0,
         /// Region index.
         region: u32 = 8,
-        /// Bytes.
+        /// Number of bytes.
         count: u32 = 12,
     }
 }

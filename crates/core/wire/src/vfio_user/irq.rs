@@ -85,7 +85,7 @@ const DATA_EVENTFD: u32 = 1 << 2;
 const DATA_MASK: u32 = 7;
 
 impl IrqSet {
-    /// Bytes without booleans.
+    /// Size in bytes without booleans.
     pub const LENGTH: usize = 20;
 
     /// Reads the payload.

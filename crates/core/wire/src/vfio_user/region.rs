@@ -18,7 +18,7 @@ const CAP_SPARSE_MMAP: u16 = 1;
 const CAP_MSIX_MAPPABLE: u16 = 3;
 /// `struct vfio_info_cap_header`.
 const CAP_HEADER: usize = 8;
-/// The most capabilities of a chain. A longer chain counts as circular.
+/// The maximum number of capabilities of a chain. A longer chain counts as circular.
 const CAP_LIMIT: usize = 16;
 
 /// Region indexes of a PCI device (linux/vfio.h, VFIO_PCI_*_REGION_INDEX).
@@ -39,7 +39,7 @@ layout! {
     pub struct SparseArea: 16, {
         /// Byte offset in the region; added to the region's file offset for mmap.
         offset: u64 = 0,
-        /// Bytes.
+        /// Number of bytes.
         size: u64 = 8,
     }
 }
@@ -55,7 +55,7 @@ pub struct RegionInfo {
     pub flags: u32,
     /// Region index, see [`region_index`].
     pub index: u32,
-    /// Bytes of the region; 0 if there is none.
+    /// Size of the region in bytes; 0 if there is none.
     pub size: u64,
     /// File offset of the region, for mmap.
     pub offset: u64,
@@ -66,7 +66,7 @@ pub struct RegionInfo {
 }
 
 impl RegionInfo {
-    /// Bytes without capabilities.
+    /// Size in bytes without capabilities.
     pub const LENGTH: usize = 32;
 
     /// Decodes the payload of a request or of a reply. Includes the capabilities defined here if
@@ -182,7 +182,7 @@ pub struct RegionIoFds {
 }
 
 impl RegionIoFds {
-    /// Bytes without entries.
+    /// Size in bytes without entries.
     pub const LENGTH: usize = 16;
 
     /// Decodes the payload of a request or of a reply.

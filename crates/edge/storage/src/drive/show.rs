@@ -10,7 +10,7 @@ use redb::backends::InMemoryBackend;
 use std::io;
 use std::path::Path;
 
-/// The most attempts to read a database while another process may be changing it.
+/// The maximum number of attempts to read a database while another process may be changing it.
 const ATTEMPTS: usize = 5;
 
 /// The largest database that is read, in bytes. The database is copied to memory.

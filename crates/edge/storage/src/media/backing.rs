@@ -54,7 +54,7 @@ impl Backing {
         Ok((config, media))
     }
 
-    /// The most bytes of memory that the backing uses.
+    /// The maximum number of bytes of memory that the backing uses.
     pub fn memory(&self) -> u64 {
         match self {
             Self::Ram { size, .. } => *size,

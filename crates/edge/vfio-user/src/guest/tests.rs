@@ -23,7 +23,7 @@ fn reads_and_writes_go_through_ranges() {
     let ram = Shared::new("ram", 0, 0x4000).unwrap();
     let mut memory = Memory::default();
     let file = || given(&ram.file);
-    // Two adjacent ranges; the second is the begin of the file.
+    // Two adjacent ranges; the second is the start of the file.
     memory.map(0x1000, 0x1000, BOTH, Some((file(), 0x2000))).unwrap();
     memory.map(0x2000, 0x1000, BOTH, Some((file(), 0))).unwrap();
     memory.write(0x1ffe, &[1, 2, 3, 4]).unwrap();

@@ -106,7 +106,7 @@ fn unknown_commands_are_drained_and_refused() {
         let reply = testbed.client.receive();
         assert_eq!((reply.header.command, reply.header.error), (command, Some(errno)));
     }
-    // The server still finds the begin of the next message.
+    // The server still finds the start of the next message.
     assert_eq!(testbed.read(0, 4, 4), [4, 5, 6, 7]);
 }
 

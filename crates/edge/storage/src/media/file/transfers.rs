@@ -13,7 +13,8 @@ use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, ioctl_blksszget, statx};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
-/// The most transfers under way: the most I/O commands of a controller (docs/nvme.md, "Limits").
+/// The maximum number of transfers under way: the maximum number of I/O commands of a controller
+/// (docs/nvme.md, "Limits").
 const MOST: u32 = 256;
 
 /// The alignment of direct I/O in bytes if the kernel does not report it (before Linux 6.1). All
