@@ -11,7 +11,7 @@ pub struct Ring {
     entry: u64,
 }
 
-/// One submission queue entry at address 0, which no real controller has.
+/// A ring with one submission queue entry at address 0. No real queue has this address.
 impl Default for Ring {
     fn default() -> Self {
         Self::submission(0, 0)

@@ -58,8 +58,8 @@ pub(crate) fn is_saveable(id: u8) -> bool {
     )
 }
 
-/// Whether a change is a persistent event; not for features that hosts change often (NVM Express
-/// 2.1, figure 245).
+/// Whether changes of the feature are logged as persistent events. Changes of features that hosts
+/// change often are not logged (NVM Express 2.1, figure 245).
 pub(crate) fn is_logged(id: u8) -> bool {
     is_saveable(id) && !matches!(id, feature::POWER_MANAGEMENT | feature::ASYNC_EVENT_CONFIG)
 }

@@ -48,7 +48,7 @@ impl<T> Completions<T> {
         self.results.try_recv().ok()
     }
 
-    /// Waits for the next result; `None` if every sender is gone.
+    /// Waits for the next result; `None` if all senders were dropped.
     pub(crate) fn wait(&self) -> Option<T> {
         self.results.recv().ok()
     }

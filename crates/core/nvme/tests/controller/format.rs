@@ -26,7 +26,7 @@ fn blocks_get_another_size_and_read_as_zeroes() {
     assert_eq!((after.size, after.formatted, after.lba_format.data_shift), (1024, 1, 12));
     assert_eq!(after.nguid, before.nguid);
     assert!(host.testbed.media.namespaces[&1].iter().all(|byte| *byte == 0));
-    // The old data are gone, and a loss of power cannot restore them.
+    // The old data no longer exist, and a loss of power cannot restore them.
     let log = std::mem::take(&mut host.testbed.media.log);
     assert_eq!(log, [(1, "write zeroes"), (1, "discard"), (1, "flush")]);
     host.io(read(1023, 1, DATA, 0)).expect_success();

@@ -73,7 +73,8 @@ pub enum IoOp {
 }
 
 impl IoOp {
-    /// Whether the operation may write data that other blocks have or had too.
+    /// Whether the operation may write data that are equal to present or earlier data of other
+    /// blocks.
     pub fn repeats(self) -> bool {
         matches!(self, Self::WriteZeroes { .. } | Self::Deallocate | Self::Copy(_))
     }

@@ -100,7 +100,7 @@ pub enum HostOutput {
         /// The data.
         data: Bytes,
     },
-    /// A message-signalled interrupt, ordered behind every earlier write.
+    /// A message-signalled interrupt. All earlier writes were output before.
     Interrupt {
         /// Requester ID.
         requester: Bdf,
@@ -228,8 +228,9 @@ impl RootComplex {
         Output::Wait(Wait { until, receiver: !self.below.is_empty() })
     }
 
-    /// Whether [`handle`](Self::handle) takes this host request now. Requests to one port use at
-    /// most as many tags as they leave free, so that they do not block other ports.
+    /// Whether [`handle`](Self::handle) takes this host request now. If there are several ports, a
+    /// port gets another request only if it has fewer requests in flight than there are free tags.
+    /// Thus one port cannot occupy all tags.
     pub fn takes(&self, request: &Request, below: &impl Receiver) -> bool {
         let target = match *request {
             Request::Sleep(_) => return true,

@@ -133,15 +133,14 @@ pub enum Output {
     Connected,
     /// The next segment of the stream.
     Delivered(Bytes),
-    /// The connection is gone. This end waits for [`Input::Open`] or
-    /// [`Input::Accept`].
+    /// The connection has ended. This end waits for [`Input::Open`] or [`Input::Accept`].
     Down(Cause),
     /// No output now. Poll again after an input or at this time; [`Endpoint::room`] may then be
     /// larger too.
     Timeout(Option<Instant>),
 }
 
-/// Why a connection is gone.
+/// Why a connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Cause {
     /// The peer closed the connection.

@@ -17,7 +17,7 @@ const MAX_TIMEOUT: Duration = Duration::from_ms(100);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     InFlight,
-    /// Acknowledged, but not all frames before it.
+    /// The frame is acknowledged, but an earlier frame is not.
     Acknowledged,
     /// To be retransmitted.
     Lost,

@@ -22,7 +22,7 @@ pub enum Input {
         /// Number of bytes.
         bytes: usize,
     },
-    /// The network connection is gone.
+    /// The network connection has ended.
     Disconnected,
 }
 

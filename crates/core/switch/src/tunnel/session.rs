@@ -283,7 +283,8 @@ impl Session {
         self.stuck = if waits { self.stuck.or(Some(now)) } else { None };
     }
 
-    /// When the far side counts as stuck.
+    /// The time from which the far side counts as stuck; `None` if no posted TLP or completion
+    /// waits for the far side, and always on a device.
     pub(super) fn stuck_at(&self) -> Option<Instant> {
         self.stuck.map(|since| since + self.settings.loss_limit)
     }

@@ -104,7 +104,7 @@ layout! {
         sq_entry_size: u8 = 512,
         /// CQES: smallest completion entry in 3:0, largest in 7:4, as powers of two.
         cq_entry_size: u8 = 513,
-        /// MAXCMD, the most outstanding commands recommended per queue.
+        /// MAXCMD, the recommended maximum number of outstanding commands per queue.
         max_commands: u16 = 514,
         /// NN, the largest namespace ID.
         namespaces: u32 = 516,

@@ -83,11 +83,12 @@ layout! {
         deallocate_alignment: u16 = 70,
         /// NOWS, optimal write size in blocks, 0's based.
         optimal_write: u16 = 72,
-        /// MSSRL, the most blocks of a source range of Copy (NVM Command Set 1.0, figure 97).
+        /// MSSRL, the maximum number of blocks of a source range of Copy (NVM Command Set 1.0,
+        /// figure 97).
         copy_range: u16 = 74,
-        /// MCL, the most blocks of a Copy.
+        /// MCL, the maximum number of blocks of a Copy.
         copy_length: u32 = 76,
-        /// MSRC, the most source ranges of a Copy, 0's based.
+        /// MSRC, the maximum number of source ranges of a Copy, 0's based.
         copy_ranges: u8 = 80,
         /// ANAGRPID, the group for asymmetric namespace access; 0 if this is not supported.
         access_group: u32 = 92,

@@ -67,7 +67,7 @@ impl fmt::Display for Tap {
 pub enum LinkState<'a> {
     /// The connection to the peer is established; the greeting follows.
     Connected,
-    /// The link is gone, with the cause.
+    /// The link is down. The text is the cause.
     Down(&'a str),
 }
 

@@ -33,7 +33,8 @@ impl Formats {
         (version..newest).try_for_each(|version| self.step(version).map(|_| ()))
     }
 
-    /// The records in the newest version.
+    /// Converts `records` from `version` to the newest version. Error: a migration is missing or
+    /// fails.
     pub(super) fn migrate(&self, version: u64, records: Records) -> io::Result<Records> {
         (version..self.newest).try_fold(records, |records, version| {
             self.step(version)?(records).map_err(|error| {

@@ -36,7 +36,8 @@ pub(super) fn user_of(root: &Path, number: &str) -> Option<String> {
     })
 }
 
-/// The device, and its partitions, or the disk of a partition.
+/// The device itself, then the partitions of a disk or the disk of a partition. Empty if the device
+/// is not found.
 fn family(root: &Path, number: &str) -> Vec<Node> {
     let Ok(folder) = fs::canonicalize(root.join("sys/dev/block").join(number)) else {
         return Vec::new();
