@@ -1,4 +1,4 @@
-//! What admin commands do.
+//! The effects of NVMe admin commands.
 
 use crate::Ring;
 use wire::nvme::{Command, cns, opcode::admin};
@@ -8,20 +8,20 @@ use wire::nvme::{Command, cns, opcode::admin};
 pub enum Effect {
     /// Creates a submission queue.
     CreateSubmission {
-        /// Its number.
+        /// Number of the queue.
         id: u16,
-        /// Its memory; `None` if it is not contiguous or not valid for any controller.
+        /// Memory of the queue; `None` if it is not contiguous, or not valid for any controller.
         ring: Option<Ring>,
-        /// The number of its completion queue.
+        /// Number of the completion queue.
         completion: u16,
     },
     /// Creates a completion queue.
     CreateCompletion {
-        /// Its number.
+        /// Number of the queue.
         id: u16,
-        /// Its memory; `None` if it is not contiguous or not valid for any controller.
+        /// Memory of the queue; `None` if it is not contiguous, or not valid for any controller.
         ring: Option<Ring>,
-        /// Its interrupt vector, if interrupts are enabled.
+        /// Interrupt vector of the queue, if interrupts are enabled.
         vector: Option<u16>,
     },
     /// Deletes a submission queue.
@@ -32,7 +32,7 @@ pub enum Effect {
     Formats,
     /// May attach or detach namespaces.
     Attachment,
-    /// Returns a namespace's data: Identify, CNS 00h.
+    /// Returns the Identify data of this namespace (CNS 00h).
     Identify(u32),
     /// Any other command.
     Other,

@@ -1,15 +1,16 @@
-//! A function's configuration space, as far as requests have shown it.
+//! A function's configuration space, as far as it is known from the requests of host software.
 
 use pcie::config::{capability, register};
 use std::ops::Range;
 
-/// NVMe I/O controllers (NVM Express 1.4, section 2.1.5): interface, subclass, base class.
+/// Class code of NVMe I/O controllers (NVM Express 1.4, section 2.1.5): interface, subclass, base
+/// class.
 const CLASS_NVME: [u8; 3] = [2, 8, 1];
 /// Bytes that are kept: header and capabilities.
 const BYTES: usize = 256;
 
-/// Registers as reads returned them. Writes of software count only for BARs and a bridge's bus
-/// numbers.
+/// A function's registers, with the values that reads returned. Writes of host software change only
+/// BARs and the bus numbers of a bridge.
 #[derive(Clone, Debug)]
 pub struct ConfigShadow {
     value: [u8; BYTES],
@@ -18,7 +19,7 @@ pub struct ConfigShadow {
     found: Found,
 }
 
-/// The address of a BAR and, if it was sized, its length.
+/// The address of a BAR, and the length in bytes if the BAR was sized.
 type BarPlace = (u64, Option<u64>);
 
 /// Values derived from the registers, stored because every TLP needs them.
@@ -33,13 +34,13 @@ struct Found {
 #[derive(Clone, Copy, Debug, Default)]
 struct Bar {
     value: u32,
-    /// Type bits, which only reads show.
+    /// Type bits (3:0), known only from reads.
     kind: u32,
     /// The value read after all ones were written.
     mask: Option<u32>,
-    /// All ones were written, and an address not yet.
+    /// Software wrote all ones, and no address since.
     sizing: bool,
-    /// Only a part was written: the address is not known.
+    /// Software wrote only a part of the register: the address is not known.
     torn: bool,
 }
 
@@ -54,7 +55,7 @@ impl Default for ConfigShadow {
     }
 }
 
-/// The number of the BAR in a register.
+/// The number of the BAR that contains a register.
 fn bar_at(register: u16) -> Option<usize> {
     (0x10..0x28).contains(&register).then(|| usize::from(register - register::BAR0) / 4)
 }
@@ -101,7 +102,7 @@ impl ConfigShadow {
         }
     }
 
-    /// Returns whether anything has changed.
+    /// Derives [`Found`] from the registers. Returns whether a value has changed.
     fn find(&mut self) -> bool {
         let header_type = self.byte(register::HEADER_TYPE.into()).map(|header| header & 0x7f);
         let class = self.bytes(usize::from(register::REVISION) + 1);
@@ -142,14 +143,14 @@ impl ConfigShadow {
         self.found.nvme
     }
 
-    /// A bridge's secondary and subordinate bus, once they are set.
+    /// The secondary and the subordinate bus of a bridge; `None` before software sets them.
     pub fn buses(&self) -> Option<(u8, u8)> {
         let [secondary, subordinate] = self.bytes(register::SECONDARY_BUS.into())?;
         (secondary > 0).then_some((secondary, subordinate))
     }
 
-    /// The addresses of a memory BAR; `None` without an address. A BAR that software has not sized
-    /// has `presumed` bytes.
+    /// The address range of a memory BAR; `None` if the address is not known. For a BAR that
+    /// software has not sized, `presumed` is the length in bytes; with `None` there is no range.
     pub fn bar(&self, index: usize, presumed: Option<u64>) -> Option<Range<u64>> {
         let (base, size) = self.found.bars.get(index).copied().flatten()?;
         Some(base..base.saturating_add(size.or(presumed)?))
@@ -167,7 +168,7 @@ impl ConfigShadow {
         }
         let size = match low.mask.map(|mask| mask & !0xf) {
             None => None,
-            // The upper half has the size if it is 4 GiB or more.
+            // The mask in the upper half gives sizes of 4 GiB and more.
             Some(0) => high.mask.filter(|high| wide && *high != 0).map(|high| {
                 let mask = u64::from(high) << 32;
                 (!mask).wrapping_add(1)
@@ -177,10 +178,10 @@ impl ConfigShadow {
         Some((base, size))
     }
 
-    /// Where a capability begins.
+    /// Byte offset of the capability with this ID; `None` if it is not known.
     pub fn capability(&self, id: u8) -> Option<usize> {
         let mut at = usize::from(self.byte(register::CAPABILITIES.into())? & 0xfc);
-        // 48 capabilities fill the space: a loop ends there.
+        // At most 48 capabilities fit the space: a longer list is circular.
         for _ in 0..48 {
             if at < 0x40 {
                 return None;
@@ -193,7 +194,8 @@ impl ConfigShadow {
         None
     }
 
-    /// The addresses of the MSI-X table (PCIe Base 4.0, section 7.7.2.2).
+    /// The address range of the MSI-X table (PCIe Base 4.0, section 7.7.2.2); `None` if it is not
+    /// known.
     pub fn msix_table(&self) -> Option<Range<u64>> {
         self.found.msix_table.clone()
     }
@@ -213,13 +215,13 @@ impl ConfigShadow {
         control == Some(usize::from(register)) && enables & 2 != 0 && dword & 1 << 15 != 0
     }
 
-    /// Whether a write resets the bus below: bit 6 of Bridge Control (section 7.5.1.3.13).
+    /// Whether a write sets Secondary Bus Reset: bit 6 of Bridge Control (section 7.5.1.3.13).
     pub fn asks_for_bus_reset(&self, register: u16, enables: u8, dword: u32) -> bool {
         let control = register == register::INTERRUPT_LINE && enables & 4 != 0;
         self.is_bridge() && control && dword & 1 << 22 != 0
     }
 
-    /// Resets the registers that software wrote.
+    /// Sets the registers that software wrote to their values after a reset.
     pub fn reset(&mut self) {
         for bar in &mut self.bars {
             (bar.value, bar.sizing, bar.torn) = (0, false, false);

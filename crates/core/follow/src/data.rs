@@ -13,8 +13,8 @@ pub enum Amount {
     Unknown,
 }
 
-/// The direction (`true`: to the host) and the amount of an I/O command's data; `None` without
-/// data. Bits 1:0 of the opcode give the direction (NVM Express 1.4, figure 105).
+/// The direction (`true`: to the host) and the amount of an I/O command's data; `None` for a
+/// command without data. Bits 1:0 of the opcode give the direction (NVM Express 1.4, figure 105).
 pub fn io_data(command: &Command) -> Option<(bool, Amount)> {
     // NR, 0's based, in bits 7:0 of a dword (section 6.7; NVM Command Set 1.0, section 3.2.2).
     let ranges =

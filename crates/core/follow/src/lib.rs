@@ -1,7 +1,7 @@
 //! Follows NVMe controllers by the TLPs that pass: configuration space, registers, queues, rings,
 //! effects of admin commands.
 //!
-//! Three users follow controllers. Each keeps state of its own in addition.
+//! Three users follow controllers. Each adds its own state.
 //!
 //! | | push (`node::push`) | analyser (`analysis::commands`) | account of time (`sim::measure`) |
 //! | --- | --- | --- | --- |
@@ -11,15 +11,15 @@
 //! | registers | CC, AQA, ASQ, ACQ, NSSR, own memory; stride from CAP or from doorbells | CC, AQA, ASQ, ACQ, NSSR; stride from CAP, else 0 | doorbells, stride 0 |
 //! | admin commands | from host memory at the doorbell, else from the controller's fetch | from the push or the controller's fetch | – |
 //! | queues | created and deleted by the completion entry; only entries of the usual sizes | created and deleted by the completion entry; of any size of entry | from the host's driver |
-//! | rings | tail, head, slots rung for and pushed | tail, head, phase, entries fetched and pushed, by doorbell | tails that left the root port and reached the drive |
-//! | blocks | from all of Identify's bytes, or from a command alone; a Format, an attachment ends it | from Identify's data; a Format ends it | – |
-//! | reset | forgets queues, ends pushed bytes | ends commands, counts | from the host's driver |
+//! | rings | tail, head, slots that doorbells submitted, slots pushed | tail, head, phase, entries fetched and pushed, by doorbell | tails that left the root port and reached the drive |
+//! | block sizes | from the whole data of Identify, or from a command alone; Format NVM and Namespace Attachment invalidate them | from the data of Identify; Format NVM invalidates them | – |
+//! | reset | removes queues, invalidates pushed bytes | ends commands, counts | from the host's driver |
 //!
 //! # Modules
 //!
 //! - `admin`: the effects of admin commands
-//! - `config`: a function's configuration space, as far as requests have shown it
-//! - `data`: the data that I/O commands move
+//! - `config`: a function's configuration space, as far as it is known from requests
+//! - `data`: the amount and direction of the data of I/O commands
 //! - `entries`: completion queue entries in a controller's writes
 //! - `places`: address ranges and their use
 //! - `queues`: a controller's queues, by number and by address

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// Ranges with a value each, found by address. Where ranges overlap, the one that begins last
-/// counts; among ranges with the same start, the one added last.
+/// Address ranges, each with a value. Where ranges overlap, the range with the greatest start
+/// counts; with equal starts, the range added last.
 #[derive(Clone, Debug)]
 pub struct Places<T> {
     /// Sorted by start.
@@ -28,7 +28,8 @@ impl<T> Places<T> {
         self.ranges.retain(|(_, value)| !gone(value));
     }
 
-    /// The distance of `address` from the start of its range, and the range's value.
+    /// The offset of `address` in its range, in bytes, and the value of the range; `None` if no
+    /// range contains the address.
     pub fn at(&self, address: u64) -> Option<(u64, &T)> {
         let before = self.ranges.partition_point(|(range, _)| range.start <= address);
         let (range, value) = self.ranges.get(before.checked_sub(1)?)?;

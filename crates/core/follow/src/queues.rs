@@ -13,7 +13,8 @@ pub enum Queue {
     Completion(u16),
 }
 
-/// Queues with the caller's state of each: `S` of a submission queue, `C` of a completion queue.
+/// The queues of a controller, each with a state of the caller: `S` per submission queue, `C` per
+/// completion queue.
 #[derive(Clone, Debug, Default)]
 pub struct Queues<S, C> {
     /// Submission queues by number.
@@ -38,13 +39,13 @@ impl<S, C> Queues<S, C> {
         self.completion.insert(id, queue);
     }
 
-    /// Removes a submission queue.
+    /// Removes a submission queue; returns its state.
     pub fn remove_submission(&mut self, id: u16) -> Option<S> {
         self.places.remove(|queue| *queue == Queue::Submission(id));
         self.submission.remove(&id)
     }
 
-    /// Removes a completion queue.
+    /// Removes a completion queue; returns its state.
     pub fn remove_completion(&mut self, id: u16) -> Option<C> {
         self.places.remove(|queue| *queue == Queue::Completion(id));
         self.completion.remove(&id)

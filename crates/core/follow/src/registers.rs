@@ -5,7 +5,7 @@ use wire::nvme::register::{
     ACQ, AQA, ASQ, AdminQueueAttributes, CAP, CC, Capabilities, Configuration,
 };
 
-/// Bytes of the registers that are stored: up to the end of ACQ.
+/// Size in bytes of the registers that are stored: up to the end of ACQ.
 const BYTES: u64 = ACQ + 8;
 /// The byte of CAP whose lower half is DSTRD (NVM Express 1.4, section 3.1.1, figure 69).
 const STRIDE: u64 = CAP + 4;
@@ -18,7 +18,8 @@ pub struct Registers {
     pub stride: Option<u8>,
 }
 
-/// Whether a write of `bytes` at `offset` overlaps the `length` bytes of registers at `at`.
+/// Whether a write of `bytes` at `offset` overlaps `length` bytes at `at`. Offsets are bytes in BAR
+/// 0.
 pub fn touches(offset: u64, bytes: &[u8], at: u64, length: u64) -> bool {
     offset < at + length && at < offset.saturating_add(bytes.len() as u64)
 }
@@ -52,7 +53,7 @@ impl Registers {
         Configuration::from_bits(self.u32(CC))
     }
 
-    /// Bytes of a memory page.
+    /// Size of a memory page in bytes: 2^(12 + CC.MPS).
     pub fn page(&self) -> usize {
         1 << (12 + self.configuration().page)
     }
@@ -66,7 +67,7 @@ impl Registers {
         submission.possible().zip(completion.possible())
     }
 
-    /// A controller reset sets CC to 0.
+    /// Sets CC to 0, as a controller reset does.
     pub fn reset(&mut self) {
         self.write(CC, &[0; 4]);
     }

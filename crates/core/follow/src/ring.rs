@@ -11,7 +11,7 @@ pub struct Ring {
     entry: u64,
 }
 
-/// One submission queue entry at address 0, which no real controller has.
+/// A ring with one submission queue entry at address 0. No real queue has this address.
 impl Default for Ring {
     fn default() -> Self {
         Self::submission(0, 0)
@@ -51,17 +51,17 @@ impl Ring {
         self.last as u32 + 1
     }
 
-    /// The memory of all entries, up to the end of the address space.
+    /// The address range of all entries; it ends at 2^64 - 1 at the latest.
     pub const fn range(&self) -> Range<u64> {
         self.base..self.base.saturating_add(self.entries() as u64 * self.entry)
     }
 
-    /// The address of an entry.
+    /// The address of the entry with this index; saturates.
     pub const fn address(&self, index: u16) -> u64 {
         self.base.saturating_add(index as u64 * self.entry)
     }
 
-    /// The index of the entry that contains the byte at `address`.
+    /// The index of the entry that contains the byte at `address`; `None` outside the ring.
     pub fn index(&self, address: u64) -> Option<u16> {
         let index = address.checked_sub(self.base)? / self.entry;
         (index <= u64::from(self.last)).then_some(index as u16)
@@ -72,12 +72,12 @@ impl Ring {
         self.index(address).is_some_and(|index| self.address(index) == address)
     }
 
-    /// The index `steps` entries after `index`.
+    /// The index `steps` entries after `index`, around the end of the ring.
     pub const fn after(&self, index: u16, steps: u32) -> u16 {
         ((index as u64 + steps as u64) % self.entries() as u64) as u16
     }
 
-    /// Number of entries from one index to the other.
+    /// Number of entries from `from` to `to` (exclusive), around the end of the ring.
     pub const fn distance(&self, from: u16, to: u16) -> u32 {
         let entries = self.entries();
         (to as u32 + entries - from as u32) % entries

@@ -3,16 +3,17 @@
 use bytes::Bytes;
 use wire::trace::{CommandId, MediaOperation};
 
-/// A request for the media; answer with
+/// A request for the media. Answer it with
 /// [`Subsystem::complete_block`](crate::Subsystem::complete_block).
 ///
-/// Requests may be executed in any order and concurrently. Flush covers all
-/// requests completed before it was issued.
+/// Requests may be executed in any order and concurrently. A flush covers all requests that were
+/// completed before the flush was issued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Identifies the request; bits 31:16 are the CNTLID of the controller.
     pub id: u64,
-    /// The command of the request, if any; `None` also for the metadata of a command's blocks.
+    /// The command that the request belongs to. `None` for requests without a command, and for the
+    /// metadata of a command's blocks.
     pub command: Option<CommandId>,
     /// NSID.
     pub nsid: u32,
@@ -20,44 +21,45 @@ pub struct Request {
     pub operation: Operation,
 }
 
-/// One operation; offsets and lengths in bytes, whole blocks, inside the namespace.
+/// An operation of the media. Offsets and lengths are in bytes, inside the contents of the
+/// namespace: whole blocks, or the metadata of whole blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Read; the completion carries exactly `length` bytes.
+    /// Read bytes. The completion has exactly `length` bytes.
     Read {
-        /// First byte.
+        /// Offset of the first byte.
         offset: u64,
-        /// Bytes, at most the controller's largest transfer.
+        /// Number of bytes, at most the largest transfer of the controller.
         length: usize,
     },
-    /// Write; may stay in a volatile cache until a flush.
+    /// Write bytes. The data may stay in a volatile cache until a flush.
     Write {
-        /// First byte.
+        /// Offset of the first byte.
         offset: u64,
         /// The bytes.
         data: Bytes,
     },
-    /// Make everything completed so far durable.
+    /// Make all completed writes durable.
     Flush,
-    /// Make the range read as zeroes; may stay in a volatile cache.
+    /// Make the range read as zeroes. The zeroes may stay in a volatile cache until a flush.
     WriteZeroes {
-        /// First byte.
+        /// Offset of the first byte.
         offset: u64,
-        /// Bytes.
+        /// Number of bytes.
         length: u64,
     },
     /// The host no longer needs the range. Freed blocks read as zeroes; media that free nothing
     /// keep the data.
     Discard {
-        /// First byte.
+        /// Offset of the first byte.
         offset: u64,
-        /// Bytes.
+        /// Number of bytes.
         length: u64,
     },
 }
 
 impl Operation {
-    /// Its name in traces.
+    /// The kind of the operation in traces.
     pub fn kind(&self) -> MediaOperation {
         match self {
             Self::Read { .. } => MediaOperation::Read,
@@ -68,7 +70,7 @@ impl Operation {
         }
     }
 
-    /// First byte and bytes; zeroes for a flush.
+    /// First byte and number of bytes; zeroes for a flush.
     pub fn range(&self) -> (u64, u64) {
         match self {
             Self::Read { offset, length } => (*offset, *length as u64),
@@ -81,7 +83,8 @@ impl Operation {
     }
 }
 
-/// Frees a range that must read as zeroes, even on media that free nothing.
+/// The operations that free a range which must then read as zeroes, even on media that free
+/// nothing.
 pub(crate) fn deallocated(offset: u64, length: u64) -> [Operation; 2] {
     [Operation::WriteZeroes { offset, length }, Operation::Discard { offset, length }]
 }
@@ -101,7 +104,7 @@ pub enum Error {
     /// Temporarily unavailable; the host may try again.
     #[error("the namespace is not ready; try again later")]
     NotReady,
-    /// Anything else.
+    /// Another failure of the media.
     #[error("the medium failed for another reason")]
     Internal,
 }

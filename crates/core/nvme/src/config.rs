@@ -6,12 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The default model number of drives.
 pub const MODEL: &str = "farlane NVMe drive";
-/// The most I/O queue pairs of a controller: as many as MSI-X has vectors (PCIe Base 4.0, section
-/// 7.7.2.2).
+/// The maximum number of I/O queue pairs of a controller: the maximum number of vectors of MSI-X
+/// (PCIe Base 4.0, section 7.7.2.2).
 pub const MAX_QUEUES: u16 = 2048;
-/// The most entries of a queue (NVMe 1.4, section 4.1.3).
+/// The maximum number of entries of a queue (NVMe 1.4, section 4.1.3).
 pub const MAX_ENTRIES: u32 = 65536;
-/// The most I/O commands of a controller: 16 bits identify block requests, up to two per command.
+/// The maximum number of I/O commands of a controller. Each has up to two block requests, which 16
+/// bits identify.
 const MAX_COMMANDS: usize = 0x4000;
 
 /// One namespace of a drive without records.
@@ -21,7 +22,7 @@ pub struct NamespaceConfig {
     pub blocks: u64,
     /// Block size as a power of two: 9 for 512 bytes, up to 16.
     pub block_shift: u8,
-    /// Refuses writes.
+    /// Whether the namespace rejects writes.
     pub read_only: bool,
 }
 
@@ -35,15 +36,15 @@ impl NamespaceConfig {
 /// A drive without records: its properties follow from these values.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Serial number, up to 20 ASCII characters. Two drives of one host need
-    /// different ones: subsystem and namespace names derive from it.
+    /// Serial number, up to 20 ASCII characters. Two drives of one host need different serial
+    /// numbers, because the names of subsystem and namespaces derive from them.
     pub serial: String,
-    /// Identifies the contents of all namespaces together: constant while no data are lost, another
-    /// value when data may have been lost.
+    /// Identifies the contents of all namespaces together. Keep the value while no data are lost,
+    /// and change it when data may have been lost.
     pub incarnation: u64,
     /// Model number, up to 40 ASCII characters.
     pub model: String,
-    /// Namespace 1 and those after it, 1 to 1024; attached to every controller.
+    /// The namespaces, 1 to 1024, with NSIDs from 1. All are attached to every controller.
     pub namespaces: Vec<NamespaceConfig>,
     /// Settings of the running drive.
     pub settings: Settings,
@@ -54,36 +55,38 @@ pub struct Config {
 pub struct Settings {
     /// Firmware revision, up to 8 ASCII characters.
     pub firmware: String,
-    /// I/O queue pairs of a controller, 1 to 2048; there is one MSI-X vector more, up to 2048.
+    /// I/O queue pairs of a controller, 1 to 2048. There is one MSI-X vector more than queue pairs,
+    /// but at most 2048.
     pub io_queues: u16,
     /// Entries of the largest queue, 2 to 65536.
     pub queue_entries: u32,
-    /// MDTS: the largest transfer is 2^this pages of 4 KiB; 1 to 8.
+    /// MDTS, 1 to 8: the largest transfer is 4 KiB times 2^MDTS.
     pub max_transfer_shift: u8,
-    /// The media have a volatile write cache.
+    /// Whether the media have a volatile write cache.
     pub volatile_write_cache: bool,
-    /// I/O commands that a controller works on at the same time; 1 to 16384. Each has up to two
-    /// block requests outstanding.
+    /// The maximum number of I/O commands that a controller executes at the same time, 1 to 16384.
+    /// Each has up to two block requests outstanding.
     pub commands: usize,
-    /// Bytes of data that the commands of a controller hold at the same time; at least one
-    /// largest transfer.
+    /// The maximum number of bytes of data that the commands of a controller hold at the same time;
+    /// at least one largest transfer.
     pub buffer: usize,
-    /// While more bytes of posted writes than this wait for the link, no further read data is sent.
+    /// While more than this number of bytes of posted writes wait for the link, the controller
+    /// sends no further read data.
     pub posted_backlog: usize,
-    /// Submission queue entries that one DMA read fetches, 1 to 64.
+    /// The maximum number of submission queue entries that one DMA read fetches, 1 to 64.
     pub fetch_batch: u16,
-    /// Fetches of one submission queue in flight, at least 1.
+    /// The maximum number of fetches of one submission queue in flight, at least 1.
     pub fetches: usize,
-    /// PCIe: the largest payload supported in bytes.
+    /// PCIe: the largest supported payload in bytes.
     pub max_payload: usize,
-    /// PCIe: the largest read request in bytes, below MRRS.
+    /// PCIe: the largest read request in bytes, in addition to the limit by MRRS.
     pub read_request: usize,
-    /// PCIe: read requests in flight.
+    /// PCIe: the maximum number of read requests in flight.
     pub reads_in_flight: usize,
     /// Composite temperature in kelvin.
     pub temperature: u16,
-    /// The Keep Alive Timer expires if a host sets it (NVMe 1.4, section 7.12). Off by default, so
-    /// that a long stall of the link does not stop the drive.
+    /// Whether the Keep Alive Timer can expire after a host has set it (NVMe 1.4, section 7.12).
+    /// Off by default, so that a long stall of the link does not stop the drive.
     pub keep_alive_expiry: bool,
     /// Allows doorbells of I/O queues in host memory (Doorbell Buffer Config, NVMe 1.4, section
     /// 5.7), which the controller then reads over the link.
@@ -119,7 +122,8 @@ impl Settings {
         4096 << self.max_transfer_shift
     }
 
-    /// MSI-X vectors: one for the admin queue and one for each I/O queue pair, up to the limit.
+    /// Number of MSI-X vectors: one for the admin queue and one for each I/O queue pair, at most
+    /// 2048.
     pub(crate) fn vectors(&self) -> u16 {
         (self.io_queues + 1).min(MAX_QUEUES)
     }
@@ -137,7 +141,7 @@ impl Settings {
 }
 
 impl Config {
-    /// A drive with these namespaces.
+    /// A drive with these namespaces, incarnation 0, and default model and settings.
     pub fn new(serial: impl Into<String>, namespaces: Vec<NamespaceConfig>) -> Self {
         Self {
             serial: serial.into(),
@@ -148,8 +152,8 @@ impl Config {
         }
     }
 
-    /// The records that such a drive would keep: names follow from model, serial number and NSID,
-    /// and every namespace is attached to controller 1.
+    /// The records that such a drive would keep. The names derive from model, serial number and
+    /// NSID; every namespace is attached to controller 1.
     ///
     /// # Panics
     /// If a field is outside its documented range.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use wire::nvme::AsyncEvent;
 
-/// Requests that may be outstanding: AERL + 1.
+/// The maximum number of outstanding Asynchronous Event Requests: AERL + 1.
 pub(crate) const EVENT_REQUESTS: usize = 4;
 
 /// Outstanding Asynchronous Event Requests, and pending events.
@@ -11,9 +11,9 @@ pub(crate) const EVENT_REQUESTS: usize = 4;
 pub(crate) struct AsyncEvents {
     /// Command identifiers of the requests, oldest first.
     requests: VecDeque<u16>,
-    /// Each event at most once.
+    /// Pending events, each at most once.
     pending: VecDeque<AsyncEvent>,
-    /// Log pages that must be read before their events are reported again.
+    /// Log pages that a host must read before their events are reported again.
     masked: Vec<u8>,
 }
 
@@ -44,8 +44,8 @@ impl AsyncEvents {
         !self.requests.is_empty() && self.next().is_some()
     }
 
-    /// The next event and the request that reports it. Further events of the same log page wait
-    /// until the page is read.
+    /// Removes the next event and the oldest request; returns the request's identifier and the
+    /// event. Further events of the same log page wait until the host reads the page.
     pub(crate) fn take(&mut self) -> Option<(u16, AsyncEvent)> {
         let at = self.next()?;
         let cid = self.requests.pop_front()?;
@@ -58,7 +58,7 @@ impl AsyncEvents {
         self.pending.iter().position(|event| !self.masked.contains(&event.log_page))
     }
 
-    /// The host has read a log page without RAE (retain asynchronous event).
+    /// Handles a read of a log page without RAE (retain asynchronous event).
     pub(crate) fn acknowledge(&mut self, log_page: u8) {
         self.masked.retain(|masked| *masked != log_page);
         self.pending.retain(|event| event.log_page != log_page);

@@ -10,13 +10,13 @@ pub(crate) struct Failure {
     pub parameter: u16,
     /// Command Specific Information (figure 194).
     pub specific: u64,
-    /// The first LBA with the fault, if not the command's first LBA.
+    /// The first LBA with the fault; `None` for the first LBA of the command.
     pub lba: Option<u64>,
-    /// Whether the host only checked for the presence of a feature.
+    /// Whether the command only tested for an optional function.
     probe: bool,
 }
 
-/// No particular field is at fault.
+/// The parameter of a failure without a faulty field.
 pub(crate) const NO_PARAMETER: u16 = 0xffff;
 
 impl Failure {
@@ -34,7 +34,7 @@ impl Failure {
         Self { lba: Some(lba), ..self }
     }
 
-    /// Marks the failure of a mere check for a feature.
+    /// Marks the failure of a command that only tested for an optional function.
     pub(crate) const fn of_probe(self) -> Self {
         Self { probe: true, ..self }
     }
@@ -60,7 +60,7 @@ impl Failure {
         Self::at_cdw(StatusCode::INVALID_FIELD, dword, bit)
     }
 
-    /// Another code for a fault in a command dword.
+    /// A failure with `code`, at this bit of command dword `dword` (10 to 15).
     pub(crate) const fn at_cdw(code: StatusCode, dword: u8, bit: u8) -> Self {
         Self::field(code, dword * 4 + bit / 8, bit % 8)
     }
@@ -70,7 +70,7 @@ impl Failure {
         Self::field(StatusCode::INVALID_PRP_OFFSET, 16 + entry * 8, 0)
     }
 
-    /// Invalid Field in Command: PRP entry 2, or the pointer to it, is required but 0.
+    /// Invalid Field in Command: PRP entry 2, or an entry of a PRP list, is required but 0.
     pub(crate) const fn prp_missing() -> Self {
         Self::field(StatusCode::INVALID_FIELD, 32, 0)
     }
@@ -80,9 +80,9 @@ impl Failure {
         Self::field(StatusCode::INVALID_NAMESPACE, 4, 0)
     }
 
-    /// Whether the error log keeps the failure: all except aborts that the host requested, and
-    /// answers about absent optional features. Entries belong to completions with the More bit,
-    /// which the controller sets where it has more to tell (NVMe 1.4, section 5.14.1.1).
+    /// Whether the failure gets an entry in the error log, and the completion the More bit (NVMe
+    /// 1.4, section 5.14.1.1). Aborts that the host requested and tests for optional functions get
+    /// none.
     pub(crate) fn is_logged(self) -> bool {
         !self.probe
             && self.status.code != StatusCode::ABORT_REQUESTED

@@ -6,8 +6,8 @@ use crate::log::WARNING_TEMPERATURE;
 use std::collections::BTreeMap;
 use wire::nvme::{PowerState, feature, feature_bits};
 
-/// The power states, all operational and without latency: the drive cannot slow down, so they are
-/// only typical figures. 25 W, 15 W and 9 W in units of 10 mW.
+/// The power states, all operational and without latency: 25 W, 15 W and 9 W in units of 10 mW. The
+/// figures are only typical, because a power state has no effect on the drive.
 pub(crate) const POWER_STATES: [PowerState; 3] =
     [power_state(0, 2500), power_state(1, 1500), power_state(2, 900)];
 
@@ -23,26 +23,26 @@ const fn power_state(number: u8, max_power: u16) -> PowerState {
     }
 }
 
-/// KAS: the Keep Alive Timer counts in seconds, in units of 100 ms.
+/// KAS: the granularity of the Keep Alive Timer is 1 s, in units of 100 ms.
 pub(crate) const KEEP_ALIVE_GRANULARITY: u16 = 10;
-/// Granularity of KATO, in milliseconds; KATO is rounded up.
+/// Granularity of KATO in milliseconds. The controller rounds KATO up.
 const KEEP_ALIVE_STEP: u32 = KEEP_ALIVE_GRANULARITY as u32 * 100;
 
 /// The Arbitration Burst value for no limit.
 const NO_LIMIT: u32 = 7;
-/// THSEL of Temperature Threshold: over or under.
+/// THSEL of Temperature Threshold: under temperature threshold.
 const UNDER: u32 = 1 << 20;
 /// TMPSEL of Temperature Threshold: the composite temperature.
 const COMPOSITE: u32 = 0;
 /// TMPSEL: all sensors, for Set Features only.
 const ALL_SENSORS: u32 = 15;
-/// OAES: the notices that exist.
+/// OAES: the supported notices.
 pub(crate) const NOTICES: u32 = feature::NAMESPACE_NOTICES | feature_bits::FIRMWARE_ACTIVATION;
-/// Asynchronous Event Configuration: the critical warnings and notices that exist. A host that
-/// finds telemetry logs in LPA may enable their notices; this controller never sends any.
+/// Asynchronous Event Configuration: the supported critical warnings and notices. A host that finds
+/// telemetry logs in LPA may enable telemetry log notices, but this controller never sends any.
 const EVENTS: u32 = 0x1f | NOTICES | feature_bits::TELEMETRY;
 
-/// Whether hosts may save the feature. Features that only apply while queues and vectors exist
+/// Whether hosts may save the feature. Features that apply only to existing queues or vectors
 /// cannot be saved.
 pub(crate) fn is_saveable(id: u8) -> bool {
     matches!(
@@ -58,8 +58,8 @@ pub(crate) fn is_saveable(id: u8) -> bool {
     )
 }
 
-/// Whether a change is a persistent event; not for features that hosts change often (NVM Express
-/// 2.1, figure 245).
+/// Whether changes of the feature are logged as persistent events. Changes of features that hosts
+/// change often are not logged (NVM Express 2.1, figure 245).
 pub(crate) fn is_logged(id: u8) -> bool {
     is_saveable(id) && !matches!(id, feature::POWER_MANAGEMENT | feature::ASYNC_EVENT_CONFIG)
 }
@@ -69,7 +69,7 @@ pub(crate) fn is_of_namespaces(id: u8) -> bool {
     matches!(id, feature::ERROR_RECOVERY | feature::WRITE_PROTECTION)
 }
 
-/// The bits of command dword 11 that select which value of the feature is meant.
+/// The bits of command dword 11 that select one of several values of the feature.
 pub(crate) fn selector(id: u8, value: u32) -> u32 {
     if id == feature::TEMPERATURE_THRESHOLD { value & UNDER } else { 0 }
 }
@@ -90,7 +90,7 @@ pub(crate) fn check(id: u8, value: u32) -> Result<(), Failure> {
     if allowed { Ok(()) } else { Err(Failure::cdw(11, bit)) }
 }
 
-/// The values of features without other owners. All except Error Recovery belong to the controller.
+/// The values of the features of one controller. Error Recovery has one value per namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Features {
     /// Arbitration: HPW 31:24, MPW 23:16, LPW 15:8, AB 2:0.
@@ -101,7 +101,7 @@ pub(crate) struct Features {
     pub over_temperature: u16,
     /// Temperature Threshold, under temperature, in kelvin.
     pub under_temperature: u16,
-    /// Error Recovery by NSID: TLER 15:0; 0 where there is none.
+    /// Error Recovery by NSID: TLER 15:0. A missing entry means 0.
     pub error_recovery: BTreeMap<u32, u32>,
     /// Volatile Write Cache: WCE.
     pub write_cache: bool,
@@ -113,14 +113,14 @@ pub(crate) struct Features {
     pub write_atomicity: u32,
     /// Asynchronous Event Configuration.
     pub async_events: u32,
-    /// Keep Alive Timer: KATO in milliseconds, in whole seconds; 0 for none.
+    /// Keep Alive Timer: KATO in milliseconds, a multiple of 1000; 0 for no timer.
     pub keep_alive: u32,
     /// Host Behavior Support: ACRE.
     pub advanced_retry: bool,
 }
 
 impl Features {
-    /// The defaults.
+    /// The default values.
     pub(crate) fn new(settings: &Settings) -> Self {
         Self {
             arbitration: 4,
@@ -147,7 +147,7 @@ impl Features {
                 self.under_temperature = value as u16;
             }
             feature::TEMPERATURE_THRESHOLD => self.over_temperature = value as u16,
-            // TLER is kept.
+            // Only TLER is stored.
             feature::ERROR_RECOVERY => {
                 self.error_recovery.insert(nsid, value & 0xffff);
             }
@@ -159,8 +159,7 @@ impl Features {
         }
     }
 
-    /// The value of a feature that does not belong to interrupts; `selector` is command dword 11
-    /// of Get Features.
+    /// The value of a feature in this structure. `selector` is command dword 11 of Get Features.
     pub(crate) fn get(&self, id: u8, nsid: u32, selector: u32) -> Result<u32, Failure> {
         Ok(match id {
             feature::ARBITRATION => self.arbitration,
@@ -192,7 +191,7 @@ impl Features {
         self.keep_alive = steps.saturating_mul(KEEP_ALIVE_STEP);
     }
 
-    /// The most commands fetched from one queue in one turn.
+    /// The maximum number of commands that are fetched from one queue in one turn.
     pub(crate) fn burst(&self) -> u16 {
         match self.arbitration & 7 {
             NO_LIMIT => u16::MAX,
@@ -200,7 +199,8 @@ impl Features {
         }
     }
 
-    /// Commands of high, medium and low priority per round: HPW, MPW and LPW, 0's based.
+    /// The maximum number of commands of high, medium and low priority per round: HPW, MPW and LPW
+    /// plus 1.
     pub(crate) fn weights(&self) -> [u16; 3] {
         let [_, low, medium, high] = self.arbitration.to_le_bytes();
         [high, medium, low].map(|weight| u16::from(weight) + 1)

@@ -5,9 +5,10 @@ use crate::config::Settings;
 use crate::state::Drive;
 use pcie::EndpointConfig;
 
-/// PCI vendor ID. Neither in a list of assigned vendors nor in the quirk table of Linux's nvme
-/// driver (`nvme_id_table`), so that the driver binds by class code and applies no quirk.
-/// 1b36:0010, QEMU's own drive, would lose its namespace identifiers (NVME_QUIRK_BOGUS_NID).
+/// PCI vendor ID. The ID is not assigned to a vendor, and the quirk table of Linux's nvme driver
+/// (`nvme_id_table`) does not contain it. So the driver binds by class code and applies no quirk.
+/// With 1b36:0010, the ID of QEMU's drive, Linux would ignore the namespace identifiers
+/// (NVME_QUIRK_BOGUS_NID).
 pub(crate) const VENDOR: u16 = pcie::config::contents::VENDOR;
 /// PCI device ID.
 const DEVICE: u16 = 0x0001;
@@ -16,15 +17,15 @@ const CLASS: [u8; 3] = [0x01, 0x08, 0x02];
 /// The minimum size of BAR 0.
 const BAR0: u64 = 64 << 10;
 
-/// Bytes of BAR 0: registers and doorbells in the lower half, the MSI-X table in the third quarter
-/// with 16 bytes a vector (PCIe Base 4.0, section 7.7.2.6), the pending bits in the last. A queue
-/// pair has 8 bytes of doorbells, so they need less than the table.
+/// Bytes of BAR 0. The lower half has registers and doorbells. The third quarter has the MSI-X
+/// table with 16 bytes per vector (PCIe Base 4.0, section 7.7.2.6), the last quarter the pending
+/// bits. Doorbells have 8 bytes per queue pair, so they need less room than the table.
 fn bar0(vectors: u16) -> u64 {
     (u64::from(vectors) * 16 * 4).next_power_of_two().max(BAR0)
 }
 
-/// The PCIe device serial number, derived from the drive's serial number. Two drives share one by
-/// chance once in 2^64 pairs.
+/// The PCIe device serial number, derived from the serial number of the drive. The probability that
+/// two drives have the same number is 2^-64.
 fn device_serial(serial: &str) -> u64 {
     let hash = fingerprint(serial.as_bytes());
     u64::from(hash as u32) << 32 | u64::from((hash >> 32) as u32)
@@ -58,7 +59,7 @@ pub(crate) fn numbered_uuid(drive: [u8; 16], number: u64) -> [u8; 16] {
     custom_uuid(fingerprint(&[&number.to_le_bytes()[..], &drive].concat()))
 }
 
-/// A UUID of version 8, whose other bits are vendor-defined (RFC 9562, 5.8).
+/// A UUID of version 8 (RFC 9562, section 5.8) with these bits, except version and variant.
 fn custom_uuid(bits: u128) -> [u8; 16] {
     let mut uuid = bits.to_be_bytes();
     uuid[6] = uuid[6] & 0x0f | 0x80;
@@ -94,7 +95,7 @@ mod tests {
             assert!(end <= size / 2, "doorbells of {queues} pairs");
             assert!(u64::from(settings.vectors()) * 16 <= size / 4);
         }
-        // 1024 vectors have 16 KiB, the quarter of 64 KiB.
+        // A table of 1024 vectors has 16 KiB, a quarter of 64 KiB.
         assert_eq!([65, 1024, 1025, 2048].map(bar0), [64 << 10, 64 << 10, 128 << 10, 128 << 10]);
     }
 

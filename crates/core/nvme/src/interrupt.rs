@@ -7,7 +7,7 @@ use wire::{Duration, Instant};
 struct Vector {
     /// Completions since the last interrupt.
     count: u32,
-    /// When coalescing ends at the latest.
+    /// Time at which coalescing ends at the latest.
     deadline: Option<Instant>,
     /// CD: coalescing disabled for this vector.
     coalescing_disabled: bool,
@@ -21,14 +21,14 @@ pub(crate) struct Interrupts {
     dirty: Vec<u16>,
     /// THR of Interrupt Coalescing, 0's based.
     threshold: u8,
-    /// TIME of Interrupt Coalescing, in 100 microseconds.
+    /// TIME of Interrupt Coalescing, in units of 100 us.
     time: u8,
-    /// INTMS and INTMC.
+    /// The mask that INTMS and INTMC show.
     pub mask: u32,
 }
 
 impl Interrupts {
-    /// After a reset, with `vectors` vectors.
+    /// The state after a reset, with `vectors` vectors.
     pub(crate) fn new(vectors: u16) -> Self {
         Self { vectors: vec![Vector::default(); usize::from(vectors)], ..Self::default() }
     }
@@ -37,7 +37,7 @@ impl Interrupts {
         self.vectors.len() as u16
     }
 
-    /// Interrupt Coalescing (section 5.21.1.8): TIME in 15:8, THR in 7:0.
+    /// Sets Interrupt Coalescing (section 5.21.1.8): TIME in bits 15:8, THR in bits 7:0.
     pub(crate) fn set_coalescing(&mut self, bits: u32) {
         (self.threshold, self.time) = (bits as u8, (bits >> 8) as u8);
     }
@@ -52,8 +52,8 @@ impl Interrupts {
         self.vectors[usize::from(vector)].coalescing_disabled = disabled;
     }
 
-    /// Notes a completion in a queue with this vector. Admin completions use vector 0, which is
-    /// never coalesced.
+    /// Counts a completion in a queue with this vector. Vector 0, of the admin queue, is never
+    /// coalesced.
     pub(crate) fn posted(&mut self, now: Instant, vector: u16) {
         let span = Duration::from_us(100 * u64::from(self.time));
         let entry = &mut self.vectors[usize::from(vector)];
@@ -81,7 +81,7 @@ impl Interrupts {
             || entry.deadline.is_none_or(|deadline| deadline <= now)
     }
 
-    /// When the next interrupt is due at the latest.
+    /// Time at which the next interrupt is due at the latest; `None` if no completion waits.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.dirty.iter().filter_map(|vector| self.vectors[usize::from(*vector)].deadline).min()
     }

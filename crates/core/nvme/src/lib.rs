@@ -2,23 +2,23 @@
 //! without I/O.
 //!
 //! A [`Subsystem`] is a drive: namespaces, counters, controllers, and their persistent state
-//! ([`state`]). Each controller implements NVM Express 1.4 behind its [`Port`], a
-//! [`pcie::Function`]; blocks leave as [`block::Request`]s and come back as completions, records to
-//! store leave as [`Commit`]s. [`initiator`] is the other side: enough of a driver to bring a drive
-//! up and to move blocks.
+//! ([`state`]). Each controller implements NVM Express 1.4 behind a [`Port`], which is a
+//! [`pcie::Function`]. The subsystem outputs [`block::Request`]s for the media and [`Commit`]s of
+//! records to store. [`initiator`] is a small host driver that initialises a drive, and reads and
+//! writes blocks.
 //!
 //! `docs/nvme.md` and `docs/nvme-support.md` list the supported and unsupported functions.
 //!
 //! # Modules
 //!
-//! - `subsystem`: what the controllers of a drive share, and their ports
+//! - `subsystem`: the shared state of the controllers of a drive, and the ports
 //! - `controller`: one controller, one file per step of a command
 //! - `admin`: admin commands, one file per command family
 //! - `io`: I/O commands, one file per command family
 //! - `plan`: the work that a command's handler leaves to the controller
 //! - [`block`]: requests to the media
 //! - `namespace`: a range of blocks with a name
-//! - `metadata`: metadata of blocks: their place and their transfer
+//! - `metadata`: metadata of blocks: place on the media and transfer
 //! - `protection`: end-to-end data protection
 //! - [`state`]: the records that a drive keeps without power, one file per record
 //! - `features`: the values of features
@@ -26,7 +26,7 @@
 //! - `events`: asynchronous events
 //! - `failure`: the status of a failed command and the place of the error
 //! - `identity`: names derived from the serial number, and the identity on PCIe
-//! - `config`: the properties of a drive, and how a drive is run
+//! - `config`: the properties of a drive without records, and the settings of any drive
 //! - `registers`: the register file in BAR 0
 //! - `queue`: submission and completion queues, arbitration
 //! - `interrupt`: vectors, coalescing, masks

@@ -1,9 +1,10 @@
-//! Metadata of blocks (NVMe 1.4, section 8.2): their place on the media, their transfer, and the
-//! handling of protection information in them.
+//! Metadata of blocks (NVMe 1.4, section 8.2): place on the media, transfer, and protection
+//! information.
 //!
-//! Metadata follow all data in the contents of a namespace. Protection information is stored
-//! inverted, so that deallocated blocks, which the media return as zeroes, have FFh in every byte
-//! of it (section 6.7.1.1); other metadata read as zeroes there, as DLFEAT says.
+//! In the contents of a namespace, all metadata follow all data. Protection information is stored
+//! inverted: the media return zeroes for deallocated blocks, so their protection information reads
+//! as FFh in every byte (section 6.7.1.1). Other metadata of deallocated blocks read as zeroes, as
+//! DLFEAT states.
 
 use crate::block::Operation;
 use crate::failure::Failure;
@@ -16,38 +17,41 @@ use wire::nvme::{
     Command, ProtectionControl, ProtectionInformation, ProtectionTags, ProtectionType, StatusCode,
 };
 
-/// Bytes of metadata per block, if any: the length of protection information.
+/// Size of metadata per block in bytes, in formats with metadata: the length of protection
+/// information.
 pub(crate) const METADATA: usize = ProtectionInformation::LENGTH;
 
 /// How metadata are transferred from or to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Travel {
-    /// Not transferred: the controller inserts or strips them, or only uses them internally.
+    /// Not transferred: the controller inserts or strips the metadata, or only uses them
+    /// internally.
     Never,
-    /// In a separate buffer at MPTR; in the controller after the data.
+    /// In a separate host buffer at MPTR. In the buffer of the controller, the metadata follow the
+    /// data.
     Separate,
     /// At the end of each block's data.
     Extended,
 }
 
-/// The blocks of a command on a namespace with metadata.
+/// The metadata of consecutive blocks, and the settings of the command that uses them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Metadata {
     nsid: u32,
     slba: u64,
     blocks: u64,
-    /// Bytes of a block's data.
+    /// Size of data per block in bytes.
     block: usize,
-    /// First byte of the metadata on the media.
+    /// Byte offset of the first metadata on the media.
     offset: u64,
-    /// The command's settings for protection information, if the metadata are protection
-    /// information.
+    /// The settings of the command for protection information; `None` if the metadata are not
+    /// protection information.
     protection: Option<Protection>,
     pub travel: Travel,
 }
 
 impl Namespace {
-    /// The metadata of a command's blocks; `None` without metadata.
+    /// The metadata of a command's blocks; `None` for a namespace without metadata.
     pub(crate) fn metadata(&self, command: &Command) -> Result<Option<Metadata>, Failure> {
         if self.record.metadata == 0 {
             return Ok(None);
@@ -57,7 +61,7 @@ impl Namespace {
         self.metadata_of(command.nsid, slba, blocks, control, tags).map(Some)
     }
 
-    /// The same for any blocks of a namespace with metadata.
+    /// The metadata of any blocks, in a namespace with metadata.
     pub(crate) fn metadata_of(
         &self,
         nsid: u32,
@@ -86,7 +90,8 @@ impl Namespace {
         })
     }
 
-    /// The metadata of blocks without settings of a command, in a namespace with metadata.
+    /// The metadata of blocks without checks of protection information, in a namespace with
+    /// metadata.
     pub(crate) fn metadata_of_range(
         &self,
         nsid: u32,
@@ -98,7 +103,7 @@ impl Namespace {
 }
 
 impl Metadata {
-    /// Bytes of metadata.
+    /// Number of bytes of metadata.
     pub(crate) fn length(&self) -> usize {
         self.blocks as usize * METADATA
     }
@@ -108,12 +113,12 @@ impl Metadata {
         self.offset..self.offset + self.length() as u64
     }
 
-    /// Bytes of the blocks' data.
+    /// Number of bytes of the blocks' data.
     pub(crate) fn data(&self) -> u64 {
         self.blocks * self.block as u64
     }
 
-    /// Splits the blocks into pieces of up to `most` blocks, each with its offset in the data.
+    /// Splits the blocks into pieces of up to `most` blocks, each with the byte offset of its data.
     pub(crate) fn pieces(self, most: u64) -> impl Iterator<Item = (u64, Self)> {
         let piece = move |first: u64| {
             let piece = self.part(first, most.min(self.blocks - first));
@@ -122,17 +127,17 @@ impl Metadata {
         (0..self.blocks).step_by(most as usize).map(piece)
     }
 
-    /// Bytes of metadata between the data, which count for MDTS (figure 247).
+    /// Number of bytes of metadata between the data. They count for MDTS (figure 247).
     pub(crate) fn extends(&self) -> u64 {
         if self.travel == Travel::Extended { self.length() as u64 } else { 0 }
     }
 
-    /// Bytes of metadata at MPTR.
+    /// Number of bytes of metadata at MPTR.
     pub(crate) fn separate(&self) -> usize {
         if self.travel == Travel::Separate { self.length() } else { 0 }
     }
 
-    /// Refuses PRACT in Compare and Verify, which transfer no protection information.
+    /// Rejects PRACT, for Compare and Verify.
     pub(crate) fn passive(self) -> Result<Self, Failure> {
         match self.protection {
             Some(protection) if protection.acts() => {
@@ -142,7 +147,7 @@ impl Metadata {
         }
     }
 
-    /// Refuses PRCHK in Write Zeroes, which has nothing to check.
+    /// Rejects PRCHK, for Write Zeroes, which has no protection information to check.
     pub(crate) fn unchecked(self) -> Result<Self, Failure> {
         match self.protection {
             Some(protection) if protection.checks() => {
@@ -152,7 +157,7 @@ impl Metadata {
         }
     }
 
-    /// A part of the blocks, from `first` on.
+    /// A part of the blocks: `blocks` blocks from index `first` on.
     pub(crate) fn part(self, first: u64, blocks: u64) -> Self {
         Self {
             slba: self.slba + first,
@@ -163,36 +168,36 @@ impl Metadata {
         }
     }
 
-    /// A step that reads the blocks and checks the protection information; `Beside::found`
-    /// returns both in transfer format.
+    /// A step that reads the blocks and checks the protection information. `Beside::found` returns
+    /// data and metadata in the format of the transfer.
     pub(crate) fn read(self) -> Box<Beside> {
         self.beside(Action::Read)
     }
 
-    /// The same, but returns only the data.
+    /// As [`read`](Self::read), but `Beside::found` returns only the data.
     pub(crate) fn verify(self) -> Box<Beside> {
         Self { travel: Travel::Never, ..self }.read()
     }
 
-    /// The same, but returns the data followed by the metadata.
+    /// As [`read`](Self::read), but `Beside::found` returns the data followed by the metadata.
     pub(crate) fn read_apart(self) -> Box<Beside> {
         Self { travel: Travel::Separate, ..self }.read()
     }
 
-    /// The same, but returns only the bytes to compare: protection information is checked, not
-    /// compared (section 6.6).
+    /// As [`read`](Self::read), but `Beside::found` returns only the bytes to compare. Protection
+    /// information is checked, not compared (section 6.6).
     pub(crate) fn read_to_compare(self) -> Box<Beside> {
         if self.protection.is_some() { self.verify() } else { self.read_apart() }
     }
 
-    /// The expected bytes of a comparison, from the bytes of the host.
+    /// The expected bytes of a comparison, from the bytes that the host sent.
     pub(crate) fn expected(&self, bytes: Bytes) -> Result<Bytes, Failure> {
         let (data, metadata) = self.received(bytes)?;
         Ok(if self.protection.is_some() { data } else { [data, metadata].concat().into() })
     }
 
-    /// Splits bytes of the host into data and metadata, and checks or inserts the protection
-    /// information.
+    /// Splits the bytes that the host sent into data and metadata, and checks or inserts the
+    /// protection information.
     pub(crate) fn received(&self, bytes: Bytes) -> Result<(Bytes, Bytes), Failure> {
         let (data, metadata) = match self.travel {
             Travel::Never => (bytes, Bytes::new()),
@@ -205,8 +210,8 @@ impl Metadata {
         self.protected(&data, metadata).map(|metadata| (data, metadata))
     }
 
-    /// The metadata to write: inserted or checked protection information, or other metadata
-    /// unchanged.
+    /// The metadata to write: inserted protection information, or the metadata from the host after
+    /// a check.
     fn protected(&self, data: &[u8], metadata: Bytes) -> Result<Bytes, Failure> {
         match self.protection {
             Some(protection) if protection.acts() => Ok(protection.insert(self.block, data).into()),
@@ -215,7 +220,7 @@ impl Metadata {
         }
     }
 
-    /// The same for blocks read by [`read_apart`](Self::read_apart).
+    /// As [`received`](Self::received), for blocks that [`read_apart`](Self::read_apart) has read.
     pub(crate) fn copied(&self, bytes: Bytes) -> Result<(Bytes, Bytes), Failure> {
         Self { travel: Travel::Separate, ..*self }.received(bytes)
     }
@@ -236,8 +241,8 @@ impl Metadata {
         self.beside(Action::Write(metadata))
     }
 
-    /// A step that writes the metadata of zeroed blocks: zeroes, or the information inserted by
-    /// PRACT (section 6.17).
+    /// A step that writes the metadata of zeroed blocks: zeroes, or with PRACT the inserted
+    /// protection information (section 6.17).
     pub(crate) fn zero(self) -> Box<Beside> {
         self.beside(Action::Zero)
     }
@@ -274,7 +279,7 @@ impl Beside {
         Blocks { nsid, range: slba..slba + blocks, shared: self.action == Action::Read }
     }
 
-    /// The request for the media.
+    /// The media request for the metadata.
     pub(crate) fn operation(&self) -> Operation {
         let Metadata { offset, blocks, protection, .. } = self.metadata;
         let length = self.metadata.length();
@@ -303,7 +308,8 @@ impl Beside {
         }
     }
 
-    /// Checks the data and metadata that the step has read, and returns them in transfer format.
+    /// Checks the data and metadata that the step has read, and returns them in the format of the
+    /// transfer. Other steps than reads return `data` unchanged.
     pub(crate) fn found(&self, data: Bytes, metadata: &Bytes) -> Result<Bytes, Failure> {
         if self.action != Action::Read {
             return Ok(data);

@@ -13,7 +13,7 @@ use wire::nvme::{
     ProtectionType, StatusCode,
 };
 
-/// CSI of the NVM command set (NVM Express 2.0, figure 278), the only one here.
+/// CSI of the NVM command set (NVM Express 2.0, figure 278), the only supported command set.
 pub(crate) const NVM_COMMAND_SET: u8 = 0;
 
 /// A namespace of a running drive.
@@ -23,24 +23,25 @@ pub(crate) struct Namespace {
     pub record: state::Namespace,
     /// Blocks that Write Uncorrectable has marked.
     pub marks: Marks,
-    /// Whether the media refuse writes.
+    /// Whether the media are read-only.
     pub read_only: bool,
-    /// The controller that formats it, and its command.
+    /// The controller and the command that format the namespace, if any.
     pub formatting: Option<(u16, Key)>,
-    /// The controllers that it is attached to.
+    /// The controllers that the namespace is attached to.
     pub attached: BTreeSet<u16>,
 }
 
-/// The LBA formats that namespaces can be created with, by the number in FLBAS.
+/// The LBA formats with which namespaces can be created. FLBAS has the index.
 pub(crate) const FORMATS: [LbaFormat; 4] = [
     lba_format(9, 0),
     lba_format(12, 0),
     lba_format(9, METADATA as u8),
     lba_format(12, METADATA as u8),
 ];
-/// MC: metadata between the data, or in a buffer of their own.
+/// MC: metadata at the end of each block's data, or in a separate buffer.
 const METADATA_CAPABILITIES: u8 = 1 | 1 << 1;
-/// DPC: types 1 to 3; first and last eight bytes of the metadata, which are the same.
+/// DPC: types 1 to 3, in the first or the last eight bytes of the metadata, which has only eight
+/// bytes.
 const PROTECTION_CAPABILITIES: u8 = 0b111 | 1 << 3 | 1 << 4;
 /// DPS bit 3: the protection information is the first eight bytes of the metadata.
 pub(crate) const FIRST: u8 = 1 << 3;
@@ -49,9 +50,9 @@ const fn lba_format(data_shift: u8, metadata: u8) -> LbaFormat {
     LbaFormat { metadata: metadata as u16, data_shift, performance: 0 }
 }
 
-/// The format of an LBA format, with `extended` metadata if there are any, and protection of type
-/// `kind` (0 for none); `None` for an invalid combination (figure 245, FLBAS and DPS; section 5.23,
-/// MSET, PI and PIL).
+/// The block format for an LBA format, the place of the metadata (`extended`), and the type of
+/// protection (`kind`, 0 for none). `None` for an invalid combination (figure 245, FLBAS and DPS;
+/// section 5.23, MSET, PI and PIL).
 pub(crate) fn block_format(
     format: LbaFormat,
     extended: bool,
@@ -68,7 +69,7 @@ pub(crate) fn block_format(
     Some(Format { block_shift: format.data_shift, metadata, extended, protection })
 }
 
-/// FLBAS of blocks of this format; `None` if namespaces cannot be created with them.
+/// FLBAS for this format; `None` if namespaces cannot be created with this format.
 pub(crate) fn flbas(format: Format) -> Option<u8> {
     let Format { block_shift, metadata, extended, .. } = format;
     let number = FORMATS.iter().position(|one| *one == lba_format(block_shift, metadata))?;
@@ -86,7 +87,7 @@ impl Namespace {
         blocks << self.record.block_shift
     }
 
-    /// The range of Read, Write and Write Zeroes as first byte and length.
+    /// The range of a Read, Write or Write Zeroes: first byte and length in bytes.
     pub(crate) fn range(&self, command: &Command) -> Result<(u64, u64), Failure> {
         self.formatted()?;
         let (slba, blocks) = (command.slba(), u64::from(command.blocks()));
@@ -94,7 +95,7 @@ impl Namespace {
         Ok((self.bytes(slba), self.bytes(blocks)))
     }
 
-    /// Whether the namespace has these blocks.
+    /// Fails unless the namespace has these blocks.
     pub(crate) fn check(&self, slba: u64, blocks: u64) -> Result<(), StatusCode> {
         match slba.checked_add(blocks) {
             Some(end) if end <= self.record.blocks => Ok(()),
@@ -102,7 +103,7 @@ impl Namespace {
         }
     }
 
-    /// Whether existing blocks can be read: none is marked uncorrectable (section 6.16).
+    /// Fails if one of these existing blocks is marked uncorrectable (section 6.16).
     pub(crate) fn readable(&self, slba: u64, blocks: u64) -> Result<(), Failure> {
         match self.marks.first_in(&(slba..slba + blocks)) {
             None => Ok(()),
@@ -118,13 +119,13 @@ impl Namespace {
         }
     }
 
-    /// Whether the media or the host refuse writes.
+    /// Whether the media are read-only, or a host has write protected the namespace.
     fn is_read_only(&self) -> bool {
         self.read_only || self.record.write_protected
     }
 
-    /// Whether writes are allowed. Media that became read-only have their own status (NVMe 1.4,
-    /// figures 128 and 129).
+    /// Fails if writes are not allowed. Read-only media and write protection have different
+    /// statuses (NVMe 1.4, figures 128 and 129).
     pub(crate) fn writable(&self) -> Result<(), Failure> {
         if self.record.write_protected {
             return Err(Failure::permanent(StatusCode::NAMESPACE_WRITE_PROTECTED));
@@ -176,7 +177,7 @@ impl Namespace {
         identify.encode_with(formats)
     }
 
-    /// The same for the broadcast NSID: the common properties of all namespaces.
+    /// Identify Namespace data for the broadcast NSID: the common properties of all namespaces.
     pub(crate) fn common() -> [u8; IDENTIFY] {
         let lba_formats = FORMATS.len() as u8 - 1;
         let lba_format = FORMATS[0];
@@ -201,7 +202,8 @@ impl Namespace {
         IndependentNamespace { sharing, attributes, status: IndependentNamespace::READY }
     }
 
-    /// Its identification descriptors (section 5.15.2.3); zero identifiers are omitted.
+    /// The identification descriptors of the namespace (section 5.15.2.3), without identifiers that
+    /// are zero.
     pub(crate) fn descriptors(&self) -> Vec<NamespaceDescriptor> {
         let state::Namespace { nguid, eui64, uuid, .. } = self.record;
         let eui64 = (eui64 != [0; 8]).then_some(NamespaceDescriptor::Eui64(eui64));

@@ -12,8 +12,8 @@ pub(crate) struct Step {
     pub nsid: u32,
     pub operation: Operation,
     pub then: Then,
-    /// The simultaneous action on the metadata of the same blocks, if any. The step has exclusive
-    /// use of its blocks meanwhile.
+    /// The simultaneous action on the metadata of the same blocks, if any. Such a step claims its
+    /// blocks.
     pub beside: Option<Box<Beside>>,
 }
 
@@ -26,12 +26,12 @@ pub(crate) enum Then {
     Proceed,
     /// Compares the read data with these bytes.
     Compare(Bytes),
-    /// Writes the read data from byte `to` on, to blocks with `metadata`. Then dword 0 of the
-    /// completion is `next`.
+    /// Writes the read data from byte `to` on, and their metadata to `metadata`. Then dword 0 of
+    /// the completion is `next`.
     Copy { to: u64, next: u32, metadata: Option<Box<Metadata>> },
-    /// The data are durable: removes the uncorrectable marks of these blocks.
+    /// Removes the uncorrectable marks of these blocks, because the data are durable.
     Unmark(Vec<Range<u64>>),
-    /// Dword 0 of the completion, unless a later step changes it.
+    /// Sets dword 0 of the completion, unless a later step changes it.
     Result(u32),
 }
 
@@ -41,7 +41,7 @@ impl Step {
     }
 }
 
-/// Steps in order. A single step, the usual case, needs no allocation.
+/// A queue of steps. A single step, the usual case, needs no allocation.
 #[derive(Debug, Default)]
 pub(crate) struct Steps {
     first: Option<Step>,
@@ -101,7 +101,7 @@ pub(crate) fn steps(nsid: u32, operations: impl IntoIterator<Item = Operation>) 
     operations.into_iter().map(|operation| Step::new(nsid, operation)).collect()
 }
 
-/// The remaining work of a command, as its handler decides.
+/// The remaining work of a command, which the handler of the command returns.
 #[derive(Debug)]
 pub(crate) enum Plan {
     /// The command is done, with dword 0 of the completion.
@@ -120,12 +120,12 @@ pub(crate) enum Plan {
     Receive(usize),
     /// As `Receive`; the steps then read up to this many bytes, which are not sent to the host.
     ReceiveAndRead(usize, usize),
-    /// The same with additional bytes of metadata at MPTR, after the data.
+    /// As the inner plan, with additional bytes of metadata at MPTR, after the data.
     WithMetadata(usize, Box<Plan>),
 }
 
 impl Plan {
-    /// The same with metadata at MPTR, if there are any.
+    /// This plan with `bytes` bytes of metadata at MPTR; unchanged for 0.
     pub(crate) fn with_metadata(self, bytes: usize) -> Self {
         if bytes == 0 { self } else { Self::WithMetadata(bytes, Box::new(self)) }
     }

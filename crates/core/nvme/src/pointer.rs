@@ -7,9 +7,10 @@ use crate::sgl;
 use bytes::Bytes;
 use wire::nvme::{Command, SglDescriptor, StatusCode};
 
-/// The ranges of host memory of a command's pointers, for `length` bytes of data to or from the
-/// host, and memory pages of `page` bytes. `read` returns each list of PRP entries or SGL
-/// descriptors. `None` if the pointers are not valid, or if `read` returns `None`.
+/// The ranges of host memory that a command's data pointer describes, for `length` bytes of data to
+/// or from the host, and memory pages of `page` bytes. `read` must return the bytes at an address
+/// of host memory: a PRP list or SGL descriptors. `None` if the pointers are not valid, or if
+/// `read` returns `None`.
 pub fn follow(
     command: &Command,
     length: usize,
@@ -29,7 +30,7 @@ pub fn follow(
     Some(ranges.copied().collect())
 }
 
-/// PSDT: an SGL, and metadata, if any, in one range.
+/// PSDT: an SGL for the data, and one range for metadata, if any.
 const SGL: u8 = 1;
 /// PSDT: an SGL for the data, and one for metadata.
 pub(crate) const TWO_SGLS: u8 = 2;
@@ -47,10 +48,10 @@ enum Data {
     Sgl(sgl::Walk),
 }
 
-/// The ranges of the metadata. They follow the ranges of the data.
+/// The ranges of the metadata, which follow the ranges of the data.
 #[derive(Debug, PartialEq, Eq)]
 enum Metadata {
-    /// No metadata, or already among the ranges.
+    /// No metadata, or metadata whose ranges are already added.
     Done,
     /// One range.
     Range(MemoryRange),
@@ -61,8 +62,8 @@ enum Metadata {
 }
 
 impl Walk {
-    /// Starts with the pointers of a command, for `length` bytes and `metadata` bytes at MPTR, to
-    /// or from the host, and memory pages of `page` bytes.
+    /// Starts with the pointers of a command, for `length` bytes of data and `metadata` bytes at
+    /// MPTR, to or from the host, and memory pages of `page` bytes.
     pub(crate) fn new(
         command: &Command,
         [length, metadata]: [usize; 2],
@@ -80,8 +81,8 @@ impl Walk {
         Ok(walk)
     }
 
-    /// Alignment of the address (figure 105): double words with PRPs, bytes with an SGL, multiples
-    /// of 8 with two SGLs.
+    /// Starts the walk of the metadata. The address in MPTR is a multiple of 4 with PRPs, any
+    /// address with an SGL, and a multiple of 8 with two SGLs (figure 105).
     fn begin_metadata(
         &mut self,
         command: &Command,
@@ -105,7 +106,8 @@ impl Walk {
         Ok(())
     }
 
-    /// The list to read next: address and bytes.
+    /// The next PRP list or SGL segment to read: address and number of bytes; `None` if none is
+    /// needed.
     pub(crate) fn next_list(&self) -> Option<(u64, usize)> {
         if !self.data.is_complete() {
             return self.data.next_list();
@@ -117,7 +119,7 @@ impl Walk {
         }
     }
 
-    /// Adds a list that was read.
+    /// Adds the bytes of the list that [`next_list`](Self::next_list) has returned.
     pub(crate) fn add_list(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         if !self.data.is_complete() {
             self.data.add_list(bytes)?;

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use smallvec::SmallVec;
 use wire::nvme::StatusCode;
 
-/// Bytes of a PRP entry.
+/// Size of a PRP entry in bytes.
 const ENTRY: usize = 8;
 
 /// A contiguous range of host memory.
@@ -12,14 +12,14 @@ const ENTRY: usize = 8;
 pub struct MemoryRange {
     /// Address of the first byte.
     pub address: u64,
-    /// Bytes.
+    /// Number of bytes.
     pub length: usize,
 }
 
-/// Ranges of host memory in order; up to two need no allocation.
+/// Ranges of host memory in order. Up to two ranges need no allocation.
 pub type MemoryRanges = SmallVec<[MemoryRange; 2]>;
 
-/// The range of `length` bytes if PRP entry 1 is valid and covers all of them.
+/// The range of `length` bytes; `None` unless PRP entry 1 is valid and covers all bytes.
 pub(crate) fn one_page(prp1: u64, length: usize, page: usize) -> Option<MemoryRange> {
     let room = page - (prp1 as usize & (page - 1));
     (prp1 & 3 == 0 && (1..=room).contains(&length)).then_some(MemoryRange { address: prp1, length })
@@ -30,7 +30,7 @@ pub(crate) fn one_page(prp1: u64, length: usize, page: usize) -> Option<MemoryRa
 struct List {
     address: u64,
     entries: usize,
-    /// The last entry points to the next list.
+    /// Whether the last entry points to the next list.
     chained: bool,
 }
 
@@ -56,7 +56,8 @@ impl Walk {
         if walk.remaining == 0 {
             return Ok(walk);
         }
-        // Reserved, so 0, if it is not used (section 4.2); here it is needed.
+        // PRP entry 2 is needed here. Unused entries are reserved and 0 (section 4.2), so 0 means
+        // that it is missing.
         if prp2 == 0 {
             return Err(Failure::prp_missing());
         }
@@ -74,7 +75,8 @@ impl Walk {
         Ok(walk)
     }
 
-    /// The list to read next: address and bytes. It never crosses a page.
+    /// The next list to read: address and number of bytes; `None` if no list is needed. A list
+    /// never crosses a page.
     pub(crate) fn next_list(&self) -> Option<(u64, usize)> {
         self.list.map(|list| (list.address, list.entries * ENTRY))
     }
@@ -92,8 +94,8 @@ impl Walk {
                 return Err(Failure::permanent(StatusCode::INVALID_PRP_OFFSET));
             }
             if list.chained && index + 1 == list.entries {
-                // Chained lists begin at a page, so every list except the first has ranges, and the
-                // chain ends.
+                // A chained list begins at a page. So every list except the first has ranges, and
+                // the chain ends.
                 self.expect_list(entry);
             } else {
                 self.push(entry, self.remaining.min(self.page));
@@ -107,12 +109,12 @@ impl Walk {
         self.remaining == 0
     }
 
-    /// The ranges known so far, adjacent ones joined.
+    /// The ranges known so far. Adjacent ranges are joined.
     pub(crate) fn ranges(&self) -> &[MemoryRange] {
         &self.ranges
     }
 
-    /// Adds a range without an entry.
+    /// Adds a range that no PRP entry describes.
     pub(crate) fn append(&mut self, range: MemoryRange) {
         self.ranges.push(range);
     }
@@ -217,13 +219,13 @@ mod tests {
 
     #[test]
     fn an_entry_that_is_needed_is_not_0() {
-        // PRP entry 1 may be: there is memory at that address.
+        // PRP entry 1 may be 0: there is memory at address 0.
         assert!(Walk::new(0, 0, 4096, PAGE).unwrap().is_complete());
         for length in [4097, 2 * 4096, 3 * 4096] {
             assert_eq!(Walk::new(0x1_0000, 0, length, PAGE), Err(Failure::prp_missing()));
         }
         assert_eq!(Walk::new(0x1_0004, 0, 4096, PAGE), Err(Failure::prp_missing()));
-        // In a list, and as the pointer to the next.
+        // An entry of a list that is 0, and a pointer to the next list that is 0.
         for entries in [[0x5_0000, 0], [0, 0x5_0000]] {
             let mut walk = Walk::new(0x1_0000, 0x2_0ff0, 3 * 4096, PAGE).unwrap();
             let error = walk.add_list(&list(&entries)).unwrap_err();

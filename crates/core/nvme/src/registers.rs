@@ -24,7 +24,8 @@ impl Registers {
         Self { capabilities, ..Self::default() }
     }
 
-    /// Fills `out` from byte `offset` on; reserved registers and doorbells read as zero.
+    /// Copies the registers from byte `offset` on to `out`. Reserved registers and doorbells read
+    /// as zero.
     pub(crate) fn read(&self, offset: u64, interrupt_mask: u32, out: &mut [u8]) {
         out.fill(0);
         let image = self.image(interrupt_mask);
@@ -51,7 +52,7 @@ impl Registers {
         image
     }
 
-    /// Writes one double word of the admin queue registers; ignores others.
+    /// Writes one double word of AQA, ASQ or ACQ; ignores other registers.
     pub(crate) fn write_admin(&mut self, offset: u64, value: u32) {
         const PAGE: u64 = !0xfff;
         let low = |old: u64| (old & !0xffff_ffff | u64::from(value)) & PAGE;

@@ -4,18 +4,18 @@ use crate::failure::Failure;
 use crate::prp::{MemoryRange, MemoryRanges};
 use wire::nvme::{SglDescriptor, SglKind, StatusCode};
 
-/// The address of discarded bytes (bit bucket). No range has this address, because ranges begin at
-/// double words.
+/// The address that stands for discarded bytes (bit bucket). No range has this address, because
+/// ranges begin at multiples of 4.
 pub(crate) const NOWHERE: u64 = u64::MAX;
 
-/// Bytes of a descriptor.
+/// Size of a descriptor in bytes.
 const ENTRY: usize = SglDescriptor::LENGTH;
-/// The most descriptors per read of host memory.
+/// The maximum number of descriptors per read of host memory.
 const BATCH: usize = 256;
-/// The most descriptors of a command.
+/// The maximum number of descriptors of a command.
 const MOST: usize = 4096;
 
-/// The rest of a segment.
+/// The descriptors of a segment that were not read yet.
 #[derive(Debug, PartialEq, Eq)]
 struct Segment {
     address: u64,
@@ -26,7 +26,7 @@ struct Segment {
 /// The walk from SGL entry 1 to all ranges of a buffer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Walk {
-    /// The data go to the host.
+    /// Whether the data go to the host.
     to_host: bool,
     /// Bytes whose address is not yet known.
     remaining: usize,
@@ -46,7 +46,7 @@ impl Walk {
         Ok(walk)
     }
 
-    /// The descriptors to read next: address and bytes.
+    /// The next descriptors to read: address and number of bytes; `None` if none are needed.
     pub(crate) fn next_list(&self) -> Option<(u64, usize)> {
         self.segment.as_ref().map(|segment| (segment.address, segment.length.min(BATCH * ENTRY)))
     }
@@ -57,7 +57,8 @@ impl Walk {
         let rest = segment.length - bytes.len();
         let entries = bytes.as_chunks::<ENTRY>().0;
         for (descriptor, left) in entries.iter().zip((0..entries.len()).rev()) {
-            // The last descriptor of a segment leads to the next one, except in the last segment.
+            // The last descriptor of a segment leads to the next segment, except in the last
+            // segment.
             let may_lead = rest == 0 && left == 0 && !segment.last;
             self.take(SglDescriptor::decode(descriptor), may_lead)?;
             if self.is_complete() {
@@ -83,7 +84,7 @@ impl Walk {
         &self.ranges
     }
 
-    /// Adds a range without a descriptor.
+    /// Adds a range that no descriptor describes.
     pub(crate) fn append(&mut self, range: MemoryRange) {
         self.ranges.push(range);
     }
@@ -102,7 +103,7 @@ impl Walk {
                 }
                 self.push(address, length);
             }
-            // Ignored if the data come from the host (figure 115).
+            // A bit bucket is ignored if the data come from the host (figure 115).
             SglKind::BitBucket if !self.to_host => {}
             SglKind::BitBucket => self.push(NOWHERE, length),
             kind => {
@@ -117,7 +118,7 @@ impl Walk {
         Ok(())
     }
 
-    /// SGLs may be longer than the data, but not shorter.
+    /// Fails if the SGL is shorter than the data. It may be longer.
     fn check_end(&self) -> Result<(), Failure> {
         if self.remaining > 0 && self.segment.is_none() {
             return Err(invalid(StatusCode::DATA_SGL_LENGTH_INVALID));
@@ -134,7 +135,7 @@ impl Walk {
     }
 }
 
-/// The fault is in the data pointer or in its lists.
+/// A failure because of the data pointer, or of the segments that it leads to.
 fn invalid(code: StatusCode) -> Failure {
     Failure::field(code, 24, 0)
 }

@@ -7,16 +7,16 @@ slotmap::new_key_type! {
     pub(crate) struct Key;
 }
 
-/// A table with keys that are never reused. The owner bounds its size.
+/// A table with keys that are never reused. The owner limits the number of entries.
 pub(crate) type Slots<T> = SlotMap<Key, T>;
 
 impl Key {
-    /// As a number, for identifiers outside of the controller.
+    /// The key as a number, for identifiers outside of the controller.
     pub(crate) fn as_u64(self) -> u64 {
         self.data().as_ffi()
     }
 
-    /// From a returned number. An unknown number matches no entry.
+    /// The key with this number. An unknown number gives a key that matches no entry.
     pub(crate) fn from_u64(number: u64) -> Self {
         KeyData::from_ffi(number).into()
     }

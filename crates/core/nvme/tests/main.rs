@@ -1,4 +1,4 @@
-//! The controller and the host driver, from outside.
+//! Tests of the controller and the host driver through public interfaces.
 
 extern crate farlane_nvme as nvme;
 

@@ -7,8 +7,8 @@ use std::ops::RangeInclusive;
 use wire::Bdf;
 use wire::tlp::{Class, ConfigRequest, Packet, Status, Tlp};
 
-/// Vendor ID of farlane's bridges: Red Hat's, as QEMU's virtual devices use it.
-/// Linux binds `pcieport` by class, not by ID.
+/// Vendor ID of farlane's bridges: the ID of Red Hat, which QEMU's virtual devices have. Linux
+/// binds `pcieport` by class, not by ID.
 pub const VENDOR: u16 = 0x1b36;
 /// Device ID of farlane's bridges.
 pub const DEVICE: u16 = 0x000c;
@@ -44,26 +44,27 @@ impl Bridge {
         Self { kind, max_payload, config, pcie }
     }
 
-    /// Resets every register to its power-on state; the link state stays.
+    /// Resets every register to its power-on value, except the link state.
     pub fn reset(&mut self) {
         let up = self.link_up();
         *self = Self::new(self.kind, self.max_payload);
         self.pcie.set_link(&mut self.config, up);
     }
 
-    /// Sets the link below (above, for an upstream port) up or down.
+    /// Sets the link of this port up or down: the link above an upstream port, below any other
+    /// port.
     pub fn set_link(&mut self, up: bool) {
         self.pcie.set_link(&mut self.config, up);
     }
 
-    /// Sets Max_Payload_Size Supported to `max_payload` bytes: no more than the
-    /// far end of the link accepts.
+    /// Sets Max_Payload_Size Supported to `max_payload` bytes, which must not exceed what the far
+    /// end of the link accepts.
     pub fn set_max_payload_supported(&mut self, max_payload: usize) {
         self.max_payload = max_payload;
         self.pcie.set_max_payload_supported(&mut self.config, max_payload);
     }
 
-    /// Data Link Layer Link Active.
+    /// Whether the link is up (Data Link Layer Link Active).
     pub fn link_up(&self) -> bool {
         self.pcie.link_up(&self.config)
     }
@@ -73,7 +74,7 @@ impl Bridge {
         self.config.u8(register::SECONDARY_BUS)
     }
 
-    /// Secondary to subordinate bus; not meaningful before software sets them.
+    /// The secondary to the subordinate bus; not meaningful before software sets these registers.
     pub fn buses(&self) -> RangeInclusive<u8> {
         self.secondary()..=self.config.u8(register::SUBORDINATE_BUS)
     }
@@ -97,7 +98,7 @@ impl Bridge {
                 word(register::PREFETCH_LIMIT) | upper(register::PREFETCH_LIMIT_UPPER),
             ),
         ];
-        // Software has not set up a window at 0.
+        // A window at 0 is not set up by software.
         windows.into_iter().any(|(base, limit)| {
             base != 0 && base <= limit && (base..=limit | 0xf_ffff).contains(&address)
         })
@@ -108,7 +109,7 @@ impl Bridge {
         self.config.u16(register::COMMAND) & command::BUS_MASTER != 0
     }
 
-    /// Max_Payload_Size as configured.
+    /// Max_Payload_Size in bytes, as software configured it.
     pub fn max_payload(&self) -> usize {
         self.pcie.max_payload(&self.config)
     }
@@ -119,7 +120,7 @@ impl Bridge {
     }
 
     /// Writes the enabled bytes of the double word at `at`. Returns whether Secondary Bus Reset
-    /// went from 0 to 1: everything below is reset.
+    /// went from 0 to 1: then the caller must reset everything below.
     pub fn write(&mut self, at: u16, enables: u8, value: u32) -> bool {
         let reset = |config: &ConfigSpace| config.u16(register::BRIDGE_CONTROL) & 1 << 6 != 0;
         let before = reset(&self.config);
@@ -127,8 +128,8 @@ impl Bridge {
         !before && reset(&self.config)
     }
 
-    /// Executes a configuration request for this function. Returns its completion, and whether
-    /// it resets everything below.
+    /// Executes a configuration request for this function. Returns the completion, and whether the
+    /// request resets everything below.
     pub fn configure(&mut self, tlp: &Tlp, request: ConfigRequest) -> (Tlp, bool) {
         let (mut reset, mut data) = (false, Bytes::new());
         match tlp.packet {

@@ -2,16 +2,17 @@
 
 use std::fmt;
 
-/// Counters of PCIe errors (PCIe Base 4.0, section 6.2.4 names them).
+/// Counters of PCIe errors, with the names of PCIe Base 4.0, section 6.2.4.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Errors {
-    /// Requests answered, or dropped if posted, as Unsupported Request.
+    /// Requests that ended as Unsupported Request: received requests, dropped if posted, and own
+    /// requests.
     pub unsupported_request: u64,
-    /// Requests answered with Completer Abort.
+    /// Own requests whose completion has the status Completer Abort.
     pub completer_abort: u64,
-    /// Requests whose completion did not come in time.
+    /// Own requests whose completion did not arrive in time.
     pub completion_timeout: u64,
-    /// Completions without an outstanding request.
+    /// Completions received without an outstanding request.
     pub unexpected_completion: u64,
     /// Malformed packets, and completions that contradict their request.
     pub malformed: u64,
@@ -22,14 +23,14 @@ pub struct Errors {
     /// Requester or completer IDs that cannot come from this port (ACS source
     /// validation, section 6.12.1.1).
     pub acs_violation: u64,
-    /// Requests refused because bus mastering is off.
+    /// Upstream requests that were dropped or rejected because bus mastering is off.
     pub bus_master_off: u64,
     /// Posted packets dropped because the link is down.
     pub dropped_link_down: u64,
 }
 
 impl Errors {
-    /// Names and values, in a fixed order.
+    /// Name and value of each counter, in a fixed order.
     pub fn list(&self) -> [(&'static str, u64); 10] {
         [
             ("unsupported_request", self.unsupported_request),
@@ -52,7 +53,7 @@ impl Errors {
 }
 
 impl fmt::Display for Errors {
-    /// The counters that are not zero, or `none`.
+    /// Names and values of the counters that are not zero, or `none`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";
         for (name, n) in self.list().iter().filter(|(_, n)| *n > 0) {

@@ -24,7 +24,7 @@ pub enum Output {
     Wait(Wait),
 }
 
-/// What a state machine waits for in addition to an input.
+/// The events, in addition to an input, after which a state machine must be polled again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wait {
     /// The end of the wait; `None` if only an input ends it.
@@ -34,7 +34,7 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// A wait for a time, if any, and for no receiver.
+    /// A wait for the time `until`, and for no receiver. With `None` no time is waited for.
     pub const fn until(until: Option<Instant>) -> Self {
         Self { until, receiver: false }
     }
@@ -59,12 +59,12 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// Every class.
+    /// Every class, without runs.
     pub const ALL: Self = Self { classes: [true; 3], runs: false };
     /// No class.
     pub const NONE: Self = Self { classes: [false; 3], runs: false };
 
-    /// The classes for which `takes` returns true.
+    /// A receiver of the classes for which `takes` returns true.
     pub fn from_fn(mut takes: impl FnMut(Class) -> bool) -> Self {
         Class::ALL.into_iter().fold(Self::NONE, |ready, class| ready.with(class, takes(class)))
     }
@@ -74,7 +74,7 @@ impl Ready {
         self.classes[class.index()]
     }
 
-    /// These classes, with `class` taken or not.
+    /// Sets whether `class` is taken.
     #[must_use]
     pub const fn with(mut self, class: Class, ready: bool) -> Self {
         self.classes[class.index()] = ready;
@@ -87,7 +87,7 @@ impl Ready {
         self.runs
     }
 
-    /// These classes, with runs or without.
+    /// Sets whether runs are allowed.
     #[must_use]
     pub const fn with_runs(mut self, runs: bool) -> Self {
         self.runs = runs;
@@ -100,11 +100,11 @@ impl Ready {
 pub struct PushRoom {
     /// The largest payload of a message, in bytes: 128 to 4096.
     pub payload: usize,
-    /// Posted TLPs that leave without waiting for credits.
+    /// Number of posted TLPs that do not wait for header credits.
     pub headers: u32,
-    /// Data credits for these TLPs, of 16 bytes each.
+    /// Data credits for these TLPs: 16 bytes each.
     pub data: u32,
-    /// Bytes that the far end keeps, over all its functions.
+    /// The maximum number of pushed bytes that the far end keeps, for all its functions together.
     pub capacity: usize,
 }
 
@@ -113,36 +113,38 @@ pub struct PushRoom {
 /// Feed it with [`handle`](Self::handle), then [`poll`](Self::poll) until it
 /// yields [`Output::Wait`].
 pub trait Function {
-    /// Takes an input. A packet of a class that [`ready`](Self::ready) denies may not be handed in.
+    /// Handles an input. The class of a packet must be in [`ready`](Self::ready).
     fn handle(&mut self, now: Instant, input: Input);
 
     /// The next packet of a class in `ready`, in PCIe order.
     fn poll(&mut self, now: Instant, ready: Ready) -> Output;
 
-    /// The classes this function takes now, whatever the target.
+    /// The classes that this function takes now, for any target.
     fn ready(&self) -> Ready;
 
     /// The ports of a switch; `None` for an endpoint, which has one queue and takes no messages of
-    /// [`wire::push`]. A function around another one returns the other one's ports.
+    /// [`wire::push`]. A function that wraps another function returns the ports of the wrapped
+    /// function.
     fn ports(&self) -> Option<&dyn Ports>;
 }
 
 /// The downstream ports of a function that is a switch.
 pub trait Ports {
-    /// The queue for packets to `target`: one per port, so that ports do not block each other.
+    /// The queue for packets to `target`. Each port has one queue, so that ports do not block each
+    /// other.
     fn queue(&self, target: Target) -> usize;
 
     /// The classes that a queue takes now.
     fn queue_ready(&self, queue: usize) -> Ready;
 
-    /// The room for messages of [`wire::push`] for the function `target`. `None` if its port
-    /// accepts none, or if `target` may not read host memory. The caller may pass in messages
-    /// within this room without checking [`Function::ready`], and also messages that only
-    /// invalidate and cannot wait.
+    /// The room for messages of [`wire::push`] to the function `target`. `None` if the port of
+    /// `target` accepts no such messages, or if `target` may not read host memory. The caller need
+    /// not check [`Function::ready`] for messages within this room, nor for urgent messages that
+    /// only invalidate.
     fn push_room(&self, target: Bdf) -> Option<PushRoom>;
 }
 
-/// How much of a function is visible to its user.
+/// The part of a function that its user can access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// The whole function.

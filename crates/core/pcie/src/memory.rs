@@ -4,14 +4,15 @@
 use std::fmt::Debug;
 use std::rc::Rc;
 
-/// Memory that a device accesses by itself: bytes are copied, and may change at any time.
+/// Memory that a device accesses directly. Its bytes may change at any time, so they are copied.
 pub trait Backing: Debug {
-    /// Copies bytes out; `None` if any lies outside. An aligned double word is read with acquire
-    /// order: later reads see everything that the device wrote before it.
+    /// Copies bytes from `offset` into `into`; `None` if a byte lies outside. An aligned double
+    /// word is read with acquire order: later reads return everything that the device wrote before
+    /// this double word.
     fn read(&self, offset: usize, into: &mut [u8]) -> Option<()>;
 
-    /// Copies bytes in; `None` if any lies outside. A reader that sees the last byte also sees all
-    /// earlier writes.
+    /// Copies `bytes` to `offset`; `None` if a byte lies outside. A reader that sees the last byte
+    /// also sees all earlier writes.
     fn write(&self, offset: usize, bytes: &[u8]) -> Option<()>;
 }
 
@@ -26,7 +27,7 @@ pub struct Ram {
 
 #[derive(Debug)]
 enum Contents {
-    /// The bytes up to the last one used, so that unused memory costs nothing.
+    /// The bytes up to the last used byte, so that unused memory costs nothing.
     Own(Vec<u8>),
     Shared(Rc<dyn Backing>),
 }
@@ -43,7 +44,7 @@ impl Ram {
     }
 
     /// Allocates `length` bytes aligned to `align` (a power of two). Returns their bus address, or
-    /// `None` if the memory is exhausted. There is no way to free them.
+    /// `None` if the memory is exhausted. The bytes cannot be freed.
     pub fn allocate(&mut self, length: usize, align: usize) -> Option<u64> {
         let start = self.next.checked_next_multiple_of(align)?;
         let end = start.checked_add(length)?;
@@ -54,7 +55,7 @@ impl Ram {
         Some(self.base + start as u64)
     }
 
-    /// The bytes at `address`; `None` if any lies outside, or if the memory is shared.
+    /// The bytes at `address`; `None` if a byte lies outside, or if the memory is shared.
     pub fn get(&mut self, address: u64, length: usize) -> Option<&[u8]> {
         self.get_mut(address, length).map(|bytes| &*bytes)
     }
@@ -70,7 +71,7 @@ impl Ram {
         bytes.get_mut(start..end)
     }
 
-    /// Copies bytes out; `None` if any lies outside.
+    /// Copies the bytes at the bus address `address` into `into`; `None` if a byte lies outside.
     pub fn read(&mut self, address: u64, into: &mut [u8]) -> Option<()> {
         if let Contents::Shared(backing) = &self.contents {
             return backing.read(self.offset(address, into.len())?, into);
@@ -79,7 +80,7 @@ impl Ram {
         Some(())
     }
 
-    /// Copies bytes in; `None` if any lies outside.
+    /// Copies `bytes` to the bus address `address`; `None` if a byte lies outside.
     pub fn write(&mut self, address: u64, bytes: &[u8]) -> Option<()> {
         if let Contents::Shared(backing) = &self.contents {
             return backing.write(self.offset(address, bytes.len())?, bytes);
@@ -88,8 +89,8 @@ impl Ram {
         Some(())
     }
 
-    /// Passes the bytes of a range to a closure, as a copy if the memory is shared; `None` if any
-    /// lies outside.
+    /// Passes the bytes of a range to a closure, as a copy if the memory is shared; `None` if a
+    /// byte lies outside.
     pub fn show<T>(
         &mut self,
         address: u64,
@@ -104,7 +105,7 @@ impl Ram {
         Some(inspect(&copy))
     }
 
-    /// Lets `fill` write every byte of a range; `None` if any lies outside.
+    /// Lets `fill` write every byte of a range; `None` if a byte lies outside.
     pub fn fill(
         &mut self,
         address: u64,
@@ -119,7 +120,7 @@ impl Ram {
         self.write(address, &bytes)
     }
 
-    /// Where a range begins; `None` if any byte lies outside.
+    /// The offset of `address` in the memory; `None` if a byte of the range lies outside.
     fn offset(&self, address: u64, length: usize) -> Option<usize> {
         let start = usize::try_from(address.checked_sub(self.base)?).ok()?;
         start.checked_add(length).filter(|end| *end <= self.size).map(|_| start)

@@ -19,7 +19,7 @@ pub struct OrderedQueue {
     next: u64,
 }
 
-/// No packet: behind every sequence number.
+/// The sequence number for "no packet": greater than every real number.
 const NONE: u64 = u64::MAX;
 
 impl Default for OrderedQueue {
@@ -40,7 +40,7 @@ impl OrderedQueue {
         self.push_with_order(self.next, tlp);
     }
 
-    /// Appends a packet with sequence number `order` among several queues.
+    /// Appends a packet with the sequence number `order`, which several queues share.
     pub(crate) fn push_with_order(&mut self, order: u64, tlp: Tlp) {
         let class = tlp.class().index();
         self.packets[class] += tlp.packets();
@@ -75,7 +75,7 @@ impl OrderedQueue {
         self.take(class)
     }
 
-    /// Takes the first packet of a class or the first run, regardless of ordering.
+    /// Takes the first packet or run of a class, regardless of ordering.
     pub fn take(&mut self, class: Class) -> Option<Tlp> {
         let (class, entries) = (class.index(), &mut self.classes[class.index()]);
         let (_, tlp) = entries.pop_front()?;
@@ -85,7 +85,7 @@ impl OrderedQueue {
         Some(tlp)
     }
 
-    /// Removes packets of the first entry of a class, regardless of ordering.
+    /// Removes `packets` packets of the first packet or run of a class, regardless of ordering.
     pub fn remove_packets(&mut self, class: Class, packets: usize) {
         let Some((_, tlp)) = self.classes[class.index()].front_mut() else { return };
         if packets >= tlp.packets() {
@@ -106,7 +106,7 @@ impl OrderedQueue {
         }
     }
 
-    /// The number and class of the packet that [`pop`](Self::pop) would take.
+    /// The sequence number and the class of the packet that [`pop`](Self::pop) would take.
     pub fn first(&self, ready: Ready) -> Option<(u64, Class)> {
         let head = |class: Class| self.heads[class.index()];
         let posted = head(Class::Posted);
@@ -134,7 +134,7 @@ impl OrderedQueue {
         self.classes[class.index()].front().map(|(_, tlp)| tlp)
     }
 
-    /// Packets of a class.
+    /// Number of packets of a class.
     pub fn len(&self, class: Class) -> usize {
         self.packets[class.index()]
     }

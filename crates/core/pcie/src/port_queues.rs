@@ -66,7 +66,7 @@ impl<F: Function> Receiver for F {
     }
 }
 
-/// Queues by target port. Of the packets that may be taken, the earliest goes first.
+/// One queue per target port. The earliest packet that its port takes leaves first.
 #[derive(Debug, Default)]
 pub(crate) struct PortQueues {
     queues: Vec<OrderedQueue>,
@@ -91,8 +91,8 @@ impl PortQueues {
         queue
     }
 
-    /// Takes the earliest packet that the receiver takes. Drops packets whose
-    /// target has moved to another queue meanwhile.
+    /// Takes the earliest packet that the receiver takes. Drops packets whose target has moved to
+    /// another queue since.
     pub(crate) fn pop(&mut self, below: &impl Receiver) -> Option<Tlp> {
         while self.busy != 0 {
             let (class, queue) = self.first(below)?;
@@ -127,12 +127,12 @@ impl PortQueues {
         self.queues.len()
     }
 
-    /// Posted packets that wait in a queue.
+    /// Number of posted packets that wait in a queue.
     pub(crate) fn posted(&self, queue: usize) -> usize {
         self.queues.get(queue).map_or(0, |queue| queue.len(Class::Posted))
     }
 
-    /// Completions that wait.
+    /// Number of completions that wait in all queues.
     pub(crate) fn completions(&self) -> usize {
         self.completions
     }
@@ -171,7 +171,7 @@ mod tests {
         }
     }
 
-    /// Makes packet `number`, for a port.
+    /// A packet with tag `number` for a port.
     fn packet(class: Class, port: usize, number: usize) -> Tlp {
         let (tag, address) = (Tag::truncate(number as u16), (port as u64) << 20);
         let id = Bdf::new(port as u8, 0, 0);
@@ -202,7 +202,7 @@ mod tests {
                 model[port].push_with_order(number as u64, tlp.clone());
                 let below = Ports(masks.map(ready));
                 prop_assert_eq!(queues.push(tlp, &below), port);
-                // As many leave as come, where they can.
+                // On average, as many packets leave as arrive.
                 let firsts = model.iter().zip(below.0).enumerate().filter_map(|(port, (queue, ready))| {
                     queue.first(ready).map(|(order, _)| (order, port))
                 });

@@ -1,5 +1,5 @@
-//! Host software as coroutines: drivers and enumeration are sequential code that
-//! does no I/O and reads no clock.
+//! Host software as coroutines: drivers and enumeration are sequential code without I/O and without
+//! a clock.
 //!
 //! A driver is an `async fn` over a [`Bus`]. The host node polls its
 //! [`Task`], takes requests off the bus, passes them to the root complex and
@@ -17,43 +17,44 @@ use wire::{Bdf, Duration, Instant};
 /// A request of host software.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Read a naturally aligned 1, 2 or 4 bytes of configuration space.
+    /// Reads 1, 2 or 4 naturally aligned bytes of configuration space.
     ConfigRead {
         /// The function.
         target: Bdf,
         /// Byte offset.
         offset: u16,
-        /// Bytes.
+        /// Number of bytes.
         size: u8,
     },
-    /// Write a naturally aligned 1, 2 or 4 bytes of configuration space.
+    /// Writes 1, 2 or 4 naturally aligned bytes of configuration space.
     ConfigWrite {
         /// The function.
         target: Bdf,
         /// Byte offset.
         offset: u16,
-        /// Bytes.
+        /// Number of bytes.
         size: u8,
         /// The value.
         value: u32,
     },
-    /// Read a naturally aligned 1, 2, 4 or 8 bytes of a memory window.
+    /// Reads 1, 2, 4 or 8 naturally aligned bytes of a memory window.
     MemoryRead {
         /// Bus address.
         address: u64,
-        /// Bytes.
+        /// Number of bytes.
         size: u8,
     },
-    /// Write a naturally aligned 1, 2, 4 or 8 bytes of a memory window: posted, never answered.
+    /// Writes 1, 2, 4 or 8 naturally aligned bytes of a memory window. The write is posted and has
+    /// no answer.
     MemoryWrite {
         /// Bus address.
         address: u64,
-        /// Bytes.
+        /// Number of bytes.
         size: u8,
         /// The value.
         value: u64,
     },
-    /// Answer after this long.
+    /// Requests an answer after this time.
     Sleep(Duration),
 }
 
@@ -68,7 +69,7 @@ struct Mailbox {
     now: Instant,
 }
 
-/// The bus through which software accesses functions; clones share it.
+/// The bus through which software accesses functions; clones are the same bus.
 #[derive(Clone, Debug, Default)]
 pub struct Bus(Rc<RefCell<Mailbox>>);
 
@@ -78,22 +79,22 @@ impl Bus {
         Self::default()
     }
 
-    /// Reads configuration space; all ones if no function answers.
+    /// Reads `size` bytes (1, 2 or 4) of configuration space; all ones if no function answers.
     pub async fn config_read(&self, target: Bdf, offset: u16, size: u8) -> u32 {
         low_bytes(self.ask(Request::ConfigRead { target, offset, size }).await, size) as u32
     }
 
-    /// Writes configuration space and waits for the completion.
+    /// Writes `size` bytes (1, 2 or 4) of configuration space and waits for the completion.
     pub async fn config_write(&self, target: Bdf, offset: u16, size: u8, value: u32) {
         self.ask(Request::ConfigWrite { target, offset, size, value }).await;
     }
 
-    /// Reads a memory window; all ones if no function answers.
+    /// Reads `size` bytes (1, 2, 4 or 8) of a memory window; all ones if no function answers.
     pub async fn read(&self, address: u64, size: u8) -> u64 {
         low_bytes(self.ask(Request::MemoryRead { address, size }).await, size)
     }
 
-    /// Writes a memory window: posted.
+    /// Writes `size` bytes (1, 2, 4 or 8) of a memory window. The write is posted.
     pub fn write(&self, address: u64, size: u8, value: u64) {
         self.post(Request::MemoryWrite { address, size, value });
     }
@@ -108,14 +109,14 @@ impl Bus {
         self.0.borrow().now
     }
 
-    /// For the host node: the next request. All but memory writes need an
+    /// For the host node: the next request. Every request except a memory write needs an
     /// [`answer`](Self::answer).
     pub fn next_request(&self) -> Option<(RequestId, Request)> {
         self.0.borrow_mut().requests.pop_front()
     }
 
     /// For the host node: the next request that `takes` accepts. A denied request blocks later
-    /// ones, but posted writes pass reads (PCIe Base 4.0, section 2.4.1).
+    /// requests, except that a posted write passes denied reads (PCIe Base 4.0, section 2.4.1).
     pub fn next_request_if(
         &self,
         takes: impl Fn(&Request) -> bool,
@@ -137,8 +138,8 @@ impl Bus {
         self.0.borrow().requests.len()
     }
 
-    /// For the host node: answers a request with the value read, all ones for a
-    /// failed read, any value for a write.
+    /// For the host node: answers a request with the read value, all ones for a failed read, or any
+    /// value for a write.
     pub fn answer(&self, id: RequestId, value: u64) {
         self.0.borrow_mut().answers.push((id, value));
     }
@@ -163,7 +164,7 @@ impl Bus {
     }
 }
 
-/// The low `size` bytes of an answer; all ones stay all ones at every size.
+/// The low `size` bytes of an answer.
 pub(crate) fn low_bytes(value: u64, size: u8) -> u64 {
     if size >= 8 { value } else { value & ((1 << (u32::from(size) * 8)) - 1) }
 }
@@ -180,7 +181,8 @@ impl<T> Task<T> {
         Self { bus: bus.clone(), future: Box::pin(software) }
     }
 
-    /// Runs until the software waits or ends. After the end it may not be polled again.
+    /// Runs the software until it waits (`None`) or ends (its result). Do not poll again after the
+    /// end.
     pub fn poll(&mut self, now: Instant) -> Option<T> {
         self.bus.0.borrow_mut().now = now;
         match self.future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {

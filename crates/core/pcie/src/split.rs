@@ -6,15 +6,16 @@ use wire::Bdf;
 use wire::Tag;
 use wire::tlp::{MemoryRequest, Packet, Run, Status, Tlp, whole_double_words};
 
-/// The longest run in bytes: the payload of one frame. No run crosses a multiple of this.
+/// The longest run in bytes, about the payload of one frame. No run crosses a multiple of this
+/// number.
 const MOST_RUN: usize = 64 << 10;
 
-/// The pieces of `length` bytes from `address`, each at most `max` bytes and
-/// ending at a multiple of `max`, as (address, length).
+/// The pieces of `length` bytes from `address`, as (address, length in bytes). A piece has at most
+/// `max` bytes and ends at a multiple of `max`, except the last piece.
 ///
-/// `max` is a power of two up to 4096, so no piece crosses a 4 KiB boundary
-/// (PCIe Base 4.0, section 2.2.7), and pieces of completions end at multiples
-/// of the read completion boundary if `max` is one (section 2.3.1.1).
+/// `max` is a power of two up to 4096, so no piece crosses a 4 KiB boundary (PCIe Base 4.0, section
+/// 2.2.7), and pieces of completions end at multiples of the read completion boundary if `max` is a
+/// multiple of it (section 2.3.1.1).
 pub fn pieces(address: u64, length: usize, max: usize) -> impl Iterator<Item = (u64, usize)> {
     debug_assert!(max.is_power_of_two() && max <= 4096);
     let mut at = address;
@@ -35,7 +36,7 @@ pub fn pieces(address: u64, length: usize, max: usize) -> impl Iterator<Item = (
 /// Several pieces form runs.
 ///
 /// # Panics
-/// If the range wraps.
+/// If the range ends above 2^64.
 pub fn writes(
     requester: Bdf,
     mut address: u64,
@@ -83,7 +84,7 @@ pub fn completions(
     })
 }
 
-/// The runs of enabled bytes of a write, as (offset from the first double word, bytes).
+/// The contiguous enabled bytes of a write, as (byte offset from the first double word, bytes).
 pub fn enabled_runs(request: &MemoryRequest, data: &Bytes) -> impl Iterator<Item = (usize, Bytes)> {
     let (first_be, last_be) = (request.first_be, request.last_be);
     let length = request.length().min(data.len());

@@ -1,4 +1,4 @@
-//! A root complex with one function right below its root port.
+//! A root complex with one function directly below its root port.
 
 use crate::endpoint::{Endpoint, EndpointConfig};
 use crate::function::{Function, Input, Output, Ports, Ready};
@@ -17,11 +17,11 @@ pub struct Testbed<F> {
     pub now: Instant,
     /// Other outputs of the root complex.
     pub outputs: Vec<root::Output>,
-    /// Whether the function no longer receives anything.
+    /// Whether packets to the function are dropped.
     pub dead: bool,
 }
 
-/// An endpoint of 16 KiB with 4 vectors.
+/// An endpoint with a BAR 0 of 16 KiB and 4 vectors.
 pub fn endpoint(max_payload: usize, read_request: usize, reads_in_flight: usize) -> EndpointConfig {
     EndpointConfig {
         serial: 42,
@@ -47,7 +47,7 @@ impl<F: Function> Testbed<F> {
         }
     }
 
-    /// Moves packets until none is left to move.
+    /// Moves packets until no packet can move.
     pub fn settle(&mut self) {
         loop {
             let mut moved = false;

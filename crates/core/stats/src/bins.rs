@@ -2,15 +2,15 @@
 //! proportional to the number of different values, because a simulation has one instance per
 //! stream.
 
-/// Values below this have a bin each (HdrHistogram's `sub_bucket_count` for three digits); each
-/// higher power of two has half as many bins.
+/// Each value below this number has its own bin (HdrHistogram's `sub_bucket_count` for three
+/// digits). Above, each range from a power of two to the next has `HALF` bins.
 const EXACT: u64 = 2048;
 const HALF: u64 = EXACT / 2;
 
 /// Bins that share an allocation.
 const BLOCK: usize = 64;
 
-/// How often values were counted, by bin.
+/// A histogram: the number of values in each bin.
 #[derive(Clone, Debug, Default)]
 pub struct Bins {
     /// Blocks in ascending order, each with the number of its first bin divided by `BLOCK`.
@@ -29,7 +29,7 @@ const fn shift(value: u64) -> u32 {
     (EXACT - 1).leading_zeros() - (value | (EXACT - 1)).leading_zeros()
 }
 
-/// The least and the largest value of a bin.
+/// The lowest and the largest value of a bin.
 const fn values(bin: u64) -> (u64, u64) {
     let shift = (bin / HALF).saturating_sub(1);
     let least = (bin - shift * HALF) << shift;
@@ -61,7 +61,7 @@ impl Bins {
         self.sum += other.sum;
     }
 
-    /// Values counted.
+    /// Number of counted values.
     pub fn len(&self) -> u64 {
         self.sum
     }
@@ -83,8 +83,8 @@ impl Bins {
         })
     }
 
-    /// The largest value of the bin at `quantile` (0 to 1); at 0, the least value of the first bin.
-    /// 0 without values.
+    /// The largest value of the bin that contains `quantile` (0 to 1). For `quantile` 0, the least
+    /// value of the first bin; 0 without values.
     pub fn at_quantile(&self, quantile: f64) -> u64 {
         let wanted = ((quantile.clamp(0.0, 1.0) * self.sum as f64).ceil() as u64).max(1);
         let mut sum = 0;
@@ -95,7 +95,7 @@ impl Bins {
         found.map_or(0, |(least, largest, _)| if quantile == 0.0 { least } else { largest })
     }
 
-    /// The least value of the bin of `value`.
+    /// The lowest value of the bin of `value`.
     pub fn least_of_bin(value: u64) -> u64 {
         values(bin(value)).0
     }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with the sorted values.
+        /// Compares the quantiles with the sorted values.
         #[test]
         fn quantiles_are_those_of_the_values(
             values in prop::collection::vec(0u64..5_000_000, 1..200),

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-/// The most different values kept. A further value counts as the next greater one, or as the
-/// greatest if there is none.
+/// The maximum number of different values that are kept. A further value counts as the next greater
+/// kept value, or as the greatest kept value if none is greater.
 const MOST_VALUES: usize = 1 << 16;
 
-/// A distribution of whole numbers with weights, such as counts or durations. Exact for up to
-/// 65,536 different values.
+/// A distribution of whole numbers, each with a weight such as a count or a duration. Exact for up
+/// to 65 536 different values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     weights: BTreeMap<u64, u64>,
@@ -36,23 +36,23 @@ impl Counts {
         above.or_else(|| self.weights.last_key_value()).map_or(value, |(near, _)| *near)
     }
 
-    /// The weight of all values.
+    /// The sum of all weights; saturates.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// The greatest value; 0 without any.
+    /// The greatest value; 0 without values.
     pub fn max(&self) -> u64 {
         self.max
     }
 
-    /// The weighted arithmetic mean; 0 without any value.
+    /// The weighted arithmetic mean; 0 without values.
     pub fn mean(&self) -> f64 {
         if self.total == 0 { 0.0 } else { self.sum as f64 / self.total as f64 }
     }
 
-    /// The least value that at least `quantile` (0 to 1) of the weight does not exceed; 0 without
-    /// any.
+    /// The lowest value `v` for which values up to `v` have at least the share `quantile` (0 to 1)
+    /// of the weight; 0 without values.
     pub fn quantile(&self, quantile: f64) -> u64 {
         let least = ((quantile * self.total as f64).ceil() as u64).max(1);
         let mut below = 0u64;

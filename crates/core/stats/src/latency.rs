@@ -3,7 +3,7 @@
 use super::Bins;
 use wire::Duration;
 
-/// Samples of one measurement.
+/// Latency samples of one measurement.
 #[derive(Clone, Debug)]
 pub struct Latency {
     /// In nanoseconds, to three significant digits.
@@ -19,11 +19,11 @@ pub struct Latency {
 /// Statistics of samples in nanoseconds; all zero without samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Samples.
+    /// Number of samples.
     pub n: u64,
-    /// The shortest.
+    /// The shortest sample.
     pub min_ns: u64,
-    /// Arithmetic mean.
+    /// Arithmetic mean of the samples.
     pub mean_ns: u64,
     /// Median, to three significant digits.
     pub p50_ns: u64,
@@ -33,10 +33,10 @@ pub struct Summary {
     pub p99_ns: u64,
     /// 99.9th percentile, to three significant digits.
     pub p99_9_ns: u64,
-    /// The longest.
+    /// The longest sample.
     pub max_ns: u64,
-    /// Mean difference between consecutive samples (packet delay variation as in
-    /// RFC 3393, without the smoothing of RFC 3550).
+    /// Mean absolute difference between consecutive samples (packet delay variation as in RFC 3393,
+    /// without the smoothing of RFC 3550).
     pub jitter_ns: u64,
 }
 
@@ -66,7 +66,7 @@ impl Latency {
         }
     }
 
-    /// Adds the samples of `other`. The jitter between the two series does not count.
+    /// Adds the samples of `other`. The step from one series to the other does not count as jitter.
     pub fn merge(&mut self, other: &Self) {
         self.bins.add(&other.bins);
         self.min_ps = self.min_ps.min(other.min_ps);
@@ -76,7 +76,7 @@ impl Latency {
         self.steps_ps += other.steps_ps;
     }
 
-    /// Samples so far.
+    /// Number of samples so far.
     pub fn count(&self) -> u64 {
         self.bins.len()
     }
@@ -91,8 +91,8 @@ impl Latency {
         self.sum_ps
     }
 
-    /// The value that `quantile` (0 to 1) of the samples do not exceed, in nanoseconds to three
-    /// significant digits; 0 without samples.
+    /// The value in nanoseconds that the share `quantile` (0 to 1) of the samples does not exceed,
+    /// to three significant digits; 0 without samples.
     pub fn quantile_ns(&self, quantile: f64) -> u64 {
         if self.count() == 0 {
             return 0;
@@ -101,7 +101,7 @@ impl Latency {
         self.bins.at_quantile(quantile).clamp(min_ns, max_ns)
     }
 
-    /// All samples, for reports that keep the distribution.
+    /// The distribution of all samples in nanoseconds.
     pub fn bins(&self) -> &Bins {
         &self.bins
     }

@@ -20,9 +20,10 @@
 
 use crate::normal;
 
-/// z of a 95 % interval.
+/// The z value of a 95 % interval.
 const Z95: f64 = 1.959_963_984_540_054;
-/// Bound of z, for the least p-value reported: 2 * (1 - Phi(8)) is 1.2e-15.
+/// The largest z value that is examined. The least reported p-value is therefore 2 * (1 - Phi(8)) =
+/// 1.2e-15.
 const LARGEST_Z: f64 = 8.0;
 
 /// A value with its 95 % confidence interval.
@@ -30,11 +31,11 @@ const LARGEST_Z: f64 = 8.0;
 pub struct Estimate {
     /// The value of the series.
     pub value: f64,
-    /// The least and the greatest value; `None` if the series are too short for one.
+    /// The lower and the upper end of the interval; `None` if the series are too short.
     pub interval: Option<(f64, f64)>,
 }
 
-/// Two medians compared.
+/// The comparison of two medians.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Comparison {
     /// Both medians.
@@ -49,19 +50,19 @@ pub struct Comparison {
     pub p: f64,
 }
 
-/// One series, sorted, with its number of independent values.
+/// One sorted series, and the tau of the series (see the module's documentation).
 struct Series {
     sorted: Vec<u64>,
     tau: f64,
 }
 
-/// The median, the lower one of two; `None` for an empty series.
+/// The median of a sorted series, the lower of two middle values; `None` for an empty series.
 pub fn median(sorted: &[u64]) -> Option<u64> {
     sorted.get(sorted.len().checked_sub(1)? / 2).copied()
 }
 
 impl Series {
-    /// A series in the order of time; `None` if it is empty.
+    /// A series from values in the order of time, and its median; `None` without values.
     fn new(values: &[u64]) -> Option<(Self, u64)> {
         let mut sorted = values.to_vec();
         sorted.sort_unstable();
@@ -74,11 +75,11 @@ impl Series {
         self.sorted.len() as f64 / self.tau
     }
 
-    /// The interval of the median at `z`.
+    /// The confidence interval of the median for `z`; `None` if the series is too short.
     fn interval(&self, z: f64) -> Option<(u64, u64)> {
         let n = self.sorted.len();
         let low = ((n + 1) as f64 / 2.0 - z * (n as f64 * self.tau).sqrt() / 2.0).floor();
-        // A rank from 1. The upper rank is equally far from the end.
+        // `low` is a rank from 1. The upper rank has the same distance from the end.
         if low < 1.0 {
             return None;
         }
@@ -94,7 +95,7 @@ fn mover(medians: [f64; 2], intervals: [(f64, f64); 2]) -> (f64, f64) {
     ((b - a) - (b - low_b).hypot(high_a - a), (b - a) + (high_b - b).hypot(a - low_a))
 }
 
-/// Compares two series of values, each in the order of time. `None` if one is empty.
+/// Compares two series of values, each in the order of time. `None` if a series is empty.
 pub fn compare(a: &[u64], b: &[u64]) -> Option<Comparison> {
     let ((first, a), (second, b)) = (Series::new(a)?, Series::new(b)?);
     let at = |z: f64, scale: fn(u64) -> f64| {
@@ -157,7 +158,7 @@ impl Bits {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// Number of positions where this bit and the bit `lag` later are set.
+    /// Number of positions at which this bit and the bit `lag` positions later are set.
     fn both(&self, lag: usize) -> u64 {
         let (skip, shift) = (lag / 64, lag % 64);
         let later = |word: usize| {
@@ -170,7 +171,7 @@ impl Bits {
     }
 }
 
-/// tau, as the module's documentation defines it.
+/// The value tau that the module's documentation defines.
 fn autocorrelation_time(values: &[u64], median: u64) -> f64 {
     let bits = Bits::new(values, median);
     let (n, ones) = (bits.n, bits.ones());
@@ -179,7 +180,7 @@ fn autocorrelation_time(values: &[u64], median: u64) -> f64 {
     if variance == 0.0 {
         return 1.0;
     }
-    // Set bits among the values with a successor and with a predecessor at distance `lag`.
+    // Set bits with a successor (`early`) and with a predecessor (`late`) at distance `lag`.
     let (mut early, mut late) = (ones, ones);
     let mut autocovariance = |lag: usize| {
         if lag > 0 {
@@ -200,14 +201,15 @@ fn autocorrelation_time(values: &[u64], median: u64) -> f64 {
         sum += before;
     }
     let tau = (2.0 * sum / variance - 1.0).max(1.0);
-    // Autocovariances about the mean of the same values are too low, each by about tau / n of the
-    // variance. Without the correction a short series would count as too many independent values.
+    // Each autocovariance about the sample mean is too low by about tau / n of the variance.
+    // Without the correction, a short series would count as too many independent values.
     let share = tau / n as f64;
     tau / (1.0 - 2.0 * share).max(share)
 }
 
-/// The p-values of a family of comparisons, corrected so that the chance of any false finding stays
-/// at the level of one (S. Holm, "A simple sequentially rejective multiple test procedure", 1979).
+/// Corrects the p-values of several comparisons, so that the probability of at least one false
+/// finding is the same as for one comparison (S. Holm, "A simple sequentially rejective multiple
+/// test procedure", 1979).
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Random(u64);
 
-/// SplitMix64's finaliser: spreads every bit over all bits.
+/// The finaliser of SplitMix64: every input bit changes about half of the output bits.
 pub const fn mix(mut z: u64) -> u64 {
     z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -19,35 +19,35 @@ pub const fn mix(mut z: u64) -> u64 {
 pub struct Probability(u64);
 
 impl Probability {
-    /// It never happens.
+    /// Probability 0.
     pub const NEVER: Self = Self(0);
-    /// It always happens.
+    /// Probability 1.
     pub const ALWAYS: Self = Self(Self::ONE);
     const ONE: u64 = 1_000_000_000_000;
 
-    /// A chance of `parts` in 10^12; `None` above one.
+    /// The probability `parts` / 10^12; `None` above 1.
     pub const fn from_parts_per_trillion(parts: u64) -> Option<Self> {
         if parts <= Self::ONE { Some(Self(parts)) } else { None }
     }
 
-    /// A chance of `parts` in a million; `None` above one.
+    /// The probability `parts` / 10^6; `None` above 1.
     pub const fn from_ppm(parts: u32) -> Option<Self> {
         Self::from_parts_per_trillion(parts as u64 * 1_000_000)
     }
 
-    /// This share of `count`, rounded down.
+    /// `count` times this probability, rounded down.
     pub const fn part_of(self, count: u64) -> u64 {
         (count as u128 * self.0 as u128 / Self::ONE as u128) as u64
     }
 }
 
 impl Random {
-    /// The sequence of `seed`.
+    /// The generator of the sequence of `seed`.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The sequence of the component `name` in a world of this seed.
+    /// The generator of the component `name` in a world with this seed.
     pub fn for_component(seed: u64, name: &str) -> Self {
         let fold = |state: u64, byte: u8| mix(state ^ u64::from(byte)).wrapping_add(1);
         Self(name.bytes().fold(mix(seed), fold))
@@ -65,7 +65,7 @@ impl Random {
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// A number in `range`, which must be shorter than 2^64.
+    /// A number in `range`, which must have fewer than 2^64 numbers.
     pub fn within(&mut self, range: RangeInclusive<u64>) -> u64 {
         range.start() + self.below(range.end() - range.start() + 1)
     }
@@ -84,8 +84,8 @@ impl Random {
         }
     }
 
-    /// An exponentially distributed number with the given mean: the time
-    /// between the events of a Poisson process. At most 44 means.
+    /// An exponentially distributed number with the given mean: the time between the events of a
+    /// Poisson process. The greatest number is about 44 times the mean.
     pub fn exponential(&mut self, mean: u64) -> u64 {
         // -ln(u) = -log2(u) * ln 2, both in 32 fractional bits.
         const LN_2: u128 = 2_977_044_472;
@@ -93,8 +93,8 @@ impl Random {
         ((u128::from(mean) * ((bits * LN_2) >> 32)) >> 32) as u64
     }
 
-    /// An approximately normal number with mean 0: the sum of twelve uniform ones, whose variance
-    /// is 1 (never beyond 6 `sigma`).
+    /// An approximately normal number with mean 0 and standard deviation `sigma`: the sum of twelve
+    /// uniform numbers (Irwin-Hall). The number is never beyond 6 `sigma`.
     pub fn normal(&mut self, sigma: u64) -> i64 {
         let mut sum = 0i64;
         for _ in 0..6 {

@@ -8,8 +8,8 @@ use wire::Instant;
 use wire::earliest;
 use wire::tlp::{Class, Malformed, Tlp};
 
-/// Output of a device node's link end. [`Downstream`] carries out resets itself and has no answers
-/// to moves.
+/// Output of the device end of a link. [`Downstream`] executes resets itself, so [`Output::Reset`]
+/// does not occur, nor do outputs for probes.
 pub use crate::tunnel::Output;
 
 /// A tunnel end with the function that it serves.
@@ -20,14 +20,14 @@ pub struct Downstream<F, R> {
     function: F,
     /// The bytes that the host pushed for the function.
     store: Store<R>,
-    /// What the function waits for, if it has received nothing since its last poll.
+    /// The wait that the function returned at the last poll; `None` after an input since then.
     waits: Option<Wait>,
     /// Errors counted on the link.
     pub errors: Errors,
 }
 
 impl<F: Function, R: Rule> Downstream<F, R> {
-    /// An end without a connection. `rule` decides which pushed bytes a write of the function
+    /// A device end without a connection. `rule` decides which pushed bytes a write of the function
     /// invalidates.
     pub fn new(settings: Settings, function: F, rule: R) -> Self {
         let store = Store::new(settings.push as usize, rule);
@@ -51,7 +51,7 @@ impl<F: Function, R: Rule> Downstream<F, R> {
             match &output {
                 Output::Transmit(_) => return output,
                 Output::Timeout(at) => return Output::Timeout(earliest([*at, timer])),
-                // The device node serves probes on connections of their own.
+                // The device node handles probes on separate connections.
                 Output::EchoReply(_) | Output::Move(_) | Output::Moved(_) => continue,
                 Output::Down(cause) => {
                     count_down(&mut self.errors, cause, self.tunnel.take_posted_lost());
@@ -68,7 +68,8 @@ impl<F: Function, R: Rule> Downstream<F, R> {
         }
     }
 
-    /// As [`exchange`](Self::exchange); does nothing if neither side has received anything.
+    /// As [`exchange`](Self::exchange), but does nothing if neither the tunnel nor the function has
+    /// had an input.
     fn exchange_if_due(&mut self, now: Instant) -> Option<Instant> {
         match self.waits {
             Some(Wait { until, receiver: false }) if until.is_none_or(|at| at > now) => until,
@@ -76,8 +77,8 @@ impl<F: Function, R: Rule> Downstream<F, R> {
         }
     }
 
-    /// Exchanges TLPs between tunnel and function until neither has one for the
-    /// other. Returns the function's timer.
+    /// Exchanges TLPs between tunnel and function until neither has a TLP for the other. Returns
+    /// the time at which the function must be polled again.
     pub fn exchange(&mut self, now: Instant) -> Option<Instant> {
         let mut down = true;
         loop {
@@ -93,7 +94,7 @@ impl<F: Function, R: Rule> Downstream<F, R> {
                     if let Some(tlp) = self.store.answer(tlp, whole) {
                         self.tunnel.push(tlp);
                     }
-                    // A packet that waited for the function may go now.
+                    // A TLP that waited for the function may be accepted now.
                     down = self.store.has_replies() || self.tunnel.has_received();
                 }
                 FunctionOutput::Wait(wait) => {
@@ -136,7 +137,7 @@ impl<F: Function, R: Rule> Downstream<F, R> {
     }
 }
 
-/// Counts the error that took a link down, and the posted TLPs lost.
+/// Counts the error that took a link down, and the lost posted TLPs.
 pub(crate) fn count_down(errors: &mut Errors, cause: &Cause, posted_lost: u64) {
     match cause {
         Cause::Tlp(Malformed::Digest) => errors.ecrc += 1,

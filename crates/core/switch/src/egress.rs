@@ -1,15 +1,16 @@
-//! The egress scheduler: the queues of a node, one per destination, share its bandwidth.
+//! The egress scheduler: the queues of a node, one per destination, share the bandwidth of the
+//! node.
 //!
-//! Destinations with frames to send get equal numbers of bytes, whatever their frame lengths:
+//! Destinations with frames to send get equal numbers of bytes, regardless of frame lengths:
 //! deficit round robin (M. Shreedhar and G. Varghese, "Efficient Fair Queuing Using Deficit Round
-//! Robin", SIGCOMM 1995). A frame is made when it is sent, so its length is not known before. It
-//! may overdraw the deficit, which the next round makes up for (surplus round robin, H. Adiseshu,
-//! G. Parulkar and G. Varghese, "A Reliable and Scalable Striping Protocol", SIGCOMM 1996).
+//! Robin", SIGCOMM 1995). The length of a frame is not known before the frame is sent. So a frame
+//! may overdraw the deficit, and the destination sends less in the next round (surplus round robin,
+//! H. Adiseshu, G. Parulkar and G. Varghese, "A Reliable and Scalable Striping Protocol", SIGCOMM
+//! 1996).
 //!
-//! A rate limit over all of them is the congestion control unit of the prototype (J. Suzuki et al.,
-//! Hot Interconnects 2014, "Sending TLPs"): while it holds back frames, TLPs wait in the
-//! aggregation queue. Without a limit the scheduler holds nothing back. [`Gate`] holds frames back
-//! until a window opens.
+//! A rate limit over all destinations is the congestion control unit of the prototype (J. Suzuki et
+//! al., Hot Interconnects 2014, "Sending TLPs"). While the limit delays frames, TLPs wait in the
+//! aggregation queue. [`Gate`] delays frames until a window opens.
 
 mod gate;
 
@@ -24,20 +25,20 @@ use wire::units::{exact_line_rate, line_rate};
 /// The egress scheduler. The default has no destination.
 #[derive(Clone, Debug, Default)]
 pub struct Egress {
-    /// Bytes that each destination may still send in its turn; negative if overdrawn.
+    /// The number of bytes that each destination may still send in its turn; negative if overdrawn.
     deficits: Vec<i64>,
     quantum: i64,
     turn: usize,
-    /// Destinations in a row that had nothing to send.
+    /// Number of consecutive destinations that had nothing to send.
     idle: usize,
     limit: Option<RateLimit>,
 }
 
 impl Egress {
-    /// A scheduler for `destinations`, with frames of at most `frame` bytes.
+    /// A scheduler for `destinations` destinations, with frames of at most `frame` bytes.
     ///
     /// # Panics
-    /// Without a destination, or frames of no bytes.
+    /// If `destinations` or `frame` is 0.
     pub fn new(destinations: usize, frame: usize, limit: Option<Rate>) -> Self {
         assert!(destinations > 0 && frame > 0, "nothing to send");
         let limit = limit.map(|rate| RateLimit::new(rate, frame as u64));
@@ -49,9 +50,9 @@ impl Egress {
         self.idle = 0;
     }
 
-    /// The destination that may send one frame now; report the result to
-    /// [`served`](Self::served). `None` if the rate limit holds frames back, or no
-    /// destination had anything to send since [`begin`](Self::begin).
+    /// The destination that may send one frame now. Report the result to [`served`](Self::served).
+    /// `None` if the rate limit delays frames, or if no destination had a frame to send since
+    /// [`begin`](Self::begin).
     pub fn turn(&mut self, now: Instant) -> Option<usize> {
         if self.idle >= self.deficits.len() || self.is_rate_limited(now) {
             return None;
@@ -63,8 +64,8 @@ impl Egress {
         Some(self.turn)
     }
 
-    /// The destination of [`turn`](Self::turn) sent a frame of this many bytes,
-    /// or had nothing to send or no room.
+    /// Reports that the destination of [`turn`](Self::turn) has sent a frame of `bytes` bytes, or,
+    /// with `None`, that it had nothing to send or no room.
     pub fn served(&mut self, now: Instant, bytes: Option<usize>) {
         let deficit = &mut self.deficits[self.turn];
         match bytes {
@@ -78,7 +79,7 @@ impl Egress {
                 }
             }
             None => {
-                // An idle destination does not save its share.
+                // An idle destination does not accumulate a share.
                 self.idle += 1;
                 *deficit = 0;
             }
@@ -86,20 +87,20 @@ impl Egress {
         self.turn = (self.turn + 1) % self.deficits.len();
     }
 
-    /// Counts a frame against the rate limit, as [`served`](Self::served) does.
-    /// For a node with one destination, which needs no turns.
+    /// Counts a frame for the rate limit, as [`served`](Self::served) does. For a node with one
+    /// destination, which needs no turns.
     pub fn sent(&mut self, now: Instant, bytes: usize) {
         if let Some(limit) = &mut self.limit {
             limit.sent(now, bytes as u64);
         }
     }
 
-    /// Whether the rate limit holds frames back.
+    /// Whether the rate limit delays frames.
     pub fn is_rate_limited(&self, now: Instant) -> bool {
         self.limit.as_ref().is_some_and(|limit| !limit.may_send(now))
     }
 
-    /// When the rate limit admits the next frame; `None` if it holds back no frame.
+    /// When the rate limit admits the next frame; `None` if it admits a frame now.
     pub fn rate_limited_until(&self, now: Instant) -> Option<Instant> {
         let limit = self.limit.as_ref().filter(|limit| !limit.may_send(now));
         limit.map(RateLimit::not_before)
@@ -153,7 +154,7 @@ mod tests {
             Some(self.frames[destination])
         }
 
-        /// Sends until no frame waits, or the rate limit holds frames back.
+        /// Sends until no frame waits, or until the rate limit delays frames.
         fn served_by(&mut self, egress: &mut Egress, now: Instant) {
             egress.begin();
             while let Some(destination) = egress.turn(now) {
@@ -166,7 +167,7 @@ mod tests {
         Some(text.parse().unwrap())
     }
 
-    /// Runs for `span`, waking when the limit admits a frame; returns the end.
+    /// Sends for `span`, each time the limit admits a frame; returns the end time.
     fn run(egress: &mut Egress, loads: &mut Loads, span: Duration) -> Instant {
         let mut now = Instant::ZERO;
         loop {
@@ -190,7 +191,8 @@ mod tests {
             run(&mut egress, &mut loads, Duration::from_ms(2));
             let (least, most) = (loads.sent.iter().min(), loads.sent.iter().max());
             let apart = most.unwrap() - least.unwrap();
-            // A quantum apart in the middle of a round, and a frame of debt.
+            // Two destinations may differ by a quantum, in the middle of a round, plus one
+            // overdrawn frame.
             prop_assert!(apart <= 2 * FRAME as u64, "{:?}", loads.sent);
         }
 
@@ -204,7 +206,7 @@ mod tests {
             prop_assert_eq!(sent, 3_000 * frame as u64);
             let wanted = u128::from(sent) * 8 * 1_000_000_000_000 / u128::from(bits);
             let took = u128::from(end.as_ps());
-            // Each frame's time is rounded up to a picosecond.
+            // The time of each frame is rounded up to a picosecond.
             prop_assert!(took >= wanted && took <= wanted + 3_000, "{took} of {wanted} ps");
         }
     }
@@ -218,7 +220,7 @@ mod tests {
             loads.sent
         };
         let alone = run([u64::MAX, 0, 0]);
-        // A frame begins at time 0: 83 and a third fit in a millisecond.
+        // The first frame begins at time 0, and 83 1/3 frames take a millisecond.
         assert_eq!(alone, [84 * FRAME as u64, 0, 0]);
         let two = run([u64::MAX, 0, u64::MAX]);
         assert_eq!(two, [42 * FRAME as u64, 0, 42 * FRAME as u64]);

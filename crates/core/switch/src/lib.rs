@@ -5,7 +5,8 @@
 //!
 //! # Modules
 //!
-//! In the order of downstream traffic; upstream traffic takes the same path back.
+//! The modules are in the order of downstream traffic. Upstream traffic passes them in reverse
+//! order.
 //!
 //! - [`upstream`]: the upstream port, mirrors of the downstream ports, routing
 //! - [`aggregate`]: the aggregation queue, which decides when a TLP leaves
@@ -16,8 +17,8 @@
 //! - [`downstream`]: the device node's end of a link, with the function below it
 //! - [`push_store`]: pushed bytes that are kept in front of a function
 //!
-//! Not implemented: traffic classes beyond TC0 share the one connection;
-//! replay after a lost connection (frames already have sequence numbers).
+//! Not implemented: separate connections for traffic classes other than TC0, and replay after a
+//! lost connection (frames already have sequence numbers).
 //!
 //! # Example
 //!

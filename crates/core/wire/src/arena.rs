@@ -3,12 +3,12 @@
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 
-/// The most blocks kept for reuse.
+/// The maximum number of blocks kept for reuse.
 const BLOCKS: usize = 8;
 
-/// Memory for short-lived bytes: blocks from which pieces are split, and which are reused once all
-/// their pieces are dropped. Most pieces need no allocation. A long-lived piece keeps its block
-/// alive.
+/// Memory for short-lived bytes. The arena splits blocks into pieces, and reuses a block once all
+/// its pieces are dropped. Thus most pieces need no allocation. A long-lived piece keeps its whole
+/// block alive.
 #[derive(Debug)]
 pub struct Arena {
     size: usize,
@@ -23,7 +23,8 @@ impl Arena {
         Self { size, block: BytesMut::new(), used: VecDeque::new() }
     }
 
-    /// An empty buffer for `length` bytes; a separate allocation if that is more than a block.
+    /// An empty buffer for `length` bytes; a separate allocation if `length` exceeds the block
+    /// size.
     pub fn buffer(&mut self, length: usize) -> BytesMut {
         if length > self.size {
             return BytesMut::with_capacity(length);
@@ -33,8 +34,8 @@ impl Arena {
         std::mem::replace(block, rest)
     }
 
-    /// An empty block with room for at least `least` bytes (at most a block). The caller splits off
-    /// the bytes that it has appended.
+    /// A buffer with room for at least `least` bytes; `least` is at most the block size. The caller
+    /// appends bytes to the buffer and splits them off.
     pub fn block(&mut self, least: usize) -> &mut BytesMut {
         if self.block.capacity() < least {
             self.next_block();

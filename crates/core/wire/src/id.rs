@@ -17,7 +17,7 @@ impl Bdf {
         Self(((bus as u16) << 8) | (((device & 0x1f) as u16) << 3) | (function & 7) as u16)
     }
 
-    /// From the 16 bits of a requester, completer or target ID.
+    /// The function with these 16 bits of a requester, completer or target ID.
     pub const fn from_bits(bits: u16) -> Self {
         Self(bits)
     }
@@ -44,7 +44,7 @@ impl Bdf {
 }
 
 impl fmt::Display for Bdf {
-    /// As `lspci` prints: `bb:dd.f`.
+    /// In the form of `lspci`: `bb:dd.f`, with bus and device in hexadecimal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&format!("{:02x}:{:02x}.{}", self.bus(), self.device(), self.function()))
     }
@@ -58,7 +58,7 @@ impl Tag {
     /// The largest tag.
     pub const MAX: u16 = 0x3ff;
 
-    /// A tag; `None` above 10 bits.
+    /// The tag with this number; `None` above [`MAX`](Self::MAX).
     pub const fn new(tag: u16) -> Option<Self> {
         if tag <= Self::MAX { Some(Self(tag)) } else { None }
     }

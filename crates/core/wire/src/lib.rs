@@ -68,7 +68,7 @@ pub use id::{Bdf, Tag};
 pub use table::{Mix, Table};
 pub use time::{Duration, Instant, earliest};
 
-/// Bytes from hexadecimal digits, white space between them left out.
+/// The bytes of the hexadecimal digits in `text`; ignores white space.
 #[cfg(test)]
 fn hex(text: &str) -> Vec<u8> {
     let digits: String = text.split_whitespace().collect();

@@ -28,9 +28,10 @@ macro_rules! named {
     };
 }
 
-/// An enum with numbers of its variants, and with `ALL` and `from_number`. A text after each number
-/// adds `name` and `Display`. A last variant after `else` keeps all other numbers; then the enum
-/// has `from_bits` and `bits` instead, whose number of bits follows from the mask.
+/// An enum with a number for each variant, and with `ALL` and `from_number`. A text after each
+/// number adds `name` and `Display`. With a last variant after `else`, which holds all other
+/// numbers, the enum has only `from_bits` and `bits`; the mask after the enum's name selects the
+/// bits.
 macro_rules! numbers {
     (@from_number $name:ident: $int:ty, $($variant:ident = $number:literal,)*) => {
         impl $name {
@@ -120,15 +121,15 @@ macro_rules! numbers {
 }
 
 /// A value of a fixed length within the bytes of a structure, little endian. Fields that share a
-/// byte are combined over zeroes.
+/// byte must be written over zeroes.
 pub(crate) trait Field: Copy {
     /// Number of bytes.
     const SIZE: usize;
 
-    /// The value `at` this byte of a structure, which is long enough.
+    /// The value at byte `at` of a structure. Panics if `bytes` is too short.
     fn get(bytes: &[u8], at: usize) -> Self;
 
-    /// Writes the value at its offset.
+    /// Writes the value at byte `at`.
     fn put(self, bytes: &mut [u8], at: usize);
 }
 
@@ -175,10 +176,10 @@ impl<T: Field, const N: usize> Field for [T; N] {
     }
 }
 
-/// A structure of `Field`s, each with its byte offset, and for a part of a byte also with the
-/// lowest bit and the number of bits. The structure is itself a field. With `decode` and `encode`
-/// in front it has these methods for exactly its bytes; with `payload` it is read from the front of
-/// bytes and appended to bytes.
+/// A structure of `Field`s. Each field has a byte offset; a part of a byte also has its lowest bit
+/// and its number of bits. The structure is itself a `Field`. The words `decode encode` in front
+/// add methods for exactly `LENGTH` bytes. The word `payload` adds a `decode` that reads the front
+/// of a slice, and an `encode` that appends to a vector.
 macro_rules! layout {
     (decode encode $(#[$meta:meta])* pub struct $name:ident: $length:expr, $fields:tt) => {
         layout! { $(#[$meta])* pub struct $name: $length, $fields }
@@ -259,7 +260,7 @@ macro_rules! layout {
 
 /// The value of a few bits of a [`register!`].
 pub(crate) trait Bits: Copy + Into<u64> {
-    /// From these bits only.
+    /// The value of `bits`, of which the field's lowest bit is bit 0.
     fn from_field(bits: u64) -> Self;
 }
 
@@ -287,7 +288,7 @@ impl Bits for u16 {
     }
 }
 
-/// A register: each field with its lowest bit and the number of its bits.
+/// A register of fields. Each field has its lowest bit and its number of bits.
 macro_rules! register {
     ($(#[$meta:meta])* pub struct $name:ident: $int:ty, {
         $($(#[$doc:meta])* $field:ident: $type:ty = [$low:literal, $bits:literal],)*

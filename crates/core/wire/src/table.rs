@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A table whose keys are a few numbers, with a hash of few instructions. Badly distributed keys
-/// make the table slow, so bound the number of keys from a peer.
+/// A hash table whose keys are numbers. The hash takes few instructions. Colliding keys make the
+/// table slow, so limit the number of keys that a peer chooses.
 pub type Table<K, V> = HashMap<K, V, BuildHasherDefault<Mix>>;
 
 /// The hash of a [`Table`].

@@ -1,15 +1,16 @@
 //! Time: integers that count picoseconds.
 //!
-//! A byte at 100 Gb/s lasts 80 ps. An [`Instant`] has 128 bits, because 64 bits end after 213 days
-//! and live nodes run longer. A [`Duration`] has 64 bits and saturates.
+//! A byte at 100 Gb/s lasts 80 ps. An [`Instant`] has 128 bits, because 64 bits overflow after 213
+//! days and live nodes run longer. A [`Duration`] has 64 bits and saturates.
 
 use std::fmt;
 use std::num::NonZeroU128;
 use std::ops::{Add, AddAssign, Sub};
 
-/// A point in time: since the start of the process in live nodes, of the simulation in the
-/// simulator.
-// Picoseconds plus one: the spare value makes `Option<Instant>` as small as `Instant`.
+/// A point in time. It counts from the start of the process in live nodes, and from the start of
+/// the simulation in the simulator.
+// The number is picoseconds plus one: without the value 0, `Option<Instant>` is as small as
+// `Instant`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(NonZeroU128);
 
@@ -66,7 +67,8 @@ impl Instant {
         self.0.get().saturating_sub(earlier.0.get())
     }
 
-    /// The first multiple of `step` since the start that is not before this instant.
+    /// The first multiple of `step`, counted from the start, that is not before this instant; this
+    /// instant if `step` is zero.
     pub const fn next_multiple_of(self, step: Duration) -> Self {
         match step.0 {
             0 => self,
@@ -75,7 +77,7 @@ impl Instant {
     }
 }
 
-/// The earliest of several times; `None` where there is none.
+/// The earliest of several times; `None` if there is no time.
 pub fn earliest(times: impl IntoIterator<Item = Option<Instant>>) -> Option<Instant> {
     times.into_iter().flatten().min()
 }
@@ -147,7 +149,7 @@ impl Sub for Instant {
 
 impl Sub<Duration> for Instant {
     type Output = Self;
-    /// Not before the start.
+    /// The earlier instant; [`Instant::ZERO`] if it would be before the start.
     fn sub(self, rhs: Duration) -> Self {
         Self::new(self.ps().saturating_sub(u128::from(rhs.0)))
     }

@@ -5,7 +5,7 @@ use crate::Duration;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// Picoseconds of a second.
+/// Picoseconds per second.
 const SECOND: u64 = 1_000_000_000_000;
 
 /// Units of time, in picoseconds: the five units of [`Duration::exact`], and further units of fio.
@@ -24,8 +24,8 @@ const TIMES: [(&str, u64); 12] = [
     ("d", 86_400 * SECOND),
 ];
 
-/// Units of sizes in small letters, in bytes. As fio's `kb_base=1024`, except for `KiB`, which is
-/// 1000 bytes in fio, the reverse of IEC 80000-13.
+/// Units of sizes in small letters, in bytes. As in fio with `kb_base=1024`, except for `KiB`: 1024
+/// bytes here as in IEC 80000-13, but 1000 bytes in fio.
 const SIZES: [(&str, u64); 18] = [
     ("", 1),
     ("b", 1),
@@ -61,26 +61,27 @@ const BYTE_RATES: [(&str, u64); 7] = [
 /// Units of rates in bits before `/s`.
 const BIT_RATES: [(&str, u64); 3] = [("kb", 1_000), ("Mb", 1_000_000), ("Gb", 1_000_000_000)];
 
-/// Units of line rates, in bits a second.
+/// Units of line rates, in bits per second.
 const LINE_RATES: [(&str, u64); 4] =
     [("", 1), ("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
 
 /// The accepted forms of [`size`], for messages.
 pub const SIZE_FORMS: &str = "a size such as 4096, 64k, 64KiB or 1G";
 
-/// Bytes: `4096`, `4k`, `4KiB`, `4 kB`, in powers of 1024, large or small letters.
+/// Bytes: `4096`, `4k`, `4KiB`, `4 kB`. Units are powers of 1024, in large or small letters. `None`
+/// for other texts.
 pub fn size(text: &str) -> Option<u64> {
     scaled(&text.to_ascii_lowercase(), &SIZES)
 }
 
-/// Bytes per second: `800MB/s`, `100MiB/s`, `6.4Gb/s`.
+/// Bytes per second: `800MB/s`, `100MiB/s`, `6.4Gb/s`. `None` for other texts.
 pub fn byte_rate(text: &str) -> Option<u64> {
     let number = text.strip_suffix("/s")?;
     // Eight bits are a byte.
     scaled(number, &BYTE_RATES).or_else(|| scaled(number, &BIT_RATES).map(|bits| bits / 8))
 }
 
-/// Bits per second of a line: `5G`, `250M`, `10 Gb/s`.
+/// Bits per second of a line: `5G`, `250M`, `10 Gb/s`. `None` for other texts.
 pub fn line_rate(text: &str) -> Option<u64> {
     scaled(text.strip_suffix("b/s").unwrap_or(text), &LINE_RATES)
 }
@@ -96,8 +97,9 @@ pub fn with_unit(text: &str, unit: &str) -> String {
     if is_number { format!("{text}{unit}") } else { text.to_owned() }
 }
 
-/// Parses a number with a unit, in units of weight one: `12.5us` is 12500 with `[("ns", 1), ("us",
-/// 1000)]`. `None` if it has no such unit, or if the number times its unit's weight is not whole.
+/// Parses a number with a unit; returns the number times the weight of its unit. `12.5us` is 12500 with
+/// `[("ns", 1), ("us", 1000)]`. `None` if the unit is not in `units`, or if the product is not
+/// whole.
 pub fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let digits = text.find(is_unit).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);

@@ -1,4 +1,4 @@
-//! Results that other threads hand to the loop of a node, with an eventfd that wakes it.
+//! Results that other threads send to the loop of a node, with an eventfd that wakes the loop.
 
 use rustix::event::{EventfdFlags, eventfd};
 use std::fmt;
@@ -23,7 +23,7 @@ impl<T> Clone for Finished<T> {
 impl<T> Finished<T> {
     /// Sends results, then wakes the loop once.
     pub(crate) fn send(&self, results: impl IntoIterator<Item = T>) {
-        // Both calls succeed: a receiver that is gone needs no result, and the counter never fills
+        // Errors do not matter: without a receiver no result is needed, and the counter never fills
         // up.
         results.into_iter().for_each(|result| drop(self.results.send(result)));
         let _ = rustix::io::write(&*self.signal, &1u64.to_ne_bytes());
@@ -43,17 +43,17 @@ impl<T> fmt::Debug for Completions<T> {
 }
 
 impl<T> Completions<T> {
-    /// The next result.
+    /// The next result; `None` if there is none now.
     pub(crate) fn poll(&self) -> Option<T> {
         self.results.try_recv().ok()
     }
 
-    /// Waits for the next result; `None` if every sender is gone.
+    /// Waits for the next result; `None` if all senders were dropped.
     pub(crate) fn wait(&self) -> Option<T> {
         self.results.recv().ok()
     }
 
-    /// Makes [`signal`](Self::signal) unreadable again. Call it before [`poll`](Self::poll), so
+    /// Makes [`signal`](Self::signal) unreadable again. Call this before [`poll`](Self::poll), so
     /// that no result in between is missed.
     pub(crate) fn clear_signal(&self) {
         let _ = rustix::io::read(&*self.signal, &mut [0u8; 8]);
@@ -65,7 +65,7 @@ impl<T> Completions<T> {
     }
 }
 
-/// Both ends. Error: as eventfd(2).
+/// Creates both ends. Error: as eventfd(2).
 pub(crate) fn completions<T>() -> io::Result<(Finished<T>, Completions<T>)> {
     let signal = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
     let (sender, results) = channel();

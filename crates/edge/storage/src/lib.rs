@@ -1,5 +1,5 @@
-//! Storage of namespaces: media in RAM, in a file or on a block device, and drives that live in a
-//! folder. They execute the requests of [`nvme::block`].
+//! Storage of namespaces: media in RAM, in a file or on a block device, and drives in a folder.
+//! Media execute the requests of [`nvme::block`].
 //!
 //! # Modules
 //!
@@ -7,7 +7,7 @@
 //! - `record`: the record that identifies a file's contents
 //! - [`drive`]: a drive in a folder: its records and contents
 //! - [`files`]: files and folders, and a model of a disk that crashes
-//! - `completions`: results that threads return to a node's loop
+//! - `completions`: results that threads send to the loop of a node
 //! - `ring`: io_uring, and the unsafe code of this crate
 
 #![deny(unsafe_code)]
@@ -23,7 +23,7 @@ mod ring;
 use std::fmt;
 use std::io;
 
-/// Adds the context to the error's text.
+/// Adds context in front of the error's text.
 fn about(context: impl fmt::Display, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{context}: {error}"))
 }

@@ -6,15 +6,15 @@ use io_uring::{IoUring, opcode, squeue};
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::{fmt, io};
 
-/// Reads and writes of one file under way. Every transfer has a value of the owner, returned with
-/// the result.
+/// The reads and writes of one file that are under way. Every transfer has a value of the owner,
+/// which is returned with the result.
 pub(crate) struct Ring<T> {
     ring: IoUring,
     file: OwnedFd,
     /// The transfers under way, by the kernel's user data.
     transfers: Vec<Option<(T, Buffer)>>,
     free: Vec<usize>,
-    /// Whether the kernel has not yet received all transfers.
+    /// Whether some transfers were not passed to the kernel yet.
     queued: bool,
 }
 
@@ -28,25 +28,25 @@ enum Buffer {
 /// A transfer that has ended.
 #[derive(Debug)]
 pub(crate) struct Ended<T> {
-    /// The owner's value.
+    /// The value of the owner.
     pub value: T,
     /// The memory of a read.
     pub read: Option<BytesMut>,
-    /// Number of bytes transferred; may be fewer than requested.
+    /// Number of transferred bytes, which may be smaller than requested.
     pub result: io::Result<usize>,
 }
 
 impl<T> Ring<T> {
-    /// A ring for up to `most` transfers with `file`. It adds to the eventfd `signal` when a
+    /// A ring for up to `most` transfers with `file`. The eventfd `signal` becomes readable when a
     /// transfer ends.
     ///
     /// # Errors
-    /// As io_uring_setup(2): `EPERM` or `ENOSYS` where io_uring is not allowed or not built in,
-    /// `ENOMEM` where it may lock no memory; `Unsupported` before Linux 5.6.
+    /// As io_uring_setup(2): `EPERM` or `ENOSYS` if io_uring is not allowed or not built in,
+    /// `ENOMEM` if the process may not lock memory; `Unsupported` before Linux 5.6.
     pub(crate) fn new(file: OwnedFd, signal: BorrowedFd<'_>, most: u32) -> io::Result<Self> {
         let ring = IoUring::new(most)?;
-        // Linux 5.6, the first with reads and writes into plain memory (io_uring_enter(2)), has
-        // this feature.
+        // Linux 5.6, the first version with reads and writes of plain memory (io_uring_enter(2)),
+        // has this feature.
         if !ring.params().is_feature_rw_cur_pos() {
             return Err(io::ErrorKind::Unsupported.into());
         }
@@ -56,7 +56,7 @@ impl<T> Ring<T> {
         Ok(Self { ring, file, transfers, free: (0..most).collect(), queued: false })
     }
 
-    /// Whether another transfer has room.
+    /// Whether there is room for another transfer.
     pub(crate) fn has_room(&self) -> bool {
         !self.free.is_empty()
     }
@@ -85,18 +85,19 @@ impl<T> Ring<T> {
 
     fn push(&mut self, entry: squeue::Entry, value: T, buffer: Buffer) {
         let number = self.free.pop().expect("the caller has asked for room");
-        // The kernel uses the heap memory, which stays in place when its owner moves.
+        // The kernel uses heap memory, whose address does not change when its owner moves.
         self.transfers[number] = Some((value, buffer));
         let entry = entry.user_data(number as u64);
-        // SAFETY: the buffer is owned by `transfers` until the kernel has completed the entry, and
-        // is not touched before; the file is owned by `self` and outlives the entry, since `drop`
-        // waits for all.
+        // SAFETY: `transfers` owns the buffer until the kernel has completed the entry, and nothing
+        // accesses it before. `self` owns the file, which outlives the entry, because `drop` waits
+        // for all entries.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         pushed.expect("as many entries as transfers");
         self.queued = true;
     }
 
-    /// Passes the transfers started since the last call to the kernel. Some may end at once.
+    /// Passes the transfers that were started since the last call to the kernel. Some may end at
+    /// once.
     ///
     /// # Errors
     /// As io_uring_enter(2), if the kernel did not accept all transfers: call this again.
@@ -108,7 +109,7 @@ impl<T> Ring<T> {
         Ok(())
     }
 
-    /// The next transfer that has ended.
+    /// The next transfer that has ended; `None` if there is none now.
     pub(crate) fn ended(&mut self) -> Option<Ended<T>> {
         let entry = self.ring.completion().next()?;
         let number = entry.user_data() as usize;
@@ -143,7 +144,7 @@ impl<T> Drop for Ring<T> {
         while !self.is_idle() {
             match self.ring.submit_and_wait(1) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => {
-                    // The kernel may still use the memory, so it is leaked.
+                    // The kernel may still use the memory, so the memory is leaked.
                     std::mem::take(&mut self.transfers).into_iter().for_each(std::mem::forget);
                     return;
                 }
@@ -153,7 +154,7 @@ impl<T> Drop for Ring<T> {
     }
 }
 
-/// The length of one transfer; a drive's commands are far smaller.
+/// The length of one transfer in bytes. The commands of a drive are far below the limit of 4 GiB.
 fn length(bytes: &[u8]) -> u32 {
     u32::try_from(bytes.len()).expect("below 4 GiB")
 }
@@ -168,7 +169,7 @@ mod tests {
     fn ring(most: u32) -> Option<(Ring<u32>, OwnedFd)> {
         let file = memfd_create("ring", MemfdFlags::CLOEXEC).unwrap();
         let signal = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
-        // Containers often forbid it.
+        // Containers often forbid io_uring.
         let ring = Ring::new(file, signal.as_fd(), most).ok()?;
         Some((ring, signal))
     }
@@ -215,7 +216,7 @@ mod tests {
             ring.write(u64::from(number) << 20, Bytes::from(vec![1; 1 << 20]), number);
         }
         let file = ring.file.try_clone().unwrap();
-        // Not even submitted.
+        // The transfers were not even submitted.
         drop(ring);
         assert_eq!(rustix::fs::fstat(&file).unwrap().st_size, 8 << 20);
     }

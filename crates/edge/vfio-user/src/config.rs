@@ -1,33 +1,35 @@
-//! The VMM's view of configuration space: the far function's own, except for bits that belong
-//! to the host node.
+//! Configuration space as the VMM sees it: the far function's configuration space, except for bits
+//! that belong to the host node.
 //!
-//! Every bit is either *far* (read from and written to the function across the
-//! network) or *shadowed* (answered here). Shadowed are, as in Linux
-//! `drivers/vfio/pci/vfio_pci_config.c` and for the same reasons:
+//! Every bit is either *far* (read from and written to the function across the network) or
+//! *shadowed* (stored in this module). The shadowed bits are those of Linux
+//! (`drivers/vfio/pci/vfio_pci_config.c`), for the same reasons:
 //!
-//! - the BARs: the VMM sizes them and writes its own addresses; the far BARs keep the addresses of
-//!   the host node's hierarchy. There is no expansion ROM;
-//! - memory and I/O space enable: the far function stays enabled. The shadow returns what was
-//!   written and has no other effect: a VMM hides disabled BARs from its guest itself, and SPDK
-//!   never sets the bit before it uses BAR 0;
+//! - the BARs: the VMM reads the sizes and writes its own addresses; the far BARs keep the
+//!   addresses of the host node's hierarchy. There is no expansion ROM;
+//! - memory and I/O space enable: the far function stays enabled. The shadow returns the written
+//!   bits, which have no other effect: a VMM itself hides disabled BARs from the guest, and SPDK
+//!   does not set the memory space bit before it uses BAR 0;
 //! - interrupt line, built-in self test, the multi-function bit;
-//! - the interrupt pin, which is constant, even for an absent function, see [`Config::absent`];
-//! - MSI-X message control: the far MSI-X is the host node's;
-//! - in the PCI Express capability the payload and request sizes, extended tags, phantom
-//!   functions and 10-bit tags, which the far hierarchy negotiated; and Initiate Function Level
-//!   Reset, which becomes a reset by the host node;
-//! - the power state: a function in D3 would lose its BARs unnoticed.
+//! - the interrupt pin, which is constant, even for an absent function (see [`Config::absent`]);
+//! - MSI-X message control, because the MSI-X capability of the far function belongs to the host
+//!   node;
+//! - in the PCI Express capability: the payload and request sizes, extended tags, phantom functions
+//!   and 10-bit tags, which the host node configured for the far hierarchy; and Initiate Function
+//!   Level Reset, which becomes a reset by the host node;
+//! - the power state, because a function in D3 would lose its BARs without notice to the host node.
 //!
-//! MSI is removed from the capability list (the client uses MSI-X or INTx). Extended
-//! capabilities that change routing or size of the function (SR-IOV, ARI, ATS, PRI, PASID,
-//! multicast, resizable BARs) read as null capabilities, and so does the contents capability,
-//! which belongs to the host node.
+//! MSI is removed from the capability list; the client uses MSI-X or INTx. Extended capabilities
+//! that change the routing or the size of the function (SR-IOV, ARI, ATS, PRI, PASID, multicast,
+//! resizable BARs) read as null capabilities. The contents capability, which belongs to the host
+//! node, also reads as a null capability.
 
 use pcie::config::contents::{self, ContentsCapability};
 use pcie::config::{capability, command, register};
 use pcie::enumerate::Bar;
 
-// Registers of a type 0 header that `pcie` does not have (PCI Express Base 4.0, section 7.5.1).
+// Byte offsets of registers of a type 0 header (PCI Express Base 4.0, section 7.5.1). The crate
+// `pcie` does not define all of them.
 const BIST: usize = 0x0f;
 const ROM: usize = 0x30;
 const COMMAND: usize = register::COMMAND as usize;
@@ -35,32 +37,32 @@ const BAR0: usize = register::BAR0 as usize;
 const INTERRUPT_PIN: usize = register::INTERRUPT_PIN as usize;
 const COMMAND_SPACES: u8 = 0x03;
 const STATUS_CAPABILITIES: u8 = 0x10;
-/// MSI (PCI Code and ID Assignment, section 2).
+/// Capability ID of MSI (PCI Code and ID Assignment, section 2).
 const CAP_MSI: u8 = 0x05;
 const EXTENDED: usize = 0x100;
 const EXTENDED_HIDDEN: [u16; 8] = [0x0e, 0x0f, 0x10, 0x12, 0x13, 0x15, 0x1b, 0x24];
 /// The number of capabilities after which a list counts as circular.
 const CAP_LIMIT: usize = 48;
 
-/// Bytes of configuration space.
+/// Size of configuration space in bytes.
 const CONFIG_SIZE: usize = 4096;
 
 /// An endpoint that the host node offers to a VMM, as the host node enumerated it.
 #[derive(Clone, Debug)]
 pub struct EndpointInfo {
-    /// Configuration space, read after BARs, payload size and memory-space enable of the far
-    /// hierarchy have been set. Capabilities are found here; each read by the VMM reads the
-    /// function again.
+    /// Configuration space of the function, read after the host node has set the BARs, the payload
+    /// size and memory-space enable of the far hierarchy. The capabilities are found in this copy.
+    /// Each read by the VMM reads far bits from the function again.
     pub config: Box<[u8; CONFIG_SIZE]>,
-    /// The BARs; a 64-bit one is at its lower index.
+    /// The BARs. A 64-bit BAR is at the lower one of its two indexes.
     pub bars: [Option<Bar>; 6],
     /// Whether a client may map the page with the doorbells (`--mmap-doorbells`): stores to the
     /// page reach the endpoint as writes of double words.
     pub doorbells: bool,
 }
 
-/// Whether this is the contents capability, which belongs to the host node. A VMM that wrote the
-/// owner would hide an earlier use by another host.
+/// Whether the capability at byte `at` is the contents capability, which belongs to the host node.
+/// If a VMM wrote the owner field, an earlier use by another host would not be noticed.
 fn is_contents(config: &[u8; CONFIG_SIZE], at: usize) -> bool {
     let bytes = |at: usize, length| config.get(at..at + length);
     bytes(0, 2) == Some(&contents::VENDOR.to_le_bytes()[..])
@@ -78,16 +80,16 @@ fn dword(config: &[u8; CONFIG_SIZE], at: usize) -> u32 {
 pub(crate) struct RemoteWrite {
     /// Byte offset.
     pub offset: u16,
-    /// Bytes, 1 to 4.
+    /// Number of bytes, 1 to 4.
     pub size: u8,
-    /// The value.
+    /// The value to write.
     pub value: u32,
 }
 
 /// The effect of a write by the VMM.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WriteEffect {
-    /// Writes to the far function, in order; at most two.
+    /// Writes to the far function, in order: at most two.
     pub far: Vec<RemoteWrite>,
     /// Whether a function-level reset was requested.
     pub reset: bool,
@@ -96,23 +98,23 @@ pub(crate) struct WriteEffect {
 /// The MSI-X capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MsixCapability {
-    /// Vectors, 1 to 2048.
+    /// Number of vectors, 1 to 2048.
     pub vectors: u16,
-    /// BAR of the table and byte offset in it.
+    /// BAR of the table, and the table's byte offset in the BAR.
     pub table: (u8, u64),
-    /// BAR of the pending bits and byte offset in it.
+    /// BAR of the pending bits, and their byte offset in the BAR.
     pub pba: (u8, u64),
-    /// Byte of configuration space with MSI-X Enable and Function Mask: the second one of Message
-    /// Control.
+    /// Offset in configuration space of the second byte of Message Control, which contains MSI-X
+    /// Enable and Function Mask.
     pub control: usize,
 }
 
 impl MsixCapability {
-    /// MSI-X Enable, in its byte of Message Control.
+    /// The bit MSI-X Enable in the second byte of Message Control.
     pub(crate) const ENABLE: u8 = 0x80;
 
-    /// The capability at byte `at` with these three double words (PCI Express Base 4.0, section
-    /// 7.7.2).
+    /// Decodes the capability at byte `at` from its three double words (PCI Express Base 4.0,
+    /// section 7.7.2).
     pub(crate) fn new(at: usize, [head, table, pba]: [u32; 3]) -> Self {
         let place = |value: u32| ((value & 7) as u8, u64::from(value & !7));
         let vectors = (head >> 16 & 0x7ff) as u16 + 1;
@@ -123,7 +125,7 @@ impl MsixCapability {
 /// The shadow of configuration space.
 #[derive(Debug)]
 pub(crate) struct Config {
-    /// Bits that are answered from `shadow`.
+    /// Bits that are read from `shadow`.
     shadowed: Box<[u8; CONFIG_SIZE]>,
     /// Values of the shadowed bits.
     shadow: Box<[u8; CONFIG_SIZE]>,
@@ -131,19 +133,21 @@ pub(crate) struct Config {
     initial: Box<[u8; CONFIG_SIZE]>,
     /// Shadowed bits that the VMM may change.
     writable: Box<[u8; CONFIG_SIZE]>,
-    /// The far function's values of shadowed bits, for writes to bytes that have some.
+    /// Values of the shadowed bits in the far function. A write to a byte with shadowed and far
+    /// bits writes these values back.
     far: Box<[u8; CONFIG_SIZE]>,
-    /// The MSI-X capability, if the function has one.
+    /// The MSI-X capability; `None` if the function has none.
     pub msix: Option<MsixCapability>,
-    /// Byte of Device Control with the FLR bit, if there is one.
+    /// Offset of the byte of Device Control with the FLR bit; `None` if the function does not
+    /// support FLR.
     reset_at: Option<usize>,
-    /// The Command register bytes of the far function as the VMM set them: `None` for a byte
-    /// that it has not written since a reset.
+    /// The two bytes of the far function's Command register as the VMM wrote them. `None` for a
+    /// byte that the VMM has not written since the last reset.
     pub command: [Option<u8>; 2],
 }
 
 impl Config {
-    /// The shadow of a function after power-on.
+    /// Creates the shadow of a function after power-on.
     pub(crate) fn new(info: &EndpointInfo) -> Self {
         let mut config = Self {
             shadowed: Box::new([0; CONFIG_SIZE]),
@@ -162,7 +166,8 @@ impl Config {
         config
     }
 
-    /// Shadows bits `mask` of byte `at` with `value`; the VMM may change the bits in `writable`.
+    /// Shadows the bits `mask` of byte `at`, with the initial value `value`. The VMM can change the
+    /// bits in `writable`.
     fn shadow_bits(&mut self, at: usize, mask: u8, value: u8, writable: u8) {
         self.shadowed[at] |= mask;
         self.initial[at] = (self.initial[at] & !mask) | (value & mask);
@@ -204,8 +209,8 @@ impl Config {
             }
             match config[at] {
                 CAP_MSI => {
-                    // Skip it in the list, and shadow it: its address could send the far
-                    // function's writes anywhere.
+                    // The capability is skipped in the list and shadowed: with an MSI address from
+                    // the VMM the far function could write to any address.
                     let next = config[at + 1];
                     self.shadow_bits(pointer, 0xff, next, 0);
                     let control = config[at + 2];
@@ -215,7 +220,7 @@ impl Config {
                     for (i, byte) in config[at..end].iter().enumerate() {
                         self.shadow_bits(at + i, 0xff, *byte, 0);
                     }
-                    // `pointer` stays: a second MSI capability is skipped as well.
+                    // `pointer` stays unchanged, so that a second MSI capability is skipped too.
                     if usize::from(next & 0xfc) < 0x40 {
                         return;
                     }
@@ -248,8 +253,8 @@ impl Config {
 
     fn msix(&mut self, at: usize, config: &[u8; CONFIG_SIZE]) {
         if self.msix.is_none() {
-            // All of message control: its other bits are constant, and the host node changes
-            // the far enable bit.
+            // Message Control is shadowed completely: its read-only bits are constant, and the host
+            // node changes the enable bit of the far function.
             self.shadow_bits(at + 2, 0xff, config[at + 2], 0);
             self.shadow_bits(at + 3, 0xff, config[at + 3] & 0x3f, 0xc0);
             let dwords = [at, at + 4, at + 8].map(|at| dword(config, at));
@@ -280,7 +285,7 @@ impl Config {
         }
     }
 
-    /// Reads `size` bytes within a double word, if all are shadowed.
+    /// Reads `size` bytes within a double word; `None` if not all bits are shadowed.
     pub(crate) fn read(&self, offset: u16, size: u8) -> Option<[u8; 4]> {
         let range = usize::from(offset)..usize::from(offset) + usize::from(size);
         if self.shadowed[range.clone()].iter().any(|mask| *mask != 0xff) {
@@ -291,9 +296,10 @@ impl Config {
         Some(out)
     }
 
-    /// Reads an absent function: all ones, except for its interrupt pin. When the guest gives
-    /// up MSI-X, as a driver does with a lost drive, QEMU reads the pin to set up INTx. All
-    /// ones would be an error to it, and INTx would stay dead after the function is back.
+    /// Reads bytes of an absent function: all ones, except for the interrupt pin. When the guest
+    /// disables MSI-X, as a driver does after the loss of a drive, QEMU reads the pin to set up
+    /// INTx. For QEMU all ones would be an error, and INTx would not work after the return of the
+    /// function.
     pub(crate) fn absent(&self, offset: u64, bytes: &mut [u8]) {
         bytes.fill(0xff);
         let pin = (INTERRUPT_PIN as u64).checked_sub(offset).map(|at| at as usize);
@@ -311,7 +317,7 @@ impl Config {
         }
     }
 
-    /// Handles a write of bytes within a double word.
+    /// Handles a write of `bytes`, which lie within a double word.
     pub(crate) fn write(&mut self, offset: u16, bytes: &[u8]) -> WriteEffect {
         let mut written = WriteEffect::default();
         let mut run: Option<RemoteWrite> = None;
@@ -350,15 +356,16 @@ impl Config {
         self.msix.is_some_and(|msix| self.shadow[msix.control] & MsixCapability::ENABLE != 0)
     }
 
-    /// Whether the VMM has masked the whole function.
+    /// Whether the VMM has set Function Mask of MSI-X.
     pub(crate) fn msix_masked(&self) -> bool {
         self.msix.is_some_and(|msix| self.shadow[msix.control] & 0x40 != 0)
     }
 
-    /// Applies the bits that a write of `bytes` at `offset` to an absent function clears in the
-    /// Command register: bus mastering that a VMM disables meanwhile stays disabled. Bits that
-    /// the write sets are ignored, since a driver writes back the all ones that it reads, with
-    /// one bit changed.
+    /// Handles a write of `bytes` at `offset` to an absent function: clears in
+    /// [`command`](Self::command) the bits of the Command register that the write clears. Thus bus
+    /// mastering stays disabled if the VMM disables it while the function is absent. Bits that the
+    /// write sets are ignored, because a driver reads all ones, changes one bit and writes the
+    /// value back.
     pub(crate) fn clear_command(&mut self, offset: u64, bytes: &[u8]) {
         for (index, place) in self.command.iter_mut().enumerate() {
             let at = COMMAND + index;

@@ -1,8 +1,9 @@
-//! One client's socket: converts bytes and descriptors to messages, and back.
+//! The socket of one client: converts bytes and descriptors to messages, and messages to bytes and
+//! descriptors.
 //!
-//! Reads the header separately and then exactly the payload, so that the descriptors of a message
-//! are not attributed to the next one: QEMU sends DMA_MAPs with and without descriptors back to
-//! back.
+//! The header and the payload of each message are read separately, and no byte of the next message
+//! is read. Thus the descriptors of a message are not assigned to another message: QEMU sends
+//! DMA_MAP messages with and without descriptors directly after each other.
 
 use super::{MAX_DATA_XFER, MAX_MSG_FDS};
 use crate::guest::{ClientFile, Disposal, MAX_WORKERS};
@@ -17,16 +18,16 @@ use rustix::net::{
 use std::mem::MaybeUninit;
 use wire::vfio_user::{Header, RegionAccess};
 
-/// The longest payload accepted: the largest region access. Longer payloads are drained and
-/// refused.
+/// The longest payload in bytes that is accepted: the payload of the largest region access. The
+/// bytes of a longer payload are discarded, and the message is refused.
 pub const MAX_PAYLOAD: usize = RegionAccess::LENGTH + MAX_DATA_XFER;
 
-/// The most descriptors that one call receives: `SCM_MAX_FD` of linux/net/scm.h. There is room for
-/// all, because the kernel closes descriptors without room during the call, which may block for
-/// ever.
+/// The maximum number of descriptors that one call can receive: `SCM_MAX_FD` of linux/net/scm.h.
+/// The buffer has room for all of them. Otherwise the kernel would close the rest during the call,
+/// and the call could block for ever.
 const MAX_FDS: usize = 253;
 
-/// Bytes of an oversized message that are discarded at once.
+/// Size in bytes of the buffer for the discarded bytes of a message that is too long.
 const DRAIN: usize = 4096;
 
 /// A message from the client.
@@ -34,12 +35,12 @@ const DRAIN: usize = 4096;
 pub struct Incoming {
     /// The header.
     pub header: Header,
-    /// The payload; empty if it was drained.
+    /// The payload; empty if the payload was too long and was discarded.
     pub payload: Bytes,
-    /// Descriptors of the message; closed when dropped.
+    /// Descriptors of the message. Each descriptor is closed when it is dropped.
     pub fds: Vec<ClientFile>,
-    /// The errno of the refusal if the message exceeds a limit: `E2BIG` for too many bytes,
-    /// `EMFILE` for too many descriptors.
+    /// The errno for the reply if the message exceeds a limit: `E2BIG` for too many bytes, `EMFILE`
+    /// for too many descriptors. `None` if the message is within the limits.
     pub refusal: Option<Errno>,
 }
 
@@ -65,7 +66,7 @@ pub enum Closed {
     /// The client closed the connection.
     #[error("the client closed the connection")]
     Eof,
-    /// The client sent an invalid header: the next message cannot be found.
+    /// The client sent an invalid header, so that the start of the next message is unknown.
     #[error("the client sent an invalid vfio-user header")]
     Malformed,
     /// The client keeps sending descriptors with a message that already has too many.
@@ -77,10 +78,11 @@ pub enum Closed {
     /// The socket failed.
     #[error("socket: {0}")]
     Io(Errno),
-    /// The client removed pages that the device uses.
+    /// The client removed pages of memory that the device uses. The value is the first address of
+    /// the range.
     #[error("the client removed memory that the device uses (in the range at {0:#x})")]
     MemoryLost(u64),
-    /// There is no worker for the client's descriptors.
+    /// No worker is free to close the client's descriptors.
     #[error(
         "rejected: all {MAX_WORKERS} threads are still closing files of earlier clients; try again later"
     )]
@@ -91,7 +93,7 @@ pub enum Closed {
 #[derive(Debug)]
 struct PartialPayload {
     header: Header,
-    /// A buffer for the whole payload, or for the next bytes of an oversized one.
+    /// A buffer for the whole payload, or for the next bytes of a payload that is too long.
     bytes: Vec<u8>,
     received: usize,
 }
@@ -105,7 +107,7 @@ impl PartialPayload {
 /// One client's socket.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    /// The socket; unreceived descriptors in it are closed with it.
+    /// The socket. When the socket is closed, descriptors that were not received are closed too.
     pub socket: ClientFile,
     head: [u8; Header::SIZE],
     received: usize,
@@ -113,13 +115,13 @@ pub(crate) struct Connection {
     fds: Vec<ClientFile>,
     disposal: Disposal,
     fds_lost: bool,
-    /// A message of which some bytes have been sent.
+    /// A message that has been sent in part, and the number of bytes sent.
     partial: Option<(Outgoing, usize)>,
 }
 
 impl Connection {
-    /// Takes over a connected stream socket, which need not be nonblocking. The socket and
-    /// unwanted descriptors go to `disposal`.
+    /// Takes over a connected stream socket, which can be in blocking mode. `disposal` closes the
+    /// socket and descriptors that are not wanted.
     pub(crate) fn new(socket: OwnedFd, disposal: Disposal) -> Self {
         Self {
             socket: ClientFile::new(socket, disposal.clone()),
@@ -133,14 +135,16 @@ impl Connection {
         }
     }
 
-    /// Whether the client has closed its end, even if not all of its bytes were read.
+    /// Whether the client has closed the connection, even if not all bytes from the client were
+    /// read.
     pub(crate) fn hung_up(&self) -> bool {
         let mut fds = [PollFd::new(&self.socket, PollFlags::RDHUP)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         rustix::event::poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
     }
 
-    /// Receives the next message; `None` until more bytes come. Error: the connection has ended.
+    /// Receives the next message; `None` if the message is not yet complete. Error: the connection
+    /// has ended.
     pub(crate) fn receive(&mut self) -> Result<Option<Incoming>, Closed> {
         while self.body.is_none() {
             let mut head = self.head;
@@ -181,7 +185,8 @@ impl Connection {
         Ok(Some(Incoming { header: body.header, payload: body.bytes.into(), fds, refusal }))
     }
 
-    /// Reads once; `None` if nothing is there. `into` is not empty.
+    /// Reads once, into `into`, which is not empty. Returns the number of bytes; `None` if there
+    /// are no bytes.
     fn read_bytes(&mut self, into: &mut [u8]) -> Result<Option<usize>, Closed> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -209,23 +214,23 @@ impl Connection {
         if got.bytes == 0 { Err(Closed::Eof) } else { Ok(Some(got.bytes)) }
     }
 
-    /// Whether a message has been sent in part; no other may be sent before
+    /// Whether a message has been sent in part. Then no other message may be sent before
     /// [`resume`](Self::resume) returns true.
     pub(crate) fn blocked(&self) -> bool {
         self.partial.is_some()
     }
 
-    /// Sends a message, with one call if the socket has room. Call only while
-    /// not [`blocked`](Self::blocked). Returns whether all of it was sent.
-    /// Error: the connection has ended.
+    /// Sends a message, with one system call if the socket has room. May be called only if
+    /// [`blocked`](Self::blocked) is false. Returns whether the whole message was sent. Error: the
+    /// connection has ended.
     pub(crate) fn send(&mut self, message: Outgoing) -> Result<bool, Closed> {
         debug_assert!(self.partial.is_none());
         self.partial = Some((message, 0));
         self.resume()
     }
 
-    /// Sends the rest of a message. Returns whether all of it was sent.
-    /// Error: the connection has ended.
+    /// Sends the rest of a message. Returns whether the whole message was sent. Error: the
+    /// connection has ended.
     pub(crate) fn resume(&mut self) -> Result<bool, Closed> {
         while let Some((message, sent)) = &mut self.partial {
             let rest = [IoSlice::new(&message.bytes[*sent..])];
@@ -252,8 +257,8 @@ impl Connection {
 }
 
 impl Drop for Connection {
-    /// Shuts the socket down, so that the client sees the end at once, even if the socket is closed
-    /// later.
+    /// Shuts the socket down, so that the client sees the end of the connection at once, even if
+    /// the socket is closed later.
     fn drop(&mut self) {
         let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
     }

@@ -1,5 +1,6 @@
-//! Pending DMA by message, for ranges that are not mapped (VFIO_USER_DMA_READ and _DMA_WRITE, split
-//! to the client's limit), reassembled from its parts.
+//! Pending DMA by message (VFIO_USER_DMA_READ and VFIO_USER_DMA_WRITE), for ranges that are not
+//! mapped. An access is split into messages of at most the size that the client accepts; the
+//! replies are put together.
 
 use super::connection::Outgoing;
 use crate::guest::Part;
@@ -8,13 +9,13 @@ use std::collections::VecDeque;
 use wire::vfio_user::{Command, DmaAccess, Header};
 use wire::{Duration, Instant};
 
-/// Time limit of a DMA message. SPDK never answers one.
+/// Time limit for the reply to a DMA message. SPDK never answers DMA messages.
 pub const DMA_DEADLINE: Duration = Duration::from_ms(900);
 
 /// The largest DMA access in bytes.
 pub const MAX_DMA: usize = 64 << 10;
 
-/// The most parts that may wait for an answer.
+/// The maximum number of messages that can wait for a reply.
 const MAX_PARTS: usize = 512;
 
 /// Identifies a pending DMA access.
@@ -23,21 +24,21 @@ pub type DmaId = u64;
 /// Why a DMA access failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DmaError {
-    /// The range is not mapped for the device, or not in this direction.
+    /// The range is not mapped for the device, or not for this direction (read or write).
     #[error("the range is not mapped for the device")]
     Fault,
     /// The client refused the access, or sent an invalid answer.
     #[error("the client refused the access")]
     Refused,
-    /// The client did not answer in `DMA_DEADLINE`.
+    /// The client did not answer within [`DMA_DEADLINE`].
     #[error("the client did not answer")]
     Timeout,
-    /// More than `MAX_DMA` bytes.
+    /// The access has more than [`MAX_DMA`] bytes.
     #[error("the access is longer than {MAX_DMA} bytes")]
     TooLong,
 }
 
-/// The result of an access: no bytes for a write.
+/// The ID and the result of an access that has ended. The result of a write has no bytes.
 pub(super) type Ended = (DmaId, Result<Bytes, DmaError>);
 
 /// The outcome of a DMA access with a result `T`.
@@ -45,11 +46,13 @@ pub(super) type Ended = (DmaId, Result<Bytes, DmaError>);
 pub enum Access<T> {
     /// The whole access is done.
     Done(T),
-    /// The access is pending; an `Action::DmaDone` of this ID follows.
+    /// The access is pending. An [`Action::DmaDone`](crate::Action::DmaDone) with this ID follows.
     Pending(DmaId),
-    /// The access has not begun: try again after the next `Action::DmaDone`.
+    /// The access has not begun, because earlier accesses are pending. Try again after the next
+    /// [`Action::DmaDone`](crate::Action::DmaDone).
     Full,
-    /// The access failed; no byte of a write was written.
+    /// The access failed. If it was a write, no byte was written, unless the client removed memory
+    /// during the access.
     Failed(DmaError),
 }
 
@@ -74,17 +77,17 @@ impl Data<'_> {
     }
 }
 
-/// A pending part of an access.
+/// A part of an access: one message that waits for a reply.
 #[derive(Debug)]
 struct PendingPart {
     /// The message ID.
     id: u16,
     operation: DmaId,
     address: u64,
-    /// Byte offset in the operation.
+    /// Byte offset in the whole access.
     at: usize,
     length: usize,
-    /// Number of the write among all writes; `None` for a read.
+    /// Sequence number among all write messages; `None` for a read.
     write: Option<u64>,
     deadline: Instant,
 }
@@ -103,38 +106,41 @@ struct Operation {
 pub(super) struct Dma {
     next_message: u16,
     next_operation: DmaId,
-    /// The number of the next write.
+    /// The sequence number of the next write message.
     pub(super) next_write: u64,
     waiting: VecDeque<PendingPart>,
     operations: VecDeque<Operation>,
 }
 
 impl Dma {
-    /// Drops everything in flight. IDs continue, so that nothing of the old client is
-    /// attributed to the new one.
+    /// Drops all pending accesses. The IDs continue, so that a late reply or result for the old
+    /// client is not assigned to the new client.
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
         self.operations.clear();
     }
 
-    /// Whether an access of `parts` fits, with at most `limit` bytes per message.
+    /// Whether an access with these parts can begin without exceeding [`MAX_PARTS`] messages of at
+    /// most `limit` bytes.
     pub(super) fn has_room(&self, parts: &[Part], limit: usize) -> bool {
         let needed: usize = parts.iter().map(|part| part.length.div_ceil(limit)).sum();
         self.waiting.len() + needed <= MAX_PARTS
     }
 
-    /// The number below which all writes have been answered.
+    /// A sequence number: all write messages with lower numbers have been answered or have timed
+    /// out.
     pub(super) fn writes_answered(&self) -> u64 {
         self.waiting.iter().filter_map(|waiting| waiting.write).min().unwrap_or(self.next_write)
     }
 
-    /// Whether a write has not been answered.
+    /// Whether a write message waits for its reply.
     pub(super) fn has_writes(&self) -> bool {
         !self.waiting.is_empty() && self.writes_answered() < self.next_write
     }
 
-    /// Starts an access with pending `parts`, each split to the size of one message. For a read,
-    /// `data` holds the bytes already copied.
+    /// Starts an access. `parts` are the parts that need messages; each part is split into messages
+    /// of at most `limit` bytes. For a read, `data` already contains the bytes of the other parts.
+    /// Returns the ID of the access.
     pub(super) fn begin(
         &mut self,
         now: Instant,
@@ -170,7 +176,7 @@ impl Dma {
         operation
     }
 
-    /// An ID that no message in flight has.
+    /// A message ID that no waiting message has.
     fn message_id(&mut self) -> u16 {
         while self.waiting.iter().any(|waiting| waiting.id == self.next_message) {
             self.next_message = self.next_message.wrapping_add(1);
@@ -180,8 +186,9 @@ impl Dma {
         id
     }
 
-    /// Handles a reply; returns the access that ends with it, if any. `None` also for an unknown
-    /// reply, which may be late.
+    /// Handles a reply. Returns `None` if no message waits for this reply, for example because the
+    /// reply is late. `Some` contains the access that ended with this reply, if all parts have
+    /// ended.
     pub(super) fn reply(&mut self, header: &Header, payload: &[u8]) -> Option<Option<Ended>> {
         let at = self.waiting.iter().position(|waiting| {
             let command =
@@ -193,7 +200,7 @@ impl Dma {
             return Some(self.end(&waiting, Some(DmaError::Refused)));
         }
         if waiting.write.is_some() {
-            // The specification echoes address and count; QEMU sends neither.
+            // In the specification the reply repeats address and count; QEMU sends neither.
             return Some(self.end(&waiting, None));
         }
         let data = payload.get(DmaAccess::LENGTH..DmaAccess::LENGTH + waiting.length);
@@ -227,12 +234,14 @@ impl Dma {
         Some((operation.id, result))
     }
 
-    /// The deadline of the oldest part.
+    /// The deadline of the oldest waiting message; `None` if no message waits.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.waiting.front().map(|waiting| waiting.deadline)
     }
 
-    /// Fails the oldest part if its deadline has passed; returns the access that ends with it.
+    /// Ends the oldest waiting message if the deadline has passed. Returns `None` if no deadline
+    /// has passed. `Some` contains the access that ended with this message, if all parts have
+    /// ended.
     pub(super) fn expire(&mut self, now: Instant) -> Option<Option<Ended>> {
         if self.deadline()? > now {
             return None;
@@ -242,7 +251,7 @@ impl Dma {
     }
 }
 
-/// A message that reads `length` bytes, or writes `bytes` if there are any.
+/// A message that writes `bytes`, or reads `length` bytes if `bytes` is empty.
 fn message(id: u16, address: u64, length: usize, bytes: &[u8]) -> Outgoing {
     let command = if bytes.is_empty() { Command::DmaRead } else { Command::DmaWrite };
     let header = Header::command(id, command, DmaAccess::LENGTH + bytes.len());

@@ -1,5 +1,6 @@
-//! Interrupts to the guest by eventfd, and their masks (specification, VFIO_USER_DEVICE_SET_IRQS;
-//! Linux `drivers/vfio/pci/vfio_pci_intrs.c` for the meaning of the actions).
+//! Interrupts to the guest by eventfd, and masks of the interrupts (vfio-user specification,
+//! VFIO_USER_DEVICE_SET_IRQS; for the meaning of the actions see Linux
+//! `drivers/vfio/pci/vfio_pci_intrs.c`).
 
 use crate::guest::ClientFile;
 use crate::signals::Signals;
@@ -15,30 +16,31 @@ use wire::vfio_user::{
 pub(super) enum Interrupt {
     /// INTx.
     Intx,
-    /// An MSI-X vector.
+    /// The MSI-X vector with this number.
     Msix(u16),
 }
 
 #[derive(Debug, Default)]
 struct Vector {
     fd: Option<OwnedFd>,
-    /// Whether SET_IRQS masks the interrupt.
+    /// Whether the client has masked the interrupt with SET_IRQS.
     masked: bool,
-    /// Whether the table in the BAR masks the interrupt.
+    /// Whether the client has masked the interrupt in the MSI-X table.
     table_masked: bool,
     pending: bool,
 }
 
-/// The interrupts of one endpoint. Every descriptor must be an eventfd.
+/// The interrupts of one endpoint. All descriptors are eventfds.
 #[derive(Debug)]
 pub(super) struct Interrupts {
     signals: Signals,
     intx: Option<OwnedFd>,
     intx_masked: bool,
     level: bool,
-    /// The eventfd that the client writes (KVM's resample descriptor) instead of UNMASK.
+    /// The eventfd that the client writes to unmask INTx, instead of an UNMASK message (KVM's
+    /// resample descriptor).
     unmask: Option<OwnedFd>,
-    /// A number that changes with `unmask`.
+    /// A number that changes each time that `unmask` changes.
     unmask_generation: u64,
     vectors: Vec<Vector>,
     function_masked: bool,
@@ -61,14 +63,15 @@ impl Interrupts {
     }
 
     /// Drops the client's descriptors, masks and pending bits. The level of INTx stays, because it
-    /// belongs to the device. `signals` are for the next client.
+    /// is a state of the device. `signals` is for the next client.
     pub(super) fn disconnect(&mut self, signals: Signals) {
         let (level, generation) = (self.level, self.unmask_generation + 1);
         let fresh = Self::new(self.count(), signals);
         *self = Self { level, unmask_generation: generation, ..fresh };
     }
 
-    /// Handles a reset of the function: descriptors stay, pending bits are cleared.
+    /// Handles a reset of the function: clears the pending bits, the masks of the table and the
+    /// function mask. Descriptors and masks of SET_IRQS stay.
     pub(super) fn reset(&mut self) {
         self.function_masked = false;
         for vector in &mut self.vectors {
@@ -81,8 +84,8 @@ impl Interrupts {
         self.vectors.len() as u16
     }
 
-    /// Flags and count of an interrupt type; `None` for refused ones: there is no error
-    /// interrupt, since QEMU stops the guest on it.
+    /// Flags and count of the interrupt type `index`; `None` for an interrupt type that does not
+    /// exist. There is no error interrupt, because QEMU stops the guest when it is signalled.
     pub(super) fn info(&self, index: u32) -> Option<IrqInfo> {
         let (flags, count) = match index {
             irq_index::INTX => (IRQ_INFO_EVENTFD | IRQ_INFO_MASKABLE | IRQ_INFO_AUTOMASKED, 1),
@@ -94,13 +97,13 @@ impl Interrupts {
         Some(IrqInfo { argsz: IrqInfo::LENGTH as u32, flags, index, count })
     }
 
-    /// Whether some MSI-X vector has a descriptor.
+    /// Whether at least one MSI-X vector has a descriptor.
     pub(super) fn msix_assigned(&self) -> bool {
         self.vectors.iter().any(|vector| vector.fd.is_some())
     }
 
-    /// Executes SET_IRQS. Error: `EINVAL` for an unknown interrupt and for a descriptor that is not
-    /// an eventfd, `ENOTSUP` for an unsupported action.
+    /// Executes SET_IRQS. Error: `EINVAL` for an unknown interrupt, a wrong number of descriptors,
+    /// or a descriptor that is not an eventfd; `ENOTSUP` for an unsupported action.
     pub(super) fn set(&mut self, set: &IrqSet, fds: Vec<ClientFile>) -> Result<(), Errno> {
         let info = self.info(set.index).ok_or(Errno::INVAL)?;
         let eventfd = matches!(set.data, IrqData::Eventfd);
@@ -195,9 +198,9 @@ impl Interrupts {
         Ok(())
     }
 
-    /// Signals a vector, or keeps it pending while it is masked or has no descriptor (QEMU
-    /// withdraws all descriptors for a moment when it adds one). A vector that the function
-    /// does not have is ignored.
+    /// Signals a vector. A vector that is masked or has no descriptor stays pending (QEMU removes
+    /// all descriptors for a short time when it adds one). A vector that the function does not have
+    /// is ignored.
     pub(super) fn signal(&mut self, vector: u16) {
         if let Some(entry) = self.vectors.get_mut(usize::from(vector)) {
             entry.pending = true;
@@ -213,7 +216,7 @@ impl Interrupts {
         }
     }
 
-    /// Handles a write of a vector's mask bit in the table.
+    /// Handles a write of a vector's mask bit in the MSI-X table.
     pub(super) fn mask_by_table(&mut self, vector: u16, masked: bool) {
         if let Some(entry) = self.vectors.get_mut(usize::from(vector)) {
             entry.table_masked = masked;
@@ -221,21 +224,22 @@ impl Interrupts {
         }
     }
 
-    /// Handles a write of the function mask bit.
+    /// Handles a write of the bit Function Mask. A pending vector that is no longer masked is
+    /// signalled.
     pub(super) fn mask_function(&mut self, masked: bool) {
         if std::mem::replace(&mut self.function_masked, masked) && !masked {
             (0..self.count()).for_each(|vector| self.deliver(vector));
         }
     }
 
-    /// The pending bits, as in the PBA.
+    /// Byte `at` of the pending bit array (PBA).
     pub(super) fn pending_byte(&self, at: usize) -> u8 {
         let bits = self.vectors.iter().skip(at * 8).take(8).enumerate();
         bits.fold(0, |byte, (bit, vector)| byte | (u8::from(vector.pending) << bit))
     }
 
-    /// Sets the level of INTx: signalled when it rises, and again when it is unmasked while
-    /// still high.
+    /// Sets the level of INTx. INTx is signalled when the level becomes high, and again if it is
+    /// unmasked while the level is high.
     pub(super) fn set_intx(&mut self, level: bool) {
         self.level = level;
         self.deliver_intx();
@@ -252,19 +256,20 @@ impl Interrupts {
         self.deliver_intx();
     }
 
-    /// The descriptor that unmasks INTx, and a number that changes with it.
+    /// The descriptor that unmasks INTx, and a number that changes each time that the descriptor
+    /// changes.
     pub(super) fn unmask_fd(&self) -> (Option<BorrowedFd<'_>>, u64) {
         (self.unmask.as_ref().map(AsFd::as_fd), self.unmask_generation)
     }
 
-    /// Handles the ready unmask descriptor. Another process may have read it; then a plain read
-    /// would block, because the client controls the blocking mode. A failing descriptor is dropped,
-    /// because it would stay ready.
+    /// Handles the unmask descriptor after it was reported as readable. Another process may have
+    /// read it already. Then a plain read could block, because the client controls the blocking
+    /// mode. A descriptor that fails is dropped, because it would be reported again and again.
     pub(super) fn unmask_ready(&mut self) {
         let Some(fd) = &self.unmask else { return };
         let mut count = [0; 8];
         let into = &mut [IoSliceMut::new(&mut count)];
-        // At the current position (preadv2(2)): an eventfd has no offsets.
+        // This offset means the current position (preadv2(2)), because an eventfd has no offsets.
         match rustix::io::preadv2(fd, into, u64::MAX, ReadWriteFlags::NOWAIT) {
             Ok(8) => self.unmask_intx(),
             Err(Errno::AGAIN | Errno::INTR) => {}
@@ -275,7 +280,7 @@ impl Interrupts {
         }
     }
 
-    /// Signals an eventfd; false without one.
+    /// Signals an eventfd; returns whether it succeeded. Returns false if there is no eventfd.
     fn signal_fd(&self, fd: Option<&OwnedFd>) -> bool {
         fd.is_some_and(|fd| self.signals.signal(fd))
     }

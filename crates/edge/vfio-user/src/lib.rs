@@ -1,5 +1,5 @@
-//! A vfio-user server for one endpoint: a VMM's accesses become [`Action`]s for the host node,
-//! and the device's DMA and interrupts go to the VMM's guest.
+//! A vfio-user server for one endpoint: accesses of a VMM become [`Action`]s for the host node; DMA
+//! and interrupts of the device go to the guest of the VMM.
 //!
 //! # Modules
 //!
@@ -12,32 +12,33 @@
 //! - `action`: inputs and outputs of a session
 //! - `config`, `msix`: configuration space and MSI-X table as the VMM sees them
 //! - `doorbell`: doorbells in a page that the client shares
-//! - `transfer`: DMA of the device, and interrupts ordered behind DMA
+//! - `transfer`: DMA of the device, and interrupts, which follow earlier DMA writes
 //! - `guest`: the guest's memory
 //! - `dma`: DMA by message, for memory that is not mapped
-//! - `irq`: eventfds and their masks
-//! - `signals`: signals eventfds without waiting
-//! - [`mapping`]: shared memory, its faults, signals; the unsafe code of this crate
+//! - `irq`: eventfds and masks of interrupts
+//! - `signals`: signals eventfds without blocking
+//! - [`mapping`]: shared memory, faults of shared memory, signals; all unsafe code of this crate
 //! - [`client`]: a client for the function of any server
 //!
 //! Requirements of known clients, each with a test:
 //!
-//! - QEMU gives up on a reply after 5 s and then loses its position in the stream: an access
-//!   without an answer within `ACCESS_DEADLINE` reads all ones.
-//! - QEMU holds its big lock while it waits for a region access, and answers DMA messages under
-//!   the same lock: an access never waits for a DMA message.
-//! - An eventfd is signalled only after the client has answered every earlier
-//!   DMA_WRITE message, as an MSI-X write may not pass data.
-//! - QEMU reuses its request as the buffer for the reply to VERSION; it treats errno 0 in an error
-//!   reply as success.
-//! - SPDK sends VERSION without JSON, always uses message ID 0, pads requests, adds a descriptor to
-//!   DMA_UNMAP, expects each reply in one piece, and rings doorbells in a mapped page.
+//! - QEMU waits 5 s for a reply; after a longer time it can no longer assign replies to requests.
+//!   Therefore an access without an answer within `ACCESS_DEADLINE` reads all ones.
+//! - QEMU holds its global lock while it waits for the reply to a region access, and needs the same
+//!   lock to answer DMA messages. Therefore a region access never waits for a DMA message.
+//! - An eventfd is signalled only after the client has answered all earlier DMA_WRITE messages,
+//!   because an MSI-X write may not pass earlier writes.
+//! - QEMU receives the reply to VERSION in the buffer of the request. It treats an error reply with
+//!   errno 0 as success.
+//! - SPDK sends VERSION without JSON, uses message ID 0 for all messages, pads requests, adds a
+//!   descriptor to DMA_UNMAP, expects that one call receives a whole reply, and rings doorbells in
+//!   a mapped page.
 //!
 //! Not implemented: migration, dirty-page tracking, twin sockets, ioeventfds, MSI.
 //!
 //! # Example
 //!
-//! A server offers a function with one BAR. A client, here a thread in place of QEMU, reads the vendor
+//! A server offers a function with one BAR. The client, a thread in place of QEMU, reads the vendor
 //! ID and a register.
 //!
 //! ```
@@ -116,8 +117,10 @@ pub use pcie::Presence;
 pub use server::Server;
 pub use session::Session;
 
-/// Bytes of data in one region access; offered to the client as `max_data_xfer_size`.
+/// The maximum number of data bytes in one region access; offered to the client as
+/// `max_data_xfer_size`.
 pub const MAX_DATA_XFER: usize = 64 << 10;
 
-/// Descriptors in one message; offered as `max_msg_fds`. QEMU treats a larger number as malformed.
+/// The maximum number of descriptors in one message; offered to the client as `max_msg_fds`. QEMU
+/// treats a larger offer as malformed.
 pub const MAX_MSG_FDS: usize = 16;

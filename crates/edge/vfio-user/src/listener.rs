@@ -1,4 +1,4 @@
-//! The socket that a VMM connects to: `DIR/N/cntrl`, the name that SPDK's initiator expects in
+//! The socket that a VMM connects to: `DIR/N/cntrl`. SPDK's initiator expects the name `cntrl` in
 //! one directory per endpoint.
 
 use rustix::fd::OwnedFd;
@@ -8,49 +8,49 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-/// Longest path of a Unix socket on Linux (`sockaddr_un`, minus the NUL).
+/// The longest path of a Unix socket on Linux in bytes (`sockaddr_un`, without the NUL).
 const MAX_PATH: usize = 107;
 
 /// Why an endpoint cannot be offered.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
-    /// Another process listens there.
+    /// Another process listens on the socket with this path.
     #[error("{}: another server is listening here", .0.display())]
     InUse(PathBuf),
-    /// The path exists and is not a socket.
+    /// The path exists, but is not a socket.
     #[error("{}: exists and is not a socket", .0.display())]
     NotASocket(PathBuf),
-    /// The path does not fit a Unix socket address.
+    /// The path is longer than a Unix socket address allows.
     #[error("{}: socket path is longer than {MAX_PATH} bytes", .0.display())]
     TooLong(PathBuf),
-    /// The operating system refuses.
+    /// A call of the operating system failed.
     #[error("{}: {source}", path.display())]
     Io {
         /// The path.
         path: PathBuf,
-        /// The cause.
+        /// The error of the call.
         source: io::Error,
     },
-    /// Waking the loop when a worker's job has ended.
+    /// The eventfd with which workers wake the event loop could not be created.
     #[error("event descriptor: {0}")]
     Workers(Errno),
-    /// Memory for the shared doorbells.
+    /// The memory for the shared doorbells could not be created.
     #[error("cannot create the memory for the shared doorbells: {0}")]
     Doorbells(Errno),
 }
 
-/// A listening socket; the file is removed on drop.
+/// A listening socket. The file of the socket is removed on drop.
 #[derive(Debug)]
 pub(crate) struct Listener {
-    /// The socket to wait on.
+    /// The listening socket, readable when a client waits.
     pub socket: UnixListener,
     /// The path that clients connect to.
     pub path: PathBuf,
 }
 
 impl Listener {
-    /// Listens on `directory/number/cntrl`; creates the directories, and removes a dead server's
-    /// socket. Error: see [`BindError`].
+    /// Listens on `directory/number/cntrl`. Creates missing directories, and removes a socket whose
+    /// server no longer runs. Error: see [`BindError`].
     pub(crate) fn bind(directory: &Path, number: usize) -> Result<Self, BindError> {
         let folder = directory.join(number.to_string());
         let path = folder.join("cntrl");
@@ -78,8 +78,8 @@ impl Listener {
         Ok(Self { socket, path })
     }
 
-    /// Accepts a waiting client; `None` if the client is already gone, or if descriptors are
-    /// exhausted.
+    /// Accepts a waiting client; `None` if the client has already disconnected or the process has
+    /// no free descriptors.
     pub(crate) fn accept(&self) -> Option<OwnedFd> {
         self.socket.accept().ok().map(|(stream, _)| stream.into())
     }

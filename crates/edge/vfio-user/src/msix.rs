@@ -1,22 +1,22 @@
 //! The MSI-X table and pending bits that a client sees in a BAR (PCI Express Base 4.0, section
 //! 7.7.2).
 //!
-//! The far table belongs to the host node: it holds addresses that the root complex recognises. A
-//! client's writes to the table stay in this shadow; only the mask bits have an effect. A vector
-//! starts unmasked although its mask bit reads 1, because QEMU keeps its own copy of the guest's
-//! table and never writes this one.
+//! The far function's table belongs to the host node, and contains addresses of the host node's
+//! hierarchy. A client's writes to the table are stored in this shadow; only the mask bits have an
+//! effect. A vector is not masked at first, although the mask bit reads as 1, because QEMU keeps a
+//! copy of the guest's table and never writes this table.
 
 use super::config::MsixCapability;
 
-/// Bytes of a table entry.
+/// Size of a table entry in bytes.
 const ENTRY: usize = 16;
 
-/// The part of MSI-X in a BAR.
+/// A structure of MSI-X in a BAR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MsixPart {
     /// The table.
     Table,
-    /// The pending bits, read-only.
+    /// The pending bits, which are read-only.
     Pending,
 }
 
@@ -28,14 +28,14 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// The table after power-on; empty if `capability` is `None`.
+    /// Creates the table after power-on. The table is empty if `capability` is `None`.
     pub(crate) fn new(capability: Option<MsixCapability>) -> Self {
         let mut table = Self { capability, bytes: Vec::new() };
         table.reset();
         table
     }
 
-    /// Returns to the state after a reset: every mask bit set.
+    /// Returns to the state after a reset: all mask bits are set, and all other bits are 0.
     pub(crate) fn reset(&mut self) {
         let vectors = self.capability.map_or(0, |capability| usize::from(capability.vectors));
         self.bytes = vec![0; vectors * ENTRY];
@@ -44,8 +44,9 @@ impl Table {
         }
     }
 
-    /// The part of MSI-X at byte `offset` of `bar`, if any, and the offset in the part. The second
-    /// value is the number of bytes from `offset` on with the same answer.
+    /// The MSI-X structure at byte `offset` of `bar`, and the byte offset in the structure; `None`
+    /// if there is no structure at this byte. The second value is the number of bytes from `offset`
+    /// on with the same answer.
     pub(crate) fn msix_part(&self, bar: u8, offset: u64) -> (Option<(MsixPart, usize)>, u64) {
         let Some(capability) = self.capability else { return (None, u64::MAX) };
         let table = (capability.table, self.bytes.len() as u64, MsixPart::Table);
@@ -65,23 +66,24 @@ impl Table {
         (None, alike)
     }
 
-    /// Bytes of the pending bits: whole quad words.
+    /// Size of the pending bits in bytes, a multiple of 8.
     fn pending_length(&self) -> u64 {
         (self.bytes.len() / ENTRY).div_ceil(64) as u64 * 8
     }
 
-    /// Reads the table; `at + into.len()` is inside it.
+    /// Reads bytes of the table from byte `at` on. All bytes must be inside the table.
     pub(crate) fn read(&self, at: usize, into: &mut [u8]) {
         into.copy_from_slice(&self.bytes[at..at + into.len()]);
     }
 
-    /// Writes the table; returns the vectors whose mask byte was written, and
-    /// whether they are masked now.
+    /// Writes bytes of the table from byte `at` on. Returns the vectors whose mask byte was
+    /// written, and whether each of them is now masked.
     pub(crate) fn write(&mut self, at: usize, bytes: &[u8]) -> Vec<(u16, bool)> {
         self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
         let mut masks = Vec::new();
         for (vector, entry) in self.bytes.chunks_exact_mut(ENTRY).enumerate() {
-            // Reserved: low address bits and everything but the mask bit.
+            // The low address bits, and all bits of Vector Control except the mask bit, are
+            // reserved.
             entry[0] &= 0xfc;
             entry[12] &= 1;
             entry[13..16].fill(0);

@@ -1,6 +1,6 @@
-//! The server of one endpoint, for an event loop: wait on the server's descriptor, call
-//! [`service`](Server::service) when it is ready, then [`poll`](Server::poll) until it returns
-//! `None`.
+//! The server of one endpoint, for an event loop. The loop waits until the server's descriptor is
+//! readable, calls [`service`](Server::service), then calls [`poll`](Server::poll) until `poll`
+//! returns `None`.
 
 use super::action::Input;
 use super::connection::{Closed, Connection};
@@ -16,11 +16,12 @@ use std::mem::MaybeUninit;
 use std::path::Path;
 use wire::Instant;
 
-/// Messages handled per turn, so that one client does not starve the others.
+/// The maximum number of messages that one call of [`Server::service`] handles, so that the clients
+/// of other endpoints do not wait too long.
 const BATCH: usize = 64;
 
-/// Sockets of rejected clients that are not yet closed; at this number no more clients are
-/// accepted.
+/// The maximum number of sockets of rejected clients that are not yet closed. At this number no
+/// more clients are rejected: they wait.
 const MAX_TURNED_AWAY: usize = 16;
 
 const LISTENER: epoll::EventData = epoll::EventData::new_u64(0);
@@ -32,30 +33,30 @@ const WORKERS: epoll::EventData = epoll::EventData::new_u64(3);
 #[derive(Debug)]
 pub struct Server {
     listener: Listener,
-    /// Whether epoll watches the listener.
+    /// Whether `epoll` watches the listener.
     accepts: bool,
     connection: Option<Connection>,
-    /// All state of the client and the endpoint except the sockets. Calls that queue messages
-    /// for the client go through methods here, which send them.
+    /// The state of the client and the endpoint, except the sockets. Methods of the session that
+    /// queue messages for the client have a counterpart in `Server`, which also sends the messages.
     pub session: Session,
-    /// Closes the sockets of rejected clients: unreceived descriptors are closed with them, which
-    /// may block for ever.
+    /// Closes the sockets of rejected clients in a thread. Closing a socket also closes descriptors
+    /// that were not received, which can block for ever.
     turned_away: Worker,
     /// Watches the listener, the client, the INTx unmask descriptor and the workers, so that the
-    /// owner needs only one descriptor.
+    /// owner of the server has to wait on only one descriptor.
     epoll: OwnedFd,
-    /// The events watched on the client's socket.
+    /// The events of the client's socket that `epoll` watches.
     interest: epoll::EventFlags,
-    /// A copy of the unmask descriptor, which `epoll` watches, and the session's number for it. A
-    /// copy is needed: a descriptor that the session closes could not be removed from `epoll` while
-    /// the client holds it open.
+    /// The session's number for the INTx unmask descriptor, and a copy of the descriptor, which
+    /// `epoll` watches. Without a copy, a descriptor that the session has closed could not be
+    /// removed from `epoll` while the client keeps it open.
     unmask: (u64, Option<OwnedFd>),
     /// Why the last client's connection ended.
     closed: Option<Closed>,
 }
 
 impl Server {
-    /// Offers an endpoint on `directory/number/cntrl`. Error: see [`BindError`].
+    /// Offers an endpoint on the socket `directory/number/cntrl`. Error: see [`BindError`].
     pub fn bind(directory: &Path, number: usize, info: EndpointInfo) -> Result<Self, BindError> {
         let session = Session::new(info)?;
         let listener = Listener::bind(directory, number)?;
@@ -88,13 +89,14 @@ impl Server {
         self.connection.is_some()
     }
 
-    /// Why the last client's connection ended; returned once.
+    /// Why the last client's connection ended, or why the last client was rejected; `None` if the
+    /// reason was already taken.
     pub fn take_closed(&mut self) -> Option<Closed> {
         self.closed.take()
     }
 
-    /// Accepts clients, receives messages and sends queued ones. Never blocks, and costs one
-    /// system call if nothing is ready: call it in every turn of a loop.
+    /// Accepts clients, receives messages and sends queued messages. Never blocks. Makes only one
+    /// system call if nothing is ready, so it can be called in every turn of a loop.
     pub fn service(&mut self, now: Instant) {
         let mut events = [MaybeUninit::uninit(); 4];
         let now_at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -114,7 +116,8 @@ impl Server {
         if ready(CLIENT) {
             self.receive(now);
         }
-        // After the current client, whose departure may make room.
+        // The listener is handled after the current client: if this client has disconnected,
+        // another client can be accepted.
         if ready(LISTENER) {
             self.accept(now);
         }
@@ -135,7 +138,7 @@ impl Server {
             && let Some(socket) = self.listener.accept()
         {
             if !self.can_serve_client() {
-                // The client sees an end of file.
+                // The rejected client sees an end of file.
                 drop(Connection::new(socket, self.turned_away.disposal()));
                 self.session.counters.turned_away += 1;
                 if self.connection.is_none() {
@@ -169,7 +172,7 @@ impl Server {
 
     fn close(&mut self, now: Instant, why: Closed) {
         if let Some(connection) = self.connection.take() {
-            // The worker may close it later.
+            // The worker can close the socket later.
             let _ = epoll::delete(&self.epoll, &connection.socket);
         }
         self.closed = Some(why);
@@ -192,22 +195,24 @@ impl Server {
             match sent {
                 Ok(true) => {}
                 Ok(false) => break,
-                // Messages that the client sent before it left are lost.
+                // Messages that the client sent before the end, but that were not received, are
+                // lost.
                 Err(closed) => self.close(now, closed),
             }
         }
         self.watch(now);
     }
 
-    /// Watches for events that can be handled, and always for the client's end.
+    /// Updates the events that `epoll` watches: those that can be handled now, and always the
+    /// disconnection of the client.
     fn watch(&mut self, now: Instant) {
         let (unmask, generation) = self.session.interrupts.unmask_fd();
         if self.unmask.0 != generation {
             if let Some(old) = self.unmask.1.take() {
                 let _ = epoll::delete(&self.epoll, &old);
             }
-            // Edge-triggered: a counter that is read one by one (EFD_SEMAPHORE) could otherwise
-            // be ready for ever.
+            // Edge-triggered, because an eventfd that counts down by 1 at each read (EFD_SEMAPHORE)
+            // could otherwise be readable for ever.
             let once = epoll::EventFlags::IN | epoll::EventFlags::ET;
             let copy = unmask.and_then(|fd| fd.try_clone_to_owned().ok());
             let copy = copy.filter(|fd| epoll::add(&self.epoll, fd, UNMASK, once).is_ok());
@@ -237,8 +242,9 @@ impl Server {
         }
     }
 
-    /// The next action, if the owner accepts one now. Call until `None`, then wait for the
-    /// descriptor or until [`Session::deadline`].
+    /// The next action, if the owner of the server accepts an action now (`accepts`); see
+    /// [`Session::poll`]. Call it until it returns `None`, then wait until the descriptor is
+    /// readable or until [`Session::deadline`].
     pub fn poll(&mut self, now: Instant, accepts: bool) -> Option<Action> {
         let action = self.session.poll(now, accepts);
         if action.is_none() {
@@ -247,13 +253,13 @@ impl Server {
         action
     }
 
-    /// See [`Session::reply`].
+    /// Calls [`Session::reply`] and sends queued messages.
     pub fn reply(&mut self, now: Instant, token: Token, result: Result<&[u8], Errno>) {
         self.session.reply(now, token, result);
         self.flush(now);
     }
 
-    /// See [`Session::dma_read`].
+    /// Calls [`Session::dma_read`] and sends queued messages.
     pub fn dma_read(&mut self, now: Instant, address: u64, length: usize) -> Access<Bytes> {
         let read = self.session.dma_read(now, address, length);
         if !matches!(read, Access::Done(_)) {
@@ -262,7 +268,7 @@ impl Server {
         read
     }
 
-    /// See [`Session::dma_write`].
+    /// Calls [`Session::dma_write`] and sends queued messages.
     pub fn dma_write(&mut self, now: Instant, address: u64, data: &[u8]) -> Access<()> {
         let write = self.session.dma_write(now, address, data);
         if write != Access::Done(()) {
@@ -271,7 +277,7 @@ impl Server {
         write
     }
 
-    /// See [`Session::set_presence`].
+    /// Calls [`Session::set_presence`] and sends queued messages.
     pub fn set_presence(&mut self, now: Instant, presence: Presence) {
         self.session.set_presence(now, presence);
         self.flush(now);
@@ -279,7 +285,7 @@ impl Server {
 }
 
 impl AsFd for Server {
-    /// Readable when [`Server::service`] has something to do.
+    /// A descriptor that is readable when [`Server::service`] has something to do.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }

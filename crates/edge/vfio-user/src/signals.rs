@@ -4,8 +4,8 @@ use crate::guest::{Disposal, Worker};
 use crate::mapping::Signaller;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// The most signals that wait for the worker; further ones are lost. Then the worker is blocked at
-/// a counter that its client keeps full.
+/// The maximum number of values that wait for the worker. At this number a signal fails: the worker
+/// is blocked, because the client keeps a counter full.
 const MAX_PENDING: usize = 1024;
 
 /// How eventfds are signalled.
@@ -13,18 +13,18 @@ const MAX_PENDING: usize = 1024;
 pub(crate) enum Signals {
     /// By the kernel, with Linux AIO.
     Kernel(&'static Signaller),
-    /// By the client's worker, where the kernel refuses Linux AIO: a write to a full counter waits,
-    /// and the client can change `O_NONBLOCK`.
+    /// By the client's worker, if the kernel does not allow Linux AIO. A worker is needed because a
+    /// write to a full counter blocks and the client can clear `O_NONBLOCK`.
     Worker(Disposal),
 }
 
 impl Signals {
-    /// The way to signal the eventfds of this worker's client.
+    /// Chooses how the eventfds of this worker's client are signalled.
     pub(crate) fn new(worker: &Worker) -> Self {
         Signaller::of_process().map_or_else(|_| Self::Worker(worker.disposal()), Self::Kernel)
     }
 
-    /// Whether `fd` is an eventfd; does not signal it.
+    /// Whether `fd` is an eventfd. The eventfd is not signalled.
     pub(crate) fn takes(&self, fd: BorrowedFd<'_>) -> bool {
         match self {
             Self::Kernel(signaller) => signaller.takes(fd),
@@ -32,7 +32,7 @@ impl Signals {
         }
     }
 
-    /// Signals an eventfd; returns whether that can succeed.
+    /// Signals an eventfd, or lets the worker signal it. Returns false if the signal is lost.
     pub(crate) fn signal(&self, fd: &OwnedFd) -> bool {
         match self {
             Self::Kernel(signaller) => signaller.signal(fd.as_fd()).is_ok(),
@@ -44,7 +44,7 @@ impl Signals {
     }
 }
 
-/// An eventfd that is signalled on drop.
+/// An eventfd that is signalled when this value is dropped.
 struct Signal(OwnedFd);
 
 impl Drop for Signal {
@@ -53,7 +53,8 @@ impl Drop for Signal {
     }
 }
 
-/// Only eventfds have a count in proc_pid_fdinfo(5).
+/// Whether `fd` is an eventfd: only eventfds have an `eventfd-count` in /proc/PID/fdinfo
+/// (proc_pid_fdinfo(5)).
 fn is_eventfd(fd: BorrowedFd<'_>) -> bool {
     let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", fd.as_raw_fd()));
     info.is_ok_and(|info| info.lines().any(|line| line.starts_with("eventfd-count:")))
@@ -74,7 +75,7 @@ mod tests {
         let (read, write) = rustix::pipe::pipe().unwrap();
         assert!(!signals.takes(read.as_fd()) && !signals.takes(write.as_fd()));
         assert!(signals.signal(&event) && is_readable(&event, 5));
-        // The client makes the counter full, so that writes wait.
+        // The client fills the counter, so that writes block.
         rustix::io::write(&full, &(u64::MAX - 1).to_ne_bytes()).unwrap();
         rustix::io::ioctl_fionbio(&full, false).unwrap();
         assert!((0..MAX_PENDING).all(|_| signals.signal(&full)));

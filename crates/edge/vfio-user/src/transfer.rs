@@ -1,4 +1,4 @@
-//! The device's DMA to the guest, and interrupts ordered after it.
+//! DMA of the device to guest memory, and interrupts, which follow earlier DMA writes.
 
 use super::connection::{Closed, Incoming};
 use super::dma::{Access, Data, DmaError, Ended, MAX_DMA};
@@ -9,8 +9,8 @@ use bytes::{Bytes, BytesMut};
 use wire::Instant;
 
 impl Session {
-    /// Handles an MSI-X write of the function. The interrupt reaches the guest after all
-    /// earlier writes to guest memory.
+    /// Handles an MSI-X write of the function. The guest is interrupted after all earlier writes to
+    /// guest memory. The interrupt is dropped if MSI-X is not enabled.
     pub fn signal(&mut self, vector: u16) {
         if self.client.msix_enabled {
             self.interrupt(Interrupt::Msix(vector));
@@ -35,7 +35,8 @@ impl Session {
             self.deliver(source);
             return;
         }
-        // Two held interrupts of a kind are enough: the later one waits for more writes.
+        // Two waiting interrupts of the same source are enough: the later one then waits for all
+        // earlier writes.
         let mut same = self.client.held_interrupts.iter_mut().filter(|(_, other)| *other == source);
         match (same.next(), same.next()) {
             (Some(_), Some(later)) => later.0 = barrier,
@@ -63,7 +64,8 @@ impl Session {
         }
     }
 
-    /// Splits an access into its pending parts and the parts copied at once.
+    /// Splits an access into the parts that need messages and the parts that are copied at once, in
+    /// this order.
     fn parts(
         &self,
         address: u64,
@@ -82,7 +84,7 @@ impl Session {
         Access::Failed(error)
     }
 
-    /// Reads guest memory for the device.
+    /// Reads `length` bytes of guest memory for the device, at most [`MAX_DMA`].
     pub fn dma_read(&mut self, now: Instant, address: u64, length: usize) -> Access<Bytes> {
         if let Some(refused) = self.refuse(address, length, false) {
             return refused;
@@ -94,16 +96,16 @@ impl Session {
         }
     }
 
-    /// Appends guest memory to `out` if it is mapped here and no write to it is under way; returns
-    /// whether bytes were appended. Unreadable memory is not counted as a fault, because the device
-    /// did not request it.
+    /// Appends `length` bytes of guest memory to `out`, if the bytes are mapped and no write by
+    /// message is pending. Returns whether the bytes were appended. Memory that is not readable is
+    /// not counted as a fault, because the device did not request the bytes.
     pub fn peek(&self, (address, length): (u64, usize), out: &mut BytesMut) -> bool {
         self.client.must_close.is_none()
             && !self.must_wait(address, length, false)
             && self.memory.append(address, length, out).is_ok()
     }
 
-    /// Writes guest memory for the device.
+    /// Writes guest memory for the device, at most [`MAX_DMA`] bytes.
     pub fn dma_write(&mut self, now: Instant, address: u64, data: &[u8]) -> Access<()> {
         if let Some(refused) = self.refuse(address, data.len(), true) {
             return refused;
@@ -114,7 +116,7 @@ impl Session {
         }
     }
 
-    /// The outcome of an access that cannot be tried now.
+    /// The outcome of an access that cannot begin now; `None` if it can begin.
     fn refuse<T>(&mut self, address: u64, length: usize, write: bool) -> Option<Access<T>> {
         if length > MAX_DMA {
             return Some(self.failed(DmaError::TooLong));
@@ -125,7 +127,7 @@ impl Session {
         self.must_wait(address, length, write).then_some(Access::Full)
     }
 
-    /// Begins an access that `fault` defers, or fails it.
+    /// Begins an access by message if `fault` is [`Fault::ByMessage`]; otherwise the access fails.
     fn begin_dma<T>(
         &mut self,
         now: Instant,
@@ -158,8 +160,9 @@ impl Session {
         Access::Pending(id)
     }
 
-    /// Whether a part of an access, which is copied at once, could overtake a write by message: a
-    /// read or write may not pass a posted write (PCI Express Base 4.0, section 2.4.1).
+    /// Whether an access must wait: a part of it would be copied at once and would pass a pending
+    /// write by message. A read or write may not pass a posted write (PCI Express Base 4.0, section
+    /// 2.4.1).
     fn must_wait(&self, address: u64, length: usize, write: bool) -> bool {
         self.dma.has_writes()
             && self.parts(address, length, write).is_ok_and(|(_, at_once)| !at_once.is_empty())

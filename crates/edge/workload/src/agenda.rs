@@ -1,10 +1,11 @@
-//! Actions by due time.
+//! A queue of actions, ordered by due time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use wire::{Duration, Instant};
 
-/// Actions with due times. Actions of the same time keep the order of scheduling.
+/// Actions with due times. Actions with the same due time keep the order in which they were
+/// scheduled.
 #[derive(Debug)]
 pub struct Agenda<A> {
     actions: BinaryHeap<Reverse<(Instant, u64, A)>>,
@@ -18,18 +19,18 @@ impl<A: Ord> Default for Agenda<A> {
 }
 
 impl<A: Ord> Agenda<A> {
-    /// Adds an action.
+    /// Adds an action that is due at `at`.
     pub fn schedule(&mut self, at: Instant, action: A) {
         self.scheduled += 1;
         self.actions.push(Reverse((at, self.scheduled, action)));
     }
 
-    /// The time of the next action.
+    /// The due time of the next action; `None` if there is no action.
     pub fn next(&self) -> Option<Instant> {
         self.actions.peek().map(|Reverse((at, ..))| *at)
     }
 
-    /// Takes the next action if it is due.
+    /// Takes the next action if its due time is not after `now`; otherwise `None`.
     pub fn due(&mut self, now: Instant) -> Option<A> {
         self.next().filter(|at| *at <= now)?;
         self.actions.pop().map(|Reverse((.., action))| action)
@@ -41,7 +42,8 @@ impl<A: Ord> Agenda<A> {
     }
 }
 
-/// Occupies a CPU for `span` as soon as it is free; returns the end.
+/// Occupies a CPU for the time `span`, from `now` or from the time at which the CPU becomes free.
+/// `cpu` is the time from which the CPU is free. Returns the end.
 pub fn occupy(cpu: &mut Instant, now: Instant, span: Duration) -> Instant {
     *cpu = (*cpu).max(now) + span;
     *cpu

@@ -1,4 +1,4 @@
-//! Enumeration and initialisation of drives, as by an operating system.
+//! Enumeration and initialisation of drives, as an operating system does it.
 
 use nvme::initiator::{self, Driver};
 use pcie::enumerate::{self, Hierarchy, Node};
@@ -7,32 +7,34 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use thiserror::Error;
 
-/// Class code of NVMe controllers.
+/// Class code of NVMe controllers (NVMe Base 1.4, section 2.1.5): base class, subclass, programming
+/// interface.
 pub const NVME: [u8; 3] = [0x01, 0x08, 0x02];
-/// Port type of a switch's downstream port (PCIe Base 4.0, section 7.5.3.2).
+/// Device/Port Type of a switch's downstream port (PCI Express Base 4.0, section 7.5.3.2).
 const DOWNSTREAM: u8 = 6;
 
 /// Why a host cannot start.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BootError {
-    /// Bus numbers or memory windows are exhausted.
+    /// The enumeration failed, for example because there are too few bus numbers or the memory
+    /// windows are too small.
     #[error("enumeration failed: {0}")]
     Enumeration(String),
-    /// A drive cannot be initialised.
+    /// The drive with this number, from 0, cannot be initialised.
     #[error("drive {0}: {1}")]
     Drive(usize, initiator::Error),
     /// Fewer drives than configured were found.
     #[error("only {found} of {wanted} drives were found")]
     Missing {
-        /// Found.
+        /// Number of drives found.
         found: usize,
-        /// Configured.
+        /// Number of drives configured.
         wanted: usize,
     },
     /// Host memory is too small for the workload's buffers.
     #[error("host memory is too small for the buffers: iodepth times numjobs times bs")]
     Memory,
-    /// The drives cannot run the workload.
+    /// The drives cannot run the workload, for this reason.
     #[error("workload: {0}")]
     Workload(&'static str),
 }
@@ -40,35 +42,38 @@ pub enum BootError {
 /// An initialised drive.
 #[derive(Debug)]
 pub struct NvmeDrive {
-    /// The function.
+    /// The drive's function.
     pub node: Node,
-    /// The port whose link the drive depends on, see [`nvme_functions`].
+    /// The host's port whose link the drive depends on; see [`nvme_functions`].
     pub port: Node,
-    /// Address of the registers (BAR 0).
+    /// Bus address of the registers (BAR 0).
     pub bar0: u64,
-    /// The driver.
+    /// The driver of the drive.
     pub driver: Driver,
 }
 
 /// The parameters of enumeration and initialisation.
 #[derive(Clone, Debug)]
 pub struct BringUp {
-    /// The bus of the host software.
+    /// The bus that host software accesses.
     pub bus: Bus,
-    /// Host memory, for queues.
+    /// Host memory, in which the drivers allocate queues.
     pub ram: Rc<RefCell<Ram>>,
-    /// Settings of enumeration.
+    /// Settings of the enumeration.
     pub enumeration: enumerate::Settings,
     /// Settings of the drivers.
     pub driver: initiator::Settings,
 }
 
 impl BringUp {
-    /// Brings up the drive of an enumerated function; MSI-X vector n has data n, if the driver uses
-    /// interrupts. The number of queues is limited to the available vectors.
+    /// Initialises the drive of an enumerated function. Returns the address of BAR 0 and the
+    /// driver. If the driver uses interrupts, MSI-X vector n has message data n, and the number of
+    /// I/O queues is limited to the number of vectors minus 1.
     ///
     /// # Errors
-    /// As [`initiator::attach`].
+    /// As [`initiator::attach`]; [`initiator::Error::Unsupported`] if the driver uses interrupts
+    /// and the function has fewer than 2 MSI-X vectors; [`initiator::Error::Gone`] if the function
+    /// has no BAR 0.
     pub async fn attach(&self, node: &Node) -> Result<(u64, Driver), initiator::Error> {
         enumerate::enable_bus_master(&self.bus, node.bdf, true).await;
         let mut driver = self.driver;
@@ -88,7 +93,7 @@ impl BringUp {
         Ok((bar0, initiator::attach(bus, ram, bar0, driver).await?))
     }
 
-    /// Enumerates, and brings up every drive.
+    /// Enumerates, and initialises all drives, in the order of [`nvme_functions`].
     ///
     /// # Errors
     /// [`BootError::Enumeration`], [`BootError::Drive`].
@@ -107,8 +112,9 @@ impl BringUp {
     }
 }
 
-/// Every NVMe function of a hierarchy, in order, with the host's port whose link it depends on: the
-/// downstream port of the topmost switch above it, or the root port.
+/// All NVMe functions of a hierarchy, in the order of enumeration. Each function comes with the
+/// host's port whose link the function depends on: the downstream port of the topmost switch above
+/// the function, or the root port if there is no switch.
 pub fn nvme_functions(hierarchy: &Hierarchy) -> Vec<(Node, Node)> {
     let nodes = hierarchy.nodes();
     let drives = hierarchy.endpoints().into_iter().filter(|node| node.class == NVME);

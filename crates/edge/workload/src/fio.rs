@@ -1,10 +1,10 @@
-//! The parameters of jobs, in fio's words (fio 3, HOWTO, "Job file parameters").
+//! The parameters of jobs, with the names of fio (fio 3, HOWTO, "Job file parameters").
 
 use nvme::initiator::{Driver, NamespaceInfo};
 use std::ops::Range;
 use wire::Duration;
 
-/// Entries of the largest queue.
+/// Number of entries of the largest queue.
 pub const MOST_ENTRIES: usize = 4096;
 
 /// The kind of I/O, as fio's `rw`.
@@ -25,7 +25,7 @@ pub enum Rw {
 }
 
 impl Rw {
-    /// Whether blocks are chosen at random.
+    /// Whether the blocks are in random order.
     pub fn is_random(self) -> bool {
         matches!(self, Self::RandRead | Self::RandWrite | Self::RandRw)
     }
@@ -35,7 +35,7 @@ impl Rw {
         !matches!(self, Self::Read | Self::RandRead)
     }
 
-    /// fio's name.
+    /// The value of fio's parameter `rw`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -51,53 +51,57 @@ impl Rw {
 /// The parameters of a fio job file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fio {
-    /// Kind of I/O.
+    /// The kind of I/O.
     pub rw: Rw,
-    /// Percentage of reads in a mixed workload.
+    /// Percentage of reads in a mixed workload, 0 to 100.
     pub rwmixread: u8,
-    /// Bytes per transfer: a multiple of the drive's block size. A transfer above the drive's
-    /// largest transfer is several commands, and ends with the last one.
+    /// Bytes per transfer: a multiple of the drives' block size. A transfer that is longer than the
+    /// drive's maximum data transfer size is split into several commands, and ends with the last
+    /// command.
     pub bs: usize,
-    /// Transfers in flight per job.
+    /// Number of transfers in flight per job, at least 1.
     pub iodepth: usize,
-    /// Number of jobs. Each job has its own queue pair, CPU and part of the drive.
+    /// Number of jobs, at least 1. Each job has its own queue pair, CPU and part of the drive.
     pub numjobs: usize,
-    /// First byte of the first job's part; a multiple of the drive's blocks.
+    /// Byte offset of the first job's part on the drive, a multiple of the drives' block size.
     pub offset: u64,
-    /// Bytes of the part of the drive that a job works in, and bytes that it transfers. Bytes after
-    /// the last whole block of `bs` are not used.
+    /// Size in bytes of the part of the drive that a job uses. The job transfers the same number of
+    /// bytes, unless `io_size` is set. Bytes after the last whole block of `bs` bytes are not used.
     pub size: u64,
-    /// Bytes that a job transfers instead of `size`, in whole blocks of `bs`.
+    /// Number of bytes that a job transfers, instead of `size`, rounded down to blocks of `bs`
+    /// bytes.
     pub io_size: Option<u64>,
-    /// The most transfers of a job.
+    /// The maximum number of transfers of a job in one loop; `None`: no limit.
     pub number_ios: Option<u64>,
-    /// How many times a job does its transfers, at least 1.
+    /// How many times a job repeats the transfers, at least 1.
     pub loops: u64,
-    /// No transfer begins after this time, even if the job is not complete.
+    /// No transfer begins after this time since the start, even if the job is not complete; `None`:
+    /// no limit.
     pub runtime: Option<Duration>,
-    /// A job continues until `runtime` ends, even if it has transferred all bytes.
+    /// Whether a job continues until `runtime` ends, even if it has transferred all bytes.
     pub time_based: bool,
-    /// The most bytes per second and job.
+    /// The maximum rate of a job in bytes per second; `None`: no limit.
     pub rate: Option<u64>,
-    /// A job pauses for this long after each `thinktime_blocks` transfers, after the transfers in
-    /// flight have ended; zero: never.
+    /// Length of a pause. A job pauses after every `thinktime_blocks` transfers, when the transfers
+    /// in flight have ended. Zero means no pauses.
     pub thinktime: Duration,
-    /// Completed transfers of a job between two pauses, at least 1.
+    /// Number of completed transfers of a job between two pauses, at least 1.
     pub thinktime_blocks: u64,
-    /// Stripe size in bytes over the drives of the host (RAID0); a multiple of 512. With 0, job n
-    /// uses only drive n modulo the number of drives.
+    /// Stripe size in bytes over all drives of the host (RAID0), a multiple of the drives' block
+    /// size. With 0 there are no stripes: job n uses only the drive n modulo the number of drives.
     pub stripe: usize,
-    /// The namespace that the jobs use on each drive.
+    /// ID of the namespace that the jobs use on each drive.
     pub nsid: u32,
 }
 
-/// An error unless a condition holds.
+/// Returns `error` if the condition is false.
 fn ensure<E>(holds: bool, error: E) -> Result<(), E> {
     if holds { Ok(()) } else { Err(error) }
 }
 
 impl Fio {
-    /// `rw` with blocks of `bs` bytes, `iodepth`, one job, 1 MiB.
+    /// One job on the first 1 MiB of namespace 1, with blocks of `bs` bytes and without limits of
+    /// rate and time.
     pub fn new(rw: Rw, bs: usize, iodepth: usize) -> Self {
         Self {
             rw,
@@ -120,14 +124,15 @@ impl Fio {
         }
     }
 
-    /// Blocks in order, one at a time, as `dd bs=BS count=COUNT iflag=direct` does.
+    /// Transfers `count` blocks of `bs` bytes in order, one at a time, as dd with direct I/O does.
+    /// Writes if `write`, otherwise reads.
     pub fn dd(write: bool, bs: usize, count: u64) -> Self {
         let rw = if write { Rw::Write } else { Rw::Read };
         Self { size: bs as u64 * count, ..Self::new(rw, bs, 1) }
     }
 
-    /// The most commands in flight of a job, on drives whose largest transfer is `max_transfer`
-    /// bytes. A striped or large transfer is several commands.
+    /// The maximum number of commands in flight of a job, on drives whose maximum data transfer
+    /// size is `max_transfer` bytes. A striped or long transfer can need several commands.
     pub fn commands(&self, max_transfer: usize) -> usize {
         let parts = match self.stripe {
             0 => self.bs.div_ceil(max_transfer),
@@ -136,31 +141,32 @@ impl Fio {
         self.iodepth * parts.max(1)
     }
 
-    /// Time between two transfers of a job, if its rate is limited.
+    /// Time between the starts of two transfers of a job; `None` if the rate is not limited.
     pub fn interval(&self) -> Option<Duration> {
         let ps = |rate: u64| self.bs as u128 * 1_000_000_000_000 / u128::from(rate.max(1));
         self.rate.map(|rate| Duration::from_ps(ps(rate) as u64))
     }
 
-    /// Number of transfers of a job, if limited: fio's `keep_running` and `io_bytes_exceeded`.
+    /// Number of transfers of a job, in all loops; `None` if only `runtime` limits it. As
+    /// `keep_running` and `io_bytes_exceeded` of fio.
     pub fn transfers(&self) -> Option<u64> {
         let once = self.io_size.unwrap_or(self.size) / self.bs as u64;
         let once = once.min(self.number_ios.unwrap_or(u64::MAX));
         (!self.time_based).then(|| once.saturating_mul(self.loops))
     }
 
-    /// Bytes of a job's part in whole blocks of `bs`.
+    /// Size in bytes of a job's part, rounded down to blocks of `bs` bytes.
     pub fn part(&self) -> u64 {
         self.size / self.bs as u64 * self.bs as u64
     }
 
-    /// Bytes of the parts of all jobs.
+    /// The range of bytes that contains the parts of all jobs.
     pub fn range(&self) -> Range<u64> {
         let length = self.part().saturating_mul(self.numjobs as u64);
         self.offset..self.offset.saturating_add(length)
     }
 
-    /// The namespace that the jobs use on one of the drives.
+    /// The namespace that the jobs use on `drive`; `None` if the drive does not have it.
     pub fn namespace<'a>(&self, drive: &'a Driver) -> Option<&'a NamespaceInfo> {
         drive.namespaces().iter().find(|namespace| namespace.nsid == self.nsid)
     }
@@ -168,7 +174,7 @@ impl Fio {
     /// Checks that `drives` can run this workload.
     ///
     /// # Errors
-    /// The first parameter that does not fit, with the reason.
+    /// A text that names the first parameter with an unsuitable value, and the reason.
     pub fn check<'a>(
         &self,
         drives: impl IntoIterator<Item = &'a Driver> + Clone,
@@ -195,7 +201,7 @@ impl Fio {
         drives.into_iter().try_for_each(|drive| self.check_drive(drive, share))
     }
 
-    /// Checks that a drive can hold its share of `share` bytes.
+    /// Checks that one drive can run the workload, of which it holds `share` bytes.
     fn check_drive(&self, drive: &Driver, share: u64) -> Result<(), &'static str> {
         let namespace =
             self.namespace(drive).ok_or("a drive has no namespace with the given nsid")?;

@@ -1,4 +1,4 @@
-//! One job: its part of the drives, and the choice of its transfers.
+//! One job: the part of the drives that the job uses, and the choice of transfers.
 
 use crate::pattern::fill;
 use crate::versions::Versions;
@@ -7,22 +7,22 @@ use pcie::Ram;
 use stats::random::Random;
 use wire::Instant;
 
-/// Marks a slot without a block.
+/// The block of a slot that is not busy.
 const NONE: u64 = u64::MAX;
 
-/// One piece of a transfer on one drive.
+/// A part of a transfer that is one command for one drive.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
     pub drive: usize,
     pub offset: u64,
-    /// Offset in the slot's buffer.
+    /// Byte offset in the slot's buffer.
     pub at: u64,
     pub length: u64,
 }
 
 impl Part {
-    /// Splits the part into commands of at most the largest transfer, as Linux does
-    /// (`blk_mq_submit_bio`).
+    /// Splits the part into parts of at most `most` bytes and appends them to `parts`, as Linux
+    /// does (`blk_mq_submit_bio`).
     fn cut(self, most: u64, parts: &mut Vec<Self>) {
         let mut done = 0;
         while done < self.length {
@@ -42,7 +42,8 @@ pub(crate) struct Slot {
     pub block: u64,
     pub write: bool,
     pub version: u32,
-    /// For reads: the version that the block certainly had when the read was chosen.
+    /// The version of the block when the read was chosen; `None` for a write and if the version is
+    /// not known.
     pub expected: Option<u32>,
     pub busy: bool,
     pub outcome: Outcome,
@@ -54,29 +55,31 @@ pub(crate) struct Slot {
 pub(crate) struct Job {
     pub drives: Vec<usize>,
     pub queue: usize,
-    /// First byte of its part of the drives.
+    /// Byte offset of the job's part on the drives.
     pub base: u64,
     pub cpu: Instant,
     rng: Random,
     pub slots: Vec<Slot>,
-    /// The block of each busy slot, or `NONE`. Compact, because every choice checks all slots.
+    /// The block of each slot, or `NONE` if the slot is not busy. It is a separate array because
+    /// every choice of a block reads all entries.
     busy: Vec<u64>,
     pub blocks: u64,
     next: u64,
     pub issued: u64,
-    /// When rate, start or pause allows the next command.
+    /// The earliest time of the next transfer, which start, rate and pauses determine.
     pub next_issue: Instant,
-    /// Transfers that ended since the last pause.
+    /// Number of transfers that ended since the last pause.
     pub since_pause: u64,
-    /// Slots that wait for the next pause to begin.
+    /// Slots that wait until the next pause begins.
     pub resting: Vec<usize>,
     pub versions: Versions,
-    /// Blocks that are read back.
+    /// The blocks to read back; `None` before [`Jobs::read_back`](crate::Jobs::read_back).
     pub read_back: Option<Vec<u64>>,
 }
 
 impl Job {
-    /// Job `number` with buffers in `ram`; `None` if `ram` is too small.
+    /// Creates job `number`, which has `others` jobs of other workloads before it. The buffers are
+    /// in `ram`; `None` if `ram` is too small.
     pub(crate) fn new(
         (number, others): (usize, usize),
         start: Instant,
@@ -90,7 +93,8 @@ impl Job {
         for _ in 0..fio.iodepth {
             let buffer = ram.allocate(fio.bs, 4096)?;
             if fio.rw.writes() && !verify {
-                // Some media handle zeroes faster than other data.
+                // The buffers do not contain only zeroes, because some media handle zeroes faster
+                // than other data.
                 ram.fill(buffer, fio.bs, |bytes| fill(buffer, 0, 0, bytes))?;
             }
             slots.push(Slot {
@@ -133,13 +137,15 @@ impl Job {
         })
     }
 
-    /// Whether no transfer is left, with an optional limit of `transfers`.
+    /// Whether all transfers have been issued: all blocks to read back, or `transfers` transfers
+    /// (`None`: no limit).
     pub(crate) fn is_exhausted(&self, transfers: Option<u64>) -> bool {
         let all = self.read_back.as_ref().map(|blocks| blocks.len() as u64).or(transfers);
         all.is_some_and(|all| self.issued >= all)
     }
 
-    /// Adds what another host wrote to the drive.
+    /// Adds earlier writes to the job's drive, for example by another host. `bs` is the block size
+    /// in bytes.
     pub(crate) fn add_known_writes(&mut self, bs: u64, written: &[Written]) {
         for Written { offset, length, version } in written.iter().copied() {
             let end = offset.saturating_add(length);
@@ -156,13 +162,14 @@ impl Job {
                     let last = end.saturating_sub(self.base).div_ceil(bs).min(self.blocks);
                     (block.min(last)..last).for_each(|block| self.versions.doubt(block));
                 }
-                // Striped transfers are not located exactly: all blocks become uncertain.
+                // With stripes, the affected blocks are not computed: all blocks become uncertain.
                 _ => (0..self.blocks).for_each(|block| self.versions.doubt(block)),
             }
         }
     }
 
-    /// The job's writes to each of its drives.
+    /// The writes of the job, in blocks of `length` bytes, as seen by each drive of the job. With
+    /// stripes, each write covers the whole drive and has no version.
     pub(crate) fn written(&self, length: u64) -> impl Iterator<Item = Written> + '_ {
         let striped = self.drives.len() > 1;
         self.versions.written().map(move |(block, version, certain)| Written {
@@ -172,14 +179,14 @@ impl Job {
         })
     }
 
-    /// A drive lost its contents. Writes under way count for the new contents; reads under way are
-    /// not compared.
+    /// Handles the loss of a drive's contents: the drive has its initial contents again. Writes in
+    /// flight count as writes to the new contents; reads in flight are not compared.
     pub(crate) fn forget(&mut self, drive: usize) {
         if !self.drives.contains(&drive) {
             return;
         }
         if self.drives.len() > 1 {
-            // Striped transfers are not located exactly: all blocks become uncertain.
+            // With stripes, the affected blocks are not computed: all blocks become uncertain.
             return (0..self.blocks).for_each(|block| self.versions.doubt(block));
         }
         self.versions.clear();
@@ -199,10 +206,11 @@ impl Job {
     }
 }
 
-/// Choosing transfers.
+/// The choice of transfers.
 impl Job {
-    /// Chooses the next transfer of a slot, in commands of at most `most` bytes. `initial` is the
-    /// version of never-written blocks, if known. With `verify`, versions are tracked.
+    /// Chooses the next transfer of a slot, and splits it into commands of at most `most` bytes.
+    /// With `verify`, the versions of blocks are tracked; `initial` is the version of blocks that
+    /// the job has not written (`None`: not known).
     pub(crate) fn choose(
         &mut self,
         fio: &Fio,
@@ -241,7 +249,7 @@ impl Job {
 
     fn choose_block(&mut self, random: bool) -> u64 {
         let mut block = if random { self.rng.below(self.blocks) } else { self.next };
-        // No two transfers of one block at a time: the result would be undefined.
+        // A block has only one transfer at a time, because the result of two would be undefined.
         while self.busy.contains(&block) {
             block = (block + 1) % self.blocks;
         }
@@ -251,7 +259,8 @@ impl Job {
         block
     }
 
-    /// Splits a transfer into its parts on the drives.
+    /// Splits a transfer of `bs` bytes from byte `start` on into parts, each on one drive and of at
+    /// most `most` bytes.
     fn cut(&self, fio: &Fio, start: u64, most: u64, parts: &mut Vec<Part>) {
         parts.clear();
         let bs = fio.bs as u64;

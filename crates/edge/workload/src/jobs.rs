@@ -1,5 +1,5 @@
-//! Jobs as in fio: commands in flight, CPU time, verification of data. A block here has `bs` bytes,
-//! as in fio.
+//! Jobs as in fio: commands in flight, CPU time, verification of data. As in fio, a block has `bs`
+//! bytes.
 
 mod steps;
 
@@ -14,49 +14,50 @@ use wire::{Duration, Instant};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Action {
-    /// The CPU has prepared the command of a slot.
+    /// The CPU has prepared the commands of a slot.
     Submit { job: usize, slot: usize },
-    /// The handler of a queue starts.
+    /// The handler of the completion queue begins.
     Reap { drive: usize, queue: usize },
-    /// The application has its result.
+    /// The application gets the result of the transfer.
     Complete { job: usize, slot: usize },
-    /// The next command may begin, after an interval of the rate or a pause.
+    /// The next transfer of the slot can begin, after an interval of the rate or a pause.
     Issue { job: usize, slot: usize },
 }
 
-/// A queue of a drive.
+/// A queue pair of a drive.
 #[derive(Debug, Default)]
 struct Queue {
-    /// Completions were signalled and are not yet handled.
+    /// Whether completions were signalled that are not yet handled.
     signalled: bool,
-    /// The doorbell of its new commands follows at the end of the turn.
+    /// Whether the queue has new commands, whose doorbell is rung at the end of [`Work::run`].
     unannounced: bool,
-    /// Job and slot by command identifier.
+    /// The job and the slot of each outstanding command, by command identifier.
     owners: Vec<Option<(usize, usize)>>,
 }
 
 /// How jobs are executed.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// CPU time of a command.
+    /// CPU times of each command.
     pub costs: Costs,
-    /// One doorbell for all commands of a queue that one [`Work::run`] submits, as in drivers that
-    /// submit in batches. Otherwise one doorbell per command.
+    /// Whether the doorbell of a queue is rung once for all commands that one [`Work::run`]
+    /// submits, as in drivers that submit in batches. Otherwise the doorbell is rung for each
+    /// command.
     pub batch: bool,
-    /// Verification of reads. Without it, writes carry the buffers' contents (not only zeroes), and
-    /// nothing is compared.
+    /// Verification of reads. If `None`, the contents of the buffers are written (not only zeroes),
+    /// and nothing is compared.
     pub verification: Option<Verification>,
-    /// Seeds the order of blocks and the mix of reads and writes.
+    /// Seed of the order of blocks and of the mix of reads and writes.
     pub random: Random,
 }
 
-/// The expected contents of drives: the pattern of a seed and a number of writes
-/// ([`crate::pattern`]).
+/// The expected contents of the drives: patterns that depend on a seed and on the number of writes
+/// of a block ([`crate::pattern`]).
 #[derive(Clone, Debug)]
 pub struct Verification {
-    /// The seed of each drive.
+    /// The seed of the pattern of each drive.
     pub patterns: Vec<u64>,
-    /// The version of blocks that these jobs have not written; with `None` such blocks are not
+    /// The version of blocks that these jobs have not written. If `None`, these blocks are not
     /// compared.
     pub initial: Option<u32>,
 }
@@ -71,33 +72,33 @@ pub struct Jobs {
     settings: Settings,
     end: Option<Instant>,
     drives: Vec<SharedDriver>,
-    /// The queue of the first job. Lower queues belong to other jobs.
+    /// The number of the first job's queue, from 0. Queues with lower numbers belong to other jobs.
     first_queue: usize,
-    /// By drive: log2 of the bytes of a logical block.
+    /// For each drive, log2 of the logical block size in bytes.
     block_shifts: Vec<u8>,
-    /// Bytes of the largest command.
+    /// The maximum data transfer size of all drives in bytes.
     most: u64,
     ram: Rc<RefCell<Ram>>,
     jobs: Vec<Job>,
     agenda: Agenda<Action>,
-    /// By drive and queue.
+    /// The queues of each drive.
     queues: Vec<Vec<Queue>>,
-    /// Queues with commands whose doorbells follow.
+    /// Drive and queue of the queues whose doorbells must be rung at the end of [`Work::run`].
     unannounced: Vec<(usize, usize)>,
     in_flight: usize,
-    /// Drives whose link is down, and slots that wait for them.
+    /// Whether each drive is lost. Transfers for a lost drive wait in `parked`.
     missing: Vec<bool>,
-    /// Drives that are being released.
+    /// Whether each drive is being released: no transfer begins on it.
     released: Vec<bool>,
-    /// No transfer begins any more.
+    /// Whether no more transfers begin, after [`stop`](Self::stop).
     stopped: bool,
     parked: Vec<(usize, usize)>,
     tally: Tally,
 }
 
 impl Jobs {
-    /// Jobs that begin at `start` on drives checked by [`Fio::check`]; `None` if memory is too
-    /// small for iodepth × bs × numjobs.
+    /// Creates jobs that begin at `start`. The drives must have passed [`Fio::check`]. `None` if
+    /// `ram` has no room for iodepth × bs × numjobs bytes.
     pub fn new(
         start: Instant,
         fio: Fio,
@@ -109,8 +110,8 @@ impl Jobs {
         Self::beside(start, fio, settings, drives.into_iter().map(share).collect(), 0, ram)
     }
 
-    /// Jobs that run in addition to others on the same drives. Job n uses queue `first_queue` + n
-    /// of each drive, counted from 0, exclusively. Otherwise as [`new`](Self::new).
+    /// Creates jobs that run in addition to other jobs on the same drives. Only job n uses queue
+    /// `first_queue` + n of each drive; queues are counted from 0. Otherwise as [`new`](Self::new).
     pub fn beside(
         start: Instant,
         fio: Fio,
@@ -157,7 +158,7 @@ impl Jobs {
         })
     }
 
-    /// Adds earlier writes to a drive, so that reads are compared with them.
+    /// Adds earlier writes to a drive, so that reads are compared with the written data.
     pub fn add_known_writes(&mut self, drive: usize, written: &[Written]) {
         let bs = self.fio.bs as u64;
         for job in self.jobs.iter_mut().filter(|job| job.drives.contains(&drive)) {
@@ -165,36 +166,38 @@ impl Jobs {
         }
     }
 
-    /// A drive lost its contents. Reads of earlier data are not compared.
+    /// Handles the loss of a drive's contents: the drive has its initial contents again. Reads in
+    /// flight are not compared.
     pub fn forget(&mut self, drive: usize) {
         if self.settings.verification.is_some() {
             self.jobs.iter_mut().for_each(|job| job.forget(drive));
         }
     }
 
-    /// Excludes the following transfers from the results, until
-    /// [`measure_from`](Self::measure_from).
+    /// Begins a ramp time, as fio's `ramp_time`, which lasts until
+    /// [`measure_from`](Self::measure_from). During the ramp time `runtime` does not end the jobs.
     pub fn ramp(&mut self) {
         self.end = None;
     }
 
-    /// Counts and limits from `now` on, as at the end of fio's `ramp_time`. Earlier transfers do
-    /// not count for size and number, and the runtime begins.
+    /// Ends the ramp time: clears the results, and applies the limits of size, number and runtime
+    /// from `now` on, as at the end of fio's `ramp_time`.
     pub fn measure_from(&mut self, now: Instant) {
         self.end = self.fio.runtime.map(|span| now + span);
         self.jobs.iter_mut().for_each(|job| job.issued = 0);
         self.tally = Tally { drive_bytes: vec![0; self.drives.len()], ..Tally::default() };
     }
 
-    /// Starts no more transfers. [`Work::is_done`] returns true after the transfers under way have
-    /// ended.
+    /// Stops the jobs: no more transfers begin. [`Work::is_done`] returns true after the transfers
+    /// in flight have ended.
     pub fn stop(&mut self) {
         self.stopped = true;
         self.agenda.retain(|action| !matches!(action, Action::Issue { .. }));
     }
 
-    /// Prepares to read back every written block with certain contents, once. Call it when all is
-    /// done, then [start](Work::start) again. Returns whether there is such a block.
+    /// Prepares to read back once all written blocks whose contents are certain. Call this method
+    /// when [`Work::is_done`] returns true, then call [`Work::start`]. Returns whether there is a
+    /// block to read back; false after [`stop`](Self::stop).
     pub fn read_back(&mut self) -> bool {
         (self.end, self.fio.rate, self.fio.thinktime) = (None, None, Duration::ZERO);
         for job in &mut self.jobs {
@@ -206,10 +209,10 @@ impl Jobs {
         !self.stopped && self.jobs.iter().any(|job| !job.is_exhausted(None))
     }
 
-    /// Checks that a returned drive can do what the former one did.
+    /// Checks that a drive that replaces a lost drive can run the jobs.
     ///
     /// # Errors
-    /// As [`Fio::check`], or if the drive has too few queue pairs.
+    /// The reason: as [`Fio::check`], or the drive has fewer queue pairs than the jobs use.
     pub fn check(&self, drive: &Driver) -> Result<(), &'static str> {
         if drive.queues() < self.first_queue + self.jobs.len() {
             return Err("the drive has fewer queue pairs than before");
@@ -217,8 +220,9 @@ impl Jobs {
         self.fio.check([drive])
     }
 
-    /// A drive is back, and its shared driver was replaced. With `new_contents` it has its initial
-    /// contents, and commands that waited for it fail.
+    /// Continues the jobs on a drive that was lost and has returned, after the shared driver was
+    /// replaced. `new_contents` means that the drive has its initial contents; then transfers that
+    /// waited for the drive fail.
     pub fn resume(&mut self, now: Instant, drive: usize, new_contents: bool) {
         self.missing[drive] = false;
         if new_contents {
@@ -234,7 +238,7 @@ impl Jobs {
         }
     }
 
-    /// The job that uses a queue, if it is one of these jobs.
+    /// The job that uses a queue; `None` if other jobs use it.
     fn job_of(&self, queue: usize) -> Option<usize> {
         queue.checked_sub(self.first_queue).filter(|job| *job < self.jobs.len())
     }

@@ -1,21 +1,21 @@
 //! Workloads with fio's parameters over [`nvme::initiator::Driver`]s and [`pcie::Ram`]: the order
 //! and times of reads and writes, the expected data, and the results.
 //!
-//! State machines: time is an argument. The owner of a workload passes interrupts in
-//! ([`Work::signal`]) and runs it at the returned times ([`Work::run`], [`Work::next`]). The
-//! simulator runs it in virtual time with modelled CPU costs, live nodes in real time without
-//! costs.
+//! Workloads are state machines, and time is an argument. The owner of a workload reports
+//! interrupts ([`Work::signal`]) and calls [`Work::run`] at the times that [`Work::next`] returns.
+//! The simulator runs workloads in virtual time with modelled CPU times; live nodes run them in
+//! real time without modelled CPU times.
 //!
 //! # Modules
 //!
 //! - `spec`: the parameters of a section of a job file
-//! - `fio`: the parameters of jobs, in fio's words
-//! - `jobs`: jobs: commands in flight, CPU time, verification
-//! - `job`: one job: its part of the drives and its transfers
+//! - `fio`: the parameters of jobs, with the names of fio
+//! - `jobs`: the jobs of a host: commands in flight, CPU time, verification
+//! - `job`: one job: the part of the drives that it uses, and the choice of transfers
 //! - `work`: the interface of workloads with NVMe commands
-//! - `agenda`: due times
+//! - `agenda`: a queue of actions, ordered by due time
 //! - `bring_up`: enumeration and initialisation of drives
-//! - [`pattern`]: block contents that identify place and version
+//! - [`pattern`]: block contents that identify offset and version
 //! - `versions`: the number of writes of each block
 //! - `observer`: the events that a workload reports
 
@@ -42,15 +42,16 @@ pub use work::{Tally, Work, Written};
 
 use wire::{Duration, Instant};
 
-/// How completions reach host software.
+/// How host software notices completions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompletionMode {
-    /// By an interrupt: from the MSI-X write to the handler's first instruction.
+    /// By an interrupt.
     Interrupt {
-        /// The latency, including the wake-up of an idle CPU.
+        /// Time from the MSI-X write to the first instruction of the handler, including the wake-up
+        /// of an idle CPU.
         latency: Duration,
     },
-    /// By polling at multiples of this time.
+    /// By polling, at multiples of an interval.
     Polling {
         /// Time between two polls.
         interval: Duration,
@@ -58,7 +59,7 @@ pub enum CompletionMode {
 }
 
 impl CompletionMode {
-    /// When the host handles a completion entry that arrives at `now`.
+    /// The time at which host software handles a completion entry that arrives at `now`.
     pub fn after(self, now: Instant) -> Instant {
         match self {
             Self::Interrupt { latency } => now + latency,
@@ -67,19 +68,19 @@ impl CompletionMode {
     }
 }
 
-/// CPU time of host software for each command, in models.
+/// The modelled CPU times of host software for each command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Costs {
-    /// From the application's call to the doorbell write.
+    /// CPU time from the application's call to the doorbell write.
     pub submit: Duration,
-    /// How completions are signalled.
+    /// How host software notices completions.
     pub completions: CompletionMode,
-    /// From taking a completion entry to the application.
+    /// CPU time from reading the completion entry until the application has the result.
     pub complete: Duration,
 }
 
 impl Costs {
-    /// No modelled time: real software takes its own time.
+    /// No modelled times, for real software.
     pub const NONE: Self = Self {
         submit: Duration::ZERO,
         completions: CompletionMode::Interrupt { latency: Duration::ZERO },

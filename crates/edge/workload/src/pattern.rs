@@ -1,9 +1,9 @@
-//! The contents of blocks: a pattern of their offset and their number of
-//! writes, which detects a block from the wrong place or time.
+//! The contents of blocks: a pattern that depends on the offset of the block and on the number of
+//! writes of the block. Thus a read of a wrong block or of old data is detected.
 
 use stats::random::mix;
 
-/// The words from byte `offset` (a multiple of 8) on after `version` writes.
+/// The 64-bit words of the pattern from byte `offset` on (a multiple of 8), after `version` writes.
 fn words(seed: u64, offset: u64, version: u32) -> impl Iterator<Item = u64> {
     const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
     let seed = mix(seed) ^ u64::from(version).wrapping_mul(0xd6e8_feb8_6659_fd93);
@@ -15,8 +15,8 @@ fn words(seed: u64, offset: u64, version: u32) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Fills `bytes`, a multiple of 8, with the pattern at `offset` of the drive
-/// with this seed after `version` writes.
+/// Fills `bytes` with the pattern for byte `offset` of a drive with this seed, after `version`
+/// writes. `offset` and the length of `bytes` are multiples of 8.
 pub fn fill(seed: u64, offset: u64, version: u32, bytes: &mut [u8]) {
     let chunks = bytes.as_chunks_mut::<8>().0;
     for (chunk, word) in chunks.iter_mut().zip(words(seed, offset, version)) {
@@ -24,18 +24,18 @@ pub fn fill(seed: u64, offset: u64, version: u32, bytes: &mut [u8]) {
     }
 }
 
-/// Whether `bytes` have the pattern of [`fill`].
+/// Whether `bytes` contains the pattern that [`fill`] writes.
 pub fn matches(seed: u64, offset: u64, version: u32, bytes: &[u8]) -> bool {
     let chunks = bytes.as_chunks::<8>().0.iter();
-    // Nearly all bytes match, so differences are combined and checked once per chunk.
+    // Nearly always all bytes match, so the differences are combined and checked only once.
     let differences = chunks
         .zip(words(seed, offset, version))
         .map(|(chunk, word)| u64::from_le_bytes(*chunk) ^ word);
     differences.fold(0, |all, difference| all | difference) == 0
 }
 
-/// The first byte of `bytes` that differs from the pattern of [`fill`]: its index, and the expected
-/// byte.
+/// Index and expected value of the first byte that differs from the pattern that [`fill`] writes;
+/// `None` if no byte differs.
 pub fn first_difference(seed: u64, offset: u64, version: u32, bytes: &[u8]) -> Option<(usize, u8)> {
     let expected = words(seed, offset, version).flat_map(u64::to_le_bytes);
     let mut pairs = bytes.iter().zip(expected).enumerate();

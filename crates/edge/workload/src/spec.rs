@@ -3,32 +3,32 @@
 use crate::Fio;
 use wire::Duration;
 
-/// The work of host software on its drives.
+/// The accesses of host software to the drives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobSpec {
     /// Reads or writes blocks as fio does.
     Fio(Fio),
-    /// Reads or writes blocks in order, one at a time, as `dd bs=BS count=COUNT iflag=direct` does.
+    /// Reads or writes blocks in order, one at a time, as dd with direct I/O does.
     Dd {
-        /// Whether to write to the drive.
+        /// Whether blocks are written; otherwise they are read.
         write: bool,
-        /// Bytes per block: a multiple of 512.
+        /// Block size in bytes, a multiple of 512.
         bs: usize,
-        /// Blocks.
+        /// Number of blocks.
         count: u64,
     },
     /// Reads the vendor ID of the first drive, as lspci does (MLE, "Latency Analysis for NVMe/TSN",
     /// section 4.1).
     ConfigReads {
-        /// Reads.
+        /// Number of reads.
         count: u64,
-        /// Pause between an answer and the next read.
+        /// Time between an answer and the next read.
         gap: Duration,
     },
 }
 
 impl JobSpec {
-    /// The equivalent fio parameters, if any.
+    /// The equivalent fio parameters; `None` for configuration reads.
     pub fn fio(&self) -> Option<Fio> {
         match self {
             Self::Fio(fio) => Some(fio.clone()),
@@ -37,7 +37,7 @@ impl JobSpec {
         }
     }
 
-    /// The namespace that the job uses on each drive.
+    /// ID of the namespace that the job uses on each drive; 1 for configuration reads.
     pub fn nsid(&self) -> u32 {
         self.fio().map_or(1, |fio| fio.nsid)
     }

@@ -4,7 +4,8 @@ use proptest::prelude::*;
 use wire::{Duration, Instant};
 
 proptest! {
-    /// Whatever byte changes is found, and so is data of another place, time or drive.
+    /// A change of any byte is detected, and data with another offset, version or seed is detected
+    /// too.
     #[test]
     fn every_wrong_byte_is_found(
         seed: u64,
@@ -31,7 +32,8 @@ proptest! {
         prop_assert_eq!(first_difference(seed, offset, version, &bytes), Some((at, right)));
     }
 
-    /// Actions come at their times, those of one time in the order of scheduling.
+    /// Actions are returned in order of due time; actions with the same due time are returned in
+    /// the order in which they were scheduled.
     #[test]
     fn agenda_keeps_order_of_time_and_scheduling(times in prop::collection::vec(0u64..8, 0..40)) {
         let mut agenda = Agenda::default();
@@ -76,9 +78,9 @@ fn a_job_moves_its_size_unless_it_is_told_otherwise() {
 #[test]
 fn larger_transfers_are_several_commands() {
     let fio = Fio::new(Rw::Read, 300 << 10, 4);
-    // 300 KiB are 128 + 128 + 44 KiB.
+    // A transfer of 300 KiB is split into commands of 128, 128 and 44 KiB.
     assert_eq!((fio.commands(128 << 10), fio.commands(1 << 20)), (12, 4));
-    // A transfer touches up to bs / stripe + 2 pieces of stripes.
+    // A transfer is split into at most bs / stripe + 2 parts of stripes.
     assert_eq!(Fio { stripe: 8192, ..Fio::new(Rw::Read, 8192, 2) }.commands(128 << 10), 6);
     assert_eq!(Fio { size: 10_000, ..Fio::new(Rw::Read, 4096, 1) }.part(), 8192);
 }

@@ -1,14 +1,15 @@
-//! How often each block of a job was written.
+//! The number of writes of each block of a job.
 
 use std::collections::BTreeMap;
 
-/// Up to this number of blocks, versions are in an array. Untouched pages of the array take no
-/// memory.
+/// The maximum number of blocks whose versions are in an array. Pages of the array that were never
+/// written need no memory.
 const DENSE: u64 = 1 << 26;
-/// The last write of the block may or may not have been executed.
+/// The bit of a block whose contents are uncertain: the last write may or may not have been
+/// executed.
 const UNCERTAIN: u32 = 1 << 31;
 
-/// The number of writes of each block, and whether its contents are certain.
+/// The number of writes (version) of each block, and whether the contents of the block are certain.
 #[derive(Debug)]
 pub(crate) enum Versions {
     Dense(Vec<u32>),
@@ -16,7 +17,8 @@ pub(crate) enum Versions {
 }
 
 impl Versions {
-    /// `blocks` that were not written. With 0, versions are not tracked.
+    /// Creates the versions of `blocks` blocks, which were not written. 0 is for jobs that do not
+    /// track versions.
     pub(crate) fn new(blocks: u64) -> Self {
         match blocks {
             0..=DENSE => Self::Dense(vec![0; blocks as usize]),
@@ -38,13 +40,13 @@ impl Versions {
         }
     }
 
-    /// Writes of the block so far.
+    /// The number of writes of the block.
     pub(crate) fn version(&self, block: u64) -> u32 {
         self.get(block) & !UNCERTAIN
     }
 
-    /// Notes the start of a write of the block; returns the new version. 1 follows the largest; 0
-    /// means not written.
+    /// Records that a write of the block begins, and returns the new version. After the highest
+    /// version follows 1, because 0 means that the block was not written.
     pub(crate) fn next(&mut self, block: u64) -> u32 {
         let entry = self.get_mut(block);
         let next = (entry.wrapping_add(1) & !UNCERTAIN).max(1);
@@ -62,12 +64,12 @@ impl Versions {
         self.get(block) & UNCERTAIN == 0
     }
 
-    /// The block certainly has its latest version.
+    /// Records that the block has its latest version with certainty.
     pub(crate) fn confirm(&mut self, block: u64) {
         *self.get_mut(block) &= !UNCERTAIN;
     }
 
-    /// The contents of the block are uncertain.
+    /// Records that the contents of the block are uncertain.
     pub(crate) fn doubt(&mut self, block: u64) {
         *self.get_mut(block) |= UNCERTAIN;
     }
@@ -80,7 +82,7 @@ impl Versions {
         }
     }
 
-    /// Every written block, ascending: its version and whether it is certain.
+    /// All written blocks in ascending order: block, version, and whether the contents are certain.
     pub(crate) fn written(&self) -> impl Iterator<Item = (u64, u32, bool)> + '_ {
         let (dense, sparse): (&[u32], _) = match self {
             Self::Dense(all) => (all, None),
@@ -111,7 +113,7 @@ mod tests {
             assert_eq!(versions.written().collect::<Vec<_>>(), [(3, 3, false), (7, 9, true)]);
             versions.confirm(3);
             assert!(versions.is_certain(3) && !versions.is_certain(5));
-            // A job on a single block reaches this version in a day.
+            // A job that writes only one block can reach this version within a day.
             versions.set(3, !UNCERTAIN);
             versions.doubt(3);
             assert_eq!((versions.next(3), versions.is_certain(3)), (1, false));

@@ -1,9 +1,9 @@
 //! Abort (NVMe 1.4, section 5.1; immediate and deferred aborts: NVM Express 2.1, section 5.1.1).
 //!
-//! A command is aborted at once if no part of it is under way: it waits for the buffer, its data
-//! wait for the link, or it is an Asynchronous Event Request. Other I/O commands end with Command
-//! Abort Requested after their present media or link operation, unless that is the last one. Other
-//! admin commands continue.
+//! A command is aborted at once if no part of it is under way: if it waits for the buffer, if its
+//! data wait for the link, or if it is an Asynchronous Event Request. Other I/O commands end with
+//! Command Abort Requested after the present media or link operation, unless this is the last
+//! operation. Other admin commands continue.
 
 use crate::controller::Controller;
 use crate::failure::Failure;
@@ -12,7 +12,7 @@ use crate::slots::Key;
 use crate::subsystem::Shared;
 use wire::nvme::{Command, StatusCode};
 
-/// Bit 0 of dword 0: the command was not aborted before this one completes.
+/// Bit 0 of dword 0: the command is not aborted when the Abort command completes.
 const NOT_ABORTED: u32 = 1;
 
 impl Controller {
@@ -28,7 +28,7 @@ impl Controller {
         Plan::Done(if aborted { 0 } else { NOT_ABORTED })
     }
 
-    /// Returns whether the command has already ended.
+    /// Aborts an I/O command. Returns whether the command has already ended.
     fn abort_io(&mut self, shared: &mut Shared, key: Key) -> bool {
         self.keep_data(key);
         self.fail(shared, key, Failure::transient(StatusCode::ABORT_REQUESTED));

@@ -9,8 +9,8 @@ use wire::nvme::register::{DOORBELLS, Doorbell};
 use wire::nvme::{Command, StatusCode};
 
 impl Controller {
-    /// PRP entry 1 is the shadow doorbell buffer, PRP entry 2 the EventIdx buffer: each begins at a
-    /// memory page and is as long as the doorbells.
+    /// PRP entry 1 is the address of the shadow doorbell buffer, PRP entry 2 of the EventIdx
+    /// buffer. Each buffer begins at a memory page and is as long as the doorbell registers.
     pub(super) fn doorbell_buffers(&mut self, command: &Command) -> Result<Plan, Failure> {
         let end = Doorbell::SubmissionTail(self.settings.io_queues + 1).offset(0) - DOORBELLS;
         for (address, byte) in [(command.prp1, 24), (command.prp2, 32)] {

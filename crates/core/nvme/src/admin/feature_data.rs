@@ -18,7 +18,7 @@ const SET_BY_HOST: u8 = 1;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     milliseconds: u64,
-    /// When the clock was last set, or power-on.
+    /// Time when a host last set the clock, or of the power-on.
     since: Instant,
     origin: u8,
 }
@@ -34,7 +34,7 @@ impl Clock {
         Self { milliseconds: 0, since: now, origin: 0 }
     }
 
-    /// A host sets the clock; only the milliseconds of its data matter.
+    /// Sets the clock for a host; ignores all fields of `value` except the milliseconds.
     pub(crate) fn set(&mut self, now: Instant, value: Timestamp) {
         *self = Self { milliseconds: value.milliseconds, since: now, origin: SET_BY_HOST };
     }
@@ -48,8 +48,8 @@ impl Clock {
 }
 
 impl Controller {
-    /// The value of a feature that has data; `None` for features without data. Defaults and values
-    /// after a power cycle are zeroes.
+    /// The value of a feature that has data; `None` for features without data. Default and saved
+    /// values are zeroes.
     pub(super) fn feature_data(&self, id: u8, select: Select) -> Option<Bytes> {
         let current = select == Select::Current;
         match id {
@@ -77,7 +77,8 @@ impl Controller {
             let value = data.first_chunk::<TIMESTAMP_LENGTH>().expect("as many as were asked for");
             self.set_clock(shared, Timestamp::from_bits(u64::from_le_bytes(*value)));
         } else {
-            // ACRE is 0 or 1; the rest is reserved. CRDT1 to 3 are 0, so ACRE changes nothing.
+            // ACRE is 0 or 1; other bytes are reserved. CRDT1 to CRDT3 are 0, so ACRE has no
+            // effect.
             if data[0] > 1 || data[1..].iter().any(|byte| *byte != 0) {
                 return Err(Failure::permanent(StatusCode::INVALID_FIELD));
             }

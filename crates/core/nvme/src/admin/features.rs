@@ -14,7 +14,7 @@ use wire::nvme::{BROADCAST_NSID, Command, StatusCode};
 const SAVE: u32 = 1 << 31;
 /// Capabilities: the feature can be saved (figure 180).
 const SAVEABLE: u32 = 1;
-/// Capabilities: the feature is a namespace's (figure 180).
+/// Capabilities: each namespace has its own value (figure 180).
 const NAMESPACE_SPECIFIC: u32 = 1 << 1;
 /// Capabilities: the feature can be changed (figure 180).
 const CHANGEABLE: u32 = 1 << 2;
@@ -42,14 +42,14 @@ impl Controller {
         }
         let mut nsid = command.nsid;
         if id == feature::ERROR_RECOVERY && nsid == 0 {
-            // Hosts request all mandatory features without a namespace. The first namespace's value
-            // is returned for the drive, or the default.
+            // Hosts request all mandatory features without a namespace. The answer is the value of
+            // the first attached namespace, or the default.
             nsid = shared.attached(self.id).map(|(nsid, _)| nsid).next().unwrap_or(0);
         } else if of_namespaces {
             shared.namespace(self.id, nsid)?;
         }
         if id == feature::WRITE_PROTECTION {
-            // It cannot be saved, but survives power losses by itself.
+            // Write protection cannot be saved, but a power loss does not change it.
             let record = &shared.namespace(self.id, command.nsid)?.record;
             let protected = select == Select::Current && record.write_protected;
             return Ok(Plan::Done(protected.into()));
@@ -57,7 +57,7 @@ impl Controller {
         let value_in = |features: &Features| features.get(id, nsid, value);
         Ok(Plan::Done(match select {
             Select::Current => value_in(&self.features)?,
-            // Values that were not saved have their defaults.
+            // The saved value of a feature that was never saved is the default.
             Select::Saved => value_in(&self.saved_features(shared))?,
             _ => value_in(&Features::new(&self.settings))?,
         }))
@@ -87,7 +87,7 @@ impl Controller {
         Ok(u32::from(vector) | u32::from(disabled) << 16)
     }
 
-    /// The defaults, replaced by saved values.
+    /// The saved values of all features; defaults for features that were never saved.
     pub(crate) fn saved_features(&self, shared: &Shared) -> Features {
         let mut features = Features::new(&self.settings);
         for saved in shared.saved.iter().filter(|saved| saved.controller == self.id) {
@@ -133,7 +133,7 @@ impl Controller {
         Ok(Plan::Done(0))
     }
 
-    /// The namespaces whose feature a command sets: 0 for a feature of the controller.
+    /// The NSIDs whose values a command sets; 0 for a feature of the controller.
     fn nsids_of(&self, shared: &Shared, id: u8, nsid: u32) -> Result<Vec<u32>, Failure> {
         match (features::is_of_namespaces(id), nsid) {
             (true, BROADCAST_NSID) => Ok(shared.attached(self.id).map(|(nsid, _)| nsid).collect()),
@@ -157,7 +157,7 @@ impl Controller {
         self.warn(shared, before);
     }
 
-    /// The values that a command saves are stored, or could not be stored and do not change.
+    /// Ends a command that saves `values`. If the store failed, the values do not change.
     pub(crate) fn features_stored(
         &mut self,
         shared: &mut Shared,
@@ -177,8 +177,8 @@ impl Controller {
         }
     }
 
-    /// NSQR and NCQR, 0's based (section 5.21.1.7). Allowed only before the first I/O queue is
-    /// created.
+    /// Sets the number of queues: NSQR and NCQR, 0's based (section 5.21.1.7). Allowed only while
+    /// no I/O queue exists.
     fn set_queues(&mut self, value: u32) -> Result<u32, Failure> {
         if self.queues.any_io() {
             return Err(Failure::permanent(StatusCode::COMMAND_SEQUENCE_ERROR));

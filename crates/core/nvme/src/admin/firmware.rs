@@ -10,7 +10,7 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use wire::nvme::{AsyncEvent, Command, StatusCode, feature_bits};
 
-/// The downloaded pieces of an image, by their offset in bytes. A reset drops them.
+/// The downloaded pieces of an image, by offset in bytes. A reset drops the pieces.
 #[derive(Debug, Default)]
 pub(crate) struct Download {
     pieces: BTreeMap<usize, Bytes>,
@@ -28,7 +28,7 @@ impl Download {
         true
     }
 
-    /// The image, if the pieces are complete.
+    /// The image; `None` if a piece is missing or the bytes are not an image.
     fn image(&self) -> Option<Image> {
         let mut image = Vec::new();
         for (offset, piece) in &self.pieces {
@@ -42,7 +42,8 @@ impl Download {
 }
 
 impl Controller {
-    /// NUMD and OFST in double words; every multiple of one is allowed (FWUG FFh).
+    /// Plans Firmware Image Download. NUMD and OFST count double words; all values are allowed
+    /// (FWUG FFh).
     pub(super) fn firmware_download(&self, command: &Command) -> Result<Plan, Failure> {
         let (offset, length) = piece(command);
         if length > self.settings.max_transfer() as u64 {
@@ -67,7 +68,8 @@ impl Controller {
         Ok(Plan::Done(0))
     }
 
-    /// FS, the slot (0: the controller chooses), and CA, the action (figure 170).
+    /// Plans Firmware Commit. FS is the slot (0: the controller chooses), CA is the action (figure
+    /// 170).
     pub(super) fn firmware_commit(
         &mut self,
         shared: &mut Shared,
@@ -80,11 +82,11 @@ impl Controller {
             1 => (true, Activation::AtReset),
             2 => (false, Activation::AtReset),
             3 => (downloaded, Activation::Now),
-            // Reserved, and boot partitions, which are absent.
+            // Reserved actions, and actions on boot partitions, which do not exist.
             _ => return Err(Failure::cdw(10, 3)),
         };
         let slot = match (command.cdw10 & 7) as u8 {
-            // An inactive slot.
+            // The controller chooses a slot that is not active.
             0 if replaces => 2 + u8::from(shared.firmware.active == 2),
             slot => slot,
         };
@@ -105,7 +107,7 @@ impl Controller {
         Ok(Plan::Done(0))
     }
 
-    /// A change of the slots is stored, or could not be stored and has no effect.
+    /// Ends a Firmware Commit command. If the store failed, the command had no effect.
     pub(crate) fn firmware_stored(
         &mut self,
         shared: &mut Shared,
@@ -135,7 +137,7 @@ impl Controller {
     }
 }
 
-/// First byte and length of the piece of a download.
+/// First byte and length of a downloaded piece, in bytes.
 fn piece(command: &Command) -> (u64, u64) {
     (u64::from(command.cdw11) * 4, (u64::from(command.cdw10) + 1) * 4)
 }

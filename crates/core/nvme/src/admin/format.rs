@@ -1,7 +1,8 @@
 //! Format NVM (NVMe 1.4, section 5.23).
 //!
-//! The record of the namespace is stored first, then its blocks are deallocated, with and without a
-//! secure erase: they read as zeroes. A loss of power in between leaves the old data.
+//! The controller first stores the record of the namespace, then deallocates all blocks, so that
+//! they read as zeroes. This is the same with and without a secure erase. A loss of power in
+//! between leaves the old data.
 
 use super::namespaces::failure;
 use crate::block::{Operation, deallocated};
@@ -14,7 +15,8 @@ use crate::state::Format;
 use crate::subsystem::{NamespaceChange, Shared};
 use wire::nvme::{BROADCAST_NSID, Command, StatusCode};
 
-/// SES: no secure erase, or user data erase. There is no cryptographic erase (2).
+/// The largest supported SES: 0, no secure erase, and 1, user data erase. Cryptographic erase (2)
+/// is not supported.
 const MOST_ERASE: u32 = 1;
 
 impl Controller {
@@ -29,11 +31,11 @@ impl Controller {
             nsid => shared.namespace(self.id, nsid).map(|_| vec![nsid])?,
         };
         let field = |from: u32, bits: u32| command.cdw10 >> from & ((1 << bits) - 1);
-        // LBAF, and its upper bits of NVMe 2.0.
+        // LBAF, with the upper bits (LBAFU) of NVMe 2.0.
         let format = (field(0, 4) | field(12, 2) << 4) as usize;
         let invalid = |bit| Failure::at_cdw(StatusCode::INVALID_FORMAT, 10, bit);
         let lba_format = FORMATS.get(format).ok_or(invalid(0))?;
-        // PI, MSET and PIL: place and type have no meaning without metadata.
+        // PI, MSET and PIL. The fields are checked together with the metadata of the format.
         let (kind, extended, first) = (field(5, 3) as u8, field(4, 1) == 1, field(8, 1) == 1);
         let format = block_format(*lba_format, extended, kind, first).ok_or(invalid(5))?;
         if field(9, 3) > MOST_ERASE {
@@ -54,8 +56,8 @@ impl Controller {
         Ok(Plan::Wait)
     }
 
-    /// The new format is stored; now the blocks are deallocated, which is durable when the command
-    /// ends.
+    /// Deallocates the blocks after the new format was stored. The deallocation is durable when the
+    /// command ends.
     pub(super) fn format_stored(&mut self, shared: &mut Shared, key: Key, nsids: &[u32]) {
         let erase = |(nsid, namespace): (&u32, &Namespace)| {
             let [zero, discard] = deallocated(0, namespace.record.bytes());
@@ -68,7 +70,7 @@ impl Controller {
 }
 
 impl Shared {
-    /// Whether the change for Format NVM could be queued.
+    /// Queues the change of records for Format NVM, and marks the namespaces as being formatted.
     fn format(
         &mut self,
         by: (u16, Key),
@@ -85,8 +87,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Ends formatting by a command of this controller, or by any command with `None`. Returns
-    /// whether there was one.
+    /// Ends the formatting by `command` of this controller, or by every command of this controller
+    /// with `None`. Returns whether a namespace was being formatted.
     pub(crate) fn end_format(&mut self, controller: u16, command: Option<Key>) -> bool {
         let mut any = false;
         for namespace in self.namespaces.values_mut() {

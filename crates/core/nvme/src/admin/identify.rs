@@ -20,7 +20,7 @@ use wire::nvme::{
 
 /// CMIC bit 1: the subsystem may have several controllers.
 const SEVERAL_CONTROLLERS: u8 = 1 << 1;
-/// ONCS.
+/// ONCS of all drives.
 const NVM_COMMANDS: u16 = nvm_command::COMPARE
     | nvm_command::DATASET_MANAGEMENT
     | nvm_command::WRITE_ZEROES
@@ -28,9 +28,10 @@ const NVM_COMMANDS: u16 = nvm_command::COMPARE
     | nvm_command::TIMESTAMP
     | nvm_command::VERIFY
     | nvm_command::COPY;
-/// ONCS of drives with records.
+/// The ONCS bit that only drives with records have.
 const WRITE_UNCORRECTABLE: u16 = nvm_command::WRITE_UNCORRECTABLE;
-/// OACS: Security Send and Receive, Firmware Commit and Image Download, Device Self-test.
+/// OACS of all drives: Security Send and Receive, Firmware Commit and Image Download, Device
+/// Self-test.
 const ALWAYS: u16 = 1 | 1 << 2 | 1 << 4;
 /// OACS bit 1: Format NVM.
 const FORMAT: u16 = 1 << 1;
@@ -38,8 +39,8 @@ const FORMAT: u16 = 1 << 1;
 const NAMESPACE_MANAGEMENT: u16 = 1 << 3;
 /// OACS bit 8: Doorbell Buffer Config.
 const DOORBELL_BUFFER: u16 = 1 << 8;
-/// SANICAP: block erase and overwrite; media are not modified after an operation without
-/// deallocation.
+/// SANICAP: block erase and overwrite; an operation without deallocation does not modify the media
+/// when it ends.
 pub(crate) const SANITIZE_CAPABILITIES: u32 = 1 << 1 | 1 << 2 | 1 << 30;
 /// SGLS.
 const SGLS: u32 = sgl_support::DOUBLE_WORDS
@@ -49,7 +50,7 @@ const SGLS: u32 = sgl_support::DOUBLE_WORDS
     | sgl_support::METADATA_SEGMENT;
 /// CNTID of the controller that executes the command (NVM Express 2.0, section 5.17.2.22).
 const THIS_CONTROLLER: u16 = 0xffff;
-/// The largest valid NSID; higher ones are reserved (section 6.1.2).
+/// The largest valid NSID; higher NSIDs are reserved (section 6.1.2).
 const LAST_NSID: u32 = 0xffff_fffd;
 
 impl Controller {
@@ -87,8 +88,8 @@ impl Controller {
             cns::SET_ALLOCATED_NAMESPACE => {
                 page(self.find(shared, command.nsid, false)?, |_| [0; IDENTIFY])
             }
-            // VSL, WZSL, WUSL, DMRL, DMRSL and DMSL: no limits but those of the commands' fields
-            // (NVM Command Set Specification 1.0, figure 102).
+            // VSL, WZSL, WUSL, DMRL, DMRSL and DMSL are 0: no limits (NVM Command Set Specification
+            // 1.0, figure 102).
             cns::SET_CONTROLLER => [0; IDENTIFY],
             cns::COMMAND_SETS => self.command_sets(shared, command)?,
             cns::ATTACHED_CONTROLLERS => match shared.namespaces.get(&command.nsid) {
@@ -96,14 +97,16 @@ impl Controller {
                 None => return Err(shared.absent(command.nsid)),
             },
             cns::CONTROLLERS => controllers(command, 1..=shared.controllers),
-            // Drivers request this at every start, so it is not logged as an error.
+            // Drivers request unsupported structures at every start, so this is not logged as an
+            // error.
             _ => return Err(Failure::cdw(10, 0).of_probe()),
         };
         Ok(Plan::Send(Bytes::copy_from_slice(&data)))
     }
 
-    /// An active namespace, or any of the subsystem's; `None` for an NSID that is inactive or not
-    /// allocated, whose data structures are zeroes (sections 5.15.2.1 and 5.15.2.6).
+    /// The namespace `nsid`: with `active` only if it is attached to this controller. `None` for an
+    /// inactive or unallocated NSID, whose data structures are zeroes (sections 5.15.2.1 and
+    /// 5.15.2.6).
     fn find<'a>(
         &self,
         shared: &'a Shared,
@@ -121,8 +124,8 @@ impl Controller {
         }
     }
 
-    /// The I/O Command Set data structure of this controller (CNTID FFFFh) or another one: a
-    /// single combination, the NVM command set alone (NVM Express 2.0, figure 290).
+    /// The I/O Command Set data structure of this controller (CNTID FFFFh) or of another
+    /// controller. It has one combination: the NVM command set alone (NVM Express 2.0, figure 290).
     fn command_sets(&self, shared: &Shared, command: &Command) -> Result<[u8; IDENTIFY], Failure> {
         let id = (command.cdw10 >> 16) as u16;
         if id != THIS_CONTROLLER && !(1..=shared.controllers).contains(&id) {
@@ -189,8 +192,7 @@ impl Controller {
 }
 
 impl Controller {
-    /// ACWU: the largest transfer in the largest blocks (section 6.4). Larger pairs are not
-    /// possible.
+    /// ACWU, 0's based: the largest transfer divided by the largest block (section 6.4).
     fn compare_and_write_unit(&self, shared: &Shared) -> u16 {
         let formats = FORMATS.iter().map(|format| format.data_shift);
         let records = shared.namespaces.values().map(|one| one.record.block_shift);
@@ -200,8 +202,8 @@ impl Controller {
     }
 }
 
-/// Refuses a CSI other than the NVM command set's, for structures with a CSI (bits 31:24 of command
-/// dword 11, NVM Express 2.0, figure 272).
+/// Rejects a CSI other than that of the NVM command set, for structures with a CSI (bits 31:24 of
+/// command dword 11, NVM Express 2.0, figure 272).
 fn check_command_set(cns: u8, command: &Command) -> Result<(), Failure> {
     let has_one = matches!(
         cns,
@@ -217,7 +219,7 @@ fn check_command_set(cns: u8, command: &Command) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The data structure of a namespace, zeroes for none.
+/// The data structure of a namespace; zeroes without a namespace.
 fn page(
     namespace: Option<&Namespace>,
     encode: impl FnOnce(&Namespace) -> [u8; IDENTIFY],
@@ -225,8 +227,8 @@ fn page(
     namespace.map_or([0; IDENTIFY], encode)
 }
 
-/// A name of the second form of section 7.9, with a UUID. Model and serial number cannot be used,
-/// because they are padded with spaces, which are not allowed in a name.
+/// The subsystem NQN in the second form of section 7.9, with a UUID. A name cannot contain the
+/// model and serial number, because spaces pad these fields and a name has no spaces.
 pub(super) fn subsystem_nqn(uuid: [u8; 16]) -> [u8; 256] {
     let uuid = u128::from_be_bytes(uuid);
     let part = |from: u32, digits: u32| uuid >> from & ((1 << (4 * digits)) - 1);
@@ -243,7 +245,7 @@ pub(super) fn subsystem_nqn(uuid: [u8; 16]) -> [u8; 256] {
     nqn
 }
 
-/// The ascending namespace IDs above `after`.
+/// A namespace ID list of the IDs above `after`, ascending.
 fn list(after: u32, ids: impl Iterator<Item = u32>) -> Result<[u8; IDENTIFY], Failure> {
     if after > LAST_NSID {
         return Err(Failure::namespace());
@@ -251,7 +253,7 @@ fn list(after: u32, ids: impl Iterator<Item = u32>) -> Result<[u8; IDENTIFY], Fa
     Ok(namespace_list(ids.filter(|nsid| *nsid > after)))
 }
 
-/// The ascending controller IDs from CNTID on.
+/// A controller list of the IDs from CNTID on, ascending.
 fn controllers(command: &Command, ids: impl IntoIterator<Item = u16>) -> [u8; IDENTIFY] {
     let from = (command.cdw10 >> 16) as u16;
     controller_list(ids.into_iter().filter(|id| *id >= from))

@@ -1,5 +1,5 @@
-//! Keep Alive (NVMe 1.4, sections 5.12, 5.21.1.15 and 7.12). PCIe hosts need no timer, so it is off
-//! until a host sets it. It expires only with
+//! Keep Alive (NVMe 1.4, sections 5.16, 5.21.1.15 and 7.12). PCIe hosts need no timer, so the timer
+//! is off until a host sets it. The timer expires only with
 //! [`Settings::keep_alive_expiry`](crate::Settings::keep_alive_expiry), because a link that stalls
 //! for seconds must not stop a drive.
 
@@ -17,13 +17,13 @@ impl Controller {
         Plan::Done(0)
     }
 
-    /// Sets KATO in milliseconds, 0 for no timer, and starts it.
+    /// Sets KATO in milliseconds (0 for no timer), and starts the timer.
     pub(super) fn set_keep_alive(&mut self, milliseconds: u32) {
         self.features.set_keep_alive(milliseconds);
         self.keep_alive_due = self.next_keep_alive();
     }
 
-    /// When the timer expires if it starts now.
+    /// The time at which the timer expires if it starts now; `None` if it never expires.
     fn next_keep_alive(&self) -> Option<Instant> {
         let timeout = self.features.keep_alive;
         let expires = self.settings.keep_alive_expiry && timeout > 0;

@@ -28,7 +28,7 @@ impl Controller {
         let id = command.cdw10 as u8;
         let is_release = persistent_events::action(command) == persistent_events::RELEASE;
         if id == log_page::PERSISTENT_EVENT && shared.saves() && is_release {
-            // Returns no data, with or without a context.
+            // The release of a context returns no data, and succeeds without a context too.
             self.event_context = None;
             return Ok(Plan::Done(0));
         }
@@ -49,7 +49,7 @@ impl Controller {
         Ok(Plan::Send(Bytes::from(data)))
     }
 
-    /// LPO and NUMD as bytes.
+    /// LPO and NUMD in bytes: offset and length of the requested part.
     fn window(&self, command: &Command) -> Result<(u64, usize), Failure> {
         let dwords = u64::from(command.cdw11 as u16) << 16 | u64::from(command.cdw10 >> 16);
         let length = (dwords + 1) * 4;
@@ -79,13 +79,13 @@ impl Controller {
         match id {
             log_page::ERROR => Ok(self.error_log.page()),
             log_page::SMART => {
-                // LPA offers it only for the controller.
+                // LPA bit 0 is clear: the page exists only for the controller.
                 if nsid != 0 && nsid != BROADCAST_NSID {
                     return Err(Failure::field(StatusCode::INVALID_FIELD, 4, 0));
                 }
                 Ok(self.smart(shared))
             }
-            // Up to 1024 namespaces: the list has room for all (section 5.14.1.4).
+            // The list has room for all namespaces of a drive: 1024 (section 5.14.1.4).
             log_page::CHANGED_NAMESPACES => {
                 Ok(namespace_list(self.changed_namespaces.iter().copied()).to_vec())
             }
@@ -109,7 +109,7 @@ impl Controller {
     }
 }
 
-/// Telemetry is read in whole blocks (sections 5.14.1.7 and 5.14.1.8).
+/// Checks that the command reads whole telemetry blocks (sections 5.14.1.7 and 5.14.1.8).
 fn check_blocks(command: &Command) -> Result<(), Failure> {
     const DWORDS: u32 = TELEMETRY_BLOCK as u32 / 4;
     if !((command.cdw10 >> 16) + 1).is_multiple_of(DWORDS) {

@@ -57,7 +57,7 @@ const SUPPORTED: &[(u8, CommandEffects)] = &[
     (admin::SECURITY_RECEIVE, CommandEffects::SUPPORTED),
 ];
 
-/// Whether a drive supports the command: some need records, or a setting.
+/// Whether a drive supports the command. Some commands need records or a setting.
 fn is_supported(shared: &Shared, settings: &Settings, opcode: u8) -> bool {
     let needs_records = matches!(
         opcode,

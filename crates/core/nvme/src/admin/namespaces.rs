@@ -19,8 +19,8 @@ const DELETE: u32 = 1;
 const ATTACH: u32 = 0;
 /// SEL of Namespace Attachment: detach.
 const DETACH: u32 = 1;
-/// CSI of Namespace Management, bits 31:24 of command dword 11 (NVMe 2.0, section 5.23): the NVM
-/// command set is 0.
+/// The bits of CSI in Namespace Management: bits 31:24 of command dword 11 (NVMe 2.0, section
+/// 5.23). The NVM command set is 0.
 const COMMAND_SET: u32 = 0xff << 24;
 
 /// SEL, bits 3:0 of command dword 10.
@@ -69,7 +69,8 @@ impl Controller {
         Ok(Plan::Wait)
     }
 
-    /// Namespace Write Protection Config (section 5.21.1.29): off, or on until the host changes it.
+    /// Sets Namespace Write Protection Config (section 5.21.1.29): off, or on until a host changes
+    /// it.
     pub(super) fn protect_namespace(
         &mut self,
         shared: &mut Shared,
@@ -79,7 +80,7 @@ impl Controller {
         let protect = match command.cdw11 & 7 {
             0 => false,
             1 => true,
-            // Protection until the next power cycle and permanent protection are not offered
+            // Protection until the next power cycle and permanent protection are not supported
             // (NWPC).
             _ => return Err(Failure::cdw(11, 0)),
         };
@@ -114,7 +115,7 @@ impl Controller {
         if new.capacity > new.size {
             return Err(invalid);
         }
-        // NSFEAT bit 0 is cleared: the capacity is the size.
+        // NSFEAT bit 0 is clear (no thin provisioning): capacity and size must be equal.
         if new.capacity < new.size {
             return Err(Failure::permanent(StatusCode::THIN_PROVISIONING_NOT_SUPPORTED));
         }
@@ -127,8 +128,8 @@ impl Controller {
         Ok(Plan::Wait)
     }
 
-    /// Handles the received controller list: attaches the namespace to all its controllers, or
-    /// detaches it from them. After an error nothing has changed.
+    /// Handles the received controller list: attaches the namespace to all controllers of the list,
+    /// or detaches it from all of them. An error changes nothing.
     pub(super) fn attach_namespace(
         &mut self,
         shared: &mut Shared,
@@ -145,7 +146,8 @@ impl Controller {
         Ok(Plan::Wait)
     }
 
-    /// Completes a command whose change was stored, or could not be stored and has no effect.
+    /// Completes a command after its change was stored. If the store failed, the command had no
+    /// effect.
     pub(crate) fn namespaces_stored(
         &mut self,
         shared: &mut Shared,
@@ -168,7 +170,7 @@ impl Controller {
                 self.format_stored(shared, key, nsids);
             }
             (Ok(()), _) => self.resume(shared, key),
-            // The disk of the device node is full.
+            // The disk of the device node has no room for the namespace.
             (Err(Error::NoSpace), NamespaceChange::Create(_, namespace)) => {
                 self.fail(shared, key, insufficient(namespace.bytes()));
             }
@@ -193,7 +195,7 @@ pub(super) fn failure(error: NamespaceError) -> Failure {
         NamespaceError::Private(_) => permanent(StatusCode::NAMESPACE_IS_PRIVATE),
         // Another change is being stored, so the host should retry (figure 127).
         NamespaceError::Busy => Failure::transient(StatusCode::COMMAND_INTERRUPTED),
-        // Deleted while the command's data were received.
+        // The namespace was deleted while the controller received the data of the command.
         NamespaceError::NoNamespace(_) => Failure::field(StatusCode::INVALID_FIELD, 4, 0),
         NamespaceError::NoRecords | NamespaceError::Record(_) => {
             unreachable!("checked before, and names follow from numbers")

@@ -13,11 +13,11 @@ use wire::nvme::{
     Status, StatusCode, ascii,
 };
 
-/// Action in LSP, bits 11:8 of command dword 10: read the log of the context.
+/// Action in LSP (bits 11:8 of command dword 10): read the log of the reporting context.
 const READ: u32 = 0;
-/// Establish a context and read.
+/// Action: establish a reporting context and read the log.
 const ESTABLISH: u32 = 1;
-/// Release the context.
+/// Action: release the reporting context.
 pub(super) const RELEASE: u32 = 2;
 
 /// The action of a Get Log Page command for this log.
@@ -26,7 +26,7 @@ pub(super) fn action(command: &Command) -> u32 {
 }
 
 impl Controller {
-    /// The page at the time when the reporting context was established.
+    /// The log page, as of the time when the reporting context was established.
     pub(super) fn persistent_events(
         &mut self,
         shared: &mut Shared,
@@ -60,7 +60,7 @@ impl Controller {
         persistent_page(header, &shared.events.log)
     }
 
-    /// Logs the end of an admin command, before its completion.
+    /// Logs the end of an admin command. Called before the completion is posted.
     pub(crate) fn admin_ends(
         &mut self,
         shared: &mut Shared,

@@ -30,8 +30,8 @@ impl Controller {
             return Err(invalid_id());
         }
         let vector = (command.cdw11 >> 16) as u16;
-        // Without MSI-X the host must write 0 (section 5.3); like other controllers, this one
-        // accepts every existing vector.
+        // Without MSI-X the host must write 0 (section 5.3), but controllers accept every existing
+        // vector.
         if vector >= self.interrupts.vectors() {
             return Err(Failure::at_cdw(StatusCode::INVALID_INTERRUPT_VECTOR, 11, 16));
         }
@@ -62,8 +62,9 @@ impl Controller {
         Ok(Plan::Done(0))
     }
 
-    /// Checks the common fields of both Create commands. `entry` is the entry size that the host
-    /// has set, as a power of two, and the supported one.
+    /// Checks the common fields of both Create commands. `allocated` is the number of allocated
+    /// queues. `entry` has the entry size that the host has set, as a power of two, and the
+    /// supported entry size in bytes.
     fn queue(
         &self,
         command: &Command,
@@ -79,7 +80,7 @@ impl Controller {
         if size == 0 || size > self.registers.capabilities.max_queue_entries || wrong_entries {
             return Err(Failure::at_cdw(StatusCode::INVALID_QUEUE_SIZE, 10, 16));
         }
-        // Required by CAP.CQR.
+        // CAP.CQR is set, so queues must be contiguous.
         if command.cdw11 & CONTIGUOUS == 0 {
             return Err(Failure::cdw(11, 0));
         }
@@ -99,8 +100,8 @@ impl Controller {
         Ok(Plan::Done(0))
     }
 
-    /// Stops fetching: aborts commands that have not begun, finishes those under way, then
-    /// completes this command.
+    /// Stops fetching from the queue. Aborts commands that have not begun, finishes commands under
+    /// way, then completes the Delete command.
     pub(super) fn delete_sq(
         &mut self,
         shared: &mut Shared,

@@ -10,11 +10,11 @@ use crate::state::{Sanitize, SanitizePhase};
 use crate::subsystem::Shared;
 use wire::nvme::{Command, SanitizeAction, StatusCode, log_page};
 
-/// AUSE, bit 3: a failure may be left without another sanitize operation.
+/// AUSE, bit 3: a host may leave the failure mode without another sanitize operation.
 const UNRESTRICTED: u32 = 1 << 3;
-/// OIPBP, bit 8: the pattern is inverted between passes.
+/// OIPBP, bit 8: the pattern is inverted in every second pass.
 const INVERT: u32 = 1 << 8;
-/// NDAS, bit 9: nothing is deallocated afterwards.
+/// NDAS, bit 9: no blocks are deallocated after the operation.
 const NO_DEALLOCATE: u32 = 1 << 9;
 
 /// The admin commands allowed during an operation (figure 287).
@@ -35,19 +35,19 @@ const ALLOWED: [u8; 11] = [
 const PAGES: [u8; 4] =
     [log_page::ERROR, log_page::SMART, log_page::CHANGED_NAMESPACES, log_page::SANITIZE];
 
-/// The work of an operation.
+/// The work of a sanitize operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SanitizePlan {
     /// Passes of an overwrite, 1 to 16; 0 for a block erase.
     pub overwrites: u8,
-    /// The pattern is inverted between passes.
+    /// Whether the pattern is inverted in every second pass.
     pub inverts: bool,
-    /// Everything is deallocated at the end.
+    /// Whether all blocks are deallocated at the end.
     pub deallocates: bool,
 }
 
 impl SanitizePlan {
-    /// The plan for a command dword 10 that starts an operation.
+    /// The plan for command dword 10 of a Sanitize command that starts an operation.
     pub(crate) fn from_command(command: u32) -> Self {
         let passes = (command >> 4 & 15) as u8;
         Self {
@@ -68,12 +68,13 @@ fn action(command: u32) -> Option<SanitizeAction> {
     SanitizeAction::from_number(command & 7)
 }
 
-/// Whether a command dword 10 starts an operation.
+/// Whether command dword 10 of a Sanitize command starts an operation.
 pub(crate) fn is_sanitize(command: u32) -> bool {
     matches!(action(command), Some(SanitizeAction::BlockErase | SanitizeAction::Overwrite))
 }
 
-/// Whether I/O commands are allowed: not during a sanitize operation, nor after a failed one.
+/// Checks that I/O commands are allowed: not during a sanitize operation, and not after a failed
+/// one.
 pub(crate) fn check_sanitize(shared: &Shared) -> Result<(), Failure> {
     match shared.sanitize.map(|sanitize| sanitize.phase) {
         Some(SanitizePhase::Running) => Err(Failure::transient(StatusCode::SANITIZE_IN_PROGRESS)),
@@ -82,11 +83,11 @@ pub(crate) fn check_sanitize(shared: &Shared) -> Result<(), Failure> {
     }
 }
 
-/// Whether an admin command is allowed.
+/// Checks that an admin command is allowed during and after a sanitize operation.
 pub(super) fn check_admin(shared: &Shared, command: &Command) -> Result<(), Failure> {
     let allowed = match command.opcode {
         admin::GET_LOG_PAGE => PAGES.contains(&(command.cdw10 as u8)),
-        // Checked by the command itself.
+        // The handler of Sanitize checks this.
         admin::SANITIZE => true,
         opcode => ALLOWED.contains(&opcode),
     };

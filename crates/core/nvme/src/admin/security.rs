@@ -14,10 +14,10 @@ const PROTOCOLS: u16 = 0;
 /// SPSP: the certificate.
 const CERTIFICATE: u16 = 1;
 
-/// Supported security protocol list (SPC-4, table 558): six reserved bytes, the length in two
-/// bytes, the most significant one first, and protocol 00h.
+/// Supported security protocol list (SPC-4, table 558): six reserved bytes, the length in two bytes
+/// (big-endian), and protocol 00h.
 const PROTOCOL_LIST: &[u8] = &[0, 0, 0, 0, 0, 0, 0, 1, 0];
-/// Certificate data (SPC-4, table 559): two reserved bytes and the length: there is none.
+/// Certificate data (SPC-4, table 559): two reserved bytes, and the length 0.
 const NO_CERTIFICATE: &[u8] = &[0, 0, 0, 0];
 
 impl Controller {
@@ -41,15 +41,15 @@ impl Controller {
         Ok(Plan::Send(Bytes::from(bytes)))
     }
 
-    /// Security Send always fails: protocol 00h has no such direction.
+    /// Security Send always fails: protocol 00h supports only Security Receive.
     pub(super) fn security_send(&self, command: &Command) -> Result<Plan, Failure> {
         check_protocol(command)?;
         Err(Failure::cdw(10, 24))
     }
 }
 
-/// Refuses other protocols. Drivers request TCG's at every start (Linux with CONFIG_BLK_SED_OPAL),
-/// so this is not logged as an error.
+/// Rejects other protocols than 00h. Drivers request the TCG protocols at every start (Linux with
+/// CONFIG_BLK_SED_OPAL), so this is not logged as an error.
 fn check_protocol(command: &Command) -> Result<(), Failure> {
     match command.cdw10 >> 24 {
         INFORMATION => Ok(()),

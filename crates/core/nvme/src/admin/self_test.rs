@@ -19,7 +19,7 @@ impl Controller {
         command: &Command,
     ) -> Result<Plan, Failure> {
         let nsid = command.nsid;
-        // 0 tests only the controller.
+        // NSID 0 tests only the controller.
         if !matches!(nsid, 0 | BROADCAST_NSID) {
             shared.namespace(self.id, nsid)?;
         }

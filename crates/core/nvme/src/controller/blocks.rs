@@ -36,7 +36,7 @@ impl Controller {
         }
     }
 
-    /// Whether a request flushed a deleted namespace, as a part of a flush of all namespaces.
+    /// Whether a request is the flush of a deleted namespace within a flush of all namespaces.
     fn is_moot(&self, shared: &Shared, key: Key, nsid: u32) -> bool {
         self.flushes_all(key) && shared.namespace(self.id, nsid).is_err()
     }

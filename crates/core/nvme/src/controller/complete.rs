@@ -9,7 +9,7 @@ use wire::nvme::{Command, Completion, ErrorLogEntry, Status};
 use wire::trace::{CommandId, NvmeEvent};
 
 impl Controller {
-    /// Posts the completion of a command in its reserved entry.
+    /// Posts the completion of a command in the reserved entry.
     pub(super) fn complete(
         &mut self,
         shared: &mut Shared,
@@ -95,7 +95,7 @@ impl Controller {
         self.reported.add(NvmeEvent::Completed { id: CommandId { queue: sq, cid }, status });
     }
 
-    /// Completes a queue deletion when the queue has drained.
+    /// Completes the deletion of a queue when the queue has drained.
     pub(super) fn finish_deletion(&mut self, shared: &mut Shared, sq: u16) {
         let Some(queue) = self.queues.sq(sq) else { return };
         if let Some(key) = queue.deleting.filter(|_| queue.is_drained()) {
@@ -114,7 +114,8 @@ impl Controller {
         }
     }
 
-    /// Aborts an Asynchronous Event Request, if there is room for its completion.
+    /// Aborts an Asynchronous Event Request. Returns false if there is no such request, or no room
+    /// for the completion.
     pub(crate) fn abort_event_request(&mut self, cid: u16, status: Status) -> bool {
         let Some(cq) = self.queues.cq_mut(0).filter(|cq| cq.room() > 0) else { return false };
         if !self.events.withdraw(cid) {
@@ -140,8 +141,8 @@ impl Controller {
         }
     }
 
-    /// With pin-based interrupts every queue has vector 0, and the pin is
-    /// asserted while one holds entries (section 7.5.1.1).
+    /// The level of the interrupt pin: asserted while a completion queue with interrupts has
+    /// entries (section 7.5.1.1).
     fn intx_level(&self) -> bool {
         self.interrupts.mask & 1 == 0
             && self.queues.cqs().any(|cq| cq.vector.is_some() && cq.occupied() > 0)

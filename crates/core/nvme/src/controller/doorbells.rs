@@ -1,13 +1,14 @@
 //! Doorbells in host memory (NVMe 1.4, sections 5.7 and 7.13).
 //!
-//! The host writes tails and heads of I/O queues into the shadow doorbell buffer. It also writes
-//! the register, only to wake the controller, when the old value equals the one in the EventIdx
-//! buffer.
+//! The host writes tails and heads of I/O queues into the shadow doorbell buffer. If the old value
+//! equals the value in the EventIdx buffer, the host also writes the register, only to wake the
+//! controller.
 //!
-//! The controller uses only the shadow values: a register value may arrive later than a newer value
-//! from memory. Before it rests, it writes the last value into EventIdx, and then reads the shadow
-//! once more. Because no read passes the write on PCIe, either the read returns a new value, or the
-//! host finds the EventIdx and writes the register.
+//! The controller uses only the shadow values, because a register value may arrive later than a
+//! newer value from memory. Before the controller stops polling a doorbell, it writes the last
+//! value into EventIdx, and then reads the shadow value once more. No read passes the write on
+//! PCIe. So either this read returns a new value, or the host finds the last value in EventIdx and
+//! writes the register.
 
 use super::{Controller, Read};
 use crate::slots::Key;
@@ -22,7 +23,7 @@ use wire::nvme::register::{DOORBELLS, Doorbell};
 pub(super) struct DoorbellBuffers {
     shadow: u64,
     event_index: u64,
-    /// By offset.
+    /// By offset of the doorbell register from the first doorbell.
     states: BTreeMap<u64, ShadowState>,
 }
 
@@ -33,8 +34,8 @@ struct ShadowState {
     read: Option<Key>,
     /// Whether another read is needed after the present one.
     again: bool,
-    /// EventIdx has the last value and no newer one was found: the host will write the register
-    /// first.
+    /// EventIdx has the last value, and no newer value was found. The controller waits until the
+    /// host writes the register.
     rests: bool,
 }
 
@@ -51,13 +52,15 @@ impl Controller {
         }
     }
 
-    /// Whether a doorbell is in host memory, as for all I/O queues.
+    /// Whether the value of a doorbell is in host memory: after Doorbell Buffer Config, for all I/O
+    /// queues.
     pub(super) fn has_shadow(&self, doorbell: Doorbell) -> bool {
         let (Doorbell::SubmissionTail(id) | Doorbell::CompletionHead(id)) = doorbell;
         self.doorbells.is_some() && id != 0 && self.queues.doorbell(doorbell).is_some()
     }
 
-    /// The host has written the register, or everything up to the tail is fetched.
+    /// Reads the shadow value, because the host has written the register, or because all entries up
+    /// to the tail were fetched.
     pub(super) fn check_shadow(&mut self, doorbell: Doorbell) {
         let Some(buffers) = &mut self.doorbells else { return };
         let state = buffers.states.entry(offset(doorbell)).or_default();
@@ -67,8 +70,8 @@ impl Controller {
         }
     }
 
-    /// Reads the head of a completion queue, unless a read is under way or the host will write the
-    /// register first.
+    /// Reads the head of a completion queue, unless a read is under way or the controller waits for
+    /// the register.
     pub(super) fn look_for_head(&mut self, queue: u16) {
         let Some(buffers) = &self.doorbells else { return };
         let doorbell = Doorbell::CompletionHead(queue);
@@ -87,8 +90,8 @@ impl Controller {
         }
     }
 
-    /// Initialises the doorbell of a new queue, so that the host writes the register when it leaves
-    /// 0. Discards reads for an earlier queue with this number.
+    /// Sets EventIdx of a new queue to 0, so that the host writes the register at the first change.
+    /// Discards reads for an earlier queue with this number.
     pub(crate) fn reset_doorbell(&mut self, doorbell: Doorbell) {
         let Some(buffers) = &mut self.doorbells else { return };
         buffers.states.remove(&offset(doorbell));
@@ -108,8 +111,8 @@ impl Controller {
         self.endpoint.dma_read(key.as_u64(), shadow, size_of::<u32>());
     }
 
-    /// Handles a doorbell value. If host memory cannot be read, sets CSTS.CFS, because the
-    /// controller cannot learn of commands (section 9.5).
+    /// Handles a doorbell value from host memory. If the read failed, sets CSTS.CFS, because the
+    /// controller cannot find new commands (section 9.5).
     pub(super) fn shadow_arrived(
         &mut self,
         shared: &mut Shared,
@@ -126,12 +129,12 @@ impl Controller {
         let value = u32::from_le_bytes(data[..].try_into().expect("as many bytes as asked for"));
         let moved = match self.queues.doorbell(doorbell) {
             Some(seen) => seen != value && self.ring(shared, Some(doorbell), value),
-            // The queue is deleted, or being deleted.
+            // The queue was deleted, or is being deleted.
             None => return,
         };
         self.rest(doorbell, !moved && !again);
         let more = match doorbell {
-            // After the fetch of new commands, the fetch reads again.
+            // If the tail has moved, the next read follows the fetch of the new commands.
             Doorbell::SubmissionTail(_) => again && !moved,
             Doorbell::CompletionHead(_) => again || moved && !self.endpoint.msix_enabled(),
         };

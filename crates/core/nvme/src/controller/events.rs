@@ -1,14 +1,15 @@
-//! Events of the controller, reported to the owner for traces.
+//! Events of the controller, reported to the owner of the subsystem for traces.
 
 use super::Controller;
 use crate::slots::Key;
 use std::collections::VecDeque;
 use wire::trace::{CommandId, ControllerState, NvmeEvent};
 
-/// The most events queued; further ones are lost. An owner that polls after every call gets only a
-/// few.
+/// The maximum number of queued events; further events are lost. With a poll after every call, only
+/// a few events are queued.
 const MAX_EVENTS: usize = 4096;
-/// Initial capacity. A ring buffer with capacity for `MAX_EVENTS` would touch all of its memory.
+/// The initial capacity. A ring buffer with the capacity `MAX_EVENTS` would use all of its memory
+/// in turns.
 const INITIAL_EVENTS: usize = 16;
 
 /// The queue of events to report.
@@ -27,7 +28,7 @@ impl EventQueue {
 }
 
 impl Controller {
-    /// Enables or disables events. Drops queued ones.
+    /// Enables or disables events. Drops queued events.
     pub(crate) fn set_events(&mut self, enabled: bool) {
         self.reported = EventQueue { enabled, ..EventQueue::default() };
         if enabled {

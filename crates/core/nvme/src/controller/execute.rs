@@ -21,23 +21,23 @@ pub(super) struct Execution {
     pub command: Command,
     pub transfer: Transfer,
     steps: Steps,
-    /// Bytes of the buffer that it occupies.
+    /// Number of bytes of the buffer that the command occupies.
     pub buffer: usize,
-    /// DMA reads in flight.
+    /// Number of DMA reads in flight.
     pub reads: usize,
     /// The action after the outstanding block request.
     block: Option<Then>,
-    /// The outstanding request if it is one of a pair.
+    /// The state of a step with two media requests.
     pair: Option<Box<Pair>>,
     failure: Option<Failure>,
-    /// Waits for other commands (`Plan::Wait`).
+    /// Whether the command waits for other commands (`Plan::Wait`).
     pub waiting: bool,
     /// The other command of a fused operation.
     pub partner: Option<Key>,
     result: u32,
 }
 
-/// A step with two media requests, for data and for metadata, each outstanding or ended.
+/// A step with two media requests: for data and for metadata. `ended` has the results so far.
 #[derive(Debug)]
 struct Pair {
     beside: Box<Beside>,
@@ -45,7 +45,7 @@ struct Pair {
 }
 
 impl Execution {
-    /// Whether the block request that is outstanding is for the data that the command reads.
+    /// Whether the outstanding block request reads data for the command.
     pub(super) fn reads_media(&self) -> bool {
         match self.command.opcode {
             nvm::READ | nvm::COMPARE | nvm::VERIFY => true,
@@ -89,7 +89,7 @@ impl Execution {
 }
 
 impl Controller {
-    /// Begins the command of a fetched entry; its completion entry is reserved.
+    /// Begins the command of a fetched entry. A completion queue entry is already reserved.
     pub(super) fn begin(&mut self, shared: &mut Shared, sq: u16, command: Command) {
         let (key, accepted) = self.accept(sq, command);
         match accepted
@@ -128,7 +128,7 @@ impl Controller {
         if command.fuse != 0 {
             return Err(self.lone(sq, command));
         }
-        // With PCIe admin commands use PRPs (section 4.4).
+        // Over PCIe, admin commands use PRPs (section 4.4).
         if command.psdt > TWO_SGLS || sq == 0 && command.psdt != 0 {
             return Err(Failure::field(StatusCode::INVALID_FIELD, 1, 6));
         }
@@ -181,7 +181,7 @@ impl Controller {
             Plan::ReceiveAndRead(length, inside) => {
                 assert!(length.max(inside) <= max, "checked by the handler");
                 execution.transfer = Transfer::from_host(command, [length, metadata], page)?;
-                // A single command may use the whole buffer, otherwise it would wait for ever.
+                // A command needs at most the whole buffer: a larger share would never be free.
                 execution.buffer = (length + metadata + inside).min(buffer);
             }
             Plan::WithMetadata(..) => unreachable!("metadata are named once"),
@@ -200,7 +200,7 @@ impl Controller {
         self.admitted(shared, key, buffer, partner);
     }
 
-    /// The command, with its partner, gets its share of the buffer.
+    /// Gives the command and its partner their share of the buffer, and starts them.
     fn admitted(&mut self, shared: &mut Shared, key: Key, buffer: usize, partner: Option<Key>) {
         self.buffered += buffer;
         self.proceed(shared, key);
@@ -226,7 +226,7 @@ impl Controller {
         }
     }
 
-    /// Fails a command that waits for the buffer; `false` if it does not wait.
+    /// Fails a command that waits for the buffer; `false` if the command does not wait.
     pub(crate) fn fail_waiting(&mut self, shared: &mut Shared, key: Key, failure: Failure) -> bool {
         let Some(at) = self.waiting.iter().position(|waiting| *waiting == key) else {
             return false;
@@ -238,7 +238,8 @@ impl Controller {
         true
     }
 
-    /// A command of a queue that waits for the buffer: `cid`, or any.
+    /// A command of queue `sq` that waits for the buffer: the command `cid`, or any command with
+    /// `None`.
     pub(crate) fn find_waiting(&self, sq: u16, cid: Option<u16>) -> Option<Key> {
         self.waiting.iter().copied().find(|key| {
             self.commands.get(*key).is_some_and(|execution| {
@@ -247,13 +248,13 @@ impl Controller {
         })
     }
 
-    /// The command `cid` of a queue, if parts of it have not yet begun.
+    /// The command `cid` of a queue, if parts of the command have not yet begun.
     pub(crate) fn find_abortable(&self, sq: u16, cid: u16) -> Option<Key> {
         let is_it = |one: &Execution| one.sq == sq && one.command.cid == cid && one.is_abortable();
         self.commands.iter().find(|(_, execution)| is_it(execution)).map(|(key, _)| key)
     }
 
-    /// The I/O commands for a namespace, or with requests for it, except those whose data only wait
+    /// The I/O commands for a namespace, or with steps for it, except commands whose data only wait
     /// for the link.
     pub(super) fn io_commands_of(&self, nsid: u32) -> Vec<Key> {
         let of_it = |execution: &Execution| {
@@ -277,15 +278,15 @@ impl Controller {
         }
     }
 
-    /// Removes an Asynchronous Event Request from the commands under way. It may
-    /// stay outstanding forever, so it reserves no completion entry.
+    /// Removes an Asynchronous Event Request from the commands under way. Such a command may stay
+    /// outstanding forever, so it reserves no completion entry.
     pub(crate) fn remove_event_request(&mut self, shared: &mut Shared, key: Key) {
         let execution = self.commands.remove(key).expect("it is being carried out");
         self.count_in_flight(shared, execution.sq, |in_flight| in_flight - 1);
         self.queues.cq_mut(0).expect("admin commands have a queue").release();
     }
 
-    /// Whether a reset has not dropped the command.
+    /// Whether the command is under way; false after a reset has dropped it.
     pub(crate) fn is_under_way(&self, key: Key) -> bool {
         self.commands.contains_key(key)
     }
@@ -295,7 +296,7 @@ impl Controller {
         self.resume_with(shared, key, 0);
     }
 
-    /// The same, with media steps before the completion.
+    /// As [`resume`](Self::resume), with media steps before the completion.
     pub(crate) fn resume_to(&mut self, shared: &mut Shared, key: Key, steps: Steps) {
         if let Some(execution) = self.commands.get_mut(key) {
             execution.steps = steps;
@@ -303,7 +304,7 @@ impl Controller {
         }
     }
 
-    /// The same, with dword 0 of the completion.
+    /// As [`resume`](Self::resume), with dword 0 of the completion.
     pub(crate) fn resume_with(&mut self, shared: &mut Shared, key: Key, result: u32) {
         if let Some(execution) = self.commands.get_mut(key) {
             execution.waiting = false;
@@ -337,7 +338,7 @@ impl Controller {
             } else if execution.block.is_some() {
                 return;
             } else if let Some(step) = execution.steps.pop_front() {
-                // A fused operation already holds its blocks.
+                // A fused operation already holds its blocks, so it needs no claim.
                 if let Some(beside) = &step.beside
                     && execution.partner.is_none()
                     && !shared.claims.take((self.id, key), || beside.blocks())
@@ -356,7 +357,7 @@ impl Controller {
         }
     }
 
-    /// Fails a command once no part of it is in flight.
+    /// Fails a command, as soon as no part of the command is in flight.
     pub(crate) fn fail(&mut self, shared: &mut Shared, key: Key, failure: Failure) {
         if let Some(execution) = self.commands.get_mut(key) {
             execution.failure.get_or_insert(failure);
@@ -364,7 +365,7 @@ impl Controller {
         }
     }
 
-    /// Calls the handler with the complete data of the host.
+    /// Calls the handler of the command with the complete data from the host.
     fn data_received(&mut self, shared: &mut Shared, key: Key, data: Bytes) {
         let execution = self.commands.get_mut(key).expect("it is being carried out");
         execution.transfer = Transfer::None;
@@ -392,8 +393,8 @@ impl Controller {
         }
     }
 
-    /// Queues a media request for a command or a shutdown; with `metadata`, for the metadata of its
-    /// blocks.
+    /// Queues a media request for a command or a shutdown. With `metadata`, the request is for the
+    /// metadata of the command's blocks.
     pub(super) fn request_media(
         &mut self,
         command: Option<(Key, CommandId)>,
@@ -404,7 +405,8 @@ impl Controller {
         let (offset, length) = operation.range();
         let range = offset..offset + length;
         let (key, command) = command.unzip();
-        // Traces have one request of a command at a time.
+        // A trace has one media request per command at a time, so requests for metadata have no
+        // command.
         let command = command.filter(|_| !metadata);
         let request = BlockRequest { command: key, metadata, nsid, range };
         let id = block_id(self.id, self.blocks.insert(request));

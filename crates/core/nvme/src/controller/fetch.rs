@@ -1,5 +1,5 @@
-//! Fetches submission entries, one arbitration burst per turn of a queue (NVMe 1.4, sections 4.13
-//! and 7.2.1).
+//! Fetches submission queue entries: up to one arbitration burst per turn of a queue (NVMe 1.4,
+//! sections 4.13 and 7.2.1).
 
 use super::{ADMIN_COMMANDS, Controller, Read};
 use crate::slots::Key;
@@ -9,7 +9,7 @@ use pcie::endpoint::DmaError;
 use wire::nvme::register::Doorbell;
 use wire::nvme::{Command, SUBMISSION_ENTRY};
 
-/// Whether a queue's commands count as admin (0) or I/O (1) commands.
+/// The class of a queue's commands: 0 for admin commands, 1 for I/O commands.
 pub(super) fn class(sq: u16) -> usize {
     usize::from(sq != 0)
 }
@@ -28,7 +28,7 @@ impl Controller {
         }
     }
 
-    /// One queue's turn. Returns how many entries are fetched.
+    /// Executes one turn of a queue. Returns the number of entries that are being fetched.
     fn fetch_turn(&mut self, shared: &mut Shared, id: u16, limit: u16) -> u16 {
         let mut left = limit;
         while left > 0 {
@@ -41,7 +41,7 @@ impl Controller {
         limit - left
     }
 
-    /// Fetches up to `limit` entries in one read. Returns how many.
+    /// Fetches up to `limit` entries in one read. Returns the number of entries.
     fn fetch_batch(&mut self, shared: &mut Shared, id: u16, limit: u16) -> u16 {
         let max = [ADMIN_COMMANDS, self.settings.commands][class(id)];
         let slots = max - self.in_flight[class(id)];
@@ -49,7 +49,8 @@ impl Controller {
         if queue.fetches() >= self.settings.fetches {
             return 0;
         }
-        // The first command of a fused operation begins with the next fetch.
+        // A parked first command of a fused operation needs a slot and a completion entry too,
+        // because it begins with the next fetch.
         let (cq, parked) = (queue.cq, u16::from(queue.is_parked()));
         let room = self.queues.cq(cq).expect("outlives its submission queues").room();
         let room = room.min(u16::MAX.into()) as u16;

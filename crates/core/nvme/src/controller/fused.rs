@@ -1,8 +1,8 @@
 //! Fused operations: Compare and Write (NVMe 1.4, sections 4.12 and 6.2).
 //!
-//! The first command waits for the next entry of its queue. Both commands read their data into the
-//! buffer, then they hold their blocks (`Hold`): no other command reads or changes these between
-//! the comparison and the end of the write.
+//! The first command waits for the next entry of its queue. Both commands read their data from host
+//! memory into the buffer. Then they hold their blocks (`Hold`): no other command reads or changes
+//! these blocks between the comparison and the end of the write.
 
 use super::Controller;
 use crate::block;
@@ -26,7 +26,7 @@ impl Controller {
         self.settings.commands >= 2
     }
 
-    /// The next entry of a queue, in order.
+    /// Handles the next fetched entry of a queue, in queue order.
     pub(super) fn take_entry(&mut self, shared: &mut Shared, sq: u16, command: Command) {
         let queue = self.queues.sq_mut(sq).expect("it was just fetched from");
         if command.fuse == 0 && queue.first.is_none() {
@@ -36,7 +36,7 @@ impl Controller {
             Some(first) if command.fuse == SECOND => {
                 return self.begin_pair(shared, sq, [first, command]);
             }
-            // Without a second command.
+            // The first command has no second command.
             Some(first) => self.begin(shared, sq, first),
             None => {}
         }
@@ -47,16 +47,16 @@ impl Controller {
         }
     }
 
-    /// Whether a queue may wait for the second command of a fused operation. Its completion queue
-    /// needs room for both completions.
+    /// Whether a queue supports fused operations. The completion queue must have room for two
+    /// completions.
     fn takes_pairs(&self, sq: u16) -> bool {
         let queue = self.queues.sq(sq).filter(|queue| sq != 0 && queue.deleting.is_none());
         let cq = queue.and_then(|queue| self.queues.cq(queue.cq));
         self.fuses() && cq.is_some_and(|cq| cq.capacity() >= 2)
     }
 
-    /// Frees the reservation of a first command while its second command is not being fetched, so
-    /// that such commands do not block others.
+    /// Frees the reservation of a first command while no second command is being fetched, so that
+    /// the first command does not block others.
     pub(super) fn park(&mut self, shared: &mut Shared, sq: u16) {
         let Some(queue) = self.queues.sq_mut(sq).filter(|queue| queue.first.is_some()) else {
             return;
@@ -85,7 +85,7 @@ impl Controller {
         true
     }
 
-    /// The failure of a command with FUSE that is not one of a pair.
+    /// The failure of a command with FUSE that is not part of a pair.
     pub(super) fn lone(&self, sq: u16, command: &Command) -> Failure {
         let half = is_half(command, FIRST) || is_half(command, SECOND);
         let known = half && sq != 0 && self.fuses();
@@ -106,7 +106,7 @@ impl Controller {
             [Ok(()), Ok(())] => self.admit_pair(shared, keys),
             failures => {
                 let [first, second] = failures.map(Result::err);
-                // Neither was admitted.
+                // Neither command was admitted, so neither occupies the buffer.
                 for key in keys {
                     self.commands.get_mut(key).expect("it was just accepted").buffer = 0;
                 }
@@ -128,8 +128,8 @@ impl Controller {
         self.admit(shared, first);
     }
 
-    /// The data of one command of a fused pair have arrived. The pair starts when the data of both
-    /// have arrived.
+    /// Handles the data of one command of a fused pair. The pair starts when the data of both
+    /// commands have arrived.
     pub(super) fn half_received(&mut self, shared: &mut Shared, key: Key, partner: Key) {
         let Some(execution) = self.commands.get_mut(key) else { return };
         execution.waiting = true;
@@ -150,7 +150,7 @@ impl Controller {
         }
     }
 
-    /// One of a pair has ended: the other fails too, or the write begins.
+    /// Handles the end of one command of a pair: the other command fails too, or the write begins.
     pub(super) fn other_half(
         &mut self,
         shared: &mut Shared,
@@ -178,7 +178,7 @@ impl Controller {
         self.commands.contains_key(command) || self.blocks.values().any(of_it)
     }
 
-    /// Whether media requests of other commands than `except` use a range.
+    /// Whether media requests, except requests of the command `except`, use a range.
     pub(crate) fn uses(&self, nsid: u32, range: &Range<u64>, except: Option<Key>) -> bool {
         let waits = |key| self.block_requests.iter().any(|one| super::block_key(one.id) == key);
         let others = |one: &super::BlockRequest| except.is_none() || one.command != except;
@@ -187,7 +187,8 @@ impl Controller {
         })
     }
 
-    /// The first media request that may begin, checked with its command.
+    /// The index of the first queued media request for which `may_begin` returns true. `may_begin`
+    /// receives the command, if any, and the request.
     pub(crate) fn find_block(
         &self,
         may_begin: impl Fn(Option<Key>, &block::Request) -> bool,
@@ -199,7 +200,7 @@ impl Controller {
     }
 }
 
-/// The ranges of data and metadata of a command's blocks on the media.
+/// The byte ranges of a command's blocks on the media: data and metadata.
 fn ranges(namespace: &Namespace, command: &Command) -> Result<[Range<u64>; 2], Failure> {
     let (offset, length) = namespace.range(command)?;
     let metadata = namespace.metadata(command)?.map_or(0..0, |metadata| metadata.range());
@@ -211,13 +212,14 @@ pub(crate) fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
     one.start.max(other.start) < one.end.min(other.end)
 }
 
-/// Whether a command is the first or the second one of the only fused operation (section 6.2).
+/// Whether a command is the given half of Compare and Write, the only fused operation (section
+/// 6.2).
 fn is_half(command: &Command, fuse: u8) -> bool {
     let opcode = if fuse == FIRST { nvm::COMPARE } else { nvm::WRITE };
     (command.fuse, command.opcode) == (fuse, opcode)
 }
 
-/// Checks the command at `at` of a pair: Compare and Write of the same blocks (section 4.12).
+/// Checks the command at index `at` of a pair: Compare and Write of the same blocks (section 4.12).
 fn check_half(pair: &[Command; 2], at: usize) -> Result<(), Failure> {
     let command = &pair[at];
     if !is_half(command, [FIRST, SECOND][at]) {
@@ -239,8 +241,7 @@ fn check_half(pair: &[Command; 2], at: usize) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The failure of a command because its partner failed; a retry may succeed or not, as for the
-/// partner.
+/// The failure of a command whose partner failed. DNR is the same as for the partner.
 fn of_other(other: Failure) -> Failure {
     let failed = StatusCode::ABORTED_FAILED_FUSED;
     match other.status.do_not_retry {

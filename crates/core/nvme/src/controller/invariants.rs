@@ -13,7 +13,8 @@ impl Controller {
         assert!(self.in_flight[1] <= self.settings.commands);
         assert!(self.commands.len() <= self.in_flight[0] + self.in_flight[1]);
         assert!(self.events.requests() <= EVENT_REQUESTS);
-        // Before a reset and after it; the second half waits for the first. Data and metadata.
+        // A command has a request for data and a request for metadata. Commands after a reset wait
+        // for the requests from before the reset.
         let max = 2 * self.settings.commands + shared.namespaces.len();
         assert!(self.blocks.len() <= max, "too many block requests");
         assert!(self.block_requests.len() <= self.blocks.len());

@@ -19,8 +19,8 @@ use wire::trace::ControllerState;
 pub(super) enum Phase {
     /// EN and RDY are clear.
     Disabled,
-    /// EN is set. RDY follows when media requests from before a reset have ended, so that no old
-    /// write overtakes a new one, and when the records mark the drive as in use.
+    /// EN is set. RDY follows when the media requests from before a reset have ended, so that no
+    /// old write overtakes a new write, and when the records mark the drive as in use.
     Enabling,
     /// EN and RDY are set.
     Ready,
@@ -57,7 +57,7 @@ impl Controller {
         self.report_state(ControllerState::Enabled);
         self.registers.configuration = configuration;
         match self.phase {
-            // The host did not wait for RDY to clear: enabling follows the reset.
+            // The host did not wait until RDY was clear: the controller is enabled after the reset.
             Phase::Resetting => {}
             _ => self.phase = Phase::Enabling,
         }
@@ -72,8 +72,8 @@ impl Controller {
         self.phase = Phase::Resetting;
     }
 
-    /// A function level, hot or conventional reset: clears everything. The endpoint
-    /// has dropped its reads and writes already.
+    /// A function level, hot or conventional reset: clears everything. The endpoint has already
+    /// dropped its reads and writes.
     pub(super) fn function_reset(&mut self, shared: &mut Shared, reset: Reset) {
         self.report_state(match reset {
             Reset::FunctionLevel => ControllerState::FunctionReset,
@@ -87,7 +87,7 @@ impl Controller {
         self.intx = false;
     }
 
-    /// Enters the fatal state: fetches nothing until the host resets (section 9.5).
+    /// Enters the fatal state: the controller fetches no commands until a reset (section 9.5).
     pub(crate) fn fatal(&mut self) {
         if !self.registers.status.fatal {
             self.report_state(ControllerState::Fatal);
@@ -124,7 +124,7 @@ impl Controller {
         shared.log_reset(self.now, self.id, activated);
     }
 
-    /// Advances to the next phase when its condition holds.
+    /// Enters the next phase when the condition of this phase holds.
     pub(super) fn advance_lifecycle(&mut self, shared: &mut Shared) {
         if self.phase == Phase::Resetting && self.reads.is_empty() && self.blocks.is_empty() {
             self.finish_reset();
@@ -153,7 +153,7 @@ impl Controller {
             if self.registers.configuration.enable { Phase::Enabling } else { Phase::Disabled };
     }
 
-    /// Sets RDY; or CFS if the values of CC or the admin queues are not supported.
+    /// Sets RDY, or sets CFS if the values of CC or of the admin queue registers are not supported.
     fn start(&mut self) {
         let page = self.page() as u64;
         let registers = &self.registers;
@@ -185,7 +185,7 @@ impl Controller {
         self.report_state(ControllerState::Ready);
     }
 
-    /// A change of records is stored, or could not be stored.
+    /// Handles the result of storing a change of records.
     pub(crate) fn stored(
         &mut self,
         shared: &mut Shared,

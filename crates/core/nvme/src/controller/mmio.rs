@@ -27,20 +27,20 @@ impl Controller {
             INTMC => self.interrupts.mask &= !value,
             CC => self.configure(shared, value),
             _ if offset >= DOORBELLS => self.doorbell(shared, offset, value),
-            // Their values apply when the controller is enabled, and may not change while it is
-            // (sections 3.1.9 to 3.1.11).
+            // The admin queue registers apply when the controller is enabled. They must not change
+            // while it is enabled (sections 3.1.9 to 3.1.11).
             _ if self.phase == Phase::Disabled => self.registers.write_admin(offset, value),
             _ => {}
         }
     }
 
     fn doorbell(&mut self, shared: &mut Shared, offset: u64, value: u32) {
-        // Before RDY the effect is undefined; here the write is ignored.
+        // The effect of a doorbell before RDY is undefined; this controller ignores the write.
         if self.phase != Phase::Ready {
             return;
         }
         match Doorbell::at(offset, 0) {
-            // The register only signals a new value in memory.
+            // The register only signals that host memory has a new value.
             Some(doorbell) if self.has_shadow(doorbell) => self.check_shadow(doorbell),
             doorbell => {
                 self.ring(shared, doorbell, value);
@@ -48,7 +48,7 @@ impl Controller {
         }
     }
 
-    /// Handles the value of a doorbell; returns false, and raises an event, if it is invalid.
+    /// Handles the value of a doorbell. For an invalid value, raises an event and returns false.
     pub(super) fn ring(
         &mut self,
         shared: &mut Shared,
@@ -70,7 +70,7 @@ impl Controller {
         valid == Some(true)
     }
 
-    /// Figure 147: the doorbell has no effect; raises an event.
+    /// Raises an event for an invalid doorbell, which has no other effect (figure 147).
     fn doorbell_error(&mut self, shared: &mut Shared, event: AsyncEvent, queue: u16) {
         let count = shared.health.add_error(self.now);
         self.error_log.add(

@@ -1,9 +1,9 @@
 //! The controller: one PCIe function, one state machine (NVMe 1.4).
 //!
-//! Inputs are TLPs, finished blocks and time. Each submodule is a step of a command: `mmio` handles
-//! the doorbell, `fetch` the submission entry, `execute` and `transfer` execute the command,
-//! `blocks` handles completed block requests, `complete` posts the completion entry and the
-//! interrupt. `lifecycle` and `shutdown` implement CC and CSTS.
+//! Inputs are TLPs, completed block requests and time. Each submodule is a step of a command:
+//! `mmio` handles the doorbell, and `fetch` the submission queue entry. `execute` and `transfer`
+//! execute the command, and `blocks` handles completed block requests. `complete` posts the
+//! completion queue entry and the interrupt. `lifecycle` and `shutdown` implement CC and CSTS.
 
 mod blocks;
 mod complete;
@@ -47,14 +47,14 @@ use wire::nvme::AsyncEvent;
 use wire::nvme::register::{Capabilities, Configuration, Doorbell};
 use wire::trace::NvmeEvent;
 
-/// CAP.TO: how long resets and shutdowns may take, in 500 ms.
+/// CAP.TO: the longest time of a reset or shutdown, in units of 500 ms.
 const TIMEOUT: u8 = 20;
 /// CAP.MPSMAX: memory pages of up to 64 KiB.
 const MAX_PAGE: u8 = 4;
 /// CAP.AMS and CC.AMS: weighted round robin with urgent priority class (NVMe 1.4, figures 69 and
 /// 73). Round robin, 0 in CC.AMS, needs no bit.
 const WEIGHTED: u8 = 1;
-/// The most admin commands under way, without Asynchronous Event Requests.
+/// The maximum number of admin commands under way; Asynchronous Event Requests do not count.
 pub(crate) const ADMIN_COMMANDS: usize = 16;
 
 pub(crate) use fused::overlap;
@@ -66,7 +66,7 @@ enum Read {
     Entries(u16),
     /// A PRP list of a command.
     List(Key),
-    /// Data of a command, from this byte on.
+    /// Data of a command, from this byte offset on.
     Data(Key, usize),
     /// A doorbell in host memory.
     Doorbell(Doorbell),
@@ -77,28 +77,28 @@ enum Read {
 struct BlockRequest {
     /// The command of the request; `None` for a shutdown.
     command: Option<Key>,
-    /// Whether it is for the metadata of the command's blocks.
+    /// Whether the request is for the metadata of the command's blocks.
     metadata: bool,
     nsid: u32,
-    /// The bytes that it reads or changes; none for a flush.
+    /// The byte range that the request reads or changes; empty for a flush.
     range: Range<u64>,
 }
 
-/// An NVMe controller of a [`Subsystem`](crate::Subsystem), for queries. Its [`Port`](crate::Port)
-/// executes it.
+/// An NVMe controller of a [`Subsystem`](crate::Subsystem), for queries. A [`Port`](crate::Port)
+/// handles inputs and outputs.
 #[derive(Debug)]
 pub struct Controller {
     /// CNTLID, from 1.
     pub(crate) id: u16,
     pub(crate) settings: Settings,
     pub(crate) endpoint: Endpoint,
-    /// The time of the call under way.
+    /// The time of the current call.
     pub(crate) now: Instant,
     pub(crate) registers: Registers,
     phase: Phase,
     shutdown: Shutdown,
     pub(crate) queues: Queues,
-    /// Doorbells in host memory, if the host has given them.
+    /// Doorbells in host memory, after Doorbell Buffer Config.
     doorbells: Option<DoorbellBuffers>,
     pub(crate) interrupts: Interrupts,
     /// Whether completions, masks or queue heads have changed since the last interrupt check.
@@ -109,7 +109,7 @@ pub struct Controller {
     pub(crate) error_log: ErrorLog,
     /// The Changed Namespace List.
     pub(crate) changed_namespaces: BTreeSet<u32>,
-    /// Pages of the captured telemetry; empty before a capture.
+    /// Log pages of the last telemetry snapshot; empty before the first snapshot.
     pub(crate) telemetry: Vec<Vec<u8>>,
     /// The Persistent Event log of the reporting context, if there is one.
     pub(crate) event_context: Option<Vec<u8>>,
@@ -119,16 +119,16 @@ pub struct Controller {
     pub(crate) reset_at: Instant,
     /// A firmware image being downloaded.
     pub(crate) download: Download,
-    /// When the Keep Alive Timer expires.
+    /// Time at which the Keep Alive Timer expires; `None` if it never expires.
     pub(crate) keep_alive_due: Option<Instant>,
     commands: Slots<Execution>,
-    /// Admin and I/O commands fetched or under way.
+    /// Numbers of admin commands and of I/O commands that are being fetched or under way.
     in_flight: [usize; 2],
     /// Whether I/O commands are under way.
     busy: bool,
     /// Commands that wait for room in the buffer, in order.
     waiting: VecDeque<Key>,
-    /// Bytes of the buffer in use.
+    /// Number of bytes of the buffer that are in use.
     buffered: usize,
     /// Commands whose data wait for the posted backlog, in order.
     waiting_to_send: VecDeque<Key>,
@@ -137,7 +137,7 @@ pub struct Controller {
     block_requests: VecDeque<block::Request>,
     /// Number of register accesses other than whole double words.
     partial_accesses: u64,
-    /// No further commands are fetched, because the node shuts down.
+    /// Whether the controller fetches no further commands, because the node shuts down.
     stopped: bool,
     /// Events to report to the owner.
     reported: EventQueue,
@@ -187,7 +187,7 @@ impl Controller {
         controller
     }
 
-    /// Adds a label capability; call it before use.
+    /// Adds a label capability. Call this before any other method.
     pub(crate) fn with_label(mut self, label: Label) -> Self {
         self.endpoint = self.endpoint.with_label(label);
         self
@@ -226,7 +226,7 @@ impl Controller {
         self.stopped = true;
     }
 
-    /// Whether all fetched commands are finished.
+    /// Whether all fetched commands are finished, and the link has accepted all writes.
     pub(crate) fn is_drained(&self) -> bool {
         let written = !self.signal && self.posted_backlog() == 0;
         self.in_flight == [0; 2] && self.blocks.is_empty() && written
@@ -247,12 +247,12 @@ impl Controller {
         self.endpoint.errors()
     }
 
-    /// Bytes of posted writes that wait for the link.
+    /// Number of bytes of posted writes that wait for the link.
     pub fn posted_backlog(&self) -> usize {
         self.endpoint.posted_backlog()
     }
 
-    /// Register accesses so far that were dropped because they were not whole double words.
+    /// Number of register accesses that were dropped because they were not whole double words.
     pub fn partial_accesses(&self) -> u64 {
         self.partial_accesses
     }
@@ -275,14 +275,15 @@ impl Controller {
         }
     }
 
-    /// The shared state has changed.
+    /// Handles a change of the shared state. `before` is the critical warning byte before the
+    /// change.
     pub(crate) fn shared_changed(&mut self, shared: &mut Shared, now: Instant, before: u8) {
         self.now = now;
         self.warn(shared, before);
         self.advance(shared);
     }
 
-    /// Bytes of a memory page: CC.MPS.
+    /// Size of a memory page in bytes, from CC.MPS.
     pub(crate) fn page(&self) -> usize {
         4096 << self.registers.configuration.page
     }
@@ -307,7 +308,7 @@ impl Controller {
     }
 
     fn read_done(&mut self, shared: &mut Shared, key: Key, result: Result<Bytes, DmaError>) {
-        // A reset drops reads; late data match no read.
+        // A reset drops reads, so late data may match no read.
         match self.reads.remove(key) {
             None => {}
             Some(Read::Entries(sq)) => self.entries_arrived(shared, sq, key, result),
@@ -329,7 +330,7 @@ impl Controller {
     }
 }
 
-/// The port's side: the methods of [`pcie::Function`].
+/// The methods of [`pcie::Function`], which [`Port`](crate::Port) calls.
 impl Controller {
     pub(crate) fn handle(&mut self, shared: &mut Shared, now: Instant, input: Input) {
         self.now = now;
@@ -340,18 +341,18 @@ impl Controller {
 
     pub(crate) fn poll(&mut self, shared: &mut Shared, now: Instant, ready: Ready) -> Output {
         self.now = now;
-        // All other work was done with its input.
+        // All other work is done at once, when the input that causes it arrives.
         if !self.waiting_to_send.is_empty() || self.deadline().is_some_and(|at| at <= now) {
             self.advance(shared);
         }
         loop {
-            // Once for all completions that were posted since the last call.
+            // One check of interrupts for all completions that were posted since the last call.
             if std::mem::take(&mut self.signal) {
                 self.interrupt();
             }
             match self.endpoint.poll(now, ready) {
                 Output::Wait(mut wait) => {
-                    // Completion timeouts make events.
+                    // A completion timeout causes an event.
                     if !self.take_events(shared) {
                         wait.until = wait.until.into_iter().chain(self.deadline()).min();
                         wait.receiver |= !self.waiting_to_send.is_empty();
@@ -364,7 +365,7 @@ impl Controller {
         }
     }
 
-    /// When the controller has work without input.
+    /// The next time at which the controller has work without an input.
     fn deadline(&self) -> Option<Instant> {
         self.interrupts.deadline().into_iter().chain(self.keep_alive_due).min()
     }
@@ -375,8 +376,8 @@ impl Controller {
     }
 }
 
-/// Bits 31:16 of a key are 0, because a table has less than 2^16 entries. In the ID of a block
-/// request they are the CNTLID.
+/// Bits 31:16 of a key are 0, because a table has fewer than 2^16 entries. In the ID of a block
+/// request, these bits are the CNTLID.
 const CONTROLLER: u32 = 16;
 
 fn block_id(controller: u16, key: Key) -> u64 {
@@ -406,7 +407,7 @@ fn capabilities(settings: &Settings) -> Capabilities {
     }
 }
 
-/// Whether CC selects what CAP offers.
+/// Whether the controller supports the values of CC.
 fn supported(configuration: Configuration) -> bool {
     configuration.command_set == 0
         && configuration.arbitration <= WEIGHTED

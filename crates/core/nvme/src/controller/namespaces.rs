@@ -12,8 +12,8 @@ use wire::Instant;
 use wire::nvme::{AsyncEvent, StatusCode};
 
 impl Controller {
-    /// These namespaces were attached to or detached from the controller: commands for them fail,
-    /// and the host is notified (NVMe 1.4, section 5.2, figure 149).
+    /// Handles the attachment or detachment of these namespaces: commands for detached namespaces
+    /// fail, and an event notifies the host (NVMe 1.4, section 5.2, figure 149).
     pub(crate) fn namespaces_changed(
         &mut self,
         shared: &mut Shared,
@@ -33,7 +33,7 @@ impl Controller {
         }
     }
 
-    /// A change of the sanitize operation is stored, or could not be stored.
+    /// Handles the result of storing a change of the sanitize operation.
     pub(super) fn sanitize_stored(
         &mut self,
         shared: &mut Shared,
@@ -61,7 +61,7 @@ impl Controller {
         }
     }
 
-    /// Fails the I/O commands for a namespace. Outstanding media requests of them end first.
+    /// Fails the I/O commands for a namespace, after their outstanding media requests have ended.
     fn fail_commands_of(&mut self, shared: &mut Shared, nsid: u32, failure: Failure) {
         let of_it = |request: &&crate::block::Request| request.nsid == nsid;
         let unsent: Vec<u64> = self.block_requests.iter().filter(of_it).map(|one| one.id).collect();

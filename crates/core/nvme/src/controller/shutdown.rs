@@ -14,7 +14,7 @@ pub(super) enum Shutdown {
     Idle,
     /// Commands under way are finished.
     Draining,
-    /// This many namespaces are being flushed.
+    /// The number of namespaces that are still being flushed.
     Flushing(usize),
     /// The record that no controller is in use is being stored.
     Storing,
@@ -22,7 +22,7 @@ pub(super) enum Shutdown {
 }
 
 impl Shutdown {
-    /// SHST.
+    /// The value of CSTS.SHST.
     pub(super) fn status(&self) -> ShutdownStatus {
         match self {
             Self::Idle => ShutdownStatus::Normal,
@@ -33,7 +33,7 @@ impl Shutdown {
 }
 
 impl Controller {
-    /// CC.SHN requests a shutdown.
+    /// Begins a shutdown, because CC.SHN requests one.
     pub(super) fn begin_shutdown(&mut self) {
         if self.shutdown == Shutdown::Idle {
             self.shutdown = Shutdown::Draining;
@@ -43,8 +43,8 @@ impl Controller {
     }
 
     pub(super) fn advance_shutdown(&mut self, shared: &mut Shared) {
-        // Also waits for block requests from before a reset. After a fatal error
-        // commands do not end.
+        // The shutdown also waits for block requests from before a reset. It does not wait for
+        // commands after a fatal error, because they do not end.
         let ended = self.in_flight == [0; 2] || self.registers.status.fatal;
         let drained = ended && self.blocks.is_empty();
         if self.shutdown == Shutdown::Draining && drained {
@@ -56,7 +56,7 @@ impl Controller {
         }
     }
 
-    /// The flush of a namespace has ended; a failure is only counted.
+    /// Handles the end of a namespace's flush. A failure only counts as a media error.
     pub(super) fn shutdown_flushed(&mut self, shared: &mut Shared, failed: bool) {
         // A reset has ended the shutdown.
         let Shutdown::Flushing(left) = self.shutdown else { return };
@@ -77,8 +77,8 @@ impl Controller {
         }
     }
 
-    /// Completes a shutdown that waits for the records, if at all. If they could not be stored, the
-    /// next power-on counts an unsafe shutdown.
+    /// Completes a shutdown that waits for the record. If the record could not be stored, the next
+    /// power-on counts an unsafe shutdown.
     pub(super) fn shutdown_stored(&mut self) {
         if self.shutdown == Shutdown::Storing {
             self.shutdown = Shutdown::Complete;

@@ -26,8 +26,8 @@ pub(super) enum Transfer {
 }
 
 impl Transfer {
-    /// A transfer to the host; the lengths are of data and of metadata at MPTR, which follow the
-    /// data here.
+    /// A transfer to the host. `lengths` are the bytes of data and the bytes of metadata at MPTR,
+    /// which follow the data in the buffer.
     pub(super) fn to_host(
         command: &Command,
         lengths: [usize; 2],
@@ -55,7 +55,7 @@ impl Transfer {
         }
     }
 
-    /// The list of ranges to read next: address and bytes.
+    /// The next PRP list or SGL segment to read: address and number of bytes.
     pub(super) fn next_list(&self) -> Option<(u64, usize)> {
         match self {
             Self::ToHost { walk, .. } | Self::FromHost { walk } => walk.next_list(),
@@ -72,7 +72,7 @@ impl Transfer {
         matches!(self, Self::FromHost { .. } | Self::Receiving { .. })
     }
 
-    /// The data, once complete.
+    /// The received data, if they are complete.
     pub(super) fn take_received(&mut self) -> Option<Bytes> {
         match self {
             Self::Receiving { left: 0, whole, buffer } => {
@@ -164,7 +164,7 @@ impl Controller {
         }
     }
 
-    /// Sends the data of a command, or queues it while the posted backlog is full.
+    /// Sends the data of a command, or queues the command while the posted backlog is full.
     pub(super) fn send_or_queue(&mut self, shared: &mut Shared, key: Key) {
         if !self.waiting_to_send.is_empty()
             || self.endpoint.posted_backlog() > self.settings.posted_backlog
@@ -175,7 +175,7 @@ impl Controller {
         }
     }
 
-    /// Drops the data of a command that wait for the link.
+    /// Removes a command from the queue of commands whose data wait for the link.
     pub(crate) fn keep_data(&mut self, key: Key) {
         self.waiting_to_send.retain(|waiting| *waiting != key);
     }
@@ -205,7 +205,7 @@ impl Controller {
     }
 }
 
-/// A DMA read of host memory failed (section 9.3).
+/// The failure of a DMA read of host memory (section 9.3).
 fn transfer_error() -> Failure {
     Failure::transient(StatusCode::DATA_TRANSFER_ERROR)
 }

@@ -8,7 +8,7 @@ use wire::nvme::{Command, IDENTIFY, opcode};
 
 /// Entries of the admin queues.
 const ENTRIES: u16 = 32;
-/// The value of registers of a drive that is gone.
+/// The value that registers of an absent drive read as.
 pub(super) const ALL_ONES: u32 = u32::MAX;
 
 /// A controller with its admin queue pair, and a page for returned data.
@@ -64,7 +64,7 @@ impl Admin {
         Ok(self.host.get(self.page))
     }
 
-    /// Waits until CSTS has the wanted value, for at most CAP.TO, at least one unit of 500 ms.
+    /// Waits until `wanted` accepts CSTS. The time limit is CAP.TO, but at least 500 ms.
     pub(super) async fn wait_status(
         &self,
         name: &'static str,
@@ -92,7 +92,7 @@ impl Admin {
     }
 }
 
-/// CC with entry sizes of 64 and 16 bytes.
+/// The value of CC with entry sizes of 64 and 16 bytes, and all other fields 0.
 pub fn entry_sizes() -> Configuration {
     Configuration { sq_entry_size: 6, cq_entry_size: 4, ..Configuration::default() }
 }

@@ -13,15 +13,16 @@ use wire::nvme::register::{
 };
 use wire::nvme::{Command, IdentifyController, IdentifyNamespace, cns, feature, opcode};
 
-/// The largest transfer of this driver, even if MDTS is larger: its PRP list fits in a page.
+/// The largest transfer of this driver in bytes, even if MDTS is larger. The PRP list of such a
+/// transfer fits in a page.
 const MAX_TRANSFER: usize = 1 << 20;
-/// Physically contiguous, in the Create commands.
+/// PC in the Create commands: the queue is physically contiguous.
 const CONTIGUOUS: u32 = 1;
-/// Interrupts enabled, in Create I/O Completion Queue.
+/// IEN in Create I/O Completion Queue: interrupts are enabled.
 const INTERRUPTS: u32 = 2;
 
-/// Resets the controller behind `bar0`, starts it, and creates I/O queues in `ram`. The function
-/// must be enumerated, with memory space and bus master enabled.
+/// Resets and starts the controller whose BAR 0 is at `bar0`, and creates I/O queues in `ram`. The
+/// function must be enumerated, with memory space and bus mastering enabled.
 pub async fn attach(
     bus: Bus,
     ram: Rc<RefCell<Ram>>,
@@ -116,7 +117,8 @@ impl Admin {
     }
 }
 
-/// The commands that create a queue pair; the completion queue uses the vector of its number.
+/// The commands that create the queue pair `id` with `entries` entries each, at the addresses `sq`
+/// and `cq`. The interrupt vector has the number of the queue.
 pub fn create_commands(id: u16, entries: u16, sq: u64, cq: u64) -> [Command; 2] {
     // Queue 2048 shares the last vector.
     let vector = u32::from(id.min(MAX_QUEUES - 1));

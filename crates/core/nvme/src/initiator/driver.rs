@@ -9,19 +9,19 @@ use wire::nvme::register::{
 };
 use wire::nvme::{Command, DsmRange, opcode};
 
-/// Deallocate, in Dataset Management.
+/// AD in Dataset Management: deallocate.
 const DEALLOCATE: u32 = 1 << 2;
 
-/// A namespace, from Identify.
+/// The properties of a namespace, from Identify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamespaceInfo {
     /// Namespace ID.
     pub nsid: u32,
     /// Size in blocks.
     pub blocks: u64,
-    /// Block size as a power of two.
+    /// Logarithm to base 2 of the block size in bytes.
     pub block_shift: u8,
-    /// Writes are refused.
+    /// Whether the namespace is write protected.
     pub read_only: bool,
 }
 
@@ -32,7 +32,7 @@ pub struct QueueMemory {
     pub submission: u64,
     /// Bus address of the completion queue.
     pub completion: u64,
-    /// Entries of each.
+    /// Number of entries of each queue.
     pub entries: u16,
 }
 
@@ -41,7 +41,7 @@ pub struct QueueMemory {
 pub(super) struct IoQueue {
     pub pair: QueuePair,
     pub lists: u64,
-    /// Bytes of one list.
+    /// Size of one list in bytes.
     pub list: u64,
 }
 
@@ -56,7 +56,7 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// The serial number (Identify Controller, SN), trimmed.
+    /// The serial number (Identify Controller, SN) without the padding.
     pub fn serial(&self) -> &str {
         &self.serial
     }
@@ -71,7 +71,7 @@ impl Driver {
         self.max_transfer
     }
 
-    /// Number of I/O queues. They are numbered from 0 here, and interrupt with vector number + 1.
+    /// Number of I/O queues. Queues have numbers from 0; queue `n` interrupts with vector `n + 1`.
     pub fn queues(&self) -> usize {
         self.queues.len()
     }
@@ -85,15 +85,15 @@ impl Driver {
     /// Puts a command in a queue and rings the doorbell.
     ///
     /// # Panics
-    /// If there is no such queue or namespace, if the transfer is larger than
-    /// [`max_transfer`](Self::max_transfer), or the buffer misaligned.
+    /// If the queue or namespace does not exist, if the transfer is larger than
+    /// [`max_transfer`](Self::max_transfer), or if the buffer is not aligned to 4 bytes.
     pub fn submit(&mut self, now: Instant, queue: usize, io: Io) -> Result<CommandId, QueueFull> {
         let id = self.prepare(now, queue, io)?;
         self.ring(queue);
         Ok(id)
     }
 
-    /// Puts a command in a queue; the controller is notified by [`ring`](Self::ring).
+    /// Puts a command in a queue. [`ring`](Self::ring) then notifies the controller.
     ///
     /// # Panics
     /// As [`submit`](Self::submit).
@@ -104,22 +104,22 @@ impl Driver {
         self.queues[queue].pair.put(&self.admin.host, command, deadline)
     }
 
-    /// Rings the doorbell for all prepared commands, if any.
+    /// Rings the doorbell once for all prepared commands, if there are any.
     pub fn ring(&mut self, queue: usize) {
         self.queues[queue].pair.ring(&self.admin.host);
     }
 
-    /// Takes completed commands and rings the head doorbell once.
+    /// Takes all completed commands and rings the head doorbell once.
     pub fn reap(&mut self, queue: usize) -> Vec<CompletedCommand> {
         self.queues[queue].pair.reap(&self.admin.host)
     }
 
-    /// Outstanding commands of a queue.
+    /// Number of outstanding commands of a queue.
     pub fn outstanding(&self, queue: usize) -> usize {
         self.queues[queue].pair.outstanding()
     }
 
-    /// [`Error::Timeout`] if a command has exceeded its time limit at `now`.
+    /// Returns [`Error::Timeout`] if a command has exceeded its time limit at `now`.
     pub fn check_timeouts(&mut self, now: Instant) -> Result<(), Error> {
         match self.queues.iter_mut().any(|queue| queue.pair.is_late(now)) {
             true => Err(Error::Timeout("an I/O command")),
@@ -127,7 +127,8 @@ impl Driver {
         }
     }
 
-    /// Reads whether the controller is still present and ready.
+    /// Reads CSTS. The result is `Ok` if the controller is present, ready and not in the fatal
+    /// state.
     pub fn check_status(&self) -> impl Future<Output = Result<(), Error>> + use<> {
         let host = &self.admin.host;
         let (bus, register) = (host.bus.clone(), host.bar0 + CSTS);
@@ -148,7 +149,7 @@ impl Driver {
         self.queues.iter().map(|queue| queue.pair.spurious()).sum()
     }
 
-    /// Bytes of a block of a namespace, as a power of two.
+    /// Logarithm to base 2 of the block size of a namespace in bytes.
     fn block_shift(&self, nsid: u32) -> u8 {
         let namespace = self.namespaces.iter().find(|namespace| namespace.nsid == nsid);
         namespace.expect("a namespace of this drive").block_shift
@@ -210,7 +211,7 @@ impl Driver {
     }
 }
 
-/// SLBA and NLB.
+/// The command with SLBA and NLB.
 fn with_range(command: Command, io: Io) -> Command {
     assert!((1..=65536).contains(&io.blocks), "1 to 65536 blocks");
     Command {

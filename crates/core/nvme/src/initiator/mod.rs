@@ -1,9 +1,9 @@
-//! A small host driver: enough to bring a drive up, move blocks, and shut it
-//! down (NVMe 1.4, section 7.6).
+//! A small host driver: it initialises a drive, reads and writes blocks, and shuts the drive down
+//! (NVMe 1.4, section 7.6).
 //!
-//! [`attach`] and [`Driver::shutdown`] are coroutines over a [`pcie::Bus`];
-//! between them the [`Driver`] is a state machine: [`Driver::submit`] puts a command in host memory
-//! and rings its doorbell, [`Driver::reap`] takes completions, after an interrupt or by polling.
+//! [`attach`] and [`Driver::shutdown`] are coroutines over a [`pcie::Bus`]. Between them, the
+//! [`Driver`] is a state machine: [`Driver::submit`] puts a command in host memory and rings the
+//! doorbell, and [`Driver::reap`] takes completions, after an interrupt or by polling.
 
 mod admin;
 mod attach;
@@ -20,8 +20,8 @@ pub use queue::{CommandId, CompletedCommand, QueueFull};
 use wire::Duration;
 use wire::nvme::Status;
 
-/// An operation on blocks. Reads fill the buffer, writes take from it; a flush
-/// ignores blocks and buffer.
+/// An operation on blocks. A read fills the buffer, a write sends the buffer; a flush ignores
+/// blocks and buffer.
 pub use wire::trace::MediaOperation as Op;
 
 /// Settings of the driver.
@@ -31,8 +31,8 @@ pub struct Settings {
     pub io_queues: u16,
     /// Entries of each I/O queue, at least 2; limited by the drive.
     pub entries: u16,
-    /// I/O queue `n` interrupts with MSI-X vector `n + 1`; otherwise completions are only polled.
-    /// The owner of the driver must program and enable the MSI-X table first.
+    /// Whether I/O queue `n` interrupts with MSI-X vector `n + 1`. The caller must program and
+    /// enable the MSI-X table first. Without interrupts, the caller must poll.
     pub interrupts: bool,
     /// Interval of polling for admin completions and CSTS.
     pub poll: Duration,
@@ -41,7 +41,7 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// One queue of 128 entries with an interrupt; 10 us; 5 s.
+    /// One queue of 128 entries with an interrupt, polling every 10 us, and a time limit of 5 s.
     fn default() -> Self {
         Self {
             io_queues: 1,
@@ -90,6 +90,6 @@ pub struct Io {
     pub slba: u64,
     /// Blocks, 1 to 65536.
     pub blocks: u32,
-    /// Bus address of the data, a multiple of 4, in the driver's memory.
+    /// Bus address of the data in the memory of the driver, a multiple of 4.
     pub buffer: u64,
 }

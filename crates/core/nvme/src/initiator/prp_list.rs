@@ -1,9 +1,10 @@
 //! PRP entries for a contiguous buffer (NVMe 1.4, section 4.3).
 
-/// Memory pages are 4 KiB here: CC.MPS is 0.
+/// Size of a memory page in bytes: this driver sets CC.MPS to 0.
 pub(super) const PAGE: u64 = 4096;
 
-/// PRP entry 1, PRP entry 2, and the entries of the list at `list`.
+/// PRP entry 1, PRP entry 2, and the entries of the PRP list, which the caller writes to address
+/// `list`.
 pub(super) fn entries(buffer: u64, length: u64, list: u64) -> (u64, u64, Vec<u64>) {
     let first = PAGE - buffer % PAGE;
     if length <= first {

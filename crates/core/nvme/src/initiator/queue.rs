@@ -1,4 +1,4 @@
-//! A queue pair as its host sees it (NVMe 1.4, sections 4.1 and 7.2).
+//! The host side of a queue pair (NVMe 1.4, sections 4.1 and 7.2).
 
 use super::Error;
 use pcie::{Bus, Ram};
@@ -29,13 +29,13 @@ pub struct QueueFull;
 pub struct CompletedCommand {
     /// The command.
     pub id: CommandId,
-    /// Its status.
+    /// Status of the completion.
     pub status: Status,
-    /// Dword 0 of its completion.
+    /// Dword 0 of the completion.
     pub result: u32,
 }
 
-/// A driver's memory and registers.
+/// The memory and the registers of a driver.
 #[derive(Clone, Debug)]
 pub(super) struct Host {
     pub bus: Bus,
@@ -46,7 +46,7 @@ pub(super) struct Host {
 }
 
 impl Host {
-    /// Page-aligned memory of `length` bytes.
+    /// Allocates `length` bytes that are aligned to `align` bytes; returns the bus address.
     pub(super) fn allocate(&self, length: usize, align: usize) -> Result<u64, Error> {
         self.ram.borrow_mut().allocate(length, align).ok_or(Error::OutOfMemory)
     }
@@ -84,7 +84,7 @@ pub(super) struct QueuePair {
     free: Vec<u16>,
     /// The time limit of each command in use.
     deadlines: Vec<Option<Instant>>,
-    /// A lower bound of `deadlines`, so that they are rarely searched.
+    /// A time that is not later than any of `deadlines`, so that a search is rarely necessary.
     earliest_deadline: Option<Instant>,
     /// Number of completions without a command.
     spurious: u64,
@@ -100,7 +100,7 @@ impl QueuePair {
             cq_base: host.allocate(bytes(COMPLETION_ENTRY), 4096)?,
             entries,
             phase: true,
-            // One entry stays free, to distinguish full from empty.
+            // One entry stays unused, to distinguish a full queue from an empty one.
             free: (0..entries - 1).rev().collect(),
             deadlines: vec![None; usize::from(entries - 1)],
             ..Self::default()
@@ -165,8 +165,8 @@ impl QueuePair {
 
     fn take(&mut self, host: &Host) -> Option<Completion> {
         let address = self.cq_base + u64::from(self.cq_head) * COMPLETION_ENTRY as u64;
-        // The phase tag is read first, because memory may be shared with the controller (section
-        // 4.6): once it is set, the other fields are valid.
+        // The phase tag is read before the other fields, because the controller may write at the
+        // same time (section 4.6). The other fields are valid when the phase tag has the new value.
         let [.., status, _] = host.get::<4>(address + COMPLETION_ENTRY as u64 - 4);
         if (status & 1 != 0) != self.phase {
             return None;
@@ -180,7 +180,7 @@ impl QueuePair {
         Some(completion)
     }
 
-    /// Outstanding commands.
+    /// Number of outstanding commands.
     pub(super) fn outstanding(&self) -> usize {
         self.deadlines.len() - self.free.len()
     }

@@ -10,7 +10,8 @@ use bytes::Bytes;
 use wire::nvme::Command;
 
 impl Controller {
-    /// Receives the data first, so that invalid commands cause no media requests.
+    /// Compare receives the data before it reads the media, so that a command with an invalid data
+    /// pointer causes no media requests.
     pub(super) fn compare(&self, shared: &Shared, command: &Command) -> Result<Plan, Failure> {
         let namespace = shared.namespace(self.id, command.nsid)?;
         let (_, data) = namespace.range(command)?;
@@ -37,7 +38,8 @@ impl Controller {
         Ok(self.flush_before(command).into_iter().chain([compare]).collect())
     }
 
-    /// Reads without a transfer, so MDTS does not apply: the media are read in pieces of MDTS.
+    /// Verify reads without a transfer, so MDTS does not limit the command. The media are read in
+    /// pieces of up to MDTS.
     pub(super) fn verify(&self, shared: &Shared, command: &Command) -> Result<Plan, Failure> {
         let namespace = shared.namespace(self.id, command.nsid)?;
         let (offset, length) = namespace.range(command)?;

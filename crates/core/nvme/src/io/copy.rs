@@ -1,7 +1,7 @@
 //! Copy (NVM Command Set 1.0, section 3.2.2), with source ranges in format 0h.
 //!
-//! Each range is read completely before it is written, one range after the other, even if the
-//! destination overlaps its sources.
+//! The ranges are copied one after the other. Each range is read completely before it is written,
+//! because the destination may overlap the source.
 
 use crate::block::Operation;
 use crate::config::Settings;
@@ -13,19 +13,18 @@ use crate::plan::{Plan, Step, Steps, Then};
 use crate::subsystem::Shared;
 use wire::nvme::{Command, CopyRange, StatusCode};
 
-/// MSRC + 1: source ranges of a Copy.
+/// The maximum number of source ranges of a Copy: MSRC + 1.
 const RANGES: u32 = 128;
-/// MCL in ranges of MSSRL.
+/// MCL divided by MSSRL.
 const LENGTH_IN_RANGES: u32 = 16;
 
-/// The limits of Copy in Identify Namespace, in blocks except the last (NVM Command Set 1.0, figure
-/// 97).
+/// The limits of Copy in Identify Namespace (NVM Command Set 1.0, figure 97).
 pub(crate) struct CopyLimits {
-    /// MSSRL: blocks of a range, which is read in one piece.
+    /// MSSRL: the maximum number of blocks of a range, which is read in one piece.
     pub range: u16,
-    /// MCL: blocks of all ranges.
+    /// MCL: the maximum number of blocks of all ranges together.
     pub length: u32,
-    /// MSRC: ranges, 0's based.
+    /// MSRC: the maximum number of ranges, 0's based.
     pub ranges: u8,
 }
 
@@ -38,7 +37,7 @@ impl CopyLimits {
     }
 }
 
-/// The metadata of a source range, and of its destination blocks from `to` on.
+/// The metadata of a source range, and of the destination blocks from `to` on.
 fn metadata(
     namespace: &Namespace,
     command: &Command,
@@ -63,7 +62,8 @@ impl Controller {
         if ranges > RANGES {
             return Err(Failure::at_cdw(StatusCode::COMMAND_SIZE_LIMIT_EXCEEDED, 12, 0));
         }
-        // Stripped information is always inserted again.
+        // PRACT must be the same for source and destination: stripped protection information is
+        // inserted again.
         let acts = [command.protection_of_sources(), command.protection()].map(|one| one.action);
         if namespace.record.protection != 0 && acts[0] != acts[1] {
             return Err(Failure::cdw(12, 29));
@@ -74,7 +74,8 @@ impl Controller {
         Ok(Plan::ReceiveAndRead(length, self.settings.max_transfer()))
     }
 
-    /// Copies nothing if one range is invalid. If a range cannot be copied, dword 0 has its number.
+    /// Plans the copies from the received ranges. If a range is invalid, nothing is copied. If a
+    /// range cannot be copied, dword 0 of the completion has the number of this range.
     pub(super) fn copy_received(
         &self,
         shared: &Shared,

@@ -29,7 +29,8 @@ impl Controller {
         Ok(Plan::Receive(ranges * DsmRange::LENGTH))
     }
 
-    /// Deallocates nothing if one range is invalid.
+    /// Plans the deallocation of the received ranges. If a range is invalid, nothing is
+    /// deallocated.
     pub(super) fn ranges_received(
         &self,
         shared: &Shared,

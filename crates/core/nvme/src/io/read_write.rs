@@ -17,7 +17,7 @@ impl Controller {
             shared.namespace(self.id, command.nsid)?;
             return Ok(Plan::Steps(steps(command.nsid, [Operation::Flush])));
         }
-        // As stated in VWC, the broadcast NSID flushes every namespace (figure 247).
+        // The broadcast NSID flushes every attached namespace, as VWC states (figure 247).
         let flush = |nsid| Step::new(nsid, Operation::Flush);
         Ok(Plan::Steps(shared.attached(self.id).map(|(nsid, _)| flush(nsid)).collect()))
     }
@@ -64,7 +64,8 @@ impl Controller {
         Ok(self.through_cache(namespace, command, [write]))
     }
 
-    /// With DEAC the blocks are deallocated, which then read as zeroes too (section 6.17).
+    /// Write Zeroes. With DEAC the blocks are deallocated; deallocated blocks read as zeroes too
+    /// (section 6.17).
     pub(super) fn write_zeroes(
         &mut self,
         shared: &Shared,
@@ -84,9 +85,9 @@ impl Controller {
         Ok(Plan::Steps(self.through_cache(namespace, command, zero)))
     }
 
-    /// Splits the work into pieces whose metadata are at most a largest transfer. DEAC has no
-    /// effect: deallocation is optional, and protection information follows from PRINFO (section
-    /// 6.17).
+    /// Write Zeroes on a namespace with metadata. Splits the work into pieces, whose metadata have
+    /// at most the length of the largest transfer. DEAC has no effect: deallocation is optional,
+    /// and PRINFO determines the protection information (section 6.17).
     fn write_zeroes_with_metadata(
         &self,
         namespace: &Namespace,
@@ -105,8 +106,8 @@ impl Controller {
         Ok(Plan::Inside(most.min(metadata.length()), steps))
     }
 
-    /// Changes of blocks, followed by a flush if they may not stay in the cache: FUA is set, or the
-    /// cache is disabled (section 5.21.1.6).
+    /// The steps of a change of blocks. A flush follows if FUA is set or the cache is disabled,
+    /// because the data may then not stay in the cache (section 5.21.1.6).
     fn through_cache(
         &self,
         namespace: &Namespace,
@@ -137,7 +138,8 @@ impl Controller {
         flush.then(|| Step::new(command.nsid, Operation::Flush))
     }
 
-    /// Bytes that a command transfers at its data pointer and at MPTR, for `length` bytes of data.
+    /// The bytes that a command transfers at the data pointer and at MPTR, for `data` bytes of
+    /// data. Fails if the transfer exceeds MDTS.
     pub(super) fn transferred(
         &self,
         data: u64,
@@ -147,16 +149,16 @@ impl Controller {
         Ok((length, metadata.map_or(0, |one| one.separate())))
     }
 
-    /// Checks the length against MDTS (figure 247).
+    /// Fails if the length exceeds MDTS (figure 247).
     pub(super) fn within_limit(&self, length: u64) -> Result<usize, Failure> {
         let most = self.settings.max_transfer();
         usize::try_from(length).ok().filter(|length| *length <= most).ok_or(Failure::cdw(12, 0))
     }
 }
 
-/// The flush after a change of blocks that are marked uncorrectable. The marks are removed only
-/// when the data are on the media (section 6.16), so that a power loss cannot bring back the data
-/// from before the marking.
+/// The flush after a change of blocks with uncorrectable marks; `None` if no block is marked. The
+/// marks are removed after the data are on the media (section 6.16), so that a power loss cannot
+/// restore the data from before the marking.
 pub(super) fn unmark(
     namespace: &Namespace,
     command: &Command,

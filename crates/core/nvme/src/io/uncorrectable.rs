@@ -1,6 +1,6 @@
-//! Write Uncorrectable (NVMe 1.4, section 6.16), for drives with records. The marks are a record.
-//! New marks are stored before the command completes. A write to marked blocks completes after its
-//! data are on the media and the marks are removed from the record.
+//! Write Uncorrectable (NVMe 1.4, section 6.16), for drives with records. A record contains the
+//! marks. New marks are stored before the command completes. A write to marked blocks completes
+//! after the data are on the media and the marks are removed from the record.
 
 use crate::controller::Controller;
 use crate::failure::Failure;

@@ -6,21 +6,21 @@ use wire::nvme::ErrorLogEntry;
 /// The newest errors.
 #[derive(Debug, Default)]
 pub(crate) struct ErrorLog {
-    /// Newest first.
+    /// Entries, newest first.
     entries: VecDeque<ErrorLogEntry>,
 }
 
 impl ErrorLog {
-    /// Entries kept.
+    /// The maximum number of entries of the log.
     pub(crate) const ENTRIES: usize = 64;
 
-    /// Adds an error; `count` is its number in the drive's lifetime.
+    /// Adds an error; `count` is the number of the error in the drive's lifetime.
     pub(crate) fn add(&mut self, count: u64, entry: ErrorLogEntry) {
         self.entries.truncate(Self::ENTRIES - 1);
         self.entries.push_front(ErrorLogEntry { count, ..entry });
     }
 
-    /// The page: newest entry first.
+    /// The log page: newest entry first.
     pub(crate) fn page(&self) -> Vec<u8> {
         let mut page: Vec<u8> = self.entries.iter().flat_map(|entry| entry.encode()).collect();
         page.resize(Self::ENTRIES * ErrorLogEntry::LENGTH, 0);

@@ -12,15 +12,15 @@ pub(crate) const CRITICAL_TEMPERATURE: u16 = 353;
 const MINUTE: u64 = 60_000_000_000_000;
 const HOUR: u64 = 60 * MINUTE;
 
-/// The counters of a drive with power.
+/// The counters of a running drive.
 #[derive(Clone, Debug)]
 pub(crate) struct Health {
     history: History,
-    /// Time of the first unstored change, except of time counters.
+    /// Time of the first unstored change; changes of time counters do not count.
     changed: Option<Instant>,
-    /// Time up to which the time counters count.
+    /// Time of the last update of the time counters.
     counted: Instant,
-    /// Controllers with I/O commands outstanding.
+    /// Number of controllers with outstanding I/O commands.
     busy: u16,
     temperature: u16,
 }
@@ -35,29 +35,29 @@ impl Health {
         Self { history, changed: None, counted: now, busy: 0, temperature }
     }
 
-    /// The counters for a change, with time counted up to `now`.
+    /// The counters for a change, with the time counters updated to `now`.
     pub(crate) fn count(&mut self, now: Instant) -> &mut History {
         self.changed.get_or_insert(now);
         self.pass(now)
     }
 
-    /// The counters to store now.
+    /// The counters to store, with the time counters updated to `now`.
     pub(crate) fn record(&mut self, now: Instant) -> History {
         self.changed = None;
         self.pass(now).clone()
     }
 
-    /// The counters at their last update.
+    /// The counters as of the last update.
     pub(crate) fn history(&self) -> &History {
         &self.history
     }
 
-    /// Time of the first unstored change, except of time counters.
+    /// Time of the first unstored change; changes of time counters do not count.
     pub(crate) fn changed(&self) -> Option<Instant> {
         self.changed
     }
 
-    /// The counters, with time counted up to `now`.
+    /// Updates the time counters to `now`; returns all counters.
     fn pass(&mut self, now: Instant) -> &mut History {
         let span = now.ps_since(self.counted);
         self.counted = now.max(self.counted);
@@ -72,13 +72,13 @@ impl Health {
         history
     }
 
-    /// Notes whether a controller has I/O commands outstanding from `now` on.
+    /// Counts that a controller has outstanding I/O commands from `now` on, or has none any more.
     pub(crate) fn set_busy(&mut self, now: Instant, busy: bool) {
         self.pass(now);
         self.busy = if busy { self.busy + 1 } else { self.busy - 1 };
     }
 
-    /// Whether controllers have I/O commands outstanding.
+    /// Whether any controller has outstanding I/O commands.
     pub(crate) fn is_busy(&self) -> bool {
         self.busy > 0
     }
@@ -90,19 +90,19 @@ impl Health {
         history.errors
     }
 
-    /// Sets the composite temperature in kelvin from `now` on. Returns the former one.
+    /// Sets the composite temperature in kelvin from `now` on. Returns the former temperature.
     pub(crate) fn set_temperature(&mut self, now: Instant, kelvin: u16) -> u16 {
         self.pass(now);
         std::mem::replace(&mut self.temperature, kelvin)
     }
 
-    /// Whole hours of power up to `at`; the power is on since then.
+    /// Power on hours at time `at`, rounded down. The power must have been on from `at` to `now`.
     pub(crate) fn power_on_hours(&mut self, now: Instant, at: Instant) -> u64 {
         let later = now.ps_since(at);
         (self.pass(now).power_on_ps.saturating_sub(later) / u128::from(HOUR)) as u64
     }
 
-    /// The page.
+    /// The log page, with the time counters updated to `now`.
     pub(crate) fn page(&mut self, now: Instant, warning: u8) -> SmartLog {
         let temperature = self.temperature;
         let history = self.pass(now);
@@ -128,8 +128,8 @@ impl Health {
         }
     }
 
-    /// The critical warning byte, given the thresholds in kelvin and whether
-    /// all media are read-only.
+    /// The critical warning byte. `over` and `under` are the temperature thresholds in kelvin;
+    /// `read_only` states whether all media are read-only.
     pub(crate) fn warning(&self, over: u16, under: u16, read_only: bool) -> u8 {
         let mut warning = 0;
         if self.temperature >= over || self.temperature <= under {

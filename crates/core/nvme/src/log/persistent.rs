@@ -3,7 +3,8 @@
 use crate::state::{EventLog, LoggedEvent};
 use wire::nvme::{PersistentEventHeader, PersistentEventLog, log_page};
 
-/// The page with all events, newest first, in whole double words; `header` has the other fields.
+/// The log page with all events, newest first, padded to a double word. `header` has the identity
+/// and the counters of the drive, and the time.
 pub(crate) fn persistent_page(header: PersistentEventLog, events: &EventLog) -> Vec<u8> {
     let mut page = vec![0; PersistentEventLog::LENGTH];
     for event in events.0.iter().rev() {

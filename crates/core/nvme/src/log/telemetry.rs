@@ -3,8 +3,8 @@
 
 use wire::nvme::{TELEMETRY_BLOCK, TelemetryHeader, log_page};
 
-/// The Telemetry Host-Initiated page of a snapshot, if there is one: the header, then data area 1.
-/// Areas 2 and 3 have no further data.
+/// The Telemetry Host-Initiated page: the header, then the snapshot as data area 1. `pages` is
+/// empty without a snapshot. Data areas 2 and 3 have no further data.
 pub(crate) fn host_telemetry(pages: &[Vec<u8>]) -> Vec<u8> {
     let mut data = pages.concat();
     data.resize(data.len().next_multiple_of(TELEMETRY_BLOCK), 0);

@@ -1,11 +1,11 @@
-//! The guard of protection information: CRC-16 with the polynomial 8BB7h, initially 0, neither
-//! reflected nor inverted (NVMe 1.4, section 8.3.1.1, which names T10's SBC-3).
+//! The guard of protection information: CRC-16 with the polynomial 8BB7h and the initial value 0,
+//! neither reflected nor inverted (NVMe 1.4, section 8.3.1.1, which refers to SBC-3 of T10).
 
 /// x^16 + x^15 + x^11 + x^9 + x^8 + x^7 + x^5 + x^4 + x^2 + x + 1.
 const POLYNOMIAL: u16 = 0x8bb7;
 /// Bytes per step.
 const STEP: usize = 16;
-/// The remainder of each byte with `index` zero bytes behind it.
+/// Table `index` has the remainder of each byte that is followed by `index` zero bytes.
 static TABLES: [[u16; 256]; STEP] = tables();
 
 const fn tables() -> [[u16; 256]; STEP] {

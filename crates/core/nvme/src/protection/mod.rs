@@ -1,5 +1,5 @@
-//! End-to-end data protection (NVMe 1.4, section 8.3): eight bytes of metadata protect the data of
-//! a block and its address.
+//! End-to-end data protection (NVMe 1.4, section 8.3): eight bytes of metadata protect the data and
+//! the address of a block.
 
 mod crc;
 
@@ -22,8 +22,8 @@ impl Protection {
     /// The settings for the blocks from `slba` on.
     ///
     /// # Errors
-    /// Invalid Protection Information if the reference tag is checked with type 1 but is not the
-    /// low bits of the LBA, or is checked with type 3 (section 8.3.1.5).
+    /// Invalid Protection Information: with type 1 the reference tag is checked but is not the low
+    /// 32 bits of `slba`, or with type 3 the reference tag is checked (section 8.3.1.5).
     pub(crate) fn new(
         kind: ProtectionType,
         control: ProtectionControl,
@@ -41,7 +41,7 @@ impl Protection {
         Ok(Self { kind, control, tags, slba })
     }
 
-    /// PRACT: the controller inserts the information, or strips it.
+    /// PRACT: whether the controller inserts or strips the protection information.
     pub(crate) fn acts(&self) -> bool {
         self.control.action
     }
@@ -52,7 +52,7 @@ impl Protection {
         reference || application || guard
     }
 
-    /// The settings for blocks that are `blocks` later.
+    /// The settings for the blocks that begin `blocks` blocks later.
     pub(crate) fn after(self, blocks: u64) -> Self {
         let reference = match self.kind {
             ProtectionType::Type3 => self.tags.reference,
@@ -65,10 +65,11 @@ impl Protection {
         }
     }
 
-    /// Checks the information of blocks of `block` bytes according to PRCHK (section 8.3.1.5).
+    /// Checks the protection information of blocks of `block` bytes according to PRCHK (section
+    /// 8.3.1.5).
     ///
     /// # Errors
-    /// The first check that fails, with the LBA of its block.
+    /// The first check that fails, with the LBA of the block.
     pub(crate) fn check(
         &self,
         block: usize,
@@ -108,12 +109,12 @@ impl Protection {
         Ok(())
     }
 
-    /// The information of blocks of `block` bytes.
+    /// The protection information of the blocks in `data`, which have `block` bytes each.
     pub(crate) fn insert(&self, block: usize, data: &[u8]) -> Vec<u8> {
         self.with_guards(data.chunks_exact(block).map(crc))
     }
 
-    /// The information of zeroed blocks, whose CRC is 0.
+    /// The protection information of `blocks` zeroed blocks, whose CRC is 0.
     pub(crate) fn insert_zeroes(&self, blocks: u64) -> Vec<u8> {
         self.with_guards((0..blocks).map(|_| 0))
     }

@@ -4,7 +4,7 @@ use super::Pending;
 use crate::config::MAX_QUEUES;
 
 /// The priority of a submission queue under weighted round robin with urgent priority class
-/// (section 4.13.2). Under round robin all queues have the first one.
+/// (section 4.13.2). Under round robin all queues have [`Admin`](Self::Admin).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Priority {
     /// The admin queue: before all other queues.
@@ -37,8 +37,8 @@ struct Group {
     pending: Pending,
     /// The queue of the present turn.
     turn: u16,
-    /// The first queue whose turn fetched nothing, since the last turn that fetched. When it is
-    /// next again, all queues were tried.
+    /// The first queue whose turn fetched no commands since the last turn that did. When this queue
+    /// is next again, all queues were tried.
     idle: Option<u16>,
 }
 
@@ -53,18 +53,18 @@ impl Group {
     }
 }
 
-/// A queue's turn.
+/// The turn of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Turn {
     pub queue: u16,
-    /// The most commands to fetch, at least 1.
+    /// The maximum number of commands to fetch, at least 1.
     pub limit: u16,
     priority: Priority,
-    /// Whether it begins a round of the weights.
+    /// Whether the turn begins a round of the weights.
     begins: bool,
 }
 
-/// The submission queues with entries to fetch, and the turns.
+/// The submission queues with entries to fetch, and the order of their turns.
 #[derive(Debug, Default)]
 pub(crate) struct Arbiter {
     groups: [Group; Priority::ALL.len()],
@@ -74,7 +74,8 @@ pub(crate) struct Arbiter {
 }
 
 impl Arbiter {
-    /// With `weighted`, weighted round robin with urgent priority class, otherwise round robin.
+    /// An arbiter without queues: weighted round robin with urgent priority class if `weighted`,
+    /// otherwise round robin.
     pub(crate) fn new(weighted: bool) -> Self {
         Self { weighted, ..Self::default() }
     }
@@ -98,7 +99,7 @@ impl Arbiter {
         self.groups[..groups].iter().all(|group| group.pending.is_empty())
     }
 
-    /// Makes queues without a fetch eligible again.
+    /// Makes the queues eligible again whose turns fetched no commands.
     pub(crate) fn begin(&mut self) {
         let groups = if self.weighted { Priority::ALL.len() } else { 1 };
         self.groups[..groups].iter_mut().for_each(|group| group.idle = None);
@@ -114,7 +115,7 @@ impl Arbiter {
         if !self.weighted {
             return turn(Priority::Admin, burst, false);
         }
-        // The remaining credits or the burst, whichever is less (section 4.13.2).
+        // The limit is the smaller of remaining credits and burst (section 4.13.2).
         let of_round = |priority: &Priority| match priority.weight() {
             None => turn(*priority, burst, false),
             Some(at) => turn(*priority, self.credits[at], false).filter(|turn| turn.limit > 0),
@@ -145,14 +146,14 @@ mod tests {
         (0..4u32).prop_map(Priority::from_bits)
     }
 
-    /// Queues with endless commands, and their service.
+    /// An arbiter whose queues always have commands, with counts of the turns and commands.
     struct Backlogged {
         arbiter: Arbiter,
         burst: u16,
         weights: [u16; 3],
-        /// Turns and commands by queue.
+        /// Numbers of turns and commands by queue.
         turns: BTreeMap<u16, (u32, u32)>,
-        /// Commands by priority.
+        /// Number of commands by priority.
         served: [u32; 5],
     }
 
@@ -165,7 +166,7 @@ mod tests {
             Self { arbiter, burst, weights, turns: BTreeMap::new(), served: [0; 5] }
         }
 
-        /// Fetches up to `room` commands, none of the `blocked` queues.
+        /// Fetches up to `room` commands, but none from the `blocked` queues.
         fn fetch(&mut self, mut room: u16, blocked: &[u16], mut check: impl FnMut(&Self, Turn)) {
             self.arbiter.begin();
             while let Some(turn) = self.arbiter.next(self.burst, self.weights) {
@@ -187,8 +188,8 @@ mod tests {
     }
 
     proptest! {
-        /// For any two levels, the numbers of served commands divided by the level's weight differ
-        /// by at most one round.
+        /// For any two priorities, the numbers of served commands divided by the weights differ by
+        /// at most one round.
         #[test]
         fn shares_follow_the_weights(
             queues in proptest::collection::vec(priority(), 1..12), burst in 0..8u32,
@@ -213,7 +214,7 @@ mod tests {
                         assert!((served * others).abs_diff(other * weight) <= weight * others);
                     }
                 });
-                // Queues of one level take turns.
+                // Queues of one priority take turns.
                 for (a, of_a) in (1..).zip(&queues) {
                     for (b, of_b) in (1..).zip(&queues) {
                         let turns = |id: u16| backlogged.turns.get(&id).map_or(0, |one| one.0);
@@ -224,8 +225,8 @@ mod tests {
             }
         }
 
-        /// No lower class is served while a queue of a higher one is eligible; a blocked queue
-        /// blocks no others.
+        /// No queue is served while a queue of a higher class is eligible. A blocked queue does not
+        /// block other queues.
         #[test]
         fn classes_are_strict_and_blocked_queues_are_passed(
             queues in proptest::collection::vec(priority(), 1..12), admin: bool,

@@ -3,7 +3,7 @@
 use super::distance;
 use wire::nvme::{COMPLETION_ENTRY, Completion};
 
-/// A completion queue in host memory, as the controller sees it.
+/// The controller side of a completion queue in host memory.
 #[derive(Debug)]
 pub(crate) struct CompletionQueue {
     pub id: u16,
@@ -27,23 +27,24 @@ impl CompletionQueue {
         Self { id, vector, users: 0, base, size, head: 0, tail: 0, phase: true, reserved: 0 }
     }
 
-    /// The head doorbell.
+    /// The last value of the head doorbell.
     pub(crate) fn head(&self) -> u32 {
         self.head
     }
 
-    /// Entries that the host has not consumed.
+    /// Number of entries that the host has not consumed.
     pub(crate) fn occupied(&self) -> u32 {
         distance(self.size, self.head, self.tail)
     }
 
-    /// Entries neither occupied nor reserved. A command is fetched only if there is room for its
-    /// completion, so a host that does not consume entries blocks only its own commands.
+    /// Number of entries that are neither occupied nor reserved. A command is fetched only if there
+    /// is room for its completion. So a host that does not consume entries blocks only the commands
+    /// of this queue.
     pub(crate) fn room(&self) -> u32 {
         (self.size - 1 - self.occupied()).saturating_sub(self.reserved)
     }
 
-    /// The most entries in use at the same time.
+    /// The maximum number of entries that can be in use at the same time.
     pub(crate) fn capacity(&self) -> u32 {
         self.size - 1
     }
@@ -58,7 +59,7 @@ impl CompletionQueue {
         self.reserved -= 1;
     }
 
-    /// Posts a reserved entry. Returns its address and bytes.
+    /// Posts a reserved entry. Returns the address and the bytes to write there.
     pub(crate) fn post(&mut self, mut entry: Completion) -> (u64, [u8; COMPLETION_ENTRY]) {
         self.release();
         assert!(self.occupied() < self.size - 1, "completion queue overrun");
@@ -72,8 +73,8 @@ impl CompletionQueue {
         (address, entry.encode())
     }
 
-    /// Handles the head doorbell; false for a head outside of the queue, an unchanged head, and a
-    /// head beyond the posted entries.
+    /// Handles the head doorbell. Returns false for a head outside of the queue, an unchanged head,
+    /// and a head beyond the posted entries.
     pub(crate) fn ring(&mut self, head: u32) -> bool {
         let valid = head < self.size
             && head != self.head

@@ -11,7 +11,7 @@ use pending::Pending;
 pub(crate) use submission::SubmissionQueue;
 use wire::nvme::register::Doorbell;
 
-/// Entries from index `from` to index `to` of a ring of `size`.
+/// Number of entries from index `from` to index `to` in a ring of `size` entries.
 fn distance(size: u32, from: u32, to: u32) -> u32 {
     if to >= from { to - from } else { size - from + to }
 }
@@ -24,7 +24,7 @@ fn add<Q>(queues: &mut Vec<Option<Q>>, id: u16, queue: Q) {
     queues[index] = Some(queue);
 }
 
-/// All queues; the admin pair has ID 0 and exists while the controller is enabled.
+/// All queues. The admin pair has ID 0 and exists while the controller is enabled.
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
     submission: Vec<Option<SubmissionQueue>>,
@@ -34,8 +34,8 @@ pub(crate) struct Queues {
 }
 
 impl Queues {
-    /// No queues. With `weighted`, served by weighted round robin with urgent priority class,
-    /// otherwise by round robin.
+    /// No queues yet. The arbitration is weighted round robin with urgent priority class if
+    /// `weighted`, otherwise round robin.
     pub(crate) fn new(weighted: bool) -> Self {
         Self { arbiter: Arbiter::new(weighted), ..Self::default() }
     }
@@ -60,7 +60,7 @@ impl Queues {
         self.completion.iter().flatten()
     }
 
-    /// The present value of a doorbell; `None` if its queue does not exist or is being deleted.
+    /// The last value of a doorbell; `None` if the queue does not exist or is being deleted.
     pub(crate) fn doorbell(&self, doorbell: Doorbell) -> Option<u32> {
         match doorbell {
             Doorbell::SubmissionTail(id) => {

@@ -6,7 +6,8 @@ const BITS: usize = u64::BITS as usize;
 /// Words for the queues 0 to [`MAX_QUEUES`].
 const WORDS: usize = MAX_QUEUES as usize / BITS + 1;
 
-/// A set of queues. Finding the next one takes a few steps, regardless of their number.
+/// A set of queues. The search for the next queue takes a few steps, regardless of the number of
+/// queues.
 #[derive(Debug)]
 pub(crate) struct Pending {
     words: [u64; WORDS],
@@ -40,7 +41,8 @@ impl Pending {
         }
     }
 
-    /// The lowest queue from `id` on, otherwise the lowest of all.
+    /// The lowest queue in the set from `id` on, otherwise the lowest queue of all; `None` if the
+    /// set is empty.
     pub(super) fn next(&self, id: u16) -> Option<u16> {
         let (word, bit) = place(id);
         let first = |word: usize, bits: u64| (word * BITS) as u16 + bits.trailing_zeros() as u16;
@@ -73,7 +75,7 @@ mod tests {
         ) {
             let (mut pending, mut model) = (Pending::default(), BTreeSet::new());
             for (insert, id) in changes {
-                // Also few and adjacent ones, so that some are removed.
+                // Also IDs from 0 to 2, so that some IDs are removed again.
                 for id in [id, id % 3] {
                     if insert {
                         pending.insert(id);

@@ -15,28 +15,28 @@ struct Fetch {
     data: Option<Bytes>,
 }
 
-/// A submission queue in host memory, as the controller sees it.
+/// The controller side of a submission queue in host memory.
 #[derive(Debug, Default)]
 pub(crate) struct SubmissionQueue {
     pub id: u16,
-    /// Its completion queue.
+    /// ID of the completion queue.
     pub cq: u16,
     pub priority: Priority,
     base: u64,
     size: u32,
-    /// The next entry to take, which completions report.
+    /// Index of the next entry to take; completions report this index.
     pub head: u32,
-    /// The next entry to fetch.
+    /// Index of the next entry to fetch.
     fetched: u32,
     tail: u32,
     fetches: VecDeque<Fetch>,
-    /// Taken entries whose commands have not begun.
+    /// Number of taken entries whose commands have not begun.
     taken: u16,
     /// Identifiers of commands without a completion.
     outstanding: Vec<u16>,
     /// The first command of a fused operation whose second command has not arrived.
     pub first: Option<Command>,
-    /// Whether no resources are reserved for it, because the second command is not being fetched.
+    /// Whether no resources are reserved for `first`, because no second command is being fetched.
     parked: bool,
     /// The Delete command that waits for the queue to drain.
     pub deleting: Option<Key>,
@@ -48,13 +48,13 @@ impl SubmissionQueue {
         Self { id, cq, base, size, ..Self::default() }
     }
 
-    /// The same with a priority.
+    /// This queue with another priority.
     pub(crate) fn with_priority(self, priority: Priority) -> Self {
         Self { priority, ..self }
     }
 
-    /// Handles the tail doorbell; false for a tail outside of the queue, an unchanged tail, and a
-    /// tail beyond the room.
+    /// Handles the tail doorbell. Returns false for a tail outside of the queue, an unchanged tail,
+    /// and more entries than the queue has room for.
     pub(crate) fn ring(&mut self, tail: u32) -> bool {
         let used = distance(self.size, self.head, self.tail);
         let valid = tail < self.size
@@ -64,12 +64,12 @@ impl SubmissionQueue {
         valid
     }
 
-    /// The tail doorbell.
+    /// The last value of the tail doorbell.
     pub(crate) fn tail(&self) -> u32 {
         self.tail
     }
 
-    /// Entries that are not yet being fetched.
+    /// Number of entries that are not yet being fetched.
     pub(crate) fn pending(&self) -> u32 {
         distance(self.size, self.fetched, self.tail)
     }
@@ -84,13 +84,13 @@ impl SubmissionQueue {
         (self.base + u64::from(self.fetched) * SUBMISSION_ENTRY as u64, count)
     }
 
-    /// Notes that `read` fetches the next `count` entries.
+    /// Records that `read` fetches the next `count` entries.
     pub(crate) fn fetching(&mut self, read: Key, count: u16) {
         self.fetched = self.advance(self.fetched, count);
         self.fetches.push_back(Fetch { read, count, data: None });
     }
 
-    /// Takes the bytes of `read`.
+    /// Stores the bytes that `read` has returned.
     pub(crate) fn arrived(&mut self, read: Key, data: Bytes) {
         let fetch = self.fetches.iter_mut().find(|fetch| fetch.read == read);
         let fetch = fetch.expect("every fetch in flight is noted");
@@ -98,7 +98,7 @@ impl SubmissionQueue {
         fetch.data = Some(data);
     }
 
-    /// The next arrived entries in queue order; the head moves past them.
+    /// Takes the next arrived entries in queue order, and moves the head past them.
     pub(crate) fn take_arrived(&mut self) -> Option<Bytes> {
         self.fetches.front()?.data.as_ref()?;
         let fetch = self.fetches.pop_front().expect("looked at above");
@@ -115,13 +115,13 @@ impl SubmissionQueue {
         unique
     }
 
-    /// Whether the [`first`](Self::first) command of a fused operation has no reservation.
+    /// Whether the [`first`](Self::first) command of a fused operation has no reserved resources.
     pub(crate) fn is_parked(&self) -> bool {
         self.parked
     }
 
     /// Parks the first command of a fused operation if no further entries are being fetched.
-    /// Returns whether it did; then its reservation is free.
+    /// Returns whether the command was parked; then the caller frees its reservation.
     pub(crate) fn park(&mut self) -> bool {
         let parks = self.first.is_some() && !self.parked && self.fetches.is_empty();
         if parks {
@@ -131,13 +131,13 @@ impl SubmissionQueue {
         parks
     }
 
-    /// Unparks a command, which has a reservation again.
+    /// Unparks the first command, because the caller has reserved resources for it.
     pub(crate) fn unpark(&mut self) {
         self.parked = false;
         self.taken += 1;
     }
 
-    /// Whether nothing is in flight.
+    /// Whether no entry is being fetched and no command is under way.
     pub(crate) fn is_drained(&self) -> bool {
         self.fetches.is_empty() && self.taken == 0 && self.outstanding.is_empty()
     }

@@ -8,7 +8,7 @@ use std::fmt::Display;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("record {record}: {problem}")]
 pub struct RecordError {
-    /// The record's key.
+    /// Key of the record.
     pub record: String,
     /// The field, its value and the allowed values.
     pub problem: String,
@@ -20,7 +20,7 @@ impl RecordError {
     }
 }
 
-/// A field outside its range, and the allowed values.
+/// A text about a field outside of its range, with the allowed values.
 pub(crate) type Problem = String;
 
 /// Checks the ranges of all fields.
@@ -34,7 +34,7 @@ impl<T: Check> Check for Vec<T> {
     }
 }
 
-/// Whether a field is in its range.
+/// Fails unless a field is in its range.
 pub(crate) fn range<T: PartialOrd + Display>(
     field: &str,
     value: T,
@@ -47,7 +47,7 @@ pub(crate) fn range<T: PartialOrd + Display>(
     Ok(())
 }
 
-/// Whether a field is text of 1 to `most` characters, each of them `allowed`.
+/// Fails unless a field has 1 to `most` characters, all of which are `allowed`.
 pub(crate) fn text(
     field: &str,
     value: &str,

@@ -15,7 +15,8 @@ pub struct Drive {
     /// UUID in the subsystem's NQN (NVMe 1.4, section 7.9).
     #[serde(with = "hex")]
     pub uuid: [u8; 16],
-    /// Identifies the contents of all namespaces together: constant while no data are lost.
+    /// Identifies the contents of all namespaces together. The value does not change while no data
+    /// are lost.
     #[serde(with = "hex::number")]
     pub incarnation: u64,
     /// Capacity in bytes for all namespaces together.
@@ -33,7 +34,7 @@ impl Check for Drive {
     }
 }
 
-/// NVMe 1.4, section 1.5: ASCII fields have values 20h to 7Eh.
+/// Whether a byte may be in an ASCII field: 20h to 7Eh (NVMe 1.4, section 1.5).
 fn is_printable(byte: u8) -> bool {
     (0x20..=0x7e).contains(&byte)
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use wire::nvme::{PersistentEventHeader, PersistentEventLog, PersistentEventType};
 
-/// The most bytes of the log page, its header included.
+/// The maximum number of bytes of the log page, its header included.
 pub(crate) const MAX_LOG: usize = 32 << 10;
 /// CNTLID of events without a controller.
 pub(crate) const NO_CONTROLLER: u16 = 0xffff;
@@ -27,25 +27,25 @@ pub struct LoggedEvent {
     pub controller: u16,
     /// Time of the event, as in the data of the feature Timestamp.
     pub timestamp: u64,
-    /// Its data, whose length depends on the type.
+    /// Data of the event. The length depends on the type.
     #[serde(with = "hex::bytes")]
     pub data: Vec<u8>,
 }
 
 impl LoggedEvent {
-    /// Bytes in the log page.
+    /// Number of bytes of the event in the log page.
     fn length(&self) -> usize {
         PersistentEventHeader::LENGTH + self.data.len()
     }
 }
 
 impl EventLog {
-    /// Bytes of the log page.
+    /// Number of bytes of the log page.
     fn length(&self) -> usize {
         PersistentEventLog::LENGTH + self.0.iter().map(LoggedEvent::length).sum::<usize>()
     }
 
-    /// Adds an event and drops the oldest ones if there is no room.
+    /// Adds an event. Drops the oldest events if the log page would be too long.
     pub(crate) fn add(&mut self, event: LoggedEvent) {
         self.0.push_back(event);
         while self.length() > MAX_LOG {

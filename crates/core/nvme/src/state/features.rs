@@ -15,12 +15,12 @@ pub struct SavedFeature {
     pub feature: u8,
     /// NSID for a feature of namespaces, otherwise 0.
     pub nsid: u32,
-    /// Command dword 11.
+    /// Command dword 11 of the Set Features command.
     pub value: u32,
 }
 
 impl SavedFeature {
-    /// Whether one value replaces the other.
+    /// Whether both are values of the same feature, so that one replaces the other.
     pub(crate) fn same(&self, other: &Self) -> bool {
         let key = |one: &Self| {
             let selector = features::selector(one.feature, one.value);

@@ -5,32 +5,33 @@ use super::hex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The firmware slots. Slot 1 belongs to the program and is read only.
+/// Number of firmware slots. Slot 1 is for the firmware of the program and is read only.
 pub const FIRMWARE_SLOTS: u8 = 3;
 /// The largest image in bytes.
 pub const MAX_IMAGE: usize = 1 << 20;
-/// The bytes of a firmware revision: the first, printable ASCII characters of an image.
+/// Length of a firmware revision in bytes: the first 8 bytes of an image, which are printable ASCII
+/// characters.
 const REVISION: usize = 8;
 
 /// The contents of the firmware slots. Images are stored, never executed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Firmware {
-    /// The slot with the reported revision.
+    /// The active slot, whose revision is reported.
     pub active: u8,
     /// The slot after the next reset; 0 for the same slot.
     pub next: u8,
-    /// Images by slot, 2 and 3.
+    /// Images by slot: slots 2 and 3.
     pub images: BTreeMap<u8, Image>,
 }
 
-/// A firmware image: 8 bytes to 1 MiB, of which the first 8 are its revision.
+/// A firmware image: 8 bytes to 1 MiB. The first 8 bytes are the revision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Image(#[serde(with = "hex::bytes")] pub Vec<u8>);
 
 impl Image {
-    /// Its revision; `None` if this is not an image.
+    /// The revision of the image; `None` if the bytes are not an image.
     pub(crate) fn revision(&self) -> Option<[u8; REVISION]> {
         let revision = self.0.first_chunk::<REVISION>()?;
         let printable = revision.iter().all(|byte| (0x20..=0x7e).contains(byte));

@@ -7,27 +7,27 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct History {
-    /// 512-byte units read.
+    /// Number of 512-byte units read.
     pub units_read: u128,
-    /// 512-byte units written.
+    /// Number of 512-byte units written.
     pub units_written: u128,
-    /// Read commands completed.
+    /// Number of completed read commands.
     pub reads: u128,
-    /// Write commands completed.
+    /// Number of completed write commands.
     pub writes: u128,
-    /// Picoseconds with an I/O command outstanding.
+    /// Picoseconds with at least one outstanding I/O command.
     pub busy_ps: u128,
-    /// Picoseconds of power.
+    /// Picoseconds with power.
     pub power_on_ps: u128,
     /// Number of power-ons.
     pub power_cycles: u128,
     /// Number of power losses without a shutdown of every controller in use.
     pub unsafe_shutdowns: u128,
-    /// Media and data integrity errors.
+    /// Number of media and data integrity errors.
     pub media_errors: u128,
-    /// Error log entries.
+    /// Number of error log entries.
     pub errors: u64,
-    /// Picoseconds between the warning and the critical temperature.
+    /// Picoseconds at or above the warning temperature, but below the critical temperature.
     pub warning_ps: u128,
     /// Picoseconds at or above the critical temperature.
     pub critical_ps: u128,
@@ -35,7 +35,7 @@ pub struct History {
     pub running: bool,
 }
 
-/// Limit that leaves room for counting without overflow.
+/// The largest value of a stored counter, so that further counting cannot overflow.
 const MOST: u128 = u128::MAX >> 1;
 
 impl Check for History {

@@ -1,9 +1,9 @@
-//! Identifying numbers as hexadecimal text, because JSON readers lose digits of large numbers.
+//! Identifiers as hexadecimal text, because JSON readers lose digits of large numbers.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serializer};
 
-/// Writes bytes, first byte first.
+/// Writes bytes as hexadecimal digits, first byte first.
 pub(super) fn serialize<S: Serializer, const N: usize>(
     bytes: &[u8; N],
     serializer: S,
@@ -50,7 +50,7 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>, const N: usize>(
     Ok(bytes)
 }
 
-/// The same for any number of bytes.
+/// The same format for a vector of bytes.
 pub(super) mod bytes {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};
@@ -70,7 +70,7 @@ pub(super) mod bytes {
     }
 }
 
-/// The same for a number, most significant digit first.
+/// The same format for a number, most significant digit first.
 pub(super) mod number {
     use serde::{Deserializer, Serializer};
 

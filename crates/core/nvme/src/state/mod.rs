@@ -1,7 +1,7 @@
 //! The persistent state of a drive: records, each one JSON value.
 //!
-//! A store keeps [`Records`] and changes several atomically. [`State`] is their decoded form.
-//! `docs/drive.md` specifies them; a deviation is a [`RecordError`].
+//! A store keeps [`Records`] and changes several records atomically. [`State`] is the decoded form
+//! of all records. `docs/drive.md` specifies the records; a deviation is a [`RecordError`].
 
 mod check;
 mod drive;
@@ -33,18 +33,20 @@ pub use uncorrectable::{MAX_UNCORRECTABLE, Marks, Uncorrectable};
 use check::{Check, Problem, decode, encode};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The most namespaces of a drive, and the largest NSID.
+/// The maximum number of namespaces of a drive, and the largest NSID.
 pub const MAX_NAMESPACES: u32 = 1024;
-/// The largest CNTLID; those above are reserved (NVMe 2.0, section 4.6.1).
+/// The largest CNTLID; higher CNTLIDs are reserved (NVMe 2.0, section 4.6.1).
 pub const MAX_CONTROLLER: u16 = 0xffef;
 
 /// The records of a drive: their bytes by key.
 pub type Records = BTreeMap<String, Vec<u8>>;
 
-/// The controllers that each namespace is attached to, by NSID; no entry for a missing namespace.
+/// The controllers that each namespace is attached to, by NSID. Namespaces that do not exist have
+/// no entry.
 pub type Attachments = BTreeMap<u32, BTreeSet<u16>>;
 
-/// Prefix of the store's own records about files of contents, which are ignored here.
+/// Prefix of the keys of the store's own records, about files of contents. This module ignores
+/// them.
 const CONTENTS: &str = "contents/";
 const DRIVE: &str = "drive";
 const NAMESPACE: &str = "namespace/";
@@ -69,7 +71,8 @@ pub struct State {
     pub attachments: Attachments,
     /// Saved values of features.
     pub features: Vec<SavedFeature>,
-    /// Number of namespaces ever created; names derived from it are never reused.
+    /// Number of namespaces ever created. Names of new namespaces derive from this number, so no
+    /// name is reused.
     pub created: u64,
     /// The persistent event log.
     pub events: EventLog,
@@ -103,7 +106,7 @@ impl State {
         }
     }
 
-    /// Bytes of all namespaces together.
+    /// Number of bytes of all namespaces together.
     pub fn allocated(&self) -> u64 {
         self.namespaces.values().map(Namespace::bytes).fold(0, u64::saturating_add)
     }
@@ -111,7 +114,7 @@ impl State {
     /// Decodes records. Only `drive` is required.
     ///
     /// # Errors
-    /// If a record is missing, unknown, or invalid.
+    /// If `drive` is missing, or if a record is unknown or invalid.
     pub fn decode(records: &Records) -> Result<Self, RecordError> {
         let missing = || RecordError::new(DRIVE, "missing");
         let mut state = Self::new(decode(DRIVE, records.get(DRIVE).ok_or_else(missing)?)?);
@@ -127,7 +130,7 @@ impl State {
                 FIRMWARE => state.firmware = decode(key, bytes)?,
                 SELF_TEST => state.self_tests = decode(key, bytes)?,
                 UNCORRECTABLE => state.uncorrectable = decode(key, bytes)?,
-                // Records of the store itself.
+                // These are the store's own records.
                 _ if key.starts_with(CONTENTS) => {}
                 _ => {
                     let nsid = nsid_of(key).ok_or_else(|| unknown(key))?;
@@ -266,7 +269,8 @@ pub(crate) fn self_tests_record(tests: &SelfTests) -> Record {
     (SELF_TEST.to_owned(), encode(tests))
 }
 
-/// `None` if no block is marked; then the record does not exist.
+/// The record of uncorrectable marks: key and bytes. `None` if no block is marked; then the record
+/// does not exist.
 pub(crate) fn uncorrectable_record(all: &Uncorrectable) -> (String, Option<Vec<u8>>) {
     (UNCORRECTABLE.to_owned(), (!all.is_empty()).then(|| encode(all)))
 }
@@ -280,7 +284,7 @@ pub(crate) fn namespace_key(nsid: u32) -> String {
     format!("{NAMESPACE}{nsid}")
 }
 
-/// The NSID in a key, only in its canonical form.
+/// The NSID in a key `namespace/NSID`; `None` unless the number has the canonical form.
 fn nsid_of(key: &str) -> Option<u32> {
     let nsid = key.strip_prefix(NAMESPACE)?.parse().ok().filter(|nsid| *nsid != 0)?;
     (namespace_key(nsid) == key).then_some(nsid)

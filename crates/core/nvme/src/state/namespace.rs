@@ -1,11 +1,11 @@
-//! The records `namespace/NSID`: the properties of a namespace, and the place of its metadata.
+//! The records `namespace/NSID`: the properties of a namespace, and the place of the metadata.
 
 use super::check::{self, Check, Problem};
 use super::{RecordError, hex, namespace_key};
 use serde::{Deserialize, Serialize};
 
-/// Metadata begin at a multiple of this in the contents, so that data and metadata share no page:
-/// only one of them may bypass the page cache.
+/// Metadata begin at a multiple of this number of bytes in the contents. So data and metadata share
+/// no page, because accesses to data may bypass the page cache and accesses to metadata may not.
 const METADATA_ALIGNMENT: u128 = 4096;
 
 /// The format of blocks (NVMe 1.4, sections 5.23 and 8.2).
@@ -13,18 +13,18 @@ const METADATA_ALIGNMENT: u128 = 4096;
 pub struct Format {
     /// Block size as a power of two, without metadata: 9 to 16.
     pub block_shift: u8,
-    /// Bytes of metadata per block: 0 or 8.
+    /// Size of metadata per block in bytes: 0 or 8.
     pub metadata: u8,
-    /// Metadata are transferred at the end of each block's data (FLBAS bit 4), otherwise in a
-    /// separate buffer.
+    /// Whether metadata are transferred at the end of each block's data (FLBAS bit 4); otherwise in
+    /// a separate buffer.
     pub extended: bool,
-    /// DPS: type of end-to-end protection in bits 2:0, 0 for none; bit 3, its place is the first
-    /// eight bytes of the metadata.
+    /// DPS: bits 2:0, the type of end-to-end protection, 0 for none; bit 3, the protection
+    /// information is in the first eight bytes of the metadata.
     pub protection: u8,
 }
 
 impl Format {
-    /// Bytes of contents for this number of blocks: data, followed by metadata.
+    /// Number of bytes of contents for this number of blocks: data, followed by metadata.
     pub(crate) fn bytes(&self, blocks: u64) -> u128 {
         let (data, blocks) = (u128::from(blocks) << self.block_shift, u128::from(blocks));
         match self.metadata {
@@ -33,7 +33,7 @@ impl Format {
         }
     }
 
-    /// The most blocks in this number of bytes of contents.
+    /// The maximum number of blocks that this number of bytes of contents has room for.
     pub(crate) fn blocks_in(&self, bytes: u64) -> u64 {
         let mut blocks = bytes / ((1 << self.block_shift) + u64::from(self.metadata));
         while self.bytes(blocks) > bytes.into() {
@@ -43,7 +43,7 @@ impl Format {
     }
 }
 
-/// One namespace.
+/// The properties of a namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Namespace {
@@ -54,21 +54,21 @@ pub struct Namespace {
     /// NGUID.
     #[serde(with = "hex")]
     pub nguid: [u8; 16],
-    /// EUI-64; zeroes if it has none.
+    /// EUI-64; zeroes if the namespace has none.
     #[serde(with = "hex")]
     pub eui64: [u8; 8],
     /// UUID.
     #[serde(with = "hex")]
     pub uuid: [u8; 16],
-    /// The name of its contents, for the owner of the media: 1 to 100 letters, digits, `-`, `_` and
-    /// `.`, not beginning with `.`.
+    /// The name of the namespace's contents, for the owner of the media: 1 to 100 letters, digits,
+    /// `-`, `_` and `.`; the first character is not `.`.
     pub contents: String,
-    /// Whether writes are refused.
+    /// Whether the namespace is write protected.
     pub write_protected: bool,
-    /// Whether it can be attached to only one controller at a time (NMIC).
+    /// Whether the namespace can be attached to only one controller at a time (NMIC).
     #[serde(default)]
     pub private: bool,
-    /// Bytes of metadata per block: 0 or 8.
+    /// Size of metadata per block in bytes: 0 or 8.
     #[serde(default, skip_serializing_if = "is_default")]
     pub metadata: u8,
     /// As [`Format::extended`].
@@ -77,7 +77,7 @@ pub struct Namespace {
     /// As [`Format::protection`].
     #[serde(default, skip_serializing_if = "is_default")]
     pub protection: u8,
-    /// Bytes at the end of its contents that are in no block.
+    /// Bytes at the end of the contents that belong to no block.
     #[serde(default, skip_serializing_if = "is_default")]
     pub rest: u64,
 }
@@ -87,24 +87,24 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 impl Namespace {
-    /// The format of its blocks.
+    /// The format of the blocks.
     pub fn format(&self) -> Format {
         let Self { block_shift, metadata, extended, protection, .. } = *self;
         Format { block_shift, metadata, extended, protection }
     }
 
-    /// The size of its contents in bytes.
+    /// The size of the contents in bytes.
     pub fn bytes(&self) -> u64 {
         self.format().bytes(self.blocks) as u64 + self.rest
     }
 
-    /// First byte of the metadata of a block.
+    /// Byte offset of the metadata of a block in the contents.
     pub(crate) fn metadata_offset(&self, slba: u64) -> u64 {
         let all = self.blocks * u64::from(self.metadata);
         self.bytes() - self.rest - all + slba * u64::from(self.metadata)
     }
 
-    /// The same contents with blocks of another format.
+    /// A namespace with contents of the same size, and with blocks of another format.
     pub fn with_format(&self, format: Format) -> Self {
         let Format { block_shift, metadata, extended, protection } = format;
         let blocks = format.blocks_in(self.bytes());
@@ -112,7 +112,7 @@ impl Namespace {
         Self { blocks, block_shift, metadata, extended, protection, rest, ..self.clone() }
     }
 
-    /// Whether its fields are in their ranges.
+    /// Fails unless all fields are in their ranges.
     pub(crate) fn checked(&self, nsid: u32) -> Result<(), RecordError> {
         self.check().map_err(|problem| RecordError::new(&namespace_key(nsid), problem))
     }

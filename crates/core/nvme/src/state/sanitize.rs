@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Sanitize {
     /// Command dword 10 of the command that started the operation.
     pub command: u32,
-    /// Overwrite Pattern.
+    /// Overwrite Pattern: command dword 11.
     pub pattern: u32,
     /// Progress of the operation.
     pub phase: SanitizePhase,
@@ -19,13 +19,13 @@ pub struct Sanitize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SanitizePhase {
-    /// Under way; after a loss of power it starts again.
+    /// The operation is under way. After a loss of power it starts again.
     Running,
-    /// It was successful.
+    /// The operation was successful.
     Completed,
-    /// Failed: the drive allows only few commands.
+    /// The operation failed: the drive allows only few commands.
     Failed,
-    /// Failed, and a host has left the failure mode.
+    /// The operation failed, and a host has left the failure mode.
     Left,
 }
 

@@ -4,7 +4,7 @@ use super::MAX_CONTROLLER;
 use super::check::{self, Check, Problem};
 use serde::{Deserialize, Serialize};
 
-/// The most results in the log page (NVMe 1.4, section 5.14.1.6).
+/// The maximum number of results in the log page (NVMe 1.4, section 5.14.1.6).
 pub(crate) const MAX_RESULTS: usize = 20;
 
 /// Results of device self-tests, and an extended test that continues after a power-on.
@@ -21,9 +21,9 @@ pub struct SelfTests {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExtendedTest {
-    /// CNTLID of the controller that runs it.
+    /// CNTLID of the controller that runs the test.
     pub controller: u16,
-    /// NSID: one, FFFFFFFFh for all, 0 for none.
+    /// NSID of the tested namespace; FFFFFFFFh for all namespaces, 0 for none.
     pub nsid: u32,
 }
 
@@ -31,14 +31,14 @@ pub struct ExtendedTest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TestResult {
-    /// Whether it was an extended test.
+    /// Whether the test was an extended test.
     pub extended: bool,
-    /// Result (NVMe 1.4, figure 203): 0 for no error; aborted 1 by a command, 2 by a reset, 3 by
-    /// the removal of the namespace, 4 by Format NVM, 9 by a sanitize operation.
+    /// Result (NVMe 1.4, figure 203): 0 for no error; aborted by a command (1), by a reset (2), by
+    /// the removal of the namespace (3), by Format NVM (4), or by a sanitize operation (9).
     pub result: u8,
-    /// NSID: one, FFFFFFFFh for all, 0 for none.
+    /// NSID of the tested namespace; FFFFFFFFh for all namespaces, 0 for none.
     pub nsid: u32,
-    /// Power on hours at its end.
+    /// Power on hours at the end of the test.
     pub hours: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Records there and back, and records that lie.
+//! Encoding and decoding of records, and invalid records.
 
 use super::*;
 use proptest::prelude::*;
@@ -59,7 +59,7 @@ fn state() -> State {
     }
 }
 
-/// The composite temperature has reached WCTEMP.
+/// The event that the composite temperature has reached WCTEMP.
 fn event() -> LoggedEvent {
     LoggedEvent { kind: 13, controller: 0xffff, timestamp: 25, data: vec![1, 1] }
 }
@@ -135,13 +135,13 @@ fn records_are_what_is_documented() {
     assert_eq!(State::decode(&created.encode()), Ok(created));
 }
 
-/// One event more than there is room for: 512 + 1241 * 26 = 32778 bytes.
+/// One event more than the log page has room for: 512 + 1241 * 26 = 32778 bytes.
 fn too_many() -> String {
     let events = EventLog(std::iter::repeat_n(event(), 1241).collect());
     String::from_utf8(encode(&events)).unwrap()
 }
 
-/// The error of the records with one replaced.
+/// The error of the records after one record was replaced.
 fn error(key: &str, value: &str) -> String {
     let mut records = state().encode();
     records.insert(key.into(), value.into());

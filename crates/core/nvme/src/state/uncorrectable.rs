@@ -5,15 +5,15 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The most marked blocks of a drive. Limits the record's size even if every second block is
-/// marked.
+/// The maximum number of marked blocks of a drive. This limits the size of the record, even if
+/// every second block is marked.
 pub const MAX_UNCORRECTABLE: u64 = 65_536;
 
-/// Marked blocks by NSID; no entry for a missing namespace.
+/// Marked blocks by NSID. Namespaces that do not exist have no entry.
 pub type Uncorrectable = BTreeMap<u32, Marks>;
 
-/// Marked blocks of a namespace (NVMe 1.4, section 6.16): the first block and the number of blocks
-/// of each range, in ascending order, with other blocks in between.
+/// Marked blocks of a namespace (NVMe 1.4, section 6.16): ranges in ascending order, each with
+/// first block and number of blocks. Ranges neither overlap nor adjoin.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Marks(Vec<(u64, u64)>);
@@ -24,19 +24,19 @@ impl Marks {
         self.0.is_empty()
     }
 
-    /// How many blocks are marked.
+    /// Number of marked blocks.
     pub fn blocks(&self) -> u64 {
         self.0.iter().map(|(_, blocks)| blocks).sum()
     }
 
-    /// The first marked block of a range.
+    /// The first marked block of a range; `None` if no block is marked.
     pub fn first_in(&self, range: &Range<u64>) -> Option<u64> {
         let at = self.0.partition_point(|(first, blocks)| first + blocks <= range.start);
         let first = self.0.get(at)?.0.max(range.start);
         (first < range.end).then_some(first)
     }
 
-    /// Marks a range.
+    /// Marks a range of blocks.
     pub fn set(&mut self, range: Range<u64>) {
         let Range { mut start, mut end } = range;
         // Adjacent and overlapping ranges are joined.
@@ -52,7 +52,7 @@ impl Marks {
         self.0.insert(at, (start, end - start));
     }
 
-    /// Removes the marks of a range.
+    /// Removes the marks of a range of blocks.
     pub fn clear(&mut self, range: &Range<u64>) {
         let rest = |(first, blocks): &(u64, u64)| {
             let end = first + blocks;
@@ -62,7 +62,7 @@ impl Marks {
         self.0 = left.map(|rest| (rest.start, rest.end - rest.start)).collect();
     }
 
-    /// The block after the last marked one; 0 without marks.
+    /// The block after the last marked block; 0 without marks.
     pub(super) fn end(&self) -> u64 {
         self.0.last().map_or(0, |(first, blocks)| first + blocks)
     }
@@ -72,7 +72,7 @@ impl Check for Uncorrectable {
     fn check(&self) -> Result<(), Problem> {
         let mut left = MAX_UNCORRECTABLE;
         for (nsid, marks) in self {
-            // The least start of the next range.
+            // The lowest start of the next range.
             let mut least = 0;
             for (first, blocks) in &marks.0 {
                 check::range("blocks", *blocks, 1, left)?;

@@ -1,8 +1,8 @@
-//! Blocks in use by steps that touch data and metadata.
+//! Blocks in use by steps that access data and metadata.
 //!
-//! Data and metadata are apart, so a step is two media requests. No other command may read or
-//! change one without the other: other commands see a block written as a whole or not at all (AWUN,
-//! NVMe 1.4, section 6.4). Steps get their blocks in order; reads share them.
+//! The media store data and metadata separately, so such a step has two media requests. Another
+//! command must find a block written completely or not at all (AWUN, NVMe 1.4, section 6.4). So a
+//! step claims its blocks for both requests. Steps get their blocks in order; reads share blocks.
 
 use crate::slots::Key;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use std::ops::Range;
 pub(crate) struct Blocks {
     pub nsid: u32,
     pub range: Range<u64>,
-    /// Whether they are only read.
+    /// Whether the step only reads the blocks.
     pub shared: bool,
 }
 
@@ -27,7 +27,7 @@ impl Blocks {
 
 #[derive(Debug)]
 struct Claim {
-    /// CNTLID and command; a command has one claim at a time.
+    /// CNTLID and command. A command has one claim at a time.
     owner: (u16, Key),
     blocks: Blocks,
     granted: bool,
@@ -43,8 +43,9 @@ pub(crate) struct Claims {
 }
 
 impl Claims {
-    /// Claims blocks for a step of a command, or repeats a claim; returns whether it has them. If
-    /// not, [`next_granted`](Self::next_granted) returns the command later.
+    /// Claims blocks for a step of a command; a repeated call has no effect. Returns whether the
+    /// command has the blocks. If not, [`next_granted`](Self::next_granted) returns the command
+    /// later.
     pub(crate) fn take(&mut self, owner: (u16, Key), blocks: impl FnOnce() -> Blocks) -> bool {
         if let Some(claim) = self.claims.iter().find(|claim| claim.owner == owner) {
             return claim.granted;
@@ -60,7 +61,7 @@ impl Claims {
         self.retain(|other| other != owner);
     }
 
-    /// The commands of a controller are dropped.
+    /// Releases all claims of a controller, whose commands were dropped.
     pub(crate) fn release_all(&mut self, controller: u16) {
         self.retain(|(other, _)| other != controller);
     }
@@ -71,7 +72,7 @@ impl Claims {
         self.released |= self.claims.len() < before;
     }
 
-    /// The next command that got its blocks after its claim was refused.
+    /// The next command that has got its blocks after a wait.
     pub(crate) fn next_granted(&mut self) -> Option<(u16, Key)> {
         if !self.released {
             return None;
@@ -88,12 +89,12 @@ impl Claims {
         Some(claim.owner)
     }
 
-    /// Whether a command of this controller has blocks, or waits for some.
+    /// Whether a command of this controller has blocks or waits for blocks.
     pub(crate) fn has(&self, controller: u16) -> bool {
         self.claims.iter().any(|claim| claim.owner.0 == controller)
     }
 
-    /// Whether no command has or waits for blocks.
+    /// Whether no command has blocks or waits for blocks.
     pub(crate) fn is_empty(&self) -> bool {
         self.claims.is_empty()
     }

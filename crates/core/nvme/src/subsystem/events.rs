@@ -1,7 +1,7 @@
 //! The persistent event log (NVMe 1.4, section 5.14.1.13) of drives with records.
 //!
-//! An event about a change of records is stored with the change. Other events are stored with the
-//! next change, or alone if no change waits.
+//! An event about a change of records is stored in the same commit as the change. Other events are
+//! stored with the next change, or alone if no change waits.
 
 use super::store::{Change, NamespaceChange};
 use super::{FirmwareChange, Shared};
@@ -20,7 +20,7 @@ use wire::nvme::{
 #[derive(Debug)]
 pub(crate) struct Events {
     pub log: EventLog,
-    /// Whether it has events that are neither stored nor in the commit in flight.
+    /// Whether the log has events that are neither stored nor in the commit in flight.
     pub unstored: bool,
     /// The event of the change in flight.
     in_flight: Option<LoggedEvent>,
@@ -37,7 +37,7 @@ impl Events {
 }
 
 impl Shared {
-    /// Logs an event of a controller, or of none.
+    /// Logs an event of a controller, or of no controller (FFFFh).
     pub(crate) fn log_event(
         &mut self,
         now: Instant,
@@ -63,7 +63,8 @@ impl Shared {
         LoggedEvent { kind: kind as u8, controller, timestamp, data: data.to_vec() }
     }
 
-    /// Logs a power-on or reset of a controller; `activated` if it made another firmware active.
+    /// Logs a power-on or reset of a controller. `activated` states whether another firmware became
+    /// active.
     pub(crate) fn log_reset(&mut self, now: Instant, controller: u16, activated: bool) {
         let event = PowerOnEvent {
             firmware: self.revision,
@@ -77,7 +78,7 @@ impl Shared {
         self.log_event(now, controller, PersistentEventType::PowerOn, &event.encode());
     }
 
-    /// Set Features has changed a value.
+    /// Logs that Set Features has changed a value, unless hosts change the feature often.
     pub(crate) fn log_feature(&mut self, now: Instant, controller: u16, id: u8, value: u32) {
         if features::is_logged(id) {
             let kind = PersistentEventType::SetFeature;
@@ -93,7 +94,7 @@ impl Shared {
         self.log_event(now, controller, PersistentEventType::Smart, &page);
     }
 
-    /// The composite temperature has changed.
+    /// Logs a change of the composite temperature, if it crosses a threshold.
     pub(crate) fn log_temperature(&mut self, now: Instant, before: u16, after: u16) {
         let rises = |threshold: u16| before < threshold && threshold <= after;
         let normal = after < WARNING_TEMPERATURE && WARNING_TEMPERATURE <= before;
@@ -111,7 +112,7 @@ impl Shared {
         }
     }
 
-    /// The log to store with a change, if needed.
+    /// The log to store with a change; `None` if the log has not changed.
     pub(super) fn events_with(&mut self, now: Instant, change: &Change) -> Option<EventLog> {
         let event = self.event_of(now, change);
         if event.is_none() && !self.events.unstored {
@@ -123,17 +124,18 @@ impl Shared {
         Some(log)
     }
 
-    /// A change is stored, or could not be stored.
+    /// Handles the result of storing a change.
     pub(super) fn events_stored(&mut self, stored: bool) {
         match (self.events.in_flight.take(), stored) {
             (Some(event), true) => self.events.log.add(event),
             (_, true) => {}
-            // Stored with the next change, because the failed change may have had events.
+            // The next change stores the log again, because the failed change may have had events.
             (_, false) => self.events.unstored = true,
         }
     }
 
-    /// The event of a change by a host's command.
+    /// The event for a change by a command, or for the end of a sanitize operation; `None` for
+    /// other changes.
     fn event_of(&self, now: Instant, change: &Change) -> Option<LoggedEvent> {
         use PersistentEventType as Kind;
         let event = |controller, kind, data: &[u8]| Some(self.event(now, controller, kind, data));

@@ -1,4 +1,4 @@
-//! Firmware slots (NVMe 1.4, section 8.1): images are stored bytes, never run. An activation
+//! Firmware slots (NVMe 1.4, section 8.1). Images are stored but never executed. An activation
 //! changes only the reported firmware revision.
 
 use super::{Change, Shared};
@@ -6,7 +6,7 @@ use crate::slots::Key;
 use crate::state::{FIRMWARE_SLOTS, Firmware, Image};
 use wire::nvme::{FirmwareSlots, ascii};
 
-/// The change of a Firmware Commit.
+/// The change by a Firmware Commit command.
 #[derive(Clone, Debug)]
 pub(crate) struct FirmwareChange {
     /// Command dword 10 of Firmware Commit.
@@ -17,7 +17,7 @@ pub(crate) struct FirmwareChange {
     pub activation: Activation,
 }
 
-/// When the image in the slot becomes the active one.
+/// The time at which the slot becomes active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Activation {
     No,
@@ -26,7 +26,7 @@ pub(crate) enum Activation {
 }
 
 impl Firmware {
-    /// Applies a change.
+    /// The slots after a change.
     fn with(&self, change: &FirmwareChange) -> Self {
         let mut firmware = self.clone();
         let FirmwareChange { slot, image, activation, .. } = change;
@@ -41,7 +41,7 @@ impl Firmware {
         firmware
     }
 
-    /// Applies the activation at a reset.
+    /// The slots after a reset, which activates a pending slot.
     fn after_reset(self) -> Self {
         match self.next {
             0 => self,
@@ -72,8 +72,8 @@ impl Shared {
         }
     }
 
-    /// Activates a pending slot at a reset of a controller; returns whether there was one. The
-    /// record may stay unchanged, because a power-on activates the slot as well.
+    /// Activates a pending slot at a reset of a controller; returns whether a slot was pending. The
+    /// record may stay unchanged, because a power-on activates the slot too.
     pub(crate) fn reset_firmware(&mut self) -> bool {
         let waits = self.firmware.next != 0;
         if waits {
@@ -93,7 +93,7 @@ impl Shared {
         self.revision = self.revision_in(self.firmware.active);
     }
 
-    /// The revision in a slot; zeroes if it is empty.
+    /// The revision in a slot; zeroes if the slot is empty.
     pub(crate) fn revision_in(&self, slot: u8) -> [u8; 8] {
         match slot {
             1 => ascii(&self.program),

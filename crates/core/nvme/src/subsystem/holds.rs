@@ -1,5 +1,5 @@
-//! Blocks held by a fused operation: meanwhile no other command of any controller reads or changes
-//! them (NVMe 1.4, section 4.12).
+//! Blocks that a fused operation holds: no other command of any controller reads or changes them
+//! during the operation (NVMe 1.4, section 4.12).
 
 use super::Subsystem;
 use crate::block;
@@ -7,12 +7,12 @@ use crate::controller::{Controller, overlap};
 use crate::slots::Key;
 use std::ops::Range;
 
-/// The blocks of a fused operation under way. Earlier operations precede.
+/// The blocks of a fused operation under way. Holds are in the order of creation.
 #[derive(Debug)]
 pub(crate) struct Hold {
-    /// CNTLID.
+    /// CNTLID of the controller.
     pub controller: u16,
-    /// The commands, in order.
+    /// The first and the second command.
     pub pair: [Key; 2],
     pub nsid: u32,
     /// Byte ranges of the data and of the metadata, if any.
@@ -35,9 +35,9 @@ impl Subsystem {
         self.controllers[at].take_block(index)
     }
 
-    /// Whether a request for a command of a controller may begin: no other operation, or no earlier
-    /// one, holds its blocks. The holder itself waits for outstanding media requests on the blocks,
-    /// data and metadata together, so that no reset comes between the two.
+    /// Whether a media request may begin: no fused operation holds its blocks; for a fused
+    /// operation, no earlier one. A fused operation also waits for outstanding media requests on
+    /// all its blocks, data and metadata together, so that no reset separates data from metadata.
     fn is_free(&self, controller: u16, command: Option<Key>, request: &block::Request) -> bool {
         let (offset, length) = request.operation.range();
         let range = offset..offset + length;
@@ -52,7 +52,7 @@ impl Subsystem {
             let except = |one: &Controller| command.filter(|_| one.id == controller);
             self.controllers.iter().any(|one| one.uses(request.nsid, range, except(one)))
         };
-        // A flush has no range.
+        // A flush has an empty range, so it does not wait.
         let waits = own.is_some_and(|at| length > 0 && holds[at].ranges.iter().any(in_use));
         !holds[..own.unwrap_or(holds.len())].iter().any(held) && !waits
     }

@@ -6,12 +6,12 @@ use crate::slots::Key;
 use crate::state::{Uncorrectable, uncorrectable_record};
 use std::ops::Range;
 
-/// A change of marks.
+/// A change of uncorrectable marks.
 #[derive(Clone, Debug)]
 pub(crate) struct MarkChange {
     pub nsid: u32,
     pub ranges: Vec<Range<u64>>,
-    /// Whether blocks are marked; otherwise unmarked.
+    /// Whether the blocks are marked; otherwise the marks are removed.
     pub set: bool,
 }
 
@@ -25,7 +25,7 @@ impl Shared {
         store.push(Change::Marks { by, change: MarkChange { nsid, ranges, set } });
     }
 
-    /// Number of blocks that are or will be marked.
+    /// Number of blocks that are marked, plus the blocks of waiting changes.
     pub(crate) fn marked(&self) -> u64 {
         let stored: u64 = self.namespaces.values().map(|one| one.marks.blocks()).sum();
         let waiting = self.store.iter().flat_map(|store| store.waiting());
@@ -38,13 +38,13 @@ impl Shared {
         stored + waiting.map(added).sum::<u64>()
     }
 
-    /// All marks.
+    /// All uncorrectable marks by NSID.
     pub(crate) fn uncorrectable(&self) -> Uncorrectable {
         let marked = self.namespaces.iter().filter(|(_, one)| !one.marks.is_empty());
         marked.map(|(nsid, one)| (*nsid, one.marks.clone())).collect()
     }
 
-    /// The record with a change. The namespace may be deleted.
+    /// The record after a change. Ignores a namespace that was deleted.
     pub(super) fn record_with_marks(&self, change: &MarkChange) -> (String, Option<Vec<u8>>) {
         let mut all = self.uncorrectable();
         if self.namespaces.contains_key(&change.nsid) {
@@ -57,7 +57,8 @@ impl Shared {
         uncorrectable_record(&all)
     }
 
-    /// The record without the marks of some namespaces, if they have any.
+    /// The record without the marks of the namespaces that `goes` accepts; `None` if they have no
+    /// marks.
     pub(super) fn record_without_marks(
         &self,
         goes: impl Fn(u32) -> bool,
@@ -68,7 +69,7 @@ impl Shared {
         (all.len() < before).then(|| uncorrectable_record(&all))
     }
 
-    /// A change of marks is stored.
+    /// Applies a change of marks that was stored.
     pub(super) fn marks_stored(&mut self, change: &MarkChange) {
         let Some(namespace) = self.namespaces.get_mut(&change.nsid) else { return };
         for range in &change.ranges {

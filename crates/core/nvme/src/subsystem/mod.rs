@@ -33,20 +33,20 @@ use wire::trace::NvmeEvent;
 
 /// A drive: an NVM subsystem with its controllers.
 ///
-/// Each controller is reached through a [`Port`], a PCIe function. The owner of the subsystem
-/// passes inputs to the ports. After every call it polls every port, then
+/// Each controller has a [`Port`], which is a PCIe function. The owner of the subsystem passes
+/// inputs to the ports. After every call, the owner polls every port and then
 /// [`poll_block`](Self::poll_block) until `None`, and passes results to
-/// [`complete_block`](Self::complete_block). If the drive has records, it does the same with
-/// [`poll_store`](Self::poll_store) and [`complete_store`](Self::complete_store). With
+/// [`complete_block`](Self::complete_block). If the drive has records, the owner also calls
+/// [`poll_store`](Self::poll_store) and [`complete_store`](Self::complete_store). After
 /// [`set_events`](Self::set_events), [`poll_event`](Self::poll_event) reports events of the
 /// controllers.
 #[derive(Debug)]
 pub struct Subsystem {
     shared: Shared,
     settings: Settings,
-    /// In the order of their CNTLID, which counts from 1.
+    /// Controllers in the order of CNTLID. The first has CNTLID 1.
     controllers: Vec<Controller>,
-    /// The node shuts down.
+    /// Whether the node shuts down.
     stopping: bool,
 }
 
@@ -59,8 +59,8 @@ impl Subsystem {
         Self::start(now, config.state(), config.settings.clone(), None)
     }
 
-    /// A drive that keeps records is powered on at `now`, with one controller: CNTLID 1. Its owner
-    /// stores what [`poll_store`](Self::poll_store) returns.
+    /// A drive with records that is powered on at `now`, with one controller: CNTLID 1. The owner
+    /// must store the commits that [`poll_store`](Self::poll_store) returns.
     ///
     /// # Errors
     /// If the records are invalid.
@@ -80,8 +80,8 @@ impl Subsystem {
         subsystem
     }
 
-    /// Adds a controller, which has power from `now` on; returns its CNTLID. Without records every
-    /// namespace is attached to it.
+    /// Adds a controller, which has power from `now` on; returns the CNTLID. On a drive without
+    /// records, every namespace is attached to the new controller.
     ///
     /// # Panics
     /// If there are 65519 controllers (FFF0h and above are reserved, NVMe 2.0, section 4.6.1).
@@ -94,8 +94,8 @@ impl Subsystem {
         id
     }
 
-    /// Adds a label capability with serial number and capacity to every controller's function;
-    /// call it before use.
+    /// Adds a label capability with serial number and capacity to the function of every controller.
+    /// Call this before any other method.
     #[must_use]
     pub fn with_label(mut self) -> Self {
         let label = self.shared.label();
@@ -104,7 +104,7 @@ impl Subsystem {
         self
     }
 
-    /// The port of a controller.
+    /// The port of the controller with this CNTLID.
     ///
     /// # Panics
     /// If there is no such controller.
@@ -113,7 +113,7 @@ impl Subsystem {
         Port { shared: &mut self.shared, controller }
     }
 
-    /// A controller.
+    /// The controller with this CNTLID.
     ///
     /// # Panics
     /// If there is no such controller.
@@ -121,7 +121,8 @@ impl Subsystem {
         &self.controllers[usize::from(controller) - 1]
     }
 
-    /// The next media request; twice [`Settings::commands`] bounds the number per controller.
+    /// The next media request. A controller has at most twice [`Settings::commands`] requests
+    /// outstanding.
     pub fn poll_block(&mut self) -> Option<block::Request> {
         while let Some((id, key)) = self.shared.claims.next_granted() {
             self.controllers[usize::from(id) - 1].proceed(&mut self.shared, key);
@@ -133,12 +134,12 @@ impl Subsystem {
         if request.is_some() || self.shared.erase.is_none() || self.stopping {
             return request;
         }
-        // No older request may be overtaken.
+        // The requests of a sanitize operation must not overtake older requests.
         let idle = self.controllers.iter().all(Controller::is_media_idle);
         if idle { self.shared.next_erase() } else { None }
     }
 
-    /// Completes a block request. The data of a request from before a reset are dropped.
+    /// Completes a media request. Drops the data of a request from before a reset.
     ///
     /// # Panics
     /// If a read returns another number of bytes than requested.
@@ -152,13 +153,13 @@ impl Subsystem {
         }
     }
 
-    /// The next change of records to store; there is at most one at a time. Without records there
-    /// is none.
+    /// The next change of records to store, at most one at a time; `None` for a drive without
+    /// records.
     pub fn poll_store(&mut self) -> Option<Commit> {
         self.shared.next_commit()
     }
 
-    /// A change of records is stored, or could not be stored. Waiting commands continue.
+    /// Takes the result of storing the change `id`. Waiting commands continue.
     pub fn complete_store(&mut self, now: Instant, id: u64, result: Result<(), block::Error>) {
         let before = self.shared.attachments();
         let mut change = None;
@@ -170,7 +171,7 @@ impl Subsystem {
             && let NamespaceChange::Format { nsids, .. } = change
             && result.is_ok()
         {
-            // The host that formatted them is not notified.
+            // The host of the controller that executed Format NVM is not notified.
             for nsid in nsids {
                 for id in after.get(nsid).into_iter().flatten().filter(|id| *id != own) {
                     changed.entry(*id).or_default().insert(*nsid);
@@ -185,18 +186,18 @@ impl Subsystem {
         }
     }
 
-    /// Whether nothing is left to store.
+    /// Whether no change waits to be stored.
     pub fn is_stored(&self) -> bool {
         self.shared.is_stored()
     }
 
-    /// The persistent state: as stored, with the present counters.
+    /// The persistent state: the stored records, with the present counters.
     pub fn state(&self) -> State {
         self.shared.state()
     }
 
-    /// Stops fetching commands for an orderly shutdown of the node. Commands under way are
-    /// finished, and counters stored.
+    /// Stops fetching commands, for an orderly shutdown of the node. Commands under way continue,
+    /// and the counters are stored.
     pub fn stop_fetching(&mut self) {
         if !self.stopping {
             self.stopping = true;
@@ -205,8 +206,8 @@ impl Subsystem {
         self.controllers.iter_mut().for_each(Controller::stop_fetching);
     }
 
-    /// Whether every fetched command is completed, the links have accepted all writes, nothing is
-    /// left to store, and no request of a sanitize operation to the media is in flight.
+    /// Whether every fetched command is completed, the links have accepted all writes, no change
+    /// waits to be stored, and no media request of a sanitize operation is in flight.
     pub fn is_drained(&self) -> bool {
         let drained = self.controllers.iter().all(Controller::is_drained);
         drained && self.shared.is_stored() && !self.shared.is_erasing()
@@ -220,7 +221,7 @@ impl Subsystem {
         });
     }
 
-    /// The media of a namespace became read-only, or writable. The namespace may be deleted.
+    /// Sets whether the media of a namespace are read-only. Ignores a namespace that was deleted.
     pub fn set_read_only(&mut self, now: Instant, nsid: u32, read_only: bool) {
         self.change(now, |shared| {
             if let Some(namespace) = shared.namespaces.get_mut(&nsid) {
@@ -229,7 +230,7 @@ impl Subsystem {
         });
     }
 
-    /// Changes shared state; each controller then reports its new critical warnings.
+    /// Changes the shared state. Each controller then reports new critical warnings.
     fn change(&mut self, now: Instant, change: impl FnOnce(&mut Shared)) {
         let shared = &mut self.shared;
         let warning = |one: &Controller| one.warning(shared);
@@ -246,8 +247,8 @@ impl Subsystem {
         self.controllers.iter_mut().for_each(|controller| controller.set_events(enabled));
     }
 
-    /// The next event of a controller, the oldest first. Poll after each call that may cause
-    /// events: events have no time, and beyond 4096 queued events a controller drops further ones.
+    /// The next event of a controller, oldest first. Poll after each call that may cause events:
+    /// events have no timestamp, and a controller with 4096 queued events drops further events.
     ///
     /// A media request begins when [`poll_block`](Self::poll_block) returns it.
     pub fn poll_event(&mut self) -> Option<NvmeEvent> {
@@ -265,7 +266,7 @@ impl Subsystem {
     }
 }
 
-/// The namespaces attached or detached, by CNTLID.
+/// The NSIDs of attached or detached namespaces, by CNTLID.
 fn changed_namespaces(before: &Attachments, after: &Attachments) -> BTreeMap<u16, BTreeSet<u32>> {
     let pairs = |attachments: &Attachments| -> BTreeSet<(u16, u32)> {
         let pairs_of = |(nsid, ids): (&u32, &BTreeSet<u16>)| -> Vec<(u16, u32)> {

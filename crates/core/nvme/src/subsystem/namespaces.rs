@@ -1,4 +1,4 @@
-//! Changes of namespaces (NVMe 1.4, section 8.12), by commands or by the owner of a subsystem.
+//! Changes of namespaces (NVMe 1.4, section 8.12), by commands or by the owner of the subsystem.
 
 use super::store::{Change, NamespaceChange};
 use super::{Shared, Subsystem};
@@ -18,7 +18,7 @@ pub enum NamespaceError {
     /// The unallocated capacity is too small.
     #[error("the namespace needs {needed} bytes, but only {left} are unallocated")]
     Capacity {
-        /// Bytes of the namespace.
+        /// Size of the namespace in bytes.
         needed: u64,
         /// Unallocated bytes.
         left: u64,
@@ -26,7 +26,7 @@ pub enum NamespaceError {
     /// Every NSID is in use.
     #[error("the drive already has {0} namespaces, its maximum")]
     Full(u32),
-    /// A value outside its range, or a name of another namespace.
+    /// A value outside of its range, or a name that another namespace has.
     #[error(transparent)]
     Record(#[from] RecordError),
     /// The namespace does not exist.
@@ -48,20 +48,21 @@ pub enum NamespaceError {
 
 /// Each change takes effect when the next commit ([`Subsystem::poll_store`]) is stored.
 impl Subsystem {
-    /// Creates a namespace, attached to no controller; returns its NSID, the lowest that is free.
-    /// NGUID, EUI-64, UUID and contents must be new to the drive, because NSIDs are reused.
+    /// Creates a namespace that is attached to no controller; returns the NSID, the lowest free
+    /// NSID. NGUID, EUI-64, UUID and contents must be new to the drive, because NSIDs are reused.
     ///
     /// # Errors
-    /// If there are no records, no capacity or no NSID left, if a value is out of its range, if a
-    /// namespace has one of the names, or if another change is not stored yet.
+    /// If the drive has no records, if no capacity or no NSID is left, if a value is out of its
+    /// range, if another namespace has one of the names, or if another change is not stored yet.
     pub fn create_namespace(&mut self, namespace: state::Namespace) -> Result<u32, NamespaceError> {
         self.shared.create_namespace(None, namespace)
     }
 
-    /// Deletes a namespace, attached or not, and its contents.
+    /// Deletes a namespace and its contents, even if it is attached.
     ///
     /// # Errors
-    /// If there are no records or no such namespace, or if another change is not stored yet.
+    /// If the drive has no records, if the namespace does not exist, or if another change is not
+    /// stored yet.
     pub fn delete_namespace(&mut self, nsid: u32) -> Result<(), NamespaceError> {
         self.shared.delete_namespaces(None, vec![nsid])
     }
@@ -69,8 +70,9 @@ impl Subsystem {
     /// Attaches a namespace to a controller.
     ///
     /// # Errors
-    /// If there are no records, no such namespace or no such controller, if it is attached, if it
-    /// is private and attached to another one, or if another change is not stored yet.
+    /// If the drive has no records, if the namespace or controller does not exist, if the namespace
+    /// is already attached, if it is private and attached to another controller, or if another
+    /// change is not stored yet.
     pub fn attach(&mut self, nsid: u32, controller: u16) -> Result<(), NamespaceError> {
         self.shared.set_attached(None, nsid, vec![controller], true)
     }
@@ -78,13 +80,14 @@ impl Subsystem {
     /// Detaches a namespace from a controller.
     ///
     /// # Errors
-    /// As [`attach`](Self::attach), if it is not attached.
+    /// If the drive has no records, if the namespace or controller does not exist, if the namespace
+    /// is not attached, or if another change is not stored yet.
     pub fn detach(&mut self, nsid: u32, controller: u16) -> Result<(), NamespaceError> {
         self.shared.set_attached(None, nsid, vec![controller], false)
     }
 }
 
-/// A command of a controller that waits for a change.
+/// The CNTLID and the command that waits for a change, if any.
 type Waiting = Option<(u16, Key)>;
 
 impl Shared {
@@ -147,8 +150,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Attaches a namespace to all these controllers, or detaches it from all; on an error changes
-    /// nothing.
+    /// Attaches a namespace to all these controllers, or detaches it from all of them. An error
+    /// changes nothing.
     pub(crate) fn set_attached(
         &mut self,
         command: Waiting,
@@ -188,7 +191,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether namespaces can be changed now.
+    /// Fails if namespaces cannot be changed now.
     fn check_change(&self) -> Result<(), NamespaceError> {
         let store = self.store.as_ref().ok_or(NamespaceError::NoRecords)?;
         let changes = store.waiting().any(|change| matches!(change, Change::Namespaces { .. }));

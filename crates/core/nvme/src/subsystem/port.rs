@@ -5,8 +5,8 @@ use crate::controller::Controller;
 use pcie::{Function, Input, Output, Ports, Ready};
 use wire::Instant;
 
-/// A controller with the shared state: a [`Function`], lent by
-/// [`Subsystem::port`](crate::Subsystem::port) for a call.
+/// The [`Function`] of a controller, borrowed from [`Subsystem::port`](crate::Subsystem::port) for
+/// a call.
 #[derive(Debug)]
 pub struct Port<'a> {
     pub(super) shared: &'a mut Shared,

@@ -1,5 +1,5 @@
-//! Sanitize operations under way (NVMe 1.4, section 8.15): all namespaces, one media request at a
-//! time.
+//! Sanitize operations under way (NVMe 1.4, section 8.15): they process all namespaces with one
+//! media request at a time.
 
 use super::Shared;
 use super::store::Change;
@@ -11,9 +11,9 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use wire::nvme::{NO_ESTIMATE, SanitizeStatus, sanitize_status};
 
-/// Bytes that one request zeroes or deallocates.
+/// The maximum number of bytes that one request zeroes or deallocates.
 const RANGE: u64 = 16 << 20;
-/// Bytes that one request overwrites: whole blocks of any size.
+/// The maximum number of bytes that one request overwrites: a multiple of every block size.
 const WRITE: u64 = 128 << 10;
 
 /// The work on a whole namespace.
@@ -36,10 +36,10 @@ pub(crate) struct Erase {
     work: VecDeque<(u32, u64, Work)>,
     /// Completed bytes of the first item.
     at: u64,
-    /// Bytes of the request under way, and its number.
+    /// Bytes and number of the request under way.
     request: Option<(u64, u64)>,
     requests: u64,
-    /// Completed and total bytes, over all passes.
+    /// Completed bytes and total bytes of all passes.
     done: u128,
     total: u128,
 }
@@ -63,7 +63,7 @@ impl Erase {
         Self { work, at: 0, request: None, requests: 0, done: 0, total }
     }
 
-    /// SPROG.
+    /// The value of SPROG.
     fn progress(&self) -> u16 {
         let fraction = (self.done << 16) / self.total.max(1);
         fraction.min(u128::from(u16::MAX - 1)) as u16
@@ -98,7 +98,7 @@ impl Erase {
         Some(block::Request { id, command: None, nsid, operation })
     }
 
-    /// Notes the end of the request under way.
+    /// Handles the end of the request under way.
     fn advance(&mut self) {
         let Some((length, _)) = self.request.take() else { return };
         let Some((_, bytes, work)) = self.work.front() else { return };
@@ -110,7 +110,7 @@ impl Erase {
         }
     }
 
-    /// Completed passes of an overwrite.
+    /// Number of completed passes of an overwrite.
     fn passes(&self, plan: Plan) -> u8 {
         match self.work.front() {
             Some((_, _, Work::Overwrite { pass, .. })) => *pass,
@@ -119,12 +119,12 @@ impl Erase {
     }
 }
 
-/// Bytes for the progress: a flush counts as a whole namespace.
+/// Bytes that count for the progress; a flush counts as 0 bytes.
 fn size(bytes: u64, work: &Work) -> u128 {
     if *work == Work::Flush { 0 } else { bytes.into() }
 }
 
-/// A pass; OIPBP inverts the pattern between passes (figure 329).
+/// The work of an overwrite pass. OIPBP inverts the pattern in every second pass (figure 329).
 fn overwrite(sanitize: &Sanitize, plan: Plan, pass: u8) -> Work {
     let inverts = plan.inverts && pass % 2 == 1;
     Work::Overwrite { pattern: if inverts { !sanitize.pattern } else { sanitize.pattern }, pass }
@@ -140,8 +140,8 @@ impl Shared {
         }
     }
 
-    /// Stores the start of an operation (for a command of a controller), the exit from the failure
-    /// mode, or the result of an operation.
+    /// Stores the start of an operation, the exit from the failure mode, or the result of an
+    /// operation. The first two are for a command of a controller.
     ///
     /// # Panics
     /// If there is no store.
@@ -167,7 +167,7 @@ impl Shared {
         None
     }
 
-    /// Handles the end of such a request.
+    /// Handles the end of a media request of an operation.
     pub(crate) fn erased(&mut self, id: u64, result: &block::Completion) {
         let Some(erase) = self.erase.as_mut() else { return };
         if erase.request.is_none_or(|(_, request)| request != id) {
@@ -179,7 +179,7 @@ impl Shared {
         }
     }
 
-    /// Whether the media work on an operation.
+    /// Whether a media request of an operation is outstanding.
     pub(crate) fn is_erasing(&self) -> bool {
         self.erase.as_ref().is_some_and(|erase| erase.request.is_some())
     }
@@ -191,12 +191,12 @@ impl Shared {
         }
     }
 
-    /// The Sanitize Status log.
+    /// The Sanitize Status log page.
     pub(crate) fn sanitize_log(&self) -> SanitizeStatus {
         self.sanitize_log_of(self.sanitize)
     }
 
-    /// The same with another most recent operation.
+    /// The Sanitize Status log page with another most recent operation.
     pub(super) fn sanitize_log_of(&self, sanitize: Option<Sanitize>) -> SanitizeStatus {
         use SanitizePhase::{Completed, Failed, Left, Running};
         let log = SanitizeStatus {

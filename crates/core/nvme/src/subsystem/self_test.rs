@@ -1,8 +1,8 @@
 //! Device self-tests (NVMe 1.4, sections 5.8 and 8.11): one at a time in the subsystem (DSTO bit
 //! 0).
 //!
-//! Such a drive can find no faults that reads and writes do not find too. A test takes its time and
-//! ends without error. No timer marks the end; the next query notes it.
+//! A self-test could find no faults that reads and writes do not find. So a test only takes time
+//! and ends without error. There is no timer: the next query ends a test whose time has passed.
 
 use super::{Change, NamespaceChange, Shared};
 use crate::failure::Failure;
@@ -16,7 +16,7 @@ const SHORT: Duration = Duration::from_ms(10_000);
 pub(crate) const EXTENDED_MINUTES: u16 = 1;
 const EXTENDED: Duration = Duration::from_ms(EXTENDED_MINUTES as u64 * 60_000);
 
-/// No error (figure 203).
+/// Result of a test without error (figure 203).
 const PASSED: u8 = 0;
 /// Aborted by a Device Self-test command.
 const ABORTED: u8 = 1;
@@ -42,12 +42,12 @@ struct Running {
 #[derive(Debug)]
 pub(crate) struct Tests {
     running: Option<Running>,
-    /// Newest first.
+    /// Results, newest first.
     results: Vec<TestResult>,
 }
 
 impl Tests {
-    /// The tests after a power-on at `now`: an extended test starts again.
+    /// The tests after a power-on at `now`, which restarts an extended test.
     pub(crate) fn new(now: Instant, state: SelfTests) -> Self {
         let SelfTests { extended, results } = state;
         let running = extended.map(|ExtendedTest { controller, nsid }| Running {
@@ -59,7 +59,7 @@ impl Tests {
         Self { running, results }
     }
 
-    /// The persistent state: a test under way only if it is extended.
+    /// The persistent state: the results, and an extended test under way.
     pub(crate) fn state(&self) -> SelfTests {
         let extended = self.running.filter(|test| test.extended);
         let extended =
@@ -69,7 +69,8 @@ impl Tests {
 }
 
 impl Shared {
-    /// Starts a test of namespace `nsid`, of all (FFFFFFFFh) or none (0), by a controller.
+    /// Starts a test by a controller: of namespace `nsid`, of all namespaces (FFFFFFFFh), or of
+    /// none (0).
     pub(crate) fn start_test(
         &mut self,
         now: Instant,
@@ -86,13 +87,13 @@ impl Shared {
         Ok(())
     }
 
-    /// Aborts the test for a command, if there is one.
+    /// Aborts the test under way, if any, for a Device Self-test command.
     pub(crate) fn abort_test(&mut self, now: Instant) {
         self.note_test(now);
         self.end_test(now, now, ABORTED);
     }
 
-    /// A reset of a controller, which ends its short test.
+    /// Ends a short test of a controller that was reset.
     pub(crate) fn reset_test(&mut self, now: Instant, controller: u16) {
         self.note_test(now);
         if self.tests.running.is_some_and(|one| !one.extended && one.controller == controller) {
@@ -120,7 +121,7 @@ impl Shared {
         }
     }
 
-    /// Notes the end of a test whose time has passed.
+    /// Ends a test whose time has passed.
     fn note_test(&mut self, now: Instant) {
         let Some(test) = self.tests.running else { return };
         if test.since + duration(test) <= now {
@@ -128,7 +129,7 @@ impl Shared {
         }
     }
 
-    /// A test has ended at `at`.
+    /// Ends the test under way at time `at` with `result`.
     fn end_test(&mut self, now: Instant, at: Instant, result: u8) {
         let Some(test) = self.tests.running.take() else { return };
         let hours = self.health.power_on_hours(now, at);

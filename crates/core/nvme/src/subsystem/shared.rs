@@ -25,7 +25,7 @@ pub(crate) struct Shared {
     pub health: Health,
     /// Values of features that hosts have saved.
     pub saved: Vec<SavedFeature>,
-    /// Number of namespaces ever created, from which the next names are derived.
+    /// Number of namespaces ever created. The names of the next namespace derive from this number.
     pub created: u64,
     pub tests: Tests,
     /// The persistent event log.
@@ -44,9 +44,9 @@ pub(crate) struct Shared {
     pub sanitize: Option<Sanitize>,
     /// The sanitize operation that is under way.
     pub erase: Option<Erase>,
-    /// Blocks in use of namespaces with metadata.
+    /// Claimed blocks of namespaces with metadata.
     pub claims: Claims,
-    /// Blocks of fused operations.
+    /// Blocks that fused operations hold.
     pub holds: Vec<Hold>,
     /// The changes to store, if the drive has records.
     pub store: Option<Store>,
@@ -97,14 +97,16 @@ impl Shared {
         shared
     }
 
-    /// Adds a namespace, attached to no controller.
+    /// Adds a namespace that is attached to no controller.
     pub(crate) fn insert(&mut self, nsid: u32, record: state::Namespace) {
-        // Without records no host can protect namespaces, so this comes from read-only media.
+        // On a drive without records hosts cannot protect namespaces, so `write_protected` means
+        // read-only media.
         let read_only = record.write_protected && self.store.is_none();
         self.namespaces.insert(nsid, Namespace::new(record, read_only));
     }
 
-    /// Adds a controller. Without records every namespace is attached to it.
+    /// Adds a controller. On a drive without records, every namespace is attached to the new
+    /// controller.
     pub(crate) fn add_controller(&mut self, now: Instant, id: u16) {
         self.controllers = id;
         self.log_reset(now, id, self.activated);
@@ -123,13 +125,13 @@ impl Shared {
         Label { serial: self.drive.serial.clone(), capacity: self.allocated() }
     }
 
-    /// Bytes of all namespaces.
+    /// Number of bytes of all namespaces.
     pub(crate) fn allocated(&self) -> u64 {
         self.namespaces.values().map(|one| one.record.bytes()).fold(0, u64::saturating_add)
     }
 
-    /// The namespace `nsid` if it is attached to this controller (NVMe 1.4, section 6.1.4 and
-    /// 6.1.5: an inactive NSID is an invalid field, one above NN an invalid namespace).
+    /// The namespace `nsid` if it is attached to this controller. An inactive NSID is an invalid
+    /// field, and an NSID above NN an invalid namespace (NVMe 1.4, sections 6.1.4 and 6.1.5).
     pub(crate) fn namespace(&self, controller: u16, nsid: u32) -> Result<&Namespace, Failure> {
         match self.namespaces.get(&nsid) {
             Some(namespace) if namespace.attached.contains(&controller) => Ok(namespace),
@@ -153,7 +155,8 @@ impl Shared {
         self.namespaces.iter().filter(attached).map(|(nsid, namespace)| (*nsid, namespace))
     }
 
-    /// Whether all media are read-only, or the drive is.
+    /// Whether all media are read-only, or the drive rejects writes because records cannot be
+    /// stored.
     pub(crate) fn is_read_only(&self) -> bool {
         let all = || self.namespaces.values().all(|one| one.read_only);
         self.is_unrecorded() || !self.namespaces.is_empty() && all()

@@ -1,4 +1,4 @@
-//! The changes of a drive with records: stored one after the other, each atomically.
+//! The changes of a drive with records. They are stored one after the other, each atomically.
 
 use super::marks::MarkChange;
 use super::{FirmwareChange, Shared};
@@ -12,17 +12,17 @@ use crate::state::{
 use std::collections::{BTreeSet, VecDeque};
 use wire::{Duration, Instant};
 
-/// How long changed counters may stay unstored. Limits the writes of a busy drive.
+/// How long changed counters may stay unstored. This limits the number of stores of a busy drive.
 const COUNTERS: Duration = Duration::from_ms(10_000);
-/// How long power-on time may stay unstored. SMART counts hours. No timer triggers the store, so an
-/// idle drive stays idle.
+/// How long power-on time may stay unstored: one hour, because SMART counts hours. No timer starts
+/// this store, so an idle drive stays idle.
 const POWER_ON: Duration = Duration::from_ms(3_600_000);
 
-/// A change of records and contents, which the owner of the subsystem stores atomically; answer
+/// A change of records and contents, which the owner of the subsystem stores atomically. Answer it
 /// with [`Subsystem::complete_store`](crate::Subsystem::complete_store).
 ///
 /// The owner creates contents, stores the records, and then removes contents. After the answer,
-/// requests for the media of created namespaces may follow, and none for deleted ones.
+/// media requests for created namespaces may follow, but none for deleted namespaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
     /// Identifies the change.
@@ -40,7 +40,7 @@ pub struct Commit {
 pub struct Contents {
     /// NSID of the namespace.
     pub nsid: u32,
-    /// Their name, [`Namespace::contents`](crate::state::Namespace::contents).
+    /// Name of the contents: [`Namespace::contents`](crate::state::Namespace::contents).
     pub name: String,
     /// Size in bytes.
     pub bytes: u64,
@@ -55,9 +55,9 @@ impl Contents {
 /// A change to store.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
-    /// Stores the counters, and whether controllers are in use if this changes.
+    /// The counters change; with `Some`, also whether controllers are in use.
     Health(Option<bool>),
-    /// Values of features, saved by a command of a controller.
+    /// A command of a controller saves values of features.
     Features { controller: u16, command: Key, values: Vec<SavedFeature> },
     /// A controller's command changes the firmware slots.
     Firmware { by: (u16, Key), change: FirmwareChange },
@@ -69,7 +69,7 @@ pub(crate) enum Change {
     Marks { by: (u16, Key), change: MarkChange },
     /// Namespaces change, by a controller's command or by the owner of the subsystem.
     Namespaces { command: Option<(u16, Key)>, change: NamespaceChange },
-    /// A sanitize operation starts by a command or ends, or a command leaves its failure mode.
+    /// A sanitize operation starts by a command, ends, or a command leaves the failure mode.
     Sanitize { command: Option<(u16, Key)>, sanitize: Sanitize },
 }
 
@@ -84,12 +84,12 @@ pub(crate) enum NamespaceChange {
     Attach { nsid: u32, controllers: Vec<u16>, attach: bool },
     /// Sets or clears write protection.
     Protect { nsid: u32, protect: bool },
-    /// Formats blocks, by a command with this NSID and command dword 10.
+    /// Formats namespaces, by a command with this NSID and command dword 10.
     Format { nsids: Vec<u32>, format: Format, nsid: u32, command: u32 },
 }
 
 impl Change {
-    /// The controller whose command waits for the change.
+    /// CNTLID of the controller whose command waits for the change; `None` without a command.
     fn controller(&self) -> Option<u16> {
         match self {
             Self::Health(_) | Self::Events | Self::SelfTests => None,
@@ -108,12 +108,12 @@ impl Change {
 pub(crate) struct Store {
     queue: VecDeque<Change>,
     in_flight: Option<Change>,
-    /// Commits so far: the number of the last one is its ID.
+    /// Number of commits so far, which is the ID of the last commit.
     commits: u64,
-    /// The stored record says that controllers are in use.
+    /// Whether the stored record states that controllers are in use.
     running: bool,
-    /// The record that controllers are in use could not be stored. Writes are refused until it is,
-    /// so that every loss of power with controllers in use is counted.
+    /// Whether the record that controllers are in use could not be stored. Writes are rejected
+    /// until it is stored, so that every loss of power with controllers in use is counted.
     unrecorded: bool,
     /// Controllers that a host has enabled and not shut down.
     in_use: BTreeSet<u16>,
@@ -122,7 +122,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// The state after power-on. Its first change stores the count of power cycles.
+    /// The state after power-on. The first change stores the number of power cycles.
     pub(crate) fn new(now: Instant) -> Self {
         Self {
             queue: VecDeque::from([Change::Health(Some(false))]),
@@ -149,14 +149,14 @@ impl Store {
         self.queue.push_back(change);
     }
 
-    /// Stores events in the next commit.
+    /// Queues the events for the next commit.
     pub(super) fn push_events(&mut self) {
         if self.queue.is_empty() {
             self.push(Change::Events);
         }
     }
 
-    /// Stores the counters, in one change with any counters that already wait.
+    /// Queues the counters; merges them with a queued change of counters.
     pub(super) fn push_health(&mut self, running: Option<bool>) {
         let queued = self.queue.iter_mut().find_map(|change| match change {
             Change::Health(running) => Some(running),
@@ -168,8 +168,8 @@ impl Store {
         }
     }
 
-    /// What the record will say about controllers in use when everything is stored, and what it
-    /// says now.
+    /// Whether the record will state that controllers are in use after all changes are stored, and
+    /// whether it states so now.
     fn will_run(&self) -> (bool, bool) {
         let last = self.waiting().rev().find_map(|change| match change {
             Change::Health(running) => *running,
@@ -180,12 +180,12 @@ impl Store {
 }
 
 impl Shared {
-    /// Whether hosts may save features.
+    /// Whether the drive has records.
     pub(crate) fn saves(&self) -> bool {
         self.store.is_some()
     }
 
-    /// Stores values of features for a command of a controller.
+    /// Queues values of features to store, for a command of a controller.
     ///
     /// # Panics
     /// If there is no store.
@@ -199,7 +199,7 @@ impl Shared {
         store.push(Change::Features { controller, command, values });
     }
 
-    /// Drops the changes of a controller's commands that are not in flight.
+    /// Drops the queued changes of a controller's commands; a change in flight stays.
     pub(crate) fn forget_commands(&mut self, id: u16) {
         let Some(store) = &mut self.store else { return };
         store.queue.retain(|change| change.controller() != Some(id));
@@ -208,13 +208,14 @@ impl Shared {
         }
     }
 
-    /// Whether writes are refused because the record of controllers in use could not be stored.
+    /// Whether writes are rejected because the record of controllers in use could not be stored.
     pub(crate) fn is_unrecorded(&self) -> bool {
         self.store.as_ref().is_some_and(|store| store.unrecorded)
     }
 
-    /// A controller is being enabled. Returns whether the record already says that controllers are
-    /// in use, or could not be stored; otherwise it is stored now.
+    /// Handles the enabling of a controller. Returns true if the record already states that
+    /// controllers are in use, or could not be stored. Otherwise queues the record and returns
+    /// false.
     pub(crate) fn starts(&mut self, controller: u16) -> bool {
         let Some(store) = &mut self.store else { return true };
         store.in_use.insert(controller);
@@ -227,8 +228,9 @@ impl Shared {
         store.will_run() == (true, true)
     }
 
-    /// A controller has shut down. Returns whether nothing must be stored for that: another
-    /// controller is in use, or the record already says that none is.
+    /// Handles the shutdown of a controller. Returns true if no record must be stored: another
+    /// controller is in use, or the record already states that none is. Otherwise queues the record
+    /// and returns false.
     pub(crate) fn stops(&mut self, controller: u16) -> bool {
         let Some(store) = &mut self.store else { return true };
         store.in_use.remove(&controller);
@@ -252,7 +254,8 @@ impl Shared {
         }
     }
 
-    /// When changed counters must be stored.
+    /// Time at which changed counters must be stored; `None` if no counters changed or their store
+    /// is queued.
     pub(crate) fn counters_due(&self) -> Option<Instant> {
         let store = self.store.as_ref()?;
         let queued = store.queue.iter().any(|change| matches!(change, Change::Health(_)));
@@ -361,7 +364,8 @@ impl Shared {
         }
     }
 
-    /// Takes the result of a commit: stored, or failed without effect. Returns the change.
+    /// Takes the result of commit `id`: stored, or failed without effect. Returns the change;
+    /// `None` for another ID.
     pub(super) fn stored(&mut self, id: u64, stored: bool) -> Option<Change> {
         let store = self.store.as_mut().filter(|store| store.commits == id)?;
         let change = store.in_flight.take()?;
@@ -371,20 +375,20 @@ impl Shared {
                 store.running = running.unwrap_or(store.running);
                 store.unrecorded &= !store.running;
             }
-            // Try again later.
+            // The counters are stored again later.
             Change::Health(running) => {
                 store.unrecorded |= *running == Some(true);
                 self.health.count(store.now);
             }
-            // Without its record the operation counts as failed, and starts again after a loss of
-            // power.
+            // Without a stored result the operation counts as failed, and starts again after a loss
+            // of power.
             Change::Sanitize { command: None, sanitize } if !stored => {
                 self.sanitize = Some(Sanitize { phase: SanitizePhase::Failed, ..*sanitize });
             }
             _ if !stored => {}
             Change::Features { values, .. } => self.saved = self.saved_with(values),
             Change::Firmware { change, .. } => self.apply_firmware(change),
-            // These stay in force even if they could not be stored.
+            // Events and self-tests stay valid even if they could not be stored.
             Change::Events | Change::SelfTests => {}
             Change::Marks { change, .. } => self.marks_stored(change),
             Change::Namespaces { change, .. } => self.namespaces_stored(change),
@@ -433,20 +437,20 @@ impl Shared {
         }
     }
 
-    /// Stores the counters now.
+    /// Queues the counters to be stored now.
     pub(crate) fn store_counters(&mut self) {
         if let Some(store) = &mut self.store {
             store.push_health(None);
         }
     }
 
-    /// The number of waiting changes: at most one in flight, counters, events, one of namespaces,
-    /// and one per command.
+    /// The number of changes that are not stored: at most one in flight, one of counters, one of
+    /// events, one of namespaces, and one per command.
     pub(crate) fn unstored(&self) -> usize {
         self.store.as_ref().map_or(0, |store| store.waiting().count())
     }
 
-    /// Whether nothing is left to store.
+    /// Whether no change waits to be stored.
     pub(crate) fn is_stored(&self) -> bool {
         self.store.as_ref().is_none_or(Store::is_idle)
     }
@@ -470,13 +474,13 @@ impl Shared {
         }
     }
 
-    /// Which controllers each namespace is attached to.
+    /// The controllers that each namespace is attached to.
     pub(crate) fn attachments(&self) -> Attachments {
         let attached = self.namespaces.iter().filter(|(_, one)| !one.attached.is_empty());
         attached.map(|(nsid, one)| (*nsid, one.attached.clone())).collect()
     }
 
-    /// The saved features with `values` added. Their namespace may have been deleted meanwhile.
+    /// The saved features with `values` added, except values of namespaces that were deleted.
     fn saved_with(&self, values: &[SavedFeature]) -> Vec<SavedFeature> {
         let replaced = |old: &&SavedFeature| values.iter().any(|new| new.same(old));
         let exists = |one: &&SavedFeature| one.nsid == 0 || self.namespaces.contains_key(&one.nsid);

@@ -1,4 +1,4 @@
-//! Create and delete queues, abort, commands that do not exist.
+//! Creation and deletion of queues, Abort, and unsupported commands.
 
 use super::*;
 
@@ -77,7 +77,7 @@ fn unknown_opcodes_and_fields_of_every_command() {
         host.io(command).expect_failure(StatusCode::INVALID_OPCODE);
     }
     host.io(Command { fuse: 1, ..flush(1) }).expect_failure(StatusCode::INVALID_FIELD);
-    // Reserved; any SGL for an admin command.
+    // A reserved PSDT, and an SGL for an admin command.
     host.io(Command { psdt: 3, ..flush(1) }).expect_failure(StatusCode::INVALID_FIELD);
     let features = Command { psdt: 1, ..get_feature(feature::ARBITRATION, 0) };
     host.admin(features).expect_failure(StatusCode::INVALID_FIELD);
@@ -118,7 +118,7 @@ fn deleted_queue_finishes_commands_at_the_media() {
 
 #[test]
 fn deleted_queue_aborts_commands_not_begun() {
-    // Room for one transfer in the buffer: the second write waits.
+    // The buffer has room for one transfer, so the second write waits.
     let mut host = Host::with_queue(configured(|settings| settings.buffer = 128 << 10));
     for _ in 0..2 {
         host.put(1, write(0, 256, DATA, DATA + 0x10_0000));
@@ -170,7 +170,8 @@ fn abort_ends_waiting_commands_at_once_and_others_later() {
     let aborted = host.reap(1);
     assert_eq!((aborted.len(), aborted[0].cid), (1, second));
     assert_eq!(aborted[0].status, Status::retry(StatusCode::ABORT_REQUESTED));
-    // The data of the first are on their way: when they are there it ends, and writes nothing.
+    // The data of the first write are in flight. When they arrive, the command ends without writing
+    // to the media.
     host.testbed.settle();
     let deferred = host.reap(1);
     assert_eq!((deferred.len(), deferred[0].cid), (1, first));
@@ -178,7 +179,7 @@ fn abort_ends_waiting_commands_at_once_and_others_later() {
     assert_eq!(host.testbed.media.log, []);
 }
 
-/// Sends an Abort and returns its result. Only reads of queue memory are answered.
+/// Sends an Abort and returns dword 0 of the completion. Only reads of queue memory are answered.
 fn abort_now(host: &mut Host, cid: u16) -> u32 {
     host.put(0, abort(1, cid));
     host.ring(0);
@@ -192,7 +193,7 @@ fn last_media_operation_is_not_aborted() {
     for (command, aborted) in [
         (flush(1), false),
         (write(0, 8, DATA, 0), false),
-        // The flush behind it is left, and the transfer to the host.
+        // The flush after the write has not begun, nor the transfer to the host of the read.
         (Command { cdw12: 7 | 1 << 30, ..write(0, 8, DATA, 0) }, true),
         (read(0, 8, DATA, 0), true),
     ] {
@@ -225,7 +226,7 @@ fn data_that_wait_for_the_link_are_not_sent_after_an_abort() {
     host.ring(1);
     host.ring(0);
     let stuck = pcie::Ready::ALL.with(wire::tlp::Class::Posted, false);
-    // The reads, then the Abort.
+    // Answer the read of the I/O entries, then of the Abort.
     for _ in 0..2 {
         let entries = host.testbed.reads.pop_front().unwrap();
         host.testbed.answer_read(entries, false);
@@ -239,7 +240,7 @@ fn data_that_wait_for_the_link_are_not_sent_after_an_abort() {
     assert_eq!(host.testbed.load(DATA, 8192).unwrap(), [vec![0xaa; 4096], vec![0; 4096]].concat());
 }
 
-/// Answers reads of queue memory, and of nothing else.
+/// Answers only reads of queue memory.
 fn take_entries(host: &mut Host) {
     host.testbed.take_tlps(pcie::Ready::ALL);
     let reads = std::mem::take(&mut host.testbed.reads);

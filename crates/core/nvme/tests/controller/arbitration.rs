@@ -1,4 +1,4 @@
-//! Whose turn it is: round robin, and weighted round robin with urgent priority class.
+//! Arbitration: round robin, and weighted round robin with urgent priority class.
 
 use super::*;
 use wire::nvme::register::{CAP, Capabilities};
@@ -7,8 +7,8 @@ use wire::trace::NvmeEvent;
 /// CC.AMS: weighted round robin with urgent priority class (NVMe 1.4, figure 73).
 const WEIGHTED: u8 = 1;
 
-/// A controller that works on one I/O command at a time, with queues 1 to 4 of urgent, high,
-/// medium and low priority (QPRIO 0 to 3, figure 156).
+/// A controller that executes one I/O command at a time, with queues 1 to 4 of urgent, high, medium
+/// and low priority (QPRIO 0 to 3, figure 156).
 fn host(arbitration: u8) -> Host {
     let config = configured(|settings| settings.commands = 1);
     let mut host = Host::over(Testbed::enumerated(config, true));
@@ -29,7 +29,7 @@ fn host(arbitration: u8) -> Host {
     host
 }
 
-/// The queues in the order in which commands were fetched: a letter each.
+/// The priorities of the fetched commands in order, one letter per command: A, U, H, M or L.
 fn order(host: &mut Host) -> String {
     let events = std::iter::from_fn(|| host.testbed.subsystem.poll_event());
     let queue = |event| match event {
@@ -39,7 +39,7 @@ fn order(host: &mut Host) -> String {
     events.filter_map(queue).collect()
 }
 
-/// Queues commands everywhere while a command of the low priority is outstanding.
+/// Queues commands in all I/O queues while a command of low priority is outstanding.
 fn backlog(host: &mut Host) {
     host.put(4, flush(1));
     host.fetch(4, false);
@@ -56,7 +56,7 @@ fn weights_share_what_urgent_queues_leave() {
     let mut host = host(WEIGHTED);
     backlog(&mut host);
     host.testbed.settle();
-    // The first command has used the low priority's share of the first round.
+    // The first command has used the share of low priority in the first round.
     assert_eq!(order(&mut host), "LUUUHHHHMMHHHHMMLLL");
     let admin = host.admin(get_feature(feature::ARBITRATION, 0)).expect_success();
     assert_eq!(admin, 3 << 24 | 1 << 16 | 7);

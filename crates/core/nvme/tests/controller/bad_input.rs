@@ -1,5 +1,5 @@
-//! Bad input, command by command: the status, and the entry of the error log with the place of the
-//! fault (NVMe 1.4, figure 194).
+//! Invalid commands: the status, and the error log entry with the place of the fault (NVMe 1.4,
+//! figure 194).
 
 use super::*;
 use testkit::nvme::QUEUES;
@@ -9,7 +9,7 @@ use wire::nvme::{AsyncEvent, ErrorLogEntry, SglDescriptor, SmartLog, log_page};
 
 use StatusCode as Code;
 
-/// No field is at fault.
+/// The parameter of a fault that is not in one field.
 const NOWHERE: u16 = 0xffff;
 
 /// Byte `byte`, bit `bit` of the submission queue entry.
@@ -22,7 +22,7 @@ const fn cdw(dword: u16, bit: u16) -> u16 {
     at(dword * 4 + bit / 8, bit % 8)
 }
 
-/// A drive with records for 4 namespaces, of which it has two, and I/O queue pair 1.
+/// A drive with records, two of at most 4 namespaces, and I/O queue pair 1.
 fn host() -> Host {
     let mut state = config().state();
     state.drive.max_namespaces = 4;
@@ -77,7 +77,7 @@ fn admin_commands() -> Vec<Case> {
     let mut cases = vec![
         (Command { fuse: 1, ..set(feature::ARBITRATION, 0) }, field, at(1, 0)),
         (Command { psdt: 1, ..set(feature::ARBITRATION, 0) }, field, at(1, 6)),
-        // Log pages: identifier, length, offset, namespace.
+        // Log pages: invalid identifier, length, offset and namespace.
         (log(0x7f, 4), Code::INVALID_LOG_PAGE, cdw(10, 0)),
         (log(log_page::ERROR, 0x8001), field, cdw(10, 16)),
         (Command { cdw11: 1, ..log(log_page::ERROR, 4) }, field, cdw(10, 16)),
@@ -124,12 +124,12 @@ fn admin_commands() -> Vec<Case> {
         (with(admin::NAMESPACE_ATTACHMENT, 3, 0, 0), field, at(4, 0)),
         (with(admin::NAMESPACE_ATTACHMENT, 5, 0, 0), namespace, at(4, 0)),
         (with(admin::FORMAT, 1, 4, 0), Code::INVALID_FORMAT, cdw(10, 0)),
-        // Protection without metadata, and of a type that is reserved.
+        // Protection without metadata, and protection of a reserved type.
         (with(admin::FORMAT, 1, 1 << 5, 0), Code::INVALID_FORMAT, cdw(10, 5)),
         (with(admin::FORMAT, 1, 2 | 4 << 5, 0), Code::INVALID_FORMAT, cdw(10, 5)),
         (with(admin::FORMAT, 1, 2 << 9, 0), field, cdw(10, 9)),
         (with(admin::FORMAT, 3, 0, 0), field, at(4, 0)),
-        // The rest.
+        // Firmware commands.
         (with(admin::FIRMWARE_COMMIT, 0, 4 << 3, 0), field, cdw(10, 3)),
         (with(admin::FIRMWARE_COMMIT, 0, 1 | 1 << 3, 0), Code::INVALID_FIRMWARE_SLOT, cdw(10, 0)),
         (with(admin::FIRMWARE_COMMIT, 0, 2 | 1 << 3, 0), Code::INVALID_FIRMWARE_IMAGE, NOWHERE),
@@ -141,7 +141,7 @@ fn admin_commands() -> Vec<Case> {
         (with(admin::SECURITY_RECEIVE, 0, 0, 1 << 20), field, cdw(11, 0)),
         (with(admin::SECURITY_SEND, 0, 0, 0), field, cdw(10, 24)),
     ];
-    // SANACT: reserved values, and cryptographic erase.
+    // SANACT: reserved values, and cryptographic erase (4).
     cases.extend(
         [0, 4, 5, 6, 7].map(|action| (with(admin::SANITIZE, 0, action, 0), field, cdw(10, 0))),
     );
@@ -192,7 +192,7 @@ fn io_commands() -> Vec<Case> {
         cases.push((with_prps(8, DATA + 4, 0), field, at(32, 0)));
         cases.push((with_prps(16, DATA, DATA + 0x1004), offset, at(32, 0)));
         cases.push((with_prps(24, DATA, DATA + 0x1004), offset, at(32, 0)));
-        // Reserved types of descriptors, and a block that is no double words.
+        // Reserved descriptor types, and a data block that is not aligned to double words.
         let sgl = |kind, address, length| SglDescriptor { address, length, subtype: 0, kind };
         for (descriptor, code) in [
             (sgl(4, DATA, 512), Code::SGL_TYPE_INVALID),
@@ -213,7 +213,7 @@ fn io_commands() -> Vec<Case> {
     cases
 }
 
-/// Entries of the error log so far.
+/// The number of error log entries so far.
 fn count(host: &mut Host) -> u128 {
     host.admin(logs::command(log_page::SMART, 512, 0)).expect_success();
     SmartLog::decode(&host.testbed.load(DATA, 512).unwrap().try_into().unwrap()).error_log_entries
@@ -243,7 +243,7 @@ fn check(host: &mut Host, queue: u16, (command, code, parameter): Case) {
 #[test]
 fn bad_input_has_its_status_and_an_entry_of_the_error_log() {
     let mut host = host();
-    // No event is reported: an entry of the error log alone is not an event (section 5.2).
+    // No event is reported, because an error log entry alone is not an event (section 5.2).
     let event = host.put(0, with(admin::ASYNC_EVENT_REQUEST, 0, 0, 0));
     host.carry_out(0);
     let admin = queue_commands().into_iter().chain(admin_commands());
@@ -304,7 +304,7 @@ fn nothing_happens_before_the_controller_is_ready() {
     assert_eq!((host.testbed.reads.len(), counted), (0, 0), "the effect is undefined: none");
     host.enable(32);
     assert!(host.admin(get_feature(feature::ARBITRATION, 0)).status.is_success());
-    // Nor behind a reset.
+    // After a reset too, a doorbell has no effect.
     host.put(0, get_feature(feature::ARBITRATION, 0));
     host.configure(entry_sizes());
     host.ring(0);

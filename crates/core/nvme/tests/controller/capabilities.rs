@@ -1,11 +1,11 @@
-//! Each bit of Identify against what the command or feature behind it accepts (NVMe 1.4, figures
-//! 245 and 247).
+//! Each capability bit of Identify agrees with the behaviour of the command or feature (NVMe 1.4,
+//! figures 245 and 247).
 
 use super::records::{found, start};
 use super::*;
 use wire::nvme::{IdentifyController, feature_bits, log_page};
 
-/// A drive without records and doorbell buffers, and one with both: each has an I/O queue.
+/// A drive without records and doorbell buffers, and a drive with both. Each has an I/O queue.
 fn drives() -> [Host; 2] {
     let small = configured(|settings| {
         settings.doorbell_buffer = false;
@@ -30,7 +30,8 @@ fn agrees(claimed: bool, accepted: bool, capability: impl std::fmt::Display) {
     assert_eq!(claimed, accepted, "{capability}: claimed and accepted");
 }
 
-/// Whether the controller has the command. Its fields are nonsense, so that it changes nothing.
+/// Whether the controller supports the opcode. The fields of the command are invalid, so that it
+/// changes nothing.
 fn has(host: &mut Host, queue: u16, opcode: u8) -> bool {
     let nonsense =
         Command { opcode, nsid: 77, prp1: 3, prp2: 3, cdw10: 0xffff, ..Command::default() };
@@ -42,7 +43,7 @@ fn succeeds(host: &mut Host, command: Command) -> bool {
 }
 
 fn has_feature(host: &mut Host, id: u8) -> bool {
-    // Supported capabilities: no feature has other fields for them.
+    // SEL 011b, supported capabilities, succeeds for every supported feature.
     succeeds(host, Command { cdw10: 3 << 8 | u32::from(id), ..get_feature(id, 0) })
 }
 
@@ -107,8 +108,8 @@ fn optional_commands_are_those_of_oacs_oncs_and_fuses() {
     }
 }
 
-/// Bits without a command to try here. Metadata by SGL (SGLS bits 17 and 19) is tried in
-/// `metadata`, Flush with the broadcast NSID (VWC bits 2:1) in `io`.
+/// Bits that no command here tests are clear. The tests of `metadata` cover metadata by SGL (SGLS
+/// bits 17 and 19), and the tests of `io` cover Flush with the broadcast NSID (VWC bits 2:1).
 #[test]
 fn bits_without_a_command_are_clear() {
     for mut host in drives() {
@@ -121,7 +122,7 @@ fn bits_without_a_command_are_clear() {
         let metadata_by_sgl = 1 << 17 | 1 << 19;
         assert_eq!(claims.sgl & !(3 | 1 << 2 | 0x35 << 16 | metadata_by_sgl), 0, "SGLS");
         let namespace = host.namespace_data(1);
-        // Thin provisioning, atomic sizes of its own, preferred sizes.
+        // Clear bits: thin provisioning, atomic sizes of the namespace, preferred sizes.
         assert_eq!(namespace.features & !(1 << 2 | 1 << 3), 0, "NSFEAT");
     }
 }
@@ -136,7 +137,7 @@ fn features_are_those_that_identify_claims() {
             (claims.nvm_commands & 1 << 6 != 0, feature::TIMESTAMP, "ONCS, Timestamp"),
             (claims.keep_alive != 0, feature::KEEP_ALIVE_TIMER, "KAS"),
             (claims.write_protection & 1 != 0, feature::WRITE_PROTECTION, "NWPC"),
-            // APSTA, HMPRE and HCTMA are fields that this controller leaves 0.
+            // APSTA, HMPRE and HCTMA are 0.
             (false, 0x0c, "APSTA"),
             (false, 0x0d, "HMPRE"),
             (false, 0x10, "HCTMA"),
@@ -184,7 +185,7 @@ fn notices_and_logs_are_those_of_oaes_and_lpa() {
             let set = set_feature(feature::ASYNC_EVENT_CONFIG, 1 << bit);
             agrees(claimed, succeeds(&mut host, set), format_args!("OAES bit {bit}"));
         }
-        // SPDK enables all notices that Identify offers, and telemetry.
+        // SPDK enables all notices that Identify reports, and telemetry log notices.
         let wanted = 0x1f | claims.async_events | feature_bits::TELEMETRY;
         host.admin(set_feature(feature::ASYNC_EVENT_CONFIG, wanted)).expect_success();
         let value = host.admin(get_feature(feature::ASYNC_EVENT_CONFIG, 0)).expect_success();
@@ -218,9 +219,9 @@ fn lists_and_namespace_features_are_as_identified() {
             agrees(claims.sgl & 1 << bit != 0, done, format_args!("SGLS bit {bit}"));
         }
         let namespace = host.namespace_data(1);
-        // NSFEAT bit 3: identifiers of drives with records are never used again (docs/drive.md).
+        // NSFEAT bit 3: identifiers of drives with records are never reused (docs/drive.md).
         agrees(namespace.features & 1 << 3 != 0, saves, "NSFEAT, identifiers");
-        // NSFEAT bit 2: Error Recovery takes DULBE.
+        // NSFEAT bit 2: Error Recovery supports DULBE.
         let unwritten = Command { nsid: 1, ..set_feature(feature::ERROR_RECOVERY, 1 << 16) };
         agrees(namespace.features & 1 << 2 != 0, succeeds(&mut host, unwritten), "NSFEAT, DULBE");
     }

@@ -10,12 +10,12 @@ use wire::nvme::{
 /// A host for each controller of a drive.
 struct Two {
     hosts: [Host; 2],
-    /// Whose testbed has the drive.
+    /// Index of the host whose testbed has the drive.
     at: usize,
 }
 
 impl Two {
-    /// Of two namespaces, of which the second is attached to controller 1 only; each host has I/O
+    /// A drive with two namespaces; the second is attached only to controller 1. Each host has I/O
     /// queue pair 1.
     fn new() -> Self {
         let mut testbed = Testbed::with_records(&config());
@@ -78,7 +78,8 @@ fn a_namespace_of_one_controller_does_not_exist_for_the_other() {
     let mut two = Two::new();
     assert_eq!(two.at(0).identify(cns::ACTIVE_NAMESPACES, 0), namespace_list([1, 2]));
     assert_eq!(two.at(1).identify(cns::ACTIVE_NAMESPACES, 0), namespace_list([1]));
-    // Inactive, not invalid (section 6.1.4): zeroes, and Invalid Field in Command.
+    // An inactive NSID (section 6.1.4): Identify returns zeroes, I/O commands fail with Invalid
+    // Field in Command.
     assert_eq!(two.at(1).identify(cns::NAMESPACE, 2), [0; IDENTIFY]);
     let allocated = two.at(1).identify(cns::ALLOCATED_NAMESPACE, 2);
     assert_eq!(IdentifyNamespace::decode(&allocated).size, 256);
@@ -95,7 +96,7 @@ fn a_namespace_of_one_controller_does_not_exist_for_the_other() {
     two.at(1).testbed.media.log.clear();
     two.at(1).io(flush(u32::MAX)).expect_success();
     assert_eq!(two.at(1).testbed.media.log, [(1, "flush")]);
-    // Attached, it is there.
+    // After the attachment, the namespace is active.
     assert_eq!(two.at(0).testbed.subsystem.attach(2, 2), Ok(()));
     let busy = two.at(0).testbed.subsystem.detach(1, 1);
     assert_eq!(busy, Err(NamespaceError::Busy), "the first change is not stored yet");
@@ -114,7 +115,7 @@ fn a_reset_of_one_does_not_disturb_the_other() {
     }
     let ids: Vec<u64> = two.at(0).testbed.blocks.iter().map(|request| request.id).collect();
     assert_eq!([ids[0] >> 16 & 0xffff, ids[1] >> 16 & 0xffff], [1, 2], "whose request it is");
-    // Before the media answer.
+    // The reset comes before the answers of the media.
     two.at(0).configure(entry_sizes());
     two.at(0).testbed.settle();
     assert!(!two.at(0).status().ready);
@@ -144,7 +145,7 @@ fn counters_are_of_both_and_error_logs_of_each() {
         let smart = two.at(number).smart();
         assert_eq!((smart.host_reads, smart.host_writes), (4, 2));
         assert_eq!(smart.error_log_entries, 2);
-        // Each has its own entry, and the drive numbers them.
+        // Each controller has its own entry; the error count is common to the drive.
         let log: [u8; 128] = two.at(number).log(log_page::ERROR);
         let count = |at: usize| ErrorLogEntry::decode(log[at..at + 64].try_into().unwrap()).count;
         assert_eq!((count(0), count(64)), (number as u64 + 1, 0));
@@ -186,7 +187,7 @@ fn blocks_with_metadata_are_whole_for_both() {
             host.testbed.answer_read(request, false);
             host.testbed.take_tlps(pcie::Ready::ALL);
         }
-        // The other one waits for both requests of the first.
+        // The command of the other controller waits for both requests of the first.
         assert_eq!(host.testbed.blocks.len(), 2);
     }
     let testbed = &mut two.at(1).testbed;

@@ -8,16 +8,16 @@ use wire::nvme::register::Doorbell;
 
 const SHADOW: u64 = DATA + 0x10_0000;
 const EVENT_INDEX: u64 = SHADOW + 0x1000;
-/// The tail of queue 1 in either buffer.
+/// Byte offset of the tail of queue 1 in both buffers.
 const TAIL: u64 = 8;
-/// The head of queue 1.
+/// Byte offset of the head of queue 1 in both buffers.
 const HEAD: u64 = 12;
 
 fn offering() -> Config {
     configured(|settings| settings.doorbell_buffer = true)
 }
 
-/// A host with buffers and a queue pair of so many entries.
+/// A host with doorbell buffers and a queue pair of `entries` entries.
 fn host(entries: u16) -> Host {
     let mut host = Host::new(offering());
     host.give_buffers(SHADOW, EVENT_INDEX).expect_success();
@@ -30,7 +30,7 @@ fn word(host: &Host, address: u64) -> u32 {
     u32::from_le_bytes(host.testbed.load(address, 4).unwrap().try_into().unwrap())
 }
 
-/// The read of host memory that the drive waits for, which begins there.
+/// Whether the drive waits for a read of host memory that begins at `address`.
 fn waits_for(host: &Host, address: u64) -> bool {
     host.testbed.reads.iter().any(|read| read.first_byte() == address)
 }
@@ -55,7 +55,7 @@ fn doorbell_buffer_config_is_supported_if_configured() {
     for bad in [
         Command { prp1: SHADOW + 4, ..good },
         Command { prp2: EVENT_INDEX + 0x800, ..good },
-        // 65 pairs of doorbells do not end before the last address.
+        // 65 pairs of doorbells would end beyond the last address.
         Command { prp1: 0xffff_ffff_ffff_fe00, ..good },
     ] {
         host.admin(bad).expect_failure(StatusCode::INVALID_FIELD);
@@ -74,20 +74,21 @@ fn registers_are_written_only_to_wake_the_controller() {
     host.testbed.settle();
     assert_eq!(host.peek(1, 16).len(), 5);
     assert_eq!(word(&host, EVENT_INDEX + TAIL), 5);
-    // It rests: the next one wakes it.
+    // The controller does not poll the doorbell: the next command needs a register write.
     host.put(1, flush(1));
     host.ring(1);
     assert_eq!(host.rung, 2);
     host.testbed.settle();
     assert_eq!(host.peek(1, 16).len(), 1);
-    // Admin queues have registers alone.
+    // Admin queues have no doorbells in host memory.
     host.admin(get_feature(feature::ARBITRATION, 0)).expect_success();
     assert_eq!((word(&host, SHADOW), word(&host, SHADOW + 4)), (0, 0));
 }
 
 #[test]
 fn doorbell_rung_while_controller_stops_polling_is_seen() {
-    // After the EventIdx, before the look: the host rings, and the look finds it too.
+    // A command after the write of EventIdx, before the read: the host writes the register, and the
+    // read finds the command too.
     let mut host = host(16);
     host.put(1, flush(1));
     host.ring(1);
@@ -100,7 +101,8 @@ fn doorbell_rung_while_controller_stops_polling_is_seen() {
     assert_eq!(host.rung, 2);
     host.testbed.settle();
     assert_eq!(host.reap(1).len(), 2);
-    // Before the EventIdx: the host does not ring, and the look finds it.
+    // A command before the write of EventIdx: the host does not write the register, and the read
+    // finds the command.
     host.put(1, flush(1));
     host.ring(1);
     host.put(1, flush(1));
@@ -108,7 +110,7 @@ fn doorbell_rung_while_controller_stops_polling_is_seen() {
     let rung = host.rung;
     host.testbed.settle();
     assert_eq!((host.reap(1).len(), host.rung), (2, rung));
-    // After the look: the host rings.
+    // A command after the read: the host writes the register.
     host.put(1, flush(1));
     host.ring(1);
     assert_eq!(host.rung, rung + 1);
@@ -125,7 +127,8 @@ fn register_write_that_overtakes_shadow_read_is_seen() {
     let is_shadow_tail = |read: &wire::tlp::MemoryRequest| read.first_byte() == SHADOW + TAIL;
     let at = host.testbed.reads.iter().position(is_shadow_tail).expect("it looks once more");
     let shadow_read = host.testbed.reads.remove(at).unwrap();
-    // Memory is read; then the host writes it and the register, which comes first.
+    // The controller has read memory. Then the host writes memory and the register; the register
+    // write arrives before the answer.
     host.put(1, flush(1));
     host.ring(1);
     assert_eq!(host.rung, 2);
@@ -148,7 +151,7 @@ fn late_register_value_is_ignored() {
             host.pairs[1].as_ref().unwrap().tail.into(),
         );
     }
-    // Its value is that of the first command, memory has that of the third.
+    // The register has the tail after the first command, memory the tail after the third.
     let register = Doorbell::SubmissionTail(1).offset(0);
     host.testbed.write(register, 4, 1);
     host.testbed.settle();
@@ -162,7 +165,7 @@ fn late_register_value_is_ignored() {
 #[test]
 fn a_full_completion_queue_goes_on_when_memory_says_that_there_is_room() {
     let mut host = host(4);
-    // Three completions fill it; the host takes them without a register.
+    // Three completions fill the queue. The host consumes them without a register write.
     for round in 0..5u16 {
         for _ in 0..3 {
             host.put(1, flush(1));
@@ -194,7 +197,8 @@ fn a_pin_falls_when_memory_says_that_everything_is_taken() {
     }
 }
 
-/// After a reset memory may be anybody's: nothing reads it, and registers work.
+/// After a reset, the host may use the memory for other purposes: the controller does not read it,
+/// and registers work.
 fn expect_plain(host: &mut Host) {
     host.testbed.put(SHADOW, &[0xee; 512]);
     host.testbed.put(EVENT_INDEX, &[0xee; 512]);
@@ -265,7 +269,7 @@ fn a_value_that_cannot_be_is_an_event_and_memory_that_does_not_answer_is_fatal()
     let done = host.reap(0);
     assert_eq!(AsyncEvent::from_bits(done[0].result), AsyncEvent::INVALID_DOORBELL_VALUE);
     assert!(host.testbed.reads.is_empty() && !host.status().fatal);
-    // A good one works.
+    // A valid value works.
     host.testbed.put(SHADOW + TAIL, &0u32.to_le_bytes());
     host.put(1, flush(1));
     host.carry_out(1);

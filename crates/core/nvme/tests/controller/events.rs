@@ -71,7 +71,7 @@ fn failures_are_reported() {
     assert!(events.contains(&NvmeEvent::MediaEnded { id: Some(id), nsid: 1, ok: false }));
     assert_eq!(events.last(), Some(&NvmeEvent::Completed { id, status: failed.status }));
     assert!(!failed.status.is_success());
-    // One that never gets to the media.
+    // A command that fails before a media request.
     host.io(read(1 << 40, 1, DATA, 0)).expect_failure(StatusCode::LBA_OUT_OF_RANGE);
     assert_eq!(reported(&mut host).len(), 2);
 }

@@ -33,8 +33,9 @@ fn every_feature_has_a_default_and_capabilities() {
         assert_eq!(capabilities, if id == feature::ERROR_RECOVERY { 0b110 } else { 0b100 });
         host.admin(with_select(id, 4)).expect_failure(StatusCode::INVALID_FIELD);
     }
-    // LBA ranges, power state transition, host memory buffer, thermal management, non-operational
-    // power states, read recovery, latency, LBA status, sanitize, endurance groups.
+    // Unsupported features: LBA ranges, power state transition, host memory buffer, thermal
+    // management, non-operational power states, read recovery, latency, LBA status, sanitize,
+    // endurance groups.
     let absent = [3, 0x0c, 0x0d, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x17, 0x18];
     for id in absent.into_iter().chain([0, 0x81, 0xff]) {
         host.admin(get_feature(id, 0)).expect_failure(StatusCode::INVALID_FIELD);
@@ -112,7 +113,7 @@ fn every_feature_of_the_controller_is_read_without_a_namespace() {
     for (id, default) in SUPPORTED {
         for nsid in [0, u32::MAX] {
             let done = host.admin(Command { nsid, ..get_feature(id, 0) });
-            // A feature of a namespace has no value for all of them.
+            // Get Features of a namespace's feature fails for the broadcast NSID.
             if (id, nsid) == (feature::ERROR_RECOVERY, u32::MAX) {
                 done.expect_failure(StatusCode::INVALID_NAMESPACE);
             } else {
@@ -142,7 +143,7 @@ fn a_drive_without_a_cache_has_no_such_feature() {
         .expect_failure(StatusCode::INVALID_FIELD);
 }
 
-/// A feature with data at `DATA`.
+/// Set Features with data at `DATA`.
 fn data(id: u8) -> Command {
     Command { prp1: DATA, ..set_feature(id, 0) }
 }
@@ -173,7 +174,7 @@ fn the_timestamp_counts_milliseconds_from_what_a_host_sets() {
     let capabilities =
         Command { cdw10: 3 << 8 | u32::from(feature::TIMESTAMP), ..get_feature(0, 0) };
     assert_eq!(host.admin(capabilities).expect_success(), 0b100, "not saveable");
-    // 48 bits.
+    // The timestamp wraps after 48 bits.
     host.testbed.put(DATA, &0xffff_ffff_ffffu64.to_le_bytes());
     host.admin(data(feature::TIMESTAMP)).expect_success();
     host.testbed.pass(Duration::from_ms(1));

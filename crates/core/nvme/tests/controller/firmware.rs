@@ -27,8 +27,8 @@ fn send(host: &mut Host, revision: &[u8; 8]) {
     host.admin(download(0, 4096)).expect_success();
 }
 
-/// The active slot, the slot after the next reset, the revisions of slots 2 and 3, and Identify's
-/// revision.
+/// The active slot, the slot after the next reset, the revisions of slots 2 and 3, and the revision
+/// in Identify.
 fn slots(host: &mut Host) -> (u8, u8, [String; 3]) {
     let log = FirmwareSlots::decode(&host.log(log_page::FIRMWARE));
     let shown = host.controller_data().firmware;
@@ -62,7 +62,7 @@ fn images_go_into_slots_and_become_active_as_asked() {
     send(&mut host, b"image-C ");
     host.admin(commit(0, 3)).expect_success();
     assert_eq!(slots(&mut host), (3, 0, [a.into(), c.into(), c.into()]));
-    // Back to the program's own image. The running image stays when its slot gets another one.
+    // Back to slot 1. The active revision does not change when its slot gets another image.
     send(&mut host, b"image-B ");
     host.admin(commit(3, 0)).expect_success();
     assert_eq!(slots(&mut host), (3, 0, [a.into(), b.into(), c.into()]));
@@ -89,7 +89,7 @@ fn invalid_firmware_image_or_slot_is_refused() {
         host.admin(commit(slot, action)).expect_failure(StatusCode::INVALID_FIRMWARE_SLOT);
     }
     host.admin(commit(2, 0)).expect_success();
-    // A gap, an image that is too short, one without a revision.
+    // A gap, an image that is too short, and an image without a revision.
     host.admin(download(8, 8)).expect_success();
     host.admin(commit(2, 0)).expect_failure(bad_image);
     host.admin(download(0, 4)).expect_success();

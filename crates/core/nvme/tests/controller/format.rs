@@ -26,14 +26,14 @@ fn blocks_get_another_size_and_read_as_zeroes() {
     assert_eq!((after.size, after.formatted, after.lba_format.data_shift), (1024, 1, 12));
     assert_eq!(after.nguid, before.nguid);
     assert!(host.testbed.media.namespaces[&1].iter().all(|byte| *byte == 0));
-    // No loss of power brings the data back.
+    // The old data no longer exist, and a loss of power cannot restore them.
     let log = std::mem::take(&mut host.testbed.media.log);
     assert_eq!(log, [(1, "write zeroes"), (1, "discard"), (1, "flush")]);
     host.io(read(1023, 1, DATA, 0)).expect_success();
     host.io(read(1024, 1, DATA, 0)).expect_failure(StatusCode::LBA_OUT_OF_RANGE);
     let state = State::decode(&host.testbed.store.records).unwrap();
     assert_eq!((state.namespaces[&1].blocks, state.namespaces[&1].block_shift), (1024, 12));
-    // Back, with user data erase.
+    // Format again with the old format and user data erase.
     host.admin(format(1, 1 << 9)).expect_success();
     assert_eq!(host.namespace_data(1), before);
 }
@@ -53,11 +53,11 @@ fn unsupported_formats_are_refused() {
     for (cdw10, code) in [
         (4, StatusCode::INVALID_FORMAT),
         (15, StatusCode::INVALID_FORMAT),
-        // LBAFU, the upper bits of NVMe 2.0.
+        // LBAFU, the upper bits of the format in NVMe 2.0.
         (1 << 12, StatusCode::INVALID_FORMAT),
         // Protection information without metadata.
         (1 << 5, StatusCode::INVALID_FORMAT),
-        // A type that is reserved.
+        // A reserved type of protection.
         (2 | 4 << 5, StatusCode::INVALID_FORMAT),
         // Cryptographic erase, and a reserved erase.
         (2 << 9, StatusCode::INVALID_FIELD),
@@ -71,11 +71,11 @@ fn unsupported_formats_are_refused() {
     host.testbed.subsystem.set_read_only(now, 1, true);
     host.admin(format(1, 0)).expect_failure(StatusCode::WRITE_TO_READ_ONLY_RANGE);
     assert_eq!(host.testbed.media.log, []);
-    // A drive that keeps no records would forget it.
+    // A drive without records cannot store a format.
     Host::new(config()).admin(format(1, 0)).expect_failure(StatusCode::INVALID_OPCODE);
 }
 
-/// Carries everything out but the media's requests.
+/// Executes everything except media requests.
 fn store(host: &mut Host) {
     for _ in 0..8 {
         host.testbed.take_tlps(pcie::Ready::ALL);
@@ -106,7 +106,7 @@ fn format_runs_only_without_other_commands() {
     host.ring(0);
     store(&mut host);
     assert_eq!(host.testbed.blocks.len(), 1, "the blocks are being deallocated");
-    // Another one in vain, which does not end the first.
+    // Another Format NVM fails, and does not end the first.
     host.put(0, format(1, 0));
     host.ring(0);
     store(&mut host);
@@ -145,7 +145,7 @@ fn reset_or_failure_ends_format() {
     host.start();
     host.io(read(0, 1, DATA, 0)).expect_success();
     assert_eq!(host.namespace_data(1).size, 8192);
-    // Records that cannot be stored.
+    // A format whose record cannot be stored.
     host.testbed.store.failure = Some(block::Error::NoSpace);
     let failed = host.admin(format(1, 1)).status.code;
     assert_eq!(failed, StatusCode::INTERNAL_ERROR);

@@ -10,7 +10,7 @@ const SUCCESS: StatusCode = StatusCode::SUCCESS;
 const MISSING: StatusCode = StatusCode::ABORTED_MISSING_FUSED;
 const FAILED: StatusCode = StatusCode::ABORTED_FAILED_FUSED;
 
-/// The Compare's expected data and the Write's data.
+/// Addresses of the expected data of Compare and of the data of Write.
 const EXPECTED: u64 = DATA;
 const WRITTEN: u64 = DATA + 0x10_0000;
 
@@ -20,7 +20,7 @@ fn pair(slba: u64, blocks: u32) -> [Command; 2] {
     [compare, Command { fuse: 2, ..write(slba, blocks, WRITTEN, 0) }]
 }
 
-/// Blocks of zeroes are expected there, and of ones written.
+/// A host whose expected data are zeroes, and whose written data are bytes of 1.
 fn host_with(config: Config) -> Host {
     let mut host = Host::with_queue(config);
     host.testbed.put(WRITTEN, &[1; 128 << 10]);
@@ -32,7 +32,7 @@ fn put<const N: usize>(host: &mut Host, queue: u16, commands: [Command; N]) -> [
     commands.map(|command| host.put(queue, command))
 }
 
-/// The statuses of commands in queue 1, in their order.
+/// Executes commands in queue 1; returns their statuses in the same order.
 fn run<const N: usize>(host: &mut Host, commands: [Command; N]) -> [StatusCode; N] {
     let cids = put(host, 1, commands);
     host.carry_out(1);
@@ -56,11 +56,11 @@ fn blocks_are_compared_and_written() {
     assert_eq!(run(&mut host, pair(8, 8)), [SUCCESS, SUCCESS]);
     assert_eq!(host.testbed.media.log, [(1, "read"), (1, "write")]);
     assert_eq!(host.testbed.media.namespaces[&1][4096..8192], [1; 4096]);
-    // Now they are others.
+    // The blocks now differ from the expected data.
     host.testbed.put(WRITTEN, &[2; 4096]);
     assert_eq!(run(&mut host, pair(8, 8)), [StatusCode::COMPARE_FAILURE, FAILED]);
     assert_eq!(host.testbed.media.namespaces[&1][4096..8192], [1; 4096]);
-    // Completions in order; FUA of both.
+    // The completions have the order of the commands. Both commands have FUA.
     let [compare, write] = pair(0, 1).map(|one| Command { cdw12: 1 << 30, ..one });
     host.testbed.media.log.clear();
     let cids = put(&mut host, 1, [compare, write]);
@@ -86,7 +86,7 @@ fn identify_says_how_large_a_pair_may_be() {
 
 #[test]
 fn a_pair_is_put_together_however_it_arrives() {
-    // Entry by entry, round the end of the queue, and all at once.
+    // Fetch entry by entry around the end of the queue, and all entries at once.
     for batch in [1, 16] {
         let mut host = host_with(configured(|settings| settings.fetch_batch = batch));
         for slba in 0..17 {
@@ -139,7 +139,7 @@ fn commands_that_form_no_fused_pair_fail() {
     );
     assert_eq!(host.testbed.media.log, [(1, "flush"), (1, "read"), (1, "write"), (1, "flush")]);
     host.admin(Command { fuse: 1, ..get_feature(1, 0) }).expect_failure(invalid);
-    // Where the fault lies: FUSE, and SLBA.
+    // The error log entry has the place of the fault: FUSE, and SLBA.
     let last = host.last_error();
     assert_eq!((last.status.code, last.parameter, last.sq_id), (invalid, 1, 0));
     run(&mut host, [compare, Command { cdw10: 1, ..write }]);
@@ -159,7 +159,7 @@ fn media_and_memory_that_fail_end_both() {
         assert_eq!(run(&mut host, pair), expected);
     }
     assert_eq!(host.testbed.media.log, [], "nothing begins without the data of both");
-    // The comparison, then the write: a failed write does not change that the blocks were equal.
+    // A failed comparison aborts the write. A failed write leaves the Compare successful.
     for (fails, expected) in
         [(0, [Code::UNRECOVERED_READ_ERROR, FAILED]), (1, [Code::SUCCESS, Code::WRITE_FAULT])]
     {
@@ -176,7 +176,7 @@ fn media_and_memory_that_fail_end_both() {
     }
 }
 
-/// Rings, and answers all reads of memory; the media do nothing.
+/// Rings the doorbell, and answers all reads of host memory. No media request is answered.
 fn start(host: &mut Host, queue: u16) {
     host.ring(queue);
     host.testbed.take_tlps(Ready::ALL);
@@ -186,7 +186,7 @@ fn start(host: &mut Host, queue: u16) {
     }
 }
 
-/// The operations that the media were asked for, of which nothing is done yet.
+/// The outstanding media requests: operation and LBA.
 fn begun(host: &Host) -> Vec<(&'static str, u64)> {
     let one = |request: &block::Request| match &request.operation {
         block::Operation::Read { offset, .. } => ("read", *offset / 512),
@@ -197,7 +197,7 @@ fn begun(host: &Host) -> Vec<(&'static str, u64)> {
     host.testbed.blocks.iter().map(one).collect()
 }
 
-/// Carries out the oldest request as the media.
+/// Executes the oldest media request.
 fn serve(host: &mut Host) {
     assert!(host.testbed.serve_block());
     host.testbed.take_tlps(Ready::ALL);
@@ -212,7 +212,7 @@ fn nothing_comes_between_the_comparison_and_the_write() {
     put(&mut host, 1, pair(8, 4));
     start(&mut host, 1);
     assert_eq!(begun(&host), [("write", 7)], "an older write ends first");
-    // Those behind it wait, unless they are for other blocks or another namespace.
+    // Later commands wait, unless they are for other blocks or another namespace.
     put(&mut host, 2, [write(11, 1, DATA, 0), read(8, 1, DATA + 0x8000, 0), write(12, 1, DATA, 0)]);
     put(&mut host, 2, [Command { nsid: 2, ..write(1, 1, DATA, 0) }]);
     // Another pair for the same blocks.
@@ -297,7 +297,7 @@ fn a_first_command_that_waits_can_be_aborted() {
     assert_eq!(codes(&mut host, [cid]), [StatusCode::ABORT_REQUESTED]);
     assert_eq!(host.admin(abort(cid)).expect_success(), 1);
     assert_eq!(run(&mut host, [write]), [MISSING]);
-    // While the second one is on its way.
+    // Abort the first command while the second is being fetched.
     let cids = put(&mut host, 1, [compare]);
     host.fetch(1, false);
     let second = host.put(1, write);
@@ -308,7 +308,7 @@ fn a_first_command_that_waits_can_be_aborted() {
     host.testbed.answer_read(batch, false);
     host.testbed.settle();
     assert_eq!(codes(&mut host, [cids[0], second]), [StatusCode::ABORT_REQUESTED, MISSING]);
-    // Both of a pair that waits for the buffer.
+    // Abort both commands of a pair that waits for the buffer.
     let mut host = host_with(configured(|settings| settings.buffer = 128 << 10));
     host.testbed.put_list(DATA + 0x20_0000, (1..32).map(page));
     host.put(1, super::read(0, 256, DATA, DATA + 0x20_0000));
@@ -333,7 +333,7 @@ fn a_first_command_that_waits_holds_up_nothing() {
     let done = host.execute(3, pair(2, 1)[0]);
     assert_eq!(done.status.code, MISSING, "there is no room for the second");
     host.execute(3, flush(1)).expect_success();
-    // A shutdown and the deletion of a queue do not wait for the second.
+    // A shutdown and the deletion of a queue do not wait for a missing second command.
     host.admin(delete(opcode::admin::DELETE_SQ, 2)).expect_success();
     assert_eq!(host.reap(2), []);
     let second = host.put(1, pair(0, 1)[1]);

@@ -45,7 +45,7 @@ fn the_subsystem_has_a_valid_name_of_its_own() {
     assert!(uuid.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f' | b'-')));
     assert_eq!(&uuid[14..15], "8", "version");
     assert!(matches!(&uuid[19..20], "8" | "9" | "a" | "b"), "variant");
-    // It stays, and another serial or model number is another subsystem.
+    // The name is stable. Another serial or model number gives another name.
     assert_eq!(subsystem_nqn(config()), name);
     assert_ne!(subsystem_nqn(Config { serial: "SN0002".into(), ..config() }), name);
     assert_ne!(subsystem_nqn(Config { model: "another".into(), ..config() }), name);
@@ -54,14 +54,15 @@ fn the_subsystem_has_a_valid_name_of_its_own() {
 #[test]
 fn identify_of_absent_structure_logs_no_error() {
     let mut host = Host::new(config());
-    // NVM sets, primary and secondary controllers, namespace granularity, UUIDs, domains.
+    // Unsupported structures: NVM sets, primary and secondary controllers, namespace granularity,
+    // UUIDs, domains.
     for cns in [0x04, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0xff] {
         let status = host.admin(command(cns, 0)).status;
         assert_eq!(status, Status::fail(StatusCode::INVALID_FIELD), "without More");
     }
     let entries = |host: &mut Host| host.smart().error_log_entries;
     assert_eq!(entries(&mut host), 0);
-    // A structure that exists, of a namespace that does not, is one.
+    // A supported structure of a missing namespace is logged as an error.
     host.admin(command(cns::NAMESPACE, 9)).expect_failure(StatusCode::INVALID_NAMESPACE);
     assert_eq!(entries(&mut host), 1);
 }
@@ -71,7 +72,8 @@ fn namespaces() {
     let mut host = Host::new(config());
     let one = host.namespace_data(1);
     assert_eq!((one.size, one.lba_format.data_shift, one.attributes), (8192, 9, 0));
-    // Blocks read as zeroes once deallocated, Write Zeroes deallocates; MSSRL, MCL and MSRC.
+    // DLFEAT: deallocated blocks read as zeroes, and Write Zeroes deallocates. Then MSSRL, MCL and
+    // MSRC.
     assert_eq!(one.deallocate_features, 0b1001);
     assert_eq!((one.copy_range, one.copy_length, one.copy_ranges), (256, 4096, 127));
     let two = IdentifyNamespace::decode(&host.identify(cns::ALLOCATED_NAMESPACE, 2));

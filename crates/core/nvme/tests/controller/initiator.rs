@@ -1,4 +1,4 @@
-//! The initiator and the controller, face to face.
+//! The initiator with the controller.
 
 use super::*;
 use nvme::initiator::{self, CompletedCommand, Driver, Error, Io, Op, Settings, attach};
@@ -43,7 +43,7 @@ impl InitiatorSetup {
         self.ram.borrow_mut().allocate(length + 4096, 4096).unwrap() + offset
     }
 
-    /// Submits and waits.
+    /// Submits a command and waits for the completion.
     fn io(&mut self, driver: &mut Driver, queue: usize, io: Io) -> CompletedCommand {
         let id = driver.submit(self.testbed.now, queue, io).unwrap();
         self.testbed.carry(&self.bus);
@@ -70,7 +70,7 @@ fn namespaces_with_metadata_are_left_out() {
     assert_eq!(found, [2]);
 }
 
-/// Entries lie at the queue address that the observer gets.
+/// The entries are at the addresses that `queue_memory` returns.
 #[test]
 fn queue_memory_is_where_the_entries_are() {
     let mut initiator = InitiatorSetup::new(config());

@@ -50,7 +50,7 @@ fn completions_of_one_turn_share_an_interrupt_behind_the_last() {
     assert!(host.testbed.unsignalled.is_empty(), "no entry comes behind its interrupt");
 }
 
-/// Creates queue pair 1, its completion queue with this dword 11.
+/// Creates queue pair 1. The Create I/O Completion Queue command has this dword 11.
 fn create_1(host: &mut Host, cdw11: u32) {
     let pair = Pair::new(1, 8);
     let [cq, sq] = create_commands(&pair);
@@ -100,7 +100,7 @@ fn the_deadline_of_coalescing_is_told_to_the_world() {
     assert_eq!(output, Output::Wait(Wait::until(until)));
 }
 
-/// A drive without MSI-X, its queue 1 created for vector 0.
+/// A drive without MSI-X, with queue pair 1 and vector 0.
 fn with_intx() -> Host {
     let mut host = Host::over(Testbed::enumerated(config(), false));
     host.enable(32);
@@ -115,7 +115,7 @@ fn without_msix_every_vector_that_exists_is_taken() {
     let [cq, _] = create_commands(&Pair::new(64, 8));
     let beyond = Command { cdw11: 0b11 | 65 << 16, ..cq };
     host.admin(beyond).expect_failure(StatusCode::INVALID_INTERRUPT_VECTOR);
-    // Vectors 1 and 64, with an interrupt and without.
+    // Queues with vectors 1 and 64, and a queue without interrupts.
     host.create(1, 8);
     host.create(64, 8);
     let [silent, _] = create_commands(&Pair::new(3, 8));

@@ -1,4 +1,4 @@
-//! Many queues, and large ones.
+//! Tests with many queues and with large queues.
 
 use super::*;
 use pcie::Ram;
@@ -7,7 +7,7 @@ use std::rc::Rc;
 use testkit::nvme::QUEUES;
 use wire::nvme::register::Doorbell;
 
-/// A host whose drive has so many I/O queue pairs, with memory for the pairs `used`.
+/// A host whose drive has `queues` I/O queue pairs, with memory for the pairs `used`.
 fn host(queues: u16, used: &[u16]) -> Host {
     let mut host = Host::new(configured(|settings| {
         settings.io_queues = queues;
@@ -33,7 +33,7 @@ fn queues_far_apart_work_and_take_turns() {
         host.execute(id, flush(1)).expect_success();
     }
     assert_eq!(host.testbed.interrupts.last(), Some(&2047), "a vector each");
-    // All at once: each has its turn.
+    // Commands in all queues at the same time: each queue has its turn.
     host.testbed.media.log.clear();
     for id in used {
         host.put(id, flush(1));

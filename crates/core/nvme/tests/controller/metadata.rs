@@ -1,23 +1,24 @@
-//! Metadata without protection: where they travel and where they lie.
+//! Metadata without protection: the transfer and the place on the media.
 
 use super::*;
 use nvme::state::State;
 use wire::nvme::opcode::{admin, nvm};
 use wire::nvme::{DsmRange, SglDescriptor, SglKind};
 
-/// Where metadata lie in host memory.
+/// Address of metadata in host memory.
 const METADATA: u64 = DATA + 0x30_0000;
-/// LBA format 2: 512 bytes and 8 of metadata.
+/// LBA format 2: 512 bytes of data and 8 bytes of metadata.
 const SMALL: u32 = 2;
-/// LBA format 3: 4096 bytes and 8 of metadata.
+/// LBA format 3: 4096 bytes of data and 8 bytes of metadata.
 const LARGE: u32 = 3;
 /// MSET: metadata at the end of each block's data.
 const EXTENDED: u32 = 1 << 4;
-/// Where the metadata of namespace 1 begin with format 2: it has 8064 blocks, of which the data end
-/// at a multiple of 4096.
+/// Byte offset of the metadata of namespace 1 with format 2. The namespace has 8064 blocks, and the
+/// data end at a multiple of 4096.
 const BEGIN: usize = 8064 * 512;
 
-/// A drive with records, of which namespace 1 (4 MiB) has this format: command dword 10 of Format.
+/// A drive with records. Namespace 1 (4 MiB) has the format of `cdw10`, command dword 10 of Format
+/// NVM.
 fn host(cdw10: u32) -> Host {
     let testbed = Testbed::with_records(&config());
     let mut host = Host::started(testbed);
@@ -68,14 +69,14 @@ fn metadata_in_a_buffer_of_their_own_lie_behind_the_data() {
     host.io(with_metadata(read(100, 8, page(9), 0))).expect_success();
     assert!(host.testbed.load(page(9), 8 * 512).unwrap() == data);
     assert_eq!(host.testbed.load(METADATA, 72).unwrap(), [&metadata[..], &[0; 8]].concat());
-    // The largest transfer is one of data alone.
+    // MDTS limits only the data, not separate metadata.
     let list = DATA + 0x20_0000;
     host.testbed.put_list(list, (1..32).map(page));
     host.io(with_metadata(write(0, 256, DATA, list))).expect_success();
     host.io(with_metadata(write(0, 257, DATA, list))).expect_failure(StatusCode::INVALID_FIELD);
     host.io(Command { mptr: METADATA + 2, ..read(0, 1, DATA, 0) })
         .expect_failure(StatusCode::INVALID_FIELD);
-    // There is no memory.
+    // The address of the metadata has no memory.
     let nowhere = Command { mptr: !3, ..write(0, 1, DATA, 0) };
     assert_eq!(host.io(nowhere).status.code, StatusCode::DATA_TRANSFER_ERROR);
     host.testbed.subsystem.check_invariants();
@@ -191,7 +192,7 @@ fn zeroed_deallocated_and_copied_blocks_have_metadata() {
     assert_eq!(metadata(&host, 1000, 5), copied);
 }
 
-/// Answers reads of host memory until there are none, and nothing else.
+/// Answers only reads of host memory, until there are none.
 fn fetch(host: &mut Host) {
     host.testbed.take_tlps(pcie::Ready::ALL);
     while let Some(request) = host.testbed.reads.pop_front() {
@@ -214,7 +215,7 @@ fn data_and_metadata_of_a_block_are_never_apart() {
     host.put(1, with_metadata(write(100, 8, DATA, 0)));
     host.ring(1);
     fetch(&mut host);
-    // Two requests each: the first write, and the one of other blocks.
+    // Two requests per command: for the first write, and for the write of other blocks.
     assert_eq!(host.testbed.blocks.len(), 4);
     while let Some(request) = host.testbed.blocks.pop_back() {
         host.testbed.blocks.push_front(request);
@@ -222,7 +223,7 @@ fn data_and_metadata_of_a_block_are_never_apart() {
         host.testbed.take_tlps(pcie::Ready::ALL);
     }
     assert!(host.reap(1).iter().all(|done| done.status.is_success()));
-    // The order of the two is not defined.
+    // The order of the two writes is not defined.
     let media = &host.testbed.media.namespaces[&1];
     let read = host.testbed.load(page(2), 4096).unwrap();
     let of_read = host.testbed.load(METADATA + 128, 64).unwrap();
@@ -249,7 +250,7 @@ fn reset_releases_claimed_blocks() {
     host.start();
     host.io(with_metadata(write(0, 8, DATA, 0))).expect_success();
     host.testbed.subsystem.check_invariants();
-    // A failure of one of the two requests lets them go too.
+    // A failure of one of the two requests releases the blocks too.
     host.testbed.media.failure = Some(block::Error::Media);
     let failed = host.io(with_metadata(write(0, 8, DATA, 0)));
     assert_eq!(failed.status.code, StatusCode::WRITE_FAULT);
@@ -264,7 +265,7 @@ fn drives_without_records_have_no_metadata() {
     let found = host.namespace_data(1);
     assert_eq!((found.metadata_capabilities, found.protection_capabilities), (0, 0));
     assert_eq!((found.lba_formats, found.deallocate_features), (0, 0b1001));
-    // MPTR and PRINFO mean nothing.
+    // MPTR and PRINFO have no effect.
     let command = Command { mptr: 1, cdw12: 0xf << 26, ..write(0, 1, DATA, 0) };
     host.io(command).expect_success();
 }
@@ -301,7 +302,7 @@ fn fused_commands_hold_metadata_too() {
         }
     }
     host.testbed.subsystem.check_invariants();
-    // A difference in the metadata alone.
+    // Only the metadata differ.
     let before = media[..512].to_vec();
     host.testbed.put(DATA, &before);
     host.testbed.put(METADATA, &[9; 8]);

@@ -1,4 +1,4 @@
-//! The controller on a testbed, command by command.
+//! Tests of the controller on a testbed, one module per group of commands.
 
 mod admin_queues;
 mod arbitration;
@@ -45,7 +45,7 @@ fn config() -> Config {
     Config::new("SN0001", vec![NamespaceConfig::new(8192), second])
 }
 
-/// The same, run otherwise.
+/// The same drive with changed settings.
 fn configured(change: impl FnOnce(&mut Settings)) -> Config {
     let mut config = config();
     change(&mut config.settings);
@@ -77,12 +77,12 @@ fn get_feature(id: u8, value: u32) -> Command {
     Command { opcode: opcode::admin::GET_FEATURES, ..set_feature(id, value) }
 }
 
-/// The address of a page of the buffer at `DATA`.
+/// The address of page `number` of the buffer at `DATA`.
 fn page(number: u64) -> u64 {
     DATA + number * 4096
 }
 
-/// Bytes that differ from place to place.
+/// Bytes that differ by position and by `seed`.
 fn pattern(length: usize, seed: u8) -> Vec<u8> {
     (0..length).map(|i| (i as u8).wrapping_mul(31) ^ (i >> 8) as u8 ^ seed).collect()
 }

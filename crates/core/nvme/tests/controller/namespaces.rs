@@ -8,10 +8,11 @@ use wire::nvme::{
     controller_list, log_page, namespace_list, opcode::admin,
 };
 
-/// Bytes of the drive.
+/// Capacity of the drive in bytes.
 const CAPACITY: u64 = 8 << 20;
 
-/// A drive for 4 namespaces of 8 MiB together, of which it has two: 1 of 4 MiB, 2 of 1 MiB.
+/// A drive with room for 4 namespaces of 8 MiB together. It has namespace 1 of 4 MiB and namespace
+/// 2 of 1 MiB.
 fn host() -> Host {
     let mut state = config().state();
     state.drive.capacity = CAPACITY;
@@ -25,7 +26,7 @@ fn wanted(blocks: u64) -> IdentifyNamespace {
     IdentifyNamespace { size: blocks, capacity: blocks, ..IdentifyNamespace::default() }
 }
 
-/// The bytes of that: no format has a number but in FLBAS.
+/// The encoded fields of a namespace to create, without LBA formats.
 fn bytes(wanted: IdentifyNamespace) -> [u8; IDENTIFY] {
     wanted.encode_with(&[])
 }
@@ -44,7 +45,7 @@ fn delete(host: &mut Host, nsid: u32) -> Completion {
     host.admin(management(1, nsid))
 }
 
-/// Attaches (0) or detaches (1).
+/// Attaches (`select` 0) or detaches (1) a namespace.
 fn attachment(host: &mut Host, select: u32, nsid: u32, list: [u8; IDENTIFY]) -> Completion {
     host.testbed.put(DATA, &list);
     host.admin(Command { opcode: admin::NAMESPACE_ATTACHMENT, ..management(select, nsid) })
@@ -67,7 +68,7 @@ fn a_namespace_is_created_attached_used_detached_and_deleted() {
     let new = IdentifyNamespace { formatted: 1, sharing: 1, ..wanted(256) };
     assert_eq!(create(&mut host, new).expect_success(), 3);
     assert_eq!(unallocated(&mut host), 2 << 20);
-    // It is allocated, not active.
+    // The namespace is allocated, but not active.
     assert_eq!(host.identify(cns::ALLOCATED_NAMESPACES, 0), namespace_list([1, 2, 3]));
     assert_eq!(host.identify(cns::ACTIVE_NAMESPACES, 0), namespace_list([1, 2]));
     let read_it = Command { nsid: 3, ..read(255, 1, DATA, 0) };
@@ -78,7 +79,7 @@ fn a_namespace_is_created_attached_used_detached_and_deleted() {
     assert_eq!((found.size, found.capacity, found.formatted, found.sharing), (256, 256, 1, 1));
     assert_eq!((found.lba_formats, found.lba_format.data_shift), (3, 12));
     assert_ne!(found.nguid, [0; 16]);
-    // It reads zeroes.
+    // The blocks read as zeroes.
     host.testbed.put(DATA, &[0xee; 4096]);
     host.io(read_it).expect_success();
     assert_eq!(host.testbed.load(DATA, 4096).unwrap(), [0; 4096]);
@@ -146,7 +147,7 @@ fn fields_of_a_namespace_to_create_are_checked() {
         ),
         (IdentifyNamespace { formatted: 4, ..wanted(8) }, StatusCode::INVALID_FORMAT),
         (IdentifyNamespace { formatted: 0x22, ..wanted(8) }, StatusCode::INVALID_FORMAT),
-        // A type without metadata, a type that is reserved, a reserved bit.
+        // Protection without metadata, a reserved type, and a reserved bit.
         (IdentifyNamespace { protection: 1, ..wanted(8) }, StatusCode::INVALID_FIELD),
         (IdentifyNamespace { formatted: 2, protection: 4, ..wanted(8) }, StatusCode::INVALID_FIELD),
         (
@@ -203,7 +204,8 @@ fn invalid_attachments_are_refused() {
         (1, 3, one, StatusCode::NAMESPACE_NOT_ATTACHED),
         (0, 1, one, StatusCode::NAMESPACE_ALREADY_ATTACHED),
     ];
-    // None, one that does not exist, out of order, twice.
+    // Lists without controllers, with a missing controller, with CNTLID 0, in the wrong order, and
+    // with a repeated CNTLID.
     let lists: [&[u16]; 5] = [&[], &[2], &[0], &[1, 0], &[1, 1]];
     for list in lists {
         let list = controller_list(list.iter().copied());
@@ -294,7 +296,7 @@ fn commands_for_a_namespace_that_goes_end() {
     host.fetch(1, false);
     host.testbed.take_tlps(Ready::ALL);
     assert!(host.testbed.blocks.iter().any(|request| request.nsid == 3));
-    // Its media are not asked before it goes.
+    // The media get no request of the command before the namespace is deleted.
     host.put(0, management(1, 3));
     host.fetch(0, false);
     assert!(host.testbed.serve_store());
@@ -303,7 +305,7 @@ fn commands_for_a_namespace_that_goes_end() {
     assert_eq!(done.len(), 2);
     let completion = |cid: u16| done.iter().find(|one| one.cid == cid).expect("a completion");
     completion(first).expect_failure(StatusCode::INVALID_FIELD);
-    // A flush of all namespaces is one of those that are left.
+    // A flush of all namespaces flushes the remaining namespaces.
     completion(second).expect_success();
     host.reap(0)[0].expect_success();
     host.testbed.subsystem.check_invariants();
@@ -341,7 +343,7 @@ fn commands_that_wait_for_the_buffer_end_too() {
         host.put(1, Command { nsid: 2, ..read(slba, 2, DATA, page(1)) });
     }
     host.fetch(1, false);
-    // The media work on the first; the others wait for room.
+    // The media execute the first command; the other commands wait for the buffer.
     host.put(0, management(1, 2));
     host.fetch(0, false);
     assert!(host.testbed.serve_store());
@@ -373,7 +375,7 @@ fn concurrent_namespace_changes_are_serialized() {
     host.carry_out(0);
     let done = host.reap(0);
     let status = |cid| done.iter().find(|one| one.cid == cid).unwrap().status;
-    // Both were fetched at once; deletion needs no data and comes first.
+    // Both commands were fetched at once. The deletion needs no data, so it is executed first.
     assert_eq!(status(second), Status::SUCCESS);
     assert!(status(first).is_success() || status(first).code == StatusCode::COMMAND_INTERRUPTED);
     assert!(!status(first).do_not_retry);
@@ -427,7 +429,8 @@ fn a_namespace_is_write_protected_until_the_host_says_otherwise() {
     host.admin(set(0)).expect_success();
     assert_eq!(host.admin(get).expect_success(), 0);
     host.io(write(0, 1, DATA, 0)).expect_success();
-    // Until a power cycle, for ever, reserved; saved; all namespaces.
+    // Protection until a power cycle, permanent protection, a reserved value; then with SV, and for
+    // all namespaces.
     for value in [2, 3, 4] {
         host.admin(set(value)).expect_failure(StatusCode::INVALID_FIELD);
     }

@@ -16,7 +16,7 @@ use wire::{Duration, Instant};
 const READ: u32 = 0;
 const ESTABLISH: u32 = 1;
 const RELEASE: u32 = 2;
-/// The most bytes of the page.
+/// The maximum number of bytes of the log page.
 const MOST: u32 = 32 << 10;
 
 fn host() -> Host {
@@ -25,7 +25,7 @@ fn host() -> Host {
     host
 }
 
-/// Get Log Page of `length` bytes from `offset` on.
+/// A Get Log Page command for `length` bytes from `offset` on.
 fn get(action: u32, offset: u32, length: u32) -> Command {
     Command {
         opcode: admin::GET_LOG_PAGE,
@@ -38,7 +38,7 @@ fn get(action: u32, offset: u32, length: u32) -> Command {
     }
 }
 
-/// The whole page of the context, read in pieces.
+/// The whole log page of the reporting context, read in pieces.
 fn page(host: &mut Host) -> Vec<u8> {
     let piece = |host: &mut Host, offset: u32| {
         host.admin(get(READ, offset, 4096)).expect_success();
@@ -77,7 +77,7 @@ fn logged(host: &mut Host) -> Vec<(PersistentEventHeader, Vec<u8>)> {
     events(&page)
 }
 
-/// The data of the newest event, which has this type.
+/// The data of the newest event, which must have this type.
 fn newest<const N: usize>(host: &mut Host, kind: PersistentEventType) -> [u8; N] {
     let (header, data) = logged(host).remove(0);
     assert_eq!(header.kind, kind as u8, "{header:?}");
@@ -107,7 +107,7 @@ fn the_log_is_read_in_a_context() {
     host.admin(get(RELEASE, 0, 512)).expect_success();
     host.admin(get(READ, 0, 512)).expect_failure(StatusCode::COMMAND_SEQUENCE_ERROR);
     assert_eq!(logged(&mut host).len(), 3);
-    // A reset releases it too.
+    // A reset releases the context too.
     host.admin(get(ESTABLISH, 0, 512)).expect_success();
     host.configure(entry_sizes());
     start(&mut host);
@@ -155,7 +155,7 @@ fn power_resets_and_another_timestamp_are_events() {
     let (header, data) = logged(&mut host).remove(0);
     let change = TimestampChangeEvent::decode(&data.try_into().unwrap());
     assert_eq!(change, TimestampChangeEvent { previous: 25, since_reset: 5 });
-    // The host has set it: origin 1 in bits 51:49.
+    // The host has set the timestamp: origin 1 in bits 51:49.
     assert_eq!(header.timestamp, 1_700_000_000_000 | 1 << 49);
     assert_eq!((header.controller, header.vendor_length), (1, 0));
 }
@@ -217,7 +217,7 @@ fn formats_begin_and_end() {
         FormatCompletionEvent::decode(&newest(&mut host, PersistentEventType::FormatCompletion));
     let status = failed.status.bits() << 1;
     assert_eq!(end, FormatCompletionEvent { nsid: 2, result: 1, status, ..Default::default() });
-    // A command that is refused does not begin.
+    // A rejected Format NVM logs no event.
     host.admin(Command { opcode: admin::FORMAT, nsid: 1, cdw10: 9, ..Command::default() })
         .expect_failure(StatusCode::INVALID_FORMAT);
     assert_eq!(logged(&mut host).len(), 6);
@@ -278,7 +278,7 @@ fn features_that_change_are_events() {
     host.admin(set_feature(feature::VOLATILE_WRITE_CACHE, 0)).expect_success();
     assert_eq!(feature_set(&mut host), [6, 0]);
     let events = logged(&mut host).len();
-    // The same value, and features that hosts change often.
+    // An unchanged value, and features that hosts change often, log no event.
     host.admin(set_feature(feature::VOLATILE_WRITE_CACHE, 0)).expect_success();
     host.admin(set_feature(feature::POWER_MANAGEMENT, 1)).expect_success();
     host.admin(set_feature(feature::ASYNC_EVENT_CONFIG, 1)).expect_success();

@@ -7,7 +7,7 @@ use wire::nvme::{
     CopyRange, DsmRange, IdentifyNamespace, ProtectionInformation as Information, controller_list,
 };
 
-/// Where metadata lie in host memory.
+/// Address of metadata in host memory.
 const METADATA: u64 = DATA + 0x30_0000;
 /// PRACT.
 const ACT: u32 = 1 << 29;
@@ -16,12 +16,12 @@ const GUARD: u32 = 1 << 28;
 const APPLICATION: u32 = 1 << 27;
 const REFERENCE: u32 = 1 << 26;
 const ALL: u32 = GUARD | APPLICATION | REFERENCE;
-/// Where the metadata of namespace 1 begin: see the tests of metadata.
+/// Byte offset of the metadata of namespace 1, see the tests of `metadata`.
 const BEGIN: usize = 8064 * 512;
-/// The CRC of 512 bytes FFh, computed bit by bit; that of zeroes is 0.
+/// The CRC of 512 bytes FFh, calculated bit by bit. The CRC of zeroes is 0.
 const ONES: u16 = 0xe6a1;
 
-/// A drive with records, of which namespace 1 has 512-byte blocks with protection of this type.
+/// A drive with records. Namespace 1 has 512-byte blocks with protection of type `kind`.
 fn host(kind: u32) -> Host {
     formatted(2 | kind << 5)
 }
@@ -34,7 +34,7 @@ fn formatted(cdw10: u32) -> Host {
     host
 }
 
-/// With PRINFO, tags and MPTR; the mask is FFFFh.
+/// The command with PRINFO, tags and MPTR. The mask of the application tag is FFFFh.
 fn protected(command: Command, control: u32, application: u16, reference: u32) -> Command {
     Command {
         cdw12: command.cdw12 | control,
@@ -51,7 +51,7 @@ fn stored(host: &Host, slba: usize) -> Information {
     Information::decode(bytes[..].try_into().unwrap())
 }
 
-/// The host's metadata buffer, decoded.
+/// The decoded protection information of block `number` in the metadata buffer of the host.
 fn transferred(host: &Host, number: u64) -> Information {
     let bytes = host.testbed.load(METADATA + number * 8, 8).unwrap();
     Information::decode(bytes[..].try_into().unwrap())
@@ -70,10 +70,10 @@ fn with(guard: u16, application: u16, reference: u32) -> Information {
 fn identify_reports_protection_capabilities_and_settings() {
     let mut host = formatted(2 | 3 << 5 | 1 << 8);
     let found = host.namespace_data(1);
-    // Type 3, in the first eight bytes; DEAC is not offered, nor CRCs of deallocated blocks.
+    // Type 3 in the first eight bytes. DLFEAT: no DEAC, and no valid CRC in deallocated blocks.
     assert_eq!((found.protection, found.protection_capabilities), (0b1011, 0b1_1111));
     assert_eq!(found.deallocate_features, 1);
-    // A namespace is created with type 1.
+    // Create a namespace with type 1.
     let opcode = admin::NAMESPACE_MANAGEMENT;
     let management = Command { opcode, prp1: DATA, ..Command::default() };
     host.admin(Command { nsid: 2, cdw10: 1, ..management }).expect_success();
@@ -126,7 +126,7 @@ fn protection_information_from_host_is_checked_and_kept() {
     host.testbed.put(METADATA, &[0; 16]);
     host.io(protected(read(5, 2, page(1), 0), ALL, 0x12, 5)).expect_success();
     assert_eq!([transferred(&host, 0), transferred(&host, 1)], good);
-    // Nothing of a write that fails is written.
+    // A failed write writes nothing.
     host.testbed.media.log.clear();
     use StatusCode as Code;
     for (bad, code) in [
@@ -140,7 +140,7 @@ fn protection_information_from_host_is_checked_and_kept() {
         assert_eq!((entry.lba, entry.nsid, entry.status.code), (6, 1, code));
     }
     assert_eq!(host.testbed.media.log, []);
-    // Unchecked, it is kept as it is.
+    // Protection information that is not checked is stored unchanged.
     host.io(protected(write(5, 2, DATA, 0), 0, 0, 0)).expect_success();
     assert_eq!(stored(&host, 6), with(ONES, 0x12, 7));
 }
@@ -185,7 +185,7 @@ fn deallocated_blocks_pass_every_check() {
 fn write_zeroes_follows_pract() {
     let mut host = host(2);
     let zeroes = |slba, blocks| Command { opcode: nvm::WRITE_ZEROES, ..read(slba, blocks, 0, 0) };
-    // Without PRACT the protection information is zeroes too, and the guard of zeroes is zero.
+    // Without PRACT the protection information is zeroes too. The guard of zeroes is 0.
     host.io(protected(zeroes(4, 2), 0, 9, 9)).expect_success();
     assert_eq!(
         [stored(&host, 3), stored(&host, 4)],
@@ -194,7 +194,7 @@ fn write_zeroes_follows_pract() {
     host.io(protected(zeroes(4, 2), ACT, 9, u32::MAX)).expect_success();
     assert_eq!([stored(&host, 4), stored(&host, 5)], [with(0, 9, u32::MAX), with(0, 9, 0)]);
     assert_eq!(stored(&host, 6).application, 0xffff);
-    // DEAC changes nothing.
+    // DEAC has no effect.
     host.io(protected(zeroes(4, 1), ACT | 1 << 25, 8, 1)).expect_success();
     assert_eq!(stored(&host, 4), with(0, 8, 1));
     for check in [GUARD, APPLICATION, REFERENCE] {
@@ -205,7 +205,7 @@ fn write_zeroes_follows_pract() {
 
 #[test]
 fn write_zeroes_inserts_in_pieces() {
-    // The largest transfer is 8 KiB, the metadata of 1024 blocks.
+    // The largest transfer is 8 KiB, which the metadata of 1024 blocks have.
     let mut config = configured(|settings| settings.max_transfer_shift = 1);
     config.settings.buffer = 8 << 10;
     let testbed = Testbed::with_records(&config);
@@ -229,7 +229,7 @@ fn compare_checks_and_does_not_compare_the_information() {
     host.testbed.put(DATA, &[0xff; 512]);
     host.io(protected(write(0, 1, DATA, 0), ACT, 1, 50)).expect_success();
     let compare = Command { opcode: nvm::COMPARE, ..read(0, 1, DATA, 0) };
-    // The host's tags are others than those of the media.
+    // The tags from the host differ from the tags on the media.
     put(&mut host, &[with(ONES, 2, 60)]);
     host.io(protected(compare, GUARD, 1, 50)).expect_success();
     host.io(protected(compare, ALL, 1, 50)).expect_failure(StatusCode::APPLICATION_TAG_CHECK_ERROR);
@@ -260,7 +260,7 @@ fn fields_that_do_not_fit_the_type_are_refused() {
     }
 }
 
-/// Copies one range to `to`, with PRINFOR, PRINFOW and the tags of the destination.
+/// Copies one range to `to`. `controls` are PRINFOR and PRINFOW; the tags are for the destination.
 fn copy(
     host: &mut Host,
     range: CopyRange,
@@ -283,7 +283,7 @@ fn copy_checks_strips_and_inserts() {
     let range = CopyRange { slba: 0, last: 1, reference: 50, application: 1, mask: 0xffff };
     copy(&mut host, range, 10, [ALL | ACT, ACT], 2, 90).expect_success();
     assert_eq!([stored(&host, 10), stored(&host, 11)], [with(ONES, 2, 90), with(ONES, 2, 91)]);
-    // As they are.
+    // Copy the protection information unchanged.
     copy(&mut host, range, 20, [ALL, ALL], 1, 50).expect_success();
     assert_eq!(stored(&host, 21), with(ONES, 1, 51));
     for (controls, range, code) in [
@@ -308,14 +308,14 @@ fn inserted_protection_information_survives_power_cycle() {
     host.io(protected(read(9, 1, DATA, 0), ALL, 0, 9)).expect_success();
 }
 
-/// A block as a model has it: a byte that fills it, and its information.
+/// A block of the model: the byte that fills the data, and the protection information.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Block(u8, Information);
 
 const FREE: Block =
     Block(0, Information { guard: 0xffff, application: 0xffff, reference: u32::MAX });
 
-/// CRC-16 bit by bit: another one than the controller's.
+/// CRC-16 bit by bit, independent of the implementation in the controller.
 fn crc(fill: u8) -> u16 {
     (0..512).fold(0, |remainder: u16, _| {
         (0..8).fold(remainder ^ u16::from(fill) << 8, |remainder, _| {
@@ -324,7 +324,7 @@ fn crc(fill: u8) -> u16 {
     })
 }
 
-/// The result of a block's check: the first code that fails.
+/// The result of the check of a block: the status of the first failed check.
 fn check(
     kind: u32,
     block: Block,
@@ -344,7 +344,7 @@ fn check(
     faults.iter().find(|(bit, fault, _)| control & bit != 0 && *fault).map(|(.., code)| *code)
 }
 
-/// Sixteen blocks, and the effect of each command on them.
+/// A model of sixteen blocks and the effects of commands.
 struct Model {
     kind: u32,
     blocks: [Block; 16],
@@ -355,7 +355,8 @@ impl Model {
         if self.kind == 3 { first } else { first.wrapping_add(number as u32) }
     }
 
-    /// Writes a byte to `count` blocks: with PRACT, or with the information that the host sends.
+    /// Writes a byte to `count` blocks, with PRACT or with the protection information from the
+    /// host.
     fn write(
         &mut self,
         slba: usize,
@@ -402,8 +403,8 @@ impl Model {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Random commands against the model; tags and data of few values, so that checks fail and
-    /// pass.
+    /// Compares random commands with the model. Tags and data have few values, so that checks pass
+    /// and fail.
     #[test]
     fn protected_commands_match_model(
         kind in 1u32..4,
@@ -421,7 +422,7 @@ proptest! {
                 control &= !REFERENCE;
             }
             let lba = slba as u32;
-            // Type 1 refuses another one.
+            // Type 1 rejects a reference tag that is not the LBA.
             let reference = if own && kind != 1 { 90 } else { lba };
             let tags = (application, reference);
             let sent: Vec<Information> = (0..count)

@@ -1,4 +1,4 @@
-//! State that a drive keeps without power.
+//! The persistent state of a drive.
 
 use super::*;
 use nvme::state::{History, Namespace, State};
@@ -17,7 +17,7 @@ fn host() -> Host {
     host
 }
 
-/// The host of a drive that has just got power.
+/// The host of a drive after power-on.
 pub fn found(mut testbed: Testbed) -> Host {
     testbed.enumerate(true);
     Host::over(testbed)
@@ -35,13 +35,13 @@ fn shut_down(host: &mut Host, shutdown: ShutdownNotice) {
     assert_eq!(host.status().shutdown, ShutdownStatus::Complete);
 }
 
-/// The power of the drive goes and comes.
+/// Switches the power of the drive off and on.
 pub fn power_cycle(mut host: Host) -> Host {
     host.testbed.power_cycle(&config().settings);
     found(host.testbed)
 }
 
-/// The counters that are stored.
+/// The stored counters.
 fn stored(host: &Host) -> History {
     State::decode(&host.testbed.store.records).unwrap().health
 }
@@ -52,7 +52,8 @@ fn a_drive_is_ready_once_its_records_say_that_it_is_in_use() {
     assert_eq!(stored(&host).power_cycles, 0);
     host.enable(32);
     assert!(!host.status().ready, "nothing is stored yet");
-    // Power-on, then the enable of the controller, in one record: the first was not stored by then.
+    // One record has the power-on and the enabling of the controller, because the controller was
+    // enabled before the first store.
     host.testbed.settle();
     assert!(host.status().ready);
     let health = stored(&host);
@@ -72,7 +73,7 @@ fn a_drive_that_cannot_store_that_it_is_in_use_is_read_only_until_it_can() {
     host.io(read(0, 1, DATA, 0)).expect_success();
     host.io(write(0, 1, DATA, 0)).expect_failure(StatusCode::WRITE_TO_READ_ONLY_RANGE);
     assert!(is_read_only(&mut host) && !stored(&host).running);
-    // It tries again by itself. The host resets nothing.
+    // The drive stores the record again later, without a reset by the host.
     host.testbed.pass(Duration::from_ms(11_000));
     host.testbed.settle();
     assert!(is_read_only(&mut host));
@@ -99,7 +100,7 @@ fn only_a_loss_of_power_without_shutdown_is_unsafe() {
         host.testbed.settle();
         assert_eq!(counters(&host), (cycle, 1), "{notice:?}");
     }
-    // A shutdown counts until the controller is enabled again, a reset is none.
+    // A shutdown counts until the controller is enabled again. A reset is not a shutdown.
     start(&mut host);
     shut_down(&mut host, ShutdownNotice::Normal);
     host.configure(entry_sizes());
@@ -175,7 +176,7 @@ fn counters_are_stored_ten_seconds_after_they_change() {
     host.testbed.settle();
     assert_eq!(stored(&host).writes, 2);
     assert_eq!(host.testbed.store.log.len(), idle + 1);
-    // A failed change is repeated without a command that waits for it.
+    // A failed store of the counters is repeated. No command waits for it.
     host.io(write(0, 8, DATA, 0)).expect_success();
     host.testbed.store.failure = Some(block::Error::Media);
     host.testbed.pass(Duration::from_ms(10_000));
@@ -196,7 +197,7 @@ fn counters_go_on_after_a_power_cycle() {
     host.create(1, 16);
     host.io(write(0, 8, DATA, 0)).expect_success();
     host.io(read(8192, 1, DATA, 0)).expect_failure(StatusCode::LBA_OUT_OF_RANGE);
-    // An orderly end of the node stores them.
+    // An orderly shutdown of the node stores the counters.
     host.testbed.subsystem.stop_fetching();
     assert!(!host.testbed.subsystem.is_drained());
     host.testbed.settle();
@@ -289,7 +290,7 @@ fn a_feature_is_saved_before_its_command_completes_or_nothing_changes() {
     assert_eq!(failed.status.code, StatusCode::INTERNAL_ERROR);
     assert!(!failed.status.do_not_retry, "it may succeed later");
     assert_eq!(values(&mut host, feature::ARBITRATION, 0), [2, 4, 2]);
-    // A reset while it is stored ends the command, not the change.
+    // A reset during the store ends the command, but not the change.
     host.testbed.store.failure = None;
     host.put(0, save(feature::ARBITRATION, 1));
     host.fetch(0, false);
@@ -301,7 +302,7 @@ fn a_feature_is_saved_before_its_command_completes_or_nothing_changes() {
     assert_eq!(values(&mut host, feature::ARBITRATION, 0), [1, 4, 1]);
 }
 
-/// A namespace that is unlike any other with another number.
+/// A namespace whose names derive from `number`.
 fn namespace(number: u8, blocks: u64) -> Namespace {
     Namespace {
         blocks,
@@ -316,7 +317,7 @@ fn namespace(number: u8, blocks: u64) -> Namespace {
     }
 }
 
-/// A drive of 1 MiB for up to 4 namespaces, of which it has none.
+/// A drive of 1 MiB for up to 4 namespaces, without namespaces.
 fn empty() -> Testbed {
     let mut state = config().state();
     state.namespaces.clear();
@@ -357,7 +358,7 @@ fn namespaces_come_and_go_with_their_records() {
         let bad = bad.unwrap_err().to_string();
         assert_eq!(bad, "record namespace/3: block_shift: '8' is outside 9 to 16");
     });
-    // The lowest free NSID; a deleted namespace is detached.
+    // A deleted namespace is detached. A new namespace gets the lowest free NSID.
     let state = change(&|drive| assert_eq!(drive.delete_namespace(2), Ok(())));
     assert!(state.attachments.is_empty());
     for (number, nsid) in [(3, 2), (4, 3), (5, 4)] {

@@ -24,7 +24,7 @@ fn sanitize(cdw10: u32, pattern: u32) -> Command {
     Command { opcode: admin::SANITIZE, cdw10, cdw11: pattern, ..Command::default() }
 }
 
-/// Begins an operation; the media do nothing yet.
+/// Begins an operation. No media request is answered yet.
 fn begin(host: &mut Host, cdw10: u32, pattern: u32) {
     host.put(0, sanitize(cdw10, pattern));
     host.fetch(0, false);
@@ -34,7 +34,7 @@ fn begin(host: &mut Host, cdw10: u32, pattern: u32) {
     host.reap(0)[0].expect_success();
 }
 
-/// An admin command, without that the media do anything.
+/// Executes an admin command while no media request is answered.
 fn admin_meanwhile(host: &mut Host, command: Command) -> Completion {
     let blocks = std::mem::take(&mut host.testbed.blocks);
     let done = host.admin(command);
@@ -47,7 +47,7 @@ fn log(host: &mut Host) -> SanitizeStatus {
     SanitizeStatus::decode(&host.testbed.load(DATA, 512).unwrap().try_into().unwrap())
 }
 
-/// The words that all namespaces hold.
+/// The double word that fills each namespace.
 fn words(host: &Host) -> Vec<u32> {
     let words = |bytes: &Vec<u8>| {
         let words: Vec<u32> =
@@ -114,7 +114,7 @@ fn sanitize_progress_and_completion_are_reported() {
         assert!(host.testbed.serve_block());
         host.testbed.take_tlps(Ready::ALL);
     }
-    // 10 of 40 requests of the same size.
+    // 10 of 40 requests of the same size are complete.
     assert_eq!(log(&mut host).progress, 0x4000);
     assert_eq!(host.reap(0), []);
     host.testbed.settle();
@@ -127,7 +127,7 @@ fn sanitize_progress_and_completion_are_reported() {
 #[test]
 fn few_commands_are_allowed_during_sanitize() {
     let mut host = host();
-    // One that waits for the media is aborted when they are done.
+    // A command with an outstanding media request is aborted when the request ends.
     let cid = host.put(1, read(0, 8, DATA, 0));
     host.fetch(1, false);
     begin(&mut host, BLOCK_ERASE, 0);
@@ -189,7 +189,7 @@ fn sanitize_continues_after_resets_and_power_cycle() {
     host.io(read(0, 8, DATA, 0)).expect_success();
 }
 
-/// An operation that fails at the media.
+/// Executes an operation whose media requests fail.
 fn fail(host: &mut Host, cdw10: u32) {
     host.testbed.media.failure = Some(block::Error::Media);
     host.admin(sanitize(cdw10, 0)).expect_success();

@@ -13,7 +13,7 @@ fn log(host: &mut Host) -> SelfTestLog {
     SelfTestLog::decode(&host.log(log_page::SELF_TEST))
 }
 
-/// Current operation and completion, and (code, result) of the results.
+/// Current operation, completion in percent, and (code, result) of each result.
 fn summary(host: &mut Host) -> (u8, u8, Vec<(u8, u8)>) {
     let log = log(host);
     let used = log.results.iter().take_while(|one| **one != SelfTestResult::UNUSED);
@@ -124,7 +124,7 @@ fn format_delete_and_sanitize_end_a_self_test() {
             let (current, _, found) = summary(&mut host);
             let running = if result.is_none() { code as u8 } else { 0 };
             assert_eq!((current, found), (running, results), "{nsid:#x}, {ends:?}");
-            // The record contains it too.
+            // The record contains the result too.
             let stored = nvme::state::State::decode(&host.testbed.store.records).unwrap();
             assert_eq!(stored.self_tests.extended.is_some(), running == 2);
             assert_eq!(stored.self_tests.results.first().map(|one| one.result), result);

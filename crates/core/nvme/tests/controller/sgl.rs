@@ -3,7 +3,7 @@
 use super::*;
 use wire::nvme::{SglDescriptor, SglKind};
 
-/// Where segments lie.
+/// Address of segments in host memory.
 const SEGMENTS: u64 = DATA + 0x30_0000;
 
 fn descriptor(kind: SglKind, address: u64, length: u32) -> SglDescriptor {
@@ -18,7 +18,7 @@ fn bucket(length: u32) -> SglDescriptor {
     descriptor(SglKind::BitBucket, 0, length)
 }
 
-/// Puts a segment into memory; the descriptor that leads to it.
+/// Writes a segment to host memory; returns the descriptor that leads to the segment.
 fn segment(
     host: &mut Host,
     at: u64,
@@ -42,7 +42,7 @@ fn one_data_block_may_lie_at_any_double_word() {
     let whole = block(DATA + 0xffc, 128 << 10);
     host.io(write(0, 256, 0, 0).with_sgl1(whole)).expect_success();
     assert!(host.testbed.media.namespaces[&1][..128 << 10] == data);
-    // It may be longer than the data.
+    // A list may be longer than the data.
     let back = block(DATA + 0x10_0004, 1 << 20);
     host.io(read(0, 256, 0, 0).with_sgl1(back)).expect_success();
     assert!(host.testbed.load(DATA + 0x10_0004, 128 << 10).unwrap() == data);
@@ -74,7 +74,7 @@ fn segments_are_longer_than_a_read() {
     let mut host = Host::with_queue(config());
     let data = pattern(4096, 3);
     host.testbed.put(DATA, &data);
-    // 1024 double words, the last first, and two descriptors too many.
+    // 1024 double words in reverse order, and two unnecessary descriptors.
     let words = (0..1024).rev().map(|word| block(DATA + word * 4, 4));
     let words: Vec<SglDescriptor> = words.chain([block(3, 3), bucket(9)]).collect();
     let list = last(&mut host, &words);
@@ -92,12 +92,12 @@ fn a_bit_bucket_drops_what_is_read() {
     let list = last(&mut host, &[parts[0], bucket(1024), block(DATA + 512, 2560)]);
     host.io(read(0, 8, 0, 0).with_sgl1(list)).expect_success();
     assert_eq!(host.testbed.load(DATA, 3072).unwrap(), [&data[..512], &data[1536..]].concat());
-    // The rest behind 1001 bytes is not a multiple of double words.
+    // The bytes after the first 1001 bytes are not a multiple of double words.
     let list = last(&mut host, &parts);
     let odd = host.io(read(0, 8, 0, 0).with_sgl1(list));
     odd.expect_failure(StatusCode::SGL_GRANULARITY_INVALID);
     host.io(read(0, 8, 0, 0).with_sgl1(bucket(4096))).expect_success();
-    // In a write it has no effect.
+    // A bit bucket in a write has no effect.
     let list = last(&mut host, &[block(DATA, 512), bucket(512)]);
     host.io(write(99, 1, 0, 0).with_sgl1(list)).expect_success();
     let short = host.io(write(99, 2, 0, 0).with_sgl1(list));
@@ -122,7 +122,7 @@ fn bad_descriptors_are_refused() {
         (SglDescriptor { length: 0, ..end }, Code::INVALID_SGL_SEGMENT),
         (SglDescriptor { length: 17, ..end }, Code::INVALID_SGL_SEGMENT),
         (SglDescriptor { address: SEGMENTS + 4, ..end }, Code::INVALID_SGL_SEGMENT),
-        // The segment ends without leading to the next.
+        // The segment ends without a descriptor of the next segment.
         (SglDescriptor { kind: 2, ..end }, Code::SUCCESS),
     ] {
         for command in [read(0, 8, 0, 0), write(0, 8, 0, 0)] {
@@ -134,7 +134,8 @@ fn bad_descriptors_are_refused() {
         }
     }
     for (list, kind) in [
-        // A segment descriptor in the last segment, and one that is not the last of its segment.
+        // A segment descriptor in the last segment, and a segment descriptor before the end of its
+        // segment.
         (vec![end], SglKind::LastSegment),
         (vec![end, block(DATA, 4096)], SglKind::Segment),
         (vec![block(DATA, 4092)], SglKind::Segment),

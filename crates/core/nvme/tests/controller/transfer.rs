@@ -1,9 +1,9 @@
-//! PRPs, batches of entries, limits of outstanding requests, failing DMA.
+//! PRPs, batches of entries, limits of outstanding requests, failed DMA.
 
 use super::*;
 use pcie::Ready;
 
-/// Scattered pages and a list of them, chained in the middle.
+/// Writes a PRP list of `pages` to `list`. If the list does not fit, it continues at `next`.
 fn scatter(host: &mut Host, pages: &[u64], list: u64, next: u64) {
     let room = ((4096 - list % 4096) / 8) as usize;
     let (first, rest) = pages.split_at(if pages.len() > room { room - 1 } else { pages.len() });
@@ -17,7 +17,7 @@ fn lists_plain_and_chained_both_ways() {
     let mut host = Host::with_queue(config());
     let (list, next) = (DATA + 0x20_0000, DATA + 0x20_1000);
     let pages: Vec<u64> = (0..32).map(|page| DATA + 0x10_0000 + page * 0x3000).collect();
-    // At the start of its page, in the middle, and so that it is chained.
+    // Lists at the start of a page, in the middle of a page, and lists with a chained list.
     for (seed, list) in [(1, list), (2, list + 0x400), (3, list + 0xf80), (4, list + 0xff8)] {
         let data = pattern(128 << 10, seed);
         let first = DATA + 0x200;
@@ -59,7 +59,7 @@ fn bad_offsets_are_refused() {
     host.io(read(0, 8, DATA, 0)).expect_success();
 }
 
-/// Every command that moves data across a page boundary, without PRP entry 2, and its queue.
+/// Every command with data across a page boundary, but without PRP entry 2: queue and command.
 fn without_entry_2() -> Vec<(u16, Command)> {
     let half = DATA + 0x800;
     let admin = |opcode, nsid, cdw10| {
@@ -101,7 +101,7 @@ fn a_second_entry_that_is_needed_is_not_0() {
         host.testbed.put(DATA, &[0; 8192]);
         host.execute(queue, command).expect_failure(StatusCode::INVALID_FIELD);
         assert_eq!(host.testbed.stray_writes, 0, "nothing goes to address 0: {command:?}");
-        // It is a good command otherwise: a page, or a list of pages.
+        // With PRP entry 2 (a page, or a list of pages) the command succeeds.
         host.testbed.put_list(list, (1..33).map(page));
         let prp2 = if queue == 1 && command.blocks() > 9 { list } else { DATA + 0x1000 };
         host.execute(queue, Command { prp2, ..command }).expect_success();
@@ -174,7 +174,7 @@ fn entries_are_fetched_in_batches_that_respect_the_ring() {
 
 #[test]
 fn queues_take_turns() {
-    // Held up by the limit of one command, they alternate.
+    // With a limit of one command at a time, the queues alternate.
     let mut host = Host::with_queue(configured(|settings| settings.commands = 1));
     host.create(2, 16);
     for _ in 0..3 {
@@ -192,7 +192,7 @@ fn a_full_completion_queue_holds_up_its_own_commands_only() {
     let mut host = Host::with_queue(config());
     host.create(2, 16);
     let [_, sq] = create_commands(&Pair::new(3, 64));
-    // Queue 3 reports to the small completion queue 2.
+    // Queue 3 uses the small completion queue 2.
     host.admin(Command { cdw11: 1 | 2 << 16, ..sq }).expect_success();
     host.pairs[3] = Some(Pair::new(3, 64));
     for _ in 0..40 {
@@ -222,7 +222,7 @@ fn read_data_wait_for_the_link() {
         host.put(1, read(slba, 256, DATA, list));
     }
     host.ring(1);
-    // Everything but posted writes leaves.
+    // The link takes everything except posted writes.
     let stuck = Ready::ALL.with(wire::tlp::Class::Posted, false);
     for _ in 0..10 {
         host.testbed.take_tlps(stuck);

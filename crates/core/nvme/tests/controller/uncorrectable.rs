@@ -1,4 +1,4 @@
-//! Write Uncorrectable, and everything that ends it.
+//! Write Uncorrectable, and the commands that remove marks.
 
 use super::records::{found, power_cycle, start};
 use super::*;
@@ -21,7 +21,7 @@ fn mark(slba: u64, blocks: u32) -> Command {
     Command { opcode: nvm::WRITE_UNCORRECTABLE, ..read(slba, blocks, 0, 0) }
 }
 
-/// Blocks that are marked, as stored, of namespace 1.
+/// The stored marks as JSON.
 fn stored(host: &Host) -> String {
     let state = State::decode(&host.testbed.store.records).unwrap();
     assert_eq!(state.uncorrectable, host.testbed.subsystem.state().uncorrectable);
@@ -53,14 +53,14 @@ fn marked_blocks_cannot_be_read() {
         host.io(command).expect_success();
     }
     host.io(Command { nsid: 2, ..read(8, 1, DATA, 0) }).expect_success();
-    // Of the copy of several ranges nothing is done: the first range that is not copied is 0.
+    // A Copy of several ranges copies nothing. Dword 0 has the first range that was not copied: 0.
     host.testbed.media.log.clear();
     let ranges = [CopyRange::default(), CopyRange { slba: 9, ..CopyRange::default() }];
     host.testbed.put(DATA, &ranges.map(|range| range.encode()).concat());
     let copy = Command { opcode: nvm::COPY, cdw12: 1, ..read(100, 1, DATA, 0) };
     assert_eq!(lba(&mut host, copy, UNREADABLE), 9);
     assert_eq!(host.testbed.media.log, []);
-    // They outlive power and resets.
+    // Marks persist over power losses and resets.
     let mut host = power_cycle(host);
     start(&mut host);
     host.create(1, 16);
@@ -104,7 +104,7 @@ fn the_number_of_marked_blocks_is_bounded() {
     host.io(mark(5, 100)).expect_success();
     host.io(mark(0, 1)).expect_failure(StatusCode::WRITE_FAULT);
     host.io(write(3, 1, DATA, 0)).expect_success();
-    // Two at once: there is room for one.
+    // Two commands at once, but there is room for the blocks of one.
     for slba in [0, 65_537] {
         host.put(1, mark(slba, 1));
     }
@@ -147,7 +147,7 @@ fn every_command_that_writes_blocks_makes_them_readable() {
     host.testbed.media.log.clear();
     host.io(write(0, 8, DATA, 0)).expect_success();
     assert_eq!(host.testbed.media.log, [(1, "write")], "others cost nothing");
-    // The write of a fused operation.
+    // The write of a fused operation removes a mark.
     host.io(mark(0, 1)).expect_success();
     let compare = Command { opcode: nvm::COMPARE, fuse: 1, ..read(0, 1, DATA, 0) };
     host.put(1, compare);
@@ -160,7 +160,7 @@ fn every_command_that_writes_blocks_makes_them_readable() {
 
 #[test]
 fn the_data_come_first_then_the_record_then_the_completion() {
-    // Power is lost behind each step of the write.
+    // Power is lost after each step of the write.
     for steps in 0..=4 {
         let mut host = host();
         host.testbed.media.namespaces.get_mut(&1).unwrap()[..512].fill(9);

@@ -1,22 +1,22 @@
-//! Random cases: lists of steps, and the behaviour of media, memory and records meanwhile.
+//! Random cases: lists of steps, with latencies and faults of media, memory and records.
 
 use nvme::block::Error;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// The steps of a host, and the faults around it.
+/// The steps of a host, with latencies and faults.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// The drive keeps records.
+    /// Whether the drive keeps records.
     pub records: bool,
-    /// The most outstanding commands, and KiB of the host's buffer.
+    /// The maximum number of I/O commands of the controller, and the size of its buffer in KiB.
     pub limits: (usize, usize),
     pub steps: Vec<Step>,
-    /// Microseconds that each request to media, memory and records takes, in turns.
+    /// Latencies in microseconds of requests to media, memory and records, used in turns.
     pub latencies: Vec<u16>,
-    /// Requests to the media that fail, by number.
+    /// Media requests that fail: number and error.
     pub faults: Vec<(usize, Error)>,
-    /// Changes of records that fail, by number.
+    /// Changes of records that fail: number and error.
     pub store_faults: Vec<(usize, Error)>,
 }
 
@@ -24,14 +24,15 @@ pub struct Case {
 pub enum Step {
     Io(Io),
     Admin(Admin),
-    /// Abort of an outstanding I/O command, by its place among them.
+    /// Aborts the outstanding I/O command with this index.
     Abort(usize),
-    /// Microseconds pass.
+    /// Waits for this number of microseconds.
     Wait(u64),
-    /// Waits until nothing is outstanding.
+    /// Waits until no command is outstanding.
     Settle,
     Reset(Reset),
-    /// Power is lost and comes back; the seed decides which data of the volatile cache are lost.
+    /// Switches the power off and on. The seed determines which data of the volatile cache are
+    /// lost.
     PowerLoss(u64),
 }
 
@@ -59,20 +60,21 @@ pub enum IoOp {
     Deallocate,
     WriteUncorrectable,
     Verify,
-    /// To this block.
+    /// Copies to this block.
     Copy(u64),
     /// Compares with the data that the host expects, or with other data.
     Compare {
         right: bool,
     },
-    /// The same as the first one of a fused operation.
+    /// A fused operation: the same comparison, then a write.
     CompareAndWrite {
         right: bool,
     },
 }
 
 impl IoOp {
-    /// Whether it may write data that are or were elsewhere too.
+    /// Whether the operation may write data that are equal to present or earlier data of other
+    /// blocks.
     pub fn repeats(self) -> bool {
         matches!(self, Self::WriteZeroes { .. } | Self::Deallocate | Self::Copy(_))
     }
@@ -115,7 +117,7 @@ fn io_op() -> impl Strategy<Value = IoOp> {
 
 fn io() -> impl Strategy<Value = Io> {
     let nsid = prop_oneof![10 => 1..3u32, 3 => 3..5u32, 1 => Just(0), 1 => Just(5)];
-    // Few blocks, so that commands meet.
+    // Few blocks, so that commands overlap.
     let slba = prop_oneof![8 => 0..6u64, 2 => 0..34u64];
     (1..3u16, nsid, slba, 1..5u32, io_op(), prop::bool::weighted(0.2), any::<bool>()).prop_map(
         |(queue, nsid, slba, blocks, op, fua, sgl)| Io { queue, nsid, slba, blocks, op, fua, sgl },

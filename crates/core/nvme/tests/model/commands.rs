@@ -9,16 +9,16 @@ use wire::nvme::{
     controller_list, feature,
 };
 
-/// Places for the data of commands.
+/// Number of buffers for the data of commands.
 pub const SLOTS: usize = 40;
-/// Bytes of a slot: the longest transfer from any offset in its first page.
+/// Size of a slot in bytes: the longest transfer from any offset in the first page.
 const SLOT: u64 = 0x9000;
-/// Where PRP lists and SGL segments lie, a page a slot.
+/// Address of PRP lists and SGL segments, one page per slot.
 const LISTS: u64 = DATA + 0x30_0000;
-/// Where data of admin commands lie.
+/// Address of the data of admin commands.
 const ADMIN: u64 = DATA + 0x3f_0000;
 
-/// A buffer: whole units begin at its start.
+/// A buffer of units for one command.
 #[derive(Clone, Copy, Debug)]
 pub struct Buffer {
     pub slot: usize,
@@ -30,7 +30,7 @@ impl Buffer {
         Self { slot, sgl }
     }
 
-    /// In the middle of a page, at another place for each slot.
+    /// The address of the buffer: at an offset in a page that differs by slot.
     fn address(self) -> u64 {
         DATA + self.slot as u64 * SLOT + (self.slot as u64 % 8) * 0x104
     }
@@ -41,7 +41,7 @@ impl Buffer {
         host.testbed.put(self.address(), &bytes);
     }
 
-    /// The tokens of whole units; `None` for one whose words differ.
+    /// The token of each unit in the buffer; `None` for a unit whose words differ.
     pub fn tokens(self, host: &Host, units: u64) -> Vec<Option<u32>> {
         let bytes = host.testbed.load(self.address(), (units * UNIT) as usize).expect("memory");
         let token = |unit: &[u8]| {

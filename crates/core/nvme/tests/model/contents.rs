@@ -1,25 +1,24 @@
-//! Possible contents of namespaces: every write with the time from its submission to its
-//! completion.
+//! Possible contents of namespaces: all writes, each with the times of submission and completion.
 //!
-//! A read may see a write that was submitted before the read ended, unless another write began
-//! after that one had ended and had ended before the read was submitted. A loss of power takes any
-//! write that was not flushed.
+//! A read may return write A if A was submitted before the read ended. It must not return A if
+//! another write began after A had ended, and ended before the read was submitted. A loss of power
+//! may undo every write that was not flushed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of a unit. Every write fills it with one token.
 pub const UNIT: u64 = 512;
-/// The token of units that cannot be read: Write Uncorrectable has marked them.
+/// The token of units that cannot be read, because Write Uncorrectable has marked them.
 pub const UNREADABLE: u32 = u32::MAX;
 
-/// Where a unit is: NSID and number.
+/// The place of a unit: NSID and number.
 pub type Place = (u32, u64);
 
 /// The value that a write puts into a unit.
 #[derive(Clone, Copy, Debug)]
 pub enum Value {
     Token(u32),
-    /// The value of that unit while the write is outstanding.
+    /// Any value that this unit has while the write is outstanding.
     CopyOf(u64),
 }
 
@@ -30,9 +29,9 @@ struct Write {
     value: Value,
     submitted: u64,
     completed: Option<u64>,
-    /// The write succeeded: earlier values are gone.
+    /// Whether the write succeeded, so that earlier values are impossible.
     done: bool,
-    /// A loss of power does not take it.
+    /// Whether a loss of power cannot undo the write.
     durable: bool,
 }
 
@@ -44,7 +43,7 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// A namespace has these units, of zeroes, and no others.
+    /// Gives a namespace this number of units, filled with zeroes.
     pub fn create(&mut self, nsid: u32, units: u64) {
         self.remove(nsid);
         for unit in 0..units {
@@ -56,7 +55,7 @@ impl Contents {
         self.units.retain(|(id, _), _| *id != nsid);
     }
 
-    /// Fixes the value of a unit that no outstanding write covers.
+    /// Sets the only possible value of a unit without outstanding writes.
     pub fn settle(&mut self, place: Place, token: u32) {
         let (value, id) = (Value::Token(token), 0);
         let write =
@@ -64,7 +63,7 @@ impl Contents {
         self.units.insert(place, vec![write]);
     }
 
-    /// A write begins at `now`; its identifier.
+    /// Begins a write at `now`; returns the identifier.
     pub fn begin(
         &mut self,
         now: u64,
@@ -82,19 +81,19 @@ impl Contents {
         id
     }
 
-    /// A write has ended: successfully, or with an unknown result.
+    /// Ends a write: with success if `done`, otherwise with an unknown result.
     pub fn end(&mut self, now: u64, id: u64, done: bool, durable: bool) {
         for write in self.units.values_mut().flatten().filter(|write| write.id == id) {
             (write.completed, write.done, write.durable) = (Some(now), done, durable);
         }
     }
 
-    /// A write has had no effect.
+    /// Removes a write that had no effect.
     pub fn withdraw(&mut self, id: u64) {
         self.units.values_mut().for_each(|writes| writes.retain(|write| write.id != id));
     }
 
-    /// Data of writes completed before `submitted` are on the media.
+    /// Makes the writes durable that were completed before `submitted`.
     pub fn flushed(&mut self, nsid: u32, submitted: u64) {
         let units = self.units.iter_mut().filter(|((id, _), _)| *id == nsid);
         for write in units.flat_map(|(_, writes)| writes) {
@@ -102,14 +101,14 @@ impl Contents {
         }
     }
 
-    /// Outstanding commands are lost: their writes may have happened or not.
+    /// Ends all outstanding writes, with unknown results.
     pub fn reset(&mut self, now: u64) {
         for write in self.units.values_mut().flatten() {
             write.completed.get_or_insert(now);
         }
     }
 
-    /// Power is lost.
+    /// Handles a loss of power: every write that is not durable may be lost.
     pub fn power_loss(&mut self, now: u64) {
         self.reset(now);
         for write in self.units.values_mut().flatten().filter(|write| !write.durable) {
@@ -117,7 +116,7 @@ impl Contents {
         }
     }
 
-    /// The possible values of a unit from `from` to `to`.
+    /// The possible values of a unit in the time from `from` to `to`.
     pub fn possible(&self, place: Place, from: u64, to: u64) -> BTreeSet<u32> {
         let mut found = BTreeSet::new();
         self.collect(place, from, to, &mut BTreeSet::new(), &mut found);

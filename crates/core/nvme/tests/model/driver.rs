@@ -1,4 +1,4 @@
-//! The host of a case: it sends the commands and compares the results with the model.
+//! The host of a case, which sends commands and compares the results with the model.
 
 use super::case::{Admin, Case, Io, IoOp, Step};
 use super::commands::{self, Buffer, SLOTS};
@@ -12,7 +12,7 @@ use testkit::nvme::Testbed;
 use wire::Duration;
 use wire::nvme::StatusCode;
 
-/// Commands of a queue outstanding, with room for a pair.
+/// The maximum number of outstanding commands of a queue. The queue also has room for a pair.
 const OUTSTANDING: usize = 6;
 pub const SUCCESS: StatusCode = StatusCode::SUCCESS;
 
@@ -20,7 +20,7 @@ pub const SUCCESS: StatusCode = StatusCode::SUCCESS;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Half {
     Whole,
-    /// Of a fused operation, with the identifier of the other one.
+    /// The first command of a fused operation, with the identifier of the second.
     First(u16),
     Second(u16),
 }
@@ -33,15 +33,15 @@ pub struct Sent {
     pub submitted: u64,
     /// The statuses allowed by the states of the drive since the command was sent.
     pub allowed: Statuses,
-    /// The statuses of a refusal by the drive's state when the command was sent: nothing changes
-    /// then.
+    /// The statuses by which the drive rejects the command in its state at the submission. A
+    /// rejected command changes nothing.
     pub refused: Statuses,
-    /// The units that it reads or compares.
+    /// The units that the command reads or compares.
     pub units: Range<u64>,
     pub buffer: Buffer,
-    /// The values that it compares with.
+    /// The values that the command compares with.
     pub tokens: Vec<u32>,
-    /// The identifier of its write.
+    /// The identifier of the command's write, if any.
     pub write: Option<u64>,
 }
 
@@ -51,7 +51,7 @@ pub struct Driver {
     pub(super) world: World,
     pub(super) config: Config,
     pub(super) drive: Drive,
-    /// The drive's state if the outstanding admin command succeeds.
+    /// The state of the drive if the outstanding admin command succeeds.
     pub(super) next: Option<Drive>,
     pub(super) admin: Option<(u16, Admin, Statuses, u64)>,
     /// Writes of zeroes of Format NVM and Sanitize.
@@ -60,14 +60,14 @@ pub struct Driver {
     pub(super) outstanding: BTreeMap<Key, Sent>,
     pub(super) ended: BTreeMap<Key, StatusCode>,
     pub(super) aborts: BTreeMap<u16, Key>,
-    /// Places and tokens that fused operations have replaced: each one once.
+    /// Places and tokens that fused operations have replaced; each may occur once.
     pub(super) replaced: BTreeSet<(Place, u32)>,
-    /// The comparison of fused operations, by their second command.
+    /// The comparisons of fused operations, by second command.
     pub(super) pairs: BTreeMap<Key, (Place, u32)>,
     pub(super) slots: Vec<usize>,
-    /// When a write of tokens that others have too has ended last, by NSID.
+    /// Time of the last end of a write whose tokens other units have too, by NSID.
     pub(super) repeated: BTreeMap<u32, u64>,
-    /// When namespaces have changed last.
+    /// Time of the last change of namespaces.
     pub(super) changed: u64,
     pub(super) clock: u64,
     pub(super) token: u32,
@@ -237,7 +237,7 @@ impl Driver {
         Buffer::new(self.slots.pop().expect("there are enough"), io.sgl)
     }
 
-    /// A write of tokens that no other one has.
+    /// Begins a write of new tokens, which no other write has; returns the identifier.
     fn write_tokens(&mut self, now: u64, io: &Io, range: &Range<u64>, buffer: Buffer) -> u64 {
         let count = range.end - range.start;
         let tokens: Vec<u32> = (self.token + 1..).take(count as usize).collect();
@@ -247,8 +247,8 @@ impl Driver {
         self.contents.begin(now, io.nsid, values)
     }
 
-    /// A possible value of a unit: alternately the oldest, so that several commands compare with
-    /// it, and the newest.
+    /// A possible value of a unit: alternately the oldest value, so that several commands compare
+    /// with the same value, and the newest.
     fn guess(&self, place: Place) -> u32 {
         let possible = self.contents.possible(place, self.clock, self.clock);
         let mut readable = possible.into_iter().filter(|token| *token != UNREADABLE);
@@ -259,7 +259,7 @@ impl Driver {
 
     fn send_admin(&mut self, admin: Admin) {
         let creates = matches!(admin, Admin::Create { .. });
-        // A command sent to a namespace before its creation may be carried out after it.
+        // A command to a namespace that does not exist yet may be executed after the creation.
         let waits = |one: &Self| {
             let absent = |sent: &Sent| !one.drive.namespaces.contains_key(&sent.io.nsid);
             one.admin.is_some() || creates && one.outstanding.values().any(absent)
@@ -294,7 +294,8 @@ impl Driver {
         }
     }
 
-    /// Outstanding commands may end as the drive is now, or as it may be.
+    /// Allows for all outstanding commands the statuses of the present and the next state of the
+    /// drive.
     pub(super) fn widen(&mut self) {
         for sent in self.outstanding.values_mut() {
             for drive in [&self.drive].into_iter().chain(&self.next) {
@@ -317,7 +318,7 @@ impl Driver {
         let command = self.world.host.put(0, commands::abort(queue, cid));
         self.world.host.ring(0);
         self.aborts.insert(command, (queue, cid));
-        // Few at a time.
+        // At most 2 Abort commands at a time.
         while self.aborts.len() > 2 && self.world.step(None) {
             self.observe();
         }

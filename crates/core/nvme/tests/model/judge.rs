@@ -1,4 +1,4 @@
-//! Compares the drive's results with the model.
+//! Compares the results of the drive with the model.
 
 use super::case::{Admin, IoOp};
 use super::contents::{UNIT, UNREADABLE};
@@ -42,7 +42,8 @@ impl Driver {
         }
     }
 
-    /// A sanitize operation has begun or ended. The outstanding admin command may see either state.
+    /// Handles the begin or end of a sanitize operation. For the outstanding admin command, either
+    /// state may apply.
     fn sanitize_changed(&mut self, phase: Option<SanitizePhase>) {
         let own = matches!(self.admin, Some((_, Admin::Sanitize, ..))) && self.next.is_some();
         if phase != Some(SanitizePhase::Running) && !own {
@@ -71,7 +72,7 @@ impl Driver {
         if let Some(target) = self.aborts.remove(&done.cid) {
             assert_eq!(code, SUCCESS);
             let aborted = self.ended.get(&target) == Some(&StatusCode::ABORT_REQUESTED);
-            // It may be aborted later, too: in part it may be done then.
+            // The command may be aborted later, when a part of it is done.
             assert!(done.result == 1 || aborted, "Abort of {target:?}");
             return;
         }
@@ -84,7 +85,7 @@ impl Driver {
         }
         assert!(allowed.contains(&code), "{admin:?} ended with {code}, not {allowed:?}");
         let Some(next) = self.next.take() else { return };
-        // Failures of the media come after the record.
+        // A media failure happens after the record was stored.
         let changed = code == SUCCESS || !faults.is_empty();
         if !changed {
             self.erased.drain(..).for_each(|id| self.contents.withdraw(id));
@@ -112,7 +113,7 @@ impl Driver {
         self.widen();
     }
 
-    /// The failures that media have caused for a command.
+    /// The statuses that the media faults of a command may cause.
     fn faults(&mut self, queue: u16, cid: u16) -> Vec<Statuses> {
         let id = Some(CommandId { queue, cid });
         let of_it = self.world.faulted.iter().filter(|fault| fault.command == id);
@@ -128,7 +129,7 @@ impl Driver {
         let faults = self.faults(key.0, key.1);
         let mut allowed = sent.allowed.clone();
         if !faults.is_empty() {
-            // A flush of all does without a namespace that goes.
+            // A flush of all namespaces ignores a namespace that is being deleted.
             let moot = self.next.is_some() || self.changed > sent.submitted;
             if sent.io.op != IoOp::FlushAll || !moot {
                 allowed.remove(&SUCCESS);
@@ -224,7 +225,7 @@ impl Driver {
         }
     }
 
-    /// Whether a namespace may have got a token for the second time since then.
+    /// Whether a namespace may have received a token for the second time after `since`.
     fn repeats(&self, nsid: u32, since: u64) -> bool {
         let under_way = |sent: &Sent| sent.io.nsid == nsid && sent.io.op.repeats();
         self.repeated.get(&nsid).is_some_and(|at| *at > since)
@@ -232,7 +233,7 @@ impl Driver {
             || self.outstanding.values().any(under_way)
     }
 
-    /// Both of a fused operation have ended.
+    /// Checks a fused operation whose two commands have ended.
     fn check_pair(&mut self, key: Key, sent: &Sent) {
         let (first, second) = match sent.half {
             Half::First(second) => (key, (key.0, second)),

@@ -1,7 +1,7 @@
-//! Random commands against a simple model of the contents of namespaces and the statuses of
-//! commands: media, memory and records are slow and fail, in virtual time.
+//! Compares the results of random commands with a simple model: the contents of namespaces, and the
+//! statuses of commands. Media, memory and records are slow and fail, in virtual time.
 //!
-//! `PROPTEST_CASES=10000 cargo test --package farlane-nvme --test main model` runs for long.
+//! A long run: `PROPTEST_CASES=10000 cargo test --package farlane-nvme --test main model`.
 
 mod case;
 mod commands;

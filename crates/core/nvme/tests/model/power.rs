@@ -1,4 +1,5 @@
-//! The host begins, resets the drive, loses it to a failure of power, and reads everything.
+//! The steps of a host around a start, a reset and a power loss of the drive, and the read of all
+//! blocks.
 
 use super::case::{Io, IoOp, Reset};
 use super::commands::{self, Buffer};
@@ -10,9 +11,9 @@ use std::ops::Range;
 use testkit::nvme::{Pair, create_commands, entry_sizes};
 use wire::nvme::{Command, Completion, StatusCode};
 
-/// Entries of the I/O queues, so that they wrap.
+/// Entries of the I/O queues: few, so that the queues wrap.
 const ENTRIES: u16 = 8;
-/// Bytes that a read of everything reads at once: whole blocks of any size.
+/// Size of one read of `verify` in bytes: a multiple of every block size.
 const CHUNK: u64 = 4096;
 
 impl Driver {
@@ -26,7 +27,7 @@ impl Driver {
         assert_ne!(self.drive.sanitize, Some(SanitizePhase::Running), "it goes on for ever");
     }
 
-    /// The controller is enabled, with two I/O queue pairs.
+    /// Enables the controller and creates two I/O queue pairs.
     pub(super) fn start(&mut self) {
         self.world.calm = true;
         self.world.host.enable(32);
@@ -43,7 +44,7 @@ impl Driver {
         self.world.calm = false;
     }
 
-    /// Executes a command while no other one is outstanding.
+    /// Executes a command while no other command is outstanding.
     fn execute(&mut self, queue: u16, command: Command) -> Completion {
         let cid = self.world.host.put(queue, command);
         self.world.host.ring(queue);
@@ -109,8 +110,8 @@ impl Driver {
         self.world.faulted.clear();
     }
 
-    /// Takes the drive's state from the records, because a lost admin command may have changed it
-    /// or not.
+    /// Sets the state of the model from the records, because the result of a lost admin command is
+    /// unknown.
     fn find_drive(&mut self) {
         let drive = Drive::from_state(&self.world.testbed().subsystem.state());
         let before = std::mem::replace(&mut self.drive, drive);
@@ -128,7 +129,7 @@ impl Driver {
         self.repeated = self.drive.namespaces.keys().map(|nsid| (*nsid, self.clock)).collect();
     }
 
-    /// Reads all readable blocks; the model takes over the data.
+    /// Reads all readable blocks, and sets the contents of the model from the data.
     pub(super) fn verify(&mut self) {
         if self.drive.sanitize == Some(SanitizePhase::Failed) {
             return;
@@ -136,8 +137,8 @@ impl Driver {
         self.world.calm = true;
         let active: Vec<_> = self.drive.namespaces.iter().filter(|(_, one)| one.attached).collect();
         let active: Vec<_> = active.into_iter().map(|(nsid, one)| (*nsid, *one)).collect();
-        // A copy is checked against all possible contents of its source: all are read before any is
-        // fixed.
+        // All blocks are read before the model is set, because a copy is compared with all possible
+        // contents of its source.
         let mut seen = Vec::new();
         for (nsid, one) in active {
             for at in (0..one.bytes()).step_by(CHUNK as usize) {
@@ -154,7 +155,7 @@ impl Driver {
         self.world.calm = false;
     }
 
-    /// Reads some bytes and records the values of units; `false` if not all can be read.
+    /// Reads a range and records the values of the units; `false` if a unit cannot be read.
     fn verify_range(
         &mut self,
         nsid: u32,

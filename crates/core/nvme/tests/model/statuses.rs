@@ -1,4 +1,4 @@
-//! The statuses that commands may end with, given the namespaces.
+//! The statuses with which commands may end, for a state of the namespaces.
 
 use super::case::{Admin, Io, IoOp};
 use nvme::state::{SanitizePhase, State};
@@ -24,7 +24,7 @@ impl Namespace {
     }
 }
 
-/// A drive as seen by its host.
+/// The state of a drive that determines the statuses.
 #[derive(Clone, Debug)]
 pub struct Drive {
     pub namespaces: BTreeMap<u32, Namespace>,
@@ -58,7 +58,7 @@ impl Drive {
         }
     }
 
-    /// An I/O command, whatever its blocks hold.
+    /// The statuses of an I/O command, regardless of the contents of the blocks.
     pub fn io(&self, io: &Io) -> Statuses {
         let mut errors: Statuses = self.sanitize_error().into_iter().collect();
         let changes =
@@ -85,7 +85,8 @@ impl Drive {
         or_success(errors)
     }
 
-    /// The statuses of an admin command; `busy` if I/O commands were outstanding meanwhile.
+    /// The statuses of an admin command. `busy` states whether I/O commands were outstanding at the
+    /// same time.
     pub fn admin(&self, admin: Admin, busy: bool) -> Statuses {
         let mut errors = Statuses::new();
         let find = |nsid: u32| self.namespaces.get(&nsid);
@@ -124,7 +125,8 @@ impl Drive {
         let running = self.sanitize == Some(SanitizePhase::Running);
         let restarts = matches!(admin, Admin::Sanitize | Admin::LeaveFailure);
         if let Some(error) = self.sanitize_error().filter(|_| running || !restarts) {
-            // Set Features is allowed, the change of the namespace is not, or is when it failed.
+            // During a sanitize operation Set Features is allowed, but the change of the namespace
+            // is not. After a failed operation both are allowed.
             if !matches!(admin, Admin::Protect(..)) {
                 errors.insert(error);
             } else if running {

@@ -1,5 +1,5 @@
-//! Media, memory and records that take their time, in virtual time, so that they answer in any
-//! order; media with a volatile cache and with faults.
+//! Media, memory and records with latencies in virtual time, so that answers arrive in any order.
+//! The media have a volatile cache and faults.
 
 use super::case::Case;
 use super::contents::UNIT;
@@ -14,19 +14,19 @@ use wire::{Duration, Instant};
 /// An answer that is due later.
 enum Answer {
     Memory(MemoryRequest),
-    /// A request of the media; for a flush with the data that it makes durable.
+    /// A media request; for a flush, with the data that it makes durable.
     Media(Request, Option<Cache>),
     Record,
 }
 
-/// A namespace on media: written and durable data, with a version of each unit.
+/// A namespace on the media: durable data, and versions of all units.
 #[derive(Clone, Default)]
 struct Cache {
     versions: Vec<u64>,
     safe: Vec<(u64, Vec<u8>)>,
 }
 
-/// A request to the media that was made to fail.
+/// A media request that failed on purpose.
 pub struct Fault {
     pub command: Option<CommandId>,
     pub error: Error,
@@ -37,7 +37,7 @@ pub struct World {
     latencies: Vec<u16>,
     faults: BTreeMap<usize, Error>,
     store_faults: BTreeMap<usize, Error>,
-    /// Nothing fails.
+    /// Whether no request fails.
     pub calm: bool,
     /// Faults that were not checked yet.
     pub faulted: Vec<Fault>,
@@ -101,7 +101,7 @@ impl World {
         self.pending.push((due, self.sent, answer));
     }
 
-    /// Lets the next thing happen, if it does until `end`; whether it did.
+    /// Executes the next answer, if it is due until `end`. Returns whether there was one.
     pub fn step(&mut self, end: Option<Instant>) -> bool {
         self.collect();
         let next = self.pending.iter().enumerate().min_by_key(|(_, (due, sent, _))| (*due, *sent));
@@ -147,13 +147,13 @@ impl World {
         Cache { safe: versions.iter().copied().zip(units).collect(), versions }
     }
 
-    /// The media carry a request out, or fail.
+    /// Executes a media request, or makes it fail.
     fn serve(&mut self, request: Request, flushed: Option<Cache>) {
         let (id, nsid, command) = (request.id, request.nsid, request.command);
         let error = self.faults.get(&self.requests).copied().filter(|_| !self.calm);
         self.requests += usize::from(!self.calm);
         let result = if !self.host.testbed.media.namespaces.contains_key(&nsid) {
-            // The namespace was deleted meanwhile.
+            // The namespace was deleted before the request.
             Err(Error::Internal)
         } else if let Some(error) = error {
             self.faulted.push(Fault { command, error });
@@ -174,7 +174,7 @@ impl World {
         testbed.subsystem.complete_block(testbed.now, id, result);
     }
 
-    /// The units that a request changes get another version.
+    /// Increments the versions of the units that a request changes.
     fn change(&mut self, request: &Request) {
         if matches!(request.operation, Operation::Read { .. } | Operation::Flush) {
             return;
@@ -186,7 +186,7 @@ impl World {
         self.cache(request.nsid).versions[units].fill(version);
     }
 
-    /// Of a write that fails, its first half may be done.
+    /// Executes the first half of a failing write.
     fn serve_half(&mut self, request: &Request) {
         if let Operation::Write { offset, data } = &request.operation {
             let half = data.len() / 2 / UNIT as usize * UNIT as usize;
@@ -210,13 +210,13 @@ impl World {
         self.caches.retain(|nsid, _| media.contains_key(nsid));
     }
 
-    /// Drops the drive's memory requests from before a reset of the link, but not those to the
-    /// media.
+    /// Drops outstanding memory requests at a reset of the link; media requests stay.
     pub fn forget_memory(&mut self) {
         self.pending.retain(|(.., answer)| !matches!(answer, Answer::Memory(_)));
     }
 
-    /// Power is lost, and with it units of the volatile cache and of outstanding writes.
+    /// Handles a loss of power: random units of the volatile cache and of outstanding writes are
+    /// lost.
     pub fn lose_power(&mut self, mut seed: u64) {
         let mut coin = move || {
             // SplitMix64: the upper half decides.

@@ -1,4 +1,4 @@
-//! Lists of operations against the controller: the same entry point that is fuzzed.
+//! Random lists of operations for the controller, through the entry point of the fuzz target.
 
 use proptest::prelude::*;
 use testkit::nvme::run_operations;
@@ -11,7 +11,7 @@ proptest! {
         records in 0..3u8, weighted: bool, buffers: bool, choice: u8,
         bytes in proptest::collection::vec(any::<u8>(), 0..6000),
     ) {
-        // With records, with metadata too.
+        // Without records, with records, and with records and metadata.
         let records = [0, 1 << 2, 1 << 2 | 1 << 4][usize::from(records)];
         let mode = records | u8::from(weighted) << 3 | u8::from(buffers) << 5;
         let list: Vec<u8> = [mode, choice].into_iter().chain(bytes).collect();

@@ -1,5 +1,5 @@
-//! Tests with a stock Linux guest that use a command, a feature or a log page, by code. They are in
-//! `crates/farlane/tests/stock_guest`; what the guest does is in `tests/guest/scripts`.
+//! Tests with a stock Linux guest that use a command, a feature or a log page, by code. The tests
+//! are in `crates/farlane/tests/stock_guest`, the scripts of the guest in `tests/guest/scripts`.
 
 use super::proofs::Proofs;
 
@@ -14,7 +14,7 @@ const BUFFERS: &str = "a_guest_keeps_the_doorbells";
 /// A drive that is killed and moved (`drive.sh`).
 const MOVED: &str = "a_drive_is_killed_and_moved";
 
-/// By opcode.
+/// Tests by opcode.
 pub const ADMIN: Proofs = &[
     (0x00, &[MANAGED]),
     (0x01, &[MANAGED]),
@@ -39,7 +39,7 @@ pub const ADMIN: Proofs = &[
     (0x84, &[MANAGED]),
 ];
 
-/// By opcode.
+/// Tests by opcode.
 pub const IO: Proofs = &[
     (0x00, &[MANAGED, TOOLS]),
     (0x01, &[MANAGED, TOOLS, PROTECTION]),
@@ -52,7 +52,7 @@ pub const IO: Proofs = &[
     (0x19, &[MANAGED]),
 ];
 
-/// By feature identifier.
+/// Tests by feature identifier.
 pub const FEATURES: Proofs = &[
     (0x01, &[MANAGED]),
     (0x02, &[MANAGED]),
@@ -70,7 +70,7 @@ pub const FEATURES: Proofs = &[
     (0x84, &[MANAGED]),
 ];
 
-/// By log page identifier.
+/// Tests by log page identifier.
 pub const LOG_PAGES: Proofs = &[
     (0x01, &[MANAGED, TOOLS]),
     (0x02, &[MANAGED, MOVED]),

@@ -1,5 +1,5 @@
-//! `docs/nvme-support.md`: the drives' answers to every command, feature and log page of the
-//! specification, and the tests that prove them.
+//! Checks `docs/nvme-support.md`: the answers of drives to every command, feature and log page of
+//! the specification, and the tests that prove the answers.
 
 mod guests;
 mod proofs;
@@ -37,7 +37,8 @@ fn host(records: bool) -> Host {
     Host::started(testbed)
 }
 
-/// A section of the document: codes with names, the answer for each, and its proof.
+/// A section of the document: codes with names, the answer to each code, and the tests that prove
+/// the answer.
 struct Section {
     title: &'static str,
     name: fn(u8) -> Option<&'static str>,
@@ -93,15 +94,15 @@ fn ask_io(host: &mut Host, opcode: u8) -> Result<(), StatusCode> {
     refused
 }
 
-/// Its capabilities: SEL 011b.
+/// Requests the capabilities of a feature: SEL 011b.
 fn ask_feature(host: &mut Host, id: u8) -> Result<(), StatusCode> {
     let cdw10 = u32::from(id) | 3 << 8;
     let opcode = admin::GET_FEATURES;
     result(&host.admin(Command { opcode, nsid: 1, cdw10, ..Command::default() }))
 }
 
-/// Reads 512 bytes of the page, the unit of telemetry. For persistent events it establishes a
-/// context.
+/// Reads 512 bytes of a log page, one telemetry block. For persistent events, the command
+/// establishes a context.
 fn ask_log_page(host: &mut Host, page: u8) -> Result<(), StatusCode> {
     let opcode = admin::GET_LOG_PAGE;
     let action = u32::from(page == log_page::PERSISTENT_EVENT);
@@ -109,8 +110,8 @@ fn ask_log_page(host: &mut Host, page: u8) -> Result<(), StatusCode> {
     result(&host.admin(Command { opcode, prp1: DATA, cdw10, ..Command::default() }))
 }
 
-/// The text of a row for the results of drives with and without records, and whether either
-/// supports it.
+/// The text of a row from the results of drives with and without records, and whether any of them
+/// supports the code.
 fn status(with: Result<(), StatusCode>, without: Result<(), StatusCode>) -> (String, bool) {
     match (with, without) {
         (Ok(()), Ok(())) => ("supported".into(), true),
@@ -169,7 +170,7 @@ fn support_document_matches_drives() {
     assert_eq!(found.len(), text.len(), "docs/nvme-support.md has other lines at its end");
 }
 
-/// The tests of a folder, and the ignored ones with their attribute.
+/// The source text of all tests in a folder.
 fn sources(folder: &Path) -> String {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let read = |path: PathBuf| match path.is_dir() {
@@ -202,7 +203,7 @@ fn unlisted_codes_are_refused() {
         for section in &SECTIONS {
             for code in 0..=u8::MAX {
                 let known = section.proofs.iter().any(|(proven, _)| *proven == code);
-                // Not Asynchronous Event Requests and commands that have the expected effect.
+                // Codes that the table does not list must fail.
                 if !known {
                     let answer = (section.ask)(&mut host, code);
                     assert!(answer.is_err(), "{} {code:02x}h", section.title);

@@ -3,7 +3,7 @@
 /// Codes with the names of tests.
 pub type Proofs = &'static [(u8, &'static [&'static str])];
 
-/// By opcode.
+/// Tests by opcode.
 pub const ADMIN: Proofs = &[
     (0x00, &["queues_are_created_used_and_deleted", "deleted_queue_aborts_commands_not_begun"]),
     (0x01, &["queues_are_created_used_and_deleted", "bad_fields_of_the_create_commands"]),
@@ -107,7 +107,7 @@ pub const ADMIN: Proofs = &[
     ),
 ];
 
-/// By opcode.
+/// Tests by opcode.
 pub const IO: Proofs = &[
     (0x00, &["flush_takes_one_namespace_or_all"]),
     (
@@ -173,7 +173,7 @@ pub const IO: Proofs = &[
     ),
 ];
 
-/// By feature identifier.
+/// Tests by feature identifier.
 pub const FEATURES: Proofs = &[
     (0x01, &["set_features_are_read_back_until_reset", "weights_share_what_urgent_queues_leave"]),
     (0x02, &["set_features_are_read_back_until_reset"]),
@@ -191,7 +191,7 @@ pub const FEATURES: Proofs = &[
     (0x84, &["a_namespace_is_write_protected_until_the_host_says_otherwise"]),
 ];
 
-/// By log page identifier.
+/// Tests by log page identifier.
 pub const LOG_PAGES: Proofs = &[
     (0x01, &["errors_are_logged_newest_first"]),
     (0x02, &["smart_log_counts_commands_data_and_errors"]),

@@ -12,7 +12,7 @@ pub enum PcieKind {
     RootPort,
     /// 0101b.
     UpstreamPort,
-    /// 0110b, with the physical slot number it implements.
+    /// 0110b, a port with a slot.
     DownstreamPort {
         /// Physical Slot Number, up to 13 bits.
         slot: u16,
@@ -25,7 +25,7 @@ pub struct PcieCapability {
     at: u16,
 }
 
-/// Code of a payload or request size: 128 bytes is 0, 4096 is 5.
+/// The register code of a payload or request size: 0 for 128 bytes to 5 for 4096 bytes.
 fn size_code(bytes: usize) -> u16 {
     (bytes.clamp(128, 4096).ilog2() - 7) as u16
 }
@@ -61,7 +61,7 @@ impl PcieCapability {
         config.set_u16(at + Self::DEVICE_CONTROL, 2 << 12 | 1 << 11 | 1 << 4);
         config.make_rw(at + Self::DEVICE_CONTROL, &[0xff, 0x79]);
         config.make_rw1c(at + Self::DEVICE_STATUS, &[0x0f, 0]);
-        // Reports Gen1 x1 although the network carries the link.
+        // The link reports 2.5 GT/s x1, although the network carries it.
         config.set_u32(at + Self::LINK_CAPABILITIES, 1 | 1 << 4 | 1 << 20);
         config.make_rw(at + 0x10, &[0xc3, 0x0f]);
         config.set_u16(at + Self::LINK_STATUS, 1 | 1 << 4);
@@ -77,29 +77,29 @@ impl PcieCapability {
         Self { at }
     }
 
-    /// Byte offset of the structure.
+    /// Byte offset of the capability in configuration space.
     pub fn offset(self) -> u16 {
         self.at
     }
 
-    /// Sets Max_Payload_Size Supported, in bytes.
+    /// Sets Max_Payload_Size Supported to `max_payload` bytes.
     pub fn set_max_payload_supported(self, config: &mut ConfigSpace, max_payload: usize) {
         let others = config.u32(self.at + 4) & !7;
         config.set_u32(self.at + 4, others | u32::from(size_code(max_payload)));
     }
 
-    /// Max_Payload_Size in bytes as configured.
+    /// Max_Payload_Size in bytes, as software configured it.
     pub fn max_payload(self, config: &ConfigSpace) -> usize {
         128 << (config.u16(self.at + Self::DEVICE_CONTROL) >> 5 & 7).min(5)
     }
 
-    /// Configures Max_Payload_Size, in bytes.
+    /// Sets Max_Payload_Size to `max_payload` bytes.
     pub fn set_max_payload(self, config: &mut ConfigSpace, max_payload: usize) {
         let others = config.u16(self.at + Self::DEVICE_CONTROL) & !(7 << 5);
         config.set_u16(self.at + Self::DEVICE_CONTROL, others | size_code(max_payload) << 5);
     }
 
-    /// Max_Read_Request_Size in bytes as configured.
+    /// Max_Read_Request_Size in bytes, as software configured it.
     pub fn max_read_request(self, config: &ConfigSpace) -> usize {
         128 << (config.u16(self.at + Self::DEVICE_CONTROL) >> 12 & 7).min(5)
     }
@@ -115,8 +115,8 @@ impl PcieCapability {
         }
     }
 
-    /// The configured completion timeout: the end of the chosen range; `None` if disabled (section
-    /// 7.5.3.16).
+    /// The configured completion timeout: the upper end of the configured range; `None` if the
+    /// timeout is disabled (section 7.5.3.16).
     pub fn completion_timeout(self, config: &ConfigSpace) -> Option<Duration> {
         let control = config.u16(self.at + Self::DEVICE_CONTROL_2);
         if control & 1 << 4 != 0 {
@@ -155,13 +155,14 @@ impl PcieCapability {
         config.set_u16(self.at + Self::SLOT_STATUS, slot);
     }
 
-    /// Data Link Layer Link Active.
+    /// Whether the link is up (Data Link Layer Link Active).
     pub fn link_up(self, config: &ConfigSpace) -> bool {
         config.u16(self.at + Self::LINK_STATUS) & 1 << 13 != 0
     }
 }
 
-/// Adds the power management capability (PCI PM 1.2): D0 and D3hot, no PME.
+/// Adds the power management capability (PCI PM 1.2) with D0 and D3hot, without PME. Returns the
+/// offset.
 pub fn add_power_management(config: &mut ConfigSpace) -> u16 {
     let at = config.add_capability(capability::POWER_MANAGEMENT, 8);
     config.set_u16(at + 2, 3);
@@ -171,7 +172,8 @@ pub fn add_power_management(config: &mut ConfigSpace) -> u16 {
     at
 }
 
-/// Adds MSI-X (PCIe Base 4.0, section 7.7.2) with table and PBA in BAR 0.
+/// Adds MSI-X (PCIe Base 4.0, section 7.7.2) with 1 to 2048 vectors. `table` and `pba` are byte
+/// offsets in BAR 0. Returns the offset of the capability.
 pub fn add_msix(config: &mut ConfigSpace, vectors: u16, table: u32, pba: u32) -> u16 {
     assert!((1..=2048).contains(&vectors), "MSI-X has 1 to 2048 vectors");
     let at = config.add_capability(capability::MSIX, 12);

@@ -11,7 +11,7 @@ use crate::errors::Errors;
 #[derive(Clone, Copy, Debug)]
 pub struct ErrorReporting {
     at: u16,
-    /// The errors that the status register has reported so far.
+    /// The error counters at the last update of the status register.
     reported: Errors,
 }
 
@@ -20,14 +20,14 @@ impl ErrorReporting {
     const UNCORRECTABLE_STATUS: u16 = 0x04;
     const UNCORRECTABLE_MASK: u16 = 0x08;
     const UNCORRECTABLE_SEVERITY: u16 = 0x0c;
-    /// Advanced Error Capabilities and Control.
+    /// Byte offset of Advanced Error Capabilities and Control.
     pub const CONTROL: u16 = 0x18;
     /// ECRC Generation Capable and ECRC Check Capable.
     pub const ECRC_CAPABLE: u32 = 1 << 5 | 1 << 7;
     /// ECRC Generation Enable and ECRC Check Enable.
     pub const ECRC_ENABLE: u32 = 1 << 6 | 1 << 8;
-    /// The errors that are reported (section 7.8.4.2): poisoned, timeout,
-    /// abort, unexpected completion, malformed, ECRC, unsupported request.
+    /// The status bits of the reported errors (section 7.8.4.2): poisoned TLP, completion timeout,
+    /// completer abort, unexpected completion, malformed TLP, ECRC, unsupported request.
     const REPORTED: u32 = 1 << 12 | 0b111 << 14 | 0b111 << 18;
 
     /// Adds the capability, without errors.
@@ -49,7 +49,7 @@ impl ErrorReporting {
         config.u32(self.at + Self::CONTROL) & 1 << 6 != 0
     }
 
-    /// Sets the status bits of errors counted since the last call.
+    /// Sets the status bits of the errors counted since the last call.
     pub fn update(&mut self, config: &mut ConfigSpace, errors: &Errors) {
         let counters = |errors: &Errors| {
             [

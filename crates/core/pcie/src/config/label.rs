@@ -13,7 +13,7 @@
 
 use super::{ConfigSpace, capability};
 
-/// Bytes of a serial number.
+/// Size of a serial number in bytes.
 const SERIAL: usize = 20;
 /// Byte offsets of the vendor-specific header, the serial number and the capacity.
 const HEADER: u16 = 0x04;
@@ -27,7 +27,7 @@ const HEADER_VALUE: u32 = (LENGTH as u32) << 20 | 1 << 16 | 0x0002;
 pub struct Label {
     /// The serial number: up to 20 printable ASCII characters.
     pub serial: String,
-    /// Bytes of all namespaces together.
+    /// Size of all namespaces together in bytes.
     pub capacity: u64,
 }
 
@@ -42,8 +42,8 @@ impl Label {
         config.set(at + CAPACITY, &self.capacity.to_le_bytes());
     }
 
-    /// Finds the label in the configuration space of a function, if its Vendor ID
-    /// is `vendor` (VSEC IDs are per vendor). `None` without one. Replaces
+    /// Finds the label in the configuration space of a function. `None` if the Vendor ID of the
+    /// function is not `vendor` (VSEC IDs are per vendor), or if there is no label. Replaces
     /// characters that are not printable with `?`.
     pub fn find(config: &[u8; 4096], vendor: u16) -> Option<Self> {
         let word = |at: u16| {
@@ -53,7 +53,7 @@ impl Label {
         if word(0)? as u16 != vendor {
             return None;
         }
-        // A loop in the list ends after 64.
+        // The search ends after 64 capabilities, because the list may be circular.
         let mut at = 0x100;
         for _ in 0..64 {
             let header = word(at)?;

@@ -147,8 +147,8 @@ impl ConfigSpace {
         }
     }
 
-    /// Appends a capability of `length` bytes to the list, zeroed but for its
-    /// header, and returns its offset.
+    /// Appends a capability of `length` bytes to the list; all bytes except the header are 0.
+    /// Returns the offset.
     pub fn add_capability(&mut self, id: u8, length: u16) -> u16 {
         let at = self.next_capability;
         assert!(at + length <= FIRST_EXTENDED, "no room for capability {id:#x}");
@@ -161,7 +161,7 @@ impl ConfigSpace {
         at
     }
 
-    /// Appends an extended capability of `length` bytes, header included.
+    /// Appends an extended capability of `length` bytes, header included. Returns the offset.
     pub fn add_extended(&mut self, id: u16, version: u8, length: u16) -> u16 {
         let at = self.next_extended;
         assert!(usize::from(at + length) <= SIZE, "no room for extended capability {id:#x}");

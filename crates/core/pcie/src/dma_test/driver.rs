@@ -42,7 +42,7 @@ pub fn start_copy(bus: &Bus, bar: u64, from: u64, to: u64, length: u32) {
 /// Waits until the function is not busy.
 ///
 /// # Errors
-/// [`Failed`] if its last job failed or it does not answer.
+/// [`Failed`] if the last job of the function failed, or if the function does not answer.
 pub async fn wait(bus: &Bus, bar: u64) -> Result<(), Failed> {
     loop {
         let status = bus.read(bar + register::STATUS, 4).await as u32;

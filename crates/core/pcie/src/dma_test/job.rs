@@ -4,13 +4,13 @@ use super::DmaTest;
 use crate::endpoint::DmaError;
 use bytes::Bytes;
 
-/// Bytes of one piece, which a job buffers.
+/// Bytes of one piece of a job. A job buffers one piece.
 const PIECE: u32 = 16 << 10;
-/// The job pauses above this many posted bytes queued for the link.
+/// A job pauses while at least this number of posted bytes is queued for the link.
 const MAX_POSTED: usize = 64 << 10;
 
-/// `STATUS` bits 15:8 of a job whose registers are invalid. For a job that failed later, the bits
-/// are the number of the [`DmaError`].
+/// `STATUS` bits 15:8 of a job with invalid registers. If a job fails later, the bits are the
+/// number of the [`DmaError`].
 pub(super) const INVALID: u8 = 6;
 
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ impl Job {
 }
 
 impl DmaTest {
-    /// Continues the job while the link takes its writes.
+    /// Continues the job as long as no read is outstanding and the link takes the writes.
     pub(super) fn advance(&mut self) {
         while let Some(job) = &mut self.job {
             if job.reading.is_some() || self.endpoint.posted_backlog() >= MAX_POSTED {

@@ -1,8 +1,8 @@
 //! A DMA test endpoint: a function that copies and fills memory by DMA.
 //!
-//! It shows that the other modules do not depend on the kind of device, and gives
-//! tests a bus master that they control fully. Base class 12h
-//! (processing accelerator), BAR 0 of [`BAR0_SIZE`] bytes, one MSI-X vector.
+//! The function shows that the other modules do not depend on the kind of device. Tests use it as a
+//! bus master with exactly known accesses. Base class 12h (processing accelerator), BAR 0 of
+//! [`BAR0_SIZE`] bytes, one MSI-X vector.
 //!
 //! # Registers
 //!
@@ -37,13 +37,13 @@ use crate::function::{Function, Input, Output, Ports, Ready};
 use job::{INVALID, Job};
 use wire::Instant;
 
-/// Vendor ID (shared with farlane's bridges).
+/// Vendor ID, the same as for farlane's bridges.
 pub const VENDOR: u16 = crate::bridge::VENDOR;
 /// Device ID.
 pub const DEVICE: u16 = 0x0d3a;
 /// Size of BAR 0 in bytes.
 pub const BAR0_SIZE: u64 = 0x8000;
-/// Bytes of `RAM`.
+/// Size of `RAM` in bytes.
 pub const RAM_SIZE: usize = 0x3000;
 /// The longest job in bytes.
 pub const MAX_LENGTH: u32 = 1 << 20;
@@ -86,7 +86,7 @@ pub mod control {
 pub mod status {
     /// A job runs.
     pub const BUSY: u32 = 1 << 0;
-    /// The last job has ended, well or not.
+    /// The last job has ended, with success or failure.
     pub const DONE: u32 = 1 << 1;
     /// The last job failed; bits 15:8 are the failure code.
     pub const FAILED: u32 = 1 << 2;
@@ -108,7 +108,7 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// Payloads and read requests of 4096 bytes, 32 in flight.
+    /// Payloads and read requests of 4096 bytes, 32 read requests in flight.
     fn default() -> Self {
         Self { serial: 1, max_payload: 4096, read_request: 4096, reads_in_flight: 32 }
     }
@@ -135,7 +135,7 @@ impl DmaTest {
     /// A function after power-on.
     ///
     /// # Panics
-    /// If `settings` contradict the ranges their fields name.
+    /// If a setting is out of the range that the field's documentation states.
     pub fn new(settings: Settings) -> Self {
         let endpoint = Endpoint::new(EndpointConfig {
             serial: settings.serial,
@@ -278,7 +278,7 @@ impl Function for DmaTest {
             self.advance();
             let output = self.endpoint.poll(now, ready);
             match output {
-                // A timer may have ended a job just now.
+                // The poll may have ended a job by a timeout.
                 Output::Wait(_) if self.take_events() => {}
                 output => return output,
             }

@@ -1,4 +1,4 @@
-//! The function below a root complex, driven by its own driver.
+//! The DMA test function below a root complex, controlled by its driver.
 
 use super::*;
 use crate::enumerate;
@@ -11,7 +11,7 @@ use wire::Bdf;
 const RAM: u64 = 0x10_0000;
 
 impl Testbed<DmaTest> {
-    /// Enumerates; with MSI-X enabled or the interrupt wire.
+    /// Enumerates the function and enables MSI-X if `msix`. Returns the address of BAR 0 too.
     fn ready(msix: bool) -> (Self, u64) {
         let function = DmaTest::new(Settings { max_payload: 256, ..Settings::default() });
         let ram = Ram::new(RAM, 0x10_0000);

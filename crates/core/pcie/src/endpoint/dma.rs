@@ -16,10 +16,10 @@ struct Read {
     length: usize,
     /// Bytes already requested.
     requested: usize,
-    /// Requests without their last completion.
+    /// Number of requests that wait for completions.
     outstanding: usize,
     buffer: BytesMut,
-    /// The payload, not copied, if one completion carries everything.
+    /// The payload, not copied, if one completion has all bytes of the read.
     whole: Option<Bytes>,
     error: Option<DmaError>,
 }
@@ -27,8 +27,8 @@ struct Read {
 /// One request on the link.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
-    /// The slot of its read. `None` after a reset or timeout: the tag is then
-    /// quarantined until its last completion or a timeout.
+    /// The slot of the request's read. `None` after a reset or timeout: the tag is then quarantined
+    /// until the last completion arrives or a timeout passes.
     slot: Option<usize>,
     /// Next byte expected, as an offset in the read.
     offset: usize,
@@ -41,7 +41,7 @@ struct Pending {
 pub(super) struct Engine {
     reads: Vec<Option<Read>>,
     free: Vec<usize>,
-    /// Slots of reads with bytes still to request, in order.
+    /// Slots of the reads with bytes that were not requested yet, in order.
     unsent: VecDeque<usize>,
     tags: Vec<Option<Pending>>,
     /// Unused tags, least recently used first, so that a late completion does not match a new
@@ -53,22 +53,22 @@ pub(super) struct Engine {
     arena: Arena,
 }
 
-/// How long a tag stays quarantined if software has disabled the completion timeout: the end of the
-/// default range.
+/// How long a tag stays quarantined if software has disabled the completion timeout: 50 ms, the
+/// upper end of the default range.
 const QUARANTINE: Duration = Duration::from_ms(50);
 
-/// Bytes of a block of memory for reads.
+/// Size of a block of memory for reads in bytes.
 const BLOCK: usize = 256 << 10;
 
-/// Settings that software may change between requests.
+/// Limits that software may change between requests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub requester: Bdf,
     /// Largest request in bytes: a power of two.
     pub request: usize,
-    /// Requests in flight.
+    /// The maximum number of requests in flight.
     pub in_flight: usize,
-    /// Tags that may be used.
+    /// Number of tags that may be used.
     pub tags: usize,
 }
 
@@ -122,7 +122,7 @@ impl Engine {
         self.done.pop_front()
     }
 
-    /// Whether a read has bytes still to request.
+    /// Whether a read has bytes that were not requested yet.
     pub(super) fn has_unsent(&self) -> bool {
         !self.unsent.is_empty()
     }
@@ -291,7 +291,8 @@ impl Engine {
         self.free_tags.push_back(tag as u16);
     }
 
-    /// Stops making requests: unfinished reads fail with `error` after the completions in flight.
+    /// Stops making requests. Reads with bytes that were not requested yet fail with `error` after
+    /// the completions in flight.
     pub(super) fn stop(&mut self, error: DmaError) {
         for slot in std::mem::take(&mut self.unsent) {
             let read = self.reads[slot].as_mut().expect("an unsent read has its slot");
@@ -318,7 +319,7 @@ impl Engine {
         }
     }
 
-    /// A completion for a quarantined tag, which is free after the last one.
+    /// Handles a completion for a quarantined tag. The last completion frees the tag.
     fn complete_quarantined(&mut self, tag: usize, pending: Pending, c: Completion, bytes: usize) {
         let left = pending.left.saturating_sub(bytes - usize::from(c.lower_address & 3).min(bytes));
         if c.status != Status::Success || bytes == 0 || left == 0 {
@@ -328,7 +329,8 @@ impl Engine {
         }
     }
 
-    /// Times out requests sent at least `limit` ago, if there is a limit.
+    /// Times out the requests that were sent at least `limit` ago; none with `None`. Frees
+    /// quarantined tags whose time has passed.
     pub(super) fn expire(&mut self, now: Instant, limit: Option<Duration>, errors: &mut Errors) {
         for tag in 0..self.tags.len() {
             let Some(pending) = self.tags[tag] else { continue };
@@ -338,7 +340,8 @@ impl Engine {
             match pending.slot {
                 Some(slot) => {
                     errors.completion_timeout += 1;
-                    // The completion may only be late: its tag is quarantined for as long again.
+                    // The completion may only be late, so the tag is quarantined for the same time
+                    // again.
                     self.tags[tag] = Some(Pending { slot: None, sent: Some(now), ..pending });
                     self.end_request(slot, Some(DmaError::Timeout));
                 }

@@ -37,21 +37,20 @@ pub struct EndpointConfig {
     pub revision: u8,
     /// Device serial number (extended capability 0003h).
     pub serial: u64,
-    /// Identifies the data that the device stores, if any. The vendor must then be
-    /// [`contents::VENDOR`].
+    /// The incarnation: identifies the data that the device stores; `None` for a device without
+    /// data. With an incarnation, the vendor must be [`contents::VENDOR`].
     pub incarnation: Option<u64>,
     /// Size in bytes of BAR 0, a 64-bit non-prefetchable memory BAR; a power of two, at least 4096.
-    /// The upper half of the BAR has the MSI-X table (from the half) and the PBA (from three
-    /// quarters).
+    /// The MSI-X table begins at half of the size, the PBA at three quarters.
     pub bar0_size: u64,
     /// MSI-X vectors, 1 to 2048.
     pub vectors: u16,
     /// Largest payload supported: 128, 256, … 4096 bytes.
     pub max_payload: usize,
-    /// The device's own limit of one read request in bytes, a power of two: some
-    /// drives request at most 256 bytes whatever MRRS is.
+    /// The device's own limit of one read request in bytes, a power of two up to 4096, in addition
+    /// to MRRS: some drives request at most 256 bytes.
     pub read_request: usize,
-    /// Read requests the DMA engine keeps in flight, 1 to 1024.
+    /// The maximum number of read requests that the DMA engine keeps in flight, 1 to 1024.
     pub reads_in_flight: usize,
 }
 
@@ -102,7 +101,7 @@ pub enum Event {
         /// All bytes in order, or the error.
         result: Result<Bytes, DmaError>,
     },
-    /// A reset: outstanding DMA reads get no `ReadDone`.
+    /// A reset. Outstanding DMA reads end without [`ReadDone`](Self::ReadDone).
     Reset(Reset),
 }
 
@@ -112,7 +111,7 @@ pub struct ReadToken {
     request: MemoryRequest,
     tc: u8,
     attributes: Attributes,
-    /// Number of resets so far: a read from before a reset is not answered.
+    /// Number of resets before the read. A read from before a reset is not answered.
     epoch: u64,
 }
 
@@ -131,12 +130,12 @@ pub enum DmaError {
     /// The payload was marked as poisoned.
     #[error("poisoned data")]
     Poisoned,
-    /// Bus mastering is disabled: nothing was sent.
+    /// Bus mastering is or was disabled: the read was not requested, or only a part of it.
     #[error("bus mastering is disabled")]
     BusMasterDisabled,
 }
 
-/// The most unanswered register reads.
+/// The maximum number of register reads without an answer and completions in the queue, together.
 const MAX_REGISTER_READS: usize = 64;
 
 /// The PCIe part of a type 0 function.
@@ -164,7 +163,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Adds a label capability; call it before use.
+    /// Adds a label capability. Call this before any other method.
     #[must_use]
     pub fn with_label(mut self, label: config::label::Label) -> Self {
         label.add(&mut self.config);
@@ -175,7 +174,7 @@ impl Endpoint {
     /// A function after power-on.
     ///
     /// # Panics
-    /// If the settings contradict the ranges their fields name.
+    /// If a setting is out of the range that the field's documentation states.
     pub fn new(settings: EndpointConfig) -> Self {
         assert!(settings.bar0_size.is_power_of_two() && settings.bar0_size >= 4096);
         assert!(u64::from(settings.vectors) * 16 <= settings.bar0_size / 4, "MSI-X beyond BAR 0");
@@ -216,8 +215,8 @@ impl Endpoint {
         }
     }
 
-    /// Implements [`Function::handle`](crate::Function::handle): call it,
-    /// then take events from [`poll_event`](Self::poll_event) until there is none.
+    /// Implements [`Function::handle`](crate::Function::handle). After each call, take events from
+    /// [`poll_event`](Self::poll_event) until there is none.
     pub fn handle(&mut self, _now: Instant, input: Input) {
         match input {
             Input::HotReset => {
@@ -237,10 +236,10 @@ impl Endpoint {
         Some(Event::ReadDone { id, result })
     }
 
-    /// Implements [`Function::poll`](crate::Function::poll). May cause
-    /// events (a completion timeout): take events from [`poll_event`](Self::poll_event) after it.
+    /// Implements [`Function::poll`](crate::Function::poll). May cause events (a completion
+    /// timeout), so take events from [`poll_event`](Self::poll_event) after each call.
     pub fn poll(&mut self, now: Instant, ready: Ready) -> Output {
-        // Makes a request only if it can be sent, so that no tag waits in a queue.
+        // Makes a request only if the request can be sent, so that no tag waits in a queue.
         if ready.has(Class::NonPosted)
             && self.out.len(Class::NonPosted) == 0
             && self.engine.has_unsent()
@@ -273,8 +272,8 @@ impl Endpoint {
         Ready::ALL.with_runs(true).with(Class::NonPosted, waiting < MAX_REGISTER_READS)
     }
 
-    /// Reads host memory. Splits the read by MRRS, the device's own limit and
-    /// 4 KiB; one [`Event::ReadDone`] follows.
+    /// Reads host memory. Splits the read by MRRS, [`EndpointConfig::read_request`] and 4 KiB. One
+    /// [`Event::ReadDone`] follows.
     pub fn dma_read(&mut self, id: u64, address: u64, length: usize) {
         if self.is_bus_master() {
             self.engine.read(id, address, length);
@@ -298,20 +297,21 @@ impl Endpoint {
         self.out.extend(split::writes(self.id, address, data, self.max_payload()));
     }
 
-    /// As [`dma_write`](Self::dma_write), with a copy of a few bytes.
+    /// As [`dma_write`](Self::dma_write), but copies `data`. For a few bytes.
     pub fn dma_copy(&mut self, address: u64, data: &[u8]) {
         let data = self.arena.copy(data);
         self.dma_write(address, data);
     }
 
-    /// Payload bytes of posted writes queued for the link. The device model should bound them.
+    /// Payload bytes of posted writes queued for the link. The device model should limit this
+    /// number.
     pub fn posted_backlog(&self) -> usize {
         self.out.payload(Class::Posted)
     }
 
-    /// Sends MSI-X vector `vector` after all earlier writes. If it is masked, sets
-    /// its pending bit and sends it when unmasked. Sends nothing while MSI-X is
-    /// disabled (use [`set_intx`](Self::set_intx)).
+    /// Sends MSI-X vector `vector` after all earlier writes. If the vector is masked, sets its
+    /// pending bit and sends it after the unmasking. Sends nothing while MSI-X is disabled: then
+    /// use [`set_intx`](Self::set_intx).
     pub fn interrupt(&mut self, vector: u16) {
         if !self.msix_enabled() || vector >= self.msix.vectors() {
             return;
@@ -342,12 +342,12 @@ impl Endpoint {
         &self.errors
     }
 
-    /// The ID captured from configuration requests.
+    /// The ID captured from the last type 0 configuration write.
     pub fn id(&self) -> Bdf {
         self.id
     }
 
-    /// Bus Master Enable.
+    /// Whether Bus Master Enable is set.
     pub fn is_bus_master(&self) -> bool {
         self.config.u16(register::COMMAND) & command::BUS_MASTER != 0
     }

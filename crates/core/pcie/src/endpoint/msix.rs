@@ -47,14 +47,14 @@ impl Msix {
         self.pending.iter().any(|word| *word != 0)
     }
 
-    /// Reads the table; zeroes beyond it.
+    /// Reads the table; bytes beyond the table are 0.
     pub(super) fn read_table(&self, offset: u64, out: &mut [u8]) {
         for (i, byte) in out.iter_mut().enumerate() {
             *byte = self.table.get(offset as usize + i).copied().unwrap_or(0);
         }
     }
 
-    /// Reads the pending bits; zeroes beyond them.
+    /// Reads the pending bits; bytes beyond the array are 0.
     pub(super) fn read_pending(&self, offset: u64, out: &mut [u8]) {
         for (i, byte) in out.iter_mut().enumerate() {
             let at = offset as usize + i;
@@ -62,7 +62,7 @@ impl Msix {
         }
     }
 
-    /// Writes the table; ignores bytes beyond it.
+    /// Writes the table; ignores bytes beyond the table.
     pub(super) fn write_table(&mut self, offset: u64, data: &[u8]) {
         for (i, byte) in data.iter().enumerate() {
             let at = offset as usize + i;

@@ -1,5 +1,5 @@
-//! TLPs received by the function: configuration and register accesses, and
-//! completions of its reads.
+//! TLPs that the function receives: configuration and register accesses, and completions of DMA
+//! reads.
 
 use super::{DmaError, Endpoint, Event, ReadToken};
 use crate::config::{command, register};
@@ -69,7 +69,7 @@ impl Endpoint {
             let (id, payload) = (self.id, self.pcie.max_payload(&self.config));
             self.reset(Reset::FunctionLevel);
             self.id = id;
-            // Section 6.6.2: Max_Payload_Size survives.
+            // Max_Payload_Size survives a function level reset (section 6.6.2).
             self.pcie.set_max_payload(&mut self.config, payload);
         } else {
             // Status bits must be current before RW1C clears them.
@@ -157,7 +157,8 @@ impl Endpoint {
         }
     }
 
-    /// Answers a register read with exactly the bytes requested.
+    /// Answers a register read with exactly the requested bytes. Ignores a read from before a
+    /// reset.
     ///
     /// # Panics
     /// If the length of `data` differs from the length in the event.

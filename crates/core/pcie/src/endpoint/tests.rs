@@ -1,4 +1,4 @@
-//! An endpoint on a test testbed: its TLPs are looked at by hand.
+//! An endpoint without a root complex: the tests make and inspect its TLPs.
 
 use super::*;
 use wire::Tag;
@@ -294,7 +294,7 @@ fn completions_of_before_a_reset_find_no_new_read() {
     complete(&mut endpoint, new, Status::Success, 256, &[1; 256]);
     let read = Event::ReadDone { id: 2, result: Ok(Bytes::from_static(&[1; 256])) };
     assert_eq!(endpoint.poll_event(), Some(read));
-    // The other old tag comes free with time.
+    // The other old tag is free after the quarantine.
     assert!(matches!(
         endpoint.poll(Instant::ZERO, Ready::ALL),
         Output::Wait(Wait { until: Some(_), .. })

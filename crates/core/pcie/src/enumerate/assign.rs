@@ -23,12 +23,12 @@ pub enum Error {
     Window {
         /// Bytes that the BARs need.
         need: u64,
-        /// Bytes available.
+        /// Number of bytes available.
         have: u64,
     },
 }
 
-/// Size and alignment that a node needs in its parent's window.
+/// Size and alignment in bytes that a node needs in the window of its parent.
 fn need(node: &Node, settings: &Settings) -> (u64, u64) {
     match &node.kind {
         Kind::Endpoint(device) => {
@@ -54,12 +54,12 @@ fn need_of_all(nodes: &[Node], settings: &Settings) -> (u64, u64) {
     (at, most)
 }
 
-/// Rounds up and saturates, because sizes come from untrusted devices.
+/// Rounds up to a multiple of `align`. Saturates, because sizes come from untrusted devices.
 fn round_up(value: u64, align: u64) -> u64 {
     value.checked_next_multiple_of(align).unwrap_or(u64::MAX)
 }
 
-/// Indices of nodes with size and alignment, largest alignment first.
+/// The index of each node with its size and alignment, largest alignment first.
 fn by_alignment(nodes: &[Node], settings: &Settings) -> Vec<(usize, (u64, u64))> {
     let mut order: Vec<_> = nodes.iter().map(|node| need(node, settings)).enumerate().collect();
     order.sort_by_key(|(_, (_, align))| std::cmp::Reverse(*align));
@@ -77,7 +77,7 @@ pub(super) async fn tree(bus: &Bus, root: &mut Node, settings: &Settings) -> Res
     below(bus, nodes, settings.window.clone(), max_payload, settings).await
 }
 
-/// Sets up `nodes`, all on one bus, inside `window`.
+/// Sets up `nodes`, which are all on one bus, inside `window`.
 pub(super) fn below<'a>(
     bus: &'a Bus,
     nodes: &'a mut [Node],
@@ -177,8 +177,8 @@ async fn window(bus: &Bus, bdf: Bdf, port: &Port) {
     bus.config_write(bdf, register::PREFETCH_BASE, 4, 0x0000_fff0).await;
 }
 
-/// Sets payload and read request sizes, extended and 10-bit tags, and a completion timeout of 260
-/// to 900 ms if supported, because a guest's memory can answer slowly.
+/// Sets MPS, MRRS, and extended tags; if supported, also 10-bit tags and a completion timeout of
+/// 260 to 900 ms, because the memory of a guest can answer slowly.
 async fn device_control(bus: &Bus, node: &Node, settings: &Settings) {
     let Some(at) = node.pcie else { return };
     let code = |bytes: usize| bytes.clamp(128, 4096).ilog2() - 7;
@@ -199,8 +199,9 @@ pub async fn enable_bus_master(bus: &Bus, bdf: Bdf, enable: bool) {
     bus.config_write(bdf, register::COMMAND, 2, after).await;
 }
 
-/// Writes one entry of the MSI-X table: vector `vector` writes `data` to the start of the MSI
-/// window, masked or not. The writes are posted.
+/// Writes one entry of the MSI-X table: `vector` then writes `data` to the start of
+/// [`MSI_WINDOW`](crate::root::MSI_WINDOW), unless it is masked. The writes are posted. No effect
+/// without an MSI-X capability.
 pub fn write_msix_entry(bus: &Bus, node: &Node, vector: u16, data: u32, masked: bool) {
     let Some(msix) = node.device().and_then(|device| device.msix) else { return };
     let Some(bar) = node.bar(msix.table.0) else { return };
@@ -211,15 +212,15 @@ pub fn write_msix_entry(bus: &Bus, node: &Node, vector: u16, data: u32, masked: 
     bus.write(at + 12, 4, u64::from(masked));
 }
 
-/// Enables or disables MSI-X.
+/// Enables or disables MSI-X. No effect without an MSI-X capability.
 pub async fn set_msix(bus: &Bus, node: &Node, enable: bool) {
     let Some(msix) = node.device().and_then(|device| device.msix) else { return };
     let control = if enable { 1 << 15 } else { 0 };
     bus.config_write(node.bdf, msix.capability + 2, 2, control).await;
 }
 
-/// Makes an endpoint ready for its driver: enables bus mastering and MSI-X, with the data of each
-/// vector.
+/// Makes an endpoint ready for its driver: enables bus mastering and MSI-X. `vectors` has the
+/// message data of each vector.
 pub async fn enable(bus: &Bus, node: &Node, vectors: impl IntoIterator<Item = (u16, u32)>) {
     enable_bus_master(bus, node.bdf, true).await;
     for (vector, data) in vectors {

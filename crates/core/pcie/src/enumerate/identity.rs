@@ -1,5 +1,4 @@
-//! Identifies a device, and detects whether its data have changed, for a host whose device comes
-//! back.
+//! Identifies a device that comes back to a host, and detects whether its data have changed.
 
 use super::{Bar, Msix, Node, scan};
 use crate::config::contents::{self, ContentsCapability};
@@ -19,7 +18,7 @@ pub struct Contents {
     pub owner: u32,
 }
 
-/// Distinguishes functions at the same place.
+/// Distinguishes functions that are found at the same BDF one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Vendor and device ID.
@@ -30,7 +29,7 @@ pub struct Identity {
     pub contents: Option<Contents>,
 }
 
-/// BARs (with address 0) and MSI-X capability of a function, as a driver sees them.
+/// BARs (with address 0) and MSI-X capability of a function: what a driver depends on.
 pub type Layout = (Vec<Bar>, Option<Msix>);
 
 /// The result of comparing the device found now with the device attached before.
@@ -63,9 +62,9 @@ impl fmt::Display for ContentsChange {
 }
 
 impl Identity {
-    /// Compares this identity with `after`, found at the same place later, for the
-    /// host that writes `owner` into its devices. Compares serial numbers as Linux
-    /// does for hot-plug slots (`pciehp_device_replaced`).
+    /// Compares this identity with `after`, which was found at the same place later. `owner` is the
+    /// number that this host writes into its devices. Compares serial numbers as Linux does for
+    /// hot-plug slots (`pciehp_device_replaced`).
     pub fn compare(&self, after: &Self, owner: u32) -> Comparison {
         if self.id != after.id {
             let [old, new] = [self, after].map(|who| format!("{:04x}:{:04x}", who.id.0, who.id.1));
@@ -92,7 +91,7 @@ impl Identity {
 }
 
 impl Comparison {
-    /// [`Self::Another`] if BARs or vectors differ.
+    /// This comparison, or [`Self::Another`] if BARs or interrupts differ.
     #[must_use]
     pub fn with_layout(self, before: &Layout, after: &Layout) -> Self {
         match self {
@@ -110,7 +109,7 @@ impl Node {
         Some(Identity { id: self.id, serial: device.serial, contents: device.contents })
     }
 
-    /// Compares this endpoint with `after`, found at the same place later, by
+    /// Compares this endpoint with `after`, which was found at the same place later, by
     /// [`Identity::compare`] and [`Comparison::with_layout`].
     pub fn compare(&self, after: &Self, owner: u32) -> Comparison {
         let (Some(before), Some(found)) = (self.identity(), after.identity()) else {
@@ -127,7 +126,7 @@ impl Node {
     }
 }
 
-/// Reads the identity of the function at `bdf`; `None` if there is none.
+/// Reads the identity of the function at `bdf`; `None` if no function answers.
 pub async fn identify(bus: &Bus, bdf: Bdf) -> Option<Identity> {
     let id = bus.config_read(bdf, register::VENDOR, 4).await;
     if id == !0 || id as u16 == 0 {
@@ -138,8 +137,8 @@ pub async fn identify(bus: &Bus, bdf: Bdf) -> Option<Identity> {
     Some(Identity { id, serial, contents })
 }
 
-/// Reads BARs and MSI-X capability of the endpoint at `bdf`. This disables its
-/// memory space: program it again afterwards.
+/// Reads BARs and MSI-X capability of the endpoint at `bdf`. This disables the memory space of the
+/// endpoint: program the endpoint again afterwards.
 pub async fn layout(bus: &Bus, bdf: Bdf) -> Layout {
     let mut capabilities = scan::capabilities(bus, bdf).await.into_iter();
     let msix = capabilities.find(|(id, _)| *id == capability::MSIX);
@@ -153,7 +152,8 @@ pub async fn write_owner(bus: &Bus, bdf: Bdf, contents: Option<Contents>, owner:
     bus.config_write(bdf, at, 4, owner).await;
 }
 
-/// The device serial number, and with a `vendor` the contents capability.
+/// Reads the device serial number and, if `vendor` is given, the contents capability of this
+/// vendor.
 pub(super) async fn numbers(
     bus: &Bus,
     bdf: Bdf,
@@ -208,7 +208,7 @@ mod tests {
         let new = Comparison::NewContents(ContentsChange::Incarnation);
         for (after, expected) in [
             (identity(5, 70, 9), Comparison::Same),
-            // The device was powered on since, and no other host attached it.
+            // The device was powered on again, and no other host has attached it.
             (identity(5, 70, 0), Comparison::Same),
             (identity(5, 70, 8), Comparison::NewContents(ContentsChange::OtherHost)),
             (identity(5, 71, 0), new.clone()),

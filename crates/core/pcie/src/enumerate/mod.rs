@@ -1,6 +1,6 @@
-//! Finding and setting up a hierarchy, as an operating system does at boot:
-//! bus numbers depth first, BARs sized, windows cut bottom up and assigned
-//! top down, payload sizes agreed, memory space enabled.
+//! Finds and sets up a hierarchy, as an operating system does at boot: assigns bus numbers depth
+//! first, sizes BARs, calculates windows bottom up and assigns them top down, sets a common payload
+//! size, and enables memory space.
 
 mod assign;
 mod identity;
@@ -35,14 +35,15 @@ pub struct Settings {
     /// Whether to read the contents capability of endpoints, for a host that attaches endpoints
     /// again when their link comes back.
     pub contents: bool,
-    /// Bytes of window reserved below each empty slot for hot-plugged devices.
+    /// Size in bytes of the memory window that is reserved below each empty slot for hot-plugged
+    /// devices.
     pub hotplug_window: u64,
     /// Bus numbers reserved below each empty slot.
     pub hotplug_buses: u8,
 }
 
 impl Default for Settings {
-    /// The PCI hole of a PC, MPS as large as the path allows, MRRS 4096.
+    /// The PCI hole of a PC, the largest MPS that the path allows, MRRS 4096.
     fn default() -> Self {
         Self {
             window: 0xe000_0000..0xf000_0000,
@@ -65,9 +66,9 @@ pub struct Node {
     pub id: (u16, u16),
     /// Base class, subclass, programming interface.
     pub class: [u8; 3],
-    /// Capabilities that were found: ID and offset.
+    /// Capabilities of the function: ID and byte offset.
     pub capabilities: Vec<(u8, u16)>,
-    /// Offset of the PCI Express capability.
+    /// Byte offset of the PCI Express capability, if present.
     pub pcie: Option<u16>,
     /// Max_Payload_Size Supported in bytes.
     pub max_payload_supported: usize,
@@ -82,7 +83,7 @@ pub struct Node {
 pub enum Kind {
     /// A port: type 1 header.
     Bridge(Port),
-    /// Anything else: type 0 header.
+    /// An endpoint: type 0 header.
     Endpoint(Device),
 }
 
@@ -93,13 +94,13 @@ pub struct Port {
     pub port_type: u8,
     /// Physical slot number, if the port implements a slot.
     pub slot: Option<u16>,
-    /// Data Link Layer Link Active.
+    /// Whether the link below is up (Data Link Layer Link Active).
     pub link_up: bool,
-    /// The bus directly below.
+    /// Number of the bus directly below.
     pub secondary: u8,
-    /// The highest bus below.
+    /// Number of the highest bus below.
     pub subordinate: u8,
-    /// The memory window.
+    /// The memory window: bus addresses.
     pub window: Range<u64>,
     /// The functions directly below.
     pub children: Vec<Node>,
@@ -121,24 +122,24 @@ pub struct Device {
 /// A memory BAR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bar {
-    /// 0 to 5.
+    /// Number of the BAR, 0 to 5.
     pub index: u8,
-    /// Bytes, a power of two.
+    /// Size in bytes, a power of two.
     pub size: u64,
     /// Whether the BAR takes two registers.
     pub is_64bit: bool,
     /// Whether reads have no side effects.
     pub prefetchable: bool,
-    /// The address that was assigned.
+    /// The assigned bus address.
     pub address: u64,
 }
 
 /// The MSI-X capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Msix {
-    /// Offset of the capability.
+    /// Byte offset of the capability.
     pub capability: u16,
-    /// Vectors, 1 to 2048.
+    /// Number of vectors, 1 to 2048.
     pub vectors: u16,
     /// BAR and byte offset of the table.
     pub table: (u8, u32),
@@ -185,7 +186,7 @@ impl Node {
         self.children().iter().find_map(|child| child.find(bdf))
     }
 
-    /// The bridge, if it is one.
+    /// The bridge; `None` for an endpoint.
     pub fn port(&self) -> Option<&Port> {
         match &self.kind {
             Kind::Bridge(port) => Some(port),
@@ -193,7 +194,7 @@ impl Node {
         }
     }
 
-    /// The endpoint, if it is one.
+    /// The endpoint; `None` for a bridge.
     pub fn device(&self) -> Option<&Device> {
         match &self.kind {
             Kind::Endpoint(device) => Some(device),
@@ -201,17 +202,17 @@ impl Node {
         }
     }
 
-    /// The address of a BAR.
+    /// The BAR with this number; `None` for a bridge or an absent BAR.
     pub fn bar(&self, index: u8) -> Option<Bar> {
         self.device()?.bars.iter().copied().find(|bar| bar.index == index)
     }
 }
 
-/// Enumerates everything below the root port and prepares it for drivers: memory decoding is
-/// enabled, bus mastering of endpoints is not.
+/// Enumerates everything below the root port and prepares it for drivers. Enables memory decoding,
+/// but not the bus mastering of endpoints.
 ///
 /// # Errors
-/// If buses or the window run out.
+/// If the bus numbers or the memory window are exhausted.
 pub async fn enumerate(bus: Bus, settings: Settings) -> Result<Hierarchy, Error> {
     let mut buses = scan::Buses::new(1, u8::MAX);
     let mut root = scan::function(&bus, ROOT_PORT, &settings, &mut buses).await?;

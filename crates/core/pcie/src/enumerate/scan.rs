@@ -11,8 +11,8 @@ use wire::Bdf;
 /// Port types of the PCI Express capability.
 const UPSTREAM: u8 = 5;
 
-/// Bus numbers that may be assigned. Numbers beyond are never used, because those buses may belong
-/// to another part of the hierarchy.
+/// Bus numbers that may be assigned. Numbers above `last` are never used, because these buses may
+/// belong to another part of the hierarchy.
 #[derive(Debug)]
 pub(super) struct Buses {
     next: u16,
@@ -30,7 +30,7 @@ impl Buses {
         bus.ok_or(Error::Buses)
     }
 
-    /// Leaves `count` numbers unused.
+    /// Reserves `count` bus numbers.
     fn keep(&mut self, count: u8) -> Result<(), Error> {
         self.next += u16::from(count);
         if self.next <= u16::from(self.last) + 1 { Ok(()) } else { Err(Error::Buses) }
@@ -134,7 +134,8 @@ async fn bridge(
     Ok(Port { port_type, slot, link_up, secondary, subordinate, window: 0..0, children })
 }
 
-/// The capability list; a loop in it ends after 48 entries.
+/// The capability list: ID and byte offset. Ends after 48 entries, because the list may be
+/// circular.
 pub(super) async fn capabilities(bus: &Bus, bdf: Bdf) -> Vec<(u8, u16)> {
     let mut found = Vec::new();
     let mut at = bus.config_read(bdf, register::CAPABILITIES, 1).await as u16 & 0xfc;
@@ -153,7 +154,8 @@ async fn device(bus: &Bus, bdf: Bdf, vendor: Option<u16>, msix: Option<u16>) -> 
     Device { bars, msix, serial, contents }
 }
 
-/// BARs, without addresses, and interrupts of an endpoint with its MSI-X capability at `msix`.
+/// BARs (with address 0) and MSI-X capability of an endpoint. `msix` is the byte offset of the
+/// capability.
 pub(super) async fn layout(bus: &Bus, bdf: Bdf, msix: Option<u16>) -> Layout {
     let msix = match msix {
         None => None,
@@ -173,7 +175,7 @@ pub(super) async fn layout(bus: &Bus, bdf: Bdf, msix: Option<u16>) -> Layout {
     (bars(bus, bdf).await, msix)
 }
 
-/// Determines the sizes of the memory BARs. Memory decoding is off meanwhile.
+/// Determines the sizes of the memory BARs. While they are written, memory decoding is off.
 async fn bars(bus: &Bus, bdf: Bdf) -> Vec<Bar> {
     let before = bus.config_read(bdf, register::COMMAND, 2).await;
     let off = before & !u32::from(command::MEMORY_SPACE);
@@ -194,7 +196,8 @@ async fn bars(bus: &Bus, bdf: Bdf) -> Vec<Bar> {
             mask = u64::from(low & !0xf) | u64::from(high) << 32;
         }
         if low & !0xf != 0 && !io {
-            // The lowest writable bit counts, whatever a faulty device returns above.
+            // The lowest writable bit gives the size, even if a faulty device returns invalid bits
+            // above.
             let size = 1 << mask.trailing_zeros();
             let prefetchable = low & 8 != 0;
             bars.push(Bar { index, size, is_64bit, prefetchable, address: 0 });
@@ -204,7 +207,8 @@ async fn bars(bus: &Bus, bdf: Bdf) -> Vec<Bar> {
     bars
 }
 
-/// Walks the list of extended capabilities; a loop in it ends after 64.
+/// Reads the list of extended capabilities. Ends after 64 entries, because the list may be
+/// circular.
 pub(super) struct Extended {
     at: u16,
     left: u8,
@@ -228,7 +232,7 @@ impl Extended {
     }
 }
 
-/// The first extended capability with this ID.
+/// Byte offset of the first extended capability with this ID.
 pub(super) async fn extended(bus: &Bus, bdf: Bdf, id: u16) -> Option<u16> {
     let mut walk = Extended::new();
     while let Some((found, at)) = walk.next(bus, bdf).await {

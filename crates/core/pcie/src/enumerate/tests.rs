@@ -1,4 +1,4 @@
-//! Windows and buses of trees that no endpoint test builds.
+//! Windows and buses of trees that the tests of endpoints do not have.
 
 use super::*;
 use crate::config::register;
@@ -8,8 +8,8 @@ use stats::random::Random;
 use std::collections::BTreeMap;
 use wire::Instant;
 
-/// A machine made of type 1 headers: an upstream port with `ports` downstream
-/// ports and nothing plugged in.
+/// Enumerates an upstream port with `ports` downstream ports and empty slots. Returns the result
+/// and the windows.
 fn empty_switch(ports: u8) -> (Result<Hierarchy, Error>, BTreeMap<Bdf, u32>) {
     let bus = Bus::new();
     let mut task = Task::new(&bus, enumerate(bus.clone(), Settings::default()));
@@ -78,8 +78,8 @@ fn too_many_buses_are_an_error() {
     assert_eq!(result.unwrap().endpoints().len(), 0);
 }
 
-/// A machine whose every answer below the root port is made up from `seed`,
-/// with enough truth in it to lead the host on.
+/// Enumerates a machine whose answers below the root port are random numbers from `seed`, with
+/// enough valid answers that the enumeration continues.
 fn liar(seed: u64) -> usize {
     let bus = Bus::new();
     let settings = Settings { contents: true, ..Settings::default() };

@@ -48,7 +48,7 @@ impl RootComplex {
                 };
                 self.send(write, below);
             }
-            // The caller handles sleeps; a sleep passed in here finishes at once.
+            // The caller should handle sleeps; here, a sleep ends at once.
             Request::Sleep(_) => self.output_to_host(HostOutput::Answer(id, Some(0))),
         }
     }
@@ -102,7 +102,7 @@ impl RootComplex {
         self.await_completion(now, tag, (id, request), Some(target), queue);
     }
 
-    /// Records a request that went into `queue`, until its completion or timeout.
+    /// Records a request in port queue `queue` until its completion or timeout.
     fn await_completion(
         &mut self,
         now: Instant,
@@ -115,15 +115,16 @@ impl RootComplex {
         self.pending.insert(tag.get(), Pending { id, request, target, deadline, queue });
     }
 
-    /// Records a function's Bus Master Enable, because the root complex itself checks the requests
-    /// of untrusted devices.
+    /// Records Bus Master Enable of a function, because the root complex checks the requests of
+    /// untrusted devices.
     fn record_bus_master(&mut self, target: Bdf, offset: u16, size: u8, value: u32) {
         if offset == register::COMMAND && size >= 1 {
             self.bus_masters.insert(target, value as u16 & command::BUS_MASTER != 0);
         }
     }
 
-    /// Resets everything below: fails requests in flight, clears bus masters and deasserts INTx.
+    /// Resets everything below: fails host requests in flight, clears all bus masters, and
+    /// deasserts INTx.
     fn hot_reset(&mut self) {
         self.below.clear();
         self.bus_masters.clear();
@@ -140,7 +141,7 @@ impl RootComplex {
         self.outputs.push_back(Output::Downstream(function::Input::HotReset));
     }
 
-    /// Clears the bus masters on `buses`, whose functions were reset or removed.
+    /// Treats the functions on `buses`, which were reset or removed, as without bus mastering.
     pub fn clear_bus_masters(&mut self, buses: RangeInclusive<u8>) {
         self.bus_masters.retain(|function, _| !buses.contains(&function.bus()));
     }
@@ -157,7 +158,7 @@ impl RootComplex {
 
     pub(super) fn complete(&mut self, c: Completion, tlp: &Tlp) {
         let known = self.pending.get(&c.tag.get()).filter(|pending| {
-            // Ports on the path complete with their own ID on errors.
+            // A port on the path may complete a request with an error, under the ID of the port.
             let from_target = pending.target.is_none_or(|target| target == c.completer);
             c.requester == HOST && (from_target || c.status != Status::Success)
         });
@@ -203,13 +204,13 @@ impl RootComplex {
     }
 }
 
-/// Whether this reads a vendor ID. Software probes for functions with such reads, so an Unsupported
-/// Request is not an error (PCIe Base 4.0, section 2.3.2, implementation note).
+/// Whether the request reads a vendor ID. Software searches functions with such reads, so an
+/// Unsupported Request is not an error (PCIe Base 4.0, section 2.3.2, implementation note).
 fn is_probe(request: &Request) -> bool {
     matches!(request, Request::ConfigRead { offset: 0, .. })
 }
 
-/// The value in a completion; `Err` if it contradicts the request.
+/// The value in a completion; `Err` if the completion contradicts the request.
 fn extract(request: &Request, c: Completion, data: &[u8]) -> Result<u64, ()> {
     let (lead, size) = match *request {
         Request::ConfigRead { offset, size, .. } => (usize::from(offset & 3), size),

@@ -27,10 +27,10 @@ pub const ROOT_PORT: Bdf = Bdf::new(0, 1, 0);
 /// Settings of the root complex.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Largest payload supported by the root port.
+    /// Largest payload that the root port supports, in bytes: 128 to 4096.
     pub max_payload: usize,
-    /// Completions of host memory reads carry at most this many bytes and end at
-    /// multiples of it: a power of two from the RCB (64) to the MPS.
+    /// The maximum number of bytes in a completion of a host memory read: a power of two from the
+    /// RCB (64) to the MPS. Completions end at multiples of this number.
     pub completion_size: usize,
     /// How long a host request waits for its completion.
     pub completion_timeout: Duration,
@@ -39,8 +39,8 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// MPS 4096, completions as long as the MPS allows, and a timeout of 900 ms: more than the loss
-    /// limit of a link, less than one second.
+    /// MPS and completions of 4096 bytes, no ECRC, and a timeout of 900 ms: more than the loss
+    /// limit of a link (800 ms).
     fn default() -> Self {
         Self {
             max_payload: 4096,
@@ -54,19 +54,19 @@ impl Default for Settings {
 /// Input of the root complex.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A request of host software. [`RootComplex::takes`] must allow it. The answer has the same
-    /// ID.
+    /// A request of host software. [`RootComplex::takes`] must return true for this request. The
+    /// answer has the same ID.
     Request(RequestId, Request),
     /// A packet from below the root port.
     Tlp(Tlp),
-    /// The data of a [`HostOutput::HostRead`]; `None` if the device may not read all of them.
+    /// The data of a [`HostOutput::HostRead`]; `None` if the device may not read all bytes.
     HostData(ReadToken, Option<Bytes>),
 }
 
 /// Output of the root complex.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Downstream of the root port: a packet, or a hot reset by Secondary Bus Reset.
+    /// Output below the root port: a packet, or a hot reset by Secondary Bus Reset.
     Downstream(function::Input),
     /// Output for the host.
     Host(HostOutput),
@@ -77,7 +77,8 @@ pub enum Output {
 /// Output for the host: its software, memory and interrupt controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostOutput {
-    /// Answer to a request: the value, or `None` if it failed (reads are all ones then).
+    /// Answer to a request: the value, or `None` if the request failed (a read then returns all
+    /// ones).
     Answer(RequestId, Option<u64>),
     /// A device reads host memory; answer with [`Input::HostData`].
     HostRead {
@@ -87,7 +88,7 @@ pub enum HostOutput {
         requester: Bdf,
         /// Bus address of the first byte.
         address: u64,
-        /// Bytes.
+        /// Number of bytes.
         length: usize,
     },
     /// A device writes host memory.
@@ -99,7 +100,7 @@ pub enum HostOutput {
         /// The data.
         data: Bytes,
     },
-    /// A message-signalled interrupt, ordered behind every earlier write.
+    /// A message-signalled interrupt. All earlier writes were output before.
     Interrupt {
         /// Requester ID.
         requester: Bdf,
@@ -130,16 +131,16 @@ struct Pending {
     request: Request,
     target: Option<Bdf>,
     deadline: Instant,
-    /// The port queue that contains the request.
+    /// The port queue through which the request went.
     queue: usize,
 }
 
-/// Non-posted requests of the host in flight.
+/// The maximum number of non-posted requests of the host in flight.
 const TAGS: usize = 256;
-/// The most posted packets queued for one port.
+/// The maximum number of posted packets queued for one port.
 const MAX_POSTED: usize = 1024;
-/// The most unfinished host memory reads, including those with queued completions. A switch admits
-/// 128 reads for each of its 32 ports.
+/// The maximum number of unfinished host memory reads, including those with queued completions. A
+/// switch admits 128 reads for each of its 32 ports.
 const MAX_READS: usize = 4096;
 
 /// The root complex with one root port.
@@ -185,7 +186,7 @@ impl RootComplex {
         }
     }
 
-    /// Handles an input; resulting packets wait in the queues of `below`.
+    /// Handles an input. The resulting packets wait in one queue per port of `below`.
     pub fn handle(&mut self, now: Instant, input: Input, below: &impl Receiver) {
         match input {
             Input::Request(id, request) => self.start(now, id, request, below),
@@ -227,8 +228,9 @@ impl RootComplex {
         Output::Wait(Wait { until, receiver: !self.below.is_empty() })
     }
 
-    /// Whether a host request may be handed in now. Requests to one port leave as many tags free as
-    /// they use, so that they do not block other ports.
+    /// Whether [`handle`](Self::handle) takes this host request now. If there are several ports, a
+    /// port gets another request only if it has fewer requests in flight than there are free tags.
+    /// Thus one port cannot occupy all tags.
     pub fn takes(&self, request: &Request, below: &impl Receiver) -> bool {
         let target = match *request {
             Request::Sleep(_) => return true,
@@ -247,8 +249,8 @@ impl RootComplex {
         free > 0 && (self.below.count() <= 1 || asked() < free)
     }
 
-    /// The classes of upstream packets accepted now: no reads while too many reads or completions
-    /// are pending.
+    /// The classes of upstream packets that are accepted now: no reads while too many reads or
+    /// completions are pending.
     pub fn ready(&self) -> Ready {
         let waiting = self.below.completions() + self.host_reads;
         Ready::ALL.with(Class::NonPosted, waiting < MAX_READS)

@@ -34,7 +34,7 @@ impl Testbed<Endpoint> {
         self.root.handle(self.now, Input::HostData(token, data), &Ready::ALL);
     }
 
-    /// The last output, a read of host memory: its requester, address and length.
+    /// The last output, which must be a read of host memory: token, requester, address and length.
     fn host_read(&mut self) -> (ReadToken, (Bdf, u64, usize)) {
         match self.outputs.pop() {
             Some(Output::Host(HostOutput::HostRead { token, requester, address, length })) => {
@@ -187,7 +187,7 @@ fn bytes_that_are_not_enabled_are_not_written() {
     );
 }
 
-/// One that reaches the interrupt window is taken packet by packet.
+/// A run that reaches [`MSI_WINDOW`] is handled packet by packet.
 #[test]
 fn a_run_of_writes_is_one_access_to_memory() {
     let (mut testbed, _) = Testbed::enumerated();

@@ -58,7 +58,7 @@ impl RootComplex {
         }
         let end = request.address.saturating_add(tlp.payload() as u64);
         if request.is_whole() && (end <= MSI_WINDOW.start || request.address >= MSI_WINDOW.end) {
-            // Several accesses to memory cost more than a copy.
+            // One copy costs less than several accesses to memory.
             let mut data = self.runs.buffer(tlp.payload());
             tlp.pieces().for_each(|piece| data.extend_from_slice(piece));
             let (requester, address, data) = (request.requester, request.address, data.freeze());
@@ -74,8 +74,8 @@ impl RootComplex {
     fn write_packet(&mut self, request: MemoryRequest, data: Bytes) {
         let requester = request.requester;
         if MSI_WINDOW.contains(&request.address) {
-            // An interrupt is one whole double word (PCIe Base 4.0, section 6.1.4); by the 4 KiB
-            // rule no write lies half inside the window.
+            // An interrupt is one whole double word (PCIe Base 4.0, section 6.1.4). Because of the
+            // 4 KiB rule no write lies partly inside the window.
             match <[u8; 4]>::try_from(&data[..]) {
                 Ok(data) if request.first_be == 0xf => {
                     let data = u32::from_le_bytes(data);
@@ -116,13 +116,14 @@ impl RootComplex {
         }
     }
 
-    /// Completions of host memory reads carry at most this many bytes and end at multiples of it.
+    /// The maximum number of bytes in a completion of a host memory read. Completions end at
+    /// multiples of this number.
     pub fn completion_size(&self) -> usize {
         self.settings.completion_size.min(self.port.max_payload())
     }
 
-    /// Whether `requester` may read host memory here: bus mastering is on for it and for the root
-    /// port, and no address is in the [`MSI_WINDOW`].
+    /// Whether `requester` may read `length` bytes of host memory at `address`: bus mastering is on
+    /// for the requester and the root port, and no byte is in the [`MSI_WINDOW`].
     pub fn may_read(&self, requester: Bdf, address: u64, length: usize) -> bool {
         let master = self.bus_masters.get(&requester).copied().unwrap_or(false);
         let end = address.saturating_add(length as u64);

@@ -1,14 +1,14 @@
-//! Known intervals, and how often equal and different series are distinguished.
+//! Known intervals, and how often the comparison distinguishes equal and different series.
 
 use super::*;
 use crate::random::Random;
 
-/// Skewed values around `mean` that remember the one before by `memory` sixteenths: an
-/// autoregressive exponent. `spread` in thousandths is the deviation of the logarithm, about.
+/// `n` skewed values around `mean`: exponentials of a first-order autoregressive process with the
+/// coefficient `memory` / 16. The standard deviation of the logarithms is about `spread` / 1000.
 fn latencies(seed: u64, n: usize, mean: f64, spread: i64, memory: i64) -> Vec<u64> {
     const ONE: i64 = 1 << 20;
     let mut random = Random::new(seed);
-    // So much is drawn that the deviation is the same for any memory.
+    // This sigma gives the same deviation for every `memory`.
     let share = memory as f64 / 16.0;
     let sigma = (ONE as f64 * spread as f64 / 1000.0 * (1.0 - share * share).sqrt()) as u64;
     let mut level = random.normal(sigma);
@@ -16,7 +16,7 @@ fn latencies(seed: u64, n: usize, mean: f64, spread: i64, memory: i64) -> Vec<u6
         level = level * memory / 16 + random.normal(sigma);
         (mean * (level as f64 / ONE as f64).exp()) as u64
     };
-    // The first ones are not yet as spread as the others.
+    // The first values have a smaller deviation than later values.
     (0..200).for_each(|_| _ = next());
     (0..n).map(|_| next()).collect()
 }
@@ -64,7 +64,7 @@ fn memory_makes_intervals_wider() {
         });
         all.sum::<f64>() / 20.0
     };
-    // Of "at most the median" of a normal process the correlation is (2 / pi) * asin(r^lag).
+    // For a normal process, the correlation of "at most the median" is (2 / pi) * asin(r^lag).
     let exact = |r: f64| {
         let correlations = (1..200).map(|lag| r.powi(lag).asin() * 2.0 / std::f64::consts::PI);
         1.0 + 2.0 * correlations.sum::<f64>()
@@ -75,7 +75,7 @@ fn memory_makes_intervals_wider() {
     }
 }
 
-/// The definitions once more, value by value.
+/// Calculates tau directly from the definition, value by value.
 #[test]
 fn autocorrelation_times_are_those_of_the_definition() {
     for (seed, n, memory) in [(3, 333, 12), (4, 64, 8), (5, 129, 15), (6, 7, 0)] {
@@ -100,7 +100,7 @@ fn autocorrelation_times_are_those_of_the_definition() {
     }
 }
 
-/// Of simulated pairs of equal runs about one in twenty seems to differ.
+/// About one of twenty pairs of equal runs seems to differ.
 #[test]
 fn equal_runs_differ_at_about_the_significance_level() {
     const VALUES: u64 = 100_000;
@@ -123,7 +123,7 @@ fn difference_of_five_per_cent_is_found() {
         let series = |seed, mean| latencies(seed, 2000, mean, 150, 6);
         let both = compare(&series(2 * seed, 1e5), &series(2 * seed + 1, 1.05e5)).unwrap();
         let (low, high) = both.ratio.unwrap().interval.unwrap();
-        // 20 comparisons at once need p < 0.05 / 20 for the first.
+        // With 20 comparisons the smallest p-value must be below 0.05 / 20.
         (both.p < 0.0025, low < 1.05 && 1.05 < high)
     };
     let all: Vec<_> = (0..100).map(found).collect();

@@ -1,9 +1,8 @@
 //! The aggregation queue. Only this queue decides when a TLP leaves.
 //!
-//! [`Policy::Adaptive`] needs no timer and no parameter: whenever the network
-//! can take a frame, all queued TLPs that have credits go into it, up to the
-//! frame's size. The other policies exist for comparison. Implement [`Aggregation`] for another
-//! one.
+//! [`Policy::Adaptive`] needs no timer and no parameter: when the network can take a frame, all
+//! queued TLPs with credits go into the frame, up to its size. The other policies exist for
+//! comparison. Implement [`Aggregation`] for a policy of your own.
 
 mod policy;
 #[cfg(test)]
@@ -17,9 +16,9 @@ use wire::Instant;
 use wire::frame::Grant;
 use wire::tlp::{Class, Tlp, TraceId, data_credits};
 
-/// The most TLPs queued in one class.
+/// The maximum number of TLPs queued in one class.
 const MAX_PACKETS: usize = 4096;
-/// The most payload bytes queued in one class.
+/// The maximum number of payload bytes queued in one class.
 const MAX_PAYLOAD: usize = 4 << 20;
 
 /// The queue of TLPs that wait for the network or for credits.
@@ -29,7 +28,7 @@ pub struct Aggregate {
     /// Bytes that the encapsulation adds to each TLP in a frame.
     overhead: usize,
     queue: OrderedQueue,
-    /// Queued bytes as counted on the wire, by class.
+    /// Queued bytes on the wire, by class.
     bytes: [usize; 3],
     used: [Grant; 3],
     limits: [Grant; 3],
@@ -50,8 +49,8 @@ impl Aggregate {
         }
     }
 
-    /// Adds `overhead` bytes to each TLP, for a transport that encapsulates
-    /// TLPs. They count against a frame's room.
+    /// Counts `overhead` additional bytes per TLP in a frame, for a transport that encapsulates
+    /// TLPs.
     #[must_use]
     pub fn with_overhead(self, overhead: usize) -> Self {
         Self { overhead, ..self }
@@ -62,14 +61,14 @@ impl Aggregate {
         self.policy.max_packets() == 1
     }
 
-    /// Which classes have room.
+    /// The classes for which the queue has room.
     pub fn ready(&self) -> Ready {
         Ready::from_fn(|class| {
             self.queue.len(class) < MAX_PACKETS && self.queue.payload(class) < MAX_PAYLOAD
         })
     }
 
-    /// Whether every class has room for this many packets and bytes of payload.
+    /// Whether every class has room for `packets` further TLPs with `payload` bytes.
     pub fn has_room(&self, packets: usize, payload: usize) -> bool {
         Class::ALL.into_iter().all(|class| {
             self.queue.len(class) + packets <= MAX_PACKETS
@@ -77,8 +76,8 @@ impl Aggregate {
         })
     }
 
-    /// The headers and data credits left for posted TLPs behind the queued ones. Counts at most one
-    /// data credit per queued TLP too many.
+    /// The header and data credits that are left for posted TLPs behind the queued TLPs. The data
+    /// credits are a lower bound: at most one per queued TLP is missing.
     pub fn posted_credits(&self) -> Grant {
         let class = Class::Posted.index();
         let (used, limit) = (self.used[class], self.limits[class]);
@@ -91,7 +90,7 @@ impl Aggregate {
         }
     }
 
-    /// Adds a TLP of a class that has room.
+    /// Adds a TLP. The class of the TLP must have room.
     pub fn push(&mut self, tlp: Tlp) {
         self.bytes[tlp.class().index()] += tlp.all_wire_length();
         self.queue.push(tlp);
@@ -107,8 +106,8 @@ impl Aggregate {
         self.queue.peek(self.allowed()).map(Tlp::wire_length)
     }
 
-    /// When a frame with `room` bytes for TLPs leaves. TLPs pushed since the
-    /// last call count as queued `now`.
+    /// When the next frame leaves, with `room` bytes for TLPs. TLPs that were pushed since the last
+    /// call count as queued `now`.
     pub fn departure(&mut self, now: Instant, room: usize) -> Departure {
         if self.queue.is_empty() {
             return Departure::Later;
@@ -124,9 +123,8 @@ impl Aggregate {
         if fits { departure } else { Departure::Later }
     }
 
-    /// Moves TLPs to the end of `frame` while they fit in `room` bytes and the policy lets them
-    /// share it. Calls `each` with trace ID and bytes of each TLP; returns the number of moved
-    /// TLPs.
+    /// Moves TLPs to the end of `frame` while they fit in `room` bytes and the policy allows more
+    /// TLPs. Calls `each` with trace ID and bytes of each TLP. Returns the number of moved TLPs.
     pub fn fill(
         &mut self,
         frame: &mut BytesMut,
@@ -160,8 +158,8 @@ impl Aggregate {
         count
     }
 
-    /// Number of packets of `tlp`, at most `most`, that have credits and fit in `room` bytes; and
-    /// whether the room is too small for the next packet.
+    /// The number of packets of `tlp` that have credits and fit in `room` bytes, at most `most`;
+    /// and whether the room is too small for the next packet.
     fn packets_within(&self, tlp: &Tlp, room: usize, most: usize) -> (usize, bool) {
         let class = tlp.class().index();
         let (used, limit) = (self.used[class], self.limits[class]);
@@ -185,7 +183,8 @@ impl Aggregate {
         (packets, false)
     }
 
-    /// Removes the first `packets` of a class, `length` bytes in total, and consumes their credits.
+    /// Removes the first `packets` packets of a class with `length` bytes in total, and consumes
+    /// one header credit per packet and `credits` data credits.
     fn remove(&mut self, class: Class, packets: usize, length: usize, credits: u32) {
         self.queue.remove_packets(class, packets);
         self.policy.removed(class, packets);
@@ -196,7 +195,7 @@ impl Aggregate {
         used.data = used.data.wrapping_add(credits);
     }
 
-    /// Adds `by` to all counts of credits.
+    /// Adds `by` to all credit counts, as a long run of traffic would.
     #[cfg(test)]
     pub fn age(&mut self, by: u32) {
         for Grant { headers, data } in self.used.iter_mut().chain(&mut self.limits) {
@@ -204,7 +203,7 @@ impl Aggregate {
         }
     }
 
-    /// Sets new credit limits. Returns `false` if one goes backwards, which violates the protocol.
+    /// Sets new credit limits. Returns `false` if a limit decreases, which violates the protocol.
     pub fn grant(&mut self, limits: [Grant; 3]) -> bool {
         let forward = |old: u32, new: u32| new.wrapping_sub(old) < 1 << 31;
         let valid = self
@@ -223,18 +222,18 @@ impl Aggregate {
         self.credit_stalls
     }
 
-    /// Whether posted requests or completions are queued. A receiver may not
-    /// refuse them forever (PCIe Base 4.0, section 2.4.1).
+    /// Whether posted requests or completions are queued. A receiver must accept these some time
+    /// (PCIe Base 4.0, section 2.4.1).
     pub fn has_posted_or_completions(&self) -> bool {
         self.queue.len(Class::Posted) + self.queue.len(Class::Completion) > 0
     }
 
-    /// Queued bytes, as counted on the wire.
+    /// Number of queued bytes on the wire.
     pub fn bytes(&self) -> usize {
         self.bytes.iter().sum()
     }
 
-    /// Queued TLPs.
+    /// Number of queued TLPs.
     pub fn len(&self) -> usize {
         Class::ALL.into_iter().map(|class| self.queue.len(class)).sum()
     }
@@ -249,7 +248,7 @@ impl Aggregate {
         self.queue.trace_ids()
     }
 
-    /// Drops all queued TLPs and keeps the credits. Returns how many posted TLPs were dropped.
+    /// Drops all queued TLPs; the credits stay. Returns the number of dropped posted TLPs.
     pub fn clear(&mut self) -> usize {
         let posted = self.queue.len(Class::Posted);
         Class::ALL.into_iter().for_each(|class| self.policy.removed(class, self.queue.len(class)));

@@ -1,4 +1,4 @@
-//! The aggregation policies: when queued TLPs leave, and how many of them in a frame.
+//! The aggregation policies: when queued TLPs leave, and how many TLPs a frame has.
 
 use pcie::Ready;
 use std::collections::VecDeque;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 use wire::tlp::Class;
 use wire::{Duration, Instant};
 
-/// The longest wait. With a longer one, a peer could consider the link lost.
+/// The longest wait. With a longer wait, a peer could consider the link lost.
 const MAX_WAIT: Duration = Duration::from_ms(10);
 
 /// When the next frame of TLPs leaves.
@@ -17,25 +17,25 @@ pub enum Departure {
     Now,
     /// At this time, if no further TLP is queued.
     At(Instant),
-    /// After another input: the queue is empty, or its TLPs have no credits or no room.
+    /// Not before another input: the queue is empty, or its TLPs have no credits or no room.
     Later,
 }
 
 /// The TLPs that wait in an aggregation queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Queued {
-    /// Queued TLPs, by class.
+    /// Number of queued TLPs by class.
     pub packets: [usize; 3],
-    /// Bytes of the queued TLPs, with the encapsulation of the transport, by class.
+    /// Number of bytes of queued TLPs in each class, including the encapsulation of the transport.
     pub bytes: [usize; 3],
     /// The classes whose first TLP has credits.
     pub sendable: Ready,
-    /// The bytes that TLPs may take in the next frame.
+    /// Room for TLPs in the next frame, in bytes.
     pub room: usize,
 }
 
 impl Queued {
-    /// Whether the TLPs of the classes that have credits fill a frame.
+    /// Whether the queued TLPs of all sendable classes fill a frame.
     pub fn fills_frame(&self) -> bool {
         self.sendable_classes().map(|class| self.bytes[class.index()]).sum::<usize>() >= self.room
     }
@@ -45,20 +45,21 @@ impl Queued {
     }
 }
 
-/// An aggregation policy at work on the queue of one link. [`Policy::Own`] adds another one.
+/// The state of an aggregation policy for the queue of one link. [`Policy::Own`] adds a custom
+/// policy.
 ///
-/// The queue keeps order, credits and the size of frames: a policy only delays frames, or makes
-/// them shorter. The simulator and live nodes use the same one.
+/// The queue ensures order, credits and the size of frames: a policy only delays frames or makes
+/// them shorter. The simulator and live nodes use the same policies.
 pub trait Aggregation: fmt::Debug + Send {
     /// When the next frame leaves. Called again after each input of the link, and at the returned
-    /// time. TLPs that a call sees for the first time were queued `now`. No frame leaves while no
-    /// TLP has credits and fits.
+    /// time. TLPs that were not in `queued` of the last call were queued `now`. While no TLP has
+    /// credits and fits, no frame leaves.
     fn departure(&mut self, now: Instant, queued: &Queued) -> Departure;
 
-    /// Notes that the first `packets` TLPs of `class` have left, or were dropped.
+    /// Called when the first `packets` TLPs of `class` have left or were dropped.
     fn removed(&mut self, _class: Class, _packets: usize) {}
 
-    /// The most TLPs in a frame. With 1, every TLP also gets TCP segments of its own.
+    /// The maximum number of TLPs in a frame. With 1, every TLP also gets its own TCP segments.
     fn max_packets(&self) -> usize {
         usize::MAX
     }
@@ -71,15 +72,16 @@ pub enum Policy {
     /// "ExpEther: Ethernet-Based Virtualization Technology for Reconfigurable Hardware Platform",
     /// Hot Interconnects 2006).
     PerTlp,
-    /// A frame leaves when it is full, or this long after its first TLP was
-    /// queued: what Suzuki et al. (2014) call method 1 of the related work.
+    /// A frame leaves when it is full, or this time after its first TLP was queued: method 1 of the
+    /// related work in Suzuki et al. (2014).
     Wait(Duration),
-    /// Whenever the network takes a frame, all queued TLPs go into it, up to the frame's size (J.
-    /// Suzuki et al., "End-to-End Adaptive Packet Aggregation for High-Throughput I/O Bus Network
-    /// Using Ethernet", Hot Interconnects 2014). No timer, no parameter.
+    /// When the network takes a frame, all queued TLPs go into the frame, up to its size (J. Suzuki
+    /// et al., "End-to-End Adaptive Packet Aggregation for High-Throughput I/O Bus Network Using
+    /// Ethernet", Hot Interconnects 2014). No timer, no parameter.
     #[default]
     Adaptive,
-    /// A custom policy. The function makes one for each connection. No text form exists.
+    /// A custom policy. The function makes a new instance for each connection. A custom policy has
+    /// no text form.
     Own(fn() -> Box<dyn Aggregation>),
 }
 

@@ -69,8 +69,8 @@ fn posted_credits_include_queued_tlps() {
     let mut queue = Aggregate::new(Policy::Adaptive, limits(10, 100));
     queue.push(write(64));
     queue.fill(&mut BytesMut::new(), 1000, |_, _| ());
-    // One header and 4 data credits are used. Two TLPs wait, which need 8 data credits and one more
-    // each.
+    // One header credit and 4 data credits are used. Two waiting TLPs need 8 data credits, and
+    // count as 2 more.
     queue.push(write(64));
     queue.push(write(64));
     queue.push(read());
@@ -151,7 +151,8 @@ fn run(packets: usize) -> Tlp {
 }
 
 proptest::proptest! {
-    /// A run makes the same frames and uses the same credits as its packets queued one by one.
+    /// A run gives the same frames and uses the same credits as its packets do when queued one by
+    /// one.
     #[test]
     fn a_run_leaves_as_its_packets_would(
         packets in proptest::collection::vec(1usize..12, 1..6),

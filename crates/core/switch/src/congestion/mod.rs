@@ -1,7 +1,7 @@
-//! Congestion control: a rate limit, or a controller driven by delay and loss. The carrier checks
-//! it before each frame. TLPs that may not be sent wait in [`crate::aggregate`], where they can
-//! still be aggregated (NEC, "End-to-End Adaptive Packet Aggregation", Hot Interconnects 2014,
-//! "Proposed Method").
+//! Congestion control: a rate limit, or a congestion window that depends on delay and loss. The
+//! carrier checks the congestion control before each frame. TLPs that may not be sent wait in
+//! [`crate::aggregate`], where they can still be aggregated (NEC, "End-to-End Adaptive Packet
+//! Aggregation", Hot Interconnects 2014, "Proposed Method").
 //!
 //! Bytes are counted on the wire: payload, header, FCS, preamble and gap.
 
@@ -29,7 +29,7 @@ pub enum Config {
     Swift(SwiftConfig),
 }
 
-/// The contents of an acknowledgement.
+/// The effect of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acknowledged {
     /// Bytes on the wire that are acknowledged for the first time.
@@ -64,7 +64,8 @@ impl Controller {
         }
     }
 
-    /// Whether a frame of `bytes` may be sent now, with `in_flight` bytes unacknowledged.
+    /// Whether a frame of `bytes` bytes may be sent now, while `in_flight` bytes are
+    /// unacknowledged.
     pub fn may_send(&self, now: Instant, in_flight: u64, bytes: u64) -> bool {
         match self {
             Self::None => true,
@@ -73,7 +74,7 @@ impl Controller {
         }
     }
 
-    /// The earliest time of the next frame, whatever is acknowledged until then.
+    /// The earliest time of the next frame, regardless of acknowledgements until then.
     pub fn not_before(&self) -> Instant {
         match self {
             Self::None => Instant::ZERO,
@@ -82,7 +83,7 @@ impl Controller {
         }
     }
 
-    /// Notes that a frame was sent; `data` if it is a data frame.
+    /// Counts a frame of `bytes` bytes that was sent. `data` states whether it is a data frame.
     pub fn sent(&mut self, now: Instant, bytes: u64, data: bool) {
         match self {
             Self::None => {}

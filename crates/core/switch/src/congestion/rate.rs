@@ -1,5 +1,5 @@
-//! A fixed rate: a token bucket that holds one frame, as NEC's prototype had
-//! ("simple rate limit function to virtualize network congestion").
+//! A fixed rate: a token bucket, as in NEC's prototype ("simple rate limit function to virtualize
+//! network congestion").
 
 use wire::{Duration, Instant};
 
@@ -8,13 +8,13 @@ use wire::{Duration, Instant};
 pub struct Rate {
     /// Bits per second on the wire, at least 1.
     pub bits_per_second: u64,
-    /// Frames of the largest size that may be sent at once after a pause. With 1 the rate holds
-    /// over any interval; a larger burst compensates for late timers.
+    /// Number of largest frames that may be sent at once after a pause. With 1, no interval exceeds
+    /// the rate; a larger burst compensates for late timers.
     pub burst: u32,
 }
 
 impl Rate {
-    /// How long `bytes` take, rounded up to a picosecond.
+    /// The time that `bytes` bytes take on the wire, rounded up to a picosecond.
     pub fn duration(self, bytes: u64) -> Duration {
         let ps = u128::from(bytes) * 8 * 1_000_000_000_000;
         let ps = ps.div_ceil(u128::from(self.bits_per_second));
@@ -26,7 +26,7 @@ impl Rate {
 #[derive(Clone, Debug)]
 pub struct RateLimit {
     rate: Rate,
-    /// Duration on the wire of all but one frame of the burst.
+    /// Duration on the wire of the frames of a burst, except one.
     credit: Duration,
     /// When the next frame may be sent.
     next_send: Instant,
@@ -53,7 +53,7 @@ impl RateLimit {
         self.next_send
     }
 
-    /// Notes that a frame of `bytes` was sent.
+    /// Counts a frame of `bytes` bytes that was sent.
     pub fn sent(&mut self, now: Instant, bytes: u64) {
         let earliest = now - self.credit;
         self.next_send = self.next_send.max(earliest) + self.rate.duration(bytes);

@@ -1,24 +1,24 @@
-//! Swift: additive increase while the round trip is below a target,
-//! multiplicative decrease in proportion to how far it is above.
+//! Swift: additive increase of the window while the round trip is below a target, and
+//! multiplicative decrease in proportion to the excess over the target.
 //!
 //! Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control
 //! in the Datacenter", SIGCOMM 2020: section 3.2 (algorithm 1), 3.4 (windows
 //! below one frame), 3.5 (scaling of the target by the number of flows).
 //!
-//! Reasons for Swift: it needs timestamps of the end hosts only, so it works over ordinary switches
-//! (DCTCP and DCQCN need ECN, HPCC needs telemetry). It bounds the queue, in microseconds. It works
-//! with less than one frame per round trip, which is the share of each device when many of them
-//! answer one host (incast). It is fair without knowing the number of flows.
+//! Reasons for Swift: it needs only timestamps of the end hosts, so it works over ordinary switches
+//! (DCTCP and DCQCN need ECN, HPCC needs telemetry). It limits the queueing delay to microseconds.
+//! It works with less than one frame per round trip, which is the share of each device when many
+//! devices answer one host (incast). It is fair without the number of flows.
 //!
 //! Differences from the paper:
 //! - There is one delay instead of fabric and endpoint delay (3.3): the round
 //!   trip less the time that the peer delayed its acknowledgement.
-//! - The target does not scale with hops. It is configured, or relative to the
-//!   minimum round trip measured.
-//! - The paper halves the window at any loss. Here, loss below 2 % does not shrink the window while
-//!   the delay is below the target: such loss comes from the wire, not from a queue. BBR uses the
-//!   same 2 % (draft-cardwell-iccrg-bbr-congestion-control-02, 4.5.10.2, `BBRLossThresh`).
-//! - The window counts bytes, and grows only if it limited the sender.
+//! - The target does not scale with hops. The target is configured, or relative to the minimum
+//!   measured round trip.
+//! - The paper shrinks the window at any loss. Here, loss below 2 % does not shrink the window
+//!   while the delay is below the target, because such loss comes from the wire, not from a queue.
+//!   BBR also uses 2 % (draft-cardwell-iccrg-bbr-congestion-control-02, 4.5.10.2, `BBRLossThresh`).
+//! - The window counts bytes, and grows only if the window limited the sender.
 
 use super::Acknowledged;
 use wire::{Duration, Instant};
@@ -26,15 +26,15 @@ use wire::{Duration, Instant};
 /// The round trip at which the window neither grows nor shrinks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// A fixed target, as in the paper. It must exceed the round trip of a largest frame through
-    /// empty queues. All flows that share a queue should have the same target.
+    /// A fixed target, as in the paper. The target must exceed the round trip of a largest frame
+    /// through empty queues. All flows that share a queue should have the same target.
     RoundTrip(Duration),
-    /// This much above the minimum round trip of the last 10 to 20 s. A flow that starts behind a
-    /// standing queue measures a minimum that includes the queue, and gets more than its share.
+    /// The minimum round trip of the last 10 to 20 s plus this duration. A flow that starts during
+    /// a standing queue measures a minimum that includes the queue, and gets more than its share.
     Above(Duration),
 }
 
-/// Parameters of Swift. The defaults are the values of the paper, if it has one.
+/// Parameters of Swift. The defaults are values of the paper, where it states one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwiftConfig {
     /// The target delay.
@@ -68,10 +68,10 @@ impl Default for SwiftConfig {
 }
 
 impl SwiftConfig {
-    /// The window in hundredths of a frame at which [`Self::scaling`] is added
-    /// in full ("fs_min_cwnd", 0.1).
+    /// The window, in hundredths of a frame, up to which all of [`Self::scaling`] is added to the
+    /// target ("fs_min_cwnd", 0.1).
     pub const MIN_SCALED_WINDOW: u64 = 10;
-    /// The window in hundredths of a frame from which nothing is added to the target
+    /// The window, in hundredths of a frame, from which nothing is added to the target
     /// ("fs_max_cwnd", 100).
     pub const MAX_SCALED_WINDOW: u64 = 10_000;
 }
@@ -85,22 +85,24 @@ const WHOLE: u64 = 1 << 10;
 /// The largest window, in frames.
 const MAX_FRAMES: u64 = 4096;
 
-/// The smallest window is one frame divided by this.
+/// The smallest window is one frame divided by this number.
 const MIN_WINDOW_DIVISOR: u64 = 128;
 
-/// Timeouts in a row after which the window is set to its minimum ("RETX_RESET_THRESHOLD").
+/// Number of timeouts in a row after which the window is set to its minimum
+/// ("RETX_RESET_THRESHOLD").
 const TIMEOUTS: u32 = 5;
 
-/// Loss above this is congestion, in parts of 1024: 2 %.
+/// Loss above this share counts as congestion: 20 / 1024, about 2 %.
 const LOSS_THRESHOLD: u32 = 20;
 
-/// Frames over which loss is averaged.
+/// Number of frames over which loss is averaged.
 const LOSS_MEMORY: u32 = 256;
 
-/// The shortest time for which a minimum round trip is kept; the longest is twice this.
+/// The shortest time for which a minimum round trip is kept. The longest time is twice as long.
 const EPOCH: Duration = Duration::from_ms(10_000);
 
-/// Frame size classes, each with a minimum round trip of its own: short frames are faster.
+/// Number of frame size classes. Each has its own minimum round trip, because short frames are
+/// faster.
 const SIZE_CLASSES: usize = 4;
 
 /// The state of Swift for one connection.
@@ -109,7 +111,7 @@ pub struct Swift {
     config: SwiftConfig,
     /// The largest frame, in bytes on the wire.
     frame: u64,
-    /// Bytes on the wire times `FRACTION`.
+    /// The window in bytes on the wire, times `FRACTION`.
     window: u64,
     round_trip: Duration,
     /// Whether the last round trip was above its target.
@@ -118,7 +120,7 @@ pub struct Swift {
     not_before: Instant,
     /// The share of lost frames among about the last 256, in units of 2^-20.
     loss: u32,
-    /// Minimum round trips of this epoch and the one before, by size class.
+    /// Minimum round trips of this epoch and of the epoch before, by size class.
     min_round_trip: [[Duration; SIZE_CLASSES]; 2],
     epoch: Instant,
 }
@@ -152,14 +154,14 @@ impl Swift {
         now >= self.not_before && (in_flight == 0 || in_flight + bytes <= self.window())
     }
 
-    /// When the next frame may be sent: below a window of one frame, frames are paced.
+    /// When the next frame may be sent. Frames are paced while the window is below one frame.
     pub fn not_before(&self) -> Instant {
         self.not_before
     }
 
-    /// Notes that a data frame of `bytes` was sent.
+    /// Counts a data frame of `bytes` bytes that was sent.
     pub fn sent(&mut self, now: Instant, bytes: u64) {
-        // Section 3.4: below one frame per round trip, frames are paced.
+        // With less than one frame per round trip, frames are paced (section 3.4).
         if self.window() < self.frame {
             let pause = scale(self.round_trip, bytes * FRACTION, self.window.max(1));
             self.not_before = now + pause;
@@ -248,8 +250,8 @@ impl Swift {
         self.min_round_trip[0][class] = self.min_round_trip[0][class].min(delay);
     }
 
-    /// The target delay (section 3.5): the base target plus `alpha / sqrt(cwnd) + beta`, limited to
-    /// the range 0 to `scaling`.
+    /// The target delay for a frame of `bytes` bytes (section 3.5): the base target plus `alpha /
+    /// sqrt(cwnd) + beta`, where the sum of the last two terms is limited to 0 to `scaling`.
     fn target(&self, bytes: u64) -> Duration {
         let class = self.size_class(bytes);
         let base = match self.config.target {

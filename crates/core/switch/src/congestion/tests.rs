@@ -37,7 +37,7 @@ fn a_rate_is_held_to_the_byte() {
         assert!(!limit.may_send(now), "one frame at once");
         now = limit.not_before();
     }
-    // 5 Gb/s for 1 ms, and the rest of the last frame.
+    // 5 Gb/s for 1 ms, rounded up to whole frames.
     assert_eq!(bytes, 625_000_u64.div_ceil(FRAME) * FRAME);
 }
 

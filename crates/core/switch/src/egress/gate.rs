@@ -1,17 +1,18 @@
-//! Gates in front of a line: when a frame may be handed over so that it ends within a window.
+//! Gates in front of a line: when a frame may be handed over, so that the transmission ends within
+//! a window.
 //!
-//! It is the rule of IEEE 802.1Q-2022, 8.6.8.4 (a frame is not available if there is "insufficient
-//! time" before its gate closes), applied to a sender that wakes up late. The caller defines the
-//! windows and their clock.
+//! The rule is that of IEEE 802.1Q-2022, 8.6.8.4: a frame is not available if there is
+//! "insufficient time" before its gate closes. The margin covers a sender that wakes up late. The
+//! caller defines the windows and the clock.
 
 use crate::congestion::Rate;
 use std::fmt;
 use wire::{Duration, Instant};
 
-/// Bytes on the line besides header and payload: preamble and start delimiter 8, FCS 4, gap 12
-/// (IEEE 802.3-2022, 3.1.1 and 4.4.2).
+/// Number of bytes that a frame occupies on the line in addition to header and payload: preamble
+/// and start delimiter 8, FCS 4, gap 12 (IEEE 802.3-2022, 3.1.1 and 4.4.2).
 const AROUND: u64 = 24;
-/// The least frame without its FCS, in bytes (IEEE 802.3-2022, 4.4.2).
+/// The smallest frame in bytes, without FCS (IEEE 802.3-2022, 4.4.2).
 const LEAST: u64 = 60;
 
 /// The windows of a gate.
@@ -24,12 +25,12 @@ pub trait Windows {
 /// Counters of a gate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GateCounters {
-    /// Frames handed over.
+    /// Number of frames handed over.
     pub frames: u64,
-    /// Of these, frames that had to wait for a window.
+    /// Number of these frames that had to wait for a window.
     pub waited: u64,
-    /// Frames that were handed over so late that they ended after their window. Calculated from the
-    /// time after the hand-over and the line rate.
+    /// Number of frames that were handed over too late, so that they ended after their window. The
+    /// gate calculates the end from the time after the hand-over and the line rate.
     pub missed: u64,
 }
 
@@ -45,35 +46,35 @@ impl fmt::Display for GateCounters {
 pub struct Gate {
     rate: Rate,
     margin: Duration,
-    /// When the line will have sent all frames handed over.
+    /// Time at which the line has sent all frames that were handed over.
     line_free: Instant,
     waits: bool,
     counters: GateCounters,
 }
 
 impl Gate {
-    /// A gate in front of a line of `rate`. A frame goes only if it would end at least `margin`
-    /// before its window does.
+    /// A gate in front of a line of `rate`. A frame may be handed over only if it ends at least
+    /// `margin` before the end of a window.
     pub fn new(rate: Rate, margin: Duration) -> Self {
         let counters = GateCounters::default();
         Self { rate, margin, line_free: Instant::ZERO, waits: false, counters }
     }
 
-    /// How long `bytes` of header and payload occupy the line.
+    /// The time on the line of a frame with `bytes` bytes of header and payload.
     pub fn duration(&self, bytes: usize) -> Duration {
         self.rate.duration(LEAST.max(bytes as u64) + AROUND)
     }
 
-    /// The length of a window that a frame of `bytes` needs, margin included.
+    /// The length of a window that a frame of `bytes` bytes needs, margin included.
     pub fn needs(&self, bytes: usize) -> Duration {
         self.duration(bytes) + self.margin
     }
 
-    /// `Ok` if a frame of `bytes` may be handed over at `now`; else when to call again, or `None`
-    /// if the frame fits no window. Report the hand-over to [`sent`](Self::sent).
+    /// `Ok` if a frame of `bytes` bytes may be handed over at `now`. Report the hand-over to
+    /// [`sent`](Self::sent).
     ///
     /// # Errors
-    /// The start of the next window that fits the frame.
+    /// The time of the next call, in the next window that fits the frame; `None` if no window fits.
     pub fn ask(
         &mut self,
         now: Instant,
@@ -90,7 +91,7 @@ impl Gate {
         }
     }
 
-    /// Notes the hand-over of a frame of `bytes`; `after` is the time after the hand-over.
+    /// Counts the hand-over of a frame of `bytes` bytes. `after` is the time after the hand-over.
     pub fn sent(&mut self, after: Instant, bytes: usize, windows: &impl Windows) {
         let start = after.max(self.line_free);
         let duration = self.duration(bytes);
@@ -138,8 +139,8 @@ mod tests {
     }
 
     proptest! {
-        /// A sender that is late by at most the margin sends nothing outside a window, and the line
-        /// never carries two frames at once.
+        /// If the sender is late by at most the margin, no frame is outside a window, and frames do
+        /// not overlap on the line.
         #[test]
         fn nothing_is_on_the_line_outside_a_window(
             bits in 10_000_000u64..10_000_000_000,
@@ -155,7 +156,8 @@ mod tests {
                 now += Duration::from_ps(pause);
                 let mut asked = 0;
                 while let Err(at) = gate.ask(now, bytes, &windows) {
-                    // A window of 1.2 ms holds the longest frame at 10 Mb/s: 1230.4 us.
+                    // At 10 Mb/s the longest frame takes 1230.4 us, so a window of 1.2 ms may be
+                    // too short.
                     let Some(at) = at else { return Ok(()) };
                     prop_assert!(at > now, "it says the time that it is");
                     now = at;
@@ -175,11 +177,12 @@ mod tests {
 
     #[test]
     fn a_frame_that_no_longer_fits_waits_for_the_next_window() {
-        // 1 Gb/s, 1 ms of 2 ms open, a margin of 10 us. 1514 bytes take (1514 + 24) * 8 ns.
+        // 1 Gb/s, open for 1 ms of 2 ms, a margin of 10 us. A frame of 1514 bytes takes (1514 + 24)
+        // * 8 ns.
         let windows = Periodic { cycle: 2_000_000_000, open: 1_000_000_000 };
         let mut gate = Gate::new(rate(1_000_000_000), Duration::from_us(10));
         assert_eq!(gate.duration(1514), Duration::from_ns(12_304));
-        // The least frame: (60 + 24) * 8 ns, 84 bytes on the line.
+        // The smallest frame takes (60 + 24) * 8 ns: 84 bytes on the line.
         assert_eq!(gate.duration(1), Duration::from_ns(672));
         let at = Instant::from_ns;
         assert_eq!(gate.ask(at(1_000_000 - 22_304), 1514, &windows), Ok(()));
@@ -192,7 +195,7 @@ mod tests {
     fn frames_already_handed_over_use_up_the_window() {
         let windows = Periodic { cycle: 2_000_000_000, open: 1_000_000_000 };
         let mut gate = Gate::new(rate(1_000_000_000), Duration::ZERO);
-        // 81 frames of 12.304 us are 996.624 us; one more would end behind the window.
+        // 81 frames of 12.304 us take 996.624 us. One more would end after the window.
         for _ in 0..81 {
             assert_eq!(gate.ask(Instant::ZERO, 1514, &windows), Ok(()));
             gate.sent(Instant::ZERO, 1514, &windows);

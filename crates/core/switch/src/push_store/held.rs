@@ -1,4 +1,4 @@
-//! The bytes kept for one function: intervals of host addresses, each with its command.
+//! The bytes kept for one function: ranges of host addresses, each with a command.
 
 use super::Command;
 use bytes::{Bytes, BytesMut};
@@ -7,13 +7,14 @@ use std::collections::hash_map::Entry;
 use std::ops::Range;
 use wire::{Arena, Table};
 
-/// Pieces shorter than this are copied out of their frame. Otherwise 64 bytes could keep the memory
-/// of a whole frame.
+/// Pieces with fewer bytes are copied out of their frame. Otherwise 64 bytes could keep the memory
+/// of a whole frame alive.
 const COPIED: usize = 1024;
-/// Pushed bytes of at most this length are a queue entry or a short list; no bytes are appended to
-/// them later.
+/// Pushed bytes of at most this length are a queue entry or a short list. No bytes are appended to
+/// such a piece.
 const SMALL: usize = 64;
-/// A piece never crosses a multiple of this, because no read does (PCIe Base 4.0, section 2.2.7).
+/// No piece crosses a multiple of this number of bytes, because no read does (PCIe Base 4.0,
+/// section 2.2.7).
 const PAGE: u64 = 4096;
 
 /// The bytes of one piece.
@@ -26,7 +27,8 @@ enum Piece {
 }
 
 impl Piece {
-    /// Takes memory for a whole page if `more` bytes may follow.
+    /// A piece with these bytes. Short pieces are copied, to memory for a whole page if `more`
+    /// bytes may follow.
     fn new(bytes: Bytes, more: bool, arena: &mut Arena) -> Self {
         if bytes.len() >= COPIED {
             return Self::Frame(bytes);
@@ -47,7 +49,7 @@ impl Piece {
         }
     }
 
-    /// Adds bytes behind the last.
+    /// Appends bytes.
     fn append(&mut self, more: &[u8], arena: &mut Arena) {
         match self {
             Self::Frame(bytes) => {
@@ -81,7 +83,7 @@ impl Piece {
     }
 }
 
-/// Consecutive bytes in one page.
+/// Contiguous bytes in one page.
 #[derive(Debug)]
 struct Segment {
     start: u64,
@@ -110,8 +112,8 @@ pub(super) struct Held {
     /// Number of segments of each command.
     commands: Table<Command, usize>,
     segments: usize,
-    /// The segment that was added last: start, end, and limit of growth. `None` after any other
-    /// change.
+    /// The segment that was added last: its start, and the range of free addresses from its end to
+    /// the limit of growth. `None` after any other change.
     last: Option<(u64, Range<u64>)>,
     /// Memory for bytes copied out of frames.
     arena: Arena,
@@ -138,7 +140,7 @@ impl Held {
         self.segments
     }
 
-    /// The order of the oldest bytes, with their range.
+    /// The age and the address range of the oldest segment.
     pub(super) fn oldest(&self) -> Option<(u64, Range<u64>)> {
         let oldest = self.pages.values().flatten().min_by_key(|segment| segment.order)?;
         Some((oldest.order, oldest.start..oldest.end()))
@@ -165,7 +167,7 @@ impl Held {
         true
     }
 
-    /// Keeps bytes at addresses that are free.
+    /// Adds bytes. No byte may be kept at their addresses.
     pub(super) fn insert(
         &mut self,
         mut start: u64,
@@ -281,7 +283,7 @@ impl Held {
         self.end(|(held_queue, _)| held_queue == queue)
     }
 
-    /// Removes the bytes of the commands for which `ends` is true.
+    /// Removes the bytes of the commands for which `ends` is true; returns their number.
     fn end(&mut self, ends: impl Fn(Command) -> bool) -> usize {
         let before = self.bytes;
         self.last = None;
@@ -299,7 +301,7 @@ impl Held {
     }
 }
 
-/// Splits the segment that has bytes on both sides of `at`; returns its command.
+/// Splits the segment that has bytes on both sides of `at`, if there is one; returns its command.
 fn split(page: &mut Page, at: u64) -> Option<Command> {
     let behind = page.partition_point(|segment| segment.start < at);
     let segment = page.get_mut(behind.checked_sub(1)?).filter(|segment| segment.end() > at)?;
@@ -339,12 +341,12 @@ mod tests {
     }
 
     fn step() -> impl Strategy<Value = Step> {
-        // On both sides of the end of a page.
+        // Addresses on both sides of the end of a page.
         let range = || (PAGE - 32..PAGE + 32, 1..24u64);
         prop_oneof![
             (PAGE - 32..PAGE + 32, 1..24usize, 0..3u16)
                 .prop_map(|(at, length, id)| Step::Insert(at, length, id)),
-            // Often adjacent.
+            // Pieces that are often adjacent.
             (0..8u64, 0..2u16).prop_map(|(at, id)| Step::Insert(PAGE - 32 + at * 8, 8, id)),
             range().prop_map(|(at, length)| Step::Remove(at, length)),
             (0..3u16).prop_map(Step::End),

@@ -1,4 +1,4 @@
-//! The receiver of pushed bytes of host memory, which the function will read after a doorbell
+//! The store of pushed bytes of host memory, which the function will read after a doorbell
 //! ([`wire::push`], `docs/push.md`).
 
 mod held;
@@ -11,11 +11,11 @@ use std::ops::Range;
 use wire::push::Queue;
 use wire::tlp::{MemoryRequest, Tlp};
 
-/// Default number of pushed bytes that the port of a device keeps: the size of a link's default
-/// window for posted TLPs.
+/// Default number of pushed bytes that a device node keeps: 1 MiB, as large as the default window
+/// of a link for posted TLPs.
 pub const CAPACITY: u32 = 1 << 20;
 
-/// Queue and command that pushed bytes belong to.
+/// Submission queue and command identifier that pushed bytes belong to.
 pub type Command = (u16, u16);
 
 /// Pushed bytes that became invalid.
@@ -27,24 +27,25 @@ pub enum Invalid {
     Range(Range<u64>),
 }
 
-/// Decides which pushed bytes a function's own writes invalidate. [`Store`] has one rule per
-/// function. Only the rule depends on the kind of the function.
+/// Decides which pushed bytes the writes of a function invalidate. [`Store`] has one rule per
+/// function. Only the rule depends on the kind of function.
 pub trait Rule: Clone + Debug {
     /// Number of queues that the rule follows.
     fn queues(&self) -> usize;
 
     /// Whether the rule follows this queue. [`Store`] keeps no bytes of other queues, because no
-    /// write would invalidate them.
+    /// write would invalidate such bytes.
     fn follows(&self, queue: u16) -> bool;
 
-    /// Starts to follow a queue, or stops with `None`.
+    /// Starts to follow the queue `id`; with `None`, stops to follow it.
     fn set_queue(&mut self, id: u16, queue: Option<Queue>);
 
     /// Passes to `invalid` the bytes that a write of the function to host memory invalidates.
     fn write(&mut self, tlp: &Tlp, request: MemoryRequest, invalid: &mut dyn FnMut(Invalid));
 }
 
-/// The rule of a function that is no NVMe controller: no queue is followed, no bytes are kept.
+/// The rule of a function that is not an NVMe controller: it follows no queue, so no bytes are
+/// kept.
 impl Rule for () {
     fn queues(&self) -> usize {
         0

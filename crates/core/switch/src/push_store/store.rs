@@ -1,4 +1,4 @@
-//! The pushed bytes in front of the functions of a port, and the answers to the functions' reads.
+//! The pushed bytes in front of the functions of a port, and the completions of reads.
 
 use super::held::Held;
 use super::{Invalid, Rule};
@@ -10,30 +10,30 @@ use wire::Bdf;
 use wire::push::{Push, Record};
 use wire::tlp::{Class, MAX_PAYLOAD, MemoryRequest, Packet, Tlp, TraceId};
 
-/// The most functions behind a port for which bytes are kept: the functions of one device (PCIe
-/// Base 4.0, section 6.13, ARI).
+/// The maximum number of functions behind a port for which bytes are kept. It is the maximum number
+/// of functions of one device (PCIe Base 4.0, section 6.13, ARI).
 const MOST_FUNCTIONS: usize = 256;
-/// The most queues followed, over all functions.
+/// The maximum number of followed queues, for all functions together.
 const MOST_QUEUES: usize = 4096;
-/// The most pieces kept, over all functions.
+/// The maximum number of kept pieces, for all functions together.
 const MOST_PIECES: usize = 8192;
-/// While this many completions wait for the function, no further reads are accepted.
+/// While at least this number of completions waits for the function, no further reads are accepted.
 const MOST_REPLIES: usize = 256;
 
 /// Counters of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Reads of the function answered from pushed bytes.
+    /// Number of reads that were answered from pushed bytes.
     pub hits: u64,
-    /// Reads passed on to the host, without reads of length zero.
+    /// Number of reads that were passed on to the host; zero-length reads do not count.
     pub misses: u64,
-    /// Bytes taken from messages.
+    /// Number of bytes taken from messages.
     pub pushed_bytes: u64,
-    /// Bytes of the reads that were answered.
+    /// Number of bytes of the reads that were answered from pushed bytes.
     pub hit_bytes: u64,
-    /// Bytes invalidated or evicted before the function read them.
+    /// Number of bytes that were invalidated or evicted before the function read them.
     pub unused_bytes: u64,
-    /// Messages with farlane's vendor ID that were malformed.
+    /// Number of malformed messages with farlane's vendor ID.
     pub malformed: u64,
 }
 
@@ -52,7 +52,7 @@ impl fmt::Display for Counters {
     }
 }
 
-/// The settings with which the host would complete the function's reads.
+/// Properties of the completions with which the host would answer reads of the function.
 #[derive(Clone, Copy, Debug)]
 struct Completer {
     id: Bdf,
@@ -69,8 +69,9 @@ struct Kept<R> {
     rule: R,
 }
 
-/// The pushed bytes in front of the functions behind a port. Each byte answers one read of its
-/// function. Messages of the host and, through [`Rule`], writes of the function invalidate bytes.
+/// The pushed bytes in front of the functions behind a port. Each byte answers at most one read by
+/// its function. Messages of the host invalidate bytes; writes of the function also do, as [`Rule`]
+/// decides.
 #[derive(Debug)]
 pub struct Store<R> {
     capacity: usize,
@@ -84,8 +85,8 @@ pub struct Store<R> {
 }
 
 impl<R: Rule> Store<R> {
-    /// Keeps at most `capacity` bytes and evicts the oldest first. With 0 it accepts no messages.
-    /// Each function starts with a copy of `rule`.
+    /// A store of at most `capacity` bytes, which evicts the oldest bytes first. With 0, the store
+    /// accepts no messages. Each function starts with a copy of `rule`.
     pub fn new(capacity: usize, rule: R) -> Self {
         Self {
             capacity,
@@ -106,7 +107,7 @@ impl<R: Rule> Store<R> {
         self.counters
     }
 
-    /// Bytes kept now.
+    /// Number of bytes kept now.
     pub fn bytes(&self) -> usize {
         self.functions.iter().map(|kept| kept.held.bytes).sum()
     }
@@ -119,7 +120,7 @@ impl<R: Rule> Store<R> {
         self.replies.drain(..).map(|reply| reply.trace_id)
     }
 
-    /// Accepts a TLP from the host; returns it if it is for the function.
+    /// Takes a TLP from the host; returns the TLP if it is for the function.
     pub fn take(&mut self, tlp: Tlp) -> Option<Tlp> {
         if self.capacity == 0 {
             return Some(tlp);
@@ -127,7 +128,8 @@ impl<R: Rule> Store<R> {
         match Push::decode(&tlp) {
             None => return Some(tlp),
             Some(Ok(push)) => self.push(push),
-            // The malformed message may have contained invalidations.
+            // All bytes are dropped, because the malformed message may have contained
+            // invalidations.
             Some(Err(_)) => {
                 self.counters.malformed += 1;
                 self.counters.unused_bytes += self.bytes() as u64;
@@ -202,7 +204,7 @@ impl<R: Rule> Store<R> {
         self.evict();
     }
 
-    /// Evicts the oldest pieces until the rest is within the bounds.
+    /// Evicts the oldest pieces until the other pieces are within the limits.
     fn evict(&mut self) {
         let pieces =
             |store: &Self| -> usize { store.functions.iter().map(|kept| kept.held.count()).sum() };
@@ -216,8 +218,8 @@ impl<R: Rule> Store<R> {
         }
     }
 
-    /// Accepts a TLP of the function; returns it if it is for the host. If the store answers a
-    /// read, [`pop`](Self::pop) returns the completions: a single one if `whole`.
+    /// Takes a TLP from the function; returns the TLP if it is for the host. If the store answers a
+    /// read, [`pop`](Self::pop) returns the completions; with `whole`, a single completion.
     pub fn answer(&mut self, tlp: Tlp, whole: bool) -> Option<Tlp> {
         match tlp.packet {
             Packet::MemoryRead(request) => self.read(tlp, request, whole),
@@ -230,7 +232,7 @@ impl<R: Rule> Store<R> {
     }
 
     fn read(&mut self, tlp: Tlp, request: MemoryRequest, whole: bool) -> Option<Tlp> {
-        // A zero-length read is a flush (PCIe Base 4.0, section 2.2.5): the host answers it.
+        // A zero-length read is a flush (PCIe Base 4.0, section 2.2.5), which the host must answer.
         if self.capacity == 0 || request.first_be == 0 {
             return Some(tlp);
         }
@@ -250,7 +252,7 @@ impl<R: Rule> Store<R> {
         let size = if whole { MAX_PAYLOAD } else { completer.size };
         let replies = split::completions(&tlp, completer.id, size, false, data);
         self.replies.extend(replies.map(|reply| Tlp { digest: completer.digest, ..reply }));
-        // The last completion ends the read.
+        // The last completion has the trace ID of the read.
         if let Some(last) = self.replies.back_mut() {
             last.trace_id = tlp.trace_id;
         }

@@ -1,4 +1,4 @@
-//! Received frames become segments of the stream. The peer is not trusted.
+//! Converts received frames to segments of the stream. The peer is not trusted.
 
 use super::receiver::{Received, WAITED_UNIT};
 use super::{Cause, Endpoint, Output, State};
@@ -27,7 +27,7 @@ impl Endpoint {
             Body::Open(_) => unreachable!("handled above"),
             Body::Accept(offer) => self.accepted(now, offer),
             Body::Close(reason) => self.down(Cause::Closed(reason)),
-            // Not up: the Accept was lost or is late, and is sent again.
+            // The connection is not up: the Accept was lost or is late, and will be sent again.
             Body::Data { .. } | Body::Ack { .. } if !self.is_established() => {}
             Body::Data { sequence, segment } => {
                 self.acknowledged(now, frame, None, &Bitmap::default());
@@ -49,8 +49,8 @@ impl Endpoint {
         }
     }
 
-    /// Whether the connection is up. The first frame after an Accept shows that
-    /// the Accept has arrived.
+    /// Whether the connection is up. The first frame after an Accept shows that the Accept has
+    /// arrived, so the connection comes up.
     fn is_established(&mut self) -> bool {
         if matches!(self.state, State::Accepted { .. }) {
             self.state = State::Up;
@@ -91,7 +91,7 @@ impl Endpoint {
             State::Accepted { .. } | State::Up if connection == self.connection => {
                 self.control_once(Body::Accept(self.settings.offer()));
             }
-            // No frame has followed the Accept: the later Open wins.
+            // No frame has followed the Accept, so the later Open replaces the connection.
             State::Accepted { .. } => {
                 self.state = State::Listening;
                 self.open(now, connection, offer);
@@ -110,7 +110,7 @@ impl Endpoint {
                 self.outputs.push_back(Output::Connected);
                 self.receiver.acknowledge_now(now);
             }
-            // The peer has not received our first frame.
+            // The peer has not received the first frame of this end.
             State::Up => self.receiver.acknowledge_now(now),
             _ => {}
         }

@@ -1,20 +1,22 @@
-//! The raw-Ethernet carrier of a link: segments of its stream, each in one
-//! Ethernet frame of EtherType 0x88B5, delivered exactly once and in order.
+//! The raw-Ethernet carrier of a link. Segments of the stream, each in one Ethernet frame of
+//! EtherType 0x88B5, are delivered exactly once and in order.
 //!
-//! A state machine: call [`Endpoint::handle`], then [`Endpoint::poll`] until it yields
+//! A state machine: call [`Endpoint::handle`], then [`Endpoint::poll`] until it returns
 //! [`Output::Timeout`]. [`Endpoint::room`] returns the number of bytes that congestion control and
-//! windows admit now. The owner passes this number to its [`crate::Tunnel`], the bytes that the
-//! tunnel transmits to [`Endpoint::send`] (one segment per call), and delivered segments to the
-//! tunnel as `Received`. Therefore TLPs wait for congestion control only in [`crate::aggregate`].
+//! windows admit now. The owner passes this number to its [`crate::Tunnel`]. It passes the bytes
+//! that the tunnel transmits to [`Endpoint::send`], one segment per call, and delivered segments to
+//! the tunnel as `Received`. Therefore TLPs wait for congestion control only in
+//! [`crate::aggregate`].
 //!
-//! Frames have sequence numbers, cumulative and selective acknowledgements. A
-//! lost frame is retransmitted when three frames sent after it are acknowledged
-//! (RFC 9002, 6.1.1, packet threshold), or after a timeout (RFC 6298, with a
-//! minimum of microseconds). Duplicates are dropped.
+//! Frames have sequence numbers, and cumulative and selective acknowledgements. A lost frame is
+//! retransmitted when a frame that was sent at least three transmissions later is acknowledged (RFC
+//! 9002, 6.1.1, packet threshold), or after a timeout (RFC 6298, with a minimum of microseconds).
+//! Duplicates are dropped.
 //!
 //! Malformed frames, and frames of another connection or of none, are counted and dropped, so that
-//! a faulty station harms only itself. There is no authentication: whoever can send Ethernet frames
-//! here can end a connection. Only the Ethernet FCS detects corruption, as in ExpEther.
+//! a faulty station harms only itself. There is no authentication: any station that can send
+//! Ethernet frames to this end can end a connection. Only the Ethernet FCS detects corruption, as
+//! in ExpEther.
 
 mod inbound;
 mod outbound;
@@ -33,37 +35,40 @@ use wire::{Duration, Instant};
 /// Settings of one end of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// The largest segment in bytes: the MTU less 12 bytes of header. Both ends use
-    /// the smaller of their values.
+    /// The largest segment in bytes: the MTU minus 12 bytes of header. A connection uses the
+    /// smaller value of both ends.
     pub segment: usize,
-    /// The most data frames unacknowledged, and buffered out of order: 1 to 1024.
-    /// Both ends use the smaller of their values.
+    /// The maximum number of data frames that are unacknowledged or buffered out of order: 1 to
+    /// 1024. A connection uses the smaller value of both ends.
     pub window: usize,
-    /// Identifier of the first connection opened, 24 bits; further connections count up. Differs
-    /// with each start of the process, so that the peer notices a restart.
+    /// Identifier of the first connection that this end opens, 24 bits; the next connections have
+    /// the next numbers. Use another identifier at each start of the process, so that the peer
+    /// detects a restart.
     pub connection: u32,
     /// The congestion control.
     pub congestion: congestion::Config,
     /// Bytes on the wire that a frame has in addition to its payload: 38 (header 14, FCS
     /// 4, preamble 8, gap 12), and 4 for a tag.
     pub overhead: usize,
-    /// The longest delay of an acknowledgement, which may cover further frames or travel with data.
+    /// The longest delay of an acknowledgement. During the delay, it can cover further frames or
+    /// become part of a data frame.
     pub ack_delay: Duration,
-    /// Data frames after which an acknowledgement is sent at once.
+    /// Number of data frames after which an acknowledgement is sent at once.
     pub ack_after: u32,
     /// The retransmission timeout before the first round trip is measured.
     pub initial_timeout: Duration,
     /// The minimum by which the retransmission timeout exceeds the smoothed round trip (RFC 6298's
     /// G).
     pub min_timeout: Duration,
-    /// The connection is lost if nothing new is acknowledged, or an Open is not
-    /// answered, for this long. Not above the tunnel's loss limit.
+    /// The connection is lost if no new frame is acknowledged, or an Open is not answered, for this
+    /// time. At most the loss limit of the tunnel.
     pub give_up: Duration,
 }
 
 impl Settings {
-    /// Defaults for an MTU of 1500: 256 frames, acknowledgements within 2 us,
-    /// timeouts from 50 us, lost after 800 ms, no congestion control.
+    /// Defaults for an MTU of 1500: a window of 256 frames, acknowledgements within 2 us, an
+    /// initial timeout of 1 ms, later a timeout of at least the round trip plus 50 us, loss after
+    /// 800 ms, no congestion control.
     pub fn new(connection: u32) -> Self {
         Self {
             segment: 1500 - HEADER,
@@ -109,9 +114,10 @@ pub enum Input {
     Accept,
     /// The payload of a frame from the peer, after its EtherType, with padding.
     Received(Bytes),
-    /// The network takes this many frames now. Before the first such input it takes any number.
+    /// The network takes this number of frames now. Before the first such input it takes any
+    /// number.
     CanTransmit {
-        /// Frames.
+        /// Number of frames.
         frames: usize,
     },
     /// End the connection, or stop accepting. No [`Output::Down`] follows.
@@ -127,21 +133,20 @@ pub enum Output {
     Connected,
     /// The next segment of the stream.
     Delivered(Bytes),
-    /// The connection is gone. This end waits for [`Input::Open`] or
-    /// [`Input::Accept`].
+    /// The connection has ended. This end waits for [`Input::Open`] or [`Input::Accept`].
     Down(Cause),
-    /// No output now. Poll again after an input or at this time, when
-    /// [`Endpoint::room`] may have grown as well.
+    /// No output now. Poll again after an input or at this time; [`Endpoint::room`] may then be
+    /// larger too.
     Timeout(Option<Instant>),
 }
 
-/// Why a connection is gone.
+/// Why a connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Cause {
     /// The peer closed the connection.
     #[error("the far side {0}")]
     Closed(Reason),
-    /// Nothing new was acknowledged, or an Open not answered, in time.
+    /// No new frame was acknowledged, or an Open was not answered, in time.
     #[error("the far side acknowledged nothing within the loss limit")]
     Lost,
     /// The peer opened another connection: it was restarted.
@@ -155,23 +160,23 @@ pub enum Cause {
 /// Counters of an end since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Data frames sent, retransmissions among them.
+    /// Number of data frames sent, retransmissions included.
     pub data_sent: u64,
-    /// Data frames sent again.
+    /// Number of retransmitted data frames.
     pub retransmitted: u64,
-    /// Of these, after a timeout.
+    /// Number of data frames retransmitted after a timeout.
     pub timeouts: u64,
-    /// Acknowledgements sent without data.
+    /// Number of acknowledgements sent without data.
     pub acks_sent: u64,
-    /// Segments delivered.
+    /// Number of delivered segments.
     pub delivered: u64,
-    /// Duplicate data frames, dropped.
+    /// Number of duplicate data frames, which are dropped.
     pub duplicates: u64,
-    /// Data frames beyond the window, dropped.
+    /// Number of data frames beyond the window, which are dropped.
     pub beyond_window: u64,
-    /// Malformed frames, or of another version, dropped.
+    /// Number of malformed frames and frames of another version, which are dropped.
     pub malformed: u64,
-    /// Frames of another connection or of none, dropped.
+    /// Number of frames of another connection or of none, which are dropped.
     pub foreign: u64,
 }
 
@@ -266,7 +271,7 @@ impl Endpoint {
         self.frames.clear();
     }
 
-    /// Ends the connection, and reports the cause.
+    /// Ends the connection, and outputs the cause.
     fn down(&mut self, cause: Cause) {
         self.begin(self.connection);
         self.state = State::Idle;
@@ -283,8 +288,8 @@ impl Endpoint {
         self.state == State::Up
     }
 
-    /// Bytes that the next segment may have now. 0 while a window is full, congestion control
-    /// paces, lost frames wait for retransmission, or the network takes no frame.
+    /// The maximum number of bytes of the next segment now. 0 while a window is full, congestion
+    /// control delays frames, lost frames wait for retransmission, or the network takes no frame.
     pub fn room(&self, now: Instant) -> usize {
         let takes = self.network > self.frames.len();
         if self.is_up() && takes { self.sender.room(now) } else { 0 }
@@ -314,7 +319,7 @@ impl Endpoint {
         self.counters
     }
 
-    /// The smoothed round trip, if measured.
+    /// The smoothed round trip; `None` before the first measurement.
     pub fn round_trip(&self) -> Option<Duration> {
         self.sender.round_trip()
     }
@@ -329,12 +334,12 @@ impl Endpoint {
         self.sender.in_flight()
     }
 
-    /// Frames queued for the network.
+    /// Number of frames queued for the network.
     pub fn queued(&self) -> usize {
         self.frames.len()
     }
 
-    /// Whether nothing is queued or unacknowledged.
+    /// Whether no frame is queued or unacknowledged.
     pub fn is_quiet(&self) -> bool {
         !matches!(self.state, State::Opening { .. })
             && self.sender.is_empty()

@@ -1,4 +1,4 @@
-//! Segments become frames to send; timers.
+//! Converts segments to frames, and handles timers.
 
 use super::{Cause, Endpoint, Output, State};
 use wire::raw::{Body, Frame};
@@ -39,7 +39,7 @@ impl Endpoint {
                 let pause = (pause + pause).min(MAX_PAUSE.max(self.settings.initial_timeout));
                 self.state = State::Opening { since, retry_at, pause };
             }
-            // The peer that sent the Open is gone.
+            // The peer that sent the Open has sent no frame since.
             State::Accepted { since } if now >= since + limit => {
                 self.begin(self.connection);
                 self.state = State::Listening;
@@ -60,7 +60,8 @@ impl Endpoint {
             return None;
         }
         let due = self.receiver.due().is_some_and(|due| now >= due);
-        // Acknowledgements are built as late as possible, to cover as many frames as possible.
+        // An acknowledgement is built as late as possible, so that it covers as many frames as
+        // possible.
         if due {
             return Some(self.acknowledge(now));
         }

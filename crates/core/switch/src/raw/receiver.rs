@@ -1,4 +1,4 @@
-//! The receive side: reordering, and when to acknowledge.
+//! The receive side: reordering, and the time of acknowledgements.
 
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ pub(super) enum Received {
 /// When a delayed acknowledgement is sent (RFC 9000, section 13.2).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AckPolicy {
-    /// The longest delay, in which data may carry the acknowledgement.
+    /// The longest delay. During the delay, a data frame may carry the acknowledgement.
     pub delay: Duration,
     /// Number of data frames after which the acknowledgement is sent without delay.
     pub frames: u32,
@@ -29,11 +29,11 @@ pub(super) struct AckPolicy {
 #[derive(Debug)]
 pub(super) struct Receiver {
     expected: Sequence,
-    /// The segments from `expected` on; `None` where one is missing.
+    /// The segments from `expected` on; `None` for a missing segment.
     buffer: VecDeque<Option<Bytes>>,
     buffered: usize,
     window: usize,
-    /// Data frames since the last acknowledgement left.
+    /// Number of data frames since the last acknowledgement was sent.
     unacknowledged: u32,
     /// When the next acknowledgement is sent at the latest.
     due: Option<Instant>,
@@ -50,17 +50,17 @@ impl Receiver {
             window: usize::from(offer.window),
             unacknowledged: 0,
             due: None,
-            // A sequence number before the first: gives no round trip.
+            // A sequence number before the first frame, which gives no round trip.
             newest: (Sequence::new(u32::MAX), Instant::ZERO),
         }
     }
 
-    /// Sets the window to the smaller of both ends' offers.
+    /// Sets the window to the smaller offer of both ends.
     pub(super) fn agree(&mut self, theirs: Offer) {
         self.window = self.window.min(usize::from(theirs.window));
     }
 
-    /// Takes a data frame. [`Self::next`] yields the segments that are in order.
+    /// Takes a data frame. [`Self::next`] returns the segments that are in order.
     pub(super) fn receive(
         &mut self,
         now: Instant,
@@ -86,14 +86,14 @@ impl Receiver {
         self.buffered += 1;
         self.newest = (sequence, now);
         self.unacknowledged += 1;
-        // A gap is acknowledged at once: the sender detects loss by it.
+        // A gap is acknowledged at once, so that the sender detects the loss.
         let gap = ahead > 0 || self.buffer.len() > self.buffered;
         let at = if gap || self.unacknowledged >= policy.frames { now } else { now + policy.delay };
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
         Received::Accepted
     }
 
-    /// Acknowledges a duplicate at once: its acknowledgement was lost.
+    /// Acknowledges a duplicate at once, because the acknowledgement of the frame was lost.
     fn duplicate(&mut self, now: Instant, sequence: Sequence) -> Received {
         self.newest = (sequence, now);
         self.due = Some(now);
@@ -109,13 +109,13 @@ impl Receiver {
         Some(segment)
     }
 
-    /// The cumulative acknowledgement: all frames before this number were received.
+    /// The cumulative acknowledgement: all frames with lower numbers were received.
     pub(super) fn expected(&self) -> Sequence {
         self.expected
     }
 
-    /// The cumulative acknowledgement for a data frame. It replaces a delayed
-    /// acknowledgement if nothing is out of order.
+    /// The cumulative acknowledgement for a data frame. It replaces a delayed acknowledgement if no
+    /// frame is out of order.
     pub(super) fn piggyback(&mut self) -> Sequence {
         if self.buffered == 0 {
             self.due = None;

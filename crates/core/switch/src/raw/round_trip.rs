@@ -1,4 +1,4 @@
-//! The round trip, smoothed, and the retransmission timeout (RFC 6298).
+//! The smoothed round trip, and the retransmission timeout (RFC 6298).
 
 use wire::Duration;
 
@@ -25,9 +25,9 @@ impl RoundTrip {
         self.measured = Some(measured);
     }
 
-    /// Whether an acknowledgement `after` a retransmission is for an earlier copy
-    /// of the frame (RFC 8985, 6.2, step 2; here up to twice the minimum round
-    /// trip, so that a spurious timeout does no harm).
+    /// Whether an acknowledgement that arrives `after` a retransmission is for an earlier copy of
+    /// the frame (RFC 8985, 6.2, step 2). The limit is twice the minimum round trip here, but at
+    /// most the smoothed one, so that a spurious timeout does no harm.
     pub(super) fn too_soon(&self, after: Duration) -> bool {
         let Some((smoothed, _)) = self.measured else { return false };
         after < smoothed.min(self.min + self.min)
@@ -37,8 +37,8 @@ impl RoundTrip {
         self.measured.map(|(smoothed, _)| smoothed)
     }
 
-    /// The retransmission timeout (section 2.3): smoothed plus four deviations,
-    /// of which `margin` is the least.
+    /// The retransmission timeout (section 2.3): the smoothed round trip plus four times the
+    /// deviation, but at least plus `margin`. `None` before the first measurement.
     pub(super) fn timeout(&self, margin: Duration) -> Option<Duration> {
         self.measured.map(|(smoothed, deviation)| {
             smoothed + Duration::from_ps(deviation.as_ps().saturating_mul(4)).max(margin)

@@ -1,4 +1,4 @@
-//! The send side: keeps data frames until acknowledged, retransmits lost ones.
+//! The send side: keeps data frames until they are acknowledged, and retransmits lost frames.
 
 use super::round_trip::RoundTrip;
 use super::{Cause, Settings};
@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use wire::raw::{Bitmap, Body, Frame, HEADER, Offer, Sequence};
 use wire::{Duration, Instant};
 
-/// A frame is lost if one sent this many transmissions later was acknowledged
-/// (RFC 9002, 6.1.1, kPacketThreshold).
+/// A frame counts as lost if a frame was acknowledged that was sent at least this number of
+/// transmissions later (RFC 9002, 6.1.1, kPacketThreshold).
 const THRESHOLD: u64 = 3;
 
 /// The longest retransmission timeout.
@@ -17,7 +17,7 @@ const MAX_TIMEOUT: Duration = Duration::from_ms(100);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     InFlight,
-    /// Acknowledged, but not all frames before it.
+    /// The frame is acknowledged, but an earlier frame is not.
     Acknowledged,
     /// To be retransmitted.
     Lost,
@@ -44,7 +44,7 @@ pub(super) struct Sender {
     first: Sequence,
     flight: VecDeque<Sent>,
     in_flight: u64,
-    /// Frames in `flight` that are lost.
+    /// Number of lost frames in `flight`.
     lost: usize,
     transmissions: u64,
     /// The latest transmission known to have been received.
@@ -54,14 +54,15 @@ pub(super) struct Sender {
     /// When the retransmission timeout expires, while frames are in flight.
     timeout: Instant,
     timeouts: u32,
-    /// Timeouts that came too soon since the last round trip measured: each doubles the next ones.
+    /// Number of timeouts that were too short since the last measured round trip. Each doubles the
+    /// next timeouts.
     too_soon: u32,
-    /// Of the frames retransmitted after a timeout, the frame acknowledged last. If its copy is a
-    /// duplicate, the timeout came too soon.
+    /// The last acknowledged frame that was retransmitted after a timeout. If the copy was a
+    /// duplicate, the timeout was too short.
     resent: Option<Sequence>,
     /// Whether one frame is to be sent regardless of congestion control.
     probe: bool,
-    /// When a frame was last newly acknowledged, or none was in flight.
+    /// Time of the last acknowledgement of a new frame, or at which no frame was in flight.
     progress: Instant,
 }
 
@@ -91,7 +92,7 @@ impl Sender {
         sender
     }
 
-    /// Applies the peer's offer: the smaller value of both ends counts.
+    /// Applies the offer of the peer: the smaller value of both ends applies.
     pub(super) fn agree(&mut self, theirs: Offer) {
         let ours = self.settings.offer();
         self.segment = usize::from(ours.segment.min(theirs.segment));
@@ -143,7 +144,7 @@ impl Sender {
         out
     }
 
-    /// Notes that an acknowledgement was sent without data.
+    /// Counts an acknowledgement that was sent without data.
     pub(super) fn sent_acknowledgement(&mut self, now: Instant, payload: usize) {
         self.control.sent(now, self.settings.wire(payload), false);
     }
@@ -202,8 +203,8 @@ impl Sender {
         }
         let window_limited = self.is_window_limited();
         let newest = newest.or_else(|| {
-            // An acknowledgement with data has no delay field, but its last frame
-            // arrived within the acknowledgement delay.
+            // An acknowledgement with data has no delay field. The last frame that it acknowledges
+            // arrived within the acknowledgement delay, so the delay counts as zero.
             (count > 0).then(|| (self.first.plus(count - 1), Duration::ZERO))
         });
         if newest.is_some_and(|(sequence, _)| self.resent.take_if(|it| *it == sequence).is_some()) {
@@ -211,7 +212,7 @@ impl Sender {
         }
         let round_trip = newest.and_then(|(sequence, waited)| self.measure(now, sequence, waited));
         let mut ack = Acknowledged { bytes: 0, frames: 0, round_trip, window_limited };
-        // Retransmitted frames acknowledged: the latest transmission, and count.
+        // The acknowledged frames that were retransmitted: latest transmission and number.
         let mut resent = (0, 0);
         for _ in 0..count {
             self.mark_acknowledged(now, 0, &mut ack, &mut resent);
@@ -225,8 +226,8 @@ impl Sender {
                 }
             }
         }
-        // If frames sent once are acknowledged as well, the first copies arrived: the timeout was
-        // spurious (RFC 5682), and says nothing about the others.
+        // If frames that were sent once are acknowledged too, the first copies have arrived: the
+        // timeout was spurious (RFC 5682), and later transmissions may not have arrived.
         let spurious = self.timeouts > 0 && ack.frames > resent.1;
         if !spurious {
             self.arrived = self.arrived.max(resent.0);
@@ -300,7 +301,8 @@ impl Sender {
 
     /// Marks frames as lost that later transmissions have overtaken.
     fn find_lost(&mut self, now: Instant) {
-        // No frame sent after the latest acknowledged one is lost; usually none was sent before it.
+        // No frame that was sent after the latest acknowledged frame counts as lost. Usually no
+        // unacknowledged frame was sent before it.
         let Some(front) = self.flight.front() else { return };
         if front.transmission + THRESHOLD > self.arrived && self.lost == 0 && !front.retransmitted {
             return;
@@ -336,7 +338,8 @@ impl Sender {
         if self.in_flight > 0 && now >= self.timeout && !self.probe {
             self.timeouts += 1;
             self.control.timed_out(now, self.timeouts);
-            // The first timeout sends one probe. Further ones take all frames in flight for lost.
+            // The first timeout sends one probe. At further timeouts all frames in flight count as
+            // lost.
             if self.timeouts > 1 {
                 for sent in self.flight.iter_mut().filter(|sent| sent.state == State::InFlight) {
                     sent.state = State::Lost;

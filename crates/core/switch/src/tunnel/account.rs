@@ -6,19 +6,19 @@ use std::fmt;
 /// Counters of one link end over all its connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Number of times that the link came up.
+    /// Number of times the link came up.
     pub connections: u64,
-    /// TLP frames sent.
+    /// Number of TLP frames sent.
     pub frames_sent: u64,
-    /// TLPs sent.
+    /// Number of TLPs sent.
     pub tlps_sent: u64,
-    /// Bytes sent, headers included.
+    /// Number of bytes sent, headers included.
     pub bytes_sent: u64,
-    /// TLP frames received.
+    /// Number of TLP frames received.
     pub frames_received: u64,
-    /// TLPs received.
+    /// Number of TLPs received.
     pub tlps_received: u64,
-    /// Bytes received, headers included.
+    /// Number of bytes received, headers included.
     pub bytes_received: u64,
 }
 

@@ -18,10 +18,10 @@ pub enum Cause {
     /// The connection was closed or reset before the far side's Hello.
     #[error("the far side closed the connection before its greeting: no farlane node, or it exits")]
     ClosedUngreeted,
-    /// The far side's Hello did not come within the loss limit.
+    /// No Hello of the far side arrived within the loss limit.
     #[error("connected, but no greeting arrived: the far side is no farlane node, or it hangs")]
     Ungreeted,
-    /// Nothing was received for the loss limit.
+    /// No bytes were received for the loss limit.
     #[error("nothing was received from the far side within the loss limit")]
     Lost,
     /// The far side sends, but has accepted no posted request or completion for the loss limit.
@@ -55,8 +55,8 @@ pub enum Cause {
     /// An end refuses the key of the other. Has the reason.
     #[error("{0}")]
     Refused(String),
-    /// The far side uses another protocol. Has the first bytes received, at most `FIRST_BYTES`.
-    #[error("{}", unknown_protocol(.0))]
+    /// The far side uses another protocol. Has the first received bytes, at most 12.
+    #[error("the far side does not use farlane's protocol: it sent '{}…'", .0.escape_ascii())]
     UnknownProtocol(Vec<u8>),
     /// The far side sent a malformed frame.
     #[error("malformed frame: {0}")]
@@ -64,12 +64,12 @@ pub enum Cause {
     /// The far side sent a malformed TLP.
     #[error("malformed TLP: {0}")]
     Tlp(tlp::Malformed),
-    /// The far side broke a rule of sequence, credit or size.
+    /// The far side violated a rule about sequence numbers, credits or sizes.
     #[error("protocol violation: {0}")]
     Violation(&'static str),
 }
 
-/// The most bytes of another protocol that a message shows.
+/// The maximum number of bytes of another protocol that a message shows.
 pub(super) const FIRST_BYTES: usize = 12;
 
 /// The start of a TLS alert or handshake record of TLS 1.0 to 1.3 (RFC 8446, 5.1).

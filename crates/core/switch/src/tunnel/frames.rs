@@ -1,4 +1,4 @@
-//! Builds frames into the room that a path has.
+//! Builds frames within the room of a path.
 
 use super::account::Account;
 use crate::aggregate::Aggregate;
@@ -6,12 +6,12 @@ use bytes::BytesMut;
 use std::collections::VecDeque;
 use wire::frame::{self, Control, FrameReport, Header, Kind};
 
-/// Bytes of TLPs in a frame if the path takes `room` bytes; at most `max`.
+/// The maximum number of bytes of TLPs in a frame if the path takes `room` bytes; at most `max`.
 pub(super) fn tlp_room(room: usize, max: usize) -> usize {
     room.saturating_sub(frame::HEADER).min(max).min(frame::MAX_PAYLOAD)
 }
 
-/// Frames appended to a buffer, for one path.
+/// The frames of one path that are appended to a buffer.
 pub(super) struct Frames<'a> {
     pub out: &'a mut BytesMut,
     /// Length of `out` before the first frame.
@@ -22,24 +22,24 @@ pub(super) struct Frames<'a> {
     pub begin: u64,
     /// Sequence number of the frame expected next from the far side.
     pub acknowledged: u32,
-    /// Whether to build a single frame, so that the frame gets TCP segments of its own.
+    /// Whether to build a single frame, so that the frame gets its own TCP segments.
     pub single: bool,
     pub account: &'a mut Account,
 }
 
 impl<'a> Frames<'a> {
-    /// No frames yet; they are appended to `out`.
+    /// A builder that has no frames yet and appends frames to `out`.
     pub(super) fn new(out: &'a mut BytesMut, room: usize, account: &'a mut Account) -> Self {
         let start = out.len();
         Self { out, start, room, begin: 0, acknowledged: 0, single: false, account }
     }
 
-    /// Bytes of the frames built.
+    /// Number of bytes of the frames built so far.
     pub(super) fn length(&self) -> usize {
         self.out.len() - self.start
     }
 
-    /// Bytes of TLPs that the next frame may carry.
+    /// The maximum number of bytes of TLPs in the next frame.
     pub(super) fn tlp_room(&self, max: usize) -> usize {
         tlp_room(self.room.saturating_sub(self.length()), max)
     }
@@ -72,7 +72,7 @@ impl<'a> Frames<'a> {
         waiting.is_empty()
     }
 
-    /// Builds a frame of TLPs from `queue`, at most `room` bytes of them.
+    /// Builds a frame with at most `room` bytes of TLPs from `queue`.
     pub(super) fn tlps(&mut self, sequence: u32, queue: &mut Aggregate, room: usize) {
         let start = self.out.len();
         let begin = self.begin + self.length() as u64;

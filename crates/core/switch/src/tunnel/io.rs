@@ -13,33 +13,32 @@ use wire::tlp::TraceId;
 pub enum Input {
     /// The network connection is established.
     Connected,
-    /// The trace ID of the next received TLP without one.
+    /// The trace ID for the next received TLP that has none.
     TraceId(TraceId),
     /// The next bytes of the stream, split anywhere.
     Received(Bytes),
-    /// The network takes this many bytes now.
+    /// The network takes this number of bytes now.
     CanTransmit {
-        /// Bytes.
+        /// Number of bytes.
         bytes: usize,
     },
-    /// The network connection is gone.
+    /// The network connection has ended.
     Disconnected,
 }
 
 /// Output of a tunnel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Send this many bytes from the end of the buffer: whole frames, or one frame with
+    /// Send this number of bytes from the end of the buffer: whole frames; a single frame with
     /// [`Policy::PerTlp`](crate::aggregate::Policy::PerTlp).
     Transmit(usize),
     /// The link is up: the Hellos were exchanged.
     Up(Hello),
-    /// The far side requests a hot reset; answer with [`Tunnel::reset_done`].
+    /// The far side requests a hot reset. Answer with [`Tunnel::reset_done`].
     Reset,
     /// The reply to [`Tunnel::echo`].
     EchoReply(u64),
-    /// A probe requests that the device belong to this group; answer with
-    /// [`Tunnel::answer_move`].
+    /// A probe requests that the device belong to this group. Answer with [`Tunnel::answer_move`].
     Move(u16),
     /// The answer to [`Tunnel::move_to`].
     Moved(Moved),

@@ -1,12 +1,12 @@
 //! One end of a link: carries TLPs in both directions, with credit-based flow
 //! control, in frames over a byte stream.
 //!
-//! A `Session` is the state of TLPs that both ends share, a `Path` is one
-//! connection. [`Tunnel`] combines one of each: a lost path ends the session.
+//! A `Session` is the state of TLPs that both ends share. A `Path` is one connection. [`Tunnel`]
+//! combines one session and one path: a lost path ends the session.
 //!
-//! A state machine: call [`Tunnel::handle`], then [`Tunnel::poll`] until it yields
-//! [`Output::Timeout`]. Send TLPs by [`Tunnel::push`], take received ones by
-//! [`Tunnel::pop`], which returns their credits to the far side.
+//! A state machine: call [`Tunnel::handle`], then [`Tunnel::poll`] until it returns
+//! [`Output::Timeout`]. [`Tunnel::push`] sends TLPs. [`Tunnel::pop`] takes received TLPs and
+//! returns their credits to the far side.
 
 mod account;
 mod cause;
@@ -37,8 +37,8 @@ use wire::Instant;
 use wire::frame::{Control, FrameReport, Header, Kind, Moved, Reject};
 use wire::tlp::{Class, Tlp, TraceId};
 
-/// The most control frames queued, and requests of the far side unanswered. A far side that exceeds
-/// this number violates the protocol.
+/// The maximum number of queued control frames, and the maximum number of unanswered requests of
+/// the far side. A far side that exceeds this number violates the protocol.
 const MAX_PENDING: usize = 64;
 
 /// One end of a link.
@@ -48,7 +48,7 @@ pub struct Tunnel {
     path: Path,
     session: Session,
     outputs: VecDeque<Output>,
-    /// Posted TLPs still queued when the link went down.
+    /// Number of posted TLPs that were queued when the link went down.
     posted_lost: u64,
     account: Account,
 }
@@ -95,14 +95,14 @@ impl Tunnel {
         self.posted_lost = 0;
     }
 
-    /// Ends the session. Returns how many posted TLPs were still queued.
+    /// Ends the session. Returns the number of posted TLPs that were still queued.
     fn end(&mut self) -> u64 {
         let posted = self.session.end(&mut self.account);
         self.account.reports.dropped(self.path.trace_ids.drain(..));
         posted
     }
 
-    /// Takes the link down: sends the queued control frames, ignores input.
+    /// Takes the link down: the queued control frames are still sent, but input is ignored.
     fn close(&mut self, cause: Cause) {
         if self.path.close() {
             self.posted_lost = self.end();
@@ -198,7 +198,7 @@ impl Tunnel {
             return lost;
         }
         let stuck = self.session.stuck_at();
-        // A queued control frame serves as keepalive once there is room.
+        // A queued control frame serves as keepalive as soon as there is room.
         let (keepalive, leaves) = match self.has_no_control() {
             true => (Some(self.path.keepalive_at()), self.session.departs_at(now, self.path.room)),
             false => (None, None),
@@ -216,7 +216,7 @@ impl Tunnel {
         if self.is_up() { self.session.queue.ready() } else { Ready::NONE }
     }
 
-    /// Queues a TLP for the far side. Dropped if the link is down.
+    /// Queues a TLP for the far side. Drops the TLP if the link is down.
     pub fn push(&mut self, tlp: Tlp) {
         match self.is_up() {
             true => self.session.queue.push(tlp),
@@ -241,29 +241,29 @@ impl Tunnel {
     }
 
     /// Requests a hot reset of the far side. Drops all queued TLPs, and the TLPs that the far side
-    /// sends before it is reset.
+    /// sends before its reset.
     pub fn reset(&mut self) {
         if self.is_up() {
             self.session.reset(&mut self.account);
         }
     }
 
-    /// Answers an [`Output::Reset`]: the reset is done.
+    /// Answers an [`Output::Reset`] after the reset is done.
     pub fn reset_done(&mut self) {
         if self.is_up() {
             self.session.reset_done(&mut self.account);
         }
     }
 
-    /// Sends an echo request, if the link is up and the far side reads.
+    /// Sends an echo request if the link is up and few control frames are queued.
     pub fn echo(&mut self, number: u64) {
         if self.path.control.len() < MAX_PENDING {
             self.path.queue_control(Control::Echo(number));
         }
     }
 
-    /// Requests that the device belong to `group`, if the link is up. An
-    /// [`Output::Moved`] follows. Only probes may do this.
+    /// Requests that the device belong to `group`, if the link is up. An [`Output::Moved`] follows.
+    /// Only probes may call this.
     pub fn move_to(&mut self, group: u16) {
         self.path.queue_control(Control::Move(group));
     }
@@ -278,26 +278,27 @@ impl Tunnel {
         self.path.queue_control(Control::Goodbye);
     }
 
-    /// Rejects the far side whose Hello is awaited.
+    /// Rejects the far side, if its Hello was not received yet.
     pub fn reject_peer(&mut self, reason: Reject) {
         if self.path.reject_peer(reason) {
             self.close(Cause::Rejected(reason));
         }
     }
 
-    /// Whether each [`Output::Transmit`] needs TCP segments of its own, as with
+    /// Whether each [`Output::Transmit`] needs its own TCP segments, as with
     /// [`PerTlp`](crate::aggregate::Policy::PerTlp).
     pub fn sends_records(&self) -> bool {
         self.queue().sends_singly()
     }
 
-    /// Takes the number of posted TLPs still queued when the link went down.
+    /// Returns the number of posted TLPs that were queued when the link went down, and sets it to
+    /// 0.
     pub fn take_posted_lost(&mut self) -> u64 {
         std::mem::take(&mut self.posted_lost)
     }
 
-    /// Enables or disables [`poll_report`](Self::poll_report). The owner then
-    /// takes all reports after each input and output.
+    /// Enables or disables [`poll_report`](Self::poll_report). If enabled, take all reports after
+    /// each input and output.
     pub fn report_frames(&mut self, on: bool) {
         self.account.reports.set(on);
     }
@@ -307,7 +308,7 @@ impl Tunnel {
         self.account.reports.pop()
     }
 
-    /// Reports TLPs with these trace IDs that were dropped behind the tunnel.
+    /// Reports that the TLPs with these trace IDs were dropped behind the tunnel.
     pub(crate) fn report_dropped(&mut self, trace_ids: impl Iterator<Item = TraceId>) {
         self.account.reports.dropped(trace_ids);
     }

@@ -1,5 +1,5 @@
-//! One connection of a link: greeting, keepalive, room, and framing of the byte
-//! stream. The session handles what the frames carry.
+//! One connection of a link: greeting, keepalive, room, and framing of the byte stream. The session
+//! handles the contents of the frames.
 
 use super::account::Account;
 use super::cause::FIRST_BYTES;
@@ -39,11 +39,11 @@ pub(super) struct Path {
     pub room: usize,
     last_sent: Instant,
     last_heard: Instant,
-    /// Unanswered Move requests.
+    /// Number of unanswered Move requests.
     moves: u32,
     /// Trace IDs of the next received TLPs.
     pub trace_ids: VecDeque<TraceId>,
-    /// Bytes of frames sent, and of frames received.
+    /// Number of bytes of sent frames and of received frames.
     sent: u64,
     received: u64,
 }
@@ -67,7 +67,7 @@ impl Path {
         }
     }
 
-    /// A new connection.
+    /// A path for a new connection. A host or probe queues its Hello.
     pub(super) fn connected(settings: Settings, now: Instant) -> Self {
         let mut path = Self::new(settings);
         path.state = State::Greeting;
@@ -117,8 +117,9 @@ impl Path {
         }));
     }
 
-    /// Takes the next complete frame off `bytes`, with its offset in the stream. Keeps an
-    /// incomplete one for later input: only frames that are spread over several inputs are copied.
+    /// Takes the next complete frame off `bytes`; returns header, offset in the stream, and
+    /// payload. Keeps an incomplete frame for later input. Only frames that are spread over several
+    /// inputs are copied.
     pub(super) fn next_frame(
         &mut self,
         bytes: &mut Bytes,
@@ -146,8 +147,8 @@ impl Path {
         Ok(Some((header, begin, frame)))
     }
 
-    /// The header of the frame that begins with `bytes`, once it is there. Another protocol is
-    /// recognised by its first bytes.
+    /// The header of the frame that begins with `bytes`; `None` while it is incomplete. Fails if
+    /// the first bytes are of another protocol.
     fn header(&self, bytes: &[u8]) -> Result<Option<Header>, Cause> {
         if self.state == State::Greeting && !frame::may_be_greeting(bytes) {
             return Err(Cause::UnknownProtocol(bytes[..bytes.len().min(FIRST_BYTES)].to_vec()));
@@ -156,7 +157,7 @@ impl Path {
         head.map(|head| Header::decode(*head).map_err(Cause::Frame)).transpose()
     }
 
-    /// Notes that bytes of the far side were received.
+    /// Records that bytes of the far side were received.
     pub(super) fn heard(&mut self, now: Instant) {
         self.last_heard = now;
     }
@@ -187,7 +188,7 @@ impl Path {
         greeting
     }
 
-    /// Handles the first frame of the far side: its Hello or Reject.
+    /// Handles the first frame of the far side: a Hello or a Reject.
     pub(super) fn greeted(&mut self, control: Control) -> Result<Hello, Cause> {
         match control {
             Control::Hello(hello) => self.hello(hello).map(|()| hello),
@@ -225,7 +226,8 @@ impl Path {
         Ok(())
     }
 
-    /// Handles a control frame of the connection, with `pending` outputs not yet polled.
+    /// Handles a control frame of the connection. `pending` is the number of outputs that were not
+    /// polled yet.
     pub(super) fn control(
         &mut self,
         control: Control,
@@ -265,7 +267,7 @@ impl Path {
         }
     }
 
-    /// When the link counts as lost unless bytes are received.
+    /// When the link counts as lost if no bytes are received until then.
     pub(super) fn lost_at(&self) -> Instant {
         self.last_heard + self.settings.loss_limit
     }
@@ -275,8 +277,8 @@ impl Path {
         self.last_sent + self.settings.keepalive
     }
 
-    /// Appends frames for the room of the path: control frames of the connection,
-    /// then frames of the session. Returns their bytes.
+    /// Appends frames within the room of the path: control frames of the connection, then frames of
+    /// the session. Returns the number of bytes.
     pub(super) fn transmit(
         &mut self,
         now: Instant,
@@ -305,7 +307,7 @@ impl Path {
     }
 }
 
-/// Bytes of a frame.
+/// Length of a frame in bytes, header included.
 fn length(header: Header) -> usize {
     frame::HEADER + usize::from(header.length)
 }

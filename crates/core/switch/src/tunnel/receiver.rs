@@ -4,7 +4,7 @@ use pcie::{OrderedQueue, Ready};
 use wire::frame::Grant;
 use wire::tlp::{Class, Tlp, TraceId};
 
-/// The receive buffer: by class as large as the credits advertised.
+/// The receive buffer. For each class, it is as large as the advertised credits.
 #[derive(Debug)]
 pub(super) struct Receiver {
     queue: OrderedQueue,
@@ -29,7 +29,7 @@ impl Receiver {
         }
     }
 
-    /// Adds a received TLP, or a run; `false` if the far side had no credits for it.
+    /// Adds a received TLP or run; `false` if the far side had no credits for it.
     pub(super) fn push(&mut self, tlp: Tlp) -> bool {
         let class = tlp.class().index();
         let (received, limit) = (&mut self.received[class], self.advertised[class]);
@@ -70,7 +70,7 @@ impl Receiver {
         consumed.data = consumed.data.wrapping_add(tlp.all_data_credits());
     }
 
-    /// Drops all TLPs; they count as consumed.
+    /// Drops all TLPs, which count as consumed.
     pub(super) fn clear(&mut self) {
         while self.pop(Ready::ALL).is_some() {}
     }
@@ -85,9 +85,9 @@ impl Receiver {
         }
     }
 
-    /// The credit limits to advertise, once a quarter of some window has been
-    /// consumed since the last ones. They are due earlier if the far side has no
-    /// credits left for a largest TLP of `max_payload` bytes.
+    /// The credit limits to advertise; `None` if they are not due. They are due when more than a
+    /// quarter of a window was consumed since the last limits, or when the far side has no credits
+    /// left for a largest TLP of `max_payload` bytes.
     pub(super) fn update(&mut self, max_payload: u16) -> Option<[Grant; 3]> {
         if !std::mem::take(&mut self.changed) {
             return None;

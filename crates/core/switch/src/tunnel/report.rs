@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use wire::frame::{FrameReport, Header};
 use wire::tlp::TraceId;
 
-/// The most reports queued: more than the frames of one network input.
+/// The maximum number of queued reports. One input from the network causes fewer.
 const MAX_REPORTS: usize = 1 << 16;
 
 /// A report of a tunnel.
@@ -29,7 +29,7 @@ impl Reports {
         self.waiting.clear();
     }
 
-    /// A frame report to fill in and pass to [`add`](Self::add), if reports are on.
+    /// A frame report, to be completed and passed to [`add`](Self::add); `None` if reports are off.
     pub(super) fn begin(
         &self,
         sent: bool,

@@ -1,10 +1,10 @@
-//! Numbered hot resets, at both ends (`docs/protocol.md`, "Reset"). A lost,
-//! duplicate or late reset or answer does not desynchronise the ends.
+//! Numbered hot resets at both ends (`docs/protocol.md`, "Reset"). Lost, duplicate or late resets
+//! and answers do not desynchronise the ends.
 
 /// The host's side: the resets requested on this connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RequestedResets {
-    /// Number of resets; the latest has this number, modulo 2^32.
+    /// Number of requested resets. The latest reset has this number, modulo 2^32.
     count: u64,
     /// Whether the latest reset is not yet answered.
     pending: bool,
@@ -29,7 +29,7 @@ impl RequestedResets {
         self.pending
     }
 
-    /// Handles the answer to the reset of this number. Answers to earlier resets have no effect.
+    /// Handles the answer to the reset with this number. Answers to earlier resets have no effect.
     pub(super) fn done(&mut self, number: u32) -> Result<(), &'static str> {
         let behind = (self.count as u32).wrapping_sub(number);
         if u64::from(behind) >= self.count {
@@ -43,7 +43,7 @@ impl RequestedResets {
 /// The device's side: the resets that the host requested.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ReceivedResets {
-    /// The number of the latest reset; 0 before the first.
+    /// The number of the latest reset; 0 before the first reset.
     latest: u32,
     /// Whether the latest reset is not yet done.
     pending: bool,
@@ -52,31 +52,31 @@ pub(super) struct ReceivedResets {
 /// The reaction to a received reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Drop received TLPs, and reset if `first`. Otherwise an earlier reset is
-    /// under way and serves for this one too.
+    /// Drop received TLPs. If `first`, also reset the function; otherwise the reset that is already
+    /// under way counts for this request too.
     Reset {
-        /// Whether no reset is under way.
+        /// Whether no reset was under way.
         first: bool,
     },
-    /// The reset is done, but the answer may be lost: answer again.
+    /// The reset is done, but the answer may be lost: send the answer again.
     Answer,
-    /// The reset is under way, or a later one was received.
+    /// The reset is under way, or a later reset was received.
     Ignore,
 }
 
 impl ReceivedResets {
-    /// Whether a reset is to be done.
+    /// Whether a requested reset is not done yet.
     pub(super) fn is_pending(&self) -> bool {
         self.pending
     }
 
-    /// Receives the reset of this number.
+    /// Handles the request of the reset with this number.
     pub(super) fn receive(&mut self, number: u32) -> Step {
         let ahead = number.wrapping_sub(self.latest);
         if ahead == 0 {
             return if self.pending { Step::Ignore } else { Step::Answer };
         }
-        // A number is ahead by less than 2^31, or behind.
+        // A number that is ahead by 2^31 or more counts as behind.
         if ahead >= 1 << 31 {
             return Step::Ignore;
         }
@@ -85,7 +85,8 @@ impl ReceivedResets {
         Step::Reset { first }
     }
 
-    /// Notes that the requested resets are done. Returns the number to answer.
+    /// Marks the requested resets as done. Returns the number for the answer; `None` if no reset
+    /// was requested.
     pub(super) fn done(&mut self) -> Option<u32> {
         std::mem::take(&mut self.pending).then_some(self.latest)
     }

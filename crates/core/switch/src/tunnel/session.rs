@@ -1,5 +1,5 @@
-//! The session of a link: sequence, credits and resets of TLPs. It does not
-//! depend on a connection: any path can carry its frames.
+//! The session of a link: sequence numbers, credits and resets of TLPs. The session does not depend
+//! on a connection: any path can carry its frames.
 
 use super::account::Account;
 use super::frames::Frames;
@@ -14,7 +14,7 @@ use wire::Instant;
 use wire::frame::{Control, FrameReport, Grant, Header, Kind, Role};
 use wire::tlp::{Class, Tlp, TraceId};
 
-/// Acknowledge after this many received frames.
+/// Number of received frames after which an acknowledgement is sent.
 const ACKNOWLEDGE_AFTER: u32 = 64;
 
 /// Whether a control frame is handled by the session, not by the path.
@@ -34,16 +34,18 @@ pub(super) struct Session {
     expected: u32,
     acknowledged: u32,
     unacknowledged_frames: u32,
-    /// The time since which posted requests or completions are queued and none is sent.
+    /// The time since which posted requests or completions are queued, but no frame of TLPs is
+    /// sent.
     stuck: Option<Instant>,
     /// Resets that this end requested. Until they are answered, received TLPs are dropped.
     pub requested_resets: RequestedResets,
-    /// Resets that the far side requested. TLPs received after one wait until it is done.
+    /// Resets that the far side requested. TLPs that are received after a reset wait until the
+    /// reset is done.
     received_resets: ReceivedResets,
 }
 
 impl Session {
-    /// A session without credits, which sends nothing.
+    /// A session without credits, which sends no TLPs.
     pub(super) fn new(settings: Settings) -> Self {
         Self {
             settings,
@@ -66,8 +68,8 @@ impl Session {
             .with_overhead(self.settings.tlp_overhead);
     }
 
-    /// Adds `by` to all sequence numbers and credits, as a long run of traffic would. Do the same
-    /// at both ends.
+    /// Adds `by` to all sequence numbers and credits, as a long run of traffic would. Call this at
+    /// both ends.
     #[cfg(test)]
     pub fn age(&mut self, by: u32) {
         for number in [&mut self.next_sequence, &mut self.expected, &mut self.acknowledged] {
@@ -77,7 +79,7 @@ impl Session {
         self.receiver.age(by);
     }
 
-    /// Drops all TLPs. Returns how many posted ones were queued to be sent.
+    /// Drops all TLPs. Returns the number of posted TLPs that were queued to be sent.
     pub(super) fn end(&mut self, account: &mut Account) -> u64 {
         self.drop_received(account);
         self.drop_queued(account) as u64
@@ -115,7 +117,7 @@ impl Session {
     /// As [`Tunnel::reset`](super::Tunnel::reset).
     pub(super) fn reset(&mut self, account: &mut Account) {
         self.end(account);
-        // A Reset still in the queue serves for both.
+        // A Reset that is still queued counts for both requests.
         if !self.control.iter().any(|control| control.kind() == Kind::Reset) {
             self.control.push_back(Control::Reset(self.requested_resets.next()));
         }
@@ -129,14 +131,15 @@ impl Session {
         }
     }
 
-    /// Queues a control frame in place of queued ones of its kind, so that a far
-    /// side that does not read cannot make the queue grow.
+    /// Queues a control frame, and removes queued frames of the same kind. So the queue does not
+    /// grow if the far side does not read.
     fn replace_control(&mut self, control: Control) {
         self.control.retain(|waiting| waiting.kind() != control.kind());
         self.control.push_back(control);
     }
 
-    /// Handles an acknowledgement: the far side has received every frame before `number`.
+    /// Handles an acknowledgement: the far side has received all frames with numbers below
+    /// `number`.
     pub(super) fn acknowledge(&mut self, number: u32) -> Result<(), Cause> {
         let ahead = number.wrapping_sub(self.acknowledged);
         if ahead > self.next_sequence.wrapping_sub(self.acknowledged) {
@@ -225,14 +228,14 @@ impl Session {
             }
         }
         if self.requested_resets.is_pending() {
-            // The far side sent these before its reset.
+            // The far side sent these TLPs before its reset.
             self.drop_received(account);
         }
         Ok(())
     }
 
-    /// Queues credits or an acknowledgement if due. With `no_control`, the path has no queued
-    /// control frame that would carry the acknowledgement.
+    /// Queues credits or an acknowledgement, if due. `no_control` states that the path has no
+    /// queued control frame, which would carry the acknowledgement.
     pub(super) fn queue_acknowledgement(&mut self, no_control: bool) {
         if let Some(limits) = self.receiver.update(self.settings.max_payload) {
             self.replace_control(Control::Credits(limits));
@@ -259,12 +262,12 @@ impl Session {
         }
     }
 
-    /// Notes that the frames just sent acknowledge all received frames.
+    /// Records that the last sent frames acknowledge all received frames.
     pub(super) fn transmitted(&mut self) {
         self.unacknowledged_frames = 0;
     }
 
-    /// When TLPs held back for aggregation leave, if the path has `room`.
+    /// The time at which TLPs that wait for aggregation leave, if the path takes `room` bytes.
     pub(super) fn departs_at(&mut self, now: Instant, room: usize) -> Option<Instant> {
         match self.queue.departure(now, super::frames::tlp_room(room, self.settings.max_frame)) {
             Departure::At(at) => Some(at),
@@ -272,14 +275,16 @@ impl Session {
         }
     }
 
-    /// Notes whether the far side accepts no TLPs. Only hosts check: a stuck device would block the
-    /// traffic to other devices. A device does not check: its host may have paused guests.
+    /// Records since when the far side accepts no TLPs. Only hosts check this, because a stuck
+    /// device would block the traffic to other devices. A device does not check, because a host may
+    /// have paused guests.
     pub(super) fn check_stuck(&mut self, now: Instant) {
         let waits = self.settings.role == Role::Host && self.queue.has_posted_or_completions();
         self.stuck = if waits { self.stuck.or(Some(now)) } else { None };
     }
 
-    /// When the far side counts as stuck.
+    /// The time from which the far side counts as stuck; `None` if no posted TLP or completion
+    /// waits for the far side, and always on a device.
     pub(super) fn stuck_at(&self) -> Option<Instant> {
         self.stuck.map(|since| since + self.settings.loss_limit)
     }

@@ -13,29 +13,30 @@ pub struct Settings {
     pub max_payload: u16,
     /// A number that differs with each start of the process.
     pub instance: u64,
-    /// Receive buffer by class: credits advertised to the far side.
+    /// Size of the receive buffer by class, as credits that are advertised to the far side.
     pub window: [Grant; 3],
     /// The interval of keepalives when nothing else is sent.
     pub keepalive: Duration,
-    /// The link is lost if nothing is received for this long. Below the root
-    /// complex's completion timeout.
+    /// The link is lost if no bytes are received for this time. Must be below the completion
+    /// timeout of the root complex.
     pub loss_limit: Duration,
     /// The largest payload of one frame, in bytes.
     pub max_frame: usize,
     /// The aggregation policy.
     pub aggregation: Policy,
-    /// Bytes that the transport's encapsulation adds to each TLP; they count
-    /// against a frame's room. 0 for TCP and raw Ethernet.
+    /// Bytes that the transport adds to each TLP, which reduce the room in a frame. 0 for TCP and
+    /// raw Ethernet.
     pub tlp_overhead: usize,
-    /// The group that a host belongs to; 0: none. Devices can be moved between groups.
+    /// The group of a host; 0 for no group. Devices can be moved between groups.
     pub group: u16,
-    /// The most pushed bytes that a device keeps ([`crate::push_store::Store`]); 0: the device
-    /// accepts no push messages.
+    /// The maximum number of pushed bytes that a device keeps ([`crate::push_store::Store`]); with
+    /// 0, the device accepts no push messages.
     pub push: u32,
 }
 
 impl Settings {
-    /// Defaults: 1024 TLPs and 1 MiB per class, keepalive every 100 ms, link lost after 800 ms.
+    /// Defaults: a receive buffer of 1024 TLPs and 1 MiB per class, keepalives every 100 ms, a loss
+    /// limit of 800 ms.
     pub fn new(role: Role, instance: u64) -> Self {
         let bulk = Grant { headers: 1024, data: (1 << 20) / 16 };
         Self {

@@ -1,5 +1,5 @@
-//! The host's side of the switch: the upstream port, and a mirror of every downstream port. If a
-//! device node dies, its mirrored port remains and reports link down.
+//! The host side of the switch: the upstream port, and a mirror of every downstream port. If a
+//! device node fails, its mirrored port remains and reports link down.
 
 mod pending_requests;
 mod port;
@@ -18,25 +18,27 @@ use wire::{Bdf, Instant};
 /// Settings of the switch.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Downstream ports, 1 to 32.
+    /// Number of downstream ports, 1 to 32.
     pub ports: u8,
     /// Largest payload supported, in bytes: 128 to 4096.
     pub max_payload: usize,
-    /// Whether endpoints may reach each other. If not, all upstream requests go to the root
-    /// complex, which decides (ACS P2P Request Redirect, PCIe Base 4.0, section 6.12.3).
+    /// Whether endpoints may access each other directly. If not, all upstream requests go to the
+    /// root complex (ACS P2P Request Redirect, PCIe Base 4.0, section 6.12.3).
     pub p2p: bool,
     /// Settings of the links.
     pub tunnel: TunnelSettings,
 }
 
-/// Output of a link of the switch; resets, moves and answers to moves do not occur. When the link
-/// is up, the host should enumerate below the port.
+/// Output of a link of the switch. Resets, moves and answers to moves do not occur. After link up,
+/// the host should enumerate below the port.
 pub use crate::tunnel::Output as LinkOutput;
 
-/// The most TLPs of one class queued for the root complex. Further ones wait in the links.
+/// The maximum number of TLPs of one class that are queued for the root complex. Further TLPs wait
+/// in the links.
 const MAX_UPSTREAM: usize = 256;
 
-/// The most unanswered reads from below a port. Further ones wait in its link.
+/// The maximum number of unanswered reads from below a port. Further reads wait in the link of the
+/// port.
 const MAX_READS: usize = 128;
 
 /// The upstream port with the mirrors of all downstream ports.
@@ -55,7 +57,7 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// A switch after power-on, all links down.
+    /// A switch after power-on. All links are down.
     ///
     /// # Panics
     /// If the switch has no port, or more than 32.
@@ -113,8 +115,8 @@ impl Upstream {
         self.ports.iter_mut().for_each(|port| port.tunnel.goodbye());
     }
 
-    /// While `held`, leaves posted requests from link `port` in its tunnel, so
-    /// that the far side runs out of credits. Other links are not affected.
+    /// Sets whether posted requests from link `port` stay in its tunnel, so that the far side uses
+    /// up its credits. This does not affect other links.
     pub fn hold(&mut self, port: usize, held: bool) {
         self.ports[port].held = held;
     }
@@ -135,8 +137,7 @@ impl Upstream {
     }
 
     /// The buses below downstream port `port`, for
-    /// [`clear_bus_masters`](pcie::RootComplex::clear_bus_masters) when its link is
-    /// lost.
+    /// [`clear_bus_masters`](pcie::RootComplex::clear_bus_masters) after the loss of the link.
     pub fn buses(&self, port: usize) -> std::ops::RangeInclusive<u8> {
         self.ports[port].bridge.buses()
     }
@@ -164,8 +165,8 @@ impl Upstream {
         any
     }
 
-    /// The next TLP for a root complex that accepts `ready`. Bypasses the queue while only one link
-    /// has TLPs and the queue is empty.
+    /// The next TLP for a root complex that accepts `ready`, without the queue; `None` unless the
+    /// switch has one port and the queue is empty.
     fn next_received(&mut self, ready: Ready) -> Option<Tlp> {
         if self.ports.len() > 1 || !self.up.is_empty() {
             return None;
@@ -186,7 +187,7 @@ impl Upstream {
     }
 
     /// The classes to take from link `index`: classes with room at the target of their next TLP
-    /// and, for requests, with room on the link for the completion.
+    /// and, for reads, with room on the link for the completion.
     fn room(&self, index: usize) -> Ready {
         let port = &self.ports[index];
         let peer = |class| {
@@ -200,7 +201,7 @@ impl Upstream {
         };
         let reads = port.tunnel.front(Class::NonPosted).is_some();
         let answer = || port.tunnel.ready().has(Class::Completion) && port.reads < MAX_READS;
-        // With peer-to-peer, each packet of a run may have another target.
+        // With peer-to-peer, the packets of a run may have different targets.
         Ready::NONE
             .with_runs(!self.settings.p2p)
             .with(Class::Posted, !port.held && goes(Class::Posted))
@@ -240,7 +241,7 @@ impl Function for Upstream {
         if let Some(tlp) = self.next_received(ready) {
             return Output::Tlp(tlp);
         }
-        // Collected TLPs go first.
+        // TLPs that are already in the queue leave first.
         match self.up.poll(ready) {
             Output::Wait(_) if self.collect() => self.up.poll(ready),
             output => output,
@@ -258,13 +259,13 @@ impl Function for Upstream {
 }
 
 impl Ports for Upstream {
-    /// Queue 0 is the switch itself, queue 1 its port 0.
+    /// Queue 0 is for the switch, queue `n + 1` for port `n`.
     fn queue(&self, target: Target) -> usize {
         self.port_of(target).map_or(0, |port| port + 1)
     }
 
-    /// Only functions directly below a downstream port. Behind another switch, a reset that this
-    /// switch does not see could invalidate pushed bytes.
+    /// Only functions directly below a downstream port have room. Behind another switch, pushed
+    /// bytes could be invalidated by a reset that this switch does not detect.
     fn push_room(&self, target: Bdf) -> Option<PushRoom> {
         let port = &self.ports[self.port_of(Target::Id(target))?];
         let bridges = [&self.bridge, &port.bridge];
@@ -282,7 +283,7 @@ impl Ports for Upstream {
         })
     }
 
-    /// Completions always have room, which was reserved for their reads.
+    /// Completions always have room, which was reserved when the reads were accepted.
     fn queue_ready(&self, queue: usize) -> Ready {
         let answer = self.up.len(Class::Completion) < MAX_UPSTREAM;
         let tunnel = queue.checked_sub(1).map(|port| &self.ports[port].tunnel);

@@ -1,12 +1,12 @@
-//! Unanswered requests by port. A completion is accepted only from the port that its request went
-//! to: device nodes are not trusted, and tags are easily guessed.
+//! Unanswered requests by port. A completion is accepted only from the port that the request was
+//! sent to, because device nodes are not trusted and tags are easy to guess.
 
 use std::collections::BTreeMap;
 use wire::tlp::{Completion, Packet, Tlp};
 use wire::{Bdf, Tag};
 
-/// The downstream port of each unanswered request, bounded by the requesters' tags. A request that
-/// is never answered stays until its tag is reused or its link goes down.
+/// The downstream port of each unanswered request. The tags of the requesters limit the number. A
+/// request without an answer stays until the tag is reused or the link goes down.
 #[derive(Debug, Default)]
 pub(super) struct PendingRequests(BTreeMap<(Bdf, Tag), usize>);
 

@@ -7,7 +7,7 @@ use pcie::{Bridge, Errors};
 use wire::Bdf;
 use wire::tlp::{Class, Tlp};
 
-/// A downstream port as the host sees it.
+/// A downstream port, as host software accesses it.
 #[derive(Debug)]
 pub(super) struct Port {
     pub bridge: Bridge,
@@ -16,9 +16,10 @@ pub(super) struct Port {
     pub errors: Errors,
     /// Whether posted requests stay in the tunnel ([`super::Upstream::hold`]).
     pub held: bool,
-    /// Unanswered reads sent upstream.
+    /// Number of unanswered reads that were sent upstream.
     pub reads: usize,
-    /// The most pushed bytes that the far end keeps; 0 if it accepts none.
+    /// The maximum number of pushed bytes that the far end keeps; 0 if the far end accepts no push
+    /// messages.
     pub push_capacity: usize,
     /// The largest payload that the far end accepts, in bytes.
     pub takes: usize,
@@ -39,7 +40,7 @@ impl Port {
         }
     }
 
-    /// Resets everything below, and this port's registers with it.
+    /// Resets everything below, and the registers of this port.
     pub(super) fn hot_reset(&mut self) {
         self.bridge.reset();
         self.reset_link();
@@ -51,8 +52,9 @@ impl Port {
         self.reads = 0;
     }
 
-    /// Sends a TLP down the link. If the link is down, returns an Unsupported Request completion
-    /// from this port, `id`, for non-posted requests, and drops and counts other TLPs.
+    /// Sends a TLP down the link. If the link is down, drops the TLP: for a non-posted request
+    /// returns an Unsupported Request completion with the completer ID `id`, other TLPs are
+    /// counted.
     pub(super) fn send(&mut self, id: Bdf, tlp: Tlp) -> Option<Tlp> {
         let up = self.tunnel.is_up();
         if !up && tlp.class() == Class::NonPosted {

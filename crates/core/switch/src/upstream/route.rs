@@ -62,13 +62,14 @@ impl Upstream {
     }
 
     fn unsupported_request(&mut self, tlp: &Tlp) {
-        // Reading a vendor ID probes for a function: its absence is no error.
+        // Software reads vendor IDs to search functions, so a missing function is not an error.
         let probe = matches!(tlp.packet, Packet::ConfigRead(read) if read.register == 0);
         self.errors.unsupported_request += u64::from(!probe);
         self.up.extend(bridge::unsupported_request(self.id, tlp));
     }
 
-    /// Handles a configuration request: for this port, for a mirrored port, or for a bus below one.
+    /// Handles a configuration request for the upstream port, for a mirrored port, or for a bus
+    /// below a mirrored port.
     fn configure(&mut self, mut tlp: Tlp, request: ConfigRequest) {
         let target = request.target;
         if request.kind == ConfigKind::Type0 {
@@ -97,7 +98,7 @@ impl Upstream {
             self.up.push(completion);
         } else if let Some(port) = self.port_of_bus(target.bus()) {
             if target.bus() == self.ports[port].bridge.secondary() {
-                // One device on a link: number 0 (PCIe Base 4.0, 7.3.1).
+                // A link has only device 0 (PCIe Base 4.0, section 7.3.1).
                 if target.device() != 0 {
                     return self.unsupported_request(&tlp);
                 }
@@ -122,12 +123,13 @@ impl Upstream {
                 Some(port) => self.send(port, tlp),
                 None => self.errors.unsupported_request += 1,
             },
-            // Terminates at this port.
+            // The message ends at this port.
             _ => {}
         }
     }
 
-    /// The downstream port that is the target of a TLP received from `port`.
+    /// The downstream port that is the target of a TLP received from `port`; `None` if the target
+    /// is not below this switch, or without peer-to-peer.
     pub(super) fn peer(&self, port: usize, tlp: &Tlp) -> Option<usize> {
         if !self.settings.p2p {
             return None;
@@ -143,8 +145,9 @@ impl Upstream {
         }
     }
 
-    /// Routes a TLP received from downstream port `port`; returns it if it goes to the root complex.
-    /// The device node is not trusted: requester and completer IDs must be of its own buses.
+    /// Routes a TLP received from downstream port `port`; returns the TLP if it goes to the root
+    /// complex. The device node is not trusted: requester and completer IDs must be on the buses
+    /// below the port.
     pub(super) fn route_upstream(&mut self, port: usize, tlp: Tlp) -> Option<Tlp> {
         let sender = match tlp.packet {
             Packet::Completion(c) => c.completer,

@@ -1,5 +1,5 @@
-//! When TLPs leave a tunnel, compared with an independent model: no TLP waits that the network
-//! could take, and order and credits are kept, for every policy.
+//! Compares the departure of TLPs from a tunnel with an independent model, for every policy: no TLP
+//! waits that the network could take, and order and credits are correct.
 
 use bytes::{Bytes, BytesMut};
 use pcie::{OrderedQueue, Ready};
@@ -10,7 +10,7 @@ use wire::frame::{Control, Grant, HEADER, Header, Kind, Role};
 use wire::tlp::{Class, MemoryRequest, Packet, Status, Tlp};
 use wire::{Bdf, Duration, Instant, Tag};
 
-/// Bytes of the longest control frame after the greeting: credits.
+/// Size in bytes of the longest control frame after the greeting, a frame of credits.
 const LONGEST_CONTROL: usize = HEADER + 24;
 
 /// A custom policy: at most three TLPs per frame.
@@ -29,7 +29,7 @@ impl Aggregation for Threes {
     }
 }
 
-/// The sender's state as seen from outside: TLPs queued, credits granted, and frames sent.
+/// A model of the sender: queued TLPs, granted credits, and sent frames.
 struct Model {
     policy: Policy,
     max_frame: usize,
@@ -53,7 +53,7 @@ impl Model {
         self.queue.peek(self.allowed())
     }
 
-    /// Whether the next TLP would fit into a frame with this much room.
+    /// Whether the next TLP would fit into a frame if the path takes `room` bytes.
     fn next_fits(&self, room: usize) -> bool {
         let room = room.saturating_sub(HEADER).min(self.max_frame);
         self.next().is_some_and(|tlp| tlp.wire_length() <= room)
@@ -67,7 +67,7 @@ impl Model {
         used.data += tlp.data_credits();
     }
 
-    /// Checks one frame, whose TLPs left together.
+    /// Checks one frame of TLPs.
     fn frame(&mut self, now: Instant, mut payload: Bytes, room: usize) {
         let first = self.first_queued();
         let bytes = payload.len();
@@ -92,14 +92,14 @@ impl Model {
         }
     }
 
-    /// When the first waiting TLP with credits was queued.
+    /// The time at which the oldest waiting TLP with credits was queued.
     fn first_queued(&self) -> Option<Instant> {
         let allowed = self.allowed();
         let fronts = Class::ALL.into_iter().filter(|class| allowed.has(*class));
         fronts.filter_map(|class| self.queue.front(class)).map(|tlp| self.queued[tag(tlp)]).min()
     }
 
-    /// Checks that no TLP has to leave now although the network would take `room` bytes.
+    /// Checks that no TLP must leave now, if the network takes `room` bytes.
     fn rests(&self, now: Instant, room: usize, until: Option<Instant>) {
         if room < LONGEST_CONTROL || !self.next_fits(room) {
             return;
@@ -116,7 +116,7 @@ impl Model {
     }
 }
 
-/// TLPs are numbered by address.
+/// The number of a TLP, which its address contains.
 fn tag(tlp: &Tlp) -> usize {
     match tlp.packet {
         Packet::MemoryRead(request) | Packet::MemoryWrite(request) => {
@@ -203,7 +203,7 @@ impl Testbed {
         testbed
     }
 
-    /// Runs until the sender is idle. Frames are received at once.
+    /// Runs until the sender is idle. The far side receives frames at once.
     fn run(&mut self) {
         loop {
             self.answers();
@@ -240,7 +240,7 @@ impl Testbed {
         self.far.handle(self.now, Input::Received(bytes));
     }
 
-    /// Passes the far side's answers back in time.
+    /// Passes the answers of the far side to the sender without delay.
     fn answers(&mut self) {
         self.far.handle(self.now, Input::CanTransmit { bytes: 100_000 });
         loop {
@@ -301,7 +301,7 @@ proptest! {
     ) {
         let mut testbed = Testbed::new(policy, Grant { headers, data });
         steps.iter().for_each(|step| testbed.step(step));
-        // At last everything must arrive.
+        // In the end all TLPs must arrive.
         for _ in 0..200 {
             testbed.room = 3_000;
             testbed.now += Duration::from_us(5);

@@ -56,7 +56,7 @@ fn loss_costs_the_frames_that_were_lost_and_few_more() {
     network.faults.lost = 10;
     let network = exchange(network, 20_000);
     let counters = network.ends[0].counters();
-    // 1 % of frames are lost, also of retransmitted ones.
+    // 1 % of frames are lost, retransmitted frames included.
     assert!((150..=300).contains(&counters.retransmitted), "{counters:?}");
     assert!(counters.timeouts < 30, "loss is seen before the timeout: {counters:?}");
     assert!(network.ends[1].counters().duplicates < 60, "{:?}", network.ends[1].counters());
@@ -64,20 +64,20 @@ fn loss_costs_the_frames_that_were_lost_and_few_more() {
 
 #[test]
 fn sequence_numbers_come_round() {
-    // 2^24 frames are too many for a test; the codec's test covers the arithmetic. Here the windows
-    // move far beyond one bitmap.
+    // 2^24 frames are too many for a test; a test of the codec covers the arithmetic. Here the
+    // window moves far beyond one bitmap.
     let network = exchange(Network::new(settings("none", 1024), 1), 5000);
     assert_eq!(network.ends[0].counters().beyond_window, 0);
 }
 
 /// On a slow line, the round trip measured with short frames is far below the round trip of a long
-/// frame. A retransmitted frame does not measure the round trip, but its copy arrives as a
-/// duplicate: the timeout came too soon, and the next timeout is longer.
+/// frame. A retransmitted frame does not measure the round trip. But its copy arrives as a
+/// duplicate, which shows that the timeout was too short, so the next timeout is longer.
 #[test]
 fn long_frames_after_short_ones_on_a_slow_line_do_not_time_out_forever() {
     for congestion in ["none", "swift=400us"] {
         let mut network = Network::new(settings(congestion, 1), 1);
-        // 100 Mb/s: a long frame takes 123 us of line, a short one 7 us.
+        // At 100 Mb/s a long frame takes 123 us, and a short frame 7 us.
         network.byte = 80_000;
         for (length, timeouts) in [(32, 0..=0), (1488, 1..=5)] {
             network.waiting[0].extend(vec![vec![0; length]; 100]);

@@ -69,7 +69,7 @@ fn frames_beyond_the_window_are_not_kept() {
     for sequence in 2..2000 {
         end.handle(now, Input::Received(frame(9, 0, data(sequence))));
     }
-    // 1 is missing; 2 to 8 are kept.
+    // Frame 1 is missing; frames 2 to 8 are kept.
     assert_eq!(end.counters().beyond_window, 2000 - 9);
     end.handle(now, Input::Received(frame(9, 0, data(1))));
     assert_eq!(end.counters().delivered, 9);

@@ -27,14 +27,14 @@ pub struct Network {
     pub ends: [Endpoint; 2],
     pub rng: Random,
     pub faults: Faults,
-    /// Delay from one end to the other; a late frame takes up to ten times as long.
+    /// Delay from one end to the other. A late frame takes up to ten times as long.
     pub latency: Duration,
     /// Line time of a byte in picoseconds.
     pub byte: u64,
     /// Whether no frame passes.
     pub cut: bool,
     line_free: [Instant; 2],
-    /// Frames in transit by time and a running number: receiver and bytes.
+    /// Frames in transit by arrival time and number: receiver and bytes.
     flying: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
     number: u64,
     /// Segments to send, by end.
@@ -85,7 +85,7 @@ impl Network {
         }
     }
 
-    /// Runs until nothing waits and nothing is in transit, or until `limit`.
+    /// Runs until no segment waits and no frame is in transit, or until `limit` has passed.
     pub fn run(&mut self, limit: Duration) {
         let until = self.now + limit;
         loop {
@@ -119,7 +119,7 @@ impl Network {
     /// Runs one end until it is idle.
     fn turn(&mut self, end: usize) -> Option<Instant> {
         loop {
-            // An interface that queues a few frames.
+            // The interface queues up to 4 frames.
             let backlog = self.line_free[end].since(self.now).as_ps() / (1538 * self.byte);
             let frames = 4usize.saturating_sub(backlog as usize);
             self.ends[end].handle(self.now, Input::CanTransmit { frames });

@@ -26,26 +26,27 @@ pub enum Control {
         /// The protocol version of the sender.
         version: u16,
     },
-    /// New limits for posted, non-posted and completion TLPs.
+    /// New credit limits for posted, non-posted and completion TLPs, in this order.
     Credits([Grant; 3]),
     /// Only the header's acknowledgement; also keeps an idle link alive.
     Acknowledge,
     /// Requests an [`EchoReply`](Self::EchoReply) with the same number.
     Echo(u64),
-    /// Answers an echo.
+    /// Answers an [`Echo`](Self::Echo) with the same number.
     EchoReply(u64),
-    /// Hot reset of everything below: drop queued TLPs, then answer [`ResetDone`](Self::ResetDone)
-    /// with the same number. Numbers count from 1 on each connection, modulo 2^32.
+    /// Hot reset of all endpoints below the receiver. The receiver drops queued TLPs, then answers
+    /// [`ResetDone`](Self::ResetDone) with the same number. Numbers count from 1 on each
+    /// connection, modulo 2^32.
     Reset(u32),
-    /// The reset of this number and all earlier ones are done. TLPs after this
-    /// frame follow the reset.
+    /// The reset with this number and all earlier resets are done. The TLPs after this frame were
+    /// sent after the reset.
     ResetDone(u32),
     /// The sender closes the link on purpose.
     Goodbye,
-    /// Assigns the device to hosts of this group; 0 for any host. Requests a
+    /// Assigns the device to the hosts of this group; group 0 means any host. The answer is
     /// [`Moved`](Self::Moved).
     Move(u16),
-    /// Answers a Move.
+    /// Answers a [`Move`](Self::Move).
     Moved(Moved),
 }
 
@@ -84,8 +85,9 @@ impl Control {
     /// A control frame from its payload.
     ///
     /// # Errors
-    /// [`Malformed`] names the fault. A greeting of another version is not an error if magic and
-    /// version are readable: its further fields are then placeholders, except for version 1.
+    /// [`Malformed`] names the fault. A Hello of another version is not an error if magic and
+    /// version are readable. The other fields of such a Hello are placeholders, except for version
+    /// 1.
     pub fn decode(kind: Kind, payload: &[u8]) -> Result<Self, Malformed> {
         let (length, mut payload) = (payload.len(), payload);
         Ok(match kind {

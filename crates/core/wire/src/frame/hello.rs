@@ -31,26 +31,26 @@ pub struct Hello {
     /// A number that differs with each start of the sending process, so that the peer detects a
     /// restart.
     pub instance: u64,
-    /// The most pushed bytes that a device keeps ([`crate::push`]); 0 if the device accepts no push
-    /// messages, and from hosts.
+    /// The maximum number of pushed bytes that a device keeps ([`crate::push`]); 0 if the device
+    /// accepts no push messages, and from hosts.
     pub push: u32,
     /// Initial credit limits for posted, non-posted and completion TLPs.
     pub credits: [Grant; 3],
 }
 
-/// Bytes of magic and version, which every version has.
+/// Size in bytes of magic and version, with which the greeting of every version begins.
 const VERSIONED: usize = 10;
-/// Bytes of the fixed part, and of all of a greeting of version 1.
+/// Bytes of the fixed part. A greeting of version 1 has only the fixed part.
 pub const FIXED_HELLO: usize = 48;
-/// The most bytes of a greeting, fixed part and entries.
+/// The maximum number of bytes of a greeting, fixed part and entries.
 pub const MAX_HELLO: usize = 1024;
-/// The most entries of a greeting.
+/// The maximum number of entries of a greeting.
 pub const MAX_ENTRIES: usize = 64;
 /// Flag of an entry type: a receiver that does not support the entry rejects the Hello.
 pub const REQUIRED: u16 = 1 << 15;
-/// Number of the entry with the group of a host: 2 bytes.
+/// Number of the entry with the group of a host. The value has 2 bytes.
 const GROUP: u16 = 1;
-/// Number of the entry with the most pushed bytes that a device keeps: 4 bytes.
+/// Number of the entry with the limit of pushed bytes that a device keeps. The value has 4 bytes.
 const PUSH: u16 = 2;
 
 impl Hello {
@@ -75,8 +75,8 @@ impl Hello {
         }
     }
 
-    /// A greeting from its payload. For a version other than this one and 1, the fields after the
-    /// version are placeholders.
+    /// Decodes a greeting. For versions other than 1 and [`VERSION`], the fields after the version
+    /// are placeholders.
     pub(super) fn decode(payload: &[u8]) -> Result<Self, Malformed> {
         let length = payload.len();
         let unfit = Malformed::Length { kind: Kind::Hello, length };
@@ -146,7 +146,7 @@ impl Hello {
                 _ => {}
             }
         }
-        // After the syntax checks, because a malformed Hello gets no answer.
+        // This check follows the syntax checks, because a malformed Hello gets no answer.
         unknown.map_or(Ok(self), |number| Err(Malformed::Required(number)))
     }
 }

@@ -1,8 +1,8 @@
 //! The tunnel's frames, between two ports of the distributed switch. `docs/protocol.md` specifies
-//! the bytes; golden vectors in the tests compare both.
+//! the bytes; tests compare its examples with this codec.
 //!
-//! A frame is a 12-byte header and up to 65 535 bytes of payload. All numbers
-//! are big-endian, as TLPs are.
+//! A frame is a 12-byte header and up to 65 535 bytes of payload. All numbers are big-endian, as in
+//! TLPs.
 
 mod control;
 mod hello;
@@ -20,7 +20,7 @@ pub use report::FrameReport;
 
 use thiserror::Error;
 
-/// Bytes of a frame header.
+/// Size of a frame header in bytes.
 pub const HEADER: usize = 12;
 
 /// The largest payload of a frame in bytes.
@@ -35,7 +35,7 @@ pub const MAGIC: [u8; 8] = *b"FARLANE\0";
 numbers! {
     /// The kind of a frame.
     pub enum Kind: u8 {
-        /// Whole TLPs, back to back. The only kind that counts in the sequence.
+        /// Whole TLPs, back to back. Only frames of this kind have sequence numbers.
         Tlps = 0,
         /// [`Control::Hello`].
         Hello = 1,
@@ -71,8 +71,8 @@ pub struct Header {
     pub kind: Kind,
     /// Number of this frame among the frames of kind [`Kind::Tlps`], from 0; 0 in other frames.
     pub sequence: u32,
-    /// The sequence number expected next from the other side: everything
-    /// before it has been received.
+    /// The sequence number expected next from the other side: all frames with lower numbers were
+    /// received.
     pub acknowledged: u32,
 }
 
@@ -99,7 +99,7 @@ pub enum Malformed {
     /// An entry of a greeting is malformed or misplaced.
     #[error("entry {number} of the greeting: {fault}")]
     Entry {
-        /// Number of the entry; 0 if it is missing.
+        /// Number of the entry; 0 if the greeting ends before the number.
         number: u16,
         /// The fault.
         fault: &'static str,
@@ -117,9 +117,9 @@ pub enum Malformed {
     },
 }
 
-/// Whether a stream that begins with `bytes` may be from a farlane peer of any version: a header
-/// without flags of [`Kind::Hello`] or [`Kind::Reject`], at most [`MAX_HELLO`] bytes of payload,
-/// and the magic. Checks only the bytes present.
+/// Whether a stream that begins with `bytes` may come from a farlane peer of any version. Such a
+/// stream begins with a header of kind [`Kind::Hello`] or [`Kind::Reject`] without flags, at most
+/// [`MAX_HELLO`] bytes of payload, and the magic. Checks only the bytes present.
 pub fn may_be_greeting(bytes: &[u8]) -> bool {
     let header = bytes.first_chunk::<4>().is_none_or(|[_, _, kind, flags]| {
         *flags == 0 && [Kind::Hello as u8, Kind::Reject as u8].contains(kind)
@@ -158,7 +158,7 @@ impl Header {
     /// A header from its bytes.
     ///
     /// # Errors
-    /// [`Malformed`] for an undefined kind or flags.
+    /// [`Malformed::Kind`] for an undefined kind, [`Malformed::Flags`] for flags other than 0.
     pub fn decode(bytes: [u8; HEADER]) -> Result<Self, Malformed> {
         if bytes[3] != 0 {
             return Err(Malformed::Flags(bytes[3]));

@@ -48,7 +48,7 @@ pub struct Moved {
     pub to: u16,
 }
 
-/// Bytes of the payload.
+/// Size of the payload in bytes.
 pub(super) const LENGTH: usize = 8;
 
 impl Moved {

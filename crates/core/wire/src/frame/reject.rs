@@ -50,7 +50,7 @@ fn other_group(groups: &Option<(u16, u16)>) -> String {
     )
 }
 
-/// Bytes of a reject without an entry's number, common to every version.
+/// Size in bytes of a reject without the number of an entry, in every version.
 const SHORT: usize = 12;
 
 impl Reject {

@@ -4,15 +4,15 @@ use super::{HEADER, Header, Kind};
 use crate::tlp::TraceId;
 use crate::trace::{HEAD, MAX_HEADS};
 
-/// The most payload bytes of a control frame in a report: the whole payload of every known frame,
-/// except the later entries of a greeting.
+/// The maximum number of payload bytes of a control frame in a report: the whole payload of every
+/// known frame, except the later entries of a greeting.
 const MAX_CONTROL: usize = 64;
 
 /// Initial capacity for TLPs of a frame.
 const USUAL: usize = 32;
 
-/// A frame that was sent or completely received. A frame that violates the protocol is reported up
-/// to the violation.
+/// A frame that was sent or completely received. A report of a frame that violates the protocol has
+/// the TLPs before the violation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameReport {
     /// Whether this end sent the frame.
@@ -46,8 +46,8 @@ impl FrameReport {
         }
         self.trace_ids.push((trace_id, start + bytes.len() as u64));
         if self.trace_ids.len() <= MAX_HEADS {
-            // Without payload, which may be anything (PCIe Base 4.0, section 2.2.1, Fmt[0]: four
-            // DW).
+            // Payload bytes may be user data, so only the header is kept: four DW if Fmt[0] is set
+            // (PCIe Base 4.0, section 2.2.1).
             let header = if bytes.first().is_some_and(|fmt| fmt & 0x20 != 0) { HEAD } else { 12 };
             self.heads.extend_from_slice(&bytes[..bytes.len().min(header)]);
             self.heads.resize(self.trace_ids.len() * HEAD, 0);

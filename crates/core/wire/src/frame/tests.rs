@@ -218,7 +218,7 @@ proptest! {
         let mut payload = hello_bytes("");
         payload.extend(tail);
         if let Ok(Control::Hello(found)) = Control::decode(Kind::Hello, &payload) {
-            // The fixed part decodes to the same, whatever follows.
+            // The fixed part decodes to the same values with any entries.
             prop_assert_eq!(Hello { group: 0, push: 0, ..found }, hello(0));
         }
     }

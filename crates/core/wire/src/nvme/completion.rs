@@ -54,7 +54,7 @@ register! {
 impl AsyncEvent {
     /// A doorbell was written whose queue does not exist (figure 147).
     pub const INVALID_DOORBELL_REGISTER: Self = Self::error(0);
-    /// A doorbell was written with a value its queue does not allow.
+    /// A doorbell was written with a value that the queue does not allow (figure 147).
     pub const INVALID_DOORBELL_VALUE: Self = Self::error(1);
     /// The controller cannot continue without a reset (figure 147).
     pub const PERSISTENT_INTERNAL_ERROR: Self = Self::error(3);

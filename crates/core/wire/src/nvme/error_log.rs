@@ -15,10 +15,10 @@ layout! {
         cid: u16 = 10,
         /// Status of the command.
         status: Status = 12,
-        /// Phase tag of its completion.
+        /// Phase tag of the command's completion.
         phase: bool = 12,
-        /// Place of the fault: byte of the command in 7:0, bit in 10:8; FFFFh if it is not in one
-        /// place.
+        /// Parameter Error Location: byte of the command in bits 7:0, bit in bits 10:8; FFFFh if
+        /// the error is not in one field.
         parameter: u16 = 14,
         /// First LBA with the fault.
         lba: u64 = 16,

@@ -39,7 +39,8 @@ register! {
         milliseconds: u64 = [0, 48],
         /// Synch: whether the clock may have stopped for a while.
         stopped: bool = [48, 1],
-        /// Timestamp Origin, 3 bits: 0 after a reset cleared it, 1 after a host set it.
+        /// Timestamp Origin, 3 bits: 0 if a controller reset cleared the timestamp, 1 if a host set
+        /// it.
         origin: u8 = [49, 3],
     }
 }

@@ -3,8 +3,8 @@
 use super::IDENTIFY;
 
 layout! {
-    /// Power state descriptor (figure 248), only the fields that are not zero here. Relative values
-    /// are 0 (best) to NPSS.
+    /// Power state descriptor (figure 248). Other fields are zero. Relative values are 0 (best) to
+    /// NPSS.
     #[derive(Default)]
     pub struct PowerState: 32, {
         /// MP, maximum power in units of 10 mW.
@@ -44,7 +44,7 @@ layout! {
         ieee: [u8; 3] = 73,
         /// CMIC, multi-path: bit 1, the subsystem may have several controllers.
         multi_path: u8 = 76,
-        /// MDTS, largest transfer: 2^MDTS smallest pages; 0 for no limit.
+        /// MDTS, largest transfer: 2^MDTS times the smallest memory page; 0 for no limit.
         max_transfer: u8 = 77,
         /// CNTLID, controller ID.
         controller_id: u16 = 78,
@@ -67,7 +67,7 @@ layout! {
         abort_limit: u8 = 258,
         /// AERL, asynchronous event request limit, 0's based.
         async_event_limit: u8 = 259,
-        /// FRMW, firmware slots: bit 0 slot 1 is read only, 3:1 their number, bit 4
+        /// FRMW, firmware slots: bit 0, slot 1 is read only; bits 3:1, number of slots; bit 4,
         /// activation without reset.
         firmware_slots: u8 = 260,
         /// LPA, log page attributes: bit 1 effects log, bit 2 extended data,
@@ -91,20 +91,20 @@ layout! {
         self_test_minutes: u16 = 316,
         /// DSTO: bit 0, one device self-test at a time in the subsystem.
         self_test_options: u8 = 318,
-        /// FWUG, granularity of firmware downloads in 4 KiB; FFh for none.
+        /// FWUG, granularity of firmware downloads in units of 4 KiB; FFh for no restriction.
         firmware_granularity: u8 = 319,
-        /// KAS, granularity of the Keep Alive Timer in 100 ms; 0 if not supported.
+        /// KAS, granularity of the Keep Alive Timer in units of 100 ms; 0 if not supported.
         keep_alive: u16 = 320,
-        /// SANICAP: bit 0 crypto erase, bit 1 block erase, bit 2 overwrite; 31:30, whether media
-        /// are modified after an operation without deallocation (01b: no).
+        /// SANICAP: bit 0, crypto erase; bit 1, block erase; bit 2, overwrite; bits 31:30, whether
+        /// an operation without deallocation modifies the media when it ends (01b: no).
         sanitize: u32 = 328,
-        /// PELS, the most bytes of the Persistent Event log, in 64 KiB.
+        /// PELS, largest size of the Persistent Event log in units of 64 KiB.
         persistent_log: u32 = 352,
         /// SQES: smallest submission entry in 3:0, largest in 7:4, as powers of two.
         sq_entry_size: u8 = 512,
         /// CQES: smallest completion entry in 3:0, largest in 7:4, as powers of two.
         cq_entry_size: u8 = 513,
-        /// MAXCMD, the most outstanding commands recommended per queue.
+        /// MAXCMD, the recommended maximum number of outstanding commands per queue.
         max_commands: u16 = 514,
         /// NN, the largest namespace ID.
         namespaces: u32 = 516,
@@ -112,16 +112,16 @@ layout! {
         nvm_commands: u16 = 520,
         /// FUSES, fused operations: bit 0, Compare and Write.
         fused: u16 = 522,
-        /// VWC: bit 0 present, 2:1 how Flush takes the broadcast NSID (11b: all
-        /// namespaces are flushed).
+        /// VWC: bit 0, a volatile write cache is present; bits 2:1, Flush with the broadcast NSID
+        /// (11b: it flushes all namespaces).
         write_cache: u8 = 525,
-        /// AWUN, atomic write unit, 0's based blocks.
+        /// AWUN, atomic write unit in blocks, 0's based.
         atomic_write: u16 = 526,
-        /// AWUPF, atomic write unit across a power failure, 0's based blocks.
+        /// AWUPF, atomic write unit across a power failure in blocks, 0's based.
         atomic_write_power_fail: u16 = 528,
         /// NWPC: bit 0, namespaces can be write protected.
         write_protection: u8 = 531,
-        /// ACWU, atomic compare and write unit, 0's based blocks.
+        /// ACWU, atomic compare and write unit in blocks, 0's based.
         atomic_compare_and_write: u16 = 532,
         /// OCFS, copy formats: bit 0, format 0h (NVM Command Set 1.0, figure 101).
         copy_formats: u16 = 534,
@@ -136,15 +136,15 @@ layout! {
 
 /// Bits of SGLS (figure 247).
 pub mod sgl_support {
-    /// SGLs with data blocks of double words at double words.
+    /// SGLs are supported; data blocks need double word alignment and granularity (bits 1:0, 10b).
     pub const DOUBLE_WORDS: u32 = 0b10;
     /// Bit bucket descriptors.
     pub const BIT_BUCKET: u32 = 1 << 16;
-    /// Metadata at any byte address.
+    /// A contiguous metadata buffer may begin at any byte address.
     pub const METADATA_BYTES: u32 = 1 << 17;
-    /// SGLs longer than the data.
+    /// An SGL may be longer than the data.
     pub const LONGER: u32 = 1 << 18;
-    /// An SGL segment of one descriptor for metadata.
+    /// MPTR may be the address of an SGL segment with exactly one descriptor.
     pub const METADATA_SEGMENT: u32 = 1 << 19;
 }
 
@@ -158,7 +158,7 @@ pub mod nvm_command {
     pub const DATASET_MANAGEMENT: u16 = 1 << 2;
     /// Write Zeroes.
     pub const WRITE_ZEROES: u16 = 1 << 3;
-    /// Save and select in features.
+    /// Save in Set Features, and Select in Get Features.
     pub const SAVE_AND_SELECT: u16 = 1 << 4;
     /// Timestamp.
     pub const TIMESTAMP: u16 = 1 << 6;

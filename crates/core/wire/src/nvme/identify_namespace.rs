@@ -25,15 +25,15 @@ impl LbaFormat {
 impl Field for LbaFormat {
     const SIZE: usize = 4;
 
-    /// The format in use. The list of formats begins `at` this byte; FLBAS has the number in the
-    /// list.
+    /// The format in use. The list of formats begins at byte `at`; FLBAS (byte 26) selects the
+    /// entry.
     fn get(bytes: &[u8], at: usize) -> Self {
         let at = at + usize::from(bytes[26] & 15) * Self::SIZE;
         let (data_shift, performance) = (bytes[at + 2], bytes[at + 3] & 3);
         Self { metadata: Field::get(bytes, at), data_shift, performance }
     }
 
-    /// Writes the format to its place in the list, at the number in FLBAS.
+    /// Writes the format to the entry of the list that FLBAS selects.
     fn put(self, bytes: &mut [u8], at: usize) {
         let at = at + usize::from(bytes[26] & 15) * Self::SIZE;
         self.bytes().put(bytes, at);
@@ -42,8 +42,8 @@ impl Field for LbaFormat {
 
 layout! {
     decode encode
-    /// Identify Namespace data, also for a namespace to create (figure 268), with the LBA format in
-    /// use. Other fields are zero.
+    /// Identify Namespace data with the LBA format in use. Namespace Management uses the same
+    /// structure for a namespace to create (figure 268). Other fields are zero.
     #[derive(Default)]
     pub struct IdentifyNamespace: IDENTIFY, {
         /// NSZE, size in blocks.
@@ -59,52 +59,54 @@ layout! {
         lba_formats: u8 = 25,
         /// FLBAS: bits 3:0, the format in use; bit 4, metadata at the end of each block's data.
         formatted: u8 = 26,
-        /// MC: bit 0, metadata may be at the end of each block's data; bit 1, in their own buffer.
+        /// MC: bit 0, metadata may be at the end of each block's data; bit 1, in a separate buffer.
         metadata_capabilities: u8 = 27,
         /// DPC: bits 2:0, types 1 to 3 of end-to-end protection; bits 3 and 4, the first and the
         /// last eight bytes of the metadata.
         protection_capabilities: u8 = 28,
-        /// DPS: bits 2:0, the type of end-to-end protection; bit 3, its place in the metadata.
+        /// DPS: bits 2:0, the type of end-to-end protection; bit 3, the protection information is
+        /// in the first eight bytes of the metadata.
         protection: u8 = 29,
         /// NMIC: bit 0, the namespace may be attached to several controllers.
         sharing: u8 = 30,
-        /// DLFEAT, the value of deallocated blocks, and deallocation by Write Zeroes.
+        /// DLFEAT: the value that deallocated blocks read as, and deallocation by Write Zeroes.
         deallocate_features: u8 = 33,
         /// NVMCAP, bytes of media of the namespace.
         media_capacity: u128 = 48,
-        /// NPWG, preferred write granularity, 0's based blocks.
+        /// NPWG, preferred write granularity in blocks, 0's based.
         write_granularity: u16 = 64,
-        /// NPWA, preferred write alignment, 0's based blocks.
+        /// NPWA, preferred write alignment in blocks, 0's based.
         write_alignment: u16 = 66,
-        /// NPDG, preferred deallocate granularity, 0's based blocks.
+        /// NPDG, preferred deallocate granularity in blocks, 0's based.
         deallocate_granularity: u16 = 68,
-        /// NPDA, preferred deallocate alignment, 0's based blocks.
+        /// NPDA, preferred deallocate alignment in blocks, 0's based.
         deallocate_alignment: u16 = 70,
-        /// NOWS, optimal write size, 0's based blocks.
+        /// NOWS, optimal write size in blocks, 0's based.
         optimal_write: u16 = 72,
-        /// MSSRL, the most blocks of a source range of Copy (NVM Command Set 1.0, figure 97).
+        /// MSSRL, the maximum number of blocks of a source range of Copy (NVM Command Set 1.0,
+        /// figure 97).
         copy_range: u16 = 74,
-        /// MCL, the most blocks of a Copy.
+        /// MCL, the maximum number of blocks of a Copy.
         copy_length: u32 = 76,
-        /// MSRC, the most source ranges of a Copy, 0's based.
+        /// MSRC, the maximum number of source ranges of a Copy, 0's based.
         copy_ranges: u8 = 80,
-        /// ANAGRPID, the group for asymmetric access; 0 if there are none.
+        /// ANAGRPID, the group for asymmetric namespace access; 0 if this is not supported.
         access_group: u32 = 92,
         /// NSATTR: bit 0, write protected.
         attributes: u8 = 99,
-        /// NVMSETID, the NVM set; 0 if there are none.
+        /// NVMSETID, the NVM set; 0 if sets are not supported.
         nvm_set: u16 = 100,
-        /// NGUID; zero if there is none.
+        /// NGUID, a globally unique identifier; 0 if there is none.
         nguid: [u8; 16] = 104,
-        /// EUI64; zero if there is none.
+        /// EUI64, an IEEE extended unique identifier; 0 if there is none.
         eui64: [u8; 8] = 120,
-        /// LBAF0.
+        /// The format in use: the entry of LBAF0 to LBAF15 that FLBAS selects.
         lba_format: LbaFormat = 128,
     }
 }
 
 impl IdentifyNamespace {
-    /// The bytes with these LBA formats, up to 16; FLBAS has the number of the format in use
+    /// Encodes the structure with up to 16 LBA formats, of which FLBAS selects the format in use
     /// (section 5.15.2.1).
     pub fn encode_with(&self, formats: &[LbaFormat]) -> [u8; IDENTIFY] {
         let mut bytes = self.encode();
@@ -116,14 +118,14 @@ impl IdentifyNamespace {
 
     /// NMIC bit 0: the namespace may be attached to several controllers at the same time.
     pub const SHARED: u8 = 1;
-    /// NSATTR bit 0.
+    /// NSATTR bit 0: the namespace is write protected.
     pub const WRITE_PROTECTED: u8 = 1;
     /// NSFEAT bit 3: NGUID and EUI-64 are never reused.
     pub const IDENTIFIERS_NOT_REUSED: u8 = 1 << 3;
-    /// DLFEAT bits 2:0: deallocated blocks read as zeroes. With bit 4 cleared the guard of their
-    /// protection information is FFFFh.
+    /// DLFEAT bits 2:0: deallocated blocks read as zeroes. If bit 4 is 0, the guard in the
+    /// protection information of deallocated blocks is FFFFh.
     pub const DEALLOCATES_TO_ZEROES: u8 = 1;
-    /// DLFEAT bit 3: Write Zeroes takes DEAC.
+    /// DLFEAT bit 3: Write Zeroes supports DEAC.
     pub const ZEROES_DEALLOCATE: u8 = 1 << 3;
     /// FLBAS bit 4: metadata at the end of each block's data.
     pub const EXTENDED: u8 = 1 << 4;
@@ -145,26 +147,26 @@ layout! {
 }
 
 impl IndependentNamespace {
-    /// NSTAT bit 0.
+    /// NSTAT bit 0: the namespace is ready.
     pub const READY: u8 = 1;
 }
 
 /// A namespace identification descriptor (section 5.15.2.3, figure 249).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NamespaceDescriptor {
-    /// NIDT 1.
+    /// NIDT 1, EUI-64.
     Eui64([u8; 8]),
-    /// NIDT 2.
+    /// NIDT 2, NGUID.
     Nguid([u8; 16]),
-    /// NIDT 3.
+    /// NIDT 3, UUID.
     Uuid([u8; 16]),
     /// NIDT 4, command set identifier (NVM Express 2.0, figure 277): 0 for NVM.
     CommandSet(u8),
 }
 
 impl NamespaceDescriptor {
-    /// Descriptors laid end to end, zeroes after them. At most one of each
-    /// kind is meaningful, so they always fit.
+    /// The descriptors end to end, then zeroes. Panics if they do not fit; one descriptor of each
+    /// kind always fits.
     pub fn list(descriptors: &[Self]) -> [u8; IDENTIFY] {
         let mut b = [0; IDENTIFY];
         let mut at = 0;

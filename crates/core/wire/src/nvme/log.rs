@@ -93,11 +93,12 @@ impl CommandEffects {
     /// CSUPP and NIC: supported, changes the inventory of namespaces.
     pub const CHANGES_NAMESPACES: Self = Self(1 | 1 << 3);
 
-    /// CSUPP, LBCC and CSE 010b: supported, changes all namespaces; no other command meanwhile.
+    /// CSUPP, LBCC and CSE 010b: supported, changes logical block content; no other command for any
+    /// namespace may be under way.
     pub const CHANGES_ALL_BLOCKS: Self = Self(3 | 2 << 16);
 
-    /// CSUPP, LBCC, NCC and CSE 001b: supported, changes blocks and capabilities of namespaces; no
-    /// other command for the namespace may be under way.
+    /// CSUPP, LBCC, NCC and CSE 001b: supported, changes logical block content and namespace
+    /// capabilities; no other command for the same namespace may be under way.
     pub const FORMATS: Self = Self(1 | 1 << 1 | 1 << 2 | 1 << 16);
 
     /// Decodes the 32 bits of an entry.

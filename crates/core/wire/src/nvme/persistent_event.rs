@@ -1,5 +1,5 @@
-//! The Persistent Event log page (section 5.14.1.13): a header, then events, each with a header of
-//! its own and data that depend on its type.
+//! The Persistent Event log page (section 5.14.1.13): a header, then events. Each event has a
+//! header, and data that depend on the event's type.
 
 numbers! {
     /// Event type, and its bit in the Supported Events Bitmap.
@@ -30,7 +30,7 @@ numbers! {
 }
 
 impl PersistentEventType {
-    /// Bytes of the data of an event of this type.
+    /// Size of the data of an event of this type in bytes.
     pub const fn length(self) -> usize {
         match self {
             Self::Smart => super::SmartLog::LENGTH,
@@ -57,7 +57,7 @@ layout! {
         id: u8 = 0,
         /// TNEV: events in the page.
         events: u32 = 4,
-        /// TLL: bytes of the page with this header.
+        /// TLL: bytes of the page, this header included.
         length: u64 = 8,
         /// Log Revision: 1.
         revision: u8 = 16,
@@ -87,10 +87,10 @@ layout! {
 impl PersistentEventLog {
     /// Log Revision of NVMe 1.4.
     pub const REVISION: u8 = 1;
-    /// Log Header Length: 512 minus the bytes up to this field.
+    /// Log Header Length: 512 minus the bytes up to the end of this field.
     pub const HEADER_LENGTH: u16 = Self::LENGTH as u16 - 20;
 
-    /// The bitmap with all listed types.
+    /// The Supported Events Bitmap with all types of [`PersistentEventType`].
     pub fn all_types() -> [u8; 32] {
         let mut bitmap = [0; 32];
         for event in PersistentEventType::ALL {
@@ -129,9 +129,9 @@ layout! {
 }
 
 impl PersistentEventHeader {
-    /// Event Type Revision of all listed types in NVMe 1.4.
+    /// Event Type Revision of all types of [`PersistentEventType`] in NVMe 1.4.
     pub const REVISION: u8 = 1;
-    /// Event Header Length: 24 minus the bytes up to this field.
+    /// Event Header Length: 24 minus the bytes up to the end of this field.
     pub const HEADER_LENGTH: u8 = Self::LENGTH as u8 - 3;
 }
 
@@ -148,9 +148,9 @@ layout! {
         action: u8 = 16,
         /// Firmware Slot, as in the command.
         slot: u8 = 17,
-        /// Status code type of its completion.
+        /// Status code type of the command's completion.
         status_type: u8 = 18,
-        /// Status code of its completion.
+        /// Status code of the command's completion.
         status: u8 = 19,
     }
 }
@@ -240,7 +240,7 @@ layout! {
         progress: u8 = 4,
         /// Format NVM Status: bit 0, there was an error.
         result: u8 = 5,
-        /// Status Field of its completion, with the phase tag in bit 0.
+        /// Status Field of the command's completion, with the phase tag in bit 0.
         status: u16 = 8,
     }
 }
@@ -290,7 +290,7 @@ layout! {
     /// The data of Thermal Excursion.
     #[derive(Default)]
     pub struct ThermalExcursionEvent: 2, {
-        /// Kelvin between the threshold and the temperature.
+        /// Difference between the temperature and the threshold in kelvin.
         difference: u8 = 0,
         /// Threshold, see [`thermal_threshold`].
         threshold: u8 = 1,

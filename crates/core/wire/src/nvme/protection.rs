@@ -5,7 +5,7 @@ use super::{Command, CopyRange};
 numbers! {
     /// Types of protection (section 8.3.1), bits 2:0 of DPS (figure 245) and PI of Format NVM.
     pub enum ProtectionType: u8 {
-        /// The reference tag counts with the LBA.
+        /// The reference tag is the low 32 bits of the block's LBA.
         Type1 = 1,
         /// The command has the reference tag of the first block; the tag increases with each block.
         Type2 = 2,
@@ -23,7 +23,8 @@ register! {
         application: bool = [1, 1],
         /// PRCHK bit 2: the guard is checked.
         guard: bool = [2, 1],
-        /// PRACT: the controller inserts the information, or strips it.
+        /// PRACT: the controller inserts the protection information in a write, or strips it in a
+        /// read.
         action: bool = [3, 1],
     }
 }
@@ -40,7 +41,7 @@ pub struct ProtectionInformation {
 }
 
 impl ProtectionInformation {
-    /// Bytes of the protection information.
+    /// Size of the protection information in bytes.
     pub const LENGTH: usize = 8;
 
     /// Decodes the protection information.
@@ -83,7 +84,7 @@ impl Command {
         ProtectionControl::from_bits((self.cdw12 >> 12 & 15) as u8)
     }
 
-    /// Command dwords 14 and 15.
+    /// The tags in command dwords 14 and 15.
     pub fn tags(&self) -> ProtectionTags {
         let (application, mask) = (self.cdw15 as u16, (self.cdw15 >> 16) as u16);
         ProtectionTags { application, mask, reference: self.cdw14 }

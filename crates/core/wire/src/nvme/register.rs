@@ -22,7 +22,7 @@ pub const AQA: u64 = 0x24;
 pub const ASQ: u64 = 0x28;
 /// ACQ, admin completion queue base address: 64 bits.
 pub const ACQ: u64 = 0x30;
-/// The first doorbell: submission queue 0's tail.
+/// The first doorbell: the tail of submission queue 0.
 pub const DOORBELLS: u64 = 0x1000;
 
 /// The value of NSSR that requests a subsystem reset: "NVMe" (figure 79).
@@ -79,7 +79,7 @@ register! {
         contiguous_queues: bool = [16, 1],
         /// AMS, 2 bits: arbitration mechanisms in addition to round robin.
         arbitration: u8 = [17, 2],
-        /// TO: the longest time to become ready or not, in 500 ms.
+        /// TO: the longest time until CSTS.RDY follows CC.EN, in units of 500 ms.
         timeout: u8 = [24, 8],
         /// DSTRD, 4 bits: doorbell stride 2^(2 + DSTRD) bytes.
         doorbell_stride: u8 = [32, 4],
@@ -159,7 +159,7 @@ register! {
     pub struct ControllerStatus: u32, {
         /// RDY.
         ready: bool = [0, 1],
-        /// CFS: a fatal error; only a reset helps.
+        /// CFS: a fatal error, after which the host must reset the controller.
         fatal: bool = [1, 1],
         /// SHST.
         shutdown: ShutdownStatus = [2, 2],

@@ -26,7 +26,7 @@ pub mod sanitize_status {
     pub const FAILED: u8 = 3;
 }
 
-/// An estimated time that is not reported.
+/// The value of an estimated time that is not reported.
 pub const NO_ESTIMATE: u32 = u32::MAX;
 
 layout! {

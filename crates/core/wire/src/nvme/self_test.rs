@@ -25,7 +25,7 @@ layout! {
         current: u8 = 0 [0, 4],
         /// Current completion in percent, 7 bits.
         completion: u8 = 1 [0, 7],
-        /// Newest first.
+        /// The last 20 results, newest first.
         results: [SelfTestResult; 20] = 4,
     }
 }

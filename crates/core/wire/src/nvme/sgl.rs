@@ -7,7 +7,7 @@ numbers! {
     pub enum SglKind: u8 {
         /// 0h: a range of host memory.
         DataBlock = 0,
-        /// 1h: bytes for the host that are discarded.
+        /// 1h: bytes of a read that are discarded.
         BitBucket = 1,
         /// 2h: address of the next segment.
         Segment = 2,
@@ -23,7 +23,7 @@ layout! {
     pub struct SglDescriptor: 16, {
         /// Address of a range or a segment; reserved in a bit bucket.
         address: u64 = 0,
-        /// Bytes of the range, or of the segment.
+        /// Length of the range or of the segment in bytes.
         length: u32 = 8,
         /// Subtype, 4 bits: 0h, the address is in host memory (figure 114).
         subtype: u8 = 15 [0, 4],

@@ -25,9 +25,9 @@ layout! {
         spare_threshold: u8 = 4,
         /// Percentage used.
         percentage_used: u8 = 5,
-        /// Data units read: thousands of 512-byte units, rounded up.
+        /// Data units read, in units of 1000 x 512 bytes, rounded up.
         data_units_read: u128 = 32,
-        /// Data units written.
+        /// Data units written, in the same units.
         data_units_written: u128 = 48,
         /// Host read commands.
         host_reads: u128 = 64,

@@ -71,7 +71,7 @@ codes! {
     SANITIZE_FAILED = 0x01c;
     /// A sanitize operation is in progress: only few commands are allowed.
     SANITIZE_IN_PROGRESS = 0x01d;
-    /// A data block is not made of double words.
+    /// The address or length of an SGL data block is not a multiple of 4 bytes.
     SGL_GRANULARITY_INVALID = 0x01e;
     /// The namespace is write protected.
     NAMESPACE_WRITE_PROTECTED = 0x020;
@@ -133,13 +133,13 @@ codes! {
     CONTROLLER_LIST_INVALID = 0x11c;
     /// A device self-test is in progress.
     SELF_TEST_IN_PROGRESS = 0x11d;
-    /// Attributes contradict each other (Dataset Management, Read, Write).
+    /// The attributes of a Dataset Management, Read or Write contradict each other.
     CONFLICTING_ATTRIBUTES = 0x180;
     /// PRINFO or the reference tag does not fit the protection of the namespace.
     INVALID_PROTECTION_INFORMATION = 0x181;
     /// An attempt to write to a read only range.
     WRITE_TO_READ_ONLY_RANGE = 0x182;
-    /// More or longer ranges than Copy allows (NVM Command Set 1.0, section 3.2.2).
+    /// A Copy has more or longer ranges than allowed (NVM Command Set 1.0, section 3.2.2).
     COMMAND_SIZE_LIMIT_EXCEEDED = 0x183;
 
     // Media and data integrity errors, figure 130.
@@ -158,7 +158,7 @@ codes! {
 }
 
 impl StatusCode {
-    /// From status code type (3 bits) and status code.
+    /// The status with this status code type (3 bits) and status code.
     pub const fn new(kind: u8, code: u8) -> Self {
         Self((kind as u16 & 7) << 8 | code as u16)
     }
@@ -216,7 +216,7 @@ impl From<StatusCode> for u64 {
     }
 }
 
-/// In bits 15:1, above the phase tag.
+/// The status is in bits 15:1, above the phase tag.
 impl Field for Status {
     const SIZE: usize = 2;
 

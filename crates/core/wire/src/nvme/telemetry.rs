@@ -9,7 +9,8 @@ layout! {
         id: u8 = 0,
         /// IEEE OUI.
         ieee: [u8; 3] = 5,
-        /// Last block of data areas 1, 2 and 3, each of which begins at block 1; 0 if it is empty.
+        /// The last blocks of data areas 1, 2 and 3. Each area begins at block 1; 0 if the area is
+        /// empty.
         last_blocks: [u16; 3] = 8,
         /// Whether controller-initiated data are available: 0 or 1.
         controller_data: u8 = 382,

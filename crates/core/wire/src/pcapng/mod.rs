@@ -107,7 +107,7 @@ impl Interface<'_> {
         block(out, INTERFACE_DESCRIPTION, |out| {
             out.put_u16_le(self.link_type);
             out.put_u16_le(0);
-            // Packets are whole: no snap length.
+            // Snap length 0: no limit.
             out.put_u32_le(0);
             let mut options = Options::new(out);
             options.text(IF_NAME, self.name);
@@ -130,7 +130,7 @@ impl Packet<'_> {
             out.put_u32_le(self.interface);
             out.put_u32_le((self.at_ns >> 32) as u32);
             out.put_u32_le(self.at_ns as u32);
-            // Captured, original.
+            // Captured length, original length.
             out.put_u32_le(length);
             out.put_u32_le(length.saturating_add(self.cut));
             out.put_slice(self.data);

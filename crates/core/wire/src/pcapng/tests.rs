@@ -67,7 +67,7 @@ fn packets() {
 }
 
 proptest! {
-    /// Blocks have their length at both ends, so a reader can go in both directions.
+    /// A block has its length at both ends, so a reader can pass the file in both directions.
     #[test]
     fn blocks_are_chained(
         data in prop::collection::vec(any::<u8>(), 0..80),
@@ -83,7 +83,7 @@ proptest! {
         }
     }
 
-    /// A text that no option can hold is cut between characters.
+    /// A text that is too long for an option is truncated between two characters.
     #[test]
     fn long_texts_are_cut(lead in 0usize..4) {
         let comment = "x".repeat(lead) + &"é".repeat(40_000);

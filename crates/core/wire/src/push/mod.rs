@@ -36,15 +36,15 @@ pub enum Malformed {
     /// The message ends within a record.
     #[error("truncated record: {have} bytes are left, it needs {need}")]
     Short {
-        /// Bytes needed.
+        /// Number of bytes needed.
         need: usize,
-        /// Bytes available.
+        /// Number of bytes available.
         have: usize,
     },
     /// A record of an undefined kind.
     #[error("unknown record kind '{0}': expected 1 to 6")]
     Kind(u8),
-    /// A field has a value that it may not have.
+    /// A field has a value that is not allowed.
     #[error("{field} is {value:#x}: {allowed}")]
     Field {
         /// The field.
@@ -59,12 +59,13 @@ pub enum Malformed {
 /// A decoded message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Push {
-    /// The sender, which is also the completer of reads answered by the bytes.
+    /// The sender. Completions made from the pushed bytes have this completer ID.
     pub completer: Bdf,
     /// The function that the records concern.
     pub target: Bdf,
-    /// The most bytes of a completion of the target's reads. Completions end at multiples of this
-    /// number: a power of two, 64 to 4096.
+    /// The maximum number of payload bytes in one completion of a read by the target: a power of
+    /// two, 64 to
+    /// 4096. Completions end at multiples of this number.
     pub completion_size: usize,
     /// Whether completions have an ECRC, as the message does.
     pub digest: bool,
@@ -76,13 +77,13 @@ impl Push {
     /// Decodes the message in `tlp`, or a run of messages; `None` for any other packet.
     ///
     /// # Errors
-    /// [`Malformed`] if it has farlane's vendor ID but is malformed.
+    /// [`Malformed`] if a message with farlane's vendor ID is malformed.
     pub fn decode(tlp: &Tlp) -> Option<Result<Self, Malformed>> {
         Self::decode_front(tlp).map(|(push, valid)| valid.map(|()| push))
     }
 
-    /// As [`decode`](Self::decode), but returns the records before the first malformed one, and its
-    /// fault: for recordings, which may have only the front of a payload.
+    /// As [`decode`](Self::decode), but after a malformed record it returns the records before that
+    /// one, with the fault. For recordings, which may have only the front of a payload.
     pub fn decode_front(tlp: &Tlp) -> Option<(Self, Result<(), Malformed>)> {
         let Packet::Message(message) = tlp.packet else { return None };
         let [target @ .., _, _, subtype, shift, r0, r1] = message.body;

@@ -28,7 +28,7 @@ numbers! {
         Credits = 11 "no credits",
         /// The bytes pushed for incomplete commands reach the bound.
         Bound = 12 "push bound reached",
-        /// The data on their way in front of doorbells reach their limit.
+        /// The data in flight in front of doorbells reach the limit.
         Data = 13 "too much data",
         /// The namespace's block size was not learned, or its blocks have metadata.
         BlockSize = 14 "block size not known",

@@ -22,7 +22,8 @@ pub struct Queue {
     pub completion_base: u64,
 }
 
-/// A record of a push message. The variants begin with the number of their kind.
+/// A record of a push message. The text of each variant begins with the number of the record's
+/// kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
     /// 1: starts to follow this queue. A queue with the same number is first invalidated, as by
@@ -63,12 +64,12 @@ pub enum Record {
 pub const BYTES_HEADER: usize = 16;
 
 impl Record {
-    /// The most bytes of data in a [`Record::Bytes`] of `length` bytes.
+    /// The maximum number of bytes of data in a [`Record::Bytes`] of `length` bytes.
     pub const fn most_bytes(length: usize) -> usize {
         length.saturating_sub(BYTES_HEADER) & !3
     }
 
-    /// Bytes of the record: whole double words.
+    /// Size of the record in bytes: whole double words.
     pub fn length(&self) -> usize {
         match self {
             Self::Queue(_) => 28,
@@ -186,14 +187,15 @@ impl Record {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Records {
     bytes: Bytes,
-    /// Bytes left in this message.
+    /// Number of bytes left in this message.
     left: usize,
     run: Option<Run>,
 }
 
 impl Records {
-    /// Checks the records of a message; returns those before the first malformed record, and its
-    /// fault. A run with a malformed record has no records.
+    /// Checks the records of a message. Returns the records before the first malformed record, and
+    /// the fault of the malformed one. For a run, a malformed record in any message leaves no
+    /// records.
     pub(super) fn check(tlp: &Tlp) -> (Self, Result<(), Malformed>) {
         let mut bytes = tlp.data.clone();
         let mut valid = Ok(());

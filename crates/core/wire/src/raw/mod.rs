@@ -1,6 +1,6 @@
-//! The header of the raw-Ethernet transport: the bytes between EtherType
-//! 0x88B5 and one segment of a link's stream. `docs/protocol.md`, "Raw
-//! Ethernet", specifies the bytes; golden vectors compare both.
+//! The header of the raw-Ethernet transport: the bytes between EtherType 0x88B5 and one segment of
+//! a link's stream. `docs/protocol.md`, "Raw Ethernet", specifies the bytes; tests compare its
+//! examples with this codec.
 //!
 //! 12 bytes, big-endian. Sequence numbers have 24 bits: at 10 Gb/s and the smallest frames they
 //! wrap around after 1.1 s, longer than a bridge keeps a frame.
@@ -16,7 +16,7 @@ use thiserror::Error;
 /// IEEE Std 802, local experimental EtherType 1 (IEEE 802-2014, 9.2.3).
 pub const ETHERTYPE: u16 = 0x88b5;
 
-/// Bytes of the header, which is all overhead of a data frame after its EtherType.
+/// Bytes of the header. A data frame has no other overhead after its EtherType.
 pub const HEADER: usize = 12;
 
 /// The version of this header, in the high four bits of its first byte.
@@ -26,11 +26,11 @@ pub const VERSION: u8 = 1;
 /// shorter payloads are padded.
 pub const MIN_PAYLOAD: usize = 46;
 
-/// The most bytes of a selective acknowledgement: a full one fits the smallest Ethernet frame, so
-/// it costs nothing.
+/// The maximum number of bytes of a bitmap of a selective acknowledgement. An acknowledgement with
+/// the longest bitmap still fits the smallest Ethernet frame.
 pub const MAX_BITMAP: usize = MIN_PAYLOAD - HEADER - 2;
 
-/// Connection identifiers have 24 bits.
+/// The bits of a connection identifier: 24.
 pub const CONNECTION_MASK: u32 = 0x00ff_ffff;
 
 numbers! {
@@ -40,7 +40,7 @@ numbers! {
         Open = 1,
         /// Grants a connection.
         Accept = 2,
-        /// One segment of the stream. The only kind that counts in the sequence.
+        /// One segment of the stream. Only frames of this kind have sequence numbers.
         Data = 3,
         /// An acknowledgement without data.
         Ack = 4,
@@ -54,7 +54,8 @@ numbers! {
 pub struct Offer {
     /// The largest segment in bytes.
     pub segment: u16,
-    /// The most unacknowledged data frames, which this end can buffer out of order.
+    /// The maximum number of unacknowledged data frames. This end can buffer this number of frames
+    /// out of order.
     pub window: u16,
 }
 
@@ -63,7 +64,7 @@ numbers! {
     pub enum Reason: u8 {
         /// On purpose.
         Done = 0 "closed the connection",
-        /// There is no such connection at this end, because the end was restarted.
+        /// This end has no such connection, because it was restarted.
         Unknown = 1 "has no such connection",
         /// This end has another connection.
         Busy = 2 "has another connection",
@@ -72,8 +73,8 @@ numbers! {
     }
 }
 
-/// Data frames received behind the first missing one: bit `i`, the lowest of
-/// each byte first, is for the cumulative acknowledgement plus 1 plus `i`.
+/// The data frames received after the first missing one. Bit `i` stands for sequence number
+/// [`Frame::acknowledged`] + 1 + `i`. Bit 0 is the lowest bit of the first byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bitmap {
     bytes: [u8; MAX_BITMAP],
@@ -121,7 +122,7 @@ pub struct Frame<'a> {
 /// Why bytes are not a valid frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Malformed {
-    /// Shorter than the header, or than the length field.
+    /// The frame is shorter than its header, or shorter than its length field states.
     #[error("truncated raw frame of {0} bytes")]
     Cut(usize),
     /// Another version, or another protocol on this experimental EtherType.
@@ -164,7 +165,7 @@ impl Bitmap {
         self.bytes.get(bit / 8).is_some_and(|byte| byte & (1 << (bit % 8)) != 0)
     }
 
-    /// Whether no frame is out of order.
+    /// Whether no bit is set: no frame was received out of order.
     pub fn is_empty(&self) -> bool {
         self.bytes.iter().all(|byte| *byte == 0)
     }
@@ -222,7 +223,8 @@ impl<'a> Frame<'a> {
         out[start + 1..start + 3].copy_from_slice(&length.to_be_bytes());
     }
 
-    /// Bytes of the frame at the front of `bytes`, from its header; `None` without a whole header.
+    /// Length in bytes of the frame at the front of `bytes`, according to its header; `None` if the
+    /// header is incomplete.
     pub fn wire_length(bytes: &[u8]) -> Option<usize> {
         let [_, high, low, ..] = *bytes.first_chunk::<HEADER>()?;
         Some(HEADER + usize::from(u16::from_be_bytes([high, low])))

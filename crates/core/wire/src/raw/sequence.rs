@@ -24,7 +24,8 @@ impl Sequence {
         Self::new(self.0 + (count % MODULUS as usize) as u32)
     }
 
-    /// How far this number is ahead of `base`: 0 to 2^23 - 1, or `None` if it is behind.
+    /// Distance from `base` forward to this number: 0 to 2^23 - 1; `None` if this number is behind
+    /// `base`.
     pub const fn ahead_of(self, base: Self) -> Option<usize> {
         let distance = (self.0 + MODULUS - base.0) % MODULUS;
         if distance < MODULUS / 2 { Some(distance as usize) } else { None }

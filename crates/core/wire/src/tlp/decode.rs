@@ -15,9 +15,9 @@ pub enum Malformed {
     /// Fewer bytes than the header announces.
     #[error("truncated TLP: {have} bytes, but its header gives {need}")]
     Short {
-        /// Bytes needed.
+        /// Number of bytes needed.
         need: usize,
-        /// Bytes available.
+        /// Number of bytes available.
         have: usize,
     },
     /// A Fmt and Type that farlane does not support (prefixes, I/O, locked, atomics), or a reserved
@@ -109,9 +109,9 @@ impl Tlp {
         Ok(tlp)
     }
 
-    /// A packet without its payload.
+    /// Decodes a packet without its payload.
     fn decode_header(head: &[u8; 16]) -> Result<Self, Malformed> {
-        // LN, TH and AT: no lightweight notification, hints or ATS here.
+        // LN, TH and AT: farlane supports no lightweight notification, processing hints or ATS.
         if head[1] & 0x03 != 0 || head[2] & 0x0c != 0 {
             return Err(Malformed::Reserved);
         }
@@ -163,7 +163,7 @@ impl Fields<'_> {
         Bdf::from_bits(self.half(at))
     }
 
-    /// Bytes 8 to 15.
+    /// Bytes 8 to 15 of the header.
     fn last_half(&self) -> [u8; 8] {
         self.head[8..].try_into().expect("16 bytes")
     }

@@ -38,7 +38,7 @@ impl Tlp {
         words.to_be_bytes()
     }
 
-    /// The double words after the first.
+    /// The second to the fourth double word of the header.
     fn words(&self) -> [u32; 3] {
         let word = |high: u16, low: u16| u32::from(high) << 16 | u32::from(low);
         let bytes = |high: u8, low: u8| u16::from_be_bytes([high, low]);
@@ -107,9 +107,9 @@ impl Tlp {
     }
 }
 
-/// End-to-end CRC of a packet without its digest (PCIe Base 4.0, section
-/// 2.7.1): CRC-32, polynomial 04C11DB7h, over header and payload with the
-/// variant bits (Type bit 0 and EP) taken as 1. The result in wire order.
+/// End-to-end CRC of a packet without its digest (PCIe Base 4.0, section 2.7.1): CRC-32, polynomial
+/// 04C11DB7h, over header and payload with the variant bits (Type bit 0 and EP) taken as 1. The
+/// result has the order of bytes on the wire.
 pub(super) fn ecrc(packet: &[u8], behind: &[u8]) -> [u8; 4] {
     let mut crc = crc32fast::Hasher::new();
     let head = [packet[0] | 0x01, packet[1], packet[2] | 0x40];

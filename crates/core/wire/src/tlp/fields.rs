@@ -7,9 +7,9 @@ use crate::id::{Bdf, Tag};
 pub enum Class {
     /// Memory writes and messages.
     Posted,
-    /// Requests that are answered: reads and configuration writes.
+    /// Requests that need a completion: reads and configuration writes.
     NonPosted,
-    /// Answers.
+    /// Completions of non-posted requests.
     Completion,
 }
 
@@ -35,7 +35,7 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// Decodes three bits.
+    /// Decodes `Attr[2:0]`; ignores higher bits.
     pub const fn from_bits(bits: u8) -> Self {
         Self { no_snoop: bits & 1 != 0, relaxed: bits & 2 != 0, id_based: bits & 4 != 0 }
     }
@@ -93,8 +93,8 @@ impl MemoryRequest {
         usize::from(self.length_dw) * 4
     }
 
-    /// Bytes disabled before the first enabled one. A zero-length read
-    /// (no byte enabled) counts as none.
+    /// Number of disabled bytes before the first enabled byte; 0 for a zero-length read, which
+    /// enables no byte.
     pub fn leading(&self) -> usize {
         if self.first_be == 0 { 0 } else { self.first_be.trailing_zeros() as usize }
     }
@@ -104,8 +104,8 @@ impl MemoryRequest {
         self.address + self.leading() as u64
     }
 
-    /// Bytes from the first to the last enabled one, as the byte count of a completion counts (PCIe
-    /// Base 4.0, table 2-37: a zero-length read counts 1).
+    /// Number of bytes from the first to the last enabled byte: the byte count of the first
+    /// completion (PCIe Base 4.0, table 2-37). A zero-length read counts as 1 byte.
     pub fn byte_count(&self) -> usize {
         let trailing = |be: u8| (be.leading_zeros() as usize).saturating_sub(4);
         if self.length_dw == 1 {
@@ -119,7 +119,8 @@ impl MemoryRequest {
         }
     }
 
-    /// A completion of this read with `left` bytes remaining, including its own.
+    /// A completion of this read. `left` is the number of bytes that remain, the bytes of this
+    /// completion included.
     pub fn completion(&self, completer: Bdf, status: Status, left: usize) -> Completion {
         let at = self.first_byte() + (self.byte_count() - left) as u64;
         Completion {
@@ -210,9 +211,9 @@ pub struct Completion {
     pub tag: Tag,
     /// Completion status.
     pub status: Status,
-    /// Remaining bytes, including this completion's: 1 to 4096.
+    /// Bytes that remain for the request, the bytes of this completion included: 1 to 4096.
     pub byte_count: u16,
-    /// Low 7 bits of the address of the first enabled byte.
+    /// Low 7 bits of the address of the first enabled byte in this completion.
     pub lower_address: u8,
     /// BCM, set only by PCI-X completers.
     pub byte_count_modified: bool,
@@ -264,9 +265,9 @@ pub struct Message {
 
 /// Message codes (PCIe Base 4.0, section 2.2.8, tables 2-19 to 2-27).
 pub mod message_code {
-    /// Assert_INTA; INTB to INTD follow.
+    /// Assert_INTA. Assert_INTB to Assert_INTD have the next three codes.
     pub const ASSERT_INTA: u8 = 0x20;
-    /// Deassert_INTA; INTB to INTD follow.
+    /// Deassert_INTA. Deassert_INTB to Deassert_INTD have the next three codes.
     pub const DEASSERT_INTA: u8 = 0x24;
     /// Vendor_Defined type 1.
     pub const VENDOR_TYPE_1: u8 = 0x7f;

@@ -1,8 +1,8 @@
 //! Transaction-layer packets (PCIe Base 4.0, chapter 2).
 //!
-//! [`Tlp`] is a validated value; [`Tlp::decode`] and [`Tlp::encode`] go from and to the bytes of
-//! the specification (big-endian double words, no framing, no sequence number, no LCRC: these
-//! belong to the data link layer, which the tunnel replaces).
+//! [`Tlp`] is a validated value. [`Tlp::decode`] and [`Tlp::encode`] convert it from and to the
+//! bytes of the specification: big-endian double words. Framing, sequence number and LCRC are
+//! absent: they belong to the data link layer, which the tunnel replaces.
 
 mod decode;
 mod encode;
@@ -45,7 +45,7 @@ pub struct Tlp {
     /// Payload, always whole double words; empty for packets without data. For a run, the payloads
     /// of all packets and the bytes between them.
     pub data: Bytes,
-    /// Set if the packet stands for several; only for receivers that accept runs.
+    /// Set if this value stands for several packets; only for receivers that accept runs.
     pub run: Option<Run>,
     /// The trace ID, which stays with the packet in every queue. Not compared and not encoded.
     pub trace_id: TraceId,
@@ -189,13 +189,13 @@ impl Tlp {
     }
 }
 
-/// Flow-control credits for a payload in bytes, one for each 16 bytes begun (PCIe Base 4.0, section
-/// 2.6.1).
+/// Flow-control data credits for `payload` bytes: one per 16 bytes, rounded up (PCIe Base 4.0,
+/// section 2.6.1).
 pub fn data_credits(payload: usize) -> u32 {
     payload.div_ceil(16) as u32
 }
 
-/// The payload for `bytes` from the byte `address`, padded with zeroes to double words.
+/// The payload of a write of `bytes` to the byte `address`: zeroes pad both ends to double words.
 pub fn whole_double_words(address: u64, bytes: Bytes) -> Bytes {
     let lead = address as usize & 3;
     if lead == 0 && bytes.len().is_multiple_of(4) {

@@ -2,13 +2,14 @@
 //!
 //! The memory writes of a command's data differ only in address and length, the completions of a
 //! read only in position and length, and push messages ([`crate::push`]) only in length. Receivers
-//! that accept runs handle them together. A frame always has the single packets.
+//! that accept runs handle such packets together. On the wire, a frame always has the single
+//! packets.
 
 use super::{MemoryRequest, Packet, Status, Tlp, data_credits};
 use bytes::{Buf, BufMut, Bytes};
 
-/// The least payload of the first packet of a run, in bytes. Shorter packets, such as doorbells and
-/// completion entries, stay separate.
+/// The smallest payload of the first packet of a run, in bytes. Shorter packets, such as doorbells
+/// and completion entries, stay separate.
 const LEAST: usize = 64;
 
 /// The division of a run's payload into packets, at least two.
@@ -25,9 +26,10 @@ pub struct Run {
 }
 
 impl Run {
-    /// A run of `length` bytes in packets of at most `size` bytes that end at its multiples;
-    /// `first` is the request of the first packet. `None` for a single packet, for partial double
-    /// words, or across 4 GiB, where headers differ.
+    /// A run of memory writes with `length` bytes. A packet has at most `size` bytes and ends at a
+    /// multiple of `size`, except the last. `first` is the request of the first packet. `None` for
+    /// a single packet, for partial double words, or across a multiple of 4 GiB, where headers
+    /// differ.
     ///
     /// # Panics
     /// If `size` is not a power of two up to 4096.
@@ -37,7 +39,8 @@ impl Run {
         (first.is_whole() && first.address >> 32 == last >> 32).then_some(run)
     }
 
-    /// A run of completions with `length` bytes from `address`; as [`of_writes`](Self::of_writes).
+    /// A run of completions with `length` bytes from `address`; limits and panics as for
+    /// [`of_writes`](Self::of_writes).
     pub fn of_completions(address: u64, length: usize, size: usize) -> Option<Self> {
         if address & 3 == 0 { Self::aligned(address, length, size) } else { None }
     }
@@ -59,8 +62,8 @@ impl Run {
         self.gap.into()
     }
 
-    /// The run without its first packet; `None` if a single packet remains, which is all of
-    /// [`Tlp::data`] after the gap.
+    /// The run without its first packet; `None` if a single packet remains. The payload of this
+    /// packet is all of [`Tlp::data`] after the gap.
     pub fn without_first(mut self) -> Option<Self> {
         self.length -= u32::from(self.first);
         self.first = self.length.min(self.size.into()) as u16;
@@ -203,8 +206,8 @@ impl Tlp {
     }
 
     /// Makes a run of this packet and of the packets in `behind` that continue it; removes these
-    /// from `behind`. This packet preceded `behind` in `whole`. No packet has a payload above
-    /// `max_payload` bytes.
+    /// packets from `behind`. `whole` ends with the payload of this packet and `behind`. A packet
+    /// with a payload above `max_payload` bytes does not join the run.
     pub fn extend_run(&mut self, whole: &Bytes, behind: &mut Bytes, max_payload: usize) {
         let first = self.data.len();
         let Some(headers) = Headers::from_tlp(self).filter(|_| first >= LEAST) else { return };
@@ -258,7 +261,8 @@ impl Headers {
         plain.then(|| Self { first: tlp.header(), length, packet })
     }
 
-    /// Whether a packet with `payload` bytes may be `offset` bytes after the first byte.
+    /// Whether the run may have a packet with `payload` bytes at `offset` bytes after the run's
+    /// first byte.
     fn admits(&self, offset: usize, payload: usize) -> bool {
         match self.packet {
             Packet::MemoryWrite(r) => {
@@ -270,7 +274,7 @@ impl Headers {
         }
     }
 
-    /// The header of the packet with `payload` bytes that is `offset` bytes after the first byte.
+    /// The header of the packet with `payload` bytes at `offset` bytes after the run's first byte.
     fn at(&self, offset: usize, payload: usize) -> [u8; 16] {
         let mut header = self.first;
         let [high, low] = ((payload / 4) as u16 & 0x3ff).to_be_bytes();

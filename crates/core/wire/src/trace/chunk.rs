@@ -4,15 +4,15 @@ use bytes::{Buf, BufMut};
 
 /// The first bytes of every chunk.
 pub const SYNC: [u8; 4] = *b"FLCK";
-/// Bytes of a chunk's header.
+/// Size of a chunk's header in bytes.
 pub const CHUNK_HEADER: usize = 32;
-/// The most bytes of records in a chunk.
+/// The maximum number of bytes of records in a chunk.
 pub const MAX_CHUNK: usize = 1 << 20;
 
 /// The header of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkHeader {
-    /// Bytes of records that follow.
+    /// Number of bytes of records that follow.
     pub length: u32,
     /// Number of the chunk, from 0.
     pub number: u32,

@@ -66,8 +66,9 @@ impl ControllerState {
 
 /// An event of a drive.
 ///
-/// A command has one media access at a time. The flushes of a shutdown belong to no command, with
-/// one per namespace. Thus command and namespace identify begin and end of an access.
+/// A command has one media access at a time. A shutdown flushes each namespace once, without a
+/// command. Thus command and namespace together identify the access that a begin or an end belongs
+/// to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NvmeEvent {
     /// A submission queue entry was fetched.
@@ -81,20 +82,20 @@ pub enum NvmeEvent {
     },
     /// A media request began.
     MediaBegun {
-        /// The command, if any.
+        /// The command; `None` if the request belongs to no command.
         id: Option<CommandId>,
         /// The operation.
         operation: MediaOperation,
         /// The namespace.
         nsid: u32,
-        /// Offset of the first byte in the namespace.
+        /// Offset of the first byte in the namespace, in bytes.
         offset: u64,
-        /// Bytes.
+        /// Length in bytes.
         length: u64,
     },
     /// A media request ended.
     MediaEnded {
-        /// The command, if any.
+        /// The command; `None` if the request belongs to no command.
         id: Option<CommandId>,
         /// The namespace.
         nsid: u32,
@@ -119,7 +120,7 @@ const COMPLETED: u8 = 4;
 const STATE: u8 = 5;
 
 impl NvmeEvent {
-    /// The most bytes of an event.
+    /// The maximum number of bytes of an event.
     pub(super) const MAX_LENGTH: usize = 1 + 3 + 3 + 1 + 5 + 2 * varint::MAX_LENGTH;
 
     pub(super) fn put(&self, out: &mut Writer<'_>) {
@@ -187,7 +188,7 @@ impl NvmeEvent {
     }
 }
 
-/// Appends queue number plus one (0 means none) and identifier.
+/// Appends the queue number plus one (0 means no command) and the command identifier.
 fn put_id(out: &mut Writer<'_>, id: Option<CommandId>) {
     let (queue, cid) = id.map_or((0, 0), |id| (u64::from(id.queue) + 1, id.cid.into()));
     out.number(queue);

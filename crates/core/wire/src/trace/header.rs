@@ -22,7 +22,7 @@ numbers! {
         Host = 1 "host",
         /// A device node: downstream port and drive.
         Device = 2 "device",
-        /// A switch node: a device to its host, a host to its devices.
+        /// A switch node: a device node for its host, and a host node for its devices.
         Switch = 3 "switch",
     }
 }
@@ -39,7 +39,7 @@ pub struct Header {
     /// Nanoseconds from 1970-01-01 (UTC) to time 0 of the trace, by the node's wall clock, which
     /// may be wrong.
     pub start_unix_ns: u64,
-    /// The most payload bytes kept of a TLP; 0 if this differs by kind.
+    /// The maximum number of payload bytes kept of a TLP; 0 if this differs by kind.
     pub snap: u16,
     /// Check value of the payload hashes' key, [`PayloadKey::check`](super::PayloadKey::check).
     /// Files with the same value have the same key; 0 without a key.

@@ -3,11 +3,10 @@
 use super::varint;
 use std::ops::Range;
 
-/// Bytes of a hash.
+/// Size of a hash in bytes.
 pub(super) const HASH: usize = 8;
 
-/// The omitted parts of a TLP between kept parts: for each, the number of kept bytes before it, its
-/// own length, and its keyed hash.
+/// The omitted parts of a TLP, called holes, in ascending order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holes<'a>(pub(super) &'a [u8]);
 
@@ -37,8 +36,8 @@ impl<'a> Holes<'a> {
         std::iter::from_fn(move || Hole::take(&mut rest))
     }
 
-    /// Appends the holes of a TLP with a header of `header` bytes: ranges of its payload, each with
-    /// its hash.
+    /// Appends the holes of a TLP whose header has `header` bytes. `left_out` has ranges of the
+    /// payload, each with its hash.
     pub(super) fn put(header: usize, left_out: &[(Range<usize>, u64)], out: &mut Vec<u8>) {
         let mut end = 0;
         for (hole, hash) in left_out {
@@ -68,7 +67,8 @@ impl<'a> Holes<'a> {
         fits.then(|| Holes(&all[..all.len() - rest.len()]))
     }
 
-    /// The kept parts of the TLP, for a record with `bytes` bytes; at least one.
+    /// The kept parts of the TLP as byte ranges, at least one. `bytes` is the number of kept bytes
+    /// in the record.
     pub fn parts(self, bytes: usize) -> Vec<Range<usize>> {
         let (mut parts, mut at, mut left) = (Vec::new(), 0, bytes);
         for hole in self.iter() {

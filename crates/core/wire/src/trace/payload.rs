@@ -12,16 +12,16 @@ const CHECK: &[u8] = b"farlane trace payload key";
 /// The key of the hashes of omitted payloads: HighwayHash (Alakuijala, Cox and Wassenberg, 2016,
 /// arXiv:1612.06257) with 64 bits of output.
 ///
-/// No file contains the key, because its owner can test guesses of omitted bytes.
+/// No file contains the key, because a reader with the key could test guesses of omitted bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PayloadKey([u64; 4]);
 
 impl PayloadKey {
-    /// Bytes of a key.
+    /// Size of a key in bytes.
     pub const LENGTH: usize = 32;
 
-    /// A public key, for data without need of protection: simulated data, and payloads that are in
-    /// the file anyway.
+    /// The key of zeroes, which is not secret. For data without need of protection: simulated data,
+    /// and payloads that are in the file anyway.
     pub const PUBLIC: Self = Self([0; 4]);
 
     /// The key with these bytes: four numbers of 64 bits, little-endian.
@@ -60,8 +60,8 @@ pub trait Follower: fmt::Debug + Send {
     /// pointers, interrupts.
     fn tlp(&mut self, up: bool, tlp: &Tlp) -> usize;
 
-    /// Further payload parts after a gap, in order, that are certain to contain no user data.
-    /// `None` if all remaining bytes are one part with one hash.
+    /// Further parts of the last TLP's payload, in ascending order, that are certain to contain no
+    /// user data. With `None`, all remaining bytes are omitted together, with one hash.
     fn parts(&self) -> Option<&[Range<usize>]> {
         None
     }
@@ -73,18 +73,17 @@ pub trait Follower: fmt::Debug + Send {
 /// The kept parts of a TLP's payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// Number of bytes kept at the start of the payload; at or above its length, all bytes are
-    /// kept.
+    /// Number of bytes kept at the start of the payload, except the parts in `left_out`. A number
+    /// above the payload's length means the whole payload.
     pub bytes: usize,
-    /// Parts of these bytes that are omitted, in order, each with its keyed hash. `bytes` is at
-    /// least the end of the last part.
+    /// The omitted parts of the first `bytes` bytes, in ascending order, each with its keyed hash.
     pub left_out: Vec<(Range<usize>, u64)>,
     /// The keyed hash of the whole payload; only if not all bytes are kept.
     pub hash: Option<u64>,
 }
 
 impl Kept {
-    /// The most bytes of the record of `tlp`.
+    /// The maximum number of bytes of the record of `tlp`.
     pub fn max_record_length(&self, tlp: &Tlp) -> usize {
         // For each omitted part the hash and two lengths of at most two bytes; and the number of
         // parts.
@@ -95,19 +94,19 @@ impl Kept {
     pub const ALL: Self = Self { bytes: usize::MAX, left_out: Vec::new(), hash: None };
 }
 
-/// Decides which bytes of each payload are kept, for all traces.
+/// Decides which bytes of each payload a trace keeps.
 #[derive(Debug)]
 pub struct Payloads {
     /// Selects the bytes without user data; `None` to keep user data too.
     follower: Option<Box<dyn Follower>>,
     key: PayloadKey,
-    /// The most bytes kept of a payload.
+    /// The maximum number of bytes kept of a payload.
     most: usize,
 }
 
 impl Payloads {
-    /// Keeps the bytes that `follower` selects, or all with `None`; at most `snap` bytes of each
-    /// payload. Omitted bytes are hashed with `key`.
+    /// Keeps the bytes that `follower` selects, or all bytes with `None`; in both cases only within
+    /// the first `snap` bytes of a payload. Hashes omitted bytes with `key`.
     pub fn new(follower: Option<Box<dyn Follower>>, key: PayloadKey, snap: Option<u16>) -> Self {
         Self { follower, key, most: snap.map_or(usize::MAX, usize::from) }
     }

@@ -10,7 +10,7 @@ use std::fmt;
 
 /// Bytes kept of a TLP in a frame: its header of 16 bytes, or of 12 bytes padded with zeroes.
 pub const HEAD: usize = 16;
-/// The most TLPs of a frame whose headers are kept.
+/// The maximum number of TLPs of a frame whose headers are kept.
 pub const MAX_HEADS: usize = 1024;
 
 /// The place where a record was taken.
@@ -65,9 +65,9 @@ impl fmt::Display for Tap {
 /// The state of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkState<'a> {
-    /// A TCP connection is established; the greeting follows.
+    /// The connection to the peer is established; the greeting follows.
     Connected,
-    /// The link is gone, with the cause.
+    /// The link is down. The text is the cause.
     Down(&'a str),
 }
 
@@ -78,7 +78,7 @@ pub enum Record<'a> {
     Tlp {
         /// The place.
         tap: Tap,
-        /// Towards the host.
+        /// Whether the direction is towards the host.
         up: bool,
         /// Length of the TLP in bytes on the wire: header, payload, ECRC.
         length: u16,
@@ -93,11 +93,11 @@ pub enum Record<'a> {
     Frame {
         /// The link.
         tap: Tap,
-        /// Towards the host.
+        /// Whether the direction is towards the host.
         up: bool,
         /// Sequence number of the frame.
         sequence: u32,
-        /// Bytes of the frame, header included.
+        /// Size of the frame in bytes, including the header.
         bytes: u32,
         /// Number of TLPs in the frame.
         tlps: u32,
@@ -108,7 +108,7 @@ pub enum Record<'a> {
     Control {
         /// The link.
         tap: Tap,
-        /// Towards the host.
+        /// Whether the direction is towards the host.
         up: bool,
         /// Kind of the frame, see [`crate::frame::Kind`].
         kind: u8,
@@ -129,11 +129,12 @@ pub enum Record<'a> {
         /// The event.
         event: NvmeEvent,
     },
-    /// Number of commands that a host node did not push, or only in part, since its start.
+    /// Number of commands that a host node pushed not at all or only in part, since the node's
+    /// start.
     NotPushed {
         /// The reason, as [`crate::push::Reason`]; readers skip unknown numbers.
         reason: u8,
-        /// Commands.
+        /// Number of commands.
         commands: u64,
     },
     /// A kind or an event that this version does not support.
@@ -155,12 +156,13 @@ const HOLED_TLP: u8 = 7;
 const NOT_PUSHED: u8 = 8;
 const UP: u8 = 0x80;
 
-/// The most bytes of contents of an event record.
+/// The maximum number of bytes of contents of an event record.
 const MAX_NVME: usize = NvmeEvent::MAX_LENGTH;
 
-/// The most bytes of a record with `bytes` of contents.
+/// The maximum number of bytes of a record with `bytes` of contents.
 pub const fn max_record_length(bytes: usize) -> usize {
-    // Kind, length, time, tap, two to three numbers; events are all numbers.
+    // The terms: kind, length, time, tap, and up to three numbers. An event consists only of
+    // numbers.
     bytes + 1 + 5 + varint::MAX_LENGTH + 1 + 15
 }
 
@@ -182,7 +184,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The most bytes that the record takes.
+    /// The maximum number of bytes that the record takes.
     pub fn max_length(&self) -> usize {
         max_record_length(match self {
             // The number of holes takes at most two bytes.
@@ -197,7 +199,8 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// Appends the record, `delta_ns` after the previous one in its chunk.
+    /// Appends the record, whose time is `delta_ns` nanoseconds after the previous record of the
+    /// chunk.
     pub fn encode(&self, delta_ns: u64, out: &mut Vec<u8>) {
         if let Self::Nvme { tap, event } = self {
             return encode_nvme(*tap, event, delta_ns, out);
@@ -316,8 +319,8 @@ pub fn encode_tlp(tap: Tap, up: bool, tlp: &Tlp, kept: &Kept, delta_ns: u64, out
     let kept_bytes = tlp.header_length() + data.len();
     let ((delta, n), (length, m)) = (varint::short(delta_ns), varint::short(total as u64));
     let behind = n + 1 + m + hashed + kept_bytes;
-    // The main cost of recording: each part is written into one array of a fixed size, and the next
-    // part overwrites its excess.
+    // This function is the main cost of recording. It writes each part with a fixed size into one
+    // array; the next part overwrites the excess.
     let place = u64::from(tap.0 | if up { UP } else { 0 });
     let front = u64::from(kind) | (behind as u64) << 8 | delta << 16;
     let front = front | (place | length << 8) << (16 + 8 * n);
@@ -341,7 +344,7 @@ pub fn encode_tlp(tap: Tap, up: bool, tlp: &Tlp, kept: &Kept, delta_ns: u64, out
     out.truncate(start + at + kept_bytes);
 }
 
-/// Bytes of the record of a short TLP: numbers, hash, header and payload.
+/// Size in bytes of the record of a short TLP: numbers, hash, header and payload.
 const FRONT: usize = 8 + HASH + 16 + 16;
 
 /// As [`encode_tlp`], for any payload length and any time.
@@ -373,13 +376,13 @@ fn put_tap(out: &mut Vec<u8>, tap: Tap, up: bool) {
 /// A record with its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timed<'a> {
-    /// Nanoseconds of the node's clock.
+    /// Time on the node's clock in nanoseconds.
     pub at_ns: u64,
     /// The record.
     pub record: Record<'a>,
 }
 
-/// The complete records of a chunk. Invalid ones are skipped and counted.
+/// Iterates over the complete records of a chunk; skips and counts invalid records.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
     rest: &'a [u8],
@@ -398,7 +401,7 @@ impl<'a> Records<'a> {
         self.bad
     }
 
-    /// Number of bytes after the last complete record.
+    /// The bytes that were not read yet. At the end: an incomplete record.
     pub const fn rest(&self) -> &'a [u8] {
         self.rest
     }

@@ -203,7 +203,7 @@ fn record_of_frame_matches_its_report() {
     report.sent = false;
     assert_eq!(Record::of_frame(Tap::UPLINK, &report), record(Tap::UPLINK, false));
     assert_eq!(Record::of_frame(Tap::link(1), &report), record(Tap::link(1), true));
-    // No more heads than a record takes, but all trace IDs.
+    // The report keeps at most `MAX_HEADS` heads, but all trace IDs.
     (0..MAX_HEADS).for_each(|_| report.add_tlp(TraceId::NONE, &second));
     assert_eq!((report.heads.len(), report.trace_ids.len()), (MAX_HEADS * HEAD, MAX_HEADS + 2));
     let header = frame::Header { length: 100, kind: Kind::Hello, sequence: 0, acknowledged: 0 };
@@ -212,7 +212,7 @@ fn record_of_frame_matches_its_report() {
     assert_eq!(Record::of_frame(Tap::link(0), &hello), control);
 }
 
-/// A tracer that returns the value it was given for every TLP.
+/// A follower that returns the same number of bytes for every TLP.
 #[derive(Debug)]
 struct Told(usize);
 

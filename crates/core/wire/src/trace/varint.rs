@@ -1,9 +1,9 @@
 //! Variable-length integers: LEB128, low seven bits first.
 
-/// Bytes of the longest number.
+/// Size of the longest encoding in bytes.
 pub(super) const MAX_LENGTH: usize = 10;
 
-/// Bytes that `value` takes.
+/// Number of bytes that `value` takes.
 pub(super) const fn length(value: u64) -> usize {
     let bits = 64 - (value | 1).leading_zeros() as usize;
     bits.div_ceil(7)
@@ -12,7 +12,8 @@ pub(super) const fn length(value: u64) -> usize {
 /// Numbers below this take at most two bytes.
 pub(super) const SHORT: u64 = 1 << 14;
 
-/// A number below `SHORT`, with its first byte in the lowest bits, and its number of bytes.
+/// The encoding of a number below `SHORT`, with the first byte in the lowest bits; and its number
+/// of bytes.
 pub(super) const fn short(value: u64) -> (u64, usize) {
     if value < 0x80 { (value, 1) } else { (value & 0x7f | 0x80 | (value >> 7 & 0x7f) << 8, 2) }
 }

@@ -12,7 +12,7 @@ layout! {
         offset: u64 = 0,
         /// Region index.
         region: u32 = 8,
-        /// Bytes.
+        /// Number of bytes.
         count: u32 = 12,
     }
 }
@@ -25,7 +25,7 @@ layout! {
         offset: u64 = 0,
         /// Region index.
         region: u32 = 8,
-        /// Bytes of `data` that count, at most 8.
+        /// Number of bytes of `data` that are written, at most 8.
         count: u32 = 12,
         /// The data, padded to 8 bytes.
         data: [u8; 8] = 16,
@@ -43,8 +43,8 @@ impl WriteMulti {
     /// Reads the payload.
     ///
     /// # Errors
-    /// [`Malformed::Short`] below 8 bytes, [`Malformed::Count`] for more
-    /// writes than bytes or a write of more than 8 bytes.
+    /// [`Malformed::Short`] below 8 bytes, [`Malformed::Count`] if the number of writes does not
+    /// match the payload's length, or for a write of more than 8 bytes.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let count = get64(bytes, 0)?;
         if ((bytes.len() - 8) / SingleWrite::LENGTH) as u64 != count {

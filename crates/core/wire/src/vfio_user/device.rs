@@ -13,13 +13,14 @@ layout! {
     payload
     /// The payload of the request and of its reply.
     pub struct DeviceInfo: 16, {
-        /// Request: largest reply payload in bytes. Reply: bytes of this payload.
+        /// In a request: the maximum payload of the reply in bytes. In a reply: the size of the
+        /// payload in bytes.
         argsz: u32 = 0,
         /// [`DEVICE_FLAGS_RESET`] and [`DEVICE_FLAGS_PCI`].
         flags: u32 = 4,
-        /// Regions, numbered from 0.
+        /// Number of regions. Regions have indexes from 0.
         num_regions: u32 = 8,
-        /// Interrupt types, numbered from 0.
+        /// Number of interrupt types. Interrupt types have indexes from 0.
         num_irqs: u32 = 12,
     }
 }

@@ -22,12 +22,12 @@ pub struct DmaMap {
     pub offset: u64,
     /// First DMA address.
     pub address: u64,
-    /// Bytes.
+    /// Number of bytes.
     pub size: u64,
 }
 
 impl DmaMap {
-    /// Bytes of the payload.
+    /// Size of the payload in bytes.
     pub const LENGTH: usize = 32;
 
     /// Reads the payload.
@@ -60,7 +60,7 @@ layout! {
         flags: u32 = 4,
         /// First DMA address of a range that was mapped.
         address: u64 = 8,
-        /// Bytes of that range.
+        /// Size of the range in bytes.
         size: u64 = 16,
     }
 }
@@ -72,7 +72,7 @@ layout! {
     pub struct DmaAccess: 16, {
         /// DMA address.
         address: u64 = 0,
-        /// Bytes.
+        /// Number of bytes.
         count: u64 = 8,
     }
 }

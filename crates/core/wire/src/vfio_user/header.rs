@@ -76,7 +76,7 @@ pub struct Header {
     pub id: u16,
     /// Command number; not a [`Command`], because unknown commands are answered too.
     pub command: u16,
-    /// Bytes of the whole message, header included.
+    /// Size of the whole message in bytes, including the header.
     pub size: u32,
     /// Command or reply.
     pub kind: Kind,
@@ -87,7 +87,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Bytes of the header.
+    /// Size of the header in bytes.
     pub const SIZE: usize = 16;
 
     /// A command with `payload` bytes after the header.
@@ -121,7 +121,7 @@ impl Header {
         Self { error: Some(errno.get()), ..self.reply(0) }
     }
 
-    /// Bytes that follow the header.
+    /// Number of bytes that follow the header.
     pub fn payload(&self) -> usize {
         (self.size as usize).saturating_sub(Self::SIZE)
     }

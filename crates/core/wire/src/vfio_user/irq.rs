@@ -31,11 +31,11 @@ layout! {
     pub struct IrqInfo: 16, {
         /// Request: largest reply payload in bytes. Reply: bytes of this payload.
         argsz: u32 = 0,
-        /// `IRQ_INFO_*`.
+        /// Bits [`IRQ_INFO_EVENTFD`], [`IRQ_INFO_MASKABLE`] and [`IRQ_INFO_AUTOMASKED`].
         flags: u32 = 4,
-        /// Which interrupt type.
+        /// Interrupt type, see [`irq_index`].
         index: u32 = 8,
-        /// Interrupts of that type.
+        /// Number of interrupts of the type.
         count: u32 = 12,
     }
 }
@@ -70,7 +70,7 @@ pub struct IrqSet {
     pub data: IrqData,
     /// The action.
     pub action: IrqAction,
-    /// Which interrupt type.
+    /// Interrupt type, see [`irq_index`].
     pub index: u32,
     /// The first interrupt.
     pub start: u32,
@@ -85,7 +85,7 @@ const DATA_EVENTFD: u32 = 1 << 2;
 const DATA_MASK: u32 = 7;
 
 impl IrqSet {
-    /// Bytes without booleans.
+    /// Size in bytes without booleans.
     pub const LENGTH: usize = 20;
 
     /// Reads the payload.

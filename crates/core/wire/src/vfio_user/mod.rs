@@ -1,13 +1,14 @@
 //! vfio-user messages between a VMM and a device server over a Unix socket.
 //!
-//! Source: the vfio-user protocol specification, version 0.1 (QEMU
-//! `docs/interop/vfio-user.rst`; "the specification" below), and the structures
-//! it borrows from Linux `include/uapi/linux/vfio.h`.
+//! Source: the vfio-user protocol specification, version 0.1 (QEMU `docs/interop/vfio-user.rst`;
+//! "the specification" below), and Linux `include/uapi/linux/vfio.h`, whose structures the protocol
+//! uses.
 //!
-//! All fields are in host byte order; all supported hosts are little endian, and so is this codec.
-//! Payloads are decoded from the bytes after the [`Header`] and encoded without it; the header has
-//! [`Header::SIZE`] bytes. Trailing bytes after a fixed payload are allowed, as the specification's
-//! `argsz` rules demand (SPDK pads its GET_REGION_INFO to 4080 bytes).
+//! In the specification all fields are in host byte order. This module encodes and decodes
+//! little-endian fields, because all supported hosts are little endian. Payloads are encoded and
+//! decoded without the [`Header`], which has [`Header::SIZE`] bytes. Bytes after a payload of fixed
+//! size are allowed, as the rules of `argsz` in the specification demand (SPDK pads GET_REGION_INFO
+//! to 4080 bytes).
 //!
 //! Not implemented: VFIO_USER_DEVICE_FEATURE and the migration messages.
 

@@ -18,7 +18,7 @@ const CAP_SPARSE_MMAP: u16 = 1;
 const CAP_MSIX_MAPPABLE: u16 = 3;
 /// `struct vfio_info_cap_header`.
 const CAP_HEADER: usize = 8;
-/// Capabilities walked before a chain counts as circular.
+/// The maximum number of capabilities of a chain. A longer chain counts as circular.
 const CAP_LIMIT: usize = 16;
 
 /// Region indexes of a PCI device (linux/vfio.h, VFIO_PCI_*_REGION_INDEX).
@@ -39,7 +39,7 @@ layout! {
     pub struct SparseArea: 16, {
         /// Byte offset in the region; added to the region's file offset for mmap.
         offset: u64 = 0,
-        /// Bytes.
+        /// Number of bytes.
         size: u64 = 8,
     }
 }
@@ -53,24 +53,24 @@ pub struct RegionInfo {
     /// `REGION_FLAG_*`; [`REGION_FLAG_CAPS`] is set by
     /// [`encode_reply`](Self::encode_reply) as needed.
     pub flags: u32,
-    /// Which region.
+    /// Region index, see [`region_index`].
     pub index: u32,
-    /// Bytes of the region; 0 if there is none.
+    /// Size of the region in bytes; 0 if there is none.
     pub size: u64,
     /// File offset of the region, for mmap.
     pub offset: u64,
-    /// The sparse-mmap capability, if not empty.
+    /// The areas of the sparse-mmap capability; without areas there is no such capability.
     pub areas: Vec<SparseArea>,
     /// Whether the capability that allows mapping over the MSI-X table is present.
     pub msix_mappable: bool,
 }
 
 impl RegionInfo {
-    /// Bytes without capabilities.
+    /// Size in bytes without capabilities.
     pub const LENGTH: usize = 32;
 
-    /// Reads the payload of either direction, with the capabilities known
-    /// here, if all of them are there; others are skipped.
+    /// Decodes the payload of a request or of a reply. Includes the capabilities defined here if
+    /// `bytes` has all `argsz` bytes; skips other capabilities.
     ///
     /// # Errors
     /// [`Malformed::Short`] if the structure or a capability does not fit,
@@ -175,17 +175,17 @@ pub struct RegionIoFds {
     pub argsz: u32,
     /// Zero.
     pub flags: u32,
-    /// Which region.
+    /// Region index, see [`region_index`].
     pub index: u32,
     /// The sub-regions; none in a request.
     pub entries: Vec<IoFd>,
 }
 
 impl RegionIoFds {
-    /// Bytes without entries.
+    /// Size in bytes without entries.
     pub const LENGTH: usize = 16;
 
-    /// Reads the payload of either direction.
+    /// Decodes the payload of a request or of a reply.
     ///
     /// # Errors
     /// [`Malformed::Short`] if the structure or an entry does not fit.

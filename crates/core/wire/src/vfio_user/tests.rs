@@ -6,7 +6,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use std::num::NonZeroU32;
 
-/// A value and its bytes are each other's.
+/// Checks that a value encodes to these bytes, and that the bytes decode to the value.
 macro_rules! golden {
     ($type:ident, $value:expr, $text:expr) => {{
         let bytes = hex($text);
@@ -149,7 +149,7 @@ fn region_info_with_capability_chain() {
     assert_eq!(encoded(|out| info.encode_reply(71, out)), short);
     let without = RegionInfo { areas: Vec::new(), msix_mappable: false, ..info };
     assert_eq!(RegionInfo::decode(&short), Ok(without));
-    // A chain that bites its tail.
+    // A circular chain.
     let mut circular = whole;
     circular[36..40].copy_from_slice(&32_u32.to_le_bytes());
     assert_eq!(RegionInfo::decode(&circular), Err(Malformed::Count));

@@ -24,13 +24,13 @@ pub struct Version {
 /// The `capabilities` object. Missing entries are `None`; unknown names are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
-    /// File descriptors that the sender accepts in one message.
+    /// The maximum number of file descriptors that the sender accepts in one message.
     pub max_msg_fds: Option<u64>,
-    /// Bytes that the sender accepts in one read or write message.
+    /// The maximum number of data bytes that the sender accepts in one read or write message.
     pub max_data_xfer_size: Option<u64>,
-    /// DMA ranges that can be mapped at once.
+    /// The maximum number of DMA ranges that can be mapped at the same time.
     pub max_dma_maps: Option<u64>,
-    /// Page sizes for DMA ranges, or'ed.
+    /// Page sizes for DMA ranges in bytes: the bitwise OR of all supported sizes.
     pub pgsizes: Option<u64>,
     /// Whether VFIO_USER_REGION_WRITE_MULTI is supported.
     pub write_multiple: Option<bool>,
@@ -66,8 +66,8 @@ impl Capabilities {
         })
     }
 
-    /// Compact JSON without spaces: QEMU reads the reply into the buffer of its request, so a reply
-    /// must not be longer.
+    /// The capabilities as JSON without spaces. QEMU receives the reply in the buffer of the
+    /// request, so a reply must not be longer than the request.
     fn to_json(&self) -> String {
         let mut inner = Map::new();
         let mut put = |name: &str, value: Option<Value>| {
@@ -95,8 +95,8 @@ fn boolean(object: &Map<String, Value>, name: &str) -> Result<Option<bool>, Malf
 }
 
 impl Version {
-    /// Reads the payload of either direction. Version data ends at its NUL;
-    /// a missing NUL is tolerated.
+    /// Decodes the payload of a request or of a reply. Version data ends at the first NUL, or
+    /// without a NUL at the end of the payload.
     ///
     /// # Errors
     /// [`Malformed::Short`] below 4 bytes, [`Malformed::Json`] for version

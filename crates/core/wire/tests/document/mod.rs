@@ -1,4 +1,4 @@
-//! Examples in documents, for tests that hold document and codec together.
+//! Examples in documents, for tests that compare a document with its codec.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! `docs/protocol.md` and the codec say the same: every example in the
-//! document is built here from its meaning.
+//! `docs/protocol.md` and the codec agree: the tests build every example of the document with the
+//! codec.
 
 use crate::document::{assert_same, examples};
 use bytes::Bytes;
@@ -48,7 +48,7 @@ fn hello_of_device() -> Control {
     Control::Hello(Hello { role: Role::Device, group: 0, push: 1 << 20, ..hello })
 }
 
-/// A Hello of a later node: an entry that may be ignored, one that may not.
+/// A Hello of a later version, with one entry that a receiver may ignore and one that it may not.
 fn hello_with_entries() -> Vec<u8> {
     let mut payload = Vec::new();
     hello().encode(&mut payload);

@@ -1,5 +1,5 @@
-//! `docs/trace.md` and the codec say the same: every example in the document
-//! is built here from its meaning.
+//! `docs/trace.md` and the codec agree: the tests build every example of the document with the
+//! codec.
 
 use crate::document::{assert_same, examples};
 use std::collections::BTreeMap;

@@ -1,10 +1,10 @@
-//! The database's view of a file.
+//! Adapts a file to the storage interface of the database.
 
 use crate::files::File;
 use redb::StorageBackend;
 use std::io;
 
-/// A file for redb. It takes no lock, because the drive's folder has one.
+/// A file for redb. The file has no lock, because the folder of the drive is locked.
 #[derive(Debug)]
 pub(super) struct Backend(pub Box<dyn File>);
 

@@ -1,4 +1,4 @@
-//! Commits in a thread of their own, so that the loop of a node never waits for the disk.
+//! A thread for commits, so that the loop of a node never waits for the disk.
 
 use super::{DriveFolder, NewContents};
 use crate::completions::{Completions, Finished, completions};
@@ -10,8 +10,8 @@ use std::os::fd::BorrowedFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-/// Whether a commit is durable, with the media of the contents that it created, unless they cannot
-/// be opened. If the commit is not durable, nothing has changed (see [`DriveFolder::commit`]).
+/// The outcome of a commit. `Ok`: the commit is durable; has the media of created contents, if they
+/// can be opened. `Err`: nothing has changed (see [`DriveFolder::commit`]).
 pub type Committed = io::Result<Option<FileMedia>>;
 
 enum Request {
@@ -21,8 +21,8 @@ enum Request {
 }
 type Outcome = (u64, Committed);
 
-/// Commits changes of a drive in the order in which they are started. Changes that wait while the
-/// disk is busy are committed together. The owner bounds the number of waiting changes.
+/// Commits changes of a drive in the order of their starts. Changes that wait while the disk is
+/// busy are committed together. The owner must limit the number of waiting changes.
 #[derive(Debug)]
 pub struct Committer {
     requests: Option<Sender<Request>>,
@@ -52,7 +52,7 @@ impl Committer {
         self.send(Request::Commit(commit));
     }
 
-    /// Closes media of contents that were removed, which may take long.
+    /// Closes the media of removed contents in the thread, because this may take long.
     ///
     /// # Panics
     /// After [`close`](Self::close).
@@ -65,17 +65,18 @@ impl Committer {
         requests.send(request).expect("the thread lives as long as the sender");
     }
 
-    /// The next commit that has ended, by its ID.
+    /// The ID and the outcome of the next commit that has ended.
     pub fn poll_completion(&self) -> Option<(u64, Committed)> {
         self.done.poll()
     }
 
-    /// Waits for the outcome of a started commit.
+    /// Waits until a started commit has ended; returns ID and outcome, or `None` after
+    /// [`close`](Self::close).
     pub fn wait(&self) -> Option<(u64, Committed)> {
         self.done.wait()
     }
 
-    /// Makes [`signal`](Self::signal) unreadable again. Call it before
+    /// Makes [`signal`](Self::signal) unreadable again. Call this before
     /// [`poll_completion`](Self::poll_completion), so that no completion in between is missed.
     pub fn clear_signal(&self) {
         self.done.clear_signal();
@@ -86,7 +87,7 @@ impl Committer {
         self.done.signal()
     }
 
-    /// Waits for all commits; their outcomes can still be polled.
+    /// Waits for all commits and ends the thread. Outcomes can still be polled.
     pub fn close(&mut self) {
         self.requests = None;
         if let Some(thread) = self.thread.take() {
@@ -135,8 +136,8 @@ fn are_records_alone(commit: &Commit) -> bool {
     commit.create.is_none() && commit.remove.is_empty()
 }
 
-/// Commits changes that concern contents. New contents are sparse files, as an SSD allocates space
-/// on write.
+/// Executes a commit that creates or removes contents. New contents are sparse files, as an SSD
+/// allocates space on write.
 fn commit(drive: &DriveFolder, Commit { create, mut changes, remove, .. }: Commit) -> Committed {
     let create = create.map(|one| NewContents { name: one.name, size: one.bytes, sparse: true });
     if let Some(new) = &create {

@@ -1,4 +1,4 @@
-//! Contents of namespaces: one file each, with a record that identifies the contents.
+//! Contents of namespaces: one file per namespace, with a record that identifies the contents.
 
 use super::Change;
 use super::store::Store;
@@ -17,29 +17,30 @@ const NAME: usize = 64;
 /// Contents to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewContents {
-    /// The file's name: 1 to 64 ASCII letters, digits and hyphens. Never reuse one in a drive.
+    /// Name of the file: 1 to 64 ASCII letters, digits and hyphens. Never reuse a name in a drive.
     pub name: String,
     /// Size in bytes.
     pub size: u64,
-    /// Whether space is allocated on write instead of reserved: writes may fail on a full disk.
+    /// Whether space is allocated on write instead of reserved; writes may then fail on a full
+    /// disk.
     pub sparse: bool,
 }
 
 /// The record of contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContentsInfo {
-    /// The file's name.
+    /// Name of the file.
     pub name: String,
     /// Size in bytes.
     pub size: u64,
-    /// As [`Media::incarnation`](crate::media::Media::incarnation), unless the machine has crashed
-    /// since the contents were written.
+    /// The same as [`Media::incarnation`](crate::media::Media::incarnation), unless the machine has
+    /// crashed since the contents were written.
     pub incarnation: u64,
-    /// Whether the contents were not closed in order.
+    /// Whether the contents were written since they were last closed in order.
     pub dirty: bool,
 }
 
-/// The name of the record of contents.
+/// The name of the record of contents. Error: if `name` is not a valid name of contents.
 pub(super) fn key(name: &str) -> io::Result<String> {
     let good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     if (1..=NAME).contains(&name.len()) && name.bytes().all(good) {
@@ -66,8 +67,8 @@ pub(super) fn list(records: &Records) -> io::Result<Vec<ContentsInfo>> {
         .collect()
 }
 
-/// Creates contents in their folder, durably; returns the change that makes them part of the drive.
-/// An existing file of that name has no record.
+/// Creates contents in their folder, durably; returns the change that makes the contents part of
+/// the drive. Replaces an existing file of this name, which must have no record.
 pub(super) fn create(folder: &dyn Folder, new: &NewContents) -> io::Result<Change> {
     let NewContents { name, size, sparse } = new;
     let key = key(name)?;
@@ -86,7 +87,7 @@ pub(super) fn create(folder: &dyn Folder, new: &NewContents) -> io::Result<Chang
     Ok((key, Some(Record::new(*size).to_string().into())))
 }
 
-/// Opens contents; messages name `path` as their file.
+/// Opens contents. Messages contain `path` as the name of the file.
 pub(super) fn open(
     store: &Arc<Store>,
     name: &str,
@@ -108,7 +109,7 @@ pub(super) fn remove(folder: &dyn Folder, name: &str) -> io::Result<()> {
     folder.sync()
 }
 
-/// The record of open contents. The record is not changed after its removal from the drive.
+/// The record of open contents. A record that was removed from the drive is not written again.
 #[derive(Debug)]
 struct ContentsRecord {
     store: Arc<Store>,
@@ -129,7 +130,7 @@ impl RecordStore for ContentsRecord {
     }
 
     fn remove(&mut self) -> io::Result<()> {
-        // Without a record, the contents will be removed.
+        // Contents without a record will be removed.
         let Some(bytes) = self.store.record(&self.key) else { return Ok(()) };
         let size = Record::parse(&bytes).map_err(io::Error::other)?.size;
         self.replace(Record::new(size).to_string().as_bytes())

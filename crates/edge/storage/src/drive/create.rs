@@ -1,4 +1,4 @@
-//! Creates a drive. A folder is a drive once it has a database, which is written last.
+//! Creates a drive. A folder is a drive if it has a database, which is written last.
 
 use super::metadata::Metadata;
 use super::store::{Lock, Store, lock, write_records};
@@ -8,7 +8,7 @@ use crate::files::Folder;
 use std::io;
 
 /// Creates the drive `name` in `parent`. Error: a sentence without the folder's name. After an
-/// error nothing is left.
+/// error no file is left.
 pub(super) fn create(
     parent: &dyn Folder,
     name: &str,
@@ -27,7 +27,7 @@ pub(super) fn create(
             Ok((metadata, records))
         });
         if filled.is_err() {
-            // The next creation removes what cannot be removed now.
+            // The next creation removes files that cannot be removed now.
             let _ = clear(&*folder);
             if made {
                 let _ = folder.remove(LOCK);
@@ -37,13 +37,13 @@ pub(super) fn create(
         Store::new(parent.folder(name)?, lock, version, metadata, records)
     });
     if result.is_err() && made {
-        // Another process may use the folder by now; then it is not empty.
+        // If another process uses the folder now, it is not empty, and the removal fails.
         let _ = parent.remove_folder(name);
     }
     result
 }
 
-/// Locks a folder that is empty, or that an interrupted creation left.
+/// Locks a folder that is empty, or that has only the remains of an interrupted creation.
 fn claim(folder: &dyn Folder) -> io::Result<Lock> {
     let check = || {
         let names = folder.list()?;
@@ -62,14 +62,14 @@ fn claim(folder: &dyn Folder) -> io::Result<Lock> {
     };
     check()?;
     let lock = lock(folder)?;
-    // Another process may have been faster.
+    // Another process may have created a drive before the lock.
     check()?;
-    // From here on the lock marks all other files as the remains of a creation.
+    // From now on, the lock file marks all other files as the remains of a creation.
     folder.sync()?;
     Ok(lock)
 }
 
-/// Makes a drive of a claimed folder.
+/// Creates the files of a drive in a claimed folder.
 fn fill(
     folder: &dyn Folder,
     mut records: Records,
@@ -88,7 +88,7 @@ fn fill(
     Ok((metadata, records))
 }
 
-/// Removes everything but the lock.
+/// Removes all files except the lock file.
 fn clear(folder: &dyn Folder) -> io::Result<()> {
     for name in folder.list()? {
         match name.as_str() {

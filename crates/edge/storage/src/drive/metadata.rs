@@ -6,11 +6,11 @@ use std::io;
 
 /// Records by name.
 const RECORDS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("records");
-/// The format's version, under `FORMAT_VERSION`.
+/// The version of the format, with the key `FORMAT_VERSION`.
 const FORMAT: TableDefinition<'_, &str, u64> = TableDefinition::new("format");
 const FORMAT_VERSION: &str = "version";
 
-/// Memory for pages of the database, in bytes: more than the records of a drive take.
+/// Memory for pages of the database in bytes: more than the records of a drive need.
 const CACHE: usize = 1 << 20;
 
 /// An open database.
@@ -18,7 +18,7 @@ const CACHE: usize = 1 << 20;
 pub(super) struct Metadata(Database);
 
 impl Metadata {
-    /// Makes a database with these records in empty storage, durably.
+    /// Creates a database with these records in empty storage, durably.
     pub(super) fn create(
         storage: impl StorageBackend,
         version: u64,
@@ -39,8 +39,8 @@ impl Metadata {
         create().map_err(io_error)
     }
 
-    /// Opens a database, with the format's version and all records. After a crash this repairs
-    /// it.
+    /// Opens a database, and repairs it after a crash. Returns the version of the format and all
+    /// records too.
     pub(super) fn open(storage: impl StorageBackend) -> io::Result<(Self, u64, Records)> {
         if storage.len()? == 0 {
             // redb would create a new database.
@@ -86,12 +86,12 @@ impl Metadata {
 
 fn builder() -> Builder {
     let mut builder = Builder::new();
-    // Without the check, redb trusts the pages of a database that was closed in order.
+    // Without this option, redb does not check the pages of a database that was closed in order.
     builder.set_cache_size(CACHE).set_check_integrity_on_open(true);
     builder
 }
 
-/// The error of the storage below, if it was one.
+/// The I/O error of the storage, or the database error as an I/O error.
 fn io_error(error: redb::Error) -> io::Error {
     match error {
         redb::Error::Io(error) => error,

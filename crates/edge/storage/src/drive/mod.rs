@@ -1,8 +1,9 @@
-//! A drive that lives in a folder: its records, and the contents of its namespaces. The formats
-//! and what a crash leaves are in `docs/drive.md`.
+//! A drive in a folder: records, and contents of namespaces. `docs/drive.md` specifies the formats,
+//! and the state after a crash.
 //!
-//! A record is bytes with a name. Their meaning belongs to NVMe. Only this module uses the records
-//! whose names begin with `contents/`, one for each file of contents.
+//! A record has a name and bytes. The crate `nvme` defines the meaning of the bytes, except for
+//! records whose names begin with `contents/`. Only this module uses these records, one for each
+//! file of contents.
 
 mod backend;
 mod committer;
@@ -34,20 +35,21 @@ use version::Formats;
 /// All records of a drive: bytes by name.
 pub type Records = BTreeMap<String, Vec<u8>>;
 
-/// A change of one record: its name, and its bytes or `None` to remove it.
+/// A change of one record: the name, and the new bytes or `None` to remove the record.
 pub type Change = (String, Option<Vec<u8>>);
 
 /// The embedded database with the records.
 const METADATA: &str = "drive.redb";
-/// The temporary file of a database that is written anew; it replaces [`METADATA`] when it is
+/// The temporary file of a new database, which replaces [`METADATA`] when the new database is
 /// complete.
 const METADATA_NEW: &str = "drive.redb.new";
-/// The lock file of a drive in use; it is empty.
+/// The lock file of a drive, which is empty.
 const LOCK: &str = "lock";
 /// The folder with the contents of namespaces.
 const CONTENTS: &str = "contents";
 
-/// The folder of a drive, locked for this process as long as a clone or a medium of it lives.
+/// The folder of a drive. This process holds the lock until all clones and all media of the drive
+/// are dropped.
 #[derive(Clone, Debug)]
 pub struct DriveFolder {
     store: Arc<Store>,
@@ -57,12 +59,12 @@ pub struct DriveFolder {
 }
 
 impl DriveFolder {
-    /// Creates a drive with `records` and `contents` in a folder that does not exist or is empty;
-    /// remains of an interrupted creation are removed. The names of `records` do not begin with
+    /// Creates a drive with `records` and `contents` in a folder that does not exist or is empty.
+    /// Removes the remains of an interrupted creation. No name in `records` may begin with
     /// `contents/`.
     ///
     /// # Errors
-    /// A sentence that names the folder. After an error nothing is left.
+    /// A sentence with the path of the folder. After an error no file is left.
     pub fn create(path: &Path, records: Records, contents: &[NewContents]) -> io::Result<Self> {
         let create = || {
             let full = std::path::absolute(path)?;
@@ -86,11 +88,11 @@ impl DriveFolder {
         Ok(Self { store: Arc::new(store), path: path.into(), boot: boot_id() })
     }
 
-    /// Opens a drive. Removes contents that have no record.
+    /// Opens a drive. Removes contents that have no record. Also returns messages for the user.
     ///
     /// # Errors
-    /// A sentence that names the folder: it is not a drive, another process uses it, or its format
-    /// is newer than [`VERSION`].
+    /// A sentence with the path of the folder: the folder is not a drive, another process uses the
+    /// drive, or its format is newer than [`VERSION`].
     pub fn open(path: &Path) -> io::Result<(Self, Vec<String>)> {
         let open = || {
             let folder = SystemFolder::open(path)?;
@@ -99,7 +101,7 @@ impl DriveFolder {
         open().map_err(|error| about(path.display(), error))
     }
 
-    /// As [`open`](Self::open), in any folder. Errors do not name the folder.
+    /// As [`open`](Self::open), in any folder. Errors do not contain the path of the folder.
     fn open_in(
         folder: Box<dyn Folder>,
         path: &Path,
@@ -119,27 +121,28 @@ impl DriveFolder {
     /// The contents that the records name.
     ///
     /// # Errors
-    /// If a record of contents is damaged; the message names it.
+    /// If a record of contents is damaged; the message contains its name.
     pub fn contents(&self) -> io::Result<Vec<ContentsInfo>> {
         contents::list(&self.records())
     }
 
-    /// Makes all changes durable, or none of them. This waits for the disk; a loop that must not
-    /// wait uses a [`Committer`].
+    /// Makes all changes durable, or none of them. This waits for the disk. In a loop that must not
+    /// wait, use a [`Committer`].
     ///
     /// # Errors
-    /// After an error nothing has changed, unless the machine crashes before the next commit: after
-    /// a crash all changes may be present. The next commit tries to repair the cause.
+    /// After an error no change is applied. But if the machine crashes before the next commit, all
+    /// changes may be present after the crash. The next commit tries to repair the cause of the
+    /// error.
     pub fn commit(&self, changes: &[Change]) -> io::Result<()> {
         self.store.commit(changes).map_err(|error| about(self.path.display(), error))
     }
 
-    /// Creates contents that read as zeroes. They belong to the drive once the returned change is
-    /// committed; otherwise the next [`open`](Self::open) removes them.
+    /// Creates contents that read as zeroes. Commit the returned change to make the contents a part
+    /// of the drive. Otherwise the next [`open`](Self::open) removes them.
     ///
     /// # Errors
-    /// A sentence that names the contents, for example if the disk is full. After an error nothing
-    /// is left.
+    /// A sentence with the path of the contents, for example if the disk is full. After an error no
+    /// file is left.
     pub fn create_contents(&self, new: &NewContents) -> io::Result<Change> {
         let create = || {
             if self.store.record(&contents::key(&new.name)?).is_some() {
@@ -150,26 +153,26 @@ impl DriveFolder {
         create().map_err(|error| about(self.path.display(), error))
     }
 
-    /// The media of contents that have a record. Open them only once.
+    /// Opens contents that have a record. Open contents only once at a time.
     ///
     /// # Errors
-    /// A sentence that names the contents.
+    /// A sentence with the path of the contents.
     pub fn open_contents(&self, name: &str) -> io::Result<FileMedia> {
         contents::open(&self.store, name, self.path.join(CONTENTS).join(name), &self.boot)
             .map_err(|error| about(self.path.join(CONTENTS).join(name).display(), error))
     }
 
-    /// The change that removes the record of contents. After its commit
-    /// [`remove_contents`](Self::remove_contents) frees their space.
+    /// The change that removes the record of contents. After the commit of this change,
+    /// [`remove_contents`](Self::remove_contents) frees the space.
     ///
     /// # Errors
-    /// If `name` cannot be a name of contents.
+    /// If `name` is not a valid name of contents.
     pub fn forget_contents(name: &str) -> io::Result<Change> {
         Ok((contents::key(name)?, None))
     }
 
-    /// Removes contents that have no record; they may be open. The next [`open`](Self::open) also
-    /// removes them.
+    /// Removes contents that have no record, even if they are open. The next [`open`](Self::open)
+    /// also removes such contents.
     ///
     /// # Errors
     /// If the contents have a record, or as unlink(2).

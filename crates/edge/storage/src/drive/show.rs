@@ -10,21 +10,21 @@ use redb::backends::InMemoryBackend;
 use std::io;
 use std::path::Path;
 
-/// The most attempts to read a database while another process may be changing it.
+/// The maximum number of attempts to read a database while another process may be changing it.
 const ATTEMPTS: usize = 5;
 
-/// The longest database that is read, in bytes: it is copied to memory.
+/// The largest database that is read, in bytes. The database is copied to memory.
 const LONGEST: u64 = 1 << 30;
 
-/// A drive as it was at some moment.
+/// A snapshot of a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
     /// Whether another process uses the drive.
     pub in_use: bool,
-    /// The version of its format; see [`VERSION`](super::VERSION). Records of another version may
+    /// The version of the format, see [`VERSION`](super::VERSION). Records of another version may
     /// have another meaning.
     pub version: u64,
-    /// The records as of some commit; if no process uses the drive, as of the last one.
+    /// The records as of a recent commit; if no process uses the drive, as of the last commit.
     pub records: Records,
 }
 
@@ -39,23 +39,24 @@ impl Shown {
 }
 
 impl DriveFolder {
-    /// Reads a drive: also one that another process uses, on a read-only file system, or of another
-    /// version. Changes nothing; the repair after a crash happens in memory.
+    /// Reads a drive without a change of any file. The drive may be in use by another process, be
+    /// on a read-only file system, or have another version. The repair after a crash is done in
+    /// memory.
     ///
     /// # Errors
-    /// A sentence that names the folder.
+    /// A sentence with the path of the folder.
     pub fn show(path: &Path) -> io::Result<Shown> {
         let show = || show(&SystemFolder::open(path)?);
         show().map_err(|error| about(path.display(), error))
     }
 }
 
-/// Reads a drive in any folder. Errors do not name the folder.
+/// Reads a drive in any folder. Errors do not contain the path of the folder.
 pub(super) fn show(folder: &dyn Folder) -> io::Result<Shown> {
     check_drive(&folder.list()?)?;
     let mut attempt = 0;
     loop {
-        // Held while the database is read, so that no process starts to change it.
+        // The lock is held during the read, so that no process starts to change the database.
         let lock = match folder.lock(LOCK, true) {
             // A copy of the folder may lack the lock file.
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -65,7 +66,7 @@ pub(super) fn show(folder: &dyn Folder) -> io::Result<Shown> {
         attempt += 1;
         match read(folder) {
             Ok((version, records)) => return Ok(Shown { in_use, version, records }),
-            // The database changed during the read, as its checksums show.
+            // The database changed during the read, as the checksums show.
             Err(_) if in_use && attempt < ATTEMPTS => {}
             Err(error) if in_use => {
                 return Err(about("in use by another process that changes it too fast", error));

@@ -10,17 +10,17 @@ use std::fmt::Debug;
 use std::io;
 use std::sync::{Mutex, MutexGuard};
 
-/// Bytes copied at once.
+/// Number of bytes copied at once.
 const COPY: usize = 1 << 20;
 
-/// A drive's folder, locked, and its records.
+/// The locked folder of a drive, and the records of the drive.
 #[derive(Debug)]
 pub(super) struct Store {
     folder: Box<dyn Folder>,
     contents: Box<dyn Folder>,
     version: u64,
     state: Mutex<State>,
-    /// Dropped last, so that the next process finds a closed database.
+    /// The lock is dropped last, so that the next process finds a closed database.
     _lock: Lock,
 }
 
@@ -29,14 +29,14 @@ pub(super) type Lock = Box<dyn Debug + Send + Sync>;
 
 #[derive(Debug)]
 struct State {
-    /// The records as of the last commit that succeeded.
+    /// The records as of the last successful commit.
     records: Records,
     /// The open database; `None` after an error.
     metadata: Option<Metadata>,
 }
 
 impl Store {
-    /// The drive in a locked folder, as `write_records` left it.
+    /// The drive in a locked folder, with the database that `write_records` has returned.
     pub(super) fn new(
         folder: Box<dyn Folder>,
         lock: Lock,
@@ -44,7 +44,7 @@ impl Store {
         metadata: Metadata,
         records: Records,
     ) -> io::Result<Self> {
-        // A copy of the folder may lack an empty one.
+        // A copy of the drive may lack the empty folder.
         let contents = match folder.folder(CONTENTS) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 folder.create_folder(CONTENTS)?;
@@ -56,7 +56,7 @@ impl Store {
         Ok(Self { folder, contents, version, state, _lock: lock })
     }
 
-    /// Opens a drive, with messages for the user.
+    /// Opens a drive; also returns messages for the user.
     pub(super) fn open(
         folder: Box<dyn Folder>,
         formats: &Formats,
@@ -70,7 +70,7 @@ impl Store {
         formats.check(version)?;
         let mut notices = Vec::new();
         if version < formats.newest {
-            // Closed, so that the copy needs no repair.
+            // The database is closed first, so that the copy needs no repair.
             drop(metadata);
             let copy = keep_copy(&*folder, version)?;
             records = formats.migrate(version, records)?;
@@ -83,7 +83,7 @@ impl Store {
         Ok((store, notices))
     }
 
-    /// Removes the remains of an interrupted change; returns messages for the user.
+    /// Removes the remains of interrupted changes; returns messages for the user.
     fn remove_leftovers(&self) -> io::Result<Vec<String>> {
         for name in self.folder.list()? {
             if name.starts_with(METADATA) && name.ends_with(".new") {
@@ -92,7 +92,7 @@ impl Store {
         }
         let (records, names) = (self.records(), self.contents.list()?);
         let unnamed = names.iter().filter(|name| {
-            // Files with other names are not farlane's.
+            // farlane has no files with other names.
             contents::key(name).is_ok_and(|key| !records.contains_key(&key))
         });
         let remove = |name: &String| match self.contents.remove(name) {
@@ -144,8 +144,9 @@ impl Store {
         };
         if let Err(error) = metadata.commit(changes) {
             drop(metadata);
-            // The state of the disk is unknown: Linux reports pages that could not be written only
-            // once. Therefore the records before the change are written to another file.
+            // The state of the disk is unknown, because Linux reports a page that could not be
+            // written only once. Therefore the records before the change are written to another
+            // file.
             state.metadata = self.write_again(&state.records).ok();
             return Err(error);
         }
@@ -164,7 +165,7 @@ impl Store {
     }
 }
 
-/// Refuses a folder with these names if it is not a drive.
+/// Fails if a folder with these entries is not a drive.
 pub(super) fn check_drive(names: &[String]) -> io::Result<()> {
     let has = |name: &str| names.iter().any(|known| known == name);
     if has(METADATA) {
@@ -177,14 +178,14 @@ pub(super) fn check_drive(names: &[String]) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::NotFound, why))
 }
 
-/// Locks a folder for this process alone.
+/// Locks a folder exclusively.
 pub(super) fn lock(folder: &dyn Folder) -> io::Result<Lock> {
     let lock = folder.lock(LOCK, false).map_err(|error| about("cannot lock it", error))?;
     lock.ok_or_else(|| io::Error::new(io::ErrorKind::ResourceBusy, "in use by another process"))
 }
 
-/// Writes all records to a new database that then replaces the old one. A crash leaves the old or
-/// the new database.
+/// Writes all records to a new database, which then replaces the old one. A crash leaves either the
+/// old or the new database.
 pub(super) fn write_records(
     folder: &dyn Folder,
     version: u64,
@@ -193,7 +194,7 @@ pub(super) fn write_records(
     replace(folder, METADATA, |file| Metadata::create(Backend(file), version, records))
 }
 
-/// Keeps a durable copy of the database in its old version; returns the copy's name.
+/// Makes a durable copy of the database before a migration; returns the name of the copy.
 fn keep_copy(folder: &dyn Folder, version: u64) -> io::Result<String> {
     let name = format!("{METADATA}.v{version}");
     let from = folder.open(METADATA, Access::Read)?;

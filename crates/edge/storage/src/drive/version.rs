@@ -1,16 +1,16 @@
-//! Versions of the records' format, and the migrations between them.
+//! Versions of the format of drives, and the migrations between versions.
 
 use super::Records;
 use std::io;
 
-/// The version that this program writes, and the newest that it reads: the meaning of records,
-/// and the layout of the folder.
+/// The version that this program writes, and the newest version that it reads. A version defines
+/// the meaning of records and the layout of the folder.
 pub const VERSION: u64 = 1;
 
-/// Converts records to the next version. Error: the fault of the records.
+/// Converts records to the next version. Error: a text about the fault in the records.
 type Migration = fn(Records) -> Result<Records, String>;
 
-/// The versions that are read.
+/// The versions that a program reads.
 #[derive(Debug)]
 pub(super) struct Formats {
     pub newest: u64,
@@ -22,7 +22,7 @@ impl Formats {
     /// The versions of this program. Version 1 is the first.
     pub(super) const KNOWN: Self = Self { newest: VERSION, migrations: &[] };
 
-    /// Refuses a version that cannot be read.
+    /// Fails if a version cannot be read.
     pub(super) fn check(&self, version: u64) -> io::Result<()> {
         let newest = self.newest;
         if version > newest {
@@ -33,7 +33,8 @@ impl Formats {
         (version..newest).try_for_each(|version| self.step(version).map(|_| ()))
     }
 
-    /// The records in the newest version.
+    /// Converts `records` from `version` to the newest version. Error: a migration is missing or
+    /// fails.
     pub(super) fn migrate(&self, version: u64, records: Records) -> io::Result<Records> {
         (version..self.newest).try_fold(records, |records, version| {
             self.step(version)?(records).map_err(|error| {

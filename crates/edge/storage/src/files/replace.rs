@@ -1,10 +1,10 @@
-//! Replaces a file as a whole.
+//! Replaces a file atomically.
 
 use super::{Access, File, Folder};
 use std::io;
 
-/// Replaces the file `name` by a file that `fill` writes and syncs. A crash leaves the old or the
-/// new file. Until then the new file is named `name` + `.new`.
+/// Replaces the file `name` by a new file that `fill` writes and syncs. The new file has the name
+/// `name` + `.new` until it is complete. A crash leaves either the old or the new file.
 pub(crate) fn replace<T>(
     folder: &dyn Folder,
     name: &str,

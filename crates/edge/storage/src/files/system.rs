@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Bytes that [`File::zero_range`] writes at once where the system cannot zero a range.
+/// Number of bytes that [`File::zero_range`] writes at once if the system cannot zero a range.
 const ZEROES: usize = 1 << 20;
 
 /// A file of the machine, or a block device.
@@ -34,7 +34,7 @@ impl AsFd for SystemFile {
     }
 }
 
-// std continues short reads and writes and repeats interrupted calls.
+// The methods of std continue short reads and writes, and repeat interrupted calls.
 impl File for SystemFile {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
         self.0.read_exact_at(bytes, offset)
@@ -79,7 +79,7 @@ impl File for SystemFile {
 
     fn free_space(&self) -> Option<u64> {
         let system = fs::fstatvfs(&self.0).ok()?;
-        // Some file systems report nothing.
+        // Some file systems report no sizes.
         (system.f_blocks > 0).then(|| system.f_bfree.saturating_mul(system.f_frsize))
     }
 
@@ -92,7 +92,7 @@ impl File for SystemFile {
     }
 }
 
-/// A folder of the machine. A rename of the open folder has no effect on it.
+/// A folder of the machine. It stays usable if the folder is renamed.
 #[derive(Debug)]
 pub struct SystemFolder(OwnedFd);
 
@@ -105,8 +105,8 @@ impl SystemFolder {
         Ok(Self(fs::open(path, FOLDER, Mode::empty())?))
     }
 
-    /// As [`open`](Self::open), even if the process may not list the folder; then it cannot sync
-    /// the folder either.
+    /// As [`open`](Self::open), also for a folder that the process may not list. Such a folder
+    /// cannot be synced either.
     pub(crate) fn search(path: &Path) -> io::Result<Self> {
         let flags = FOLDER | OFlags::PATH;
         Self::open(path).or_else(|_| Ok(Self(fs::open(path, flags, Mode::empty())?)))
@@ -119,7 +119,7 @@ impl SystemFolder {
             Access::Create => OFlags::RDWR | OFlags::CREATE,
             Access::CreateNew => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
         };
-        // Neither a link out of the folder nor the other end of a pipe.
+        // The open neither follows a link out of the folder nor waits for the other end of a pipe.
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let mode = Mode::from_raw_mode(0o666);
         let file = retry_on_intr(|| fs::openat(&self.0, name, flags, mode))?;

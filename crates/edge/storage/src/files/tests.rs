@@ -1,4 +1,5 @@
-//! The behaviour of every implementation of files, and the errors of the machine's files.
+//! Tests of the behaviour of all implementations of files, and of the errors of the machine's
+//! files.
 
 use super::*;
 use std::io::ErrorKind;
@@ -26,7 +27,7 @@ fn keeps_the_promises(root: &dyn Folder) {
     assert_eq!(file.len().unwrap(), 6);
     file.read_at(&mut bytes[..6], 0).unwrap();
     assert_eq!(&bytes[..6], b"\0f\0\0\0\0");
-    // An open file keeps its contents, whatever happens to its name.
+    // An open file keeps its contents after a rename or a replacement.
     root.rename("a", "b").unwrap();
     let other = root.open("b", Access::Read).unwrap();
     assert_eq!(other.len().unwrap(), 6);

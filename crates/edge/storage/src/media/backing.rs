@@ -12,16 +12,16 @@ pub enum Backing {
     File {
         /// Path of the file.
         path: PathBuf,
-        /// Options of opening.
+        /// Options for opening the file.
         options: FileOptions,
     },
     /// Memory of this process.
     Ram {
-        /// Bytes.
+        /// Size in bytes.
         size: u64,
-        /// Bytes of a block: 512 or 4096.
+        /// Block size in bytes: 512 or 4096.
         block: u32,
-        /// Whether writes of hosts are refused.
+        /// Whether writes of hosts are rejected.
         read_only: bool,
     },
 }
@@ -30,7 +30,7 @@ impl Backing {
     /// Opens the backing.
     ///
     /// # Errors
-    /// One line that names the file or the number.
+    /// One line with the file or the invalid number.
     pub fn open(&self) -> io::Result<(NamespaceConfig, Box<dyn Media>)> {
         let (name, media, block, read_only): (_, Box<dyn Media>, _, _) = match self {
             Self::Ram { size, block, read_only } => {
@@ -54,7 +54,7 @@ impl Backing {
         Ok((config, media))
     }
 
-    /// Bytes of memory that the backing may take.
+    /// The maximum number of bytes of memory that the backing uses.
     pub fn memory(&self) -> u64 {
         match self {
             Self::Ram { size, .. } => *size,
@@ -62,7 +62,8 @@ impl Backing {
         }
     }
 
-    /// An identity that distinguishes drives and survives restarts.
+    /// A text that identifies the backing over restarts of the node: the absolute path of the file;
+    /// `None` for RAM.
     pub fn identity(&self) -> Option<String> {
         match self {
             Self::File { path, .. } => {

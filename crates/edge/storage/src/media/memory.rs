@@ -3,8 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Checks that `size` bytes of RAM drives fit the machine's available memory and the limits of
-/// this process's control group.
+/// Checks that `size` bytes of RAM drives fit the available memory of the machine, and the memory
+/// limits of the control groups of this process.
 ///
 /// # Errors
 /// A sentence with `size` and the exceeded limit in bytes.
@@ -16,7 +16,7 @@ pub fn check_memory(size: u64) -> io::Result<()> {
 fn check(size: u64, root: &Path) -> io::Result<()> {
     let available = available(root).map(|bytes| (bytes, "of memory are available".to_owned()));
     let limits = limit_files(root).into_iter().filter_map(|path| {
-        // "max", and the huge number of version 1, mean no limit.
+        // "max" means no limit, as does the huge number of version 1.
         let bytes = read(&path)?.trim().parse().ok()?;
         Some((bytes, format!("are allowed by this control group ({})", path.display())))
     });
@@ -40,13 +40,14 @@ fn available(root: &Path) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// The files with the memory limits of this process's control group and those above it (cgroups(7);
-/// `memory.max` in version 2, `memory.limit_in_bytes` in version 1).
+/// The files with the memory limits of the control group of this process and of all groups above
+/// (cgroups(7); `memory.max` in version 2, `memory.limit_in_bytes` in version 1).
 fn limit_files(root: &Path) -> Vec<PathBuf> {
     let groups = read(&root.join("proc/self/cgroup")).unwrap_or_default();
     let mut files = Vec::new();
     for line in groups.lines() {
-        // Hierarchy, controllers, path. Version 2 is hierarchy 0 with an empty list of controllers.
+        // The fields are hierarchy, controllers and path. Version 2 is hierarchy 0 with an empty
+        // list of controllers.
         let mut parts = line.splitn(3, ':');
         let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next())
         else {

@@ -6,14 +6,14 @@ use bytes::{Bytes, BytesMut};
 use nvme::block::{Completion, Error, Operation, Request};
 use wire::Arena;
 
-/// Bytes of a page. A read within one page needs no copy.
+/// Page size in bytes. A read within one page needs no copy.
 const PAGE: usize = 4096;
-/// Pages of a unit: units never written cost nothing.
+/// Number of pages of a unit. A unit that was never written uses no memory.
 const UNIT: usize = 16;
-/// Bytes of a block of memory for reads across pages.
+/// Size in bytes of a memory block for reads across pages.
 const READS: usize = 256 << 10;
 
-/// The pages of a unit; an empty page has zeroes.
+/// The pages of a unit. An empty page stands for zeroes.
 type Unit = Box<[Bytes; UNIT]>;
 
 /// A RAM drive, allocated on write.
@@ -26,7 +26,7 @@ pub struct RamMedia {
 }
 
 impl RamMedia {
-    /// `size` bytes of zeroes.
+    /// A RAM drive with `size` bytes of zeroes.
     pub fn new(size: u64) -> Self {
         let units = size.div_ceil((PAGE * UNIT) as u64);
         let units = usize::try_from(units).expect("fits the address space");
@@ -42,7 +42,7 @@ impl RamMedia {
         offset.checked_add(length).is_some_and(|end| end <= self.size)
     }
 
-    /// A page that was written.
+    /// The bytes of a page; `None` if the page was never written.
     fn page(&self, page: usize) -> Option<&Bytes> {
         let unit = self.units[page / UNIT].as_ref()?;
         Some(&unit[page % UNIT]).filter(|page| !page.is_empty())
@@ -64,7 +64,7 @@ impl RamMedia {
         out.freeze()
     }
 
-    /// Writes bytes. Data of earlier reads still in use do not change.
+    /// Writes bytes. Data that earlier reads have returned do not change.
     fn write(&mut self, offset: u64, mut data: &[u8]) {
         for (page, from, bytes) in pieces(offset, data.len()) {
             let piece = data.split_off(..bytes).expect("pieces of the data");
@@ -104,7 +104,7 @@ impl RamMedia {
     }
 }
 
-/// The parts of a range by page: (page, offset in it, bytes).
+/// The parts of a range by page: page number, offset in the page, and number of bytes.
 fn pieces(offset: u64, length: usize) -> impl Iterator<Item = (usize, usize, usize)> {
     let (mut at, mut left) = (offset as usize, length);
     std::iter::from_fn(move || {
@@ -142,7 +142,7 @@ impl Media for RamMedia {
         self.size
     }
 
-    /// A new number at each start, because RAM loses its contents.
+    /// A new number at each start, because RAM loses the contents.
     fn incarnation(&self) -> u64 {
         self.incarnation
     }
@@ -190,7 +190,8 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with an array of bytes; data read earlier do not change.
+        /// Compares the medium with an array of bytes. Data that earlier reads have returned do not
+        /// change.
         #[test]
         fn ram_media_matches_byte_array(steps in prop::collection::vec(step(), 0..40)) {
             let mut media = RamMedia::new(SIZE as u64);

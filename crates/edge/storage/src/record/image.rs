@@ -19,13 +19,13 @@ pub(crate) struct ImageRecord {
     path: PathBuf,
     /// The name of the record in the folder.
     name: String,
-    /// Mode, owner and group of the image, which the record gets.
+    /// Mode, owner and group of the image. The record gets the same values.
     owner: (u32, u32, u32),
 }
 
 impl ImageRecord {
-    /// The record of the image that `path` leads to, through symbolic links; `None` if the image is
-    /// in no folder, or its name is not UTF-8.
+    /// The record of the image at `path`, after symbolic links. `None` if the image has no place in
+    /// a folder, or if its name is not UTF-8.
     pub(crate) fn for_image(path: &Path, image: &Metadata) -> Option<Self> {
         let path = std::fs::canonicalize(path).ok()?;
         // A path in /proc may lead to a removed file, or to a file that never had a name.
@@ -75,7 +75,8 @@ impl RecordStore for ImageRecord {
         files::replace(&*self.folder, &self.name, |file| {
             if let Some(file) = file.descriptor() {
                 let (mode, user, group) = self.owner;
-                // A process that may not change the owner keeps its own.
+                // If the process may not change the owner, the record keeps the owner of the
+                // process.
                 let _ = fchown(file, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
                 fchmod(file, Mode::from_raw_mode(mode & 0o666))?;
             }

@@ -1,4 +1,4 @@
-//! Keeps the record of one file up to date while it is served.
+//! Updates the record of one file while the file is served.
 
 use super::{Comparison, Found, Record, compare, new_incarnation};
 use crate::about;
@@ -8,13 +8,14 @@ use std::io;
 
 /// The place of a record.
 pub(crate) trait RecordStore: Debug + Send {
-    /// Name in messages.
+    /// Name of the record for messages.
     fn name(&self) -> String;
-    /// The record's bytes, if it exists.
+    /// The bytes of the record; `None` if it does not exist.
     fn read(&self) -> io::Result<Option<Vec<u8>>>;
-    /// Replaces the record, durably and as a whole. A crash leaves the old or the new one.
+    /// Replaces the record durably. A crash leaves either the old or the new record.
     fn replace(&mut self, bytes: &[u8]) -> io::Result<()>;
-    /// Makes the contents durably count as new at the next start.
+    /// Removes or invalidates the record durably, so that the contents count as new at the next
+    /// start.
     fn remove(&mut self) -> io::Result<()>;
 }
 
@@ -23,7 +24,7 @@ pub(crate) trait RecordStore: Debug + Send {
 enum Stored {
     /// The stored record is up to date.
     Current,
-    /// The stored record is older, or there is none.
+    /// The stored record is older, or does not exist.
     Old,
     /// The record could not be written and was removed: the contents count as new at the next
     /// start.
@@ -40,8 +41,8 @@ pub(crate) struct RecordKeeper {
 }
 
 impl RecordKeeper {
-    /// Reads the record of the file `found`; with `fresh`, for a file just created, there is no
-    /// record. Writes nothing. Error: a sentence without the record's name.
+    /// Reads the record of the file `found`; does not write it. `fresh` states that the file is new
+    /// and has no record. Error: a sentence without the record's name.
     pub(crate) fn open(
         store: Box<dyn RecordStore>,
         found: &Found,
@@ -78,8 +79,8 @@ impl RecordKeeper {
         self.stored == Stored::Removed || (self.stored == Stored::Current && self.record.dirty)
     }
 
-    /// Stores the record of a file that is served with `size` durable bytes, unless it is stored
-    /// already. Error: as [`store`](Self::store).
+    /// Stores the record of a file that is served with `size` durable bytes, unless the record is
+    /// stored already. Error: as [`store`](Self::store).
     pub(crate) fn begin(&mut self, size: u64) -> io::Result<Option<io::Error>> {
         if self.stored == Stored::Current && self.record.size == size {
             return Ok(None);
@@ -87,7 +88,7 @@ impl RecordKeeper {
         self.store(Record { size, ..self.record.clone() })
     }
 
-    /// Marks the file durably as dirty. Call it before the first write is acknowledged. Error: as
+    /// Marks the file durably as dirty. Call this before the first write is acknowledged. Error: as
     /// [`store`](Self::store); then the file must not be written.
     pub(crate) fn mark_dirty(&mut self) -> io::Result<Option<io::Error>> {
         if self.is_dirty() {
@@ -96,8 +97,8 @@ impl RecordKeeper {
         self.store(Record { dirty: true, boot: self.boot.clone(), ..self.record.clone() })
     }
 
-    /// Marks the file as clean. Call it once all data are durable.
-    /// Error: as [`store`](Self::store).
+    /// Marks the file as clean. Call this when all data are durable. Error: as
+    /// [`store`](Self::store).
     pub(crate) fn mark_clean(&mut self) -> io::Result<Option<io::Error>> {
         if self.stored == Stored::Removed || !self.record.dirty {
             return Ok(None);
@@ -105,8 +106,8 @@ impl RecordKeeper {
         self.store(Record { dirty: false, boot: self.boot.clone(), ..self.record.clone() })
     }
 
-    /// Records that data may have been lost: the contents count as new at the next start. Error: if
-    /// the record cannot be removed. Later records then have a new incarnation.
+    /// Records that data may have been lost, so that the contents count as new at the next start.
+    /// Error: if the record cannot be removed. Then later records have a new incarnation.
     pub(crate) fn discard(&mut self) -> io::Result<()> {
         if self.stored == Stored::Removed {
             return Ok(());
@@ -115,8 +116,8 @@ impl RecordKeeper {
         self.remove()
     }
 
-    /// Makes the writes of a killed process durable, because they may not have reached the medium.
-    /// If this fails, the contents are new, and the error is returned as the value.
+    /// Makes the writes of a killed process durable, because they may not be on the medium yet. If
+    /// this fails, the contents count as new; returns the error.
     pub(crate) fn sync_dirty(&mut self, file: &dyn File) -> Option<io::Error> {
         if !self.is_dirty() {
             return None;
@@ -126,7 +127,7 @@ impl RecordKeeper {
         Some(error)
     }
 
-    /// Gives the contents a new incarnation, stored with the next change.
+    /// Gives the contents a new incarnation, which is stored with the next change.
     fn renew(&mut self) {
         self.record.incarnation = new_incarnation();
         self.stored = Stored::Old;
@@ -138,8 +139,8 @@ impl RecordKeeper {
         Ok(())
     }
 
-    /// Stores a record durably. If that fails, removes it, which is safe, and returns the error as
-    /// the value. Error: if it can neither be written nor removed.
+    /// Stores a record durably. If this fails, removes the stored record, which is safe, and
+    /// returns the error as the value. Error: if the record can neither be written nor removed.
     fn store(&mut self, record: Record) -> io::Result<Option<io::Error>> {
         self.stored = Stored::Old;
         self.record = record;
@@ -147,7 +148,7 @@ impl RecordKeeper {
             // On a full file system, the removal makes room for a new record.
             self.remove()?;
             if let Err(error) = self.replace() {
-                // The record may exist, but not durably.
+                // The new record may exist, but may not be durable.
                 self.remove()?;
                 return Ok(Some(error));
             }

@@ -1,7 +1,7 @@
-//! The identity of contents over restarts, killed processes and crashes of the machine: a record
-//! that identifies the contents of a file and whether data may have been lost. The record is a
-//! small text: for an image a file next to it (`docs/nvme.md`, "Contents of a file"), in a drive
-//! one of the drive's records (`docs/drive.md`, "Crashes"). Both have the same rules.
+//! The record of a file. It identifies the contents over restarts, killed processes and crashes of
+//! the machine, and shows whether data may have been lost. The record is a small text: for an image
+//! a file next to the image (`docs/nvme.md`, "Contents of a file"), in a drive one of the drive's
+//! records (`docs/drive.md`, "Crashes"). Both have the same rules.
 
 mod image;
 mod keeper;
@@ -19,7 +19,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::time::UNIX_EPOCH;
 
-/// The format that this program writes; no other is read.
+/// The version of the format. The program reads and writes only this version.
 const VERSION: u64 = 1;
 /// A value that the file system or the kernel does not report.
 const UNKNOWN: &str = "-";
@@ -29,9 +29,9 @@ const UNKNOWN: &str = "-";
 pub(crate) struct Record {
     /// A number that changes when data may have been lost.
     pub incarnation: u64,
-    /// Bytes of the file that are served.
+    /// Number of bytes of the file that are served.
     pub size: u64,
-    /// The identity of the file; `None` in a drive, which may be copied.
+    /// The identity of the file; `None` in a drive, because a drive may be copied.
     pub file: Option<Identity>,
     /// Whether the file was written since the last orderly shutdown.
     pub dirty: bool,
@@ -45,7 +45,8 @@ pub(crate) struct Identity {
     /// The inode number. The device number is not stored: it may change with a restart of the
     /// machine.
     pub inode: u64,
-    /// When the inode was created: inode numbers are reused. For a block device the disk's number.
+    /// The time at which the inode was created, because inode numbers are reused. For a block
+    /// device, the sequence number of the disk.
     pub birth: String,
 }
 
@@ -78,14 +79,14 @@ impl fmt::Display for Record {
 }
 
 impl Record {
-    /// A record of contents of `size` bytes that are new in a drive.
+    /// The record of new contents of `size` bytes in a drive.
     pub(crate) fn new(size: u64) -> Self {
         let (incarnation, boot) = (new_incarnation(), UNKNOWN.into());
         Self { incarnation, size, file: None, dirty: false, boot }
     }
 
-    /// Parses the text: every key once, in any order; inode and birth are absent in a drive. Error:
-    /// the fault, to follow the record's name.
+    /// Parses the text. It has every key once, in any order; in a drive, inode and birth are
+    /// absent. Error: the fault, as a text to follow the record's name.
     pub(crate) fn parse(text: &[u8]) -> Result<Self, String> {
         const KEYS: [&str; 7] =
             ["version", "incarnation", "size", "inode", "birth", "state", "boot"];
@@ -131,7 +132,7 @@ impl Record {
 }
 
 fn bad(field: &str, value: &str) -> String {
-    // A hostile record may have one long line.
+    // The value may be very long in a hostile record.
     let short: String = value.chars().take(40).collect();
     format!("has an invalid {field} '{}'", short.escape_debug())
 }
@@ -143,8 +144,8 @@ pub(crate) struct Found {
     pub file: Option<Identity>,
     /// Length of the file in bytes.
     pub length: u64,
-    /// Whether the file is a block device, whose node may stand for another disk after a restart of
-    /// the machine.
+    /// Whether the file is a block device, whose node may be another disk after a restart of the
+    /// machine.
     pub device: bool,
 }
 
@@ -157,7 +158,7 @@ impl Found {
         Self { file: Some(Identity { inode: metadata.ino(), birth }), length, device }
     }
 
-    /// Contents of a drive in a file of `length` bytes.
+    /// The state of a drive's contents in a file of `length` bytes.
     pub(crate) fn in_drive(length: u64) -> Self {
         Self { file: None, length, device: false }
     }
@@ -170,18 +171,18 @@ impl Found {
     }
 }
 
-/// Seconds and nanoseconds since 1970.
+/// The time at which the inode was created: seconds and nanoseconds since 1970; `None` if unknown.
 fn birth(metadata: &Metadata) -> Option<String> {
     let since = metadata.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
     Some(format!("{}.{:09}", since.as_secs(), since.subsec_nanos()))
 }
 
-/// The number that Linux (5.15 and later) gives to the disk behind a block device; it changes
+/// The sequence number of the disk behind a block device (Linux 5.15 and later). The number changes
 /// when a loop device gets another file (Documentation/ABI/stable/sysfs-block, `diskseq`).
 fn disk_sequence(device: u64) -> Option<String> {
     use rustix::fs::{major, minor};
     let folder = format!("/sys/dev/block/{}:{}", major(device), minor(device));
-    // A partition has the number of its disk.
+    // For a partition, the number is in the folder of the disk.
     let read = |name: &str| std::fs::read_to_string(format!("{folder}/{name}")).ok();
     let text = read("diskseq").or_else(|| read("../diskseq"))?;
     Some(format!("disk-{}", text.trim()))
@@ -192,14 +193,14 @@ fn disk_sequence(device: u64) -> Option<String> {
 pub(crate) struct Comparison {
     /// Whether the record describes the present contents; otherwise the contents are new.
     pub same: bool,
-    /// Bytes to serve.
+    /// Number of bytes to serve.
     pub size: u64,
     /// A message for the user.
     pub note: Option<String>,
 }
 
-/// Compares a file with its record, in the boot `boot`.
-/// Error: if the file is shorter than it was, most likely an incomplete copy.
+/// Compares a file with its record, in the boot `boot`. Error: if the file is shorter than in the
+/// record, most likely because it is an incomplete copy.
 fn compare(record: Option<&Record>, found: &Found, boot: &str) -> Result<Comparison, String> {
     let fresh = |note: Option<&str>| Comparison {
         same: false,
@@ -229,8 +230,8 @@ fn compare(record: Option<&Record>, found: &Found, boot: &str) -> Result<Compari
     Ok(Comparison { same: true, size, note })
 }
 
-/// The identity of this boot of the machine; `UNKNOWN`, which matches no other, if the kernel
-/// does not report it.
+/// The identity of this boot of the machine. If the kernel does not report it, `UNKNOWN`, which
+/// matches no boot.
 pub(crate) fn boot_id() -> String {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     Some(text.trim()).filter(|id| !id.is_empty()).unwrap_or(UNKNOWN).to_owned()

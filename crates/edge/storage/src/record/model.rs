@@ -1,5 +1,5 @@
-//! Runs the keeper on a model of a disk, stopped after every step: by the end of the process, which
-//! loses nothing, or by a crash of the machine, which loses any part of the unsynced data.
+//! Runs the keeper on a model of a disk, and stops it after every step. The process ends, which
+//! loses no data, or the machine crashes, which loses any part of the unsynced data.
 
 use super::{Found, Identity, ImageRecord, RecordKeeper};
 use crate::files::crash::Disk;
@@ -10,7 +10,7 @@ const SIZE: u64 = 4096;
 /// Number of crashes at each step.
 const CRASHES: u64 = 16;
 
-/// How far a node has progressed.
+/// The progress of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     Starting,
@@ -34,7 +34,8 @@ fn incarnation(disk: &Disk, boot: &str) -> u64 {
     open(disk, boot).incarnation()
 }
 
-/// Runs a node that starts in boot A, writes and ends, as far as the disk allows.
+/// Runs a node that starts in boot A, writes and ends, until the disk stops it. Returns incarnation
+/// and progress.
 fn life(disk: &Disk) -> (u64, Phase) {
     let mut keeper = open(disk, "A");
     let mut phase = Phase::Starting;
@@ -43,7 +44,7 @@ fn life(disk: &Disk) -> (u64, Phase) {
         phase = Phase::Serving;
         keeper.mark_dirty()?;
         phase = Phase::Writing;
-        // Syncing the data is a step as well.
+        // The sync of the data is a step too.
         disk.root().open("data", Access::Create)?.sync_data()?;
         phase = Phase::Synced;
         keeper.mark_clean()?;
@@ -54,7 +55,8 @@ fn life(disk: &Disk) -> (u64, Phase) {
     (keeper.incarnation(), phase)
 }
 
-/// Initial disks: no record, a clean record, and the record of a process killed while it wrote.
+/// Initial disks: without a record, with a clean record, and with the record of a process that was
+/// killed during writes.
 fn beginnings() -> [Disk; 3] {
     let (clean, mut killed) = (Disk::new(), Disk::new());
     assert_eq!(life(&clean).1, Phase::Ended);
@@ -68,7 +70,7 @@ fn beginnings() -> [Disk; 3] {
     [Disk::new(), clean.after_kill(), killed]
 }
 
-/// The disks that a crash at this step may leave.
+/// Possible disks after a crash at this step.
 fn crashes(disk: &Disk, step: usize) -> impl Iterator<Item = Disk> {
     let first = step as u64 * CRASHES;
     (first..first + CRASHES).map(|seed| disk.after_crash(seed))
@@ -94,9 +96,9 @@ fn a_kill_at_any_step_keeps_the_incarnation_and_a_crash_never_hides_a_loss() {
                     Phase::Starting | Phase::Serving if was_dirty => assert_ne!(after, own),
                     Phase::Writing => assert_ne!(after, own, "crashed at step {stop}"),
                     Phase::Ended => assert_eq!(after, own, "nothing was lost"),
-                    // Just begun, so the record is not changed.
+                    // The node has only begun to serve, so the record is unchanged.
                     Phase::Serving if phases.last() != Some(&phase) => assert_eq!(after, own),
-                    // Nothing was lost, but the record may not show this.
+                    // No data were lost, but the record may not show this.
                     Phase::Starting | Phase::Serving | Phase::Synced => {}
                 }
             }

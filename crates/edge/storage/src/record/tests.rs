@@ -1,4 +1,4 @@
-//! The record's text, and its comparison with a file.
+//! Tests of the record's text, and of the comparison with a file.
 
 use super::*;
 use proptest::prelude::*;
@@ -67,7 +67,7 @@ fn other_texts_are_refused() {
     assert!(Record::parse(b"").unwrap_err().contains("lacks 'version'"));
 }
 
-/// The result of the comparison: same contents, and size.
+/// The result of the comparison: whether the contents are the same, and the size.
 fn same(change: impl FnOnce(&mut Record, &mut Found), boot: &str) -> Result<(bool, u64), String> {
     let (mut record, mut found) = (record(), found());
     change(&mut record, &mut found);
@@ -79,36 +79,37 @@ fn same(change: impl FnOnce(&mut Record, &mut Found), boot: &str) -> Result<(boo
 fn record_comparison_covers_every_case() {
     const SIZE: u64 = 1 << 20;
     assert_eq!(compare(None, &found(), "any").map(|j| (j.same, j.size)), Ok((false, SIZE)));
-    // Clean: the boot means nothing.
+    // Clean: the boot has no effect.
     assert_eq!(same(|record, _| record.dirty = false, "other"), Ok((true, SIZE)));
     // Dirty: a killed process, or a crash of the machine.
     assert_eq!(same(|_, _| {}, "same"), Ok((true, SIZE)));
     assert_eq!(same(|_, _| {}, "other"), Ok((false, SIZE)));
     // The boot is not known.
     assert_eq!(same(|record, _| record.boot = UNKNOWN.into(), "same"), Ok((false, SIZE)));
-    // Another file, also one that got the inode number of the one before.
+    // Another file, even with the inode number of the former file.
     let file = |inode, birth: &str| Some(Identity { inode, birth: birth.into() });
     let birth = "1700000000.000000001";
     assert_eq!(same(|_, found| found.file = file(43, birth), "same"), Ok((false, SIZE)));
     assert_eq!(same(|_, found| found.file = file(42, "9.0"), "same"), Ok((false, SIZE)));
     assert_eq!(same(|_, found| found.file = file(42, UNKNOWN), "same"), Ok((true, SIZE)));
-    // In a drive no file is another one; a record of an image is not one of a drive.
+    // In a drive the identity of the file has no effect. A record of an image does not match
+    // contents of a drive.
     let in_drive =
         |record: &mut Record, found: &mut Found| (record.file, found.file) = (None, None);
     assert_eq!(same(in_drive, "same"), Ok((true, SIZE)));
     assert_eq!(same(in_drive, "other"), Ok((false, SIZE)));
     assert_eq!(same(|_, found| found.file = None, "same"), Ok((false, SIZE)));
-    // Longer: the rest is not used; unless it is another file.
+    // A longer file: the rest is not used, unless it is another file.
     assert_eq!(same(|_, found| found.length = 2 * SIZE, "same"), Ok((true, SIZE)));
     let other = |_: &mut Record, found: &mut Found| {
         (found.file, found.length) = (file(43, birth), 2 * SIZE);
     };
     assert_eq!(same(other, "same"), Ok((false, 2 * SIZE)));
-    // Shorter: refused, whichever file it is.
+    // A shorter file is an error, even if it is another file.
     let error = same(|_, found| found.length = 512, "same").unwrap_err();
     assert!(error.contains("gives 1048576 bytes, but the file has only 512"), "{error}");
     assert!(same(|_, found| (found.file, found.length) = (file(43, birth), 512), "same").is_err());
-    // A block device's node proves nothing after a restart of the machine.
+    // After a restart of the machine, the node of a block device does not identify the disk.
     let device = |record: &mut Record, found: &mut Found| {
         (record.dirty, found.device) = (false, true);
     };

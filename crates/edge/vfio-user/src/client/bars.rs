@@ -1,19 +1,19 @@
-//! The BAR registers of a function, emulated by the client: their sizes come from the server's
-//! regions (as in QEMU's `hw/vfio/pci.c` and Linux's vfio, whose BAR registers are virtual too).
+//! The BAR registers of a function, which the client emulates. The sizes are the sizes of the
+//! server's regions. QEMU (`hw/vfio/pci.c`) and the vfio driver of Linux emulate BAR registers too.
 
 use pcie::config::register;
 use std::ops::Range;
 
-/// The BAR registers in configuration space.
+/// Byte offsets of the BAR registers in configuration space.
 const REGISTERS: Range<u16> = register::BAR0..register::BAR0 + 24;
-/// A BAR of I/O ports: not used here (PCI Express Base 4.0, section 7.5.1.2.1).
+/// The bit of a BAR of I/O ports (PCI Express Base 4.0, section 7.5.1.2.1). Such BARs are not used.
 const IO: u32 = 1;
-/// A 64-bit BAR, which takes the next register too.
+/// The bit of a 64-bit BAR, which also uses the next register.
 const WIDE: u32 = 4;
-/// The bits below the address.
+/// The bits of a BAR register below the address bits.
 const FLAGS: u32 = 0xf;
 
-/// The six registers.
+/// The six BAR registers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bars {
     values: [u32; 6],
@@ -24,8 +24,8 @@ pub(super) struct Bars {
 }
 
 impl Bars {
-    /// BARs with these region sizes (powers of two, or 0 for none), and the values of the
-    /// function's own registers.
+    /// Creates the registers. `sizes` are the sizes of the regions in bytes (powers of two, 0 for
+    /// an absent BAR); `registers` are the values of the function's own registers.
     pub(super) fn new(sizes: [u64; 6], registers: [u32; 6]) -> Self {
         let mut bars = Self::default();
         for (index, (size, register)) in sizes.into_iter().zip(registers).enumerate() {
@@ -45,14 +45,15 @@ impl Bars {
         bars
     }
 
-    /// The register that these bytes of configuration space lie in.
+    /// The register that contains byte `offset` of configuration space: its index and the shift of
+    /// the byte in bits. `None` if the byte is in no BAR register.
     fn register(offset: u16) -> Option<(usize, u32)> {
         let at = offset.checked_sub(REGISTERS.start).filter(|_| offset < REGISTERS.end)?;
         Some((usize::from(at / 4), u32::from(at % 4) * 8))
     }
 
-    /// The value of bytes within a double word of configuration space, if they are in a BAR
-    /// register.
+    /// The value of the bytes from `offset` to the end of the double word; `None` if the bytes are
+    /// not in a BAR register.
     pub(super) fn read(&self, offset: u16) -> Option<u32> {
         Self::register(offset).map(|(index, shift)| self.values[index] >> shift)
     }
@@ -67,7 +68,8 @@ impl Bars {
         true
     }
 
-    /// The BAR that contains the bytes at this address, with the offset of the first byte.
+    /// The BAR that contains all `size` bytes at `address`, and the offset of the first byte in the
+    /// BAR; `None` if no BAR contains them.
     pub(super) fn find(&self, address: u64, size: u8) -> Option<(u8, u64)> {
         (0..6).find_map(|index| {
             let upper = if self.wide[index] { self.values[index + 1] } else { 0 };

@@ -1,8 +1,8 @@
-//! Commands to a server and their replies, and the server's own commands for host memory.
+//! Commands to a server, the replies to the commands, and commands of the server for host memory.
 //!
-//! As strict as QEMU's client (`hw/vfio-user/proxy.c`): each reply must have the number and the
-//! command of a sent message. A violation by the server is one error that names the socket and the
-//! message; afterwards nothing is sent.
+//! The checks are as strict as in QEMU's client (`hw/vfio-user/proxy.c`): each reply must have the
+//! ID and the command of a sent message. If the server violates the protocol, the caller gets an
+//! error that names the socket and the message, and nothing more is sent.
 
 use super::Now;
 use super::memory::HostMemory;
@@ -21,25 +21,25 @@ use std::rc::Rc;
 use wire::vfio_user::{Command, DmaAccess, Header, Kind};
 use wire::{Duration, Instant};
 
-/// Time limit of a reply, as in QEMU.
+/// Time limit for a reply, as in QEMU.
 pub const REPLY_LIMIT: Duration = Duration::from_ms(5_000);
 
-/// The most writes without a reply; beyond, a write waits.
+/// The maximum number of writes without a reply. At this number the next write waits for a reply.
 const MAX_UNANSWERED: usize = 64;
 
-/// How long one call of poll(2) waits.
+/// The maximum time that one call of poll(2) waits.
 const LOOK: Duration = Duration::from_ms(100);
 
-/// Messages handled between two checks of the time.
+/// The maximum number of messages that are handled between two checks of the time.
 const BATCH: usize = 64;
 
-/// Why a server cannot be used: one line with its socket and the message.
+/// Why a server cannot be used: one line with the path of the socket and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {message}", socket.display())]
 pub struct Error {
     socket: PathBuf,
     message: String,
-    /// Whether no reply arrived: the connection ended, or the time limit passed.
+    /// Whether no reply arrived, because the connection ended or the time limit passed.
     silent: bool,
 }
 
@@ -53,7 +53,7 @@ impl Error {
         Self { silent: true, ..self }
     }
 
-    /// Adds a possible reason to an error of a silent server.
+    /// Appends a possible reason, `why`, if the error is that no reply arrived.
     pub fn perhaps(mut self, why: &str) -> Self {
         if self.silent {
             self.message = format!("{}: {why}", self.message);
@@ -62,7 +62,7 @@ impl Error {
     }
 }
 
-/// A server's answer: payload and descriptors.
+/// The payload and the descriptors of a reply.
 pub(super) type Reply = (Bytes, Vec<ClientFile>);
 
 /// A command that was sent.
@@ -79,21 +79,21 @@ pub struct Channel {
     now: Now,
     connection: Connection,
     next_id: u16,
-    /// Writes without a reply, in order.
+    /// Writes whose reply has not arrived, in order of sending.
     posted: VecDeque<Sent>,
-    /// The command whose reply is awaited, and the reply.
+    /// The command that [`exchange`](Self::exchange) waits for; `reply` is the reply or the errno.
     asked: Option<Sent>,
     reply: Option<Result<Reply, u32>>,
-    /// Answers to the server's commands that the socket has not yet accepted.
+    /// Replies to commands of the server that the socket has not yet accepted.
     outbox: VecDeque<Outgoing>,
     memory: Rc<HostMemory>,
-    /// Closes the server's descriptors in another thread, because closing may block.
+    /// Closes descriptors from the server in another thread, because closing can block.
     _worker: Worker,
 }
 
 impl Channel {
-    /// Connects to the server at `path`. Does not block: a server whose queue of clients is full
-    /// is an error.
+    /// Connects to the server at `path`. Does not block: if the server's queue of waiting clients
+    /// is full, connecting fails.
     pub fn connect(path: &Path, now: Now, memory: Rc<HostMemory>) -> Result<Self, Error> {
         let connected = SocketAddrUnix::new(path).and_then(|address| {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -132,12 +132,13 @@ impl Channel {
         self.error(format!("{}: {why}", name(command)))
     }
 
-    /// When the oldest write without a reply times out.
+    /// The time at which the oldest write without a reply times out; `None` if all writes have
+    /// replies.
     pub fn reply_until(&self) -> Option<Instant> {
         self.posted.front().map(|sent| sent.until)
     }
 
-    /// Sends a command and waits for its reply.
+    /// Sends a command and waits for the reply, at most [`REPLY_LIMIT`].
     pub fn exchange(
         &mut self,
         command: Command,
@@ -154,7 +155,8 @@ impl Channel {
         }
     }
 
-    /// Sends a command whose reply is checked later.
+    /// Sends a command without waiting for the reply, which is checked when it arrives. Waits for
+    /// an earlier reply if too many are missing.
     pub fn post(&mut self, command: Command, payload: &[u8]) -> Result<(), Error> {
         if self.posted.len() >= MAX_UNANSWERED {
             let first = self.posted[0];
@@ -181,11 +183,11 @@ impl Channel {
         let fds = copies.map_err(|error| self.fail(command, error))?;
         self.outbox.push_back(Outgoing { bytes, fds });
         self.flush().map_err(|why| self.fail(command, why).silent())?;
-        // The rest is sent while waiting for the reply.
+        // The rest of the message is sent during the wait for the reply.
         Ok(sent)
     }
 
-    /// Handles received messages without waiting; returns whether there was any.
+    /// Handles received messages without waiting. Returns whether there was a message.
     pub fn service(&mut self) -> Result<bool, Error> {
         let late = self.posted.front().filter(|sent| (self.now)() > sent.until);
         if let Some(late) = late {
@@ -199,7 +201,7 @@ impl Channel {
         })
     }
 
-    /// Handles messages until `done`; fails when the reply to `sent` is late.
+    /// Handles messages until `done` returns true. Fails if the reply to `sent` is late.
     fn wait(&mut self, sent: Sent, done: impl Fn(&Self) -> bool) -> Result<(), Error> {
         loop {
             self.step().map_err(|why| match why {
@@ -217,7 +219,7 @@ impl Channel {
             events.set(PollFlags::OUT, !self.outbox.is_empty() || self.connection.blocked());
             let within = Timespec { tv_sec: 0, tv_nsec: left.min(LOOK).as_ns() as i64 };
             let mut fds = [PollFd::new(&self.connection.socket, events)];
-            // After an error the loop tries again.
+            // After an error of poll(2) the loop tries again.
             let _ = rustix::event::poll(&mut fds, Some(&within));
         }
     }
@@ -231,7 +233,7 @@ impl Channel {
     fn step(&mut self) -> Result<bool, Stop> {
         let mut any = false;
         for _ in 0..BATCH {
-            // A server that does not read its answers gets no further ones.
+            // If the server does not read the replies, its further commands are not answered.
             self.flush().map_err(Stop::Closed)?;
             if self.outbox.len() >= BATCH {
                 break;
@@ -353,13 +355,13 @@ impl AsFd for Channel {
 
 /// Why a step cannot continue.
 enum Stop {
-    /// The connection has ended.
+    /// The connection has ended, for this reason.
     Closed(String),
-    /// The server broke a rule.
+    /// The server violated the protocol.
     Lie(Error),
 }
 
-/// Why a connection has ended, from the client's view.
+/// Why a connection has ended, in words for the user of the client.
 fn sentence(closed: Closed) -> String {
     match closed {
         Closed::Eof => "the server closed the connection".to_owned(),
@@ -369,7 +371,7 @@ fn sentence(closed: Closed) -> String {
     }
 }
 
-/// The name of a command in the specification, without `VFIO_USER_`.
+/// The command's name in the specification, without `VFIO_USER_`.
 fn name(command: Command) -> String {
     let mut name = String::new();
     for letter in format!("{command:?}").chars() {

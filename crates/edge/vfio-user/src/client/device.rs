@@ -1,4 +1,4 @@
-//! A server's device: its properties, and the commands for it.
+//! A server's device: the properties of the device, and the commands to the device.
 
 use super::channel::{Channel, Error};
 use super::memory::HostMemory;
@@ -15,20 +15,20 @@ use wire::vfio_user::{
     RegionInfo, SparseArea, Version, irq_index, region_index,
 };
 
-/// The requested limit of a reply's payload in bytes: SPDK's buffer.
+/// The requested maximum payload of a reply in bytes, as large as SPDK's buffer.
 const REPLY_ROOM: u32 = 4080;
-/// The offered limit of mapped ranges, as in QEMU.
+/// The maximum number of mapped ranges that the client offers, as in QEMU.
 const MAX_DMA_MAPS: u64 = 65_535;
-/// Pages of DMA ranges: 4 KiB.
+/// Page size of DMA ranges in bytes.
 const PAGE_SIZES: u64 = 4096;
-/// Bytes of a configuration space without its extended part.
+/// Size in bytes of a configuration space without extended configuration space.
 const LEAST_CONFIG: u64 = 256;
-/// Bytes of the largest configuration space.
+/// Size in bytes of the largest configuration space.
 const MOST_CONFIG: u64 = 4096;
-/// The most regions and interrupt types of a device.
+/// The maximum number of regions, and of interrupt types, of a device.
 const MOST_INDEXES: u32 = 64;
 
-/// A mapped part of the BAR with the doorbells.
+/// A mapped part of the BAR that contains the doorbells.
 #[derive(Debug)]
 struct Page {
     /// Byte offset in the BAR.
@@ -40,19 +40,20 @@ struct Page {
 pub struct Device {
     channel: Channel,
     resets: bool,
-    /// Bytes of each region up to configuration space; 0 if absent.
+    /// Size in bytes of each region up to configuration space; 0 for an absent region.
     regions: [u64; region_index::CONFIG as usize + 1],
     pages: Vec<Page>,
-    /// MSI-X vectors that can have an eventfd.
+    /// Number of MSI-X vectors that can have an eventfd.
     pub vectors: u32,
-    /// Descriptors per message that the server accepts.
+    /// The maximum number of descriptors per message that the server accepts.
     most_fds: usize,
     memory: Rc<HostMemory>,
 }
 
 impl Device {
-    /// Connects, queries the device, resets it and maps the memory for it. Maps the doorbells that
-    /// the server offers, unless `doorbells` requires messages.
+    /// Connects to the server at `path`, queries and resets the device, and lets the device access
+    /// `memory`. Maps the doorbells that the server offers, unless `doorbells` is
+    /// [`Doorbells::Message`].
     pub fn connect(
         path: &Path,
         now: Now,
@@ -75,27 +76,27 @@ impl Device {
         Ok(device)
     }
 
-    /// The connection.
+    /// The connection to the server.
     pub fn channel(&mut self) -> &mut Channel {
         &mut self.channel
     }
 
-    /// Bytes of each BAR; 0 if absent.
+    /// Size in bytes of each BAR; 0 for an absent BAR.
     pub fn bar_sizes(&self) -> [u64; 6] {
         std::array::from_fn(|index| self.regions[index])
     }
 
-    /// Bytes of configuration space.
+    /// Size in bytes of configuration space.
     pub fn config_size(&self) -> u64 {
         self.regions[region_index::CONFIG as usize]
     }
 
-    /// Whether doorbells are in a mapped page.
+    /// Whether doorbells are rung in a mapped page.
     pub fn has_pages(&self) -> bool {
         !self.pages.is_empty()
     }
 
-    /// Negotiates version and capabilities.
+    /// Negotiates the version of the protocol and the capabilities.
     fn greet(&mut self) -> Result<(), Error> {
         let capabilities = Some(Capabilities {
             max_msg_fds: Some(MAX_MSG_FDS as u64),
@@ -122,7 +123,7 @@ impl Device {
         Ok(())
     }
 
-    /// Queries device, regions and interrupts.
+    /// Queries the properties of the device, its regions and its interrupts.
     fn query(&mut self, doorbells: Doorbells) -> Result<(), Error> {
         let command = Command::DeviceGetInfo;
         let argsz = DeviceInfo::LENGTH as u32;
@@ -180,8 +181,8 @@ impl Device {
         let Ok([file]) = <[_; 1]>::try_from(fds) else {
             return Err(fail("a mappable region needs exactly one descriptor".to_owned()));
         };
-        // Any other file could be on a file system that never answers. SPDK's target has its file
-        // in the folder of its socket.
+        // A file that is not memory could be on a file system that never answers. SPDK's target
+        // creates the file in the folder of the socket.
         match doorbells {
             _ if file.is_memory() => {}
             Doorbells::Mapped => {
@@ -238,14 +239,15 @@ impl Device {
         self.channel.exchange(Command::DmaMap, &bytes, &[memory.file()]).map(drop)
     }
 
-    /// Unmaps the memory.
+    /// Ends the device's access to host memory.
     pub fn unmap_memory(&mut self) -> Result<(), Error> {
         let HostMemory { base: address, size, .. } = *self.memory;
         let unmap = DmaUnmap { argsz: DmaUnmap::LENGTH as u32, flags: 0, address, size };
         self.ask(Command::DmaUnmap, |out| unmap.encode(out)).map(drop)
     }
 
-    /// Assigns eventfds to MSI-X vectors from 0 on, in messages as large as the server accepts.
+    /// Assigns eventfds to the MSI-X vectors from 0 on, with as many eventfds per message as the
+    /// server accepts.
     pub fn set_msix(&mut self, fds: &[BorrowedFd<'_>]) -> Result<(), Error> {
         let (action, index) = (IrqAction::Trigger, irq_index::MSIX);
         for (number, some) in fds.chunks(self.most_fds).enumerate() {
@@ -264,7 +266,7 @@ impl Device {
         self.ask(Command::DeviceSetIrqs, |out| none.encode(out)).map(drop)
     }
 
-    /// Reads up to 8 bytes of a region.
+    /// Reads `count` bytes of a region, 1 to 8, little endian. `offset` is in bytes.
     pub fn read(&mut self, region: u32, offset: u64, count: u8) -> Result<u64, Error> {
         let command = Command::RegionRead;
         let request = RegionAccess { offset, region, count: count.into() };
@@ -281,7 +283,8 @@ impl Device {
         Ok(u64::from_le_bytes(value))
     }
 
-    /// Writes up to 8 bytes of a region; the reply is checked later.
+    /// Writes `count` bytes of a region, 1 to 8, little endian. `offset` is in bytes. The reply is
+    /// checked when it arrives.
     pub fn write(&mut self, region: u32, offset: u64, count: u8, value: u64) -> Result<(), Error> {
         let bytes = &value.to_le_bytes()[..usize::from(count)];
         let is_doorbell = region == u32::from(doorbell::BAR) && offset >= doorbell::OFFSET;

@@ -1,4 +1,4 @@
-//! A server's function for host software, with emulated BAR registers and MSI-X table.
+//! The function of a server as host software sees it, with emulated BAR registers and MSI-X table.
 
 use super::bars::Bars;
 use super::channel::Error;
@@ -14,20 +14,20 @@ use std::ops::Range;
 use wire::Bdf;
 use wire::vfio_user::region_index;
 
-/// Address of the function: the only device below the root port.
+/// Address of the function, which is the only device below the root port.
 pub const FUNCTION: Bdf = Bdf::new(1, 0, 0);
-/// The expansion ROM register, which reads 0: ROMs are not supported.
+/// Byte offsets of the expansion ROM register, which reads as 0 because ROMs are not supported.
 const ROM: Range<u16> = 0x30..0x34;
-/// Capabilities walked before the list counts as circular.
+/// The number of capabilities after which a list counts as circular.
 const CAP_LIMIT: usize = 48;
-/// Offset of the message data in a table entry (PCI Express Base 4.0, section 7.7.2.3).
+/// Byte offset of the message data in an MSI-X table entry (PCI Express Base 4.0, section 7.7.2.3).
 const ENTRY_DATA: usize = 8;
-/// Offset of the mask bit in a table entry.
+/// Offset of the byte with the mask bit in an MSI-X table entry.
 const ENTRY_MASK: usize = 12;
-/// Bytes of a table entry.
+/// Size of an MSI-X table entry in bytes.
 const ENTRY: usize = 16;
 
-/// The function.
+/// The function of a server.
 pub struct Function {
     device: Device,
     bars: Bars,
@@ -60,8 +60,9 @@ impl Function {
         &mut self.device
     }
 
-    /// Executes a request; returns the value read, `None` if nothing answers at the address.
-    /// `watch` receives each eventfd assigned to a vector.
+    /// Executes a request. Returns the value read (0 for a write), or `None` if nothing answers at
+    /// the address or the request is not for a device. `watch` receives each eventfd that is
+    /// assigned to a vector.
     pub fn carry_out(
         &mut self,
         request: Request,
@@ -137,7 +138,7 @@ impl Function {
         self.device.clear_msix()
     }
 
-    /// Assigns eventfds to the vectors up to the last one that is not masked.
+    /// Assigns eventfds to the vectors from 0 to the last vector that is not masked.
     fn enable_msix(
         &mut self,
         watch: impl Fn(BorrowedFd<'_>) -> io::Result<()>,
@@ -164,14 +165,15 @@ impl Function {
         self.device.set_msix(&fds)
     }
 
-    /// Bytes of a table entry.
+    /// `N` bytes of the MSI-X table entry of `vector`, from byte `at` of the entry on.
     fn entry<const N: usize>(&self, vector: usize, at: usize) -> [u8; N] {
         let mut bytes = [0; N];
         self.table.read(vector * ENTRY + at, &mut bytes);
         bytes
     }
 
-    /// The data of the vectors whose eventfds are `ready`.
+    /// Passes to `each` the message data of every vector whose eventfd was signalled. `ready` tells
+    /// whether an eventfd can be read.
     pub fn interrupts(&self, ready: impl Fn(BorrowedFd<'_>) -> bool, mut each: impl FnMut(u32)) {
         for (vector, signal) in self.signals.iter().enumerate() {
             if ready(signal.as_fd()) && rustix::io::read(signal, &mut [0; 8]).is_ok() {
@@ -203,14 +205,14 @@ impl Function {
         }
     }
 
-    /// Removes the interrupts and unmaps the memory.
+    /// Disables MSI-X and ends the device's access to host memory.
     pub fn close(&mut self) -> Result<(), Error> {
         self.disable_msix()?;
         self.device.unmap_memory()
     }
 }
 
-/// The MSI-X capability, if there is one.
+/// The MSI-X capability; `None` if the device has none.
 fn find_msix(device: &mut Device) -> Result<Option<MsixCapability>, Error> {
     let mut read = |at: u64, size| device.read(region_index::CONFIG, at, size);
     let mut at = read(register::CAPABILITIES.into(), 1)? & 0xfc;

@@ -11,45 +11,47 @@ use std::rc::Rc;
 #[derive(Debug)]
 pub struct HostMemory {
     shared: Shared,
-    /// The first DMA address of the memory.
+    /// The DMA address of the first byte.
     pub base: u64,
-    /// Bytes: whole pages.
+    /// Size in bytes, a multiple of the page size.
     pub size: u64,
 }
 
 impl HostMemory {
-    /// At least `size` bytes of zeroes from the DMA address `base`, a multiple of the page size.
+    /// Creates at least `size` bytes of zeroes at the DMA address `base`, which is a multiple of
+    /// the page size.
     ///
     /// # Errors
-    /// As memfd_create, ftruncate and mmap.
+    /// The errors of memfd_create, ftruncate, fcntl and mmap.
     pub fn new(base: u64, size: usize) -> Result<Rc<Self>, Errno> {
         let size = size.next_multiple_of(PAGE) as u64;
         Ok(Rc::new(Self { shared: Shared::new("host memory", 0, size)?, base, size }))
     }
 
-    /// The same memory for host software.
+    /// The same memory, as host software accesses it.
     pub fn ram(self: &Rc<Self>) -> Ram {
         Ram::shared(self.base, self.size as usize, self.clone())
     }
 
-    /// The file.
+    /// The memory's file, which the server maps.
     pub fn file(&self) -> BorrowedFd<'_> {
         self.shared.file.as_fd()
     }
 
-    /// The offset of a DMA address.
+    /// The byte offset of a DMA address in the memory; `None` if the address is lower than `base`.
     fn at(&self, address: u64) -> Option<usize> {
         usize::try_from(address.checked_sub(self.base)?).ok()
     }
 
-    /// Bytes that the device reads by message; `None` if any lies outside.
+    /// The bytes that the device reads with a message; `None` if not all bytes are in the memory.
     pub fn dma_read(&self, address: u64, length: usize) -> Option<Bytes> {
         let mut bytes = vec![0; length];
         self.read(self.at(address)?, &mut bytes)?;
         Some(bytes.into())
     }
 
-    /// Writes bytes that the device sends by message; `None` if any lies outside.
+    /// Writes the bytes that the device sends in a message; `None` if not all bytes are in the
+    /// memory.
     pub fn dma_write(&self, address: u64, data: &[u8]) -> Option<()> {
         self.write(self.at(address)?, data)
     }

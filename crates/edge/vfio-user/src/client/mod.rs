@@ -1,10 +1,10 @@
-//! A vfio-user client: host software drives the function of any server, without a VMM.
+//! A vfio-user client: host software uses the function of any server, without a VMM.
 //!
-//! [`Function`] executes the requests of host software on a server's function: configuration space
-//! and registers by message, doorbells in a mapped page if the server has one, DMA in
-//! [`HostMemory`] that the server maps. It is as strict as QEMU's client and rings doorbells as
-//! SPDK does. Modules from top to bottom: `function`, the view of host software; `bars`, its BAR
-//! registers; `device`, the commands; `channel`, the socket.
+//! [`Function`] executes the requests of host software on a server's function. Configuration space
+//! and registers are accessed by message, doorbells in a mapped page if the server offers one. The
+//! server maps [`HostMemory`] for DMA. The client is as strict as QEMU's and rings doorbells as
+//! SPDK does. Modules from top to bottom: `function`, the function as host software sees it;
+//! `bars`, the BAR registers; `device`, the commands; `channel`, the socket.
 //!
 //! Not implemented: INTx, MSI, REGION_WRITE_MULTI, ioeventfds, migration.
 
@@ -22,11 +22,11 @@ pub use memory::HostMemory;
 use std::rc::Rc;
 use wire::Instant;
 
-/// The caller's clock, for the time limits of replies.
+/// The clock of the caller, which measures the time limits of replies.
 pub type Now = Rc<dyn Fn() -> Instant>;
 
 wire::named! {
-    /// How doorbells are rung.
+    /// How the client rings doorbells.
     pub enum Doorbells {
         /// In a mapped page if the server offers one in memory, otherwise by message.
         Auto "auto",

@@ -1,5 +1,5 @@
-//! Guest memory: the ranges that a VMM allows a device to access, and the copies in and out of
-//! shared ones.
+//! Guest memory: the ranges that a VMM allows a device to access, and copies from and to shared
+//! ranges.
 
 #[cfg(test)]
 mod tests;
@@ -14,37 +14,37 @@ use std::cell::Cell;
 pub use worker::ClientFile;
 pub(crate) use worker::{Disposal, MAX_WORKERS, Worker, Workers};
 
-/// The most ranges that one guest may map at once. The protocol's default is 65535; QEMU without a
-/// vIOMMU needs about ten, SPDK at most 128.
+/// The maximum number of mapped ranges of one guest. The default of the protocol is 65535; QEMU
+/// without a vIOMMU needs about 10, SPDK at most 128.
 pub(crate) const MAX_RANGES: usize = 4096;
 
 /// The access rights of a device to a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rights {
-    /// Whether the device may read.
+    /// Whether the device may read the range.
     pub read: bool,
-    /// Whether the device may write.
+    /// Whether the device may write the range.
     pub write: bool,
 }
 
 /// Why an access is not possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Some bytes are in no range.
+    /// Some bytes are in no range, or the client removed the memory.
     Unmapped,
-    /// A range does not allow this direction.
+    /// A range does not allow this direction (read or write).
     Denied,
-    /// The access is allowed, but some bytes need a message.
+    /// The access is allowed, but some bytes are accessed by message.
     ByMessage,
 }
 
-/// A range the device may access.
+/// A range of guest memory, from address `first` to address `last` inclusive.
 #[derive(Debug)]
 struct Range {
     first: u64,
     last: u64,
     rights: Rights,
-    /// The mapping; `None` for ranges accessed by message.
+    /// The mapping; `None` if the range is accessed by message.
     mapping: Option<Mapping>,
 }
 
@@ -59,13 +59,13 @@ impl Range {
 /// The part of an access in one range.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
-    /// Byte offset in the access.
+    /// Byte offset in the whole access.
     pub at: usize,
-    /// DMA address.
+    /// DMA address of the first byte.
     pub address: u64,
-    /// Bytes.
+    /// Number of bytes.
     pub length: usize,
-    /// Whether the part is accessed by a copy instead of a message.
+    /// Whether the part is copied directly. Otherwise it is accessed by message.
     pub mapped: bool,
 }
 
@@ -73,7 +73,8 @@ pub(crate) struct Part {
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     ranges: Vec<Range>,
-    /// The range of the last access: most accesses hit the same range again.
+    /// Index of the range of the last access, because most accesses are in the same range as the
+    /// previous one.
     hit: Cell<usize>,
 }
 
@@ -83,11 +84,12 @@ impl Memory {
         self.ranges.len()
     }
 
-    /// Allows the device to access `size` bytes from `address` on: If `file` is memory, the device
-    /// accesses its bytes from `offset` on. Otherwise the accesses use messages, because a page
-    /// fault on a file of FUSE or NFS sleeps until its server answers. Error: `EINVAL` for no bytes
-    /// or a range beyond 2^64, `EEXIST` for an overlap (specification, VFIO_USER_DMA_MAP), `ENOSPC`
-    /// beyond `MAX_RANGES`, or the error of fstat and mmap.
+    /// Allows the device to access `size` bytes from `address` on. `file` is a file and a byte
+    /// offset. If the file is memory, the range is the bytes of the file from the offset on.
+    /// Otherwise the accesses use messages, because a page fault on a file of FUSE or NFS blocks
+    /// until the file system's server answers. Error: `EINVAL` for a size of 0 or a range beyond
+    /// 2^64, `EEXIST` for an overlap (vfio-user specification, VFIO_USER_DMA_MAP), `ENOSPC` if
+    /// `MAX_RANGES` ranges exist, or the error of [`Mapping::new`].
     pub(crate) fn map(
         &mut self,
         address: u64,
@@ -114,8 +116,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Removes a range that was mapped with exactly this address and size. Dropping the returned
-    /// value may take long. Error: `ENOENT` if there is none.
+    /// Removes the range that was mapped with exactly this address and size in bytes. Dropping the
+    /// returned value can take a long time. Error: `ENOENT` if there is no such range.
     pub(crate) fn unmap(&mut self, address: u64, size: u64) -> Result<impl Send + use<>, Errno> {
         let last = size.checked_sub(1).and_then(|n| address.checked_add(n)).ok_or(Errno::NOENT)?;
         let at = self
@@ -128,18 +130,18 @@ impl Memory {
         Ok(self.ranges.remove(at))
     }
 
-    /// Removes every range. Dropping the returned value may take long.
+    /// Removes all ranges. Dropping the returned value can take a long time.
     pub(crate) fn clear(&mut self) -> impl Send + use<> {
         std::mem::take(&mut self.ranges)
     }
 
-    /// The address of a range whose pages the client removed, if any: its bytes are lost.
+    /// The first address of a range whose pages the client removed; `None` if no range lost pages.
     pub(crate) fn lost(&self) -> Option<u64> {
         let dead = |range: &&Range| range.mapping.as_ref().is_some_and(Mapping::is_dead);
         self.ranges.iter().find(dead).map(|range| range.first)
     }
 
-    /// The index of the range with `address` in it.
+    /// The index of the range that contains `address`; `None` if no range does.
     fn find(&self, address: u64) -> Option<usize> {
         let holds = |range: &Range| range.first <= address && address <= range.last;
         let hit = self.hit.get();
@@ -154,7 +156,7 @@ impl Memory {
         Some(at)
     }
 
-    /// Calls `each` with the pieces of an access, in order.
+    /// Calls `each` with each part of an access and the range of the part, in order.
     fn walk(
         &self,
         address: u64,
@@ -178,7 +180,7 @@ impl Memory {
         Ok(())
     }
 
-    /// The pieces of an access, in order. Error: `Fault::Unmapped` and `Fault::Denied`.
+    /// The parts of an access, in order. Error: `Fault::Unmapped` or `Fault::Denied`.
     pub(crate) fn parts(
         &self,
         address: u64,
@@ -193,8 +195,8 @@ impl Memory {
         Ok(all)
     }
 
-    /// Copies guest memory out. Allocates nothing.
-    /// Error: see `Fault`; `into` may be partly filled then.
+    /// Copies guest memory to `into`, without allocating memory. Error: see `Fault`; `into` can
+    /// then be partly filled.
     pub(crate) fn read_into(&self, address: u64, into: &mut [u8]) -> Result<(), Fault> {
         self.walk(address, into.len(), false, |range, part| {
             let (mapping, offset) = range.mapped_at(part.address)?;
@@ -202,7 +204,7 @@ impl Memory {
         })
     }
 
-    /// Appends guest memory to `out`, or nothing. Error: see `Fault`.
+    /// Appends guest memory to `out`. Error: see `Fault`; nothing is then appended.
     pub(crate) fn append(
         &self,
         address: u64,
@@ -217,8 +219,8 @@ impl Memory {
         read.inspect_err(|_| out.truncate(before))
     }
 
-    /// Copies bytes into guest memory. Allocates nothing; either all bytes arrive or none. Error:
-    /// see `Fault`.
+    /// Copies bytes to guest memory, without allocating memory. Error: see `Fault`; no byte is then
+    /// written, unless the client removed memory during the copy.
     pub(crate) fn write(&self, address: u64, bytes: &[u8]) -> Result<(), Fault> {
         let whole = self.find(address).map(|at| &self.ranges[at]);
         let in_one = whole.filter(|range| range.last - address >= bytes.len() as u64);

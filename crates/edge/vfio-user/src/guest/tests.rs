@@ -1,4 +1,4 @@
-//! Ranges and the copies through them.
+//! Tests of ranges of guest memory, and of copies from and to guest memory.
 
 use super::*;
 use crate::mapping::Shared;
@@ -7,7 +7,7 @@ use rustix::fs::MemfdFlags;
 
 const BOTH: Rights = Rights { read: true, write: true };
 
-/// A file as from a client.
+/// A copy of a file, as received from a client.
 fn given(file: &impl AsFd) -> ClientFile {
     let worker = Workers::new().unwrap().for_client();
     ClientFile::new(file.as_fd().try_clone_to_owned().unwrap(), worker.disposal())
@@ -23,7 +23,7 @@ fn reads_and_writes_go_through_ranges() {
     let ram = Shared::new("ram", 0, 0x4000).unwrap();
     let mut memory = Memory::default();
     let file = || given(&ram.file);
-    // Two ranges side by side, the second from the front of the file.
+    // Two adjacent ranges; the second is the start of the file.
     memory.map(0x1000, 0x1000, BOTH, Some((file(), 0x2000))).unwrap();
     memory.map(0x2000, 0x1000, BOTH, Some((file(), 0))).unwrap();
     memory.write(0x1ffe, &[1, 2, 3, 4]).unwrap();

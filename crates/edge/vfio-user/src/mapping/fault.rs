@@ -1,15 +1,15 @@
-//! Survives accesses to mapped bytes that do not exist (SIGBUS): the file was truncated, or a hole
-//! was punched and no page is free to fill it.
+//! Handles SIGBUS, the signal for an access to mapped bytes that do not exist: the file was
+//! truncated, or a hole was punched and no page is free to fill it. The process continues.
 //!
-//! A process that shares the file can do both at any time. Seals do not help: files on
-//! hugetlbfs cannot be sealed, and a file sealed against shrinking can still be punched
-//! (memfd_create(2), fallocate(2)). The handler puts a page of zeroes in place of the missing
-//! one, and marks the mapping as dead: bytes copied since are invalid. It passes any other
-//! fault to the previous handler.
+//! A process that shares the file can do both at any time. Seals do not prevent it: files on
+//! hugetlbfs cannot be sealed, and holes can be punched in a file that is sealed against shrinking
+//! (memfd_create(2), fallocate(2)). The handler replaces the missing page with a page of zeroes and
+//! marks the mapping as dead: bytes that are copied from then on are invalid. The handler passes
+//! all other faults to the previous handler.
 //!
-//! The handler runs at any instruction of any thread, so it takes no lock and allocates no
-//! memory: the ranges are in a table of atomics of a fixed size (signal-safety(7); its only
-//! system call is mmap).
+//! The handler can interrupt any instruction of any thread. Therefore it takes no lock and
+//! allocates no memory (signal-safety(7)): the ranges are in a table of atomics with a fixed size.
+//! The only system call of the handler for a missing page is mmap.
 
 use nix::libc;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, raise, sigaction};
@@ -19,24 +19,25 @@ use std::ffi::c_void;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
 
-/// Mappings of the process at once: half of what the kernel allows by default
-/// (`vm.max_map_count`, 65530), since replacing a page splits a mapping in three.
+/// The maximum number of mappings of the process at one time. It is half of the kernel's default
+/// limit (`vm.max_map_count`, 65530), because replacing a page splits a mapping into three.
 const MAX_MAPPINGS: usize = 1 << 15;
 
-/// Marks an entry that is being written; no mapping has this address.
+/// The start address of an entry that is being written. No mapping has this address.
 const TAKEN: usize = 1;
 
 static TABLE: [Entry; MAX_MAPPINGS] = [const { Entry::free() }; MAX_MAPPINGS];
-/// Entries from here on were never used.
+/// The entries from this index on were never used.
 static USED: AtomicUsize = AtomicUsize::new(0);
-/// The previous handler.
+/// The handler of SIGBUS before [`on_fault`] was installed.
 static PREVIOUS: OnceLock<SigAction> = OnceLock::new();
 
 /// A registered range of addresses.
 #[derive(Debug)]
 struct Entry {
-    /// First byte; 0 if the entry is free. Written last, so that a reader who sees the same
-    /// value twice has read the other fields of the same range.
+    /// Address of the first byte; 0 if the entry is free. It is written last. Thus a reader who
+    /// reads the same value before and after reading the other fields knows that all belong to the
+    /// same range.
     start: AtomicUsize,
     /// The first address behind the range.
     end: AtomicUsize,
@@ -55,8 +56,8 @@ impl Entry {
         }
     }
 
-    /// The start of the page with `address` in it, and its size, if the page
-    /// is a part of this range.
+    /// The start and the size in bytes of the page that contains `address`; `None` if the page is
+    /// not in this range.
     fn page_of(&self, address: usize) -> Option<(usize, usize)> {
         let start = self.start.load(Ordering::Acquire);
         let end = self.end.load(Ordering::Acquire);
@@ -67,13 +68,14 @@ impl Entry {
     }
 }
 
-/// A range whose faults are survived while this value lives.
+/// A registered range. While this value lives, the process continues after faults in the range.
 #[derive(Debug)]
 pub(super) struct Guard(&'static Entry);
 
 impl Guard {
-    /// Registers `length` bytes from `start` on, in pages of `page` bytes; start and length are
-    /// multiples of `page`. Error: `ENOMEM` if the table is full, otherwise as sigaction.
+    /// Registers `length` bytes from address `start` on, in pages of `page` bytes. `start` and
+    /// `length` are multiples of `page`. Error: `ENOMEM` if the table is full, or the error of
+    /// sigaction.
     pub(super) fn new(start: usize, length: usize, page: usize) -> Result<Self, Errno> {
         install()?;
         let free = |entry: &&Entry| {
@@ -90,7 +92,7 @@ impl Guard {
         Ok(Self(entry))
     }
 
-    /// Whether a page of the range was found missing, by any access before this call.
+    /// Whether any access before this call found a page of the range missing.
     pub(super) fn is_dead(&self) -> bool {
         // The handler runs on this thread, between two instructions.
         compiler_fence(Ordering::SeqCst);
@@ -104,18 +106,19 @@ impl Drop for Guard {
     }
 }
 
-/// Installs [`on_fault`] as the process's handler, once.
+/// Installs [`on_fault`] as the handler of SIGBUS of the process. Only the first call installs it;
+/// all calls return the same result.
 fn install() -> Result<(), Errno> {
     static DONE: OnceLock<Result<(), Errno>> = OnceLock::new();
     *DONE.get_or_init(|| {
-        // On the alternate stack, as the previous handler may need it: Rust's own reports stack
-        // overflows.
+        // The handler runs on the alternate stack, because the previous handler may need it: the
+        // handler of Rust's standard library reports stack overflows.
         let (handler, flags) = (SigHandler::SigAction(on_fault), SaFlags::SA_ONSTACK);
         let ours = SigAction::new(handler, flags, SigSet::empty());
         // SAFETY: the handler does only what signal-safety(7) allows.
         let before = unsafe { sigaction(Signal::SIGBUS, &ours) };
         let before = before.map_err(|errno| Errno::from_raw_os_error(errno as i32))?;
-        // A foreign fault before this line is repeated.
+        // If a fault outside the ranges occurs before this line, the instruction is repeated.
         let _ = PREVIOUS.set(before);
         Ok(())
     })
@@ -125,13 +128,14 @@ fn install() -> Result<(), Errno> {
 extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: with SA_SIGINFO the kernel hands over a valid `info`, and SIGBUS has an address.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
-    // A signal sent by a process has no address (sigaction(2)).
+    // A signal that was sent by a process has no address (sigaction(2)).
     if code <= 0 || !replace(address) {
         forward(signal, code, info, context);
     }
 }
 
-/// Puts a page of zeroes under `address`, if it is in a registered range.
+/// Replaces the page that contains `address` with a page of zeroes, if `address` is in a registered
+/// range. Returns whether the page was replaced.
 fn replace(address: usize) -> bool {
     let used = &TABLE[..USED.load(Ordering::Acquire).min(MAX_MAPPINGS)];
     let found = used.iter().find_map(|entry| Some((entry, entry.page_of(address)?)));
@@ -139,13 +143,13 @@ fn replace(address: usize) -> bool {
     entry.dead.store(true, Ordering::Release);
     let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
     let protection = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: the whole page lies in a range that a `Mapping` owns and through
-    // which nothing but bytes and integers are copied; it cannot be dropped
-    // now, for one of its accesses has made this fault.
+    // SAFETY: the whole page is in a range that a `Mapping` owns. Only bytes and integers are
+    // copied through a `Mapping`. The `Mapping` cannot be dropped now, because one of its accesses
+    // caused this fault.
     unsafe { rustix::mm::mmap_anonymous(start as *mut c_void, page, protection, flags) }.is_ok()
 }
 
-/// Passes a fault outside our ranges to the previous handler.
+/// Passes a fault outside the registered ranges to the previous handler.
 fn forward(
     signal: libc::c_int,
     code: libc::c_int,
@@ -155,8 +159,8 @@ fn forward(
     let Some(before) = PREVIOUS.get() else { return };
     match before.handler() {
         SigHandler::SigDfl | SigHandler::SigIgn => {
-            // SAFETY: restores an action that sigaction returned. The instruction faults again
-            // after the return; a sent signal is delivered again.
+            // SAFETY: restores an action that sigaction returned. After the return the instruction
+            // faults again; a signal that a process sent is raised again below.
             let _ = unsafe { sigaction(Signal::SIGBUS, before) };
             if code <= 0 {
                 let _ = raise(Signal::SIGBUS);
@@ -175,7 +179,7 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::process::Command;
 
-    /// Memory that its owner can truncate.
+    /// A memfd without seals, which can be truncated.
     fn unsealed(size: u64) -> OwnedFd {
         let file = rustix::fs::memfd_create("ram", MemfdFlags::CLOEXEC).unwrap();
         rustix::fs::ftruncate(&file, size).unwrap();
@@ -189,7 +193,7 @@ mod tests {
         let maps: Vec<_> = [0, 0x1000, 0x2000].map(map).into();
         maps.iter().for_each(|map| map.write(0, &[7; 100]).unwrap());
         rustix::fs::ftruncate(&file, 0x1000).unwrap();
-        // Each kind of access.
+        // Each kind of access fails.
         let mut back = [1; 100];
         assert_eq!(maps[1].read(0, &mut back), None);
         assert_eq!(maps[2].load(0), None);

@@ -1,10 +1,10 @@
-//! Memory shared with another process, and signals to its eventfds: the only module with unsafe
-//! code.
+//! Memory that is shared with another process, and signals to eventfds of the other process. This
+//! is the only module with unsafe code.
 //!
-//! The other process may change the bytes at any time, so nothing here returns a reference to them:
-//! bytes are copied in and out, and every value read is a snapshot that the caller checks. The
-//! other process can also remove the pages: then the mapping is dead, and every access fails
-//! (`fault.rs`).
+//! The other process can change the bytes at any time, so no function of this module returns a
+//! reference to the bytes. Bytes are copied in and out, and the caller checks the copy. The other
+//! process can also remove the pages. Then the mapping is dead, and every access fails (see
+//! `fault.rs`).
 
 mod fault;
 mod signaller;
@@ -21,42 +21,43 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
-/// The page size of every host that farlane supports; file offsets of a mapping are multiples
-/// of it.
+/// The page size in bytes of all hosts that farlane supports.
 pub const PAGE: usize = 4096;
 
 /// `HUGETLBFS_MAGIC` of linux/magic.h.
 const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
 
-/// Copies up to this many bytes go word by word, in address order.
+/// Copies of at most this number of bytes are made double word by double word, in address order, if
+/// address and length are multiples of 4.
 const BY_WORD: usize = 64;
 
-/// A mapped part of a file; unmapped on drop.
+/// A mapped part of a file. It is unmapped on drop.
 #[derive(Debug)]
 pub struct Mapping {
     /// Start of the mapped pages.
     pages: NonNull<c_void>,
-    /// Bytes of the mapped pages.
+    /// Number of bytes in the mapped pages.
     mapped: usize,
-    /// First byte of the part, from `pages`.
+    /// Offset of the first byte of the part from `pages`, in bytes.
     skip: usize,
-    /// Bytes of the part.
+    /// Number of bytes in the part.
     length: usize,
     /// `None` only during drop.
     guard: Option<Guard>,
 }
 
-// SAFETY: the pages belong to this value alone until it is dropped, and stay
-// where they are whichever thread looks at them.
+// SAFETY: only this value owns the pages until it is dropped, and the addresses of the pages are
+// the same in all threads.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    /// Maps `length` bytes of `fd` from byte `offset` on, shared.
+    /// Maps `length` bytes of `fd` from byte `offset` on (MAP_SHARED), readable if `read` and
+    /// writable if `write`.
     ///
     /// # Errors
-    /// `EINVAL` for no bytes, an overflow, a file that is not regular, or bytes after its end;
-    /// `ENOMEM` for more mappings than a process can have; otherwise as fstat, fstatfs and mmap,
-    /// for example `EACCES` for a missing right of the descriptor.
+    /// `EINVAL` if `length` is 0, the end overflows or is after the end of the file, or the file is
+    /// not a regular file; `ENOMEM` if the process has too many mappings; otherwise the errors of
+    /// fstat, fstatfs and mmap, for example `EACCES` if the descriptor does not allow the access.
     pub fn new(
         fd: BorrowedFd<'_>,
         offset: u64,
@@ -78,8 +79,8 @@ impl Mapping {
         let mut protection = ProtFlags::empty();
         protection.set(ProtFlags::READ, read);
         protection.set(ProtFlags::WRITE, write);
-        // SAFETY: a new mapping at an address of the kernel's choice replaces
-        // nothing that anybody uses.
+        // SAFETY: the kernel chooses the address of the new mapping, so it replaces no memory in
+        // use.
         let pages = unsafe {
             rustix::mm::mmap(
                 std::ptr::null_mut(),
@@ -91,53 +92,53 @@ impl Mapping {
             )
         }?;
         let pages = NonNull::new(pages).ok_or(Errno::FAULT)?;
-        // From here on it is unmapped even on an error.
+        // From here on the pages are unmapped on an error too.
         let mut mapping =
             Self { pages, mapped, skip: skip as usize, length: length as usize, guard: None };
         mapping.guard = Some(Guard::new(pages.as_ptr() as usize, mapped, page as usize)?);
         Ok(mapping)
     }
 
-    /// Whether the other process has removed pages: one access failed for this reason, and all
-    /// later ones fail.
+    /// Whether the mapping is dead: an access failed because the other process has removed pages.
+    /// All later accesses fail too.
     pub fn is_dead(&self) -> bool {
         self.guard.as_ref().is_none_or(Guard::is_dead)
     }
 
-    /// `None` if the last access found the mapping dead.
+    /// `value`; `None` if the mapping is dead.
     fn alive<T>(&self, value: T) -> Option<T> {
         (!self.is_dead()).then_some(value)
     }
 
-    /// The address of `count` bytes at `offset`, if all lie inside.
+    /// The address of `count` bytes at `offset`; `None` if not all of them are inside the mapping.
     fn at(&self, offset: usize, count: usize) -> Option<*mut u8> {
         if offset.checked_add(count)? > self.length {
             return None;
         }
-        // SAFETY: skip + offset + count <= mapped, by the line above and
-        // because skip + length == mapped.
+        // SAFETY: skip + offset + count <= mapped, because of the check above and skip + length <=
+        // mapped.
         Some(unsafe { self.pages.as_ptr().cast::<u8>().add(self.skip + offset) })
     }
 
-    /// Copies bytes out; `None` if any lies outside or the mapping is dead. The mapping must be
-    /// readable.
+    /// Copies bytes from byte `offset` on to `into`; `None` if not all bytes are inside the mapping
+    /// or the mapping is dead. The mapping must be readable.
     pub fn read(&self, offset: usize, into: &mut [u8]) -> Option<()> {
         let from = self.at(offset, into.len())?;
-        // SAFETY: `from` has into.len() mapped bytes, which `into`, being
-        // memory of this process alone, does not overlap.
+        // SAFETY: `from` has into.len() mapped bytes. They do not overlap `into`, which is memory
+        // of this process only.
         unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
         fence(Ordering::Acquire);
         self.alive(())
     }
 
-    /// Appends `count` bytes to `out`; as [`read`](Self::read). If the mapping is dead, the bytes
-    /// must not be used.
+    /// Appends `count` bytes from byte `offset` on to `out`, otherwise as [`read`](Self::read). If
+    /// the mapping is dead, `out` is longer too, but the new bytes are invalid.
     pub fn append(&self, offset: usize, count: usize, out: &mut BytesMut) -> Option<()> {
         let from = self.at(offset, count)?;
         out.reserve(count);
         let to = out.spare_capacity_mut().as_mut_ptr().cast::<u8>();
-        // SAFETY: as in `read`; `out` has room for `count` bytes behind its length, and they are
-        // initialised when its length says so.
+        // SAFETY: as in `read`. `out` has room for `count` bytes after its current length, and the
+        // bytes are initialised before the length is increased.
         unsafe {
             std::ptr::copy_nonoverlapping(from, to, count);
             out.set_len(out.len() + count);
@@ -146,22 +147,22 @@ impl Mapping {
         self.alive(())
     }
 
-    /// Copies bytes in; `None` if any lies outside or the mapping is dead. The mapping must be
-    /// writable. A reader who sees the last bytes of a short write sees the first ones and all
-    /// earlier writes: a completion entry's phase bit may not overtake its other fields or the
-    /// data.
+    /// Copies `bytes` to byte `offset`; `None` if not all bytes are inside the mapping or the
+    /// mapping is dead. The mapping must be writable. A reader who sees the last bytes of a short
+    /// aligned write also sees the first bytes and all earlier writes. Thus the phase bit of a
+    /// completion entry is not visible before the other fields and the data.
     pub fn write(&self, offset: usize, bytes: &[u8]) -> Option<()> {
         let to = self.at(offset, bytes.len())?;
         fence(Ordering::Release);
         if bytes.len() > BY_WORD || !(to as usize | bytes.len()).is_multiple_of(4) {
-            // SAFETY: as in `read`, the other way round.
+            // SAFETY: as in `read`, in the opposite direction.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
             return self.alive(());
         }
         for (i, word) in bytes.chunks_exact(4).enumerate() {
             let word = u32::from_ne_bytes([word[0], word[1], word[2], word[3]]);
-            // SAFETY: inside, aligned to 4 bytes (checked above), and an
-            // atomic may be shared with anybody.
+            // SAFETY: the address is inside the mapping and aligned to 4 bytes (checked above), and
+            // an atomic may be shared with other processes.
             let cell = unsafe { AtomicU32::from_ptr(to.add(i * 4).cast()) };
             cell.store(word, Ordering::Release);
         }
@@ -173,18 +174,20 @@ impl Mapping {
         if !(at as usize).is_multiple_of(4) {
             return None;
         }
-        // SAFETY: inside, aligned, mapped as long as `self` lives, and only
-        // ever used as an atomic here.
+        // SAFETY: the address is inside the mapping, aligned, and mapped as long as `self` lives;
+        // the bytes are used only as an atomic here.
         Some(unsafe { AtomicU32::from_ptr(at.cast()) })
     }
 
-    /// The aligned double word at `offset`; `None` outside or if dead.
+    /// The double word at byte `offset`; `None` if it is not aligned or not inside the mapping, or
+    /// the mapping is dead.
     pub fn load(&self, offset: usize) -> Option<u32> {
         let value = self.cell(offset)?.load(Ordering::Acquire);
         self.alive(value)
     }
 
-    /// Takes the aligned double word at `offset` and stores `rest`; `None` outside or if dead.
+    /// Stores `rest` in the double word at byte `offset` and returns the previous value; `None` if
+    /// the double word is not aligned or not inside the mapping, or the mapping is dead.
     pub fn swap(&self, offset: usize, rest: u32) -> Option<u32> {
         let value = self.cell(offset)?.swap(rest, Ordering::AcqRel);
         self.alive(value)
@@ -193,43 +196,48 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // Dropped first, because another mapping may get these addresses right after.
+        // The guard is dropped before the pages are unmapped, because another mapping can get the
+        // same addresses right after.
         self.guard = None;
-        // SAFETY: mapped by `new` with this length, and no pointer into it
-        // outlives `self`. An error can only mean that it is gone already.
+        // SAFETY: `new` mapped these pages with this length, and no pointer to them outlives
+        // `self`. An error can only mean that the pages are no longer mapped.
         let _ = unsafe { rustix::mm::munmap(self.pages.as_ptr(), self.mapped) };
     }
 }
 
-/// The page size of the file in bytes; mappings begin and end at its multiples.
+/// The page size of the file in bytes. Mappings of the file begin and end at multiples of the page
+/// size. Error: as fstatfs.
 fn page_size(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
     let system = rustix::fs::fstatfs(fd)?;
-    // A file system of huge pages has blocks of that size (Linux
-    // fs/hugetlbfs/inode.c, `hugetlbfs_statfs`).
+    // In a file system of huge pages, the block size is the page size (Linux fs/hugetlbfs/inode.c,
+    // `hugetlbfs_statfs`).
     let huge = system.f_type as u64 == HUGETLBFS_MAGIC;
     Ok(if huge { (system.f_bsize as u64).max(PAGE as u64) } else { PAGE as u64 })
 }
 
-/// Memory that a client may map: an anonymous file of fixed size, and our mapping of a part of it.
+/// Memory that a client may map: an anonymous file of fixed size, and a mapping of a part of the
+/// file.
 #[derive(Debug)]
 pub struct Shared {
     /// The file.
     pub file: OwnedFd,
-    /// The part.
+    /// The mapped part.
     pub mapping: Mapping,
 }
 
 impl Shared {
-    /// A file of `offset + length` bytes of zeroes, mapped from `offset` on.
+    /// Creates a file of `offset + length` bytes, all zero, and maps the last `length` bytes.
+    /// `name` is only for debugging (memfd_create(2)).
     ///
     /// # Errors
-    /// As memfd_create, ftruncate, fcntl (seals) and mmap.
+    /// `EINVAL` if `offset + length` overflows; otherwise the errors of memfd_create, ftruncate,
+    /// fcntl (seals) and [`Mapping::new`].
     pub fn new(name: &str, offset: u64, length: u64) -> Result<Self, Errno> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = rustix::fs::memfd_create(name, flags)?;
         let size = offset.checked_add(length).ok_or(Errno::INVAL)?;
         rustix::fs::ftruncate(&file, size)?;
-        // A client that truncated the file would lose its doorbells.
+        // The seals prevent that a client truncates the file.
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
         rustix::fs::fcntl_add_seals(&file, seals)?;
         let mapping = Mapping::new(file.as_fd(), offset, length, true, true)?;

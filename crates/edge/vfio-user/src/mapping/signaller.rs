@@ -1,11 +1,12 @@
 //! Signals eventfds of other processes without blocking.
 //!
-//! A write to an eventfd blocks when its counter is full, or when the descriptor is in fact a
-//! full pipe. `O_NONBLOCK` does not help: it belongs to the open file description, which the
-//! other process shares and may change. So the kernel signals the eventfd as the completion of
-//! a Linux AIO operation that ends at once: `IOCB_FLAG_RESFD` adds 1 to the counter without
-//! blocking, also at a full counter, and accepts eventfds only (linux/fs/aio.c,
-//! `__io_submit_one` and `aio_complete`; `eventfd_signal` in linux/fs/eventfd.c).
+//! A write to an eventfd blocks if the counter is full. If the descriptor is in fact a pipe, a
+//! write blocks when the pipe is full. `O_NONBLOCK` does not prevent it, because the flag belongs
+//! to the open file description, which the other process shares and can change. Therefore the
+//! kernel signals the eventfd as the completion of a Linux AIO operation that ends at once. With
+//! `IOCB_FLAG_RESFD` the kernel adds 1 to the counter without blocking, even if the counter is
+//! full, and accepts only eventfds (linux/fs/aio.c, `__io_submit_one` and `aio_complete`;
+//! `eventfd_signal` in linux/fs/eventfd.c).
 
 use nix::libc;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -14,7 +15,7 @@ use rustix::pipe::PipeFlags;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Completions that the kernel keeps until they are fetched.
+/// Number of completions that the kernel can keep until they are fetched.
 const RING: u32 = 64;
 
 /// `IOCB_CMD_PREAD` of linux/aio_abi.h.
@@ -27,7 +28,7 @@ const SIGNAL_EVENTFD: u32 = 1;
 #[derive(Default)]
 struct Operation {
     data: u64,
-    /// Key and flags, in the machine's order; both 0 here.
+    /// Key and flags, in the byte order of the machine; both are 0 here.
     key_and_flags: [u32; 2],
     opcode: u16,
     priority: i16,
@@ -54,24 +55,24 @@ struct Completion {
 pub struct Signaller {
     /// `aio_context_t`.
     context: libc::c_ulong,
-    /// A read of no bytes from it ends at once (linux/fs/pipe.c, `pipe_read`).
+    /// The read end of a pipe. A read of 0 bytes ends at once (linux/fs/pipe.c, `pipe_read`).
     readable: OwnedFd,
-    /// A read from it fails, but after the kernel has checked the eventfd.
+    /// The write end of the pipe. A read fails, but only after the kernel has checked the eventfd.
     unreadable: OwnedFd,
-    /// Operations completed since completions were last fetched.
+    /// Number of operations since completions were last fetched.
     ended: AtomicU32,
 }
 
 impl Signaller {
-    /// The signaller of this process; it uses one context of `fs.aio-max-nr`. Error: as
-    /// [`new`](Self::new); every later call returns the same error.
+    /// The signaller of this process, which the first call creates. Error: as [`new`](Self::new);
+    /// if the first call fails, all later calls return the same error.
     pub fn of_process() -> Result<&'static Self, Errno> {
         static ONE: OnceLock<Result<Signaller, Errno>> = OnceLock::new();
         ONE.get_or_init(Self::new).as_ref().map_err(|errno| *errno)
     }
 
-    /// A new signaller. Error: as io_setup and pipe2: `ENOSYS` and `EPERM` where Linux AIO is not
-    /// built in or not allowed, `EAGAIN` when `fs.aio-max-nr` is reached.
+    /// Creates a signaller. Error: of io_setup or pipe2, for example `ENOSYS` if the kernel has no
+    /// Linux AIO, `EPERM` if Linux AIO is not allowed, `EAGAIN` if `fs.aio-max-nr` is reached.
     pub fn new() -> Result<Self, Errno> {
         let (readable, unreadable) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         let mut context: libc::c_ulong = 0;
@@ -82,14 +83,14 @@ impl Signaller {
         Ok(Self { context, readable, unreadable, ended: AtomicU32::new(0) })
     }
 
-    /// Whether `fd` is an eventfd; does not signal it.
+    /// Whether `fd` is an eventfd. The eventfd is not signalled.
     pub fn takes(&self, fd: BorrowedFd<'_>) -> bool {
-        // The kernel checks the eventfd first, then the file.
+        // The kernel checks the eventfd before the file.
         self.submit(self.unreadable.as_fd(), fd) == Err(Errno::BADF)
     }
 
-    /// Adds 1 to the counter of `fd`, unless it is full. Error: `EINVAL` if `fd` is not an eventfd;
-    /// otherwise the kernel has no memory.
+    /// Adds 1 to the counter of the eventfd `fd`, unless the counter is full. Error: `EINVAL` if
+    /// `fd` is not an eventfd; other errors of io_submit if the kernel has no memory.
     pub fn signal(&self, fd: BorrowedFd<'_>) -> Result<(), Errno> {
         if self.ended.fetch_add(1, Ordering::Relaxed) >= RING / 2 {
             self.ended.store(0, Ordering::Relaxed);
@@ -114,9 +115,9 @@ impl Signaller {
             ..Operation::default()
         };
         let operations = [&raw mut operation];
-        // SAFETY: one pointer to one operation, which outlives the call; both
-        // files are open. It reads no bytes, so it has no buffer, and has ended
-        // when the call returns: the kernel keeps no pointer.
+        // SAFETY: the argument is one pointer to one operation, which outlives the call; both files
+        // are open. The operation reads no bytes, so it has no buffer. It has ended when the call
+        // returns, so the kernel keeps no pointer.
         result(unsafe {
             libc::syscall(
                 libc::SYS_io_submit,
@@ -127,12 +128,12 @@ impl Signaller {
         })
     }
 
-    /// Makes room in the ring of completions.
+    /// Fetches the completions, to make room in the ring.
     fn fetch(&self) {
         let mut events = [Completion::default(); RING as usize];
         let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: room for as many completions as are asked for, and a timeout,
-        // both of which outlive the call.
+        // SAFETY: `events` has room for the requested number of completions; `events` and the
+        // timeout outlive the call.
         unsafe {
             libc::syscall(
                 libc::SYS_io_getevents,
@@ -148,7 +149,7 @@ impl Signaller {
 
 impl Drop for Signaller {
     fn drop(&mut self) {
-        // SAFETY: set up by `new`; every operation has ended.
+        // SAFETY: `new` created the context, and all operations have ended.
         unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };
     }
 }

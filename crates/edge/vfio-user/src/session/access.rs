@@ -1,8 +1,9 @@
-//! Region accesses and resets: the commands that cross the network.
+//! Region accesses and resets: the commands that are executed across the network.
 //!
-//! An access is split into pieces of one configuration request or one run of memory requests. The
-//! pieces of a read are in flight together, up to a limit; writes go one after the other. Posted
-//! writes to BARs need no reply, so they are executed while a read is in flight.
+//! An access is split into pieces. A piece is one configuration request, or bytes of a BAR that do
+//! not cross a 4 KiB boundary. Several pieces of a read are in flight at the same time, up to a
+//! limit. Configuration writes are executed one after the other. Posted writes to BARs need no
+//! reply, so they are also executed while a read is in flight.
 
 use super::Session;
 use crate::config::RemoteWrite;
@@ -15,20 +16,22 @@ use std::collections::VecDeque;
 use wire::vfio_user::{Command, Header, RegionAccess, WriteMulti, region_index};
 use wire::{Duration, Instant};
 
-/// Time limit after which a command reads all ones. QEMU waits 5 s.
+/// Time limit of a command, from its arrival. At the limit a read returns all ones. QEMU waits 5 s
+/// for a reply.
 pub(crate) const ACCESS_DEADLINE: Duration = Duration::from_ms(3_000);
 
-/// Pieces of one read in flight. QEMU reads all of configuration space with one message.
+/// The maximum number of pieces of one read in flight. QEMU reads the whole configuration space
+/// with one message.
 const MAX_IN_FLIGHT: usize = 32;
 
-/// Pieces of a BAR access do not cross a multiple of this (PCI Express Base 4.0, section 2.2.7:
-/// requests do not cross a 4 KiB boundary).
+/// Pieces of a BAR access do not cross a multiple of this number of bytes (PCI Express Base 4.0,
+/// section 2.2.7: requests do not cross a 4 KiB boundary).
 const BOUNDARY: u64 = 4096;
 
-/// Length of the headers before the data of a reply.
+/// Length in bytes of the headers before the data of a reply.
 const REPLY_HEADERS: usize = Header::SIZE + RegionAccess::LENGTH;
 
-/// The command being carried out.
+/// The command that is being executed.
 #[derive(Debug)]
 pub(super) struct Current {
     header: Header,
@@ -47,9 +50,9 @@ enum Job {
 #[derive(Debug)]
 struct Read {
     request: RegionAccess,
-    /// Space for the headers, then the data.
+    /// Room for the headers, followed by the data.
     reply: Vec<u8>,
-    /// Bytes requested so far.
+    /// Number of bytes requested so far.
     next: usize,
     in_flight: Vec<(Token, usize, usize)>,
 }
@@ -58,11 +61,11 @@ struct Read {
 struct Write {
     /// Region, offset and data of the remaining writes.
     rest: VecDeque<(u32, u64, Bytes)>,
-    /// Configuration writes to the far function.
+    /// Configuration writes that the far function has not yet received.
     far: VecDeque<RemoteWrite>,
-    /// Whether a reset follows these writes.
+    /// Whether a reset follows the writes in `far`.
     reset: bool,
-    /// The action that the owner has to answer, and whether it is a reset.
+    /// The action that the owner of the session has to answer, and whether the action is a reset.
     pending: Option<(Token, bool)>,
     reply: Vec<u8>,
 }
@@ -73,14 +76,15 @@ impl Current {
         matches!(self.job, Job::Read(_))
     }
 
-    /// When the command times out.
+    /// The time at which the command times out.
     pub(super) fn deadline(&self) -> Instant {
         self.deadline
     }
 }
 
 impl Session {
-    /// Checks an access or a reset and makes a job of it.
+    /// Checks a region access or a reset and creates the state of its execution. Error: `EINVAL`
+    /// for an invalid payload or bytes outside the region.
     pub(super) fn begin(
         &self,
         command: Command,
@@ -136,10 +140,11 @@ impl Session {
         Ok(())
     }
 
-    /// Continues the access; false if it waits for the owner.
+    /// Continues the access. Returns true if the access is done, false if it waits for an answer of
+    /// the owner of the session.
     pub(super) fn step(&mut self, now: Instant, mut current: Current) -> bool {
         let done = match &mut current.job {
-            // The deadline passed before the start: the owner does not answer.
+            // If the deadline passed before the start, nothing is requested.
             Job::Read(read) if !self.answers(read.request.region) || current.deadline <= now => {
                 self.fill_absent(read, read.next, read.reply.len() - REPLY_HEADERS);
                 read.next = read.reply.len() - REPLY_HEADERS;
@@ -196,7 +201,7 @@ impl Session {
         read.next == length && read.in_flight.is_empty()
     }
 
-    /// Fills bytes `from..to` of a read with the answer of an absent function.
+    /// Fills bytes `from..to` of a read with the values that an absent function returns.
     fn fill_absent(&self, read: &mut Read, from: usize, to: usize) {
         let offset = read.request.offset + from as u64;
         let part = &mut read.reply[REPLY_HEADERS + from..REPLY_HEADERS + to];
@@ -207,7 +212,8 @@ impl Session {
         }
     }
 
-    /// The part of MSI-X that answers a BAR access, if any, and how many bytes of the access.
+    /// The MSI-X structure that contains the first byte of a BAR access (`None` if the far function
+    /// does), and the number of bytes of the access in the same piece, at most `rest`.
     fn bar_piece(&self, bar: u8, offset: u64, rest: usize) -> (Option<(MsixPart, usize)>, usize) {
         let (msix_part, alike) = self.table.msix_part(bar, offset);
         let alike = alike.min(BOUNDARY - offset % BOUNDARY);
@@ -270,7 +276,7 @@ impl Session {
         }
     }
 
-    /// Handles the owner's answer to a piece.
+    /// Handles the answer of the owner of the session to a piece.
     pub(super) fn answer_access(&mut self, token: Token, result: Result<&[u8], Errno>) {
         let Some(mut current) = self.client.current.take() else { return };
         match &mut current.job {
@@ -300,8 +306,8 @@ impl Session {
         self.client.current = Some(current);
     }
 
-    /// Ends the current command without the owner: missing bytes of a read are all ones,
-    /// missing writes are dropped.
+    /// Ends the current command without an answer of the owner of the session. Missing bytes of a
+    /// read are filled as for an absent function; writes that were not executed are dropped.
     pub(super) fn abandon(&mut self) {
         let Some(mut current) = self.client.current.take() else { return };
         match &mut current.job {
@@ -322,8 +328,9 @@ impl Session {
         self.finish(current);
     }
 
-    /// Replies to a command that is done. The reply does not wait for the device's writes by
-    /// message, because QEMU answers them under the lock that it holds during an access.
+    /// Replies to a command that is done. The reply does not wait for DMA_WRITE messages of the
+    /// device, because QEMU needs a lock to answer them and holds the same lock during a region
+    /// access.
     fn finish(&mut self, current: Current) {
         let Current { header, job, error, .. } = current;
         match (job, error) {
@@ -342,13 +349,13 @@ impl Session {
     }
 }
 
-/// Whether a write from `offset` on goes to configuration space, or to a register before the
-/// doorbells.
+/// Whether a write from byte `offset` of a region on is not a doorbell write: the region is not the
+/// BAR with doorbells, or `offset` is before the doorbells.
 fn is_register(region: u32, offset: u64) -> bool {
     region != u32::from(doorbell::BAR) || offset < doorbell::OFFSET
 }
 
-/// Whether a command is a write only to BARs, without a reply.
+/// Whether a command writes only to BARs and requests no reply.
 pub(super) fn is_posted(message: &Incoming) -> bool {
     let bar = |region| region != region_index::CONFIG;
     let Incoming { header, payload, refusal: None, .. } = message else { return false };
@@ -363,7 +370,8 @@ pub(super) fn is_posted(message: &Incoming) -> bool {
         }
 }
 
-/// Whether the function is absent, which reads all ones. Shadowed bits must not hide this.
+/// Whether bytes read from configuration space are all ones, as of an absent function. At least 2
+/// bytes are needed. The check is made before shadowed bits replace bits.
 fn reads_absent(bytes: &[u8]) -> bool {
     bytes.len() >= 2 && bytes.iter().all(|byte| *byte == 0xff)
 }

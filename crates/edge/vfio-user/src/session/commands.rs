@@ -1,4 +1,4 @@
-//! Commands that are answered at once: all except accesses and resets.
+//! Commands that are answered at once: all except region accesses and resets.
 
 use super::{Session, State};
 use crate::connection::{Incoming, Outgoing};
@@ -16,17 +16,18 @@ use wire::vfio_user::{
     RegionIoFds, SparseArea, Version, irq_index, region_index,
 };
 
-/// The supported version of the protocol.
+/// The supported version of the vfio-user protocol.
 const MAJOR: u16 = 0;
 const MINOR: u16 = 1;
 
-/// VFIO_USER_F_DMA_REGION_MMAP of newer libvfio-user headers: redundant with the descriptor.
+/// VFIO_USER_F_DMA_REGION_MMAP of newer libvfio-user headers. It is ignored, because the descriptor
+/// tells whether the range can be mapped.
 const DMA_FLAG_MMAP: u32 = 1 << 2;
 
-/// Smallest `max_data_xfer_size` that a client may have.
+/// The smallest `max_data_xfer_size` in bytes that a client may offer.
 const MIN_DATA_XFER: u64 = 4096;
 
-/// A reply's payload and descriptors.
+/// The payload and the descriptors of a reply, or the errno of an error reply.
 type Answer = Result<(Vec<u8>, Vec<OwnedFd>), Errno>;
 
 fn payload(encode: impl FnOnce(&mut Vec<u8>)) -> Answer {
@@ -35,13 +36,14 @@ fn payload(encode: impl FnOnce(&mut Vec<u8>)) -> Answer {
     Ok((out, Vec::new()))
 }
 
-/// The errno for every malformed payload.
+/// The errno for a malformed payload.
 fn invalid(_: Malformed) -> Errno {
     Errno::INVAL
 }
 
 impl Session {
-    /// Executes a command, or makes it the current access.
+    /// Executes a command. A region access or reset becomes the current command, with this
+    /// deadline.
     pub(super) fn command(&mut self, now: Instant, deadline: Instant, mut message: Incoming) {
         let header = message.header;
         let command = Command::from_number(header.command);
@@ -66,7 +68,8 @@ impl Session {
                 | Command::DeviceReset),
             ) => match self.begin(command, &mut message, deadline) {
                 Ok(current) => {
-                    // A doorbell store before this message takes effect first.
+                    // A doorbell store that the client made before it sent this message takes
+                    // effect first.
                     self.poll_doorbells();
                     self.step(now, current);
                     return;
@@ -121,8 +124,8 @@ impl Session {
         let xfer = xfer.min(MAX_DATA_XFER as u64);
         self.client_xfer = xfer as usize;
         self.client.state = State::Ready;
-        // A subset of what the client offered, and nothing without JSON. QEMU also takes our
-        // max_data_xfer_size as its own limit.
+        // The reply contains only capabilities that the client offered, and none if the client sent
+        // no JSON. QEMU also uses the replied max_data_xfer_size as the limit of its own messages.
         let capabilities = theirs.capabilities.map(|offered| Capabilities {
             max_msg_fds: offered.max_msg_fds.map(|_| MAX_MSG_FDS as u64),
             max_data_xfer_size: offered.max_data_xfer_size.map(|_| xfer),
@@ -150,7 +153,8 @@ impl Session {
         Ok((Vec::new(), Vec::new()))
     }
 
-    /// Unmaps a range. A descriptor in the message (from SPDK) is closed with the message.
+    /// Unmaps a range. A descriptor in the message, as SPDK sends it, is closed when the message is
+    /// dropped.
     fn dma_unmap(&mut self, message: &Incoming) -> Answer {
         let unmap = DmaUnmap::decode(&message.payload).map_err(invalid)?;
         let end = unmap.address.saturating_add(unmap.size);
@@ -182,7 +186,7 @@ impl Session {
         payload(|out| info.encode(out))
     }
 
-    /// Bytes of a region; 0 if there is none.
+    /// Size of a region in bytes; 0 if the region does not exist.
     pub(super) fn region_size(&self, region: u32) -> u64 {
         match region {
             0..=region_index::BAR5 => self.info.bars[region as usize].map_or(0, |bar| bar.size),
@@ -210,15 +214,16 @@ impl Session {
         info.areas = vec![SparseArea { offset: doorbell::OFFSET, size: doorbell::LENGTH }];
         let mut out = Vec::new();
         info.encode_reply(request.argsz, &mut out);
-        // The area states what may be mapped: no descriptor without it.
+        // The sparse area tells the client what can be mapped. Without the area in the reply there
+        // is no descriptor.
         let whole = out.len() > RegionInfo::LENGTH;
         let fd = whole.then(|| doorbells.file().try_clone_to_owned()).transpose();
         let fd = fd.map_err(|_| Errno::MFILE)?;
         Ok((out, fd.into_iter().collect()))
     }
 
-    /// Offers no descriptors, because an access through a descriptor would overtake earlier
-    /// messages.
+    /// Answers VFIO_USER_DEVICE_GET_REGION_IO_FDS without descriptors, because an access through a
+    /// descriptor would overtake earlier messages.
     fn region_io_fds(message: &Incoming) -> Answer {
         let request = RegionIoFds::decode(&message.payload).map_err(invalid)?;
         if (request.argsz as usize) < RegionIoFds::LENGTH || request.index >= region_index::COUNT {

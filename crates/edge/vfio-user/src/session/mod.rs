@@ -1,9 +1,10 @@
-//! The state machine of one endpoint's server: no socket, no clock.
+//! The state machine of the server of one endpoint, without socket and clock.
 //!
-//! Commands are executed in order, each after the answer to the one before; only a posted BAR write
-//! does not wait for reads (PCI Express Base 4.0, section 2.4.1: posted requests pass non-posted
-//! ones). Replies to DMA messages are handled at once. Everything is bounded: a client that sends
-//! faster than the far side answers is not read any further ([`Session::accepts_input`]).
+//! Commands are executed in order; each command begins after the reply to the previous command.
+//! Only a posted BAR write does not wait for reads (PCI Express Base 4.0, section 2.4.1: posted
+//! requests pass non-posted requests). Replies to DMA messages are handled at once. All queues are
+//! bounded: if a client sends faster than the far side answers, no further messages of the client
+//! are received ([`Session::accepts_input`]).
 
 pub(crate) mod access;
 mod commands;
@@ -25,17 +26,20 @@ use std::ops::Range;
 use wire::vfio_user::{Command, DEFAULT_MAX_DATA_XFER_SIZE, Kind, region_index};
 use wire::{Arena, Duration, Instant};
 
-/// The most actions queued for an owner that does not poll.
+/// The maximum number of actions that wait for [`Session::poll`]. At this number no further command
+/// begins.
 const MAX_ACTIONS: usize = 64;
-/// The most commands queued during the execution of one.
+/// The maximum number of commands that wait for the end of the current command.
 const MAX_QUEUE: usize = 64;
-/// The most descriptors in queued commands, plus values that the worker has not yet dropped:
-/// descriptors are a resource of the whole process.
+/// The maximum number of descriptors in queued commands, plus values that the workers have not yet
+/// dropped. It is limited because the whole process has a limited number of descriptors.
 const MAX_QUEUED_FDS: usize = 32;
-/// The most bytes queued for a client that does not read.
+/// The number of queued bytes for a client that does not read. At this number no further command
+/// begins.
 pub(super) const MAX_OUTGOING: usize = 1 << 20;
 
-/// The most remapped ranges that are kept; beyond, all memory counts as remapped.
+/// The maximum number of remapped ranges that are kept. With more ranges, all memory counts as
+/// remapped.
 const MAX_REMAPPED: usize = 64;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,26 +50,28 @@ pub(super) enum State {
     Ready,
 }
 
-/// State that ends with a client.
+/// State that ends when the client disconnects.
 #[derive(Debug, Default)]
 pub(super) struct Client {
     pub state: State,
-    /// Queued commands, each with its arrival.
+    /// Commands that wait, each with its time of arrival.
     queue: VecDeque<(Incoming, Instant)>,
     current: Option<Current>,
-    /// Completed DMA; not in `actions`, which may have to wait.
+    /// DMA accesses that have ended. They are not in `actions`, because actions may have to wait
+    /// until the owner accepts them.
     pub ended: VecDeque<Ended>,
     outgoing: VecDeque<Outgoing>,
     pub outgoing_bytes: usize,
-    /// Interrupts that wait for DMA writes, each with the number of the first write that it may
-    /// precede.
+    /// Interrupts that wait for the replies to DMA writes. Each has a sequence number: all writes
+    /// with lower numbers must end first.
     pub held_interrupts: VecDeque<(u64, Interrupt)>,
     pub msix_enabled: bool,
-    /// Why the client must be disconnected.
+    /// Why the client must be disconnected; `None` if it need not be.
     pub must_close: Option<Closed>,
 }
 
-/// The server's side of the protocol without the socket: messages in, actions and messages out.
+/// The server's side of the protocol without the socket. Inputs are messages; outputs are actions
+/// and messages.
 #[derive(Debug)]
 pub struct Session {
     /// The offered endpoint.
@@ -74,39 +80,43 @@ pub struct Session {
     pub(super) table: Table,
     pub(super) doorbells: Option<Doorbells>,
     pub(super) memory: Memory,
-    /// Addresses that were mapped or unmapped.
+    /// Ranges of DMA addresses that were mapped or unmapped since the last
+    /// [`take_remapped`](Self::take_remapped).
     remapped: Vec<Range<u64>>,
     pub(super) interrupts: Interrupts,
     pub(super) dma: Dma,
-    /// Memory for the bytes of reads.
+    /// Memory for the bytes of DMA reads.
     pub(super) arena: Arena,
     pub(super) workers: Workers,
     /// The worker for the client's files.
     pub(super) worker: Worker,
-    /// Unmaps memory: it does not block, and does not queue behind files that hang.
+    /// Unmaps memory. Because this never blocks, it has a worker of its own and does not wait
+    /// behind files that hang.
     pub(super) unmapper: Worker,
     pub(super) client: Client,
     pub(super) client_xfer: usize,
-    /// The owner's pending cleanup after the last client.
+    /// The token of the last [`Action::ClientGone`] if the owner has not answered it.
     cleanup: Option<Token>,
     actions: VecDeque<Action>,
     next_token: Token,
     pub(super) presence: Presence,
     /// Whether the client wrote configuration space, or a register that is not a doorbell, since
-    /// the owner cleared this flag, even if the write was dropped.
+    /// the owner of the session last cleared this flag. A write that was dropped counts too.
     pub registers_written: bool,
-    /// When the last command of a client arrived.
+    /// The time at which the last command of a client arrived.
     last_command: Instant,
     pub(super) counters: Counters,
 }
 
 impl Session {
-    /// The Command register bytes that the VMM wrote since the last reset.
+    /// The two bytes of the Command register as the VMM wrote them since the last reset; `None` for
+    /// a byte that was not written.
     pub fn written_command(&self) -> [Option<u8>; 2] {
         self.config.command
     }
 
-    /// A session without a client. Error: resources that the kernel refuses.
+    /// Creates a session without a client. Error: [`BindError::Workers`] or
+    /// [`BindError::Doorbells`].
     pub fn new(info: EndpointInfo) -> Result<Self, BindError> {
         let config = Config::new(&info);
         let msix = config.msix;
@@ -155,8 +165,8 @@ impl Session {
         }
     }
 
-    /// The next action, if the owner accepts one now; ends of DMA are returned in any case. `None`
-    /// until another input, reply or [`deadline`](Self::deadline).
+    /// The next action. If `accepts` is false, only [`Action::DmaDone`] is returned. After `None`
+    /// there is no other action until an input, a reply or the [`deadline`](Self::deadline).
     pub fn poll(&mut self, now: Instant, accepts: bool) -> Option<Action> {
         while let Some(ended) = self.dma.expire(now) {
             self.dma_ended(ended);
@@ -172,20 +182,21 @@ impl Session {
         if accepts { self.actions.pop_front() } else { None }
     }
 
-    /// When to call [`poll`](Self::poll) without any input.
+    /// The time at which [`poll`](Self::poll) must be called even without an input; `None` if there
+    /// is no such time.
     pub fn deadline(&self) -> Option<Instant> {
         let access = self.client.current.as_ref().map(Current::deadline);
         access.into_iter().chain(self.dma.deadline()).min()
     }
 
-    /// The next message for the client.
+    /// Takes the next message for the client; `None` if there is none.
     pub fn outgoing(&mut self) -> Option<Outgoing> {
         let message = self.client.outgoing.pop_front()?;
         self.client.outgoing_bytes -= message.bytes.len();
         Some(message)
     }
 
-    /// Whether another message may be passed to `handle`.
+    /// Whether another message may be passed to [`handle`](Self::handle).
     pub fn accepts_input(&self) -> bool {
         let fds: usize = self.client.queue.iter().map(|(message, _)| message.fds.len()).sum();
         let fds = fds + self.worker.disposals() + self.unmapper.disposals();
@@ -194,11 +205,12 @@ impl Session {
             && self.client.outgoing_bytes < MAX_OUTGOING
     }
 
-    /// Answers an action. An outdated token is ignored, because its client is gone or its deadline
-    /// has passed.
+    /// Answers the action with this token: the bytes of a read, no bytes for other actions. An
+    /// outdated token is ignored: the client of the action has disconnected, or the deadline of the
+    /// action has passed.
     ///
-    /// An error becomes the errno of the reply; a read of an absent device should rather return
-    /// all ones.
+    /// An error becomes the errno of the reply to the client. For a read of an absent device, pass
+    /// all ones instead of an error.
     pub fn reply(&mut self, now: Instant, token: Token, result: Result<&[u8], Errno>) {
         if self.cleanup == Some(token) {
             self.cleanup = None;
@@ -208,11 +220,11 @@ impl Session {
         self.advance(now);
     }
 
-    /// Sets how much of the function is visible from now on. BAR writes not yet carried out are
-    /// dropped if it is absent.
+    /// Sets how much of the function can be accessed from now on. Unless it is
+    /// [`Presence::Present`], BAR writes that [`poll`](Self::poll) has not returned are dropped.
     pub fn set_presence(&mut self, now: Instant, presence: Presence) {
         if presence == Presence::Present {
-            // Doorbells rung while they were not polled.
+            // Doorbells that were rung while the page was not polled are dropped.
             if let Some(doorbells) = self.doorbells.as_ref().filter(|_| !self.is_present()) {
                 doorbells.clear();
             }
@@ -241,19 +253,21 @@ impl Session {
         }
     }
 
-    /// Whether a client has negotiated a version and uses the function, which was reset for it.
+    /// Whether a client uses the function: the version is negotiated, and the cleanup after the
+    /// previous client has ended.
     pub fn in_use(&self) -> bool {
         self.client.state == State::Ready && self.cleanup.is_none()
     }
 
-    /// Whether every command has its reply, and none has arrived for `pause`.
+    /// Whether all commands have been answered and no command has arrived for the time `pause`.
+    /// Also true if no client is connected.
     pub fn is_quiet(&self, now: Instant, pause: Duration) -> bool {
         let Client { state, queue, current, outgoing, .. } = &self.client;
         let answered = queue.is_empty() && current.is_none() && outgoing.is_empty();
         *state == State::Absent || answered && self.last_command + pause <= now
     }
 
-    /// Executes commands until one has to wait.
+    /// Executes commands until a command has to wait.
     pub(super) fn advance(&mut self, now: Instant) {
         loop {
             if let Some(current) = self.client.current.take()
@@ -278,7 +292,8 @@ impl Session {
         }
     }
 
-    /// The queue index of a posted BAR write that has only reads before it, if `current` is a read.
+    /// The queue index of the first command that is not a read, if it is a posted BAR write and
+    /// `current` is a read; otherwise `None`.
     fn posted_behind(&self, current: &Current) -> Option<usize> {
         let read = |message: &Incoming| message.header.command == Command::RegionRead.number();
         let at = self.client.queue.iter().position(|(message, _)| !read(message))?;
@@ -287,7 +302,7 @@ impl Session {
 
     fn disconnect(&mut self) {
         let used = std::mem::take(&mut self.client).state == State::Ready;
-        // Unmapping a large guest takes long if no other process maps it.
+        // Unmapping the memory of a large guest takes a long time if no other process maps it.
         if self.memory.ranges() > 0 {
             self.remap(0..u64::MAX);
             self.unmapper.disposal().dispose(self.memory.clear());
@@ -295,13 +310,13 @@ impl Session {
         self.worker = self.workers.for_client();
         self.dma.clear();
         self.interrupts.disconnect(Signals::new(&self.worker));
-        // The old client could still write to its page. Without memory for a new page, doorbells
-        // arrive by message.
+        // A new page is needed, because the old client could still write to the old page. If there
+        // is no memory for a new page, doorbells arrive by message.
         let vectors = self.interrupts.count();
         self.doorbells = self.info.doorbells.then(|| Doorbells::new(vectors).ok()).flatten();
         self.reset_function();
         if used {
-            // The client's remaining actions are dropped, but an earlier cleanup is executed.
+            // The remaining actions of the client are dropped, but an earlier `ClientGone` is kept.
             self.actions.retain(|action| matches!(action, Action::ClientGone { .. }));
             let token = self.token();
             self.cleanup = Some(token);
@@ -309,7 +324,7 @@ impl Session {
         }
     }
 
-    /// Resets the shadowed registers.
+    /// Resets the shadow of configuration space, the MSI-X table, the interrupts and the doorbells.
     pub(super) fn reset_function(&mut self) {
         self.config.reset();
         self.table.reset();
@@ -326,8 +341,8 @@ impl Session {
         self.update_msix();
     }
 
-    /// MSI-X is enabled if the VMM enabled it in configuration space, or assigned descriptors,
-    /// as in VFIO's own interface.
+    /// Enables or disables MSI-X of the function. MSI-X is enabled if the VMM enabled it in
+    /// configuration space or assigned a descriptor to a vector, as in the VFIO interface of Linux.
     pub(super) fn update_msix(&mut self) {
         self.interrupts.mask_function(self.config.msix_masked());
         let enabled = self.config.msix_enabled() || self.interrupts.msix_assigned();
@@ -337,12 +352,12 @@ impl Session {
         }
     }
 
-    /// The addresses that were mapped or unmapped since the last call.
+    /// Takes the ranges of DMA addresses that were mapped or unmapped since the last call.
     pub fn take_remapped(&mut self) -> Vec<Range<u64>> {
         std::mem::take(&mut self.remapped)
     }
 
-    /// Notes that the memory at these addresses was replaced or removed.
+    /// Records that the memory at these DMA addresses was replaced or removed.
     pub(super) fn remap(&mut self, range: Range<u64>) {
         let many = self.remapped.len() >= MAX_REMAPPED;
         if many {
@@ -365,7 +380,8 @@ impl Session {
         self.client.outgoing.push_back(message);
     }
 
-    /// Turns stores to the shared page into writes.
+    /// Converts stores to the shared page of doorbells into [`Action::BarWrite`]s, while a client
+    /// uses the function.
     pub fn poll_doorbells(&mut self) {
         let in_use =
             self.client.state == State::Ready && self.cleanup.is_none() && self.is_present();

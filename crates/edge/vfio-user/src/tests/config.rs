@@ -1,4 +1,4 @@
-//! The VMM's view of configuration space.
+//! Tests of configuration space as the VMM sees it.
 
 use super::EndpointInfo;
 use super::plain_endpoint;
@@ -12,7 +12,7 @@ fn read32(config: &Config, at: u16) -> u32 {
     u32::from_le_bytes(config.read(at, 4).unwrap())
 }
 
-/// Bytes read from the far function at `at`, as the VMM sees them.
+/// The bytes `far`, which were read from the far function at offset `at`, as the VMM sees them.
 fn overlaid<const N: usize>(config: &Config, at: u16, mut far: [u8; N]) -> [u8; N] {
     config.overlay(at, &mut far);
     far
@@ -39,8 +39,8 @@ fn bars_are_sized_and_kept_here() {
 fn command_keeps_memory_enabled_on_the_far_side() {
     let mut config = config();
     let written = config.write(4, &[0x04, 0x04]);
-    // Bus master and INTx disable reach the far function; so does memory enable, which the VMM
-    // did not set.
+    // The far function receives Bus Master Enable and Interrupt Disable from the VMM, and also
+    // Memory Space Enable, which the VMM did not set.
     assert_eq!(written.far, [RemoteWrite { offset: 4, size: 2, value: 0x0406 }]);
     assert_eq!(config.command, [Some(0x06), Some(0x04)]);
     assert_eq!(overlaid(&config, 4, [0x06, 0x04, 0x10, 0x00]), [0x04, 0x04, 0x10, 0x00]);
@@ -52,14 +52,14 @@ fn command_keeps_memory_enabled_on_the_far_side() {
 #[test]
 fn a_write_to_an_absent_function_only_takes_bits_away() {
     let mut config = config();
-    // A function that never had bus mastering.
+    // Bus mastering of the function was never enabled.
     config.clear_command(4, &[0xff, 0xff]);
     assert_eq!(config.command, [None, None]);
     config.write(4, &[0x06, 0x00]);
     config.clear_command(0, &[0, 0, 0, 0, 0xff]);
     config.clear_command(6, &[0]);
     assert_eq!(config.command, [Some(0x06), Some(0x00)]);
-    // Linux pci_clear_master: FFFFh was read.
+    // As pci_clear_master of Linux after FFFFh was read.
     config.clear_command(4, &[0xfb, 0xff]);
     assert_eq!(config.command, [Some(0x02), Some(0x00)]);
     config.clear_command(4, &[0xff, 0xff]);
@@ -73,7 +73,8 @@ fn a_write_to_an_absent_function_only_takes_bits_away() {
 #[test]
 fn the_contents_capability_is_the_host_nodes() {
     let mut info = plain_endpoint();
-    // After the serial number at 140h: VSEC 0001h, revision 1, 14h bytes.
+    // The contents capability follows the serial number at 140h: VSEC ID 0001h, revision 1, 14h
+    // bytes.
     info.config[0x140..0x144].copy_from_slice(&0x1501_0003_u32.to_le_bytes());
     info.config[0x150..0x158].copy_from_slice(&[0x0b, 0, 1, 0x16, 1, 0, 0x41, 1]);
     info.config[0x158..0x168].fill(0x5a);
@@ -106,7 +107,8 @@ fn function_level_reset_is_intercepted_and_sizes_are_shadowed() {
     let mut config = config();
     let written = config.write(0x68, &[0x5f, 0xa0]);
     assert!(written.reset);
-    // MPS 128 and MRRS 512 of the far hierarchy stay; no FLR reaches it.
+    // MPS 128 and MRRS 512 of the far function stay unchanged, and the FLR bit is not written to
+    // the far function.
     assert_eq!(written.far, [RemoteWrite { offset: 0x68, size: 2, value: 0x201f }]);
     assert_eq!(overlaid(&config, 0x68, [0x1f, 0x20]), [0x5f, 0x20]);
 }
@@ -114,7 +116,7 @@ fn function_level_reset_is_intercepted_and_sizes_are_shadowed() {
 #[test]
 fn msi_and_sriov_are_not_shown() {
     let config = config();
-    // Express at 0x60 -> MSI at 0xa0 -> power at 0xc0.
+    // The far function's list is: PCI Express at 0x60, MSI at 0xa0, Power Management at 0xc0.
     assert_eq!(overlaid(&config, 0x60, [0x10, 0xa0, 0x02, 0x00]), [0x10, 0xc0, 0x02, 0x00]);
     assert_eq!(read32(&config, 0x100), 0x1400_0000);
     assert_eq!(read32(&config, 0x108), 0);

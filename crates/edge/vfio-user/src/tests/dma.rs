@@ -1,4 +1,4 @@
-//! DMA through shared ranges and by message.
+//! Tests of DMA to mapped ranges and by message.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn range(address: u64, size: u64) -> DmaMap {
 }
 
 impl Testbed {
-    /// A client with a range at 1000h that it does not share.
+    /// A testbed whose client has a range at 1000h without a file, which is accessed by message.
     fn by_message() -> Self {
         let mut testbed = Self::new();
         assert_eq!(testbed.map(range(0x1000, 0x1000), None), None);
@@ -16,7 +16,7 @@ impl Testbed {
 
     fn unmap(&mut self, flags: u32, address: u64, size: u64) -> Result<DmaUnmap, Option<u32>> {
         let payload = encoded(|out| DmaUnmap { argsz: 24, flags, address, size }.encode(out));
-        // SPDK sends the descriptor again.
+        // SPDK adds a descriptor to DMA_UNMAP.
         let reply = self.exchange(Command::DmaUnmap, &payload, &[eventfd().as_fd()]);
         DmaUnmap::decode(&reply.payload).map_err(|_| reply.header.error)
     }
@@ -29,7 +29,7 @@ impl Testbed {
         self.server.dma_write(self.now, address, data)
     }
 
-    /// Takes a DMA message from the client's socket.
+    /// Receives a DMA message at the client: header, address and count, data.
     fn dma_message(&self, command: Command) -> (Header, DmaAccess, Vec<u8>) {
         let got = self.client.receive();
         assert_eq!(got.header.command, command.number());
@@ -90,7 +90,7 @@ fn maps_are_checked() {
     ] {
         assert_eq!(testbed.map(map, Some(&ram.file)), Some(errno), "{map:?}");
     }
-    // Two descriptors.
+    // A DMA_MAP message with two descriptors is refused.
     let payload = encoded(|out| range(0x8000, 0x1000).encode(out));
     let two = [ram.file.as_fd(), ram.file.as_fd()];
     assert_eq!(testbed.errno(Command::DmaMap, &payload, &two), Some(22));
@@ -125,7 +125,8 @@ fn other_ranges_are_reached_by_message() {
     let (second, asked_write, data) = testbed.dma_message(Command::DmaWrite);
     assert_eq!((asked_write.address, asked_write.count, &data[..]), (0x1020, 3, &[1, 2, 3][..]));
     assert_ne!(first.id, second.id);
-    // In reverse order; QEMU answers the write without payload.
+    // The messages are answered in reverse order. As by QEMU, the reply to the write has no
+    // payload.
     testbed.answer(&second, &[]);
     assert_eq!(testbed.take_actions(), [Action::DmaDone { id: write, result: Ok(Bytes::new()) }]);
     testbed.answer_read(&first, asked, &[9; 8]);
@@ -144,7 +145,7 @@ fn messages_are_split_to_what_the_client_takes() {
     testbed.take_actions();
     let ram = Shared::new("ram", 0, 0x1000).unwrap();
     ram.mapping.write(0, &[7; 0x1000]).unwrap();
-    // A shared page between two that are not shared.
+    // A mapped page between two ranges that are accessed by message.
     assert_eq!(testbed.map(range(0x1000, 0x2000), None), None);
     assert_eq!(testbed.map(range(0x3000, 0x1000), Some(&ram.file)), None);
     assert_eq!(testbed.map(range(0x4000, 0x1000), None), None);
@@ -221,7 +222,7 @@ fn a_region_access_does_not_wait_for_dma() {
     let mut testbed = Testbed::by_message();
     pending(testbed.dma_write(0x1000, &[1]));
     testbed.dma_message(Command::DmaWrite);
-    // Without an answer:
+    // From here on the client does not answer.
     assert_eq!(testbed.read(0, 4, 4), [4, 5, 6, 7]);
 }
 
@@ -258,11 +259,11 @@ fn an_interrupt_waits_for_the_writes_before_it_and_no_others() {
             rung(&event)
         })
         .collect();
-    // The second and the third were merged.
+    // The second and the third interrupt were merged.
     assert_eq!(rung_after, [0, 1, 0, 1]);
     testbed.server.session.signal(1);
     assert_eq!(rung(&event), 1);
-    // A write that is never answered does not hold interrupts for ever.
+    // A write that is never answered does not delay interrupts for ever.
     write(&mut testbed);
     testbed.server.session.signal(1);
     assert_eq!(rung(&event), 0);

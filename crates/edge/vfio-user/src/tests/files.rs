@@ -1,5 +1,5 @@
-//! Descriptors of a client that are not memory, and files that hang. A worker hangs here because
-//! it drops a value whose drop blocks.
+//! Tests of descriptors of a client that are not memory, and of files that hang. To simulate such a
+//! file, the worker drops a value whose drop blocks.
 
 use super::*;
 use crate::action::Input;
@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 const NOW: Instant = Instant::ZERO;
 const RANGE: u64 = 0x1_0000;
 
-/// A file on a disk, which goes away with its last descriptor.
+/// A file on a disk. The file is deleted when its last descriptor is closed.
 fn file() -> File {
     let folder = std::env::current_exe().unwrap().parent().unwrap().to_owned();
     let file = rustix::fs::open(
@@ -75,13 +75,14 @@ fn memory_on_a_disk_and_what_is_no_file_are_reached_by_messages() {
         let message = session.outgoing().expect("a message");
         let header = Header::decode(&message.bytes).unwrap();
         assert_eq!(header.command, Command::DmaWrite.number());
-        // What is mapped waits behind it: nothing passes a posted write.
+        // An access to a mapped range waits for the pending write, because no request may pass a
+        // posted write.
         assert_eq!(session.dma_read(NOW, 0x2_0000, 4), Access::Full);
         assert!(matches!(session.dma_read(NOW, RANGE, 4), Access::Pending(_)));
     }
 }
 
-/// A value whose drop blocks until the other end is dropped.
+/// A value whose drop blocks until the sender of the channel is dropped.
 struct Hangs(Receiver<()>);
 
 impl Drop for Hangs {
@@ -101,7 +102,7 @@ fn hang(session: &Session) -> Sender<()> {
 fn a_worker_that_hangs_stops_the_descriptors_of_its_client_alone() {
     let mut session = session();
     let release = hang(&session);
-    // All of them must be closed.
+    // All descriptors must be closed.
     let mut sent = 0;
     while session.accepts_input() {
         command(

@@ -1,4 +1,4 @@
-//! Interrupts: descriptors, masks, levels.
+//! Tests of interrupts: descriptors, masks, levels.
 
 use super::*;
 use crate::irq::Interrupts;
@@ -40,7 +40,7 @@ fn a_masked_vector_is_pending() {
     assert_eq!(testbed.set_irqs(UNMASK, (MSIX, 0, 2), &[]), None);
     assert_eq!((rung(&events[0]), rung(&events[1])), (0, 1));
     assert_eq!(testbed.read(0, 0x3000, 1), [0]);
-    // By one byte of two.
+    // Only the second of two bytes selects its vector.
     let some = (IrqData::Bool(vec![0, 1].into()), IrqAction::Mask);
     assert_eq!(testbed.set_irqs(some, (MSIX, 0, 2), &[]), None);
     testbed.server.session.signal(0);
@@ -71,7 +71,7 @@ fn a_vector_between_two_descriptors_is_not_lost() {
     testbed.server.session.signal(0);
     let events = vectors(&mut testbed, 1);
     assert_eq!(rung(&events[0]), 1);
-    // Withdrawn, one by one and all at once.
+    // The descriptors are removed, first one of them, then all.
     assert_eq!(testbed.set_irqs(TRIGGER, (MSIX, 0, 1), &[]), None);
     testbed.server.session.signal(0);
     assert_eq!(rung(&events[0]), 0);
@@ -108,7 +108,7 @@ fn intx_masks_itself_and_follows_its_level() {
     assert_eq!(rung(&event), 1);
     testbed.server.session.set_intx(true);
     assert_eq!(rung(&event), 0);
-    // Signalled again if still high when unmasked; not if low.
+    // If the level is high at the unmask, INTx is signalled again; if the level is low, it is not.
     assert_eq!(testbed.set_irqs(UNMASK, (INTX, 0, 1), &[]), None);
     assert_eq!(rung(&event), 1);
     testbed.server.session.set_intx(false);
@@ -117,7 +117,7 @@ fn intx_masks_itself_and_follows_its_level() {
     assert_eq!(testbed.set_irqs(MASK, (INTX, 0, 1), &[]), None);
     testbed.server.session.set_intx(true);
     assert_eq!(rung(&event), 0);
-    // KVM unmasks by a descriptor.
+    // KVM unmasks INTx with an eventfd.
     let unmask = eventfd();
     assert_eq!(testbed.set_irqs(UNMASK_BY_FD, (INTX, 0, 1), &[unmask.as_fd()]), None);
     testbed.pump();
@@ -159,18 +159,18 @@ fn invalid_set_irqs_requests_are_refused() {
 #[test]
 fn a_descriptor_that_is_no_event_counter_is_refused() {
     let mut testbed = Testbed::new();
-    // A full pipe that would block.
+    // A full pipe in blocking mode: a write would block.
     let (_read, write) = rustix::pipe::pipe_with(PipeFlags::NONBLOCK).unwrap();
     while rustix::io::write(&write, &[0; 4096]).is_ok() {}
     let flags = rustix::fs::fcntl_getfl(&write).unwrap();
     rustix::fs::fcntl_setfl(&write, flags - rustix::fs::OFlags::NONBLOCK).unwrap();
     assert_eq!(testbed.set_irqs(TRIGGER, (MSIX, 0, 1), &[write.as_fd()]), Some(EINVAL));
     testbed.server.session.signal(0);
-    // A descriptor that is always ready without data.
+    // A descriptor that is always reported as readable, but has no data.
     let (read, write) = rustix::pipe::pipe().unwrap();
     drop(write);
     assert_eq!(testbed.set_irqs(UNMASK_BY_FD, (INTX, 0, 1), &[read.as_fd()]), Some(EINVAL));
-    // All are refused if one is wrong.
+    // All descriptors are refused if one of them is not an eventfd.
     let event = eventfd();
     let both = [event.as_fd(), read.as_fd()];
     assert_eq!(testbed.set_irqs(TRIGGER, (MSIX, 0, 2), &both), Some(EINVAL));
@@ -180,13 +180,14 @@ fn a_descriptor_that_is_no_event_counter_is_refused() {
     assert_eq!(testbed.read(0, 4, 4), [4, 5, 6, 7]);
 }
 
-/// Makes a descriptor blocking, as the client can at any time: both descriptors share the flag.
+/// Sets a descriptor to blocking mode. A client can do this at any time, because all copies of a
+/// descriptor share the flag.
 fn make_blocking(fd: &OwnedFd) {
     let flags = rustix::fs::fcntl_getfl(fd).unwrap();
     rustix::fs::fcntl_setfl(fd, flags - rustix::fs::OFlags::NONBLOCK).unwrap();
 }
 
-/// Runs `work` in a thread and fails if it does not end.
+/// Runs `work` in a thread and fails if `work` does not end within 20 s.
 fn ends<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, result) = std::sync::mpsc::channel();
     std::thread::spawn(move || done.send(work()));
@@ -207,11 +208,11 @@ fn full_blocking_eventfd_does_not_block_the_server() {
         assert_eq!(testbed.set_irqs(TRIGGER, (MSIX, 0, 1), &[msix.as_fd()]), None);
         assert_eq!(testbed.set_irqs(TRIGGER, (INTX, 0, 1), &[intx.as_fd()]), None);
         assert_eq!(testbed.set_irqs(TRIGGER, (REQ, 0, 1), &[request.as_fd()]), None);
-        // Another process reads it.
+        // The eventfds are set to blocking mode, as the client can do at any time.
         own.iter().for_each(make_blocking);
         testbed.server.session.signal(0);
         testbed.server.session.set_intx(true);
-        // The client's own trigger takes the same path.
+        // A trigger by the client also signals the eventfds.
         for which in [(MSIX, 0, 1), (INTX, 0, 1), (REQ, 0, 1)] {
             assert_eq!(testbed.set_irqs(FIRE, which, &[]), None);
         }
@@ -248,7 +249,7 @@ fn unmask_eventfd_read_by_another_process_does_not_block() {
         make_blocking(&own);
         interrupts.set_intx(true);
         assert_eq!(rung(&event), 1);
-        // Reported as ready, but already empty.
+        // The eventfd was reported as readable, but another process has already read it.
         interrupts.unmask_ready();
         assert_eq!(rung(&event), 0);
         rustix::io::write(&own, &1_u64.to_ne_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! Clients connect and disconnect; servers start and stop.
+//! Tests of the connection and disconnection of clients, and of the start and stop of servers.
 
 use super::*;
 
@@ -14,13 +14,13 @@ fn the_next_client_finds_a_clean_state() {
     let [stale] = testbed.ask(0, 4)[..] else { panic!() };
 
     testbed.client = Client::connect(testbed.server.path());
-    // All at once, before the server runs.
+    // The client sends two messages before the server runs.
     let version = message(1, 1, &[0, 0, 0, 0], false);
     let read = message(2, 9, &access(0, 8, 4, &[]), false);
     testbed.send(&[version, read].concat(), &[]);
     let [Action::ClientGone { token }] = testbed.take_actions()[..] else { panic!() };
     assert_eq!(testbed.client.receive().header.id, 1);
-    // Nothing of the new client before the cleanup after the old one.
+    // The command of the new client waits until the cleanup after the old client has ended.
     assert!(testbed.client.is_quiet());
     testbed.server.reply(testbed.now, stale, Ok(&[1; 4]));
     assert_eq!(testbed.take_actions(), []);
@@ -86,7 +86,7 @@ fn sockets_of_dead_servers_are_replaced_and_of_live_ones_respected() {
     assert!(error.to_string().contains("another server is listening"), "{error}");
     drop(server);
     assert!(!path.exists());
-    // A socket without a server, as after a crash.
+    // A socket without a server, as after a crash of the server.
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     assert!(path.exists());
     drop(bind().unwrap());
@@ -116,7 +116,8 @@ fn one_descriptor_is_readable_when_there_is_something_to_do() {
     assert!(ready(&server));
     server.service(Instant::ZERO);
     assert!(!server.connected() && server.take_closed().is_some());
-    // The client's thread wakes the loop when it has closed the socket, and at its end.
+    // The worker's thread wakes the event loop when it has closed the socket, and when the thread
+    // ends.
     for wakes in 0.. {
         if !ready(&server) {
             break;

@@ -1,4 +1,4 @@
-//! Messages: versions, partial messages, limits, unknown commands.
+//! Tests of messages: versions, partial messages, limits, unknown commands.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn version_with_json_is_answered_with_a_subset() {
     let request =
         encoded(|out| Version { major: 0, minor: 0, capabilities: asked.clone() }.encode(out));
     let reply = testbed.exchange(Command::Version, &request, &[]);
-    // QEMU reads the reply into the buffer of its request, NUL and all.
+    // QEMU receives the reply, including the NUL, in the buffer of the request.
     assert!(reply.payload.len() <= request.len());
     assert_eq!(reply.payload.last(), Some(&0));
     let version = Version::decode(&reply.payload).unwrap();
@@ -51,12 +51,12 @@ fn partial_and_coalesced_messages_are_read() {
     let mut testbed = Testbed::new();
     let one = message(1, 9, &access(CONFIG, 0, 4, &[]), false);
     let two = message(2, 9, &access(0, 8, 4, &[]), false);
-    // Byte by byte.
+    // The client sends a message byte by byte.
     for byte in &one {
         testbed.send(&[*byte], &[]);
     }
     assert_eq!(testbed.client.receive().payload[16..], [0x36, 0x1b, 0x01, 0x00]);
-    // Two and a half at once, then the rest.
+    // The client sends two and a half messages at once, then the rest.
     let mut heap = [one, two.clone(), two].concat();
     let rest = heap.split_off(70);
     testbed.send(&heap, &[]);
@@ -75,7 +75,8 @@ fn descriptors_stay_with_their_message() {
         let map = DmaMap { flags: 3, offset: 0, address, size: 0x1000 };
         message(address as u16, 2, &encoded(|out| map.encode(out)), false)
     };
-    // Without, with, without: sent back to back, as QEMU does.
+    // Three messages directly after each other, as QEMU sends them; only the second has a
+    // descriptor.
     testbed.client.send(&map(0x1000), &[]);
     testbed.client.send(&map(0x2000), &[ram.file.as_fd()]);
     testbed.send(&map(0x3000), &[]);
@@ -105,7 +106,7 @@ fn unknown_commands_are_drained_and_refused() {
         let reply = testbed.client.receive();
         assert_eq!((reply.header.command, reply.header.error), (command, Some(errno)));
     }
-    // The stream is still synchronised.
+    // The server still finds the start of the next message.
     assert_eq!(testbed.read(0, 4, 4), [4, 5, 6, 7]);
 }
 
@@ -140,16 +141,17 @@ fn too_many_descriptors_are_closed_and_refused() {
         let fds = vec![event.as_fd(); count];
         assert_eq!(testbed.errno(Command::DeviceReset, &[], &fds), Some(EMFILE));
     }
-    // Also if they arrive in two parts of one message.
+    // A message is refused too if the descriptors arrive with two parts of the message.
     let bytes = message(7, 13, &[0; 4], false);
     let ten = vec![event.as_fd(); 10];
     testbed.client.send(&bytes[..16], &ten);
     testbed.send(&bytes[16..], &ten);
     testbed.pump_until_answered();
     assert_eq!(testbed.client.receive().header.error, Some(EMFILE));
-    // Other tests open and close descriptors meanwhile; a leak here would be 77.
+    // Other tests open and close descriptors at the same time. If descriptors were not closed,
+    // there would be 77 more.
     assert!(open() < before + 60);
-    // A message of many parts does not collect them without bound.
+    // A message in many parts cannot collect an unlimited number of descriptors.
     for byte in &bytes[..3] {
         testbed.client.send(&[*byte], &[event.as_fd(); 17]);
     }
@@ -217,7 +219,7 @@ fn posted_writes_get_no_reply_and_keep_their_order() {
     assert_eq!((reply.header.id, &reply.payload[16..]), (3, &[2, 2, 2, 2][..]));
     let accesses = [(0x14, 4), (0x1000, 4), (0x1004, 4), (0x1000, 4), (0x1000, 4)];
     assert_eq!(testbed.take_accesses(), accesses);
-    // A reply counts the writes.
+    // The reply contains the number of writes.
     let reply = testbed.exchange(Command::RegionWriteMulti, &multi, &[]);
     assert_eq!(reply.payload, 3_u64.to_le_bytes());
     assert_eq!(testbed.server.session.counters.refused, 1);
@@ -229,7 +231,8 @@ fn a_client_that_does_not_read_stops_being_read() {
     let read = message(1, 9, &access(0, 0, 0x2000, &[]), false);
     let mut sent = 0;
     testbed.client.0.set_nonblocking(true).unwrap();
-    // 8 KiB of reply for 32 bytes of request, until no request is read.
+    // Each request of 32 bytes has a reply of 8 KiB. The client sends until the server receives no
+    // further request.
     while sent < 100_000 {
         let Ok(count) = rustix::io::write(&testbed.client.0, &read) else { break };
         assert_eq!(count, read.len());

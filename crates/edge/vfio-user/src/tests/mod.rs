@@ -1,4 +1,4 @@
-//! A client written for tests, against a server over a real socket.
+//! Tests with a client for tests that is connected to a server over a real socket.
 
 mod config;
 mod dma;
@@ -33,13 +33,13 @@ const EINVAL: u32 = 22;
 const TRIGGER: (IrqData, IrqAction) = (IrqData::Eventfd, IrqAction::Trigger);
 const FIRE: (IrqData, IrqAction) = (IrqData::None, IrqAction::Trigger);
 
-/// The function of testkit, by messages.
+/// The endpoint of `testkit`, with doorbells by message.
 pub fn plain_endpoint() -> EndpointInfo {
     let (config, bars) = plain_function();
     EndpointInfo { config, bars, doorbells: false }
 }
 
-/// As [`plain_endpoint`], with shared doorbells.
+/// As [`plain_endpoint`], but with doorbells in a shared page.
 pub fn shared_endpoint() -> EndpointInfo {
     EndpointInfo { doorbells: true, ..plain_endpoint() }
 }

@@ -1,4 +1,4 @@
-//! Region accesses: pieces, order, deadlines, shadows.
+//! Tests of region accesses: pieces, order, deadlines, shadowed bits.
 
 use super::*;
 use crate::session::access::ACCESS_DEADLINE;
@@ -36,7 +36,7 @@ fn an_access_outside_a_region_is_refused() {
         assert_eq!(testbed.errno(Command::RegionRead, &payload, &[]), Some(22));
         assert_eq!(testbed.errno(Command::RegionWrite, &payload, &[]), Some(22));
     }
-    // Fewer bytes than announced.
+    // A write with fewer data bytes than the count is refused.
     let payload = access(0, 0, 8, &[0; 7]);
     assert_eq!(testbed.errno(Command::RegionWrite, &payload, &[]), Some(22));
     assert_eq!(testbed.take_actions(), []);
@@ -50,7 +50,7 @@ fn a_bar_access_is_cut_at_4_kib_and_at_the_msix_table() {
     let bytes = testbed.read(0, 0xffe, 0x3004 - 0xffe);
     assert_eq!(testbed.take_accesses(), [(0xffe, 2), (0x1000, 0x1000), (0x2040, 0xfc0)]);
     assert_eq!(bytes[..4], [0xfe, 0xff, 0, 1]);
-    // Four entries with the mask bit set, nothing pending.
+    // The MSI-X table has four entries with the mask bit set, and no vector is pending.
     assert_eq!(bytes[0x2000 - 0xffe + 12], 1);
     assert_eq!(bytes[0x3000 - 0xffe..], [0; 4]);
     testbed.write(0, 0x203c, &[0, 0, 0, 0, 9, 9]);
@@ -72,7 +72,7 @@ fn accesses_wait_for_each_other() {
     testbed.send(&[read, write].concat(), &[]);
     let [Action::BarRead { token, .. }] = testbed.take_actions()[..] else { panic!() };
     assert!(testbed.client.is_quiet());
-    // An unknown token, and a wrong length.
+    // An answer with an unknown token is ignored.
     testbed.server.reply(testbed.now, token + 1000, Ok(&[1]));
     testbed.server.reply(testbed.now, token, Ok(&[1, 2, 3, 4]));
     testbed.pump();
@@ -116,7 +116,7 @@ fn an_access_nobody_answers_reads_all_ones_before_qemu_gives_up() {
     let reply = testbed.client.receive();
     assert_eq!(reply.payload[16..], [1, 2, 3, 4, 0xff, 0xff, 0xff, 0xff]);
     assert_eq!(testbed.server.session.counters.timeouts, 1);
-    // A late answer is ignored, and the next access is carried out.
+    // A late answer is ignored, and the next access is executed.
     testbed.server.reply(testbed.now, token, Ok(&[0; 4]));
     testbed.answer = true;
     assert_eq!(testbed.read(0, 4, 4), [4, 5, 6, 7]);
@@ -133,13 +133,14 @@ fn an_absent_function_reads_all_ones_at_once() {
     assert_eq!(testbed.read(0, 0x1c, 4), [0xff; 4]);
     assert_eq!(testbed.read(CONFIG, 0, 61), [0xff; 61]);
     assert_eq!(testbed.read(CONFIG, 0x3e, 66), [0xff; 66]);
-    // Except for the interrupt pin, which QEMU reads when MSI-X is given up.
+    // The interrupt pin does not read as all ones, because QEMU reads it when the guest disables
+    // MSI-X.
     assert_eq!(testbed.read(CONFIG, 0x3d, 1), [1]);
     assert_eq!(testbed.read(CONFIG, 0x3c, 4), [0xff, 1, 0xff, 0xff]);
     testbed.write(0, 0x14, &[1; 4]);
     assert_eq!(testbed.take_actions(), []);
     assert_eq!(testbed.server.session.counters.dropped_writes, 1);
-    // The owner gets the reset: the function may be waiting for it.
+    // The owner of the session gets the reset even if the function is absent.
     testbed.answer = true;
     assert_eq!(testbed.errno(Command::DeviceReset, &[], &[]), None);
     assert!(matches!(testbed.take_actions()[..], [Action::Reset { .. }]));
@@ -223,7 +224,8 @@ fn msix_follows_the_control_register_and_the_descriptors() {
     assert_eq!(testbed.set_irqs(TRIGGER, (MSIX, 0, 1), &[event.as_fd()]), None);
     testbed.write(CONFIG, 0x52, &[0x03, 0x00]);
     assert_eq!(testbed.take_actions(), []);
-    // After a reset MSI-X has to be enabled again, since descriptors stay.
+    // After a reset MSI-X of the function is enabled again, because the client's descriptors stay
+    // assigned.
     assert_eq!(testbed.errno(Command::DeviceReset, &[], &[]), None);
     let actions = testbed.take_actions();
     assert!(matches!(actions[..], [Action::Reset { .. }, Action::MsixEnable(true)]));

@@ -1,4 +1,4 @@
-//! Doorbells in a page that the client maps.
+//! Tests of doorbells in a page that the client maps.
 
 use super::*;
 use crate::doorbell::{self, Doorbells};
@@ -15,7 +15,7 @@ fn info(testbed: &mut Testbed, argsz: u32) -> (RegionInfo, Option<Mapping>) {
     (info, mapping)
 }
 
-/// The doorbells rung so far.
+/// Offsets and values of the doorbell writes since the last call.
 fn rung(testbed: &mut Testbed) -> Vec<(u64, u32)> {
     testbed.server.session.poll_doorbells();
     testbed.pump();
@@ -34,7 +34,7 @@ fn rung(testbed: &mut Testbed) -> Vec<(u64, u32)> {
 #[test]
 fn stores_in_the_page_are_writes_to_the_bar() {
     let mut testbed = Testbed::with(shared_endpoint());
-    // QEMU reads the structure first to learn its full size.
+    // QEMU first requests only the structure without areas, to get the full size.
     let (short, none) = info(&mut testbed, 32);
     assert!(short.argsz > 32 && short.areas.is_empty() && none.is_none());
     let (whole, page) = info(&mut testbed, short.argsz);
@@ -45,13 +45,13 @@ fn stores_in_the_page_are_writes_to_the_bar() {
     page.write(0, &0_u32.to_le_bytes()).unwrap();
     assert_eq!(rung(&mut testbed), [(0x1000, 0), (0x1008, 5)]);
     assert_eq!(rung(&mut testbed), []);
-    // A repeated value counts again; of two stores the last one counts.
+    // A repeated value becomes a write again; of two stores only the last becomes a write.
     page.write(8, &5_u32.to_le_bytes()).unwrap();
     assert_eq!(rung(&mut testbed), [(0x1008, 5)]);
     page.write(8, &6_u32.to_le_bytes()).unwrap();
     page.write(8, &7_u32.to_le_bytes()).unwrap();
     assert_eq!(rung(&mut testbed), [(0x1008, 7)]);
-    // Beyond the polled bytes.
+    // A store after the polled bytes has no effect.
     page.write(520, &1_u32.to_le_bytes()).unwrap();
     assert_eq!(rung(&mut testbed), []);
 }
@@ -79,7 +79,7 @@ fn trapped_writes_reach_the_bar_too_and_in_order() {
     let mut testbed = Testbed::with(shared_endpoint());
     let page = info(&mut testbed, 4096).1.unwrap();
     page.write(4, &9_u32.to_le_bytes()).unwrap();
-    // The store came first and has not been polled yet.
+    // The client made the store before it sent the message; the server has not yet polled the page.
     testbed.send(&message(1, 10, &access(0, 0x1000, 4, &[3, 0, 0, 0]), true), &[]);
     assert_eq!(rung(&mut testbed), [(0x1004, 9), (0x1000, 3)]);
 }
@@ -106,7 +106,7 @@ fn page_of_previous_client_rings_nothing() {
     testbed.greet(&None);
     testbed.take_actions();
     assert_eq!(rung(&mut testbed), []);
-    // Still mapped by the previous client.
+    // The previous client still has the old page mapped; a store has no effect.
     page.write(4, &9_u32.to_le_bytes()).unwrap();
     assert_eq!(rung(&mut testbed), []);
     let new = info(&mut testbed, 4096).1.unwrap();

@@ -1,23 +1,23 @@
-//! A testbed that runs a server and a device of registers in the thread of its client.
+//! A testbed that runs a server, a device with registers and a client in one thread.
 
 use super::*;
 
-/// A server, a client, and a device of registers.
+/// A server, a client, and a device with registers.
 pub struct Testbed {
     pub server: Server,
     pub client: Client,
     pub now: Instant,
     pub config: Vec<u8>,
     pub bar: Vec<u8>,
-    /// All actions of the server.
+    /// The actions of the server since they were last taken.
     pub actions: Vec<Action>,
-    /// Whether `pump` answers.
+    /// Whether [`pump`](Self::pump) answers the actions.
     pub answer: bool,
     pub folder: Folder,
 }
 
 impl Testbed {
-    /// A client that has not yet sent anything.
+    /// A testbed whose client has not yet sent anything.
     pub fn silent(info: EndpointInfo) -> Self {
         let folder = Folder::new();
         let config = info.config.to_vec();
@@ -37,7 +37,7 @@ impl Testbed {
         testbed
     }
 
-    /// A client that has negotiated a version, as QEMU does.
+    /// A testbed whose client has negotiated a version, as QEMU does.
     pub fn with(info: EndpointInfo) -> Self {
         let mut testbed = Self::silent(info);
         testbed.greet(&bench_capabilities());
@@ -68,7 +68,8 @@ impl Testbed {
         }
     }
 
-    /// Runs the server until the client has something to read, which may need its worker.
+    /// Runs the server until the client has something to read. Waits up to 5 s for the server's
+    /// descriptor, because a worker may have to act first.
     pub fn pump_until_answered(&mut self) {
         while self.client.is_quiet() {
             assert!(is_readable(&self.server, 5), "no answer");
@@ -98,7 +99,7 @@ impl Testbed {
         }
     }
 
-    /// Sends bytes of the client and runs the server.
+    /// Sends bytes as the client and runs the server.
     pub fn send(&mut self, bytes: &[u8], fds: &[BorrowedFd<'_>]) {
         self.client.send(bytes, fds);
         self.pump();
@@ -116,7 +117,7 @@ impl Testbed {
         reply
     }
 
-    /// The errno of a command that is refused; `None` if it is not.
+    /// Executes a command. Returns the errno of an error reply; `None` if the command succeeded.
     pub fn errno(
         &mut self,
         command: Command,
@@ -136,8 +137,8 @@ impl Testbed {
         reply.payload[RegionAccess::LENGTH..].to_vec()
     }
 
-    /// Reads `count` bytes of BAR 0, which stay unanswered from now on; returns the tokens of
-    /// the server's actions.
+    /// Sends a read of `count` bytes of BAR 0. From now on no actions are answered. Returns the
+    /// tokens of the server's actions.
     pub fn ask(&mut self, offset: u64, count: u32) -> Vec<Token> {
         self.answer = false;
         self.post(Command::RegionRead, &access(0, offset, count, &[]), &[]);
@@ -171,7 +172,8 @@ impl Testbed {
         self.errno(Command::DeviceSetIrqs, &payload, fds)
     }
 
-    /// Offset and length of the accesses among the actions so far; clears all actions.
+    /// Takes the actions, which must be accesses, and returns the offset and the length of each
+    /// access in bytes.
     pub fn take_accesses(&mut self) -> Vec<(u64, usize)> {
         let access = |action| match action {
             Action::ConfigRead { offset, size, .. } => (offset.into(), size.into()),

@@ -1,4 +1,4 @@
-//! The steps of a transfer: issued, submitted, reaped, completed.
+//! The steps of a transfer: issue, submission, reaping of completions, completion.
 
 use super::{Action, Jobs};
 use crate::job::Part;
@@ -8,7 +8,7 @@ use nvme::initiator::{Io, Op};
 use wire::{Duration, Instant};
 
 impl Jobs {
-    /// Starts the application's next transfer, if there is one.
+    /// Starts the next transfer of a job in this slot, if one is left.
     pub(super) fn issue(&mut self, now: Instant, number: usize, slot: usize) {
         let job = &mut self.jobs[number];
         let over = self.end.is_some_and(|end| now >= end) || job.is_exhausted(self.fio.transfers());
@@ -82,8 +82,8 @@ impl Jobs {
         place.parts = parts;
     }
 
-    /// Rings the doorbell of a queue with a new command, or postpones the doorbell to the end of
-    /// the turn.
+    /// Rings the doorbell of a queue with a new command, at once or (with `batch`) at the end of
+    /// [`Work::run`](crate::Work::run).
     fn announce(&mut self, drive: usize, queue: usize) {
         if !self.settings.batch {
             self.drives[drive].borrow_mut().ring(queue);
@@ -99,14 +99,14 @@ impl Jobs {
         queue: usize,
         observer: &mut dyn Observer,
     ) {
-        // The CPU of its job serves a queue.
+        // The CPU of the queue's job handles the completions.
         let Some(job) = self.job_of(queue) else { return };
         let cpu = self.jobs[job].cpu;
         if cpu > now {
             return self.agenda.schedule(cpu, Action::Reap { drive, queue });
         }
         if !std::mem::take(&mut self.queues[drive][queue].signalled) || self.missing[drive] {
-            // The drive was lost meanwhile.
+            // The drive was lost after the signal.
             return;
         }
         let done = self.drives[drive].borrow_mut().reap(queue);
@@ -169,8 +169,8 @@ impl Jobs {
         self.issue(now, number, slot);
     }
 
-    /// Compares the data of a read with the expected data, if known. Returns the number of bytes
-    /// compared.
+    /// Compares the data of a read with the expected data. Returns the number of bytes compared: 0
+    /// if the expected data are not known.
     fn compare(&mut self, number: usize, slot: usize, observer: &mut dyn Observer) -> u64 {
         let (job, place) = (&self.jobs[number], &self.jobs[number].slots[slot]);
         let (Some(version), Some(verification), true) =
@@ -197,7 +197,7 @@ impl Jobs {
         self.fio.bs as u64
     }
 
-    /// Ends a transfer whose command was lost.
+    /// Ends a transfer that waited for a lost drive, with [`Outcome::Lost`].
     pub(super) fn lose(&mut self, now: Instant, number: usize, slot: usize) {
         self.tally.failures += 1;
         self.jobs[number].slots[slot].outcome = Outcome::Lost;

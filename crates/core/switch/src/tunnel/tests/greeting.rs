@@ -13,9 +13,9 @@ const HELLO_1: &str = "0030 01 00 00000000 00000000 4641524c414e4500 0001 01 00 
     1122334455667788 00000400 00010000 00000400 00000400 00000400 00010000";
 /// The answer of a device of version 1 to any other version.
 const REJECT_1: &str = "000c 02 00 00000000 00000000 4641524c414e4500 0001 01 00";
-/// The answer of this version to any other.
+/// The answer of this version to any other version.
 const REJECT_2: &str = "000c 02 00 00000000 00000000 4641524c414e4500 0002 01 00";
-/// The fixed part of this version's greeting, of a frame with `length`.
+/// The frame header with `length`, and the fixed part of this version's greeting.
 fn hello_2(length: &str, role: &str) -> String {
     format!(
         "{length} 01 00 00000000 00000000 4641524c414e4500 0002 {role} 00 1000 0000 \
@@ -23,7 +23,8 @@ fn hello_2(length: &str, role: &str) -> String {
     )
 }
 
-/// An end that receives `bytes` in pieces of `cut`: its cause to close, if any, and the bytes sent.
+/// Passes `bytes` to an end in pieces of `cut` bytes. Returns the cause of a link down, if any, and
+/// the bytes sent.
 fn hears(role: Role, bytes: &[u8], cut: usize) -> (Option<Cause>, Vec<u8>) {
     let mut end = Tunnel::new(Settings { instance: 1, ..Settings::new(role, 1) });
     let (mut cause, mut sent) = (None, BytesMut::new());
@@ -55,7 +56,7 @@ fn a_host_of_version_1_is_rejected_in_the_form_that_it_reads() {
 #[test]
 fn device_of_version_1_is_reported_with_its_version() {
     for role in [Role::Host, Role::Probe] {
-        // The far side's answer, and its own greeting if that comes first.
+        // The far side answers, or sends its own greeting first.
         for answer in [REJECT_1, HELLO_1] {
             let (cause, sent) = hears(role, &hex(answer), 100);
             assert_eq!(cause, Some(Cause::Version { own: role, theirs: 1 }));
@@ -75,7 +76,7 @@ fn greeting_of_later_version_is_read_only_to_version_number() {
     assert_eq!(sent, hex(REJECT_2));
     let message = cause.unwrap().to_string();
     assert!(message.contains("version 9") && message.ends_with("upgrade this node"), "{message}");
-    // A rejection has the numbers of its own version.
+    // A Reject of another version may have other reasons and lengths.
     for reject in [
         "000d 02 00 00000000 00000000 4641524c414e4500 0009 02 00 ff",
         "000c 02 00 00000000 00000000 4641524c414e4500 0009 05 00",
@@ -93,7 +94,7 @@ fn unknown_optional_entries_are_ignored_and_required_ones_rejected() {
     let (cause, sent) = hears(Role::Device, &hex(&required), 100);
     assert_eq!(cause, Some(Cause::Requires(9)));
     assert_eq!(sent, hex("000e 02 00 00000000 00000000 4641524c414e4500 0002 05 00 0009"));
-    // The host that receives this, and a host that receives it from a device.
+    // A host receives this Reject.
     let (cause, _) = hears(Role::Host, &sent, 100);
     assert_eq!(cause, Some(Cause::Rejected(Reject::UnknownEntry(9))));
     let message = cause.unwrap().to_string();
@@ -138,7 +139,7 @@ fn unknown_protocol_error_quotes_received_bytes() {
                 message.starts_with("the far side does not use farlane's protocol: it sent '"),
                 "{message}"
             );
-            // Quotes the bytes that arrived at once.
+            // The message quotes the bytes that arrived at once.
             let short = quoted.chars().take(cut).collect::<String>();
             assert!(message.contains(if cut > 5 { quoted } else { &short }), "{message}");
         }

@@ -1,4 +1,4 @@
-//! Two ends joined by a stream that a test can cut, delay and damage.
+//! Two ends that are connected by a stream, which tests can cut, delay and damage.
 
 mod greeting;
 mod reports;
@@ -44,7 +44,7 @@ impl Link {
         Self { ends, outputs: Default::default(), now: Instant::ZERO }
     }
 
-    /// Two ends that have exchanged greetings, accepted or not.
+    /// Two ends that have exchanged greetings, which may be rejected.
     fn joined(change: impl Fn(&mut Settings)) -> Self {
         let mut link = Self::new(change);
         link.connect();
@@ -52,7 +52,7 @@ impl Link {
         link
     }
 
-    /// The next output of an end; its bytes are lost.
+    /// The next output of an end. The bytes of the output are lost.
     fn poll(&mut self, end: usize) -> Output {
         self.ends[end].poll(self.now, &mut BytesMut::new())
     }
@@ -63,7 +63,7 @@ impl Link {
         }
     }
 
-    /// Passes bytes in pieces of `cut` until both ends are idle.
+    /// Passes bytes in pieces of `cut` bytes until both ends are idle.
     fn settle(&mut self, cut: usize) {
         loop {
             let mut quiet = true;
@@ -207,7 +207,7 @@ fn packets_do_not_overtake_a_reset_that_finds_no_room() {
     link.ends[0].echo(1);
     link.ends[0].reset();
     link.ends[0].push(write(1, 4));
-    // Room for a TLP frame and for the reset, not for the echo before it.
+    // There is room for the reset, but not for the echo request before it.
     link.ends[0].handle(link.now, Input::CanTransmit { bytes: 28 - 9 });
     assert!(matches!(link.poll(0), Output::Timeout(_)));
     link.settle(1000);
@@ -240,7 +240,7 @@ fn a_closed_link_keeps_nothing_of_what_still_comes() {
 #[test]
 fn small_windows_never_starve_a_large_packet() {
     let mut link = Link::joined(|s| s.window[0] = Grant { headers: 100, data: 256 });
-    // Less than a quarter of the window, and then a packet that needs it all.
+    // TLPs that need less than a quarter of the window, and TLPs that need the whole window.
     for length in [64, 4096, 16, 4096] {
         link.ends[0].push(write(3, length));
         link.settle(1000);
@@ -294,7 +294,7 @@ fn only_probes_move_devices() {
     assert_eq!(link.down_cause(0), Some(&Cause::Violation("Moved without a move")));
 }
 
-/// Answers are bounded even if the far side does not read them.
+/// The number of queued answers is limited, even if the far side does not read them.
 #[test]
 fn answers_that_nobody_reads_are_bounded() {
     let mut link = Link::up();
@@ -318,7 +318,7 @@ fn answers_that_nobody_reads_are_bounded() {
         assert!(link.ends[1].pop(Ready::ALL).is_some());
         assert!(matches!(link.poll(1), Output::Timeout(_)));
         assert!(link.ends[1].session.control.len() <= 1, "{:?}", link.ends[1].session.control);
-        // The host takes the limits from outside the tunnel.
+        // The test sets the credit limits of the host directly.
         let limits = [Grant { headers: 1 << 20, data: 1 << 20 }; 3];
         link.ends[0].session.queue.grant(limits);
     }

@@ -102,7 +102,7 @@ fn dropped_tlps_are_reported() {
     assert_eq!(link.ends.each_mut().map(dropped), [vec![2], vec![7, 8]]);
     link.ends[0].push(marked(3, 64));
     assert_eq!(dropped(&mut link.ends[0]), [3], "the link is down");
-    // A reset drops TLPs in both directions, also those that arrive before its answer.
+    // A reset drops TLPs in both directions, also TLPs that arrive before the answer to the reset.
     link.connect();
     link.settle(1000);
     link.ends[0].push(marked(4, 64));
@@ -117,7 +117,7 @@ fn dropped_tlps_are_reported() {
     assert_eq!(dropped(&mut link.ends[1]), [6]);
 }
 
-/// An invalid frame is reported up to its first invalid TLP.
+/// A report of an invalid frame has the TLPs before the first invalid TLP.
 #[test]
 fn invalid_frame_is_reported_up_to_the_invalid_tlp() {
     let mut link = reported();
@@ -141,8 +141,7 @@ fn invalid_frame_is_reported_up_to_the_invalid_tlp() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Both ends report the same frames, whatever the pieces of the stream, and frames are
-    /// contiguous.
+    /// Both ends report the same frames for any pieces of the stream, and frames are contiguous.
     #[test]
     fn both_ends_report_the_same_frames(
         lengths in prop::collection::vec(1usize..=64, 1..60), cut in 1usize..3000,

@@ -22,7 +22,7 @@ fn tlps_after_a_reset_wait_until_it_is_done() {
     let mut link = Link::up();
     link.ends[0].reset();
     link.ends[0].push(write(7, 64));
-    // Everything at once, as a stream may deliver it.
+    // The stream delivers all frames at once.
     link.settle(100_000);
     assert_eq!(link.ends[1].pop(Ready::ALL), None, "the function is not reset yet");
     link.ends[1].reset_done();
@@ -72,7 +72,7 @@ fn after_two_resets() -> Tunnel {
     host
 }
 
-/// A host receives `frames` and then a TLP, which it must keep.
+/// Whether a host that receives `frames` and then a TLP keeps the TLP.
 fn keeps(host: &mut Tunnel, frames: &[Control], sequence: u32) -> bool {
     for control in frames {
         host.handle(Instant::ZERO, Input::Received(frame(*control)));
@@ -151,7 +151,7 @@ fn reset_numbers_wrap() {
 enum Happens {
     /// The host requests another reset.
     Ask,
-    /// The device has carried out the reset.
+    /// The device has executed the reset.
     Do,
     /// A reset arrives; with `true` it stays in transit and arrives again.
     Down(prop::sample::Index, bool),
@@ -171,7 +171,7 @@ struct Model {
     down: Vec<u32>,
     up: Vec<u32>,
     latest: u32,
-    /// The number of the latest reset that the function has carried out.
+    /// The number of the latest reset that the function has executed.
     done: u32,
 }
 
@@ -233,8 +233,8 @@ fn happening() -> impl Strategy<Value = Happens> {
 }
 
 proptest! {
-    /// The host waits as long as the function has not been reset; and one reset that is not lost
-    /// brings both ends together, whatever came before and whatever arrives late.
+    /// The host waits until the function was reset. One reset that is not lost synchronises both
+    /// ends, regardless of earlier events and late messages.
     #[test]
     fn lost_doubled_and_late_resets_do_not_desynchronise(
         happenings in prop::collection::vec(happening(), 0..60),

@@ -1,4 +1,4 @@
-//! A session without a tunnel: its frames may take any path.
+//! A session without a tunnel. Any path may carry its frames.
 
 use super::*;
 

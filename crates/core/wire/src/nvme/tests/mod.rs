@@ -7,7 +7,7 @@ use super::register::{
 use super::*;
 use proptest::prelude::*;
 
-/// `N` bytes of zeroes with a few spans laid over.
+/// `N` zero bytes, overwritten by `spans`: byte offsets and bytes.
 fn golden<const N: usize>(spans: &[(usize, &[u8])]) -> [u8; N] {
     let mut bytes = [0; N];
     for (offset, span) in spans {
@@ -16,7 +16,7 @@ fn golden<const N: usize>(spans: &[(usize, &[u8])]) -> [u8; N] {
     bytes
 }
 
-/// A value and its bytes are each other's.
+/// Checks that a value encodes to these bytes, and that the bytes decode to the value.
 macro_rules! there_and_back {
     ($type:ident, $value:expr, $bytes:expr) => {
         let bytes = $bytes;

@@ -1,4 +1,4 @@
-//! Stops at every step, crashes there, and checks the remaining data.
+//! Stops the process at every step, crashes the machine there, and checks the remaining data.
 
 use super::super::*;
 use super::world::request;
@@ -10,7 +10,7 @@ use nvme::block::Operation;
 use proptest::prelude::*;
 use std::io::ErrorKind;
 
-/// Crashes at each step.
+/// Number of crashes at each step.
 const CRASHES: u64 = 4;
 
 /// The seeds of the crashes, which differ at each step.
@@ -19,7 +19,8 @@ fn seeds(step: usize, crashes: u64) -> std::ops::Range<u64> {
     first..first + crashes
 }
 
-/// Stops `ops` at every step; then the process was killed, or the machine crashed.
+/// Stops `ops` at every step, once because the process is killed, and several times because the
+/// machine crashes.
 fn at_every_step(name: &str, ops: &[Op]) {
     let mut step = 0;
     loop {
@@ -129,7 +130,7 @@ fn a_crash_while_a_crash_is_repaired_loses_nothing() {
     assert!(failpoints > most / 3);
 }
 
-/// A drive as `create` makes it, in a disk's folder `drive`.
+/// Creates a drive in the folder `drive` of a disk.
 fn create(disk: &Disk) -> io::Result<DriveFolder> {
     let records = Records::from([("a".into(), vec![1; 9000]), ("b".into(), vec![2])]);
     let contents = [super::world::new(1), super::world::new(2)];
@@ -141,7 +142,7 @@ fn open(disk: &Disk, formats: &Formats) -> io::Result<DriveFolder> {
     Ok(DriveFolder::open_in(folder, Path::new("drive"), formats, "boot")?.0)
 }
 
-/// Asserts that the drive of [`create`] is there.
+/// Asserts that the drive has the records and contents of [`create`].
 fn check_created(drive: &DriveFolder) {
     let names: Vec<_> = drive.contents().unwrap().into_iter().map(|info| info.name).collect();
     assert_eq!(names, ["c1", "c2"]);
@@ -150,7 +151,7 @@ fn check_created(drive: &DriveFolder) {
     assert_eq!((&records["a"], &records["b"], records.len()), (&vec![1; 9000], &vec![2], 4));
 }
 
-/// Crashes at each step where only few steps lose something.
+/// Number of crashes at each step, for operations in which only few steps can lose data.
 const MANY: u64 = 16;
 
 #[test]
@@ -179,7 +180,7 @@ fn a_drive_is_created_or_not() {
     assert!(step > 10);
 }
 
-/// Version 1 has the records of version 0 with a longer name.
+/// Version 1 has the records of version 0 with longer names.
 const FROM_0: Formats = Formats {
     newest: 1,
     migrations: &[(0, |records| {

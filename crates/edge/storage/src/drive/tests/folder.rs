@@ -1,4 +1,4 @@
-//! Drives in folders of the machine.
+//! Tests of drives in folders of the machine.
 
 use super::super::*;
 use super::world::request;
@@ -39,7 +39,7 @@ fn names(path: &Path) -> Vec<String> {
     SystemFolder::open(path).unwrap().list().unwrap()
 }
 
-/// The errors name the folder, and these parts.
+/// Checks that the error contains the folder's name and these parts.
 #[track_caller]
 fn fails<T>(result: io::Result<T>, parts: &[&str]) {
     let error = result.map(drop).unwrap_err().to_string();
@@ -59,7 +59,7 @@ fn a_drive_keeps_everything_also_when_it_is_moved_or_copied() {
     let incarnation = media.incarnation();
     request(&mut media, Operation::Write { offset: 4096, data: data.clone() }).unwrap();
     drive.commit(&[("serial".into(), None), ("name".into(), Some(b"x".to_vec()))]).unwrap();
-    // Moved while it is in use.
+    // Move the folder while the drive is in use.
     let moved = scratch.join("moved drive");
     std::fs::rename(&path, &moved).unwrap();
     media.close().unwrap();
@@ -127,7 +127,7 @@ fn a_folder_that_is_no_empty_one_stays_as_it_is() {
     assert_eq!(names(&other), ["letter"]);
     fails(DriveFolder::open(&scratch.join("drives")), &["No such file"]);
     fails(DriveFolder::create(&scratch.join("drives/a"), Records::new(), &[]), &["No such file"]);
-    // An empty folder may be given.
+    // The folder of a new drive may exist if it is empty.
     std::fs::remove_file(other.join("letter")).unwrap();
     drop(DriveFolder::create(&other, Records::new(), &[]).unwrap());
     drop(opened(&other));
@@ -158,7 +158,7 @@ fn contents_without_a_record_are_removed_and_nothing_else() {
     drive.create_contents(&new("three", MIB, true)).unwrap();
     drive.commit(&[two]).unwrap();
     fails(drive.remove_contents("two"), &["contents/two", "still has a record"]);
-    // Its record does not come back when its media are closed.
+    // The record is not written again when the media are closed.
     let mut media = drive.open_contents("one").unwrap();
     request(&mut media, Operation::WriteZeroes { offset: 0, length: 512 }).unwrap();
     drive.commit(&[DriveFolder::forget_contents("one").unwrap()]).unwrap();
@@ -216,7 +216,7 @@ fn contents_are_new_after_a_crash_of_the_machine_and_not_after_a_kill() {
     let (first, mut media, drive) = open("A");
     request(&mut media, Operation::WriteZeroes { offset: 0, length: 512 }).unwrap();
     assert!(drive.contents().unwrap()[0].dirty);
-    // As a process that is killed leaves it.
+    // The state that a killed process leaves.
     let dirty = drive.records();
     let leave = |drive: &DriveFolder| {
         let record = ("contents/one".to_owned(), Some(dirty["contents/one"].clone()));
@@ -280,7 +280,7 @@ fn a_commit_creates_and_removes_contents() {
     let (id, media) = committer.wait().unwrap();
     let media = media.unwrap().expect("its media");
     assert_eq!((id, media.size()), (1, 8192));
-    // Contents of that name are there already: nothing changes.
+    // Contents of this name exist already: no change is applied.
     let records = vec![("a".into(), Some(b"3".into()))];
     committer.start(Commit { create: Some(two.clone()), ..records_alone(2, records) });
     assert!(matches!(committer.wait(), Some((2, Err(_)))));
@@ -304,7 +304,7 @@ fn showing_a_drive_that_is_being_changed_shows_some_commit() {
     }
     let mut seen = 0;
     while committer.poll_completion().is_none_or(|(id, _)| id < 199) {
-        // It may change too fast.
+        // The drive may change too fast to be read.
         if let Ok(shown) = DriveFolder::show(&path) {
             assert!(shown.in_use && shown.version == VERSION);
             assert_eq!(shown.records.get("a"), shown.records.get("b"));

@@ -7,33 +7,33 @@ use bytes::Bytes;
 use nvme::block::{Completion, Operation, Request};
 use std::collections::BTreeMap;
 
-/// Sectors of contents; each has one value in all its bytes.
+/// Number of sectors of contents. All bytes of a sector have the same value.
 pub const SECTORS: usize = 8;
 const SECTOR: usize = 512;
 
 /// An operation on a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Sets records to this many bytes of a value, or removes them.
+    /// Changes records, each with number: sets it to a number of bytes of one value, or removes it.
     Commit(Vec<(u8, Option<(u8, usize)>)>),
     /// Creates contents, and a record in the same commit.
     Create(u8),
-    /// Forgets and removes contents.
+    /// Removes the record of contents, then the contents.
     Forget(u8),
-    /// Writes a value to sectors, from the first up to a number of them.
+    /// Writes to contents: first sector, number of sectors, value.
     Write(u8, usize, usize, u8),
     Zero(u8, usize),
     Flush(u8),
     /// Closes the media.
     Close(u8),
-    /// Closes everything, and opens it again.
+    /// Closes all media and the drive, and opens the drive again.
     Reopen,
 }
 
 /// The possible values of a sector.
 #[derive(Clone, Debug)]
 struct Sector {
-    /// All values since the last flush; the first is the value that this flush made durable.
+    /// All values since the last flush. The first value is the one that the flush made durable.
     values: Vec<u8>,
     /// The index of the last acknowledged value.
     acknowledged: usize,
@@ -71,12 +71,12 @@ impl Contents {
     }
 }
 
-/// How a life ends.
+/// How the run of a process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The process is killed.
     Kill,
-    /// The machine crashes; the seed decides which data are lost.
+    /// The machine crashes. The seed determines which data are lost.
     Crash(u64),
 }
 
@@ -84,9 +84,9 @@ pub enum End {
 pub struct World {
     pub disk: Disk,
     drive: Option<DriveFolder>,
-    /// Every commit that was acknowledged.
+    /// The records of all acknowledged commits.
     acknowledged: Records,
-    /// Records that may be stored instead: an unfinished commit.
+    /// The records after an unfinished commit, which may be stored instead.
     pending: Option<Records>,
     contents: BTreeMap<u8, Contents>,
     boots: u64,
@@ -103,12 +103,12 @@ impl World {
         Self { disk, drive: None, acknowledged, pending, contents, boots: 0 }
     }
 
-    /// Lets the process end before a step of what follows.
+    /// Makes the process end before step `step` of the following operations.
     pub fn stop_at(&mut self, step: usize) {
         self.disk = self.disk.after_kill().stopping_at(step);
     }
 
-    /// Does everything; the first error ends it.
+    /// Opens the drive and executes all operations up to the first error.
     pub fn run(&mut self, ops: &[Op]) -> io::Result<()> {
         self.open()?;
         ops.iter().try_for_each(|op| self.apply(op))
@@ -219,13 +219,13 @@ impl World {
         Ok(())
     }
 
-    /// The process or the machine ends; checks what is left, and goes on with it.
+    /// Ends the process or crashes the machine. Checks the remaining data, and continues with them.
     pub fn end(&mut self, end: End) {
         let disk = match end {
             End::Kill => self.disk.after_kill(),
             End::Crash(seed) => self.disk.after_crash(seed),
         };
-        // What the old process does from here on does not matter.
+        // Accesses of the old process from now on do not matter.
         self.contents.values_mut().for_each(|contents| drop(contents.media.take()));
         self.drive = None;
         self.disk = disk;
@@ -233,7 +233,7 @@ impl World {
         self.settle(end);
     }
 
-    /// Checks what an end leaves without going on with it.
+    /// Checks the data that an end leaves, but does not continue with them.
     pub fn check(&self, end: End) {
         let disk = match end {
             End::Kill => self.disk.after_kill(),
@@ -255,7 +255,7 @@ impl World {
         world.settle(end);
     }
 
-    /// Opens what is left, and finds out which of the possible outcomes it is.
+    /// Opens the remaining drive, and determines which of the possible states it has.
     fn settle(&mut self, end: End) {
         let (drive, _) = open(&self.disk, self.boots).expect("it opens");
         let records = normalised(drive.records());
@@ -290,7 +290,7 @@ fn settle_contents(drive: &DriveFolder, id: u8, contents: &mut Contents, end: En
         let operation = Operation::Read { offset: (number * SECTOR) as u64, length: SECTOR };
         let bytes = request(&mut media, operation).unwrap();
         assert!(bytes.iter().all(|byte| *byte == bytes[0]), "a sector is torn");
-        // The same contents have everything that was acknowledged.
+        // With the same incarnation, all acknowledged writes must be present.
         let first = if same || end == End::Kill { sector.acknowledged } else { 0 };
         let found = sector.values[first..].iter().rposition(|value| *value == bytes[0]);
         let found = found.unwrap_or_else(|| {

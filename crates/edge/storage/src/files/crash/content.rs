@@ -1,19 +1,20 @@
-//! The content of a file, with every state that a crash may bring back.
+//! The content of a file, with all states that are possible after a crash.
 
 use stats::random::Random;
 use std::collections::BTreeMap;
 
-/// Bytes that a disk writes atomically: a logical block of most drives.
+/// Number of bytes that a disk writes atomically: a logical block of most drives.
 pub(super) const SECTOR: usize = 512;
 
 type Sector = [u8; SECTOR];
 const ZEROES: Sector = [0; SECTOR];
 
-/// Values from the durable one to the current one.
+/// All values from the durable value to the current value.
 #[derive(Clone, Debug)]
 pub(super) struct Versions<T> {
     all: Vec<T>,
-    /// Whether a sync failed since the last change: Linux does not write the page at the next sync.
+    /// Whether a sync has failed since the last change. Then the next sync does not write the page,
+    /// as on Linux.
     given_up: bool,
 }
 
@@ -50,7 +51,7 @@ impl<T: Clone + PartialEq> Versions<T> {
     }
 }
 
-/// The result of a crash for the unsynced changes of a file or folder.
+/// The effect of a crash on the unsynced changes of a file or folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     Lost,
@@ -72,7 +73,7 @@ impl Fate {
 /// A file's content.
 #[derive(Clone, Debug)]
 pub(super) struct Content {
-    /// The sectors by number; an absent sector has always been zeroes.
+    /// The sectors by number. An absent sector is all zeroes and was never written.
     sectors: BTreeMap<u64, Versions<Sector>>,
     length: Versions<u64>,
 }
@@ -88,7 +89,7 @@ impl Content {
         *self.length.current()
     }
 
-    /// Fills `bytes` from inside the file.
+    /// Reads `bytes` at `offset`, which must lie inside the file.
     pub fn read(&self, bytes: &mut [u8], offset: u64) {
         for (number, range, place) in pieces(offset, bytes.len() as u64) {
             let sector = self.sectors.get(&number).map_or(&ZEROES, Versions::current);
@@ -139,7 +140,7 @@ impl Content {
         self.length.sync(succeeds);
     }
 
-    /// The content after a crash, all of it durable.
+    /// The content after a crash, which is completely durable.
     pub fn crash(&self, random: &mut Random) -> Self {
         let fate = Fate::draw(random);
         let length = self.length.crash(fate, random);
@@ -148,7 +149,7 @@ impl Content {
             .iter()
             .map(|(number, sector)| (*number, Versions::new(sector.crash(fate, random))));
         let mut content = Self { sectors: sectors.collect(), length: Versions::new(u64::MAX) };
-        // No bytes are left after the end.
+        // Bytes after the end are zeroes.
         content.zero(length, u64::MAX - length);
         content.sync(true);
         Self { length: Versions::new(length), ..content }
@@ -162,7 +163,8 @@ impl Content {
     }
 }
 
-/// The sectors of a range of bytes: number, range in it, and place in the bytes.
+/// The sectors of a byte range: number of the sector, range in the sector, and offset in the byte
+/// range.
 fn pieces(offset: u64, length: u64) -> impl Iterator<Item = (u64, std::ops::Range<usize>, usize)> {
     let (sector, end) = (SECTOR as u64, offset + length);
     (offset / sector..end.div_ceil(sector)).map(move |number| {

@@ -1,4 +1,4 @@
-//! The disk: files, folders, and the steps at which a process ends.
+//! The model of a disk: files, folders, and the steps before which a process may end.
 
 use super::content::{Content, Fate};
 use super::handles::CrashFolder;
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Names, and the numbers of their files or folders.
+/// The entries of a folder: names with the numbers of files or folders.
 type Entries = BTreeMap<String, usize>;
 /// One change of a folder: the new target of each name.
 type Change = Vec<(String, Option<usize>)>;
@@ -49,12 +49,12 @@ pub(super) fn apply(entries: &mut Entries, change: &Change) {
     }
 }
 
-/// The state that the handles of a disk share.
+/// The state that all handles of a disk share.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     /// Files and folders by number; 0 is the root folder.
     pub nodes: Vec<Node>,
-    /// Locks of files: exclusive, or the number of shared holders.
+    /// Locks of files: `None` for an exclusive lock, otherwise the number of shared holders.
     pub locks: BTreeMap<usize, Option<usize>>,
     steps: usize,
     stop: Option<usize>,
@@ -65,12 +65,12 @@ pub(super) struct State {
 /// The outcome of a step.
 pub(super) enum Step {
     Done,
-    /// The step fails, and may have happened in part.
+    /// The step fails, after a part of it may have been done.
     Fails(io::Error),
 }
 
 impl State {
-    /// Makes a step. Error: the process has ended.
+    /// Counts a step. Error: the process has ended.
     pub fn step(&mut self) -> io::Result<Step> {
         let step = self.steps;
         self.steps += 1;
@@ -83,7 +83,7 @@ impl State {
         }
     }
 
-    /// Makes a step that fails as a whole.
+    /// Counts a step that is done completely or fails without effect.
     pub fn whole_step(&mut self) -> io::Result<()> {
         match self.step()? {
             Step::Done => Ok(()),
@@ -130,14 +130,15 @@ impl Disk {
         CrashFolder::new(self.clone(), 0)
     }
 
-    /// Ends the process before step `step`, counted from 0: this step and all later ones fail.
+    /// Ends the process before step `step`, counted from 0: this step and all later steps fail.
     pub fn stopping_at(self, step: usize) -> Self {
         self.state().stop = Some(step);
         self
     }
 
-    /// Makes these steps, counted from 0, fail with this error. Half of a failed write happens.
-    /// After a failed sync, a later sync succeeds without making the same changes durable.
+    /// Makes these steps, counted from 0, fail with this error. A failed write writes half of its
+    /// bytes. After a failed sync, a later sync succeeds, but does not make the same changes
+    /// durable.
     pub fn failing_at(self, steps: &[usize], error: ErrorKind) -> Self {
         let mut state = self.state();
         (state.failures, state.error) = (steps.iter().copied().collect(), error);
@@ -145,12 +146,12 @@ impl Disk {
         self
     }
 
-    /// Steps so far.
+    /// Number of steps so far.
     pub fn steps(&self) -> usize {
         self.state().steps
     }
 
-    /// The disk after the process was killed: it loses nothing, but unsynced changes stay unsynced.
+    /// The disk after the process was killed: no data are lost, but unsynced changes stay unsynced.
     pub fn after_kill(&self) -> Self {
         Self::from_nodes(self.state().nodes.clone())
     }

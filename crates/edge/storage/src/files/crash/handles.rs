@@ -14,7 +14,7 @@ struct CrashFile {
 }
 
 impl CrashFile {
-    /// Makes a step that changes the content, or fails without a change.
+    /// Executes a step that changes the content, or fails without a change.
     fn change(&self, change: impl FnOnce(&mut super::content::Content)) -> io::Result<()> {
         let mut state = self.disk.state();
         if !self.writable {
@@ -125,7 +125,7 @@ impl CrashFolder {
         }
     }
 
-    /// Makes a step that changes entries.
+    /// Executes a step that changes entries.
     fn change(&self, changes: &[(&str, Option<usize>)]) -> io::Result<()> {
         let mut state = self.disk.state();
         state.whole_step()?;
@@ -220,8 +220,8 @@ impl Folder for CrashFolder {
 
     fn sync(&self) -> io::Result<()> {
         let mut state = self.disk.state();
-        // A failed sync leaves its changes to the next one, because file systems write them to a
-        // journal.
+        // After a failed sync of a folder, the next sync makes the changes durable, because file
+        // systems write them to a journal.
         state.whole_step()?;
         if let Node::Folder { durable, changes, current } = &mut state.nodes[self.node] {
             durable.clone_from(current);

@@ -1,10 +1,10 @@
 //! A model of a disk for tests: unsynced data may be lost when the machine crashes.
 //!
-//! In a crash, each sector written since its last sync gets its value at that sync or after any
-//! later write, independently of other sectors; the same holds for lengths. Any subset of a
-//! folder's unsynced changes happens, each as a whole. Thus writes tear and are reordered.
+//! After a crash, each sector has the value of its last sync or of any later write, independently
+//! of other sectors. The same applies to the lengths of files. Of the unsynced changes of a folder,
+//! any subset is present, each change completely. Thus writes can be torn and reordered.
 //!
-//! Every change and every sync is a step. A test stops the process before a step, or lets steps
+//! Every change and every sync is a step. A test can end the process before a step, or make steps
 //! fail.
 
 mod content;

@@ -1,4 +1,4 @@
-//! Data that the model loses, and data that it keeps.
+//! Tests of the data that the model loses and keeps.
 
 use super::*;
 use crate::files::{Access, File, Folder};
@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 
 const SEEDS: std::ops::Range<u64> = 0..200;
 
-/// A disk with the durable file `a` of 1024 bytes 1.
+/// A disk with the durable file `a`: 1024 bytes with the value 1.
 fn disk() -> (Disk, Box<dyn File>) {
     let disk = Disk::new();
     let file = disk.root().open("a", Access::CreateNew).unwrap();
@@ -29,7 +29,7 @@ fn outcomes(disk: &Disk, name: &str) -> BTreeSet<Option<Vec<u8>>> {
     SEEDS.map(|seed| bytes(&disk.after_crash(seed), name)).collect()
 }
 
-/// Two sectors with one byte each.
+/// Two sectors, each filled with one value.
 fn sectors(first: u8, second: u8) -> Option<Vec<u8>> {
     Some([[first; 512], [second; 512]].concat())
 }
@@ -56,7 +56,7 @@ fn unsynced_writes_tear_at_sectors_in_any_order() {
         expected.extend([sectors(first, 1), sectors(first, 2)]);
     }
     assert_eq!(outcomes(&disk, "a"), expected);
-    // A part of a sector is written with the whole.
+    // A write of a part of a sector is atomic for the whole sector.
     file.sync_data().unwrap();
     file.write_at(&[4; 2], 511).unwrap();
     let torn = outcomes(&disk, "a");
@@ -87,7 +87,7 @@ fn entries_are_durable_with_their_folder_alone() {
     let five = Some(vec![5; 512]);
     assert_eq!(outcomes(&disk, "b"), [None, five.clone()].into());
     root.sync().unwrap();
-    // A rename happens as a whole.
+    // A rename is atomic.
     root.rename("b", "a").unwrap();
     for seed in SEEDS {
         let after = disk.after_crash(seed);
@@ -117,7 +117,7 @@ fn a_process_stops_and_steps_fail() {
     assert_eq!(bytes(&failing, "a"), sectors(2, 1), "half of it");
     file.write_at(&[3; 512], 512).unwrap();
     assert!(file.sync_data().is_err());
-    // The next sync does not say so again, and what was written since is durable.
+    // The next sync does not report the error again, and makes later writes durable.
     file.write_at(&[4; 512], 512).unwrap();
     file.sync_data().unwrap();
     assert_eq!(outcomes(&failing, "a"), [sectors(1, 4), sectors(2, 4)].into());

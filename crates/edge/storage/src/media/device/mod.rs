@@ -1,4 +1,4 @@
-//! Block devices of this machine, and the checks before one is served.
+//! Block devices of this machine, and the checks before a device is served.
 
 mod users;
 
@@ -13,7 +13,7 @@ use std::path::Path;
 /// A block device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BlockDevice {
-    /// `major:minor`, as sysfs names it.
+    /// `major:minor`, as in sysfs.
     number: String,
 }
 
@@ -25,21 +25,22 @@ impl BlockDevice {
         metadata.file_type().is_block_device().then_some(Self { number })
     }
 
-    /// Whether the kernel refuses writes to the device: a write-protected medium, `blockdev
-    /// --setro` (`disk_ro_show` in linux/block/genhd.c).
+    /// Whether the kernel rejects writes to the device, because of a write-protected medium or
+    /// `blockdev --setro` (`disk_ro_show` in linux/block/genhd.c).
     pub(super) fn is_read_only(&self) -> bool {
         let ro = std::fs::read_to_string(format!("/sys/dev/block/{}/ro", self.number));
         ro.is_ok_and(|text| text.trim() != "0")
     }
 
-    /// The error, without the device's name, for a device that is in use.
+    /// The error for a device that is in use, without the device's name.
     pub(super) fn in_use(&self) -> io::Error {
         let user = users::user_of(Path::new("/"), &self.number);
         let user = user.unwrap_or_else(|| "in use by another program or by the kernel".into());
         io::Error::new(io::ErrorKind::ResourceBusy, user)
     }
 
-    /// Refuses a device whose blocks are larger than the namespace's blocks of `block` bytes.
+    /// Fails if the blocks of the device are larger than the blocks of the namespace (`block`
+    /// bytes).
     ///
     /// # Errors
     /// A sentence without the device's name.

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 struct Node {
     /// Description of the node in a message.
     label: String,
-    /// The kernel's name, as `sda1`.
+    /// The name in the kernel, such as `sda1`.
     name: String,
-    /// Major and minor number, as `8:1`.
+    /// Major and minor number, such as `8:1`.
     number: String,
     folder: PathBuf,
 }
@@ -23,11 +23,12 @@ impl Node {
     }
 }
 
-/// The user of the block device `number` (`major:minor`), of its partitions, or of the disk that it
-/// is a partition of: a sentence without the device's name. `root` is `/`.
+/// A sentence, without the device's name, about the user of the block device `number`
+/// (`major:minor`), of its partitions, or of the disk that contains it. `None` if no user is found.
+/// `root` is `/`, except in tests.
 ///
-/// The kernel decides whether the device is free (`O_EXCL` in open(2)); this finds the reason. Only
-/// mounts of its own mount namespace are visible.
+/// The kernel decides whether the device is free (`O_EXCL` in open(2)); this function only finds
+/// the reason. Only mounts in the mount namespace of this process are visible.
 pub(super) fn user_of(root: &Path, number: &str) -> Option<String> {
     family(root, number).iter().find_map(|node| {
         let use_of_it = mount(root, node).or_else(|| swap(root, node)).or_else(|| holder(node))?;
@@ -35,7 +36,8 @@ pub(super) fn user_of(root: &Path, number: &str) -> Option<String> {
     })
 }
 
-/// The device; the disk, if it is a partition; or its partitions.
+/// The device itself, then the partitions of a disk or the disk of a partition. Empty if the device
+/// is not found.
 fn family(root: &Path, number: &str) -> Vec<Node> {
     let Ok(folder) = fs::canonicalize(root.join("sys/dev/block").join(number)) else {
         return Vec::new();
@@ -53,14 +55,14 @@ fn family(root: &Path, number: &str) -> Vec<Node> {
     nodes
 }
 
-/// Whether the node is a partition: its file `partition` has the number of the partition
+/// Whether the node is a partition: only partitions have a file `partition`
 /// (Documentation/ABI/stable/sysfs-block).
 fn is_partition(folder: &Path) -> bool {
     folder.join("partition").exists()
 }
 
-/// A mount of the node (proc_pid_mountinfo(5): the third field is the device, the fifth the mount
-/// point).
+/// A sentence about a mount of the node (proc_pid_mountinfo(5): the third field is the device, the
+/// fifth the mount point).
 fn mount(root: &Path, node: &Node) -> Option<String> {
     let mounts = fs::read_to_string(root.join("proc/self/mountinfo")).ok()?;
     let place = mounts.lines().find_map(|line| {
@@ -70,7 +72,7 @@ fn mount(root: &Path, node: &Node) -> Option<String> {
     Some(format!("is mounted at {place}"))
 }
 
-/// Swap space on the node (proc_swaps(5): the first field is the path).
+/// A sentence about swap space on the node (proc_swaps(5): the first field is the path).
 fn swap(root: &Path, node: &Node) -> Option<String> {
     let swaps = fs::read_to_string(root.join("proc/swaps")).ok()?;
     let paths = swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next());
@@ -78,7 +80,7 @@ fn swap(root: &Path, node: &Node) -> Option<String> {
     found.then(|| "is in use as swap space".into())
 }
 
-/// A device made of the node: device mapper, md, bcache.
+/// A sentence about a device that contains the node: device mapper, md, bcache.
 fn holder(node: &Node) -> Option<String> {
     let entry = fs::read_dir(node.folder.join("holders")).ok()?.flatten().next()?;
     Some(format!("is held by {}", entry.file_name().display()))
@@ -94,8 +96,8 @@ mod tests {
                           30 27 8:2 / /srv\\040data rw shared:1 - ext4 /dev/sda2 rw\n";
     const SWAPS: &str = "Filename\tType\tSize\tUsed\tPriority\n/dev/sdb1 partition 1024 0 -2\n";
 
-    /// Disks sda (8:0) with two partitions, sdb (8:16) with one, sdc (8:32) with one; dm-0 is made
-    /// of sdc1.
+    /// A machine with the disks sda (8:0) with two partitions, sdb (8:16) with one, and sdc (8:32)
+    /// with one. dm-0 contains sdc1.
     fn machine() -> Folder {
         let root = Folder::new();
         for (path, number) in [

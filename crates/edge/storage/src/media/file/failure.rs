@@ -24,16 +24,16 @@ impl Failures {
         self.read_only.load(Ordering::Acquire)
     }
 
-    /// Whether a flush has failed: data written before may be lost.
+    /// Whether a flush has failed, so that earlier written data may be lost.
     pub(super) fn lost_data(&self) -> bool {
         self.flush.lock().expect("no worker panics with the lock").is_some()
     }
 }
 
 impl Shared {
-    /// Makes everything written so far durable. After a failure every later flush fails too: Linux
-    /// drops pages that it could not write and reports them to one call only (fsync(2), "Errors"),
-    /// so a later success would hide the loss. Flushes run one at a time, for the same reason.
+    /// Makes all written data durable. After a failure every later flush fails too. Linux drops
+    /// pages that it could not write, and reports the error to only one call (fsync(2), "Errors").
+    /// So a later success would hide the loss. For the same reason flushes run one at a time.
     pub(super) fn flush(&self) -> Completion {
         let mut failed = self.failures.flush.lock().expect("no worker panics with the lock");
         if let Some(error) = *failed {
@@ -42,17 +42,17 @@ impl Shared {
         let Err(error) = self.file.sync_data() else { return done() };
         let error = self.failed(&Operation::Flush, &error);
         *failed = Some(error);
-        // From now on the record marks the contents as new.
+        // After the loss, the record must mark the contents as new.
         let forgotten = self.with_record(|keeper| keeper.discard().map(|()| None));
         self.marked.fetch_and(forgotten.is_ok(), Ordering::AcqRel);
         Err(error)
     }
 
-    /// The status of a failed operation. The first failure of each kind is reported to the user;
-    /// the host counts all (SMART).
+    /// The status of a failed operation. Reports the first failure of each kind to the user. SMART
+    /// counts all failures for the host.
     pub(super) fn failed(&self, operation: &Operation, error: &io::Error) -> Error {
         let status = match operation {
-            // Whatever the reason, the bytes are not available.
+            // For any reason, the bytes are not available.
             Operation::Read { .. } => Error::Media,
             _ => status_of(error),
         };
@@ -71,7 +71,7 @@ impl Shared {
     }
 }
 
-/// Describes the failed operation.
+/// A text about an operation, for messages.
 fn describe(operation: &Operation) -> String {
     let (offset, bytes) = operation.range();
     let verb = match operation {

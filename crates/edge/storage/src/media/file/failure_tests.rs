@@ -1,4 +1,4 @@
-//! A file that fails as a test sets.
+//! Tests with a file that fails on request.
 
 use super::*;
 use std::collections::VecDeque;
@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 const SIZE: u64 = 1 << 20;
 
-/// Bytes in memory, and what the next writes and syncs say instead of carrying on.
+/// A file in memory, with the faults of the next writes and syncs.
 #[derive(Debug, Default)]
 struct Faulty {
     bytes: Mutex<Vec<u8>>,
@@ -16,7 +16,7 @@ struct Faulty {
     descriptor: Option<OwnedFd>,
 }
 
-/// Writes this many bytes, then fails.
+/// A fault of a write: the number of bytes that are written before the error, and the error.
 type Fault = (usize, ErrorKind);
 
 impl File for Arc<Faulty> {
@@ -42,7 +42,7 @@ impl File for Arc<Faulty> {
         Ok(())
     }
 
-    /// As on Linux, an error is reported once.
+    /// Reports an error only once, as Linux does.
     fn sync_data(&self) -> io::Result<()> {
         self.syncs.lock().unwrap().pop_front().map_or(Ok(()), |kind| Err(kind.into()))
     }
@@ -106,7 +106,7 @@ fn a_full_disk_half_way_through_a_write_loses_nothing_acknowledged() {
     assert_eq!(run(&mut media, write(4096, 2)), Err(Error::NoSpace));
     assert_eq!(media.take_notice(), None, "told once");
     assert!(!media.read_only());
-    // There is space again: nothing but the failed write is missing.
+    // There is space again: only the failed write is missing.
     run(&mut media, write(8192, 3)).unwrap();
     run(&mut media, Operation::Flush).unwrap();
     assert_eq!(run(&mut media, read(0)), Ok(vec![1; 4096].into()));
@@ -123,7 +123,7 @@ fn every_error_of_the_system_has_a_status() {
         (ErrorKind::QuotaExceeded, Error::NoSpace),
         (ErrorKind::FileTooLarge, Error::NoSpace),
         (ErrorKind::ReadOnlyFilesystem, Error::ReadOnly),
-        // A block device that is read-only (linux/block/fops.c, blkdev_write_iter).
+        // The error of a read-only block device (linux/block/fops.c, blkdev_write_iter).
         (ErrorKind::PermissionDenied, Error::ReadOnly),
     ] {
         let (mut media, file) = media();
@@ -153,7 +153,7 @@ fn a_medium_that_becomes_read_only_stays_so_and_is_read() {
         assert_eq!(run(&mut media, operation), Err(Error::ReadOnly));
     }
     assert_eq!(run(&mut media, read(0)), Ok(vec![1; 4096].into()));
-    // What was written before can still be made durable.
+    // Earlier written data can still be made durable.
     run(&mut media, Operation::Flush).unwrap();
 }
 
@@ -162,7 +162,7 @@ fn after_a_flush_that_failed_no_flush_succeeds() {
     let (mut media, file) = media();
     run(&mut media, write(0, 1)).unwrap();
     file.syncs.lock().unwrap().push_back(ErrorKind::Other);
-    // Also those that other threads had begun.
+    // Flushes that other threads had begun fail too.
     for _ in 0..8 {
         let flush = Request { id: 3, command: None, nsid: 1, operation: Operation::Flush };
         assert_eq!(media.start(flush), None);

@@ -1,8 +1,8 @@
 //! Locks of files.
 //!
-//! A lock belongs to the open file description that io_uring uses. Thus the lock outlives a killed
-//! process until the kernel has ended its transfers, and no other process can serve the file
-//! before.
+//! A lock belongs to the open file description that io_uring uses. If the process is killed, the
+//! lock stays until the kernel has ended all transfers. Until then no other process can serve the
+//! file.
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -10,12 +10,12 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// How long to wait for a lock.
+/// The longest wait for a lock.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Locks a file for this open file description only.
+/// Locks a file exclusively for this open file description. Waits up to `PATIENCE`.
 ///
 /// # Errors
 /// `WouldBlock` if another process has the lock.
@@ -25,7 +25,7 @@ pub(super) fn lock(file: impl AsFd) -> io::Result<()> {
     })
 }
 
-/// Transfers the lock of `from` to `to`, another description of the same file.
+/// Transfers the lock of `from` to `to`, another open file description of the same file.
 ///
 /// # Errors
 /// `WouldBlock` if another process locked the file first.
@@ -34,7 +34,7 @@ pub(super) fn pass_on(from: impl AsFd, to: impl AsFd) -> Result<(), Errno> {
     flock(to, FlockOperation::NonBlockingLockExclusive)
 }
 
-/// Retries while the file is locked, up to `PATIENCE`.
+/// Repeats `attempt` while it fails with the error `held`, up to `PATIENCE`.
 pub(super) fn patiently<T>(
     held: io::ErrorKind,
     mut attempt: impl FnMut() -> io::Result<T>,

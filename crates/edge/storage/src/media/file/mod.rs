@@ -36,10 +36,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use transfers::Transfers;
 
-/// Threads per file: enough to keep the page cache busy.
+/// Number of threads per file: enough to keep the page cache busy.
 const WORKERS: usize = 2;
 
-/// A file as a block store.
+/// The media of a namespace in a file.
 #[derive(Debug)]
 pub struct FileMedia {
     shared: Arc<Shared>,
@@ -48,7 +48,7 @@ pub struct FileMedia {
     incarnation: u64,
     undo: Option<Undo>,
     requests: Option<Sender<Request>>,
-    /// Reads and writes by io_uring, which need no thread.
+    /// Reads and writes by io_uring; `None` if threads execute them.
     transfers: Option<Transfers>,
     done: Completions<(u64, Completion)>,
     notices: Receiver<String>,
@@ -59,7 +59,7 @@ pub struct FileMedia {
 #[derive(Debug)]
 struct Shared {
     file: Box<dyn File>,
-    /// The file's name for messages.
+    /// Name of the file for messages.
     name: String,
     /// Whether the record needs no change before a write.
     marked: AtomicBool,
@@ -70,14 +70,14 @@ struct Shared {
 }
 
 impl FileMedia {
-    /// Opens `path`. If the medium is dropped before [`Media::begin`], a file that this created or
-    /// extended is removed or restored. Error: a sentence that names the file.
+    /// Opens `path`. If the medium is dropped before [`Media::begin`], a created file is removed,
+    /// and an extended file gets its old length. Error: a sentence with the path.
     pub fn open(path: &Path, options: FileOptions) -> io::Result<Self> {
         Self::open_in_boot(path, options, &boot_id()).map_err(|error| about(path.display(), error))
     }
 
     /// As [`open`](Self::open), with `boot` as the identity of this boot of the machine. Errors do
-    /// not name the file.
+    /// not contain the path.
     fn open_in_boot(path: &Path, options: FileOptions, boot: &str) -> io::Result<Self> {
         let name = path.display().to_string();
         let mut opened = Opened::new(path, options)?;
@@ -102,7 +102,7 @@ impl FileMedia {
     }
 
     /// Serves contents of a drive, which must have a record. `name` is for messages; errors do not
-    /// include it. `boot` identifies this boot of the machine.
+    /// contain it. `boot` identifies this boot of the machine.
     pub(crate) fn in_drive(
         file: Box<dyn File>,
         name: String,
@@ -188,7 +188,7 @@ impl FileMedia {
 }
 
 impl FileMedia {
-    /// Passes a request to the threads; returns the outcome if no thread is left.
+    /// Passes a request to the threads. Returns an error completion if there is no thread.
     fn hand_over(&mut self, request: Request) -> Option<Completion> {
         match &self.requests {
             Some(requests) if requests.send(request).is_ok() => None,
@@ -214,7 +214,7 @@ impl Shared {
         matches!(operation, Operation::Read { .. }) || marked()
     }
 
-    /// Before the first write, marks the record durably as dirty.
+    /// Marks the record durably as dirty, before the first write.
     fn mark(&self) -> io::Result<()> {
         if self.marked.load(Ordering::Acquire) {
             return Ok(());
@@ -224,7 +224,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Changes the record; notifies the user if it had to be removed instead.
+    /// Changes the record. If the record had to be removed instead, notifies the user.
     fn with_record(
         &self,
         change: impl FnOnce(&mut RecordKeeper) -> io::Result<Option<io::Error>>,
@@ -266,8 +266,8 @@ fn execute(file: &dyn File, operation: &Operation) -> io::Result<Bytes> {
         Operation::Write { offset, data } => file.write_at(data, *offset)?,
         Operation::Flush => file.sync_data()?,
         Operation::WriteZeroes { offset, length } => file.zero_range(*offset, *length)?,
-        // A hole reads as zeroes; a file system without holes keeps the data, which a discard
-        // allows.
+        // A hole reads as zeroes. A file system without holes keeps the data, which is allowed for
+        // a discard.
         Operation::Discard { offset, length } => drop(file.punch_hole(*offset, *length)),
     }
     Ok(Bytes::new())
@@ -282,7 +282,7 @@ impl Media for FileMedia {
             _ => {}
         }
         let request = match &mut self.transfers {
-            // Only threads update the record.
+            // A request that must update the record first is for a thread.
             Some(transfers) if self.shared.may(&request.operation) => transfers.start(request)?,
             _ => request,
         };
@@ -292,14 +292,15 @@ impl Media for FileMedia {
     fn submit(&mut self) -> bool {
         let Some(transfers) = &mut self.transfers else { return false };
         if transfers.submit().is_err() {
-            // The kernel has no memory at the moment: wake the node for another attempt.
+            // The kernel has no memory at the moment. Wake the loop of the node for another
+            // attempt.
             let _ = rustix::io::write(self.done.signal(), &1u64.to_ne_bytes());
         }
         true
     }
 
     fn poll_completion(&mut self) -> Option<(u64, Completion)> {
-        // Submits the transfers that the kernel did not accept last time.
+        // Submit the transfers that the kernel did not accept at the last attempt.
         self.submit();
         while let Some(ended) = self.transfers.as_mut().and_then(Transfers::ended) {
             let request = match ended {
@@ -339,7 +340,7 @@ impl Media for FileMedia {
             undo.disarm();
         }
         let size = self.size;
-        // The user is notified of an error; writes retry.
+        // `with_record` reports an error to the user; the first write tries again.
         let _ = self.shared.with_record(|keeper| keeper.begin(size));
     }
 
@@ -351,7 +352,7 @@ impl Media for FileMedia {
         if self.requests.take().is_none() {
             return Ok(());
         }
-        // Waits for the transfers under way.
+        // The drop waits for the transfers under way.
         self.transfers = None;
         for worker in self.workers.drain(..) {
             worker.join().map_err(|_| io::Error::other("a media thread panicked"))?;

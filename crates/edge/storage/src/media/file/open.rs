@@ -1,4 +1,4 @@
-//! Opens an image: locks the file, checks its type, and undoes changes if the start fails.
+//! Opens an image: locks the file and checks its type. If the start fails, changes are undone.
 
 use super::FileOptions;
 use super::lock::{lock, patiently};
@@ -11,7 +11,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// A locked image.
+/// An open and locked image.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub file: SystemFile,
@@ -26,22 +26,22 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Opens and locks `path`; with a size, creates it if it does not exist. A block device is
-    /// opened exclusively (`O_EXCL`, open(2)) and checked.
-    /// Error: a sentence without the path.
+    /// Opens and locks `path`. Creates the file if it does not exist and `wanted` has a size. Opens
+    /// a block device exclusively (`O_EXCL`, open(2)) and checks it. Error: a sentence without the
+    /// path.
     pub(super) fn new(path: &Path, wanted: FileOptions) -> io::Result<Self> {
         let device =
             std::fs::metadata(path).ok().and_then(|found| BlockDevice::from_metadata(&found));
         let read_only = wanted.read_only || device.as_ref().is_some_and(BlockDevice::is_read_only);
         let mut options = OpenOptions::new();
-        // Opening must not wait for the other end of a pipe.
+        // The open must not wait for the other end of a pipe.
         let mut flags = OFlags::NONBLOCK;
         flags.set(OFlags::EXCL, device.is_some());
         options.read(true).write(!read_only).custom_flags(flags.bits() as i32);
         let opened = patiently(io::ErrorKind::ResourceBusy, || options.open(path));
         let (file, created) = match (opened, &device) {
             (Err(error), None) if error.kind() == io::ErrorKind::NotFound && wanted.creates() => {
-                // Only the process that creates a file may remove it again.
+                // `create_new`: only the process that has created a file may remove it again.
                 let file = options.create_new(true).open(path);
                 (file.map_err(|error| about("cannot create it", error))?, true)
             }
@@ -68,7 +68,7 @@ impl Opened {
         let length = file.len().map_err(|error| about("cannot find its end", error))?;
         if let Some(device) = device {
             device.check_block(&file, wanted.block)?;
-            // Without writes no data can be lost.
+            // A read-only device is safe without the option.
             if !read_only && !wanted.use_existing_data {
                 return Err(io::Error::other(
                     "a block device: the host may overwrite what it has; say use-existing-data, or \
@@ -80,8 +80,8 @@ impl Opened {
     }
 }
 
-/// Undoes a failed start when dropped: removes a created file, and restores the length of an
-/// extended one.
+/// Undoes a failed start on drop: removes a created file, and restores the length of an extended
+/// file.
 #[derive(Debug)]
 pub(super) struct Undo {
     file: File,
@@ -92,7 +92,7 @@ pub(super) struct Undo {
 }
 
 impl Undo {
-    /// Keeps the file, which is served now.
+    /// Keeps the file as it is, because the start was successful.
     pub(super) fn disarm(mut self) {
         (self.created, self.length) = (false, None);
     }
@@ -104,7 +104,7 @@ impl Undo {
 
 impl Drop for Undo {
     fn drop(&mut self) {
-        // A failed reservation may have allocated space after the end.
+        // A failed reservation may have allocated space after the end of the file.
         if let Some(length) = self.length {
             let _ = self.file.set_len(length);
         }

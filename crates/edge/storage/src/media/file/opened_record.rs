@@ -13,17 +13,17 @@ use std::path::Path;
 pub(super) struct OpenedRecord {
     pub keeper: Option<RecordKeeper>,
     pub incarnation: u64,
-    /// Bytes of the file served before.
+    /// Number of bytes of the file that were served before.
     pub size: u64,
     /// Messages for the user.
     pub notes: Vec<String>,
 }
 
 impl OpenedRecord {
-    /// Reads a record and compares it with the file. With `fresh`, for a file just created, there
-    /// is no record. Does not write the record. `file` is synced if a killed process has written to
-    /// it. Also returns whether the record describes the present contents. Error: a sentence
-    /// without the file's name; `help` is the end of the sentence.
+    /// Reads a record and compares it with the file; does not write the record. `fresh` states that
+    /// the file is new and has no record. Syncs `file` if a killed process has written to it. Also
+    /// returns whether the record describes the present contents. Error: a sentence without the
+    /// file's name; `help` is the end of the sentence.
     fn read(
         store: Box<dyn RecordStore>,
         (found, fresh): (&Found, bool),
@@ -80,7 +80,7 @@ impl OpenedRecord {
         read.keeper = None;
         if !read_only {
             if exists {
-                // The old record would become wrong with the next write.
+                // The next write would make the old record wrong.
                 return Err(io::Error::other(format!(
                     "its record {record} cannot be replaced: remove the record, or make the folder \
                      writable"
@@ -97,9 +97,9 @@ impl OpenedRecord {
     }
 }
 
-/// The incarnation of contents without a record that this node never writes.
+/// The incarnation of read-only contents without a record.
 fn unchanged(metadata: &Metadata, length: u64) -> u64 {
-    // Unlike `new_incarnation` this is not random, because the hasher's keys are constant.
+    // The hash has constant keys, so the number is not random, unlike in `new_incarnation`.
     let mut hasher = DefaultHasher::new();
     let modified = (metadata.mtime(), metadata.mtime_nsec());
     (metadata.dev(), metadata.ino(), length, modified).hash(&mut hasher);

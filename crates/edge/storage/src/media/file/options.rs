@@ -1,4 +1,4 @@
-//! How a file is opened and used.
+//! Options of a file as a medium.
 
 use super::open::Opened;
 use std::io;
@@ -8,29 +8,29 @@ use std::io;
 pub enum Aio {
     /// Threads with `pread` and `pwrite`.
     Threads,
-    /// io_uring(7), or threads where io_uring is not available. The default, because it is the
-    /// fastest (docs/performance.md, "Media in files").
+    /// io_uring(7), or threads if io_uring is not available. The default, because io_uring is the
+    /// fastest way (docs/performance.md, "Media in files").
     #[default]
     IoUring,
-    /// io_uring past the page cache (`O_DIRECT`, open(2)), or threads where the file system has no
-    /// direct I/O either.
+    /// io_uring without the page cache (`O_DIRECT`, open(2)), or threads if io_uring or direct I/O
+    /// is not available.
     IoUringDirect,
 }
 
 /// Options for opening a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileOptions {
-    /// Creates the file or grows it to this many bytes; a longer file is never truncated, and a
-    /// block device never changed.
+    /// Creates the file, or extends it to this number of bytes. A longer file is never truncated,
+    /// and a block device never changed.
     pub size: Option<u64>,
     /// Whether the part added by `size` is allocated on write instead of reserved.
     pub sparse: bool,
-    /// Whether writes are refused; then no record is written.
+    /// Whether writes are rejected; then no record is written.
     pub read_only: bool,
     /// Whether a block device is served with its existing data. Otherwise a block device is served
     /// only read-only.
     pub use_existing_data: bool,
-    /// Bytes of a block of the namespace: a block device with larger blocks is refused.
+    /// Block size of the namespace in bytes. A block device with larger blocks is an error.
     pub block: u32,
     /// The way to execute reads and writes.
     pub aio: Aio,
@@ -56,7 +56,8 @@ impl FileOptions {
     }
 }
 
-/// Number of bytes of an opened file to serve; `have` bytes were served before.
+/// The number of bytes to serve: `size`, or `have` bytes as before with `None`. Error: if the file
+/// cannot have `size` bytes.
 pub(super) fn served_size(have: u64, opened: &Opened, size: Option<u64>) -> io::Result<u64> {
     let (length, fixed) = (opened.length, !opened.metadata.is_file());
     let Some(size) = size else { return Ok(have) };

@@ -51,7 +51,7 @@ const LOADS: [Load; 9] = [
     Load { name: "128 KiB sequential writes, QD8", write: true, ..STREAM },
 ];
 
-/// Runs a load, with a flush after writes; returns the requests per second.
+/// Runs a load, with a flush after writes; returns requests per second.
 fn run(media: &mut FileMedia, load: Load) -> f64 {
     let blocks = media.size() / load.bytes as u64;
     let (mut started, mut ended, mut number) = (0, 0, 1u64);
@@ -59,7 +59,7 @@ fn run(media: &mut FileMedia, load: Load) -> f64 {
     let flushes = usize::from(load.write);
     while ended < load.count + flushes {
         while started < load.count && started - ended < load.depth {
-            // A linear congruential generator (Knuth, MMIX) is random enough for places.
+            // A linear congruential generator (Knuth, MMIX) is random enough for offsets.
             number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let block = if load.random { number >> 24 } else { started as u64 } % blocks;
             let (offset, length) = (block * load.bytes as u64, load.bytes);
@@ -131,7 +131,7 @@ fn the_table_of_a_folder() {
     println!("| load | {} |", WAYS.map(|(name, _)| name).join(" | "));
     for load in LOADS {
         let mut rates = [const { Vec::new() }; WAYS.len()];
-        // Alternates, so that other load on the machine affects all.
+        // The ways take turns, so that other load on the machine affects all of them.
         for _ in 0..5 {
             for (rates, (_, aio)) in rates.iter_mut().zip(WAYS) {
                 let mut media = opened(&path, aio);

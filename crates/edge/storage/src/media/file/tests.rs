@@ -1,4 +1,4 @@
-//! A file as a block store.
+//! Tests of media in a file.
 
 use super::*;
 use crate::files::SystemFile;
@@ -42,12 +42,12 @@ impl Scratch {
         self.image().metadata().unwrap().len()
     }
 
-    /// The record's text.
+    /// The text of the record.
     fn text(&self) -> String {
         std::fs::read_to_string(self.record()).unwrap()
     }
 
-    /// The names of its files.
+    /// The names of the files in the folder, sorted.
     fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(&*self.0).unwrap();
         let mut names: Vec<_> =
@@ -71,7 +71,7 @@ impl Scratch {
     }
 }
 
-/// Carries out one request.
+/// Executes one request.
 pub(in crate::media) fn run(media: &mut dyn Media, operation: Operation) -> Completion {
     if let Some(outcome) = media.start(Request { id: 7, command: None, nsid: 1, operation }) {
         return outcome;
@@ -123,7 +123,7 @@ fn faults_of_the_file_are_statuses_of_commands() {
 fn faults_are_statuses(aio: Aio) {
     let scratch = Scratch::new();
     let mut media = scratch.open(FileOptions { aio, ..NEW }, "A");
-    // The file is truncated while it is served.
+    // Truncate the file while it is served.
     OpenOptions::new().write(true).open(scratch.image()).unwrap().set_len(6144).unwrap();
     let read = |offset| Operation::Read { offset, length: 4096 };
     assert_eq!(run(&mut media, read(4096)), Err(Error::Media), "half of it is there");
@@ -143,7 +143,7 @@ proptest! {
     // Each case makes three files durable.
     #![proptest_config(ProptestConfig::with_cases(8))]
 
-    /// Writes, zeroes and reads that follow one another, of all media.
+    /// Sequences of writes, zeroes and reads, on all media.
     #[test]
     fn every_medium_reads_what_was_written(
         steps in prop::collection::vec((0u8..3, 0u64..MIB / 512, 1u64..64), 1..40),
@@ -163,7 +163,7 @@ proptest! {
                 let length = range.len();
                 match kind {
                     0 => {
-                        // The data lie anywhere in memory.
+                        // The data are not aligned in memory.
                         let data = Bytes::from(vec![step as u8 + 1; length + 3]).slice(3..);
                         range.copy_from_slice(&data);
                         run(media, Operation::Write { offset, data }).unwrap();
@@ -193,7 +193,8 @@ fn many_requests_at_once_all_complete_whoever_carries_them_out() {
     for aio in [Aio::Threads, Aio::IoUring, Aio::IoUringDirect] {
         let scratch = Scratch::new();
         let mut media = scratch.open(FileOptions { aio, ..NEW }, "A");
-        // More than the ring has room for, and blocks that direct I/O may not take.
+        // More requests than the ring has room for, with blocks that may be too small for direct
+        // I/O.
         let mut left: Vec<u64> = (0..1000).collect();
         for id in &left {
             let (offset, length) = (id * 512, 512);
@@ -223,7 +224,7 @@ fn many_requests_at_once_all_complete_whoever_carries_them_out() {
     }
 }
 
-/// Writes to it fail with ENOSPC, and it cannot be synced.
+/// A file whose writes fail with ENOSPC, and which cannot be synced.
 fn full_file() -> SystemFile {
     OpenOptions::new().read(true).write(true).open("/dev/full").unwrap().into()
 }
@@ -244,7 +245,7 @@ fn a_full_disk_is_capacity_exceeded() {
     assert_eq!(run(&mut media, write), Err(Error::NoSpace));
     let zeroes = Operation::WriteZeroes { offset: 0, length: 512 };
     assert_eq!(run(&mut media, zeroes), Err(Error::NoSpace));
-    // It cannot be flushed either, and the host gets an error.
+    // The file cannot be flushed either, and the host gets an error.
     assert_eq!(run(&mut media, Operation::Flush), Err(Error::Media));
 }
 
@@ -274,16 +275,16 @@ fn a_flush_that_failed_makes_the_contents_new() {
     let kept = |opened: &Opened| OpenedRecord::open(&scratch.image(), opened, "A").unwrap();
     let dirty = scratch.text().replace("clean", "dirty");
     std::fs::write(scratch.record(), &dirty).unwrap();
-    // It can be neither synced nor written to.
+    // A file that can be neither synced nor written.
     let before = kept(&opened());
     let incarnation = before.incarnation;
     let (shared, _heard) = full(before.keeper);
     assert_eq!(shared.execute(Operation::Flush), Err(Error::Media));
-    // Even if the process is killed now, or the sync at the end succeeds.
+    // The contents count as new even if the process is killed now, or the last sync succeeds.
     assert!(!scratch.record().exists());
     shared.with_record(RecordKeeper::mark_clean).unwrap();
     assert!(!scratch.record().exists());
-    // A record that cannot be removed is replaced by one with another number.
+    // A record that cannot be removed is later replaced by a record with another incarnation.
     std::fs::write(scratch.record(), &dirty).unwrap();
     let mut keeper = kept(&opened()).keeper.unwrap();
     std::fs::remove_file(scratch.record()).unwrap();
@@ -292,7 +293,7 @@ fn a_flush_that_failed_makes_the_contents_new() {
     std::fs::remove_dir(scratch.record()).unwrap();
     keeper.mark_clean().unwrap();
     assert_ne!(kept(&opened()).incarnation, incarnation);
-    // Written by a killed process, and not durable.
+    // A killed process has written data that cannot be made durable.
     std::fs::write(scratch.record(), &dirty).unwrap();
     assert_eq!(kept(&opened()).incarnation, incarnation);
     let failing = Opened { file: full_file(), ..opened() };
@@ -312,8 +313,8 @@ fn open_errors_name_the_file() {
         let error = FileMedia::open(Path::new(path), options).unwrap_err().to_string();
         assert!(error.contains(path) && error.contains("neither a regular file"), "{error}");
     }
-    // The far end of a pipe is not waited for.
-    // No process is started for it: that would keep the locks of other tests for a moment.
+    // The open does not wait for the other end of a pipe. The test starts no process for this,
+    // because a process would keep the locks of other tests for a moment.
     let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
     rustix::fs::mknodat(rustix::fs::CWD, scratch.image(), kind, mode, 0).unwrap();
     scratch.fails(READ_ONLY, &["neither a regular file"]);
@@ -335,9 +336,9 @@ fn the_record_is_dirty_from_the_first_write_to_the_orderly_end() {
     let clean = scratch.text();
     assert_eq!(clean, dirty.replace("dirty", "clean"));
     drop(media);
-    // After an orderly end the boot means nothing.
+    // After an orderly end, the boot has no effect.
     assert_eq!(scratch.open(AS_IT_IS, "B").incarnation(), incarnation);
-    // As a killed process leaves it: every kind of write marks it.
+    // Every kind of write marks the record as dirty, as a killed process leaves it.
     for operation in [
         Operation::WriteZeroes { offset: 0, length: 4096 },
         Operation::Discard { offset: 0, length: 4096 },
@@ -363,11 +364,11 @@ fn the_record_is_dirty_from_the_first_write_to_the_orderly_end() {
 fn another_file_has_other_contents() {
     let scratch = Scratch::new();
     let first = scratch.open(NEW, "A").incarnation();
-    // Its inode number may be that of the old one.
+    // The new file may have the inode number of the old file.
     std::fs::remove_file(scratch.image()).unwrap();
     let second = scratch.open(NEW, "A").incarnation();
     assert_ne!(second, first);
-    // Created by another program; the old record is still there.
+    // Another program creates the file; the old record still exists.
     std::fs::remove_file(scratch.image()).unwrap();
     std::fs::write(scratch.image(), vec![0; MIB as usize]).unwrap();
     let mut third = scratch.open(AS_IT_IS, "A");
@@ -376,7 +377,7 @@ fn another_file_has_other_contents() {
     let kept = third.incarnation();
     drop(third);
     assert_eq!(scratch.open(AS_IT_IS, "A").incarnation(), kept);
-    // Without a record it is accepted, and gets one.
+    // Without a record, the file is accepted and gets a new record.
     std::fs::remove_file(scratch.record()).unwrap();
     let mut fourth = scratch.open(AS_IT_IS, "A");
     assert_ne!(fourth.incarnation(), kept);
@@ -390,7 +391,7 @@ fn recorded_size_is_used_if_file_is_longer() {
     let incarnation = scratch.open(NEW, "A").incarnation();
     let set_len =
         |size| OpenOptions::new().write(true).open(scratch.image()).unwrap().set_len(size).unwrap();
-    // Longer: another program extended it, or this node did before it could record that.
+    // A longer file: another program has extended it, or this node has, before it wrote the record.
     set_len(3 * MIB);
     let mut media = scratch.open(AS_IT_IS, "A");
     assert_eq!((media.size(), media.incarnation()), (MIB, incarnation));
@@ -406,7 +407,7 @@ fn recorded_size_is_used_if_file_is_longer() {
     assert_eq!((grown.size(), grown.incarnation()), (4 * MIB, incarnation));
     drop(grown);
     assert_eq!(scratch.open(AS_IT_IS, "A").size(), 4 * MIB);
-    // Shorter: refused, and left as it is.
+    // A shorter file is an error, and does not change.
     set_len(4 * MIB - 512);
     let parts = ["gives 4194304 bytes", "has only 4193792", "disk.img.farlane", "remove"];
     scratch.fails(AS_IT_IS, &parts);
@@ -443,7 +444,7 @@ fn a_failed_start_leaves_nothing_behind() {
     drop(media);
     assert_eq!(scratch.image_length(), MIB);
     assert_eq!(scratch.text(), record);
-    // More than any file system has: a file that was there stays.
+    // A size that no file system has room for: an existing file does not change.
     let huge = FileOptions { size: Some(1 << 61), ..AS_IT_IS };
     scratch.fails(huge, &["cannot reserve", "free", "sparse"]);
     scratch.fails(FileOptions { sparse: true, ..huge }, &["cannot grow"]);
@@ -467,7 +468,7 @@ fn a_reservation_that_fails_after_the_look_at_free_space_is_undone() {
     let error = FileMedia::open(&path, options).unwrap_err().to_string();
     assert!(error.contains("cannot reserve 1048576 bytes"), "{error}");
     assert_eq!(rustix::fs::fstat(&file).unwrap().st_size, MIB as i64);
-    // It has no name, so no record.
+    // The file has no name, so it has no record.
     let mut media = FileMedia::open(&path, AS_IT_IS).unwrap();
     media.begin();
     assert!(notices(&mut media).contains("no place for a record"));
@@ -495,7 +496,7 @@ fn growth_by_size_is_reserved_unless_sparse() {
 fn a_record_that_cannot_be_written_makes_the_contents_new() {
     let scratch = Scratch::new();
     let first = scratch.open(NEW, "A").incarnation();
-    // Blocks the new record.
+    // A folder with this name prevents a new record.
     let blocker = scratch.0.join("disk.img.farlane.new");
     std::fs::create_dir(&blocker).unwrap();
     let mut media = scratch.open(AS_IT_IS, "A");
@@ -533,7 +534,7 @@ fn a_read_only_file_gets_no_record() {
     let changed = OpenOptions::new().write(true).open(scratch.image()).unwrap();
     changed.set_modified(std::time::UNIX_EPOCH).unwrap();
     assert_ne!(scratch.open(READ_ONLY, "A").incarnation(), first);
-    // With a record, that of the record.
+    // With a record, the incarnation is that of the record.
     let recorded = scratch.open(AS_IT_IS, "A").incarnation();
     assert_eq!(scratch.open(READ_ONLY, "B").incarnation(), recorded);
     let dirty = scratch.text().replace("clean", "dirty");

@@ -1,6 +1,6 @@
-//! Reads and writes of a file by io_uring, buffered or direct. Transfers that are not possible, or
-//! that do not succeed at once and in full, go to the threads. Thus only threads continue short
-//! transfers and evaluate errors.
+//! Reads and writes of a file by io_uring, buffered or direct. Transfers that are not possible,
+//! that fail or that are short go to the threads. Thus only threads continue short transfers and
+//! evaluate errors.
 
 use super::Aio;
 use super::lock::pass_on;
@@ -13,11 +13,12 @@ use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, ioctl_blksszget, statx};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
-/// Transfers under way: as many as the controller has I/O commands (docs/nvme.md, "Limits").
+/// The maximum number of transfers under way: the maximum number of I/O commands of a controller
+/// (docs/nvme.md, "Limits").
 const MOST: u32 = 256;
 
-/// The alignment of direct I/O where the kernel does not report it (before Linux 6.1): accepted by
-/// every file system, and by every disk with blocks up to this size.
+/// The alignment of direct I/O in bytes if the kernel does not report it (before Linux 6.1). All
+/// file systems accept this alignment, and all disks with blocks up to this size.
 const SAFE_ALIGNMENT: u32 = 4096;
 
 /// Alignments in bytes, powers of two.
@@ -36,11 +37,11 @@ pub(super) struct Transfers {
 }
 
 impl Transfers {
-    /// Transfers with a file, if `aio` and the file permit them. The eventfd `signal` becomes
-    /// readable when [`ended`](Self::ended) may return a transfer.
+    /// Transfers with a file; `None` if `aio` or the file does not permit them. The eventfd
+    /// `signal` becomes readable when [`ended`](Self::ended) may return a transfer.
     ///
     /// # Errors
-    /// As `Ring::new`; as open(2) where the file system has no direct I/O; `WouldBlock` if another
+    /// As `Ring::new`; as open(2) if the file system has no direct I/O; `WouldBlock` if another
     /// process locked the file first.
     pub(super) fn new(
         file: &dyn File,
@@ -61,7 +62,7 @@ impl Transfers {
         Ok(Some(Self { ring, alignment }))
     }
 
-    /// Starts a read or a write; returns the request if it is for the threads.
+    /// Starts a read or a write; returns a request that a thread must execute.
     pub(super) fn start(&mut self, request: Request) -> Option<Request> {
         let (offset, bytes) = request.operation.range();
         let aligned = (offset | bytes) & (self.alignment.range - 1) == 0;
@@ -82,15 +83,16 @@ impl Transfers {
         None
     }
 
-    /// Passes the transfers started since the last call to the kernel.
+    /// Passes the transfers that were started since the last call to the kernel.
     ///
     /// # Errors
-    /// If the kernel did not accept all: call this again.
+    /// If the kernel did not accept all transfers: call this again.
     pub(super) fn submit(&mut self) -> io::Result<()> {
         self.ring.submit()
     }
 
-    /// The next ended transfer; as the error, a request that a thread must execute.
+    /// The next transfer that has ended: ID and completion, or as the error a request that a thread
+    /// must execute.
     pub(super) fn ended(&mut self) -> Option<Result<(u64, Completion), Request>> {
         let Ended { value: request, read, result } = self.ring.ended()?;
         let (_, bytes) = request.operation.range();
@@ -121,7 +123,7 @@ impl Transfers {
     }
 }
 
-/// Another descriptor of the same file, for direct I/O.
+/// Opens the same file again, for direct I/O.
 fn reopened(file: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let access = rustix::fs::fcntl_getfl(file)? & OFlags::RWMODE;
     let flags = access | OFlags::DIRECT | OFlags::CLOEXEC | OFlags::NONBLOCK;

@@ -1,12 +1,12 @@
-//! A thread that drops a client's values, because a drop may block for ever.
+//! A thread that drops the values of a client, because a drop can block for ever.
 //!
-//! The server of a file system can be slow, hang (NFS) or be the client itself (FUSE). Then even a
-//! close may sleep for ever, even beyond the end of the process. A [`Worker`] per client closes
-//! descriptors, and the node's loop never waits for it.
+//! The server of a file system can be slow, can hang (NFS) or can be the client itself (FUSE). Then
+//! closing a file can block for ever, even during the exit of the process. One [`Worker`] per
+//! client closes the descriptors; the node's event loop never waits for the worker.
 //!
-//! A thread that hangs in the kernel cannot be ended. To limit such threads when clients connect
-//! repeatedly, an endpoint has at most [`MAX_WORKERS`] and accepts no client while all of them are
-//! busy.
+//! A thread that hangs in the kernel cannot be ended. Clients that connect repeatedly could create
+//! many hanging threads. Therefore an endpoint has at most [`MAX_WORKERS`] threads, and accepts no
+//! client while all of them are in use.
 
 mod client_file;
 
@@ -19,36 +19,38 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 
-/// Threads of one endpoint: one for its client, and the threads of earlier clients that still hang.
+/// The maximum number of threads of one endpoint: the thread of the client and hanging threads of
+/// earlier clients.
 pub(crate) const MAX_WORKERS: usize = 16;
 
 /// The workers of one endpoint.
 #[derive(Debug)]
 pub(crate) struct Workers {
-    /// Counts the threads, each of which has a clone.
+    /// Counts the threads: each thread has a clone.
     alive: Arc<()>,
-    /// Readable when a value was dropped; see [`clear_wake`](Self::clear_wake).
+    /// An eventfd that is readable after a value was dropped or a thread has ended, until
+    /// [`clear_wake`](Self::clear_wake).
     pub wake: Arc<OwnedFd>,
 }
 
 impl Workers {
-    /// No workers yet. Error: if the kernel gives no eventfd.
+    /// Creates the value without workers. Error: as eventfd.
     pub(crate) fn new() -> Result<Self, Errno> {
         let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         Ok(Self { alive: Arc::new(()), wake: Arc::new(wake) })
     }
 
-    /// Whether another client can have a worker.
+    /// Whether a worker for another client can be created.
     pub(crate) fn has_room(&self) -> bool {
         Arc::strong_count(&self.alive) <= MAX_WORKERS
     }
 
-    /// A worker for a client. Its thread starts with the first value.
+    /// A worker for a client. The thread starts when the first value is to be dropped.
     pub(crate) fn for_client(&self) -> Worker {
         self.with(Arc::downgrade(&self.alive))
     }
 
-    /// A worker of the endpoint itself; its thread does not count as a thread of a client.
+    /// A worker for the endpoint itself. The thread does not count towards [`MAX_WORKERS`].
     pub(crate) fn for_endpoint(&self) -> Worker {
         self.with(Weak::new())
     }
@@ -62,7 +64,7 @@ impl Workers {
         }))
     }
 
-    /// Clears the event of [`wake`](Self::wake).
+    /// Makes [`wake`](Self::wake) unreadable until the next event.
     pub(crate) fn clear_wake(&self) {
         let _ = rustix::io::read(&self.wake, &mut [0; 8]);
     }
@@ -70,9 +72,9 @@ impl Workers {
 
 #[derive(Default)]
 struct State {
-    /// Values that wait for their drop.
+    /// Values that wait to be dropped.
     values: VecDeque<Box<dyn Send>>,
-    /// Values not yet dropped, including the one being dropped.
+    /// Number of values that are not yet dropped, including the value that is being dropped.
     disposals: usize,
     running: bool,
     dismissed: bool,
@@ -80,7 +82,7 @@ struct State {
 
 struct Shared {
     state: Mutex<State>,
-    /// Signals that there is another value, or that the client has disconnected.
+    /// Signals the thread that there is another value or that the [`Worker`] was dropped.
     more: Condvar,
     alive: Weak<()>,
     wake: Arc<OwnedFd>,
@@ -90,7 +92,8 @@ struct Shared {
 #[derive(Clone, Debug)]
 pub(crate) struct Disposal(Arc<Shared>);
 
-/// One client's thread. On drop it ends as soon as it can.
+/// The thread of one client. When this value is dropped, the thread ends after it has dropped all
+/// values.
 #[derive(Debug)]
 pub(crate) struct Worker(Arc<Shared>);
 
@@ -100,7 +103,7 @@ impl Worker {
         self.0.lock().disposals
     }
 
-    /// Drops values in this worker's thread.
+    /// A [`Disposal`] for this worker's thread.
     pub(crate) fn disposal(&self) -> Disposal {
         Disposal(self.0.clone())
     }
@@ -119,7 +122,7 @@ impl Disposal {
         self.0.lock().disposals
     }
 
-    /// Drops `value` in the thread, after all earlier values.
+    /// Drops `value` in the worker's thread, after all earlier values.
     pub(crate) fn dispose(&self, value: impl Send + 'static) {
         self.0.push(Box::new(value));
     }
@@ -137,14 +140,14 @@ impl Shared {
         if !state.running {
             let (own, alive) = (self.clone(), self.alive.upgrade());
             let thread = std::thread::Builder::new().name("client files".to_owned());
-            // If no thread starts, the next value tries again.
+            // If the thread cannot be started, the next value tries to start it again.
             state.running = thread.spawn(move || own.work(alive)).is_ok();
         }
         drop(state);
         self.more.notify_one();
     }
 
-    /// The thread's loop.
+    /// The loop of the thread.
     fn work(&self, alive: Option<Arc<()>>) {
         let mut state = self.lock();
         loop {
@@ -163,11 +166,11 @@ impl Shared {
             self.wake();
         }
         drop((state, alive));
-        // Only now can another client have a thread.
+        // Only from here on the thread no longer counts.
         self.wake();
     }
 
-    /// Wakes the node's loop.
+    /// Wakes the node's event loop.
     fn wake(&self) {
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
     }
