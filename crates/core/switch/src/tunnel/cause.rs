@@ -56,7 +56,7 @@ pub enum Cause {
     #[error("{0}")]
     Refused(String),
     /// The far side uses another protocol. Has the first received bytes, at most 12.
-    #[error("the far side does not use farlane's protocol: it sent '{}…'", .0.escape_ascii())]
+    #[error("{}", unknown_protocol(.0))]
     UnknownProtocol(Vec<u8>),
     /// The far side sent a malformed frame.
     #[error("malformed frame: {0}")]
