@@ -5,7 +5,7 @@ use super::settings::LinkSettings;
 use bytes::{Bytes, BytesMut};
 use credentials::{Credentials, Handshake, Identity};
 use rustls::{AlertDescription, Error};
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, Write};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -57,7 +57,9 @@ impl TlsConnection {
         Ok(Self::new(tcp, Handshake::accept(credentials)?, credentials))
     }
 
-    fn new(tcp: Connection, handshake: Handshake, credentials: &Arc<Credentials>) -> Self {
+    fn new(tcp: Connection, mut handshake: Handshake, credentials: &Arc<Credentials>) -> Self {
+        // `room` limits what waits: everything encrypted goes to `tcp` at once.
+        handshake.tls.set_buffer_limit(None);
         Self {
             tcp,
             handshake,
@@ -108,11 +110,17 @@ impl TlsConnection {
 
     fn closed(&self) -> io::Error {
         io::Error::other(match self.first {
-            true => {
-                "the far side closed the connection before its first byte: it runs without --key, or it exits"
+            true if self.connects() => {
+                "the far side closed the connection before its first byte: it runs without --key, or \
+                 it exits"
             }
+            true => "the far side closed the connection before its first byte",
             false => "the far side closed the connection during the TLS handshake",
         })
+    }
+
+    fn connects(&self) -> bool {
+        matches!(self.handshake.tls, rustls::Connection::Client(_))
     }
 
     /// Decrypts `bytes`; the plaintext goes to `plain`.
@@ -131,12 +139,13 @@ impl TlsConnection {
                 Err(error) => return Err(self.refuse(self.describe(&error))),
             };
             let mut rest = state.plaintext_bytes_to_read();
+            let mut reader = tls.reader();
             while rest > 0 {
-                let start = self.plain.len();
-                self.plain.resize(start + rest, 0);
-                let read = tls.reader().read(&mut self.plain[start..])?;
-                self.plain.truncate(start + read);
-                rest -= read;
+                let record = reader.fill_buf()?;
+                self.plain.extend_from_slice(record);
+                let length = record.len();
+                reader.consume(length);
+                rest -= length;
             }
         }
         Ok(())
