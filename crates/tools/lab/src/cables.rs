@@ -51,7 +51,8 @@ pub fn interface_name(text: &str) -> Result<String, String> {
     match (1..16).contains(&text.len()) && text.bytes().all(allowed) && !text.starts_with('-') {
         true => Ok(text.to_owned()),
         false => Err(format!(
-            "invalid interface name '{text}': expected up to 15 of A-Z a-z 0-9 - _ . : @"
+            "invalid interface name '{text}': expected 1 to 15 characters of A-Z a-z 0-9 - _ . : @, \
+             the first not '-'"
         )),
     }
 }

@@ -119,8 +119,9 @@ impl HostBuilder<'_> {
         if host.transport != "raw" {
             let burst = link.get("burst").unwrap_or(SEGMENT.max(least));
             if !(least..=1 << 20).contains(&burst) {
-                let message =
-                    format!("burst: {least} bytes for the largest TLP at MPS {mps}, to 1MiB");
+                let message = format!(
+                    "burst: expected {least}B (the largest TLP at MPS {mps}) to 1MiB; found {burst}B"
+                );
                 return link.fail("burst", message);
             }
             return Ok(TransportConfig::Tcp(TcpConfig { stations, priority, burst }));
@@ -128,7 +129,9 @@ impl HostBuilder<'_> {
         let mtu: usize = link.get("mtu").unwrap_or(1500);
         let least = wire::raw::HEADER + least;
         if !(least..=9000).contains(&mtu) {
-            let message = format!("mtu: {least} bytes for the largest TLP at MPS {mps}, to 9000B");
+            let message = format!(
+                "mtu: expected {least}B (the largest TLP at MPS {mps}) to 9000B; found {mtu}B"
+            );
             return link.fail("mtu", message);
         }
         let congestion = self.host_or_root(host, "congestion");

@@ -2,7 +2,7 @@
 
 use bytes::BytesMut;
 
-/// Bytes taken from the allocator at once.
+/// Minimum number of bytes to request from the allocator.
 const CHUNK: usize = 64 << 10;
 
 /// Splits `length` zero bytes off `memory`. Chunks that are no longer referenced are reused.

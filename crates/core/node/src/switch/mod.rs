@@ -53,8 +53,9 @@ pub enum Output {
 /// TLPs pass through [`Function`]. [`handle_link`](Self::handle_link) takes
 /// events of paths, [`poll_links`](Self::poll_links) yields actions for them.
 ///
-/// After any input or output, call both polls until both yield `Timeout`:
-/// removing TLPs returns credits, which are then sent.
+/// After any input or output, call [`Function::poll`] until it yields `Wait` and
+/// [`poll_links`](Self::poll_links) until it yields `Timeout`. Repeat until neither yields anything
+/// else: a TLP that `poll` removes returns credits, which `poll_links` sends.
 #[derive(Debug)]
 pub struct SwitchNode {
     upstream: Upstream,

@@ -14,7 +14,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// All classes, in the order of their wire numbers.
+    /// All classes, in the order of [`index`](Self::index).
     pub const ALL: [Self; 3] = [Self::Posted, Self::NonPosted, Self::Completion];
 
     /// 0, 1 or 2: an index for tables of three.

@@ -161,7 +161,7 @@ impl Function {
 #[derive(Debug, Default)]
 pub struct Analyser {
     functions: BTreeMap<Bdf, Function>,
-    /// The memory of endpoints.
+    /// Address ranges of the endpoints' BARs, each with its function.
     bars: Places<Bdf>,
     pending: Pending,
     shared: Shared,

@@ -6,8 +6,8 @@ use latency::{Figures, SegmentReport};
 use latency_linux::Document;
 use report::{Axis, Plot, Scale, time};
 
-/// Minimum ratio of the longest to the shortest time for a logarithmic axis, if no time is
-/// negative.
+/// The axis is logarithmic if all plotted times are above 0 and the longest is at least this many
+/// times the shortest.
 const WIDE: i64 = 20;
 
 /// Returns the plots of a segment for the runs that have it; none if only one of several runs has

@@ -314,7 +314,8 @@ impl InitiatorMachine {
     /// Shuts the machine down in order.
     ///
     /// # Errors
-    /// If the server does not accept the end of the session.
+    /// If a vfio-user server does not answer the requests that disable interrupts and unmap host
+    /// memory.
     pub fn close(&mut self) -> Outcome {
         match self {
             Self::Network(host) => Ok(host.machine.close()?),

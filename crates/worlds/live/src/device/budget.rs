@@ -2,11 +2,12 @@
 
 use wire::{Duration, Instant};
 
-/// The share of the thread's time that such connections may take: 1 of this number.
+/// Such connections may take 1/`SHARE` of the thread's time.
 const SHARE: u64 = 5;
-/// Answers cost about twice as much as what is received, and are not measured.
+/// Charged time per measured time. Only receiving is measured; sending the answers costs about
+/// twice as much again.
 const FACTOR: u64 = 3;
-/// The most time that may be taken at once.
+/// Capacity of the bucket, in nanoseconds.
 const BURST: u64 = 5_000_000;
 
 /// A token bucket of processor time, in nanoseconds.

@@ -255,7 +255,8 @@ impl World {
         world.settle(end);
     }
 
-    /// Opens the remaining drive, and determines which of the possible states it has.
+    /// Opens the drive that `end` left on the disk. Checks that its state is a possible one, and
+    /// continues with this state.
     fn settle(&mut self, end: End) {
         let (drive, _) = open(&self.disk, self.boots).expect("it opens");
         let records = normalised(drive.records());

@@ -91,8 +91,8 @@ impl Transfers {
         self.ring.submit()
     }
 
-    /// The next transfer that has ended: ID and completion, or as the error a request that a thread
-    /// must execute.
+    /// The next transfer that has ended. `Ok`: its ID and completion. `Err`: its request, which a
+    /// thread must execute.
     pub(super) fn ended(&mut self) -> Option<Result<(u64, Completion), Request>> {
         let Ended { value: request, read, result } = self.ring.ended()?;
         let (_, bytes) = request.operation.range();

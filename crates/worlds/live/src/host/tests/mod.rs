@@ -32,7 +32,8 @@ pub fn plain_endpoint() -> EndpointInfo {
     EndpointInfo { config, bars, doorbells: false }
 }
 
-/// The answer of such a [`node`], which has no capability.
+/// The answer to a request: at offset 0 the ID of [`node`], 0 for other configuration reads (so no
+/// capability is found), all ones for other requests.
 pub fn answer(request: Request) -> u64 {
     match request {
         Request::ConfigRead { offset: 0, .. } => 0x0001_fa12,
