@@ -443,7 +443,9 @@ fn raw_ethernet_key_errors_have_line_and_reason() {
     for mtu in ["68B", "200B", "9001B"] {
         fails(
             &format!("transport = \"raw\"\n{READS}[link]\nmtu = \"{mtu}\"\n"),
-            "p.toml:5:7: mtu: 300 bytes for the largest TLP at MPS 256, to 9000B",
+            &format!(
+                "p.toml:5:7: mtu: expected 300B (the largest TLP at MPS 256) to 9000B; found {mtu}"
+            ),
         );
     }
     fails(

@@ -4,8 +4,8 @@
 use super::connection::Listener;
 use super::tls::TlsConnection;
 use credentials::Credentials;
+use linux::time::thread_processor_time;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::time::{ClockId, clock_gettime};
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -257,22 +257,16 @@ struct Budget {
 
 impl Budget {
     fn start() -> Self {
-        Self { since: Instant::now(), used: processor_time() }
+        Self { since: Instant::now(), used: thread_processor_time() }
     }
 
     /// How long the thread has to sleep to stay within its share.
     fn pause(&mut self) -> Option<Duration> {
-        let due = (processor_time() - self.used) * SHARE;
+        let due = (thread_processor_time() - self.used) * SHARE;
         let elapsed = self.since.elapsed();
         if elapsed >= due {
             *self = Self::start();
         }
         due.checked_sub(elapsed + BURST * SHARE).filter(|pause| !pause.is_zero())
     }
-}
-
-/// Processor time of this thread so far.
-fn processor_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
