@@ -5,6 +5,7 @@
 //! - `tlp`: the TLP codec
 //! - `frames`: a tunnel end with a hostile peer
 //! - `push`: the push codec, and a device's store with hostile ends
+//! - `handshake`: the TLS handshake of a listening node with a hostile peer
 //! - `raw`: the raw Ethernet codec, and an endpoint with a hostile peer
 //! - `session`: random messages to a vfio-user server
 //! - `endpoint`: an endpoint that receives arbitrary TLPs
@@ -18,6 +19,7 @@
 mod corpora;
 mod endpoint;
 mod frames;
+mod handshake;
 mod mpacket;
 mod push;
 mod raw;
@@ -48,6 +50,7 @@ macro_rules! targets {
 targets! {
     tlp: tlp::run,
     frames: frames::run,
+    handshake: handshake::run,
     mpacket: mpacket::run,
     push: push::run,
     raw: raw::run,

@@ -133,7 +133,10 @@ impl TlsConnection {
         }
         while !bytes.is_empty() {
             let tls = &mut self.handshake.tls;
-            tls.read_tls(&mut bytes)?;
+            // Behind the alert `close_notify`, rustls reads nothing.
+            if tls.read_tls(&mut bytes)? == 0 {
+                return Err(io::ErrorKind::ConnectionAborted.into());
+            }
             let state = match tls.process_new_packets() {
                 Ok(state) => state,
                 Err(error) => return Err(self.refuse(self.describe(&error))),
@@ -273,5 +276,98 @@ impl TlsConnection {
 impl AsFd for TlsConnection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.tcp.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::connection::Listener;
+    use super::*;
+    use credentials::{NodeKey, Peers};
+    use std::net::TcpStream;
+
+    /// Credentials with which two ends accept each other.
+    fn credentials(records: Option<u64>) -> Arc<Credentials> {
+        let key = NodeKey::generate().unwrap();
+        let peers = Peers::only("peer", key.fingerprint());
+        let credentials = Credentials::new(key, peers, None);
+        match records {
+            Some(records) => credentials.with_records_per_key(records).into(),
+            None => credentials.into(),
+        }
+    }
+
+    fn listener() -> Listener {
+        Listener::bind("127.0.0.1:0".parse().unwrap(), LinkSettings::default()).unwrap()
+    }
+
+    /// The listening end of the next connection.
+    fn accept(listener: &Listener, credentials: &Arc<Credentials>) -> TlsConnection {
+        loop {
+            if let Some(tcp) = listener.accept() {
+                return TlsConnection::accept(tcp, credentials).unwrap();
+            }
+        }
+    }
+
+    /// A connection after its handshake: the end that connected, and the other.
+    fn pair(credentials: &Arc<Credentials>) -> [TlsConnection; 2] {
+        let listener = listener();
+        let (address, settings) = (listener.address().unwrap(), LinkSettings::default());
+        let mut near = TlsConnection::connect(address, None, &settings, credentials).unwrap();
+        let mut far = accept(&listener, credentials);
+        while !(near.established(Instant::ZERO).unwrap() & far.established(Instant::ZERO).unwrap())
+        {
+        }
+        [near, far]
+    }
+
+    #[test]
+    fn bytes_behind_a_close_alert_end_the_handshake() {
+        let (listener, credentials) = (listener(), credentials(None));
+        let mut stream = TcpStream::connect(listener.address().unwrap()).unwrap();
+        let mut far = accept(&listener, &credentials);
+        // An alert of level warning, `close_notify`, then more.
+        stream.write_all(b"\x15\x03\x03\x00\x02\x01\x00 and more").unwrap();
+        let error = loop {
+            match far.established(Instant::ZERO) {
+                Ok(established) => assert!(!established),
+                Err(error) => break error,
+            }
+        };
+        assert!(!error.to_string().is_empty());
+    }
+
+    /// Sends `bytes` bytes in frames of many sizes, up to the largest offer; returns whether they
+    /// arrive unchanged.
+    fn stream_is_whole([near, far]: &mut [TlsConnection; 2], bytes: usize) -> bool {
+        let byte = |at: usize| (at * 7 + at / 251) as u8;
+        let (mut sent, mut received, mut right) = (0, 0, true);
+        while received < bytes {
+            near.tcp.flush_at(Instant::ZERO).unwrap();
+            if sent < bytes && near.tcp.room() > 0 {
+                let size = [1, 100, 4_400, 16_384, 16_385, 65_536][sent % 6].min(bytes - sent);
+                let frame: Vec<u8> = (sent..sent + size).map(byte).collect();
+                near.send_at(Instant::ZERO, &frame).unwrap();
+                sent += size;
+            }
+            let ended = far.receive(Instant::ZERO, 4, |plain| {
+                right &= plain.iter().enumerate().all(|(at, b)| *b == byte(received + at));
+                received += plain.len();
+            });
+            assert!(!ended, "{:?}", far.failure);
+        }
+        right && received == bytes
+    }
+
+    #[test]
+    fn stream_is_whole_also_where_traffic_keys_change() {
+        for records in [None, Some(8)] {
+            let mut ends = pair(&credentials(records));
+            for _ in 0..2 {
+                assert!(stream_is_whole(&mut ends, 3 << 20));
+                ends.reverse();
+            }
+        }
     }
 }
