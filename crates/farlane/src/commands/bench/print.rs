@@ -106,8 +106,8 @@ impl FloorEntry {
 /// One workload on one path at one payload size. Each figure is a median over the rounds.
 #[derive(JsonSchema, Serialize)]
 pub struct BenchRun {
-    /// `direct` (the same root complex and controller without a tunnel) or `tunnelled` over TCP on
-    /// loopback.
+    /// `direct` (the same root complex and controller without a tunnel), `tunnelled` over TCP on
+    /// loopback, or `tls-` and a cipher: tunnelled under TLS 1.3 with this cipher.
     pub path: &'static str,
     /// Max_Payload_Size in bytes.
     pub mps: u16,
