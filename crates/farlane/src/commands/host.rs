@@ -125,6 +125,7 @@ pub fn run(args: &Args) -> Outcome {
             links.check(now, switch)
         },
     )?;
+    node.identities().iter().for_each(|line| eprintln!("{line}"));
     print_options(&node.sockets());
     for (number, summary) in node.summaries().iter().enumerate() {
         eprintln!("endpoint {number}: {summary}");
@@ -181,7 +182,8 @@ fn line(event: &HostEvent) -> String {
         HostEvent::VmmAttached(number) => format!("endpoint {number}: VMM attached"),
         HostEvent::VmmGone(number, why) => format!("endpoint {number}: VMM gone: {why}"),
         HostEvent::LinkDown(port, cause) => format!("port {port}: link down: {cause}"),
-        HostEvent::LinkUp(port) => format!("port {port}: link up"),
+        HostEvent::LinkUp(port, None) => format!("port {port}: link up"),
+        HostEvent::LinkUp(port, Some(identity)) => format!("port {port}: link up: {identity}"),
         HostEvent::Refused(port, why) => format!("port {port}: no link to {why}"),
         HostEvent::Endpoint(number, news) => format!("endpoint {number}: {news}"),
         HostEvent::Unusable(port, why) => format!("port {port}: {why}"),

@@ -67,6 +67,8 @@ pub fn run(args: &Args) -> Outcome {
     let mut node = DeviceNode::new(clock, options.poller()?, listener, settings, switch)?
         .with(|node| node.for_switch().with_rate_limit(options.limit()));
     wait_for_links(&mut node, &stop)?;
+    let links = node.attached_mut().links_mut().identities();
+    links.iter().for_each(|line| eprintln!("{line}"));
     eprintln!("sandbox: {restrictions}");
     eprintln!("listening on {}", node.address()?);
     let control = || {

@@ -5,6 +5,7 @@ use crate::net::{Carrier, LineGate, LinkSettings, Peer};
 use crate::poller::{Activity, Poller};
 use crate::trace::Tracer;
 use bytes::Bytes;
+use credentials::Identity;
 pub use node::LinkEvent;
 use node::SwitchNode;
 use node::path::Input;
@@ -127,6 +128,17 @@ impl Links {
     pub fn peer(&self, index: usize) -> String {
         let link = &self.links[index];
         link.peer.named(link.attempt)
+    }
+
+    /// The far side of link `index`, if its connection has proved its identity.
+    pub fn identity(&self, index: usize) -> Option<Arc<Identity>> {
+        self.links[index].carrier.as_ref()?.identity().cloned()
+    }
+
+    /// One line for each link whose far side has proved its identity.
+    pub fn identities(&self) -> Vec<String> {
+        let line = |port| Some(format!("port {port}: link to {}", self.identity(port)?));
+        (0..self.links.len()).filter_map(line).collect()
     }
 
     /// Moves bytes between the connections and `node`. It reads from the ready connections

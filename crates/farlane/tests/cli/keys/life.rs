@@ -117,5 +117,6 @@ fn link_belongs_to_the_peer_that_it_had_first() {
     keys.peers("host", "store {other} serve");
     host.line("keys: 1");
     let _back = node(&keys.with("other", &other));
-    host.line("port 0: link up");
+    let other = keys.fingerprint("other");
+    host.line(&format!("port 0: link up: store ({other})"));
 }

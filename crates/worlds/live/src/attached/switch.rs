@@ -77,7 +77,11 @@ impl Attached for Switch {
     fn take_notice(&mut self) -> Option<String> {
         while let Some(event) = self.links.event() {
             match event {
-                LinkEvent::Up(port, _) => return Some(format!("port {port}: link up")),
+                LinkEvent::Up(port, _) => {
+                    let identity = self.links.identity(port);
+                    let identity = identity.map(|identity| format!(": {identity}"));
+                    return Some(format!("port {port}: link up{}", identity.unwrap_or_default()));
+                }
                 LinkEvent::Down { link: port, cause, .. } => {
                     return Some(format!("port {port}: link down: {cause}"));
                 }

@@ -28,7 +28,7 @@ pub(super) type HostEventLimiter = EventLimiter<Kind, HostEvent>;
 pub(super) fn kind(event: &HostEvent) -> Option<(Kind, u32)> {
     let kind = match *event {
         HostEvent::VmmAttached(number) | HostEvent::VmmGone(number, _) => Kind::Vmm(number),
-        HostEvent::LinkDown(port, _) | HostEvent::LinkUp(port) | HostEvent::Refused(port, _) => {
+        HostEvent::LinkDown(port, _) | HostEvent::LinkUp(port, _) | HostEvent::Refused(port, _) => {
             Kind::Link(port)
         }
         HostEvent::Endpoint(number, EndpointChange::Reattached | EndpointChange::Changed(_)) => {
@@ -64,7 +64,7 @@ mod tests {
                 for event in [
                     HostEvent::VmmAttached(1),
                     HostEvent::VmmGone(1, "it closed".into()),
-                    HostEvent::LinkUp(1),
+                    HostEvent::LinkUp(1, None),
                     HostEvent::Endpoint(0, EndpointChange::Reattached),
                     HostEvent::Unusable(1, "no device found".into()),
                 ] {

@@ -13,12 +13,14 @@ use ::node::LinkEvent;
 use ::node::push;
 use ::node::slot::{self, Change};
 use bytes::BytesMut;
+use credentials::Identity;
 use pcie::enumerate::{self, Node, Settings};
 use pcie::root::{self, ReadToken};
 use pcie::software::{Bus, Task};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use switch::tunnel::Cause;
 use vfio_user::{EndpointInfo, Presence};
 use wire::earliest;
@@ -35,8 +37,8 @@ pub enum HostEvent {
     VmmGone(usize, String),
     /// The link of a downstream port went down.
     LinkDown(usize, Cause),
-    /// The link of a downstream port is up again.
-    LinkUp(usize),
+    /// The link of a downstream port is up again, with the identity of the far side under TLS.
+    LinkUp(usize, Option<Arc<Identity>>),
     /// Endpoint `n` has the serial number of another one, `m`.
     DuplicateSerial(usize, usize),
     /// A change of endpoint `n` after its link came up or its client requested a reset.
@@ -233,6 +235,11 @@ impl HostNode {
         self.endpoints.iter().map(|e| e.guest.server.path().to_owned()).collect()
     }
 
+    /// As [`Links::identities`](crate::links::Links::identities).
+    pub fn identities(&mut self) -> Vec<String> {
+        self.machine.attached_mut().links_mut().identities()
+    }
+
     /// A summary of each endpoint, in the order of the endpoints.
     pub fn summaries(&self) -> Vec<super::Summary> {
         self.endpoints.iter().map(Endpoint::summary).collect()
@@ -397,7 +404,8 @@ impl HostNode {
                     self.machine.clear_bus_masters(buses);
                 }
                 LinkEvent::Up(port, _) => {
-                    emit(HostEvent::LinkUp(port));
+                    let identity = self.machine.attached_mut().links_mut().identity(port);
+                    emit(HostEvent::LinkUp(port, identity));
                     self.ports[port].link_up(&self.bus, &self.settings);
                 }
                 LinkEvent::Failed { link: port, why, permanent: true, .. } => {
