@@ -21,7 +21,7 @@ const MAX_OPERATIONS: usize = 2000;
 /// The first byte is a bit field:
 ///
 /// - bit 0: the host writes anything anywhere, and only the controller's own bounds are checked;
-/// without this bit, the host follows the rules, and each of its commands must end exactly once
+///   without this bit, the host follows the rules, and each of its commands must end exactly once
 /// - bit 1: no MSI-X
 /// - bit 2: the drive keeps records
 /// - bit 3: value of CC.AMS (arbitration)
