@@ -10,7 +10,8 @@ use wire::trace::{CommandId, MediaOperation};
 /// completed before the flush was issued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Identifies the request; bits 31:16 are the CNTLID of the controller.
+    /// Identifies the request; bits 31:16 are the CNTLID of the controller, or 0 for a sanitize
+    /// operation.
     pub id: u64,
     /// The command that the request belongs to. `None` for requests without a command, and for the
     /// metadata of a command's blocks.

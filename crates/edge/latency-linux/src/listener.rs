@@ -220,8 +220,9 @@ impl<'a> Receiver<'a> {
         wanted
     }
 
-    /// Sets the socket's priority for reflected frames to the priority of the received tag, or to 0
-    /// without a tag, because an earlier run of `--repeat` may have set another one.
+    /// For raw Ethernet with `--reflect` and without a priority option: sets the socket's priority
+    /// for reflected frames to the priority of the received tag. Without a tag, sets 0, because an
+    /// earlier run of `--repeat` may have set another priority.
     fn mark_run(&mut self, received: &Received) {
         let is_raw = matches!(received.from, Remote::Ethernet(_));
         if !is_raw || !self.options.reflect || self.options.marks.priority.is_some() {

@@ -102,7 +102,7 @@ pub enum Stranger {
     #[error("{0} bytes are too short for a frame: the minimum is {LEAST}")]
     Short(usize),
     /// The payload does not begin with `FLLT`.
-    #[error("the payload does not begin with FLLT")]
+    #[error("no frame of `farlane latency`: its payload does not begin with 'FLLT'")]
     Magic,
     /// The version is unknown.
     #[error("unknown version {0}: expected {VERSION}")]

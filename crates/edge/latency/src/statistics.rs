@@ -38,8 +38,8 @@ pub struct Figures {
     pub p99_99_ns: i64,
     /// The longest latency.
     pub max_ns: i64,
-    /// Mean absolute difference between consecutive frames (RFC 3393, without the smoothing of RFC
-    /// 3550).
+    /// Mean absolute difference between the latencies of consecutive frames (RFC 3393, without the
+    /// smoothing of RFC 3550).
     pub jitter_ns: u64,
     /// Frames within the band of `--band`; null without this option.
     pub in_band: Option<u64>,

@@ -78,8 +78,8 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// Creates job `number`, which has `others` jobs of other workloads before it. The buffers are
-    /// in `ram`; `None` if `ram` is too small.
+    /// Creates job `number` of a workload. Workloads before this one have `others` jobs. The
+    /// buffers are in `ram`; `None` if `ram` is too small.
     pub(crate) fn new(
         (number, others): (usize, usize),
         start: Instant,

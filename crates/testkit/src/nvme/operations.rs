@@ -145,7 +145,7 @@ fn random_event(testbed: &mut Testbed, operation: u8, input: &mut Source) {
     }
 }
 
-/// A host that follows the rules.
+/// A host that follows the rules of NVMe.
 struct ConformingHost {
     tracker: Tracker,
     config: Config,

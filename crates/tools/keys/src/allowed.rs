@@ -275,7 +275,7 @@ fn settable(value: &Value, allowed: Allowed, name: &str, key: &str) -> Result<Al
     let table = match allowed {
         Allowed::Table(table) => return known(table, name, key).map(|key| key.allowed),
         Allowed::Named(table) => table,
-        _ => return Err(format!("no table holds the key '{key}'")),
+        _ => return Err(format!("'{name}' is not a table: it cannot have the key '{key}'")),
     };
     let entries = value.entries().unwrap_or_default();
     let names: Vec<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();

@@ -223,7 +223,8 @@ impl Value {
     /// If the value is not a table.
     pub fn member(&mut self, key: &str, origin: &Origin) -> Result<&mut Self, KeyError> {
         let Kind::Table(entries) = &mut self.kind else {
-            return Err(origin.fail(format!("no table holds the key '{key}'")));
+            let message = format!("the value that should have the key '{key}' is not a table");
+            return Err(origin.fail(message));
         };
         let at = entries.iter().position(|entry| entry.key == key).unwrap_or_else(|| {
             let value = Self { origin: origin.clone(), kind: Kind::Table(Vec::new()) };

@@ -251,7 +251,9 @@ impl Layout {
 
     fn end(&self, section: &Section, key: &str) -> Result<usize, KeyError> {
         let Some(name) = section.text(key) else {
-            return Err(section.origin.fail(format!("[{}] needs a and b", section.name)));
+            let message =
+                format!("[{}]: 'a' and 'b' are required: the two ends of the cable", section.name);
+            return Err(section.origin.fail(message));
         };
         let found = self.names.find(0..self.names.len(), "host, node or bridge", name);
         found.or_else(|message| section.fail(key, message))

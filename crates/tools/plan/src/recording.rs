@@ -209,7 +209,8 @@ fn layout<'a>(commands: impl Iterator<Item = &'a RecordedCommand>) -> (BTreeMap<
     (bases, next)
 }
 
-/// Returns the maximum number of commands in flight, from doorbell to head doorbell.
+/// Returns the maximum number of commands in flight, from doorbell to head doorbell, limited to 1
+/// to 4095.
 fn depth<'a>(commands: impl Iterator<Item = &'a RecordedCommand>) -> u16 {
     let mut turns = Vec::new();
     for command in commands {

@@ -241,7 +241,8 @@ fn options_set_keys_and_are_named_in_errors() {
     );
     assert_eq!(
         error("workload.configreads.x", "1"),
-        "--sweep workload.configreads.x=1: no table holds the key 'x'"
+        "--sweep workload.configreads.x=1: 'workload.configreads' is not a table: \
+         it cannot have the key 'x'"
     );
     assert!(error("link.rate", "3G").starts_with("--sweep link.rate=3G: rate: expected one of"));
 }

@@ -250,7 +250,7 @@ impl Links {
         }
     }
 
-    /// Sends remaining bytes, and reports the new room to the node.
+    /// Sends remaining bytes, and reports to the node how many bytes each carrier accepts now.
     fn make_room(&mut self, now: Instant, node: &mut SwitchNode) {
         for (index, link) in self.links.iter_mut().enumerate() {
             if let Some(carrier) = link.open() {
@@ -321,7 +321,8 @@ impl Links {
     }
 }
 
-/// The input for a node after an attempt to send: the new room, or the loss of the link.
+/// The input for a node after an attempt to send: the number of bytes that the carrier accepts now,
+/// or the loss of the link.
 pub(crate) fn room_after(now: Instant, carrier: &mut Carrier, sent: io::Result<()>) -> Input {
     sent.map_or(Input::Closed, |()| Input::Room(carrier.room(now)))
 }

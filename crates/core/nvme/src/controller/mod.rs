@@ -330,7 +330,8 @@ impl Controller {
     }
 }
 
-/// The methods of [`pcie::Function`], which [`Port`](crate::Port) calls.
+/// [`Port`](crate::Port) implements [`pcie::Function`] with these methods and passes the shared
+/// state.
 impl Controller {
     pub(crate) fn handle(&mut self, shared: &mut Shared, now: Instant, input: Input) {
         self.now = now;

@@ -153,7 +153,7 @@ mod tests {
         weights: [u16; 3],
         /// Numbers of turns and commands by queue.
         turns: BTreeMap<u16, (u32, u32)>,
-        /// Number of commands by priority.
+        /// Number of fetched commands by priority.
         served: [u32; 5],
     }
 

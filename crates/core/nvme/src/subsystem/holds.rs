@@ -35,9 +35,10 @@ impl Subsystem {
         self.controllers[at].take_block(index)
     }
 
-    /// Whether a media request may begin: no fused operation holds its blocks. Of the fused
-    /// operations, a request of a fused operation waits only for earlier ones. A fused operation also waits for outstanding media requests on
-    /// all its blocks, data and metadata together, so that no reset separates data from metadata.
+    /// Whether a media request may begin: no fused operation holds its blocks. A request of a fused
+    /// operation waits only for earlier fused operations, and also for outstanding media requests
+    /// on all blocks of its operation, data and metadata together, so that no reset separates data
+    /// from metadata.
     fn is_free(&self, controller: u16, command: Option<Key>, request: &block::Request) -> bool {
         let (offset, length) = request.operation.range();
         let range = offset..offset + length;

@@ -303,7 +303,7 @@ impl Tunnel {
         self.account.reports.set(on);
     }
 
-    /// The next report.
+    /// The next report, oldest first; `None` if none is left.
     pub fn poll_report(&mut self) -> Option<Report> {
         self.account.reports.pop()
     }

@@ -36,7 +36,7 @@ pub enum Reject {
     #[error("the device node does not give this node's key the right for this role and group")]
     Unauthorized,
     /// A reason that this version does not define.
-    #[error("unknown reason {0}")]
+    #[error("unknown reason {0} of the rejection; upgrade this node")]
     Other(u8),
 }
 

@@ -45,7 +45,7 @@ pub enum Malformed {
     #[error("unknown record kind '{0}': expected 1 to 6")]
     Kind(u8),
     /// A field has a value that is not allowed.
-    #[error("{field} is {value:#x}: {allowed}")]
+    #[error("{field} is {value:#x}: expected {allowed}")]
     Field {
         /// The field.
         field: &'static str,
@@ -120,7 +120,7 @@ fn check_header(subtype: u8, shift: u8, reserved: u16) -> Result<(), Malformed> 
         return Err(Malformed::Subtype(subtype));
     }
     if !COMPLETION_SHIFTS.contains(&shift) {
-        let (field, allowed) = ("the completion size's logarithm", "6 to 12 are allowed");
+        let (field, allowed) = ("the completion size's logarithm", "6 to 12");
         return Err(Malformed::Field { field, value: shift.into(), allowed });
     }
     zero("bytes 14 and 15", reserved.into())
@@ -128,11 +128,7 @@ fn check_header(subtype: u8, shift: u8, reserved: u16) -> Result<(), Malformed> 
 
 /// Checks a reserved field.
 fn zero(field: &'static str, value: u64) -> Result<(), Malformed> {
-    if value == 0 {
-        Ok(())
-    } else {
-        Err(Malformed::Field { field, value, allowed: "0 is allowed" })
-    }
+    if value == 0 { Ok(()) } else { Err(Malformed::Field { field, value, allowed: "0" }) }
 }
 
 /// The message of `completer` to `target` with `records`, the encoded [`Record`]s.

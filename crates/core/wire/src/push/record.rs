@@ -241,18 +241,18 @@ fn check_queue(record: &[u8]) -> Result<(), Malformed> {
     zero("bytes 10 and 11 of Queue", rest.into())?;
     for (field, last) in [("the last slot", last), ("the last completion slot", completion_last)] {
         if last == 0 {
-            return Err(Malformed::Field { field, value: 0, allowed: "1 to 65535 are allowed" });
+            return Err(Malformed::Field { field, value: 0, allowed: "1 to 65535" });
         }
     }
     if head > last {
-        let (field, allowed) = ("the head", "slots of the queue are allowed");
+        let (field, allowed) = ("the head", "a slot of the queue");
         return Err(Malformed::Field { field, value: head.into(), allowed });
     }
     for (field, at) in [("the base", 12), ("the completion base", 20)] {
         let base = long(record, at);
         // The longest queue has 65536 entries of 64 bytes.
         if base & 0xfff != 0 || base.checked_add(1 << 22).is_none() {
-            let allowed = "multiples of 4096 more than 4 MiB below 2^64 are allowed";
+            let allowed = "a multiple of 4096 more than 4 MiB below 2^64";
             return Err(Malformed::Field { field, value: base, allowed });
         }
     }
@@ -264,10 +264,10 @@ fn check_bytes(payload: &[u8]) -> Result<usize, Malformed> {
     let (length, address) = (usize::from(half(record, 6)) * 4, long(record, 8));
     let wrong = |field, value, allowed| Err(Malformed::Field { field, value, allowed });
     if length == 0 {
-        return wrong("the length of Bytes", 0, "1 double word and more are allowed");
+        return wrong("the length of Bytes", 0, "1 double word or more");
     }
     if address & 3 != 0 || address.checked_add(length as u64).is_none() {
-        return wrong("the address of Bytes", address, "double words below 2^64 are allowed");
+        return wrong("the address of Bytes", address, "double words below 2^64");
     }
     need(payload, BYTES_HEADER + length, BYTES_HEADER).map(|_| BYTES_HEADER + length)
 }

@@ -94,21 +94,21 @@ fn errors_name_the_field_and_what_is_allowed() {
         let text = header(5, shift).to_string();
         assert_eq!(
             text,
-            format!("the completion size's logarithm is {shift:#x}: 6 to 12 are allowed")
+            format!("the completion size's logarithm is {shift:#x}: expected 6 to 12")
         );
     }
-    assert_eq!(header(7, 1).to_string(), "bytes 14 and 15 is 0x1: 0 is allowed");
+    assert_eq!(header(7, 1).to_string(), "bytes 14 and 15 is 0x1: expected 0");
     assert_eq!(error("07000000"), "unknown record kind '7': expected 1 to 6");
     assert_eq!(error("00000000"), "unknown record kind '0': expected 1 to 6");
-    assert_eq!(error("04010002"), "byte 1 of a record is 0x1: 0 is allowed");
-    assert_eq!(error("06000002"), "the queue of a record without one is 0x2: 0 is allowed");
+    assert_eq!(error("04010002"), "byte 1 of a record is 0x1: expected 0");
+    assert_eq!(error("06000002"), "the queue of a record without one is 0x2: expected 0");
     assert_eq!(error("03000002"), "truncated record: 0 bytes are left, it needs 4");
     let bytes = |rest: &str| error(&format!("02000002 1234{rest}"));
     assert_eq!(
         bytes("0000 0000000000001000"),
-        "the length of Bytes is 0x0: 1 double word and more are allowed"
+        "the length of Bytes is 0x0: expected 1 double word or more"
     );
-    let address = "double words below 2^64 are allowed";
+    let address = "expected double words below 2^64";
     assert_eq!(
         bytes("0001 0000000000001002 00000000"),
         format!("the address of Bytes is 0x1002: {address}")
@@ -125,11 +125,11 @@ fn errors_name_the_field_and_what_is_allowed() {
     let bases = "0000000000006000 0000000000007000";
     assert_eq!(
         queue(&format!("0000 0000 01ff 0000 {bases}")),
-        "the last slot is 0x0: 1 to 65535 are allowed"
+        "the last slot is 0x0: expected 1 to 65535"
     );
     assert_eq!(
         queue(&format!("03ff 0400 01ff 0000 {bases}")),
-        "the head is 0x400: slots of the queue are allowed"
+        "the head is 0x400: expected a slot of the queue"
     );
     assert!(
         queue("03ff 0000 01ff 0000 0000000000006040 0000000000007000")

@@ -1,5 +1,5 @@
 //! Memory that is shared with another process, and signals to eventfds of the other process. This
-//! is the only module with unsafe code.
+//! module and its submodules have the only unsafe code of this crate.
 //!
 //! The other process can change the bytes at any time, so no function of this module returns a
 //! reference to the bytes. Bytes are copied in and out, and the caller checks the copy. The other
@@ -27,8 +27,8 @@ pub const PAGE: usize = 4096;
 /// `HUGETLBFS_MAGIC` of linux/magic.h.
 const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
 
-/// Copies of at most this number of bytes are made double word by double word, in address order, if
-/// address and length are multiples of 4.
+/// [`Mapping::write`] stores at most this number of bytes double word by double word, in address
+/// order, if address and length are multiples of 4.
 const BY_WORD: usize = 64;
 
 /// A mapped part of a file. It is unmapped on drop.

@@ -57,7 +57,8 @@ pub struct Signaller {
     context: libc::c_ulong,
     /// The read end of a pipe. A read of 0 bytes ends at once (linux/fs/pipe.c, `pipe_read`).
     readable: OwnedFd,
-    /// The write end of the pipe. A read fails, but only after the kernel has checked the eventfd.
+    /// The write end of the pipe. An AIO read of it fails with `EBADF`, but the kernel first checks
+    /// the operation's eventfd: [`takes`](Self::takes) uses this order.
     unreadable: OwnedFd,
     /// Number of operations since completions were last fetched.
     ended: AtomicU32,

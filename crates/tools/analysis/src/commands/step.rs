@@ -97,7 +97,7 @@ pub struct Step {
     pub kind: StepKind,
     /// Direction of the TLP.
     pub direction: Direction,
-    /// Type of the TLP as analysers print it, see [`wire::tlp::Tlp::mnemonic`].
+    /// Type of the TLP as protocol analysers print it, see [`wire::tlp::Tlp::mnemonic`].
     pub tlp: &'static str,
     /// Bus address of the first byte requested or carried. For a completion: the address of the
     /// request plus the number of bytes returned before.

@@ -266,7 +266,8 @@ fn ways(machine: &mut InitiatorMachine, options: &Settings) -> Option<(Doorbells
     Some((doorbells, options.completions.name()))
 }
 
-/// Returns settings with queues for all sections: one pair per job of the largest group.
+/// Returns settings with queues for all sections: one pair per job of the group with
+/// the most jobs.
 fn queues(request: &Request) -> initiator::Settings {
     let fios = |group: &[Section]| -> Vec<workload::Fio> {
         group.iter().filter_map(|section| section.workload.fio()).collect()

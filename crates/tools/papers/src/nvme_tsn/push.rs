@@ -51,9 +51,9 @@ pub fn goal() -> Goal {
 /// The time that the tunnel adds compared with a directly attached drive.
 #[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
 pub struct AddedTime {
-    /// Time without push.
+    /// Added time without push.
     pub plain_us: f64,
-    /// Time with push.
+    /// Added time with push.
     pub push_us: f64,
     /// Minimum time with push, computed from the parameters.
     pub least_us: f64,

@@ -165,7 +165,8 @@ impl Ways<'_> {
         Some(&cable.faults[usize::from(cable.a != port)])
     }
 
-    /// Returns the maximum additional delay of a path's frames on cables that not all paths share.
+    /// Returns the maximum delay that faults add to frames of a path, on those of its cables that
+    /// another path does not use.
     fn delayed(&self, way: &Way) -> Duration {
         let own = way.iter().filter(|port| !self.ways.iter().all(|way| way.contains(*port)));
         let faults = own.filter_map(|port| self.faults(*port));

@@ -42,7 +42,8 @@ pub(super) fn find(planned: &Planned) -> Vec<Remark> {
     found.into_iter().map(|remark| Remark::Port(sentence(remark))).collect()
 }
 
-/// Adds remarks on streams that are treated differently from what their tables suggest.
+/// Adds remarks on a stream whose settings in the plan do not have the intended effect: a priority
+/// without tags, or frames longer than `max_sdu` or than the burst of asynchronous shaping.
 fn add_stream_remarks(
     (planned, wiring): (&Planned, &Wiring<'_>),
     name: &str,

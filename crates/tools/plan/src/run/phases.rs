@@ -104,9 +104,9 @@ impl Trials {
     }
 }
 
-/// Runs all trials. Returns the document of the plan as written, with the results of all trials.
-/// Writes the `requested` files unless the run is stopped before; the second value is whether they
-/// were written.
+/// Runs all trials. Returns the document of the plan as written, with the results of all trials,
+/// and whether the files of `options.requested` were written. If `watch` stops the run during the
+/// trials, no file is written.
 ///
 /// # Errors
 /// If a trial cannot be built, or a run fails.

@@ -37,7 +37,7 @@ pub struct Endpoint {
 pub struct Guest {
     /// The vfio-user server.
     pub server: Server,
-    /// Pending reads of guest memory by message.
+    /// Reads of guest memory that wait for the VMM's answer to DMA_READ, by DMA ID.
     reads: BTreeMap<DmaId, ReadToken>,
 }
 

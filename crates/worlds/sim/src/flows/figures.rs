@@ -33,8 +33,8 @@ impl FlowsReport {
         self.between(from, to).map(|sample| sample.longest_wait).max().unwrap_or_default()
     }
 
-    /// Time from `since` to the end of the first interval in which a direction of a cable carries
-    /// at least `rate` bits per second. `None`: no interval does.
+    /// Time from `since` to the end of the first interval in which this direction of a cable
+    /// carries at least `rate` bits per second. `None`: no interval does.
     pub fn time_to_rate(&self, direction: usize, rate: u64, since: Instant) -> Option<Duration> {
         let mut before = since;
         self.samples.iter().filter(|sample| sample.at > since).find_map(|sample| {

@@ -31,8 +31,8 @@ struct Queue {
     commands: Vec<Option<Command>>,
     /// The tails of doorbells at the root port and at the drive.
     rung: [u16; 2],
-    /// Submission doorbells, at the root port, of finished commands that the
-    /// next completion head doorbell acknowledges.
+    /// Times at the root port of the submission doorbells of finished commands. The next completion
+    /// head doorbell acknowledges these commands.
     before_head_doorbell: Vec<Instant>,
 }
 

@@ -76,7 +76,7 @@ impl Tree {
         2 * (self.network.cables.len() - 1)
     }
 
-    /// The port that sends in a direction of a cable.
+    /// The port that sends in this direction of a cable.
     pub fn port(&mut self, direction: usize) -> &mut port::Config {
         match self.network.sender(direction) {
             CableEnd::Station(station) => &mut self.network.stations[station].port,

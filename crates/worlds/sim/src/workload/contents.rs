@@ -75,7 +75,8 @@ impl Contents {
         }
     }
 
-    /// Records the end of a write that left `content`.
+    /// Records the end of a write of `content`. After writes that overlapped in time, the content
+    /// is unknown.
     pub(super) fn end(&mut self, offset: u64, length: u64, content: Content) {
         for at in blocks(offset, length) {
             let block = self.blocks.get_mut(&at).expect("its change began");

@@ -1,4 +1,4 @@
-//! A session without a tunnel. Any path may carry its frames.
+//! Tests of `Session`: two paths without a `Tunnel`, and sequence numbers and credits that wrap.
 
 use super::*;
 

@@ -112,7 +112,7 @@ impl Transfers {
         buffer
     }
 
-    /// A copy of the bytes at an aligned address.
+    /// The bytes at an aligned address; copied only if `data` is not aligned.
     fn aligned(&self, data: &Bytes) -> Bytes {
         if data.as_ptr().align_offset(self.alignment.memory) == 0 {
             return data.clone();

@@ -101,7 +101,8 @@ fn y(chart: &Chart, at: i64) -> f64 {
     TOP + (at - chart.first) as f64 / (chart.last - chart.first) as f64 * HEIGHT
 }
 
-/// Draws a stage's heading, and a grey background if no trace covers the stage.
+/// Draws a stage's heading. A hatched background with "not observed" marks a stage that no trace
+/// covers, a pale background the network.
 fn stage(out: &mut String, column: &Column) {
     let Column { stage, left, right, seen } = column;
     let (middle, width) = ((left + right) / 2.0, right - left);

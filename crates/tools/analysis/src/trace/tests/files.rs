@@ -102,7 +102,8 @@ fn chunks_of_a_ring_are_read_in_order() {
     let (whole, chunks) = host_trace(&traces);
     let middle = chunks[chunks.len() / 2].start;
     let start = chunks[0].start;
-    // The end was written over the front, and remains of an older chunk are between.
+    // The newer half of the chunks was written over the beginning of the ring. Remains of an
+    // overwritten chunk are between the newer and the older half.
     let ring = [&whole[..start], &whole[middle..], &b"FLCK rest"[..], &whole[start..middle]];
     let path = traces.file("ring", &ring.concat());
     assert_eq!(read(&path), Ok((traces.testbed.commands.len(), 0)));

@@ -1,4 +1,4 @@
-//! Sequence diagrams of single commands, which are searched in the trace.
+//! Sequence diagrams of single commands, which are found in the trace.
 
 use super::gates;
 use crate::simulate::places;
