@@ -133,7 +133,7 @@ fn errors_name_the_field_and_what_is_allowed() {
     );
     assert!(
         queue("03ff 0000 01ff 0000 0000000000006040 0000000000007000")
-            .starts_with("the base is 0x6040: multiples")
+            .starts_with("the base is 0x6040: expected a multiple of 4096")
     );
     assert!(
         queue("03ff 0000 01ff 0000 0000000000006000 ffffffffffffe000")
