@@ -147,10 +147,20 @@ fn unknown_protocol_error_quotes_received_bytes() {
     says(Role::Device, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "'GET / HTTP/1…'");
     says(Role::Host, b"HTTP/1.1 400 Bad Request\r\n", "'HTTP/1.1 400…'");
     says(Role::Host, b"SSH-2.0-OpenSSH_9.9\r\n", "'SSH-2.0-Open…'");
-    says(Role::Probe, b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03\x1b", "\\x16\\x03");
     // Control characters from a peer must not reach the terminal.
     says(Role::Device, b"\x1b[2J'\r\n\r\n\r\n\r\n\r\n", "\\x1b[2J");
     says(Role::Device, b"\0\0\x04\0\0\0\0\0\0\0\0\0", "");
+}
+
+#[test]
+fn tls_is_recognised() {
+    for bytes in
+        [&b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03\x1b"[..], b"\x15\x03\x03\0\x02\x02\x28"]
+    {
+        let (cause, _) = hears(Role::Probe, bytes, 100);
+        let message = cause.expect("it closes").to_string();
+        assert!(message.contains("uses TLS") && message.contains("--key"), "{message}");
+    }
 }
 
 #[test]
