@@ -111,7 +111,7 @@ impl Replay {
     }
 
     /// Adds a command, in any order. It must have been analysed with
-    /// [`collect_data`](super::Settings::collect_data).
+    /// [`collect_data`](super::AnalyserSettings::collect_data).
     pub fn add(&mut self, command: Command) {
         self.last = self.last.max(self.base + command.closed);
         if command.is_admin() {
