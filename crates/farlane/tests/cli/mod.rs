@@ -32,4 +32,4 @@ mod streams;
 mod trace;
 mod trace_runs;
 mod trace_switch;
-mod transcripts;
+pub mod transcripts;

@@ -42,7 +42,7 @@ fn printed(place: &tempfile::TempDir, command: &str) -> Vec<String> {
 }
 
 /// Returns whether `shown` equals `all`, except for left-out lines.
-fn is_shown(shown: &[String], all: &[String]) -> bool {
+pub fn is_shown(shown: &[String], all: &[String]) -> bool {
     match shown.iter().position(|line| line == LEFT_OUT) {
         None => shown == all,
         Some(at) => {

@@ -7,6 +7,7 @@ mod gates;
 mod guests;
 mod image;
 mod marks;
+mod secured;
 
 use serde_json::Value;
 
