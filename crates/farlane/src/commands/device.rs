@@ -27,7 +27,7 @@ use wire::trace::NodeRole;
     farlane device --namespace ram=256M\n  \
     farlane device --listen 0.0.0.0 --insecure --namespace file=disk.img,size=10G\n  \
     farlane device --namespace file=huge.img,size=1T,sparse\n  \
-    farlane drive create drive --capacity 10G && farlane device --drive drive\n  \
+    farlane drive create mydrive --capacity 10G && farlane device --drive mydrive\n  \
     farlane device --namespace ram=256M --aggregation wait=1us --rate-limit 1G\n  \
     farlane device --listen raw:eth0 --insecure --namespace ram=256M\n\n\
     In a NAMESPACE, PATH may be a block device. size=SIZE creates or extends the file\n\

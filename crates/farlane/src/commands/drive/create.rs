@@ -20,10 +20,10 @@ const CONTROLLER: u16 = 1;
 /// Serial number, NGUID, EUI-64 and UUID are random. They move with the folder.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
-    farlane drive create drive --capacity 10G\n  \
-    farlane drive create drive --capacity 1T --namespace size=100G,sparse\n  \
-    farlane drive create drive --capacity 2G --namespace size=1G --namespace size=1G,block=4096\n\n\
-    Serve it with: farlane device --drive drive")]
+    farlane drive create mydrive --capacity 10G\n  \
+    farlane drive create mydrive --capacity 1T --namespace size=100G,sparse\n  \
+    farlane drive create mydrive --capacity 2G --namespace size=1G --namespace size=1G,block=4096\n\n\
+    Serve it with: farlane device --drive mydrive")]
 pub struct Args {
     /// Folder of the drive
     #[arg(value_name = "DIR")]

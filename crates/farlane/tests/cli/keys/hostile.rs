@@ -1,8 +1,8 @@
 //! Attackers on a device node with keys, while its host works.
 
 use super::Keys;
-use crate::support::Process;
 use crate::support::program::document;
+use crate::support::{Process, SetOnDrop};
 use bytes::{Buf, Bytes, BytesMut};
 use serde_json::Value;
 use socket2::{Domain, Socket, Type};
@@ -122,6 +122,7 @@ fn attacked(name: &str, runtime: &str) -> [[u64; 2]; 2] {
                 let _ = stream.write_all(b"\x17\x03\x03\x00\x20 not what the handshake needs ");
             });
         });
+        let _end = SetOnDrop(&attack.end);
         let start = Instant::now();
         let strangers = processor_time(&device, "admission");
         let during = load(&keys, address, runtime);
@@ -215,6 +216,7 @@ fn probes_and_strangers_without_tls_get_a_bounded_share_of_the_processor() {
             echoes
         });
         scope.spawn(move || attack.repeat(address, |_| ()));
+        let _end = SetOnDrop(&attack.end);
         thread::sleep(Duration::from_millis(200));
         let (start, before) = (Instant::now(), processor_time(&device, "farlane"));
         thread::sleep(Duration::from_secs(2));

@@ -31,7 +31,7 @@ const MOST_WAITING: usize = 64;
 /// The share of one core that the thread may use: 1 of this number.
 const SHARE: u32 = 8;
 /// Processor time that the thread may use at once.
-const BURST: Duration = Duration::from_millis(20);
+const BURST: Duration = Duration::from_millis(100);
 
 /// A connection after its handshake.
 enum Outcome {
