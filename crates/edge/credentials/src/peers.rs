@@ -60,6 +60,33 @@ pub struct Identity {
     pub serves: bool,
     /// The line, by what it requires of the peer.
     key: Key,
+    /// The certificate that a line with an authority requires.
+    pub(crate) chain: Option<Arc<Chain>>,
+}
+
+/// A certificate, its intermediates, and the use that it must allow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Chain {
+    pub certificates: Vec<CertificateDer<'static>>,
+    pub is_client: bool,
+}
+
+impl Chain {
+    /// The use that the certificate must allow.
+    pub(crate) fn usage(&self) -> webpki::KeyUsage {
+        match self.is_client {
+            true => webpki::KeyUsage::client_auth(),
+            false => webpki::KeyUsage::server_auth(),
+        }
+    }
+}
+
+impl Identity {
+    /// Keeps the certificate if the line requires one.
+    pub(crate) fn with_chain(mut self, chain: Option<Arc<Chain>>) -> Self {
+        self.chain = chain.filter(|_| matches!(self.key, Key::Certificate { .. }));
+        self
+    }
 }
 
 impl fmt::Display for Identity {
@@ -96,6 +123,9 @@ struct Line {
 pub struct Peers {
     lines: Vec<Line>,
 }
+
+/// Intermediate certificates that a peer may present; webpki tries their orders.
+pub(crate) const MAX_INTERMEDIATES: usize = 4;
 
 /// The public key or certificate that a peer presents.
 pub(crate) struct Presented<'a> {
@@ -191,8 +221,19 @@ impl Peers {
     pub fn confirm(&self, identity: &Identity, now: i64) -> Result<(), Refusal> {
         let line = self.lines.iter().find(|line| line.key == identity.key);
         let unknown = || Refusal::Unknown(identity.fingerprint);
-        let present = line.ok_or_else(unknown)?.identity(identity.fingerprint, now)?;
-        if present == *identity { Ok(()) } else { Err(unknown()) }
+        let line = line.ok_or_else(unknown)?;
+        let present = line.identity(identity.fingerprint, now)?;
+        if let Some(chain) = &identity.chain {
+            let bad = |why: String| Refusal::Certificate(identity.fingerprint, why);
+            let certificate = webpki::EndEntityCert::try_from(&chain.certificates[0]);
+            let certificate = certificate.map_err(|why| bad(why.to_string()))?;
+            let certificate = Some((certificate, &chain.certificates[1..], chain.usage()));
+            let peer = Presented { fingerprint: identity.fingerprint, certificate };
+            line.matches(&peer, now).map_err(bad)?;
+        }
+        let same = (&present.name, &present.rights, present.serves)
+            == (&identity.name, &identity.rights, identity.serves);
+        if same { Ok(()) } else { Err(unknown()) }
     }
 }
 
@@ -250,8 +291,9 @@ impl Line {
         match (&self.key, &peer.certificate) {
             (Key::Fingerprint(own), _) => Ok(*own == peer.fingerprint),
             (Key::Certificate { name, .. }, Some((certificate, intermediates, usage))) => {
-                let server = ServerName::try_from(name.as_str()).map_err(|why| why.to_string())?;
-                if certificate.verify_is_valid_for_subject_name(&server).is_err() {
+                // Names are compared literally: a wildcard certificate stands for no peer.
+                let is_name = |found: &str| found.eq_ignore_ascii_case(name);
+                if !certificate.valid_dns_names().any(is_name) {
                     return Ok(false);
                 }
                 let now = std::time::Duration::from_secs(now.max(0) as u64);
@@ -289,6 +331,7 @@ impl Line {
             rights: self.rights.clone(),
             serves: self.serves,
             key: key.clone(),
+            chain: None,
         })
     }
 }

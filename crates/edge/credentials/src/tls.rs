@@ -1,6 +1,6 @@
 //! TLS 1.3 (RFC 8446) with raw public keys (RFC 7250) or certificates, for both ends.
 
-use crate::peers::Presented;
+use crate::peers::{Chain, MAX_INTERMEDIATES, Presented};
 use crate::{Credentials, Fingerprint, Identity, Refusal};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{AlwaysResolvesClientRawPublicKeys, Resumption};
@@ -166,18 +166,23 @@ impl Verifier {
         now: UnixTime,
     ) -> Result<(), Error> {
         let mut peer = Presented { fingerprint: Fingerprint::new(end_entity), certificate: None };
+        let mut chain = None;
         if self.has_certificates() {
+            if intermediates.len() > MAX_INTERMEDIATES {
+                return Err(CertificateError::BadEncoding.into());
+            }
+            let all = [end_entity].into_iter().chain(intermediates);
+            let certificates = all.map(|certificate| certificate.clone().into_owned()).collect();
+            let is_client = matches!(self.end, End::Accepts);
+            let found = chain.insert(Arc::new(Chain { certificates, is_client }));
             let bad = |_| Error::from(CertificateError::BadEncoding);
             let certificate = webpki::EndEntityCert::try_from(end_entity).map_err(bad)?;
             peer.fingerprint = Fingerprint::new(&certificate.subject_public_key_info());
-            let usage = match self.end {
-                End::Accepts => webpki::KeyUsage::client_auth(),
-                End::Connects(_) => webpki::KeyUsage::server_auth(),
-            };
-            peer.certificate = Some((certificate, intermediates, usage));
+            peer.certificate = Some((certificate, intermediates, found.usage()));
         }
         let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
         let found = self.credentials.peers().identify(&peer, now);
+        let found = found.map(|identity| identity.with_chain(chain));
         let _ = self.peer.set(found.and_then(|identity| self.admit(identity)).map(Arc::new));
         Ok(())
     }

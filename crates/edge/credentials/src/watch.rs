@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime};
 
 /// How often the file of peers and the validity of keys are checked.
-const INTERVAL: Duration = Duration::from_millis(400);
+const INTERVAL: Duration = Duration::from_millis(300);
 
 /// The key of a node, and its peers.
 #[derive(Debug)]
@@ -135,12 +135,16 @@ impl Watch {
         report: impl Fn(Result<usize, PeersError>) + Send + 'static,
     ) -> Self {
         let (stop, stopped) = mpsc::channel();
-        let mut seen = credentials.version();
+        let mut read = credentials.version();
+        let mut last = read;
         let thread = thread::spawn(move || {
             while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 let version = credentials.version();
-                if requested.swap(false, Ordering::AcqRel) || version != seen {
-                    seen = version;
+                // A file that is still being written changes between two checks.
+                let changed = version != read && version == last;
+                last = version;
+                if requested.swap(false, Ordering::AcqRel) || changed {
+                    read = version;
                     report(credentials.reload().map(|()| credentials.peers().len()));
                 }
                 credentials.checks.fetch_add(1, Ordering::Release);

@@ -201,6 +201,13 @@ fn certificates_authorise_by_dns_name_of_a_listed_authority() {
         let (ends, result) = handshake(&host, &device);
         assert_eq!(result.is_ok(), accepted, "{peers}: {result:?} {:?}", ends[1].peer());
     }
+    // A link ends when its authority is no longer listed, although the line is the same.
+    let device = keys.node("device", by_name);
+    let identity = handshake(&host, &device).0[1].peer().unwrap().clone().unwrap();
+    assert_eq!(device.confirm(&identity), Ok(()));
+    fs::copy(keys.path("host.pem"), keys.path("ca.pem")).unwrap();
+    device.reload().unwrap();
+    assert!(matches!(device.confirm(&identity), Err(Refusal::Certificate(..))));
     let raw = NodeKey::create(&keys.path("raw")).unwrap();
     let path = keys.path("raw.peers");
     fs::write(&path, by_name).unwrap();

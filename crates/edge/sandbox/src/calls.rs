@@ -124,6 +124,9 @@ mod filter {
         libc::SYS_removexattr,
         libc::SYS_lremovexattr,
         libc::SYS_fremovexattr,
+        SETXATTRAT,
+        REMOVEXATTRAT,
+        FILE_SETATTR,
         // Memory: placement, and sharing that no node uses.
         libc::SYS_mbind,
         libc::SYS_set_mempolicy,
@@ -146,6 +149,10 @@ mod filter {
 
     /// The same number on all architectures (linux/include/uapi/asm-generic/unistd.h, Linux 6.6).
     const FCHMODAT2: libc::c_long = 452;
+    /// The same, Linux 6.13 and 6.17.
+    const SETXATTRAT: libc::c_long = 463;
+    const REMOVEXATTRAT: libc::c_long = 466;
+    const FILE_SETATTR: libc::c_long = 469;
 
     /// Calls that only x86-64 has, or that it has under an older name too.
     #[cfg(target_arch = "x86_64")]

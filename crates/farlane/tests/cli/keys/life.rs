@@ -120,3 +120,16 @@ fn link_belongs_to_the_peer_that_it_had_first() {
     let other = keys.fingerprint("other");
     host.line(&format!("port 0: link up: store ({other})"));
 }
+
+#[test]
+fn handshake_passes_a_gate_that_is_mostly_closed() {
+    let keys = Keys::new("keys-gate", &["device", "host"]);
+    keys.peers("device", "host-a {host} use,probe");
+    keys.peers("host", "store {device} serve");
+    let list = text(&keys.folder.join("gates"));
+    std::fs::write(&list, "sched-entry S 1 3ms\nsched-entry S fe 27ms\n").unwrap();
+    let gate = ["--gate", &list, "--line-rate", "1G", "--gate-clock", "realtime"];
+    let gate = [&gate[..], &["--gate-margin", "500us"]].concat();
+    let (_device, address) = keys.device("device", &gate);
+    succeeds(&keys.with("host", &[&["ping", &address, "--count", "5"], &gate[..]].concat()));
+}

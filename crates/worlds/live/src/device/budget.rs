@@ -4,11 +4,11 @@ use wire::{Duration, Instant};
 
 /// Such connections may take 1/`SHARE` of the thread's time.
 const SHARE: u64 = 5;
-/// Charged time per measured time. Only receiving is measured; sending the answers costs about
-/// twice as much again.
-const FACTOR: i64 = 3;
+/// Charged time per measured time. Only receiving is measured; sending the answers costs up
+/// to four times as much again.
+const FACTOR: i64 = 5;
 /// Capacity of the bucket, in nanoseconds.
-const BURST: i64 = 5_000_000;
+const BURST: i64 = 50_000_000;
 /// The shortest pause, because its begin and end cost system calls.
 const PAUSE: Duration = Duration::from_ms(4);
 

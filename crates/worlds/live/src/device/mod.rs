@@ -393,11 +393,12 @@ impl<A: Attached> DeviceNode<A> {
                     self.tracer.connected(Tap::UPLINK);
                     self.tracer.frames(Tap::UPLINK, || self.node.poll_report());
                     let index = self.index(path);
-                    let carrier = &mut self.paths[index].carrier;
+                    let Path { carrier, watched, .. } = &mut self.paths[index];
                     carrier.limit_reads(None);
                     if self.paused.is_some() {
                         // If this fails, the link is lost and the host connects again.
                         let _ = self.poller.add(&*carrier, false);
+                        *watched = false;
                     }
                     if self.node.tunnel().sends_records() {
                         carrier.send_as_records();

@@ -6,7 +6,7 @@ use super::tls::TlsConnection;
 use credentials::Credentials;
 use linux::time::thread_processor_time;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -33,21 +33,14 @@ const SHARE: u32 = 8;
 /// Processor time that the thread may use at once.
 const BURST: Duration = Duration::from_millis(100);
 
-/// A connection after its handshake.
-enum Outcome {
-    Admitted(Box<TlsConnection>),
-    Refused(SocketAddr, String),
-}
-
 /// Accepts connections under TLS.
 #[derive(Debug)]
 pub struct Admission {
     pub(super) listener: Arc<Listener>,
-    outcomes: Receiver<Outcome>,
+    admitted: Receiver<Box<TlsConnection>>,
+    refused: Receiver<(SocketAddr, String)>,
     /// Readable while outcomes wait.
     wake: UnixStream,
-    /// Connections refused since the last call of [`refusal`](Self::refusal).
-    refused: VecDeque<(SocketAddr, String)>,
     /// Its end ends the thread.
     stop: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
@@ -64,30 +57,29 @@ impl Admission {
         let (stop, stopped) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
         waker.set_nonblocking(true)?;
-        let (sender, outcomes) = mpsc::sync_channel(MOST_WAITING);
-        let door =
-            Door { listener: listener.clone(), credentials, sender, waker, pending: Vec::new() };
+        let (admit, admitted) = mpsc::sync_channel(MOST_WAITING);
+        let (refuse, refused) = mpsc::sync_channel(MOST_WAITING);
+        let (pending, own) = (Vec::new(), listener.clone());
+        let door = Door { listener: own, credentials, admit, refuse, waker, pending };
         let named = thread::Builder::new().name("admission".into());
         let thread = Some(named.spawn(move || door.run(&stopped))?);
-        let refused = VecDeque::new();
-        Ok(Self { listener, outcomes, wake, refused, stop: Some(stop), thread })
+        Ok(Self { listener, admitted, refused, wake, stop: Some(stop), thread })
     }
 
     /// The next admitted connection.
     pub fn accept(&mut self) -> Option<TlsConnection> {
-        while matches!((&self.wake).read(&mut [0; 64]), Ok(bytes) if bytes > 0) {}
-        loop {
-            match self.outcomes.try_recv().ok()? {
-                Outcome::Admitted(connection) => return Some(*connection),
-                Outcome::Refused(peer, why) => self.refused.push_back((peer, why)),
-            }
-        }
+        let next = self.admitted.try_recv().or_else(|_| {
+            // What comes after this read wakes the node again.
+            while matches!((&self.wake).read(&mut [0; 64]), Ok(bytes) if bytes > 0) {}
+            self.admitted.try_recv()
+        });
+        next.ok().map(|connection| *connection)
     }
 
     /// The next refused connection, and why. Call it after [`accept`](Self::accept) has returned
     /// `None`.
     pub fn refusal(&mut self) -> Option<(SocketAddr, String)> {
-        self.refused.pop_front()
+        self.refused.try_recv().ok()
     }
 }
 
@@ -120,7 +112,8 @@ struct Pending {
 struct Door {
     listener: Arc<Listener>,
     credentials: Arc<Credentials>,
-    sender: SyncSender<Outcome>,
+    admit: SyncSender<Box<TlsConnection>>,
+    refuse: SyncSender<(SocketAddr, String)>,
     waker: UnixStream,
     /// In the order of their arrival.
     pending: Vec<Pending>,
@@ -155,12 +148,20 @@ impl Door {
     fn wait(&mut self, stopped: &UnixStream) -> Option<bool> {
         let input = PollFlags::IN;
         let mut fds = vec![PollFd::new(stopped, input), PollFd::new(&*self.listener, input)];
-        fds.extend(self.pending.iter().map(|pending| PollFd::new(&pending.connection, input)));
-        let timeout = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+        fds.extend(self.pending.iter().map(|pending| {
+            let full = pending.connection.tcp.is_full();
+            let events = if full { input | PollFlags::OUT } else { input };
+            PollFd::new(&pending.connection, events)
+        }));
+        // A gate may hold the node's part of a handshake.
+        let gated: Vec<bool> =
+            self.pending.iter().map(|pending| pending.connection.tcp.opens.is_some()).collect();
+        let wait = if gated.contains(&true) { 1_000_000 } else { 100_000_000 };
+        let timeout = Timespec { tv_sec: 0, tv_nsec: wait };
         let _ = poll(&mut fds, (!self.pending.is_empty()).then_some(&timeout));
         let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
-        for (pending, ready) in self.pending.iter_mut().zip(&ready[2..]) {
-            pending.ready = *ready;
+        for ((pending, ready), gated) in self.pending.iter_mut().zip(&ready[2..]).zip(gated) {
+            pending.ready = *ready || gated;
         }
         (!ready[0]).then_some(ready[1])
     }
@@ -196,16 +197,20 @@ impl Door {
             };
             let connection = self.pending.remove(index).connection;
             let peer = connection.tcp.peer;
-            self.report(match result {
-                None => Outcome::Admitted(connection.into()),
-                Some(why) => Outcome::Refused(peer, why),
-            });
+            match result {
+                None => {
+                    // The connection is closed if too many wait.
+                    let _ = self.admit.try_send(connection.into());
+                    let _ = self.waker.write(&[1]);
+                }
+                Some(why) => self.refuse(peer, why),
+            }
         }
     }
 
-    /// Passes an outcome to the node, unless too many wait.
-    fn report(&mut self, outcome: Outcome) {
-        if self.sender.try_send(outcome).is_ok() {
+    /// Reports a refused connection, unless too many reports wait.
+    fn refuse(&mut self, peer: SocketAddr, why: String) {
+        if self.refuse.try_send((peer, why)).is_ok() {
             let _ = self.waker.write(&[1]);
         }
     }
@@ -213,29 +218,29 @@ impl Door {
     fn accept(&mut self) {
         for _ in 0..MOST_ACCEPTED {
             let Some(tcp) = self.listener.accept() else { return };
-            let machine = machine(tcp.peer.ip());
+            let (peer, machine) = (tcp.peer, machine(tcp.peer.ip()));
+            let own = self.pending.iter().filter(|pending| pending.machine == machine).count();
+            if own >= MOST_PER_MACHINE {
+                self.refuse(peer, "too many TLS handshakes of this machine at once".into());
+                continue;
+            }
             let Ok(connection) = TlsConnection::accept(tcp, &self.credentials) else { continue };
-            self.make_room(machine);
+            self.make_room();
             let since = Instant::now();
             self.pending.push(Pending { connection, since, machine, ready: false, finish: None });
         }
     }
 
-    /// Closes the oldest connection of `machine` if it has too many, or of the machine with the
-    /// most if there are too many in total.
-    fn make_room(&mut self, machine: IpAddr) {
+    /// If there are too many connections, closes the oldest of the machine with the most.
+    fn make_room(&mut self) {
+        if self.pending.len() < MOST {
+            return;
+        }
         let counts = self.counts();
-        let many = counts.get(&machine).is_some_and(|count| *count >= MOST_PER_MACHINE);
-        let largest = counts.iter().max_by_key(|(_, count)| **count).map(|(machine, _)| *machine);
-        let from = match (many, largest) {
-            (true, _) => machine,
-            (false, Some(largest)) if self.pending.len() >= MOST => largest,
-            _ => return,
-        };
-        let oldest = self.pending.iter().position(|pending| pending.machine == from);
+        let most = counts.into_iter().max_by_key(|(_, count)| *count).map(|(machine, _)| machine);
+        let oldest = self.pending.iter().position(|pending| Some(pending.machine) == most);
         let oldest = self.pending.remove(oldest.expect("it was counted"));
-        let why = "too many TLS handshakes of this machine at once".into();
-        self.report(Outcome::Refused(oldest.connection.tcp.peer, why));
+        self.refuse(oldest.connection.tcp.peer, "too many TLS handshakes at once".into());
     }
 }
 

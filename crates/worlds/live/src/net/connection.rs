@@ -23,8 +23,9 @@ const UNSENT: u32 = 16 << 10;
 const MOST_UNCHECKED: usize = 1 << 20;
 /// Bytes per read.
 const READ: usize = 128 << 10;
-/// Connections that may wait to be accepted (listen(2)), as in the standard library.
-const BACKLOG: i32 = 128;
+/// Connections that may wait to be accepted (listen(2)); the kernel lowers it to
+/// `net.core.somaxconn`. A flood of strangers fills a short queue.
+const BACKLOG: i32 = 4096;
 /// A read of fewer bytes has emptied the socket, so a further read is not needed.
 pub(super) const SHORT_READ: usize = 32 << 10;
 /// Bytes offered to the tunnel at once.

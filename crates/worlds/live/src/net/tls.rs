@@ -4,7 +4,7 @@ use super::connection::Connection;
 use super::settings::LinkSettings;
 use bytes::{Bytes, BytesMut};
 use credentials::{Credentials, Handshake, Identity};
-use rustls::{AlertDescription, Error};
+use rustls::{AlertDescription, CertificateError, Error};
 use std::io::{self, BufRead, Write};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -162,7 +162,11 @@ impl TlsConnection {
 
     /// A sentence about `error`, which ended the connection.
     fn describe(&self, error: &Error) -> String {
-        if let Some(Err(refusal)) = self.handshake.peer() {
+        use CertificateError::{ApplicationVerificationFailure, Expired};
+        // These errors follow the proof that the far side owns the key.
+        let proved =
+            matches!(error, Error::InvalidCertificate(Expired | ApplicationVerificationFailure));
+        if let Some(Err(refusal)) = self.handshake.peer().filter(|_| proved) {
             return refusal.to_string();
         }
         match error {
@@ -191,7 +195,7 @@ impl TlsConnection {
             tls.write_tls(&mut self.cipher)?;
         }
         if self.cipher.is_empty() {
-            return Ok(());
+            return self.tcp.flush_at(now);
         }
         let bytes = std::mem::take(&mut self.cipher).into();
         self.tcp.send_at(now, bytes)
