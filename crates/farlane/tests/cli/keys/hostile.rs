@@ -165,7 +165,7 @@ mod long {
 fn flood_as_probe(stream: &mut TcpStream, end: &AtomicBool) -> u64 {
     use switch::tunnel::{Input, Output, Settings, Tunnel};
     const BURST: u64 = 16;
-    stream.set_nonblocking(true).unwrap();
+    stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
     let (start, mut sent, mut open) = (Instant::now(), 0, 0);
     let mut tunnel = Tunnel::new(Settings::new(Role::Probe, 1));
     let now = || wire::Instant::ZERO + wire::Duration::from_ns(start.elapsed().as_nanos() as u64);

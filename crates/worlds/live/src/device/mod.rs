@@ -53,6 +53,9 @@ pub enum DeviceEvent {
     Report(Report),
 }
 
+/// Connections accepted in a turn: half of those that may wait for their Hello, so that each is read
+/// before later ones take its place.
+const MOST_ACCEPTED: usize = 8;
 /// Bytes of a read from a connection other than the host's: a turn that serves strangers stays
 /// short.
 const STRANGER_READ: usize = 2 << 10;
@@ -318,9 +321,11 @@ impl<A: Attached> DeviceNode<A> {
             return Ok(false);
         }
         let (mut moved, mut start) = (false, self.clock.now());
-        while self.budget.is_left(now)
-            && let Some(mut carrier) = self.listener.accept(now)
-        {
+        for _ in 0..MOST_ACCEPTED {
+            let left = self.budget.is_left(now);
+            let Some(mut carrier) = left.then(|| self.listener.accept(now)).flatten() else {
+                break;
+            };
             carrier.limit_reads(Some(STRANGER_READ));
             self.poller.add(&carrier, false)?;
             let id = PathId(self.accepted);
