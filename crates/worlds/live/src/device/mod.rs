@@ -352,10 +352,11 @@ impl<A: Attached> DeviceNode<A> {
         let (node, tracer, budget) = (&mut self.node, &self.tracer, &mut self.budget);
         let mut other_room = false;
         for Path { id, carrier, fresh, room, .. } in &mut self.paths {
-            let is_link = node.link() == Some(*id);
-            let may_read = is_link || budget.is_left(now);
+            // Without a host there is nobody to protect, and `farlane ping` measures undisturbed.
+            let is_limited = node.link().is_some_and(|link| link != *id);
+            let may_read = !is_limited || budget.is_left(now);
             let ready = may_read && self.poller.take_ready(&*carrier) | std::mem::take(fresh);
-            let start = (ready && !is_link).then(|| self.clock.now());
+            let start = (ready && is_limited).then(|| self.clock.now());
             let mut gone = ready
                 && carrier.receive(now, |bytes| {
                     *moved = true;
