@@ -39,6 +39,8 @@ impl Attack {
                 self.connections.fetch_add(1, Ordering::Relaxed);
                 one(&mut stream);
             }
+            // Other tests need the processor too.
+            thread::sleep(Duration::from_micros(500));
         }
     }
 
