@@ -329,8 +329,11 @@ fn ctrl_c_closes_a_trace_and_a_ring_stays_small() {
     let size = std::fs::metadata(&file).unwrap().len();
     assert!((200_000..300_000).contains(&size), "{size} bytes");
     let document = json(&["trace", &file, "--json"]);
-    assert_eq!(document["nodes"][0]["gaps"], 1, "the middle is missing");
-    assert!(document["troubles"]["records missing in the trace"]["count"] == 1);
+    // The middle is missing. A chunk of the lap before may remain at the end of the ring, where the
+    // last lap ended earlier: then records are missing on both sides of it.
+    let gaps = document["nodes"][0]["gaps"].as_u64().unwrap();
+    assert!((1..=2).contains(&gaps), "{gaps} gaps");
+    assert_eq!(document["troubles"]["records missing in the trace"]["count"], gaps);
 }
 
 #[test]
