@@ -198,7 +198,7 @@ impl Peers {
 
     /// Whether a line requires a certificate.
     pub(crate) fn need_certificates(&self) -> bool {
-        self.lines.iter().any(|line| matches!(line.key, Key::Certificate { .. }))
+        self.authorities().next().is_some()
     }
 
     /// The identity of a peer that presents a key or certificate, at `now` in seconds since 1970.

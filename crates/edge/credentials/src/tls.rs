@@ -45,7 +45,6 @@ impl Cipher {
 /// traffic keys change after this number of records instead of rustls's limit (RFC 8446, 5.5).
 pub(crate) fn provider(cipher: Option<Cipher>, records: Option<u64>) -> CryptoProvider {
     let mut provider = rustls::crypto::ring::default_provider();
-    provider.cipher_suites.retain(|suite| suite.tls13().is_some());
     if let Some(cipher) = cipher {
         provider.cipher_suites.retain(|suite| suite.suite() == cipher.suite());
     } else {

@@ -11,6 +11,7 @@
 //! - [`attached`]: functions with their I/O: drives and switches
 //! - [`vfio_client`]: host software on the function of any vfio-user server, without TLPs
 //! - [`trace`]: the recorder of `--trace`
+//! - `budget`: the share of the processor for strangers
 //! - [`limiter`]: limits reports of events that peers cause
 //! - `node_settings`: the settings that all nodes share
 //! - `link_wait`: waits until links are up
@@ -20,6 +21,7 @@
 #![deny(unsafe_code)]
 
 pub mod attached;
+mod budget;
 pub mod clock;
 pub mod device;
 pub mod host;

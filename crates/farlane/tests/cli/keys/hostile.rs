@@ -4,6 +4,7 @@ use super::Keys;
 use crate::support::program::document;
 use crate::support::{Process, SetOnDrop};
 use bytes::{Buf, Bytes, BytesMut};
+use linux::proc_stat::behind_name;
 use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 use std::io::{ErrorKind, Read, Write};
@@ -82,15 +83,10 @@ fn processor_time(node: &Process, thread: &str) -> Duration {
     let mut ticks = 0;
     for task in std::fs::read_dir(format!("/proc/{}/task", node.pid())).unwrap() {
         let stat = std::fs::read_to_string(task.unwrap().path().join("stat")).unwrap_or_default();
-        let Some((name, rest)) = stat.rsplit_once(')') else { continue };
-        if name.ends_with(&format!("({thread}")) {
-            let fields: Vec<u64> = rest
-                .split_whitespace()
-                .skip(11)
-                .take(2)
-                .map(|word| word.parse().unwrap())
-                .collect();
-            ticks += fields.iter().sum::<u64>();
+        if stat.contains(&format!("({thread})")) {
+            let fields = behind_name(&stat).expect("a thread has a name");
+            ticks +=
+                fields.skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum::<u64>();
         }
     }
     Duration::from_millis(ticks * 10)

@@ -1,18 +1,17 @@
 //! The I/O around [`node::DeviceNode`]: a listener, its connections, and the I/O of the
 //! attached function.
 
-mod budget;
 mod event_limits;
 
 use crate::Control;
 use crate::attached::{Attached, Report};
+use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::limiter::Suppressed;
 use crate::links::room_after;
 use crate::net::{Address, Carrier, CarrierListener, Remote};
 use crate::poller::Poller;
 use crate::trace::{Tapped, Tracer};
-use budget::Budget;
 use bytes::Bytes;
 use event_limits::EventLimits;
 use node::PathId;
@@ -53,6 +52,15 @@ pub enum DeviceEvent {
     Report(Report),
 }
 
+/// Connections other than the host's may take 1/`SHARE` of the thread's time.
+const SHARE: u64 = 5;
+/// Charged time per measured time. Only receiving is measured; sending the answers costs up to four
+/// times as much again.
+const FACTOR: u64 = 5;
+/// The most charged time at once.
+const BURST: Duration = Duration::from_ms(50);
+/// The shortest pause, because its begin and end cost system calls.
+const PAUSE: Duration = Duration::from_ms(4);
 /// Connections accepted in a turn: half of those that may wait for their Hello, so that each is read
 /// before later ones take its place.
 const MOST_ACCEPTED: usize = 8;
@@ -128,7 +136,7 @@ impl<A: Attached> DeviceNode<A> {
             accepted: 0,
             node,
             limits: EventLimits::default(),
-            budget: Budget::default(),
+            budget: Budget::new(SHARE, BURST),
             paused: None,
             tracer,
             settled: None,
@@ -337,7 +345,7 @@ impl<A: Attached> DeviceNode<A> {
             self.node.handle(now, id, Input::Accepted { signals_close, rights: carrier.rights() });
             self.paths.push(Path { id, carrier, fresh: true, room: 0, watched: false });
             let end = self.clock.now();
-            self.budget.charge(end - start);
+            self.budget.charge((end - start).as_ns() * FACTOR);
             (moved, start) = (true, end);
         }
         while let Some((peer, why)) = self.listener.refusal() {
@@ -364,7 +372,7 @@ impl<A: Attached> DeviceNode<A> {
                     tracer.frames(Tap::UPLINK, || node.poll_report());
                 });
             if let Some(start) = start {
-                budget.charge(self.clock.now() - start);
+                budget.charge((self.clock.now() - start).as_ns() * FACTOR);
             }
             *moved |= carrier.take_room_changed();
             gone |= carrier.flush(now).is_err();
@@ -468,7 +476,7 @@ impl<A: Attached> DeviceNode<A> {
         if self.paused.is_some() || self.budget.is_left(now) {
             return;
         }
-        self.paused = Some(self.budget.resumes());
+        self.paused = Some(self.budget.resumes() + PAUSE);
         self.settled = None;
         self.poller.remove(&self.listener);
         for path in self.paths.iter().filter(|path| self.node.link() != Some(path.id)) {

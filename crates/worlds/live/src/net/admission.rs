@@ -3,6 +3,8 @@
 
 use super::connection::Listener;
 use super::tls::TlsConnection;
+use crate::budget::Budget;
+use crate::clock::Clock;
 use credentials::Credentials;
 use linux::time::thread_processor_time;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -28,10 +30,10 @@ const MOST_STEPS: usize = 8;
 const MOST_ACCEPTED: usize = 16;
 /// Admitted and refused connections that wait for the node. Further ones are closed.
 const MOST_WAITING: usize = 64;
-/// The share of one core that the thread may use: 1 of this number.
-const SHARE: u32 = 8;
+/// The thread may use 1/`SHARE` of a core.
+const SHARE: u64 = 8;
 /// Processor time that the thread may use at once.
-const BURST: Duration = Duration::from_millis(100);
+const BURST: wire::Duration = wire::Duration::from_ms(100);
 
 /// Accepts connections under TLS.
 #[derive(Debug)]
@@ -104,8 +106,8 @@ struct Pending {
     since: Instant,
     machine: IpAddr,
     ready: bool,
-    /// Set at the end of the handshake, with the reason if it failed.
-    finish: Option<Option<String>>,
+    /// Set at the end of the handshake, with the error if it failed.
+    outcome: Option<io::Result<()>>,
 }
 
 /// The state of the thread.
@@ -122,23 +124,23 @@ struct Door {
 impl Door {
     /// Admits connections until `stopped` ends.
     fn run(mut self, stopped: &UnixStream) {
-        let mut budget = Budget::start();
+        let (mut budget, clock) = (Budget::new(SHARE, BURST), Clock::start());
+        let mut used = thread_processor_time();
         while let Some(accepts) = self.wait(stopped) {
             for index in self.next_steps() {
-                let ready = self.pending[index].connection.established(wire::Instant::ZERO);
-                self.pending[index].ready = false;
-                match ready {
-                    Ok(false) => {}
-                    Ok(true) => self.pending[index].finish = Some(None),
-                    Err(why) => self.pending[index].finish = Some(Some(why.to_string())),
-                }
+                let pending = &mut self.pending[index];
+                let established = pending.connection.established(wire::Instant::ZERO);
+                pending.outcome = established.map(|done| done.then_some(())).transpose();
             }
             self.finish();
             if accepts {
                 self.accept();
             }
-            if let Some(pause) = budget.pause() {
-                thread::sleep(pause);
+            let before = std::mem::replace(&mut used, thread_processor_time());
+            budget.charge((used - before).as_nanos() as u64);
+            let now = clock.now();
+            if !budget.is_left(now) {
+                thread::sleep(Duration::from_nanos((budget.resumes() - now).as_ns()));
             }
         }
     }
@@ -191,19 +193,18 @@ impl Door {
         for index in (0..self.pending.len()).rev() {
             let pending = &mut self.pending[index];
             let late = pending.since.elapsed() >= PATIENCE;
-            let why = "no TLS handshake within 2 s".to_owned();
-            let Some(result) = pending.finish.take().or(late.then_some(Some(why))) else {
-                continue;
-            };
+            let too_late = || Err(io::Error::other("no TLS handshake within 2 s"));
+            let outcome = pending.outcome.take().or_else(|| late.then(too_late));
+            let Some(outcome) = outcome else { continue };
             let connection = self.pending.remove(index).connection;
             let peer = connection.tcp.peer;
-            match result {
-                None => {
+            match outcome {
+                Ok(()) => {
                     // The connection is closed if too many wait.
                     let _ = self.admit.try_send(connection.into());
                     let _ = self.waker.write(&[1]);
                 }
-                Some(why) => self.refuse(peer, why),
+                Err(why) => self.refuse(peer, why.to_string()),
             }
         }
     }
@@ -227,7 +228,7 @@ impl Door {
             let Ok(connection) = TlsConnection::accept(tcp, &self.credentials) else { continue };
             self.make_room();
             let since = Instant::now();
-            self.pending.push(Pending { connection, since, machine, ready: false, finish: None });
+            self.pending.push(Pending { connection, since, machine, ready: false, outcome: None });
         }
     }
 
@@ -251,27 +252,5 @@ fn machine(address: IpAddr) -> IpAddr {
             Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into()
         }
         address => address.to_canonical(),
-    }
-}
-
-/// Limits the processor time of the thread to its share.
-struct Budget {
-    since: Instant,
-    used: Duration,
-}
-
-impl Budget {
-    fn start() -> Self {
-        Self { since: Instant::now(), used: thread_processor_time() }
-    }
-
-    /// How long the thread has to sleep to stay within its share.
-    fn pause(&mut self) -> Option<Duration> {
-        let due = (thread_processor_time() - self.used) * SHARE;
-        let elapsed = self.since.elapsed();
-        if elapsed >= due {
-            *self = Self::start();
-        }
-        due.checked_sub(elapsed + BURST * SHARE).filter(|pause| !pause.is_zero())
     }
 }
