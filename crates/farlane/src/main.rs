@@ -20,6 +20,7 @@ mod key_args;
 mod link_end;
 mod namespace;
 mod node;
+mod plan_args;
 mod progress;
 mod push_args;
 mod sandbox_args;
@@ -29,7 +30,7 @@ mod trace_args;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Parser, Subcommand};
 use commands::{
-    Ended, bench, demo, device, drive, host, io, key, latency, move_to, ping, reproduce, sim,
+    Ended, bench, demo, device, drive, host, io, key, latency, live, move_to, ping, reproduce, sim,
     switch, trace,
 };
 use std::process::ExitCode;
@@ -68,6 +69,7 @@ enum Command {
     Move(move_to::Args),
     Ping(ping::Args),
     Sim(sim::Args),
+    Live(live::Args),
     Trace(trace::Args),
     Reproduce(reproduce::Args),
 }
@@ -108,6 +110,7 @@ fn main() -> ExitCode {
         Command::Move(args) => move_to::run(&args),
         Command::Ping(args) => ping::run(&args),
         Command::Sim(args) => sim::run(&args).map(ended),
+        Command::Live(args) => live::run(&args).map(ended),
         Command::Trace(args) => trace::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
     };

@@ -23,7 +23,7 @@ pub mod time;
 
 pub use interface::{Interface, Mac};
 pub use marking::Marking;
-pub use namespace::Namespace;
+pub use namespace::{Namespace, SMALLEST_FRAME, WIRE};
 pub use packet::{DROPPED, ETHERNET, Filter, PacketSocket};
 
 use std::fmt;

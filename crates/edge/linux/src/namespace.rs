@@ -8,6 +8,17 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::process::Command;
 
+/// Bytes on the wire of each Ethernet frame in addition to its header and payload (IEEE 802.3, 3.1.1
+/// and 4.4.2): preamble and start of frame 8, FCS 4, gap 12.
+pub const WIRE: usize = 24;
+/// Length in bytes of the smallest frame, from destination address to payload (IEEE 802.3, 3.2.7).
+pub const SMALLEST_FRAME: usize = 60;
+/// Burst of [`Namespace::limit`] in bytes: less than the line carries in one tick of the scheduler.
+const BURST: u32 = 16 << 10;
+/// Maximum bytes in the queue of [`Namespace::limit`]. Senders stop earlier because of the socket's
+/// buffer and TCP's small queues.
+const QUEUE: u32 = 1 << 20;
+
 /// A network namespace without a name.
 #[derive(Debug)]
 pub struct Namespace(File);
@@ -92,5 +103,19 @@ impl Namespace {
         ))?;
         self.run(&format!("ip link set {near} up"))?;
         other.run(&format!("ip link set {far} up")).map(|_| ())
+    }
+
+    /// Limits the rate at which an interface sends, in bits per second of wire, by a token bucket
+    /// (tc-tbf(8)) that also counts preamble, FCS and gap.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn limit(&self, interface: &str, bits_per_second: u64) -> io::Result<()> {
+        let least = SMALLEST_FRAME + WIRE;
+        self.run(&format!(
+            "tc qdisc add dev {interface} root tbf rate {bits_per_second}bit burst {BURST} \
+             limit {QUEUE} overhead {WIRE} mpu {least}"
+        ))?;
+        Ok(())
     }
 }

@@ -188,6 +188,11 @@ impl Jobs {
         self.tally = Tally { drive_bytes: vec![0; self.drives.len()], ..Tally::default() };
     }
 
+    /// Ends the jobs. Returns the results.
+    pub fn into_tally(self) -> Tally {
+        self.tally
+    }
+
     /// Stops the jobs: no more transfers begin. [`Work::is_done`] returns true after the transfers
     /// in flight have ended.
     pub fn stop(&mut self) {

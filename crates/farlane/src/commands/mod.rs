@@ -8,6 +8,7 @@ pub mod host;
 pub mod io;
 pub mod key;
 pub mod latency;
+pub mod live;
 pub mod move_to;
 pub mod ping;
 pub mod reproduce;

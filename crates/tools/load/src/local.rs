@@ -20,6 +20,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use switch::aggregate::Policy;
+use switch::congestion::Rate;
 use switch::tunnel::Settings;
 use wire::Duration;
 use wire::frame::Role;
@@ -68,6 +69,20 @@ fn own_credentials(cipher: Cipher) -> Result<Arc<Credentials>, Failure> {
     let key = KEY.get_or_init(|| made);
     let peers = Peers::only("self", key.fingerprint());
     Ok(Credentials::new(key.clone(), peers, Some(cipher)).into())
+}
+
+/// How a node in a thread of this process serves.
+pub struct NodeParts {
+    /// The process's clock.
+    pub clock: Clock,
+    /// How the node waits.
+    pub waiting: Waiting,
+    /// Its end of links.
+    pub tunnel: Settings,
+    /// Settings of its connections.
+    pub links: LinkSettings,
+    /// Limit of its output.
+    pub limit: Option<Rate>,
 }
 
 /// A node in a thread, which ends when the value is dropped.
@@ -123,17 +138,35 @@ impl Node {
         make: impl FnOnce() -> Result<A, Failure> + Send + 'static,
         ready: impl FnOnce(&mut DeviceNode<A>, &Stop) -> Outcome + Send + 'static,
     ) -> Result<Self, Failure> {
+        let tunnel = Settings { push, ..link.settings(Role::Device) };
+        let LocalLink { clock, waiting, .. } = link;
+        let parts = NodeParts { clock, waiting, tunnel, links: link.carriers()?, limit: None };
+        Self::serve(at, parts, make, ready)
+    }
+
+    /// Starts a node at `at`, in the network namespace of the caller. `make` creates the function
+    /// below its port; `ready` returns when the node is ready.
+    ///
+    /// # Errors
+    /// If the node does not start.
+    pub fn serve<A: Attached>(
+        at: &Address,
+        parts: NodeParts,
+        make: impl FnOnce() -> Result<A, Failure> + Send + 'static,
+        ready: impl FnOnce(&mut DeviceNode<A>, &Stop) -> Outcome + Send + 'static,
+    ) -> Result<Self, Failure> {
         let stop = Arc::new(Stop::new()?);
         let handle = stop.clone();
         let (announce, announced) = channel();
         let at = at.clone();
         let serve = move || {
+            let NodeParts { clock, waiting, tunnel, links, limit } = parts;
             let attached = make()?;
             let tracer = attached.tracer();
-            let listener = CarrierListener::bind(&at, link.carriers()?)?;
-            let settings = Settings { push, ..link.settings(Role::Device) };
-            let poller = Poller::new(link.waiting)?;
-            let mut node = DeviceNode::new(link.clock, poller, listener, settings, attached)?;
+            let listener = CarrierListener::bind(&at, links)?;
+            let poller = Poller::new(waiting)?;
+            let node = DeviceNode::new(clock, poller, listener, tunnel, attached)?;
+            let mut node = node.with(|node| node.with_rate_limit(limit));
             ready(&mut node, &stop)?;
             let _ = announce.send(node.address()?);
             node.run(stop.fd(), || stop.request(), |_| {})?;

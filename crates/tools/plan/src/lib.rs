@@ -301,6 +301,16 @@ impl Planned {
         self.link_name(&simulate::places::way(&self.config.network, place))
     }
 
+    /// Returns the ends of a cable in the plan's names: `A to B`.
+    pub fn cable_name(&self, cable: usize) -> String {
+        let name = |end| match end {
+            CableEnd::Station(station) => self.stations[station].as_str(),
+            CableEnd::Bridge(bridge, _) => self.bridges[bridge].as_str(),
+        };
+        let cable = &self.config.network.cables[cable];
+        format!("{} to {}", name(cable.a), name(cable.b))
+    }
+
     /// Returns the wire onto which the port `BRIDGE:PEER` sends, or the wire of a `STATION`, which
     /// has one port. Names are those of the plan.
     ///

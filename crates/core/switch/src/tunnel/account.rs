@@ -22,6 +22,22 @@ pub struct Counters {
     pub bytes_received: u64,
 }
 
+impl Counters {
+    /// The counts since `before`.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            connections: self.connections - before.connections,
+            frames_sent: self.frames_sent - before.frames_sent,
+            tlps_sent: self.tlps_sent - before.tlps_sent,
+            bytes_sent: self.bytes_sent - before.bytes_sent,
+            frames_received: self.frames_received - before.frames_received,
+            tlps_received: self.tlps_received - before.tlps_received,
+            bytes_received: self.bytes_received - before.bytes_received,
+        }
+    }
+}
+
 impl fmt::Display for Counters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(

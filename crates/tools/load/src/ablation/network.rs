@@ -1,7 +1,7 @@
 //! Networks for measurements: loopback, and veth pairs with a limited rate between network
 //! namespaces. The namespaces are deleted when the command ends.
 
-use super::wire_cost::{MTU, WIRE, wire};
+use super::wire_cost::{MTU, wire};
 use super::{LinkCheck, Transport};
 use live::Clock;
 use live::net::{
@@ -27,12 +27,6 @@ const NEAR: &str = "near0";
 const FAR: &str = "far0";
 /// Addresses for documentation (RFC 5737). The namespaces have no other addresses.
 const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2)];
-/// Burst of the token bucket in bytes: less than the line carries in one tick of the scheduler.
-const BURST: u32 = 16 << 10;
-/// Maximum bytes in the queue. Senders stop earlier because of the socket's buffer and TCP's small
-/// queues.
-const QUEUE: u32 = 1 << 20;
-
 impl TestNetwork {
     /// Creates a loopback network: of this machine for TCP, of a namespace for raw Ethernet.
     /// Ethernet has no ports, so this network carries one device node.
@@ -88,19 +82,13 @@ impl TestNetwork {
         }
     }
 
-    /// Limits a cable in both directions by a token bucket. The bucket also counts the bytes on a
-    /// wire that the kernel does not see.
+    /// Limits a cable in both directions, as [`Namespace::limit`].
     ///
     /// # Errors
     /// If `tc` is missing or fails.
     pub fn limit(&self, rate: Rate) -> Result<(), Failure> {
-        let (bits, least) = (rate.bits_per_second, wire(0));
-        for (place, interface) in [(&self.near, NEAR), (&self.far, FAR)] {
-            place.run(&format!(
-                "tc qdisc add dev {interface} root tbf rate {bits}bit burst {BURST} \
-                 limit {QUEUE} overhead {WIRE} mpu {least}"
-            ))?;
-        }
+        self.near.limit(NEAR, rate.bits_per_second)?;
+        self.far.limit(FAR, rate.bits_per_second)?;
         Ok(())
     }
 }

@@ -2,15 +2,11 @@
 //! aggregation on a link that is the bottleneck.
 
 use super::Transport;
+use linux::{SMALLEST_FRAME, WIRE};
 use nvme::initiator::Op;
 use wire::{frame, raw};
 
-/// Bytes on the wire of each Ethernet frame in addition to its payload and header (IEEE 802.3,
-/// 3.1.1 and 4.4.2): preamble and start of frame 8, FCS 4, gap 12.
-pub const WIRE: usize = 24;
 const ETHERNET: usize = 14;
-/// Length of the smallest frame without its FCS.
-const LEAST: usize = 60;
 /// Maximum payload of a frame in bytes.
 pub const MTU: usize = 1500;
 /// Bytes of the IPv4 and TCP headers with timestamps (RFC 791, 3.1; RFC 9293, 3.1; RFC 7323, 3.2).
@@ -62,7 +58,7 @@ impl Cost {
 
 /// Returns the bytes on the wire of a frame with `payload` bytes after its EtherType.
 pub fn wire(payload: usize) -> usize {
-    (ETHERNET + payload).max(LEAST) + WIRE
+    (ETHERNET + payload).max(SMALLEST_FRAME) + WIRE
 }
 
 #[cfg(test)]

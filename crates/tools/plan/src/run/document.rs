@@ -22,6 +22,18 @@ use std::collections::BTreeMap;
 /// Version of the document.
 const SCHEMA: u32 = 1;
 
+wire::named! {
+    /// Where a plan ran.
+    #[derive(JsonSchema, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum World {
+        /// In the simulator, in virtual time.
+        Sim "sim",
+        /// On live nodes.
+        Live "live",
+    }
+}
+
 /// A simulation of a plan (docs/plan.md). All times are virtual. The same plan and seed give the
 /// same document on any machine.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
@@ -32,6 +44,9 @@ pub struct SimReport {
     pub schema: u32,
     /// The file of the plan, as given.
     pub plan: String,
+    /// The world of the run. `live`: times are real, `digest` and `events` are zero, and there are
+    /// no `streams`, `ports`, `links` and `segments`.
+    pub world: World,
     /// `true`, only after Ctrl-C: the results cover the time until then, and `runs` and `phases`
     /// contain only simulations that ended.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -266,6 +281,7 @@ impl SimReport {
         Self {
             schema: SCHEMA,
             plan: plan.to_owned(),
+            world: World::Sim,
             interrupted: *interrupted,
             set: BTreeMap::new(),
             seed: planned.config.seed,

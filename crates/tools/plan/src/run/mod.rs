@@ -2,6 +2,7 @@
 //! combination of a sweep. Each fills one JSON document, from which text and page are made.
 
 pub mod document;
+mod measured;
 pub mod phases;
 mod pool;
 mod rows;
@@ -11,6 +12,7 @@ pub mod text;
 
 use crate::{KeyError, Plan, Planned};
 use document::{FailedRun, SimReport};
+pub use measured::{Measured, measured};
 pub use simulate::{Failed, RunOptions};
 
 /// Callbacks for stop and progress of a run.

@@ -2,7 +2,7 @@
 
 use super::document::{
     Credit, Port, PortClass, Replayed, SimLatency, SimLink, SimPush, SimReport, SimSegment,
-    SimTunnel, Stream,
+    SimTunnel, Stream, World,
 };
 use crate::simulate::{clocks, handled, requirements};
 use report::Align::{Left, Right};
@@ -23,14 +23,19 @@ fn row(name: &str, width: usize, latency: &SimLatency) -> String {
 
 /// Formats the whole text.
 pub fn text(document: &SimReport) -> String {
-    let mut out = format!(
-        "{}: seed {}, {} us of virtual time, {} events, digest {}\n\n",
-        document.plan,
-        document.seed,
-        us(document.time_ns),
-        document.events,
-        document.digest
-    );
+    let mut out = match document.world {
+        World::Live => {
+            format!("{}: live, seed {}, {} us\n\n", document.plan, document.seed, us(document.time_ns))
+        }
+        World::Sim => format!(
+            "{}: seed {}, {} us of virtual time, {} events, digest {}\n\n",
+            document.plan,
+            document.seed,
+            us(document.time_ns),
+            document.events,
+            document.digest
+        ),
+    };
     if document.interrupted {
         out += &format!("{INTERRUPTED}\n\n");
     }

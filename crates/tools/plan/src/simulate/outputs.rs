@@ -9,6 +9,7 @@ use super::requirements;
 use super::timeline::{Chosen, PortTimeline, Timelines};
 use super::trace::TraceFiles;
 use super::{Observers, Shared};
+use crate::run::Measured;
 use report::target::Target;
 use report::{Failure, Outcome};
 use sim::Config;
@@ -81,6 +82,33 @@ impl Outputs {
             page: files.report.clone(),
             _folder: folder,
         })
+    }
+
+    /// Returns the page of a live run.
+    ///
+    /// # Errors
+    /// If a trace cannot be read.
+    pub fn page(
+        config: &Config,
+        run: &Measured,
+        requirements: &[requirements::Row],
+        words: &PageLabels<'_>,
+    ) -> Result<String, Failure> {
+        let mut data = ReportData::new(config);
+        run.commands.iter().for_each(|command| data.command(command));
+        let subject = Subject {
+            words,
+            config,
+            report: &run.report,
+            data: &data,
+            copies: &AllCopies::new(config),
+            ports: &[],
+            waits: &Waits::new(config, &Assumptions::default()),
+            limits: &[],
+            requirements,
+            traces: &run.traces,
+        };
+        page(&subject)
     }
 
     /// Returns the observer of all outputs.

@@ -96,7 +96,7 @@ impl Workload {
     }
 
     /// I/O queue pairs per drive.
-    pub(crate) fn queues(&self) -> u16 {
+    pub fn queues(&self) -> u16 {
         let queues = match self {
             Self::Replay(replay) => replay.queues(),
             _ => self.fio().map_or(1, |fio| fio.numjobs),
@@ -105,7 +105,7 @@ impl Workload {
     }
 
     /// Entries per queue: one more than the most commands in flight.
-    pub(crate) fn entries(&self) -> u16 {
+    pub fn entries(&self) -> u16 {
         let depth = match self {
             Self::Replay(replay) => replay.depth(),
             _ => self.fio().map_or(1, |fio| fio.commands(MAX_TRANSFER)),

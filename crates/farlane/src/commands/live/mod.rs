@@ -1,0 +1,150 @@
+//! `farlane live`: runs a plan on live nodes.
+
+use super::{Ended, Failure, json};
+use crate::namespace::Namespace;
+use crate::node::waiting;
+use crate::output::{assign_stdout, failures_in_red, file_only, note, warning, wrong_usage};
+use crate::plan_args::{PlanArgs, built};
+use crate::progress::Progress;
+use crate::signals::stop_on_signals;
+use load::{TraceFile, TraceTarget};
+use plan::Planned;
+use plan::run::{Measured, RunOptions, measured};
+use plan::simulate::OutputFiles;
+use plan::simulate::limits::Assumptions;
+use report::span;
+use report::target::Target;
+use rig::LiveOptions;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use wire::Duration;
+
+/// Run a plan on live nodes in network namespaces of this machine
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    farlane live plans/live.toml --local\n  \
+    farlane live plans/live.toml --local --set host.push=off --html live.html\n\n\
+    --local needs root. The namespaces vanish with the command. docs/guide/compare.md explains\n\
+    the comparison with `farlane sim`.")]
+pub struct Args {
+    #[command(flatten)]
+    plan: PlanArgs,
+    /// Run every node of the plan in network namespaces of this machine
+    #[arg(long, required = true)]
+    local: bool,
+    /// Namespace of a drive of the plan, as with `farlane device --namespace`; repeatable. Without
+    /// it, the drive is in RAM. Data of the drive are overwritten
+    #[arg(long, value_name = "DRIVE:NAMESPACE")]
+    namespace: Vec<DriveNamespace>,
+    /// Compare what is read with what was written
+    #[arg(long)]
+    verify: bool,
+    /// Poll for input this long before sleeping: lower latency, higher CPU load. A number alone is
+    /// in microseconds
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = span::microseconds)]
+    spin: Duration,
+    /// Print one JSON document instead of tables; docs/json.md describes it
+    #[arg(long)]
+    json: bool,
+    /// Record TLPs and frames of every node for `farlane trace`, into FILE, FILE.device0,
+    /// FILE.host1 and so on
+    #[arg(long, value_name = "FILE", value_parser = file_only)]
+    trace: Option<PathBuf>,
+    /// Write an HTML page, the same as of `farlane sim`. Records traces, which slows the nodes
+    /// down. FILE - is standard output, instead of the text
+    #[arg(long, value_name = "FILE")]
+    html: Option<Target>,
+}
+
+/// A value of `--namespace`.
+#[derive(Clone, Debug)]
+struct DriveNamespace {
+    drive: String,
+    namespace: Namespace,
+}
+
+impl FromStr for DriveNamespace {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (drive, namespace) =
+            text.split_once(':').ok_or("expected DRIVE:NAMESPACE, such as store:file=disk.img")?;
+        Ok(Self { drive: drive.into(), namespace: namespace.parse()? })
+    }
+}
+
+/// Runs the command. Returns whether the plan's requirements are met.
+pub fn run(args: &Args) -> Result<Ended, Failure> {
+    assign_stdout(args.json, &[("--html", args.html.as_ref())]);
+    let plan = args.plan.read()?;
+    let planned = built(&plan)?;
+    let name = args.plan.name();
+    if let Some(why) = rig::refusal(&planned) {
+        return Err(Failure(format!("{name}: the plan cannot run live: {why}")));
+    }
+    let differences = rig::differences(&planned);
+    for difference in &differences {
+        note(format_args!("{name}: only simulated: {difference}"));
+    }
+    let folder = args.html.as_ref().map(|_| tempfile::tempdir()).transpose()?;
+    let hidden = folder.as_ref().map(|folder| folder.path().join("run.trace"));
+    let trace = args.trace.clone().or(hidden);
+    let options = LiveOptions {
+        waiting: waiting(args.spin),
+        verify: args.verify,
+        list: true,
+        backing: backing(args, &planned),
+        trace: TraceTarget::new(trace.clone().map(TraceFile::new), |text| warning(text)),
+    };
+    let stop = stop_on_signals()?;
+    let run = rig::run(&planned, &options, (&mut Progress::new(), &stop))?;
+    let report = run.report(&planned);
+    let only = |text| format!("only simulated: {text}");
+    let measurements = Measured {
+        report,
+        remarks: differences.into_iter().map(only).collect(),
+        traces: trace.map_or_else(Vec::new, |trace| traces(&planned, &trace)),
+        interrupted: run.interrupted,
+        commands: run.hosts.into_iter().flat_map(|host| host.list).collect(),
+    };
+    let requested = OutputFiles { report: args.html.clone(), ..OutputFiles::default() };
+    let (text, assumed) = (args.plan.text(&plan), Assumptions::default());
+    let options = RunOptions { name, requested, assumed, text, phases: None };
+    let document =
+        measured(&planned, &options, &measurements).map_err(|failed| Failure(failed.why))?;
+    match args.json {
+        true => println!("{}", json(&document)),
+        false => print!("{}", failures_in_red(&plan::run::text::text(&document))),
+    }
+    Ok(document.ended())
+}
+
+/// The namespaces of `--namespace` by drive. An unknown drive ends the process.
+fn backing(args: &Args, planned: &Planned) -> BTreeMap<String, Vec<storage::media::Backing>> {
+    let mut all: BTreeMap<String, Vec<_>> = BTreeMap::new();
+    for DriveNamespace { drive, namespace } in &args.namespace {
+        if !planned.drives.contains(drive) {
+            let known = planned.drives.join(", ");
+            wrong_usage(format!("--namespace {drive}: no such drive: expected one of {known}"))
+        }
+        all.entry(drive.clone()).or_default().push(namespace.backing(false));
+    }
+    all
+}
+
+/// The trace files of each host's nodes.
+fn traces(planned: &Planned, first: &Path) -> Vec<Vec<PathBuf>> {
+    let with = |path: &Path, name: &str| PathBuf::from(format!("{}.{name}", path.display()));
+    let hosts = planned.config.hosts.iter().enumerate();
+    hosts
+        .map(|(number, host)| {
+            let own = match number {
+                0 => first.to_owned(),
+                number => with(first, &format!("host{number}")),
+            };
+            let devices = (0..host.drives().len()).map(|at| with(&own, &format!("device{at}")));
+            [own.clone()].into_iter().chain(devices).collect()
+        })
+        .collect()
+}

@@ -1,0 +1,56 @@
+//! The plan of a run, and settings that change it.
+
+use crate::output::wrong_usage;
+use clap::Args;
+use plan::{KeyError, Origin, Plan, Planned};
+use report::Failure;
+use std::path::PathBuf;
+
+/// A plan and changes of its keys.
+#[derive(Args, Clone, Debug)]
+pub struct PlanArgs {
+    /// Plan (TOML)
+    #[arg(value_name = "PLAN")]
+    plan: PathBuf,
+    /// Set a key of the plan, given by its dotted path, such as link.rate=10G; repeatable
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+impl PlanArgs {
+    /// The plan's file, as given.
+    pub fn name(&self) -> String {
+        self.plan.display().to_string()
+    }
+
+    /// Reads the plan. A mistake in an option ends the process.
+    pub fn read(&self) -> Result<Plan, Failure> {
+        let mut plan = Plan::read(&self.plan)?;
+        for text in &self.set {
+            let (key, value) = text.split_once('=').unwrap_or_else(|| {
+                wrong_usage(format!("invalid value '{text}' for --set: expected KEY=VALUE"))
+            });
+            plan = plan.with(key, value, "--set").map_err(refused)?;
+        }
+        Ok(plan)
+    }
+
+    /// The text of the plan, with the options as comments.
+    pub fn text(&self, plan: &Plan) -> String {
+        let set = self.set.iter().map(|text| format!("\n# --set {text}"));
+        set.fold(plan.text.to_string(), |text, set| text + &set)
+    }
+}
+
+/// Builds a plan. A mistake in an option ends the process.
+pub fn built(plan: &Plan) -> Result<Planned, Failure> {
+    plan.build().map_err(refused)
+}
+
+/// A mistake in the plan is a failure. A mistake in an option ends the process.
+pub fn refused(error: KeyError) -> Failure {
+    match error.origin {
+        Origin::Option(_) => wrong_usage(error),
+        Origin::File { .. } => Failure(error.to_string()),
+    }
+}

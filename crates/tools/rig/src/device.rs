@@ -1,0 +1,58 @@
+//! The device node of a drive of the plan.
+
+use crate::settings::LinkParts;
+use live::attached::{QUEUES, drive_settings};
+use live::net::Address;
+use live::{Clock, NvmeDrive, random_number};
+use load::TraceTarget;
+use load::local::{Node, NodeParts};
+use report::Failure;
+use sim::drive::DriveConfig;
+use storage::media::Backing;
+use wire::frame::Role;
+use wire::trace::NodeRole;
+
+/// Returns the namespaces of a drive of a plan, in RAM.
+pub fn in_ram(drive: &DriveConfig) -> Vec<Backing> {
+    drive.sizes().map(|size| Backing::Ram { size, block: 512, read_only: false }).collect()
+}
+
+/// A drive of a plan, ready to start.
+#[derive(Clone, Debug)]
+pub struct DrivePlan {
+    /// Serial number.
+    pub serial: String,
+    /// The namespaces.
+    pub backing: Vec<Backing>,
+    /// Settings of the link.
+    pub link: LinkParts,
+    /// Max_Payload_Size supported, in bytes.
+    pub max_payload: usize,
+}
+
+impl DrivePlan {
+    /// Creates the drive, which records into `trace`.
+    ///
+    /// # Errors
+    /// If the media cannot be opened, or the trace cannot be created.
+    pub fn open(&self, clock: Clock, trace: &TraceTarget) -> Result<NvmeDrive, Failure> {
+        let settings = drive_settings(self.max_payload, QUEUES);
+        let made = NvmeDrive::over(&self.backing, Some(&self.serial), "", settings)?;
+        Ok(made.traced(trace.open(NodeRole::Device, random_number(), clock)?))
+    }
+
+    /// Starts a device node in a thread, in the namespace of the caller.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), or if the node cannot listen at `at`.
+    pub fn start(self, at: &Address, clock: Clock, trace: TraceTarget) -> Result<Node, Failure> {
+        let parts = NodeParts {
+            clock,
+            waiting: self.link.node.waiting,
+            tunnel: self.link.tunnel(Role::Device),
+            links: self.link.links()?,
+            limit: self.link.node.limit(),
+        };
+        Node::serve(at, parts, move || self.open(clock, &trace), |_, _| Ok(()))
+    }
+}

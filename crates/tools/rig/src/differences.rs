@@ -1,0 +1,119 @@
+//! What of a plan only the simulator does, and plans that cannot run live.
+
+use plan::Planned;
+use sim::drive::Timing;
+use sim::ethernet::bridge::Mode;
+use sim::ethernet::port;
+use sim::network::CableEnd;
+use sim::transport::TransportConfig;
+use sim::workload::Workload;
+use sim::world::Attached;
+use stats::random::Probability;
+use std::collections::BTreeSet;
+use wire::Duration;
+
+/// Propagation delays from this on are listed; shorter ones are below what a live run shows.
+const LONG: Duration = Duration::from_us(1);
+
+/// Returns why a plan cannot run live; `None` if it can.
+pub fn refusal(plan: &Planned) -> Option<String> {
+    let config = &plan.config;
+    if config.hosts.is_empty() {
+        return Some("it has no host: a live run needs a host with a drive".into());
+    }
+    for (name, host) in plan.hosts.iter().zip(&config.hosts) {
+        if matches!(host.workload, Workload::Replay(_)) {
+            return Some(format!("host {name} replays a recording, which only the simulator does"));
+        }
+    }
+    if !config.moves.is_empty() {
+        return Some("it moves drives between hosts, which only the simulator does".into());
+    }
+    let mut listening = BTreeSet::new();
+    for host in &config.hosts {
+        let Attached::Switch(switch) = &host.attached else { continue };
+        for port in &switch.ports {
+            let TransportConfig::Raw(raw) = &port.transport else { continue };
+            if !listening.insert(raw.stations[1]) {
+                let name = &plan.stations[raw.stations[1]];
+                return Some(format!(
+                    "node {name} has several drives: over raw Ethernet, a live node has one"
+                ));
+            }
+        }
+    }
+    None
+}
+
+/// Returns what of a plan only the simulator does, one line each.
+pub fn differences(plan: &Planned) -> Vec<String> {
+    let mut all = Vec::new();
+    drives(plan, &mut all);
+    cables(plan, &mut all);
+    ports(plan, &mut all);
+    let network = &plan.config.network;
+    let traffic = network.stations.iter().any(|station| !station.traffic.is_empty());
+    let tags = network.stations.iter().any(|station| station.tagging.is_some());
+    let lists = [
+        (traffic, "streams of [traffic]"),
+        (!network.streams.is_empty(), "[streams]: redundancy and policing"),
+        (network.time.is_some(), "[clocks]: clocks and 802.1AS"),
+        (tags, "802.1Q tags; a priority sets only SO_PRIORITY"),
+    ];
+    all.extend(lists.iter().filter(|(has, _)| *has).map(|(_, text)| (*text).to_owned()));
+    for (number, bridge) in network.bridges.iter().enumerate() {
+        if bridge.mode == Mode::CutThrough || bridge.jitter > Duration::ZERO {
+            all.push(format!("bridge {}: cut-through and jitter", plan.bridges[number]));
+        }
+    }
+    all
+}
+
+fn drives(plan: &Planned, all: &mut Vec<String>) {
+    let null = Timing::preset("null");
+    if plan.config.drives().any(|drive| Some(drive.timing) != null) {
+        all.push("times of firmware and media; a live drive takes the time of its medium".into());
+    }
+}
+
+fn cables(plan: &Planned, all: &mut Vec<String>) {
+    let network = &plan.config.network;
+    let wiring = network.wiring();
+    for (number, cable) in network.cables.iter().enumerate() {
+        let has = |test: fn(&sim::ethernet::cable::Faults) -> bool| cable.faults.iter().any(test);
+        let parts = [
+            (!wiring.spanning()[number], "the whole cable, which closes a loop"),
+            (has(|faults| faults.loss != Probability::NEVER), "loss"),
+            (has(|faults| faults.corruption != Probability::NEVER), "corruption"),
+            (has(|faults| faults.delay != Probability::NEVER), "delay"),
+            (cable.propagation >= LONG, "propagation"),
+            (!cable.rate_steps.is_empty(), "rate_steps"),
+        ];
+        let parts: Vec<_> = parts.iter().filter(|(has, _)| *has).map(|(_, text)| *text).collect();
+        if !parts.is_empty() {
+            all.push(format!("cable {}: {}", plan.cable_name(number), parts.join(", ")));
+        }
+    }
+}
+
+fn ports(plan: &Planned, all: &mut Vec<String>) {
+    let network = &plan.config.network;
+    let stations = (0..network.stations.len()).map(CableEnd::Station);
+    let bridges = network.bridges.iter().enumerate().flat_map(|(number, bridge)| {
+        (0..bridge.ports.len()).map(move |port| CableEnd::Bridge(number, port))
+    });
+    for end in stations.chain(bridges) {
+        let port: &port::Config = network.port(end);
+        let strict = port::Config::new(port.rate);
+        let parts = [
+            (port.gates.is_some(), "gates"),
+            (format!("{:?}", port.classes) != format!("{:?}", strict.classes), "shapers"),
+            (port.preemption.is_some(), "preemption"),
+            (port.merge > 0, "merging of frames"),
+        ];
+        let parts: Vec<_> = parts.iter().filter(|(has, _)| *has).map(|(_, text)| *text).collect();
+        if !parts.is_empty() {
+            all.push(format!("port {}: {}", plan.port_name(end), parts.join(", ")));
+        }
+    }
+}

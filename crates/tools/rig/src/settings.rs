@@ -1,0 +1,62 @@
+//! The settings of live nodes from a plan's configuration of the simulation.
+
+use live::net::{LinkSettings, Marking, RawSettings};
+use live::{NodeSettings, Waiting};
+use report::Failure;
+use sim::transport::TransportConfig;
+use sim::world::SwitchConfig;
+use switch::congestion::Config as Congestion;
+use switch::push_store::CAPACITY;
+use switch::tunnel::Settings;
+use wire::frame::Role;
+
+/// The settings of both ends of a tunnel.
+#[derive(Clone, Debug)]
+pub struct LinkParts {
+    /// Settings that nodes of every role share.
+    pub node: NodeSettings,
+    switch: SwitchConfig,
+    raw: RawSettings,
+}
+
+impl LinkParts {
+    /// Reads the settings of a host's switch and of one of its transports; `None` without a tunnel.
+    pub fn new(
+        switch: &SwitchConfig,
+        transport: Option<&TransportConfig>,
+        waiting: Waiting,
+    ) -> Self {
+        let priority = transport.and_then(TransportConfig::stations).map(|(_, priority)| priority);
+        let congestion = match transport {
+            Some(TransportConfig::Raw(raw)) => raw.settings.congestion,
+            _ => Congestion::None,
+        };
+        let node = NodeSettings {
+            waiting,
+            max_payload: switch.max_payload as u16,
+            aggregation: switch.aggregation.clone(),
+            congestion,
+            rate_limit: switch.rate_limit,
+            marking: Marking { priority: priority.filter(|priority| *priority > 0), dscp: None },
+            gate: None,
+            credentials: None,
+        };
+        let raw = RawSettings { congestion, give_up: switch.loss_limit };
+        Self { node, switch: switch.clone(), raw }
+    }
+
+    /// Returns the settings of one end.
+    pub fn tunnel(&self, role: Role) -> Settings {
+        let SwitchConfig { keepalive, loss_limit, max_frame, .. } = self.switch;
+        let push = if role == Role::Device { CAPACITY } else { 0 };
+        Settings { keepalive, loss_limit, max_frame, push, ..self.node.tunnel(role) }
+    }
+
+    /// Returns the settings of the connections.
+    ///
+    /// # Errors
+    /// If this process may not set the priority.
+    pub fn links(&self) -> Result<LinkSettings, Failure> {
+        Ok(LinkSettings { raw: self.raw, ..self.node.links()? })
+    }
+}
