@@ -13,8 +13,6 @@ use std::process::Command;
 pub const WIRE: usize = 24;
 /// Length in bytes of the smallest frame, from destination address to payload (IEEE 802.3, 3.2.7).
 pub const SMALLEST_FRAME: usize = 60;
-/// Burst of [`Namespace::limit`] in bytes: less than the line carries in one tick of the scheduler.
-const BURST: u32 = 16 << 10;
 /// Maximum bytes in the queue of [`Namespace::limit`]. Senders stop earlier because of the socket's
 /// buffer and TCP's small queues.
 const QUEUE: u32 = 1 << 20;
@@ -106,14 +104,19 @@ impl Namespace {
     }
 
     /// Limits the rate at which an interface sends, in bits per second of wire, by a token bucket
-    /// (tc-tbf(8)) that also counts preamble, FCS and gap.
+    /// (tc-tbf(8)) of `burst` bytes that also counts preamble, FCS and gap.
     ///
     /// # Errors
     /// As [`run`](Self::run).
-    pub fn limit(&self, interface: &str, bits_per_second: u64) -> io::Result<()> {
+    pub fn limit(
+        &self,
+        interface: &str,
+        bits_per_second: u64,
+        burst: usize,
+    ) -> io::Result<()> {
         let least = SMALLEST_FRAME + WIRE;
         self.run(&format!(
-            "tc qdisc add dev {interface} root tbf rate {bits_per_second}bit burst {BURST} \
+            "tc qdisc add dev {interface} root tbf rate {bits_per_second}bit burst {burst} \
              limit {QUEUE} overhead {WIRE} mpu {least}"
         ))?;
         Ok(())

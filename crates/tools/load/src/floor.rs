@@ -1,45 +1,90 @@
-//! The raw round trip: 64 bytes over TCP on loopback in both directions, with the waiting mode of
-//! the data path.
+//! The raw round trip: 64 bytes over TCP in both directions, with the waiting mode of the data path.
+//! The raw stream: as many bytes as TCP carries in one direction.
 
-use live::net::{Connection, LinkSettings, Listener};
+use linux::time::thread_processor_time;
+use live::net::{Connection, LinkSettings, Listener, Namespace};
 use live::{Clock, Poller, Waiting};
 use report::Failure;
 use report::latency::Latency;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 const BYTES: usize = 64;
 
-/// Measures `n` round trips, after a warm-up.
+/// The two ends between which a floor is measured.
+pub struct FloorEnds<'a> {
+    /// The namespace of the end that measures.
+    pub near: &'a Namespace,
+    /// The namespace of the other end.
+    pub far: &'a Namespace,
+    /// Address of the other end.
+    pub address: IpAddr,
+}
+
+/// Round trips, and the processor time of both ends per round trip in nanoseconds, spinning
+/// included.
+#[derive(Clone, Debug, Default)]
+pub struct RoundTrips {
+    /// Times of the round trips.
+    pub latency: Latency,
+    /// Processor time of the near end.
+    pub near_cpu_ns: u64,
+    /// Processor time of the far end.
+    pub far_cpu_ns: u64,
+}
+
+/// Measures `n` round trips on loopback, after a warm-up.
 ///
 /// # Errors
 /// If the kernel provides no connection, or the connection ends early.
 pub fn measure(clock: Clock, waiting: Waiting, n: usize) -> Result<Latency, Failure> {
-    let listener =
-        Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), LinkSettings::default())?;
+    let here = &Namespace::current()?;
+    let ends = FloorEnds { near: here, far: here, address: Ipv4Addr::LOCALHOST.into() };
+    Ok(round_trips(&ends, clock, waiting, n)?.latency)
+}
+
+/// Measures `n` round trips between two ends, after a warm-up.
+///
+/// # Errors
+/// As [`measure`].
+pub fn round_trips(
+    ends: &FloorEnds<'_>,
+    clock: Clock,
+    waiting: Waiting,
+    n: usize,
+) -> Result<RoundTrips, Failure> {
+    let at = SocketAddr::from((ends.address, 0));
+    let listener = ends.far.enter(|| Listener::bind(at, LinkSettings::default()))??;
     let address = listener.address()?;
     let echo = std::thread::spawn(move || echo(clock, waiting, &listener));
-    let poller = Poller::new(waiting)?;
-    let connection = Connection::connect(address, &LinkSettings::default())?;
+    let mut poller = Poller::new(waiting)?;
+    let connect = || Connection::connect(address, &LinkSettings::default());
+    let connection = ends.near.enter(connect)??;
+    poller.add(&connection, true)?;
     while !connection.established()? {
-        std::thread::yield_now();
+        poller.wait(&clock, None)?;
     }
-    poller.add(&connection, false)?;
+    poller.modify(&connection, false)?;
     let mut end = End { clock, poller, connection };
-    let warm_up = n / 10;
-    let mut times = Latency::default();
-    for round in 0..warm_up + n {
+    let all = n + n / 10;
+    let mut trips = RoundTrips::default();
+    let cpu = thread_processor_time();
+    for round in 0..all {
         let start = clock.now();
         end.connection.send(vec![0; BYTES].into())?;
         if !end.receive()? {
             return Err(Failure("the echo of the round trip measurement ended early".into()));
         }
-        if round >= warm_up {
-            times.record(clock.now() - start);
+        if round >= all - n {
+            trips.latency.record(clock.now() - start);
         }
     }
+    let each = |spent: Duration| spent.as_nanos() as u64 / all.max(1) as u64;
+    trips.near_cpu_ns = each(thread_processor_time() - cpu);
     drop(end);
-    let _ = echo.join();
-    Ok(times)
+    let far = echo.join().map_err(|_| Failure("the echo panicked".into()))??;
+    trips.far_cpu_ns = each(far);
+    Ok(trips)
 }
 
 struct End {
@@ -65,7 +110,8 @@ impl End {
     }
 }
 
-fn echo(clock: Clock, waiting: Waiting, listener: &Listener) -> Result<(), Failure> {
+/// Sends back what arrives. Returns the processor time.
+fn echo(clock: Clock, waiting: Waiting, listener: &Listener) -> Result<Duration, Failure> {
     let mut poller = Poller::new(waiting)?;
     poller.add(listener, false)?;
     let connection = loop {
@@ -76,10 +122,11 @@ fn echo(clock: Clock, waiting: Waiting, listener: &Listener) -> Result<(), Failu
     };
     poller.add(&connection, false)?;
     let mut end = End { clock, poller, connection };
+    let cpu = thread_processor_time();
     while end.receive()? {
         end.connection.send(vec![0; BYTES].into())?;
     }
-    Ok(())
+    Ok(thread_processor_time() - cpu)
 }
 
 /// Bytes of one write to the stream.
@@ -118,20 +165,49 @@ impl Copier {
     }
 }
 
+/// A one-way stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stream {
+    /// Bytes per second.
+    pub bytes_per_s: u64,
+    /// Processor time of the sender per byte, in picoseconds.
+    pub sender_ps_per_byte: u64,
+    /// Processor time of the receiver per byte, in picoseconds.
+    pub receiver_ps_per_byte: u64,
+}
+
 /// Measures a one-way TCP stream on loopback in 128 KiB writes: bytes per second over `span`.
 ///
 /// # Errors
 /// If the kernel provides no connection, or the connection ends early.
 pub fn stream(clock: Clock, span: wire::Duration, copies: Copies) -> Result<u64, Failure> {
+    let here = &Namespace::current()?;
+    let ends = FloorEnds { near: here, far: here, address: Ipv4Addr::LOCALHOST.into() };
+    Ok(stream_between(&ends, clock, span, copies)?.bytes_per_s)
+}
+
+/// Measures a one-way TCP stream from the near to the far end in 128 KiB writes, over `span`.
+///
+/// # Errors
+/// As [`stream`].
+pub fn stream_between(
+    ends: &FloorEnds<'_>,
+    clock: Clock,
+    span: wire::Duration,
+    copies: Copies,
+) -> Result<Stream, Failure> {
     use std::io::{Read, Write};
-    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let mut sender = std::net::TcpStream::connect(listener.local_addr()?)?;
+    let bind = || std::net::TcpListener::bind((ends.address, 0));
+    let listener = ends.far.enter(bind)??;
+    let address = listener.local_addr()?;
+    let mut sender = ends.near.enter(|| std::net::TcpStream::connect(address))??;
     let (mut receiver, _) = listener.accept()?;
     let copier = || (copies == Copies::OnEachSide).then(Copier::new);
     let (mut from, mut to) = (copier(), copier());
     let reader = std::thread::spawn(move || {
         let mut buffer = vec![0; STREAM_WRITE * 2];
         let mut total = 0u64;
+        let cpu = thread_processor_time();
         while let Ok(bytes) = receiver.read(&mut buffer) {
             if bytes == 0 {
                 break;
@@ -141,18 +217,25 @@ pub fn stream(clock: Clock, span: wire::Duration, copies: Copies) -> Result<u64,
             }
             total += bytes as u64;
         }
-        total
+        (total, thread_processor_time() - cpu)
     });
     let mut data = vec![0x5a; STREAM_WRITE];
-    let start = clock.now();
+    let (start, cpu) = (clock.now(), thread_processor_time());
     while clock.now() < start + span {
         if let Some(memory) = &mut from {
             data.copy_from_slice(memory.next(STREAM_WRITE));
         }
         sender.write_all(&data)?;
     }
+    let sent = thread_processor_time() - cpu;
     drop(sender);
-    let total = reader.join().map_err(|_| Failure("the reader panicked".into()))?;
+    let joined = reader.join().map_err(|_| Failure("the reader panicked".into()))?;
+    let (total, received) = joined;
     let elapsed = (clock.now() - start).as_ns().max(1);
-    Ok((u128::from(total) * 1_000_000_000 / u128::from(elapsed)) as u64)
+    let each = |spent: Duration| (spent.as_nanos() * 1000 / u128::from(total.max(1))) as u64;
+    Ok(Stream {
+        bytes_per_s: (u128::from(total) * 1_000_000_000 / u128::from(elapsed)) as u64,
+        sender_ps_per_byte: each(sent),
+        receiver_ps_per_byte: each(received),
+    })
 }

@@ -5,11 +5,19 @@
 use live::net::Namespace;
 use plan::Planned;
 use report::Failure;
+use sim::ethernet::Rate;
 use sim::network::CableEnd;
 use std::net::Ipv4Addr;
+use wire::Duration;
 
 /// Name of a station's interface.
 pub const INTERFACE: &str = "eth0";
+/// Lines from this rate on are not limited: one processor core sends less.
+pub const UNLIMITED: Rate = Rate::G25;
+/// By how much the kernel's timer of a token bucket may be late.
+const LATE: Duration = Duration::from_us(20);
+/// Bytes on the wire of the longest frame with a tag, preamble to gap.
+const LONGEST: usize = 1542;
 /// The most stations and bridges: each has a namespace and at least one thread.
 const MOST: usize = 64;
 
@@ -52,9 +60,9 @@ impl RigNetwork {
             // Linux without STP floods a loop for ever.
             if spanning[number] {
                 made.cable(number, cable.a, cable.b)?;
-                let rate = network.port(cable.a).rate.bits_per_second();
-                made.limit(number, cable.a, rate)?;
-                made.limit(number, cable.b, network.port(cable.b).rate.bits_per_second())?;
+                for end in [cable.a, cable.b] {
+                    made.limit(number, end, network.port(end).rate)?;
+                }
             }
         }
         for (number, station) in made.stations.iter().enumerate() {
@@ -84,9 +92,15 @@ impl RigNetwork {
         Ok(())
     }
 
-    fn limit(&self, number: usize, end: CableEnd, bits_per_second: u64) -> Result<(), Failure> {
+    /// Limits the rate of a port. The bucket holds one frame, or what the line carries in
+    /// [`LATE`].
+    fn limit(&self, number: usize, end: CableEnd, rate: Rate) -> Result<(), Failure> {
+        if rate >= UNLIMITED {
+            return Ok(());
+        }
         let (place, name) = self.interface(number, end);
-        Ok(place.limit(&name, bits_per_second)?)
+        let late = LATE.as_ps() / rate.ps_per_byte();
+        Ok(place.limit(&name, rate.bits_per_second(), LONGEST.max(late as usize))?)
     }
 
     /// Cuts a cable, or repairs it.

@@ -23,6 +23,8 @@ pub struct TestNetwork {
     near_interface: &'static str,
 }
 
+/// Burst of the token bucket in bytes: less than the line carries in one tick of the scheduler.
+const BURST: usize = 16 << 10;
 const NEAR: &str = "near0";
 const FAR: &str = "far0";
 /// Addresses for documentation (RFC 5737). The namespaces have no other addresses.
@@ -87,8 +89,8 @@ impl TestNetwork {
     /// # Errors
     /// If `tc` is missing or fails.
     pub fn limit(&self, rate: Rate) -> Result<(), Failure> {
-        self.near.limit(NEAR, rate.bits_per_second)?;
-        self.far.limit(FAR, rate.bits_per_second)?;
+        self.near.limit(NEAR, rate.bits_per_second, BURST)?;
+        self.far.limit(FAR, rate.bits_per_second, BURST)?;
         Ok(())
     }
 }
