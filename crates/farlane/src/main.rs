@@ -30,7 +30,7 @@ mod trace_args;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Parser, Subcommand};
 use commands::{
-    Ended, bench, demo, device, drive, host, io, key, latency, live, move_to, ping, reproduce, sim,
+    Ended, bench, calibrate, compare, demo, device, drive, host, io, key, latency, live, move_to, ping, reproduce, sim,
     switch, trace,
 };
 use std::process::ExitCode;
@@ -70,6 +70,8 @@ enum Command {
     Ping(ping::Args),
     Sim(sim::Args),
     Live(live::Args),
+    Compare(compare::Args),
+    Calibrate(calibrate::Args),
     Trace(trace::Args),
     Reproduce(reproduce::Args),
 }
@@ -111,6 +113,8 @@ fn main() -> ExitCode {
         Command::Ping(args) => ping::run(&args),
         Command::Sim(args) => sim::run(&args).map(ended),
         Command::Live(args) => live::run(&args).map(ended),
+        Command::Compare(args) => compare::run(&args).map(ended),
+        Command::Calibrate(args) => calibrate::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
     };

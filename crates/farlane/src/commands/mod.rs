@@ -1,6 +1,8 @@
 //! The subcommands, one file each.
 
 pub mod bench;
+pub mod calibrate;
+pub mod compare;
 pub mod demo;
 pub mod device;
 pub mod drive;

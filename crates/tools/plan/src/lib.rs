@@ -21,6 +21,7 @@
 //! - `distance`: the round trip between two stations
 //! - `variants`: `[variants.NAME]`
 //! - `phases`: phases between hosts, streams, gate cycles and clocks
+//! - `calibration`: a machine's delays as defaults of a plan
 //! - `check`: finds gates that never let a frame pass
 //! - `overload`: finds streams that exceed their gates, shaper or line
 //! - `reservations`: reserved bandwidth
@@ -58,6 +59,7 @@
 //! ```
 
 mod attached;
+mod calibration;
 mod check;
 mod clocks;
 mod distance;
@@ -88,6 +90,7 @@ mod units;
 mod variants;
 mod workload;
 
+pub use calibration::Machine;
 pub use keys::{KeyError, Origin};
 pub use overload::Overload;
 pub use phases::{Shift, Trial};
@@ -148,6 +151,8 @@ pub struct Planned {
     pub record: OutputFiles,
     /// Number of simulations to run, each with the next seed.
     pub runs: u64,
+    /// The machine whose delays the plan uses, if it names a calibration.
+    pub calibration: Option<Machine>,
 }
 
 impl Plan {
@@ -192,7 +197,9 @@ impl Plan {
     pub fn build(&self) -> Result<Planned, KeyError> {
         allowed::check(ROOT, &self.value)?;
         variants::check(&self.value)?;
-        let root = &section::root(&self.value);
+        let mut value = self.value.clone();
+        let calibration = calibration::merge(&mut value)?;
+        let root = &section::root(&value);
         let defaults = &Defaults::read(root);
         let record = root.table("record");
         let owners = owners::Owners::new(root, defaults);
@@ -246,6 +253,7 @@ impl Plan {
                 timeline: None,
             },
             runs: root.get("runs").unwrap_or(1),
+            calibration,
         };
         reservations::admit(&planned, root, owners)?;
         let planned = Planned { remarks: remarks::find(&planned), ..planned };

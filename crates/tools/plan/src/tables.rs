@@ -66,6 +66,7 @@ pub const ROOT: Table = &[
         key("runtime", TimeIn(SPAN, "s")),
         key("limits", Table(LIMITS)),
         key("record", Table(RECORD)),
+        key("calibration", File),
         key("workload", Table(WORKLOAD)),
         key("host", Table(HOST)),
         key("hosts", Named(HOSTS)),
@@ -86,6 +87,24 @@ pub const ROOT: Table = &[
         key("variants", Named(VARIANT)),
     ],
 ];
+
+/// Keys of a calibration's file.
+pub const CALIBRATION: Table = &[&[
+    key("machine", Word(&["nvme-tsn", "farlane"])),
+    key("calibrated", Table(CALIBRATED)),
+    key("host", Table(HOST)),
+    key("pcie", Table(PCIE)),
+    key("link", Table(LINK)),
+    key("drive", Table(DRIVE)),
+]];
+
+const CALIBRATED: Table = &[&[
+    key("processor", Text),
+    key("processors", Number(1, 1 << 20)),
+    key("kernel", Text),
+    key("spin", Text),
+    key("date", Text),
+]];
 
 const TUNNELS: &[Key] = &[
     with(RAW, "congestion", Form(Congestion::check)),

@@ -4,24 +4,38 @@
 //!
 //! - `network`: namespaces, bridges and cables
 //! - `settings`: settings of live nodes from a plan
+//! - `calibrate`: fits the delays of this machine's nodes
+//! - `compare`: rounds of a plan in both worlds
+//! - `compare_document`: the document of a comparison, its text and its page
+//! - `compare_pictures`: the pictures of the page
 //! - `cuts`: cuts of cables
 //! - `device`: the device node of a drive
 //! - `differences`: what of a plan only the simulator does
+//! - `floor`: raw TCP over the network of a plan
 //! - `host`: a host with its workload
 //! - `commands`: the commands of a host
 //! - `report`: the results as a report of a simulation
 //! - `run`: one live run of a plan
 
+mod calibrate;
 mod commands;
+mod compare;
+mod compare_document;
+mod compare_pictures;
 mod cuts;
 mod device;
 mod differences;
+mod floor;
 mod host;
 mod network;
 mod report;
 mod run;
 mod settings;
 
+pub use calibrate::{Calibration, Measurements, calibrate, this_machine};
+pub use compare_document::{CompareDocument, CompareCase, ErrorEstimate, FloorSummary, StageFigure, WorldFigure};
+pub use compare::{Case, CaseRounds, Figures, Rounds, compare, traces};
 pub use differences::{differences, refusal};
+pub use floor::{Floor, FloorRound};
 pub use host::HostResult;
 pub use run::{LiveOptions, LiveRun, run};

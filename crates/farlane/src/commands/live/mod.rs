@@ -135,16 +135,5 @@ fn backing(args: &Args, planned: &Planned) -> BTreeMap<String, Vec<storage::medi
 
 /// The trace files of each host's nodes.
 fn traces(planned: &Planned, first: &Path) -> Vec<Vec<PathBuf>> {
-    let with = |path: &Path, name: &str| PathBuf::from(format!("{}.{name}", path.display()));
-    let hosts = planned.config.hosts.iter().enumerate();
-    hosts
-        .map(|(number, host)| {
-            let own = match number {
-                0 => first.to_owned(),
-                number => with(first, &format!("host{number}")),
-            };
-            let devices = (0..host.drives().len()).map(|at| with(&own, &format!("device{at}")));
-            [own.clone()].into_iter().chain(devices).collect()
-        })
-        .collect()
+    (0..planned.hosts.len()).map(|host| rig::traces(planned, host, first)).collect()
 }

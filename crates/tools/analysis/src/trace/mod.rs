@@ -35,6 +35,7 @@ pub use file::{Item, TraceFile};
 pub use follow::PortFollower;
 pub use index::{Frame, Index};
 pub use locations::{Location, Point};
+pub use measures::{Measure, MeasureKind};
 pub use path::{Leg, Part, Stage, by_part, by_stage, listed, path};
 pub use push::PushTotals;
 pub use run::{Finding, Node, Parent, Run};

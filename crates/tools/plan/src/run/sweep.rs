@@ -164,6 +164,21 @@ impl FromStr for Sweep {
     }
 }
 
+/// Returns the plan of every combination with its settings.
+///
+/// # Errors
+/// A mistake in the plan or a setting.
+pub fn plans(
+    plan: &Plan,
+    sweeps: &[Sweep],
+) -> Result<Vec<(Vec<(String, String)>, Planned)>, KeyError> {
+    let point = |values| {
+        let mut point = Point::new(plan, sweeps, values, (&Seeds::default(), None))?;
+        Ok((point.set, point.plans.swap_remove(0)))
+    };
+    product(sweeps).into_iter().map(point).collect()
+}
+
 /// Returns all combinations. The last key varies fastest.
 fn product(sweeps: &[Sweep]) -> Vec<Vec<String>> {
     let mut points = vec![Vec::new()];

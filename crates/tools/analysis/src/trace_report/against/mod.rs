@@ -120,6 +120,11 @@ impl Comparison {
         Ok(Self { runs, compared, places, unlike })
     }
 
+    /// Returns the compared types and measures.
+    pub fn into_compared(self) -> Compared {
+        self.compared
+    }
+
     /// Formats the comparison as text.
     pub fn text(&self) -> String {
         text::text(self)

@@ -1,0 +1,194 @@
+//! The same plan in both worlds: rounds in turns, the error of the simulation, and its stages.
+
+use crate::floor::{Floor, FloorRound};
+use crate::run::{LiveOptions, LiveRun, run};
+use analysis::trace::Selection;
+use analysis::trace::compare::Compared;
+use analysis::trace_report::against::Comparison as TraceComparison;
+use live::Stop;
+use load::{Console, TraceFile, TraceTarget};
+use plan::Planned;
+use plan::run::document::{SimLatency, SimReport};
+use plan::run::{Measured, RunOptions, Seeds, Watch, measured};
+use plan::simulate::OutputFiles;
+use plan::simulate::limits::Assumptions;
+use report::{Failure, Outcome};
+use std::path::{Path, PathBuf};
+
+/// A plan to compare, with the settings that distinguish it from others.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// Keys and values.
+    pub set: Vec<(String, String)>,
+    /// The plan.
+    pub plan: Planned,
+}
+
+/// The results of one run.
+#[derive(Clone, Copy, Debug)]
+pub struct Figures {
+    /// Latencies of all hosts.
+    pub latency: SimLatency,
+    /// Transfers per second.
+    pub iops: u64,
+    /// Bytes per second.
+    pub bytes_per_s: u64,
+}
+
+impl From<&SimReport> for Figures {
+    fn from(report: &SimReport) -> Self {
+        let SimReport { latency_ns, iops, bytes_per_s, .. } = *report;
+        Self { latency: latency_ns, iops, bytes_per_s }
+    }
+}
+
+/// A case with the results of all rounds.
+#[derive(Debug, Default)]
+pub struct CaseRounds {
+    /// Of the live runs.
+    pub live: Vec<Figures>,
+    /// Of the simulations.
+    pub sim: Vec<Figures>,
+    /// The stages of the commands in one recorded run of both worlds: live, then simulated.
+    pub stages: Option<Compared>,
+    /// Failed commands and wrong data in live runs.
+    pub failures: u64,
+}
+
+/// The results of all rounds.
+#[derive(Debug, Default)]
+pub struct Rounds {
+    /// Raw TCP, by round.
+    pub floor: Vec<FloorRound>,
+    /// The cases.
+    pub cases: Vec<CaseRounds>,
+    /// Whether a signal ended the rounds.
+    pub interrupted: bool,
+}
+
+/// Runs `rounds` rounds: in each one the floor, then every case live and simulated. Each round uses
+/// the next seed. Then records one run of both worlds per case if `stages` is set.
+///
+/// # Errors
+/// If a run fails.
+pub fn compare(
+    cases: &[Case],
+    options: &LiveOptions,
+    (rounds, stages): (u64, bool),
+    (console, stop): (&mut dyn Console, &Stop),
+) -> Result<Rounds, Failure> {
+    let mut all = Rounds::default();
+    all.cases.resize_with(cases.len(), CaseRounds::default);
+    for round in 0..rounds {
+        console.progress(&format!("round {} of {rounds}: raw TCP", round + 1));
+        all.floor.push(Floor::new(&cases[0].plan)?.measure(options.waiting)?);
+        for (number, case) in cases.iter().enumerate() {
+            if stop.is_set() {
+                all.interrupted = true;
+                return Ok(all);
+            }
+            let seed = case.plan.config.seed.wrapping_add(round);
+            let plan = case.plan.clone().with_seed(seed);
+            console.progress(&format!(
+                "round {} of {rounds}, case {} of {}",
+                round + 1,
+                number + 1,
+                cases.len()
+            ));
+            let into = &mut all.cases[number];
+            // The order alternates, so that neither world profits from a warm machine.
+            for live in [round % 2 == 0, round % 2 != 0] {
+                match live {
+                    true => live_round(&plan, options, into, stop)?,
+                    false => into.sim.push(Figures::from(&simulated(&plan, None, stop)?)),
+                }
+            }
+        }
+    }
+    for (number, case) in cases.iter().enumerate().filter(|_| stages) {
+        console.progress(&format!("stages of case {} of {}", number + 1, cases.len()));
+        all.cases[number].stages = Some(compare_stages(&case.plan, options, stop)?);
+    }
+    console.done();
+    all.interrupted = stop.is_set();
+    Ok(all)
+}
+
+/// A receiver of nothing: the rounds have their own progress.
+pub struct Quiet;
+impl Console for Quiet {}
+
+fn live_round(
+    plan: &Planned,
+    options: &LiveOptions,
+    into: &mut CaseRounds,
+    stop: &Stop,
+) -> Outcome {
+    let result = run(plan, options, (&mut Quiet, stop))?;
+    if result.interrupted {
+        return Ok(());
+    }
+    let report = document(plan, &result)?;
+    into.failures += report.hosts.iter().map(|host| host.failures + host.mismatches).sum::<u64>();
+    into.live.push(Figures::from(&report));
+    Ok(())
+}
+
+/// Returns the document of a live run.
+fn document(plan: &Planned, run: &LiveRun) -> Result<SimReport, Failure> {
+    let measurements = Measured {
+        report: run.report(plan),
+        commands: Vec::new(),
+        remarks: Vec::new(),
+        traces: Vec::new(),
+        interrupted: false,
+    };
+    let document = measured(plan, &quiet_options(None), &measurements);
+    document.map_err(|failed| Failure(failed.why))
+}
+
+/// Returns options of a run without outputs, except for a trace.
+fn quiet_options(trace: Option<PathBuf>) -> RunOptions {
+    let requested = OutputFiles { trace, ..OutputFiles::default() };
+    let assumed = Assumptions::default();
+    RunOptions { name: String::new(), requested, assumed, text: String::new(), phases: None }
+}
+
+/// Simulates a plan, and records it.
+pub fn simulated(plan: &Planned, trace: Option<PathBuf>, stop: &Stop) -> Result<SimReport, Failure> {
+    let watch = Watch { is_stopped: &|| stop.is_set(), progress: &|_| {} };
+    let seeds = Seeds { first: Some(plan.config.seed), runs: Some(1) };
+    plan::run::run(plan, &seeds, &quiet_options(trace), &watch).map_err(|error| match error {
+        plan::run::RunError::Failed(failed, _) => Failure(failed.why),
+        plan::run::RunError::Plan(error) => Failure(error.to_string()),
+        plan::run::RunError::Usage(why) => Failure(why),
+    })
+}
+
+/// Records a run of both worlds, and compares the commands of the first host by stage.
+fn compare_stages(plan: &Planned, options: &LiveOptions, stop: &Stop) -> Result<Compared, Failure> {
+    let folder = tempfile::tempdir()?;
+    let [live, sim] = ["live", "sim"].map(|world| folder.path().join(world));
+    let traced = LiveOptions {
+        trace: TraceTarget::new(Some(TraceFile::new(live.clone())), |_| {}),
+        ..options.clone()
+    };
+    run(plan, &traced, (&mut Quiet, stop))?;
+    simulated(plan, Some(sim.clone()), stop)?;
+    let files = |first: &Path| -> Vec<PathBuf> { traces(plan, 0, first) };
+    let compared = TraceComparison::new([&files(&live), &files(&sim)], &Selection::default())?;
+    Ok(compared.into_compared())
+}
+
+/// Returns the trace files of a host's nodes, the host's first. `first` is the file of the first
+/// host.
+pub fn traces(plan: &Planned, host: usize, first: &Path) -> Vec<PathBuf> {
+    let with = |path: &Path, name: &str| PathBuf::from(format!("{}.{name}", path.display()));
+    let own = match host {
+        0 => first.to_owned(),
+        host => with(first, &format!("host{host}")),
+    };
+    let devices = 0..plan.config.hosts[host].drives().len();
+    let devices = devices.map(|at| with(&own, &format!("device{at}")));
+    [own.clone()].into_iter().chain(devices).collect()
+}
