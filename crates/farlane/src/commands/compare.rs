@@ -68,6 +68,7 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
         verify: false,
         list: false,
         backing: BTreeMap::new(),
+        credentials: None,
         trace: TraceTarget::default(),
     };
     let stop = stop_on_signals()?;

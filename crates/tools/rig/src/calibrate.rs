@@ -75,6 +75,7 @@ pub fn calibrate(
         verify: false,
         list: false,
         backing: BTreeMap::new(),
+        credentials: None,
         trace: TraceTarget::default(),
     };
     let floor = Floor::new(&plan)?;

@@ -38,4 +38,4 @@ pub use compare::{Case, CaseRounds, Figures, Rounds, compare, traces};
 pub use differences::{differences, refusal};
 pub use floor::{Floor, FloorRound};
 pub use host::HostResult;
-pub use run::{LiveOptions, LiveRun, run};
+pub use run::{LiveOptions, LiveRun, run, run_host, serve_drive};

@@ -8,7 +8,8 @@ use crate::network::{INTERFACE, RigNetwork, address};
 use crate::settings::LinkParts;
 use live::attached::Switch;
 use live::links::Links;
-use live::net::{Address, DEFAULT_PORT, Namespace, Protection};
+use credentials::Credentials;
+use live::net::{Address, DEFAULT_PORT, Namespace, Peer, Protection};
 use live::{Attached, Clock, LinkWait, NvmeDrive, PATIENCE, Poller, Stop, Waiting, random_number};
 use load::initiator_host::{Hardware, InitiatorHost};
 use load::local::Node;
@@ -17,6 +18,7 @@ use node::push;
 use pcie::{enumerate, root};
 use plan::Planned;
 use report::Failure;
+use sim::drive::DriveConfig;
 use sim::transport::TransportConfig;
 use sim::world::{Attached as Below, HostConfig, SwitchConfig};
 use std::collections::BTreeMap;
@@ -41,6 +43,8 @@ pub struct LiveOptions {
     pub list: bool,
     /// Namespaces of drives by the drive's name; others are in RAM.
     pub backing: BTreeMap<String, Vec<Backing>>,
+    /// The key of the nodes and their peers; `None`: links without authentication and encryption.
+    pub credentials: Option<Arc<Credentials>>,
     /// Where the nodes record: the first host into this file, others beside it.
     pub trace: TraceTarget,
 }
@@ -62,7 +66,7 @@ enum HostEvent {
     /// The host may start.
     Ready,
     /// The host has ended.
-    Ended(Result<HostResult, Failure>),
+    Ended(Result<Box<HostResult>, Failure>),
 }
 
 /// Runs every node of a plan in network namespaces of this machine, until all workloads end.
@@ -76,154 +80,222 @@ pub fn run(
 ) -> Result<LiveRun, Failure> {
     console.progress("network");
     let network = RigNetwork::new(plan)?;
-    let mut site = Site { plan, options, network, clock: Clock::start(), used: BTreeMap::new() };
-    let (mut nodes, mut threads) = (Vec::new(), Vec::new());
-    let shared = Arc::new(Shared::default());
-    let (events, received) = channel();
-    for number in 0..plan.config.hosts.len() {
+    let (clock, mut used) = (Clock::start(), BTreeMap::new());
+    let mut nodes = Vec::new();
+    let mut start = |hosts: &Hosts<'_>, number: usize| {
         console.progress(&format!("nodes of host {}", plan.hosts[number]));
-        let started = site.start(number, &mut nodes, (&shared, &events));
-        match started {
-            Ok(thread) => threads.push(thread),
-            Err(failure) => {
-                shared.stop();
-                threads.into_iter().for_each(|thread: HostThread| drop(thread.join()));
-                return Err(failure);
-            }
+        let mut peers = Vec::new();
+        for at in 0..hosts.plan.config.hosts[number].drives().len() {
+            let Some((drive, transport)) = drive_of(plan, options, (number, at)) else { break };
+            let ([_, station], _) = transport.stations().expect("a network");
+            let used: &mut u16 = used.entry(station).or_default();
+            let place = &network.stations[station];
+            let listen = listen_address(&transport, place, station, *used)?;
+            *used += 1;
+            let trace = hosts.trace(number).for_node(&format!("device{at}"));
+            let node = place.enter(|| drive.start(&listen, clock, trace))??;
+            // Every station's interface has the same name.
+            peers.push(Peer::from(&node.address));
+            nodes.push(node);
         }
+        match station_of(plan, number) {
+            // The thread stays in the namespace.
+            Some(station) => Ok(network.stations[station].enter(|| hosts.start(number, peers))?),
+            None => Ok(hosts.start(number, peers)),
+        }
+    };
+    let hosts = Hosts::new(plan, options, clock);
+    let all = (0..plan.hosts.len()).map(|number| start(&hosts, number)).collect();
+    let result = hosts.collect(all, Some(&network), (console, stop));
+    drop(nodes);
+    result
+}
+
+/// Runs one host of a plan in the network namespace of the caller. `peers` are the drives' nodes.
+///
+/// # Errors
+/// If the host does not start, or fails.
+pub fn run_host(
+    plan: &Planned,
+    number: usize,
+    peers: Vec<Peer>,
+    options: &LiveOptions,
+    (console, stop): (&mut dyn Console, &Stop),
+) -> Result<LiveRun, Failure> {
+    let hosts = Hosts::new(plan, options, Clock::start());
+    let threads = Ok(vec![hosts.start(number, peers)]);
+    hosts.collect(threads, None, (console, stop))
+}
+
+/// Serves a drive of a plan in the network namespace of the caller, until `stop` is set. `drive` is
+/// the number of its host and its number there; `ready` receives the address.
+///
+/// # Errors
+/// If the node does not start.
+pub fn serve_drive(
+    plan: &Planned,
+    drive: (usize, usize),
+    listen: &Address,
+    options: &LiveOptions,
+) -> Result<Node, Failure> {
+    let (drive, _) = drive_of(plan, options, drive).expect("a drive behind a tunnel");
+    drive.start(listen, Clock::start(), options.trace.clone())
+}
+
+/// Returns the station of a host; `None` without a network.
+fn station_of(plan: &Planned, host: usize) -> Option<usize> {
+    match &plan.config.hosts[host].attached {
+        Below::Switch(switch) => switch.ports[0].transport.stations().map(|([host, _], _)| host),
+        Below::Direct(_) => None,
     }
-    drop(events);
-    let results = collect((plan, &site.network), &shared, &received, (console, stop));
-    threads.into_iter().for_each(|thread| drop(thread.join()));
-    console.done();
-    let hosts = results?;
-    Ok(LiveRun { hosts, interrupted: stop.is_set() })
+}
+
+/// Returns a drive of a host behind a tunnel, and its transport; `None` without a tunnel.
+fn drive_of(
+    plan: &Planned,
+    options: &LiveOptions,
+    (host, at): (usize, usize),
+) -> Option<(DrivePlan, TransportConfig)> {
+    let Below::Switch(switch) = &plan.config.hosts[host].attached else { return None };
+    let port = &switch.ports[at];
+    let drive = DrivePlan {
+        serial: port.drive.serial.clone(),
+        backing: options.backing(plan, (host, at), &port.drive),
+        link: LinkParts::new(switch, Some(&port.transport), options),
+        max_payload: port.drive.max_payload,
+    };
+    Some((drive, port.transport.clone()))
+}
+
+impl LiveOptions {
+    /// Returns the namespaces of a drive.
+    fn backing(
+        &self,
+        plan: &Planned,
+        (host, at): (usize, usize),
+        drive: &DriveConfig,
+    ) -> Vec<Backing> {
+        let before = plan.config.hosts[..host].iter().map(|host| host.drives().len());
+        let name = plan.drives.get(before.sum::<usize>() + at);
+        let given = name.and_then(|name| self.backing.get(name));
+        given.cloned().unwrap_or_else(|| in_ram(drive))
+    }
+}
+
+/// The hosts of a run.
+struct Hosts<'a> {
+    plan: &'a Planned,
+    options: &'a LiveOptions,
+    clock: Clock,
+    shared: Arc<Shared>,
+    events: Sender<(usize, HostEvent)>,
+    received: Receiver<(usize, HostEvent)>,
 }
 
 /// The thread of a host.
 type HostThread = std::thread::JoinHandle<()>;
 
-/// Waits until all hosts are ready, starts them, and waits for their ends.
-fn collect(
-    (plan, network): (&Planned, &RigNetwork),
-    shared: &Shared,
-    events: &Receiver<(usize, HostEvent)>,
-    (console, stop): (&mut dyn Console, &Stop),
-) -> Result<Vec<HostResult>, Failure> {
-    let count = plan.hosts.len();
-    let mut results: Vec<Option<HostResult>> = (0..count).map(|_| None).collect();
-    let (mut ready, mut failure) = (0, None);
-    let (clock, mut started, mut cuts) = (Clock::start(), None, Cuts::new(plan));
-    loop {
-        let elapsed = |started: Option<Instant>| started.map(|started| clock.now() - started);
-        let wait = elapsed(started).map_or(LOOK, |elapsed| cuts.pause(elapsed, LOOK));
-        match events.recv_timeout(wait) {
-            Ok((_, HostEvent::Ready)) => ready += 1,
-            Ok((host, HostEvent::Ended(Ok(result)))) => results[host] = Some(result),
-            Ok((host, HostEvent::Ended(Err(Failure(why))))) => {
-                shared.stop();
-                failure.get_or_insert(Failure(format!("host {}: {why}", plan.hosts[host])));
-            }
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => break,
-        }
-        if ready == count {
-            started.get_or_insert_with(|| clock.now());
-            shared.go();
-        }
-        if let Some(elapsed) = elapsed(started) {
-            cuts.carry_out(elapsed, (plan, network), |text| console.line(&text))?;
-        }
-        if stop.is_set() {
-            shared.stop();
-        }
-        let done = shared.transfers.load(Ordering::Relaxed);
-        console.progress(&match ready == count {
-            true => format!("{done} transfers"),
-            false => format!("{ready} of {count} hosts are ready"),
-        });
+impl<'a> Hosts<'a> {
+    fn new(plan: &'a Planned, options: &'a LiveOptions, clock: Clock) -> Self {
+        let (events, received) = channel();
+        Self { plan, options, clock, shared: Arc::default(), events, received }
     }
-    match failure {
-        Some(failure) => Err(failure),
-        None => Ok(results.into_iter().map(Option::unwrap_or_default).collect()),
-    }
-}
 
-/// The place where nodes run.
-struct Site<'a> {
-    plan: &'a Planned,
-    options: &'a LiveOptions,
-    network: RigNetwork,
-    clock: Clock,
-    /// Number of device nodes per station so far.
-    used: BTreeMap<usize, u16>,
-}
-
-impl Site<'_> {
-    /// Starts the device nodes of a host, and the host in a thread.
-    fn start(
-        &mut self,
-        number: usize,
-        nodes: &mut Vec<Node>,
-        (shared, events): (&Arc<Shared>, &Sender<(usize, HostEvent)>),
-    ) -> Result<HostThread, Failure> {
-        let config = self.plan.config.hosts[number].clone();
-        let trace = match number {
+    /// The trace of a host.
+    fn trace(&self, number: usize) -> TraceTarget {
+        match number {
             0 => self.options.trace.clone(),
             number => self.options.trace.for_node(&format!("host{number}")),
-        };
-        let first: usize = self.plan.config.hosts[..number].iter().map(|host| host.drives().len()).sum();
+        }
+    }
+
+    /// Starts a host in a thread, in the namespace of the caller.
+    fn start(&self, number: usize, peers: Vec<Peer>) -> HostThread {
+        let config = self.plan.config.hosts[number].clone();
         let part = HostPart {
             number,
             clock: self.clock,
-            waiting: self.options.waiting,
-            trace: trace.clone(),
+            live: self.options.clone(),
+            trace: self.trace(number),
             options: HostOptions {
                 number: number as u16,
                 verify: self.options.verify,
                 list: self.options.list,
                 seed: self.plan.config.seed,
             },
-            shared: shared.clone(),
-            events: events.clone(),
+            shared: self.shared.clone(),
+            events: self.events.clone(),
         };
-        let name = |at: usize| self.plan.drives.get(first + at).cloned().unwrap_or_default();
-        let backing = |at: usize, drive| {
-            self.options.backing.get(&name(at)).cloned().unwrap_or_else(|| in_ram(drive))
-        };
-        let switch = match &config.attached {
-            Below::Switch(switch) => switch.clone(),
+        match config.attached.clone() {
+            Below::Switch(switch) => {
+                std::thread::spawn(move || part.switched(&config, &switch, &peers))
+            }
             Below::Direct(drive) => {
                 let (serial, max_payload) = (drive.serial.clone(), drive.max_payload);
-                let link = LinkParts::new(&SwitchConfig::new(max_payload, Vec::new()), None, self.options.waiting);
-                let drive = DrivePlan { serial, backing: backing(0, drive), link, max_payload };
-                return Ok(std::thread::spawn(move || part.direct(&config, &drive)));
+                let backing = self.options.backing(self.plan, (number, 0), &drive);
+                let switch = SwitchConfig::new(max_payload, Vec::new());
+                let link = LinkParts::new(&switch, None, self.options);
+                let drive = DrivePlan { serial, backing, link, max_payload };
+                std::thread::spawn(move || part.direct(&config, &drive))
             }
-        };
-        let mut peers = Vec::new();
-        for (at, port) in switch.ports.iter().enumerate() {
-            let ([_, station], _) = port.transport.stations().expect("a network");
-            let link = LinkParts::new(&switch, Some(&port.transport), self.options.waiting);
-            let drive = DrivePlan {
-                serial: port.drive.serial.clone(),
-                backing: backing(at, &port.drive),
-                link,
-                max_payload: port.drive.max_payload,
-            };
-            let (clock, trace) = (self.clock, trace.for_node(&format!("device{at}")));
-            let used = self.used.entry(station).or_default();
-            let place = &self.network.stations[station];
-            let listen = listen_address(&port.transport, place, station, *used)?;
-            *used += 1;
-            let node = place.enter(|| drive.start(&listen, clock, trace))??;
-            // Every station's interface has the same name.
-            peers.push(node.address.clone());
-            nodes.push(node);
         }
-        let ([host, _], _) = switch.ports[0].transport.stations().expect("a network");
-        let work = move || part.switched(&config, &switch, &peers);
-        // The thread stays in the namespace.
-        Ok(self.network.stations[host].enter(|| std::thread::spawn(work))?)
+    }
+
+    /// Waits until all hosts are ready, starts their workloads, and waits for their ends.
+    fn collect(
+        self,
+        threads: Result<Vec<HostThread>, Failure>,
+        network: Option<&RigNetwork>,
+        (console, stop): (&mut dyn Console, &Stop),
+    ) -> Result<LiveRun, Failure> {
+        let Self { plan, shared, events, received, clock, .. } = self;
+        drop(events);
+        let (threads, mut failure) = match threads {
+            Ok(threads) => (threads, None),
+            Err(failure) => (Vec::new(), Some(failure)),
+        };
+        let (count, mut ready) = (threads.len(), 0);
+        let mut hosts: Vec<HostResult> = Vec::new();
+        hosts.resize_with(plan.hosts.len(), HostResult::default);
+        let (mut started, mut cuts) = (None, Cuts::new(plan));
+        if failure.is_some() {
+            shared.stop();
+        }
+        loop {
+            let elapsed = |started: Option<Instant>| started.map(|started| clock.now() - started);
+            let wait = elapsed(started).map_or(LOOK, |elapsed| cuts.pause(elapsed, LOOK));
+            match received.recv_timeout(wait) {
+                Ok((_, HostEvent::Ready)) => ready += 1,
+                Ok((host, HostEvent::Ended(Ok(result)))) => hosts[host] = *result,
+                Ok((host, HostEvent::Ended(Err(Failure(why))))) => {
+                    shared.stop();
+                    failure.get_or_insert(Failure(format!("host {}: {why}", plan.hosts[host])));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if ready == count {
+                started.get_or_insert_with(|| clock.now());
+                shared.go();
+            }
+            if let (Some(elapsed), Some(network)) = (elapsed(started), network) {
+                cuts.carry_out(elapsed, (plan, network), |text| console.line(&text))?;
+            }
+            if stop.is_set() {
+                shared.stop();
+            }
+            let done = shared.transfers.load(Ordering::Relaxed);
+            console.progress(&match ready == count {
+                true => format!("{done} transfers"),
+                false => format!("{ready} of {count} hosts are ready"),
+            });
+        }
+        threads.into_iter().for_each(|thread| drop(thread.join()));
+        console.done();
+        match failure {
+            Some(failure) => Err(failure),
+            None => Ok(LiveRun { hosts, interrupted: stop.is_set() }),
+        }
     }
 }
 
@@ -247,7 +319,7 @@ fn listen_address(
 struct HostPart {
     number: usize,
     clock: Clock,
-    waiting: Waiting,
+    live: LiveOptions,
     trace: TraceTarget,
     options: HostOptions,
     shared: Arc<Shared>,
@@ -260,7 +332,7 @@ impl HostPart {
             let drive = drive.open(self.clock, &TraceTarget::default())?;
             let host = InitiatorHost::power_on(
                 self.clock,
-                Poller::new(self.waiting)?,
+                Poller::new(self.live.waiting)?,
                 hardware(config),
                 drive,
                 |_: &mut NvmeDrive| Ok(true),
@@ -274,10 +346,10 @@ impl HostPart {
         self,
         config: &HostConfig,
         switch: &SwitchConfig,
-        peers: &[Address],
+        peers: &[Peer],
     ) {
         let made = (|| {
-            let parts = LinkParts::new(switch, Some(&switch.ports[0].transport), self.waiting);
+            let parts = LinkParts::new(switch, Some(&switch.ports[0].transport), &self.live);
             let upstream = switch::upstream::Settings {
                 ports: peers.len() as u8,
                 max_payload: switch.max_payload,
@@ -290,7 +362,7 @@ impl HostPart {
             let mut wait = LinkWait::new(self.clock.now(), PATIENCE);
             let clock = self.clock;
             let ready = |switch: &mut Switch| Ok(wait.check(clock.now(), switch)?);
-            let poller = Poller::new(self.waiting)?;
+            let poller = Poller::new(self.live.waiting)?;
             let host = InitiatorHost::power_on(clock, poller, hardware(config), switch, ready)?;
             RunningHost::new(clock, host, driver_settings(config))
         })();
@@ -316,7 +388,7 @@ impl HostPart {
             ran
         };
         let result = run();
-        let _ = events.send((*number, HostEvent::Ended(result)));
+        let _ = events.send((*number, HostEvent::Ended(result.map(Box::new))));
     }
 }
 

@@ -1,7 +1,8 @@
 //! The settings of live nodes from a plan's configuration of the simulation.
 
+use crate::run::LiveOptions;
 use live::net::{LinkSettings, Marking, RawSettings};
-use live::{NodeSettings, Waiting};
+use live::NodeSettings;
 use report::Failure;
 use sim::transport::TransportConfig;
 use sim::world::SwitchConfig;
@@ -24,7 +25,7 @@ impl LinkParts {
     pub fn new(
         switch: &SwitchConfig,
         transport: Option<&TransportConfig>,
-        waiting: Waiting,
+        options: &LiveOptions,
     ) -> Self {
         let priority = transport.and_then(TransportConfig::stations).map(|(_, priority)| priority);
         let congestion = match transport {
@@ -32,14 +33,14 @@ impl LinkParts {
             _ => Congestion::None,
         };
         let node = NodeSettings {
-            waiting,
+            waiting: options.waiting,
             max_payload: switch.max_payload as u16,
             aggregation: switch.aggregation.clone(),
             congestion,
             rate_limit: switch.rate_limit,
             marking: Marking { priority: priority.filter(|priority| *priority > 0), dscp: None },
             gate: None,
-            credentials: None,
+            credentials: options.credentials.clone(),
         };
         let raw = RawSettings { congestion, give_up: switch.loss_limit };
         Self { node, switch: switch.clone(), raw }

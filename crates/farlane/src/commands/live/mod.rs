@@ -1,6 +1,9 @@
 //! `farlane live`: runs a plan on live nodes.
 
+mod node;
+
 use super::{Ended, Failure, json};
+use crate::key_args::KeyArgs;
 use crate::namespace::Namespace;
 use crate::node::waiting;
 use crate::output::{assign_stdout, failures_in_red, file_only, note, warning, wrong_usage};
@@ -20,19 +23,31 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use wire::Duration;
 
-/// Run a plan on live nodes in network namespaces of this machine
+/// Run a plan on live nodes: all on this machine, or one node of it
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     farlane live plans/live.toml --local\n  \
-    farlane live plans/live.toml --local --set host.push=off --html live.html\n\n\
-    --local needs root. The namespaces vanish with the command. docs/guide/compare.md explains\n\
-    the comparison with `farlane sim`.")]
+    farlane live plans/live.toml --local --set host.push=off --html live.html\n  \
+    farlane live plans/live.toml --node device --address drive=0.0.0.0 --insecure\n  \
+    farlane live plans/live.toml --node host --address drive=192.0.2.7 --insecure\n\n\
+    --local needs root. Its namespaces vanish with the command. docs/guide/compare.md compares\n\
+    live runs with `farlane sim`.")]
 pub struct Args {
     #[command(flatten)]
     plan: PlanArgs,
     /// Run every node of the plan in network namespaces of this machine
-    #[arg(long, required = true)]
+    #[arg(long, required_unless_present = "node", conflicts_with = "node")]
     local: bool,
+    /// Run only this host or node of the plan, in the network of this machine
+    #[arg(long, value_name = "NAME")]
+    node: Option<String>,
+    /// Address of a drive's node, as with `farlane device --listen` at the node and with `farlane
+    /// io --connect` at its host; repeatable. By default the node of a plan's only drive listens on
+    /// 127.0.0.1
+    #[arg(long, value_name = "DRIVE=ADDRESS", requires = "node")]
+    address: Vec<String>,
+    #[command(flatten)]
+    keys: KeyArgs,
     /// Namespace of a drive of the plan, as with `farlane device --namespace`; repeatable. Without
     /// it, the drive is in RAM. Data of the drive are overwritten
     #[arg(long, value_name = "DRIVE:NAMESPACE")]
@@ -95,10 +110,18 @@ pub fn run(args: &Args) -> Result<Ended, Failure> {
         verify: args.verify,
         list: true,
         backing: backing(args, &planned),
+        credentials: args.keys.credentials()?,
         trace: TraceTarget::new(trace.clone().map(TraceFile::new), |text| warning(text)),
     };
     let stop = stop_on_signals()?;
-    let run = rig::run(&planned, &options, (&mut Progress::new(), &stop))?;
+    let console = (&mut Progress::new(), &stop);
+    let run = match &args.node {
+        None => rig::run(&planned, &options, (console.0, console.1))?,
+        Some(node) => match node::run(args, (node, &planned), &options, (console.0, console.1))? {
+            Some(run) => run,
+            None => return Ok(Ended::Done),
+        },
+    };
     let report = run.report(&planned);
     let only = |text| format!("only simulated: {text}");
     let measurements = Measured {
