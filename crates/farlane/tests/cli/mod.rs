@@ -14,6 +14,7 @@ pub mod json_document;
 pub mod keys;
 mod lab;
 mod latency;
+mod live;
 mod media;
 mod mistakes;
 mod nodes;

@@ -101,6 +101,7 @@ fn documents() -> Vec<Documented> {
             "bench-congestion",
             "`farlane bench congestion --json`",
         ),
+        document::<rig::CompareDocument>("compare", "`farlane compare --json`"),
         noted::<reproduce::Reproduction<reproduce::nvme_tsn::NvmeTsnResults>>(
             "reproduce-nvme-tsn",
             "`farlane reproduce nvme-tsn --json`",

@@ -1,0 +1,190 @@
+//! `farlane live`, `compare` and `calibrate`: plans on live nodes.
+
+use crate::support::process::{cannot, wait_until};
+use crate::support::program::{
+    document, fails, is_wrong_usage, node, page, plan_of, run, scratch, text,
+};
+use live::net::Namespace;
+use rustix::process::Signal;
+use serde_json::Value;
+use std::path::Path;
+
+/// A bridge between a host with two drives and their node; every read is compared.
+const BRIDGED: &str = r#"
+transport = "tcp"
+link.rate = "1G"
+link.loss = "1%"
+drive.preset = "ram"
+drive.size = "1MiB"
+drives.one = {}
+drives.two = {}
+nodes.store = {}
+bridges.switch = {}
+host.deadline = "10s"
+[workload]
+rw = "randrw"
+iodepth = 4
+numjobs = 2
+size = "512KiB"
+[cables.a]
+a = "host"
+b = "switch"
+[cables.b]
+a = "switch"
+b = "store"
+"#;
+
+/// Whether this machine has network namespaces for this test.
+fn has_namespaces(test: &str) -> bool {
+    Namespace::new().map_err(|why| cannot(test, why)).is_ok()
+}
+
+fn written(folder: &Path, plan: &str) -> String {
+    let path = folder.join("plan.toml");
+    std::fs::write(&path, plan).unwrap();
+    text(&path)
+}
+
+/// The interfaces of this namespace, and the number of processes that have network namespaces of
+/// their own.
+fn interfaces() -> Vec<String> {
+    let entries = std::fs::read_dir("/sys/class/net").unwrap();
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn plan_with_two_drives_behind_a_bridge_runs_live_with_the_document_of_the_simulation() {
+    if !has_namespaces("live") {
+        return;
+    }
+    let folder = scratch("live-bridged");
+    let (plan, html) = (written(&folder, BRIDGED), folder.join("live.html"));
+    let before = interfaces();
+    let arguments = ["live", &plan, "--local", "--verify", "--json", "--html", &text(&html)];
+    let live = document(&arguments);
+    let sim = document(&["sim", &plan, "--json"]);
+    assert_eq!((&live["world"], &sim["world"]), (&"live".into(), &"sim".into()));
+    for key in ["commands", "bytes", "mismatches", "failures"] {
+        assert_eq!(live["hosts"][0][key], sim["hosts"][0][key], "{key}");
+    }
+    assert_eq!(live["hosts"][0]["commands"], 256);
+    assert!(live["hosts"][0]["verified_blocks"].as_u64() > Some(0));
+    let remarks = live["remarks"].to_string();
+    assert!(remarks.contains("only simulated: cable host to switch: loss"), "{remarks}");
+    assert_eq!(live["requirements"][0]["count"], 256);
+    assert_eq!(live["requirements"][0]["holds"], true);
+    let names = |document: &Value| -> Vec<Value> {
+        document["tunnels"].as_array().unwrap().iter().map(|one| one["tunnel"].clone()).collect()
+    };
+    assert_eq!(names(&live), names(&sim));
+    let page = page(html);
+    assert!(page.contains("randrw") && page.contains("only simulated"));
+    assert_eq!(interfaces(), before);
+}
+
+#[test]
+fn cut_cable_loses_the_link_and_its_return_continues_the_workload() {
+    if !has_namespaces("a cut cable") {
+        return;
+    }
+    let folder = scratch("live-cut");
+    let plan = BRIDGED.replace("b = \"store\"\n", "b = \"store\"\ncuts = [\"100ms..1200ms\"]\n");
+    let plan = plan.replace("size = \"512KiB\"", "size = \"512KiB\"\nruntime = \"2s\"\ntime_based = \"on\"");
+    let plan = written(&folder, &plan);
+    let live = document(&["live", &plan, "--local", "--verify", "--json"]);
+    let host = &live["hosts"][0];
+    assert_eq!(host["mismatches"], 0);
+    assert!(host["failures"].as_u64() > Some(0), "{host}");
+    // The links are lost after 800 ms.
+    assert!(live["latency_ns"]["max"].as_u64() > Some(400_000_000), "{live}");
+    let output = run(&["live", &plan, "--local"]);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    for part in ["cable switch to store cut", "cable switch to store repaired"] {
+        assert!(errors.contains(part), "{errors}");
+    }
+}
+
+#[test]
+fn killed_run_leaves_nothing_and_the_next_one_starts() {
+    if !has_namespaces("a killed run") {
+        return;
+    }
+    let folder = scratch("live-killed");
+    let endless = BRIDGED.replace("size = \"512KiB\"", "runtime = \"100s\"\ntime_based = \"on\"");
+    let plan = written(&folder, &endless);
+    let before = interfaces();
+    let mut process = node(&["live", &plan, "--local"]);
+    let tasks = format!("/proc/{}/task", process.pid().as_raw_nonzero());
+    // Main, signals, two device nodes, the host.
+    wait_until("the nodes start", || std::fs::read_dir(&tasks).unwrap().count() >= 5);
+    process.signal(Signal::KILL);
+    process.wait();
+    assert_eq!(interfaces(), before);
+    let plan = written(&folder, BRIDGED);
+    assert_eq!(document(&["live", &plan, "--local", "--json"])["hosts"][0]["failures"], 0);
+}
+
+#[test]
+fn nodes_of_a_plan_run_one_by_one_without_privileges() {
+    let plan = plan_of("live");
+    let device = node(&["live", &plan, "--node", "device", "--address", "drive=127.0.0.1:0"]);
+    let line = device.line("listening on");
+    let address = format!("drive={}", line.rsplit(' ').next().unwrap());
+    let host = document(&["live", &plan, "--node", "host", "--address", &address, "--json"]);
+    assert_eq!((&host["world"], &host["hosts"][0]["failures"]), (&"live".into(), &0.into()));
+    let other = is_wrong_usage(&["live", &plan, "--node", "devise"]);
+    assert!(other.contains("--node devise: expected one of device, host"), "{other}");
+    let other = is_wrong_usage(&["live", &plan, "--node", "host", "--address", "disk=::1"]);
+    assert!(other.contains("expected DRIVE=ADDRESS, DRIVE one of drive"), "{other}");
+}
+
+#[test]
+fn plan_for_the_simulator_alone_is_refused_with_the_reason() {
+    let folder = scratch("live-refused");
+    fails(&["live", &plan_of("tsn-network"), "--local"], &["cannot run live", "it has no host"]);
+    fails(&["live", &plan_of("handover"), "--local"], &["moves drives between hosts"]);
+    let raw = BRIDGED.replace("\"tcp\"", "\"raw\"");
+    let plan = written(&folder, &raw);
+    fails(&["live", &plan, "--local"], &["node store has several drives: over raw Ethernet"]);
+    fails(&["compare", &plan], &["cannot run live"]);
+}
+
+#[test]
+fn calibration_is_a_file_that_plans_name_and_comparisons_check() {
+    if !has_namespaces("a calibration") {
+        return;
+    }
+    let folder = scratch("live-calibration");
+    let file = folder.join("machine.toml");
+    assert!(run(&["calibrate", &text(&file), "--rounds", "2"]).status.success());
+    let calibration = std::fs::read_to_string(&file).unwrap();
+    let plan = plan_of("live");
+    let named = format!("calibration={}", text(&file));
+    let sim = document(&["sim", &plan, "--json", "--set", &named]);
+    let free = document(&["sim", &plan, "--json"]);
+    assert!(sim["latency_ns"]["p50"].as_u64() > free["latency_ns"]["p50"].as_u64());
+    let arguments = ["compare", &plan, "--json", "--set", &named, "--rounds", "2", "--stages"];
+    let compared = document(&[&arguments[..], &["--set", "workload.size=1MiB"]].concat());
+    let case = &compared["cases"][0];
+    let p50 = &case["figures"][0];
+    let [live, sim] = ["live", "sim"].map(|world| p50[world].as_f64().unwrap());
+    let error = p50["error"]["percent"].as_f64().unwrap();
+    assert!(((sim / live - 1.0) * 100.0 - error).abs() < 0.01, "{p50}");
+    assert!(p50["error"]["interval"].is_null(), "two rounds have no interval");
+    let parts = case["stages"].to_string();
+    for part in ["whole command", "stage network", "controller in the drive"] {
+        assert!(parts.contains(part), "{part}: {parts}");
+    }
+    // The same file from another machine, and a damaged one.
+    std::fs::write(&file, calibration.replace("kernel = \"", "kernel = \"other-")).unwrap();
+    let one = ["compare", &plan, "--rounds", "1", "--set", &named];
+    let errors = String::from_utf8(run(&one).stderr).unwrap();
+    assert!(errors.contains("the calibration is of another machine: Linux other-"), "{errors}");
+    std::fs::write(&file, &calibration[..calibration.len() - 8]).unwrap();
+    fails(&["sim", &plan, "--set", &named], &["machine.toml:"]);
+    std::fs::write(&file, format!("{calibration}dance = 1\n")).unwrap();
+    fails(&["sim", &plan, "--set", &named], &["machine.toml:", "dance"]);
+}
